@@ -1,0 +1,356 @@
+//! CUBIC.
+//!
+//! Source: RFC 9438. Section 4.1: C = 0.4, beta = 0.7; 4.2: the cubic; 4.3: the Reno-friendly region; 4.4, 4.5: concave and convex
+//! regions; 4.6: multiplicative decrease; 4.7: fast convergence; 4.8: timeouts; 4.10: slow start, here with HyStart++ (RFC
+//! 9406, file `hystart.rs`) in the first one. Windows in packets, times in seconds.
+//!
+//! One reading is ours: where the estimate W_est rules, the RFC sets cwnd to it; we never lower the window by that
+//! (it can lie below a window that followed W_cubic(t + RTT)), as Linux does not either.
+//!
+//! *What it leaves out:* undoing spurious reductions (section 4.9); pacing; Linux's integer arithmetic.
+//! *How it was validated:* the curves and the run of `tests/vectors/tcp.json`; the conformance suite; `tests/link.rs`.
+
+use crate::hystart::{HyStart, Verdict};
+use crate::instruments::LossEpoch;
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::registry::Entry;
+use crate::reno::INIT_CWND;
+use crate::window::{Bounds, congested_number};
+use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use alloc::boxed::Box;
+use cede_units::{Instant, math};
+
+/// RFC 9438, section 4.6: ssthresh is never below this many packets.
+const MIN_SSTHRESH_PACKETS: f64 = 2.0;
+
+const PARAMS: &[ParamDoc] = &[
+    INIT_CWND,
+    ParamDoc {
+        name: "c",
+        kind: ParamKind::Number { min: 0.001, max: 100.0 },
+        default: "0.4",
+        doc: "Aggressiveness C in packets/s^3 (RFC 9438 section 5.1).",
+    },
+    ParamDoc {
+        name: "beta",
+        kind: ParamKind::Number { min: 0.1, max: 0.99 },
+        default: "0.7",
+        doc: "What a loss multiplies the window by (RFC 9438 section 4.6).",
+    },
+    ParamDoc {
+        name: "fast_convergence",
+        kind: ParamKind::Switch,
+        default: "on",
+        doc: "Release more of the link to newcomers (RFC 9438 section 4.7).",
+    },
+    ParamDoc {
+        name: "hystart",
+        kind: ParamKind::Switch,
+        default: "on",
+        doc: "Leave the first slow start by HyStart++ (RFC 9406).",
+    },
+];
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "cubic",
+    summary: "CUBIC: the window follows a cubic of the time since the last loss.",
+    formula: "W(t) = C (t - K)^3 + W_max, K = cbrt((W_max - cwnd_epoch)/C); not below W_est, Reno's estimate; \
+              loss: cwnd = beta * flight",
+    source: "RFC 9438 section 4; RFC 9406 for slow start",
+    params: PARAMS,
+    responsive: true,
+    experimental: false,
+    build,
+};
+
+/// The cubic of one congestion-avoidance epoch.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Epoch {
+    /// Moved forward by the time in which the application limited the flow.
+    start: Instant,
+    k: f64,
+    w_max: f64,
+    w_est: f64,
+}
+
+impl Epoch {
+    /// W_cubic at `t` seconds after the start.
+    fn window(&self, c: f64, t: f64) -> f64 {
+        let x = t - self.k;
+        c * x * x * x + self.w_max
+    }
+}
+
+/// See the file's head.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    bounds: Bounds,
+    initial: f64,
+    c: f64,
+    beta: f64,
+    fast_convergence: bool,
+    hystart: Option<HyStart>,
+    /// Octets, as everywhere; divided by the packet size where the cubic is evaluated.
+    cwnd: f64,
+    ssthresh: f64,
+    /// In packets; 0 where the next epoch starts without a loss behind it.
+    w_max: f64,
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+    losses: LossEpoch,
+    repairing: bool,
+    last_feedback: Instant,
+}
+
+fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
+    let settings = Settings::resolve(params, PARAMS)?;
+    let bounds = Bounds::of(path);
+    let initial = bounds.initial(settings.number("init_cwnd"), path);
+    Ok(Box::new(Cubic {
+        bounds,
+        initial,
+        c: settings.number("c"),
+        beta: settings.number("beta"),
+        fast_convergence: settings.switch("fast_convergence"),
+        hystart: settings.switch("hystart").then(HyStart::default),
+        cwnd: initial,
+        ssthresh: f64::INFINITY,
+        w_max: 0.0,
+        cwnd_prior: 0.0,
+        epoch: None,
+        losses: LossEpoch::new(),
+        repairing: false,
+        last_feedback: Instant::ZERO,
+    }))
+}
+
+impl Cubic {
+    fn packets(&self) -> f64 {
+        self.cwnd / self.bounds.mss
+    }
+
+    fn set_cwnd(&mut self, cwnd: f64) {
+        self.cwnd = self.bounds.bound(cwnd, self.bounds.mss);
+    }
+
+    /// Sections 4.6 and 4.7, up to the window itself.
+    fn note_congestion(&mut self, flight_bytes: u64) {
+        let cwnd = self.packets();
+        self.cwnd_prior = cwnd;
+        let converge = self.fast_convergence && cwnd < self.w_max;
+        self.w_max = if converge { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
+        self.ssthresh = (self.beta * flight_bytes as f64).max(MIN_SSTHRESH_PACKETS * self.bounds.mss);
+        self.epoch = None;
+        self.hystart = None;
+    }
+
+    fn cut(&mut self, feedback: &Feedback<'_>) {
+        self.note_congestion(feedback.in_flight_before_bytes);
+        self.set_cwnd(self.ssthresh.min(self.cwnd));
+        self.repairing = !feedback.lost.is_empty();
+    }
+
+    fn grow(&mut self, feedback: &Feedback<'_>) {
+        if self.cwnd < self.ssthresh {
+            self.slow_start(feedback);
+        } else {
+            self.avoid_congestion(feedback);
+        }
+    }
+
+    fn slow_start(&mut self, feedback: &Feedback<'_>) {
+        let verdict = match &mut self.hystart {
+            Some(hystart) => hystart.on_ack(feedback, self.bounds.mss),
+            None => Verdict::Grow((feedback.acked_bytes as f64).min(self.bounds.mss)),
+        };
+        match verdict {
+            Verdict::Grow(octets) => self.set_cwnd(self.cwnd + octets),
+            Verdict::Leave => {
+                self.ssthresh = self.cwnd;
+                self.hystart = None;
+            }
+        }
+    }
+
+    /// Section 4.2: where no loss set a maximum above the window, the epoch starts on its plateau.
+    fn start_epoch(&self, now: Instant) -> Epoch {
+        let cwnd = self.packets();
+        let w_max = self.w_max.max(cwnd);
+        Epoch { start: now, k: math::cbrt((w_max - cwnd) / self.c), w_max, w_est: cwnd }
+    }
+
+    fn avoid_congestion(&mut self, feedback: &Feedback<'_>) {
+        let mut epoch = self.epoch.unwrap_or_else(|| self.start_epoch(feedback.now));
+        let cwnd = self.packets();
+        let acked = feedback.acked_bytes as f64 / self.bounds.mss;
+        // Section 4.3: alpha makes the average window Reno's; once back at the window before the loss, Reno's own 1.
+        let reno_like = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
+        let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { reno_like };
+        epoch.w_est += alpha * acked / cwnd;
+        let t = feedback.now.since(epoch.start).as_secs_f64();
+        let next = if epoch.window(self.c, t) < epoch.w_est {
+            epoch.w_est.max(cwnd)
+        } else {
+            let target = epoch.window(self.c, t + feedback.srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
+            cwnd + acked * (target - cwnd) / cwnd
+        };
+        self.set_cwnd(next * self.bounds.mss);
+        // The estimate must not run away from a window that a limit holds.
+        epoch.w_est = epoch.w_est.min(self.bounds.max / self.bounds.mss);
+        self.epoch = Some(epoch);
+    }
+
+    /// Section 4.2: the time in which the application limited the flow does not count.
+    fn skip_limited_time(&mut self, now: Instant) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start += now.since(self.last_feedback);
+        }
+    }
+
+    fn react(&mut self, feedback: &Feedback<'_>) {
+        let congested = congested_number(feedback);
+        if congested.is_some_and(|number| self.losses.try_start(number, feedback.next_number)) {
+            self.cut(feedback);
+        } else if congested.is_none() && !feedback.in_recovery && feedback.acked_bytes > 0 {
+            self.repairing = false;
+            if feedback.app_limited {
+                self.skip_limited_time(feedback.now);
+            } else {
+                self.grow(feedback);
+            }
+        }
+    }
+}
+
+impl Controller for Cubic {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        self.react(feedback);
+        self.last_feedback = feedback.now.max(self.last_feedback);
+        self.allowance()
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        if timeout.idle {
+            self.set_cwnd(self.cwnd.min(self.initial));
+            self.epoch = None;
+            return self.allowance();
+        }
+        if timeout.consecutive <= 1 {
+            self.note_congestion(timeout.in_flight_bytes);
+        }
+        // Section 4.8: the next epoch starts with K = 0 and W_max = cwnd.
+        self.w_max = 0.0;
+        self.set_cwnd(self.bounds.mss);
+        self.repairing = false;
+        self.losses.start(timeout.next_number);
+        self.allowance()
+    }
+
+    fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        let before = self.bounds.mss;
+        self.bounds.set_mss(mss_bytes);
+        self.w_max *= before / self.bounds.mss;
+        self.cwnd_prior *= before / self.bounds.mss;
+        self.epoch = None;
+        self.set_cwnd(self.cwnd);
+        self.allowance()
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd as u64)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let conservative = self.hystart.is_some_and(|hystart| hystart.is_conservative());
+        let phase = match (self.repairing, self.cwnd < self.ssthresh) {
+            (true, _) => Phase::Recovery,
+            (false, true) if conservative => Phase::Named("conservative slow start"),
+            (false, true) => Phase::SlowStart,
+            (false, false) => Phase::CongestionAvoidance,
+        };
+        Snapshot {
+            cwnd_bytes: self.cwnd,
+            ssthresh_bytes: self.ssthresh.is_finite().then_some(self.ssthresh),
+            phase,
+            ..Snapshot::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+    use crate::testing::{ack, loss, path, timeout};
+    use cede_units::Duration;
+
+    fn after_loss_at(packets: u64) -> Box<dyn Controller> {
+        let params = Params::new().with("init_cwnd", crate::ParamValue::Number(packets as f64));
+        let mut cubic = registry::build("cubic", &params, &path(1000)).unwrap();
+        let mut lost = loss(5, 1000);
+        lost.feedback.in_flight_before_bytes = 1000 * packets;
+        cubic.on_feedback(&lost.feedback());
+        cubic
+    }
+
+    fn ack_at(number: u64, ms: u64) -> crate::testing::Owned {
+        let mut one = ack(number, 1000);
+        one.feedback.now = Instant::from_millis(ms);
+        one
+    }
+
+    #[test]
+    fn a_loss_takes_three_tenths_and_fast_convergence_more() {
+        let mut cubic = after_loss_at(100);
+        assert_eq!(cubic.snapshot().cwnd_bytes, 70_000.0);
+        // A loss below the last maximum: the flight gives 49, and the plateau is 0.85 * 70 = 59.5.
+        let mut again = loss(2000, 3000);
+        again.feedback.in_flight_before_bytes = 70_000;
+        cubic.on_feedback(&again.feedback());
+        assert!((cubic.snapshot().cwnd_bytes - 49_000.0).abs() < 1e-6);
+        let mut number = 3000;
+        let mut ms = 1000;
+        // K = cbrt(10.5 / 0.4) = 2.97 s: after 3 s in small steps the window has reached the plateau and not passed it.
+        while ms < 3990 {
+            ms += 2;
+            number += 1;
+            cubic.on_feedback(&ack_at(number, ms).feedback());
+        }
+        assert!((cubic.snapshot().cwnd_bytes / 1000.0 - 59.5).abs() < 0.6, "{}", cubic.snapshot().cwnd_bytes);
+    }
+
+    #[test]
+    fn after_a_timeout_the_next_epoch_starts_on_its_plateau() {
+        let mut cubic = after_loss_at(100);
+        cubic.on_timeout(&timeout(70_000, 1));
+        assert_eq!((cubic.allowance().cwnd_bytes, cubic.snapshot().ssthresh_bytes), (1000, Some(49_000.0)));
+        cubic.on_timeout(&timeout(1_000, 2));
+        assert_eq!(cubic.snapshot().ssthresh_bytes, Some(49_000.0));
+        for number in 2000..2048 {
+            cubic.on_feedback(&ack_at(number, 3000).feedback());
+        }
+        assert_eq!(cubic.allowance().cwnd_bytes, 49_000, "slow start up to ssthresh");
+        let before = cubic.snapshot().cwnd_bytes;
+        cubic.on_feedback(&ack_at(2048, 3000).feedback());
+        let growth = cubic.snapshot().cwnd_bytes - before;
+        assert!(growth > 0.0 && growth < 25.0, "Reno-friendly growth on the plateau: {growth}");
+    }
+
+    #[test]
+    fn time_without_data_does_not_count() {
+        let mut cubic = after_loss_at(100);
+        cubic.on_feedback(&ack_at(1000, 1000).feedback());
+        let mut limited = ack_at(1001, 61_000);
+        limited.feedback.app_limited = true;
+        limited.feedback.srtt = Duration::from_millis(100);
+        cubic.on_feedback(&limited.feedback());
+        let before = cubic.snapshot().cwnd_bytes;
+        cubic.on_feedback(&ack_at(1002, 61_001).feedback());
+        let growth = cubic.snapshot().cwnd_bytes - before;
+        assert!(growth < 50.0, "a minute of silence must not show as growth: {growth}");
+    }
+}

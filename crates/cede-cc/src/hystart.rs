@@ -1,0 +1,155 @@
+//! HyStart++: leaving slow start before it overshoots.
+//!
+//! Source: RFC 9406, section 4.2 and 4.3. Round by round the smallest RTT is compared with that of the round before; a rise by
+//! [`threshold`] enters Conservative Slow Start (growth by a quarter), which ends in congestion avoidance after
+//! [`CSS_ROUNDS`] rounds, or goes back to slow start where the RTT falls again.
+//!
+//! *What it leaves out:* the unlimited L of paced senders; slow starts after the first, for which the RFC advises against it.
+//! *How it was validated:* the thresholds of `tests/vectors/tcp.json`; unit tests below.
+
+use crate::Feedback;
+use cede_units::Duration;
+
+/// RFC 9406, section 4.3.
+const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
+const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
+const MIN_RTT_DIVISOR: u64 = 8;
+const N_RTT_SAMPLE: u32 = 8;
+/// What growth is divided by in Conservative Slow Start.
+const CSS_GROWTH_DIVISOR: f64 = 4.0;
+/// How many rounds Conservative Slow Start lasts; that of the entry counts.
+pub const CSS_ROUNDS: u32 = 5;
+/// Packets by which one acknowledgement raises the window at most.
+const L: f64 = 8.0;
+
+/// The rise of a round's smallest RTT that ends slow start, where the round before had `last_round_min`.
+#[must_use]
+pub fn threshold(last_round_min: Duration) -> Duration {
+    (last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    SlowStart,
+    Conservative { baseline: Duration, rounds: u32 },
+}
+
+/// What an acknowledgement in slow start leads to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Verdict {
+    /// The window grows by so many octets.
+    Grow(f64),
+    /// Slow start is over: ssthresh = cwnd.
+    Leave,
+}
+
+/// The state of one slow start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HyStart {
+    state: State,
+    round_end: u64,
+    last_round_min: Option<Duration>,
+    round_min: Option<Duration>,
+    samples: u32,
+}
+
+impl Default for HyStart {
+    fn default() -> Self {
+        Self { state: State::SlowStart, round_end: 0, last_round_min: None, round_min: None, samples: 0 }
+    }
+}
+
+impl HyStart {
+    /// True in Conservative Slow Start.
+    #[must_use]
+    pub const fn is_conservative(&self) -> bool {
+        matches!(self.state, State::Conservative { .. })
+    }
+
+    /// Takes an acknowledgement of new data.
+    pub fn on_ack(&mut self, feedback: &Feedback<'_>, mss: f64) -> Verdict {
+        if let Some(rtt) = feedback.rtt {
+            self.round_min = Some(self.round_min.map_or(rtt, |min| min.min(rtt)));
+            self.samples = self.samples.saturating_add(1);
+        }
+        self.change_state();
+        let growth = (feedback.acked_bytes as f64).min(L * mss);
+        let growth = if self.is_conservative() { growth / CSS_GROWTH_DIVISOR } else { growth };
+        if self.end_round(feedback) { Verdict::Leave } else { Verdict::Grow(growth) }
+    }
+
+    fn change_state(&mut self) {
+        let Some(current) = self.round_min.filter(|_| self.samples >= N_RTT_SAMPLE) else { return };
+        match (self.state, self.last_round_min) {
+            (State::SlowStart, Some(last)) if current >= last + threshold(last) => {
+                self.state = State::Conservative { baseline: current, rounds: 0 };
+            }
+            (State::Conservative { baseline, .. }, _) if current < baseline => self.state = State::SlowStart,
+            _ => {}
+        }
+    }
+
+    /// Starts a new round where this acknowledgement ends one; true where it was the last of Conservative Slow Start.
+    fn end_round(&mut self, feedback: &Feedback<'_>) -> bool {
+        if feedback.acked.last().is_none_or(|packet| packet.number < self.round_end) {
+            return false;
+        }
+        self.round_end = feedback.next_number;
+        self.last_round_min = self.round_min.take();
+        self.samples = 0;
+        let State::Conservative { baseline, rounds } = self.state else { return false };
+        self.state = State::Conservative { baseline, rounds: rounds + 1 };
+        rounds + 1 >= CSS_ROUNDS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ack;
+
+    /// One round of ten acknowledgements with this RTT; the growth of the last, none where slow start was left.
+    fn round(hystart: &mut HyStart, start: u64, rtt_ms: u64) -> Option<f64> {
+        let mut growth = None;
+        for number in start..start + 10 {
+            let mut one = ack(number, 1000);
+            one.feedback.rtt = Some(Duration::from_millis(rtt_ms));
+            one.feedback.next_number = start + 19;
+            growth = match hystart.on_ack(&one.feedback(), 1000.0) {
+                Verdict::Grow(octets) => Some(octets),
+                Verdict::Leave => None,
+            };
+        }
+        growth
+    }
+
+    #[test]
+    fn a_rising_rtt_slows_growth_and_five_rounds_of_it_end_it() {
+        let mut hystart = HyStart::default();
+        let mut results = alloc::vec::Vec::new();
+        for (i, rtt) in [50, 50, 56, 57, 60, 60, 60, 60, 60].into_iter().enumerate() {
+            results.push(round(&mut hystart, 10 * i as u64, rtt));
+        }
+        // 56 ms is below 50 + 6.25; 57 is compared with 56; 60 with 57: never steep enough.
+        assert!(results.iter().all(|&growth| growth == Some(1000.0)), "{results:?}");
+        let mut hystart = HyStart::default();
+        for (i, rtt) in [50, 50, 57].into_iter().enumerate() {
+            round(&mut hystart, 10 * i as u64, rtt);
+        }
+        assert!(hystart.is_conservative());
+        let rounds: alloc::vec::Vec<_> = (3..8).map(|i| round(&mut hystart, 10 * i, 60)).collect();
+        assert!(rounds[..3].iter().all(|&growth| growth == Some(250.0)), "{rounds:?}");
+        assert!(rounds.contains(&None), "{rounds:?}");
+    }
+
+    #[test]
+    fn a_falling_rtt_goes_back_to_slow_start() {
+        let mut hystart = HyStart::default();
+        for (i, rtt) in [50, 50, 60].into_iter().enumerate() {
+            round(&mut hystart, 10 * i as u64, rtt);
+        }
+        assert!(hystart.is_conservative());
+        assert_eq!(round(&mut hystart, 30, 52), Some(1000.0));
+        assert!(!hystart.is_conservative());
+    }
+}

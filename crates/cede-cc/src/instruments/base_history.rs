@@ -1,0 +1,171 @@
+//! The base delay: minima of one-way delay samples, one per minute.
+//!
+//! Source: RFC 6817, section 2.4.2 (`update_base_delay`) and 4.2; BASE_HISTORY minutes, a minute being
+//! `floor(t / 60 s)` of a monotonic clock. Minutes without a sample count as +infinity, as the RFC's text asks (its
+//! pseudo-code shifts once per rollover; both agree where no minute is skipped).
+//!
+//! Two additions, neither active in [`BaseHistory::update`]'s plain form:
+//! * **Skew.** Each minimum is kept with the time at which it was taken, and is carried to the present along the
+//!   clock skew handed in (nanoseconds of drift per nanosecond). A better estimate of the skew thereby corrects old
+//!   minima too. Minima older than the history's length, which only exist while minutes are blind, are re-based
+//!   every minute, so that an error of the present estimate is not stretched over hours.
+//! * **Blind minutes.** A minute in which the flow itself kept a queue standing cannot have shown the base. Told so,
+//!   the history does not move on: the blind minute's samples join the newest slot, and the list stays one of
+//!   minima of minutes that could tell.
+//!
+//! *What it leaves out:* histories in units other than minutes (libutp's and libtorrent's are in their own files).
+//! *How it was validated:* the sequences of `tests/vectors/ledbat.json`; unit tests below.
+
+use alloc::collections::VecDeque;
+use cede_units::{Duration, Instant};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// One minute's minimum.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Minimum {
+    delay_ns: i64,
+    at: Instant,
+}
+
+impl Minimum {
+    /// What the same delay would read at `now` if the clocks drift apart by `skew`.
+    fn at(self, now: Instant, skew: f64) -> i64 {
+        let drift = skew * now.since(self.at).as_nanos() as f64;
+        self.delay_ns.saturating_add(drift as i64)
+    }
+}
+
+/// Minima of the last minutes, newest at the back; `None` for a minute without samples.
+#[derive(Clone, Debug)]
+pub struct BaseHistory {
+    slots: VecDeque<Option<Minimum>>,
+    length: usize,
+    minute: u64,
+}
+
+impl BaseHistory {
+    /// An empty history of so many minutes (at least one).
+    #[must_use]
+    pub fn new(minutes: usize) -> Self {
+        let length = minutes.max(1);
+        Self { slots: VecDeque::with_capacity(length + 1), length, minute: 0 }
+    }
+
+    /// Takes a sample, as RFC 6817 has it: no skew, every minute tells.
+    pub fn update(&mut self, now: Instant, delay_ns: i64) {
+        self.update_with(now, delay_ns, 0.0, false);
+    }
+
+    /// Takes a sample. `skew` is the drift of the samples' scale in ns per ns; `was_blind` says of the minute that
+    /// ends, if one ends with this sample, that it cannot have shown the base. True where a minute ended.
+    pub fn update_with(&mut self, now: Instant, delay_ns: i64, skew: f64, was_blind: bool) -> bool {
+        let rolled = self.roll(now, skew, was_blind);
+        let newest = Minimum { delay_ns, at: now };
+        match self.slots.back_mut() {
+            Some(Some(minimum)) if minimum.at(now, skew) <= delay_ns => {}
+            Some(slot) => *slot = Some(newest),
+            None => self.slots.push_back(Some(newest)),
+        }
+        rolled
+    }
+
+    /// Moves on to the minute of `now`. A clock that runs backwards does not move it.
+    fn roll(&mut self, now: Instant, skew: f64, was_blind: bool) -> bool {
+        let minute = now.as_nanos() / MINUTE.as_nanos();
+        let passed = minute.saturating_sub(self.minute);
+        if passed == 0 {
+            return false;
+        }
+        self.minute = minute;
+        if self.slots.is_empty() {
+            return true;
+        }
+        let shifts = passed - u64::from(was_blind);
+        for _ in 0..shifts.min(self.length as u64) {
+            self.slots.push_back(None);
+            if self.slots.len() > self.length {
+                self.slots.pop_front();
+            }
+        }
+        self.rebase(now, skew);
+        true
+    }
+
+    /// Brings minima that have outlived the history's length to the present.
+    fn rebase(&mut self, now: Instant, skew: f64) {
+        let limit = MINUTE * self.length as u64;
+        for minimum in self.slots.iter_mut().flatten().filter(|m| now.since(m.at) > limit) {
+            *minimum = Minimum { delay_ns: minimum.at(now, skew), at: now };
+        }
+    }
+
+    /// The base delay at `now`; none before the first sample.
+    #[must_use]
+    pub fn base_ns(&self, now: Instant, skew: f64) -> Option<i64> {
+        self.slots.iter().flatten().map(|minimum| minimum.at(now, skew)).min()
+    }
+
+    /// Moves the whole history by `step_ns`: the scale of the samples has jumped.
+    pub fn shift(&mut self, step_ns: i64) {
+        for minimum in self.slots.iter_mut().flatten() {
+            minimum.delay_ns = minimum.delay_ns.saturating_add(step_ns);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_sample_counts_at_once_and_a_higher_one_after_the_history() {
+        let mut history = BaseHistory::new(3);
+        let mut base = |s: u64, d: i64| {
+            history.update(Instant::from_secs(s), d);
+            history.base_ns(Instant::from_secs(s), 0.0).unwrap()
+        };
+        assert_eq!([base(0, 100), base(10, 90), base(70, 120), base(130, 120)], [100, 90, 90, 90]);
+        assert_eq!([base(190, 120), base(195, 10)], [120, 10]);
+    }
+
+    #[test]
+    fn minima_follow_the_skew() {
+        let mut history = BaseHistory::new(10);
+        history.update(Instant::from_secs(0), 1_000_000);
+        let base = history.base_ns(Instant::from_secs(100), 50e-6);
+        assert_eq!(base, Some(6_000_000), "50 us/s for 100 s are 5 ms");
+        // A sample that only looks higher because the scale has moved is a new minimum.
+        history.update_with(Instant::from_secs(100), 5_500_000, 50e-6, false);
+        assert_eq!(history.base_ns(Instant::from_secs(100), 50e-6), Some(5_500_000));
+    }
+
+    #[test]
+    fn blind_minutes_do_not_move_the_history_but_lower_samples_still_count() {
+        let mut history = BaseHistory::new(2);
+        history.update(Instant::from_secs(0), 50);
+        for minute in 1..30 {
+            history.update_with(Instant::from_secs(60 * minute), 150, 0.0, true);
+            assert_eq!(history.base_ns(Instant::from_secs(60 * minute), 0.0), Some(50));
+        }
+        history.update_with(Instant::from_secs(1801), 40, 0.0, true);
+        assert_eq!(history.base_ns(Instant::from_secs(1801), 0.0), Some(40));
+        history.update_with(Instant::from_secs(1861), 150, 0.0, false);
+        history.update_with(Instant::from_secs(1921), 150, 0.0, false);
+        assert_eq!(history.base_ns(Instant::from_secs(1921), 0.0), Some(150));
+    }
+
+    #[test]
+    fn extreme_samples_and_a_clock_running_backwards_do_no_harm() {
+        let mut history = BaseHistory::new(3);
+        history.update_with(Instant::NEVER, i64::MIN, -1.0, true);
+        history.update_with(Instant::ZERO, i64::MAX, 1.0, false);
+        history.shift(i64::MIN);
+        assert_eq!(history.base_ns(Instant::NEVER, -1.0), Some(i64::MIN));
+    }
+}

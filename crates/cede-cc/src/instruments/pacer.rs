@@ -1,0 +1,101 @@
+//! When the next packet may leave under a pacing rate.
+//!
+//! Source: the earliest-departure-time form of a token bucket (as Linux's `fq` and quinn's and quiche's pacers use):
+//! each packet moves the next departure on by its size over the rate; a sender that fell behind may catch up by at
+//! most one burst.
+//!
+//! *What it leaves out:* timers; the transport asks [`Pacer::departure`] and waits by its own.
+//! *How it was validated:* unit tests below.
+
+use crate::Allowance;
+use cede_units::{Duration, Instant, Rate};
+
+/// Spaces departures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pacer {
+    /// When a packet may leave if no burst is allowed.
+    next: Instant,
+    rate: Option<Rate>,
+    burst_bytes: u32,
+}
+
+impl Pacer {
+    /// A pacer that lets everything pass until told otherwise.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { next: Instant::ZERO, rate: None, burst_bytes: 0 }
+    }
+
+    /// Takes over an allowance's rate and burst.
+    pub fn set(&mut self, allowance: &Allowance) {
+        self.rate = allowance.pacing_rate;
+        self.burst_bytes = allowance.burst_bytes;
+    }
+
+    /// How far ahead of its time a packet may leave: the burst, less the packet that is always allowed, at the rate.
+    fn lead(&self, rate: Rate, bytes: u64) -> Duration {
+        rate.time_to_send(u64::from(self.burst_bytes).saturating_sub(bytes))
+    }
+
+    /// When a packet of so many octets may leave: `now`, or an instant after it. [`Instant::NEVER`] at a rate of zero.
+    #[must_use]
+    pub fn departure(&self, now: Instant, bytes: u64) -> Instant {
+        match self.rate {
+            None => now,
+            Some(rate) if rate.bits_per_sec() == 0 => Instant::NEVER,
+            Some(rate) => self.next.saturating_sub(self.lead(rate, bytes)).max(now),
+        }
+    }
+
+    /// A packet of so many octets leaves.
+    pub fn on_sent(&mut self, now: Instant, bytes: u64) {
+        if let Some(rate) = self.rate {
+            self.next = self.next.max(now) + rate.time_to_send(bytes);
+        }
+    }
+}
+
+impl Default for Pacer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pacer(mbit: u64, burst_bytes: u32) -> Pacer {
+        let mut pacer = Pacer::new();
+        pacer.set(&Allowance { cwnd_bytes: 1 << 20, pacing_rate: Some(Rate::from_mbit(mbit)), burst_bytes });
+        pacer
+    }
+
+    /// The departures of `n` packets of 1250 octets that all want to leave at once.
+    fn departures(mut pacer: Pacer, start: Instant, n: usize) -> alloc::vec::Vec<u64> {
+        let mut now = start;
+        let mut one = || {
+            now = pacer.departure(now, 1250);
+            pacer.on_sent(now, 1250);
+            now.as_micros()
+        };
+        (0..n).map(|_| one()).collect()
+    }
+
+    #[test]
+    fn packets_are_spaced_by_the_rate() {
+        assert_eq!(departures(pacer(10, 1250), Instant::ZERO, 4), [0, 1000, 2000, 3000]);
+    }
+
+    #[test]
+    fn a_burst_may_leave_together_and_idleness_earns_no_more() {
+        assert_eq!(departures(pacer(10, 3750), Instant::ZERO, 5), [0, 0, 0, 1000, 2000]);
+        assert_eq!(departures(pacer(10, 3750), Instant::from_millis(9), 4), [9000, 9000, 9000, 10_000]);
+    }
+
+    #[test]
+    fn no_rate_lets_pass_and_rate_zero_never() {
+        assert_eq!(Pacer::new().departure(Instant::from_millis(3), 1250), Instant::from_millis(3));
+        assert_eq!(pacer(0, 1250).departure(Instant::ZERO, 1250), Instant::NEVER);
+    }
+}

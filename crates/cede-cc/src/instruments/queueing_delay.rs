@@ -1,0 +1,162 @@
+//! The queueing delay that LEDBAT steers by: filtered current delay less base delay.
+//!
+//! Source: RFC 6817, section 2.4.2: `queuing_delay = FILTER(current_delays) - MIN(base_delays)`.
+//!
+//! # The two ways in which the plain rule drifts off, and what is done about them
+//! A single flow that keeps its target for half an hour breaks the plain rule twice.
+//! 1. **Clocks drift.** At 50 ppm raw delays move by 3 ms per minute. Rising, they make the flow believe in a queue that
+//!    is not there: it starves by its own base history (10 minutes, 30 ms). Falling, they hide a growing queue behind a
+//!    base that the flow, never letting the queue run empty, cannot see anew: it bloats. Remedy (`correct_drift`):
+//!    [`ClockDrift`] measures the skew on the reverse direction, [`BaseHistory`] carries its minima along it.
+//! 2. **The base expires behind the flow's own queue.** After BASE_HISTORY minutes at target the true minimum falls
+//!    out of the list and what remains is base + target: the flow then aims at base + 2 target, and so on. Remedy
+//!    (`hold_base`): a minute tells about the base only if for at least one smoothed RTT of it the flow kept no queue of
+//!    its own, because its window stood at the floor or because the application had too little to send. Other
+//!    minutes are *blind* and the history does not move on with them.
+//!
+//! What follows from holding the base: a base that *falls* is seen at once, as ever. A base that *rises by more than
+//! the target* (a new route) pushes the flow to its floor, where minutes tell, and is learnt after BASE_HISTORY of
+//! them, as RFC 6817 has it. One that rises by *less* than the target is not learnt while the flow stays busy: it
+//! keeps a queue of target less rise, which fills the link just as well and delays others less. Beside a TCP that fills
+//! the buffer the flow is at its floor and nothing changes. A late-comer whose first samples held another flow's queue
+//! keeps that too high a base, but no longer raises it every BASE_HISTORY minutes.
+//!
+//! The alternative, to drain the flow's queue on purpose now and then and look (LEDBAT++'s slowdowns), was not
+//! taken for this profile: with several flows each drain shows the base plus the others' queues, so that accepting
+//! what it shows lifts the base of well-behaved flows, while holding leaves them where they agree.
+//!
+//! A clock that is set (`follow_steps`, part of `correct_drift`) moves the whole history by the step that both
+//! directions saw; where no reverse samples exist, a forward jump that the RTT contradicts by [`MAX_UNEXPLAINED`] or
+//! more restarts the history.
+//!
+//! *What it leaves out:* drift where the transport has no reverse samples.
+//! *How it was validated:* unit tests below; the runs of `tests/link.rs`.
+
+use super::{BaseHistory, ClockDrift, DelayFilter, FilterKind};
+use crate::Feedback;
+use cede_units::{Duration, Instant};
+
+/// Raw samples are clamped to this, a hundred years, so that no difference of them can overflow.
+const MAX_RAW_NS: i64 = i64::MAX / 4;
+/// A forward delay that changes by so much more than the RTT did has changed its scale.
+pub const MAX_UNEXPLAINED: Duration = Duration::from_secs(10);
+
+/// What is switched on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct QueueingDelayConfig {
+    /// Length of the base history in minutes (BASE_HISTORY).
+    pub base_minutes: usize,
+    /// How the current delay is filtered (CURRENT_FILTER).
+    pub filter: FilterKind,
+    /// Measure the clocks' drift on the reverse direction and take it out; follow clock steps.
+    pub correct_drift: bool,
+    /// Minutes behind the flow's own queue do not move the base history on.
+    pub hold_base: bool,
+}
+
+/// The estimator with its state.
+#[derive(Clone, Debug)]
+pub struct QueueingDelay {
+    config: QueueingDelayConfig,
+    base: BaseHistory,
+    filter: DelayFilter,
+    drift: ClockDrift,
+    unloaded_since: Option<Instant>,
+    minute_tells: bool,
+    last_forward: Option<(i64, Duration)>,
+    base_ns: Option<i64>,
+    queueing_ns: Option<i64>,
+}
+
+impl QueueingDelay {
+    /// An estimator that has seen nothing.
+    #[must_use]
+    pub fn new(config: QueueingDelayConfig) -> Self {
+        Self {
+            config,
+            base: BaseHistory::new(config.base_minutes),
+            filter: DelayFilter::new(config.filter),
+            drift: ClockDrift::new(),
+            unloaded_since: None,
+            minute_tells: false,
+            last_forward: None,
+            base_ns: None,
+            queueing_ns: None,
+        }
+    }
+
+    /// Takes what an acknowledgement says. `at_floor`: the window stands at its minimum. Answers with the queueing
+    /// delay in nanoseconds, where the acknowledgement carries a sample; never negative.
+    pub fn update(&mut self, feedback: &Feedback<'_>, at_floor: bool) -> Option<i64> {
+        let now = feedback.now;
+        let forward = feedback.one_way_delay_ns?.clamp(-MAX_RAW_NS, MAX_RAW_NS);
+        let reverse = feedback.reverse_delay_ns.map(|ns| ns.clamp(-MAX_RAW_NS, MAX_RAW_NS));
+        if self.config.correct_drift {
+            self.follow_clocks(now, forward, reverse, feedback.rtt);
+        }
+        self.note_load(now, feedback.srtt, at_floor || feedback.app_limited);
+        let blind = self.config.hold_base && !self.minute_tells;
+        let skew = self.drift.skew();
+        if self.base.update_with(now, forward, skew, blind) {
+            self.minute_tells = false;
+        }
+        let current = self.filter.update(now, forward, feedback.srtt);
+        self.base_ns = self.base.base_ns(now, skew);
+        let queueing = current.saturating_sub(self.base_ns?).max(0);
+        self.queueing_ns = Some(queueing);
+        self.queueing_ns
+    }
+
+    fn follow_clocks(&mut self, now: Instant, forward: i64, reverse: Option<i64>, rtt: Option<Duration>) {
+        match reverse {
+            Some(reverse) => {
+                if let Some(step) = self.drift.update(now, forward, reverse) {
+                    self.base.shift(step.forward_ns);
+                    self.filter.clear();
+                }
+            }
+            None => self.restart_on_contradiction(forward, rtt),
+        }
+    }
+
+    fn restart_on_contradiction(&mut self, forward: i64, rtt: Option<Duration>) {
+        let Some(rtt) = rtt else { return };
+        if let Some((last_forward, last_rtt)) = self.last_forward.replace((forward, rtt)) {
+            let explained = rtt.abs_diff(last_rtt) + MAX_UNEXPLAINED;
+            if forward.abs_diff(last_forward) >= explained.as_nanos() {
+                self.base.clear();
+                self.filter.clear();
+            }
+        }
+    }
+
+    /// A minute tells about the base once the flow has been without a queue of its own for one RTT.
+    fn note_load(&mut self, now: Instant, srtt: Duration, unloaded: bool) {
+        if !unloaded {
+            self.unloaded_since = None;
+            return;
+        }
+        let since = *self.unloaded_since.get_or_insert(now);
+        if !srtt.is_zero() && now.since(since) >= srtt {
+            self.minute_tells = true;
+        }
+    }
+
+    /// The base delay on the raw scale at the last sample.
+    #[must_use]
+    pub const fn base_ns(&self) -> Option<i64> {
+        self.base_ns
+    }
+
+    /// The queueing delay at the last sample.
+    #[must_use]
+    pub fn queueing(&self) -> Option<Duration> {
+        self.queueing_ns.map(|ns| Duration::from_nanos(ns.unsigned_abs()))
+    }
+
+    /// The drift of the forward scale that is being taken out, in seconds per second.
+    #[must_use]
+    pub const fn skew(&self) -> f64 {
+        self.drift.skew()
+    }
+}

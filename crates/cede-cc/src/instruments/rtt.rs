@@ -1,0 +1,182 @@
+//! Smoothed RTT and retransmission timeout.
+//!
+//! Source: RFC 6298, section 2 and 5.5: the first sample R gives SRTT = R, RTTVAR = R/2; later ones
+//! RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R| and then SRTT = 7/8 SRTT + 1/8 R; RTO = SRTT + max(G, 4 RTTVAR), within
+//! [minimum, maximum]; each timeout doubles it until the next sample.
+//!
+//! *What it leaves out:* Karn's rule (which samples are unambiguous is the transport's to know) and Linux's variant.
+//! *How it was validated:* the sequence of `tests/vectors/tcp.json`; unit tests below.
+
+use cede_units::Duration;
+
+/// Bounds and start of an estimator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RttConfig {
+    /// The timeout before any sample (RFC 6298, 2.1: 1 s).
+    pub initial_rto: Duration,
+    /// The smallest timeout (RFC 6298, 2.4: 1 s; implementations 200 ms to 1 s).
+    pub min_rto: Duration,
+    /// The largest timeout (RFC 6298, 2.5: 60 s or more).
+    pub max_rto: Duration,
+    /// The clock's granularity G.
+    pub granularity: Duration,
+}
+
+impl Default for RttConfig {
+    /// RFC 6298's values with a granularity of 1 ms.
+    fn default() -> Self {
+        Self {
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(60),
+            granularity: Duration::from_millis(1),
+        }
+    }
+}
+
+/// SRTT, RTTVAR and the timeout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RttEstimator {
+    config: RttConfig,
+    /// SRTT and RTTVAR in 1/8 and 1/4 ns, so that the smoothing loses nothing.
+    srtt8_ns: u64,
+    rttvar4_ns: u64,
+    samples: u64,
+    min: Duration,
+    latest: Duration,
+    backoff: u32,
+}
+
+/// Samples are clamped to this (a month): the scaled sums then fit.
+const MAX_SAMPLE: Duration = Duration::from_secs(30 * 86_400);
+/// The timeout is never doubled more often than this; the maximum has long been reached.
+const MAX_BACKOFF: u32 = 32;
+
+impl RttEstimator {
+    /// An estimator without a sample.
+    #[must_use]
+    pub const fn new(config: RttConfig) -> Self {
+        Self {
+            config,
+            srtt8_ns: 0,
+            rttvar4_ns: 0,
+            samples: 0,
+            min: Duration::MAX,
+            latest: Duration::ZERO,
+            backoff: 0,
+        }
+    }
+
+    /// Takes an unambiguous sample and ends the backing off.
+    pub fn update(&mut self, sample: Duration) {
+        let sample = sample.min(MAX_SAMPLE);
+        let r = sample.as_nanos();
+        if self.samples == 0 {
+            self.srtt8_ns = 8 * r;
+            self.rttvar4_ns = 2 * r;
+        } else {
+            let error = (self.srtt8_ns / 8).abs_diff(r);
+            self.rttvar4_ns = self.rttvar4_ns - self.rttvar4_ns / 4 + error;
+            self.srtt8_ns = self.srtt8_ns - self.srtt8_ns / 8 + r;
+        }
+        self.samples = self.samples.saturating_add(1);
+        self.min = self.min.min(sample);
+        self.latest = sample;
+        self.backoff = 0;
+    }
+
+    /// The timer ran out: double the timeout (RFC 6298, 5.5).
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+    }
+
+    /// Ends the backing off without a sample, as an acknowledgement of new data under timestamps may.
+    pub fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// The smoothed RTT; zero before the first sample.
+    #[must_use]
+    pub const fn srtt(&self) -> Duration {
+        Duration::from_nanos(self.srtt8_ns / 8)
+    }
+
+    /// The smoothed deviation; zero before the first sample.
+    #[must_use]
+    pub const fn rttvar(&self) -> Duration {
+        Duration::from_nanos(self.rttvar4_ns / 4)
+    }
+
+    /// The smallest sample so far.
+    #[must_use]
+    pub fn min(&self) -> Option<Duration> {
+        self.has_sample().then_some(self.min)
+    }
+
+    /// The newest sample.
+    #[must_use]
+    pub fn latest(&self) -> Option<Duration> {
+        self.has_sample().then_some(self.latest)
+    }
+
+    /// True once there has been a sample.
+    #[must_use]
+    pub const fn has_sample(&self) -> bool {
+        self.samples > 0
+    }
+
+    /// The timeout before bounds and doubling: SRTT + max(G, 4 RTTVAR); the initial one without a sample.
+    #[must_use]
+    pub fn raw_rto(&self) -> Duration {
+        if !self.has_sample() {
+            return self.config.initial_rto;
+        }
+        self.srtt() + Duration::from_nanos(self.rttvar4_ns).max(self.config.granularity)
+    }
+
+    /// The timeout to set now.
+    #[must_use]
+    pub fn rto(&self) -> Duration {
+        let floor = if self.has_sample() { self.config.min_rto } else { Duration::ZERO };
+        (self.raw_rto().max(floor) * (1_u64 << self.backoff)).min(self.config.max_rto)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_double_up_to_the_maximum_and_a_sample_ends_it() {
+        let mut rtt = RttEstimator::new(RttConfig::default());
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Duration::from_secs(2));
+        for _ in 0..100 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.rto(), Duration::from_secs(60));
+        rtt.update(Duration::from_millis(100));
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_granularity_bounds_the_variance_term() {
+        let config = RttConfig { min_rto: Duration::ZERO, ..RttConfig::default() };
+        let mut rtt = RttEstimator::new(config);
+        for _ in 0..200 {
+            rtt.update(Duration::from_millis(50));
+        }
+        assert_eq!(rtt.rto(), Duration::from_millis(51));
+        assert_eq!((rtt.min(), rtt.latest()), (Some(Duration::from_millis(50)), Some(Duration::from_millis(50))));
+    }
+
+    #[test]
+    fn absurd_samples_do_not_overflow() {
+        let mut rtt = RttEstimator::new(RttConfig::default());
+        for sample in [Duration::MAX, Duration::ZERO, Duration::MAX] {
+            rtt.update(sample);
+        }
+        assert_eq!(rtt.rto(), Duration::from_secs(60));
+    }
+}

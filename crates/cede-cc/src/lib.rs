@@ -1,0 +1,39 @@
+#![no_std]
+//! Congestion controllers for scavenger transport, and the instruments they are built from.
+//!
+//! A transport (`cede-utp`, `cede-tcp`, or one of your own) tells a [`Controller`] what each acknowledgement said
+//! and obeys the [`Allowance`] that comes back. Controllers are built by name through the [`registry`]:
+//!
+//! ```
+//! use cede_cc::{ParamValue, Params, Path, registry};
+//! use cede_units::Duration;
+//!
+//! let path = Path { mss_bytes: 1448, initial_cwnd_bytes: 4344, max_cwnd_bytes: 1 << 20 };
+//! let params = Params::new().with("target", ParamValue::Duration(Duration::from_millis(25)));
+//! let controller = registry::build("ledbat", &params, &path)?;
+//! assert_eq!(controller.allowance().cwnd_bytes, 2 * 1448);
+//! # Ok::<(), cede_cc::ParamError>(())
+//! ```
+//!
+//! **Invariant:** nothing here knows a header, a socket, a clock or a simulator; nothing here knows which transport
+//! asks.
+
+extern crate alloc;
+
+mod controller;
+mod cubic;
+mod fixed;
+mod hystart;
+pub mod instruments;
+mod ledbat;
+mod params;
+pub mod registry;
+mod reno;
+#[cfg(test)]
+mod testing;
+mod window;
+
+pub use controller::{
+    Allowance, Controller, Feedback, PacketFact, Path, Phase, SendRecord, Sent, Snapshot, Tag, Timeout,
+};
+pub use params::{ParamDoc, ParamError, ParamKind, ParamValue, Params, Settings};

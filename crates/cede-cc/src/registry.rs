@@ -1,0 +1,128 @@
+//! Every controller there is, by name: what it does, its formula and source, its parameters, and how to build it.
+
+use crate::params::{ParamDoc, ParamError, Params, Settings};
+use crate::{Controller, Path};
+use crate::{cubic, fixed, ledbat, reno};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// What is known of one controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name that scenarios use.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Its rule.
+    pub formula: &'static str,
+    /// Where the rule is written down.
+    pub source: &'static str,
+    /// Its parameters with their defaults.
+    pub params: &'static [ParamDoc],
+    /// It responds to congestion. What does not is for tests only.
+    pub responsive: bool,
+    /// Constants of it are unverified.
+    pub experimental: bool,
+    /// Builds one. Parameters that are not given take their defaults.
+    pub build: fn(&Params, &Path) -> Result<Box<dyn Controller>, ParamError>,
+}
+
+const ALL: &[Entry] = &[ledbat::ENTRY, reno::ENTRY, cubic::ENTRY, fixed::ENTRY];
+
+/// Every controller.
+#[must_use]
+pub const fn all() -> &'static [Entry] {
+    ALL
+}
+
+/// The controller called `name`.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.name == name)
+}
+
+/// As [`find`], with an error that lists the names there are.
+///
+/// # Errors
+/// [`ParamError::UnknownController`].
+pub fn require(name: &str) -> Result<&'static Entry, ParamError> {
+    find(name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
+        ParamError::UnknownController { name: name.to_owned(), allowed: names.join(", ") }
+    })
+}
+
+/// Builds the controller called `name` for a path.
+///
+/// # Errors
+/// [`ParamError`], which says what is allowed, for an unknown controller or parameter, a parameter that is given
+/// twice, and a value of the wrong kind or out of range.
+pub fn build(name: &str, params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
+    (require(name)?.build)(params, path)
+}
+
+/// Checks parameters without building anything, and answers with all settings, defaults included.
+///
+/// # Errors
+/// As [`build`].
+pub fn resolve(name: &str, params: &Params) -> Result<Settings, ParamError> {
+    Settings::resolve(params, require(name)?.params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::path;
+    use crate::{ParamKind, ParamValue};
+
+    #[test]
+    fn every_controller_builds_from_its_defaults_under_its_own_name() {
+        for entry in all() {
+            let controller = build(entry.name, &Params::new(), &path(1448)).unwrap();
+            assert_eq!(controller.name(), entry.name);
+            assert!(!entry.summary.is_empty() && !entry.formula.is_empty() && !entry.source.is_empty());
+            assert!(entry.params.iter().all(|p| !p.doc.is_empty() && p.doc.ends_with('.')), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn names_of_controllers_and_parameters_are_unique() {
+        for (i, entry) in all().iter().enumerate() {
+            assert!(all()[..i].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            for (j, param) in entry.params.iter().enumerate() {
+                assert!(entry.params[..j].iter().all(|other| other.name != param.name), "{}", param.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_parameter_can_be_set_to_each_end_of_its_range() {
+        for entry in all() {
+            for param in entry.params {
+                for value in ends(param.kind) {
+                    let params = Params::new().with(param.name, value);
+                    assert!(build(entry.name, &params, &path(1448)).is_ok(), "{} {params:?}", entry.name);
+                }
+            }
+        }
+    }
+
+    fn ends(kind: ParamKind) -> Vec<ParamValue> {
+        match kind {
+            ParamKind::Duration { min, max } => [min, max].map(ParamValue::Duration).into(),
+            ParamKind::Rate { min, max } => [min, max].map(ParamValue::Rate).into(),
+            ParamKind::Bytes { min, max } => [min, max].map(ParamValue::Bytes).into(),
+            ParamKind::Number { min, max } => [min, max].map(ParamValue::Number).into(),
+            ParamKind::Count { min, max } => [min, max].map(|n| ParamValue::Number(f64::from(n))).into(),
+            ParamKind::Switch => [true, false].map(ParamValue::Switch).into(),
+            ParamKind::Word(words) => words.iter().map(|&word| ParamValue::Word(word.to_owned())).collect(),
+        }
+    }
+
+    #[test]
+    fn an_unknown_controller_is_refused_with_the_names_there_are() {
+        let error = build("rneo", &Params::new(), &path(1448)).err().unwrap();
+        assert!(alloc::string::ToString::to_string(&error).contains("reno, cubic"), "{error}");
+    }
+}

@@ -1,0 +1,282 @@
+//! Reno's window rules, as NewReno uses them.
+//!
+//! Source: RFC 5681, section 3.1 (slow start, congestion avoidance with byte counting, equation 4 for ssthresh), 4.1 (restart
+//! after idleness); RFC 6582, section 3.2 (the window at the end of a recovery, option 1); RFC 3168, section 6.1.2 (a
+//! mark counts as a loss).
+//!
+//! The transport retransmits, and inflates the window during a recovery if it has no SACK; here the window is held
+//! from the reduction until [`Feedback::in_recovery`] is over. At `cwnd == ssthresh` it is congestion avoidance.
+//!
+//! *What it leaves out:* undoing spurious reductions; pacing.
+//! *How it was validated:* unit tests below; the conformance suite; alone on a link in `tests/link.rs`.
+
+use crate::instruments::LossEpoch;
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::registry::Entry;
+use crate::window::{Bounds, congested_number};
+use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use alloc::boxed::Box;
+
+/// RFC 5681, equation 4: ssthresh is never below this many packets.
+const MIN_SSTHRESH_PACKETS: f64 = 2.0;
+
+pub(crate) const INIT_CWND: ParamDoc = ParamDoc {
+    name: "init_cwnd",
+    kind: ParamKind::Number { min: 0.0, max: 1000.0 },
+    default: "0",
+    doc: "The initial window in packets; 0 takes the transport's (RFC 5681 or RFC 6928).",
+};
+
+const PARAMS: &[ParamDoc] = &[
+    INIT_CWND,
+    ParamDoc {
+        name: "slow_start_limit",
+        kind: ParamKind::Number { min: 1.0, max: 1000.0 },
+        default: "1",
+        doc: "Packets by which one acknowledgement raises the window at most in slow start (RFC 5681: 1; RFC 3465: 2).",
+    },
+];
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "reno",
+    summary: "Reno/NewReno: one packet more per round trip, half after a loss.",
+    formula: "slow start: cwnd += min(acked, SMSS); then cwnd += SMSS per cwnd octets acknowledged; \
+              loss: ssthresh = max(flight/2, 2 SMSS), cwnd = ssthresh; timeout: cwnd = SMSS",
+    source: "RFC 5681 section 3.1 and 4.1; RFC 6582 section 3.2",
+    params: PARAMS,
+    responsive: true,
+    experimental: false,
+    build,
+};
+
+/// See the file's head.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    bounds: Bounds,
+    initial: f64,
+    slow_start_limit: f64,
+    cwnd: f64,
+    ssthresh: f64,
+    /// Octets acknowledged since the window last grew in congestion avoidance.
+    counted: f64,
+    epoch: LossEpoch,
+    repairing: bool,
+}
+
+fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
+    let settings = Settings::resolve(params, PARAMS)?;
+    let bounds = Bounds::of(path);
+    let initial = bounds.initial(settings.number("init_cwnd"), path);
+    Ok(Box::new(Reno {
+        bounds,
+        initial,
+        slow_start_limit: settings.number("slow_start_limit"),
+        cwnd: initial,
+        ssthresh: f64::INFINITY,
+        counted: 0.0,
+        epoch: LossEpoch::new(),
+        repairing: false,
+    }))
+}
+
+impl Reno {
+    fn half_of(&self, flight_bytes: u64) -> f64 {
+        (flight_bytes as f64 / 2.0).max(MIN_SSTHRESH_PACKETS * self.bounds.mss)
+    }
+
+    fn set_cwnd(&mut self, cwnd: f64) {
+        self.cwnd = self.bounds.bound(cwnd, self.bounds.mss);
+    }
+
+    fn cut(&mut self, feedback: &Feedback<'_>) {
+        self.ssthresh = self.half_of(feedback.in_flight_before_bytes);
+        self.set_cwnd(self.ssthresh.min(self.cwnd));
+        self.counted = 0.0;
+        self.repairing = !feedback.lost.is_empty();
+    }
+
+    /// RFC 6582, section 3.2, step 3, option 1: no burst at the end of a recovery.
+    fn end_recovery(&mut self, in_flight_bytes: u64) {
+        self.repairing = false;
+        let flight = (in_flight_bytes as f64).max(self.bounds.mss) + self.bounds.mss;
+        self.set_cwnd(self.ssthresh.min(flight).min(self.cwnd));
+    }
+
+    fn grow(&mut self, acked_bytes: u64) {
+        let acked = acked_bytes as f64;
+        if self.cwnd < self.ssthresh {
+            self.set_cwnd(self.cwnd + acked.min(self.slow_start_limit * self.bounds.mss));
+            return;
+        }
+        self.counted += acked;
+        if self.counted >= self.cwnd {
+            // An acknowledgement of more than a window is not saved up for later growth.
+            self.counted = (self.counted - self.cwnd).min(self.cwnd);
+            self.set_cwnd(self.cwnd + self.bounds.mss);
+        }
+    }
+}
+
+impl Controller for Reno {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        let congested = congested_number(feedback);
+        let new_event = congested.is_some_and(|number| self.epoch.try_start(number, feedback.next_number));
+        if new_event {
+            self.cut(feedback);
+        } else if congested.is_none() && !feedback.in_recovery && feedback.acked_bytes > 0 {
+            if self.repairing {
+                self.end_recovery(feedback.in_flight_bytes);
+            } else if !feedback.app_limited {
+                self.grow(feedback.acked_bytes);
+            }
+        }
+        self.allowance()
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        if timeout.idle {
+            self.set_cwnd(self.cwnd.min(self.initial));
+            return self.allowance();
+        }
+        if timeout.consecutive <= 1 {
+            self.ssthresh = self.half_of(timeout.in_flight_bytes);
+        }
+        self.set_cwnd(self.bounds.mss);
+        self.counted = 0.0;
+        self.repairing = false;
+        self.epoch.start(timeout.next_number);
+        self.allowance()
+    }
+
+    fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        self.bounds.set_mss(mss_bytes);
+        self.set_cwnd(self.cwnd);
+        self.allowance()
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd as u64)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let phase = match (self.repairing, self.cwnd < self.ssthresh) {
+            (true, _) => Phase::Recovery,
+            (false, true) => Phase::SlowStart,
+            (false, false) => Phase::CongestionAvoidance,
+        };
+        Snapshot {
+            cwnd_bytes: self.cwnd,
+            ssthresh_bytes: self.ssthresh.is_finite().then_some(self.ssthresh),
+            phase,
+            ..Snapshot::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ack, loss, path, timeout};
+    use crate::{ParamValue, registry};
+
+    fn reno() -> Box<dyn Controller> {
+        registry::build("reno", &Params::new(), &path(1000)).unwrap()
+    }
+
+    /// A connection that has left slow start with a window of 10 packets.
+    fn in_avoidance() -> Box<dyn Controller> {
+        let mut reno = reno();
+        let mut first = loss(5, 20);
+        first.feedback.in_flight_before_bytes = 20_000;
+        reno.on_feedback(&first.feedback());
+        let mut end = ack(20, 1000);
+        end.feedback.in_flight_bytes = 9_000;
+        reno.on_feedback(&end.feedback());
+        assert_eq!(reno.snapshot().cwnd_bytes, 10_000.0);
+        reno
+    }
+
+    #[test]
+    fn slow_start_adds_one_packet_per_acknowledgement() {
+        let mut reno = reno();
+        assert_eq!(reno.allowance().cwnd_bytes, 4000, "the path's initial window");
+        assert_eq!(reno.on_feedback(&ack(0, 1000).feedback()).cwnd_bytes, 5000);
+        assert_eq!(reno.on_feedback(&ack(2, 2000).feedback()).cwnd_bytes, 6000, "min(N, SMSS)");
+        let faster = Params::new().with("slow_start_limit", ParamValue::Number(2.0));
+        let mut faster = registry::build("reno", &faster, &path(1000)).unwrap();
+        assert_eq!(faster.on_feedback(&ack(2, 2000).feedback()).cwnd_bytes, 6000);
+    }
+
+    #[test]
+    fn congestion_avoidance_adds_one_packet_per_window_acknowledged() {
+        let mut reno = in_avoidance();
+        for i in 0..9 {
+            assert_eq!(reno.on_feedback(&ack(30 + i, 1000).feedback()).cwnd_bytes, 10_000);
+        }
+        assert_eq!(reno.on_feedback(&ack(40, 1000).feedback()).cwnd_bytes, 11_000);
+    }
+
+    #[test]
+    fn one_reduction_per_window_and_none_in_recovery() {
+        let mut reno = in_avoidance();
+        let mut first = loss(40, 50);
+        first.feedback.in_flight_before_bytes = 10_000;
+        assert_eq!(reno.on_feedback(&first.feedback()).cwnd_bytes, 5000);
+        assert_eq!(reno.on_feedback(&loss(45, 52).feedback()).cwnd_bytes, 5000, "45 left before the cut");
+        let mut partial = ack(46, 3000);
+        partial.feedback.in_recovery = true;
+        assert_eq!(reno.on_feedback(&partial.feedback()).cwnd_bytes, 5000);
+        assert_eq!(reno.snapshot().phase, Phase::Recovery);
+        assert_eq!(reno.on_feedback(&loss(52, 60).feedback()).cwnd_bytes, 5000 / 2 * 2, "flight unknown: floor 2");
+    }
+
+    #[test]
+    fn a_full_acknowledgement_leaves_no_burst_rfc_6582() {
+        let mut reno = in_avoidance();
+        let mut lost = loss(40, 50);
+        lost.feedback.in_flight_before_bytes = 10_000;
+        reno.on_feedback(&lost.feedback());
+        let mut full = ack(49, 8000);
+        full.feedback.in_flight_bytes = 1000;
+        assert_eq!(reno.on_feedback(&full.feedback()).cwnd_bytes, 2000, "min(ssthresh, flight + SMSS)");
+        assert_eq!(reno.on_feedback(&ack(50, 1000).feedback()).cwnd_bytes, 3000, "slow start up to ssthresh");
+    }
+
+    #[test]
+    fn repeated_timeouts_leave_the_threshold() {
+        let mut reno = in_avoidance();
+        reno.on_timeout(&timeout(10_000, 1));
+        assert_eq!((reno.allowance().cwnd_bytes, reno.snapshot().ssthresh_bytes), (1000, Some(5000.0)));
+        reno.on_timeout(&timeout(1_000, 2));
+        assert_eq!((reno.allowance().cwnd_bytes, reno.snapshot().ssthresh_bytes), (1000, Some(5000.0)));
+    }
+
+    #[test]
+    fn an_application_limited_flow_does_not_grow_and_idleness_restarts() {
+        let mut reno = in_avoidance();
+        let mut limited = ack(60, 30_000);
+        limited.feedback.app_limited = true;
+        assert_eq!(reno.on_feedback(&limited.feedback()).cwnd_bytes, 10_000);
+        let mut idle = timeout(0, 0);
+        idle.idle = true;
+        assert_eq!(reno.on_timeout(&idle).cwnd_bytes, 4000);
+        assert_eq!(reno.snapshot().ssthresh_bytes, Some(10_000.0));
+    }
+
+    #[test]
+    fn a_mark_counts_as_a_loss_once_per_window() {
+        let mut reno = in_avoidance();
+        let mut marked = ack(60, 1000);
+        marked.feedback.ce_marked = 1;
+        marked.feedback.in_flight_before_bytes = 10_000;
+        marked.feedback.next_number = 70;
+        assert_eq!(reno.on_feedback(&marked.feedback()).cwnd_bytes, 5000);
+        let mut again = ack(65, 1000);
+        again.feedback.ce_marked = 1;
+        assert_eq!(reno.on_feedback(&again.feedback()).cwnd_bytes, 5000);
+    }
+}

@@ -1,0 +1,42 @@
+//! Arithmetic on windows that every controller shares. Windows are `f64` octets, so that no fraction is lost.
+
+use crate::{Feedback, Path};
+
+/// The packet size and the bounds that a path sets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Bounds {
+    /// Octets of a full packet, at least 1.
+    pub(crate) mss: f64,
+    /// The largest window.
+    pub(crate) max: f64,
+}
+
+impl Bounds {
+    pub(crate) fn of(path: &Path) -> Self {
+        let mut bounds = Self { mss: 1.0, max: path.max_cwnd_bytes as f64 };
+        bounds.set_mss(path.mss_bytes);
+        bounds
+    }
+
+    pub(crate) fn set_mss(&mut self, mss_bytes: u32) {
+        self.mss = f64::from(mss_bytes.max(1));
+    }
+
+    /// `window` within [`floor`, max]; the floor wins where the two cross, and over what is not a number.
+    pub(crate) fn bound(&self, window: f64, floor: f64) -> f64 {
+        window.min(self.max).max(floor)
+    }
+
+    /// The start: so many packets, or the path's initial window where that is 0.
+    pub(crate) fn initial(&self, packets: f64, path: &Path) -> f64 {
+        let wanted = if packets > 0.0 { packets * self.mss } else { f64::from(path.initial_cwnd_bytes) };
+        self.bound(wanted, self.mss)
+    }
+}
+
+/// The highest number that this feedback calls lost or marked: what a loss epoch is asked about.
+pub(crate) fn congested_number(feedback: &Feedback<'_>) -> Option<u64> {
+    let lost = feedback.lost.last().map(|packet| packet.number);
+    let marked = if feedback.ce_marked > 0 { feedback.acked.last().map(|packet| packet.number) } else { None };
+    lost.max(marked)
+}

@@ -1,0 +1,314 @@
+//! The lab's ear in a simulated world: what passes through the links under study, flow by flow.
+
+use crate::histogram::Histogram;
+use cede_net::{Datagram, Dequeue, DropCause, Enqueue, HostId};
+use cede_sim::{LinkId, Observer, PacketEvent};
+use cede_units::{Duration, Instant};
+
+/// The port of flow 0; both ends of flow `n` use the port `FIRST_PORT + n`, which tells its packets from all others.
+pub const FIRST_PORT: u16 = 10_000;
+
+/// Windows of short-term fairness (20 round trips of 50 ms in the LCN 2010 paper).
+const SHORT_TERM: Duration = Duration::from_secs(1);
+
+/// What one flow did at one link.
+#[derive(Clone, Debug, Default)]
+pub struct FlowMeter {
+    /// Data packets that arrived at the queue.
+    pub arrived_packets: u64,
+    /// Data packets that were dropped or lost.
+    pub dropped_packets: u64,
+    /// Octets of data packets that left the link, headers included.
+    pub served_bytes: u64,
+    /// Octets that left in the present short-term window.
+    window_bytes: u64,
+    /// Queueing delays of its data packets.
+    pub delays: Histogram,
+}
+
+/// What happened at one link since the meter was opened.
+#[derive(Clone, Debug)]
+pub struct LinkMeter {
+    /// Which link.
+    pub link: LinkId,
+    /// Per flow, in the order of flows.
+    pub flows: Vec<FlowMeter>,
+    /// Queueing delays of all packets.
+    pub delays: Histogram,
+    /// Packets that arrived.
+    pub arrived_packets: u64,
+    /// Packets that the full queue refused.
+    pub dropped_packets: u64,
+    /// Packets that the wire lost.
+    pub lost_packets: u64,
+    /// Octets that left, of data and acknowledgements.
+    pub served_bytes: u64,
+    /// Packets that were admitted, and the sum of the queue's lengths just after.
+    enqueued_packets: u64,
+    queue_length_sum: u64,
+    /// Integral of the queue's length over time, in packet nanoseconds.
+    queue_packet_ns: u128,
+    queue_packets: u32,
+    queue_since: Instant,
+    /// Jain's index of each short-term window in which anything passed.
+    pub short_term_fairness: Vec<f64>,
+    window_end: Instant,
+    /// Queueing delay in the present sampling interval.
+    interval: IntervalDelay,
+    /// Every dequeue, where the scenario asks for it.
+    pub dequeues: Option<Vec<Dequeue>>,
+}
+
+/// Queueing delay of the packets that left in one sampling interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IntervalDelay {
+    sum_ns: u128,
+    packets: u64,
+    /// The longest wait.
+    pub max: Duration,
+}
+
+impl IntervalDelay {
+    /// The mean wait in milliseconds; `None` where nothing left.
+    #[must_use]
+    pub fn mean_ms(&self) -> Option<f64> {
+        (self.packets > 0).then(|| self.sum_ns as f64 / self.packets as f64 / 1e6)
+    }
+
+    fn record(&mut self, waited: Duration) {
+        self.sum_ns += u128::from(waited.as_nanos());
+        self.packets += 1;
+        self.max = self.max.max(waited);
+    }
+}
+
+impl LinkMeter {
+    fn new(link: LinkId, flows: usize, opened: Instant, record: bool) -> Self {
+        Self {
+            link,
+            flows: vec![FlowMeter::default(); flows],
+            delays: Histogram::default(),
+            arrived_packets: 0,
+            dropped_packets: 0,
+            lost_packets: 0,
+            served_bytes: 0,
+            enqueued_packets: 0,
+            queue_length_sum: 0,
+            queue_packet_ns: 0,
+            queue_packets: 0,
+            queue_since: opened,
+            short_term_fairness: Vec::new(),
+            window_end: opened + SHORT_TERM,
+            interval: IntervalDelay::default(),
+            dequeues: record.then(Vec::new),
+        }
+    }
+
+    /// The mean of the queue's length in packets, sampled just after each packet that was admitted.
+    #[must_use]
+    pub fn mean_queue_at_enqueue(&self) -> f64 {
+        self.queue_length_sum as f64 / self.enqueued_packets.max(1) as f64
+    }
+
+    /// The mean of the queue's length in packets over the time from the opening to `now`.
+    #[must_use]
+    pub fn mean_queue_over(&self, span: Duration) -> f64 {
+        self.queue_packet_ns as f64 / (span.as_nanos() as f64).max(1.0)
+    }
+
+    /// Takes the delay of the present sampling interval and begins the next one.
+    pub fn take_interval(&mut self) -> IntervalDelay {
+        core::mem::take(&mut self.interval)
+    }
+
+    /// Brings the integrals up to `now`.
+    pub fn settle(&mut self, now: Instant) {
+        self.queue_becomes(now, self.queue_packets);
+        self.close_windows(now);
+    }
+
+    fn queue_becomes(&mut self, now: Instant, packets: u32) {
+        self.queue_packet_ns += u128::from(self.queue_packets) * u128::from(now.since(self.queue_since).as_nanos());
+        self.queue_since = self.queue_since.max(now);
+        self.queue_packets = packets;
+    }
+
+    fn close_windows(&mut self, now: Instant) {
+        while self.window_end <= now {
+            self.window_end += SHORT_TERM;
+            if let Some(index) = jain(self.flows.iter().map(|flow| flow.window_bytes as f64)) {
+                self.short_term_fairness.push(index);
+            }
+            self.flows.iter_mut().for_each(|flow| flow.window_bytes = 0);
+        }
+    }
+}
+
+/// Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 where all are equal, 1/n where one has everything; `None` where
+/// nobody has anything (Jain, Chiu and Hawe, 1984).
+#[must_use]
+pub fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        count += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    (squares > 0.0).then(|| sum * sum / (count * squares))
+}
+
+/// Hears every packet at a host, for captures.
+pub trait PacketTap {
+    /// A host sent (`outbound`) or received a packet.
+    fn packet(&mut self, at: Instant, host: HostId, outbound: bool, datagram: &Datagram);
+}
+
+/// All meters of a run.
+pub struct Meters {
+    links: Vec<LinkMeter>,
+    /// Meter of each link, by number; links without one are not listened to.
+    place: Vec<Option<usize>>,
+    /// The host that sends each flow's data.
+    senders: Vec<HostId>,
+    /// Nothing before this counts.
+    opened: Instant,
+    tap: Option<Box<dyn PacketTap>>,
+}
+
+impl Meters {
+    /// Meters for `watched` of `links` links, that count from `opened` on.
+    #[must_use]
+    pub fn new(links: usize, watched: &[LinkId], senders: Vec<HostId>, opened: Instant, record: bool) -> Self {
+        let mut place = vec![None; links];
+        for (index, link) in watched.iter().enumerate() {
+            place[link.0 as usize] = Some(index);
+        }
+        let meter = |&link| LinkMeter::new(link, senders.len(), opened, record);
+        Self { links: watched.iter().map(meter).collect(), place, senders, opened, tap: None }
+    }
+
+    /// Hands every packet at a host to `tap` as well.
+    pub fn tap(&mut self, tap: Box<dyn PacketTap>) {
+        self.tap = Some(tap);
+    }
+
+    /// The meters, in the order in which their links were named.
+    #[must_use]
+    pub fn links(&self) -> &[LinkMeter] {
+        &self.links
+    }
+
+    /// The meters, to take intervals from.
+    pub fn links_mut(&mut self) -> &mut [LinkMeter] {
+        &mut self.links
+    }
+
+    fn meter(&mut self, link: LinkId) -> Option<&mut LinkMeter> {
+        self.place[link.0 as usize].map(|index| &mut self.links[index])
+    }
+
+    /// The flow whose data a packet carries; `None` for acknowledgements.
+    fn data_flow(&self, datagram: &Datagram) -> Option<usize> {
+        let flow = usize::from(datagram.source.port.checked_sub(FIRST_PORT)?);
+        (self.senders.get(flow) == Some(&datagram.source.host)).then_some(flow)
+    }
+}
+
+impl Observer for Meters {
+    fn watches(&self, link: LinkId) -> bool {
+        self.place.get(link.0 as usize).is_some_and(Option::is_some)
+    }
+
+    fn enqueued(&mut self, link: LinkId, datagram: &Datagram, event: &Enqueue) {
+        let (flow, counts) = (self.data_flow(datagram), event.at >= self.opened);
+        let Some(meter) = self.meter(link) else { return };
+        meter.queue_becomes(event.at, event.queued_packets);
+        if counts {
+            meter.arrived_packets += 1;
+            meter.enqueued_packets += 1;
+            meter.queue_length_sum += u64::from(event.queued_packets);
+            if let Some(flow) = flow {
+                meter.flows[flow].arrived_packets += 1;
+            }
+        }
+    }
+
+    fn dequeued(&mut self, link: LinkId, datagram: &Datagram, event: &Dequeue) {
+        let (flow, counts) = (self.data_flow(datagram), event.at >= self.opened);
+        let Some(meter) = self.meter(link) else { return };
+        meter.queue_becomes(event.at, event.queued_packets);
+        meter.interval.record(event.waited);
+        if let Some(dequeues) = &mut meter.dequeues {
+            dequeues.push(*event);
+        }
+        if !counts {
+            return;
+        }
+        meter.close_windows(event.at);
+        meter.delays.record(event.waited);
+        meter.served_bytes += u64::from(event.bytes);
+        if let Some(flow) = flow {
+            let flow = &mut meter.flows[flow];
+            flow.served_bytes += u64::from(event.bytes);
+            flow.window_bytes += u64::from(event.bytes);
+            flow.delays.record(event.waited);
+        }
+    }
+
+    fn dropped(&mut self, link: LinkId, datagram: &Datagram, at: Instant, cause: DropCause) {
+        let (flow, counts) = (self.data_flow(datagram), at >= self.opened);
+        let Some(meter) = self.meter(link).filter(|_| counts) else { return };
+        let refused = u64::from(cause == DropCause::QueueFull);
+        meter.arrived_packets += refused;
+        meter.dropped_packets += refused;
+        meter.lost_packets += 1 - refused;
+        if let Some(flow) = flow {
+            meter.flows[flow].arrived_packets += refused;
+            meter.flows[flow].dropped_packets += 1;
+        }
+    }
+
+    fn sent(&mut self, event: &PacketEvent<'_>) {
+        if let Some(tap) = &mut self.tap {
+            tap.packet(event.at, event.host, true, event.datagram);
+        }
+    }
+
+    fn delivered(&mut self, event: &PacketEvent<'_>) {
+        if let Some(tap) = &mut self.tap {
+            tap.packet(event.at, event.host, false, event.datagram);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_has_its_known_values() {
+        let index = |shares: &[f64]| jain(shares.iter().copied());
+        assert_eq!(index(&[5.0, 5.0, 5.0]), Some(1.0));
+        assert_eq!(index(&[9.0, 0.0, 0.0]), Some(1.0 / 3.0));
+        assert_eq!(index(&[0.0, 0.0]), None);
+        assert!((index(&[9.9, 0.1]).unwrap() - 0.5101).abs() < 1e-4);
+    }
+
+    #[test]
+    fn queue_means_are_taken_per_enqueue_and_over_time() {
+        let mut meters = Meters::new(1, &[LinkId(0)], vec![HostId(0)], Instant::ZERO, false);
+        let datagram = Datagram::default();
+        let enqueue = |at_ms, queued_packets| Enqueue {
+            at: Instant::from_millis(at_ms),
+            bytes: 1,
+            queued_packets,
+            queued_bytes: 0,
+        };
+        meters.enqueued(LinkId(0), &datagram, &enqueue(0, 1));
+        meters.enqueued(LinkId(0), &datagram, &enqueue(10, 2));
+        let meter = &mut meters.links_mut()[0];
+        meter.settle(Instant::from_millis(40));
+        assert_eq!(meter.mean_queue_at_enqueue(), 1.5);
+        assert_eq!(meter.mean_queue_over(Duration::from_millis(40)), (10.0 + 60.0) / 40.0);
+    }
+}

@@ -1,0 +1,120 @@
+//! A flow's controller: its name and parameters, checked against the registry of `cede-cc`.
+
+use super::document::{Node, Value};
+use super::flow::ProtocolKind;
+use super::problem::{Origin, word_help};
+use super::reader::Reader;
+use cede_cc::registry::{self, Entry, ParamDoc, ParamKind, ParamValue, Params};
+
+/// Which controller a flow has, and what it is told.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ControllerSpec {
+    /// The name in the registry.
+    pub name: String,
+    /// The parameters that the scenario gives; the controller's defaults hold for the others.
+    pub params: Params,
+}
+
+/// What a flow's controller is where it does not say.
+fn default_name(protocol: ProtocolKind) -> &'static str {
+    match protocol {
+        ProtocolKind::Utp => "ledbat",
+        ProtocolKind::Tcp => "cubic",
+    }
+}
+
+/// Reads `controller = "NAME"` or `controller = { name = "NAME", ... }`.
+pub(crate) fn read(
+    reader: &mut Reader<'_>,
+    node: Option<&Node>,
+    flow: Origin,
+    protocol: ProtocolKind,
+) -> Option<ControllerSpec> {
+    let origin = node.map_or(flow, |node| node.origin);
+    let (name, name_origin) = match node.map(|node| &node.value) {
+        None => (default_name(protocol), origin),
+        Some(Value::Text(name)) => (name.as_str(), origin),
+        Some(Value::Table(table)) => match table.get("name").map(|entry| &entry.node) {
+            None => (default_name(protocol), origin),
+            Some(Node { origin, value: Value::Text(name) }) => (name.as_str(), *origin),
+            Some(other) => return refuse_name(reader, other),
+        },
+        Some(_) => return refuse_name(reader, node?),
+    };
+    let Some(entry) = registry::find(name) else {
+        let names: Vec<&str> = registry::all().iter().map(|entry| entry.name).collect();
+        reader.report_unknown(name_origin, "controller", name, &names);
+        return None;
+    };
+    let params = read_params(reader, node, entry)?;
+    try_build(reader, origin, entry, &params)?;
+    Some(ControllerSpec { name: name.to_string(), params })
+}
+
+fn refuse_name(reader: &mut Reader<'_>, node: &Node) -> Option<ControllerSpec> {
+    let help = vec!["allowed: a controller's name, or { name = \"...\", PARAMETER = ... }".to_string()];
+    reader.report(node.origin, format!("the controller is {}", node.describe()), help);
+    None
+}
+
+fn read_params(reader: &mut Reader<'_>, node: Option<&Node>, entry: &Entry) -> Option<Params> {
+    let mut params = Some(Params::new());
+    for given in node.and_then(Node::table).iter().flat_map(|table| &table.entries) {
+        if given.key == "name" {
+            continue;
+        }
+        let Some(doc) = entry.params.iter().find(|doc| doc.name == given.key) else {
+            let names: Vec<&str> = entry.params.iter().map(|doc| doc.name).collect();
+            let message = format!("the controller `{}` has no parameter `{}`", entry.name, given.key);
+            reader.report(given.key_origin, message, word_help(&given.key, &names));
+            params = None;
+            continue;
+        };
+        match read_value(doc, &given.node) {
+            Ok(value) => {
+                if let Some(params) = &mut params {
+                    params.set(doc.name, value);
+                }
+            }
+            Err(complaint) => {
+                let message = format!("the parameter `{}` of `{}` {complaint}", doc.name, entry.name);
+                reader.report(given.node.origin, message, vec![format!("allowed: {}", doc.kind)]);
+                params = None;
+            }
+        }
+    }
+    params
+}
+
+/// One parameter. Numbers stand without quotes, quantities with them and with their unit.
+fn read_value(doc: &ParamDoc, node: &Node) -> Result<ParamValue, String> {
+    let is_number = matches!(doc.kind, ParamKind::Number { .. } | ParamKind::Count { .. });
+    let is_quantity =
+        matches!(doc.kind, ParamKind::Duration { .. } | ParamKind::Rate { .. } | ParamKind::Bytes { .. });
+    let value = match &node.value {
+        Value::Integer(number) if is_number => ParamValue::Number(*number as f64),
+        Value::Number(number) if is_number => ParamValue::Number(*number),
+        Value::Integer(_) | Value::Number(_) if is_quantity => {
+            return Err(format!("lacks its unit: it is {}", node.describe()));
+        }
+        Value::Switch(switch) => ParamValue::Switch(*switch),
+        Value::Text(text) if !is_number => {
+            return doc.kind.parse(doc.name, text).map_err(|_| format!("cannot be {}", node.describe()));
+        }
+        _ => return Err(format!("cannot be {}", node.describe())),
+    };
+    doc.kind.check(doc.name, &value).map_err(|_| format!("cannot be {}", node.describe()))?;
+    Ok(value)
+}
+
+/// Builds the controller once and drops it, so that what the registry refuses is refused at the file's line.
+fn try_build(reader: &mut Reader<'_>, at: Origin, entry: &Entry, params: &Params) -> Option<()> {
+    let path = cede_cc::Path { mss_bytes: 1_400, initial_cwnd_bytes: 14_000, max_cwnd_bytes: 1 << 24 };
+    match registry::build(entry.name, params, &path) {
+        Ok(_) => Some(()),
+        Err(error) => {
+            reader.report(at, format!("the controller `{}` refuses: {error}", entry.name), Vec::new());
+            None
+        }
+    }
+}

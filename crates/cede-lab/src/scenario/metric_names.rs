@@ -1,0 +1,302 @@
+//! The names of metrics, and assertions on them.
+//!
+//! This is the one list of what can be measured, asserted and explained.
+
+use super::document::{Node, Value};
+use super::problem::{Origin, word_help};
+use super::reader::{Fields, Reader};
+use core::fmt;
+
+/// A metric, as people read of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MetricDoc {
+    /// What is measured: `queue`, `link`, `flow`, `fairness` or `share`.
+    pub group: &'static str,
+    /// The last part of its name, with its unit last.
+    pub leaf: &'static str,
+    /// The unit, in words.
+    pub unit: &'static str,
+    /// What it is, in a sentence.
+    pub summary: &'static str,
+    /// How it is computed.
+    pub formula: &'static str,
+    /// Where the definition comes from.
+    pub source: &'static str,
+}
+
+const fn metric(
+    group: &'static str,
+    leaf: &'static str,
+    unit: &'static str,
+    summary: &'static str,
+    formula: &'static str,
+    source: &'static str,
+) -> MetricDoc {
+    MetricDoc { group, leaf, unit, summary, formula, source }
+}
+
+const CEDE: &str = "Cede";
+const LCN10: &str = "Carofiglio, Muscariello, Rossi, Testa: A hands-on assessment of transport protocols with lower than best effort priority, LCN 2010";
+const JAIN: &str = "Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984; used so in LCN 2010";
+const SOJOURN: &str = "time from a packet's arrival at the queue to the start of its transmission, over the packets that left after the warm-up";
+
+/// Every metric.
+///
+/// The paths: `queue.LEAF` and `link.LEAF` for the bottleneck of a dumbbell, `queue.LINK.LEAF` and `link.LINK.LEAF`
+/// for any link; `flow.NAME.LEAF` for a flow, or for each replicate where NAME stands for several; `fairness.LEAF`
+/// and `share.LEAF` for all flows.
+pub const METRICS: &[MetricDoc] = &[
+    metric("queue", "mean_ms", "ms", "Mean queueing delay.", SOJOURN, CEDE),
+    metric("queue", "p50_ms", "ms", "Median queueing delay.", SOJOURN, CEDE),
+    metric("queue", "p95_ms", "ms", "Queueing delay that 95 % of the packets do not exceed.", SOJOURN, CEDE),
+    metric("queue", "p99_ms", "ms", "Queueing delay that 99 % of the packets do not exceed.", SOJOURN, CEDE),
+    metric("queue", "max_ms", "ms", "Largest queueing delay.", SOJOURN, CEDE),
+    metric("queue", "index", "1", "Average queue index B: how full the buffer is.", "mean over all enqueues of (packets in the queue) / (largest number of packets in the buffer)", LCN10),
+    metric("link", "efficiency", "1", "Link efficiency: the part of the capacity that carried packets.", "octets that left the link / (rate * time)", LCN10),
+    metric("link", "loss", "1", "Probability that a packet offered to the link does not arrive, by a full buffer or by the link's own loss.", "(dropped + lost) / offered", LCN10),
+    metric("link", "rate_mbps", "Mbit/s", "What left the link.", "octets * 8 / time, IP header included", CEDE),
+    metric("flow", "rate_mbps", "Mbit/s", "What the flow's sender got through, headers included.", "IP octets that reached the receiver * 8 / time", LCN10),
+    metric("flow", "goodput_mbps", "Mbit/s", "What the application received, in order and once.", "payload octets * 8 / time", CEDE),
+    metric("flow", "share", "1", "The flow's part of what all flows got through.", "rate of the flow / sum of the rates of all flows", LCN10),
+    metric("flow", "loss", "1", "Probability that one of the flow's data packets does not arrive.", "data packets dropped or lost / data packets sent", LCN10),
+    metric("flow", "mean_ms", "ms", "Mean queueing delay of the flow's data packets on all links of their way.", SOJOURN, CEDE),
+    metric("flow", "p50_ms", "ms", "Median queueing delay of the flow's data packets.", SOJOURN, CEDE),
+    metric("flow", "p95_ms", "ms", "Queueing delay that 95 % of the flow's data packets do not exceed.", SOJOURN, CEDE),
+    metric("flow", "p99_ms", "ms", "Queueing delay that 99 % of the flow's data packets do not exceed.", SOJOURN, CEDE),
+    metric("flow", "retransmitted", "1", "The part of the flow's data packets that were sent again.", "retransmissions / data packets sent", CEDE),
+    metric("flow", "finish_s", "s", "When the flow's last octet was acknowledged; infinite for a flow that did not finish.", "time since the beginning of the run", CEDE),
+    metric("fairness", "long", "1", "Jain's index of the flows' rates over the whole run after the warm-up: 1 where all are equal, 1/n where one has all.", "(sum x)^2 / (n * sum x^2)", JAIN),
+    metric("fairness", "short", "1", "Mean of Jain's index over windows of one second.", "mean over the windows of (sum x)^2 / (n * sum x^2)", JAIN),
+    metric("share", "tcp", "1", "The part of all flows' rates that TCP flows have.", "sum of the rates of TCP flows / sum of all rates", LCN10),
+    metric("share", "utp", "1", "The part of all flows' rates that uTP flows have.", "sum of the rates of uTP flows / sum of all rates", LCN10),
+];
+
+impl MetricDoc {
+    /// The name with a place for the subject: `flow.NAME.rate_mbps`.
+    #[must_use]
+    pub fn pattern(&self) -> String {
+        match self.group {
+            "flow" => format!("flow.NAME.{}", self.leaf),
+            "queue" | "link" => format!("{}[.LINK].{}", self.group, self.leaf),
+            group => format!("{group}.{}", self.leaf),
+        }
+    }
+}
+
+/// A metric of a certain flow or link.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Metric {
+    /// Which metric.
+    pub doc: &'static MetricDoc,
+    /// The flow's or link's name; none for the bottleneck and for metrics of all flows.
+    pub subject: Option<String>,
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subject {
+            Some(subject) => write!(f, "{}.{subject}.{}", self.doc.group, self.doc.leaf),
+            None => write!(f, "{}.{}", self.doc.group, self.doc.leaf),
+        }
+    }
+}
+
+/// How a metric is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+}
+
+/// Longer operators first: `<=` begins with `<`.
+const COMPARISONS: &[(&str, Comparison)] = &[
+    ("<=", Comparison::AtMost),
+    (">=", Comparison::AtLeast),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+];
+
+/// What must hold of a metric at the end of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Assertion {
+    /// The metric. Where it names a replicated flow, the assertion must hold for each replicate.
+    pub metric: Metric,
+    /// How it is compared.
+    pub comparison: Comparison,
+    /// With what, in the metric's unit.
+    pub bound: f64,
+}
+
+impl Assertion {
+    /// Whether the assertion holds of a measured value; nothing holds of not-a-number.
+    #[must_use]
+    pub fn holds(&self, measured: f64) -> bool {
+        match self.comparison {
+            Comparison::Less => measured < self.bound,
+            Comparison::AtMost => measured <= self.bound,
+            Comparison::Greater => measured > self.bound,
+            Comparison::AtLeast => measured >= self.bound,
+        }
+    }
+}
+
+impl fmt::Display for Assertion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = COMPARISONS.iter().find(|(_, c)| *c == self.comparison).map_or("", |(sign, _)| sign);
+        write!(f, "{} {sign} {}", self.metric, self.bound)
+    }
+}
+
+/// The names that assertions may use.
+pub(crate) struct Known {
+    /// Flows, with and without the numbers of their replicates.
+    pub flows: Vec<String>,
+    /// Links.
+    pub links: Vec<String>,
+    /// `queue.LEAF` means something: there is one bottleneck.
+    pub has_bottleneck: bool,
+}
+
+/// What is wrong with an assertion, and help.
+type Refusal = (String, Vec<String>);
+
+/// Reads the list or table of assertions.
+pub(crate) fn read(reader: &mut Reader<'_>, root: &Fields<'_>, known: &Known) -> Option<Vec<Assertion>> {
+    let Some(node) = root.node("assert") else { return Some(Vec::new()) };
+    let mut texts = Vec::new();
+    let mut whole = true;
+    match &node.value {
+        Value::List(items) => whole = collect(reader, "", items, &mut texts),
+        Value::Table(_) => whole = flatten(reader, node, "", &mut texts),
+        _ => {
+            whole = false;
+            refuse_form(reader, node);
+        }
+    }
+    let mut assertions = Vec::new();
+    for (text, at) in texts {
+        match parse(&text, known) {
+            Ok(assertion) => assertions.push(assertion),
+            Err((message, help)) => {
+                whole = false;
+                reader.report(at, message, help);
+            }
+        }
+    }
+    whole.then_some(assertions)
+}
+
+fn refuse_form(reader: &mut Reader<'_>, node: &Node) {
+    let help = vec!["allowed: [\"queue.p95_ms < 70\"], or a table such as queue.p95_ms = \"< 70\"".to_string()];
+    reader.report(node.origin, format!("an assertion cannot be {}", node.describe()), help);
+}
+
+/// Takes the texts of a list, each behind `prefix`.
+fn collect(reader: &mut Reader<'_>, prefix: &str, items: &[Node], texts: &mut Vec<(String, Origin)>) -> bool {
+    let mut whole = true;
+    for item in items {
+        match &item.value {
+            Value::Text(text) => texts.push((format!("{prefix} {text}"), item.origin)),
+            _ => {
+                whole = false;
+                refuse_form(reader, item);
+            }
+        }
+    }
+    whole
+}
+
+/// Takes the entries of a table, whose keys make up the metric's name: dotted keys are tables in tables.
+fn flatten(reader: &mut Reader<'_>, node: &Node, prefix: &str, texts: &mut Vec<(String, Origin)>) -> bool {
+    let mut whole = true;
+    for entry in node.table().iter().flat_map(|table| &table.entries) {
+        let name = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
+        match &entry.node.value {
+            Value::Table(_) => whole &= flatten(reader, &entry.node, &name, texts),
+            Value::List(items) => whole &= collect(reader, &name, items, texts),
+            Value::Text(text) => texts.push((format!("{name} {text}"), entry.node.origin)),
+            _ => {
+                whole = false;
+                refuse_form(reader, &entry.node);
+            }
+        }
+    }
+    whole
+}
+
+fn parse(text: &str, known: &Known) -> Result<Assertion, Refusal> {
+    let text = text.trim();
+    let found = COMPARISONS.iter().filter_map(|(sign, c)| text.find(sign).map(|at| (at, *sign, *c)));
+    // The first operator; of two at the same place the longer, which stands first.
+    let Some((at, sign, comparison)) = found.min_by_key(|&(at, sign, _)| (at, 2 - sign.len())) else {
+        let help = vec!["allowed: METRIC < NUMBER, with <, <=, > or >=".to_string()];
+        return Err((format!("the assertion \"{text}\" compares nothing"), help));
+    };
+    let bound_text = text[at + sign.len()..].trim();
+    let metric = parse_metric(text[..at].trim(), known)?;
+    match bound_text.parse::<f64>() {
+        Ok(bound) if bound.is_finite() => Ok(Assertion { metric, comparison, bound }),
+        _ => Err(no_number(bound_text, &metric)),
+    }
+}
+
+fn no_number(text: &str, metric: &Metric) -> Refusal {
+    let unit = metric.doc.unit;
+    let help = match unit {
+        "1" => format!("allowed: a number; `{metric}` is a ratio, so 98 % is 0.98"),
+        _ => format!("allowed: a number; the name says that it counts {unit}"),
+    };
+    (format!("\"{text}\" is no number to compare `{metric}` with"), vec![help])
+}
+
+fn parse_metric(name: &str, known: &Known) -> Result<Metric, Refusal> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let (group, subject, leaf) = match parts[..] {
+        [group, leaf] => (group, None, leaf),
+        [group, subject, leaf] => (group, Some(subject), leaf),
+        _ => return Err(unknown_metric(name)),
+    };
+    let doc = METRICS.iter().find(|doc| doc.group == group && doc.leaf == leaf).ok_or_else(|| unknown_metric(name))?;
+    check_subject(doc, subject, known)?;
+    Ok(Metric { doc, subject: subject.map(str::to_string) })
+}
+
+/// Whether the metric needs, allows or refuses the name of a flow or link, and whether there is one like that.
+fn check_subject(doc: &MetricDoc, subject: Option<&str>, known: &Known) -> Result<(), Refusal> {
+    let names = if doc.group == "flow" { &known.flows } else { &known.links };
+    let names: Vec<&str> = names.iter().map(String::as_str).take(40).collect();
+    match (doc.group, subject) {
+        ("flow", None) => Err((format!("`{}.{}` lacks the flow's name", doc.group, doc.leaf), word_help("", &names))),
+        ("queue" | "link", None) if !known.has_bottleneck => {
+            let message = format!("`{}.{}` lacks the link's name: only a dumbbell has a bottleneck", doc.group, doc.leaf);
+            Err((message, word_help("", &names)))
+        }
+        ("flow", Some(flow)) if !known.flows.iter().any(|name| name == flow) => {
+            Err((format!("unknown flow `{flow}`"), word_help(flow, &names)))
+        }
+        ("queue" | "link", Some(link)) if !known.links.iter().any(|name| name == link) => {
+            Err((format!("unknown link `{link}`"), word_help(link, &names)))
+        }
+        ("fairness" | "share", Some(_)) => Err(unknown_metric(&format!("{}.{}", doc.group, doc.leaf))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a name, with the metrics of its group where the group is known.
+fn unknown_metric(name: &str) -> Refusal {
+    let group = name.split('.').next().unwrap_or("");
+    let leaf = name.rsplit('.').next().unwrap_or("");
+    let in_group: Vec<&MetricDoc> = METRICS.iter().filter(|doc| doc.group == group).collect();
+    let help = if in_group.is_empty() {
+        word_help(group, &["queue", "link", "flow", "fairness", "share"])
+    } else {
+        word_help(leaf, &in_group.iter().map(|doc| doc.leaf).collect::<Vec<_>>())
+    };
+    (format!("unknown metric `{}`", super::document::shortened(name)), help)
+}

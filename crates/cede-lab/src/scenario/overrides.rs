@@ -1,0 +1,139 @@
+//! `key=value` from the command line, laid over the document before it is given types.
+//!
+//! A key is a path with dots: `link.rate`, `flow.0.controller.target` (a list's element by its place, from 0),
+//! `flow.ledbat.start` (by its name), `flow.*.stop` (every element). A value is TOML, or else a text without its
+//! quotes: `5 Mbit/s`.
+
+use super::document::{Node, Table, Value, shortened};
+use super::problem::{Origin, Problem, Sources, word_help};
+
+/// Keys whose short form is a word, and the key of that word in the long form.
+const SHORT_FORMS: &[(&str, &str)] = &[("controller", "name"), ("traffic", "kind")];
+
+/// Overrides of a scenario's options, each `key=value`; later ones win.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Overrides(Vec<String>);
+
+impl Overrides {
+    /// No overrides.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Overrides as they stand on the command line. They are checked when they are applied.
+    pub fn new<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Self(texts.into_iter().map(Into::into).collect())
+    }
+
+    /// The overrides as they were given.
+    #[must_use]
+    pub fn texts(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// One step of a path.
+struct Step<'a> {
+    name: &'a str,
+    origin: Origin,
+}
+
+/// A place in the document that an override goes to, or why there is none.
+type Applied = Result<(), (Origin, String, Vec<String>)>;
+
+/// Lays the override with this index in `sources` over the document.
+pub(crate) fn apply(root: &mut Node, sources: &Sources<'_>, source: usize, text: &str) -> Result<(), Problem> {
+    let whole = Origin { source, start: 0, end: text.len() };
+    let refuse = |(at, message, help)| sources.problem(at, message, help);
+    let Some((path, value_text)) = text.split_once('=') else {
+        let help = vec!["allowed: KEY=VALUE, for instance `link.rate=5 Mbit/s`".to_string()];
+        return Err(refuse((whole, format!("the override \"{}\" has no `=`", shortened(text)), help)));
+    };
+    let value = value_of(value_text, source, path.len() + 1);
+    place(root, &steps_of(path, source), &value).map_err(refuse)
+}
+
+fn steps_of(path: &str, source: usize) -> Vec<Step<'_>> {
+    let mut start = 0;
+    let step = |piece| {
+        let origin = Origin { source, start, end: start + str::len(piece) };
+        start = origin.end + 1;
+        Step { name: str::trim(piece), origin }
+    };
+    path.split('.').map(step).collect()
+}
+
+/// A value as TOML where it is TOML, and as a text otherwise.
+fn value_of(text: &str, source: usize, start: usize) -> Node {
+    let trimmed = text.trim();
+    let start = start + (text.len() - text.trim_start().len());
+    let origin = Origin { source, start, end: start + trimmed.len() };
+    let parsed = Node::parse_value(trimmed, source, start);
+    // "10s" style texts that happen to be TOML dates mean themselves.
+    match parsed {
+        Some(node) if !matches!(node.value, Value::Strange(_)) => node,
+        _ => Node { origin, value: Value::Text(trimmed.to_string()) },
+    }
+}
+
+fn place(node: &mut Node, steps: &[Step<'_>], value: &Node) -> Applied {
+    let Some((step, rest)) = steps.split_first() else {
+        *node = value.clone();
+        return Ok(());
+    };
+    match &mut node.value {
+        Value::Table(table) => {
+            let next = table.get_or_insert(step.name, step.origin, || Node {
+                origin: step.origin,
+                value: Value::Table(Table::default()),
+            });
+            lengthen(next, step.name, !rest.is_empty());
+            place(next, rest, value)
+        }
+        Value::List(items) => place_in_list(items, step, rest, value),
+        _ => Err((
+            step.origin,
+            format!("there is no `{}` in {}", shortened(step.name), node.describe()),
+            vec!["allowed: a path to a table's key".to_string()],
+        )),
+    }
+}
+
+/// Turns the short form of a controller or of traffic into the long one, whose keys can then be set.
+fn lengthen(node: &mut Node, key: &str, goes_on: bool) {
+    let long_key = SHORT_FORMS.iter().find(|(short, _)| *short == key).map(|&(_, long)| long);
+    if let (true, Some(long_key), Value::Text(_)) = (goes_on, long_key, &node.value) {
+        let mut table = Table::default();
+        table.get_or_insert(long_key, node.origin, || node.clone());
+        node.value = Value::Table(table);
+    }
+}
+
+fn place_in_list(items: &mut [Node], step: &Step<'_>, rest: &[Step<'_>], value: &Node) -> Applied {
+    let names: Vec<String> = items.iter().map(name_of).collect();
+    let chosen: Vec<usize> = match (step.name, step.name.parse::<usize>()) {
+        ("*", _) => (0..items.len()).collect(),
+        (_, Ok(index)) if index < items.len() => vec![index],
+        (name, _) => names.iter().position(|n| n == name).into_iter().collect(),
+    };
+    if chosen.is_empty() {
+        let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let mut help = word_help(step.name, &names);
+        help.push(format!("or a place: 0 to {}, or * for all", items.len().saturating_sub(1)));
+        return Err((step.origin, format!("there is no element `{}`", shortened(step.name)), help));
+    }
+    chosen.into_iter().try_for_each(|index| place(&mut items[index], rest, value))
+}
+
+/// The name of a list's element: what it says, or what it is called where it says nothing.
+pub(crate) fn name_of(item: &Node) -> String {
+    let Some(table) = item.table() else { return String::new() };
+    if let Some(name) = table.text("name") {
+        return name.to_string();
+    }
+    match (table.text("from"), table.text("to")) {
+        (Some(from), Some(to)) if table.get("protocol").is_none() => format!("{from}-{to}"),
+        _ => String::new(),
+    }
+}

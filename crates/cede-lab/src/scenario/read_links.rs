@@ -1,0 +1,109 @@
+//! Reading links.
+
+use super::document::Node;
+use super::model::{BurstLoss, Link, Reorder};
+use super::problem::Origin;
+use super::reader::{Fields, Reader};
+use cede_units::{Duration, Rate};
+
+/// What a table of a link leaves to another table.
+#[derive(Clone, Default)]
+pub(crate) struct Inherited<'a> {
+    /// The table to look a missing key up in.
+    pub table: Option<Fields<'a>>,
+    /// The rate and delay where neither table gives them.
+    pub rate_and_delay: Option<(Rate, Duration)>,
+}
+
+/// A link with the place of its buffer, for the checks that need more than the link.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct PlacedLink {
+    pub link: Link,
+    pub buffer_origin: Origin,
+}
+
+/// Reads a link from the tables in order: a key is taken from the first that gives it.
+pub(crate) fn read_link(reader: &mut Reader<'_>, fields: &Fields<'_>, inherited: &Inherited<'_>) -> Option<PlacedLink> {
+    let from = |key: &str| match &inherited.table {
+        Some(table) if !fields.has(key) && table.has(key) => table,
+        _ => fields,
+    };
+    let rate = match inherited.rate_and_delay {
+        Some((rate, _)) if !from("rate").has("rate") => Some(rate),
+        _ => from("rate").get(reader, "rate"),
+    };
+    let delay = match inherited.rate_and_delay {
+        Some((_, delay)) if !from("delay").has("delay") => Some(delay),
+        _ => from("delay").get(reader, "delay"),
+    };
+    let buffer = from("buffer").get(reader, "buffer");
+    let bdp_rtt = from("bdp_rtt").maybe(reader, "bdp_rtt");
+    let count_in_service = from("count_in_service").get(reader, "count_in_service");
+    let queue = from("queue").get(reader, "queue");
+    let loss = from("loss").get(reader, "loss");
+    let loss_burst = read_burst(reader, from("loss_burst"));
+    let reorder = read_reorder(reader, from("reorder"));
+    let duplicate = from("duplicate").get(reader, "duplicate");
+    let jitter = from("jitter").get(reader, "jitter");
+    let jitter_reorders = from("jitter_reorders").get(reader, "jitter_reorders");
+    let link = Link {
+        rate: rate?,
+        delay: delay?,
+        buffer: buffer?,
+        bdp_rtt: bdp_rtt?,
+        count_in_service: count_in_service?,
+        queue: queue?,
+        loss: loss?,
+        loss_burst: loss_burst?,
+        reorder: reorder?,
+        duplicate: duplicate?,
+        jitter: jitter?,
+        jitter_reorders: jitter_reorders?,
+    };
+    Some(PlacedLink { link, buffer_origin: from("buffer").origin("buffer") })
+}
+
+fn read_burst(reader: &mut Reader<'_>, link: &Fields<'_>) -> Option<Option<BurstLoss>> {
+    let Some(node) = link.node("loss_burst") else { return Some(None) };
+    let fields = Fields::open(reader, "loss_burst", Some(node), node.origin)?;
+    let enter = fields.get(reader, "enter");
+    let leave: Option<f64> = fields.get(reader, "leave");
+    let loss_bad = fields.get(reader, "loss_bad");
+    let loss_good = fields.get(reader, "loss_good");
+    if leave == Some(0.0) {
+        let help = vec!["allowed: a number above 0, up to 1".to_string()];
+        reader.report(fields.origin("leave"), "`leave` is 0: the first burst would never end", help);
+        return None;
+    }
+    Some(Some(BurstLoss { enter: enter?, leave: leave?, loss_bad: loss_bad?, loss_good: loss_good? }))
+}
+
+fn read_reorder(reader: &mut Reader<'_>, link: &Fields<'_>) -> Option<Option<Reorder>> {
+    let Some(node) = link.node("reorder") else { return Some(None) };
+    let fields = Fields::open(reader, "reorder", Some(node), node.origin)?;
+    let probability = fields.get(reader, "probability");
+    let extra_delay = fields.get(reader, "extra_delay");
+    Some(Some(Reorder { probability: probability?, extra_delay: extra_delay? }))
+}
+
+/// Checks a buffer against what only the whole scenario knows: what a BDP is, and the largest packet.
+pub(crate) fn check_buffer(reader: &mut Reader<'_>, placed: &PlacedLink, default_rtt: Option<Duration>, packet_bytes: u32) {
+    use super::model::Limit;
+    let at = placed.buffer_origin;
+    match placed.link.limit(default_rtt) {
+        None => {
+            let help = vec!["allowed: `bdp_rtt = \"50 ms\"` beside it, or a buffer in packets, octets or time".to_string()];
+            reader.report(at, "a buffer in BDP needs a round-trip time", help);
+        }
+        Some(Limit::Bytes(bytes)) if bytes < u64::from(packet_bytes) => {
+            let message = format!("the buffer `{}` holds {bytes} B, less than one packet", placed.link.buffer);
+            reader.report(at, message, vec![format!("allowed: at least {packet_bytes} B, the largest packet of any flow")]);
+        }
+        Some(_) => {}
+    }
+}
+
+/// The node of a table, with the place that stands for it where it is missing.
+pub(crate) fn node_or<'a>(root: &Fields<'a>, key: &str) -> (Option<&'a Node>, Origin) {
+    (root.node(key), root.origin(key))
+}

@@ -1,0 +1,172 @@
+//! The display list: one layout makes it, and each picture format draws it, so the pictures agree.
+//!
+//! Units are SVG user units, x to the right, y down. All shapes are clipped already.
+
+use crate::figure::Scale;
+use crate::scale::Projection;
+use crate::style::{Marker, Paint};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+}
+
+impl Point {
+    pub(crate) const fn new(x: f64, y: f64) -> Self {
+        Point { x, y }
+    }
+
+    pub(crate) fn is_finite(self) -> bool {
+        self.x.is_finite() && self.y.is_finite()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rect {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) w: f64,
+    pub(crate) h: f64,
+}
+
+impl Rect {
+    pub(crate) const fn new(x: f64, y: f64, w: f64, h: f64) -> Self {
+        Rect { x, y, w, h }
+    }
+
+    pub(crate) fn right(self) -> f64 {
+        self.x + self.w
+    }
+
+    pub(crate) fn bottom(self) -> f64 {
+        self.y + self.h
+    }
+
+    pub(crate) fn contains(self, p: Point) -> bool {
+        p.x >= self.x && p.x <= self.right() && p.y >= self.y && p.y <= self.bottom()
+    }
+
+    pub(crate) fn overlaps(self, other: Rect) -> bool {
+        self.x < other.right() && other.x < self.right() && self.y < other.bottom() && other.y < self.bottom()
+    }
+
+    /// This rectangle with each side moved out by `by`.
+    pub(crate) fn grown(self, by: f64) -> Rect {
+        Rect::new(self.x - by, self.y - by, self.w + 2.0 * by, self.h + 2.0 * by)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stroke {
+    pub(crate) paint: Paint,
+    pub(crate) width: f64,
+    pub(crate) dash: &'static [f64],
+}
+
+impl Stroke {
+    pub(crate) fn solid(paint: Paint, width: f64) -> Self {
+        Stroke { paint, width, dash: &[] }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    Regular,
+    Bold,
+}
+
+/// One line of text; `at` is on the baseline.
+#[derive(Clone, Debug)]
+pub(crate) struct Text {
+    pub(crate) at: Point,
+    pub(crate) content: String,
+    pub(crate) size: f64,
+    pub(crate) weight: Weight,
+    pub(crate) anchor: Anchor,
+    /// Turned a quarter counter-clockwise about `at`, to be read from the right.
+    pub(crate) turned: bool,
+    pub(crate) paint: Paint,
+    /// A rim in the colour of the paper, so that the text reads over data.
+    pub(crate) halo: bool,
+}
+
+impl Text {
+    pub(crate) fn new(content: impl Into<String>, at: Point, size: f64) -> Self {
+        Text {
+            at,
+            content: content.into(),
+            size,
+            weight: Weight::Regular,
+            anchor: Anchor::Start,
+            turned: false,
+            paint: Paint::Ink,
+            halo: false,
+        }
+    }
+
+    pub(crate) fn paint(mut self, paint: Paint) -> Self {
+        self.paint = paint;
+        self
+    }
+
+    pub(crate) fn anchor(mut self, anchor: Anchor) -> Self {
+        self.anchor = anchor;
+        self
+    }
+
+    pub(crate) fn bold(mut self) -> Self {
+        self.weight = Weight::Bold;
+        self
+    }
+
+    pub(crate) fn turned(mut self) -> Self {
+        self.turned = true;
+        self
+    }
+
+    pub(crate) fn halo(mut self) -> Self {
+        self.halo = true;
+        self
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    /// Open polylines in one style.
+    Lines { runs: Vec<Vec<Point>>, stroke: Stroke },
+    /// Filled polygons in one style.
+    Areas { rings: Vec<Vec<Point>>, paint: Paint, opacity: f64 },
+    /// A filled rectangle with rounded corners.
+    Block { rect: Rect, paint: Paint, opacity: f64, radius: f64 },
+    /// The same mark at each point, with a thin rim of paper.
+    Marks { at: Vec<Point>, marker: Marker, radius: f64, paint: Paint },
+    /// One line of text.
+    Text(Text),
+}
+
+/// Where a panel's plot area came to stand, for those who read values back from a picture.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) projection: Projection,
+    pub(crate) scales: (Scale, Scale),
+    /// The slot of each series.
+    pub(crate) slots: Vec<usize>,
+}
+
+/// A laid-out figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawing {
+    pub(crate) title: String,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) frames: Vec<Frame>,
+}

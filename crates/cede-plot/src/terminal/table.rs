@@ -1,0 +1,155 @@
+//! A table between rules of box-drawing characters.
+
+use super::row::{Row, Style, fit, width};
+use crate::table::{Align, Cell, Table, Verdict};
+
+const GAP: usize = 2;
+const NARROWEST: usize = 4;
+
+/// The table with aligned columns, no line wider than `width` columns.
+///
+/// Columns that are too wide for that are narrowed, widest first, and their words wrapped. Every line ends
+/// with a line feed.
+pub fn table(table: &Table, room: usize, colour: bool) -> String {
+    let widths = column_widths(table, room);
+    let total = (widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)).min(room);
+    let mut out = String::new();
+    let rule = |out: &mut String, sign: &str| {
+        let mut row = Row::default();
+        row.push(&sign.repeat(total), Style::Dim);
+        row.write(room, colour, out);
+    };
+    write_caption(table, room, colour, &mut out);
+    rule(&mut out, "━");
+    let headings: Vec<(String, Style)> = table.headings.iter().map(|h| (h.clone(), Style::Bold)).collect();
+    write_cells(table, &headings, &widths, (room, colour), &mut out);
+    rule(&mut out, "─");
+    for cells in &table.rows {
+        let cells: Vec<(String, Style)> = cells.iter().map(|c| (c.display(), style(c))).collect();
+        write_cells(table, &cells, &widths, (room, colour), &mut out);
+    }
+    rule(&mut out, "━");
+    out
+}
+
+fn write_caption(table: &Table, room: usize, colour: bool, out: &mut String) {
+    for line in wrap(&table.caption, room.max(1)).iter().filter(|line| !line.is_empty()) {
+        let mut row = Row::default();
+        row.push(line, Style::Bold);
+        row.write(room, colour, out);
+    }
+}
+
+fn style(cell: &Cell) -> Style {
+    match cell {
+        Cell::Verdict(Verdict::Holds) => Style::Good,
+        Cell::Verdict(Verdict::Fails) => Style::Bad,
+        Cell::Verdict(Verdict::Open) => Style::Dim,
+        Cell::Text(_) | Cell::Number(..) => Style::Plain,
+    }
+}
+
+fn column_widths(table: &Table, room: usize) -> Vec<usize> {
+    let natural = |k: usize| {
+        let cells = table.rows.iter().map(|row| width(&row[k].display()));
+        cells.chain([width(&table.headings[k])]).max().unwrap_or(0)
+    };
+    let mut widths: Vec<usize> = (0..table.headings.len()).map(natural).collect();
+    let free = room.saturating_sub(GAP * widths.len().saturating_sub(1));
+    while widths.iter().sum::<usize>() > free {
+        let Some(widest) = widths.iter_mut().max().filter(|w| **w > NARROWEST) else { break };
+        *widest -= 1;
+    }
+    widths
+}
+
+/// Writes a table row, of several lines if a cell had to be wrapped.
+fn write_cells(
+    table: &Table,
+    cells: &[(String, Style)],
+    widths: &[usize],
+    (room, colour): (usize, bool),
+    out: &mut String,
+) {
+    let wrapped: Vec<Vec<String>> = cells.iter().zip(widths).map(|((text, _), w)| wrap(text, *w)).collect();
+    let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+    for line in 0..height {
+        let mut row = Row::default();
+        let mut start = 0;
+        for (k, lines) in wrapped.iter().enumerate() {
+            let text = lines.get(line).map_or("", String::as_str);
+            row.pad_to(start + indent(table.alignment(k), widths[k].saturating_sub(width(text))));
+            row.push(text, cells[k].1);
+            start += widths[k] + GAP;
+        }
+        row.write(room, colour, out);
+    }
+}
+
+fn indent(align: Align, free: usize) -> usize {
+    match align {
+        Align::Right => free,
+        Align::Centre => free / 2,
+        Align::Left | Align::Auto => 0,
+    }
+}
+
+/// Lines of at most `room` columns, broken between words; a longer word is shortened.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        let needed = width(&lines[last]) + 1 + width(word);
+        if lines[last].is_empty() {
+            lines[last] = fit(word, room);
+        } else if needed <= room {
+            lines[last] += &format!(" {word}");
+        } else {
+            lines.push(fit(word, room));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Table {
+        Table::new(["flow", "rate (Mbit/s)", "what was expected of it", ""])
+            .caption("Rates over the last half of the run")
+            .row(["LEDBAT".into(), Cell::number(0.41, 2), "yields to the loss-based flow".into(), Verdict::Holds.into()])
+            .row(["CUBIC".into(), Cell::number(1234.5, 2), "fills the link".into(), Verdict::Fails.into()])
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let text = table(&sample(), 100, false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "━".repeat(width(lines[1])));
+        assert_eq!(lines[2], "flow    rate (Mbit/s)  what was expected of it");
+        assert_eq!(lines[4], "LEDBAT           0.41  yields to the loss-based flow  ✓ holds");
+        assert_eq!(lines[5], "CUBIC        1,234.50  fills the link                 ✗ does not hold");
+    }
+
+    #[test]
+    fn never_wider_than_asked() {
+        for room in 0..100 {
+            let text = table(&sample(), room, false);
+            assert!(text.lines().all(|line| width(line) <= room), "{room}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn colour_changes_nothing_else() {
+        let coloured = table(&sample(), 60, true);
+        assert!(coloured.contains("\x1b[32m✓ holds\x1b[0m"));
+        assert_eq!(crate::terminal::chart::tests::without_escapes(&coloured), table(&sample(), 60, false));
+    }
+
+    #[test]
+    fn control_characters_are_not_passed_on() {
+        let text = table(&Table::new(["a\x1b[31mb"]).row(["c\x07d".into()]), 40, false);
+        assert!(!text.contains('\x1b') && !text.contains('\x07'));
+    }
+}

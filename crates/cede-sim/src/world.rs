@@ -1,0 +1,347 @@
+//! The loop: the next event happens, hosts answer, packets move on.
+
+use crate::observe::PacketEvent;
+use crate::pool::{PacketId, Pool};
+use crate::route::{Hop, Routes};
+use crate::schedule::{Scheduler, Tournament};
+use crate::{Clock, LinkId, Observer, Tape};
+use alloc::vec::Vec;
+use cede_net::{Counters, Datagram, Dequeue, DropCause, Enqueue, Host, HostId, Input, Link, LinkLog, Output};
+use cede_units::Instant;
+
+/// What a link knows of a packet: where it lies, where its path goes on, and its octets on the wire. A hop touches
+/// nothing else of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    packet: PacketId,
+    hop: Hop,
+    bytes: u32,
+}
+
+/// A host with what the world keeps for it.
+#[derive(Debug)]
+struct Seat<H> {
+    host: H,
+    clock: Clock,
+    /// When the host wants to be woken, in the world's time.
+    deadline: Instant,
+    /// When it is scheduled to be: never later than `deadline`, and left as it is while the deadline only moves away.
+    armed: Instant,
+}
+
+/// A link with whether anybody listens.
+#[derive(Debug)]
+struct Wire {
+    link: Link<Token>,
+    watched: bool,
+    /// When the link is scheduled to act.
+    armed: Instant,
+}
+
+/// A simulated world of hosts of type `H`, heard by `O`, in the order of `S`.
+#[derive(Debug)]
+pub struct World<H, O = (), S = Tournament> {
+    now: Instant,
+    wires: Vec<Wire>,
+    seats: Vec<Seat<H>>,
+    routes: Routes,
+    pool: Pool,
+    scheduler: S,
+    observer: O,
+    output: Output,
+    tape: Option<Tape>,
+    started: bool,
+    events: u64,
+    unroutable: u64,
+}
+
+/// Lends a link's events to the observer, which wants datagrams and not tokens.
+struct Ear<'a, O> {
+    observer: &'a mut O,
+    pool: &'a Pool,
+    tape: &'a mut Option<Tape>,
+    link: LinkId,
+    watched: bool,
+}
+
+impl<O: Observer> LinkLog<Token> for Ear<'_, O> {
+    fn enqueued(&mut self, token: &Token, event: &Enqueue) {
+        if self.watched {
+            self.observer.enqueued(self.link, self.pool.get(token.packet), event);
+        }
+    }
+    fn dequeued(&mut self, token: &Token, event: &Dequeue) {
+        if self.watched {
+            self.observer.dequeued(self.link, self.pool.get(token.packet), event);
+        }
+    }
+    fn dropped(&mut self, token: &Token, at: Instant, cause: DropCause) {
+        if let Some(tape) = self.tape {
+            tape.dropped(at, self.link.0);
+        }
+        if self.watched {
+            self.observer.dropped(self.link, self.pool.get(token.packet), at, cause);
+        }
+    }
+}
+
+impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
+    pub(crate) fn new(hosts: Vec<(H, Clock)>, links: Vec<Link<Token>>, routes: Routes, observer: O) -> Self {
+        let wire =
+            |(link, index)| Wire { link, watched: observer.watches(LinkId(index)), armed: Instant::NEVER };
+        let wires: Vec<Wire> = links.into_iter().zip(0..).map(wire).collect();
+        let seat = |(host, clock)| Seat { host, clock, deadline: Instant::NEVER, armed: Instant::NEVER };
+        let seats: Vec<Seat<H>> = hosts.into_iter().map(seat).collect();
+        Self {
+            now: Instant::ZERO,
+            scheduler: S::with_sources(wires.len() + seats.len()),
+            wires,
+            seats,
+            routes,
+            pool: Pool::default(),
+            observer,
+            output: Output::default(),
+            tape: None,
+            started: false,
+            events: 0,
+            unroutable: 0,
+        }
+    }
+
+    /// Keeps a [`Tape`] from now on.
+    pub fn record_tape(&mut self) {
+        self.tape = Some(Tape::default());
+    }
+
+    /// The tape, where one is kept.
+    #[must_use]
+    pub const fn tape(&self) -> Option<&Tape> {
+        self.tape.as_ref()
+    }
+
+    /// The world's time.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Events that have happened.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Packets that were sent to where no route leads.
+    #[must_use]
+    pub const fn unroutable_packets(&self) -> u64 {
+        self.unroutable
+    }
+
+    /// Packets under way.
+    #[must_use]
+    pub fn packets_under_way(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// What a link has done so far.
+    ///
+    /// # Panics
+    /// Where the link is not of this world.
+    #[must_use]
+    pub fn link_counters(&self, link: LinkId) -> &Counters {
+        self.wires[link.0 as usize].link.counters()
+    }
+
+    /// A host.
+    ///
+    /// # Panics
+    /// Where the host is not of this world.
+    #[must_use]
+    pub fn host(&self, host: HostId) -> &H {
+        &self.seats[host.0 as usize].host
+    }
+
+    /// The clock of a host.
+    ///
+    /// # Panics
+    /// Where the host is not of this world.
+    #[must_use]
+    pub fn clock(&self, host: HostId) -> Clock {
+        self.seats[host.0 as usize].clock
+    }
+
+    /// The observer.
+    #[must_use]
+    pub const fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, to be changed between events.
+    pub const fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Ends the world and gives the observer back.
+    pub fn into_observer(self) -> O {
+        self.observer
+    }
+
+    /// Runs every event up to and including `until`, and brings all queues up to that time.
+    pub fn run_until(&mut self, until: Instant) {
+        self.start();
+        while let Some((source, at)) = self.scheduler.next() {
+            if at > until {
+                break;
+            }
+            self.now = at;
+            self.events += 1;
+            if (source as usize) < self.wires.len() {
+                self.link_acts(LinkId(source));
+            } else {
+                self.host_wakes(HostId(source - self.wires.len() as u32));
+            }
+        }
+        self.now = self.now.max(until);
+        for index in 0..self.wires.len() as u32 {
+            self.with_ear(LinkId(index), |link, now, ear| link.advance(now, ear));
+        }
+    }
+
+    fn start(&mut self) {
+        if !core::mem::replace(&mut self.started, true) {
+            for index in 0..self.seats.len() as u32 {
+                self.tell(HostId(index), Input::Start);
+            }
+        }
+    }
+
+    /// A link's head packet arrives: it goes on to the next link, or to its host.
+    fn link_acts(&mut self, id: LinkId) {
+        let arrived = self.with_ear(id, |link, now, ear| link.take_arrived(now, ear));
+        self.reclaim_lost(id);
+        self.rearm_link(id);
+        if let Some(token) = arrived {
+            self.forward(token);
+        }
+    }
+
+    /// Moves a packet on: to the link at its hop, or, at the end of its path, to its host.
+    fn forward(&mut self, token: Token) {
+        match self.routes.link(token.hop) {
+            Some(next) => self.offer(next, token),
+            None => self.deliver(token.packet),
+        }
+    }
+
+    fn host_wakes(&mut self, id: HostId) {
+        let seat = &mut self.seats[id.0 as usize];
+        seat.armed = Instant::NEVER;
+        if seat.deadline > self.now {
+            return self.rearm_host(id);
+        }
+        seat.deadline = Instant::NEVER;
+        self.tell(id, Input::Timeout);
+    }
+
+    fn deliver(&mut self, packet: PacketId) {
+        let datagram = self.pool.remove(packet);
+        let host = datagram.destination.host;
+        if let Some(tape) = &mut self.tape {
+            tape.delivered(self.now, host, &datagram);
+        }
+        self.observer.delivered(&PacketEvent { at: self.now, host, datagram: &datagram });
+        self.tell(host, Input::Datagram(datagram));
+    }
+
+    /// Hands an input to a host and does what it asks for.
+    fn tell(&mut self, id: HostId, input: Input) {
+        let seat = &mut self.seats[id.0 as usize];
+        self.output.wake_at = None;
+        seat.host.handle(seat.clock.local(self.now), input, &mut self.output);
+        seat.deadline = self.output.wake_at.map_or(Instant::NEVER, |at| seat.clock.world(at).max(self.now));
+        self.rearm_host(id);
+        if !self.output.sends.is_empty() {
+            self.send_all(id);
+        }
+    }
+
+    fn send_all(&mut self, from: HostId) {
+        let mut sends = core::mem::take(&mut self.output.sends);
+        for datagram in sends.drain(..) {
+            self.send(from, datagram);
+        }
+        self.output.sends = sends;
+    }
+
+    fn send(&mut self, from: HostId, datagram: Datagram) {
+        self.observer.sent(&PacketEvent { at: self.now, host: from, datagram: &datagram });
+        let Some(hop) = self.routes.path(from, datagram.destination.host) else {
+            self.unroutable += 1;
+            return;
+        };
+        let bytes = datagram.wire_bytes();
+        let packet = self.pool.insert(datagram);
+        self.forward(Token { packet, hop, bytes });
+    }
+
+    /// Offers a packet to the link at its hop, twice where the link duplicates.
+    fn offer(&mut self, id: LinkId, token: Token) {
+        if self.wires[id.0 as usize].link.duplicates() {
+            let copy = self.pool.get(token.packet).clone();
+            let packet = self.pool.insert(copy);
+            self.enqueue(id, Token { packet, ..token });
+        }
+        self.enqueue(id, token);
+        self.reclaim_lost(id);
+        self.rearm_link(id);
+    }
+
+    fn enqueue(&mut self, id: LinkId, token: Token) {
+        let onward = Token { hop: Routes::after(token.hop), ..token };
+        let refused = self.with_ear(id, |link, now, ear| link.offer(now, onward, token.bytes, ear).err());
+        if let Some(token) = refused {
+            self.pool.remove(token.packet);
+        }
+    }
+
+    fn reclaim_lost(&mut self, id: LinkId) {
+        while let Some(token) = self.wires[id.0 as usize].link.take_lost() {
+            self.pool.remove(token.packet);
+        }
+    }
+
+    fn with_ear<R>(
+        &mut self,
+        id: LinkId,
+        act: impl FnOnce(&mut Link<Token>, Instant, &mut Ear<'_, O>) -> R,
+    ) -> R {
+        let wire = &mut self.wires[id.0 as usize];
+        let mut ear = Ear {
+            observer: &mut self.observer,
+            pool: &self.pool,
+            tape: &mut self.tape,
+            link: id,
+            watched: wire.watched,
+        };
+        act(&mut wire.link, self.now, &mut ear)
+    }
+
+    fn rearm_link(&mut self, id: LinkId) {
+        let wire = &mut self.wires[id.0 as usize];
+        let next = wire.link.next_event();
+        if next != wire.armed {
+            wire.armed = next;
+            self.scheduler.set(id.0, next);
+        }
+    }
+
+    /// Timers are re-armed lazily: most deadlines only ever move away, and waking once too early costs less than
+    /// moving the event each time.
+    fn rearm_host(&mut self, id: HostId) {
+        let seat = &mut self.seats[id.0 as usize];
+        if seat.deadline < seat.armed || seat.armed == Instant::NEVER {
+            seat.armed = seat.deadline;
+            self.scheduler.set(self.wires.len() as u32 + id.0, seat.armed);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Written data that has not been sent yet.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use cede_wire::Payload;
+
+/// A queue of payloads, from whose front segments are cut.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SendBuffer {
+    chunks: VecDeque<Payload>,
+    bytes: u64,
+}
+
+impl SendBuffer {
+    /// Octets waiting.
+    pub(crate) const fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Appends `payload`, joined to the last one where that costs no copy.
+    pub(crate) fn push(&mut self, payload: Payload) {
+        self.bytes += u64::from(payload.len());
+        let rest = match self.chunks.back_mut() {
+            Some(last) => last.try_extend(payload).err(),
+            None => Some(payload),
+        };
+        self.chunks.extend(rest.filter(|rest| !rest.is_empty()));
+    }
+
+    /// Takes the first `n` octets, or all where there are fewer. Only where small writes lie in different buffers are
+    /// they copied into one.
+    pub(crate) fn cut(&mut self, n: u32) -> Payload {
+        let mut payload = Payload::Empty;
+        while payload.len() < n {
+            let Some(front) = self.chunks.front_mut() else { break };
+            let piece = front.split_to(n - payload.len());
+            if front.is_empty() {
+                self.chunks.pop_front();
+            }
+            self.bytes -= u64::from(piece.len());
+            payload = joined(payload, piece);
+        }
+        payload
+    }
+
+    /// Drops everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// `front` and `piece` as one payload.
+fn joined(mut front: Payload, piece: Payload) -> Payload {
+    match front.try_extend(piece) {
+        Ok(()) => front,
+        Err(piece) => {
+            let mut octets: Vec<u8> = front.to_vec();
+            octets.extend_from_slice(&piece.to_vec());
+            Payload::copy_from(&octets)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_stays_one_chunk_however_it_is_written() {
+        let mut buffer = SendBuffer::default();
+        for i in 0..10 {
+            buffer.push(Payload::Pattern { start: 100 * i, len: 100 });
+        }
+        assert_eq!((buffer.len(), buffer.chunks.len()), (1000, 1));
+        assert_eq!(buffer.cut(250).len(), 250);
+        assert_eq!(buffer.cut(2000).to_vec(), Payload::Pattern { start: 250, len: 750 }.to_vec());
+        assert!(buffer.is_empty());
+    }
+
+    #[test]
+    fn small_writes_are_gathered_into_full_segments() {
+        let mut buffer = SendBuffer::default();
+        [b"abc".as_slice(), b"", b"de", b"fgh"].map(|octets| buffer.push(Payload::copy_from(octets)));
+        assert_eq!(buffer.cut(6).to_vec(), b"abcdef");
+        assert_eq!(buffer.cut(6).to_vec(), b"gh");
+        assert!(buffer.cut(1).is_empty());
+    }
+}

@@ -1,0 +1,226 @@
+//! What can be chosen about a connection, each choice with its default and where it comes from.
+//!
+//! The defaults are what BEP 29 says where deployed peers agree with it, and otherwise what both libutp and libtorrent
+//! accept. [`Config::libutp`] and [`Config::libtorrent`] take the decisions of these two instead, for comparisons.
+
+use cede_cc::Path;
+use cede_units::{Duration, Seq16};
+
+/// How the payload of full packets is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mtu {
+    /// Always this many payload octets. For worlds whose path is known.
+    Fixed(u16),
+    /// A search between two sizes, in octets of UDP payload (header and payload of uTP), as libtorrent does it: what
+    /// is sent in the ordinary way has the largest size known to pass, and single probes find out about larger ones.
+    Search {
+        /// A size that every path carries.
+        floor_bytes: u16,
+        /// The largest size that is worth a probe.
+        ceiling_bytes: u16,
+    },
+}
+
+impl Mtu {
+    /// 1382 octets, libutp's full packet over IPv4: 1430 octets with all headers.
+    pub const DEFAULT: Self = Self::Fixed(1382);
+    /// The search over IPv4: from 576 octets less IP and UDP headers to an Ethernet frame.
+    pub const SEARCH_IPV4: Self = Self::Search { floor_bytes: 548, ceiling_bytes: 1472 };
+    /// The search over IPv6: from the least MTU of RFC 8200 section 5 less IP and UDP headers to an Ethernet frame.
+    pub const SEARCH_IPV6: Self = Self::Search { floor_bytes: 1232, ceiling_bytes: 1452 };
+}
+
+/// Acknowledgements that wait for company.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DelayedAck {
+    /// The longest wait of an acknowledgement.
+    pub timeout: Duration,
+    /// This many packets are acknowledged at once.
+    pub every_packets: u8,
+}
+
+/// What happens while the congestion window is smaller than a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SubPacketWindow {
+    /// One packet leaves every `packet / cwnd` smoothed round trips, as BEP 29 allows.
+    Paced,
+    /// Nothing leaves until the retransmission timer lifts the window to a packet, as libutp does.
+    Blocked,
+}
+
+/// What can be chosen about a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Payload of full packets. Default [`Mtu::DEFAULT`].
+    pub mtu: Mtu,
+    /// Octets held for sending, sent and not, that are not yet acknowledged; also bounds the congestion window.
+    /// Default 1 MiB (libutp).
+    pub send_buffer_bytes: u32,
+    /// Octets held in order for the application, and again as many out of order at most; the window that is
+    /// advertised. Default 1 MiB (libutp, libtorrent).
+    pub receive_buffer_bytes: u32,
+    /// The peer's window until the first packet that states it; SYNs do not count, since libtorrent's state none.
+    /// Default 255 * 1435 (libutp).
+    pub initial_peer_window_bytes: u32,
+    /// Packets sent and not acknowledged. Default 1023: libutp receives no packet 1024 or more ahead. Peers with a
+    /// larger [`Config::seq_window_packets`] can be sent more, 16384 at most.
+    pub max_outstanding_packets: u16,
+    /// How far ahead of the next expected one a packet may be numbered. Default 1024 (libutp); 16384 at most.
+    pub seq_window_packets: u16,
+    /// The last packet waits for company while it is short and others are outstanding (RFC 896). Default true
+    /// (libutp, libtorrent).
+    pub nagle: bool,
+    /// Acknowledgements that wait; `None` acknowledges at the end of each batch of input. Default `None`.
+    pub delayed_ack: Option<DelayedAck>,
+    /// The least retransmission timeout. Default 500 ms (BEP 29, libtorrent).
+    pub min_rto: Duration,
+    /// The largest retransmission timeout, after doubling too. Default 60 s.
+    pub max_rto: Duration,
+    /// The retransmission timeout before the first RTT sample. Default 1 s (BEP 29).
+    pub initial_rto: Duration,
+    /// The timeout of the first SYN. Default 3 s (libutp, libtorrent).
+    pub syn_rto: Duration,
+    /// Retransmission timeouts run out at whole multiples of this only. Default `None`.
+    pub rto_polling: Option<Duration>,
+    /// SYNs that are sent again before the attempt fails. Default 2 (libutp).
+    pub max_syn_retransmissions: u8,
+    /// Timeouts in a row that send again before the connection fails. Default 4 (libutp).
+    pub max_retransmissions: u8,
+    /// Duplicate STATEs that make the oldest packet lost; `None` ignores them. Default 3 (BEP 29).
+    pub duplicate_ack_threshold: Option<u8>,
+    /// Packets selectively acknowledged above one that make it lost, 1 to 4. Default 3 (BEP 29, libutp).
+    pub sack_threshold: u8,
+    /// Packets that one acknowledgement can declare lost; the next goes on where it ended. `None` is no limit. Of
+    /// these, `resends_beyond_window` leave at once. Default `None`.
+    pub max_losses_per_ack: Option<u16>,
+    /// Lost packets that are sent again at once, whatever the window says, per acknowledgement that finds any.
+    /// Default 1 (RFC 6675 section 5, step 4.3).
+    pub resends_beyond_window: u16,
+    /// What happens while the window is smaller than a packet. Default [`SubPacketWindow::Paced`].
+    pub sub_packet_window: SubPacketWindow,
+    /// The initial window that [`Config::path`] suggests, in packets. Default 2 (RFC 6817 section 2.4).
+    pub initial_window_packets: u16,
+    /// The step of the clock that timestamps are taken from. Default 1 us.
+    pub timestamp_resolution: Duration,
+    /// Silence after which a STATE refreshes address translators on the path. Default 29 s (libutp).
+    pub keepalive: Option<Duration>,
+    /// The pause before a packet probes a window of zero. Default 15 s (libutp).
+    pub zero_window_probe: Duration,
+    /// How long an answered SYN waits for its connection. Default 10 s.
+    pub handshake_timeout: Duration,
+    /// How long, after [`close`](crate::Connection::close), the peer's FIN is awaited once ours is acknowledged.
+    /// Default 10 s.
+    pub fin_timeout: Duration,
+    /// Bounds of the time that a finished connection answers repeated FINs, which is twice the RTO. Default 1 s.
+    pub linger_min: Duration,
+    /// See [`Config::linger_min`]. Default 10 s.
+    pub linger_max: Duration,
+    /// The connection id of the initiator's side, instead of a random one. For tests and replays.
+    pub connection_id: Option<u16>,
+    /// The first sequence number, instead of a random one. For tests and replays.
+    pub initial_seq: Option<Seq16>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mtu: Mtu::DEFAULT,
+            send_buffer_bytes: 1 << 20,
+            receive_buffer_bytes: 1 << 20,
+            initial_peer_window_bytes: 255 * 1435,
+            max_outstanding_packets: 1023,
+            seq_window_packets: 1024,
+            nagle: true,
+            delayed_ack: None,
+            min_rto: Duration::from_millis(500),
+            max_rto: Duration::from_secs(60),
+            initial_rto: Duration::from_secs(1),
+            syn_rto: Duration::from_secs(3),
+            rto_polling: None,
+            max_syn_retransmissions: 2,
+            max_retransmissions: 4,
+            duplicate_ack_threshold: Some(3),
+            sack_threshold: 3,
+            max_losses_per_ack: None,
+            resends_beyond_window: 1,
+            sub_packet_window: SubPacketWindow::Paced,
+            initial_window_packets: 2,
+            timestamp_resolution: Duration::from_micros(1),
+            keepalive: Some(Duration::from_secs(29)),
+            zero_window_probe: Duration::from_secs(15),
+            handshake_timeout: Duration::from_secs(10),
+            fin_timeout: Duration::from_secs(10),
+            linger_min: Duration::from_secs(1),
+            linger_max: Duration::from_secs(10),
+            connection_id: None,
+            initial_seq: None,
+        }
+    }
+}
+
+impl Config {
+    /// The decisions of bittorrent/libutp: selective acknowledgements alone find losses, up to four of which are sent
+    /// again at once; timeouts of a second or more, looked at every 500 ms; windows below a packet block; one packet
+    /// to begin with.
+    #[must_use]
+    pub fn libutp() -> Self {
+        Self {
+            min_rto: Duration::from_millis(1000),
+            initial_rto: Duration::from_secs(3),
+            rto_polling: Some(Duration::from_millis(500)),
+            duplicate_ack_threshold: None,
+            max_losses_per_ack: Some(4),
+            resends_beyond_window: 4,
+            sub_packet_window: SubPacketWindow::Blocked,
+            initial_window_packets: 1,
+            ..Self::default()
+        }
+    }
+
+    /// The decisions of arvidn/libtorrent: four packets must be acknowledged beyond a gap, up to five are sent again
+    /// at once, three timeouts in a row end the connection, one packet to begin with.
+    #[must_use]
+    pub fn libtorrent() -> Self {
+        Self {
+            sack_threshold: 4,
+            max_losses_per_ack: Some(5),
+            resends_beyond_window: 5,
+            max_retransmissions: 3,
+            initial_window_packets: 1,
+            keepalive: None,
+            ..Self::default()
+        }
+    }
+
+    /// Payload octets of a full packet at the start.
+    #[must_use]
+    pub fn initial_payload_bytes(&self) -> u32 {
+        crate::mtu::PathMtu::new(self.mtu).payload_bytes()
+    }
+
+    /// What a controller for a connection of this kind should know of its path.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        let mss_bytes = self.initial_payload_bytes();
+        Path {
+            mss_bytes,
+            initial_cwnd_bytes: mss_bytes * u32::from(self.initial_window_packets),
+            max_cwnd_bytes: u64::from(self.send_buffer_bytes),
+        }
+    }
+
+    /// The same with every number brought into the range in which the rooms of the connection rely on it.
+    pub(crate) fn checked(mut self) -> Self {
+        self.max_outstanding_packets = self.max_outstanding_packets.clamp(1, crate::outbox::MAX_PACKETS);
+        self.seq_window_packets = self.seq_window_packets.clamp(1, crate::reorder::MAX_PACKETS);
+        self.sack_threshold = self.sack_threshold.clamp(1, crate::connection::MAX_SACK_THRESHOLD as u8);
+        self.send_buffer_bytes = self.send_buffer_bytes.max(1);
+        // The window is a 32-bit field, but a peer that keeps 16 MiB under way is none that exists.
+        self.receive_buffer_bytes = self.receive_buffer_bytes.clamp(1, MAX_WINDOW_BYTES);
+        self.initial_window_packets = self.initial_window_packets.max(1);
+        self
+    }
+}
+
+/// Windows are cut to this: no peer's claim makes more than this wait in the network.
+pub(crate) const MAX_WINDOW_BYTES: u32 = 16 << 20;

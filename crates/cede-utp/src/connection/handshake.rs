@@ -1,0 +1,164 @@
+//! Opening a connection.
+//!
+//! Source: BEP 29, "connection setup", as every implementation reads it: the initiator's SYN carries its receive id R,
+//! all else that it sends R + 1, and all that the acceptor sends R. The answer is a STATE, which takes no sequence
+//! number (the diagram of BEP 29 says otherwise; nobody follows it).
+//!
+//! Where this goes beyond BEP 29, so that no side waits for a packet that was lost:
+//! * a repeated SYN gets the same answer again (libutp stays silent, libtorrent opens a second connection);
+//! * the initiator acknowledges the answer even when it has nothing to send, so that the acceptor may speak first;
+//! * the acceptor repeats its answer twice before it gives up, and the initiator acknowledges such a repetition.
+//!
+//! **What it leaves out.** Data in answer to a SYN: until the initiator has shown that it receives, the acceptor sends
+//! nothing but the 20 octets of the answer, so that forged SYNs cannot make it shout at others.
+//!
+//! **How it was validated.** `tests/checks.rs`, check 7, and the scripts beside it.
+
+use super::{Connection, Ids, State};
+use crate::config::Config;
+use crate::event::ConnectionError;
+use crate::timers::Timer;
+use alloc::boxed::Box;
+use cede_cc::Controller;
+use cede_units::{Instant, Seq16, Stream};
+use cede_wire::utp::{Header, Kind, Packet};
+use cede_wire::{Payload, Transmit};
+
+/// Times that the acceptor repeats its answer, `Config::syn_rto` apart.
+const MAX_ANSWER_REPEATS: u8 = 2;
+
+impl Connection {
+    /// Opens a connection: the SYN leaves with the next [`Connection::poll_transmit`].
+    ///
+    /// `random` gives the connection id and the first sequence number, where `config` does not.
+    #[must_use]
+    pub fn connect(now: Instant, config: Config, controller: Box<dyn Controller>, random: &mut Stream) -> Self {
+        let config = config.checked();
+        let receive = config.connection_id.unwrap_or_else(|| random.next_u16());
+        let syn_seq = config.initial_seq.unwrap_or_else(|| Seq16(random.next_u16()));
+        let ids = Ids { receive, send: receive.wrapping_add(1) };
+        let state = State::SynSent { transmissions: 0, sent_at: now, due: true };
+        Self::new(config, controller, ids, state, syn_seq.add(1))
+    }
+
+    /// Takes up a connection that a peer's SYN opens; `None` where `syn` is none. The answer leaves with the next
+    /// [`Connection::poll_transmit`].
+    #[must_use]
+    pub fn accept(
+        now: Instant,
+        syn: &Packet<'_>,
+        config: Config,
+        controller: Box<dyn Controller>,
+        random: &mut Stream,
+    ) -> Option<Self> {
+        if syn.header.kind != Kind::Syn {
+            return None;
+        }
+        let config = config.checked();
+        let send = syn.header.connection_id;
+        let first_seq = config.initial_seq.unwrap_or_else(|| Seq16(random.next_u16()));
+        let ids = Ids { receive: send.wrapping_add(1), send };
+        let mut connection = Self::new(config, controller, ids, State::SynReceived { repeats: 0 }, first_seq);
+        connection.receiving.ack_nr = syn.header.seq;
+        connection.receiving.schedule_ack();
+        connection.timers.set(Timer::Handshake, now + connection.config.handshake_timeout);
+        connection.timers.set(Timer::Retransmission, now + connection.config.syn_rto);
+        connection.statistics.packets_received = 1;
+        Some(connection)
+    }
+
+    /// The SYN's own number, or for the acceptor the number before its first packet.
+    fn seq_before_first(&self) -> Seq16 {
+        self.first_seq.sub(1)
+    }
+
+    /// Writes the SYN, the one packet that carries our receive id.
+    pub(super) fn transmit_syn(&mut self, now: Instant) -> Transmit {
+        let State::SynSent { transmissions, .. } = self.state else { return Transmit::default() };
+        self.state = State::SynSent { transmissions: transmissions + 1, sent_at: now, due: false };
+        let doubled = self.config.syn_rto * (1 << transmissions.min(16));
+        self.set_retransmission(now, doubled.min(self.config.max_rto));
+        let header = Header {
+            connection_id: self.ids.receive,
+            ack: Seq16(0),
+            ..self.header(now, Kind::Syn, self.seq_before_first())
+        };
+        self.send_head(now, header.encode(&[]))
+    }
+
+    /// The SYN's timeout.
+    pub(super) fn on_syn_timeout(&mut self) {
+        let State::SynSent { transmissions, sent_at, .. } = self.state else { return };
+        self.statistics.timeouts += 1;
+        if transmissions > self.config.max_syn_retransmissions {
+            self.end(Some(ConnectionError::TimedOut));
+        } else {
+            self.statistics.retransmissions += 1;
+            self.state = State::SynSent { transmissions, sent_at, due: true };
+        }
+    }
+
+    /// Any packet but SYN and RESET while our SYN is out: an answer if it acknowledges the SYN.
+    pub(super) fn on_first_answer(&mut self, now: Instant, packet: &Packet<'_>, payload: Payload) {
+        let State::SynSent { transmissions, sent_at, .. } = self.state else { return };
+        if transmissions == 0 || packet.header.ack != self.seq_before_first() {
+            self.statistics.discarded_ack += 1;
+            return;
+        }
+        if transmissions == 1 {
+            self.rtt.sample(now.since(sent_at));
+        }
+        // Also where DATA or FIN comes instead of a STATE (libtorrent joins them): that number is consumed below.
+        self.receiving.ack_nr = packet.header.seq.sub(1);
+        self.establish(now, true);
+        self.receiving.schedule_ack();
+        self.on_packet(now, packet, payload);
+    }
+
+    /// A SYN for a connection that exists: the answer was lost, or is still under way.
+    pub(super) fn on_repeated_syn(&mut self, packet: &Packet<'_>) {
+        match self.state {
+            State::SynReceived { .. } if packet.header.seq == self.receiving.ack_nr => {
+                self.receiving.schedule_ack();
+            }
+            _ => self.statistics.discarded_other += 1,
+        }
+    }
+
+    /// The acceptor's answer has had no reply.
+    pub(super) fn on_answer_timeout(&mut self, now: Instant) {
+        let State::SynReceived { repeats } = self.state else { return };
+        self.receiving.schedule_ack();
+        self.state = State::SynReceived { repeats: repeats + 1 };
+        if repeats + 1 < MAX_ANSWER_REPEATS {
+            self.timers.set(Timer::Retransmission, now + self.config.syn_rto);
+        }
+    }
+
+    /// While the acceptor waits: any valid packet that acknowledges the answer shows that it arrived.
+    pub(super) fn on_answer_confirmed(&mut self, now: Instant, header: &Header) {
+        if matches!(self.state, State::SynReceived { .. }) && header.ack == self.seq_before_first() {
+            self.establish(now, false);
+        }
+    }
+
+    /// The initiator, still without news: an answer that is repeated wants to be acknowledged.
+    pub(super) fn on_repeated_answer(&mut self, header: &Header) {
+        let unused = self.sending.outbox.next() == 0 && self.statistics.bytes_delivered == 0;
+        let initiator = matches!(self.state, State::Established { initiator: true });
+        if initiator && unused && header.kind == Kind::State && header.ack == self.seq_before_first() {
+            self.receiving.schedule_ack();
+        }
+    }
+
+    fn establish(&mut self, now: Instant, initiator: bool) {
+        self.state = State::Established { initiator };
+        self.timers.stop(Timer::Handshake);
+        self.timers.stop(Timer::Retransmission);
+        self.refresh_controller_timer();
+        if let Some(interval) = self.config.keepalive {
+            self.timers.set(Timer::Keepalive, now + interval);
+        }
+        self.events.connected();
+    }
+}

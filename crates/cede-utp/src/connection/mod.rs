@@ -1,0 +1,224 @@
+//! One uTP connection.
+//!
+//! Each room of the protocol has a file of its own: [`handshake`] opens, [`receive`] judges what arrives and puts it in
+//! order, [`acknowledge`] reads what the peer has and [`loss`] infers what it lacks, [`send`] decides what may leave,
+//! [`assemble`] writes it, [`timeout`] acts when time has passed, [`close`] ends.
+
+mod acknowledge;
+mod assemble;
+mod close;
+mod handshake;
+mod inspect;
+mod loss;
+mod receive;
+mod send;
+mod stream;
+mod timeout;
+
+pub(crate) use loss::MAX_SACK_THRESHOLD;
+
+use crate::chunks::Chunks;
+use crate::config::Config;
+use crate::delay::Delays;
+use crate::event::{ConnectionError, Event, Pending};
+use crate::mtu::PathMtu;
+use crate::outbox::Outbox;
+use crate::reorder::Reorder;
+use crate::rtt::RttEstimator;
+use crate::statistics::Statistics;
+use crate::timers::{Timer, Timers};
+use acknowledge::Scratch;
+use alloc::boxed::Box;
+use cede_cc::{Allowance, Controller};
+use cede_units::{Instant, Seq16};
+use cede_wire::utp::{Kind, Packet};
+use cede_wire::{Payload, Transmit};
+use loss::LossDetection;
+use receive::Receiving;
+use send::Sending;
+
+/// One uTP connection, as a value that is handed packets and the time, and asked for packets, events and its next
+/// deadline.
+///
+/// # Drive rule
+/// After any call that changes something ([`handle`](Self::handle), [`handle_timeout`](Self::handle_timeout),
+/// [`write`](Self::write), [`read`](Self::read), [`close`](Self::close) and their kin): call
+/// [`poll_transmit`](Self::poll_transmit) until it gives `None`, drain [`poll_event`](Self::poll_event), then ask
+/// [`poll_timeout`](Self::poll_timeout) and call `handle_timeout` once that instant has come. Acknowledgements leave
+/// with `poll_transmit`, so packets handed in as one batch are answered by one.
+///
+/// # Time
+/// `now` is the host's own clock. It must not run backwards from call to call; it need not agree with the peer's clock
+/// in value or, beyond what the protocol's delay measurement can bear, in rate. Nothing happens by itself: a connection
+/// that is never called does nothing, and calls that come late act late.
+///
+/// # Limits
+/// The send buffer holds [`Config::send_buffer_bytes`]; what has arrived in order, and again what has arrived out of
+/// order, [`Config::receive_buffer_bytes`]. Nothing else grows with what a peer sends.
+pub struct Connection {
+    config: Config,
+    controller: Box<dyn Controller>,
+    allowance: Allowance,
+    state: State,
+    ids: Ids,
+    /// The sequence number of packet number 0, the first after the handshake.
+    first_seq: Seq16,
+    sending: Sending,
+    receiving: Receiving,
+    loss: LossDetection,
+    delays: Delays,
+    rtt: RttEstimator,
+    mtu: PathMtu,
+    timers: Timers,
+    events: Pending,
+    statistics: Statistics,
+    scratch: Scratch,
+}
+
+/// How far the connection has come. What each direction still has to do stands in `Sending` and `Receiving`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// The SYN has left `transmissions` times, or is due to.
+    SynSent { transmissions: u8, sent_at: Instant, due: bool },
+    /// The SYN was answered; the answer is repeated while nothing shows that it arrived.
+    SynReceived { repeats: u8 },
+    Established { initiator: bool },
+    /// Over: in good order or not, with a RESET yet to leave or not.
+    Closed { error: Option<ConnectionError>, reset_due: bool },
+}
+
+/// The two numbers that packets of a connection carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Ids {
+    /// In packets that we receive.
+    receive: u16,
+    /// In packets that we send, SYNs aside.
+    send: u16,
+}
+
+impl Connection {
+    fn new(config: Config, controller: Box<dyn Controller>, ids: Ids, state: State, first_seq: Seq16) -> Self {
+        let allowance = controller.allowance();
+        Self {
+            allowance,
+            state,
+            ids,
+            first_seq,
+            sending: Sending::new(&config),
+            receiving: Receiving::new(),
+            loss: LossDetection::new(),
+            delays: Delays::new(config.timestamp_resolution),
+            rtt: RttEstimator::new(config.initial_rto, (config.min_rto, config.max_rto)),
+            mtu: PathMtu::new(config.mtu),
+            timers: Timers::new(),
+            events: Pending::default(),
+            statistics: Statistics::default(),
+            scratch: Scratch::default(),
+            config,
+            controller,
+        }
+    }
+
+    /// Takes one datagram: `head` is what the header and its extensions are read from, `payload` what follows them.
+    /// Worlds that move whole datagrams pass them as `head` and leave `payload` empty: octets behind the extensions
+    /// are then copied out; they do not count where a payload is given.
+    ///
+    /// Datagrams that are no uTP, or belong to another connection, change nothing but a counter.
+    pub fn handle(&mut self, now: Instant, head: &[u8], payload: Payload) {
+        match Packet::decode(head) {
+            Ok(packet) => self.handle_packet(now, &packet, payload),
+            Err(_) => self.statistics.discarded_other += 1,
+        }
+    }
+
+    /// As [`Connection::handle`], for who has decoded the packet already.
+    pub fn handle_packet(&mut self, now: Instant, packet: &Packet<'_>, payload: Payload) {
+        self.statistics.packets_received += 1;
+        let id = packet.header.connection_id;
+        let ours = match packet.header.kind {
+            Kind::Syn => id.wrapping_add(1) == self.ids.receive,
+            Kind::Reset => id == self.ids.receive || id == self.ids.send,
+            _ => id == self.ids.receive,
+        };
+        if !ours {
+            self.statistics.discarded_other += 1;
+            return;
+        }
+        match (self.state, packet.header.kind) {
+            (State::Closed { .. }, _) => self.statistics.discarded_other += 1,
+            (_, Kind::Reset) => self.on_reset(now, packet),
+            (_, Kind::Syn) => self.on_repeated_syn(packet),
+            (State::SynSent { .. }, _) => self.on_first_answer(now, packet, payload),
+            _ => self.on_packet(now, packet, payload),
+        }
+    }
+
+    /// Takes the next packet to send; `None` where nothing may leave now.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        match self.state {
+            State::Established { .. } => self.transmit_packet(now).or_else(|| self.transmit_state(now)),
+            State::SynSent { due, .. } => due.then(|| self.transmit_syn(now)),
+            State::SynReceived { .. } => self.transmit_state(now),
+            State::Closed { .. } => self.transmit_reset(now),
+        }
+    }
+
+    /// When [`Connection::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let earliest = self.timers.earliest();
+        (earliest != Instant::NEVER).then_some(earliest)
+    }
+
+    /// When, and what for.
+    #[must_use]
+    pub fn poll_timeout_reason(&self) -> Option<(Instant, Timer)> {
+        self.timers.earliest_with_reason()
+    }
+
+    /// Takes the next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if self.events.is_empty() {
+            return None;
+        }
+        self.events.take(self.error())
+    }
+
+    /// The sequence number of the next new packet.
+    fn next_seq(&self) -> Seq16 {
+        self.seq_of(self.sending.outbox.next())
+    }
+
+    /// The sequence number of a packet number.
+    fn seq_of(&self, number: u64) -> Seq16 {
+        self.first_seq.add(number as u16)
+    }
+
+    /// Caches what the controller allows and when it wants to be called.
+    fn apply(&mut self, allowance: Allowance) {
+        self.allowance = allowance;
+        self.refresh_controller_timer();
+    }
+
+    fn refresh_controller_timer(&mut self) {
+        self.timers.set(Timer::Controller, self.controller.timer().unwrap_or(Instant::NEVER));
+    }
+
+    /// Ends the connection, with an error or in good order. What has arrived stays readable.
+    fn end(&mut self, error: Option<ConnectionError>) {
+        if matches!(self.state, State::Closed { .. }) {
+            return;
+        }
+        let finished = self.is_finished();
+        self.state = State::Closed { error, reset_due: false };
+        self.timers.stop_all();
+        self.sending.forget();
+        self.receiving.reorder = Reorder::default();
+        match error {
+            Some(_) => self.events.failed(),
+            // The event of the good end came when the second direction ended.
+            None if !finished => self.events.closed(),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The search for the path's MTU.
+//!
+//! Source: libtorrent's scheme (`utp_stream.cpp`): ordinary packets have the largest size known to pass, a probe has
+//! the middle between that and the smallest size known to fail, leaves with "don't fragment" set, and only while the
+//! window is worth more than three ordinary packets. The step at which the search ends (16 octets) and its repetition
+//! after 30 minutes are libutp's. libutp itself begins with the largest size instead, so that its first packets of a
+//! path that cannot carry them are lost or fragmented: that is why it is not followed.
+//!
+//! A lost probe is no sign of congestion; its payload is sent again in a packet that may be fragmented.
+//!
+//! **What it leaves out.** Black holes that open later than the search: the repeated search begins from the floor.
+//! **How it was validated.** A path that drops larger packets is found to within a step, in few probes.
+
+use crate::config::Mtu;
+use cede_units::Duration;
+use cede_wire::utp::HEADER_BYTES;
+
+/// The search ends when the bounds are this close (libutp).
+const STEP_BYTES: u16 = 16;
+/// The pause before the search begins anew (libutp).
+pub(crate) const RESTART: Duration = Duration::from_secs(30 * 60);
+/// What a router may claim in earnest (libutp).
+const CREDIBLE_MTU_BYTES: core::ops::Range<u32> = 576..8192;
+const HEADER: u16 = HEADER_BYTES as u16;
+
+/// Where the search stands. Sizes are octets of UDP payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PathMtu {
+    /// No search.
+    Fixed {
+        payload_bytes: u16,
+    },
+    /// Between the largest size known to pass and the largest not known to fail.
+    Searching {
+        floor: u16,
+        ceiling: u16,
+        limits: (u16, u16),
+        probe: Option<Probe>,
+    },
+}
+
+/// The probe under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Probe {
+    number: u64,
+    bytes: u16,
+}
+
+impl PathMtu {
+    pub fn new(mtu: Mtu) -> Self {
+        match mtu {
+            Mtu::Fixed(payload_bytes) => Self::Fixed { payload_bytes: payload_bytes.max(1) },
+            Mtu::Search { floor_bytes, ceiling_bytes } => {
+                let floor = floor_bytes.max(HEADER + 1);
+                let limits = (floor, ceiling_bytes.max(floor));
+                Self::Searching { floor, ceiling: limits.1, limits, probe: None }
+            }
+        }
+    }
+
+    /// Payload octets of an ordinary full packet.
+    #[inline]
+    pub fn payload_bytes(&self) -> u32 {
+        match *self {
+            Self::Fixed { payload_bytes } => u32::from(payload_bytes),
+            Self::Searching { floor, .. } => u32::from(floor - HEADER),
+        }
+    }
+
+    /// The payload of a probe, where one is due for this window.
+    #[inline]
+    pub fn probe_payload_bytes(&self, cwnd_bytes: u64) -> Option<u32> {
+        match *self {
+            Self::Searching { floor, ceiling, probe: None, .. }
+                if ceiling - floor > STEP_BYTES && cwnd_bytes > 3 * u64::from(floor) =>
+            {
+                Some(u32::from(floor + (ceiling - floor).div_ceil(2) - HEADER))
+            }
+            _ => None,
+        }
+    }
+
+    /// A probe of this payload leaves as packet `number`.
+    pub fn sent_probe(&mut self, number: u64, payload_bytes: u32) {
+        if let Self::Searching { probe, .. } = self {
+            *probe = Some(Probe { number, bytes: payload_bytes as u16 + HEADER });
+        }
+    }
+
+    /// True where packet `number` is the probe under way.
+    #[inline]
+    pub fn is_probe(&self, number: u64) -> bool {
+        matches!(self, Self::Searching { probe: Some(probe), .. } if probe.number == number)
+    }
+
+    /// Packet `number` was acknowledged; true where that raised the size of ordinary packets. Unlike libutp, which
+    /// waits for the cumulative acknowledgement, a selective one will do: it proves the same.
+    pub fn acked(&mut self, number: u64) -> bool {
+        match self {
+            Self::Searching { floor, probe, .. } if probe.is_some_and(|p| p.number == number) => {
+                let passed = probe.take().map_or(0, |p| p.bytes);
+                let raised = passed > *floor;
+                *floor = passed.max(*floor);
+                raised
+            }
+            _ => false,
+        }
+    }
+
+    /// Packet `number` was lost; true where it was the probe, whose size is then taken for too large.
+    pub fn lost(&mut self, number: u64) -> bool {
+        match self {
+            Self::Searching { floor, ceiling, probe, .. } if probe.is_some_and(|p| p.number == number) => {
+                let failed = probe.take().map_or(u16::MAX, |p| p.bytes);
+                *ceiling = (*ceiling).min(failed - 1).max(*floor);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What becomes of the probe under way can no longer be told: another packet is being repaired.
+    pub fn forget_probe(&mut self) {
+        if let Self::Searching { probe, .. } = self {
+            *probe = None;
+        }
+    }
+
+    /// A router or the local system refused a packet as too large, and may have named the size (of UDP payload) that
+    /// would pass. True where the size of ordinary packets shrank.
+    pub fn too_big(&mut self, next_hop_bytes: Option<u32>) -> bool {
+        let Self::Searching { floor, ceiling, limits, probe } = self else { return false };
+        let named = next_hop_bytes.filter(|bytes| CREDIBLE_MTU_BYTES.contains(bytes));
+        let fits = named.map_or(*floor + (*ceiling - *floor) / 2, |bytes| bytes as u16);
+        *probe = None;
+        *ceiling = fits.clamp(limits.0, *ceiling);
+        let shrank = *floor > *ceiling;
+        *floor = (*floor).min(*ceiling);
+        shrank
+    }
+
+    /// True where the search has ended and will begin again after [`RESTART`].
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::Searching { floor, ceiling, .. } if ceiling - floor <= STEP_BYTES)
+    }
+
+    /// Begins the search anew; true where the size of ordinary packets shrank.
+    pub fn restart(&mut self) -> bool {
+        let Self::Searching { floor, ceiling, limits, probe } = self else { return false };
+        let shrank = *floor > limits.0;
+        (*floor, *ceiling, *probe) = (limits.0, limits.1, None);
+        shrank
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_size_that_passes_is_found_within_a_step() {
+        for passes in (548..=1472).step_by(7) {
+            let mut mtu = PathMtu::new(Mtu::SEARCH_IPV4);
+            let mut probes = 0;
+            while let Some(payload) = mtu.probe_payload_bytes(1 << 20) {
+                probes += 1;
+                mtu.sent_probe(probes, payload);
+                let fits = payload + u32::from(HEADER) <= passes;
+                let told = if fits { mtu.acked(probes) } else { mtu.lost(probes) };
+                assert!(told);
+            }
+            let found = mtu.payload_bytes() + u32::from(HEADER);
+            assert!(found <= passes && passes - found <= u32::from(STEP_BYTES), "{passes}: {found}");
+            assert!(probes <= 7 && mtu.is_settled());
+        }
+    }
+
+    #[test]
+    fn small_windows_send_no_probe() {
+        assert_eq!(PathMtu::new(Mtu::SEARCH_IPV4).probe_payload_bytes(3 * 548), None);
+        assert_eq!(PathMtu::new(Mtu::DEFAULT).probe_payload_bytes(1 << 20), None);
+    }
+
+    #[test]
+    fn routers_are_believed_within_reason() {
+        let mut mtu = PathMtu::new(Mtu::SEARCH_IPV4);
+        assert!(!mtu.too_big(Some(1000)));
+        assert!(mtu.probe_payload_bytes(1 << 20).unwrap() < 980);
+        assert!(!mtu.too_big(Some(60)));
+        assert!(mtu.payload_bytes() >= 528);
+        let mut fixed = PathMtu::new(Mtu::DEFAULT);
+        assert!(!fixed.too_big(Some(600)));
+    }
+}

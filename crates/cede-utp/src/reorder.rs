@@ -1,0 +1,143 @@
+//! Packets that arrived ahead of a gap: a ring indexed by sequence number.
+
+use alloc::vec::Vec;
+use cede_units::Seq16;
+use cede_wire::Payload;
+
+/// A quarter of the sequence space.
+pub(crate) const MAX_PACKETS: u16 = 1 << 14;
+const INITIAL_SLOTS: usize = 16;
+/// Octets of the longest mask that is sent: 256 packets, and a head still has room for a close reason.
+pub(crate) const MAX_MASK_BYTES: usize = 32;
+
+/// The ring, and what it holds.
+#[derive(Debug, Default)]
+pub(crate) struct Reorder {
+    ring: Vec<Option<Payload>>,
+    held: u32,
+    held_bytes: u64,
+    /// The farthest packet held; means something only while any is.
+    farthest: Seq16,
+}
+
+impl Reorder {
+    pub fn is_empty(&self) -> bool {
+        self.held == 0
+    }
+
+    pub fn len_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    pub fn len(&self) -> u32 {
+        self.held
+    }
+
+    fn index(&self, seq: Seq16) -> usize {
+        usize::from(seq.0) & (self.ring.len().max(1) - 1)
+    }
+
+    /// True where the packet `ahead` places beyond the next expected one, numbered `seq`, is held.
+    pub fn holds(&self, seq: Seq16, ahead: u16) -> bool {
+        // Farther ahead than the ring is long, the place would be that of another packet.
+        usize::from(ahead) < self.ring.len() && self.ring[self.index(seq)].is_some()
+    }
+
+    /// Keeps a packet `ahead` places beyond the next expected one; both are in the caller's sequence window.
+    pub fn insert(&mut self, seq: Seq16, ahead: u16, payload: Payload) {
+        if usize::from(ahead) + 2 > self.ring.len() {
+            self.grow(seq.sub(ahead), usize::from(ahead) + 2);
+        }
+        if self.held == 0 || self.farthest.before(seq) {
+            self.farthest = seq;
+        }
+        self.held += 1;
+        self.held_bytes += u64::from(payload.len());
+        let index = self.index(seq);
+        self.ring[index] = Some(payload);
+    }
+
+    /// Takes the packet with this number, where it is held.
+    pub fn take(&mut self, seq: Seq16) -> Option<Payload> {
+        if self.held == 0 {
+            return None;
+        }
+        let index = self.index(seq);
+        let payload = self.ring.get_mut(index)?.take()?;
+        self.held -= 1;
+        self.held_bytes -= u64::from(payload.len());
+        Some(payload)
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Makes room for `needed` packets from `first` on.
+    fn grow(&mut self, first: Seq16, needed: usize) {
+        let slots = needed.next_power_of_two().max(INITIAL_SLOTS);
+        let mut larger: Vec<Option<Payload>> = Vec::new();
+        larger.resize_with(slots, || None);
+        for ahead in 0..self.ring.len() as u16 {
+            let seq = first.add(ahead);
+            let from = self.index(seq);
+            larger[usize::from(seq.0) & (slots - 1)] = self.ring[from].take();
+        }
+        self.ring = larger;
+    }
+
+    /// Writes the mask of what is held beyond `ack` (bit i, least significant first, is packet `ack + 2 + i`), as many
+    /// multiples of four octets as it needs up to `mask.len()`, and returns how many octets that is.
+    pub fn write_mask(&self, ack: Seq16, mask: &mut [u8; MAX_MASK_BYTES]) -> usize {
+        if self.held == 0 {
+            return 0;
+        }
+        let first = ack.add(2);
+        let span = usize::from(self.farthest.distance_from(first)) + 1;
+        let bits = span.min(MAX_MASK_BYTES * 8);
+        for bit in 0..bits {
+            if self.holds(first.add(bit as u16), bit as u16 + 1) {
+                mask[bit / 8] |= 1 << (bit % 8);
+            }
+        }
+        bits.div_ceil(32) * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_held_across_growth_and_wrap() {
+        let mut reorder = Reorder::default();
+        let expected = Seq16(0xfffa);
+        for ahead in [1_u16, 3, 15, 14, 40, 1023] {
+            reorder.insert(expected.add(ahead), ahead, Payload::Pattern { start: u64::from(ahead), len: 10 });
+        }
+        assert_eq!((reorder.len(), reorder.len_bytes()), (6, 60));
+        for ahead in 0..1024_u16 {
+            let held = [1, 3, 15, 14, 40, 1023].contains(&ahead);
+            assert_eq!(reorder.holds(expected.add(ahead), ahead), held, "{ahead}");
+            match reorder.take(expected.add(ahead)) {
+                Some(Payload::Pattern { start, .. }) => assert_eq!(start, u64::from(ahead)),
+                other => assert!(other.is_none() && !held),
+            }
+        }
+        assert!(reorder.is_empty());
+    }
+
+    #[test]
+    fn the_mask_is_as_long_as_needed_in_steps_of_four() {
+        let mut reorder = Reorder::default();
+        let mut mask = [0; MAX_MASK_BYTES];
+        assert_eq!(reorder.write_mask(Seq16(9), &mut mask), 0);
+        reorder.insert(Seq16(11), 1, Payload::Empty);
+        assert_eq!((reorder.write_mask(Seq16(9), &mut mask), mask[0]), (4, 1));
+        reorder.insert(Seq16(11 + 32), 33, Payload::Empty);
+        let mut mask = [0; MAX_MASK_BYTES];
+        assert_eq!((reorder.write_mask(Seq16(9), &mut mask), mask[4]), (8, 1));
+        reorder.insert(Seq16(11 + 300), 301, Payload::Empty);
+        assert_eq!(reorder.write_mask(Seq16(9), &mut [0; MAX_MASK_BYTES]), 32);
+    }
+}

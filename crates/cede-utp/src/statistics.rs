@@ -1,0 +1,119 @@
+//! Counters of a connection, and a look at where it stands.
+
+use cede_cc::Snapshot as ControllerSnapshot;
+use cede_units::Duration;
+
+/// What a connection has done since its first packet. Octets are of payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Packets of all kinds that left.
+    pub packets_sent: u64,
+    /// DATA packets that left, retransmissions included.
+    pub data_packets_sent: u64,
+    /// Their payload.
+    pub data_bytes_sent: u64,
+    /// STATE packets that left.
+    pub states_sent: u64,
+    /// DATA and FIN packets that left again.
+    pub retransmissions: u64,
+    /// Their payload.
+    pub retransmitted_bytes: u64,
+    /// Packets declared lost by acknowledgements (path-MTU probes are not among them).
+    pub losses: u64,
+    /// Retransmission timeouts with something under way.
+    pub timeouts: u64,
+    /// Packets of ours acknowledged for the first time.
+    pub packets_acked: u64,
+    /// Payload of ours acknowledged for the first time.
+    pub bytes_acked: u64,
+    /// Path-MTU probes that left.
+    pub mtu_probes_sent: u64,
+    /// Path-MTU probes that were lost.
+    pub mtu_probes_lost: u64,
+    /// Probes of a window of zero.
+    pub zero_window_probes: u64,
+    /// Keepalives that left.
+    pub keepalives_sent: u64,
+    /// Packets that arrived and decoded.
+    pub packets_received: u64,
+    /// DATA packets that arrived for the first time and were kept.
+    pub data_packets_received: u64,
+    /// Payload delivered in order, read or not.
+    pub bytes_delivered: u64,
+    /// DATA and FIN packets that had arrived before.
+    pub duplicates_received: u64,
+    /// DATA and FIN packets that arrived ahead of a gap.
+    pub out_of_order_received: u64,
+    /// Duplicate STATEs.
+    pub duplicate_acks_received: u64,
+    /// Packets dropped because they acknowledge what was never sent, or what has long been acknowledged.
+    pub discarded_ack: u64,
+    /// Packets dropped for a number outside of the window, or beyond the FIN.
+    pub discarded_seq: u64,
+    /// DATA packets dropped because the receive buffer is full.
+    pub discarded_buffer: u64,
+    /// RESETs dropped because their acknowledgement proves nothing.
+    pub discarded_resets: u64,
+    /// Octets that are no packet, or a packet of a kind that has no place here.
+    pub discarded_other: u64,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ConnectionState {
+    /// A SYN is on its way.
+    SynSent,
+    /// A SYN has been answered.
+    SynReceived,
+    /// Data may flow.
+    Established,
+    /// Our FIN is queued or sent; the peer's may have arrived or not.
+    Closing,
+    /// Both directions have ended; repeated FINs are still answered.
+    Lingering,
+    /// Over.
+    Closed,
+}
+
+/// Where a connection stands.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Snapshot {
+    /// How far it has come.
+    pub state: ConnectionState,
+    /// What the controller says.
+    pub controller: ControllerSnapshot,
+    /// The window in force, in octets.
+    pub cwnd_bytes: u64,
+    /// Octets under way.
+    pub in_flight_bytes: u64,
+    /// Packets under way.
+    pub in_flight_packets: u32,
+    /// Octets written and never sent.
+    pub queued_bytes: u64,
+    /// Octets sent and not acknowledged, those taken for lost included.
+    pub unacked_bytes: u64,
+    /// Octets in order that wait to be read.
+    pub readable_bytes: u64,
+    /// Octets that wait beyond a gap.
+    pub reordered_bytes: u64,
+    /// The window that the peer advertised last, in octets.
+    pub peer_window_bytes: u32,
+    /// The window that we would advertise now, in octets.
+    pub window_bytes: u32,
+    /// Payload octets of a full packet.
+    pub payload_bytes: u32,
+    /// The smoothed RTT (RFC 6298); zero before the first sample.
+    pub srtt: Duration,
+    /// The RTT variation (RFC 6298).
+    pub rtt_variation: Duration,
+    /// The latest RTT sample.
+    pub rtt_latest: Duration,
+    /// The smallest RTT sample.
+    pub rtt_min: Option<Duration>,
+    /// The retransmission timeout, backoff included.
+    pub rto: Duration,
+    /// The latest raw one-way delay of what we send, in nanoseconds: the peer's clock less ours.
+    pub one_way_delay_ns: Option<i64>,
+    /// A loss event is being repaired.
+    pub in_recovery: bool,
+}

@@ -1,0 +1,190 @@
+//! What a packet carries behind its header, without copying it.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// The payload of one packet, or a run of a byte stream: either octets shared by reference count, or a *pattern*,
+/// whose octets are a function of their place in the stream and so need no memory.
+///
+/// Simulations move patterns: gigabytes pass without a copy, yet every octet is defined, can be written to a
+/// capture, and shows at the receiver whether the stream arrived whole and in order.
+#[derive(Clone, Debug, Default)]
+pub enum Payload {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// `len` octets of the pattern from stream offset `start` on, see [`pattern_octet`].
+    Pattern {
+        /// Offset of the first octet in the stream.
+        start: u64,
+        /// How many.
+        len: u32,
+    },
+    /// `len` octets of a shared buffer from `start` on.
+    Shared {
+        /// The buffer.
+        buffer: Arc<[u8]>,
+        /// Offset of the first octet in the buffer.
+        start: u32,
+        /// How many.
+        len: u32,
+    },
+}
+
+/// The pattern's octet at `offset` of a stream: a multiplicative hash, so that shifted or swapped data shows.
+#[must_use]
+pub const fn pattern_octet(offset: u64) -> u8 {
+    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+impl Payload {
+    /// A payload that owns a copy of `octets`.
+    ///
+    /// # Panics
+    /// Never for what fits a datagram; a buffer of 4 GiB or more is cut to `u32::MAX` octets.
+    #[must_use]
+    pub fn copy_from(octets: &[u8]) -> Self {
+        Self::from_shared(Arc::from(octets))
+    }
+
+    /// A payload of the whole of a shared buffer.
+    #[must_use]
+    pub fn from_shared(buffer: Arc<[u8]>) -> Self {
+        match u32::try_from(buffer.len()).unwrap_or(u32::MAX) {
+            0 => Self::Empty,
+            len => Self::Shared { buffer, start: 0, len },
+        }
+    }
+
+    /// Octets.
+    #[must_use]
+    pub const fn len(&self) -> u32 {
+        match self {
+            Self::Empty => 0,
+            Self::Pattern { len, .. } | Self::Shared { len, .. } => *len,
+        }
+    }
+
+    /// True for no octets.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the first `n` octets off and returns them; all of them where there are no more than `n`.
+    pub fn split_to(&mut self, n: u32) -> Self {
+        if n >= self.len() {
+            return core::mem::take(self);
+        }
+        if n == 0 {
+            return Self::Empty;
+        }
+        let mut front = self.clone();
+        match &mut front {
+            Self::Pattern { len, .. } | Self::Shared { len, .. } => *len = n,
+            Self::Empty => {}
+        }
+        match self {
+            Self::Pattern { start, len } => (*start, *len) = (*start + u64::from(n), *len - n),
+            Self::Shared { start, len, .. } => (*start, *len) = (*start + n, *len - n),
+            Self::Empty => {}
+        }
+        front
+    }
+
+    /// Joins `next` to the end where it continues this payload without a copy (the next run of the same pattern, or
+    /// of the same buffer); hands it back where it does not.
+    ///
+    /// # Errors
+    /// `next` itself, unchanged.
+    pub fn try_extend(&mut self, next: Self) -> Result<(), Self> {
+        match (&mut *self, &next) {
+            (_, Self::Empty) => Ok(()),
+            (Self::Empty, _) => {
+                *self = next;
+                Ok(())
+            }
+            (Self::Pattern { start, len }, Self::Pattern { start: more, len: n })
+                if *start + u64::from(*len) == *more && len.checked_add(*n).is_some() =>
+            {
+                *len += n;
+                Ok(())
+            }
+            (Self::Shared { buffer, start, len }, Self::Shared { buffer: other, start: more, len: n })
+                if Arc::ptr_eq(buffer, other) && *start + *len == *more =>
+            {
+                *len += n;
+                Ok(())
+            }
+            _ => Err(next),
+        }
+    }
+
+    /// Writes the octets into `out`, as many as fit, and returns how many were written.
+    pub fn copy_to(&self, out: &mut [u8]) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Pattern { start, len } => {
+                let n = out.len().min(*len as usize);
+                for (octet, offset) in out[..n].iter_mut().zip(*start..) {
+                    *octet = pattern_octet(offset);
+                }
+                n
+            }
+            Self::Shared { buffer, start, len } => {
+                let n = out.len().min(*len as usize);
+                out[..n].copy_from_slice(&buffer[*start as usize..*start as usize + n]);
+                n
+            }
+        }
+    }
+
+    /// The octets in a vector of their own.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut octets = alloc::vec![0; self.len() as usize];
+        self.copy_to(&mut octets);
+        octets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splitting_and_joining_a_pattern_is_lossless() {
+        let mut rest = Payload::Pattern { start: 100, len: 10 };
+        let mut front = rest.split_to(4);
+        assert_eq!((front.len(), rest.len()), (4, 6));
+        assert_eq!(front.to_vec()[3], pattern_octet(103));
+        front.try_extend(rest).unwrap();
+        assert_eq!(front.to_vec(), Payload::Pattern { start: 100, len: 10 }.to_vec());
+    }
+
+    #[test]
+    fn shared_octets_are_split_without_copying() {
+        let mut rest = Payload::copy_from(b"scavenger");
+        let mut front = rest.split_to(4);
+        assert_eq!(front.to_vec(), b"scav");
+        assert_eq!(rest.to_vec(), b"enger");
+        front.try_extend(rest).unwrap();
+        assert_eq!(front.to_vec(), b"scavenger");
+    }
+
+    #[test]
+    fn what_does_not_continue_is_handed_back() {
+        let mut front = Payload::copy_from(b"one");
+        assert!(front.try_extend(Payload::copy_from(b"two")).is_err());
+        let mut pattern = Payload::Pattern { start: 0, len: 5 };
+        assert!(pattern.try_extend(Payload::Pattern { start: 6, len: 1 }).is_err());
+    }
+
+    #[test]
+    fn taking_everything_leaves_nothing() {
+        let mut payload = Payload::copy_from(b"abc");
+        assert_eq!(payload.split_to(9).len(), 3);
+        assert!(payload.is_empty());
+        assert!(payload.split_to(1).is_empty());
+    }
+}
