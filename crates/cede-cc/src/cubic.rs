@@ -314,9 +314,9 @@ mod tests {
         assert!((cubic.snapshot().cwnd_bytes - 49_000.0).abs() < 1e-6);
         let mut number = 3000;
         let mut ms = 1000;
-        // K = cbrt(10.5 / 0.4) = 2.97 s: after 3 s in small steps the window has reached the plateau and not passed it.
+        // K = cbrt(10.5 / 0.4) = 2.97 s: after 3 s the window has come close to the plateau and not passed it.
         while ms < 3990 {
-            ms += 2;
+            ms += 10;
             number += 1;
             cubic.on_feedback(&ack_at(number, ms).feedback());
         }

@@ -47,12 +47,14 @@ pub(crate) const ENTRY: Entry = Entry {
 #[derive(Clone, Debug)]
 pub struct Fixed {
     allowance: Allowance,
+    max_cwnd_bytes: u64,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, PARAMS)?;
     let asked = settings.bytes("cwnd");
-    let cwnd_bytes = if asked == 0 { path.max_cwnd_bytes } else { asked };
+    let largest = path.max_cwnd_bytes.max(u64::from(path.mss_bytes));
+    let cwnd_bytes = if asked == 0 { largest } else { asked.min(largest) };
     let rate = settings.rate("rate");
     Ok(Box::new(Fixed {
         allowance: Allowance {
@@ -60,6 +62,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
             pacing_rate: (rate.bits_per_sec() > 0).then_some(rate),
             burst_bytes: settings.bytes("burst") as u32,
         },
+        max_cwnd_bytes: path.max_cwnd_bytes,
     }))
 }
 
@@ -76,7 +79,9 @@ impl Controller for Fixed {
         self.allowance
     }
 
-    fn on_mss(&mut self, _: u32) -> Allowance {
+    fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        let largest = self.max_cwnd_bytes.max(u64::from(mss_bytes)).max(1);
+        self.allowance.cwnd_bytes = self.allowance.cwnd_bytes.min(largest);
         self.allowance
     }
 

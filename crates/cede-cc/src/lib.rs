@@ -20,12 +20,17 @@
 
 extern crate alloc;
 
+pub mod conformance;
 mod controller;
 mod cubic;
 mod fixed;
+mod fledbat;
 mod hystart;
 pub mod instruments;
 mod ledbat;
+mod ledbat_draft;
+mod libtorrent;
+mod libutp;
 mod params;
 pub mod registry;
 mod reno;

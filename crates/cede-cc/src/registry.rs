@@ -2,7 +2,7 @@
 
 use crate::params::{ParamDoc, ParamError, Params, Settings};
 use crate::{Controller, Path};
-use crate::{cubic, fixed, ledbat, reno};
+use crate::{cubic, fixed, fledbat, ledbat, ledbat_draft, libtorrent, libutp, reno};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -28,7 +28,16 @@ pub struct Entry {
     pub build: fn(&Params, &Path) -> Result<Box<dyn Controller>, ParamError>,
 }
 
-const ALL: &[Entry] = &[ledbat::ENTRY, reno::ENTRY, cubic::ENTRY, fixed::ENTRY];
+const ALL: &[Entry] = &[
+    ledbat::ENTRY,
+    ledbat_draft::ENTRY,
+    libutp::ENTRY,
+    libtorrent::ENTRY,
+    fledbat::ENTRY,
+    reno::ENTRY,
+    cubic::ENTRY,
+    fixed::ENTRY,
+];
 
 /// Every controller.
 #[must_use]

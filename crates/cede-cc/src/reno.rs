@@ -189,7 +189,8 @@ mod tests {
 
     /// A connection that has left slow start with a window of 10 packets.
     fn in_avoidance() -> Box<dyn Controller> {
-        let mut reno = reno();
+        let params = Params::new().with("init_cwnd", ParamValue::Number(20.0));
+        let mut reno = registry::build("reno", &params, &path(1000)).unwrap();
         let mut first = loss(5, 20);
         first.feedback.in_flight_before_bytes = 20_000;
         reno.on_feedback(&first.feedback());
@@ -231,7 +232,7 @@ mod tests {
         partial.feedback.in_recovery = true;
         assert_eq!(reno.on_feedback(&partial.feedback()).cwnd_bytes, 5000);
         assert_eq!(reno.snapshot().phase, Phase::Recovery);
-        assert_eq!(reno.on_feedback(&loss(52, 60).feedback()).cwnd_bytes, 5000 / 2 * 2, "flight unknown: floor 2");
+        assert_eq!(reno.on_feedback(&loss(52, 60).feedback()).cwnd_bytes, 2000, "ssthresh's floor");
     }
 
     #[test]
@@ -263,8 +264,11 @@ mod tests {
         assert_eq!(reno.on_feedback(&limited.feedback()).cwnd_bytes, 10_000);
         let mut idle = timeout(0, 0);
         idle.idle = true;
-        assert_eq!(reno.on_timeout(&idle).cwnd_bytes, 4000);
-        assert_eq!(reno.snapshot().ssthresh_bytes, Some(10_000.0));
+        reno.on_feedback(&ack(61, 10_000).feedback());
+        assert_eq!(reno.on_timeout(&idle).cwnd_bytes, 11_000, "min(initial, cwnd)");
+        let mut fresh = self::reno();
+        fresh.on_feedback(&ack(0, 1000).feedback());
+        assert_eq!(fresh.on_timeout(&idle).cwnd_bytes, 4000);
     }
 
     #[test]

@@ -22,9 +22,12 @@ impl Bounds {
         self.mss = f64::from(mss_bytes.max(1));
     }
 
-    /// `window` within [`floor`, max]; the floor wins where the two cross, and over what is not a number.
+    /// `window` within [`floor`, largest], the largest being the path's limit or one packet, whichever is more; it
+    /// wins where the two cross. What is not a number becomes the floor.
     pub(crate) fn bound(&self, window: f64, floor: f64) -> f64 {
-        window.min(self.max).max(floor)
+        let largest = self.max.max(self.mss);
+        let floor = floor.min(largest);
+        if window > floor { window.min(largest) } else { floor }
     }
 
     /// The start: so many packets, or the path's initial window where that is 0.

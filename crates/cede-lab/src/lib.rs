@@ -1,1 +1,15 @@
-//! Placeholder head, replaced as the room is furnished.
+//! Scenarios and what is done with them: the laboratory of Cede.
+//!
+//! * [`scenario`] is the one format in which every experiment is written down.
+//! * [`network`] lays out its hosts and links, [`run`] runs it in the simulated world, [`outcome`] adds up.
+//!
+//! **Invariant:** nothing here decides what a transport or a controller does; nothing here talks to a terminal.
+
+pub mod histogram;
+pub mod host;
+pub mod meter;
+pub mod network;
+pub mod outcome;
+pub mod run;
+pub mod scenario;
+pub mod traffic;

@@ -11,28 +11,28 @@ pub const FIRST_PORT: u16 = 10_000;
 /// Windows of short-term fairness (20 round trips of 50 ms in the LCN 2010 paper).
 const SHORT_TERM: Duration = Duration::from_secs(1);
 
-/// What one flow did at one link.
+/// What became of one flow's data packets since the meters were opened.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMeter {
-    /// Data packets that arrived at the queue.
-    pub arrived_packets: u64,
-    /// Data packets that were dropped or lost.
+    /// Data packets that its host sent.
+    pub sent_packets: u64,
+    /// Data packets that a metered link dropped or lost.
     pub dropped_packets: u64,
-    /// Octets of data packets that left the link, headers included.
-    pub served_bytes: u64,
-    /// Octets that left in the present short-term window.
-    window_bytes: u64,
-    /// Queueing delays of its data packets.
+    /// Queueing delays of its data packets, one per packet and metered link.
     pub delays: Histogram,
 }
+
+/// Where links times flows are more than this, links do not count the octets of each flow.
+const MAX_LINK_FLOWS: usize = 1 << 20;
 
 /// What happened at one link since the meter was opened.
 #[derive(Clone, Debug)]
 pub struct LinkMeter {
     /// Which link.
     pub link: LinkId,
-    /// Per flow, in the order of flows.
-    pub flows: Vec<FlowMeter>,
+    /// Octets of each flow's data packets that left, headers included, by flow number; empty in networks of so many
+    /// links and flows that the table would be large and mostly zero.
+    pub flow_bytes: Vec<u64>,
     /// Queueing delays of all packets.
     pub delays: Histogram,
     /// Packets that arrived.
@@ -50,9 +50,6 @@ pub struct LinkMeter {
     queue_packet_ns: u128,
     queue_packets: u32,
     queue_since: Instant,
-    /// Jain's index of each short-term window in which anything passed.
-    pub short_term_fairness: Vec<f64>,
-    window_end: Instant,
     /// Queueing delay in the present sampling interval.
     interval: IntervalDelay,
     /// Every dequeue, where the scenario asks for it.
@@ -86,7 +83,7 @@ impl LinkMeter {
     fn new(link: LinkId, flows: usize, opened: Instant, record: bool) -> Self {
         Self {
             link,
-            flows: vec![FlowMeter::default(); flows],
+            flow_bytes: vec![0; flows],
             delays: Histogram::default(),
             arrived_packets: 0,
             dropped_packets: 0,
@@ -97,8 +94,6 @@ impl LinkMeter {
             queue_packet_ns: 0,
             queue_packets: 0,
             queue_since: opened,
-            short_term_fairness: Vec::new(),
-            window_end: opened + SHORT_TERM,
             interval: IntervalDelay::default(),
             dequeues: record.then(Vec::new),
         }
@@ -121,26 +116,14 @@ impl LinkMeter {
         core::mem::take(&mut self.interval)
     }
 
-    /// Brings the integrals up to `now`.
-    pub fn settle(&mut self, now: Instant) {
+    fn settle(&mut self, now: Instant) {
         self.queue_becomes(now, self.queue_packets);
-        self.close_windows(now);
     }
 
     fn queue_becomes(&mut self, now: Instant, packets: u32) {
         self.queue_packet_ns += u128::from(self.queue_packets) * u128::from(now.since(self.queue_since).as_nanos());
         self.queue_since = self.queue_since.max(now);
         self.queue_packets = packets;
-    }
-
-    fn close_windows(&mut self, now: Instant) {
-        while self.window_end <= now {
-            self.window_end += SHORT_TERM;
-            if let Some(index) = jain(self.flows.iter().map(|flow| flow.window_bytes as f64)) {
-                self.short_term_fairness.push(index);
-            }
-            self.flows.iter_mut().for_each(|flow| flow.window_bytes = 0);
-        }
     }
 }
 
@@ -163,8 +146,46 @@ pub trait PacketTap {
     fn packet(&mut self, at: Instant, host: HostId, outbound: bool, datagram: &Datagram);
 }
 
+/// Octets of data that reached their receivers, headers included, and how fairly, second by second.
+#[derive(Clone, Debug)]
+pub struct Deliveries {
+    /// Per flow, in the order of flow numbers.
+    pub bytes: Vec<u64>,
+    window_bytes: Vec<u64>,
+    window_end: Instant,
+    /// Jain's index of each short-term window in which anything arrived.
+    pub short_term_fairness: Vec<f64>,
+}
+
+impl Deliveries {
+    fn new(flows: usize, opened: Instant) -> Self {
+        Self {
+            bytes: vec![0; flows],
+            window_bytes: vec![0; flows],
+            window_end: opened + SHORT_TERM,
+            short_term_fairness: Vec::new(),
+        }
+    }
+
+    fn record(&mut self, at: Instant, flow: usize, bytes: u32) {
+        self.close_windows(at);
+        self.bytes[flow] += u64::from(bytes);
+        self.window_bytes[flow] += u64::from(bytes);
+    }
+
+    fn close_windows(&mut self, now: Instant) {
+        while self.window_end <= now {
+            self.window_end += SHORT_TERM;
+            self.short_term_fairness.extend(jain(self.window_bytes.iter().map(|&bytes| bytes as f64)));
+            self.window_bytes.fill(0);
+        }
+    }
+}
+
 /// All meters of a run.
 pub struct Meters {
+    deliveries: Deliveries,
+    flows: Vec<FlowMeter>,
     links: Vec<LinkMeter>,
     /// Meter of each link, by number; links without one are not listened to.
     place: Vec<Option<usize>>,
@@ -183,8 +204,17 @@ impl Meters {
         for (index, link) in watched.iter().enumerate() {
             place[link.0 as usize] = Some(index);
         }
-        let meter = |&link| LinkMeter::new(link, senders.len(), opened, record);
-        Self { links: watched.iter().map(meter).collect(), place, senders, opened, tap: None }
+        let table = if links * senders.len() <= MAX_LINK_FLOWS { senders.len() } else { 0 };
+        let meter = |&link| LinkMeter::new(link, table, opened, record);
+        Self {
+            deliveries: Deliveries::new(senders.len(), opened),
+            flows: vec![FlowMeter::default(); senders.len()],
+            links: watched.iter().map(meter).collect(),
+            place,
+            senders,
+            opened,
+            tap: None,
+        }
     }
 
     /// Hands every packet at a host to `tap` as well.
@@ -203,6 +233,24 @@ impl Meters {
         &mut self.links
     }
 
+    /// What became of each flow's packets, by flow number.
+    #[must_use]
+    pub fn flows(&self) -> &[FlowMeter] {
+        &self.flows
+    }
+
+    /// What reached the receivers.
+    #[must_use]
+    pub const fn deliveries(&self) -> &Deliveries {
+        &self.deliveries
+    }
+
+    /// Brings all integrals and windows up to `now`.
+    pub fn settle(&mut self, now: Instant) {
+        self.links.iter_mut().for_each(|meter| meter.settle(now));
+        self.deliveries.close_windows(now);
+    }
+
     fn meter(&mut self, link: LinkId) -> Option<&mut LinkMeter> {
         self.place[link.0 as usize].map(|index| &mut self.links[index])
     }
@@ -219,17 +267,14 @@ impl Observer for Meters {
         self.place.get(link.0 as usize).is_some_and(Option::is_some)
     }
 
-    fn enqueued(&mut self, link: LinkId, datagram: &Datagram, event: &Enqueue) {
-        let (flow, counts) = (self.data_flow(datagram), event.at >= self.opened);
+    fn enqueued(&mut self, link: LinkId, _: &Datagram, event: &Enqueue) {
+        let counts = event.at >= self.opened;
         let Some(meter) = self.meter(link) else { return };
         meter.queue_becomes(event.at, event.queued_packets);
         if counts {
             meter.arrived_packets += 1;
             meter.enqueued_packets += 1;
             meter.queue_length_sum += u64::from(event.queued_packets);
-            if let Some(flow) = flow {
-                meter.flows[flow].arrived_packets += 1;
-            }
         }
     }
 
@@ -244,14 +289,13 @@ impl Observer for Meters {
         if !counts {
             return;
         }
-        meter.close_windows(event.at);
         meter.delays.record(event.waited);
         meter.served_bytes += u64::from(event.bytes);
         if let Some(flow) = flow {
-            let flow = &mut meter.flows[flow];
-            flow.served_bytes += u64::from(event.bytes);
-            flow.window_bytes += u64::from(event.bytes);
-            flow.delays.record(event.waited);
+            if let Some(bytes) = meter.flow_bytes.get_mut(flow) {
+                *bytes += u64::from(event.bytes);
+            }
+            self.flows[flow].delays.record(event.waited);
         }
     }
 
@@ -263,18 +307,28 @@ impl Observer for Meters {
         meter.dropped_packets += refused;
         meter.lost_packets += 1 - refused;
         if let Some(flow) = flow {
-            meter.flows[flow].arrived_packets += refused;
-            meter.flows[flow].dropped_packets += 1;
+            self.flows[flow].dropped_packets += 1;
         }
     }
 
     fn sent(&mut self, event: &PacketEvent<'_>) {
+        if event.at >= self.opened
+            && let Some(flow) = self.data_flow(event.datagram)
+            && !event.datagram.payload.is_empty()
+        {
+            self.flows[flow].sent_packets += 1;
+        }
         if let Some(tap) = &mut self.tap {
             tap.packet(event.at, event.host, true, event.datagram);
         }
     }
 
     fn delivered(&mut self, event: &PacketEvent<'_>) {
+        if event.at >= self.opened
+            && let Some(flow) = self.data_flow(event.datagram)
+        {
+            self.deliveries.record(event.at, flow, event.datagram.wire_bytes());
+        }
         if let Some(tap) = &mut self.tap {
             tap.packet(event.at, event.host, false, event.datagram);
         }
@@ -306,8 +360,8 @@ mod tests {
         };
         meters.enqueued(LinkId(0), &datagram, &enqueue(0, 1));
         meters.enqueued(LinkId(0), &datagram, &enqueue(10, 2));
-        let meter = &mut meters.links_mut()[0];
-        meter.settle(Instant::from_millis(40));
+        meters.settle(Instant::from_millis(40));
+        let meter = &meters.links()[0];
         assert_eq!(meter.mean_queue_at_enqueue(), 1.5);
         assert_eq!(meter.mean_queue_over(Duration::from_millis(40)), (10.0 + 60.0) / 40.0);
     }

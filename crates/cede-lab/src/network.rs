@@ -1,11 +1,12 @@
 //! From a scenario to a network: which hosts, links and routes the simulated world is made of.
 
 use crate::meter::FIRST_PORT;
-use crate::scenario::{self, Access, Buffer, Dumbbell, Flow, Graph, Limit, Link, Routing, Scenario, Topology};
+use crate::scenario::{
+    self, Access, BOTTLENECK, Buffer, Dumbbell, Graph, Instance, Limit, Link, RETURN, Scenario, Topology,
+};
 use cede_net::{Address, GilbertElliott, HostId, Impairments, LinkConfig, QueueLimit, Reordering};
 use cede_sim::{Clock, LinkId};
 use cede_units::{Duration, Instant, Rate, Stream};
-use std::collections::BTreeMap;
 
 /// A flow of the network: one of the `count` replicates of a scenario's flow.
 #[derive(Clone, Debug)]
@@ -55,19 +56,15 @@ impl Network {
     /// The network of `scenario`, with starts jittered as its seed says.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Self {
-        let mut plan = Planner { scenario, topology: cede_sim::Topology::new(), watched: Vec::new() };
-        let mut flows = plan.name_flows();
-        plan.lay(&mut flows);
-        plan.finish(flows)
+        let mut planner = Planner { scenario, topology: cede_sim::Topology::new(), watched: Vec::new() };
+        let flows = scenario.instances();
+        match &scenario.topology {
+            Topology::Dumbbell(dumbbell) => planner.lay_dumbbell(dumbbell, &flows),
+            Topology::Star => planner.lay_star(),
+            Topology::Graph(graph) => planner.lay_graph(graph, &flows),
+        }
+        planner.finish(&flows)
     }
-}
-
-/// A flow before its hosts have numbers.
-struct Named {
-    name: String,
-    flow: usize,
-    from: String,
-    to: String,
 }
 
 struct Planner<'a> {
@@ -77,24 +74,10 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn name_flows(&self) -> Vec<Named> {
-        let numbered = self.scenario.flows.iter().enumerate();
-        numbered.flat_map(|(index, flow)| replicate_names(flow).map(move |name| named(index, flow, name))).collect()
-    }
-
-    fn lay(&mut self, flows: &mut [Named]) {
-        match &self.scenario.topology {
-            Topology::Dumbbell(dumbbell) => self.lay_dumbbell(dumbbell, flows),
-            Topology::Star => self.lay_star(),
-            Topology::Graph(graph) => self.lay_graph(graph, flows),
-        }
-    }
-
-    fn host(&mut self, name: &str, declared: &str) {
+    fn host(&mut self, name: &str) {
         let lowest = self.scenario.hosts.iter().map(|host| host.clock.offset_ns).min().unwrap_or(0).min(0);
-        let host = self.scenario.hosts.iter().find(|host| host.name == declared || host.name == name);
-        let clock = host.map(|host| host.clock).unwrap_or_default();
-        // Only differences between clocks mean anything, so the slowest one is put at zero.
+        let clock = self.scenario.clock(name);
+        // Only differences between clocks mean anything, so the one that is furthest behind is put at zero.
         let offset_ns = clock.offset_ns.abs_diff(lowest);
         self.topology.host(name, Clock { offset_ns, drift_ppb: clock.drift_ppb });
     }
@@ -103,21 +86,20 @@ impl Planner<'_> {
         self.topology.link(name, from, to, physics(link, rtt));
     }
 
-    fn lay_dumbbell(&mut self, dumbbell: &Dumbbell, flows: &[Named]) {
+    fn lay_dumbbell(&mut self, dumbbell: &Dumbbell, flows: &[Instance<'_>]) {
         let rtt = Some(dumbbell.base_rtt());
         self.link(BOTTLENECK, "left", "right", &dumbbell.link, rtt);
-        self.link("return", "right", "left", &dumbbell.return_link, rtt);
+        self.link(RETURN, "right", "left", &dumbbell.return_link, rtt);
         self.watched.push((BOTTLENECK.to_string(), dumbbell.link.clone(), rtt));
-        for named in flows {
-            let access = self.scenario.flows[named.flow].access;
+        for instance in flows {
+            let access = instance.flow.access;
             let rate = access.rate.unwrap_or(dumbbell.access_rate);
             let wire = |delay: Option<Duration>, rate| {
                 access_wire(rate, delay.unwrap_or(dumbbell.access_delay), dumbbell.access_buffer)
             };
-            let base = &self.scenario.flows[named.flow].name;
-            let (sender, receiver) = (&named.from, &named.to);
-            self.host(sender, &format!("{base}-sender"));
-            self.host(receiver, &format!("{base}-receiver"));
+            let (sender, receiver) = (&instance.sender, &instance.receiver);
+            self.host(sender);
+            self.host(receiver);
             let legs = [
                 (format!("{sender} up"), sender.as_str(), "left", wire(access.delay, rate)),
                 (format!("{sender} down"), "left", sender.as_str(), wire(access.return_delay, rate)),
@@ -138,7 +120,7 @@ impl Planner<'_> {
             .filter_map(|host| Some((host.name.clone(), (**host.access.as_ref()?).clone())))
             .collect();
         for (name, access) in hosts {
-            self.host(&name, &name);
+            self.host(&name);
             for (label, from, to, link) in
                 [("up", name.as_str(), "hub", &access.up), ("down", "hub", name.as_str(), &access.down)]
             {
@@ -149,54 +131,41 @@ impl Planner<'_> {
         }
     }
 
-    fn lay_graph(&mut self, graph: &Graph, flows: &[Named]) {
-        for named in flows {
-            self.host(&named.from, &named.from);
-            self.host(&named.to, &named.to);
+    fn lay_graph(&mut self, graph: &Graph, flows: &[Instance<'_>]) {
+        let links = graph.directed();
+        for directed in &links {
+            self.link(&directed.name, directed.from, directed.to, directed.link, None);
+            self.watched.push((directed.name.clone(), directed.link.clone(), None));
         }
-        for edge in &graph.links {
-            self.link(&edge.name, &edge.from, &edge.to, &edge.link, None);
-            self.watched.push((edge.name.clone(), edge.link.clone(), None));
-            if edge.both_ways {
-                self.link(&format!("{}-back", edge.name), &edge.to, &edge.from, &edge.link, None);
+        for instance in flows {
+            self.host(&instance.sender);
+            self.host(&instance.receiver);
+            let ends = [(&instance.sender, &instance.receiver), (&instance.receiver, &instance.sender)];
+            for (from, to) in ends {
+                // A parsed scenario has a route for every flow, both ways.
+                let route = graph.route(from, to).unwrap_or_default();
+                let names: Vec<&str> = route.iter().map(|&link| links[link].name.as_str()).collect();
+                self.topology.route(from, to, &names);
             }
-        }
-        self.lay_routes(graph);
-    }
-
-    fn lay_routes(&mut self, graph: &Graph) {
-        for route in &graph.routes {
-            let links: Option<Vec<String>> = route.windows(2).map(|pair| link_between(graph, pair)).collect();
-            if let (Some(links), Some(from), Some(to)) = (links, route.first(), route.last()) {
-                let links: Vec<&str> = links.iter().map(String::as_str).collect();
-                self.topology.route(from, to, &links);
-            }
-        }
-        if graph.routing == Routing::Hops {
-            self.topology.route_by_hops();
         }
     }
 
-    fn finish(self, flows: Vec<Named>) -> Network {
-        let order: BTreeMap<String, usize> = {
-            let mut names: Vec<&String> = flows.iter().map(|flow| &flow.name).collect();
-            names.sort_unstable();
-            names.into_iter().cloned().zip(0..).collect()
-        };
+    fn finish(self, instances: &[Instance<'_>]) -> Network {
         let host = |name: &str| self.topology.host_id(name).unwrap_or(HostId(u32::MAX));
-        let plans = flows.into_iter().map(|named| {
-            let number = order[&named.name];
+        let place = |wanted: &scenario::Flow| self.scenario.flows.iter().position(|flow| flow.name == wanted.name);
+        let plan = |(number, instance): (usize, &Instance<'_>)| {
             let port = FIRST_PORT + number as u16;
             FlowPlan {
-                start: self.start_of(&named),
-                sender: Address::new(host(&named.from), port),
-                receiver: Address::new(host(&named.to), port),
-                name: named.name,
-                flow: named.flow,
+                start: self.start_of(instance),
+                sender: Address::new(host(&instance.sender), port),
+                receiver: Address::new(host(&instance.receiver), port),
+                name: instance.name.clone(),
+                flow: place(instance.flow).unwrap_or(0),
                 number,
             }
-        });
-        let flows = plans.collect();
+        };
+        let mut flows: Vec<FlowPlan> = instances.iter().enumerate().map(plan).collect();
+        flows.sort_by_key(|plan| plan.flow);
         let watched = self.watched.iter().filter_map(|(name, link, rtt)| {
             Some(Watched {
                 name: name.clone(),
@@ -208,44 +177,12 @@ impl Planner<'_> {
         Network { flows, watched: watched.collect(), topology: self.topology }
     }
 
-    fn start_of(&self, named: &Named) -> Instant {
-        let flow = &self.scenario.flows[named.flow];
-        let mut random = Stream::named(self.scenario.seed, &format!("flow {}/start", named.name));
+    fn start_of(&self, instance: &Instance<'_>) -> Instant {
+        let flow = instance.flow;
+        let mut random = Stream::named(self.scenario.seed, &format!("flow {}/start", instance.name));
         let jitter = random.below(flow.start_jitter.as_nanos().saturating_add(1));
         Instant::ZERO + flow.start + Duration::from_nanos(jitter)
     }
-}
-
-/// The name of a dumbbell's bottleneck.
-pub const BOTTLENECK: &str = "bottleneck";
-
-/// The names of a flow's replicates.
-fn replicate_names(flow: &Flow) -> impl Iterator<Item = String> + '_ {
-    (1..=flow.count).map(|index| match flow.count {
-        1 => flow.name.clone(),
-        _ => format!("{}-{index}", flow.name),
-    })
-}
-
-fn named(index: usize, flow: &Flow, name: String) -> Named {
-    let (from, to) = match &flow.ends {
-        Some(ends) => (ends.from.clone(), ends.to.clone()),
-        None => (format!("{name}-sender"), format!("{name}-receiver")),
-    };
-    Named { name, flow: index, from, to }
-}
-
-/// The link of a graph from one node to the next.
-fn link_between(graph: &Graph, pair: &[String]) -> Option<String> {
-    graph.links.iter().find_map(|edge| {
-        let forward = edge.from == pair[0] && edge.to == pair[1];
-        let backward = edge.both_ways && edge.to == pair[0] && edge.from == pair[1];
-        match (forward, backward) {
-            (true, _) => Some(edge.name.clone()),
-            (_, true) => Some(format!("{}-back", edge.name)),
-            _ => None,
-        }
-    })
 }
 
 /// An access link: fast, lossless, and with room enough.

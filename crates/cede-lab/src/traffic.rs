@@ -53,6 +53,13 @@ impl Source {
         }
     }
 
+    /// Moves all of the source's times by `span`, to the clock of the host that it lives on.
+    pub fn delay(&mut self, span: Duration) {
+        self.next += span;
+        self.on_until += span;
+        self.stop = self.stop.map(|stop| stop + span);
+    }
+
     /// Brings the source up to `now` and returns how many octets it has to offer.
     pub fn offer(&mut self, now: Instant) -> u64 {
         if self.stopped(now) {
@@ -128,7 +135,8 @@ impl Source {
     fn alternate(&mut self, on: Duration, off: Duration, rate: Option<Rate>, distribution: Distribution) {
         let Some(rate) = rate else {
             self.greedy = !self.greedy;
-            self.next += self.draw(if self.greedy { on } else { off }, distribution);
+            let span = self.draw(if self.greedy { on } else { off }, distribution);
+            self.next += span;
             return;
         };
         if self.next >= self.on_until {

@@ -2,6 +2,7 @@
 //!
 //! The data are made up by formula: they show what figures look like and mean nothing.
 
+use cede_plot::html::{Report, Section};
 use cede_plot::{Axis, Cell, Figure, Legend, Panel, Series, Table, Verdict, terminal};
 use std::path::PathBuf;
 use std::{env, error, fs};
@@ -13,9 +14,8 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         fs::write(directory.join(name).with_extension("svg"), figure.to_svg())?;
         fs::write(directory.join(name).with_extension("png"), figure.to_png(2.0)?)?;
     }
-    for panel in time_series().panel_list() {
-        println!("{}", terminal::chart(panel, 90, 18, true));
-    }
+    fs::write(directory.join("report.html"), report().to_html())?;
+    println!("{}", terminal::charts(time_series().panel_list(), 90, 18, true));
     println!("{}", terminal::table(&table(), 90, true));
     println!("{}", terminal::sparkline(&(0..200).map(|t| noise(t, 3)).collect::<Vec<_>>(), 60));
     Ok(())
@@ -35,7 +35,9 @@ fn time_series() -> Figure {
     let time = |i: u32| f64::from(i) / 50.0;
     let present = |t: f64| if (20.0..40.0).contains(&t) { 1.0 - (-(t - 20.0) / 1.5).exp() } else { 0.0 };
     let gone = |t: f64| if t >= 40.0 { 1.0 - (-(t - 40.0) / 2.0).exp() } else { 1.0 };
-    let first = move |i: u32| (time(i), (9.6 * (1.0 - present(time(i))) * gone(time(i)) + 0.4 * noise(i, 1)).max(0.05));
+    let first = move |i: u32| {
+        (time(i), (9.6 * (1.0 - present(time(i))) * gone(time(i)) + 0.4 * noise(i, 1)).max(0.05))
+    };
     let second = move |i: u32| (time(i), 9.5 * present(time(i)) + 0.3 * noise(i, 2));
     let sawtooth = |t: f64| if (20.0..40.0).contains(&t) { 30.0 + (t * 13.0) % 65.0 } else { 24.0 };
     let delay = move |i: u32| (time(i), sawtooth(time(i)) + 4.0 * noise(i, 3));
@@ -70,7 +72,8 @@ fn sweep() -> Figure {
             let wobble = move |b: f64| 0.02 + 0.05 * noise(b as u32 + k, stream).abs();
             let middle = move |b: f64| value(b) + 0.02 * noise(b as u32, stream + k);
             let points: Vec<_> = buffers.iter().map(|&b| (b, middle(b))).collect();
-            let band: Vec<_> = buffers.iter().map(|&b| (b, middle(b) - wobble(b), middle(b) + wobble(b))).collect();
+            let band: Vec<_> =
+                buffers.iter().map(|&b| (b, middle(b) - wobble(b), middle(b) + wobble(b))).collect();
             (points, band)
         };
         let (a, a_band) = curve(5, 0.98, 0.05);
@@ -118,10 +121,33 @@ fn styles() -> Figure {
     Figure::new("Styles").columns(2).panel(all).panel(steps)
 }
 
+/// The figures in a page.
+fn report() -> Report {
+    let rerun = Section::new("How to draw this again")
+        .code("shell", "cargo run -p cede-plot --example gallery -- out");
+    Report::new("A gallery of figures")
+        .lead("What figures, tables and prose look like. The data are made up by formula and **mean nothing**.")
+        .fact("seed", "none")
+        .fact("panels", "10")
+        .section(
+            Section::new("Over time")
+                .prose("One panel over the other with a shared time axis. Move the pointer over a line to read `values`.")
+                .figure(&time_series()),
+        )
+        .section(Section::new("Over a parameter").figure(&sweep()).table(&table()))
+        .section(Section::new("Styles").figure(&styles()).details(&rerun).code("TOML", "[link]\nrate = \"10 Mbit/s\""))
+        .footer("Drawn by `cede-plot`.")
+}
+
 fn table() -> Table {
     Table::new(["expectation", "measured", "bound", "verdict"])
         .caption("What was expected and what came")
         .row(["the flow yields".into(), Cell::number(0.031, 3), Cell::number(0.05, 3), Verdict::Holds.into()])
-        .row(["the queue stays short".into(), Cell::number(61.2, 1), Cell::number(25.0, 1), Verdict::Fails.into()])
+        .row([
+            "the queue stays short".into(),
+            Cell::number(61.2, 1),
+            Cell::number(25.0, 1),
+            Verdict::Fails.into(),
+        ])
         .row(["shares are even".into(), Cell::number(0.92, 2), "–".into(), Verdict::Open.into()])
 }

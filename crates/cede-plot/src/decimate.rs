@@ -135,12 +135,8 @@ fn clip_segment(a: Point, b: Point, rect: Rect) -> Option<(Point, Point)> {
 /// Sutherland-Hodgman: the part of a polygon inside a rectangle.
 pub(crate) fn clip_ring(ring: Vec<Point>, rect: Rect) -> Vec<Point> {
     type Inside = fn(Point, Rect) -> f64;
-    let sides: [Inside; 4] = [
-        |p, r| p.x - r.x,
-        |p, r| r.right() - p.x,
-        |p, r| p.y - r.y,
-        |p, r| r.bottom() - p.y,
-    ];
+    let sides: [Inside; 4] =
+        [|p, r| p.x - r.x, |p, r| r.right() - p.x, |p, r| p.y - r.y, |p, r| r.bottom() - p.y];
     sides.into_iter().fold(ring, |ring, depth| clip_side(&ring, |p| depth(p, rect)))
 }
 
@@ -218,8 +214,9 @@ mod tests {
 
     #[test]
     fn lines_are_cut_at_the_border() {
-        let run: Vec<Point> =
-            [(-5.0, 5.0), (5.0, 5.0), (5.0, 25.0), (8.0, 25.0), (8.0, 5.0)].map(|(x, y)| Point::new(x, y)).to_vec();
+        let run: Vec<Point> = [(-5.0, 5.0), (5.0, 5.0), (5.0, 25.0), (8.0, 25.0), (8.0, 5.0)]
+            .map(|(x, y)| Point::new(x, y))
+            .to_vec();
         let parts = clip_run(&run, UNIT);
         let expected = [[(0.0, 5.0), (5.0, 5.0), (5.0, 10.0)].as_slice(), &[(8.0, 10.0), (8.0, 5.0)]];
         let expected: Vec<Vec<Point>> =
@@ -229,7 +226,8 @@ mod tests {
 
     #[test]
     fn polygons_are_cut_at_the_border() {
-        let ring = [(-5.0, -5.0), (5.0, -5.0), (5.0, 5.0), (-5.0, 5.0)].map(|(x, y)| Point::new(x, y)).to_vec();
+        let ring =
+            [(-5.0, -5.0), (5.0, -5.0), (5.0, 5.0), (-5.0, 5.0)].map(|(x, y)| Point::new(x, y)).to_vec();
         let cut = clip_ring(ring, UNIT);
         assert!(cut.iter().all(|p| UNIT.contains(*p)));
         for corner in [(0.0, 0.0), (5.0, 0.0), (5.0, 5.0), (0.0, 5.0)] {

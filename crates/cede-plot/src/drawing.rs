@@ -2,7 +2,6 @@
 //!
 //! Units are SVG user units, x to the right, y down. All shapes are clipped already.
 
-use crate::figure::Scale;
 use crate::scale::Projection;
 use crate::style::{Marker, Paint};
 
@@ -146,8 +145,8 @@ pub(crate) enum Shape {
     Areas { rings: Vec<Vec<Point>>, paint: Paint, opacity: f64 },
     /// A filled rectangle with rounded corners.
     Block { rect: Rect, paint: Paint, opacity: f64, radius: f64 },
-    /// The same mark at each point, with a thin rim of paper.
-    Marks { at: Vec<Point>, marker: Marker, radius: f64, paint: Paint },
+    /// The same mark at each point, about it a rim of paper of this width.
+    Marks { at: Vec<Point>, marker: Marker, radius: f64, rim: f64, paint: Paint },
     /// One line of text.
     Text(Text),
 }
@@ -156,7 +155,6 @@ pub(crate) enum Shape {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) projection: Projection,
-    pub(crate) scales: (Scale, Scale),
     /// The slot of each series.
     pub(crate) slots: Vec<usize>,
 }

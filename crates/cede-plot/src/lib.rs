@@ -8,7 +8,7 @@
 //! | [`Figure`], [`Panel`], [`Axis`], [`Series`], [`Legend`] | what is to be shown |
 //! | [`Figure::to_svg`], [`Figure::to_png`] | pictures, both drawn from the same layout |
 //! | [`Table`], [`Cell`], [`Verdict`], [`Align`] | tables; [`Table::to_markdown`], [`Table::to_csv`] |
-//! | [`terminal::chart`], [`terminal::sparkline`], [`terminal::table`] | the same in a terminal |
+//! | [`terminal::chart`], [`terminal::charts`], [`terminal::sparkline`], [`terminal::table`] | the same in a terminal |
 //! | [`html::Report`], [`html::Section`] | a self-contained page of prose, figures with read-out, tables, code |
 //! | [`ticks`] | tick placement and the printing of numbers |
 //!

@@ -61,7 +61,11 @@ fn compress(pixels: &Pixmap, scale: f64) -> Result<Vec<u8>, PngError> {
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::High);
     let per_metre = (PER_METRE * scale).round() as u32;
-    encoder.set_pixel_dims(Some(png::PixelDimensions { xppu: per_metre, yppu: per_metre, unit: png::Unit::Meter }));
+    encoder.set_pixel_dims(Some(png::PixelDimensions {
+        xppu: per_metre,
+        yppu: per_metre,
+        unit: png::Unit::Meter,
+    }));
     let complaint = |error: png::EncodingError| PngError::Encoding(error.to_string());
     let mut writer = encoder.write_header().map_err(complaint)?;
     writer.write_image_data(&rgb).map_err(complaint)?;
@@ -97,7 +101,9 @@ impl Canvas {
             Shape::Block { rect, paint, opacity, radius } => {
                 self.fill(rounded(*rect, *radius), &ink(*paint, *opacity));
             }
-            Shape::Marks { at, marker, radius, paint } => self.marks(at, *marker, *radius, *paint),
+            Shape::Marks { at, marker, radius, rim, paint } => {
+                self.marks(marks(at, *marker, *radius), *rim, *paint);
+            }
             Shape::Text(text) => self.text(text),
         }
     }
@@ -128,21 +134,13 @@ impl Canvas {
         }
     }
 
-    fn marks(&mut self, at: &[Point], marker: Marker, radius: f64, paint: Paint) {
-        let mut path = PathBuilder::new();
-        for p in at {
-            match marker.corners() {
-                None => path.push_circle(p.x as f32, p.y as f32, radius as f32),
-                Some(corners) => {
-                    let place = |c: &(f64, f64)| Point::new(p.x + c.0 * radius, p.y + c.1 * radius);
-                    trace(&corners.iter().map(place).collect::<Vec<_>>(), &mut path);
-                    path.close();
-                }
-            }
+    /// The rim is the outer half of a stroke under the fill.
+    fn marks(&mut self, path: Option<Path>, rim: f64, paint: Paint) {
+        let Some(path) = path else { return };
+        if rim > 0.0 {
+            let rim = tiny_skia::Stroke { width: (rim * 2.0) as f32, ..tiny_skia::Stroke::default() };
+            self.pixels.stroke_path(&path, &ink(Paint::Paper, 1.0), &rim, self.transform, None);
         }
-        let Some(path) = path.finish() else { return };
-        let rim = tiny_skia::Stroke { width: 0.8, ..tiny_skia::Stroke::default() };
-        self.pixels.stroke_path(&path, &ink(Paint::Paper, 1.0), &rim, self.transform, None);
         self.fill(Some(path), &ink(paint, 1.0));
     }
 
@@ -160,7 +158,8 @@ impl Canvas {
             .post_translate(text.at.x as f32, text.at.y as f32)
             .post_concat(self.transform);
         if text.halo {
-            let rim = tiny_skia::Stroke { width: 3.0, line_join: LineJoin::Round, ..tiny_skia::Stroke::default() };
+            let rim =
+                tiny_skia::Stroke { width: 3.0, line_join: LineJoin::Round, ..tiny_skia::Stroke::default() };
             self.pixels.stroke_path(&outline, &ink(Paint::Paper, 0.85), &rim, place, None);
         }
         self.pixels.fill_path(&outline, &ink(text.paint, 1.0), FillRule::Winding, place, None);
@@ -179,6 +178,21 @@ fn polygons<'a>(rings: impl Iterator<Item = &'a [Point]>) -> Option<Path> {
     for ring in rings {
         trace(ring, &mut path);
         path.close();
+    }
+    path.finish()
+}
+
+fn marks(at: &[Point], marker: Marker, radius: f64) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    for p in at {
+        match marker.corners() {
+            None => path.push_circle(p.x as f32, p.y as f32, radius as f32),
+            Some(corners) => {
+                let place = |c: &(f64, f64)| Point::new(p.x + c.0 * radius, p.y + c.1 * radius);
+                trace(&corners.iter().map(place).collect::<Vec<_>>(), &mut path);
+                path.close();
+            }
+        }
     }
     path.finish()
 }

@@ -26,7 +26,9 @@ impl Range {
         match self.scale {
             // Halved first: the difference of two finite numbers may not be finite.
             Scale::Linear => (value / 2.0 - self.lo / 2.0) / (self.hi / 2.0 - self.lo / 2.0),
-            Scale::Log10 if value > 0.0 => (value.log10() - self.lo.log10()) / (self.hi.log10() - self.lo.log10()),
+            Scale::Log10 if value > 0.0 => {
+                (value.log10() - self.lo.log10()) / (self.hi.log10() - self.lo.log10())
+            }
             Scale::Log10 => f64::NAN,
         }
     }
@@ -118,7 +120,7 @@ fn spread(ends: Option<(f64, f64)>, scale: Scale) -> (f64, f64) {
 /// A range about a single value.
 fn flat(value: f64) -> (f64, f64) {
     match value {
-        v if v == 0.0 => (0.0, 1.0),
+        0.0 => (0.0, 1.0),
         v if v > 0.0 => (0.0, v * 1.2),
         v => (v * 1.2, 0.0),
     }
@@ -126,6 +128,7 @@ fn flat(value: f64) -> (f64, f64) {
 
 fn linear_room(lo: f64, hi: f64, room: Room) -> (f64, f64) {
     match room {
+        Room::Even(0.0) => ticks::snap(lo, hi),
         Room::Even(share) => (lo - (hi - lo) * share, hi + (hi - lo) * share),
         Room::Nice => {
             let lo = if lo > 0.0 && lo < 0.5 * hi { 0.0 } else { lo };
@@ -210,7 +213,10 @@ mod tests {
         ];
         for values in cases {
             let range = y_range(values);
-            assert!(range.lo.is_finite() && range.hi.is_finite() && range.lo < range.hi, "{values:?}: {range:?}");
+            assert!(
+                range.lo.is_finite() && range.hi.is_finite() && range.lo < range.hi,
+                "{values:?}: {range:?}"
+            );
             values.iter().filter(|v| v.is_finite()).for_each(|v| assert!(range.share(*v).is_finite()));
         }
     }

@@ -6,8 +6,7 @@ use crate::style::{Marker, Paint};
 use std::fmt::Write;
 
 /// Faces in order of preference. The layout measures with the first; the others are about as wide or narrower.
-pub(crate) const FONTS: &str =
-    "'Noto Sans','Open Sans','Segoe UI','Helvetica Neue',Arial,'Liberation Sans','DejaVu Sans Condensed',sans-serif";
+pub(crate) const FONTS: &str = "'Noto Sans','Open Sans','Segoe UI','Helvetica Neue',Arial,'Liberation Sans','DejaVu Sans Condensed',sans-serif";
 
 /// A document of its own, in the colours for a light background.
 pub(crate) fn document(drawing: &Drawing) -> String {
@@ -60,7 +59,10 @@ impl Writer {
             Shape::Lines { runs, stroke } => self.lines(runs, stroke),
             Shape::Areas { rings, paint, opacity } => self.areas(rings, *paint, *opacity),
             Shape::Block { rect, paint, opacity, radius } => self.block(*rect, *paint, *opacity, *radius),
-            Shape::Marks { at, marker, radius, paint } => self.marks(at, *marker, *radius, *paint),
+            Shape::Marks { at, marker, radius, rim, paint } => {
+                let d: String = at.iter().map(|p| mark_path(*p, *marker, *radius)).collect();
+                self.marks(&d, *rim, *paint);
+            }
             Shape::Text(text) => self.text(text),
         }
     }
@@ -74,7 +76,11 @@ impl Writer {
             false => format!(" stroke-dasharray=\"{}\"", lengths.join(" ")),
         };
         // A grid or frame line must end where it ends.
-        let ends = if matches!(stroke.paint, Paint::Series(_)) || !lengths.is_empty() { ends } else { String::new() };
+        let ends = if matches!(stroke.paint, Paint::Series(_)) || !lengths.is_empty() {
+            ends
+        } else {
+            String::new()
+        };
         let d: String = runs.iter().map(|run| path(run)).collect();
         self.add(format_args!("<path {colour} stroke-width=\"{width}\"{ends} d=\"{d}\"/>\n"));
     }
@@ -95,7 +101,8 @@ impl Writer {
         ));
     }
 
-    fn marks(&mut self, at: &[Point], marker: Marker, radius: f64, paint: Paint) {
+    /// The rim is the outer half of a stroke under the fill.
+    fn marks(&mut self, d: &str, rim: f64, paint: Paint) {
         let colour = match self.on_page {
             false => format!("fill=\"{}\" stroke=\"{}\"", paint.hex(), Paint::Paper.hex()),
             true => format!(
@@ -106,8 +113,10 @@ impl Writer {
                 Paint::Paper.hex()
             ),
         };
-        let d: String = at.iter().map(|p| mark_path(*p, marker, radius)).collect();
-        self.add(format_args!("<path {colour} stroke-width=\"0.8\" paint-order=\"stroke\" d=\"{d}\"/>\n"));
+        let width = num(rim * 2.0);
+        self.add(format_args!(
+            "<path {colour} stroke-width=\"{width}\" paint-order=\"stroke\" d=\"{d}\"/>\n"
+        ));
     }
 
     fn text(&mut self, text: &Text) {
@@ -134,7 +143,9 @@ impl Writer {
             ));
         }
         let colour = self.colour("fill", text.paint);
-        self.add(format_args!("<text {colour} x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{more}>{content}</text>\n"));
+        self.add(format_args!(
+            "<text {colour} x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{more}>{content}</text>\n"
+        ));
     }
 }
 
@@ -175,6 +186,9 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([num(1.0), num(-0.001), num(12.345), num(0.5)], ["1", "0", "12.35", "0.5"].map(String::from));
+        assert_eq!(
+            [num(1.0), num(-0.001), num(12.345), num(0.5)],
+            ["1", "0", "12.35", "0.5"].map(String::from)
+        );
     }
 }

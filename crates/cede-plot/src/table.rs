@@ -115,16 +115,29 @@ impl From<Verdict> for Cell {
     }
 }
 
+/// Numbers without decimals.
 macro_rules! cell_from_integer {
     ($($integer:ty)*) => {$(
         impl From<$integer> for Cell {
             fn from(value: $integer) -> Self {
-                Cell::Number(value as f64, 0)
+                Cell::Number(f64::from(value), 0)
             }
         }
     )*};
 }
-cell_from_integer!(u8 u16 u32 u64 usize i32 i64);
+cell_from_integer!(u8 u16 u32 i32);
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Self {
+        Cell::Number(value as f64, 0)
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Self {
+        Cell::Number(value as f64, 0)
+    }
+}
 
 impl From<f64> for Cell {
     /// A number in about four significant digits.
@@ -235,7 +248,8 @@ impl Table {
 
     /// Comma-separated values (RFC 4180): headings first, numbers in full precision.
     pub fn to_csv(&self) -> String {
-        let line = |cells: Vec<String>| cells.iter().map(|c| csv_field(c)).collect::<Vec<_>>().join(",") + "\r\n";
+        let line =
+            |cells: Vec<String>| cells.iter().map(|c| csv_field(c)).collect::<Vec<_>>().join(",") + "\r\n";
         let rows = self.rows.iter().map(|row| line(row.iter().map(Cell::raw).collect()));
         std::iter::once(line(self.headings.clone())).chain(rows).collect()
     }

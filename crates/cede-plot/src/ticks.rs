@@ -56,7 +56,8 @@ impl Step {
     fn multiples(self, lo: f64, hi: f64) -> Vec<f64> {
         let slack = 1e-9;
         let first = (lo / self.value() - slack).ceil();
-        let count = ((hi / self.value() + slack).floor() - first + 1.0).clamp(0.0, (MOST * 5) as f64) as usize;
+        let count =
+            ((hi / self.value() + slack).floor() - first + 1.0).clamp(0.0, (MOST * 5) as f64) as usize;
         (0..count).map(|k| self.times(first + k as f64)).collect()
     }
 }
@@ -71,6 +72,14 @@ pub(crate) fn round_out(lo: f64, hi: f64) -> (f64, f64) {
     let (down, up) = ((lo / step.value() + 1e-9).floor(), (hi / step.value() - 1e-9).ceil());
     let ends = (step.times(down), step.times(up));
     if ends.0.is_finite() && ends.1.is_finite() && ends.0 < ends.1 { ends } else { (lo, hi) }
+}
+
+/// The ends moved to the next minor tick of about five steps where that is very near.
+pub(crate) fn snap(lo: f64, hi: f64) -> (f64, f64) {
+    const NEAR: f64 = 0.005;
+    let (out_lo, out_hi) = round_out(lo, hi);
+    let near = |out: f64, end: f64| (out - end).abs() <= (hi - lo) * NEAR;
+    (if near(out_lo, lo) { out_lo } else { lo }, if near(out_hi, hi) { out_hi } else { hi })
 }
 
 /// Ticks from `lo` to `hi` at multiples of a nice step, about `most` of them and never above `most + 1`.
@@ -114,7 +123,8 @@ pub fn log10(lo: f64, hi: f64, most: usize) -> Ticks {
     let most = most.clamp(2, MOST);
     let choices: [&[u8]; 2] = [&[1, 2, 5], &[1]];
     let dense = choices.iter().map(|leads| at(leads, 1)).find(|values| values.len() <= most);
-    let sparse = || (2..).map(|stride| at(&[1], stride)).find(|values| values.len() <= most).unwrap_or_default();
+    let sparse =
+        || (2..).map(|stride| at(&[1], stride)).find(|values| values.len() <= most).unwrap_or_default();
     let major = dense.unwrap_or_else(sparse);
     if major.len() < 2 {
         return linear(lo, hi, most);
@@ -240,13 +250,19 @@ mod tests {
         assert_eq!(labels(&linear(0.0, 10.0, 5)), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(labels(&linear(0.0, 1.0, 5)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(&linear(-3.0, 3.0, 7)), ["−3", "−2", "−1", "0", "1", "2", "3"]);
-        assert_eq!(labels(&linear(0.0, 52_000.0, 6)), ["0", "10,000", "20,000", "30,000", "40,000", "50,000"]);
+        assert_eq!(
+            labels(&linear(0.0, 52_000.0, 6)),
+            ["0", "10,000", "20,000", "30,000", "40,000", "50,000"]
+        );
     }
 
     #[test]
     fn values_are_exact() {
         let ticks = linear(0.0, 0.35, 8);
-        assert_eq!(ticks.major.iter().map(|t| t.0).collect::<Vec<_>>(), [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35]);
+        assert_eq!(
+            ticks.major.iter().map(|t| t.0).collect::<Vec<_>>(),
+            [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35]
+        );
     }
 
     #[test]
@@ -270,7 +286,14 @@ mod tests {
 
     #[test]
     fn hopeless_ranges_give_few_ticks_and_end() {
-        for (lo, hi) in [(1e16, 1e16 + 2.0), (-1e300, 1e300), (1e-310, 2e-310), (f64::NAN, 1.0), (0.0, f64::INFINITY), (2.0, 1.0)] {
+        for (lo, hi) in [
+            (1e16, 1e16 + 2.0),
+            (-1e300, 1e300),
+            (1e-310, 2e-310),
+            (f64::NAN, 1.0),
+            (0.0, f64::INFINITY),
+            (2.0, 1.0),
+        ] {
             let ticks = linear(lo, hi, 6);
             assert!(ticks.major.len() <= 7 && ticks.minor.len() <= 60, "{lo}..{hi}");
         }

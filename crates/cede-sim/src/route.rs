@@ -28,7 +28,6 @@ pub(crate) struct Routes {
     edges: Vec<Edge>,
     outgoing: Vec<Vec<u32>>,
     hosts: usize,
-    by_hops: bool,
     hops: Vec<u32>,
     known: BTreeMap<(HostId, HostId), Option<Hop>>,
     /// The destination that each host sent to last, and the way there: most hosts talk to few.
@@ -36,7 +35,7 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    pub(crate) fn new(edges: Vec<Edge>, nodes: usize, hosts: usize, by_hops: bool) -> Self {
+    pub(crate) fn new(edges: Vec<Edge>, nodes: usize, hosts: usize) -> Self {
         let mut outgoing = vec![Vec::new(); nodes];
         for (index, edge) in edges.iter().enumerate() {
             outgoing[edge.from as usize].push(index as u32);
@@ -46,7 +45,7 @@ impl Routes {
             edges,
             outgoing,
             hosts,
-            by_hops,
+           
             hops: vec![END],
             known: BTreeMap::new(),
             last: vec![nowhere; hosts],
@@ -100,20 +99,19 @@ impl Routes {
         self.remember(from, to, path.as_deref())
     }
 
-    /// Dijkstra's algorithm over (delay, links) or (links, delay); among equals the link with the smaller number wins.
+    /// Dijkstra's algorithm over (delay, links); among equals the link with the smaller number wins.
     fn shortest(&self, from: u32, to: u32) -> Option<Vec<u32>> {
         let mut best = vec![(u64::MAX, u64::MAX); self.outgoing.len()];
         let mut via = vec![END; self.outgoing.len()];
         let mut frontier = BinaryHeap::from([Reverse((0, 0, from))]);
         best[from as usize] = (0, 0);
-        while let Some(Reverse((first, second, node))) = frontier.pop() {
-            if (first, second) > best[node as usize] {
+        while let Some(Reverse((delay, hops, node))) = frontier.pop() {
+            if (delay, hops) > best[node as usize] {
                 continue;
             }
             for &link in &self.outgoing[node as usize] {
                 let edge = self.edges[link as usize];
-                let (more, less) = if self.by_hops { (1, edge.delay_ns) } else { (edge.delay_ns, 1) };
-                let reached = (first.saturating_add(more), second.saturating_add(less));
+                let reached = (delay.saturating_add(edge.delay_ns), hops + 1);
                 if reached < best[edge.to as usize] {
                     best[edge.to as usize] = reached;
                     via[edge.to as usize] = link;

@@ -59,7 +59,6 @@ pub struct Topology {
     hosts: BTreeMap<String, Clock>,
     links: BTreeMap<String, LinkPlan>,
     routes: BTreeMap<(String, String), Vec<String>>,
-    by_hops: bool,
     duplicate: Option<String>,
 }
 
@@ -82,12 +81,6 @@ impl Topology {
         if self.links.insert(name.to_string(), plan).is_some() {
             self.duplicate = Some(name.to_string());
         }
-        self
-    }
-
-    /// Routes by the fewest links, ties by delay, instead of by the least delay, ties by links.
-    pub fn route_by_hops(&mut self) -> &mut Self {
-        self.by_hops = true;
         self
     }
 
@@ -161,7 +154,7 @@ impl Topology {
             to: nodes[plan.to.as_str()],
             delay_ns: plan.config.delay.as_nanos(),
         });
-        let mut routes = Routes::new(edges.collect(), nodes.len(), self.hosts.len(), self.by_hops);
+        let mut routes = Routes::new(edges.collect(), nodes.len(), self.hosts.len());
         for ((from, to), links) in &self.routes {
             self.prescribe(&mut routes, from, to, links)?;
         }

@@ -84,7 +84,9 @@ mod tests {
     #[test]
     fn small_writes_are_gathered_into_full_segments() {
         let mut buffer = SendBuffer::default();
-        [b"abc".as_slice(), b"", b"de", b"fgh"].map(|octets| buffer.push(Payload::copy_from(octets)));
+        for octets in [b"abc".as_slice(), b"", b"de", b"fgh"] {
+            buffer.push(Payload::copy_from(octets));
+        }
         assert_eq!(buffer.cut(6).to_vec(), b"abcdef");
         assert_eq!(buffer.cut(6).to_vec(), b"gh");
         assert!(buffer.cut(1).is_empty());

@@ -1,3 +1,45 @@
 #![no_std]
-//! Placeholder head, replaced as the room is furnished.
+//! A model TCP for the simulated world.
+//!
+//! [`Connection`] is one end of a connection as a value: it is handed segments and the time, and asked for segments,
+//! events and its next deadline. Reliability is here (handshake, reassembly, loss detection and repair, timeouts); how
+//! much may be under way is a [`cede_cc::Controller`]'s business, behind the same contract as for uTP. The real world
+//! uses the kernel's TCP instead.
+//!
+//! **Invariant:** nothing here knows a clock, a socket, a source of randomness, an address or a window's growth: no
+//! congestion-control formula stands in this crate.
+//!
+//! # Driving a connection
+//! After any of [`handle`](Connection::handle), [`handle_timeout`](Connection::handle_timeout),
+//! [`write`](Connection::write), [`read`](Connection::read), [`close`](Connection::close) and
+//! [`abort`](Connection::abort): call [`poll_transmit`](Connection::poll_transmit) until it gives none, then
+//! [`poll_event`](Connection::poll_event) until it gives none, then ask [`poll_timeout`](Connection::poll_timeout).
+//!
+//! # What is modelled
+//! Three-way handshake with retransmission; MSS, window scale, SACK and timestamp options; RFC 6675 repair with SACK
+//! and RFC 6582 (NewReno) without; limited transmit; RFC 6298 and Linux timeouts; timestamps with PAWS and one-way
+//! delay samples; delayed acknowledgements in three policies; zero-window probes; pacing and windows below one
+//! segment where a controller asks for them; closing from either side, RST.
+//!
+//! # What is left out
+//! Simultaneous open, data on SYN, urgent data, ECN, path-MTU discovery, D-SACK, spurious-timeout detection (F-RTO),
+//! proportional rate reduction, RACK and tail-loss probes. Checksums are the capture writer's.
+
 extern crate alloc;
+
+mod buffer;
+mod clock;
+mod config;
+mod connection;
+mod delayed_ack;
+mod delivery;
+mod pacer;
+mod reassembly;
+mod rtt;
+mod scoreboard;
+mod statistics;
+
+pub use cede_wire::tcp::Segment;
+pub use config::{AckPolicy, Config, InitialWindow, RtoProfile, TIMESTAMP_OPTION_BYTES};
+pub use connection::{AcceptError, Connection, Event, Failure, Ports, State, TimeoutReason, WriteError};
+pub use statistics::{RepairMode, Snapshot, Statistics};

@@ -176,23 +176,21 @@ impl Reassembly {
         let end = start + u64::from(payload.len());
         let mut at = self.held.partition_point(|piece| piece.end() <= start);
         let (mut from, mut fresh) = (start, false);
-        while !payload.is_empty() {
-            let (gap_end, piece_end) = self.held.get(at).map_or((end, end), |piece| (piece.start, piece.end()));
-            let piece = payload.split_to(gap_end.saturating_sub(from).min(end - from) as u32);
-            if !piece.is_empty() {
-                fresh = true;
-                at = self.hold(at, Piece { start: from, payload: piece });
-            }
-            drop(payload.split_to(piece_end.saturating_sub(from.max(gap_end)) as u32));
-            from = piece_end.max(from).min(end);
-            at += 1;
+        while from < end {
+            let (piece_start, piece_end) = self.held.get(at).map_or((end, end), |piece| (piece.start, piece.end()));
+            let held = piece_start <= from;
+            let until = if held { piece_end } else { piece_start }.min(end);
+            let part = payload.split_to((until - from) as u32);
+            at = if held { at + 1 } else { self.hold(at, Piece { start: from, payload: part }) };
+            fresh |= !held;
+            from = until;
         }
         self.note_run(start, end);
         if fresh { Arrival::OutOfOrder } else { Arrival::Nothing }
     }
 
     /// Enters a piece in front of index `at`, joined to its predecessor where they touch and can be; answers the
-    /// index of what now follows it, less none: the place of the next piece.
+    /// index of the piece that follows it.
     fn hold(&mut self, at: usize, piece: Piece) -> usize {
         let payload = match at.checked_sub(1).and_then(|before| self.held.get_mut(before)) {
             Some(before) if before.end() == piece.start => match before.payload.try_extend(piece.payload) {

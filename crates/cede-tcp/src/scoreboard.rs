@@ -154,11 +154,6 @@ impl Scoreboard {
         self.mss_bytes = mss_bytes;
     }
 
-    /// Room in the ring for so many segments, so that growth does not fall into the steady state.
-    pub(crate) fn reserve(&mut self, segments: usize) {
-        self.records.reserve(segments);
-    }
-
     fn index(&self, number: u64) -> Option<usize> {
         number.checked_sub(self.first_number).map(|index| index as usize)
     }
@@ -194,7 +189,6 @@ impl Scoreboard {
         while self.records.front().is_some_and(|record| record.end() <= una) {
             self.pop_front(acked);
         }
-        self.loss_cursor = self.loss_cursor.max(self.first_number);
         self.resend_cursor = self.resend_cursor.max(self.first_number);
         advanced
     }
@@ -205,8 +199,9 @@ impl Scoreboard {
         }
         let Some(record) = self.records.pop_front() else { return };
         self.first_number += 1;
+        self.loss_cursor = self.loss_cursor.max(self.first_number);
         self.pipe_bytes -= record.pipe_bytes();
-        if !record.marks.delivered {
+        if !record.marks.delivered && record.fact.bytes > 0 {
             acked.push(record.fact);
         }
     }
@@ -270,7 +265,7 @@ impl Scoreboard {
         let (pipe_bytes, fact) = (record.pipe_bytes(), record.fact);
         record.marks.sacked = true;
         record.skip = number + 1;
-        if !core::mem::replace(&mut record.marks.delivered, true) {
+        if !core::mem::replace(&mut record.marks.delivered, true) && fact.bytes > 0 {
             acked.push(fact);
         }
         self.pipe_bytes -= pipe_bytes;
@@ -312,7 +307,9 @@ impl Scoreboard {
         let before = record.pipe_bytes();
         record.marks.lost = true;
         let (after, fact) = (record.pipe_bytes(), record.fact);
-        lost.push(fact);
+        if fact.bytes > 0 {
+            lost.push(fact);
+        }
         self.pipe_bytes -= before - after;
     }
 
@@ -366,9 +363,13 @@ impl Scoreboard {
         Some(Outgoing { offset: record.offset, payload: record.payload.clone(), fin: record.marks.fin })
     }
 
-    /// Segment `number` leaves again; the fact returned is to be completed with what its sending makes. A `rescue`
-    /// (rule 4) counts neither in pipe nor in HighRxt.
-    pub(crate) fn resend(&mut self, number: u64, rescue: bool) -> Option<&mut PacketFact> {
+    /// What is known of segment `number`, to be completed with what its sending makes.
+    pub(crate) fn fact_mut(&mut self, number: u64) -> Option<&mut PacketFact> {
+        self.record_mut(number).map(|record| &mut record.fact)
+    }
+
+    /// Segment `number` leaves again. A `rescue` (rule 4) counts neither in pipe nor in HighRxt.
+    pub(crate) fn resend(&mut self, number: u64, rescue: bool) -> Option<()> {
         if !rescue {
             self.resend_cursor = self.resend_cursor.max(number + 1);
         }
@@ -378,7 +379,7 @@ impl Scoreboard {
         record.fact.retransmitted = true;
         let grown = record.pipe_bytes() - before;
         self.pipe_bytes += grown;
-        self.record_mut(number).map(|record| &mut record.fact)
+        Some(())
     }
 
     /// Drops everything.

@@ -1,1 +1,89 @@
-fn main() {}
+//! CPU time per delivered data packet through two connections that are wired back to back: sent, received, read,
+//! acknowledged, the acknowledgement taken in. No network, no timers in between.
+#![allow(missing_docs)]
+
+use cede_cc::{ParamValue, Params, registry};
+use cede_units::{Bytes, Duration, Instant, Stream};
+use cede_utp::{Config, Connection};
+use cede_wire::utp::Packet;
+use cede_wire::{Payload, Transmit};
+use std::time::Instant as Wall;
+
+const PACKETS: u64 = 2_000_000;
+/// Packets that arrive before the receiver is asked for its acknowledgements.
+const BATCHES: [usize; 2] = [1, 16];
+
+struct Pair {
+    sender: Connection,
+    receiver: Connection,
+    now: Instant,
+    written: u64,
+}
+
+impl Pair {
+    fn new(controller: &str) -> Self {
+        let config = Config::default();
+        let params = match controller {
+            "fixed" => Params::new().with("cwnd", ParamValue::Bytes(Bytes(64 * 1382))),
+            _ => Params::new(),
+        };
+        let build = || registry::build(controller, &params, &config.path()).expect("a controller of the registry");
+        let (mut random, now) = (Stream::named(1, "bench"), Instant::from_secs(1));
+        let mut sender = Connection::connect(now, config.clone(), build(), &mut random);
+        let syn = sender.poll_transmit(now).expect("a SYN");
+        let syn = Packet::decode(&syn.head).expect("a SYN");
+        let mut receiver = Connection::accept(now, &syn, config.clone(), build(), &mut random).expect("a SYN");
+        let answer = receiver.poll_transmit(now).expect("an answer");
+        sender.handle(now, &answer.head, Payload::Empty);
+        Self { sender, receiver, now, written: 0 }
+    }
+
+    /// Hands up to `batch` packets across and the acknowledgements back, and keeps the send buffer full.
+    fn round(&mut self, batch: usize, flight: &mut Vec<Transmit>) {
+        while let Ok(n) = self.sender.write(Payload::Pattern { start: self.written, len: 1 << 16 }) {
+            self.written += u64::from(n);
+        }
+        while let Some(packet) = self.sender.poll_transmit(self.now) {
+            flight.push(packet);
+        }
+        for packets in flight.chunks_mut(batch) {
+            self.now += Duration::from_micros(10);
+            for packet in packets {
+                self.receiver.handle(self.now, &packet.head, core::mem::take(&mut packet.payload));
+            }
+            while let Some(answer) = self.receiver.poll_transmit(self.now) {
+                self.sender.handle(self.now, &answer.head, Payload::Empty);
+            }
+            while self.receiver.read().is_some() {}
+        }
+        flight.clear();
+        while self.sender.poll_event().is_some() {}
+        while self.receiver.poll_event().is_some() {}
+    }
+}
+
+fn measure(controller: &str, batch: usize) {
+    let mut pair = Pair::new(controller);
+    let mut flight = Vec::with_capacity(4096);
+    while pair.sender.statistics().packets_acked < PACKETS / 20 {
+        pair.round(batch, &mut flight);
+    }
+    let before = pair.sender.statistics().packets_acked;
+    let start = Wall::now();
+    while pair.sender.statistics().packets_acked < before + PACKETS {
+        pair.round(batch, &mut flight);
+    }
+    let spent = start.elapsed();
+    let packets = pair.sender.statistics().packets_acked - before;
+    let window = pair.sender.snapshot().cwnd_bytes / 1382;
+    println!(
+        "{controller:>8}, {batch:>2} packets per acknowledgement, window {window:>4} packets: {:6.1} ns per packet",
+        spent.as_nanos() as f64 / packets as f64
+    );
+}
+
+fn main() {
+    for controller in ["fixed", "reno", "cubic", "ledbat"] {
+        BATCHES.iter().for_each(|&batch| measure(controller, batch));
+    }
+}

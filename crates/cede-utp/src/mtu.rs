@@ -87,12 +87,6 @@ impl PathMtu {
         }
     }
 
-    /// True where packet `number` is the probe under way.
-    #[inline]
-    pub fn is_probe(&self, number: u64) -> bool {
-        matches!(self, Self::Searching { probe: Some(probe), .. } if probe.number == number)
-    }
-
     /// Packet `number` was acknowledged; true where that raised the size of ordinary packets. Unlike libutp, which
     /// waits for the cumulative acknowledgement, a selective one will do: it proves the same.
     pub fn acked(&mut self, number: u64) -> bool {

@@ -29,10 +29,6 @@ impl Reorder {
         self.held_bytes
     }
 
-    pub fn len(&self) -> u32 {
-        self.held
-    }
-
     fn index(&self, seq: Seq16) -> usize {
         usize::from(seq.0) & (self.ring.len().max(1) - 1)
     }
@@ -115,7 +111,7 @@ mod tests {
         for ahead in [1_u16, 3, 15, 14, 40, 1023] {
             reorder.insert(expected.add(ahead), ahead, Payload::Pattern { start: u64::from(ahead), len: 10 });
         }
-        assert_eq!((reorder.len(), reorder.len_bytes()), (6, 60));
+        assert_eq!((reorder.held, reorder.len_bytes()), (6, 60));
         for ahead in 0..1024_u16 {
             let held = [1, 3, 15, 14, 40, 1023].contains(&ahead);
             assert_eq!(reorder.holds(expected.add(ahead), ahead), held, "{ahead}");

@@ -1,5 +1,6 @@
 #![no_std]
-//! Octets to headers and back.
+//! Octets to headers and back: [`utp`], [`tcp`], [`ip`] with UDP, the [`link`] layers below it, and capture files,
+//! read ([`pcap`]) and written ([`pcapng`]).
 //!
 //! **Invariant:** nothing here knows what a header means: no state, no time, no judgement beyond form.
 

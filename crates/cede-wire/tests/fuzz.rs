@@ -11,7 +11,7 @@ use cede_wire::{Payload, ip};
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-const TRIES: usize = 20_000;
+const TRIES: usize = 100_000;
 
 /// Up to so many arbitrary octets.
 fn octets_up_to(len: usize) -> impl ValueGenerator<Output = Vec<u8>> {

@@ -25,11 +25,11 @@
 //! taken for this profile: with several flows each drain shows the base plus the others' queues, so that accepting
 //! what it shows lifts the base of well-behaved flows, while holding leaves them where they agree.
 //!
-//! A clock that is set (`follow_steps`, part of `correct_drift`) moves the whole history by the step that both
-//! directions saw; where no reverse samples exist, a forward jump that the RTT contradicts by [`MAX_UNEXPLAINED`] or
-//! more restarts the history.
+//! A clock that is set moves the whole history by the step that both directions saw (part of `correct_drift`). Where
+//! the transport has no reverse samples, RTT less forward delay stands for them: it reads the same but for the time
+//! that the peer held the acknowledgement, which the minima leave out.
 //!
-//! *What it leaves out:* drift where the transport has no reverse samples.
+//! *What it leaves out:* drift where there are neither reverse nor RTT samples.
 //! *How it was validated:* unit tests below; the runs of `tests/link.rs`.
 
 use super::{BaseHistory, ClockDrift, DelayFilter, FilterKind};
@@ -38,8 +38,6 @@ use cede_units::{Duration, Instant};
 
 /// Raw samples are clamped to this, a hundred years, so that no difference of them can overflow.
 const MAX_RAW_NS: i64 = i64::MAX / 4;
-/// A forward delay that changes by so much more than the RTT did has changed its scale.
-pub const MAX_UNEXPLAINED: Duration = Duration::from_secs(10);
 
 /// What is switched on.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -54,6 +52,12 @@ pub struct QueueingDelayConfig {
     pub hold_base: bool,
 }
 
+/// The raw delay of the reverse direction: measured, or what the RTT leaves beside the forward delay.
+fn reverse_of(feedback: &Feedback<'_>, forward_ns: i64) -> Option<i64> {
+    let from_rtt = || feedback.rtt.map(|rtt| (rtt.as_nanos().min(MAX_RAW_NS as u64) as i64).saturating_sub(forward_ns));
+    feedback.reverse_delay_ns.or_else(from_rtt).map(|ns| ns.clamp(-MAX_RAW_NS, MAX_RAW_NS))
+}
+
 /// The estimator with its state.
 #[derive(Clone, Debug)]
 pub struct QueueingDelay {
@@ -63,7 +67,6 @@ pub struct QueueingDelay {
     drift: ClockDrift,
     unloaded_since: Option<Instant>,
     minute_tells: bool,
-    last_forward: Option<(i64, Duration)>,
     base_ns: Option<i64>,
     queueing_ns: Option<i64>,
 }
@@ -79,7 +82,6 @@ impl QueueingDelay {
             drift: ClockDrift::new(),
             unloaded_since: None,
             minute_tells: false,
-            last_forward: None,
             base_ns: None,
             queueing_ns: None,
         }
@@ -90,9 +92,10 @@ impl QueueingDelay {
     pub fn update(&mut self, feedback: &Feedback<'_>, at_floor: bool) -> Option<i64> {
         let now = feedback.now;
         let forward = feedback.one_way_delay_ns?.clamp(-MAX_RAW_NS, MAX_RAW_NS);
-        let reverse = feedback.reverse_delay_ns.map(|ns| ns.clamp(-MAX_RAW_NS, MAX_RAW_NS));
-        if self.config.correct_drift {
-            self.follow_clocks(now, forward, reverse, feedback.rtt);
+        if self.config.correct_drift
+            && let Some(reverse) = reverse_of(feedback, forward)
+        {
+            self.follow_clocks(now, forward, reverse);
         }
         self.note_load(now, feedback.srtt, at_floor || feedback.app_limited);
         let blind = self.config.hold_base && !self.minute_tells;
@@ -107,26 +110,10 @@ impl QueueingDelay {
         self.queueing_ns
     }
 
-    fn follow_clocks(&mut self, now: Instant, forward: i64, reverse: Option<i64>, rtt: Option<Duration>) {
-        match reverse {
-            Some(reverse) => {
-                if let Some(step) = self.drift.update(now, forward, reverse) {
-                    self.base.shift(step.forward_ns);
-                    self.filter.clear();
-                }
-            }
-            None => self.restart_on_contradiction(forward, rtt),
-        }
-    }
-
-    fn restart_on_contradiction(&mut self, forward: i64, rtt: Option<Duration>) {
-        let Some(rtt) = rtt else { return };
-        if let Some((last_forward, last_rtt)) = self.last_forward.replace((forward, rtt)) {
-            let explained = rtt.abs_diff(last_rtt) + MAX_UNEXPLAINED;
-            if forward.abs_diff(last_forward) >= explained.as_nanos() {
-                self.base.clear();
-                self.filter.clear();
-            }
+    fn follow_clocks(&mut self, now: Instant, forward: i64, reverse: i64) {
+        if let Some(step) = self.drift.update(now, forward, reverse) {
+            self.base.shift(step.forward_ns);
+            self.filter.clear();
         }
     }
 

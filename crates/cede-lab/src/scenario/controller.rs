@@ -1,10 +1,12 @@
 //! A flow's controller: its name and parameters, checked against the registry of `cede-cc`.
 
-use super::document::{Node, Value};
+use super::document::{Node, Table, Value};
 use super::flow::ProtocolKind;
 use super::problem::{Origin, word_help};
 use super::reader::Reader;
-use cede_cc::registry::{self, Entry, ParamDoc, ParamKind, ParamValue, Params};
+use super::words::Words;
+use cede_cc::registry::{self, Entry};
+use cede_cc::{ParamDoc, ParamKind, ParamValue, Params};
 
 /// Which controller a flow has, and what it is told.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,6 +23,14 @@ fn default_name(protocol: ProtocolKind) -> &'static str {
         ProtocolKind::Utp => "ledbat",
         ProtocolKind::Tcp => "cubic",
     }
+}
+
+/// The name of the controller of the flow in this table, as far as it can be told.
+pub(crate) fn name_in(flow: &Table) -> &str {
+    let long =
+        flow.get("controller").and_then(|entry| entry.node.table()).and_then(|table| table.text("name"));
+    let protocol = flow.text("protocol").and_then(ProtocolKind::from_word).unwrap_or(ProtocolKind::Utp);
+    flow.text("controller").or(long).unwrap_or(default_name(protocol))
 }
 
 /// Reads `controller = "NAME"` or `controller = { name = "NAME", ... }`.

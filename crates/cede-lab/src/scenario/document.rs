@@ -48,7 +48,12 @@ impl Table {
     }
 
     /// The value of this key, made by `make` where there is none yet.
-    pub(crate) fn get_or_insert(&mut self, key: &str, key_origin: Origin, make: impl FnOnce() -> Node) -> &mut Node {
+    pub(crate) fn get_or_insert(
+        &mut self,
+        key: &str,
+        key_origin: Origin,
+        make: impl FnOnce() -> Node,
+    ) -> &mut Node {
         let found = self.entries.iter().position(|entry| entry.key == key);
         let index = found.unwrap_or_else(|| {
             self.entries.push(Entry { key: key.to_string(), key_origin, node: make() });

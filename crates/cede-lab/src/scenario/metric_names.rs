@@ -37,7 +37,8 @@ const fn metric(
 
 const CEDE: &str = "Cede";
 const LCN10: &str = "Carofiglio, Muscariello, Rossi, Testa: A hands-on assessment of transport protocols with lower than best effort priority, LCN 2010";
-const JAIN: &str = "Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984; used so in LCN 2010";
+const JAIN: &str =
+    "Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984; used so in LCN 2010";
 const SOJOURN: &str = "time from a packet's arrival at the queue to the start of its transmission, over the packets that left after the warm-up";
 
 /// Every metric.
@@ -51,24 +52,143 @@ pub const METRICS: &[MetricDoc] = &[
     metric("queue", "p95_ms", "ms", "Queueing delay that 95 % of the packets do not exceed.", SOJOURN, CEDE),
     metric("queue", "p99_ms", "ms", "Queueing delay that 99 % of the packets do not exceed.", SOJOURN, CEDE),
     metric("queue", "max_ms", "ms", "Largest queueing delay.", SOJOURN, CEDE),
-    metric("queue", "index", "1", "Average queue index B: how full the buffer is.", "mean over all enqueues of (packets in the queue) / (largest number of packets in the buffer)", LCN10),
-    metric("link", "efficiency", "1", "Link efficiency: the part of the capacity that carried packets.", "octets that left the link / (rate * time)", LCN10),
-    metric("link", "loss", "1", "Probability that a packet offered to the link does not arrive, by a full buffer or by the link's own loss.", "(dropped + lost) / offered", LCN10),
-    metric("link", "rate_mbps", "Mbit/s", "What left the link.", "octets * 8 / time, IP header included", CEDE),
-    metric("flow", "rate_mbps", "Mbit/s", "What the flow's sender got through, headers included.", "IP octets that reached the receiver * 8 / time", LCN10),
-    metric("flow", "goodput_mbps", "Mbit/s", "What the application received, in order and once.", "payload octets * 8 / time", CEDE),
-    metric("flow", "share", "1", "The flow's part of what all flows got through.", "rate of the flow / sum of the rates of all flows", LCN10),
-    metric("flow", "loss", "1", "Probability that one of the flow's data packets does not arrive.", "data packets dropped or lost / data packets sent", LCN10),
-    metric("flow", "mean_ms", "ms", "Mean queueing delay of the flow's data packets on all links of their way.", SOJOURN, CEDE),
+    metric(
+        "queue",
+        "index",
+        "1",
+        "Average queue index B: how full the buffer is.",
+        "mean over all enqueues of (packets in the queue) / (largest number of packets in the buffer)",
+        LCN10,
+    ),
+    metric(
+        "link",
+        "efficiency",
+        "1",
+        "Link efficiency: the part of the capacity that carried packets.",
+        "octets that left the link / (rate * time)",
+        LCN10,
+    ),
+    metric(
+        "link",
+        "loss",
+        "1",
+        "Probability that a packet offered to the link does not arrive, by a full buffer or by the link's own loss.",
+        "(dropped + lost) / offered",
+        LCN10,
+    ),
+    metric(
+        "link",
+        "rate_mbps",
+        "Mbit/s",
+        "What left the link.",
+        "octets * 8 / time, IP header included",
+        CEDE,
+    ),
+    metric(
+        "flow",
+        "rate_mbps",
+        "Mbit/s",
+        "What the flow's sender got through, headers included.",
+        "IP octets that reached the receiver * 8 / time",
+        LCN10,
+    ),
+    metric(
+        "flow",
+        "goodput_mbps",
+        "Mbit/s",
+        "What the application received, in order and once.",
+        "payload octets * 8 / time",
+        CEDE,
+    ),
+    metric(
+        "flow",
+        "share",
+        "1",
+        "The flow's part of what all flows got through.",
+        "rate of the flow / sum of the rates of all flows",
+        LCN10,
+    ),
+    metric(
+        "flow",
+        "loss",
+        "1",
+        "Probability that one of the flow's data packets does not arrive.",
+        "data packets dropped or lost / data packets sent",
+        LCN10,
+    ),
+    metric(
+        "flow",
+        "mean_ms",
+        "ms",
+        "Mean queueing delay of the flow's data packets on all links of their way.",
+        SOJOURN,
+        CEDE,
+    ),
     metric("flow", "p50_ms", "ms", "Median queueing delay of the flow's data packets.", SOJOURN, CEDE),
-    metric("flow", "p95_ms", "ms", "Queueing delay that 95 % of the flow's data packets do not exceed.", SOJOURN, CEDE),
-    metric("flow", "p99_ms", "ms", "Queueing delay that 99 % of the flow's data packets do not exceed.", SOJOURN, CEDE),
-    metric("flow", "retransmitted", "1", "The part of the flow's data packets that were sent again.", "retransmissions / data packets sent", CEDE),
-    metric("flow", "finish_s", "s", "When the flow's last octet was acknowledged; infinite for a flow that did not finish.", "time since the beginning of the run", CEDE),
-    metric("fairness", "long", "1", "Jain's index of the flows' rates over the whole run after the warm-up: 1 where all are equal, 1/n where one has all.", "(sum x)^2 / (n * sum x^2)", JAIN),
-    metric("fairness", "short", "1", "Mean of Jain's index over windows of one second.", "mean over the windows of (sum x)^2 / (n * sum x^2)", JAIN),
-    metric("share", "tcp", "1", "The part of all flows' rates that TCP flows have.", "sum of the rates of TCP flows / sum of all rates", LCN10),
-    metric("share", "utp", "1", "The part of all flows' rates that uTP flows have.", "sum of the rates of uTP flows / sum of all rates", LCN10),
+    metric(
+        "flow",
+        "p95_ms",
+        "ms",
+        "Queueing delay that 95 % of the flow's data packets do not exceed.",
+        SOJOURN,
+        CEDE,
+    ),
+    metric(
+        "flow",
+        "p99_ms",
+        "ms",
+        "Queueing delay that 99 % of the flow's data packets do not exceed.",
+        SOJOURN,
+        CEDE,
+    ),
+    metric(
+        "flow",
+        "retransmitted",
+        "1",
+        "The part of the flow's data packets that were sent again.",
+        "retransmissions / data packets sent",
+        CEDE,
+    ),
+    metric(
+        "flow",
+        "finish_s",
+        "s",
+        "When the flow's last octet was acknowledged; infinite for a flow that did not finish.",
+        "time since the beginning of the run",
+        CEDE,
+    ),
+    metric(
+        "fairness",
+        "long",
+        "1",
+        "Jain's index of the flows' rates over the whole run after the warm-up: 1 where all are equal, 1/n where one has all.",
+        "(sum x)^2 / (n * sum x^2)",
+        JAIN,
+    ),
+    metric(
+        "fairness",
+        "short",
+        "1",
+        "Mean of Jain's index over windows of one second.",
+        "mean over the windows of (sum x)^2 / (n * sum x^2)",
+        JAIN,
+    ),
+    metric(
+        "share",
+        "tcp",
+        "1",
+        "The part of all flows' rates that TCP flows have.",
+        "sum of the rates of TCP flows / sum of all rates",
+        LCN10,
+    ),
+    metric(
+        "share",
+        "utp",
+        "1",
+        "The part of all flows' rates that uTP flows have.",
+        "sum of the rates of uTP flows / sum of all rates",
+        LCN10,
+    ),
 ];
 
 impl MetricDoc {
@@ -166,19 +286,22 @@ pub(crate) struct Known {
 /// What is wrong with an assertion, and help.
 type Refusal = (String, Vec<String>);
 
-/// Reads the list or table of assertions.
-pub(crate) fn read(reader: &mut Reader<'_>, root: &Fields<'_>, known: &Known) -> Option<Vec<Assertion>> {
+/// Reads the list or table of assertions. Without known names, those of flows and links are not checked.
+pub(crate) fn read(
+    reader: &mut Reader<'_>,
+    root: &Fields<'_>,
+    known: Option<&Known>,
+) -> Option<Vec<Assertion>> {
     let Some(node) = root.node("assert") else { return Some(Vec::new()) };
     let mut texts = Vec::new();
-    let mut whole = true;
-    match &node.value {
-        Value::List(items) => whole = collect(reader, "", items, &mut texts),
-        Value::Table(_) => whole = flatten(reader, node, "", &mut texts),
+    let mut whole = match &node.value {
+        Value::List(items) => collect(reader, "", items, &mut texts),
+        Value::Table(_) => flatten(reader, node, "", &mut texts),
         _ => {
-            whole = false;
             refuse_form(reader, node);
+            false
         }
-    }
+    };
     let mut assertions = Vec::new();
     for (text, at) in texts {
         match parse(&text, known) {
@@ -193,7 +316,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, root: &Fields<'_>, known: &Known) ->
 }
 
 fn refuse_form(reader: &mut Reader<'_>, node: &Node) {
-    let help = vec!["allowed: [\"queue.p95_ms < 70\"], or a table such as queue.p95_ms = \"< 70\"".to_string()];
+    let help =
+        vec!["allowed: [\"queue.p95_ms < 70\"], or a table such as queue.p95_ms = \"< 70\"".to_string()];
     reader.report(node.origin, format!("an assertion cannot be {}", node.describe()), help);
 }
 
@@ -230,7 +354,7 @@ fn flatten(reader: &mut Reader<'_>, node: &Node, prefix: &str, texts: &mut Vec<(
     whole
 }
 
-fn parse(text: &str, known: &Known) -> Result<Assertion, Refusal> {
+fn parse(text: &str, known: Option<&Known>) -> Result<Assertion, Refusal> {
     let text = text.trim();
     let found = COMPARISONS.iter().filter_map(|(sign, c)| text.find(sign).map(|at| (at, *sign, *c)));
     // The first operator; of two at the same place the longer, which stands first.
@@ -255,15 +379,20 @@ fn no_number(text: &str, metric: &Metric) -> Refusal {
     (format!("\"{text}\" is no number to compare `{metric}` with"), vec![help])
 }
 
-fn parse_metric(name: &str, known: &Known) -> Result<Metric, Refusal> {
+fn parse_metric(name: &str, known: Option<&Known>) -> Result<Metric, Refusal> {
     let parts: Vec<&str> = name.split('.').collect();
     let (group, subject, leaf) = match parts[..] {
         [group, leaf] => (group, None, leaf),
         [group, subject, leaf] => (group, Some(subject), leaf),
         _ => return Err(unknown_metric(name)),
     };
-    let doc = METRICS.iter().find(|doc| doc.group == group && doc.leaf == leaf).ok_or_else(|| unknown_metric(name))?;
-    check_subject(doc, subject, known)?;
+    let doc = METRICS
+        .iter()
+        .find(|doc| doc.group == group && doc.leaf == leaf)
+        .ok_or_else(|| unknown_metric(name))?;
+    if let Some(known) = known {
+        check_subject(doc, subject, known)?;
+    }
     Ok(Metric { doc, subject: subject.map(str::to_string) })
 }
 
@@ -272,9 +401,14 @@ fn check_subject(doc: &MetricDoc, subject: Option<&str>, known: &Known) -> Resul
     let names = if doc.group == "flow" { &known.flows } else { &known.links };
     let names: Vec<&str> = names.iter().map(String::as_str).take(40).collect();
     match (doc.group, subject) {
-        ("flow", None) => Err((format!("`{}.{}` lacks the flow's name", doc.group, doc.leaf), word_help("", &names))),
+        ("flow", None) => {
+            Err((format!("`{}.{}` lacks the flow's name", doc.group, doc.leaf), word_help("", &names)))
+        }
         ("queue" | "link", None) if !known.has_bottleneck => {
-            let message = format!("`{}.{}` lacks the link's name: only a dumbbell has a bottleneck", doc.group, doc.leaf);
+            let message = format!(
+                "`{}.{}` lacks the link's name: only a dumbbell has a bottleneck",
+                doc.group, doc.leaf
+            );
             Err((message, word_help("", &names)))
         }
         ("flow", Some(flow)) if !known.flows.iter().any(|name| name == flow) => {

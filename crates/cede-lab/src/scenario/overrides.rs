@@ -43,7 +43,12 @@ struct Step<'a> {
 type Applied = Result<(), (Origin, String, Vec<String>)>;
 
 /// Lays the override with this index in `sources` over the document.
-pub(crate) fn apply(root: &mut Node, sources: &Sources<'_>, source: usize, text: &str) -> Result<(), Problem> {
+pub(crate) fn apply(
+    root: &mut Node,
+    sources: &Sources<'_>,
+    source: usize,
+    text: &str,
+) -> Result<(), Problem> {
     let whole = Origin { source, start: 0, end: text.len() };
     let refuse = |(at, message, help)| sources.problem(at, message, help);
     let Some((path, value_text)) = text.split_once('=') else {
@@ -51,7 +56,7 @@ pub(crate) fn apply(root: &mut Node, sources: &Sources<'_>, source: usize, text:
         return Err(refuse((whole, format!("the override \"{}\" has no `=`", shortened(text)), help)));
     };
     let value = value_of(value_text, source, path.len() + 1);
-    place(root, &steps_of(path, source), &value).map_err(refuse)
+    place(root, "", &steps_of(path, source), &value).map_err(refuse)
 }
 
 fn steps_of(path: &str, source: usize) -> Vec<Step<'_>> {
@@ -69,15 +74,15 @@ fn value_of(text: &str, source: usize, start: usize) -> Node {
     let trimmed = text.trim();
     let start = start + (text.len() - text.trim_start().len());
     let origin = Origin { source, start, end: start + trimmed.len() };
-    let parsed = Node::parse_value(trimmed, source, start);
-    // "10s" style texts that happen to be TOML dates mean themselves.
-    match parsed {
+    // Nothing in a scenario is a date, so what looks like one is a text.
+    match Node::parse_value(trimmed, source, start) {
         Some(node) if !matches!(node.value, Value::Strange(_)) => node,
         _ => Node { origin, value: Value::Text(trimmed.to_string()) },
     }
 }
 
-fn place(node: &mut Node, steps: &[Step<'_>], value: &Node) -> Applied {
+/// Puts the value where the steps lead from the node, which stands under `key`.
+fn place(node: &mut Node, key: &str, steps: &[Step<'_>], value: &Node) -> Applied {
     let Some((step, rest)) = steps.split_first() else {
         *node = value.clone();
         return Ok(());
@@ -89,9 +94,9 @@ fn place(node: &mut Node, steps: &[Step<'_>], value: &Node) -> Applied {
                 value: Value::Table(Table::default()),
             });
             lengthen(next, step.name, !rest.is_empty());
-            place(next, rest, value)
+            place(next, step.name, rest, value)
         }
-        Value::List(items) => place_in_list(items, step, rest, value),
+        Value::List(items) => place_in_list(items, key, step, rest, value),
         _ => Err((
             step.origin,
             format!("there is no `{}` in {}", shortened(step.name), node.describe()),
@@ -110,8 +115,8 @@ fn lengthen(node: &mut Node, key: &str, goes_on: bool) {
     }
 }
 
-fn place_in_list(items: &mut [Node], step: &Step<'_>, rest: &[Step<'_>], value: &Node) -> Applied {
-    let names: Vec<String> = items.iter().map(name_of).collect();
+fn place_in_list(items: &mut [Node], key: &str, step: &Step<'_>, rest: &[Step<'_>], value: &Node) -> Applied {
+    let names: Vec<String> = items.iter().map(|item| name_of(item, key)).collect();
     let chosen: Vec<usize> = match (step.name, step.name.parse::<usize>()) {
         ("*", _) => (0..items.len()).collect(),
         (_, Ok(index)) if index < items.len() => vec![index],
@@ -123,17 +128,18 @@ fn place_in_list(items: &mut [Node], step: &Step<'_>, rest: &[Step<'_>], value: 
         help.push(format!("or a place: 0 to {}, or * for all", items.len().saturating_sub(1)));
         return Err((step.origin, format!("there is no element `{}`", shortened(step.name)), help));
     }
-    chosen.into_iter().try_for_each(|index| place(&mut items[index], rest, value))
+    chosen.into_iter().try_for_each(|index| place(&mut items[index], key, rest, value))
 }
 
-/// The name of a list's element: what it says, or what it is called where it says nothing.
-pub(crate) fn name_of(item: &Node) -> String {
+/// The name of an element of the list under `key`: what it says, or what it is called where it says nothing.
+fn name_of(item: &Node, key: &str) -> String {
     let Some(table) = item.table() else { return String::new() };
-    if let Some(name) = table.text("name") {
-        return name.to_string();
-    }
-    match (table.text("from"), table.text("to")) {
-        (Some(from), Some(to)) if table.get("protocol").is_none() => format!("{from}-{to}"),
+    match (table.text("name"), key) {
+        (Some(name), _) => name.to_string(),
+        (None, "flow") => super::controller::name_in(table).to_string(),
+        (None, "link") => {
+            format!("{}-{}", table.text("from").unwrap_or_default(), table.text("to").unwrap_or_default())
+        }
         _ => String::new(),
     }
 }

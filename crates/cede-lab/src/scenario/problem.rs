@@ -105,13 +105,15 @@ fn printable(line: &str) -> String {
     line.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The candidate that was probably meant by `word`, if one is near enough: at most one edit in three letters.
+/// The candidate that was probably meant by `word`, if one is near enough: at most one edit in three letters, and
+/// not a word that shares nothing with it.
 pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // The distance takes the product of the lengths in steps, so a word longer than any name is not looked up.
-    if word.len() > 64 {
+    if word.is_empty() || word.len() > 64 {
         return None;
     }
-    let allowed = word.chars().count().max(3) / 3;
+    let letters = word.chars().count();
+    let allowed = (letters / 3).max(1).min(letters - 1);
     let distances = candidates.into_iter().map(|c| (edit_distance(word, c), c));
     distances.filter(|&(d, _)| d <= allowed).min().map(|(_, c)| c)
 }
@@ -123,20 +125,23 @@ pub(crate) fn word_help(word: &str, candidates: &[&str]) -> Vec<String> {
     guess.into_iter().chain([format!("allowed: {all}")]).collect()
 }
 
-/// The Levenshtein distance, with capitals alike.
+/// The edit distance with swapped neighbours as one edit (optimal string alignment), capitals alike.
 fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.to_lowercase().chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &to) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+    let [a, b] = [a, b].map(|text| text.to_lowercase().chars().collect::<Vec<char>>());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let substituted = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = substituted.min(row[j - 1] + 1).min(rows[i - 1][j] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -144,16 +149,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_those_of_levenshtein() {
+    fn distances_count_insertions_deletions_substitutions_and_swaps() {
         assert_eq!(edit_distance("kitten", "sitting"), 3);
         assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("dealy", "delay"), 1);
         assert_eq!(edit_distance("Rate", "rate"), 0);
     }
 
     #[test]
     fn only_a_near_word_is_suggested() {
-        assert_eq!(nearest("dealy", ["rate", "delay"]), None.or(Some("delay")));
+        assert_eq!(nearest("dealy", ["rate", "delay"]), Some("delay"));
         assert_eq!(nearest("colour", ["rate", "delay"]), None);
+        assert_eq!(nearest("b", ["a"]), None);
     }
 
     #[test]
@@ -165,7 +172,8 @@ mod tests {
             "wrong".to_string(),
             vec!["allowed: x".to_string()],
         );
-        let expected = "error: wrong\n --> x.toml:2:7\n  |\n2 | \"é\" = \"µ\" #  \n  |       ^^^\n  = allowed: x";
+        let expected =
+            "error: wrong\n --> x.toml:2:7\n  |\n2 | \"é\" = \"µ\" #  \n  |       ^^^\n  = allowed: x";
         assert_eq!(problem.to_string(), expected);
     }
 

@@ -1,7 +1,6 @@
 //! Reading links.
 
-use super::document::Node;
-use super::model::{BurstLoss, Link, Reorder};
+use super::model::{BurstLoss, Limit, Link, Reorder};
 use super::problem::Origin;
 use super::reader::{Fields, Reader};
 use cede_units::{Duration, Rate};
@@ -23,7 +22,11 @@ pub(crate) struct PlacedLink {
 }
 
 /// Reads a link from the tables in order: a key is taken from the first that gives it.
-pub(crate) fn read_link(reader: &mut Reader<'_>, fields: &Fields<'_>, inherited: &Inherited<'_>) -> Option<PlacedLink> {
+pub(crate) fn read_link(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    inherited: &Inherited<'_>,
+) -> Option<PlacedLink> {
     let from = |key: &str| match &inherited.table {
         Some(table) if !fields.has(key) && table.has(key) => table,
         _ => fields,
@@ -87,23 +90,30 @@ fn read_reorder(reader: &mut Reader<'_>, link: &Fields<'_>) -> Option<Option<Reo
 }
 
 /// Checks a buffer against what only the whole scenario knows: what a BDP is, and the largest packet.
-pub(crate) fn check_buffer(reader: &mut Reader<'_>, placed: &PlacedLink, default_rtt: Option<Duration>, packet_bytes: u32) {
-    use super::model::Limit;
+pub(crate) fn check_buffer(
+    reader: &mut Reader<'_>,
+    placed: &PlacedLink,
+    default_rtt: Option<Duration>,
+    packet_bytes: u32,
+) {
     let at = placed.buffer_origin;
     match placed.link.limit(default_rtt) {
         None => {
-            let help = vec!["allowed: `bdp_rtt = \"50 ms\"` beside it, or a buffer in packets, octets or time".to_string()];
+            let help = vec![
+                "allowed: `bdp_rtt = \"50 ms\"` beside it, or a buffer in packets, octets or time"
+                    .to_string(),
+            ];
             reader.report(at, "a buffer in BDP needs a round-trip time", help);
         }
         Some(Limit::Bytes(bytes)) if bytes < u64::from(packet_bytes) => {
-            let message = format!("the buffer `{}` holds {bytes} B, less than one packet", placed.link.buffer);
-            reader.report(at, message, vec![format!("allowed: at least {packet_bytes} B, the largest packet of any flow")]);
+            let message =
+                format!("the buffer `{}` holds {bytes} B, less than one packet", placed.link.buffer);
+            reader.report(
+                at,
+                message,
+                vec![format!("allowed: at least {packet_bytes} B, the largest packet of any flow")],
+            );
         }
         Some(_) => {}
     }
-}
-
-/// The node of a table, with the place that stands for it where it is missing.
-pub(crate) fn node_or<'a>(root: &Fields<'a>, key: &str) -> (Option<&'a Node>, Origin) {
-    (root.node(key), root.origin(key))
 }

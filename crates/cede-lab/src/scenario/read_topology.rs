@@ -15,28 +15,41 @@ pub(crate) struct ReadTopology {
     pub links: Vec<PlacedLink>,
 }
 
-/// Reads everything about the network.
-pub(crate) fn read(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<ReadTopology> {
-    let fields = Fields::open(reader, "topology", root.node("topology"), root.at)?;
-    match fields.get::<TopologyKind>(reader, "kind")? {
+/// Reads everything about the network; the kind may be known where the rest is wrong.
+pub(crate) fn read(
+    reader: &mut Reader<'_>,
+    root: &Fields<'_>,
+) -> (Option<TopologyKind>, Option<ReadTopology>) {
+    let fields = Fields::open(reader, "topology", root.node("topology"), root.at);
+    let kind = fields.as_ref().and_then(|fields| fields.get::<TopologyKind>(reader, "kind"));
+    (kind, fields.zip(kind).and_then(|(fields, kind)| read_kind(reader, root, &fields, kind)))
+}
+
+fn read_kind(
+    reader: &mut Reader<'_>,
+    root: &Fields<'_>,
+    fields: &Fields<'_>,
+    kind: TopologyKind,
+) -> Option<ReadTopology> {
+    match kind {
         TopologyKind::Dumbbell => {
             root.refuse(reader, &["uplink", "downlink"], "it belongs to a star");
             root.refuse(reader, &["node", "route"], "it belongs to a graph");
             fields.refuse(reader, &["routing"], "it belongs to a graph");
-            read_dumbbell(reader, root, &fields)
+            read_dumbbell(reader, root, fields)
         }
         TopologyKind::Star => {
             const WHY: &str = "a star has [uplink] and [downlink]";
             root.refuse(reader, &["link", "return_link"], WHY);
             root.refuse(reader, &["node", "route"], "it belongs to a graph");
             fields.refuse(reader, &["routing"], "it belongs to a graph");
-            refuse_access(reader, &fields);
+            refuse_access(reader, fields);
             read_star(reader, root)
         }
         TopologyKind::Graph => {
             root.refuse(reader, &["return_link", "uplink", "downlink"], "a graph has [[link]]");
-            refuse_access(reader, &fields);
-            read_graph(reader, root, &fields)
+            refuse_access(reader, fields);
+            read_graph(reader, root, fields)
         }
     }
 }
@@ -51,9 +64,11 @@ fn read_dumbbell(reader: &mut Reader<'_>, root: &Fields<'_>, topology: &Fields<'
     let access_delay = topology.get(reader, "access_delay");
     let access_buffer = topology.get(reader, "access_buffer");
     if !root.has("link") {
-        reader.report(root.at, "[link] is missing: a dumbbell needs its bottleneck", vec![
-            "allowed: [link] with at least `rate` and `delay`".to_string(),
-        ]);
+        reader.report(
+            root.at,
+            "[link] is missing: a dumbbell needs its bottleneck",
+            vec!["allowed: [link] with at least `rate` and `delay`".to_string()],
+        );
         return None;
     }
     let fields = Fields::open(reader, "link", root.node("link"), root.at)?;
@@ -61,7 +76,8 @@ fn read_dumbbell(reader: &mut Reader<'_>, root: &Fields<'_>, topology: &Fields<'
     let back_fields = Fields::open(reader, "return_link", root.node("return_link"), fields.at)?;
     let placeholder = (cede_units::Rate::from_mbit(1), cede_units::Duration::ZERO);
     let rate_and_delay = link.as_ref().map_or(placeholder, |placed| (placed.link.rate, placed.link.delay));
-    let back = read_link(reader, &back_fields, &Inherited { table: None, rate_and_delay: Some(rate_and_delay) });
+    let back =
+        read_link(reader, &back_fields, &Inherited { table: None, rate_and_delay: Some(rate_and_delay) });
     let (link, back) = (link?, back?);
     let dumbbell = Dumbbell {
         link: link.link.clone(),
@@ -71,11 +87,17 @@ fn read_dumbbell(reader: &mut Reader<'_>, root: &Fields<'_>, topology: &Fields<'
         access_buffer: access_buffer?,
     };
     if dumbbell.base_rtt().is_zero() {
-        let help = vec!["allowed: a `delay` above zero in [link], [return_link] or `topology.access_delay`".to_string()];
+        let help = vec![
+            "allowed: a `delay` above zero in [link], [return_link] or `topology.access_delay`".to_string(),
+        ];
         reader.report(fields.origin("delay"), "the base round-trip time is zero", help);
         return None;
     }
-    Some(ReadTopology { topology: Topology::Dumbbell(Box::new(dumbbell)), hosts: hosts?, links: vec![link, back] })
+    Some(ReadTopology {
+        topology: Topology::Dumbbell(Box::new(dumbbell)),
+        hosts: hosts?,
+        links: vec![link, back],
+    })
 }
 
 fn read_star(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<ReadTopology> {
@@ -85,14 +107,19 @@ fn read_star(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<ReadTopology>
     }
     let hosts = read_hosts(reader, root, true)?;
     if hosts.is_empty() {
-        reader.report(root.at, "a star needs hosts", vec!["allowed: [[host]] with at least `name`, two or more".to_string()]);
+        reader.report(
+            root.at,
+            "a star needs hosts",
+            vec!["allowed: [[host]] with at least `name`, two or more".to_string()],
+        );
         return None;
     }
     let mut links = Vec::new();
     for (node, (host, _)) in root.list(reader, "host").iter().zip(&hosts) {
         let Some(access) = &host.access else { continue };
         for (key, link) in [("uplink", &access.up), ("downlink", &access.down)] {
-            let buffer_origin = node.table().and_then(|t| t.get(key)).map_or(root.origin(key), |e| e.node.origin);
+            let buffer_origin =
+                node.table().and_then(|t| t.get(key)).map_or(root.origin(key), |e| e.node.origin);
             links.push(PlacedLink { link: link.clone(), buffer_origin });
         }
     }
@@ -109,7 +136,11 @@ fn read_hosts(reader: &mut Reader<'_>, root: &Fields<'_>, star: bool) -> Option<
             continue;
         };
         if hosts.iter().any(|(other, _)| other.name == host.name) {
-            reader.report(at, format!("two hosts are called `{}`", host.name), vec!["allowed: one entry for each host".to_string()]);
+            reader.report(
+                at,
+                format!("two hosts are called `{}`", host.name),
+                vec!["allowed: one entry for each host".to_string()],
+            );
             whole = false;
         }
         hosts.push((host, at));
@@ -145,7 +176,8 @@ fn read_access(
     let table = Fields::quiet(key, root.node(key), root.at);
     let own = Fields::open(reader, path, host.node(key), host.at)?;
     if !own.has("rate") && !table.as_ref().is_some_and(|t| t.has("rate")) && !host.has(key) {
-        let help = vec![format!("allowed: [{key}] for all hosts, or {key} = {{ rate = ..., delay = ... }} here")];
+        let help =
+            vec![format!("allowed: [{key}] for all hosts, or {key} = {{ rate = ..., delay = ... }} here")];
         reader.report(host.at, format!("this host has no {key}"), help);
         return None;
     }
@@ -190,7 +222,11 @@ fn read_nodes(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<Vec<String>>
         names.push(name);
     }
     if names.is_empty() {
-        reader.report(root.at, "a graph needs nodes", vec!["allowed: [[node]] with `name`, two or more".to_string()]);
+        reader.report(
+            root.at,
+            "a graph needs nodes",
+            vec!["allowed: [[node]] with `name`, two or more".to_string()],
+        );
         return None;
     }
     Some(names)
@@ -222,7 +258,8 @@ fn read_graph_link(
     let name = name?.unwrap_or_else(|| format!("{from}-{to}"));
     let link = GraphLink { name, from, to, both_ways: both_ways?, link: placed.clone()?.link };
     if let Some(twin) = clash(&link, others) {
-        let help = vec!["allowed: a `name` of its own; a link with `both_ways` also takes NAME-back".to_string()];
+        let help =
+            vec!["allowed: a `name` of its own; a link with `both_ways` also takes NAME-back".to_string()];
         reader.report(fields.origin("name"), format!("two links are called `{twin}`"), help);
         return None;
     }

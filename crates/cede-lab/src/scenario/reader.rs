@@ -33,6 +33,8 @@ impl<'a> Reader<'a> {
     /// The problems by their place.
     pub(crate) fn into_problems(mut self) -> Vec<Problem> {
         self.found.sort_by_key(|(at, _)| *at);
+        // A table that several others inherit from is read once for each.
+        self.found.dedup();
         self.found.into_iter().map(|(_, problem)| problem).collect()
     }
 }
@@ -51,7 +53,12 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Opens the table of this path; `node` is none where the document does not have it.
-    pub(crate) fn open(reader: &mut Reader<'_>, path: &str, node: Option<&'a Node>, parent: Origin) -> Option<Self> {
+    pub(crate) fn open(
+        reader: &mut Reader<'_>,
+        path: &str,
+        node: Option<&'a Node>,
+        parent: Origin,
+    ) -> Option<Self> {
         let doc = tables::get(path);
         let at = node.map_or(parent, |node| node.origin);
         let table = match node.map(|node| (node, &node.value)) {
@@ -84,7 +91,11 @@ impl<'a> Fields<'a> {
             let elsewhere = guess.is_none().then(|| tables::homes_of(&entry.key)).flatten();
             let all = format!("allowed: {}", known.join(", "));
             let message = format!("unknown key `{}` {}", shortened(&entry.key), self.place());
-            reader.report(entry.key_origin, message, guess.into_iter().chain(elsewhere).chain([all]).collect());
+            reader.report(
+                entry.key_origin,
+                message,
+                guess.into_iter().chain(elsewhere).chain([all]).collect(),
+            );
         }
     }
 
@@ -129,7 +140,9 @@ impl<'a> Fields<'a> {
         let option = self.option(key);
         match (self.node(key), option.fallback) {
             (Some(node), _) => self.read(reader, option, node),
-            (None, Fallback::Value(text)) => T::from_node(&default_node(&option.kind, text), &option.kind).ok(),
+            (None, Fallback::Value(text)) => {
+                T::from_node(&default_node(&option.kind, text), &option.kind).ok()
+            }
             (None, _) => {
                 let help = vec![format!("allowed: {}", option.kind.allowed())];
                 reader.report(self.at, format!("`{key}` is missing {}", self.place()), help);

@@ -72,7 +72,9 @@ impl Graph {
         loop {
             let mut improved = false;
             for (i, link) in directed.iter().enumerate() {
-                let Some(cost) = best.get(link.from).map(|cost| self.extended(cost, i, link.link)) else { continue };
+                let Some(cost) = best.get(link.from).map(|cost| self.extended(cost, i, link.link)) else {
+                    continue;
+                };
                 if best.get(link.to).is_none_or(|known| cost < *known) {
                     best.insert(link.to, cost);
                     improved = true;
@@ -112,9 +114,12 @@ impl Scenario {
     }
 
     fn star_links(&self) -> Vec<(String, &Link)> {
-        let accesses = self.hosts.iter().filter_map(|host| host.access.as_ref().map(|access| (&host.name, access)));
+        let accesses =
+            self.hosts.iter().filter_map(|host| host.access.as_ref().map(|access| (&host.name, access)));
         let mut links: Vec<(String, &Link)> = accesses
-            .flat_map(|(name, access)| [(format!("{name}-up"), &access.up), (format!("{name}-down"), &access.down)])
+            .flat_map(|(name, access)| {
+                [(format!("{name}-up"), &access.up), (format!("{name}-down"), &access.down)]
+            })
             .collect();
         links.sort_by(|a, b| a.0.cmp(&b.0));
         links

@@ -210,3 +210,19 @@ fn size_allowed(min: u64, max: u64) -> String {
     let bounds = format!("from {} to {}", cede_units::Bytes(min), cede_units::Bytes(max));
     format!("a size {bounds} in B, kB, MB, GB, KiB, MiB or GiB, for instance \"64 KiB\"")
 }
+
+/// An option, for the tables.
+pub(crate) const fn option(
+    key: &'static str,
+    kind: Kind,
+    fallback: Fallback,
+    example: &'static str,
+    meaning: &'static str,
+) -> OptionDoc {
+    OptionDoc { key, kind, fallback, example, meaning }
+}
+
+/// One of these words, for the tables.
+pub(crate) const fn words(words: &'static [(&'static str, &'static str)]) -> Kind {
+    Kind::Word { words, later: &[] }
+}

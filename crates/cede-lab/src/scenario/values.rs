@@ -43,7 +43,9 @@ fn complaint_of(error: &ParseQuantityError) -> Complaint {
         }
         ParseQuantityError::NotANumber { text, .. } => format!("is no quantity: \"{}\"", shortened(text)),
         ParseQuantityError::BareNumber { text, .. } => format!("lacks its unit: \"{}\"", shortened(text)),
-        ParseQuantityError::UnknownUnit { unit, .. } => format!("has the unknown unit \"{}\"", shortened(unit)),
+        ParseQuantityError::UnknownUnit { unit, .. } => {
+            format!("has the unknown unit \"{}\"", shortened(unit))
+        }
         ParseQuantityError::OutOfRange { text } => format!("is out of range: \"{}\"", shortened(text)),
     }
 }
@@ -120,7 +122,8 @@ impl FromNode for DriftPpb {
     fn from_node(node: &Node, _: &Kind) -> Result<Self, Complaint> {
         const MOST_PPB: f64 = 1e8;
         let (sign, text) = signed(text_of(node)?);
-        let (number, unit) = cede_units::parse::split_number(text, "").map_err(|error| complaint_of(&error))?;
+        let (number, unit) =
+            cede_units::parse::split_number(text, "").map_err(|error| complaint_of(&error))?;
         let scale = match unit {
             "ppm" => 1e3,
             "ppb" => 1.0,
@@ -189,7 +192,8 @@ impl FromNode for Buffer {
         if let Some(packets) = packets_in(text) {
             return packets.map(Self::Packets);
         }
-        let (number, unit) = cede_units::parse::split_number(text, "").map_err(|error| complaint_of(&error))?;
+        let (number, unit) =
+            cede_units::parse::split_number(text, "").map_err(|error| complaint_of(&error))?;
         match unit {
             "" => Err(format!("lacks its unit: \"{}\"", shortened(text))),
             _ if number == 0.0 => Err("must be above zero".to_string()),
@@ -261,4 +265,13 @@ macro_rules! read_as_word {
         })+
     };
 }
-read_as_word!(TopologyKind, Routing, QueueDiscipline, ProtocolKind, TcpAck, UtpAck, Distribution, TrafficKind);
+read_as_word!(
+    TopologyKind,
+    Routing,
+    QueueDiscipline,
+    ProtocolKind,
+    TcpAck,
+    UtpAck,
+    Distribution,
+    TrafficKind
+);

@@ -19,7 +19,7 @@ const X_HEADING: f64 = 18.0;
 const LABEL_APART: f64 = 10.0;
 const MINOR_APART: f64 = 7.0;
 /// Room for each label of the y axis.
-const Y_LABEL_EVERY: f64 = 36.0;
+const Y_LABEL_EVERY: f64 = 27.0;
 
 fn label_width(label: &str) -> f64 {
     font::width(label, LABEL, Weight::Regular)
@@ -66,7 +66,7 @@ fn thinned(mut ticks: Ticks, range: Range, width: f64) -> Ticks {
     for (value, label) in &mut ticks.major {
         let middle = range.share(*value) * width;
         let half = label_width(label) / 2.0;
-        if middle - half < end + 4.0 {
+        if middle - half < end + LABEL_APART {
             label.clear();
         } else {
             end = middle + half;

@@ -1,14 +1,18 @@
 //! Series, regions and reference lines as shapes.
 
 use super::labels::Crowd;
+use super::look::{Look, bead_places};
 use crate::decimate::{clip_ring, clip_run, runs};
 use crate::drawing::{Point, Rect, Shape, Stroke};
 use crate::figure::{Kind, Panel, Series};
 use crate::scale::Projection;
 use crate::series::stairs;
-use crate::style::{Dash, Marker, Paint};
+use crate::style::{Marker, Paint};
 
 pub(super) const MARK_RADIUS: f64 = 3.3;
+pub(super) const MARK_RIM: f64 = 0.4;
+const BEAD_RADIUS: f64 = 4.2;
+const BEAD_RIM: f64 = 1.3;
 pub(super) const BAND_OPACITY: f64 = 0.2;
 const REGION_OPACITY: f64 = 0.13;
 const REFERENCE_DASH: &[f64] = &[4.0, 3.0];
@@ -29,7 +33,13 @@ pub(super) fn regions(panel: &Panel, on: &Projection, shapes: &mut Vec<Shape>) {
 }
 
 /// Bands under reference lines under lines and marks.
-pub(super) fn draw(panel: &Panel, slots: &[usize], on: &Projection, crowd: &mut Crowd, shapes: &mut Vec<Shape>) {
+pub(super) fn draw(
+    panel: &Panel,
+    (slots, looks): (&[usize], &[Look]),
+    on: &Projection,
+    crowd: &mut Crowd,
+    shapes: &mut Vec<Shape>,
+) {
     let series = || panel.series.iter().zip(slots.iter().copied());
     for (series, slot) in series() {
         let rings = band(&series.band, on);
@@ -37,10 +47,10 @@ pub(super) fn draw(panel: &Panel, slots: &[usize], on: &Projection, crowd: &mut 
             shapes.push(Shape::Areas { rings, paint: Paint::Series(slot), opacity: BAND_OPACITY });
         }
     }
-    reference_lines(panel, on, shapes);
-    for (series, slot) in series() {
-        line(series, slot, on, crowd, shapes);
-        marks(series, slot, on, crowd, shapes);
+    reference_lines(panel, on, crowd, shapes);
+    for ((series, slot), look) in series().zip(looks) {
+        line(series, (slot, look), on, crowd, shapes);
+        marks(series, (slot, look), on, crowd, shapes);
     }
 }
 
@@ -57,7 +67,7 @@ fn band(values: &[(f64, f64, f64)], on: &Projection) -> Vec<Vec<Point>> {
     rings
 }
 
-fn reference_lines(panel: &Panel, on: &Projection, shapes: &mut Vec<Shape>) {
+fn reference_lines(panel: &Panel, on: &Projection, crowd: &mut Crowd, shapes: &mut Vec<Shape>) {
     for line in &panel.lines {
         let (x, y) = (on.x_of(line.at), on.y_of(line.at));
         let ends = match line.upright {
@@ -65,17 +75,20 @@ fn reference_lines(panel: &Panel, on: &Projection, shapes: &mut Vec<Shape>) {
             false => [Point::new(on.rect.x, y), Point::new(on.rect.right(), y)],
         };
         if ends.iter().all(|p| p.is_finite() && on.rect.contains(*p)) {
+            crowd.see_line(&ends);
             let stroke = Stroke { paint: Paint::Muted, width: 1.1, dash: REFERENCE_DASH };
             shapes.push(Shape::Lines { runs: vec![ends.to_vec()], stroke });
         }
     }
 }
 
-pub(super) fn dash_of(series: &Series, slot: usize) -> &'static [f64] {
-    series.dash.unwrap_or(Dash::of_slot(slot)).lengths()
-}
-
-fn line(series: &Series, slot: usize, on: &Projection, crowd: &mut Crowd, shapes: &mut Vec<Shape>) {
+fn line(
+    series: &Series,
+    (slot, look): (usize, &Look),
+    on: &Projection,
+    crowd: &mut Crowd,
+    shapes: &mut Vec<Shape>,
+) {
     let all = match series.kind {
         Kind::Line | Kind::LinePoints => runs(series.points.iter().map(|p| on.place(*p))),
         Kind::Steps => runs(stairs(&series.points).map(|p| on.place(p))),
@@ -85,24 +98,42 @@ fn line(series: &Series, slot: usize, on: &Projection, crowd: &mut Crowd, shapes
     shown.iter().for_each(|run| crowd.see_line(run));
     let (lone, runs): (Vec<_>, Vec<_>) = shown.into_iter().partition(|run| run.len() == 1);
     let paint = Paint::Series(slot);
-    if !runs.is_empty() {
-        let stroke = Stroke { paint, width: series.width, dash: dash_of(series, slot) };
-        shapes.push(Shape::Lines { runs, stroke });
+    let beads = look.beads.map(|marker| (marker, bead_places(&runs, slot, on.rect)));
+    if let Some(dash) = look.dash.filter(|_| !runs.is_empty()) {
+        shapes.push(Shape::Lines { runs, stroke: Stroke { paint, width: series.width, dash } });
+    }
+    if let Some((marker, at)) = beads.filter(|(_, at)| !at.is_empty()) {
+        shapes.push(Shape::Marks { at, marker, radius: BEAD_RADIUS, rim: BEAD_RIM, paint });
     }
     if !lone.is_empty() && series.kind != Kind::LinePoints {
-        shapes.push(Shape::Marks { at: lone.concat(), marker: Marker::Circle, radius: series.width, paint });
+        shapes.push(Shape::Marks {
+            at: lone.concat(),
+            marker: Marker::Circle,
+            radius: series.width,
+            rim: 0.0,
+            paint,
+        });
     }
 }
 
-fn marks(series: &Series, slot: usize, on: &Projection, crowd: &mut Crowd, shapes: &mut Vec<Shape>) {
-    if !matches!(series.kind, Kind::Points | Kind::LinePoints) {
-        return;
-    }
+fn marks(
+    series: &Series,
+    (slot, look): (usize, &Look),
+    on: &Projection,
+    crowd: &mut Crowd,
+    shapes: &mut Vec<Shape>,
+) {
+    let Some(marker) = look.marker else { return };
     let places = series.points.iter().map(|p| on.place(*p));
     let at: Vec<Point> = places.filter(|p| p.is_finite() && on.rect.contains(*p)).collect();
-    at.iter().for_each(|p| crowd.see(*p));
-    let marker = series.marker.unwrap_or(Marker::of_slot(slot));
+    at.iter().for_each(|p| crowd.see_mark(*p));
     if !at.is_empty() {
-        shapes.push(Shape::Marks { at, marker, radius: MARK_RADIUS, paint: Paint::Series(slot) });
+        shapes.push(Shape::Marks {
+            at,
+            marker,
+            radius: MARK_RADIUS,
+            rim: MARK_RIM,
+            paint: Paint::Series(slot),
+        });
     }
 }

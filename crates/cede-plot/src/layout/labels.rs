@@ -22,8 +22,9 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub(super) fn see(&mut self, p: Point) {
-        self.dots.push(p);
+    /// A mark hides as much as a short piece of line.
+    pub(super) fn see_mark(&mut self, p: Point) {
+        self.dots.extend([p, p]);
     }
 
     pub(super) fn see_line(&mut self, run: &[Point]) {

@@ -1,7 +1,8 @@
 //! Keys and names of series, in rows or in a box.
 
-use super::data::{BAND_OPACITY, MARK_RADIUS, dash_of};
+use super::data::{BAND_OPACITY, MARK_RADIUS, MARK_RIM};
 use super::labels::Crowd;
+use super::look::Look;
 use crate::drawing::{Point, Rect, Shape, Stroke, Text, Weight};
 use crate::figure::{Kind, Panel};
 use crate::font;
@@ -37,11 +38,14 @@ impl Entry {
         }
         if let Some((width, dash)) = self.line {
             let ends = vec![Point::new(at.x, middle), Point::new(at.x + KEY, middle)];
-            shapes.push(Shape::Lines { runs: vec![ends], stroke: Stroke { paint, width: width.min(4.0), dash } });
+            shapes.push(Shape::Lines {
+                runs: vec![ends],
+                stroke: Stroke { paint, width: width.min(4.0), dash },
+            });
         }
         if let Some(marker) = self.marker {
             let at = vec![Point::new(at.x + KEY / 2.0, middle)];
-            shapes.push(Shape::Marks { at, marker, radius: MARK_RADIUS, paint });
+            shapes.push(Shape::Marks { at, marker, radius: MARK_RADIUS, rim: MARK_RIM, paint });
         }
         let name = font::fit(&self.name, SIZE, Weight::Regular, room - KEY - KEY_GAP);
         let baseline = Point::new(at.x + KEY + KEY_GAP, middle + SIZE * 0.36);
@@ -50,13 +54,12 @@ impl Entry {
 }
 
 /// One entry for each name in a panel.
-pub(super) fn entries(panel: &Panel, slots: &[usize]) -> Vec<Entry> {
+pub(super) fn entries(panel: &Panel, slots: &[usize], looks: &[Look]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    for (series, &slot) in panel.series.iter().zip(slots).filter(|(series, _)| !series.name.is_empty()) {
-        let lined = matches!(series.kind, Kind::Line | Kind::LinePoints | Kind::Steps);
-        let marked = matches!(series.kind, Kind::Points | Kind::LinePoints);
-        let line = lined.then(|| (series.width, dash_of(series, slot)));
-        let marker = marked.then(|| series.marker.unwrap_or(Marker::of_slot(slot)));
+    let named = panel.series.iter().zip(slots).zip(looks).filter(|((series, _), _)| !series.name.is_empty());
+    for ((series, &slot), look) in named {
+        let line = look.dash.map(|dash| (series.width, dash));
+        let marker = look.marker.or(look.beads);
         let band = !series.band.is_empty() || series.kind == Kind::Band;
         match entries.iter_mut().find(|entry| entry.name == series.name) {
             Some(known) => {
@@ -113,7 +116,8 @@ pub(super) fn draw_inside(entries: &[Entry], plot: Rect, crowd: &mut Crowd, shap
     let (w, h) = (widest + 2.0 * PAD, entries.len() as f64 * LINE + 2.0 * PAD - 4.0);
     let (left, middle, right) = (plot.x + 6.0, plot.x + (plot.w - w) / 2.0, plot.right() - w - 6.0);
     let (top, bottom) = (plot.y + 6.0, plot.bottom() - h - 6.0);
-    let corners = [(right, top), (left, top), (right, bottom), (left, bottom), (middle, top), (middle, bottom)];
+    let corners =
+        [(right, top), (left, top), (right, bottom), (left, bottom), (middle, top), (middle, bottom)];
     let places = corners.map(|(x, y)| Rect::new(x, y, w, h));
     let Some(rect) = crowd.place(&places).filter(|_| !entries.is_empty()) else { return };
     shapes.push(Shape::Block { rect: rect.grown(1.0), paint: Paint::Grid, opacity: 0.9, radius: 4.0 });

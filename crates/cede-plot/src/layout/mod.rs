@@ -4,6 +4,7 @@ mod axes;
 mod data;
 mod labels;
 mod legend;
+mod look;
 mod panel;
 
 use crate::drawing::{Drawing, Point, Rect, Shape, Text, Weight};
@@ -29,14 +30,14 @@ pub(crate) fn lay_out(figure: &Figure) -> Drawing {
     sheet.paragraph(&figure.title, TITLE, Weight::Bold, Paint::Ink);
     sheet.paragraph(&figure.subtitle, SUBTITLE, Weight::Regular, Paint::Muted);
     let slots = series::slots(&figure.panels);
-    let shared = shared_legend(figure, &slots);
+    let mut plans = plans(figure, &slots);
+    let shared = shared_legend(figure, &mut plans);
     if !shared.is_empty() {
         let rect = Rect::new(MARGIN, sheet.y + 6.0, sheet.inner_width(), 0.0);
         sheet.y += 6.0 + legend::draw_rows(&shared, rect, &mut sheet.shapes);
     }
     sheet.y += 8.0;
-    let mut plans = plans(figure, &slots, !shared.is_empty());
-    let frames = sheet.grid(figure, &mut plans);
+    let frames = sheet.grid(figure, &plans);
     if !figure.caption.is_empty() {
         sheet.y += 10.0;
         sheet.paragraph(&figure.caption, CAPTION, Weight::Regular, Paint::Muted);
@@ -64,14 +65,9 @@ fn plot_height(figure: &Figure) -> f64 {
 }
 
 /// The entries of the legend under the title; none if each panel has its own.
-fn shared_legend(figure: &Figure, slots: &[Vec<usize>]) -> Vec<Entry> {
-    let lists: Vec<Vec<Entry>> = figure
-        .panels
-        .iter()
-        .zip(slots)
-        .filter(|(panel, _)| panel.legend == Legend::Auto)
-        .map(|(panel, slots)| legend::entries(panel, slots))
-        .collect();
+fn shared_legend(figure: &Figure, plans: &mut [Plan]) -> Vec<Entry> {
+    let auto = plans.iter().filter(|plan| plan.panel.legend == Legend::Auto);
+    let lists: Vec<Vec<Entry>> = auto.map(Plan::legend).collect();
     let names = |list: &Vec<Entry>| list.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
     let alike = lists.len() > 1 && lists[0].len() > 1 && lists.iter().all(|l| names(l) == names(&lists[0]));
     let mut shared: Vec<Entry> = Vec::new();
@@ -81,11 +77,12 @@ fn shared_legend(figure: &Figure, slots: &[Vec<usize>]) -> Vec<Entry> {
                 shared.push(entry);
             }
         }
+        plans.iter_mut().for_each(|plan| plan.shared_legend = true);
     }
     shared
 }
 
-fn plans<'a>(figure: &'a Figure, slots: &'a [Vec<usize>], shared_legend: bool) -> Vec<Plan<'a>> {
+fn plans<'a>(figure: &'a Figure, slots: &'a [Vec<usize>]) -> Vec<Plan<'a>> {
     let columns = figure.columns;
     let mut ranges: Vec<_> = figure.panels.iter().map(scale::ranges).collect();
     let own = ranges.clone();
@@ -99,14 +96,20 @@ fn plans<'a>(figure: &'a Figure, slots: &'a [Vec<usize>], shared_legend: bool) -
             *y = (0..own.len()).filter(|j| alike(*j)).fold(*y, |range, j| range.union(own[j].1));
         }
     }
+    let height = plot_height(figure);
+    let looks = |k: usize| {
+        let panel = &figure.panels[k];
+        look::looks(panel, &slots[k], ranges[k], height, look::stands_alone(panel, &figure.panels))
+    };
     let plan = |k: usize| Plan {
         panel: &figure.panels[k],
         slots: &slots[k],
+        looks: looks(k),
         ranges: ranges[k],
         x_labels: !figure.share_x || k + columns >= figure.panels.len(),
         y_labels: !figure.share_y || k.is_multiple_of(columns),
-        shared_legend,
-        plot_height: plot_height(figure),
+        shared_legend: false,
+        plot_height: height,
     };
     (0..figure.panels.len()).map(plan).collect()
 }
@@ -133,7 +136,7 @@ impl Sheet {
     }
 
     /// Places the panels so that plot areas line up in rows and columns, and draws them.
-    fn grid(&mut self, figure: &Figure, plans: &mut [Plan]) -> Vec<crate::drawing::Frame> {
+    fn grid(&mut self, figure: &Figure, plans: &[Plan]) -> Vec<crate::drawing::Frame> {
         let columns = figure.columns.min(plans.len().max(1));
         let lefts: Vec<f64> = (0..columns)
             .map(|c| plans.iter().skip(c).step_by(columns).map(|p| p.left_room()).fold(0.0, f64::max))
@@ -142,8 +145,10 @@ impl Sheet {
         let plot_width = ((self.inner_width() - taken) / columns as f64).max(30.0).floor();
         let mut frames = Vec::new();
         for row in plans.chunks(columns) {
-            let tallest = |room: fn(&Plan, f64) -> f64| row.iter().map(|p| room(p, plot_width)).fold(0.0, f64::max);
-            let (head, foot) = (tallest(|p, w| p.head_room(w)).round(), tallest(|p, w| p.foot_room(w)).round());
+            let tallest =
+                |room: fn(&Plan, f64) -> f64| row.iter().map(|p| room(p, plot_width)).fold(0.0, f64::max);
+            let (head, foot) =
+                (tallest(|p, w| p.head_room(w)).round(), tallest(|p, w| p.foot_room(w)).round());
             let mut x = MARGIN;
             for (plan, left) in row.iter().zip(&lefts) {
                 let top = (self.y + head).round();
@@ -155,5 +160,119 @@ impl Sheet {
         }
         self.y -= if plans.is_empty() { 0.0 } else { ROW_GAP };
         frames
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawing::Anchor;
+    use crate::figure::{Axis, Panel, Series};
+
+    /// The room that a text takes, a little less than the line's height so that touching lines pass.
+    fn extent(text: &Text) -> Rect {
+        let width = font::width(&text.content, text.size, text.weight);
+        let back = match text.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => width / 2.0,
+            Anchor::End => width,
+        };
+        let height = text.size * 0.72;
+        match text.turned {
+            false => Rect::new(text.at.x - back, text.at.y - height, width, height),
+            true => Rect::new(text.at.x - height, text.at.y - width + back, height, width),
+        }
+    }
+
+    fn texts(drawing: &Drawing) -> Vec<(&str, Rect)> {
+        let all = drawing.shapes.iter();
+        all.filter_map(|shape| match shape {
+            Shape::Text(text) => Some((text.content.as_str(), extent(text))),
+            _ => None,
+        })
+        .collect()
+    }
+
+    fn check(figure: &Figure) {
+        let drawing = lay_out(figure);
+        let page = Rect::new(0.0, 0.0, drawing.width, drawing.height);
+        let texts = texts(&drawing);
+        for (i, (content, rect)) in texts.iter().enumerate() {
+            let corners = [Point::new(rect.x, rect.y), Point::new(rect.right(), rect.bottom())];
+            assert!(corners.iter().all(|c| page.contains(*c)), "{content:?} leaves the page");
+            for (other, other_rect) in &texts[..i] {
+                assert!(!rect.overlaps(*other_rect), "{content:?} lies on {other:?}");
+            }
+        }
+    }
+
+    fn busy_panel(k: u32, long: bool) -> Panel {
+        let title = if long {
+            "A title of many words that will not fit on a single line of a small panel"
+        } else {
+            "Title"
+        };
+        let value = move |i: u32| (f64::from(i) * 137.0, f64::from(i * i % 97) * f64::from(k + 1) * 1234.5);
+        Panel::new(title)
+            .x(Axis::new("a quantity").unit("units"))
+            .y(Axis::new("another quantity").unit("Mbit/s"))
+            .series(Series::line("first of the series", (0..300).map(value)))
+            .series(Series::line_points(format!("series {k}"), (0..20).map(value)))
+            .hline(5e4, "limit")
+            .vline(1e4, "begin")
+            .region(1.5e4, 3e4, "interval")
+    }
+
+    #[test]
+    fn no_text_lies_on_another_or_leaves_the_page() {
+        for columns in 1..=4 {
+            for long in [false, true] {
+                let panels = (0..columns as u32 * 2).map(|k| busy_panel(k, long));
+                let figure = Figure::new("A figure")
+                    .subtitle("of some panels")
+                    .caption("Small print.")
+                    .columns(columns);
+                let figure = figure.panels(panels).width(300.0 * columns as f64);
+                check(&figure);
+                check(&figure.clone().share_x().share_y());
+                check(&figure.shared_legend(true));
+            }
+        }
+    }
+
+    #[test]
+    fn logarithmic_and_named_ticks_keep_apart() {
+        let names = (0..12u8).map(|i| (f64::from(i), format!("category {i}")));
+        let named = Panel::new("")
+            .x(Axis::new("").ticks(names))
+            .series(Series::points("", [(0.0, 1.0), (11.0, 2.0)]));
+        let log = || Axis::new("value").unit("s").log10();
+        let decades =
+            |hi: f64| Panel::new("").x(log()).y(log()).series(Series::line("", [(1e-3, hi), (hi, 1e-9)]));
+        for width in [240.0, 400.0, 720.0] {
+            let panels = [named.clone(), decades(1e-2), decades(1.0), decades(1e9), decades(1e200)];
+            check(&Figure::new("").panels(panels).width(width));
+        }
+    }
+
+    #[test]
+    fn plot_areas_line_up() {
+        let drawing = lay_out(&Figure::new("").columns(3).panels((0..6).map(|k| busy_panel(k, k == 4))));
+        let rects: Vec<Rect> = drawing.frames.iter().map(|frame| frame.projection.rect).collect();
+        for k in 0..3 {
+            assert_eq!((rects[k].x, rects[k].w), (rects[k + 3].x, rects[k + 3].w));
+            assert_eq!((rects[0].y, rects[3].y), (rects[k].y, rects[k + 3].y));
+        }
+    }
+
+    #[test]
+    fn a_legend_is_shared_only_if_all_panels_name_the_same() {
+        let drawing = |names: [&str; 2]| {
+            let panel =
+                |name: &str| Panel::new("").all_series([Series::line("a", []), Series::line(name, [])]);
+            lay_out(&Figure::new("").panels(names.map(panel)))
+        };
+        let count = |names| texts(&drawing(names)).iter().filter(|text| text.0 == "a").count();
+        assert_eq!((count(["b", "b"]), count(["b", "c"])), (1, 2));
     }
 }

@@ -1,6 +1,7 @@
 //! One panel: how much room it needs, and its shapes.
 
 use super::labels::Crowd;
+use super::look::Look;
 use super::{axes, data, labels, legend};
 use crate::drawing::{Frame, Point, Rect, Shape, Text, Weight};
 use crate::figure::{Legend, Panel};
@@ -13,6 +14,7 @@ const TITLE: (f64, f64) = (13.0, 17.0);
 pub(super) struct Plan<'a> {
     pub(super) panel: &'a Panel,
     pub(super) slots: &'a [usize],
+    pub(super) looks: Vec<Look>,
     pub(super) ranges: (Range, Range),
     pub(super) x_labels: bool,
     pub(super) y_labels: bool,
@@ -35,7 +37,11 @@ impl Plan<'_> {
 
     /// Room under the plot area: tick labels, heading and legend.
     pub(super) fn foot_room(&self, width: f64) -> f64 {
-        let legend = if self.panel.legend == Legend::Below { 6.0 + legend::height(&self.legend(), width) } else { 0.0 };
+        let legend = if self.panel.legend == Legend::Below {
+            6.0 + legend::height(&self.legend(), width)
+        } else {
+            0.0
+        };
         axes::foot_room(&self.panel.x, self.x_labels) + legend
     }
 
@@ -43,8 +49,8 @@ impl Plan<'_> {
         font::wrap(&self.panel.title, TITLE.0, Weight::Bold, width)
     }
 
-    fn legend(&self) -> Vec<legend::Entry> {
-        legend::entries(self.panel, self.slots)
+    pub(super) fn legend(&self) -> Vec<legend::Entry> {
+        legend::entries(self.panel, self.slots, &self.looks)
     }
 
     fn legend_above(&self) -> bool {
@@ -59,17 +65,16 @@ impl Plan<'_> {
         data::regions(self.panel, &projection, shapes);
         axes::grid(&projection, &x_ticks, &y_ticks, shapes);
         let mut crowd = Crowd::default();
-        data::draw(self.panel, self.slots, &projection, &mut crowd, shapes);
+        data::draw(self.panel, (self.slots, &self.looks), &projection, &mut crowd, shapes);
         axes::frame(&projection, &x_ticks, &y_ticks, shapes);
         axes::tick_labels(&projection, (&x_ticks, self.x_labels), (&y_ticks, self.y_labels), shapes);
         self.headings(rect, left, shapes);
         self.title_and_legend(rect, shapes);
-        labels::draw(self.panel, &projection, &mut crowd, shapes);
         if self.panel.legend == Legend::Inside {
             legend::draw_inside(&self.legend(), rect, &mut crowd, shapes);
         }
-        let scales = (self.panel.x.scale, self.panel.y.scale);
-        Frame { projection, scales, slots: self.slots.to_vec() }
+        labels::draw(self.panel, &projection, &mut crowd, shapes);
+        Frame { projection, slots: self.slots.to_vec() }
     }
 
     fn headings(&self, rect: Rect, left: f64, shapes: &mut Vec<Shape>) {

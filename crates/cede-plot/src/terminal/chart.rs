@@ -17,17 +17,54 @@ const AXIS_LINES: usize = 2;
 /// alone, reference lines and the names of regions; the shading about a line is left out. Where there is no
 /// room for everything, headings go first. With `colour`, lines have ANSI colours; without, marks.
 pub fn chart(panel: &Panel, columns: usize, lines: usize, colour: bool) -> String {
-    let slots = crate::series::slots(std::slice::from_ref(panel)).remove(0);
-    let parts = Parts::choose(panel, &slots, (columns, lines), colour);
-    let rows = lines.saturating_sub(parts.lines()).max(1);
-    let y_ticks = axis_ticks(&panel.y.ticks, ranges(panel).1, (rows / 3).clamp(2, 6));
-    let gutter = y_ticks.major.iter().map(|t| width(&t.1) + 1).max().unwrap_or(0).min(columns / 2);
-    let mut plot = Plot::new(panel, &slots, columns.saturating_sub(gutter + 1).max(1), rows);
-    plot.draw(colour);
-    let page = Page { panel, plot, gutter, columns, y_ticks };
-    let mut out = String::new();
-    page.rows(parts).iter().take(lines).for_each(|row| row.write(columns, colour, &mut out));
-    out
+    charts(std::slice::from_ref(panel), columns, lines, colour)
+}
+
+/// Several panels, one under the other, each in at most `columns` by `lines` characters: their plot areas
+/// line up, equal names share a colour, and an empty line stands between two.
+pub fn charts(panels: &[Panel], columns: usize, lines: usize, colour: bool) -> String {
+    let slots = crate::series::slots(panels);
+    let sketches: Vec<Sketch> = panels
+        .iter()
+        .zip(&slots)
+        .map(|(panel, slots)| Sketch::new(panel, slots, (columns, lines), colour))
+        .collect();
+    let gutter = sketches.iter().map(Sketch::gutter).max().unwrap_or(0).min(columns / 2);
+    let drawn = sketches.into_iter().map(|sketch| sketch.draw(gutter, (columns, lines), colour));
+    drawn.collect::<Vec<_>>().join("\n")
+}
+
+/// A panel for which the lines have been dealt out, but not yet the columns.
+struct Sketch<'a> {
+    panel: &'a Panel,
+    slots: &'a [usize],
+    parts: Parts,
+    rows: usize,
+    y_ticks: Ticks,
+}
+
+impl<'a> Sketch<'a> {
+    fn new(panel: &'a Panel, slots: &'a [usize], (columns, lines): (usize, usize), colour: bool) -> Self {
+        let parts = Parts::choose(panel, slots, (columns, lines), colour);
+        let rows = lines.saturating_sub(parts.lines()).max(1);
+        let y_ticks = axis_ticks(&panel.y.ticks, ranges(panel).1, (rows / 2).clamp(2, 8));
+        Sketch { panel, slots, parts, rows, y_ticks }
+    }
+
+    /// Columns for the labels of the y axis.
+    fn gutter(&self) -> usize {
+        self.y_ticks.major.iter().map(|tick| width(&tick.1) + 1).max().unwrap_or(0)
+    }
+
+    fn draw(self, gutter: usize, (columns, lines): (usize, usize), colour: bool) -> String {
+        let mut plot =
+            Plot::new(self.panel, self.slots, columns.saturating_sub(gutter + 1).max(1), self.rows);
+        plot.draw(colour);
+        let page = Page { panel: self.panel, plot, gutter, columns, y_ticks: self.y_ticks };
+        let mut out = String::new();
+        page.rows(self.parts).iter().take(lines).for_each(|row| row.write(columns, colour, &mut out));
+        out
+    }
 }
 
 /// The lines about the plot for which there is room.
@@ -122,7 +159,8 @@ impl Page<'_> {
             Some((from, span(&region.label, to.checked_sub(from)? + 1)))
         });
         let upright = self.panel.lines.iter().filter(|line| line.upright);
-        let lines = upright.filter_map(|line| Some((self.plot.column_of(line.at)?, format!("┊{}", line.label))));
+        let lines =
+            upright.filter_map(|line| Some((self.plot.column_of(line.at)?, format!("┊{}", line.label))));
         let mut labels: Vec<(usize, String)> = regions.chain(lines).collect();
         labels.sort();
         let mut row = Row::default();
@@ -191,7 +229,8 @@ fn span(label: &str, columns: usize) -> String {
         return fit(label, columns);
     }
     let room = columns - 2;
-    let label = if label.is_empty() { String::new() } else { format!(" {} ", fit(label, room.saturating_sub(2))) };
+    let label =
+        if label.is_empty() { String::new() } else { format!(" {} ", fit(label, room.saturating_sub(2))) };
     let label = if width(&label) > room { String::new() } else { label };
     let free = room - width(&label);
     format!("├{}{label}{}┤", "─".repeat(free / 2), "─".repeat(free - free / 2))
@@ -211,7 +250,9 @@ pub(super) mod tests {
     }
 
     fn panel() -> Panel {
-        let wave = |phase: f64| (0..500).map(move |i| (f64::from(i) / 10.0, 5.0 + 4.0 * (f64::from(i) / 40.0 + phase).sin()));
+        let wave = |phase: f64| {
+            (0..500).map(move |i| (f64::from(i) / 10.0, 5.0 + 4.0 * (f64::from(i) / 40.0 + phase).sin()))
+        };
         Panel::new("Sending rate")
             .x(Axis::new("time").unit("s"))
             .y(Axis::new("rate").unit("Mbit/s"))
@@ -239,7 +280,17 @@ pub(super) mod tests {
     #[test]
     fn everything_is_named() {
         let text = chart(&panel(), 80, 20, false);
-        for part in ["Sending rate", "rate (Mbit/s)", "─●─ LEDBAT", "─■─ CUBIC", "▲", "time (s)", "both active", "┊start", "capacity"] {
+        for part in [
+            "Sending rate",
+            "rate (Mbit/s)",
+            "─●─ LEDBAT",
+            "─■─ CUBIC",
+            "▲",
+            "time (s)",
+            "both active",
+            "┊start",
+            "capacity",
+        ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
         assert_eq!(text.lines().count(), 20);
@@ -250,12 +301,17 @@ pub(super) mod tests {
         assert!(!chart(&panel(), 60, 15, false).contains('\x1b'));
         let text = chart(&panel(), 60, 15, true);
         assert!(text.contains("\x1b[38;5;33m") && text.contains("\x1b[38;5;202m"));
-        assert!(text.lines().all(|line| !line.contains('\x1b') || line.ends_with("\x1b[0m") || !line.ends_with('m')));
+        assert!(
+            text.lines()
+                .all(|line| !line.contains('\x1b') || line.ends_with("\x1b[0m") || !line.ends_with('m'))
+        );
     }
 
     #[test]
     fn a_flat_line_is_drawn_in_its_row() {
-        let panel = Panel::new("").y(Axis::new("").range(0.0, 10.0)).series(Series::line("", [(0.0, 10.0), (9.0, 10.0)]));
+        let panel = Panel::new("")
+            .y(Axis::new("").range(0.0, 10.0))
+            .series(Series::line("", [(0.0, 10.0), (9.0, 10.0)]));
         let text = chart(&panel, 30, 8, false);
         let first = text.lines().next().unwrap_or("");
         assert!(first.starts_with("10 ┤⠉⠉⠉"), "{text}");
@@ -269,7 +325,10 @@ pub(super) mod tests {
             Panel::new(""),
             Panel::new("").series(Series::line("", [(1.0, 1.0)])),
             Panel::new("").series(Series::line("nan", [(f64::NAN, 1.0), (1.0, f64::INFINITY)])),
-            Panel::new("").x(log()).y(log()).series(Series::steps("", [(-1.0, 0.0), (1.0, 1e300), (2.0, 1e-300)])),
+            Panel::new("")
+                .x(log())
+                .y(log())
+                .series(Series::steps("", [(-1.0, 0.0), (1.0, 1e300), (2.0, 1e-300)])),
             Panel::new("").series(Series::band("b", [(0.0, -1e308, 1e308), (1.0, 0.0, 1.0)])),
         ];
         for panel in panels {

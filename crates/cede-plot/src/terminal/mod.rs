@@ -10,6 +10,6 @@ mod row;
 mod spark;
 mod table;
 
-pub use chart::chart;
+pub use chart::{chart, charts};
 pub use spark::sparkline;
 pub use table::table;

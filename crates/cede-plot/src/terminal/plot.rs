@@ -38,7 +38,11 @@ impl<'a> Plot<'a> {
             (0..self.panel.series.len()).for_each(|k| self.mark_line(k));
         }
         for line in &self.panel.lines {
-            if line.upright { self.draw_vertical(line.at) } else { self.draw_horizontal(line.at, &line.label) }
+            if line.upright {
+                self.draw_vertical(line.at);
+            } else {
+                self.draw_horizontal(line.at, &line.label);
+            }
         }
     }
 

@@ -118,7 +118,12 @@ mod tests {
     fn sample() -> Table {
         Table::new(["flow", "rate (Mbit/s)", "what was expected of it", ""])
             .caption("Rates over the last half of the run")
-            .row(["LEDBAT".into(), Cell::number(0.41, 2), "yields to the loss-based flow".into(), Verdict::Holds.into()])
+            .row([
+                "LEDBAT".into(),
+                Cell::number(0.41, 2),
+                "yields to the loss-based flow".into(),
+                Verdict::Holds.into(),
+            ])
             .row(["CUBIC".into(), Cell::number(1234.5, 2), "fills the link".into(), Verdict::Fails.into()])
     }
 

@@ -106,7 +106,7 @@ impl Connection {
             return;
         }
         if transmissions == 1 {
-            self.rtt.sample(now.since(sent_at));
+            self.rtt.update(now.since(sent_at));
         }
         // Also where DATA or FIN comes instead of a STATE (libtorrent joins them): that number is consumed below.
         self.receiving.ack_nr = packet.header.seq.sub(1);

@@ -17,20 +17,18 @@ mod timeout;
 
 pub(crate) use loss::MAX_SACK_THRESHOLD;
 
-use crate::chunks::Chunks;
 use crate::config::Config;
 use crate::delay::Delays;
 use crate::event::{ConnectionError, Event, Pending};
 use crate::mtu::PathMtu;
-use crate::outbox::Outbox;
 use crate::reorder::Reorder;
-use crate::rtt::RttEstimator;
 use crate::statistics::Statistics;
 use crate::timers::{Timer, Timers};
 use acknowledge::Scratch;
 use alloc::boxed::Box;
+use cede_cc::instruments::{RttConfig, RttEstimator};
 use cede_cc::{Allowance, Controller};
-use cede_units::{Instant, Seq16};
+use cede_units::{Duration, Instant, Seq16};
 use cede_wire::utp::{Kind, Packet};
 use cede_wire::{Payload, Transmit};
 use loss::LossDetection;
@@ -108,7 +106,7 @@ impl Connection {
             receiving: Receiving::new(),
             loss: LossDetection::new(),
             delays: Delays::new(config.timestamp_resolution),
-            rtt: RttEstimator::new(config.initial_rto, (config.min_rto, config.max_rto)),
+            rtt: RttEstimator::new(rtt_config(&config)),
             mtu: PathMtu::new(config.mtu),
             timers: Timers::new(),
             events: Pending::default(),
@@ -146,7 +144,7 @@ impl Connection {
         }
         match (self.state, packet.header.kind) {
             (State::Closed { .. }, _) => self.statistics.discarded_other += 1,
-            (_, Kind::Reset) => self.on_reset(now, packet),
+            (_, Kind::Reset) => self.on_reset(packet),
             (_, Kind::Syn) => self.on_repeated_syn(packet),
             (State::SynSent { .. }, _) => self.on_first_answer(now, packet, payload),
             _ => self.on_packet(now, packet, payload),
@@ -156,7 +154,10 @@ impl Connection {
     /// Takes the next packet to send; `None` where nothing may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         match self.state {
-            State::Established { .. } => self.transmit_packet(now).or_else(|| self.transmit_state(now)),
+            State::Established { .. } => self
+                .transmit_packet(now)
+                .or_else(|| self.transmit_state(now))
+                .or_else(|| self.transmit_rarity(now)),
             State::SynSent { due, .. } => due.then(|| self.transmit_syn(now)),
             State::SynReceived { .. } => self.transmit_state(now),
             State::Closed { .. } => self.transmit_reset(now),
@@ -197,6 +198,7 @@ impl Connection {
     /// Caches what the controller allows and when it wants to be called.
     fn apply(&mut self, allowance: Allowance) {
         self.allowance = allowance;
+        self.sending.pacer.set(&allowance);
         self.refresh_controller_timer();
     }
 
@@ -220,5 +222,15 @@ impl Connection {
             None if !finished => self.events.closed(),
             None => {}
         }
+    }
+}
+
+/// Timeouts are exact: the clock's granularity is nothing beside them.
+fn rtt_config(config: &Config) -> RttConfig {
+    RttConfig {
+        initial_rto: config.initial_rto,
+        min_rto: config.min_rto,
+        max_rto: config.max_rto,
+        granularity: Duration::ZERO,
     }
 }

@@ -166,7 +166,11 @@ impl Connection {
             self.receiving.schedule_ack();
             return;
         }
-        let payload = if payload.is_empty() { Payload::copy_from(packet.payload) } else { payload };
+        let payload = match (self.receiving.discarding, payload.is_empty()) {
+            (true, _) => Payload::Empty,
+            (false, true) => Payload::copy_from(packet.payload),
+            (false, false) => payload,
+        };
         if !self.has_room_for(ahead, u64::from(payload.len())) {
             // The acknowledgement tells the window, which is what a probe of a window of zero asks for.
             self.statistics.discarded_buffer += 1;
@@ -191,7 +195,7 @@ impl Connection {
         let limit = u64::from(self.config.receive_buffer_bytes);
         let ready = self.receiving.ready.len_bytes();
         let held = if ahead == 0 { 0 } else { self.receiving.reorder.len_bytes() };
-        bytes == 0 || self.receiving.discarding || ready + held + bytes <= limit
+        bytes == 0 || ready + held + bytes <= limit
     }
 
     /// Delivers or holds a new packet, and owes the peer an acknowledgement.
@@ -213,7 +217,7 @@ impl Connection {
     fn deliver(&mut self, payload: Payload) {
         self.receiving.ack_nr = self.receiving.ack_nr.add(1);
         self.statistics.bytes_delivered += u64::from(payload.len());
-        if !payload.is_empty() && !self.receiving.discarding {
+        if !payload.is_empty() {
             self.receiving.ready.push(payload);
             self.events.readable();
         }
@@ -269,14 +273,13 @@ impl Connection {
     }
 
     /// The application has read: a peer that our last window blocked, or nearly, is told at once.
-    pub(super) fn after_reading(&mut self, now: Instant) {
+    pub(super) fn after_reading(&mut self) {
         let (advertised, window) = (self.receiving.advertised_bytes, self.window_bytes());
         let useful = self.receiving.largest_payload_bytes.min(self.config.receive_buffer_bytes / 2).max(1);
         let reopened = advertised < useful && window >= useful;
         let grown = window.saturating_sub(advertised) >= self.config.receive_buffer_bytes.div_ceil(2);
         if (reopened || grown) && !self.receiving.is_finished() && self.is_established() {
             self.receiving.schedule_ack();
-            self.timers.set(Timer::DelayedAck, now);
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::{Connection, State};
 use crate::event::WriteError;
 use alloc::sync::Arc;
-use cede_units::Instant;
 use cede_wire::Payload;
 
 impl Connection {
@@ -47,17 +46,17 @@ impl Connection {
     }
 
     /// Takes the next octets that arrived in order, as many as lie together.
-    pub fn read(&mut self, now: Instant) -> Option<Payload> {
+    pub fn read(&mut self) -> Option<Payload> {
         let payload = self.receiving.ready.pop()?;
-        self.after_reading(now);
+        self.after_reading();
         Some(payload)
     }
 
     /// Copies octets that arrived in order into `out` and returns how many; zero where there are none.
-    pub fn read_slice(&mut self, now: Instant, out: &mut [u8]) -> usize {
+    pub fn read_slice(&mut self, out: &mut [u8]) -> usize {
         let n = self.receiving.ready.copy_out(out);
         if n > 0 {
-            self.after_reading(now);
+            self.after_reading();
         }
         n
     }

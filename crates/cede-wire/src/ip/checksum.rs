@@ -12,9 +12,9 @@ impl Checksum {
     /// The sum of nothing.
     pub const ZERO: Self = Self { sum: 0 };
 
-    /// Adds `octets`, an odd last one as the high half of a 16-bit word (RFC 1071, section 4.1).
+    /// The sum with `octets` too, an odd last one as the high half of a 16-bit word (RFC 1071, section 4.1).
     #[must_use]
-    pub fn add(mut self, octets: &[u8]) -> Self {
+    pub fn with(mut self, octets: &[u8]) -> Self {
         // The sum does not care how wide the words are, as long as the carries are folded in at the end (section 2C).
         let mut words = octets.chunks_exact(4);
         for word in &mut words {
@@ -26,20 +26,20 @@ impl Checksum {
         self
     }
 
-    /// Adds the pseudo-header of a transport protocol: addresses, protocol and length.
+    /// The sum with the pseudo-header of a transport protocol too: addresses, protocol and length.
     #[must_use]
-    pub fn add_pseudo_header(self, source: IpAddr, destination: IpAddr, protocol: u8, len: u32) -> Self {
+    pub fn with_pseudo_header(self, source: IpAddr, destination: IpAddr, protocol: u8, len: u32) -> Self {
         let sum = match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                self.add(&source.octets()).add(&destination.octets())
+                self.with(&source.octets()).with(&destination.octets())
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                self.add(&source.octets()).add(&destination.octets())
+                self.with(&source.octets()).with(&destination.octets())
             }
             // No packet has both; the sum of neither matches nothing.
             _ => self,
         };
-        sum.add(&len.to_be_bytes()).add(&[0, protocol])
+        sum.with(&len.to_be_bytes()).with(&[0, protocol])
     }
 
     /// The field's value: the complement of the sum. Over octets that hold a right checksum it is zero.
@@ -61,13 +61,13 @@ mod tests {
     #[test]
     fn the_example_of_rfc_1071_sums_as_printed() {
         let octets = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-        assert_eq!(!Checksum::ZERO.add(&octets).finish(), 0xddf2);
-        assert_eq!(!Checksum::ZERO.add(&octets[..2]).add(&octets[2..]).finish(), 0xddf2);
+        assert_eq!(!Checksum::ZERO.with(&octets).finish(), 0xddf2);
+        assert_eq!(!Checksum::ZERO.with(&octets[..2]).with(&octets[2..]).finish(), 0xddf2);
     }
 
     #[test]
     fn an_odd_octet_is_the_high_half_of_its_word() {
-        assert_eq!(!Checksum::ZERO.add(&[0, 1, 2, 3, 0xab]).finish(), 0x0204 + 0xab00);
-        assert_eq!(!Checksum::ZERO.add(&[0, 1, 2]).finish(), 0x0201);
+        assert_eq!(!Checksum::ZERO.with(&[0, 1, 2, 3, 0xab]).finish(), 0x0204 + 0xab00);
+        assert_eq!(!Checksum::ZERO.with(&[0, 1, 2]).finish(), 0x0201);
     }
 }

@@ -190,7 +190,7 @@ impl Envelope {
         octets[9] = protocol;
         octets[12..16].copy_from_slice(&source.octets());
         octets[16..20].copy_from_slice(&destination.octets());
-        let checksum = Checksum::ZERO.add(&octets).finish();
+        let checksum = Checksum::ZERO.with(&octets).finish();
         octets[10..12].copy_from_slice(&checksum.to_be_bytes());
         octets
     }
@@ -217,8 +217,8 @@ impl Envelope {
     fn transport_checksum(&self, protocol: u8, octets: &[u8]) -> u16 {
         let (source, destination) = (self.addresses.source(), self.addresses.destination());
         Checksum::ZERO
-            .add_pseudo_header(source, destination, protocol, octets.len() as u32)
-            .add(octets)
+            .with_pseudo_header(source, destination, protocol, octets.len() as u32)
+            .with(octets)
             .finish()
     }
 }

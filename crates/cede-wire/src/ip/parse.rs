@@ -85,7 +85,7 @@ impl<'a> Packet<'a> {
     /// Whether the checksum of the IPv4 header is right; `None` in IPv6, which has none.
     #[must_use]
     pub fn header_checksum_is_right(&self) -> Option<bool> {
-        self.source.is_ipv4().then(|| Checksum::ZERO.add(self.header).finish() == 0)
+        self.source.is_ipv4().then(|| Checksum::ZERO.with(self.header).finish() == 0)
     }
 
     /// Whether the checksum of the TCP segment or UDP datagram is right; `None` where that cannot be known: the
@@ -103,8 +103,8 @@ impl<'a> Packet<'a> {
         let sum = || {
             let len = self.payload.len() as u32;
             Checksum::ZERO
-                .add_pseudo_header(self.source, self.destination, self.protocol, len)
-                .add(self.payload)
+                .with_pseudo_header(self.source, self.destination, self.protocol, len)
+                .with(self.payload)
         };
         is_covered.then(|| sum().finish() == 0)
     }

@@ -1,0 +1,317 @@
+//! A test instrument: one drop-tail bottleneck and flows that send without end, each steered by a controller.
+//!
+//! Every packet is one event, its acknowledgement. The link is a FIFO whose departures are computed on arrival. The
+//! transport is an idealised one with selective acknowledgements: a packet is lost when three later ones have been
+//! acknowledged; what was lost counts as sent, since only rates and delays are measured here. One host's clock may
+//! run at another pace than the other's, and may be set.
+
+use cede_cc::instruments::{RttConfig, RttEstimator};
+use cede_cc::{Controller, Feedback, PacketFact, SendRecord, Sent, Timeout};
+use cede_units::{Duration, Instant, Rate};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+pub const MSS: u32 = 1448;
+pub const WIRE_BYTES: u64 = 1500;
+
+/// A flow and what has been measured of it since the meters were last reset.
+pub struct Flow {
+    pub controller: Box<dyn Controller>,
+    pub start: Instant,
+    pub stop: Instant,
+    /// How much faster the receiver's clock runs, and by how much it is ahead.
+    pub skew: f64,
+    pub offset_ns: i64,
+    /// Whether the transport has delay samples of the reverse direction.
+    pub has_reverse: bool,
+    pub delivered: u64,
+    pub lost: u64,
+    outstanding: VecDeque<PacketFact>,
+    next_number: u64,
+    recover: u64,
+    rtt: RttEstimator,
+    cwnd: u64,
+    last_progress: Instant,
+    timeouts: u32,
+    last_sent: Instant,
+    last_arrival: Instant,
+    delivered_bytes: u64,
+}
+
+impl Flow {
+    pub fn new(controller: Box<dyn Controller>) -> Self {
+        let cwnd = controller.allowance().cwnd_bytes;
+        let config = RttConfig { min_rto: Duration::from_millis(500), ..RttConfig::default() };
+        Self {
+            controller,
+            start: Instant::ZERO,
+            stop: Instant::NEVER,
+            skew: 0.0,
+            offset_ns: 3_000_000_000,
+            has_reverse: true,
+            delivered: 0,
+            lost: 0,
+            outstanding: VecDeque::new(),
+            next_number: 0,
+            recover: 0,
+            rtt: RttEstimator::new(config),
+            cwnd,
+            last_progress: Instant::ZERO,
+            timeouts: 0,
+            last_sent: Instant::ZERO,
+            last_arrival: Instant::ZERO,
+            delivered_bytes: 0,
+        }
+    }
+
+    pub fn starting_at(self, start: Instant) -> Self {
+        Self { start, ..self }
+    }
+
+    pub fn stopping_at(self, stop: Instant) -> Self {
+        Self { stop, ..self }
+    }
+
+    pub fn with_skew(self, skew: f64) -> Self {
+        Self { skew, ..self }
+    }
+
+    fn remote_clock(&self, now: Instant) -> i64 {
+        let ns = now.as_nanos() as i64;
+        ns + (self.skew * ns as f64) as i64 + self.offset_ns
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.outstanding.len() as u64 * u64::from(MSS)
+    }
+
+    /// When the next packet may leave.
+    fn may_send_at(&self, now: Instant) -> Option<Instant> {
+        let running = self.start <= now && now < self.stop;
+        if running && self.in_flight() + u64::from(MSS) <= self.cwnd {
+            return Some(now);
+        }
+        // Below one packet: one every MSS / cwnd smoothed round trips.
+        let wait = self.rtt.srtt().mul_f64(f64::from(MSS) / self.cwnd.max(1) as f64);
+        (running && self.outstanding.is_empty()).then(|| (self.last_sent + wait).max(now))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Ack { flow: usize, number: u64, received: Instant, sent: Instant },
+    Timer { flow: usize },
+}
+
+/// The link, its flows and its meters.
+pub struct World {
+    pub now: Instant,
+    pub forward: Duration,
+    pub backward: Duration,
+    pub flows: Vec<Flow>,
+    rate: Rate,
+    buffer: Duration,
+    busy_until: Instant,
+    events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
+    order: u64,
+    meters_since: Instant,
+    queue_sum_ns: f64,
+    queue_samples: u64,
+    carried_bytes: u64,
+}
+
+impl World {
+    /// `rtt` without queueing, split evenly; `buffer` in time at the link's rate.
+    pub fn new(rate: Rate, rtt: Duration, buffer: Duration, flows: Vec<Flow>) -> Self {
+        let mut world = Self {
+            now: Instant::ZERO,
+            forward: rtt / 2,
+            backward: rtt / 2,
+            flows,
+            rate,
+            buffer,
+            busy_until: Instant::ZERO,
+            events: BinaryHeap::new(),
+            order: 0,
+            meters_since: Instant::ZERO,
+            queue_sum_ns: 0.0,
+            queue_samples: 0,
+            carried_bytes: 0,
+        };
+        for flow in 0..world.flows.len() {
+            let start = world.flows[flow].start;
+            world.schedule(start, Event::Timer { flow });
+        }
+        world
+    }
+
+    fn schedule(&mut self, at: Instant, event: Event) {
+        self.order += 1;
+        self.events.push(Reverse((at, self.order, event)));
+    }
+
+    pub fn run_until(&mut self, end: Instant) {
+        while let Some(&Reverse((at, _, event))) = self.events.peek() {
+            if at > end {
+                break;
+            }
+            self.events.pop();
+            self.now = at;
+            match event {
+                Event::Ack { flow, number, received, sent } => self.acknowledge(flow, number, received, sent),
+                Event::Timer { flow } => self.timer(flow),
+            }
+        }
+        self.now = end;
+    }
+
+    pub fn reset_meters(&mut self) {
+        self.meters_since = self.now;
+        (self.queue_sum_ns, self.queue_samples, self.carried_bytes) = (0.0, 0, 0);
+        for flow in &mut self.flows {
+            (flow.delivered, flow.lost) = (0, 0);
+        }
+    }
+
+    /// Runs on and answers with (mean queueing delay in ms, utilisation) of that time.
+    pub fn measure_until(&mut self, end: Instant) -> (f64, f64) {
+        self.reset_meters();
+        self.run_until(end);
+        let seconds = self.now.since(self.meters_since).as_secs_f64();
+        let utilisation = self.carried_bytes as f64 * 8.0 / seconds / self.rate.bits_per_sec() as f64;
+        (self.queue_sum_ns / self.queue_samples.max(1) as f64 / 1e6, utilisation)
+    }
+
+    /// The share of flow `i` in what was delivered since the meters were reset.
+    pub fn share(&self, i: usize) -> f64 {
+        let all: u64 = self.flows.iter().map(|flow| flow.delivered).sum();
+        self.flows[i].delivered as f64 / all.max(1) as f64
+    }
+
+    fn timer(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        let rto = flow.rtt.rto();
+        let silent = !flow.outstanding.is_empty() && self.now.since(flow.last_progress) >= rto;
+        if silent {
+            flow.timeouts += 1;
+            let timeout = Timeout {
+                now: self.now,
+                in_flight_bytes: flow.in_flight(),
+                consecutive: flow.timeouts,
+                next_number: flow.next_number,
+                idle: false,
+            };
+            flow.rtt.back_off();
+            flow.last_progress = self.now;
+            flow.outstanding.clear();
+            flow.cwnd = flow.controller.on_timeout(&timeout).cwnd_bytes;
+        }
+        self.send(i);
+        self.schedule(self.now + Duration::from_millis(100), Event::Timer { flow: i });
+    }
+
+    fn send(&mut self, i: usize) {
+        while let Some(at) = self.flows[i].may_send_at(self.now) {
+            if at > self.now {
+                // The periodic timer asks again.
+                return;
+            }
+            self.transmit(i);
+        }
+    }
+
+    fn transmit(&mut self, i: usize) {
+        let waiting = self.busy_until.since(self.now);
+        let transmission = self.rate.time_to_send(WIRE_BYTES);
+        let departure = self.now + waiting + transmission;
+        let dropped = waiting + transmission > self.buffer + transmission;
+        let number = self.flows[i].next_number;
+        self.note_sent(i);
+        if dropped {
+            return;
+        }
+        self.busy_until = departure;
+        self.queue_sum_ns += waiting.as_nanos() as f64;
+        self.queue_samples += 1;
+        self.carried_bytes += WIRE_BYTES;
+        let flow = &mut self.flows[i];
+        // A path that becomes shorter does not reorder here.
+        let received = (departure + self.forward).max(flow.last_arrival);
+        flow.last_arrival = received;
+        let event = Event::Ack { flow: i, number, received, sent: self.now };
+        self.schedule(received + self.backward, event);
+    }
+
+    fn note_sent(&mut self, i: usize) {
+        let flow = &mut self.flows[i];
+        if flow.outstanding.is_empty() {
+            flow.last_progress = self.now;
+        }
+        let packet = PacketFact {
+            number: flow.next_number,
+            bytes: MSS,
+            sent_at: self.now,
+            retransmitted: false,
+            tag: 0,
+            record: SendRecord::default(),
+        };
+        flow.outstanding.push_back(packet);
+        flow.last_sent = self.now;
+        flow.controller.on_sent(&Sent {
+            now: self.now,
+            number: flow.next_number,
+            bytes: MSS,
+            in_flight_bytes: flow.outstanding.len() as u64 * u64::from(MSS),
+            retransmission: false,
+        });
+        flow.next_number += 1;
+    }
+
+    fn acknowledge(&mut self, i: usize, number: u64, received: Instant, sent: Instant) {
+        let now = self.now;
+        let flow = &mut self.flows[i];
+        let before = flow.in_flight();
+        let mut lost = Vec::new();
+        while let Some(packet) = flow.outstanding.front().filter(|packet| packet.number + 3 <= number) {
+            lost.push(*packet);
+            flow.outstanding.pop_front();
+        }
+        let Some(index) = flow.outstanding.iter().position(|packet| packet.number == number) else {
+            return;
+        };
+        let packet = flow.outstanding.remove(index).unwrap();
+        flow.rtt.update(now.since(sent));
+        flow.last_progress = now;
+        flow.timeouts = 0;
+        flow.delivered += 1;
+        flow.delivered_bytes += u64::from(MSS);
+        flow.lost += lost.len() as u64;
+        let in_recovery = lost.is_empty() && number < flow.recover;
+        if lost.iter().any(|packet| packet.number >= flow.recover) {
+            flow.recover = flow.next_number;
+        }
+        let forward = flow.remote_clock(received) - sent.as_nanos() as i64;
+        let reverse = now.as_nanos() as i64 - flow.remote_clock(received);
+        let feedback = Feedback {
+            now,
+            acked: &[packet],
+            lost: &lost,
+            acked_bytes: u64::from(MSS),
+            lost_bytes: lost.len() as u64 * u64::from(MSS),
+            in_flight_before_bytes: before,
+            in_flight_bytes: flow.in_flight(),
+            delivered_bytes: flow.delivered_bytes,
+            next_number: flow.next_number,
+            rtt: Some(now.since(sent)),
+            rtt_min: Some(now.since(sent)),
+            srtt: flow.rtt.srtt(),
+            one_way_delay_ns: Some(forward),
+            reverse_delay_ns: flow.has_reverse.then_some(reverse),
+            ce_marked: 0,
+            app_limited: now >= flow.stop,
+            in_recovery,
+        };
+        flow.cwnd = flow.controller.on_feedback(&feedback).cwnd_bytes;
+        self.send(i);
+    }
+}

@@ -1,0 +1,288 @@
+//! Running a scenario in the simulated world.
+
+use crate::host::{LabHost, Socket, SocketSetup, SocketView};
+use crate::meter::{Meters, PacketTap};
+use crate::network::{FlowPlan, Network};
+use crate::outcome::{FlowEnds, FlowSeries, Outcome, Series};
+use crate::scenario::{ControllerSpec, Flow, Scenario};
+use crate::traffic::Source;
+use cede_cc::{Path, registry};
+use cede_net::HostId;
+use cede_sim::World;
+use cede_units::{Duration, Instant, Stream};
+use cede_utp::ControllerFactory;
+use std::fmt;
+
+/// The world that scenarios run in.
+pub type LabWorld = World<LabHost, Meters>;
+
+/// Why a scenario could not be run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RunError {
+    /// The topology does not hang together.
+    Topology(cede_sim::TopologyError),
+    /// More flows than there are ports.
+    TooManyFlows(usize),
+    /// The run was interrupted.
+    Interrupted,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Topology(error) => error.fmt(f),
+            Self::TooManyFlows(flows) => write!(f, "{flows} flows; there are ports for {MAX_FLOWS}"),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+const MAX_FLOWS: usize = (u16::MAX - crate::meter::FIRST_PORT) as usize;
+
+/// Hears how a run proceeds, once per sampling interval.
+pub trait Watcher {
+    /// `now` of `end` has been simulated; answers whether to go on.
+    fn progress(&mut self, now: Instant, end: Instant) -> bool {
+        let _ = (now, end);
+        true
+    }
+
+    /// What each flow's sender looks like at the end of an interval, for traces.
+    fn sample(&mut self, now: Instant, flow: &FlowPlan, view: &SocketView) {
+        let _ = (now, flow, view);
+    }
+}
+
+impl Watcher for () {}
+
+/// A scenario, ready to run.
+pub struct Run<'a> {
+    scenario: &'a Scenario,
+    network: Network,
+    tap: Option<Box<dyn PacketTap>>,
+    sampling: bool,
+    tape: bool,
+}
+
+impl<'a> Run<'a> {
+    /// Lays out the network of `scenario`.
+    #[must_use]
+    pub fn new(scenario: &'a Scenario) -> Self {
+        Self { scenario, network: Network::of(scenario), tap: None, sampling: true, tape: true }
+    }
+
+    /// Hands every packet at a host to `tap`.
+    #[must_use]
+    pub fn tap(mut self, tap: Box<dyn PacketTap>) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+
+    /// Leaves out series and tape: for sweeps and benchmarks that look at totals only.
+    #[must_use]
+    pub fn totals_only(mut self) -> Self {
+        self.sampling = false;
+        self.tape = false;
+        self
+    }
+
+    /// The network that the scenario runs on.
+    #[must_use]
+    pub const fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Runs to the end and adds up. The meters come along for who wants to write every dequeue down.
+    ///
+    /// # Errors
+    /// [`RunError`]; a scenario that parsed fails only where `watcher` stops it.
+    pub fn go(mut self, watcher: &mut dyn Watcher) -> Result<(Outcome, Meters), RunError> {
+        let mut world = self.world()?;
+        if self.tape {
+            world.record_tape();
+        }
+        let mut recorder = Recorder::new(&self.network);
+        let mut before = vec![0; self.network.flows.len()];
+        let end = Instant::ZERO + self.scenario.duration;
+        let warm = Instant::ZERO + self.scenario.warmup;
+        for stop in self.stops() {
+            world.run_until(stop);
+            if stop == warm {
+                before = self.received(&world);
+            }
+            if self.sampling {
+                recorder.sample(stop, &self.network, &mut world, watcher);
+            }
+            if !watcher.progress(stop, end) {
+                return Err(RunError::Interrupted);
+            }
+        }
+        world.observer_mut().settle(end);
+        Ok(self.finish(world, recorder.series, &before))
+    }
+
+    /// The times at which the run pauses: each interval's end, the end of the warm-up, and the end.
+    fn stops(&self) -> Vec<Instant> {
+        let end = Instant::ZERO + self.scenario.duration;
+        let step = if self.sampling { self.scenario.record.interval } else { self.scenario.duration / 20 };
+        let step = step.max(Duration::from_micros(1));
+        let mut stops: Vec<Instant> =
+            (1..).map(|k| Instant::ZERO + step * k).take_while(|&stop| stop < end).collect();
+        stops.extend([Instant::ZERO + self.scenario.warmup, end]);
+        stops.sort_unstable();
+        stops.dedup();
+        stops
+    }
+
+    fn world(&mut self) -> Result<LabWorld, RunError> {
+        if self.network.flows.len() > MAX_FLOWS {
+            return Err(RunError::TooManyFlows(self.network.flows.len()));
+        }
+        let mut sockets = self.sockets();
+        let make = |host: HostId, _: &str| LabHost::new(core::mem::take(&mut sockets[host.0 as usize]));
+        self.network.topology.build(self.scenario.seed, self.meters(), make).map_err(RunError::Topology)
+    }
+
+    fn meters(&self) -> Meters {
+        let mut senders = vec![HostId(0); self.network.flows.len()];
+        for plan in &self.network.flows {
+            senders[plan.number] = plan.sender.host;
+        }
+        let watched: Vec<_> = self.network.watched.iter().map(|watched| watched.link).collect();
+        let opened = Instant::ZERO + self.scenario.warmup;
+        let links = self.network.topology.link_names().count();
+        Meters::new(links, &watched, senders, opened, self.scenario.record.queue)
+    }
+
+    /// The sockets of each host.
+    fn sockets(&self) -> Vec<Vec<Socket>> {
+        let mut hosts: Vec<Vec<Socket>> = self.network.topology.host_names().map(|_| Vec::new()).collect();
+        for plan in &self.network.flows {
+            let flow = &self.scenario.flows[plan.flow];
+            let setup = |end: &str| self.setup(plan, flow, end);
+            let source = self.source(plan, flow);
+            let sender = Socket::sender((plan.sender, plan.receiver), setup("sender"), source, plan.start);
+            let receiver = Socket::receiver((plan.receiver, plan.sender), setup("receiver"));
+            hosts[plan.sender.host.0 as usize].push(sender);
+            hosts[plan.receiver.host.0 as usize].push(receiver);
+        }
+        hosts
+    }
+
+    fn setup(&self, plan: &FlowPlan, flow: &Flow, end: &str) -> SocketSetup {
+        SocketSetup {
+            protocol: flow.protocol.clone(),
+            packet_bytes: flow.packet_bytes,
+            controller: controller_factory(&flow.controller),
+            random: Stream::named(self.scenario.seed, &format!("flow {}/{end}", plan.name)),
+        }
+    }
+
+    fn source(&self, plan: &FlowPlan, flow: &Flow) -> Source {
+        let random = Stream::named(self.scenario.seed, &format!("flow {}/traffic", plan.name));
+        let stop = flow.stop.map(|stop| Instant::ZERO + stop);
+        let payload = flow.packet_bytes.saturating_sub(52).max(1);
+        Source::new(flow.traffic, plan.start, stop, flow.bytes, payload, random)
+    }
+
+    fn received(&self, world: &LabWorld) -> Vec<u64> {
+        let received = |plan: &FlowPlan| {
+            world.host(plan.receiver.host).socket(plan.receiver.port).map_or(0, Socket::received_bytes)
+        };
+        self.network.flows.iter().map(received).collect()
+    }
+
+    fn finish(self, mut world: LabWorld, series: Series, before: &[u64]) -> (Outcome, Meters) {
+        let ends: Vec<FlowEnds> =
+            self.network.flows.iter().zip(before).map(|(plan, &before)| flow_ends(&world, plan, before)).collect();
+        let mut outcome = Outcome::of(self.scenario, &self.network, world.observer(), &ends, series);
+        outcome.tape = world.tape().map(|tape| format!("{:016x}", tape.hash())).unwrap_or_default();
+        outcome.events = world.events();
+        let _ = world.observer_mut();
+        (outcome, world.into_observer())
+    }
+}
+
+fn flow_ends(world: &LabWorld, plan: &FlowPlan, received_before_bytes: u64) -> FlowEnds {
+    let host = world.host(plan.sender.host);
+    let (Some(sender), Some(receiver)) =
+        (host.socket(plan.sender.port), world.host(plan.receiver.host).socket(plan.receiver.port))
+    else {
+        return FlowEnds::default();
+    };
+    let view = sender.view();
+    let in_world = |local: Instant| world.clock(plan.sender.host).world(local).as_secs_f64();
+    FlowEnds {
+        data_packets_sent: view.data_packets_sent,
+        retransmissions: view.retransmissions,
+        timeouts: view.timeouts,
+        received_before_bytes,
+        received_bytes: receiver.received_bytes(),
+        finish_s: sender.finished_at().map(in_world),
+        error: view.error,
+        intact: receiver.is_intact(),
+    }
+}
+
+/// Makes a flow's controllers.
+fn controller_factory(spec: &ControllerSpec) -> ControllerFactory {
+    let spec = spec.clone();
+    Box::new(move |path: &Path| {
+        registry::build(&spec.name, &spec.params, path).expect("parsing the scenario has built it once")
+    })
+}
+
+/// Collects the series.
+struct Recorder {
+    series: Series,
+    last: Instant,
+    delivered: Vec<u64>,
+}
+
+impl Recorder {
+    fn new(network: &Network) -> Self {
+        let links = network.watched.len();
+        let series = Series {
+            t_s: Vec::new(),
+            queue_mean_ms: vec![Vec::new(); links],
+            queue_max_ms: vec![Vec::new(); links],
+            flows: vec![FlowSeries::default(); network.flows.len()],
+        };
+        Self { series, last: Instant::ZERO, delivered: vec![0; network.flows.len()] }
+    }
+
+    fn sample(&mut self, now: Instant, network: &Network, world: &mut LabWorld, watcher: &mut dyn Watcher) {
+        let span = now.since(self.last);
+        self.last = now;
+        self.series.t_s.push(now.as_secs_f64());
+        for (index, meter) in world.observer_mut().links_mut().iter_mut().enumerate() {
+            let interval = meter.take_interval();
+            let mean = interval.mean_ms();
+            self.series.queue_mean_ms[index].push(mean.unwrap_or(f64::NAN));
+            self.series.queue_max_ms[index].push(mean.map_or(f64::NAN, |_| interval.max.as_millis_f64()));
+        }
+        for (index, plan) in network.flows.iter().enumerate() {
+            let view = world.host(plan.sender.host).socket(plan.sender.port).map(Socket::view).unwrap_or_default();
+            watcher.sample(now, plan, &view);
+            let delivered = world.observer().deliveries().bytes[plan.number];
+            let bytes = delivered - core::mem::replace(&mut self.delivered[index], delivered);
+            self.series.flows[index].push(&view, bytes as f64 * 8e3 / (span.as_nanos() as f64).max(1.0));
+        }
+    }
+}
+
+impl FlowSeries {
+    fn push(&mut self, view: &SocketView, rate_mbps: f64) {
+        let known = |value: f64| if view.connected { value } else { f64::NAN };
+        let some = |value: Option<f64>| value.unwrap_or(f64::NAN);
+        self.rate_mbps.push(rate_mbps);
+        self.cwnd_bytes.push(known(view.cwnd_bytes));
+        self.ssthresh_bytes.push(some(view.controller.ssthresh_bytes));
+        self.srtt_ms.push(some((!view.srtt.is_zero()).then(|| view.srtt.as_millis_f64())));
+        self.believed_queue_ms.push(some(view.controller.queueing_delay.map(Duration::as_millis_f64)));
+        self.in_flight_bytes.push(view.in_flight_bytes as f64);
+        self.retransmissions.push(view.retransmissions as f64);
+    }
+}

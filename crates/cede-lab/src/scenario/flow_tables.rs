@@ -1,0 +1,259 @@
+//! The table of options, continued: flows, their controllers, traffic and protocols.
+
+use super::flow::{DISTRIBUTION_WORDS, PROTOCOL_WORDS, TCP_ACK_WORDS, TRAFFIC_WORDS, UTP_ACK_WORDS};
+use super::schema::Fallback::{Absent, Required, Value};
+use super::schema::{Kind, OptionDoc, SIZE_MAX_BYTES, option, words};
+
+const ANY_SIZE: Kind = Kind::Size { min: 1, max: SIZE_MAX_BYTES };
+const BUFFER_SIZE: Kind = Kind::Size { min: 2_000, max: 1 << 40 };
+
+pub(crate) const FLOW: &[OptionDoc] = &[
+    option("name", Kind::Name, Absent("the controller's name"), "late", "Name, as in metrics and records."),
+    option(
+        "count",
+        Kind::Integer { min: 1, max: 10_000 },
+        Value("1"),
+        "10",
+        "How many flows like this. Above 1 they are called NAME-1, NAME-2 and so on.",
+    ),
+    option("protocol", words(PROTOCOL_WORDS), Value("utp"), "tcp", "The transport."),
+    option(
+        "controller",
+        Kind::Controller,
+        Absent("ledbat for uTP, cubic for TCP"),
+        "ledbat",
+        "The congestion controller.",
+    ),
+    option(
+        "from",
+        Kind::Name,
+        Absent("a host of its own (dumbbell); must be given elsewhere"),
+        "a",
+        "Star and graph: the sending host.",
+    ),
+    option(
+        "to",
+        Kind::Name,
+        Absent("a host of its own (dumbbell); must be given elsewhere"),
+        "b",
+        "Star and graph: the receiving host.",
+    ),
+    option(
+        "start",
+        Kind::Time,
+        Value("0 s"),
+        "10 s",
+        "When it opens its connection; before the end of the run.",
+    ),
+    option("stop", Kind::Span, Absent("never"), "20 s", "When it stops offering data; after `start`."),
+    option(
+        "start_jitter",
+        Kind::Time,
+        Value("0 s"),
+        "1 s",
+        "`start` is moved by a random time from 0 to this, another for each flow.",
+    ),
+    option("bytes", ANY_SIZE, Absent("no end"), "10 MB", "How much it has to send; then it closes."),
+    option(
+        "packet",
+        Kind::Size { min: 128, max: 65_535 },
+        Value("1500 B"),
+        "1000 B",
+        "Size of a full packet as an IP datagram.",
+    ),
+    option("traffic", Kind::Traffic, Value("backlogged"), "backlogged", "When the application has data."),
+    option(
+        "access_rate",
+        Kind::Rate,
+        Absent("`topology.access_rate`"),
+        "2 Mbit/s",
+        "Dumbbell: rate of the sender's access link, both ways.",
+    ),
+    option(
+        "access_delay",
+        Kind::Time,
+        Absent("`topology.access_delay`"),
+        "20 ms",
+        "Dumbbell: propagation delay of the sender's access link for what the flow sends.",
+    ),
+    option(
+        "return_delay",
+        Kind::Time,
+        Absent("`topology.access_delay`"),
+        "50 ms",
+        "Dumbbell: propagation delay of the sender's access link for what comes back. Differences here make RTTs differ on the return path alone.",
+    ),
+    option(
+        "tcp",
+        Kind::Table("flow.tcp"),
+        Absent("the defaults of [flow.tcp]"),
+        "",
+        "Options of the model TCP.",
+    ),
+    option("utp", Kind::Table("flow.utp"), Absent("the defaults of [flow.utp]"), "", "Options of uTP."),
+];
+
+pub(crate) const CONTROLLER: &[OptionDoc] = &[option(
+    "name",
+    Kind::Name,
+    Absent("ledbat for uTP, cubic for TCP"),
+    "ledbat",
+    "Which one. All other keys are the controller's own.",
+)];
+
+pub(crate) const TRAFFIC: &[OptionDoc] = &[
+    option("kind", words(TRAFFIC_WORDS), Value("backlogged"), "chirp", "The model."),
+    option(
+        "period",
+        Kind::Span,
+        Required,
+        "30 s",
+        "chirp, heartbeat: from one burst or message to the next.",
+    ),
+    option(
+        "first",
+        Kind::Packets,
+        Value("1 packets"),
+        "10 packets",
+        "chirp: size of the first burst, in full packets.",
+    ),
+    option(
+        "growth",
+        Kind::Number { min: 1.0, max: 1000.0 },
+        Value("2.0"),
+        "1.5",
+        "chirp: ratio of a burst to the one before it.",
+    ),
+    option("max", Kind::Packets, Value("1000000 packets"), "1000 packets", "chirp: no burst is larger."),
+    option("bytes", ANY_SIZE, Required, "100 B", "heartbeat: payload of a message."),
+    option(
+        "rate",
+        Kind::Rate,
+        Absent("on_off: as much as the connection takes; paced needs it"),
+        "1 Mbit/s",
+        "paced, on_off: payload bits per second.",
+    ),
+    option("message", ANY_SIZE, Value("1000 B"), "160 B", "paced: payload of a message."),
+    option("on", Kind::Span, Required, "2 s", "on_off: mean time with data."),
+    option("off", Kind::Span, Required, "5 s", "on_off: mean time without."),
+    option(
+        "distribution",
+        words(DISTRIBUTION_WORDS),
+        Value("constant"),
+        "exponential",
+        "on_off: how the times are drawn, on a random stream of the flow's own.",
+    ),
+];
+
+pub(crate) const TCP: &[OptionDoc] = &[
+    option(
+        "sack",
+        Kind::Switch,
+        Value("true"),
+        "false",
+        "Selective acknowledgements and the recovery of RFC 6675; NewReno (RFC 6582) without.",
+    ),
+    option("ack", words(TCP_ACK_WORDS), Value("every"), "delayed", "When the receiver acknowledges."),
+    option(
+        "ack_delay",
+        Kind::Span,
+        Value("200 ms"),
+        "40 ms",
+        "How long an acknowledgement waits with `ack = \"delayed\"`; at most 500 ms by RFC 5681.",
+    ),
+    option(
+        "limited_transmit",
+        Kind::Switch,
+        Value("true"),
+        "false",
+        "New data on the first two duplicate acknowledgements (RFC 3042).",
+    ),
+    option(
+        "initial_window",
+        Kind::Packets,
+        Value("10 packets"),
+        "2 packets",
+        "Initial window in full segments (RFC 6928: 10).",
+    ),
+    option(
+        "min_rto",
+        Kind::Span,
+        Value("1 s"),
+        "200 ms",
+        "Smallest retransmission timeout (RFC 6298: 1 s; Linux: 200 ms).",
+    ),
+    option(
+        "timestamps",
+        Kind::Switch,
+        Value("true"),
+        "false",
+        "Timestamps option (RFC 7323), with a random offset for each connection.",
+    ),
+    option(
+        "timestamp_tick",
+        Kind::Span,
+        Value("1 ms"),
+        "10 ms",
+        "One tick of the timestamp clock: 1 ms to 1 s by RFC 7323.",
+    ),
+    option(
+        "send_buffer",
+        BUFFER_SIZE,
+        Value("16 MiB"),
+        "1 MiB",
+        "Unacknowledged data that the sender keeps.",
+    ),
+    option(
+        "receive_buffer",
+        BUFFER_SIZE,
+        Value("16 MiB"),
+        "64 KiB",
+        "Unread data that the receiver keeps: the largest window it advertises.",
+    ),
+];
+
+pub(crate) const UTP: &[OptionDoc] = &[
+    option("ack", words(UTP_ACK_WORDS), Value("every"), "delayed", "When the receiver acknowledges."),
+    option(
+        "ack_delay",
+        Kind::Span,
+        Value("100 ms"),
+        "20 ms",
+        "How long an acknowledgement waits with `ack = \"delayed\"`.",
+    ),
+    option(
+        "ack_packets",
+        Kind::Integer { min: 1, max: 1000 },
+        Value("2"),
+        "4",
+        "How many packets one acknowledgement may answer with `ack = \"delayed\"`.",
+    ),
+    option(
+        "min_rto",
+        Kind::Span,
+        Value("500 ms"),
+        "1 s",
+        "Smallest retransmission timeout (BEP 29: 500 ms; libutp: 1 s).",
+    ),
+    option(
+        "mtu_search",
+        Kind::Switch,
+        Value("false"),
+        "true",
+        "Find the largest packet that passes, with `packet` as the upper bound. Otherwise every full packet has the size `packet`.",
+    ),
+    option(
+        "send_buffer",
+        BUFFER_SIZE,
+        Value("16 MiB"),
+        "1 MiB",
+        "Unacknowledged data that the sender keeps.",
+    ),
+    option(
+        "receive_buffer",
+        BUFFER_SIZE,
+        Value("16 MiB"),
+        "1 MiB",
+        "Unread data that the receiver keeps: the largest window it advertises.",
+    ),
+];

@@ -1,0 +1,265 @@
+//! The one scenario format of Cede: TOML in, a checked [`Scenario`] out.
+//!
+//! [`Scenario::parse`] reads a file, [`Scenario::parse_with`] lays `key=value` overrides over it first. Both collect
+//! every [`Problem`] they find, each with its line, the place in it, and what is allowed there.
+//! [`Scenario::to_toml`] prints a scenario with every default filled in; what it prints parses back to an equal one.
+//! One table of options ([`TABLES`]) drives the reading and the generated [`reference()`].
+//!
+//! To make a scenario in code, change a parsed one and parse what [`Scenario::to_toml`] prints: that checks it too.
+//!
+//! **Invariant:** nothing here runs anything; nothing here knows a clock, a file or a simulator. A text that is no
+//! scenario gives problems, never a panic.
+
+mod controller;
+mod document;
+mod flow;
+mod flow_tables;
+mod hash;
+mod metric_names;
+mod model;
+mod names;
+mod overrides;
+mod print;
+mod problem;
+mod read_flow;
+mod read_links;
+mod read_topology;
+mod reader;
+mod reference;
+mod routes;
+mod schema;
+mod tables;
+mod values;
+mod words;
+
+pub use controller::ControllerSpec;
+pub use flow::{
+    Distribution, Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpAck, TcpOptions, Traffic, TrafficKind,
+    UtpAck, UtpOptions,
+};
+pub use hash::ContentHash;
+pub use metric_names::{Assertion, Comparison, METRICS, Metric, MetricDoc};
+pub use model::{
+    Access, Buffer, BurstLoss, Clock, Dumbbell, Graph, GraphLink, Host, Limit, Link, QueueDiscipline, Record,
+    Reorder, Routing, Scenario, Topology, TopologyKind,
+};
+pub use names::Instance;
+pub use overrides::Overrides;
+pub use problem::{Problem, render};
+pub use reference::reference;
+pub use routes::{BOTTLENECK, DirectedLink, RETURN};
+pub use schema::{Fallback, Kind, OptionDoc, TableDoc};
+pub use tables::TABLES;
+pub use words::Words;
+
+use cede_units::Duration;
+use document::Node;
+use metric_names::Known;
+use problem::{Origin, Sources};
+use read_flow::{PlacedFlow, World};
+use read_topology::ReadTopology;
+use reader::{Fields, Reader};
+
+impl Scenario {
+    /// Reads a scenario. `file_name` is for messages alone; nothing is opened.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text, in its order; at least one.
+    pub fn parse(file_name: &str, text: &str) -> Result<Self, Vec<Problem>> {
+        Self::parse_with(file_name, text, &Overrides::none())
+    }
+
+    /// Reads a scenario after laying overrides over its text.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text and the overrides; a problem in an override has `-s` for its file and
+    /// the override for its line.
+    pub fn parse_with(file_name: &str, text: &str, overrides: &Overrides) -> Result<Self, Vec<Problem>> {
+        let mut sources = Sources::default();
+        let file = sources.add(file_name, text);
+        let indices: Vec<usize> = overrides.texts().iter().map(|text| sources.add("-s", text)).collect();
+        let mut root = Node::parse(&sources, file, text)?;
+        let mut problems = Vec::new();
+        for (text, index) in overrides.texts().iter().zip(indices) {
+            problems.extend(overrides::apply(&mut root, &sources, index, text).err());
+        }
+        let mut reader = Reader::new(&sources);
+        let scenario = read(&mut reader, &root);
+        problems.extend(reader.into_problems());
+        match scenario {
+            Some(scenario) if problems.is_empty() => Ok(scenario),
+            _ => Err(problems),
+        }
+    }
+}
+
+/// Reads the whole document. None where a problem was taken down; what is left is still checked.
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Scenario> {
+    let root = Fields::open(reader, "", Some(node), node.origin)?;
+    let name = root.get(reader, "name");
+    let description = root.get(reader, "description");
+    let duration: Option<Duration> = root.get(reader, "duration");
+    let warmup = read_warmup(reader, &root, duration);
+    let seed: Option<i64> = root.get(reader, "seed");
+    let (topology, network) = read_topology::read(reader, &root);
+    let flows = read_flow::read_all(reader, &root, &World { duration, topology });
+    let record = read_record(reader, &root);
+    let (Some(network), Some(placed)) = (network, flows) else {
+        // Without its names, the form of the assertions can still be checked.
+        metric_names::read(reader, &root, None);
+        return None;
+    };
+    let (hosts, origins): (Vec<Host>, Vec<Origin>) = network.hosts.iter().cloned().unzip();
+    let mut scenario = Scenario {
+        name: name?,
+        description: description?,
+        duration: duration?,
+        warmup: warmup?,
+        seed: seed?.unsigned_abs(),
+        topology: network.topology.clone(),
+        hosts,
+        flows: placed.iter().map(|placed| placed.flow.clone()).collect(),
+        record: record?,
+        assertions: Vec::new(),
+    };
+    check_whole(reader, &root, &scenario, &network, &placed, &origins);
+    scenario.assertions = metric_names::read(reader, &root, Some(&known_names(&scenario)))?;
+    Some(scenario)
+}
+
+fn read_warmup(reader: &mut Reader<'_>, root: &Fields<'_>, duration: Option<Duration>) -> Option<Duration> {
+    let warmup: Duration = root.get(reader, "warmup")?;
+    if duration.is_some_and(|duration| warmup >= duration) {
+        let help = vec!["allowed: a time shorter than `duration`".to_string()];
+        reader.report(
+            root.origin("warmup"),
+            format!("`warmup` is {warmup}: nothing of the run is left"),
+            help,
+        );
+        return None;
+    }
+    Some(warmup)
+}
+
+fn read_record(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<Record> {
+    let fields = Fields::open(reader, "record", root.node("record"), root.at)?;
+    let queue = fields.get(reader, "queue");
+    let links = fields.get(reader, "links");
+    let interval = fields.get(reader, "interval");
+    let packets = fields.get(reader, "packets");
+    let events = fields.get(reader, "events");
+    let controllers = fields.get(reader, "controllers");
+    Some(Record {
+        queue: queue?,
+        links: links?,
+        interval: interval?,
+        packets: packets?,
+        events: events?,
+        controllers: controllers?,
+    })
+}
+
+/// The checks that need more than one table.
+fn check_whole(
+    reader: &mut Reader<'_>,
+    root: &Fields<'_>,
+    scenario: &Scenario,
+    network: &ReadTopology,
+    flows: &[PlacedFlow],
+    host_origins: &[Origin],
+) {
+    check_flow_names(reader, flows);
+    check_ends(reader, scenario, flows);
+    if let Topology::Dumbbell(_) = scenario.topology {
+        check_dumbbell_hosts(reader, scenario, host_origins);
+    }
+    let rtt = match &scenario.topology {
+        Topology::Dumbbell(dumbbell) => Some(dumbbell.base_rtt()),
+        _ => None,
+    };
+    let packet_bytes = scenario.flows.iter().map(|flow| flow.packet_bytes).max().unwrap_or(0);
+    for placed in &network.links {
+        read_links::check_buffer(reader, placed, rtt, packet_bytes);
+    }
+    check_recorded_links(reader, root, scenario);
+}
+
+fn check_flow_names(reader: &mut Reader<'_>, flows: &[PlacedFlow]) {
+    let mut seen = std::collections::BTreeSet::new();
+    for placed in flows {
+        // The name of the whole counts too: metrics and hosts may use it.
+        let group = (placed.flow.count > 1).then(|| placed.flow.name.clone());
+        let twin = placed.flow.instance_names().chain(group).find(|name| !seen.insert(name.clone()));
+        if let Some(name) = twin {
+            let help = vec!["allowed: a `name` of its own for each flow".to_string()];
+            reader.report(placed.name_origin, format!("two flows are called `{name}`"), help);
+        }
+    }
+}
+
+/// The ends of flows must be there, and each must reach the other.
+fn check_ends(reader: &mut Reader<'_>, scenario: &Scenario, flows: &[PlacedFlow]) {
+    let known: Vec<&str> = match &scenario.topology {
+        Topology::Dumbbell(_) => return,
+        Topology::Star => scenario.hosts.iter().map(|host| host.name.as_str()).collect(),
+        Topology::Graph(graph) => graph.nodes.iter().map(String::as_str).collect(),
+    };
+    for placed in flows {
+        let Some(ends) = &placed.flow.ends else { continue };
+        let mut both = true;
+        for (name, at) in [(&ends.from, placed.from_origin), (&ends.to, placed.to_origin)] {
+            if !known.contains(&name.as_str()) {
+                reader.report_unknown(at, "host", name, &known);
+                both = false;
+            }
+        }
+        let Topology::Graph(graph) = &scenario.topology else { continue };
+        for (from, to) in [(&ends.from, &ends.to), (&ends.to, &ends.from)] {
+            if both && graph.route(from, to).is_none() {
+                let help = vec![
+                    "allowed: nodes that links join in both directions: acknowledgements come back"
+                        .to_string(),
+                ];
+                reader.report(placed.to_origin, format!("no way leads from `{from}` to `{to}`"), help);
+            }
+        }
+    }
+}
+
+/// The hosts of a dumbbell are made by its flows.
+fn check_dumbbell_hosts(reader: &mut Reader<'_>, scenario: &Scenario, origins: &[Origin]) {
+    let names = flow_names(scenario);
+    let hosts: Vec<String> =
+        names.iter().flat_map(|name| [format!("{name}-sender"), format!("{name}-receiver")]).collect();
+    let known: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    for (host, at) in scenario.hosts.iter().zip(origins) {
+        if !hosts.contains(&host.name) {
+            reader.report_unknown(*at, "host", &host.name, &known);
+        }
+    }
+}
+
+fn check_recorded_links(reader: &mut Reader<'_>, root: &Fields<'_>, scenario: &Scenario) {
+    let links = scenario.named_links();
+    let known: Vec<&str> = links.iter().map(|(name, _)| name.as_str()).collect();
+    for name in scenario.record.links.iter().filter(|name| !known.contains(&name.as_str())) {
+        let record = Fields::quiet("record", root.node("record"), root.at);
+        let at = record.map_or(root.at, |record| record.origin("links"));
+        reader.report_unknown(at, "link", name, &known);
+    }
+}
+
+/// The names of flows: first as the scenario has them, then those of replicates.
+fn flow_names(scenario: &Scenario) -> Vec<String> {
+    let declared = scenario.flows.iter().map(|flow| flow.name.clone());
+    let replicates = scenario.flows.iter().filter(|flow| flow.count > 1).flat_map(Flow::instance_names);
+    declared.chain(replicates).collect()
+}
+
+fn known_names(scenario: &Scenario) -> Known {
+    Known {
+        flows: flow_names(scenario),
+        links: scenario.named_links().into_iter().map(|(name, _)| name).collect(),
+        has_bottleneck: matches!(scenario.topology, Topology::Dumbbell(_)),
+    }
+}

@@ -1,0 +1,223 @@
+//! An acknowledgement arrives.
+//!
+//! Source: RFC 9293 section 3.10.7.4 (which acknowledgements count), RFC 5681 section 2 and RFC 6675 section 2
+//! (duplicates), RFC 6298 sections 3 and 5, RFC 7323 section 4 (samples).
+//!
+//! RTT samples are times between a packet's departure and its acknowledgement by our own clock, in nanoseconds, as long
+//! as nothing that is acknowledged was sent twice (Karn); otherwise they come from the echoed timestamp, in its ticks.
+//! The timeout follows the oldest of the packets acknowledged, which has the delay of the acknowledgement in it; the
+//! controller gets the newest.
+
+use super::{Connection, Event, Limit};
+use crate::statistics::RepairMode;
+use cede_cc::Feedback;
+use cede_units::{Duration, Instant, Seq32};
+use cede_wire::tcp::{Flags, Segment, Timestamps};
+
+/// The sender's state before an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    una: u64,
+    mode: RepairMode,
+    flight_bytes: u64,
+    pipe_bytes: u64,
+    limited_bytes: u64,
+}
+
+/// What an acknowledgement says of time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    rtt: Option<Duration>,
+    one_way_delay_ns: Option<i64>,
+    reverse_delay_ns: Option<i64>,
+}
+
+impl Connection {
+    /// The stream offset of our sequence number `seq`; negative below the first octet.
+    fn our_offset(&self, seq: Seq32) -> i64 {
+        let una = self.board.una();
+        una as i64 + i64::from(seq.offset_from(self.seq(una)))
+    }
+
+    pub(super) fn on_ack(&mut self, now: Instant, segment: &Segment, is_pure: bool) {
+        let ack = self.our_offset(segment.ack);
+        if ack > self.board.next() as i64 {
+            self.acks.on_immediate();
+            return;
+        }
+        let before = self.before();
+        if ack < before.una as i64 {
+            return;
+        }
+        let moved_window = self.update_peer_window(ack as u64, segment.window);
+        if self.board.is_empty() {
+            return;
+        }
+        let advanced = self.board.acknowledge(ack as u64, &mut self.scratch.acked);
+        let sacked = if self.peer.sack { self.take_blocks(segment) } else { 0 };
+        if advanced {
+            self.repair_on_advance(ack as u64 - before.una);
+        } else if self.is_duplicate(segment, is_pure && !moved_window, sacked) {
+            self.repair_on_duplicate();
+        }
+        self.detect_losses();
+        self.digest(now, segment, &before, advanced);
+    }
+
+    fn before(&mut self) -> Before {
+        self.scratch.acked.clear();
+        self.scratch.lost.clear();
+        Before {
+            una: self.board.una(),
+            mode: self.repair.mode,
+            flight_bytes: self.board.flight_bytes(),
+            pipe_bytes: self.board.pipe_bytes(),
+            limited_bytes: self.repair.limited_bytes,
+        }
+    }
+
+    /// Takes in the window; answers whether the field changed. The edge never moves back: what was promised holds.
+    fn update_peer_window(&mut self, ack: u64, field: u16) -> bool {
+        let was_closed = self.is_peer_window_closed();
+        let end = ack + (u64::from(field) << self.peer.window_shift);
+        self.peer.window_end = self.peer.window_end.max(end);
+        if was_closed {
+            // The peer answers: it is alive, however long its window stays closed.
+            self.timers.retries = 0;
+            // An octet that probed the closed window was refused and is to go again at once.
+            self.repair.resend_first |= !self.is_peer_window_closed() && !self.board.is_empty();
+        }
+        self.timers.probe = Instant::NEVER;
+        core::mem::replace(&mut self.peer.window_raw, field) != field
+    }
+
+    /// RFC 6675: something was SACKed that was not before. RFC 5681: outstanding data, no payload, no SYN or FIN, the
+    /// same acknowledgement and window. Answers to probes of a closed window are neither.
+    fn is_duplicate(&self, segment: &Segment, is_same: bool, sacked: u32) -> bool {
+        if self.is_peer_window_closed() {
+            return false;
+        }
+        if self.peer.sack { sacked > 0 } else { is_same && !segment.flags.has(Flags::FIN) }
+    }
+
+    /// Takes in the SACK blocks by rising offset, so that facts come by rising number; answers how many segments are
+    /// newly SACKed.
+    fn take_blocks(&mut self, segment: &Segment) -> u32 {
+        let blocks = segment.options.sack.as_slice();
+        if blocks.is_empty() {
+            return 0;
+        }
+        let mut offsets = [(i64::MAX, i64::MAX); 4];
+        for (offset, &(start, end)) in offsets.iter_mut().zip(blocks) {
+            *offset = (self.our_offset(start), self.our_offset(end));
+        }
+        offsets.sort_unstable();
+        let within = offsets.iter().filter(|&&(start, end)| start >= 0 && end < i64::MAX);
+        within.map(|&(start, end)| self.board.sack(start as u64, end as u64, &mut self.scratch.acked)).sum()
+    }
+
+    /// Draws the consequences of an acknowledgement once its facts are sorted out.
+    fn digest(&mut self, now: Instant, segment: &Segment, before: &Before, advanced: bool) {
+        let times = self.measure(now, segment.options.timestamps, advanced);
+        if !self.scratch.acked.is_empty() || !self.scratch.lost.is_empty() {
+            self.tell_controller(now, before, times);
+        }
+        if advanced {
+            self.after_advance(now);
+        }
+    }
+
+    fn measure(&mut self, now: Instant, stamps: Option<Timestamps>, advanced: bool) -> Times {
+        // Only an acknowledgement that advances echoes the segment that caused it (RFC 7323, section 4.1).
+        let stamps = stamps.filter(|_| advanced && self.peer.timestamps);
+        let mut times = Times { rtt: self.sample_rtt(now, stamps), ..Times::default() };
+        if let Some(Timestamps { value, echo }) = stamps {
+            let ours = self.clock.ticks(now);
+            times.one_way_delay_ns = Some(self.forward_delay.delay_ns(&self.clock, value, echo));
+            times.reverse_delay_ns = Some(self.reverse_delay.delay_ns(&self.clock, ours, value));
+        }
+        times
+    }
+
+    fn sample_rtt(&mut self, now: Instant, stamps: Option<Timestamps>) -> Option<Duration> {
+        let acked = &self.scratch.acked;
+        let (oldest, newest) = (acked.first()?, acked.last()?);
+        let (slow, fast) = if acked.iter().any(|fact| fact.retransmitted) {
+            let echoed = self.clock.between(stamps?.echo, self.clock.ticks(now))?;
+            (echoed, echoed)
+        } else {
+            (now.since(oldest.sent_at), now.since(newest.sent_at))
+        };
+        let end_of_round = self.board.una() >= self.rtt_round_end;
+        if end_of_round {
+            self.rtt_round_end = self.board.next();
+        }
+        self.rtt.sample(slow, end_of_round);
+        Some(fast)
+    }
+
+    fn tell_controller(&mut self, now: Instant, before: &Before, times: Times) {
+        let (acked, lost) = (&self.scratch.acked, &self.scratch.lost);
+        let bytes = |facts: &[cede_cc::PacketFact]| facts.iter().map(|fact| u64::from(fact.bytes)).sum();
+        let (acked_bytes, lost_bytes) = (bytes(acked), bytes(lost));
+        if let Some(newest) = acked.last() {
+            self.delivery.on_delivered(now, acked_bytes, newest);
+        }
+        self.statistics.delivered_bytes += acked_bytes;
+        self.statistics.losses += lost.len() as u64;
+        let was_repairing = before.mode == RepairMode::Recovery;
+        let allowance = self.controller.on_feedback(&Feedback {
+            now,
+            acked,
+            lost,
+            acked_bytes,
+            lost_bytes,
+            in_flight_before_bytes: if lost.is_empty() || was_repairing {
+                before.pipe_bytes
+            } else {
+                // FlightSize, as RFC 5681 section 3.2 wants it for ssthresh.
+                before.flight_bytes.saturating_sub(before.limited_bytes)
+            },
+            in_flight_bytes: self.board.pipe_bytes(),
+            delivered_bytes: self.delivery.bytes(),
+            next_number: self.board.next_number(),
+            rtt: times.rtt,
+            rtt_min: times.rtt,
+            srtt: self.rtt.smoothed(),
+            one_way_delay_ns: times.one_way_delay_ns,
+            reverse_delay_ns: times.reverse_delay_ns,
+            ce_marked: 0,
+            app_limited: self.limit != Limit::Window,
+            in_recovery: was_repairing && self.repair.mode == RepairMode::Recovery,
+        });
+        self.adopt(allowance);
+        self.lift_window_cap();
+    }
+
+    /// SND.UNA advanced: timers, room for the writer, the end.
+    fn after_advance(&mut self, now: Instant) {
+        self.timers.retries = 0;
+        if self.board.is_empty() {
+            self.timers.rto = Instant::NEVER;
+            if self.fin_sent {
+                self.on_fin_acknowledged(now);
+            }
+        } else if self.repair.restarts_timer(self.peer.sack) {
+            self.timers.rto = now + self.rtt.rto();
+        }
+        self.note_partial_ack();
+        if self.write_blocked {
+            self.note_writable();
+        }
+    }
+
+    /// A writer that was cut short hears of room once there is a quarter of the buffer, or little left to send.
+    fn note_writable(&mut self) {
+        let (room, segment) = (self.write_room(), self.board.mss_bytes());
+        let scarce = self.buffer.len() <= 16 * u64::from(segment) && room >= segment;
+        if scarce || room >= self.config.send_buffer_bytes / 4 {
+            self.write_blocked = false;
+            self.events.push(Event::Writable);
+        }
+    }
+}

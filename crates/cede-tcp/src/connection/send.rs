@@ -1,0 +1,271 @@
+//! What leaves next.
+//!
+//! Source: RFC 6675 sections 4 and 5 (NextSeg), RFC 9293 sections 3.8.6.1 and 3.8.6.2.1 (window probes, silly window),
+//! RFC 896 (Nagle), RFC 6298 section 5.
+
+use super::{Connection, Limit};
+use crate::scoreboard::Outgoing;
+use cede_cc::{PacketFact, Sent};
+use cede_units::{Instant, Seq32};
+use cede_wire::tcp::{Flags, Options, SackBlocks, Segment, Timestamps};
+use cede_wire::{Payload, Transmit};
+
+/// SACK blocks that fit beside timestamps, and without (RFC 2018, section 3).
+const BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
+const BLOCKS_ALONE: usize = 4;
+
+impl Connection {
+    /// The sequence number of our stream's octet at `offset`.
+    pub(super) const fn seq(&self, offset: u64) -> Seq32 {
+        self.isn.add(1).add(offset as u32)
+    }
+
+    /// The acknowledgement number, the peer's FIN counted.
+    pub(super) const fn ack_number(&self) -> Seq32 {
+        self.peer.irs.add(1).add(self.reassembly.next() as u32).add(self.peer_finished as u32)
+    }
+
+    pub(super) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if self.reset_due {
+            return self.transmit_reset();
+        }
+        match self.state {
+            super::State::SynSent | super::State::SynReceived => return self.transmit_syn(now),
+            super::State::Closed => return None,
+            _ => {}
+        }
+        // Duplicates leave first and alone: with data they would not count (RFC 5681, section 2).
+        if self.acks.owes_duplicate() {
+            return Some(self.transmit_ack(now));
+        }
+        if self.state.may_send()
+            && let Some(transmit) = self.transmit_data(now)
+        {
+            return Some(transmit);
+        }
+        self.acks.owes().then(|| self.transmit_ack(now))
+    }
+
+    fn transmit_ack(&mut self, now: Instant) -> Transmit {
+        self.statistics.acks_sent += 1;
+        // In FIN's wake the next octet's number lies beyond it.
+        let header = self.header(now, self.board.next(), Flags::ACK);
+        Transmit { head: header.encode(), payload: Payload::Empty, dont_fragment: false }
+    }
+
+    /// The header of a segment that begins at `offset`, with the acknowledgement, which is thereby sent.
+    fn header(&mut self, now: Instant, offset: u64, flags: Flags) -> Segment {
+        let window = self.advertise_window();
+        let options = Options {
+            timestamps: self.peer.timestamps.then(|| self.stamps(now)),
+            sack: if self.reassembly.has_gap() { self.sack_blocks() } else { SackBlocks::NONE },
+            ..Options::default()
+        };
+        self.acks.on_sent();
+        self.last_ack_sent = self.reassembly.next() + u64::from(self.peer_finished);
+        Segment {
+            src_port: self.ports.local,
+            dst_port: self.ports.remote,
+            seq: self.seq(offset),
+            ack: self.ack_number(),
+            flags,
+            window,
+            options,
+        }
+    }
+
+    const fn stamps(&self, now: Instant) -> Timestamps {
+        Timestamps { value: self.clock.ticks(now), echo: self.recent_stamp.value() }
+    }
+
+    fn sack_blocks(&self) -> SackBlocks {
+        let mut blocks = SackBlocks::NONE;
+        if self.peer.sack {
+            let room = if self.peer.timestamps { BLOCKS_BESIDE_TIMESTAMPS } else { BLOCKS_ALONE };
+            let first = self.peer.irs.add(1);
+            for &(start, end) in self.reassembly.blocks().iter().take(room) {
+                let _ = blocks.push(first.add(start as u32), first.add(end as u32));
+            }
+        }
+        blocks
+    }
+
+    /// The next segment with data or FIN.
+    fn transmit_data(&mut self, now: Instant) -> Option<Transmit> {
+        self.timers.send = Instant::NEVER;
+        if core::mem::take(&mut self.repair.resend_first) {
+            let number = self.board.first_number();
+            return self.transmit_again(now, number, false);
+        }
+        if let Some(number) = self.next_repair() {
+            return self.transmit_repair(now, number, false);
+        }
+        if let Some(transmit) = self.transmit_new(now) {
+            return Some(transmit);
+        }
+        let (number, rescue) = self.next_rescue()?;
+        let transmit = self.transmit_repair(now, number, rescue)?;
+        if rescue {
+            self.note_rescue();
+        }
+        Some(transmit)
+    }
+
+    /// Segment `number` again, where the window allows it.
+    fn transmit_repair(&mut self, now: Instant, number: u64, rescue: bool) -> Option<Transmit> {
+        let bytes = self.board.outgoing(number)?.payload.len();
+        if !self.permits(now, bytes) {
+            return None;
+        }
+        self.transmit_again(now, number, rescue)
+    }
+
+    fn transmit_again(&mut self, now: Instant, number: u64, rescue: bool) -> Option<Transmit> {
+        let outgoing = self.board.outgoing(number)?;
+        let bytes = outgoing.payload.len();
+        let record = self.delivery.on_sent(now, self.board.pipe_bytes() == 0);
+        self.board.resend(number, rescue)?;
+        let tag = self.tell_sent(now, number, bytes, true);
+        if let Some(fact) = self.board.fact_mut(number) {
+            (fact.sent_at, fact.tag, fact.record) = (now, tag, record);
+        }
+        self.statistics.retransmissions += 1;
+        self.statistics.retransmitted_bytes += u64::from(bytes);
+        if number == self.board.first_number() {
+            // RFC 6675 leaves the timer at an entry to the implementation; as most do, a full timeout is given to the
+            // retransmission that everything waits for.
+            self.timers.rto = now + self.rtt.rto();
+        }
+        Some(self.transmit_outgoing(now, outgoing))
+    }
+
+    /// New data, a probe of a closed window, or FIN.
+    fn transmit_new(&mut self, now: Instant) -> Option<Transmit> {
+        if self.buffer.is_empty() {
+            return self.transmit_fin(now);
+        }
+        if self.board.is_empty() {
+            self.note_idle(now);
+        }
+        let len = self.sendable_bytes(now)?;
+        if !core::mem::take(&mut self.repair.probe_due) && !self.permits(now, len) {
+            return None;
+        }
+        let payload = self.buffer.cut(len);
+        let fin = self.fin_wanted && self.buffer.is_empty();
+        Some(self.transmit_first(now, payload, fin))
+    }
+
+    /// How long the next new segment is; none where the peer's window or Nagle's rule holds it back.
+    fn sendable_bytes(&mut self, now: Instant) -> Option<u32> {
+        let segment = self.board.mss_bytes();
+        let len = self.buffer.len().min(u64::from(segment)) as u32;
+        let room = self.peer.window_end.saturating_sub(self.board.next());
+        if room < u64::from(len) {
+            return self.sendable_in_small_window(now, room as u32);
+        }
+        self.repair.probe_due = false;
+        let holds_back = self.config.nagle && len < segment && !self.board.is_empty() && !self.fin_wanted;
+        if holds_back {
+            self.limit = Limit::Application;
+            return None;
+        }
+        Some(len)
+    }
+
+    /// Less than a segment fits: that is sent only where nothing is outstanding, and one octet to probe a closed
+    /// window.
+    fn sendable_in_small_window(&mut self, now: Instant, room: u32) -> Option<u32> {
+        self.limit = Limit::PeerWindow;
+        if !self.board.is_empty() {
+            return None;
+        }
+        if room > 0 || self.repair.probe_due {
+            return Some(room.max(1));
+        }
+        if self.timers.probe == Instant::NEVER {
+            self.timers.probe = now + self.rtt.rto();
+        }
+        None
+    }
+
+    /// FIN on its own, where it is wanted and all data has left; FIN rides on the last data otherwise.
+    fn transmit_fin(&mut self, now: Instant) -> Option<Transmit> {
+        if self.fin_wanted && !self.fin_sent {
+            return Some(self.transmit_first(now, Payload::Empty, true));
+        }
+        self.limit = Limit::Application;
+        if self.board.pipe_bytes() < self.window_bytes() && !self.fin_sent {
+            self.delivery.on_app_limited(self.board.pipe_bytes());
+        }
+        None
+    }
+
+    /// Sends new data: its boundaries stay for all its retransmissions.
+    fn transmit_first(&mut self, now: Instant, payload: Payload, fin: bool) -> Transmit {
+        let (number, bytes) = (self.board.next_number(), payload.len());
+        let outgoing = Outgoing { offset: self.board.next(), payload, fin };
+        let record = self.delivery.on_sent(now, self.board.pipe_bytes() == 0);
+        let fact = PacketFact { number, bytes, sent_at: now, retransmitted: false, tag: 0, record };
+        self.board.push(fact, &outgoing);
+        if bytes > 0 {
+            let tag = self.tell_sent(now, number, bytes, false);
+            if tag != 0 && let Some(fact) = self.board.fact_mut(number) {
+                fact.tag = tag;
+            }
+            self.statistics.data_segments_sent += 1;
+            self.statistics.data_bytes_sent += u64::from(bytes);
+        }
+        if self.repair.is_limited_transmit() {
+            self.repair.limited_bytes += u64::from(bytes);
+        }
+        if self.timers.rto == Instant::NEVER {
+            self.timers.rto = now + self.rtt.rto();
+        }
+        if fin {
+            self.on_fin_sent();
+        }
+        self.transmit_outgoing(now, outgoing)
+    }
+
+    /// Tells controller and pacer of a departure; pipe counts it already.
+    fn tell_sent(&mut self, now: Instant, number: u64, bytes: u32, retransmission: bool) -> cede_cc::Tag {
+        self.pacer.on_sent(now, bytes, &self.allowance);
+        let in_flight_bytes = self.board.pipe_bytes();
+        let tag = self.controller.on_sent(&Sent { now, number, bytes, in_flight_bytes, retransmission });
+        self.controller_timer = self.controller.timer();
+        tag
+    }
+
+    fn transmit_outgoing(&mut self, now: Instant, outgoing: Outgoing) -> Transmit {
+        let mut flags = Flags::ACK;
+        if outgoing.fin {
+            flags = flags.with(Flags::FIN);
+        }
+        if self.buffer.is_empty() && !outgoing.payload.is_empty() {
+            flags = flags.with(Flags::PSH);
+        }
+        let header = self.header(now, outgoing.offset, flags);
+        Transmit { head: header.encode(), payload: outgoing.payload, dont_fragment: false }
+    }
+
+    /// Whether the window and its pacing let `bytes` leave now. Where time will, the deadline is set.
+    fn permits(&mut self, now: Instant, bytes: u32) -> bool {
+        let window = self.window_bytes();
+        let under_way = self.under_way_bytes();
+        let at = if under_way + u64::from(bytes) <= window {
+            self.pacer.release_at(&self.allowance)
+        } else if under_way == 0 {
+            // Less than one segment: one at a time, at intervals.
+            self.pacer.fraction_at(bytes, window, self.rtt.smoothed())
+        } else {
+            self.limit = if self.repair.window_cap.is_some() { Limit::Cap } else { Limit::Window };
+            return false;
+        };
+        if at > now {
+            self.limit = Limit::Window;
+            self.timers.send = at;
+        }
+        at <= now
+    }
+}

@@ -1,0 +1,255 @@
+//! What the peer says that it has, and what that tells the controller.
+//!
+//! Source: BEP 29, "Selective ACK" and the acknowledgement rules; RFC 6298 for when the timer starts anew;
+//! draft-cheng-iccrg-delivery-rate-estimation for the state of delivery that packets take along.
+//!
+//! **What it leaves out.** libtorrent's RTT samples from packets that were sent twice: they cannot be told apart (Karn).
+//! One sample per arriving packet is taken, of the newest packet it acknowledges; libutp takes one for each.
+//!
+//! **How it was validated.** `tests/checks.rs` (checks 3, 4, 5, 9), `tests/feedback.rs` for every field of the feedback.
+
+use super::Connection;
+use crate::outbox::{Fate, Slot};
+use crate::timers::Timer;
+use alloc::vec::Vec;
+use cede_cc::{Feedback, PacketFact};
+use cede_units::{Duration, Instant, Seq16};
+use cede_wire::utp::{Kind, Packet, SelectiveAck};
+
+/// Facts of one arriving packet; kept so that their memory is.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub acked: Vec<PacketFact>,
+    pub lost: Vec<PacketFact>,
+}
+
+/// The raw one-way delays that came with a packet.
+#[derive(Clone, Copy, Default)]
+struct DelaySamples {
+    forward_ns: Option<i64>,
+    reverse_ns: Option<i64>,
+}
+
+/// The state before an arriving packet was taken into account.
+#[derive(Clone, Copy)]
+struct Before {
+    una: u64,
+    in_flight_bytes: u64,
+    app_limited: bool,
+    recovery_until: u64,
+}
+
+/// What one arriving packet acknowledged for the first time.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    packets: u64,
+    bytes: u64,
+    /// The newest of those packets that was sent once gives the RTT.
+    rtt: Option<Duration>,
+    /// A path-MTU probe got through.
+    mtu_raised: bool,
+}
+
+impl Connection {
+    /// Takes in timestamps, window and acknowledgements of a packet with a current number.
+    pub(super) fn process_ack(&mut self, now: Instant, packet: &Packet<'_>) {
+        let header = &packet.header;
+        let samples = DelaySamples {
+            reverse_ns: self.delays.arrived(now, header.timestamp_us),
+            forward_ns: self.delays.told(header.timestamp_difference_us),
+        };
+        let acked_below = self.acked_below(header.ack);
+        let is_latest = acked_below >= self.sending.outbox.una() as i64;
+        // A window that opens is an update, not a sign of loss; a mask is one whatever the window does.
+        let opens = header.window_bytes > self.sending.peer_window_bytes;
+        let repeats = acked_below == self.sending.outbox.una() as i64 && header.kind == Kind::State;
+        if is_latest {
+            self.note_peer_window(header.window_bytes);
+        }
+        if self.sending.outbox.is_empty() {
+            return;
+        }
+        let sack = packet.extensions.selective_ack();
+        let duplicate = repeats && (!opens || sack.is_some());
+        self.digest(now, acked_below, sack, duplicate, samples);
+        self.settle_zero_window(now);
+    }
+
+    /// Takes in the acknowledgements of a STATE with an old number, if they say anything new.
+    pub(super) fn process_old_ack(&mut self, now: Instant, packet: &Packet<'_>) {
+        if !self.sending.outbox.is_empty() {
+            let acked_below = self.acked_below(packet.header.ack);
+            let sack = packet.extensions.selective_ack();
+            self.digest(now, acked_below, sack, false, DelaySamples::default());
+        }
+    }
+
+    /// The packet number below which `ack` acknowledges everything: at most the next number, and below the oldest
+    /// outstanding one (even below zero) for late packets and keepalives.
+    fn acked_below(&self, ack: Seq16) -> i64 {
+        let behind = self.next_seq().sub(1).distance_from(ack);
+        self.sending.outbox.next() as i64 - i64::from(behind)
+    }
+
+    fn digest(
+        &mut self,
+        now: Instant,
+        acked_below: i64,
+        sack: Option<SelectiveAck<'_>>,
+        duplicate: bool,
+        samples: DelaySamples,
+    ) {
+        let before = Before {
+            una: self.sending.outbox.una(),
+            in_flight_bytes: self.sending.in_flight_bytes,
+            app_limited: self.sending.is_app_limited(),
+            recovery_until: self.loss.recovery_until,
+        };
+        self.scratch.acked.clear();
+        self.scratch.lost.clear();
+        let mut progress = Progress::default();
+        self.take_cumulative(now, acked_below, &mut progress);
+        if let Some(sack) = sack {
+            self.take_selective(now, acked_below, sack, &mut progress);
+        }
+        self.find_losses(before.una, duplicate);
+        self.after_progress(now, &progress);
+        if !self.scratch.acked.is_empty() || !self.scratch.lost.is_empty() {
+            self.report(now, before, &progress, samples);
+        }
+        if progress.mtu_raised {
+            self.on_packet_size_changed(now);
+        }
+    }
+
+    fn take_cumulative(&mut self, now: Instant, acked_below: i64, progress: &mut Progress) {
+        while (self.sending.outbox.una() as i64) < acked_below {
+            let number = self.sending.outbox.una();
+            let Some(mut slot) = self.sending.outbox.pop() else { break };
+            self.take_packet(now, number, &mut slot, progress);
+        }
+    }
+
+    /// Bit i of the mask is the packet two beyond the acknowledged one, plus i. Bits for packets that were never sent,
+    /// or are acknowledged already, say nothing.
+    fn take_selective(
+        &mut self,
+        now: Instant,
+        acked_below: i64,
+        sack: SelectiveAck<'_>,
+        progress: &mut Progress,
+    ) {
+        for bit in sack.bits() {
+            let Ok(number) = u64::try_from(acked_below + 1 + i64::from(bit)) else { continue };
+            if number >= self.sending.outbox.next() {
+                break;
+            }
+            let Some(slot) = self.sending.outbox.get_mut(number) else { continue };
+            if slot.fate != Fate::Acked {
+                // The slot stays as a place marker; its payload is not needed any more.
+                let marker = Slot { fate: Fate::Acked, ..Slot::default() };
+                let mut slot = core::mem::replace(slot, marker);
+                self.take_packet(now, number, &mut slot, progress);
+                self.loss.note_selective(number);
+            }
+        }
+    }
+
+    /// A packet is acknowledged, unless it has been before.
+    fn take_packet(&mut self, now: Instant, number: u64, slot: &mut Slot, progress: &mut Progress) {
+        match slot.fate {
+            Fate::Acked => return,
+            Fate::Outstanding => self.sending.leave_flight(slot),
+            Fate::Lost => self.sending.lost_packets -= 1,
+        }
+        let bytes = u64::from(slot.payload_bytes);
+        self.sending.unacked_bytes -= bytes;
+        let fact = fact(number, slot);
+        self.sending.delivery.on_delivered(now, &fact);
+        self.statistics.packets_acked += 1;
+        self.statistics.bytes_acked += bytes;
+        progress.packets += 1;
+        progress.bytes += bytes;
+        if slot.transmissions == 1 {
+            progress.rtt = Some(now.since(slot.sent_at));
+        }
+        progress.mtu_raised |= self.mtu.acked(number);
+        if slot.fin {
+            self.sending.fin_acked();
+        } else {
+            self.scratch.acked.push(fact);
+        }
+    }
+
+    /// New data were acknowledged: timers and buffer room follow.
+    fn after_progress(&mut self, now: Instant, progress: &Progress) {
+        if progress.packets == 0 {
+            return;
+        }
+        match progress.rtt {
+            Some(rtt) => self.rtt.update(rtt),
+            None => self.rtt.reset_backoff(),
+        }
+        self.loss.timeouts = 0;
+        self.sending.probing_zero_window = false;
+        self.timers.stop(Timer::Retransmission);
+        if self.sending.in_flight_packets > 0 {
+            self.set_retransmission(now, self.rtt.rto());
+        } else if self.sending.is_idle() {
+            self.sending.idle_timeouts = 0;
+            self.timers.set(Timer::Idle, now + self.rtt.rto());
+        }
+        self.offer_room();
+        if self.sending.is_fin_acked() {
+            self.settle_close(now);
+        }
+    }
+
+    /// Tells the application that there is room again, once it is worth its while.
+    fn offer_room(&mut self) {
+        let worthwhile = (self.config.send_buffer_bytes / 8).min(8 * self.mtu.payload_bytes()).max(1);
+        if self.sending.refused && !self.sending.is_ended() && self.writable_bytes() >= worthwhile {
+            self.sending.refused = false;
+            self.events.writable();
+        }
+    }
+
+    /// One call of the controller with everything that the packet said.
+    fn report(&mut self, now: Instant, before: Before, progress: &Progress, samples: DelaySamples) {
+        let una = self.sending.outbox.una();
+        let feedback = Feedback {
+            now,
+            acked: &self.scratch.acked,
+            lost: &self.scratch.lost,
+            acked_bytes: progress.bytes,
+            lost_bytes: self.scratch.lost.iter().map(|fact| u64::from(fact.bytes)).sum(),
+            in_flight_before_bytes: before.in_flight_bytes,
+            in_flight_bytes: self.sending.in_flight_bytes,
+            delivered_bytes: self.sending.delivery.delivered_bytes(),
+            next_number: self.sending.outbox.next(),
+            rtt: progress.rtt,
+            // The newest packet waited least: what else was acknowledged along with it was sent before.
+            rtt_min: progress.rtt,
+            srtt: self.rtt.srtt(),
+            one_way_delay_ns: samples.forward_ns,
+            reverse_delay_ns: samples.reverse_ns,
+            ce_marked: 0,
+            app_limited: before.app_limited,
+            in_recovery: before.una < before.recovery_until && una < before.recovery_until,
+        };
+        let allowance = self.controller.on_feedback(&feedback);
+        self.apply(allowance);
+    }
+}
+
+/// What the controller learns of a packet.
+pub(super) fn fact(number: u64, slot: &Slot) -> PacketFact {
+    PacketFact {
+        number,
+        bytes: slot.payload_bytes,
+        sent_at: slot.sent_at,
+        retransmitted: slot.transmissions > 1,
+        tag: slot.tag,
+        record: slot.record,
+    }
+}

@@ -1,0 +1,141 @@
+//! Headers of what leaves.
+//!
+//! Source: BEP 29, header format. A mask is sent as long as needed in multiples of four octets, up to 256 packets, on
+//! STATE, DATA and FIN (libutp sends four octets on STATE only; libtorrent lengths that are no multiple of four, which
+//! some implementations refuse).
+//!
+//! **What it leaves out.** "Extension bits", which nobody sends.
+//! **How it was validated.** `tests/checks.rs` (checks 1 to 5).
+
+use super::Connection;
+use super::receive::Ack;
+use crate::reorder::MAX_MASK_BYTES;
+use crate::timers::Timer;
+use cede_units::{Instant, Seq16};
+use cede_wire::utp::{EXT_CLOSE_REASON, EXT_SELECTIVE_ACK, HEADER_BYTES, Header, Kind, close_reason_body};
+use cede_wire::{Head, Payload, Transmit};
+
+/// Octets that an extension has before its body.
+const EXTENSION_HEADER_BYTES: usize = 2;
+
+impl Connection {
+    /// The fixed header of any packet.
+    #[inline]
+    pub(super) fn header(&self, now: Instant, kind: Kind, seq: Seq16) -> Header {
+        Header {
+            kind,
+            connection_id: self.ids.send,
+            timestamp_us: self.delays.clock_us(now),
+            timestamp_difference_us: self.delays.reply_us(),
+            window_bytes: self.window_bytes(),
+            seq,
+            ack: self.receiving.ack_nr,
+        }
+    }
+
+    /// Octets that a mask would take now, extension header included.
+    pub(super) fn mask_bytes(&self) -> usize {
+        if self.receiving.reorder.is_empty() {
+            return 0;
+        }
+        self.receiving.reorder.write_mask(self.receiving.ack_nr, &mut [0; MAX_MASK_BYTES]) + EXTENSION_HEADER_BYTES
+    }
+
+    /// The head of a DATA or FIN. It acknowledges as a STATE would, so none is owed after it, unless a packet that
+    /// was cut earlier leaves no room for the mask.
+    pub(super) fn head_of_numbered(&mut self, now: Instant, kind: Kind, number: u64, bytes: u32, again: bool) -> Head {
+        let header = self.header(now, kind, self.seq_of(number));
+        if kind == Kind::Fin {
+            return self.head_of_fin(now, &header, again);
+        }
+        let room = self.mtu.payload_bytes().max(bytes) - bytes;
+        let encoded = if self.mask_bytes() <= room as usize {
+            self.receiving.ack = Ack::None;
+            self.encode_with_mask(&header)
+        } else {
+            header.encode(&[])
+        };
+        self.finish_head(now, encoded)
+    }
+
+    /// A close reason goes only behind a mask, if need be one without bits: libutp does not see packets that begin with
+    /// it. A FIN that is sent again goes without, in case that was why.
+    fn head_of_fin(&mut self, now: Instant, header: &Header, again: bool) -> Head {
+        self.receiving.ack = Ack::None;
+        let mut mask = [0; MAX_MASK_BYTES];
+        let len = self.receiving.reorder.write_mask(header.ack, &mut mask);
+        let encoded = match self.close_reason_to_send() {
+            Some(reason) if !again => header.encode(&[
+                (EXT_SELECTIVE_ACK, &mask[..len.max(4)]),
+                (EXT_CLOSE_REASON, &close_reason_body(reason)),
+            ]),
+            _ => self.encode_with_mask(header),
+        };
+        self.finish_head(now, encoded)
+    }
+
+    fn encode_with_mask(&self, header: &Header) -> Option<Head> {
+        if self.receiving.reorder.is_empty() {
+            return header.encode(&[]);
+        }
+        let mut mask = [0; MAX_MASK_BYTES];
+        let len = self.receiving.reorder.write_mask(header.ack, &mut mask);
+        header.encode(&[(EXT_SELECTIVE_ACK, &mask[..len])])
+    }
+
+    /// A STATE, where one is owed.
+    pub(super) fn transmit_state(&mut self, now: Instant) -> Option<Transmit> {
+        if self.receiving.ack != Ack::Scheduled {
+            return None;
+        }
+        self.receiving.ack = Ack::None;
+        let header = self.header(now, Kind::State, self.next_seq());
+        let encoded = self.encode_with_mask(&header);
+        self.statistics.states_sent += 1;
+        Some(self.send_head(now, encoded))
+    }
+
+    /// What is asked for once in a long while.
+    #[inline]
+    pub(super) fn transmit_rarity(&mut self, now: Instant) -> Option<Transmit> {
+        if core::mem::take(&mut self.sending.close_due) {
+            self.settle_close(now);
+        }
+        core::mem::take(&mut self.sending.keepalive_due).then(|| self.keepalive(now))
+    }
+
+    /// A STATE that acknowledges one packet less than the last did: it cannot be mistaken for news (libutp).
+    fn keepalive(&mut self, now: Instant) -> Transmit {
+        let header = self.header(now, Kind::State, self.next_seq());
+        self.statistics.keepalives_sent += 1;
+        self.statistics.states_sent += 1;
+        self.send_head(now, Header { ack: header.ack.sub(1), ..header }.encode(&[]))
+    }
+
+    /// A RESET, once, after the application has given up.
+    pub(super) fn transmit_reset(&mut self, now: Instant) -> Option<Transmit> {
+        if !self.take_reset_due() {
+            return None;
+        }
+        let header = Header { window_bytes: 0, ..self.header(now, Kind::Reset, self.next_seq()) };
+        Some(self.send_head(now, header.encode(&[])))
+    }
+
+    /// A packet without payload.
+    pub(super) fn send_head(&mut self, now: Instant, encoded: Option<Head>) -> Transmit {
+        Transmit { head: self.finish_head(now, encoded), payload: Payload::Empty, dont_fragment: false }
+    }
+
+    /// Books of any packet that leaves.
+    #[inline]
+    fn finish_head(&mut self, now: Instant, encoded: Option<Head>) -> Head {
+        if self.receiving.ack == Ack::None {
+            self.timers.stop(Timer::DelayedAck);
+        }
+        self.receiving.advertised_bytes = self.window_bytes();
+        self.sending.last_sent_at = now;
+        self.statistics.packets_sent += 1;
+        debug_assert!(encoded.is_some(), "{HEADER_BYTES} octets, the longest mask and a close reason fit a head");
+        encoded.unwrap_or_default()
+    }
+}

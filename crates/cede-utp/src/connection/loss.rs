@@ -1,0 +1,133 @@
+//! What the peer lacks.
+//!
+//! Source: BEP 29 ("packet loss"): a packet is lost once three packets sent after it have been selectively acknowledged,
+//! or, with libtorrent, once three duplicate STATEs ask for it. As in libutp a packet is found lost in this way once;
+//! if its repetition is lost too, the retransmission timer finds out.
+//!
+//! Numbers only rise, so the third-highest selectively acknowledged one divides the packets: whatever is outstanding
+//! below it is lost. The border only moves up, and each packet is looked at once.
+//!
+//! **What it leaves out.** libutp's "fast timeout" mode, in which each acknowledgement after a timeout lets one more
+//! packet out regardless of the window: after a timeout everything outstanding counts as lost here and leaves again as
+//! the window allows, which comes to the same with the window of one packet that a timeout leaves.
+//!
+//! **How it was validated.** `tests/checks.rs` (checks 3, 9, 14); the moment of each retransmission in the recorded
+//! libutp connection is the one at which this declares the loss.
+
+use super::Connection;
+use super::acknowledge::fact;
+use crate::outbox::Fate;
+
+/// The largest [`Config::sack_threshold`](crate::Config::sack_threshold).
+pub(crate) const MAX_SACK_THRESHOLD: usize = 4;
+
+/// What the search for losses remembers.
+#[derive(Debug)]
+pub(super) struct LossDetection {
+    /// Packets below this have been judged.
+    judged_below: u64,
+    /// The highest numbers selectively acknowledged, each plus one, falling; zero for none.
+    highest: [u64; MAX_SACK_THRESHOLD],
+    duplicates: u8,
+    /// A loss event is being repaired until this number is acknowledged; zero for none.
+    pub recovery_until: u64,
+    /// Retransmission timeouts since the last progress.
+    pub timeouts: u32,
+}
+
+impl LossDetection {
+    pub fn new() -> Self {
+        Self { judged_below: 0, highest: [0; MAX_SACK_THRESHOLD], duplicates: 0, recovery_until: 0, timeouts: 0 }
+    }
+
+    /// Packet `number` was selectively acknowledged for the first time.
+    #[inline]
+    pub fn note_selective(&mut self, number: u64) {
+        let mut carried = number + 1;
+        for place in &mut self.highest {
+            if carried > *place {
+                core::mem::swap(place, &mut carried);
+            }
+        }
+    }
+
+    /// Everything outstanding was taken for lost from `una` on. What was acknowledged before the timeout says nothing
+    /// about what leaves after it.
+    pub fn on_timeout(&mut self, una: u64) {
+        (self.judged_below, self.highest) = (una, [0; MAX_SACK_THRESHOLD]);
+        (self.duplicates, self.recovery_until) = (0, 0);
+    }
+}
+
+impl Connection {
+    /// Looks for losses after a packet's acknowledgements have been taken in.
+    pub(super) fn find_losses(&mut self, una_before: u64, duplicate: bool) {
+        let una = self.sending.outbox.una();
+        if una > una_before {
+            self.loss.duplicates = 0;
+        } else if duplicate {
+            self.statistics.duplicate_acks_received += 1;
+            self.loss.duplicates = self.loss.duplicates.saturating_add(1);
+        }
+        let lost_before = self.sending.lost_packets;
+        self.find_by_duplicates(una);
+        self.find_by_selective_acks(una);
+        let found = self.sending.lost_packets - lost_before;
+        if found > 0 {
+            let at_once = found.min(u32::from(self.config.resends_beyond_window));
+            self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(at_once);
+            self.open_loss_event();
+        }
+    }
+
+    fn find_by_duplicates(&mut self, una: u64) {
+        let Some(threshold) = self.config.duplicate_ack_threshold else { return };
+        if self.loss.duplicates >= threshold.max(1) && una >= self.loss.judged_below {
+            self.loss.judged_below = una + 1;
+            self.mark_lost(una);
+        }
+    }
+
+    fn find_by_selective_acks(&mut self, una: u64) {
+        let threshold = usize::from(self.config.sack_threshold);
+        let border = self.loss.highest[threshold - 1].saturating_sub(1);
+        let mut left = self.config.max_losses_per_ack.unwrap_or(u16::MAX);
+        let mut number = self.loss.judged_below.max(una);
+        while number < border && left > 0 {
+            left -= u16::from(self.mark_lost(number));
+            number += 1;
+            self.loss.judged_below = number;
+        }
+    }
+
+    /// Takes an outstanding packet for lost; false where it is not outstanding. A lost path-MTU probe is too large,
+    /// not a sign of congestion, and so is kept from the controller.
+    fn mark_lost(&mut self, number: u64) -> bool {
+        let Some(slot) = self.sending.outbox.get_mut(number) else { return false };
+        if slot.fate != Fate::Outstanding {
+            return false;
+        }
+        slot.fate = Fate::Lost;
+        let lost = fact(number, slot);
+        let fin = slot.fin;
+        self.sending.enter_lost(number, lost.bytes);
+        if self.mtu.lost(number) {
+            self.statistics.mtu_probes_lost += 1;
+            return true;
+        }
+        self.statistics.losses += 1;
+        self.mtu.forget_probe();
+        if !fin {
+            self.scratch.lost.push(lost);
+        }
+        true
+    }
+
+    /// A loss beyond what is being repaired opens a new event, which lasts until all that is out now is acknowledged.
+    fn open_loss_event(&mut self) {
+        let newest = self.scratch.lost.last().map(|fact| fact.number);
+        if newest.is_some_and(|number| number >= self.loss.recovery_until) {
+            self.loss.recovery_until = self.sending.outbox.next();
+        }
+    }
+}

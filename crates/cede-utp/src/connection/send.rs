@@ -1,0 +1,388 @@
+//! What may leave, and when.
+//!
+//! Source: BEP 29 ("a packet is sent if in flight + packet <= min(cwnd, peer's window)"), libutp's send buffer and Nagle
+//! rules, RFC 6675 section 5 (the first lost packet leaves whatever the window says), RFC 7661 for the question who
+//! limits the flow.
+//!
+//! Where this goes beyond libutp: a window below a packet sends one packet every `packet / cwnd` round trips; a peer
+//! whose window is open but smaller than a packet gets a packet cut to it once nothing is under way (libutp waits for
+//! ever); the oldest lost packet may leave whatever the peer's window says, since it was within an earlier one.
+//!
+//! **What it leaves out.** Fairness between connections, which is the endpoint's.
+//! **How it was validated.** `tests/sending.rs`, and check 10 of `tests/checks.rs`.
+
+use super::Connection;
+use crate::chunks::Chunks;
+use crate::config::{Config, SubPacketWindow};
+use crate::outbox::{Fate, Outbox, Slot};
+use crate::timers::Timer;
+use cede_cc::Sent;
+use cede_cc::instruments::{DeliveryRate, Pacer};
+use cede_units::{Instant, Seq16};
+use cede_wire::Transmit;
+use cede_wire::utp::Kind;
+
+/// The sending half.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pub outbox: Outbox,
+    /// Written and not yet cut into packets.
+    pub queue: Chunks,
+    pub fin: LocalFin,
+    pub in_flight_bytes: u64,
+    pub in_flight_packets: u32,
+    /// Payload in the outbox that is not acknowledged.
+    pub unacked_bytes: u64,
+    pub peer_window_bytes: u32,
+    /// Packets taken for lost that have not left again.
+    pub lost_packets: u32,
+    /// No lost packet has a smaller number.
+    lost_from: u64,
+    pub resends_beyond_window: u32,
+    /// A write was refused, or cut short.
+    pub refused: bool,
+    /// The next packet may ignore a window of zero.
+    pub zero_window_credit: bool,
+    /// The one packet under way probes a window of zero.
+    pub probing_zero_window: bool,
+    pub idle_timeouts: u32,
+    /// The application waits for the peer's FIN, but not for ever.
+    pub closing: bool,
+    /// Why, in the peer's terms.
+    pub close_reason: Option<u16>,
+    /// Nothing has left for so long that a STATE should.
+    pub keepalive_due: bool,
+    /// [`Sending::closing`] is news.
+    pub close_due: bool,
+    pub last_sent_at: Instant,
+    last_data_sent_at: Instant,
+    pub pacer: Pacer,
+    limit: Limit,
+    pub delivery: DeliveryRate,
+}
+
+/// How our stream ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LocalFin {
+    None,
+    /// It follows the data that are queued.
+    Queued,
+    Sent(Seq16),
+    Acked(Seq16),
+}
+
+/// What kept the last packet from leaving.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Limit {
+    /// There was nothing to send.
+    Application,
+    /// The congestion window or the pacing rate.
+    Controller,
+    /// The peer's window, or the number of packets it can tell apart.
+    Peer,
+}
+
+impl Sending {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            outbox: Outbox::new(),
+            queue: Chunks::default(),
+            fin: LocalFin::None,
+            in_flight_bytes: 0,
+            in_flight_packets: 0,
+            unacked_bytes: 0,
+            peer_window_bytes: config.initial_peer_window_bytes,
+            lost_packets: 0,
+            lost_from: 0,
+            resends_beyond_window: 0,
+            refused: false,
+            zero_window_credit: false,
+            probing_zero_window: false,
+            idle_timeouts: 0,
+            closing: false,
+            close_reason: None,
+            keepalive_due: false,
+            close_due: false,
+            last_sent_at: Instant::ZERO,
+            last_data_sent_at: Instant::ZERO,
+            pacer: Pacer::new(),
+            limit: Limit::Application,
+            delivery: DeliveryRate::new(),
+        }
+    }
+
+    /// Something other than the controller limited what was under way.
+    pub fn is_app_limited(&self) -> bool {
+        self.limit != Limit::Controller
+    }
+
+    /// Nothing is outstanding, nothing waits.
+    pub fn is_idle(&self) -> bool {
+        self.outbox.is_empty() && self.queue.is_empty()
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.fin != LocalFin::None
+    }
+
+    pub fn is_fin_acked(&self) -> bool {
+        matches!(self.fin, LocalFin::Acked(_))
+    }
+
+    pub fn fin_acked(&mut self) {
+        if let LocalFin::Sent(seq) = self.fin {
+            self.fin = LocalFin::Acked(seq);
+        }
+    }
+
+    /// An outstanding packet is acknowledged.
+    #[inline]
+    pub fn leave_flight(&mut self, slot: &Slot) {
+        self.in_flight_packets -= 1;
+        self.in_flight_bytes -= u64::from(slot.payload_bytes);
+    }
+
+    /// An outstanding packet is taken for lost.
+    pub fn enter_lost(&mut self, number: u64, bytes: u32) {
+        self.in_flight_packets -= 1;
+        self.in_flight_bytes -= u64::from(bytes);
+        self.lost_packets += 1;
+        self.lost_from = self.lost_from.min(number);
+    }
+
+    /// The oldest packet that waits to leave again.
+    fn oldest_lost(&mut self) -> Option<u64> {
+        if self.lost_packets == 0 {
+            return None;
+        }
+        let from = self.lost_from.max(self.outbox.una());
+        let number = (from..self.outbox.next())
+            .find(|&number| self.outbox.get(number).is_some_and(|slot| slot.fate == Fate::Lost))?;
+        self.lost_from = number;
+        Some(number)
+    }
+
+    /// Forgets everything that was to be sent.
+    pub fn forget(&mut self) {
+        self.outbox.clear();
+        self.queue.clear();
+        (self.in_flight_bytes, self.in_flight_packets) = (0, 0);
+        (self.unacked_bytes, self.lost_packets) = (0, 0);
+    }
+
+}
+
+impl Connection {
+    /// The application has nothing to send. Where a full packet would have been allowed, it is what limits the flow,
+    /// and what is under way gives no measure of the path.
+    fn limited_by_application(&mut self) {
+        let sending = &mut self.sending;
+        if sending.in_flight_bytes + u64::from(self.mtu.payload_bytes()) > self.allowance.cwnd_bytes {
+            sending.limit = Limit::Controller;
+        } else {
+            sending.limit = Limit::Application;
+            sending.delivery.on_app_limited(sending.in_flight_bytes);
+        }
+    }
+
+    /// The next DATA or FIN, old ones first.
+    pub(super) fn transmit_packet(&mut self, now: Instant) -> Option<Transmit> {
+        match self.sending.oldest_lost() {
+            Some(number) => self.transmit_lost(now, number),
+            None => self.transmit_new(now),
+        }
+    }
+
+    /// Sends a lost packet again, as the window allows.
+    fn transmit_lost(&mut self, now: Instant, number: u64) -> Option<Transmit> {
+        let bytes = self.sending.outbox.get(number)?.payload_bytes;
+        if self.sending.resends_beyond_window > 0 {
+            self.sending.resends_beyond_window -= 1;
+        } else {
+            let is_oldest = number == self.sending.outbox.una();
+            let zero_window = self.sending.peer_window_bytes == 0 && self.loss.timeouts == 0;
+            if bytes > 0 && !self.may_leave(now, bytes, is_oldest && !zero_window) {
+                return None;
+            }
+        }
+        self.sending.lost_packets -= 1;
+        self.statistics.retransmissions += 1;
+        self.statistics.retransmitted_bytes += u64::from(bytes);
+        self.transmit_numbered(now, number)
+    }
+
+    /// Cuts and sends the next new packet, or the FIN behind the last.
+    fn transmit_new(&mut self, now: Instant) -> Option<Transmit> {
+        if self.sending.queue.is_empty() {
+            self.limited_by_application();
+            return self.transmit_fin(now);
+        }
+        let bytes = self.next_payload_bytes()?;
+        if self.sending.outbox.len() >= u64::from(self.config.max_outstanding_packets) {
+            self.sending.limit = Limit::Peer;
+            return None;
+        }
+        if !self.may_leave(now, bytes, false) {
+            return None;
+        }
+        let payload = self.sending.queue.take(bytes);
+        let payload_bytes = payload.len();
+        let number = self.sending.outbox.next();
+        let probe = payload_bytes > self.mtu.payload_bytes();
+        if probe {
+            self.mtu.sent_probe(number, payload_bytes);
+            self.statistics.mtu_probes_sent += 1;
+        }
+        self.sending.unacked_bytes += u64::from(payload_bytes);
+        self.sending.outbox.push(Slot { payload, payload_bytes, probe, ..Slot::default() });
+        self.transmit_numbered(now, number)
+    }
+
+    /// The FIN goes as soon as all data have, whatever the windows say: it has no payload.
+    fn transmit_fin(&mut self, now: Instant) -> Option<Transmit> {
+        if self.sending.fin != LocalFin::Queued {
+            return None;
+        }
+        let number = self.sending.outbox.next();
+        self.sending.fin = LocalFin::Sent(self.next_seq());
+        self.sending.outbox.push(Slot { fin: true, ..Slot::default() });
+        self.transmit_numbered(now, number)
+    }
+
+    /// The payload of the next new packet, where there is enough of it for one to leave.
+    fn next_payload_bytes(&mut self) -> Option<u32> {
+        let queued = u32::try_from(self.sending.queue.len_bytes()).unwrap_or(u32::MAX);
+        // Room for the mask of a selective acknowledgement comes out of the payload.
+        let full = (self.mtu.payload_bytes().saturating_sub(self.mask_bytes() as u32)).max(1);
+        if let Some(probe) = self.mtu.probe_payload_bytes(self.allowance.cwnd_bytes)
+            && queued >= probe
+        {
+            return Some(probe);
+        }
+        let alone = self.sending.in_flight_packets == 0;
+        if self.config.nagle && queued < full && !self.sending.outbox.is_empty() && !self.sending.is_ended() {
+            self.limited_by_application();
+            return None;
+        }
+        let peer_window = self.sending.peer_window_bytes;
+        let cut = if alone && peer_window > 0 { peer_window } else { u32::MAX };
+        Some(full.min(queued).min(cut))
+    }
+
+    /// May a packet leave now? If not, notes what limits the flow and sets the timer that will ask again.
+    fn may_leave(&mut self, now: Instant, bytes: u32, ignore_peer: bool) -> bool {
+        if !self.peer_allows(now, bytes, ignore_peer) {
+            self.sending.limit = Limit::Peer;
+            return false;
+        }
+        if self.window_allows(now, bytes) && self.pacing_allows(now, bytes) {
+            return true;
+        }
+        self.sending.limit = Limit::Controller;
+        false
+    }
+
+    fn peer_allows(&mut self, now: Instant, bytes: u32, ignore_peer: bool) -> bool {
+        let fits =
+            self.sending.in_flight_bytes + u64::from(bytes) <= u64::from(self.sending.peer_window_bytes);
+        if fits || ignore_peer || self.sending.zero_window_credit {
+            return true;
+        }
+        if self.sending.in_flight_packets == 0 && !self.timers.is_set(Timer::ZeroWindow) {
+            self.timers.set(Timer::ZeroWindow, now + self.config.zero_window_probe);
+        }
+        false
+    }
+
+    fn window_allows(&mut self, now: Instant, bytes: u32) -> bool {
+        let cwnd = self.allowance.cwnd_bytes.min(u64::from(self.config.send_buffer_bytes));
+        if self.sending.in_flight_bytes + u64::from(bytes) <= cwnd {
+            return true;
+        }
+        if self.sending.in_flight_packets > 0 {
+            return false;
+        }
+        match self.config.sub_packet_window {
+            SubPacketWindow::Paced => self.sub_packet_window_allows(now, bytes, cwnd),
+            SubPacketWindow::Blocked => {
+                if !self.timers.is_set(Timer::Retransmission) {
+                    self.set_retransmission(now, self.rtt.rto());
+                }
+                false
+            }
+        }
+    }
+
+    /// A window of a fraction of a packet is one packet every `packet / cwnd` round trips.
+    fn sub_packet_window_allows(&mut self, now: Instant, bytes: u32, cwnd: u64) -> bool {
+        if cwnd == 0 {
+            return false;
+        }
+        let round_trip = if self.rtt.srtt().is_zero() { self.rtt.rto() } else { self.rtt.srtt() };
+        let at = self.sending.last_data_sent_at + round_trip * u64::from(bytes) / cwnd;
+        self.wait_until(now, at)
+    }
+
+    fn pacing_allows(&mut self, now: Instant, bytes: u32) -> bool {
+        if self.allowance.pacing_rate.is_none() {
+            return true;
+        }
+        let at = self.sending.pacer.departure(now, u64::from(bytes));
+        self.wait_until(now, at)
+    }
+
+    fn wait_until(&mut self, now: Instant, at: Instant) -> bool {
+        if at > now {
+            self.timers.set(Timer::Pacing, at);
+        }
+        at <= now
+    }
+
+    /// Sends the packet in the outbox with this number, for the first time or again.
+    fn transmit_numbered(&mut self, now: Instant, number: u64) -> Option<Transmit> {
+        let record = self.sending.delivery.record(now, self.sending.in_flight_bytes);
+        let slot = self.sending.outbox.get_mut(number)?;
+        let again = slot.transmissions > 0;
+        slot.fate = Fate::Outstanding;
+        slot.transmissions = slot.transmissions.saturating_add(1);
+        slot.sent_at = now;
+        slot.record = record;
+        // A probe that was lost goes again as an ordinary packet, which routers may fragment.
+        slot.probe &= !again;
+        let (payload, bytes, fin, probe) = (slot.payload.clone(), slot.payload_bytes, slot.fin, slot.probe);
+        self.sending.in_flight_packets += 1;
+        self.sending.in_flight_bytes += u64::from(bytes);
+        if !fin {
+            self.on_data_leaving(now, number, bytes, again);
+        }
+        if !self.timers.is_set(Timer::Retransmission) {
+            self.set_retransmission(now, self.rtt.rto());
+        }
+        let head = self.head_of_numbered(now, if fin { Kind::Fin } else { Kind::Data }, number, bytes, again);
+        Some(Transmit { head, payload, dont_fragment: probe })
+    }
+
+    /// Books of a DATA packet: the controller's, the pacer's, the zero-window probe's, the statistics.
+    fn on_data_leaving(&mut self, now: Instant, number: u64, bytes: u32, again: bool) {
+        let sent = Sent {
+            now,
+            number,
+            bytes,
+            in_flight_bytes: self.sending.in_flight_bytes,
+            retransmission: again,
+        };
+        let tag = self.controller.on_sent(&sent);
+        if let Some(slot) = self.sending.outbox.get_mut(number) {
+            slot.tag = tag;
+        }
+        self.refresh_controller_timer();
+        if self.allowance.pacing_rate.is_some() {
+            self.sending.pacer.on_sent(now, u64::from(bytes));
+        }
+        self.timers.stop(Timer::Idle);
+        self.sending.last_data_sent_at = now;
+        self.sending.probing_zero_window |= core::mem::take(&mut self.sending.zero_window_credit);
+        self.statistics.data_packets_sent += 1;
+        self.statistics.data_bytes_sent += u64::from(bytes);
+    }
+}

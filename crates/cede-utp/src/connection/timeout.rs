@@ -1,0 +1,194 @@
+//! What happens when time has passed.
+//!
+//! Source: RFC 6298 section 5 for the retransmission timer, with the numbers of attempts, the idle timeout, the window
+//! probe and the keepalive of libutp (`check_timeouts`).
+//!
+//! **What it leaves out.** libutp polls its timers every 500 ms; timeouts are exact here unless
+//! [`Config::rto_polling`](crate::Config::rto_polling) says otherwise.
+//!
+//! **How it was validated.** `tests/timers.rs`, checks 7, 8, 10 and 14 of `tests/checks.rs`.
+
+use super::{Connection, State};
+use crate::event::ConnectionError;
+use crate::outbox::Fate;
+use crate::timers::Timer;
+use cede_cc::Timeout;
+use cede_units::{Duration, Instant};
+
+impl Connection {
+    /// Does what is due by `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.take_expired(now) {
+            match timer {
+                Timer::Retransmission => self.on_retransmission_timeout(now),
+                // The next `poll_transmit` looks at the clock itself.
+                Timer::Pacing => {}
+                Timer::DelayedAck => self.receiving.schedule_ack(),
+                Timer::ZeroWindow => self.on_zero_window_timeout(),
+                Timer::Keepalive => self.on_keepalive_timeout(now),
+                Timer::Handshake => self.end(Some(ConnectionError::TimedOut)),
+                Timer::Close => self.end(None),
+                Timer::Idle => self.on_idle_timeout(now),
+                Timer::MtuSearch => self.on_mtu_search_timeout(now),
+                Timer::Controller => {
+                    let allowance = self.controller.on_timer(now);
+                    self.apply(allowance);
+                }
+            }
+        }
+    }
+
+    /// Sets the retransmission timer, rounded up to where it is polled.
+    pub(super) fn set_retransmission(&mut self, now: Instant, timeout: Duration) {
+        let at = now + timeout;
+        let at = match self.config.rto_polling {
+            Some(step) if !step.is_zero() => {
+                Instant::from_nanos(at.as_nanos().div_ceil(step.as_nanos()).saturating_mul(step.as_nanos()))
+            }
+            _ => at,
+        };
+        self.timers.set(Timer::Retransmission, at);
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Instant) {
+        match self.state {
+            State::SynSent { .. } => self.on_syn_timeout(),
+            State::SynReceived { .. } => self.on_answer_timeout(now),
+            State::Established { .. } if self.sending.in_flight_packets == 0 => self.lift_blocked_window(now),
+            State::Established { .. } => self.on_data_timeout(now),
+            State::Closed { .. } => {}
+        }
+    }
+
+    /// Packets have been under way for too long.
+    fn on_data_timeout(&mut self, now: Instant) {
+        let una = self.sending.outbox.una();
+        if self.sending.in_flight_packets == 1 && self.mtu.lost(una) {
+            // The only packet under way was a path-MTU probe: it was too large, and that is all that is known.
+            self.statistics.mtu_probes_lost += 1;
+            self.take_all_for_lost();
+            return;
+        }
+        if self.loss.timeouts >= u32::from(self.config.max_retransmissions) {
+            self.end(Some(ConnectionError::TimedOut));
+            return;
+        }
+        self.loss.timeouts += 1;
+        self.rtt.back_off();
+        self.statistics.timeouts += 1;
+        self.mtu.forget_probe();
+        let in_flight_bytes = self.sending.in_flight_bytes;
+        self.take_all_for_lost();
+        self.loss.on_timeout(una);
+        self.tell_timeout(now, in_flight_bytes, self.loss.timeouts, false);
+    }
+
+    /// Everything outstanding is to leave again, the oldest packet at once.
+    fn take_all_for_lost(&mut self) {
+        for number in self.sending.outbox.una()..self.sending.outbox.next() {
+            let Some(slot) = self.sending.outbox.get_mut(number) else { break };
+            if slot.fate == Fate::Outstanding {
+                slot.fate = Fate::Lost;
+                let bytes = slot.payload_bytes;
+                self.sending.enter_lost(number, bytes);
+            }
+        }
+        self.sending.resends_beyond_window = 1;
+    }
+
+    /// Nothing is under way because the window is smaller than a packet: the timeout lifts it, as in libutp.
+    fn lift_blocked_window(&mut self, now: Instant) {
+        if !self.sending.is_idle() && self.allowance.cwnd_bytes < u64::from(self.mtu.payload_bytes()) {
+            self.tell_timeout(now, 0, 1, false);
+        }
+    }
+
+    /// Nothing has been outstanding for a timeout. The controller hears of it again, at doubled intervals, until it is
+    /// down to a packet; from then on an idle connection costs nothing.
+    fn on_idle_timeout(&mut self, now: Instant) {
+        if !self.sending.is_idle() || self.sending.is_ended() {
+            return;
+        }
+        self.sending.idle_timeouts += 1;
+        self.tell_timeout(now, 0, self.sending.idle_timeouts, true);
+        let pause = self.rtt.rto() * (1 << self.sending.idle_timeouts.min(32));
+        if self.allowance.cwnd_bytes > u64::from(self.mtu.payload_bytes()) && pause < self.config.max_rto {
+            self.timers.set(Timer::Idle, now + pause);
+        }
+    }
+
+    fn tell_timeout(&mut self, now: Instant, in_flight_bytes: u64, consecutive: u32, idle: bool) {
+        let next_number = self.sending.outbox.next();
+        let timeout = Timeout { now, in_flight_bytes, consecutive, next_number, idle };
+        let allowance = self.controller.on_timeout(&timeout);
+        self.apply(allowance);
+    }
+
+    /// The peer's window has been too small for long: one packet asks whether it still is.
+    fn on_zero_window_timeout(&mut self) {
+        if self.sending.in_flight_packets == 0 && (self.sending.lost_packets > 0 || !self.sending.queue.is_empty()) {
+            self.sending.zero_window_credit = true;
+            self.statistics.zero_window_probes += 1;
+        }
+    }
+
+    /// After a packet has stated the peer's window. One that is open ends the probing. One that is shut, while probes
+    /// or retransmissions go unheeded, means that the peer lives and has no room: what is under way counts as not sent,
+    /// and the next probe waits its time instead of the retransmission timer's.
+    pub(super) fn settle_zero_window(&mut self, now: Instant) {
+        if self.sending.peer_window_bytes > 0 {
+            self.timers.stop(Timer::ZeroWindow);
+            if core::mem::take(&mut self.sending.probing_zero_window) {
+                self.unsend_probe();
+            }
+            return;
+        }
+        let unheeded = self.sending.probing_zero_window || self.loss.timeouts > 0;
+        if unheeded && self.sending.in_flight_packets > 0 {
+            self.unsend_probe();
+            self.loss.timeouts = 0;
+            self.rtt.reset_backoff();
+            self.timers.set(Timer::ZeroWindow, now + self.config.zero_window_probe);
+        }
+    }
+
+    /// The packets under way, which the peer had no room for, go back among those that wait.
+    fn unsend_probe(&mut self) {
+        self.take_all_for_lost();
+        self.sending.resends_beyond_window = 0;
+        self.sending.probing_zero_window = false;
+        self.timers.stop(Timer::Retransmission);
+    }
+
+    /// Nothing has left for long: the next packet is a keepalive.
+    fn on_keepalive_timeout(&mut self, now: Instant) {
+        let Some(interval) = self.config.keepalive else { return };
+        let due = self.sending.last_sent_at + interval;
+        if due > now {
+            self.timers.set(Timer::Keepalive, due);
+        } else if !self.sending.is_ended() {
+            self.sending.keepalive_due = true;
+            self.timers.set(Timer::Keepalive, now + interval);
+        }
+    }
+
+    fn on_mtu_search_timeout(&mut self, now: Instant) {
+        if self.mtu.restart() {
+            self.on_packet_size_changed(now);
+        }
+    }
+
+    /// The path-MTU search has found another size for full packets.
+    pub(super) fn on_packet_size_changed(&mut self, now: Instant) {
+        let allowance = self.controller.on_mss(self.mtu.payload_bytes());
+        self.apply(allowance);
+        self.plan_mtu_search(now);
+    }
+
+    /// A search that has ended begins again some time.
+    fn plan_mtu_search(&mut self, now: Instant) {
+        if self.mtu.is_settled() {
+            self.timers.set(Timer::MtuSearch, now + crate::mtu::RESTART);
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! Many connections behind one address.
+//!
+//! Source: BEP 29 for the ids, libutp for what strangers get: SYNs open connections up to a limit, other packets of no
+//! connection are answered with a RESET once in a while.
+//!
+//! A packet belongs to a connection by its sender's address and the id it carries. Connections that nobody has accepted
+//! yet are few: a flood of SYNs pushes out the oldest of those that have not completed their handshake, and what is
+//! kept of each is bounded.
+//!
+//! **What it leaves out.** Sockets, addresses (`P` is whatever the host calls its peers by) and ICMP.
+//! **How it was validated.** `tests/endpoint.rs`; checks 7, 11 and 12 of `tests/checks.rs`.
+
+mod deadlines;
+mod slots;
+mod strays;
+
+pub use slots::Handle;
+
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::event::Event;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use cede_cc::{Controller, Path};
+use cede_units::{Instant, Seq16, Stream};
+use cede_wire::utp::{Header, Kind, Packet};
+use cede_wire::{Payload, Transmit};
+use deadlines::Deadlines;
+use slots::Slots;
+use strays::Strays;
+
+/// Makes the controllers of connections that peers open.
+pub type ControllerFactory = Box<dyn FnMut(&Path) -> Box<dyn Controller> + Send>;
+
+/// Limits of an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Connections of all kinds. Default 3000 (libutp).
+    pub connections: usize,
+    /// Connections that peers have begun to open. Beyond it the oldest is dropped. Default 256.
+    pub half_open: usize,
+    /// Connections that peers have opened and nobody has accepted; beyond it SYNs are ignored. Default 128.
+    pub backlog: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 3000, half_open: 256, backlog: 128 }
+    }
+}
+
+/// What an endpoint made of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It went to a connection.
+    Taken(Handle),
+    /// It opened one.
+    Opened(Handle),
+    /// It is uTP and belongs to no connection.
+    Stray,
+    /// A SYN that a limit keeps from opening a connection.
+    Refused,
+    /// It is no uTP: another protocol on the same port may know it.
+    Unrecognised,
+}
+
+/// What came from strangers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EndpointStatistics {
+    /// Datagrams that are no uTP.
+    pub unrecognised: u64,
+    /// Packets of no connection, RESETs included.
+    pub strays: u64,
+    /// RESETs that answered them.
+    pub resets_sent: u64,
+    /// SYNs that opened a connection.
+    pub opened: u64,
+    /// SYNs refused at a limit.
+    pub syns_refused: u64,
+    /// Half-open connections dropped for newer ones.
+    pub half_open_dropped: u64,
+    /// Half-open connections whose handshake was never completed.
+    pub half_open_expired: u64,
+}
+
+/// Many connections behind one address, driven as one: the rules are those of [`Connection`].
+///
+/// A connection stays until the application [`release`](Self::release)s it; before that, what arrived can be read even
+/// after the end. Connections that peers open belong to the application once [`accept`](Self::accept) has handed them
+/// out, and never get that far without completing their handshake.
+pub struct Endpoint<P> {
+    accepting: Option<Accepting>,
+    limits: Limits,
+    random: Stream,
+    slots: Slots<P>,
+    demux: BTreeMap<(P, u16), u32>,
+    /// The demultiplexer's latest answer: packets come in bursts.
+    latest: Option<((P, u16), u32)>,
+    /// Connections that may want to send.
+    active: VecDeque<u32>,
+    /// Connections that may have events.
+    eventful: VecDeque<u32>,
+    deadlines: Deadlines,
+    half_open: VecDeque<Handle>,
+    backlog: VecDeque<Handle>,
+    strays: Strays<P>,
+    statistics: EndpointStatistics,
+}
+
+/// How peers' connections are taken up.
+struct Accepting {
+    config: Config,
+    controllers: ControllerFactory,
+}
+
+impl<P: Copy + Ord> Endpoint<P> {
+    /// An endpoint that opens connections and takes none up. All its random numbers come from `random`.
+    #[must_use]
+    pub fn new(limits: Limits, random: Stream) -> Self {
+        Self {
+            accepting: None,
+            limits,
+            random,
+            slots: Slots::new(),
+            demux: BTreeMap::new(),
+            latest: None,
+            active: VecDeque::new(),
+            eventful: VecDeque::new(),
+            deadlines: Deadlines::new(),
+            half_open: VecDeque::new(),
+            backlog: VecDeque::new(),
+            strays: Strays::new(),
+            statistics: EndpointStatistics::default(),
+        }
+    }
+
+    /// Takes up connections that peers open from now on, each with this configuration and a controller of its own.
+    pub fn listen(&mut self, config: Config, controllers: ControllerFactory) {
+        self.accepting = Some(Accepting { config, controllers });
+    }
+
+    /// Takes up no more connections.
+    pub fn stop_listening(&mut self) {
+        self.accepting = None;
+    }
+
+    /// Opens a connection to `peer`. The id is one that is free towards that peer, unless `config` gives it.
+    ///
+    /// `None` where there are [`Limits::connections`] already, or every id towards the peer is taken.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        peer: P,
+        mut config: Config,
+        controller: Box<dyn Controller>,
+    ) -> Option<Handle> {
+        if self.slots.len() >= self.limits.connections {
+            return None;
+        }
+        config.connection_id = Some(self.free_id(peer, config.connection_id)?);
+        let connection = Connection::connect(now, config, controller, &mut self.random);
+        Some(self.insert(peer, connection, true))
+    }
+
+    /// The next connection that a peer has opened.
+    pub fn accept(&mut self) -> Option<Handle> {
+        while let Some(handle) = self.backlog.pop_front() {
+            if let Some(slot) = self.slots.get_mut(handle) {
+                slot.owned = true;
+                self.touch(handle.index());
+                return Some(handle);
+            }
+        }
+        None
+    }
+
+    /// The connection behind a handle; `None` after its release. Whatever is done with it, the endpoint looks at it
+    /// again in the next [`Endpoint::poll_transmit`].
+    pub fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection> {
+        self.slots.get_mut(handle)?;
+        self.touch(handle.index());
+        self.slots.get_mut(handle).map(|slot| &mut *slot.connection)
+    }
+
+    /// The connection behind a handle, to look at.
+    #[must_use]
+    pub fn connection(&self, handle: Handle) -> Option<&Connection> {
+        self.slots.get(handle).map(|slot| &*slot.connection)
+    }
+
+    /// The peer of a connection.
+    #[must_use]
+    pub fn peer(&self, handle: Handle) -> Option<P> {
+        self.slots.get(handle).map(|slot| slot.peer)
+    }
+
+    /// The application has no more use for a connection: it is closed if need be, what arrives is dropped, and it goes
+    /// once it is drained.
+    pub fn release(&mut self, handle: Handle) {
+        let Some(slot) = self.slots.get_mut(handle) else { return };
+        slot.owned = false;
+        slot.connection.close();
+        slot.connection.stop_reading();
+        self.touch(handle.index());
+    }
+
+    /// Connections, the finished ones that nobody has released included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// True for no connections.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What came from strangers so far.
+    #[must_use]
+    pub fn statistics(&self) -> &EndpointStatistics {
+        &self.statistics
+    }
+
+    /// Takes one datagram from `peer`. Head and payload are as for [`Connection::handle`].
+    pub fn handle(&mut self, now: Instant, peer: P, head: &[u8], payload: Payload) -> Verdict {
+        let Ok(packet) = Packet::decode(head) else {
+            self.statistics.unrecognised += 1;
+            return Verdict::Unrecognised;
+        };
+        match self.find(peer, &packet.header) {
+            Some(index) => self.pass_on(now, index, &packet, payload),
+            None if packet.header.kind == Kind::Syn => self.on_syn(now, peer, &packet),
+            None => {
+                self.statistics.strays += 1;
+                self.statistics.resets_sent += u64::from(self.strays.answer(now, peer, &packet, &mut self.random));
+                Verdict::Stray
+            }
+        }
+    }
+
+    /// The host learnt (ICMP) that a packet to `peer`, which began with `head`, was not delivered.
+    pub fn unreachable(&mut self, peer: P, head: &[u8]) {
+        if let Some(index) = self.find_sender(peer, head) {
+            self.slots.at_mut(index).map(|slot| slot.connection.unreachable());
+            self.touch(index);
+        }
+    }
+
+    /// The host learnt that a packet to `peer`, which began with `head`, was too large; `fits_bytes` of UDP payload
+    /// would have passed, where that is known.
+    pub fn packet_too_big(&mut self, now: Instant, peer: P, head: &[u8], fits_bytes: Option<u32>) {
+        if let Some(index) = self.find_sender(peer, head) {
+            self.slots.at_mut(index).map(|slot| slot.connection.packet_too_big(now, fits_bytes));
+            self.touch(index);
+        }
+    }
+
+    /// Takes the next packet to send, and whom it is for; `None` where nothing may leave now.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<(P, Transmit)> {
+        if let Some(reset) = self.strays.pop() {
+            return Some(reset);
+        }
+        while let Some(&index) = self.active.front() {
+            if let Some(slot) = self.slots.at_mut(index) {
+                if let Some(transmit) = slot.connection.poll_transmit(now) {
+                    return Some((slot.peer, transmit));
+                }
+                slot.active = false;
+            }
+            self.active.pop_front();
+            self.settle(index);
+        }
+        None
+    }
+
+    /// When [`Endpoint::handle_timeout`] wants to be called. Ask after `poll_transmit` has given `None`.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.earliest()
+    }
+
+    /// Does what is due by `now`. Connections whose time has not come cost nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(index) = self.deadlines.take_due(now) {
+            if let Some(slot) = self.slots.at_mut(index) {
+                slot.connection.handle_timeout(now);
+            }
+            self.touch(index);
+        }
+    }
+
+    /// Takes the next event of any connection that the application owns.
+    pub fn poll_event(&mut self) -> Option<(Handle, Event)> {
+        while let Some(&index) = self.eventful.front() {
+            if let Some(slot) = self.slots.at_mut(index) {
+                if let Some(event) = slot.connection.poll_event().filter(|_| slot.owned) {
+                    return Some((slot.handle, event));
+                }
+                slot.eventful = false;
+            }
+            self.eventful.pop_front();
+        }
+        None
+    }
+}
+
+impl<P: Copy + Ord> Endpoint<P> {
+    fn insert(&mut self, peer: P, connection: Connection, owned: bool) -> Handle {
+        let key = (peer, connection.receive_id());
+        let handle = self.slots.insert(peer, Box::new(connection), owned);
+        self.demux.insert(key, handle.index());
+        self.touch(handle.index());
+        handle
+    }
+
+    /// An id R such that neither R nor R + 1 is taken towards this peer, near the one that was asked for or drawn.
+    fn free_id(&mut self, peer: P, wanted: Option<u16>) -> Option<u16> {
+        let first = wanted.unwrap_or_else(|| self.random.next_u16());
+        let is_free = |id: u16| !self.demux.contains_key(&(peer, id));
+        let mut candidates = (0..=u16::MAX).map(|step| first.wrapping_add(step));
+        match wanted {
+            Some(id) => is_free(id).then_some(id),
+            None => candidates.find(|&id| is_free(id) && is_free(id.wrapping_add(1))),
+        }
+    }
+
+    /// The connection that a packet belongs to.
+    fn find(&mut self, peer: P, header: &Header) -> Option<u32> {
+        let id = header.connection_id;
+        match header.kind {
+            Kind::Syn => self.look_up(peer, id.wrapping_add(1)),
+            Kind::Reset => self.look_up(peer, id).or_else(|| self.find_by_send_id(peer, id)),
+            _ => self.look_up(peer, id),
+        }
+    }
+
+    fn look_up(&mut self, peer: P, id: u16) -> Option<u32> {
+        let key = (peer, id);
+        if let Some((latest, index)) = self.latest
+            && latest == key
+        {
+            return Some(index);
+        }
+        let index = *self.demux.get(&key)?;
+        self.latest = Some((key, index));
+        Some(index)
+    }
+
+    /// RESETs for unknown ids echo what we sent: the connection is the one that sends with this id.
+    fn find_by_send_id(&mut self, peer: P, id: u16) -> Option<u32> {
+        [id.wrapping_add(1), id.wrapping_sub(1)].into_iter().find_map(|receive_id| {
+            let index = self.look_up(peer, receive_id)?;
+            (self.slots.at_mut(index)?.connection.send_id() == id).then_some(index)
+        })
+    }
+
+    /// The connection that sent a packet which began with `head`.
+    fn find_sender(&mut self, peer: P, head: &[u8]) -> Option<u32> {
+        let header = Packet::decode(head.get(..cede_wire::utp::HEADER_BYTES)?).ok().map(|packet| packet.header);
+        // A packet with extensions cut off is refused whole; its id stands in the same place all the same.
+        let id = header.map_or_else(|| u16::from_be_bytes([head[2], head[3]]), |header| header.connection_id);
+        if let Some(index) = self.find_by_send_id(peer, id) {
+            return Some(index);
+        }
+        self.look_up(peer, id).filter(|_| header.is_some_and(|header| header.kind == Kind::Syn))
+    }
+
+    fn pass_on(&mut self, now: Instant, index: u32, packet: &Packet<'_>, payload: Payload) -> Verdict {
+        let Some(slot) = self.slots.at_mut(index) else { return Verdict::Stray };
+        let handle = slot.handle;
+        slot.connection.handle_packet(now, packet, payload);
+        if slot.half_open && slot.connection.is_established() {
+            slot.half_open = false;
+            self.half_open.retain(|&other| other != handle);
+            self.backlog.push_back(handle);
+        }
+        self.touch(index);
+        Verdict::Taken(handle)
+    }
+
+    fn on_syn(&mut self, now: Instant, peer: P, packet: &Packet<'_>) -> Verdict {
+        let full = self.slots.len() >= self.limits.connections || self.backlog.len() >= self.limits.backlog;
+        let Some(accepting) = self.accepting.as_mut().filter(|_| !full && self.limits.half_open > 0) else {
+            self.statistics.syns_refused += 1;
+            return Verdict::Refused;
+        };
+        let controller = (accepting.controllers)(&accepting.config.path());
+        let config = accepting.config.clone();
+        let Some(connection) = Connection::accept(now, packet, config, controller, &mut self.random) else {
+            return Verdict::Stray;
+        };
+        self.make_room_half_open();
+        let handle = self.insert(peer, connection, false);
+        if let Some(slot) = self.slots.get_mut(handle) {
+            slot.half_open = true;
+        }
+        self.half_open.push_back(handle);
+        self.statistics.opened += 1;
+        Verdict::Opened(handle)
+    }
+
+    /// Drops the oldest half-open connection where there are too many: a flood then costs those who answer fast least.
+    fn make_room_half_open(&mut self) {
+        while self.half_open.len() >= self.limits.half_open {
+            let Some(oldest) = self.half_open.pop_front() else { break };
+            if self.slots.get(oldest).is_some_and(|slot| slot.half_open) {
+                self.statistics.half_open_dropped += 1;
+                self.remove(oldest.index());
+            }
+        }
+    }
+
+    /// The connection has been called: it may want to send, and may have events.
+    fn touch(&mut self, index: u32) {
+        let Some(slot) = self.slots.at_mut(index) else { return };
+        if !core::mem::replace(&mut slot.active, true) {
+            self.active.push_back(index);
+        }
+        // What nobody owns has nobody to tell, so a flood of SYNs leaves no trace in this queue.
+        if slot.owned && !core::mem::replace(&mut slot.eventful, true) {
+            self.eventful.push_back(index);
+        }
+    }
+
+    /// The connection wants to send nothing more for now: its deadline is known, or its end.
+    fn settle(&mut self, index: u32) {
+        let Some(slot) = self.slots.at_mut(index) else { return };
+        if slot.connection.is_drained() {
+            self.deadlines.set(index, Instant::NEVER);
+            self.settle_drained(index);
+        } else {
+            let deadline = slot.connection.poll_timeout().unwrap_or(Instant::NEVER);
+            self.deadlines.set(index, deadline);
+        }
+    }
+
+    /// A connection that is over gets no more packets; without an owner it goes.
+    fn settle_drained(&mut self, index: u32) {
+        let Some(slot) = self.slots.at_mut(index) else { return };
+        let (key, handle) = ((slot.peer, slot.connection.receive_id()), slot.handle);
+        let waits_for_owner = self.backlog.contains(&handle);
+        let (owned, half_open) = (slot.owned, slot.half_open);
+        if self.demux.get(&key) == Some(&index) {
+            self.demux.remove(&key);
+        }
+        self.latest = None;
+        if half_open {
+            self.statistics.half_open_expired += 1;
+            self.half_open.retain(|&other| other != handle);
+        }
+        if !owned && !waits_for_owner {
+            self.remove(index);
+        }
+    }
+
+    fn remove(&mut self, index: u32) {
+        if let Some(slot) = self.slots.remove(index) {
+            let key = (slot.peer, slot.connection.receive_id());
+            if self.demux.get(&key) == Some(&index) {
+                self.demux.remove(&key);
+            }
+        }
+        self.latest = None;
+        self.deadlines.set(index, Instant::NEVER);
+    }
+}
+
+impl<P> core::fmt::Debug for Endpoint<P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("connections", &self.slots.len())
+            .field("statistics", &self.statistics)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The RESET that answers a packet of no connection: everything that would tell something is zero (libutp).
+fn reset_for(header: &Header, random: &mut Stream) -> Header {
+    Header {
+        kind: Kind::Reset,
+        connection_id: header.connection_id,
+        timestamp_us: 0,
+        timestamp_difference_us: 0,
+        window_bytes: 0,
+        seq: Seq16(random.next_u16()),
+        ack: header.seq,
+    }
+}

@@ -1,0 +1,89 @@
+//! The places of an endpoint's connections.
+
+use crate::connection::Connection;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Names a connection of one endpoint. A handle of a connection that is gone names nothing, even after its place has
+/// been given to another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Handle {
+    index: u32,
+    generation: u32,
+}
+
+impl Handle {
+    pub(super) fn index(self) -> u32 {
+        self.index
+    }
+}
+
+/// A connection and what the endpoint knows of it.
+pub(super) struct Slot<P> {
+    pub handle: Handle,
+    pub peer: P,
+    pub connection: Box<Connection>,
+    /// The application holds it.
+    pub owned: bool,
+    /// A peer's, and its handshake is not over.
+    pub half_open: bool,
+    /// It stands in the queue of those that may want to send.
+    pub active: bool,
+    /// It stands in the queue of those that may have events.
+    pub eventful: bool,
+}
+
+/// All connections; places are used again.
+pub(super) struct Slots<P> {
+    places: Vec<Place<P>>,
+    free: Vec<u32>,
+    len: usize,
+}
+
+struct Place<P> {
+    generation: u32,
+    slot: Option<Slot<P>>,
+}
+
+impl<P> Slots<P> {
+    pub fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new(), len: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn insert(&mut self, peer: P, connection: Box<Connection>, owned: bool) -> Handle {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { generation: 0, slot: None });
+            self.places.len() as u32 - 1
+        });
+        let place = &mut self.places[index as usize];
+        place.generation = place.generation.wrapping_add(1);
+        let handle = Handle { index, generation: place.generation };
+        let (half_open, active, eventful) = (false, false, false);
+        place.slot = Some(Slot { handle, peer, connection, owned, half_open, active, eventful });
+        self.len += 1;
+        handle
+    }
+
+    pub fn at_mut(&mut self, index: u32) -> Option<&mut Slot<P>> {
+        self.places.get_mut(index as usize)?.slot.as_mut()
+    }
+
+    pub fn get_mut(&mut self, handle: Handle) -> Option<&mut Slot<P>> {
+        self.at_mut(handle.index).filter(|slot| slot.handle == handle)
+    }
+
+    pub fn get(&self, handle: Handle) -> Option<&Slot<P>> {
+        self.places.get(handle.index as usize)?.slot.as_ref().filter(|slot| slot.handle == handle)
+    }
+
+    pub fn remove(&mut self, index: u32) -> Option<Slot<P>> {
+        let slot = self.places.get_mut(index as usize)?.slot.take()?;
+        self.free.push(index);
+        self.len -= 1;
+        Some(slot)
+    }
+}
