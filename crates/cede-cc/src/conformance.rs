@@ -28,7 +28,8 @@ use core::fmt;
 /// The rules, in the words that a [`Violation`] quotes. That no call panics goes without saying.
 pub const RULES: &[&str] = &[BOUNDS, FINITE, AGREE, PACING, LOSS, TIMEOUT, TIMER, DETERMINISM];
 
-const BOUNDS: &str = "the window is at least one octet and at most the path's largest, or one packet where that is more";
+const BOUNDS: &str =
+    "the window is at least one octet and at most the path's largest, or one packet where that is more";
 const FINITE: &str = "windows and thresholds in snapshots are finite and not negative";
 const AGREE: &str = "allowance() repeats what the last call answered";
 const PACING: &str = "a pacing rate is not zero, and a burst not either";
@@ -115,7 +116,9 @@ impl Call {
                 controller.on_sent(sent);
                 controller.allowance()
             }
-            Self::Feedback { blank, acked, lost } => controller.on_feedback(&Feedback { acked, lost, ..*blank }),
+            Self::Feedback { blank, acked, lost } => {
+                controller.on_feedback(&Feedback { acked, lost, ..*blank })
+            }
             Self::Timeout(timeout) => controller.on_timeout(timeout),
             Self::Timer(now) => controller.on_timer(*now),
             Self::Mss(mss_bytes) => controller.on_mss(*mss_bytes),
@@ -135,7 +138,12 @@ struct Trial {
 }
 
 impl Trial {
-    fn require(&self, kept: bool, rule: &'static str, detail: impl FnOnce() -> String) -> Result<(), Violation> {
+    fn require(
+        &self,
+        kept: bool,
+        rule: &'static str,
+        detail: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
         if kept {
             return Ok(());
         }
@@ -151,8 +159,11 @@ impl Trial {
         call.apply(&mut *self.second);
         self.inspect(allowance)?;
         self.inspect_reaction(call, before)?;
-        let same = self.first.snapshot() == self.second.snapshot() && self.first.timer() == self.second.timer();
-        self.require(same, DETERMINISM, || format!("{:?}, {:?}", self.first.snapshot(), self.second.snapshot()))
+        let same =
+            self.first.snapshot() == self.second.snapshot() && self.first.timer() == self.second.timer();
+        self.require(same, DETERMINISM, || {
+            format!("{:?}, {:?}", self.first.snapshot(), self.second.snapshot())
+        })
     }
 
     fn inspect(&self, allowance: Allowance) -> Result<(), Violation> {
@@ -162,7 +173,8 @@ impl Trial {
         self.require(is_finite(&snapshot), FINITE, || format!("{snapshot:?}"))?;
         let again = self.first.allowance();
         self.require(allowance == again, AGREE, || format!("{allowance:?}, then {again:?}"))?;
-        let paced = allowance.burst_bytes > 0 && allowance.pacing_rate.is_none_or(|rate| rate.bits_per_sec() > 0);
+        let paced =
+            allowance.burst_bytes > 0 && allowance.pacing_rate.is_none_or(|rate| rate.bits_per_sec() > 0);
         self.require(paced, PACING, || format!("{allowance:?}"))
     }
 
@@ -255,7 +267,11 @@ impl Model {
         self.now += Duration::from_nanos(step);
         let delta = self.random.below(4_000_000);
         let rises = self.random.chance(0.5);
-        self.queue_ns = if rises { (self.queue_ns + delta).min(500_000_000) } else { self.queue_ns.saturating_sub(delta) };
+        self.queue_ns = if rises {
+            (self.queue_ns + delta).min(500_000_000)
+        } else {
+            self.queue_ns.saturating_sub(delta)
+        };
     }
 
     fn send(&mut self) -> Call {
@@ -288,7 +304,8 @@ impl Model {
         let before = self.in_flight_bytes;
         let lost = if self.random.chance(0.1) { self.take(3) } else { Vec::new() };
         let acked = self.take(4);
-        let bytes_of = |packets: &[PacketFact]| packets.iter().map(|packet| u64::from(packet.bytes)).sum::<u64>();
+        let bytes_of =
+            |packets: &[PacketFact]| packets.iter().map(|packet| u64::from(packet.bytes)).sum::<u64>();
         let (acked_bytes, lost_bytes) = (bytes_of(&acked), bytes_of(&lost));
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(acked_bytes + lost_bytes);
         self.delivered_bytes += acked_bytes;

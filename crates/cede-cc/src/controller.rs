@@ -6,16 +6,29 @@
 //! [`Controller::on_timer`]) and answers each of the last three with an [`Allowance`], which the transport caches, so
 //! sending a packet costs no question.
 //!
+//! After *every* call, `on_sent` included, the transport asks for [`Controller::timer`]; a controller that must change
+//! its allowance because a packet left asks for a timer that is due at once.
+//!
 //! # How controllers that are yet to come fit
-//! * **TCP-LP** reads [`Feedback::one_way_delay`] and keeps its inference phase by [`Feedback::now`].
-//! * **NICE / Vegas** count RTT samples ([`Feedback::rtt`]) per round, told by [`PacketFact::number`] against the
-//!   highest number sent at the start of the round; NICE's windows down to 1/48 of a packet are an
-//!   [`Allowance::cwnd_bytes`] below one packet, which the transport turns into one packet every `1/w` round trips.
-//! * **LEDBAT++** takes `rtt`, plans its slowdowns with [`Controller::timer`], and reads [`Feedback::app_limited`].
-//! * **BBR** takes delivery-rate samples from the [`SendRecord`] of the newest acknowledged packet and answers with
-//!   a window and a pacing rate; its rounds follow `SendRecord::delivered_bytes`.
-//! * **PCC Vivace and Proteus** return a monitor interval's number from `on_sent` as the packet's [`Tag`], get it
-//!   back with that packet's fate in `acked` or `lost`, close intervals by `timer`, and answer with a pacing rate.
+//! * **TCP-LP** reads [`Feedback::one_way_delay_ns`] and ends its inference phase by comparing [`Feedback::now`] with
+//!   `srtt`. Linux's variant computes on the stamps themselves, among them the peer's clock rate: between two
+//!   acknowledgements our stamps advance by the change of `now`, the peer's by that less the change of
+//!   [`Feedback::reverse_delay_ns`], at the granularity that the transport's stamps have.
+//! * **NICE / Vegas** count RTT samples ([`Feedback::rtt`]) per round; a round ends with the first acknowledged
+//!   [`PacketFact::number`] at or above the [`Feedback::next_number`] noted at its start. NICE's windows down to 1/48
+//!   of a packet are an [`Allowance::cwnd_bytes`] below one packet, which the transport turns into one packet every
+//!   `1/w` round trips.
+//! * **LEDBAT++** takes `rtt` through the same base history and filter as LEDBAT its delays, ends freezes and starts
+//!   slowdowns by [`Controller::timer`], and reads [`Feedback::app_limited`].
+//! * **BBR** takes delivery-rate samples from the [`SendRecord`] of the newest acknowledged packet
+//!   ([`crate::instruments::DeliverySample::of`]) and answers with a window and a pacing rate; its rounds follow
+//!   `SendRecord::delivered_bytes`, its restart from idleness shows in [`Sent::in_flight_bytes`], and the state of
+//!   recovery in [`Feedback::in_recovery`].
+//! * **PCC Vivace and Proteus** return a monitor interval's number from `on_sent` as the packet's [`Tag`], per
+//!   transmission, and get it back with that transmission's fate in `acked` or `lost`; a timeout means that all
+//!   that was under way is lost. A new interval, with its rate, opens at a packet's departure: by a timer that
+//!   is due at once. Holding back while too many intervals are pending is a window of what is under way. The random
+//!   order of probes comes from a [`cede_units::Stream`] seeded by a parameter.
 
 use alloc::string::String;
 use cede_units::{Duration, Instant, Rate};

@@ -286,6 +286,7 @@ mod tests {
     use super::*;
     use crate::registry;
     use crate::testing::{ack, loss, path, timeout};
+    use alloc::vec::Vec;
     use cede_units::Duration;
 
     fn after_loss_at(packets: u64) -> Box<dyn Controller> {
@@ -295,6 +296,48 @@ mod tests {
         lost.feedback.in_flight_before_bytes = 1000 * packets;
         cubic.on_feedback(&lost.feedback());
         cubic
+    }
+
+    fn vectors() -> serde_json::Value {
+        serde_json::from_str(include_str!("../tests/vectors/tcp.json")).unwrap()
+    }
+
+    #[test]
+    fn the_curves_have_the_vectors_values() {
+        for case in vectors()["cubic"].as_array().unwrap() {
+            let number = |key: &str| case[key].as_f64().unwrap();
+            let (w_max, cwnd) = (number("Wmax"), number("cwnd_epoch"));
+            let k = math::cbrt((w_max - cwnd) / 0.4);
+            assert!((k - number("K")).abs() < 1e-9);
+            let epoch = Epoch { start: Instant::ZERO, k, w_max, w_est: cwnd };
+            for (t, window) in case["W_at"].as_object().unwrap() {
+                let found = epoch.window(0.4, t.parse().unwrap());
+                assert!((found - window.as_f64().unwrap()).abs() < 1e-6, "{w_max} {t}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn check_4_for_tcp_the_run_has_the_vectors_values() {
+        let mut cubic = after_loss_at(100);
+        let mut number = 1000;
+        let mut rounds = Vec::new();
+        for round in 0..61_u64 {
+            // One window of acknowledgements, spread over the round trip of 100 ms.
+            let window = (cubic.snapshot().cwnd_bytes / 1000.0) as u64;
+            for i in 0..window {
+                let mut one = ack(number, 1000);
+                one.feedback.now = Instant::from_nanos(round * 100_000_000 + i * 100_000_000 / window);
+                cubic.on_feedback(&one.feedback());
+                number += 1;
+            }
+            rounds.push(cubic.snapshot().cwnd_bytes / 1000.0);
+        }
+        for row in vectors()["cubic_run_Wmax100_rtt100ms[t,cwnd,west]"].as_array().unwrap() {
+            let (t, cwnd) = (row[0].as_f64().unwrap(), row[1].as_f64().unwrap());
+            let found = rounds[(t * 10.0 + 0.5) as usize - 1];
+            assert!((found - cwnd).abs() < 1e-3, "{t} s: {found}, not {cwnd}");
+        }
     }
 
     fn ack_at(number: u64, ms: u64) -> crate::testing::Owned {

@@ -124,6 +124,16 @@ mod tests {
     }
 
     #[test]
+    fn the_threshold_has_the_vectors_values() {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/vectors/tcp.json")).unwrap();
+        for (rtt_ms, eta_ms) in vectors["hystartpp_eta_ms"].as_object().unwrap() {
+            let found = threshold(Duration::from_millis(rtt_ms.parse().unwrap()));
+            assert_eq!(found.as_millis_f64(), eta_ms.as_f64().unwrap(), "{rtt_ms} ms");
+        }
+    }
+
+    #[test]
     fn a_rising_rtt_slows_growth_and_five_rounds_of_it_end_it() {
         let mut hystart = HyStart::default();
         let mut results = alloc::vec::Vec::new();

@@ -207,18 +207,22 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         slow_start: settings.switch("slow_start"),
         slow_start_exit: settings.number("slow_start_exit"),
     };
-    let bounds = Bounds::of(path);
-    Ok(Box::new(Ledbat {
-        config,
-        bounds,
-        delay: QueueingDelay::new(delay_config_of(&settings)),
-        cwnd: bounds.initial(config.init_packets, path),
-        ssthresh: if config.slow_start { f64::INFINITY } else { 0.0 },
-        epoch: LossEpoch::new(),
-    }))
+    Ok(Box::new(Ledbat::new(config, delay_config_of(&settings), path)))
 }
 
 impl Ledbat {
+    fn new(config: Config, delay: QueueingDelayConfig, path: &Path) -> Self {
+        let bounds = Bounds::of(path);
+        Self {
+            config,
+            bounds,
+            delay: QueueingDelay::new(delay),
+            cwnd: bounds.initial(config.init_packets, path),
+            ssthresh: if config.slow_start { f64::INFINITY } else { 0.0 },
+            epoch: LossEpoch::new(),
+        }
+    }
+
     fn floor(&self) -> f64 {
         self.config.min_packets * self.bounds.mss
     }
@@ -342,6 +346,56 @@ mod tests {
         one
     }
 
+    /// A flow with this window, with the RFC's parameters but for those named.
+    fn with_window(cwnd: f64, target_ns: f64, gain: f64) -> Ledbat {
+        let config = Config {
+            target_ns,
+            gain,
+            decrease_gain: gain,
+            clamp: true,
+            allowed_increase: 1.0,
+            min_packets: 2.0,
+            init_packets: 2.0,
+            slow_start: false,
+            slow_start_exit: 0.75,
+        };
+        let settings = Settings::resolve(&Params::new(), PARAMS).unwrap();
+        Ledbat { cwnd, ..Ledbat::new(config, delay_config_of(&settings), &path(1500)) }
+    }
+
+    fn step(cwnd: f64, flight: u64, acked: u64, queueing_s: f64, target_s: f64, gain: f64) -> f64 {
+        let mut one = with_window(cwnd, target_s * 1e9, gain);
+        let mut feedback = ack(1, acked);
+        feedback.feedback.in_flight_before_bytes = flight;
+        one.on_ack(&feedback.feedback(), (queueing_s * 1e9) as i64);
+        one.cwnd
+    }
+
+    #[test]
+    fn check_1_steps_have_the_vectors_values() {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/vectors/ledbat.json")).unwrap();
+        for case in vectors["rfc6817_step"].as_array().unwrap() {
+            let number = |key: &str| case[key].as_f64().unwrap();
+            let octets = |key: &str| case[key].as_u64().unwrap();
+            assert_eq!(
+                (number("mss"), number("allowed_increase"), number("min_cwnd_pkts")),
+                (1500.0, 1.0, 2.0)
+            );
+            let (flight, acked) = (octets("flightsize_before"), octets("acked"));
+            let after = step(number("cwnd"), flight, acked, number("q"), number("target"), number("gain"));
+            assert!((after - number("cwnd_after")).abs() < 1e-6, "{case}: {after}");
+        }
+    }
+
+    #[test]
+    fn check_1_ten_acknowledgements() {
+        let ten =
+            |queueing_s| (0..10).fold(15_000.0, |cwnd, _| step(cwnd, 1 << 20, 1500, queueing_s, 0.1, 1.0));
+        assert!((ten(0.0) - 16_437.97).abs() < 0.01, "{}", ten(0.0));
+        assert!((ten(0.2) - 13_425.65).abs() < 0.01, "{}", ten(0.2));
+    }
+
     #[test]
     fn gains_below_and_above_the_target_are_separate_and_clamped() {
         let with = |name, value| Params::new().with(name, value).with("init_cwnd", ParamValue::Number(10.0));
@@ -370,7 +424,11 @@ mod tests {
         let mut ledbat = ledbat(&Params::new().with("init_cwnd", ParamValue::Number(10.0)));
         assert_eq!(ledbat.on_timeout(&timeout(15_000, 1)).cwnd_bytes, 1500);
         assert_eq!(ledbat.on_feedback(&at(1, 400, 1500).feedback()).cwnd_bytes, 3000);
-        assert_eq!(ledbat.on_feedback(&loss(900, 1001).feedback()).cwnd_bytes, 3000, "sent before the timeout");
+        assert_eq!(
+            ledbat.on_feedback(&loss(900, 1001).feedback()).cwnd_bytes,
+            3000,
+            "sent before the timeout"
+        );
     }
 
     #[test]

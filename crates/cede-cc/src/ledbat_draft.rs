@@ -19,8 +19,8 @@
 
 use crate::instruments::{LossEpoch, QueueingDelay};
 use crate::ledbat::{
-    BASE_HISTORY, CLAMP, FILTER_LENGTH, FILTER_WEIGHT, delay_config_of, drift_param, filter_param, hold_param,
-    packets_param, target_param,
+    BASE_HISTORY, CLAMP, FILTER_LENGTH, FILTER_WEIGHT, delay_config_of, drift_param, filter_param,
+    hold_param, packets_param, target_param,
 };
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
@@ -132,7 +132,11 @@ impl LedbatDraft {
         if offset > 0.0 && feedback.app_limited {
             return;
         }
-        let step = if self.config.whole_packets { self.count(offset * packets) } else { self.fraction(offset * packets) };
+        let step = if self.config.whole_packets {
+            self.count(offset * packets)
+        } else {
+            self.fraction(offset * packets)
+        };
         self.cwnd = self.bounds.bound(self.cwnd + step, self.floor());
     }
 

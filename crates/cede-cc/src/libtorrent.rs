@@ -203,7 +203,9 @@ impl Libtorrent {
     fn linear(&self, acked: i64, in_flight: i64, delay_us: i64) -> i64 {
         let window_factor = (acked << 16) / in_flight.max(acked).max(1);
         let delay_factor = ((self.target_us - delay_us) << 16) / self.target_us;
-        (window_factor.saturating_mul(delay_factor) >> 16).saturating_mul(self.gain_factor).clamp(-(1 << 60), 1 << 60)
+        (window_factor.saturating_mul(delay_factor) >> 16)
+            .saturating_mul(self.gain_factor)
+            .clamp(-(1 << 60), 1 << 60)
     }
 
     fn started(&mut self, acked: i64, linear: i64) -> i64 {

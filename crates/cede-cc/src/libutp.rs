@@ -90,7 +90,13 @@ impl DelayHist {
     /// Takes a sample and answers with its delay over the base.
     fn add(&mut self, now: Instant, sample_us: i64) -> i64 {
         if !self.started {
-            *self = Self { slots: [sample_us; BASE_SLOTS], base_us: sample_us, slot_start: now, started: true, ..*self };
+            *self = Self {
+                slots: [sample_us; BASE_SLOTS],
+                base_us: sample_us,
+                slot_start: now,
+                started: true,
+                ..*self
+            };
         }
         self.slots[self.slot] = self.slots[self.slot].min(sample_us);
         self.base_us = self.base_us.min(sample_us);
@@ -138,7 +144,13 @@ impl DriftPenalty {
         if now > end {
             let average = self.sum_us / self.samples;
             self.drift_us = (7 * self.drift_us + (average - self.average_us)) / 8;
-            *self = Self { sum_us: 0, samples: 0, average_us: average, period_end: Some(end + DRIFT_PERIOD), ..*self };
+            *self = Self {
+                sum_us: 0,
+                samples: 0,
+                average_us: average,
+                period_end: Some(end + DRIFT_PERIOD),
+                ..*self
+            };
         }
     }
 
@@ -353,7 +365,8 @@ mod tests {
     fn check_4_steps_have_the_vectors_values() {
         for case in vectors()["libutp_step"].as_array().unwrap() {
             let number = |key: &str| case[key].as_i64().unwrap();
-            let mut one = libutp(number("max_window"), case["slow_start"].as_bool().unwrap(), number("ssthresh"));
+            let mut one =
+                libutp(number("max_window"), case["slow_start"].as_bool().unwrap(), number("ssthresh"));
             one.steer(Instant::ZERO, number("acked"), number("delay_us"));
             let after = serde_json::json!([one.window, one.slow_start, one.ssthresh]);
             assert_eq!(after, case["after"], "{case}");
@@ -364,7 +377,9 @@ mod tests {
     fn check_4_the_delay_filter_has_the_vectors_values_across_the_wrap() {
         let mut hist = DelayHist::new();
         let mut unwrapped = None;
-        for row in vectors()["libutp_delay_filter(now_ms,sample_hex,delay_us,filtered_us,base_hex)"].as_array().unwrap()
+        for row in vectors()["libutp_delay_filter(now_ms,sample_hex,delay_us,filtered_us,base_hex)"]
+            .as_array()
+            .unwrap()
         {
             let hex = |i: usize| u32::from_str_radix(row[i].as_str().unwrap(), 16).unwrap();
             // What a transport hands in: the 32-bit stamps unwrapped the shorter way round.
@@ -374,7 +389,11 @@ mod tests {
             };
             unwrapped = Some(sample);
             let delay = hist.add(Instant::from_millis(row[0].as_u64().unwrap()), sample);
-            assert_eq!((delay, hist.filtered()), (row[2].as_i64().unwrap(), row[3].as_i64().unwrap()), "{row}");
+            assert_eq!(
+                (delay, hist.filtered()),
+                (row[2].as_i64().unwrap(), row[3].as_i64().unwrap()),
+                "{row}"
+            );
             assert_eq!(hist.base_us as u32, hex(4), "{row}");
         }
     }

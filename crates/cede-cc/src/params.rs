@@ -140,7 +140,10 @@ impl fmt::Display for ParamError {
                 write!(f, "the parameter \"{name}\" cannot be {given}; allowed: {allowed}")
             }
             Self::OutOfRange { name, given, allowed } => {
-                write!(f, "the parameter \"{name}\" cannot be {given}, which is out of range; allowed: {allowed}")
+                write!(
+                    f,
+                    "the parameter \"{name}\" cannot be {given}, which is out of range; allowed: {allowed}"
+                )
             }
         }
     }
@@ -406,7 +409,10 @@ mod tests {
         let given = Params::new().with("target", ParamValue::Duration(Duration::from_millis(25)));
         let settings = Settings::resolve(&given, DOCS).unwrap();
         assert_eq!(settings.duration("target"), Duration::from_millis(25));
-        assert_eq!((settings.count("slots"), settings.word("filter"), settings.switch("hold")), (10, "min", true));
+        assert_eq!(
+            (settings.count("slots"), settings.word("filter"), settings.switch("hold")),
+            (10, "min", true)
+        );
     }
 
     #[test]
@@ -428,7 +434,8 @@ mod tests {
         ] {
             assert!(matches!(resolve(name, value), ParamError::OutOfRange { .. }), "{name}");
         }
-        let twice = Params::new().with("hold", ParamValue::Switch(true)).with("hold", ParamValue::Switch(false));
+        let twice =
+            Params::new().with("hold", ParamValue::Switch(true)).with("hold", ParamValue::Switch(false));
         assert!(matches!(Settings::resolve(&twice, DOCS), Err(ParamError::Duplicate { .. })));
     }
 

@@ -7,6 +7,9 @@ use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+/// Builds a controller from parameters for a path.
+pub type Build = fn(&Params, &Path) -> Result<Box<dyn Controller>, ParamError>;
+
 /// What is known of one controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -25,7 +28,7 @@ pub struct Entry {
     /// Constants of it are unverified.
     pub experimental: bool,
     /// Builds one. Parameters that are not given take their defaults.
-    pub build: fn(&Params, &Path) -> Result<Box<dyn Controller>, ParamError>,
+    pub build: Build,
 }
 
 const ALL: &[Entry] = &[

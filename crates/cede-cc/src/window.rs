@@ -40,6 +40,7 @@ impl Bounds {
 /// The highest number that this feedback calls lost or marked: what a loss epoch is asked about.
 pub(crate) fn congested_number(feedback: &Feedback<'_>) -> Option<u64> {
     let lost = feedback.lost.last().map(|packet| packet.number);
-    let marked = if feedback.ce_marked > 0 { feedback.acked.last().map(|packet| packet.number) } else { None };
+    let marked =
+        if feedback.ce_marked > 0 { feedback.acked.last().map(|packet| packet.number) } else { None };
     lost.max(marked)
 }

@@ -1,7 +1,9 @@
 //! Every registered controller passes the conformance suite, with default and with unusual parameters.
 
 use cede_cc::conformance::{Subject, check};
-use cede_cc::{Allowance, Controller, Feedback, ParamKind, ParamValue, Params, Path, Snapshot, Timeout, registry};
+use cede_cc::{
+    Allowance, Controller, Feedback, ParamKind, ParamValue, Params, Path, Snapshot, Timeout, registry,
+};
 
 const SEEDS: u64 = 120;
 const STEPS: u32 = 2000;

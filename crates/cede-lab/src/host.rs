@@ -1,5 +1,6 @@
 //! A host of the laboratory: sockets of uTP and TCP, with an application behind each that sends a pattern or checks it.
 
+use crate::journal::{Entry, Happening, Journal, Standing};
 use crate::scenario::{Protocol, TcpAck, TcpOptions, UtpAck, UtpOptions};
 use crate::traffic::Source;
 use cede_net::{Address, Datagram, Host, Input, Output};
@@ -26,6 +27,8 @@ pub struct Socket {
     peer_finished: bool,
     /// Why the connection ended, where it ended badly.
     error: Option<String>,
+    /// What happens to it, where somebody wants to know.
+    journal: Option<Box<Journal>>,
 }
 
 enum Transport {
@@ -92,7 +95,20 @@ impl Socket {
 
     fn new((me, peer): (Address, Address), setup: SocketSetup, role: Role, start: Instant) -> Self {
         let transport = Transport::Idle(setup.opening());
-        Self { me, peer, transport, role, start, peer_finished: false, error: None }
+        Self { me, peer, transport, role, start, peer_finished: false, error: None, journal: None }
+    }
+
+    /// The same socket, which writes down what happens to it.
+    #[must_use]
+    pub fn with_journal(mut self) -> Self {
+        self.journal = Some(Box::default());
+        self
+    }
+
+    /// What happened since this was last asked; nothing without a journal.
+    #[must_use]
+    pub fn take_journal(&self) -> Vec<Entry> {
+        self.journal.as_ref().map(|journal| journal.take()).unwrap_or_default()
     }
 
     /// Payload octets received in order.
@@ -145,6 +161,9 @@ impl Socket {
             None => self.expire(now),
         }
         self.work(now, output);
+        if self.journal.is_some() {
+            self.keep_journal(now);
+        }
         self.deadline()
     }
 
@@ -152,6 +171,16 @@ impl Socket {
         let Transport::Idle(opening) = &mut self.transport else { return };
         if let Some(transport) = opening.connect(now, self.me, self.peer) {
             self.transport = transport;
+            note(&mut self.journal, now, Happening::Opening);
+        }
+    }
+
+    fn keep_journal(&mut self, now: Instant) {
+        let Role::Sender { closed, finished_at, .. } = self.role else { return };
+        let mut standing = self.transport.standing();
+        (standing.stopped, standing.finished) = (closed, finished_at.is_some());
+        if let Some(journal) = &mut self.journal {
+            journal.compare(now, standing);
         }
     }
 
@@ -192,7 +221,7 @@ impl Socket {
     /// Lets the application read and write, and sends what the transport then has to send.
     fn work(&mut self, now: Instant, output: &mut Output) {
         loop {
-            self.hear_events();
+            self.hear_events(now);
             self.serve_application(now);
             if !self.transmit(now, output) {
                 return;
@@ -200,25 +229,33 @@ impl Socket {
         }
     }
 
-    fn hear_events(&mut self) {
+    fn hear_events(&mut self, now: Instant) {
         match &mut self.transport {
             Transport::Idle(_) => {}
             Transport::Utp(endpoint, _) => {
                 while let Some((_, event)) = endpoint.poll_event() {
-                    match event {
-                        cede_utp::Event::PeerFinished => self.peer_finished = true,
-                        cede_utp::Event::Failed(error) => self.error = Some(error.to_string()),
-                        _ => {}
-                    }
+                    let happening = match event {
+                        cede_utp::Event::PeerFinished => Happening::PeerFinished,
+                        cede_utp::Event::Failed(error) => Happening::Failed(error.to_string()),
+                        cede_utp::Event::Connected => Happening::Connected,
+                        cede_utp::Event::Closed => Happening::Closed,
+                        cede_utp::Event::Readable | cede_utp::Event::Writable => continue,
+                    };
+                    hear(&mut self.peer_finished, &mut self.error, &happening);
+                    note(&mut self.journal, now, happening);
                 }
             }
             Transport::Tcp(connection) => {
                 while let Some(event) = connection.poll_event() {
-                    match event {
-                        cede_tcp::Event::PeerFinished => self.peer_finished = true,
-                        cede_tcp::Event::Failed(failure) => self.error = Some(failure.to_string()),
-                        _ => {}
-                    }
+                    let happening = match event {
+                        cede_tcp::Event::PeerFinished => Happening::PeerFinished,
+                        cede_tcp::Event::Failed(failure) => Happening::Failed(failure.to_string()),
+                        cede_tcp::Event::Connected => Happening::Connected,
+                        cede_tcp::Event::Closed => Happening::Closed,
+                        cede_tcp::Event::Readable | cede_tcp::Event::Writable => continue,
+                    };
+                    hear(&mut self.peer_finished, &mut self.error, &happening);
+                    note(&mut self.journal, now, happening);
                 }
             }
         }
@@ -322,6 +359,25 @@ impl Transport {
         }
     }
 
+    /// Losses, timeouts and phase.
+    fn standing(&self) -> Standing {
+        let (losses, timeouts, phase) = match self {
+            Self::Idle(_) => (0, 0, None),
+            Self::Utp(endpoint, handle) => {
+                let Some(connection) = handle.and_then(|handle| endpoint.connection(handle)) else {
+                    return Standing::default();
+                };
+                let statistics = connection.statistics();
+                (statistics.losses, statistics.timeouts, Some(connection.snapshot().controller.phase))
+            }
+            Self::Tcp(connection) => {
+                let statistics = connection.statistics();
+                (statistics.losses, statistics.timeouts, Some(connection.snapshot().controller.phase))
+            }
+        };
+        Standing { losses, timeouts, phase, ..Standing::default() }
+    }
+
     /// Payload octets that have been sent at least once.
     fn first_sent_bytes(&self) -> u64 {
         match self {
@@ -330,9 +386,8 @@ impl Transport {
                 let statistics = handle.and_then(|handle| endpoint.connection(handle)).map(|c| c.statistics());
                 statistics.map_or(0, |s| s.data_bytes_sent - s.retransmitted_bytes)
             }
-            Self::Tcp(connection) => {
-                connection.statistics().data_bytes_sent - connection.statistics().retransmitted_bytes
-            }
+            // Unlike uTP's, the model TCP's count leaves retransmissions out.
+            Self::Tcp(connection) => connection.statistics().data_bytes_sent,
         }
     }
 
@@ -344,6 +399,21 @@ impl Transport {
                 .map_or(u64::MAX, |connection| connection.statistics().bytes_acked),
             Self::Tcp(connection) => connection.statistics().delivered_bytes,
         }
+    }
+}
+
+/// What an event means for the application.
+fn hear(peer_finished: &mut bool, error: &mut Option<String>, happening: &Happening) {
+    match happening {
+        Happening::PeerFinished => *peer_finished = true,
+        Happening::Failed(reason) => *error = Some(reason.clone()),
+        _ => {}
+    }
+}
+
+fn note(journal: &mut Option<Box<Journal>>, now: Instant, happening: Happening) {
+    if let Some(journal) = journal {
+        journal.note(now, happening);
     }
 }
 
@@ -502,7 +572,7 @@ fn tcp_view(connection: &cede_tcp::Connection) -> SocketView {
         cwnd_bytes: snapshot.controller.cwnd_bytes,
         srtt: snapshot.srtt,
         in_flight_bytes: snapshot.pipe_bytes,
-        data_packets_sent: statistics.data_segments_sent,
+        data_packets_sent: statistics.data_segments_sent + statistics.retransmissions,
         retransmissions: statistics.retransmissions,
         timeouts: statistics.timeouts,
         losses: statistics.losses,

@@ -2,14 +2,19 @@
 //!
 //! * [`scenario`] is the one format in which every experiment is written down.
 //! * [`network`] lays out its hosts and links, [`run`] runs it in the simulated world, [`outcome`] adds up.
+//! * [`record`] keeps a run in a folder, [`report`] turns what it showed into figures, tables, sentences and a page.
 //!
 //! **Invariant:** nothing here decides what a transport or a controller does; nothing here talks to a terminal.
 
 pub mod histogram;
 pub mod host;
+pub mod journal;
 pub mod meter;
 pub mod network;
 pub mod outcome;
+pub mod record;
+pub mod report;
+pub mod repro;
 pub mod run;
 pub mod scenario;
 pub mod traffic;

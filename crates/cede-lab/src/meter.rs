@@ -52,8 +52,6 @@ pub struct LinkMeter {
     queue_since: Instant,
     /// Queueing delay in the present sampling interval.
     interval: IntervalDelay,
-    /// Every dequeue, where the scenario asks for it.
-    pub dequeues: Option<Vec<Dequeue>>,
 }
 
 /// Queueing delay of the packets that left in one sampling interval.
@@ -80,7 +78,7 @@ impl IntervalDelay {
 }
 
 impl LinkMeter {
-    fn new(link: LinkId, flows: usize, opened: Instant, record: bool) -> Self {
+    fn new(link: LinkId, flows: usize, opened: Instant) -> Self {
         Self {
             link,
             flow_bytes: vec![0; flows],
@@ -95,7 +93,6 @@ impl LinkMeter {
             queue_packets: 0,
             queue_since: opened,
             interval: IntervalDelay::default(),
-            dequeues: record.then(Vec::new),
         }
     }
 
@@ -146,11 +143,19 @@ pub trait PacketTap {
     fn packet(&mut self, at: Instant, host: HostId, outbound: bool, datagram: &Datagram);
 }
 
+/// Hears every packet that leaves a metered link's queue, warm-up included, for records.
+pub trait QueueTap {
+    /// A packet's transmission began at the metered link of this index.
+    fn dequeued(&mut self, link: usize, event: &Dequeue);
+}
+
 /// Octets of data that reached their receivers, headers included, and how fairly, second by second.
 #[derive(Clone, Debug)]
 pub struct Deliveries {
     /// Per flow, in the order of flow numbers.
     pub bytes: Vec<u64>,
+    /// The same from the beginning of the run on, for series over time.
+    pub bytes_since_start: Vec<u64>,
     window_bytes: Vec<u64>,
     window_end: Instant,
     /// Jain's index of each short-term window in which anything arrived.
@@ -161,6 +166,7 @@ impl Deliveries {
     fn new(flows: usize, opened: Instant) -> Self {
         Self {
             bytes: vec![0; flows],
+            bytes_since_start: vec![0; flows],
             window_bytes: vec![0; flows],
             window_end: opened + SHORT_TERM,
             short_term_fairness: Vec::new(),
@@ -194,18 +200,19 @@ pub struct Meters {
     /// Nothing before this counts.
     opened: Instant,
     tap: Option<Box<dyn PacketTap>>,
+    queue_tap: Option<Box<dyn QueueTap>>,
 }
 
 impl Meters {
     /// Meters for `watched` of `links` links, that count from `opened` on.
     #[must_use]
-    pub fn new(links: usize, watched: &[LinkId], senders: Vec<HostId>, opened: Instant, record: bool) -> Self {
+    pub fn new(links: usize, watched: &[LinkId], senders: Vec<HostId>, opened: Instant) -> Self {
         let mut place = vec![None; links];
         for (index, link) in watched.iter().enumerate() {
             place[link.0 as usize] = Some(index);
         }
         let table = if links * senders.len() <= MAX_LINK_FLOWS { senders.len() } else { 0 };
-        let meter = |&link| LinkMeter::new(link, table, opened, record);
+        let meter = |&link| LinkMeter::new(link, table, opened);
         Self {
             deliveries: Deliveries::new(senders.len(), opened),
             flows: vec![FlowMeter::default(); senders.len()],
@@ -214,12 +221,18 @@ impl Meters {
             senders,
             opened,
             tap: None,
+            queue_tap: None,
         }
     }
 
     /// Hands every packet at a host to `tap` as well.
     pub fn tap(&mut self, tap: Box<dyn PacketTap>) {
         self.tap = Some(tap);
+    }
+
+    /// Hands every dequeue at a metered link to `tap` as well.
+    pub fn tap_queues(&mut self, tap: Box<dyn QueueTap>) {
+        self.queue_tap = Some(tap);
     }
 
     /// The meters, in the order in which their links were named.
@@ -280,12 +293,13 @@ impl Observer for Meters {
 
     fn dequeued(&mut self, link: LinkId, datagram: &Datagram, event: &Dequeue) {
         let (flow, counts) = (self.data_flow(datagram), event.at >= self.opened);
-        let Some(meter) = self.meter(link) else { return };
+        let Some(index) = self.place[link.0 as usize] else { return };
+        if let Some(tap) = &mut self.queue_tap {
+            tap.dequeued(index, event);
+        }
+        let meter = &mut self.links[index];
         meter.queue_becomes(event.at, event.queued_packets);
         meter.interval.record(event.waited);
-        if let Some(dequeues) = &mut meter.dequeues {
-            dequeues.push(*event);
-        }
         if !counts {
             return;
         }
@@ -324,10 +338,12 @@ impl Observer for Meters {
     }
 
     fn delivered(&mut self, event: &PacketEvent<'_>) {
-        if event.at >= self.opened
-            && let Some(flow) = self.data_flow(event.datagram)
-        {
-            self.deliveries.record(event.at, flow, event.datagram.wire_bytes());
+        if let Some(flow) = self.data_flow(event.datagram) {
+            let bytes = event.datagram.wire_bytes();
+            self.deliveries.bytes_since_start[flow] += u64::from(bytes);
+            if event.at >= self.opened {
+                self.deliveries.record(event.at, flow, bytes);
+            }
         }
         if let Some(tap) = &mut self.tap {
             tap.packet(event.at, event.host, false, event.datagram);
@@ -350,7 +366,7 @@ mod tests {
 
     #[test]
     fn queue_means_are_taken_per_enqueue_and_over_time() {
-        let mut meters = Meters::new(1, &[LinkId(0)], vec![HostId(0)], Instant::ZERO, false);
+        let mut meters = Meters::new(1, &[LinkId(0)], vec![HostId(0)], Instant::ZERO);
         let datagram = Datagram::default();
         let enqueue = |at_ms, queued_packets| Enqueue {
             at: Instant::from_millis(at_ms),

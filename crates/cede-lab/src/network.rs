@@ -91,6 +91,9 @@ impl Planner<'_> {
         self.link(BOTTLENECK, "left", "right", &dumbbell.link, rtt);
         self.link(RETURN, "right", "left", &dumbbell.return_link, rtt);
         self.watched.push((BOTTLENECK.to_string(), dumbbell.link.clone(), rtt));
+        if self.scenario.looks_at(RETURN) {
+            self.watched.push((RETURN.to_string(), dumbbell.return_link.clone(), rtt));
+        }
         for instance in flows {
             let access = instance.flow.access;
             let rate = access.rate.unwrap_or(dumbbell.access_rate);
@@ -124,7 +127,7 @@ impl Planner<'_> {
             for (label, from, to, link) in
                 [("up", name.as_str(), "hub", &access.up), ("down", "hub", name.as_str(), &access.down)]
             {
-                let label = format!("{name} {label}");
+                let label = format!("{name}-{label}");
                 self.link(&label, from, to, link, None);
                 self.watched.push((label, link.clone(), None));
             }

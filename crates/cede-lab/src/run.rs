@@ -1,7 +1,8 @@
 //! Running a scenario in the simulated world.
 
 use crate::host::{LabHost, Socket, SocketSetup, SocketView};
-use crate::meter::{Meters, PacketTap};
+use crate::journal::Happening;
+use crate::meter::{Meters, PacketTap, QueueTap};
 use crate::network::{FlowPlan, Network};
 use crate::outcome::{FlowEnds, FlowSeries, Outcome, Series};
 use crate::scenario::{ControllerSpec, Flow, Scenario};
@@ -49,19 +50,53 @@ pub trait Watcher {
         true
     }
 
-    /// What each flow's sender looks like at the end of an interval, for traces.
-    fn sample(&mut self, now: Instant, flow: &FlowPlan, view: &SocketView) {
-        let _ = (now, flow, view);
+    /// What a flow did in an interval and what its sender looks like at the end of it.
+    fn sample(&mut self, sample: &FlowSample<'_>) {
+        let _ = sample;
+    }
+
+    /// What happened to a flow, where the run keeps journals: in the order of time, an interval's events after its end.
+    fn event(&mut self, event: &FlowEvent<'_>) {
+        let _ = event;
     }
 }
 
 impl Watcher for () {}
+
+/// A flow at the end of an interval.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSample<'a> {
+    /// The end of the interval.
+    pub now: Instant,
+    /// Which flow.
+    pub flow: &'a FlowPlan,
+    /// Its sender.
+    pub view: &'a SocketView,
+    /// Octets that reached its receiver in the interval, headers included, in Mbit/s; before the end of the warm-up
+    /// as well.
+    pub rate_mbps: f64,
+}
+
+/// Something that happened to a flow.
+#[derive(Clone, Debug)]
+pub struct FlowEvent<'a> {
+    /// When, in the world's time.
+    pub at: Instant,
+    /// Which flow.
+    pub flow: &'a FlowPlan,
+    /// At the end that sends data; otherwise at the one that receives.
+    pub at_sender: bool,
+    /// What.
+    pub happening: Happening,
+}
 
 /// A scenario, ready to run.
 pub struct Run<'a> {
     scenario: &'a Scenario,
     network: Network,
     tap: Option<Box<dyn PacketTap>>,
+    queue_tap: Option<Box<dyn QueueTap>>,
+    journal: bool,
     sampling: bool,
     tape: bool,
 }
@@ -70,13 +105,35 @@ impl<'a> Run<'a> {
     /// Lays out the network of `scenario`.
     #[must_use]
     pub fn new(scenario: &'a Scenario) -> Self {
-        Self { scenario, network: Network::of(scenario), tap: None, sampling: true, tape: true }
+        Self {
+            scenario,
+            network: Network::of(scenario),
+            tap: None,
+            queue_tap: None,
+            journal: false,
+            sampling: true,
+            tape: true,
+        }
     }
 
     /// Hands every packet at a host to `tap`.
     #[must_use]
     pub fn tap(mut self, tap: Box<dyn PacketTap>) -> Self {
         self.tap = Some(tap);
+        self
+    }
+
+    /// Hands every dequeue at a metered link to `tap`.
+    #[must_use]
+    pub fn tap_queues(mut self, tap: Box<dyn QueueTap>) -> Self {
+        self.queue_tap = Some(tap);
+        self
+    }
+
+    /// Tells the watcher what happens to each flow, event by event.
+    #[must_use]
+    pub const fn journal(mut self) -> Self {
+        self.journal = true;
         self
     }
 
@@ -115,6 +172,9 @@ impl<'a> Run<'a> {
             if self.sampling {
                 recorder.sample(stop, &self.network, &mut world, watcher);
             }
+            if self.journal {
+                tell_events(&self.network, &world, watcher);
+            }
             if !watcher.progress(stop, end) {
                 return Err(RunError::Interrupted);
             }
@@ -140,12 +200,12 @@ impl<'a> Run<'a> {
         if self.network.flows.len() > MAX_FLOWS {
             return Err(RunError::TooManyFlows(self.network.flows.len()));
         }
-        let mut sockets = self.sockets();
+        let (mut sockets, meters) = (self.sockets(), self.meters());
         let make = |host: HostId, _: &str| LabHost::new(core::mem::take(&mut sockets[host.0 as usize]));
-        self.network.topology.build(self.scenario.seed, self.meters(), make).map_err(RunError::Topology)
+        self.network.topology.build(self.scenario.seed, meters, make).map_err(RunError::Topology)
     }
 
-    fn meters(&self) -> Meters {
+    fn meters(&mut self) -> Meters {
         let mut senders = vec![HostId(0); self.network.flows.len()];
         for plan in &self.network.flows {
             senders[plan.number] = plan.sender.host;
@@ -153,7 +213,10 @@ impl<'a> Run<'a> {
         let watched: Vec<_> = self.network.watched.iter().map(|watched| watched.link).collect();
         let opened = Instant::ZERO + self.scenario.warmup;
         let links = self.network.topology.link_names().count();
-        Meters::new(links, &watched, senders, opened, self.scenario.record.queue)
+        let mut meters = Meters::new(links, &watched, senders, opened);
+        self.tap.take().into_iter().for_each(|tap| meters.tap(tap));
+        self.queue_tap.take().into_iter().for_each(|tap| meters.tap_queues(tap));
+        meters
     }
 
     /// The sockets of each host.
@@ -165,8 +228,9 @@ impl<'a> Run<'a> {
             let source = self.source(plan, flow);
             let sender = Socket::sender((plan.sender, plan.receiver), setup("sender"), source, plan.start);
             let receiver = Socket::receiver((plan.receiver, plan.sender), setup("receiver"));
-            hosts[plan.sender.host.0 as usize].push(sender);
-            hosts[plan.receiver.host.0 as usize].push(receiver);
+            let kept = |socket: Socket| if self.journal { socket.with_journal() } else { socket };
+            hosts[plan.sender.host.0 as usize].push(kept(sender));
+            hosts[plan.receiver.host.0 as usize].push(kept(receiver));
         }
         hosts
     }
@@ -226,6 +290,25 @@ fn flow_ends(world: &LabWorld, plan: &FlowPlan, received_before_bytes: u64) -> F
     }
 }
 
+/// Empties all journals into the watcher.
+fn tell_events(network: &Network, world: &LabWorld, watcher: &mut dyn Watcher) {
+    let mut events = Vec::new();
+    for plan in &network.flows {
+        for (end, at_sender) in [(plan.sender, true), (plan.receiver, false)] {
+            let entries = world.host(end.host).socket(end.port).map(Socket::take_journal).unwrap_or_default();
+            let clock = world.clock(end.host);
+            events.extend(entries.into_iter().map(|entry| FlowEvent {
+                at: clock.world(entry.at),
+                flow: plan,
+                at_sender,
+                happening: entry.happening,
+            }));
+        }
+    }
+    events.sort_by_key(|event| event.at);
+    events.iter().for_each(|event| watcher.event(event));
+}
+
 /// Makes a flow's controllers.
 fn controller_factory(spec: &ControllerSpec) -> ControllerFactory {
     let spec = spec.clone();
@@ -265,10 +348,11 @@ impl Recorder {
         }
         for (index, plan) in network.flows.iter().enumerate() {
             let view = world.host(plan.sender.host).socket(plan.sender.port).map(Socket::view).unwrap_or_default();
-            watcher.sample(now, plan, &view);
-            let delivered = world.observer().deliveries().bytes[plan.number];
+            let delivered = world.observer().deliveries().bytes_since_start[plan.number];
             let bytes = delivered - core::mem::replace(&mut self.delivered[index], delivered);
-            self.series.flows[index].push(&view, bytes as f64 * 8e3 / (span.as_nanos() as f64).max(1.0));
+            let rate_mbps = bytes as f64 * 8e3 / (span.as_nanos() as f64).max(1.0);
+            watcher.sample(&FlowSample { now, flow: plan, view: &view, rate_mbps });
+            self.series.flows[index].push(&view, rate_mbps);
         }
     }
 }

@@ -33,7 +33,7 @@ const VALUES: [&str; 24] = [
     "{ kind = \"chirp\", period = \"1 ns\" }",
     "{ name = \"reno\" }",
     "1979-05-27",
-    "\"2000 h\"",
+    "\"1000 h\"",
     "\"queue.p95_ms < 7\"",
 ];
 
@@ -85,14 +85,8 @@ fn edited(text: &str, edits: &[Edit]) -> String {
             }
             4 => lines.insert(at, format!("{} = {value}", any_key(line ^ with))),
             _ => {
-                lines[at] = lines[at]
-                    .chars()
-                    .rev()
-                    .skip(usize::from(with % 4))
-                    .collect::<String>()
-                    .chars()
-                    .rev()
-                    .collect()
+                let kept = lines[at].chars().count().saturating_sub(usize::from(with % 4));
+                lines[at] = lines[at].chars().take(kept).collect();
             }
         }
     }
@@ -108,7 +102,7 @@ fn any_key(index: u8) -> &'static str {
 fn changed_examples() {
     bolero::check!().with_type::<(u8, Vec<Edit>)>().with_iterations(4_000).for_each(|(which, edits)| {
         let text = EXAMPLES[usize::from(*which) % EXAMPLES.len()];
-        check(&edited(text, &edits[..edits.len().min(4)]), &Overrides::none());
+        check(&edited(text, &edits[..edits.len() % 3]), &Overrides::none());
     });
 }
 

@@ -69,7 +69,6 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug)]
 pub(crate) struct Impairer {
     rules: Impairments,
-    active: bool,
     bad: bool,
     loss: Stream,
     reordering: Stream,
@@ -83,17 +82,12 @@ impl Impairer {
         let stream = |what: &str| Stream::named(seed, &alloc::format!("link {name}/{what}"));
         Self {
             rules,
-            active: rules != Impairments::default(),
             bad: false,
             loss: stream("loss"),
             reordering: stream("reordering"),
             duplication: stream("duplication"),
             jitter: stream("jitter"),
         }
-    }
-
-    pub(crate) const fn rules(&self) -> &Impairments {
-        &self.rules
     }
 
     /// Whether the packet that is entering shall enter twice.
@@ -103,9 +97,6 @@ impl Impairer {
 
     /// What becomes of the packet that has just been sent.
     pub(crate) fn fate(&mut self) -> Fate {
-        if !self.active {
-            return Fate::Delayed(Duration::ZERO);
-        }
         if self.is_lost() { Fate::Lost } else { Fate::Delayed(self.extra_delay()) }
     }
 

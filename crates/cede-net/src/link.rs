@@ -14,6 +14,7 @@
 use crate::impairment::{Fate, Impairer};
 use crate::queue::{DropTail, Waiting};
 use crate::{Impairments, QueueLimit};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant, Rate};
@@ -119,38 +120,45 @@ struct Flying<T> {
 /// One direction of a wire, carrying packets that are known to it by a token each.
 #[derive(Clone, Debug)]
 pub struct Link<T> {
-    config: LinkConfig,
-    impairer: Impairer,
-    queue: DropTail<T>,
     busy_until: Instant,
-    in_service_bytes: u32,
-    wire: VecDeque<Flying<T>>,
-    lost: Vec<T>,
-    counters: Counters,
+    delay: Duration,
     /// The transmission time of the size sent last: packets come in few sizes and division is slow.
     last_size: (u32, Duration),
+    in_service_bytes: u32,
+    wire: VecDeque<Flying<T>>,
+    queue: DropTail<T>,
+    counters: Counters,
+    /// None on a perfect wire, so that the hop of most links touches little memory.
+    impairer: Option<Box<Impairer>>,
+    can_reorder: bool,
+    lost: Vec<T>,
+    config: Box<LinkConfig>,
 }
 
 impl<T> Link<T> {
     /// An idle link; `name` and `seed` name its random streams.
     #[must_use]
     pub fn new(config: LinkConfig, seed: u64, name: &str) -> Self {
+        let rules = config.impairments;
+        let impaired = rules != Impairments::default();
         Self {
-            impairer: Impairer::new(config.impairments, seed, name),
-            queue: DropTail::new(config.limit),
             busy_until: Instant::ZERO,
+            delay: config.delay,
+            last_size: (0, Duration::ZERO),
             in_service_bytes: 0,
             wire: VecDeque::new(),
-            lost: Vec::new(),
+            queue: DropTail::new(config.limit),
             counters: Counters::default(),
-            last_size: (0, Duration::ZERO),
-            config,
+            impairer: impaired.then(|| Box::new(Impairer::new(rules, seed, name))),
+            can_reorder: rules.can_reorder(),
+            lost: Vec::new(),
+            config: Box::new(config),
         }
     }
 
     /// What the link is made of.
     #[must_use]
-    pub const fn config(&self) -> &LinkConfig {
+    pub fn config(&self) -> &LinkConfig {
         &self.config
     }
 
@@ -168,7 +176,7 @@ impl<T> Link<T> {
 
     /// Whether the packet about to be offered shall be offered twice; draws from the link's random stream.
     pub fn duplicates(&mut self) -> bool {
-        self.impairer.duplicates()
+        self.impairer.as_mut().is_some_and(|impairer| impairer.duplicates())
     }
 
     /// Offers a packet of `bytes` octets to the queue at `now`.
@@ -213,7 +221,7 @@ impl<T> Link<T> {
     #[must_use]
     pub fn next_event(&self) -> Instant {
         let arrival = self.wire.front().map_or(Instant::NEVER, |head| head.arrival);
-        let must_watch_queue = self.wire.is_empty() || self.impairer.rules().can_reorder();
+        let must_watch_queue = self.wire.is_empty() || self.can_reorder;
         if must_watch_queue && !self.queue.is_empty() { arrival.min(self.busy_until) } else { arrival }
     }
 
@@ -259,8 +267,9 @@ impl<T> Link<T> {
         );
         self.busy_until = at + self.transmission_time(packet.bytes);
         self.in_service_bytes = packet.bytes;
-        match self.impairer.fate() {
-            Fate::Delayed(extra) => self.launch(self.busy_until + self.config.delay + extra, packet.token),
+        let fate = self.impairer.as_mut().map_or(Fate::Delayed(Duration::ZERO), |impairer| impairer.fate());
+        match fate {
+            Fate::Delayed(extra) => self.launch(self.busy_until + self.delay + extra, packet.token),
             Fate::Lost => {
                 self.counters.lost_packets += 1;
                 log.dropped(&packet.token, self.busy_until, DropCause::Wire);
@@ -281,7 +290,7 @@ impl<T> Link<T> {
         let last = self.wire.back().map_or(Instant::ZERO, |packet| packet.arrival);
         if arrival >= last {
             self.wire.push_back(Flying { arrival, token });
-        } else if self.impairer.rules().can_reorder() {
+        } else if self.can_reorder {
             let place = self.wire.partition_point(|packet| packet.arrival <= arrival);
             self.wire.insert(place, Flying { arrival, token });
         } else {

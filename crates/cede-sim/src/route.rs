@@ -41,15 +41,7 @@ impl Routes {
             outgoing[edge.from as usize].push(index as u32);
         }
         let nowhere = (HostId(END), Hop(0));
-        Self {
-            edges,
-            outgoing,
-            hosts,
-           
-            hops: vec![END],
-            known: BTreeMap::new(),
-            last: vec![nowhere; hosts],
-        }
+        Self { edges, outgoing, hosts, hops: vec![END], known: BTreeMap::new(), last: vec![nowhere; hosts] }
     }
 
     /// The beginning of the path between two hosts; `None` where there is none.

@@ -78,6 +78,9 @@ pub struct Config {
     pub sack_forgotten_at_timeout: bool,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
+    /// Come down to the controller's window in proportion to what is delivered (RFC 6937) during a repair with SACK;
+    /// otherwise nothing leaves until pipe has fallen below the window (RFC 6675).
+    pub prr: bool,
     /// Hold a short segment back while data is outstanding (RFC 896).
     pub nagle: bool,
     /// Offer timestamps (RFC 7323).
@@ -119,6 +122,7 @@ impl Default for Config {
             sack: true,
             sack_forgotten_at_timeout: false,
             limited_transmit: true,
+            prr: false,
             nagle: false,
             timestamps: true,
             timestamp_granularity: Duration::from_millis(1),
@@ -137,13 +141,14 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What Linux does: its acknowledgements and its timeout.
+    /// What Linux does: its acknowledgements, its timeout and its reduction.
     #[must_use]
     pub fn linux() -> Self {
         Self {
             ack_policy: AckPolicy::Linux,
             rto_profile: RtoProfile::Linux,
             rto_min: Duration::from_millis(200),
+            prr: true,
             ..Self::default()
         }
     }
@@ -218,7 +223,8 @@ mod tests {
 
     #[test]
     fn the_window_shift_is_the_smallest_that_fits() {
-        let shift = |receive_window_bytes| Config { receive_window_bytes, ..Config::default() }.window_shift();
+        let shift =
+            |receive_window_bytes| Config { receive_window_bytes, ..Config::default() }.window_shift();
         assert_eq!((shift(65_535), shift(65_536), shift(4 << 20), shift(u32::MAX)), (0, 1, 7, 14));
     }
 }

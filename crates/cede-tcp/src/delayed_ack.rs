@@ -47,7 +47,14 @@ impl AckScheduler {
 
     /// Data of `bytes` continued the stream. `mss_bytes` is a full segment's payload, `srtt` and `rto` are the
     /// connection's.
-    pub(crate) fn on_in_order(&mut self, now: Instant, bytes: u32, mss_bytes: u32, srtt: Duration, rto: Duration) {
+    pub(crate) fn on_in_order(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        mss_bytes: u32,
+        srtt: Duration,
+        rto: Duration,
+    ) {
         self.segments = self.segments.saturating_add(1);
         self.bytes = self.bytes.saturating_add(bytes);
         match self.policy {

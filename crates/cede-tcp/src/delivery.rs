@@ -62,7 +62,8 @@ mod tests {
         assert_eq!((record.first_sent_at, record.delivered_at), (start, start));
         delivery.on_app_limited(1000);
         assert!(delivery.on_sent(later, false).app_limited);
-        let fact = PacketFact { number: 0, bytes: 1000, sent_at: start, retransmitted: false, tag: 0, record };
+        let fact =
+            PacketFact { number: 0, bytes: 1000, sent_at: start, retransmitted: false, tag: 0, record };
         delivery.on_delivered(later, 1000, &fact);
         let record = delivery.on_sent(later, false);
         assert_eq!((record.app_limited, record.delivered_bytes, record.first_sent_at), (false, 1000, start));

@@ -15,15 +15,47 @@
 //! [`abort`](Connection::abort): call [`poll_transmit`](Connection::poll_transmit) until it gives none, then
 //! [`poll_event`](Connection::poll_event) until it gives none, then ask [`poll_timeout`](Connection::poll_timeout).
 //!
+//! ```
+//! use cede_cc::{Params, registry};
+//! use cede_tcp::{Config, Connection, Ports, Segment};
+//! use cede_units::{Duration, Instant, Stream};
+//! use cede_wire::Payload;
+//!
+//! let (config, mut random) = (Config::default(), Stream::named(1, "example"));
+//! let controller = || registry::build("cubic", &Params::new(), &config.path()).unwrap();
+//! let ports = Ports { local: 40_000, remote: 80 };
+//! let mut client = Connection::connect(config.clone(), controller(), ports, &mut random);
+//! client.write(Payload::Pattern { start: 0, len: 100_000 }).unwrap();
+//!
+//! // The network: each turn of the loop is half a round trip of 50 ms.
+//! let (mut now, mut server, mut received) = (Instant::ZERO, None::<Connection>, 0);
+//! while received < 100_000 {
+//!     now += Duration::from_millis(25);
+//!     while let Some(transmit) = client.poll_transmit(now) {
+//!         let (segment, _) = Segment::decode(&transmit.head).unwrap();
+//!         match &mut server {
+//!             Some(server) => server.handle(now, &segment, transmit.payload),
+//!             None => server = Connection::accept(now, config.clone(), controller(), &segment, &mut random).ok(),
+//!         }
+//!     }
+//!     let Some(server) = &mut server else { continue };
+//!     received += server.read().map_or(0, |payload| payload.len());
+//!     while let Some(transmit) = server.poll_transmit(now) {
+//!         client.handle(now, &Segment::decode(&transmit.head).unwrap().0, transmit.payload);
+//!     }
+//! }
+//! assert_eq!(client.statistics().retransmissions, 0);
+//! ```
+//!
 //! # What is modelled
 //! Three-way handshake with retransmission; MSS, window scale, SACK and timestamp options; RFC 6675 repair with SACK
 //! and RFC 6582 (NewReno) without; limited transmit; RFC 6298 and Linux timeouts; timestamps with PAWS and one-way
-//! delay samples; delayed acknowledgements in three policies; zero-window probes; pacing and windows below one
+//! delay samples; delayed acknowledgements in three policies; proportional rate reduction; zero-window probes; pacing and windows below one
 //! segment where a controller asks for them; closing from either side, RST.
 //!
 //! # What is left out
 //! Simultaneous open, data on SYN, urgent data, ECN, path-MTU discovery, D-SACK, spurious-timeout detection (F-RTO),
-//! proportional rate reduction, RACK and tail-loss probes. Checksums are the capture writer's.
+//! RACK and tail-loss probes. Checksums are the capture writer's.
 
 extern crate alloc;
 

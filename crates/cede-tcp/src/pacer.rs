@@ -12,7 +12,7 @@ pub(crate) struct Pacer {
     /// The next departure under the pacing rate; the past counts as credit up to the allowed burst.
     next_at: Instant,
     /// When the last segment left.
-    last_at: Instant,
+    last_at: Option<Instant>,
 }
 
 impl Pacer {
@@ -25,17 +25,17 @@ impl Pacer {
     /// `bytes / cwnd` smoothed round trips.
     pub(crate) fn fraction_at(&self, bytes: u32, window_bytes: u64, srtt: Duration) -> Instant {
         let factor = f64::from(bytes) / window_bytes.max(1) as f64;
-        self.last_at + srtt.mul_f64(factor).min(INTERVAL_MAX)
+        self.last_at.unwrap_or(Instant::ZERO) + srtt.mul_f64(factor).min(INTERVAL_MAX)
     }
 
-    /// When the last segment left.
-    pub(crate) const fn last_at(&self) -> Instant {
+    /// When the last segment left; none before the first.
+    pub(crate) const fn last_at(&self) -> Option<Instant> {
         self.last_at
     }
 
     /// `bytes` leave, headers not counted.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32, allowance: &Allowance) {
-        self.last_at = now;
+        self.last_at = Some(now);
         if let Some(rate) = allowance.pacing_rate {
             // Credit for the past lets a burst leave; without any, a late caller would fall behind the rate.
             let burst = rate.time_to_send(u64::from(allowance.burst_bytes.saturating_sub(bytes)));

@@ -177,7 +177,8 @@ impl Reassembly {
         let mut at = self.held.partition_point(|piece| piece.end() <= start);
         let (mut from, mut fresh) = (start, false);
         while from < end {
-            let (piece_start, piece_end) = self.held.get(at).map_or((end, end), |piece| (piece.start, piece.end()));
+            let (piece_start, piece_end) =
+                self.held.get(at).map_or((end, end), |piece| (piece.start, piece.end()));
             let held = piece_start <= from;
             let until = if held { piece_end } else { piece_start }.min(end);
             let part = payload.split_to((until - from) as u32);
@@ -268,7 +269,10 @@ mod tests {
         assert_eq!(insert(&mut reassembly, 0, 200), Arrival::FilledGap);
         assert_eq!(reassembly.next(), 300);
         assert_eq!(insert(&mut reassembly, 300, 100), Arrival::FilledGap);
-        assert_eq!((reassembly.next(), reassembly.blocks()), (700, vec![(1000, 1100), (800, 900)].as_slice()));
+        assert_eq!(
+            (reassembly.next(), reassembly.blocks()),
+            (700, vec![(1000, 1100), (800, 900)].as_slice())
+        );
     }
 
     #[test]

@@ -142,12 +142,15 @@ mod tests {
             (100, 110.9375, 42.96875, 282.8125),
             (50, 103.320_312, 47.460_938, 293.164_062),
         ];
-        let (mut bare, mut floored) = (estimator(RtoProfile::Rfc6298, 0), estimator(RtoProfile::Rfc6298, 1000));
+        let (mut bare, mut floored) =
+            (estimator(RtoProfile::Rfc6298, 0), estimator(RtoProfile::Rfc6298, 1000));
         for (sample, srtt, rttvar, rto) in vectors {
             bare.sample(Duration::from_millis(sample), false);
             floored.sample(Duration::from_millis(sample), false);
             let close = |span: Duration, ms: f64| (span.as_millis_f64() - ms).abs() < 1e-5;
-            assert!(close(bare.smoothed(), srtt) && close(bare.variation(), rttvar) && close(bare.rto(), rto));
+            assert!(
+                close(bare.smoothed(), srtt) && close(bare.variation(), rttvar) && close(bare.rto(), rto)
+            );
             assert_eq!(floored.rto(), Duration::from_secs(1));
         }
     }

@@ -103,7 +103,8 @@ fn a_peer_that_falls_silent_fails_the_connection() {
 fn a_refused_connection_fails_at_once() {
     let config = Config::default();
     let mut random = cede_units::Stream::named(5, "refused");
-    let mut client = Connection::connect(config.clone(), controller("reno", &config), support::PORTS, &mut random);
+    let mut client =
+        Connection::connect(config.clone(), controller("reno", &config), support::PORTS, &mut random);
     let syn = client.poll_transmit(Instant::ZERO).unwrap();
     let (syn, _) = Segment::decode(&syn.head).unwrap();
     let answer = Connection::refuse(&syn, 0).unwrap();
@@ -235,7 +236,9 @@ fn options_are_used_only_where_both_sides_offer_them() {
         let mut index = 0;
         net.run(Instant::from_secs(60), &mut |passing| {
             if !passing.segment.flags.has(Flags::SYN) {
-                assert!(passing.segment.options.timestamps.is_none() && passing.segment.options.sack.is_empty());
+                assert!(
+                    passing.segment.options.timestamps.is_none() && passing.segment.options.sack.is_empty()
+                );
             }
             index += u32::from(!passing.payload.is_empty());
             if index == 30 { Verdict::Drop } else { Verdict::Deliver }

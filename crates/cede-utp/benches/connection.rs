@@ -7,6 +7,7 @@ use cede_units::{Bytes, Duration, Instant, Stream};
 use cede_utp::{Config, Connection};
 use cede_wire::utp::Packet;
 use cede_wire::{Payload, Transmit};
+use std::collections::VecDeque;
 use std::time::Instant as Wall;
 
 const PACKETS: u64 = 2_000_000;
@@ -39,32 +40,34 @@ impl Pair {
     }
 
     /// Hands up to `batch` packets across and the acknowledgements back, and keeps the send buffer full.
-    fn round(&mut self, batch: usize, flight: &mut Vec<Transmit>) {
+    fn round(&mut self, batch: usize, flight: &mut VecDeque<Transmit>) {
         while let Ok(n) = self.sender.write(Payload::Pattern { start: self.written, len: 1 << 16 }) {
             self.written += u64::from(n);
         }
-        while let Some(packet) = self.sender.poll_transmit(self.now) {
-            flight.push(packet);
+        self.send(flight);
+        self.now += Duration::from_micros(10);
+        for packet in flight.drain(..flight.len().min(batch)) {
+            self.receiver.handle(self.now, &packet.head, packet.payload);
         }
-        for packets in flight.chunks_mut(batch) {
-            self.now += Duration::from_micros(10);
-            for packet in packets {
-                self.receiver.handle(self.now, &packet.head, core::mem::take(&mut packet.payload));
-            }
-            while let Some(answer) = self.receiver.poll_transmit(self.now) {
-                self.sender.handle(self.now, &answer.head, Payload::Empty);
-            }
-            while self.receiver.read().is_some() {}
+        while let Some(answer) = self.receiver.poll_transmit(self.now) {
+            self.sender.handle(self.now, &answer.head, Payload::Empty);
         }
-        flight.clear();
+        self.send(flight);
+        while self.receiver.read().is_some() {}
         while self.sender.poll_event().is_some() {}
         while self.receiver.poll_event().is_some() {}
+    }
+
+    fn send(&mut self, flight: &mut VecDeque<Transmit>) {
+        while let Some(packet) = self.sender.poll_transmit(self.now) {
+            flight.push_back(packet);
+        }
     }
 }
 
 fn measure(controller: &str, batch: usize) {
     let mut pair = Pair::new(controller);
-    let mut flight = Vec::with_capacity(4096);
+    let mut flight = VecDeque::with_capacity(4096);
     while pair.sender.statistics().packets_acked < PACKETS / 20 {
         pair.round(batch, &mut flight);
     }

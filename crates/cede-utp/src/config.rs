@@ -108,7 +108,7 @@ pub struct Config {
     pub zero_window_probe: Duration,
     /// How long an answered SYN waits for its connection. Default 10 s.
     pub handshake_timeout: Duration,
-    /// How long, after [`close`](crate::Connection::close), the peer's FIN is awaited once ours is acknowledged.
+    /// How long, after [`close`](crate::Connection::close), a silent peer's FIN is awaited once ours is acknowledged.
     /// Default 10 s.
     pub fin_timeout: Duration,
     /// Bounds of the time that a finished connection answers repeated FINs, which is twice the RTO. Default 1 s.

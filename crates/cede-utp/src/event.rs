@@ -28,6 +28,9 @@ pub enum ConnectionError {
     Reset,
     /// Too many timeouts in a row, or a handshake that was never completed.
     TimedOut,
+    /// All that was written has been acknowledged, but after [`close`](crate::Connection::close) the peer went silent
+    /// without having ended its own stream.
+    Unfinished,
     /// The application aborted the connection.
     Aborted,
 }
@@ -38,6 +41,7 @@ impl fmt::Display for ConnectionError {
             Self::Refused => "connection refused",
             Self::Reset => "connection reset by the peer",
             Self::TimedOut => "connection timed out",
+            Self::Unfinished => "the peer did not end its stream",
             Self::Aborted => "connection aborted",
         })
     }

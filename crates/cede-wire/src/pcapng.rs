@@ -196,6 +196,12 @@ impl<S: Sink> Writer<S> {
         self.end().map_err(WriteError::Sink)
     }
 
+    /// The sink, to look at.
+    #[must_use]
+    pub const fn sink(&self) -> &S {
+        &self.sink
+    }
+
     /// The sink, to flush it for instance.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink

@@ -41,7 +41,12 @@ impl Minimum {
 pub struct BaseHistory {
     slots: VecDeque<Option<Minimum>>,
     length: usize,
+    /// The minute of the newest sample, as its number and its end.
     minute: u64,
+    minute_end: Instant,
+    /// The least of the slots at this skew: all move along one slope, so it stays the least until one of them changes.
+    lowest: Option<Minimum>,
+    skew: f64,
 }
 
 impl BaseHistory {
@@ -49,7 +54,14 @@ impl BaseHistory {
     #[must_use]
     pub fn new(minutes: usize) -> Self {
         let length = minutes.max(1);
-        Self { slots: VecDeque::with_capacity(length + 1), length, minute: 0 }
+        Self {
+            slots: VecDeque::with_capacity(length + 1),
+            length,
+            minute: 0,
+            minute_end: Instant::ZERO + MINUTE,
+            lowest: None,
+            skew: 0.0,
+        }
     }
 
     /// Takes a sample, as RFC 6817 has it: no skew, every minute tells.
@@ -60,8 +72,18 @@ impl BaseHistory {
     /// Takes a sample. `skew` is the drift of the samples' scale in ns per ns; `was_blind` says of the minute that
     /// ends, if one ends with this sample, that it cannot have shown the base. True where a minute ended.
     pub fn update_with(&mut self, now: Instant, delay_ns: i64, skew: f64, was_blind: bool) -> bool {
-        let rolled = self.roll(now, skew, was_blind);
+        let rolled = now >= self.minute_end;
+        if rolled {
+            self.roll(now, skew, was_blind);
+        }
+        if rolled || skew != self.skew {
+            self.skew = skew;
+            self.lowest = self.slots.iter().flatten().copied().min_by_key(|minimum| minimum.at(now, skew));
+        }
         let newest = Minimum { delay_ns, at: now };
+        if self.lowest.is_none_or(|lowest| delay_ns < lowest.at(now, skew)) {
+            self.lowest = Some(newest);
+        }
         match self.slots.back_mut() {
             Some(Some(minimum)) if minimum.at(now, skew) <= delay_ns => {}
             Some(slot) => *slot = Some(newest),
@@ -70,16 +92,14 @@ impl BaseHistory {
         rolled
     }
 
-    /// Moves on to the minute of `now`. A clock that runs backwards does not move it.
-    fn roll(&mut self, now: Instant, skew: f64, was_blind: bool) -> bool {
+    /// Moves on to the minute of `now`, which is a later one.
+    fn roll(&mut self, now: Instant, skew: f64, was_blind: bool) {
         let minute = now.as_nanos() / MINUTE.as_nanos();
-        let passed = minute.saturating_sub(self.minute);
-        if passed == 0 {
-            return false;
-        }
+        let passed = minute.saturating_sub(self.minute).max(1);
         self.minute = minute;
+        self.minute_end = Instant::ZERO + MINUTE * (minute + 1);
         if self.slots.is_empty() {
-            return true;
+            return;
         }
         let shifts = passed - u64::from(was_blind);
         for _ in 0..shifts.min(self.length as u64) {
@@ -89,7 +109,6 @@ impl BaseHistory {
             }
         }
         self.rebase(now, skew);
-        true
     }
 
     /// Brings minima that have outlived the history's length to the present.
@@ -103,12 +122,15 @@ impl BaseHistory {
     /// The base delay at `now`; none before the first sample.
     #[must_use]
     pub fn base_ns(&self, now: Instant, skew: f64) -> Option<i64> {
+        if skew == self.skew {
+            return self.lowest.map(|lowest| lowest.at(now, skew));
+        }
         self.slots.iter().flatten().map(|minimum| minimum.at(now, skew)).min()
     }
 
     /// Moves the whole history by `step_ns`: the scale of the samples has jumped.
     pub fn shift(&mut self, step_ns: i64) {
-        for minimum in self.slots.iter_mut().flatten() {
+        for minimum in self.slots.iter_mut().flatten().chain(&mut self.lowest) {
             minimum.delay_ns = minimum.delay_ns.saturating_add(step_ns);
         }
     }
@@ -116,12 +138,27 @@ impl BaseHistory {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.slots.clear();
+        self.lowest = None;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn check_2_the_sequences_have_the_vectors_values() {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../../tests/vectors/ledbat.json")).unwrap();
+        for case in vectors["base_history"].as_array().unwrap() {
+            let mut history = BaseHistory::new(case["slots"].as_u64().unwrap() as usize);
+            for row in case["sequence_t_delay_base"].as_array().unwrap() {
+                let now = Instant::from_secs(row[0].as_u64().unwrap());
+                history.update(now, row[1].as_i64().unwrap());
+                assert_eq!(history.base_ns(now, 0.0), row[2].as_i64(), "{row}");
+            }
+        }
+    }
 
     #[test]
     fn a_lower_sample_counts_at_once_and_a_higher_one_after_the_history() {

@@ -12,8 +12,10 @@
 //! * half of the points lie within [`MAX_SPREAD`] of the line: a reverse path with a changing queue of its own fails
 //!   this, and the last believed value stays.
 //!
-//! A clock that is *set* moves both raw delays at once by opposite amounts, which no queue does: [`ClockDrift::update`]
-//! reports such a [`ClockStep`]. `ntpd` steps a clock only where it is off by more than 128 ms, hence [`MIN_STEP`].
+//! A clock that is *set* moves both raw delays at once by opposite amounts: [`ClockDrift::update`] reports such a
+//! [`ClockStep`]. Packets that a FIFO delivers in order cannot make a delay fall by more than the time between them, so a
+//! jump by more than that, in the direction that falls, is no queue's work. `ntpd` steps a clock only where it is off
+//! by more than 128 ms, hence [`MIN_STEP`].
 //!
 //! *What it leaves out:* a drift seen only in the forward direction (a queue and a skew cannot be told apart there);
 //! steps below 100 ms, which look like a changed route.
@@ -33,7 +35,7 @@ pub const MIN_POINTS: usize = 4;
 pub const MAX_SKEW: f64 = 500e-6;
 /// How far from the line half of the points may lie.
 pub const MAX_SPREAD: Duration = Duration::from_millis(2);
-/// The smallest jump of both directions that is taken for a clock being set.
+/// The smallest jump of both directions, beyond the time between samples, that is taken for a clock being set.
 pub const MIN_STEP: Duration = Duration::from_millis(100);
 
 const PAIRS: usize = POINTS * (POINTS - 1) / 2;
@@ -45,6 +47,14 @@ pub struct ClockStep {
     pub forward_ns: i64,
 }
 
+/// Raw samples of both directions, taken together.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    at: Instant,
+    forward_ns: i64,
+    reverse_ns: i64,
+}
+
 /// Estimates the drift of the forward delay's scale.
 #[derive(Clone, Debug, Default)]
 pub struct ClockDrift {
@@ -52,7 +62,7 @@ pub struct ClockDrift {
     points: VecDeque<(Instant, i64)>,
     window_end: Option<Instant>,
     lowest: Option<(Instant, i64)>,
-    last: Option<(i64, i64)>,
+    last: Option<Pair>,
     skew: f64,
 }
 
@@ -69,10 +79,18 @@ impl ClockDrift {
         self.skew
     }
 
-    /// Takes one pair of raw samples in nanoseconds. Answers with a step where one clock has been set.
-    pub fn update(&mut self, now: Instant, forward_ns: i64, reverse_ns: i64) -> Option<ClockStep> {
-        let step = self.last.and_then(|last| step_between(last, (forward_ns, reverse_ns)));
-        self.last = Some((forward_ns, reverse_ns));
+    /// Takes one pair of raw samples in nanoseconds. Answers with a step of `min_step` or more where one clock has been
+    /// set; 100 ms is right where both directions were measured.
+    pub fn update(
+        &mut self,
+        now: Instant,
+        forward_ns: i64,
+        reverse_ns: i64,
+        min_step: Duration,
+    ) -> Option<ClockStep> {
+        let pair = Pair { at: now, forward_ns, reverse_ns };
+        let step = self.last.and_then(|last| step_between(last, pair, min_step));
+        self.last = Some(pair);
         if step.is_some() {
             // The points before are on another scale. The drift itself has not changed.
             self.points.clear();
@@ -161,10 +179,11 @@ fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 /// Both directions jumped by opposite amounts that agree within an eighth.
-fn step_between(last: (i64, i64), now: (i64, i64)) -> Option<ClockStep> {
-    let forward = now.0.saturating_sub(last.0);
-    let backward = last.1.saturating_sub(now.1);
-    let large = |jump: i64| jump.unsigned_abs() >= MIN_STEP.as_nanos();
+fn step_between(last: Pair, now: Pair, min_step: Duration) -> Option<ClockStep> {
+    let forward = now.forward_ns.saturating_sub(last.forward_ns);
+    let backward = last.reverse_ns.saturating_sub(now.reverse_ns);
+    let limit = min_step + now.at.since(last.at);
+    let large = |jump: i64| jump.unsigned_abs() >= limit.as_nanos();
     if !large(forward) || !large(backward) || (forward < 0) != (backward < 0) {
         return None;
     }
@@ -185,7 +204,7 @@ mod tests {
         for i in 0..minutes * 1200 {
             let now = Instant::from_millis(50 * i);
             let moved = (skew * now.as_nanos() as f64) as i64;
-            assert_eq!(drift.update(now, 40_000_000 + moved, noise(i) - moved), None);
+            assert_eq!(drift.update(now, 40_000_000 + moved, noise(i) - moved, MIN_STEP), None);
         }
         drift
     }
@@ -208,7 +227,7 @@ mod tests {
         for i in 0..6000_u64 {
             let now = Instant::from_millis(50 * i);
             let reverse = 50 * i as i64 / 20 * 1000 + random.below(1_000_000) as i64;
-            drift.update(now, 0, reverse / 1_000_000 * 1_000_000);
+            drift.update(now, 0, reverse / 1_000_000 * 1_000_000, MIN_STEP);
         }
         assert!((drift.skew() + 50e-6).abs() < 5e-6, "{}", drift.skew());
     }
@@ -234,11 +253,18 @@ mod tests {
     fn a_clock_that_is_set_is_a_step_and_a_queue_is_none() {
         let mut drift = ClockDrift::new();
         let ms = 1_000_000;
-        assert_eq!(drift.update(Instant::from_secs(1), 50 * ms, 10 * ms), None);
-        assert_eq!(drift.update(Instant::from_secs(2), 900 * ms, 10 * ms), None, "a queue fills one direction");
-        let step = drift.update(Instant::from_secs(3), -4_100 * ms, 5_010 * ms);
-        assert_eq!(step, Some(ClockStep { forward_ns: -5_000 * ms }));
-        assert_eq!(drift.update(Instant::from_secs(4), i64::MAX, i64::MIN), Some(ClockStep { forward_ns: i64::MAX - 1 }));
-        assert_eq!(drift.update(Instant::from_secs(5), i64::MIN, i64::MIN), None);
+        let mut feed = |at_ms, forward_ms: i64, reverse_ms: i64| {
+            let step = drift.update(Instant::from_millis(at_ms), forward_ms * ms, reverse_ms * ms, MIN_STEP);
+            step.map(|step| step.forward_ns / ms)
+        };
+        assert_eq!(feed(1000, 50, 10), None);
+        assert_eq!(feed(1100, 900, 10), None, "a queue fills one direction");
+        assert_eq!(feed(1200, -4100, 5010), Some(-5000));
+        assert_eq!(feed(1300, -3901, 4811), None, "199 ms within 100 ms plus the smallest step: not sure");
+        assert_eq!(feed(1310, -3701, 4611), Some(200));
+        assert_eq!(feed(9000, -3000, 3910), None, "in eight seconds a queue can drain by 700 ms");
+        let at = Instant::from_secs(10);
+        assert!(drift.update(at, i64::MAX, i64::MIN, MIN_STEP).is_some());
+        assert_eq!(drift.update(at, i64::MIN, i64::MIN, MIN_STEP), None);
     }
 }

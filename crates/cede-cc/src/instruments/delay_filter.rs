@@ -72,12 +72,15 @@ impl DelayFilter {
         self.len = (self.len + 1).min(n);
         let fresh = |at: Instant| max_age.is_zero() || now.since(at) <= max_age;
         // The first `len` samples after `clear` do not start at slot 0, so walk backwards from the newest.
-        (0..self.len)
-            .map(|back| self.recent[(self.newest + n - back) % n])
-            .filter(|&(at, _)| fresh(at))
-            .map(|(_, delay)| delay)
-            .min()
-            .unwrap_or(delay_ns)
+        let (mut least, mut slot) = (delay_ns, self.newest);
+        for _ in 1..self.len {
+            slot = if slot == 0 { n - 1 } else { slot - 1 };
+            let (at, delay) = self.recent[slot];
+            if fresh(at) {
+                least = least.min(delay);
+            }
+        }
+        least
     }
 }
 
@@ -107,7 +110,11 @@ mod tests {
         assert_eq!(filter.update(Instant::from_millis(0), 3, srtt), 3);
         assert_eq!(filter.update(Instant::from_millis(50), 9, srtt), 3);
         assert_eq!(filter.update(Instant::from_millis(51), 9, srtt), 9);
-        assert_eq!(filter.update(Instant::from_millis(52), 9, Duration::ZERO), 3, "no RTT known: no age limit");
+        assert_eq!(
+            filter.update(Instant::from_millis(52), 9, Duration::ZERO),
+            3,
+            "no RTT known: no age limit"
+        );
     }
 
     #[test]

@@ -123,7 +123,9 @@ mod tests {
     fn acknowledgements_that_arrive_together_do_not_inflate_the_rate() {
         let mut rate = DeliveryRate::new();
         let packets: alloc::vec::Vec<_> = (0..10_u64)
-            .map(|i| packet(i, Instant::from_millis(10 * i), rate.record(Instant::from_millis(10 * i), 1000 * i)))
+            .map(|i| {
+                packet(i, Instant::from_millis(10 * i), rate.record(Instant::from_millis(10 * i), 1000 * i))
+            })
             .collect();
         let now = Instant::from_millis(91);
         for p in &packets {

@@ -18,8 +18,10 @@
 //! the target* (a new route) pushes the flow to its floor, where minutes tell, and is learnt after BASE_HISTORY of
 //! them, as RFC 6817 has it. One that rises by *less* than the target is not learnt while the flow stays busy: it
 //! keeps a queue of target less rise, which fills the link just as well and delays others less. Beside a TCP that fills
-//! the buffer the flow is at its floor and nothing changes. A late-comer whose first samples held another flow's queue
-//! keeps that too high a base, but no longer raises it every BASE_HISTORY minutes.
+//! the buffer the flow is at its floor and nothing changes. Flows that share the target fairly no longer climb together.
+//! Of two flows where a late-comer starves the first, the first is at its floor, learns a base that holds the other's
+//! queue, and the pair climbs as under the plain rule: that needs another cure (fLEDBAT, LEDBAT++). A flow whose floor
+//! alone keeps a queue learns this queue as its base once, and is above its floor from then on.
 //!
 //! The alternative, to drain the flow's queue on purpose now and then and look (LEDBAT++'s slowdowns), was not
 //! taken for this profile: with several flows each drain shows the base plus the others' queues, so that accepting
@@ -32,12 +34,17 @@
 //! *What it leaves out:* drift where there are neither reverse nor RTT samples.
 //! *How it was validated:* unit tests below; the runs of `tests/link.rs`.
 
+use super::clock_drift::MIN_STEP;
 use super::{BaseHistory, ClockDrift, DelayFilter, FilterKind};
 use crate::Feedback;
 use cede_units::{Duration, Instant};
 
 /// Raw samples are clamped to this, a hundred years, so that no difference of them can overflow.
 const MAX_RAW_NS: i64 = i64::MAX / 4;
+
+/// Where the reverse delay is derived from the RTT, an RTT that belongs to another packet than the forward delay looks
+/// like a step of the difference; no such difference is as long as this.
+const MIN_DERIVED_STEP: Duration = Duration::from_secs(10);
 
 /// What is switched on.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,10 +59,15 @@ pub struct QueueingDelayConfig {
     pub hold_base: bool,
 }
 
-/// The raw delay of the reverse direction: measured, or what the RTT leaves beside the forward delay.
-fn reverse_of(feedback: &Feedback<'_>, forward_ns: i64) -> Option<i64> {
-    let from_rtt = || feedback.rtt.map(|rtt| (rtt.as_nanos().min(MAX_RAW_NS as u64) as i64).saturating_sub(forward_ns));
-    feedback.reverse_delay_ns.or_else(from_rtt).map(|ns| ns.clamp(-MAX_RAW_NS, MAX_RAW_NS))
+/// The raw delay of the reverse direction, measured or what the RTT leaves beside the forward delay, and the smallest
+/// clock step to be read from it.
+fn reverse_of(feedback: &Feedback<'_>, forward_ns: i64) -> Option<(i64, Duration)> {
+    let clamp = |ns: i64| ns.clamp(-MAX_RAW_NS, MAX_RAW_NS);
+    if let Some(reverse_ns) = feedback.reverse_delay_ns {
+        return Some((clamp(reverse_ns), MIN_STEP));
+    }
+    let rtt_ns = feedback.rtt?.as_nanos().min(MAX_RAW_NS as u64) as i64;
+    Some((clamp(rtt_ns - forward_ns), MIN_DERIVED_STEP))
 }
 
 /// The estimator with its state.
@@ -93,9 +105,9 @@ impl QueueingDelay {
         let now = feedback.now;
         let forward = feedback.one_way_delay_ns?.clamp(-MAX_RAW_NS, MAX_RAW_NS);
         if self.config.correct_drift
-            && let Some(reverse) = reverse_of(feedback, forward)
+            && let Some((reverse, min_step)) = reverse_of(feedback, forward)
         {
-            self.follow_clocks(now, forward, reverse);
+            self.follow_clocks(now, forward, reverse, min_step);
         }
         self.note_load(now, feedback.srtt, at_floor || feedback.app_limited);
         let blind = self.config.hold_base && !self.minute_tells;
@@ -110,8 +122,8 @@ impl QueueingDelay {
         self.queueing_ns
     }
 
-    fn follow_clocks(&mut self, now: Instant, forward: i64, reverse: i64) {
-        if let Some(step) = self.drift.update(now, forward, reverse) {
+    fn follow_clocks(&mut self, now: Instant, forward: i64, reverse: i64, min_step: Duration) {
+        if let Some(step) = self.drift.update(now, forward, reverse, min_step) {
             self.base.shift(step.forward_ns);
             self.filter.clear();
         }
@@ -145,5 +157,87 @@ impl QueueingDelay {
     #[must_use]
     pub const fn skew(&self) -> f64 {
         self.drift.skew()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ack;
+
+    const MS: i64 = 1_000_000;
+
+    fn estimator(correct_drift: bool, hold_base: bool) -> QueueingDelay {
+        let filter = FilterKind::MinOf(4);
+        QueueingDelay::new(QueueingDelayConfig { base_minutes: 10, filter, correct_drift, hold_base })
+    }
+
+    /// One sample a second with this raw delay on a clock that drifts; the last queueing delay in ms.
+    fn run(
+        delay: &mut QueueingDelay,
+        seconds: core::ops::Range<u64>,
+        raw_ms: i64,
+        skew: f64,
+        at_floor: bool,
+    ) -> i64 {
+        let mut last = 0;
+        for second in seconds {
+            let drifted = (skew * 1e9) as i64 * second as i64;
+            let mut one = ack(second, 1000);
+            one.feedback.now = Instant::from_secs(second);
+            one.feedback.one_way_delay_ns = Some(raw_ms * MS + drifted);
+            one.feedback.reverse_delay_ns = Some(20 * MS - drifted);
+            last = delay.update(&one.feedback(), at_floor).unwrap();
+        }
+        (last + MS / 2) / MS
+    }
+
+    #[test]
+    fn a_standing_queue_is_still_seen_after_an_hour() {
+        let mut held = estimator(false, true);
+        run(&mut held, 0..5, -500, 0.0, false);
+        assert_eq!(run(&mut held, 5..3600, -400, 0.0, false), 100);
+        let mut plain = estimator(false, false);
+        run(&mut plain, 0..5, -500, 0.0, false);
+        assert_eq!(run(&mut plain, 5..3600, -400, 0.0, false), 0, "the base has expired behind it");
+    }
+
+    #[test]
+    fn minutes_at_the_floor_age_the_base_as_ever() {
+        let mut held = estimator(false, true);
+        run(&mut held, 0..5, 0, 0.0, false);
+        assert_eq!(run(&mut held, 5..540, 80, 0.0, true), 80);
+        assert_eq!(run(&mut held, 540..720, 80, 0.0, true), 0);
+    }
+
+    #[test]
+    fn so_do_minutes_in_which_the_application_was_the_limit() {
+        let mut held = estimator(false, true);
+        run(&mut held, 0..5, 0, 0.0, false);
+        for second in 5..720 {
+            let mut one = ack(second, 1000);
+            one.feedback.now = Instant::from_secs(second);
+            one.feedback.one_way_delay_ns = Some(80 * MS);
+            one.feedback.app_limited = true;
+            held.update(&one.feedback(), false);
+        }
+        assert_eq!(held.queueing(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn drift_of_either_sign_is_taken_out_of_a_standing_queue() {
+        for skew in [50e-6, -50e-6] {
+            let mut delay = estimator(true, true);
+            run(&mut delay, 0..5, 0, skew, false);
+            assert_eq!(run(&mut delay, 5..7200, 25, skew, false), 25, "{skew}");
+            assert!((delay.skew() - skew).abs() < 1e-7);
+        }
+    }
+
+    #[test]
+    fn without_samples_there_is_no_answer() {
+        let mut delay = estimator(true, true);
+        assert_eq!(delay.update(&ack(1, 1000).feedback(), true), None);
+        assert_eq!((delay.base_ns(), delay.queueing()), (None, None));
     }
 }

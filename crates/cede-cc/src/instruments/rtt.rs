@@ -147,6 +147,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_smoothing_has_the_vectors_values() {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../../tests/vectors/tcp.json")).unwrap();
+        let mut rtt = RttEstimator::new(RttConfig { min_rto: Duration::ZERO, ..RttConfig::default() });
+        let mut floored = RttEstimator::new(RttConfig::default());
+        for row in vectors["rfc6298_ms[sample,srtt,rttvar,raw_rto,rto_min1000]"].as_array().unwrap() {
+            let number = |i: usize| row[i].as_f64().unwrap();
+            let sample = Duration::from_millis(number(0) as u64);
+            rtt.update(sample);
+            floored.update(sample);
+            let found = [rtt.srtt(), rtt.rttvar(), rtt.rto(), floored.rto()].map(Duration::as_millis_f64);
+            for (i, found) in found.into_iter().enumerate() {
+                assert!((found - number(i + 1)).abs() < 1e-5, "{row}: {found}");
+            }
+        }
+    }
+
+    #[test]
     fn timeouts_double_up_to_the_maximum_and_a_sample_ends_it() {
         let mut rtt = RttEstimator::new(RttConfig::default());
         assert_eq!(rtt.rto(), Duration::from_secs(1));
@@ -168,7 +186,10 @@ mod tests {
             rtt.update(Duration::from_millis(50));
         }
         assert_eq!(rtt.rto(), Duration::from_millis(51));
-        assert_eq!((rtt.min(), rtt.latest()), (Some(Duration::from_millis(50)), Some(Duration::from_millis(50))));
+        assert_eq!(
+            (rtt.min(), rtt.latest()),
+            (Some(Duration::from_millis(50)), Some(Duration::from_millis(50)))
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use cede_cc::instruments::{RttConfig, RttEstimator};
 use cede_cc::{Controller, Feedback, PacketFact, SendRecord, Sent, Timeout};
-use cede_units::{Duration, Instant, Rate};
+use cede_units::{Duration, Instant, Rate, Stream};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -24,6 +24,8 @@ pub struct Flow {
     pub offset_ns: i64,
     /// Whether the transport has delay samples of the reverse direction.
     pub has_reverse: bool,
+    /// The granularity of stamps in nanoseconds.
+    pub stamp_ns: i64,
     pub delivered: u64,
     pub lost: u64,
     outstanding: VecDeque<PacketFact>,
@@ -35,6 +37,7 @@ pub struct Flow {
     timeouts: u32,
     last_sent: Instant,
     last_arrival: Instant,
+    last_return: Instant,
     delivered_bytes: u64,
 }
 
@@ -49,6 +52,7 @@ impl Flow {
             skew: 0.0,
             offset_ns: 3_000_000_000,
             has_reverse: true,
+            stamp_ns: 1,
             delivered: 0,
             lost: 0,
             outstanding: VecDeque::new(),
@@ -60,6 +64,7 @@ impl Flow {
             timeouts: 0,
             last_sent: Instant::ZERO,
             last_arrival: Instant::ZERO,
+            last_return: Instant::ZERO,
             delivered_bytes: 0,
         }
     }
@@ -76,9 +81,14 @@ impl Flow {
         Self { skew, ..self }
     }
 
-    fn remote_clock(&self, now: Instant) -> i64 {
+    fn remote_stamp(&self, now: Instant) -> i64 {
         let ns = now.as_nanos() as i64;
-        ns + (self.skew * ns as f64) as i64 + self.offset_ns
+        let clock = ns + (self.skew * ns as f64) as i64 + self.offset_ns;
+        clock.div_euclid(self.stamp_ns) * self.stamp_ns
+    }
+
+    fn local_stamp(&self, now: Instant) -> i64 {
+        (now.as_nanos() as i64).div_euclid(self.stamp_ns) * self.stamp_ns
     }
 
     fn in_flight(&self) -> u64 {
@@ -109,6 +119,9 @@ pub struct World {
     pub forward: Duration,
     pub backward: Duration,
     pub flows: Vec<Flow>,
+    /// Packets are delayed by up to this at random on either way, without overtaking each other.
+    pub jitter: Duration,
+    random: Stream,
     rate: Rate,
     buffer: Duration,
     busy_until: Instant,
@@ -128,6 +141,8 @@ impl World {
             forward: rtt / 2,
             backward: rtt / 2,
             flows,
+            jitter: Duration::ZERO,
+            random: Stream::named(1, "jitter"),
             rate,
             buffer,
             busy_until: Instant::ZERO,
@@ -234,12 +249,19 @@ impl World {
         self.queue_sum_ns += waiting.as_nanos() as f64;
         self.queue_samples += 1;
         self.carried_bytes += WIRE_BYTES;
+        let jitter = [self.random_delay(), self.random_delay()];
         let flow = &mut self.flows[i];
         // A path that becomes shorter does not reorder here.
-        let received = (departure + self.forward).max(flow.last_arrival);
+        let received = (departure + self.forward + jitter[0]).max(flow.last_arrival);
         flow.last_arrival = received;
+        let returned = (received + self.backward + jitter[1]).max(flow.last_return);
+        flow.last_return = returned;
         let event = Event::Ack { flow: i, number, received, sent: self.now };
-        self.schedule(received + self.backward, event);
+        self.schedule(returned, event);
+    }
+
+    fn random_delay(&mut self) -> Duration {
+        Duration::from_nanos(self.random.below(self.jitter.as_nanos() + 1))
     }
 
     fn note_sent(&mut self, i: usize) {
@@ -290,8 +312,8 @@ impl World {
         if lost.iter().any(|packet| packet.number >= flow.recover) {
             flow.recover = flow.next_number;
         }
-        let forward = flow.remote_clock(received) - sent.as_nanos() as i64;
-        let reverse = now.as_nanos() as i64 - flow.remote_clock(received);
+        let forward = flow.remote_stamp(received) - flow.local_stamp(sent);
+        let reverse = flow.local_stamp(now) - flow.remote_stamp(received);
         let feedback = Feedback {
             now,
             acked: &[packet],

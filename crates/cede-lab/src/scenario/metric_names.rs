@@ -14,7 +14,7 @@ pub struct MetricDoc {
     pub group: &'static str,
     /// The last part of its name, with its unit last.
     pub leaf: &'static str,
-    /// The unit, in words.
+    /// The unit; `1` for a ratio.
     pub unit: &'static str,
     /// What it is, in a sentence.
     pub summary: &'static str,

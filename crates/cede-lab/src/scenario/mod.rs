@@ -45,7 +45,7 @@ pub use model::{
 };
 pub use names::Instance;
 pub use overrides::Overrides;
-pub use problem::{Problem, render};
+pub use problem::{Problem, nearest, render};
 pub use reference::reference;
 pub use routes::{BOTTLENECK, DirectedLink, RETURN};
 pub use schema::{Fallback, Kind, OptionDoc, TableDoc};

@@ -107,7 +107,8 @@ fn printable(line: &str) -> String {
 
 /// The candidate that was probably meant by `word`, if one is near enough: at most one edit in three letters, and
 /// not a word that shares nothing with it.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+#[must_use]
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // The distance takes the product of the lengths in steps, so a word longer than any name is not looked up.
     if word.is_empty() || word.len() > 64 {
         return None;

@@ -251,6 +251,9 @@ fn read_graph_link(
             reader.report_unknown(fields.origin(key), "node", end, &known);
         }
     }
+    if !nodes.contains(&from) || !nodes.contains(&to) {
+        return None;
+    }
     if from == to {
         reader.report(fields.origin("to"), format!("the link leads from `{from}` to itself"), Vec::new());
         return None;

@@ -124,13 +124,8 @@ fn push_metrics(out: &mut String) {
          | metric | unit | meaning | formula |\n|---|---|---|---|\n",
     );
     for metric in METRICS {
-        let _ = writeln!(
-            out,
-            "| `{}` | {} | {} | {} |",
-            metric.pattern(),
-            metric.unit,
-            metric.summary,
-            metric.formula
-        );
+        let unit = if metric.unit == "1" { "ratio" } else { metric.unit };
+        let _ =
+            writeln!(out, "| `{}` | {} | {} | {} |", metric.pattern(), unit, metric.summary, metric.formula);
     }
 }

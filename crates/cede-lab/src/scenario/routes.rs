@@ -113,6 +113,15 @@ impl Scenario {
         }
     }
 
+    /// Whether the record or an assertion names this link.
+    #[must_use]
+    pub fn looks_at(&self, link: &str) -> bool {
+        let asserted = |assertion: &super::Assertion| {
+            assertion.metric.doc.group != "flow" && assertion.metric.subject.as_deref() == Some(link)
+        };
+        self.record.links.iter().any(|name| name == link) || self.assertions.iter().any(asserted)
+    }
+
     fn star_links(&self) -> Vec<(String, &Link)> {
         let accesses =
             self.hosts.iter().filter_map(|host| host.access.as_ref().map(|access| (&host.name, access)));

@@ -113,8 +113,8 @@ pub enum Kind {
     Assertions,
 }
 
-/// The longest time that an option may hold: below 2^53 ns, so that what is printed parses back exactly.
-pub(crate) const TIME_MAX_HOURS: u64 = 2_000;
+/// The longest time that an option may hold: below 2^52 ns, up to which a quantity is read exactly.
+pub(crate) const TIME_MAX_HOURS: u64 = 1_000;
 /// The highest rate, in bits per second.
 pub(crate) const RATE_MAX_BITS: u64 = 1_000_000_000_000;
 /// The largest amount of data, in octets.

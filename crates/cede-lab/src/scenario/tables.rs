@@ -32,7 +32,7 @@ pub const TABLES: &[TableDoc] = &[
         "[link]",
         "The bottleneck of a dumbbell, from the senders' side to the receivers'. A packet waits in the queue, is \
          serialised at `rate`, may then be lost, doubled or held back, and arrives `delay` later. In a graph this is \
-         a list, [[link]], with the further keys of `graph_link`.",
+         a list, [[link]], with the further keys of [[link]] below.",
         &[],
     ),
     link_table(
@@ -144,7 +144,7 @@ const ROOT: &[OptionDoc] = &[
     option(
         "link",
         Kind::LinkOrLinks,
-        Absent("refused in a dumbbell, which needs one"),
+        Absent("none; a dumbbell and a graph need it"),
         "",
         "The bottleneck; in a graph the links.",
     ),

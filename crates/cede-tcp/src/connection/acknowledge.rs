@@ -20,7 +20,7 @@ struct Before {
     una: u64,
     mode: RepairMode,
     flight_bytes: u64,
-    pipe_bytes: u64,
+    in_flight_bytes: u64,
     limited_bytes: u64,
 }
 
@@ -71,7 +71,7 @@ impl Connection {
             una: self.board.una(),
             mode: self.repair.mode,
             flight_bytes: self.board.flight_bytes(),
-            pipe_bytes: self.board.pipe_bytes(),
+            in_flight_bytes: self.in_flight_bytes(),
             limited_bytes: self.repair.limited_bytes,
         }
     }
@@ -120,7 +120,7 @@ impl Connection {
     fn digest(&mut self, now: Instant, segment: &Segment, before: &Before, advanced: bool) {
         let times = self.measure(now, segment.options.timestamps, advanced);
         if !self.scratch.acked.is_empty() || !self.scratch.lost.is_empty() {
-            self.tell_controller(now, before, times);
+            self.tell_controller(now, before, times, advanced);
         }
         if advanced {
             self.after_advance(now);
@@ -156,11 +156,12 @@ impl Connection {
         Some(fast)
     }
 
-    fn tell_controller(&mut self, now: Instant, before: &Before, times: Times) {
+    fn tell_controller(&mut self, now: Instant, before: &Before, times: Times, advanced: bool) {
         let (acked, lost) = (&self.scratch.acked, &self.scratch.lost);
         let bytes = |facts: &[cede_cc::PacketFact]| facts.iter().map(|fact| u64::from(fact.bytes)).sum();
         let (acked_bytes, lost_bytes) = (bytes(acked), bytes(lost));
-        if let Some(newest) = acked.last() {
+        // Not the highest number where a retransmission is among them.
+        if let Some(newest) = acked.iter().max_by_key(|fact| fact.sent_at) {
             self.delivery.on_delivered(now, acked_bytes, newest);
         }
         self.statistics.delivered_bytes += acked_bytes;
@@ -173,12 +174,12 @@ impl Connection {
             acked_bytes,
             lost_bytes,
             in_flight_before_bytes: if lost.is_empty() || was_repairing {
-                before.pipe_bytes
+                before.in_flight_bytes
             } else {
                 // FlightSize, as RFC 5681 section 3.2 wants it for ssthresh.
                 before.flight_bytes.saturating_sub(before.limited_bytes)
             },
-            in_flight_bytes: self.board.pipe_bytes(),
+            in_flight_bytes: self.in_flight_bytes(),
             delivered_bytes: self.delivery.bytes(),
             next_number: self.board.next_number(),
             rtt: times.rtt,
@@ -188,10 +189,24 @@ impl Connection {
             reverse_delay_ns: times.reverse_delay_ns,
             ce_marked: 0,
             app_limited: self.limit != Limit::Window,
-            in_recovery: was_repairing && self.repair.mode == RepairMode::Recovery,
+            in_recovery: self.holds_window(was_repairing, advanced),
         });
+        let prior_bytes = self.allowance.cwnd_bytes;
         self.adopt(allowance);
         self.lift_window_cap();
+        if self.repair.mode == RepairMode::Recovery && self.config.prr && self.peer.sack {
+            let is_progress = advanced && self.scratch.lost.is_empty();
+            self.reduce((!was_repairing).then_some(prior_bytes), acked_bytes, is_progress);
+        }
+    }
+
+    /// Loss-based windows hold still during a repair, and while acknowledgements do not advance: only those that
+    /// acknowledge new data cumulatively raise a window (RFC 5681, section 3.1).
+    fn holds_window(&self, was_repairing: bool, advanced: bool) -> bool {
+        match self.repair.mode {
+            RepairMode::Recovery => was_repairing,
+            RepairMode::Open | RepairMode::Loss => !advanced,
+        }
     }
 
     /// SND.UNA advanced: timers, room for the writer, the end.

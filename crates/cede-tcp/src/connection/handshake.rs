@@ -65,7 +65,12 @@ impl Connection {
     /// A connection that begins by sending SYN. `controller` should have been built for [`Config::path`]; `random`
     /// gives the initial sequence number and the timestamp clock's offset.
     #[must_use]
-    pub fn connect(config: Config, controller: Box<dyn Controller>, ports: Ports, random: &mut Stream) -> Self {
+    pub fn connect(
+        config: Config,
+        controller: Box<dyn Controller>,
+        ports: Ports,
+        random: &mut Stream,
+    ) -> Self {
         Self::new(config, controller, ports, State::SynSent, random)
     }
 
@@ -195,7 +200,8 @@ impl Connection {
 
     /// The smaller of the two MSS counts; the controller hears of it where it differs from what was expected.
     fn settle_mss(&mut self, peer_mss_bytes: u16) {
-        let mss_bytes = segment_payload_bytes(peer_mss_bytes.min(self.config.mss_bytes), self.peer.timestamps);
+        let mss_bytes =
+            segment_payload_bytes(peer_mss_bytes.min(self.config.mss_bytes), self.peer.timestamps);
         if mss_bytes != self.board.mss_bytes() {
             self.board.set_mss_bytes(mss_bytes);
             let allowance = self.controller.on_mss(mss_bytes);

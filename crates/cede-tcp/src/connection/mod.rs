@@ -5,6 +5,7 @@ mod acknowledge;
 mod close;
 mod event;
 mod handshake;
+mod prr;
 mod receive;
 mod recovery;
 mod send;
@@ -30,8 +31,8 @@ pub use event::{AcceptError, Event, Failure, WriteError};
 use handshake::{Handshake, Peer};
 use receive::RecentStamp;
 use recovery::Repair;
-use timers::Timers;
 pub use timers::TimeoutReason;
+use timers::Timers;
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -70,10 +71,7 @@ pub enum State {
 impl State {
     /// The handshake is over, and data or FIN may be sent or be awaiting acknowledgement.
     const fn may_send(self) -> bool {
-        matches!(
-            self,
-            Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck
-        )
+        matches!(self, Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck)
     }
 }
 
@@ -301,6 +299,3 @@ impl core::fmt::Debug for Connection {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -44,12 +44,12 @@ impl Connection {
             return;
         }
         self.on_ack(now, segment, payload.is_empty());
-        if !payload.is_empty() {
-            self.on_data(now, start, payload.clone());
-        }
         if segment.flags.has(Flags::FIN) {
             self.peer_fin_at.get_or_insert(start.max(0) as u64 + u64::from(payload.len()));
             self.acks.on_immediate();
+        }
+        if !payload.is_empty() {
+            self.on_data(now, start, payload);
         }
         self.note_peer_finished(now);
     }
@@ -81,7 +81,8 @@ impl Connection {
 
     /// Something of the segment lies within what we have ever advertised and may still be asked for again.
     fn is_in_window(&self, start: i64, len: u32) -> bool {
-        let below = (self.reassembly.next() as i64).saturating_sub(2 * i64::from(self.config.receive_window_bytes));
+        let below =
+            (self.reassembly.next() as i64).saturating_sub(2 * i64::from(self.config.receive_window_bytes));
         // One octet beyond the window is FIN's.
         start <= self.window_edge as i64 + 1 && start + i64::from(len) >= below - 1
     }
@@ -93,7 +94,8 @@ impl Connection {
             return true;
         }
         let Some(Timestamps { value, .. }) = segment.options.timestamps else { return false };
-        let comparable = self.recent_stamp.set_at.is_some_and(|at| now.since(at) < self.clock.comparable_for());
+        let comparable =
+            self.recent_stamp.set_at.is_some_and(|at| now.since(at) < self.clock.comparable_for());
         if comparable && (value.wrapping_sub(self.recent_stamp.value) as i32) < 0 {
             return false;
         }
@@ -146,7 +148,7 @@ impl Connection {
     /// What the reader leaves room for. Up to twice the window is held: so it stays the same from one acknowledgement
     /// to the next while the reader keeps up, and a duplicate acknowledgement can be told by it (RFC 5681, section 2).
     fn window_wanted_bytes(&self) -> u64 {
-        let window = u64::from(self.config.receive_window_bytes);
+        let window = u64::from(self.config.receive_window_bytes).min(0xffff << self.peer.our_shift);
         window.min((2 * window).saturating_sub(self.reassembly.unread_bytes()))
     }
 
@@ -171,7 +173,7 @@ impl Connection {
         let window = self.window_wanted_bytes();
         let segment = u64::from(self.board.mss_bytes());
         let closed = offered < segment && window >= segment;
-        if closed || window.saturating_sub(offered) > u64::from(self.config.receive_window_bytes) / 2 {
+        if closed || window.saturating_sub(offered) > window / 2 {
             self.acks.on_immediate();
         }
     }

@@ -8,13 +8,16 @@
 //! `min(ssthresh, max(FlightSize, SMSS) + SMSS)`, to grow back in slow start; that is a cap on the controller's window
 //! which grows by what is acknowledged until it no longer binds.
 //!
-//! **What it leaves out.** Proportional rate reduction (RFC 6937): after the controller's cut the sender waits until
-//! pipe has fallen below the window, as RFC 6675 has it. Detection of reordering and of spurious timeouts.
+//! With SACK the sender waits after the controller's cut until pipe has fallen below the window, as RFC 6675 has it, or
+//! sends in proportion to what is delivered (see `prr`).
+//!
+//! **What it leaves out.** Detection of reordering and of spurious timeouts.
 //!
 //! **How it was validated.** RFC 6582's behaviour on a worked example, event by event; several losses in one window
 //! with and without SACK (tests of the connection).
 
 use super::Connection;
+use super::prr::Reduction;
 use crate::statistics::RepairMode;
 
 /// RFC 5681, section 3.2.
@@ -39,6 +42,8 @@ pub(super) struct Repair {
     partial: bool,
     /// New data sent on the first duplicate acknowledgements.
     pub(super) limited_bytes: u64,
+    /// Proportional rate reduction, where it is in force.
+    pub(super) reduction: Option<Reduction>,
     /// An octet is to be sent into a closed window.
     pub(super) probe_due: bool,
 }
@@ -49,7 +54,7 @@ impl Repair {
         self.mode = RepairMode::Loss;
         self.point = Some(next_number);
         (self.dup_acks, self.inflation_bytes, self.limited_bytes) = (0, 0, 0);
-        self.window_cap = None;
+        (self.window_cap, self.reduction) = (None, None);
         self.resend_first = true;
         self.partial = false;
     }
@@ -59,8 +64,8 @@ impl Repair {
         matches!(self.mode, RepairMode::Open) && self.dup_acks > 0
     }
 
-    /// The repair of an episode is to restart the retransmission timer at an acknowledgement of new data: always,
-    /// but for RFC 6582 only at the first partial one.
+    /// Whether an acknowledgement of new data, or the first segment sent again, restarts the retransmission timer:
+    /// always, but under RFC 6582 not after the first partial acknowledgement (its "impatient" variant).
     pub(super) const fn restarts_timer(&self, sack: bool) -> bool {
         sack || !matches!(self.mode, RepairMode::Recovery) || !self.partial
     }
@@ -129,7 +134,8 @@ impl Connection {
         repair.rescue_point = self.board.first_number() + 1;
         repair.resend_first = true;
         repair.partial = false;
-        repair.inflation_bytes = if self.peer.sack { 0 } else { i64::from(DUP_THRESH * self.board.mss_bytes()) };
+        repair.inflation_bytes =
+            if self.peer.sack { 0 } else { i64::from(DUP_THRESH * self.board.mss_bytes()) };
         self.statistics.recoveries += 1;
     }
 
@@ -153,6 +159,7 @@ impl Connection {
     fn leave_recovery(&mut self) {
         self.repair.mode = RepairMode::Open;
         self.repair.inflation_bytes = 0;
+        self.repair.reduction = None;
         self.repair.resend_first = false;
         if !self.peer.sack {
             let segment = u64::from(self.board.mss_bytes());
@@ -174,8 +181,18 @@ impl Connection {
 
     /// What may be under way.
     pub(super) fn window_bytes(&self) -> u64 {
+        if let Some(reduction) = &self.repair.reduction {
+            return reduction.window_bytes;
+        }
         let cwnd = self.allowance.cwnd_bytes.saturating_add_signed(self.repair.inflation_bytes);
         self.repair.window_cap.map_or(cwnd, |cap| cwnd.min(cap))
+    }
+
+    /// Octets under way, for the controller. Each duplicate acknowledgement means a segment that has left the network:
+    /// SACK takes it off pipe, and without SACK the inflation stands for it. FlightSize would count all that arrives
+    /// beyond a gap, and a timeout in a long repair would leave a threshold of more than the path holds.
+    pub(super) fn in_flight_bytes(&self) -> u64 {
+        self.board.pipe_bytes().saturating_add_signed(self.repair.inflation_bytes.saturating_neg())
     }
 
     /// The window counts what is outstanding by pipe, which falls as segments are SACKed; without limited transmit

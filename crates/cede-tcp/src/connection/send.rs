@@ -131,9 +131,9 @@ impl Connection {
         }
         self.statistics.retransmissions += 1;
         self.statistics.retransmitted_bytes += u64::from(bytes);
-        if number == self.board.first_number() {
-            // RFC 6675 leaves the timer at an entry to the implementation; as most do, a full timeout is given to the
-            // retransmission that everything waits for.
+        if number == self.board.first_number() && self.repair.restarts_timer(self.peer.sack) {
+            // What an entry means to the timer, the RFCs leave open; as most implementations do, a full timeout is
+            // given to the retransmission that everything waits for.
             self.timers.rto = now + self.rtt.rto();
         }
         Some(self.transmit_outgoing(now, outgoing))
@@ -210,7 +210,9 @@ impl Connection {
         self.board.push(fact, &outgoing);
         if bytes > 0 {
             let tag = self.tell_sent(now, number, bytes, false);
-            if tag != 0 && let Some(fact) = self.board.fact_mut(number) {
+            if tag != 0
+                && let Some(fact) = self.board.fact_mut(number)
+            {
                 fact.tag = tag;
             }
             self.statistics.data_segments_sent += 1;
@@ -231,6 +233,7 @@ impl Connection {
     /// Tells controller and pacer of a departure; pipe counts it already.
     fn tell_sent(&mut self, now: Instant, number: u64, bytes: u32, retransmission: bool) -> cede_cc::Tag {
         self.pacer.on_sent(now, bytes, &self.allowance);
+        self.note_reduced_sending(bytes);
         let in_flight_bytes = self.board.pipe_bytes();
         let tag = self.controller.on_sent(&Sent { now, number, bytes, in_flight_bytes, retransmission });
         self.controller_timer = self.controller.timer();

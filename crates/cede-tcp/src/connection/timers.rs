@@ -133,7 +133,7 @@ impl Connection {
         self.statistics.timeouts += 1;
         let allowance = self.controller.on_timeout(&Timeout {
             now,
-            in_flight_bytes: self.board.flight_bytes(),
+            in_flight_bytes: self.in_flight_bytes(),
             consecutive: self.timers.retries,
             next_number: self.board.next_number(),
             idle: false,
@@ -143,8 +143,8 @@ impl Connection {
 
     /// RFC 5681, section 4.1: nothing was outstanding for longer than a timeout, and now there is data again.
     pub(super) fn note_idle(&mut self, now: Instant) {
-        let since = self.pacer.last_at();
-        if since == Instant::ZERO || now.since(since) <= self.rtt.rto() {
+        let Some(last_at) = self.pacer.last_at() else { return };
+        if now.since(last_at) <= self.rtt.rto() {
             return;
         }
         let allowance = self.controller.on_timeout(&Timeout {

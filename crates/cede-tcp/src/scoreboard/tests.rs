@@ -146,7 +146,11 @@ fn random_history(random: &mut Stream) {
     let (mut acked, mut lost) = (Vec::new(), Vec::new());
     for _ in 0..200 {
         match random.below(5) {
-            0 | 1 => push_both(&mut board, &mut model, if random.chance(0.8) { 1000 } else { 1 + random.below(999) }),
+            0 | 1 => push_both(
+                &mut board,
+                &mut model,
+                if random.chance(0.8) { 1000 } else { 1 + random.below(999) },
+            ),
             2 => sack_both(&mut board, &mut model, random, &mut acked),
             3 => resend_both(&mut board, &mut model),
             _ => acknowledge_both(&mut board, &mut model, random, &mut acked),
@@ -198,7 +202,12 @@ fn resend_both(board: &mut Scoreboard, model: &mut Model) {
     }
 }
 
-fn acknowledge_both(board: &mut Scoreboard, model: &mut Model, random: &mut Stream, acked: &mut Vec<PacketFact>) {
+fn acknowledge_both(
+    board: &mut Scoreboard,
+    model: &mut Model,
+    random: &mut Stream,
+    acked: &mut Vec<PacketFact>,
+) {
     let mut first = model.first + random.below(4) as usize;
     first = first.min(model.segments.len());
     // A receiver acknowledges as far as it has everything.

@@ -71,7 +71,10 @@ impl End {
     fn run_application(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         while let Some(event) = connection.poll_event() {
-            self.events.push(event);
+            // Each kind once is enough to know.
+            if !self.events.contains(&event) {
+                self.events.push(event);
+            }
         }
         while self.written < self.to_send {
             let len = (self.to_send - self.written).min(1 << 20) as u32;
@@ -80,7 +83,9 @@ impl End {
                 Ok(n) => self.written += u64::from(n),
             }
         }
-        while self.reads && let Some(payload) = connection.read() {
+        while self.reads
+            && let Some(payload) = connection.read()
+        {
             // Patterns are compared by their place, which says as much as comparing the octets.
             self.intact &= matches!(payload, Payload::Pattern { start, .. } if start == self.received);
             self.received += u64::from(payload.len());
@@ -158,13 +163,14 @@ impl Net {
 
     fn next_at(&self) -> Option<Instant> {
         let arrival = self.in_flight.keys().next().map(|key| key.0);
-        let ends = [&self.client, &self.server].map(|end| end.connection.as_ref().and_then(Connection::poll_timeout));
+        let ends = [&self.client, &self.server]
+            .map(|end| end.connection.as_ref().and_then(Connection::poll_timeout));
         // A deadline that has just passed is due now.
         ends.into_iter().flatten().map(|at| at.max(self.now)).chain(arrival).min()
     }
 
     fn step(&mut self) {
-        while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
+        if let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (from_client, transmit) = entry.remove();
             self.arrive(from_client, transmit);
             return;
@@ -217,7 +223,12 @@ impl Net {
         }
     }
 
-    fn launch(&mut self, from_client: bool, transmit: Transmit, channel: &mut dyn FnMut(&Passing) -> Verdict) {
+    fn launch(
+        &mut self,
+        from_client: bool,
+        transmit: Transmit,
+        channel: &mut dyn FnMut(&Passing) -> Verdict,
+    ) {
         let (segment, _) = Segment::decode(&transmit.head).unwrap();
         let passing = Passing {
             now: self.now,

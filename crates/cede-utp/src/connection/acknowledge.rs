@@ -60,9 +60,12 @@ impl Connection {
         };
         let acked_below = self.acked_below(header.ack);
         let is_latest = acked_below >= self.sending.outbox.una() as i64;
-        // A window that opens is an update, not a sign of loss; a mask is one whatever the window does.
+        // A window that opens is an update, not a sign of loss; a mask is one whatever the window does. The answer to
+        // a probe of a window of zero repeats by nature.
         let opens = header.window_bytes > self.sending.peer_window_bytes;
-        let repeats = acked_below == self.sending.outbox.una() as i64 && header.kind == Kind::State;
+        let repeats = acked_below == self.sending.outbox.una() as i64
+            && header.kind == Kind::State
+            && !self.sending.probing_zero_window;
         if is_latest {
             self.note_peer_window(header.window_bytes);
         }
@@ -118,20 +121,27 @@ impl Connection {
             self.report(now, before, &progress, samples);
         }
         if progress.mtu_raised {
-            self.on_packet_size_changed(now);
+            self.on_packet_size_changed();
         }
+        self.plan_mtu_search(now);
     }
 
+    /// Also takes off what was selectively acknowledged directly above: a peer that has it and does not say so is not
+    /// waited for.
     fn take_cumulative(&mut self, now: Instant, acked_below: i64, progress: &mut Progress) {
-        while (self.sending.outbox.una() as i64) < acked_below {
+        loop {
             let number = self.sending.outbox.una();
+            let covered = (number as i64) < acked_below;
+            if !covered && self.sending.outbox.get(number).is_none_or(|slot| slot.fate != Fate::Acked) {
+                break;
+            }
             let Some(mut slot) = self.sending.outbox.pop() else { break };
             self.take_packet(now, number, &mut slot, progress);
         }
     }
 
     /// Bit i of the mask is the packet two beyond the acknowledged one, plus i. Bits for packets that were never sent,
-    /// or are acknowledged already, say nothing.
+    /// or are acknowledged already, say nothing, and none can be set for the oldest: it is missing by definition.
     fn take_selective(
         &mut self,
         now: Instant,
@@ -141,6 +151,9 @@ impl Connection {
     ) {
         for bit in sack.bits() {
             let Ok(number) = u64::try_from(acked_below + 1 + i64::from(bit)) else { continue };
+            if number <= self.sending.outbox.una() {
+                continue;
+            }
             if number >= self.sending.outbox.next() {
                 break;
             }
@@ -174,9 +187,7 @@ impl Connection {
             progress.rtt = Some(now.since(slot.sent_at));
         }
         progress.mtu_raised |= self.mtu.acked(number);
-        if slot.fin {
-            self.sending.fin_acked();
-        } else {
+        if !slot.fin {
             self.scratch.acked.push(fact);
         }
     }
@@ -200,7 +211,8 @@ impl Connection {
             self.timers.set(Timer::Idle, now + self.rtt.rto());
         }
         self.offer_room();
-        if self.sending.is_fin_acked() {
+        // The FIN is the last packet; that it has arrived means nothing while others have not.
+        if self.sending.outbox.is_empty() && self.sending.fin_acked() {
             self.settle_close(now);
         }
     }

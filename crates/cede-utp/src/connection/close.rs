@@ -18,8 +18,8 @@ use cede_units::{Instant, Seq16};
 use cede_wire::utp::Packet;
 
 impl Connection {
-    /// Ends our stream behind what has been written. What the peer still sends can be read; once ours is acknowledged,
-    /// the peer's FIN is awaited for [`Config::fin_timeout`](crate::Config::fin_timeout) only.
+    /// Ends our stream behind what has been written. What the peer still sends can be read; once ours is acknowledged
+    /// and the peer is silent for [`Config::fin_timeout`](crate::Config::fin_timeout), its FIN is awaited no longer.
     pub fn close(&mut self) {
         // Where our FIN has been acknowledged already, only the wait for the peer's is left to begin.
         self.sending.close_due = !self.sending.closing && self.sending.is_fin_acked() && !self.is_finished();
@@ -72,8 +72,9 @@ impl Connection {
     /// octets of UDP payload that would have passed.
     pub fn packet_too_big(&mut self, now: Instant, fits_bytes: Option<u32>) {
         if self.mtu.too_big(fits_bytes) {
-            self.on_packet_size_changed(now);
+            self.on_packet_size_changed();
         }
+        self.plan_mtu_search(now);
     }
 
     /// The reason for our FIN.
@@ -105,6 +106,21 @@ impl Connection {
         } else if self.sending.closing && self.sending.is_fin_acked() {
             self.timers.set(Timer::Close, now + self.config.fin_timeout);
         }
+    }
+
+    /// The peer, whose FIN is awaited, still sends, if only what has arrived before: the wait begins anew.
+    #[inline]
+    pub(super) fn extend_wait_for_fin(&mut self, now: Instant) {
+        if self.timers.is_set(Timer::Close) && !self.is_finished() {
+            self.timers.set(Timer::Close, now + self.config.fin_timeout);
+        }
+    }
+
+    /// Lingering is over, or the wait for the peer's FIN; that the stream was not ended is an error to those only who
+    /// would have read it.
+    pub(super) fn on_close_timeout(&mut self) {
+        let cut_off = !self.is_finished() && !self.receiving.discarding;
+        self.end(cut_off.then_some(ConnectionError::Unfinished));
     }
 
     /// A RESET that carries one of our ids.

@@ -51,6 +51,11 @@ impl LossDetection {
         }
     }
 
+    /// What is outstanding was never taken in: acknowledgements that repeated so far were about that.
+    pub fn forget_duplicates(&mut self) {
+        self.duplicates = 0;
+    }
+
     /// Everything outstanding was taken for lost from `una` on. What was acknowledged before the timeout says nothing
     /// about what leaves after it.
     pub fn on_timeout(&mut self, una: u64) {

@@ -102,7 +102,7 @@ impl Connection {
             state,
             ids,
             first_seq,
-            sending: Sending::new(&config),
+            sending: Sending::new(&config, &allowance),
             receiving: Receiving::new(),
             loss: LossDetection::new(),
             delays: Delays::new(config.timestamp_resolution),

@@ -116,6 +116,7 @@ impl Connection {
                 }
             }
         }
+        self.extend_wait_for_fin(now);
     }
 
     /// Does `ack` lie between what was acknowledged a few packets ago and what was sent last (plus `beyond`)? The lower

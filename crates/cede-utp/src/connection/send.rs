@@ -16,7 +16,7 @@ use crate::chunks::Chunks;
 use crate::config::{Config, SubPacketWindow};
 use crate::outbox::{Fate, Outbox, Slot};
 use crate::timers::Timer;
-use cede_cc::Sent;
+use cede_cc::{Allowance, Sent};
 use cede_cc::instruments::{DeliveryRate, Pacer};
 use cede_units::{Instant, Seq16};
 use cede_wire::Transmit;
@@ -83,7 +83,9 @@ enum Limit {
 }
 
 impl Sending {
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Config, allowance: &Allowance) -> Self {
+        let mut pacer = Pacer::new();
+        pacer.set(allowance);
         Self {
             outbox: Outbox::new(),
             queue: Chunks::default(),
@@ -105,7 +107,7 @@ impl Sending {
             close_due: false,
             last_sent_at: Instant::ZERO,
             last_data_sent_at: Instant::ZERO,
-            pacer: Pacer::new(),
+            pacer,
             limit: Limit::Application,
             delivery: DeliveryRate::new(),
         }
@@ -129,10 +131,11 @@ impl Sending {
         matches!(self.fin, LocalFin::Acked(_))
     }
 
-    pub fn fin_acked(&mut self) {
-        if let LocalFin::Sent(seq) = self.fin {
-            self.fin = LocalFin::Acked(seq);
-        }
+    /// Everything sent is acknowledged; true where the FIN was among it.
+    pub fn fin_acked(&mut self) -> bool {
+        let LocalFin::Sent(seq) = self.fin else { return false };
+        self.fin = LocalFin::Acked(seq);
+        true
     }
 
     /// An outstanding packet is acknowledged.

@@ -27,7 +27,7 @@ impl Connection {
                 Timer::ZeroWindow => self.on_zero_window_timeout(),
                 Timer::Keepalive => self.on_keepalive_timeout(now),
                 Timer::Handshake => self.end(Some(ConnectionError::TimedOut)),
-                Timer::Close => self.end(None),
+                Timer::Close => self.on_close_timeout(),
                 Timer::Idle => self.on_idle_timeout(now),
                 Timer::MtuSearch => self.on_mtu_search_timeout(now),
                 Timer::Controller => {
@@ -67,6 +67,7 @@ impl Connection {
             // The only packet under way was a path-MTU probe: it was too large, and that is all that is known.
             self.statistics.mtu_probes_lost += 1;
             self.take_all_for_lost();
+            self.plan_mtu_search(now);
             return;
         }
         if self.loss.timeouts >= u32::from(self.config.max_retransmissions) {
@@ -155,6 +156,7 @@ impl Connection {
     /// The packets under way, which the peer had no room for, go back among those that wait.
     fn unsend_probe(&mut self) {
         self.take_all_for_lost();
+        self.loss.forget_duplicates();
         self.sending.resends_beyond_window = 0;
         self.sending.probing_zero_window = false;
         self.timers.stop(Timer::Retransmission);
@@ -174,20 +176,20 @@ impl Connection {
 
     fn on_mtu_search_timeout(&mut self, now: Instant) {
         if self.mtu.restart() {
-            self.on_packet_size_changed(now);
+            self.on_packet_size_changed();
         }
-    }
-
-    /// The path-MTU search has found another size for full packets.
-    pub(super) fn on_packet_size_changed(&mut self, now: Instant) {
-        let allowance = self.controller.on_mss(self.mtu.payload_bytes());
-        self.apply(allowance);
         self.plan_mtu_search(now);
     }
 
+    /// The path-MTU search has found another size for full packets.
+    pub(super) fn on_packet_size_changed(&mut self) {
+        let allowance = self.controller.on_mss(self.mtu.payload_bytes());
+        self.apply(allowance);
+    }
+
     /// A search that has ended begins again some time.
-    fn plan_mtu_search(&mut self, now: Instant) {
-        if self.mtu.is_settled() {
+    pub(super) fn plan_mtu_search(&mut self, now: Instant) {
+        if self.mtu.is_settled() && !self.timers.is_set(Timer::MtuSearch) {
             self.timers.set(Timer::MtuSearch, now + crate::mtu::RESTART);
         }
     }

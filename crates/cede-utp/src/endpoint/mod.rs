@@ -39,7 +39,8 @@ pub struct Limits {
     pub connections: usize,
     /// Connections that peers have begun to open. Beyond it the oldest is dropped. Default 256.
     pub half_open: usize,
-    /// Connections that peers have opened and nobody has accepted; beyond it SYNs are ignored. Default 128.
+    /// Connections that peers have opened and nobody has accepted; beyond it SYNs are ignored, and what was
+    /// half-open is reset once its handshake is complete. Default 128.
     pub backlog: usize,
 }
 
@@ -77,6 +78,8 @@ pub struct EndpointStatistics {
     pub opened: u64,
     /// SYNs refused at a limit.
     pub syns_refused: u64,
+    /// Connections reset because their handshake was completed while the backlog was full.
+    pub backlog_overflows: u64,
     /// Half-open connections dropped for newer ones.
     pub half_open_dropped: u64,
     /// Half-open connections whose handshake was never completed.
@@ -371,12 +374,24 @@ impl<P: Copy + Ord> Endpoint<P> {
         let handle = slot.handle;
         slot.connection.handle_packet(now, packet, payload);
         if slot.half_open && slot.connection.is_established() {
-            slot.half_open = false;
-            self.half_open.retain(|&other| other != handle);
-            self.backlog.push_back(handle);
+            self.on_handshake_complete(handle);
         }
         self.touch(index);
         Verdict::Taken(handle)
+    }
+
+    /// A peer's connection waits to be accepted from now on, or finds no room to wait in.
+    fn on_handshake_complete(&mut self, handle: Handle) {
+        self.half_open.retain(|&other| other != handle);
+        let full = self.backlog.len() >= self.limits.backlog;
+        let Some(slot) = self.slots.get_mut(handle) else { return };
+        slot.half_open = false;
+        if full {
+            slot.connection.abort();
+            self.statistics.backlog_overflows += 1;
+        } else {
+            self.backlog.push_back(handle);
+        }
     }
 
     fn on_syn(&mut self, now: Instant, peer: P, packet: &Packet<'_>) -> Verdict {

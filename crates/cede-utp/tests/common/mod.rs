@@ -1,12 +1,15 @@
 //! Two connections and the network between them, in virtual time.
 #![allow(dead_code, missing_docs)]
 
-use cede_cc::{Controller, Params, registry};
+use cede_cc::{
+    Allowance, Controller, Feedback, PacketFact, Params, Sent, Snapshot, Tag, Timeout, registry,
+};
 use cede_units::{Duration, Instant, Seq16, Stream};
 use cede_utp::{Config, Connection, Event};
 use cede_wire::utp::{Header, Kind, Packet};
 use cede_wire::{Payload, Transmit, pattern_octet};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -131,25 +134,27 @@ pub struct Setup {
     pub configs: [Config; 2],
     pub controller: &'static str,
     pub seed: u64,
+    /// The sides' clocks are ahead of the world's by these.
+    pub clock_offsets: [Duration; 2],
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { configs: [Config::default(), Config::default()], controller: "reno", seed: 1 }
+        Self { configs: [Config::default(), Config::default()], controller: "reno", seed: 1, clock_offsets: [Duration::ZERO; 2] }
     }
 }
 
 impl World {
     /// Side 0 has sent its SYN to side 1, which does not exist before it arrives: [`World::run_until`] makes it.
     pub fn new(setup: &Setup) -> Self {
-        let now = Instant::ZERO;
+        let now = Instant::ZERO + setup.clock_offsets[0];
         let mut random = Stream::named(setup.seed, "initiator");
         let config = setup.configs[0].clone();
         let controller = controller(setup.controller, &config);
         let connection = Connection::connect(now, config, controller, &mut random);
         Self {
-            now,
-            sides: vec![Side::new(connection)],
+            now: Instant::ZERO,
+            sides: vec![Side { clock_offset: setup.clock_offsets[0], ..Side::new(connection) }],
             delay: ms(10),
             judge: Box::new(|_| Fate::Deliver),
             log: Vec::new(),
@@ -180,8 +185,9 @@ impl World {
         let mut random = Stream::named(setup.seed, "acceptor");
         let config = setup.configs[1].clone();
         let controller = controller(setup.controller, &config);
-        let connection = Connection::accept(self.now, &syn, config, controller, &mut random).expect("a SYN");
-        self.sides.push(Side::new(connection));
+        let now = self.now + setup.clock_offsets[1];
+        let connection = Connection::accept(now, &syn, config, controller, &mut random).expect("a SYN");
+        self.sides.push(Side { clock_offset: setup.clock_offsets[1], ..Side::new(connection) });
     }
 
     pub fn local(&self, side: usize) -> Instant {
@@ -321,6 +327,172 @@ pub fn transfer(setup: &Setup, bytes: u64, judge: impl FnMut(&Seen) -> Fate + 's
     let closed = world.run_until(end, |world| world.sides.iter().all(|side| side.connection.is_drained()));
     assert!(closed, "stalled: {:?}", world.sides.iter().map(|side| side.connection.snapshot()).collect::<Vec<_>>());
     world
+}
+
+/// A controller with a fixed window that writes down all it is told.
+pub struct Recorder {
+    pub allowance: Allowance,
+    pub diary: Diary,
+}
+
+/// What a [`Recorder`] was told.
+pub type Diary = Arc<Mutex<Vec<Told>>>;
+
+#[derive(Clone, Debug)]
+pub enum Told {
+    Sent(Sent),
+    Feedback { acked: Vec<PacketFact>, lost: Vec<PacketFact>, feedback: Feedback<'static> },
+    Timeout(Timeout),
+    Mss(u32),
+}
+
+impl Recorder {
+    pub fn new(cwnd_bytes: u64) -> (Box<dyn Controller>, Diary) {
+        let diary = Diary::default();
+        (Box::new(Self { allowance: Allowance::window(cwnd_bytes), diary: diary.clone() }), diary)
+    }
+
+    fn note(&self, told: Told) -> Allowance {
+        self.diary.lock().unwrap().push(told);
+        self.allowance
+    }
+}
+
+impl Controller for Recorder {
+    fn name(&self) -> &'static str {
+        "recorder"
+    }
+
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.note(Told::Sent(*sent));
+        sent.number as Tag + 1000
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        self.note(Told::Feedback {
+            acked: feedback.acked.to_vec(),
+            lost: feedback.lost.to_vec(),
+            feedback: Feedback { acked: &[], lost: &[], ..*feedback },
+        })
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.note(Told::Timeout(*timeout))
+    }
+
+    fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        self.note(Told::Mss(mss_bytes))
+    }
+
+    fn allowance(&self) -> Allowance {
+        self.allowance
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::default()
+    }
+}
+
+/// Numbers acknowledged so far, in the order in which the controller learnt of them.
+pub fn acked(diary: &Diary) -> Vec<u64> {
+    let told = diary.lock().unwrap();
+    told.iter()
+        .flat_map(|told| match told {
+            Told::Feedback { acked, .. } => acked.iter().map(|fact| fact.number).collect(),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+/// An established connection without a peer: what the peer would send is written by hand.
+pub struct Script {
+    pub connection: Connection,
+    pub now: Instant,
+    pub diary: Diary,
+    /// The number of the SYN's successor: the first DATA.
+    pub first: Seq16,
+    /// The number that the peer will use next.
+    pub peer_seq: Seq16,
+}
+
+impl Script {
+    /// Initiated by us, answered with sequence number `peer_seq`; the window is `cwnd_bytes`.
+    pub fn new(config: Config, cwnd_bytes: u64, first: Seq16, peer_seq: Seq16) -> Self {
+        let (controller, diary) = Recorder::new(cwnd_bytes);
+        let config = Config { initial_seq: Some(first.sub(1)), connection_id: Some(100), ..config };
+        let now = Instant::from_secs(1);
+        let mut random = Stream::named(1, "script");
+        let mut connection = Connection::connect(now, config, controller, &mut random);
+        assert!(connection.poll_transmit(now).is_some());
+        let mut script = Self { connection, now, diary, first, peer_seq };
+        script.wait(ms(50));
+        script.state(first.sub(1), &[]);
+        assert!(script.connection.is_established());
+        script.drain();
+        script
+    }
+
+    pub fn wait(&mut self, span: Duration) {
+        self.now += span;
+        self.connection.handle_timeout(self.now);
+    }
+
+    pub fn header(&self, kind: Kind, seq: Seq16, ack: Seq16) -> Header {
+        Header {
+            kind,
+            connection_id: 100,
+            timestamp_us: self.now.as_micros() as u32,
+            timestamp_difference_us: 25_000,
+            window_bytes: 1 << 20,
+            seq,
+            ack,
+        }
+    }
+
+    /// The peer's STATE, with a mask where one is given.
+    pub fn state(&mut self, ack: Seq16, mask: &[u8]) {
+        let header = self.header(Kind::State, self.peer_seq, ack);
+        self.packet(&header, mask, Payload::Empty);
+    }
+
+    pub fn packet(&mut self, header: &Header, mask: &[u8], payload: Payload) {
+        let mut octets = Vec::new();
+        let extensions: &[(u8, &[u8])] = if mask.is_empty() { &[] } else { &[(1, mask)] };
+        header.encode_into(extensions, &[], &mut octets).unwrap();
+        self.connection.handle(self.now, &octets, payload);
+    }
+
+    /// Everything that wants to leave.
+    pub fn drain(&mut self) -> Vec<Seen> {
+        let mut sent = Vec::new();
+        while let Some(transmit) = self.connection.poll_transmit(self.now) {
+            let packet = Packet::decode(&transmit.head).unwrap();
+            sent.push(Seen {
+                at: self.now,
+                from: 0,
+                header: packet.header,
+                mask: packet.extensions.selective_ack().map(|mask| mask.as_bytes().to_vec()),
+                close_reason: packet.extensions.close_reason(),
+                payload_bytes: transmit.payload.len(),
+                dont_fragment: transmit.dont_fragment,
+                index: sent.len(),
+            });
+        }
+        sent
+    }
+
+    /// As [`Script::drain`], the sequence numbers of DATA alone.
+    pub fn drain_data(&mut self) -> Vec<u16> {
+        let sent = self.drain();
+        sent.iter().filter(|seen| seen.header.kind == Kind::Data).map(|seen| seen.header.seq.0).collect()
+    }
+
+    /// Writes full packets, and sends as many as the windows allow.
+    pub fn send_packets(&mut self, n: u32) -> Vec<u16> {
+        let len = n * self.connection.snapshot().payload_bytes;
+        assert_eq!(self.connection.write(Payload::Pattern { start: 0, len }), Ok(len));
+        self.drain_data()
+    }
 }
 
 /// The sequence number after `seq`.

@@ -1,0 +1,104 @@
+//! How each flow stands, interval by interval.
+
+use super::folder::Folder;
+use super::output::RecordError;
+use super::rows::{Format, Rows, Value};
+use crate::run::FlowSample;
+use cede_cc::Phase;
+use cede_units::Duration;
+
+const FLOW_COLUMNS: &[&str] = &[
+    "t_s",
+    "flow",
+    "rate_mbps",
+    "cwnd_bytes",
+    "ssthresh_bytes",
+    "srtt_ms",
+    "believed_queue_ms",
+    "in_flight_bytes",
+    "data_packets_sent",
+    "retransmissions",
+    "losses",
+    "timeouts",
+];
+const CONTROLLER_COLUMNS: &[&str] =
+    &["t_s", "flow", "phase", "cwnd_bytes", "pacing_mbps", "base_delay_ms", "believed_queue_ms", "note"];
+
+/// `flows` and, where asked for, `controllers`.
+#[derive(Debug)]
+pub(super) struct FlowRows {
+    flows: Rows,
+    controllers: Option<Rows>,
+}
+
+impl FlowRows {
+    pub fn create(folder: &Folder, formats: &[Format], controllers: bool) -> Result<Self, RecordError> {
+        let open = |stem, columns| Rows::create(folder.path(), stem, columns, formats);
+        let flows = open("flows", FLOW_COLUMNS)?;
+        let controllers = controllers.then(|| open("controllers", CONTROLLER_COLUMNS)).transpose()?;
+        Ok(Self { flows, controllers })
+    }
+
+    pub fn sample(&mut self, sample: &FlowSample<'_>) {
+        let view = sample.view;
+        let known = |value: f64| Value::Number(if view.connected { value } else { f64::NAN });
+        let srtt = (!view.srtt.is_zero()).then(|| view.srtt.as_millis_f64());
+        self.flows.push(&[
+            Value::Time(sample.now),
+            Value::Text(&sample.flow.name),
+            Value::Number(sample.rate_mbps),
+            known(view.cwnd_bytes),
+            optional(view.controller.ssthresh_bytes),
+            optional(srtt),
+            optional(view.controller.queueing_delay.map(Duration::as_millis_f64)),
+            Value::Whole(view.in_flight_bytes),
+            Value::Whole(view.data_packets_sent),
+            Value::Whole(view.retransmissions),
+            Value::Whole(view.losses),
+            Value::Whole(view.timeouts),
+        ]);
+        if let Some(controllers) = self.controllers.as_mut().filter(|_| view.connected) {
+            push_controller(controllers, sample);
+        }
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.flows.has_failed() || self.controllers.as_ref().is_some_and(Rows::has_failed)
+    }
+
+    pub fn finish(&mut self) -> Result<Vec<String>, RecordError> {
+        let mut names = self.flows.finish()?;
+        if let Some(controllers) = &mut self.controllers {
+            names.extend(controllers.finish()?);
+        }
+        Ok(names)
+    }
+}
+
+fn push_controller(rows: &mut Rows, sample: &FlowSample<'_>) {
+    let controller = &sample.view.controller;
+    rows.push(&[
+        Value::Time(sample.now),
+        Value::Text(&sample.flow.name),
+        Value::Text(phase_name(controller.phase)),
+        Value::Number(controller.cwnd_bytes),
+        optional(controller.pacing_rate.map(|rate| rate.as_mbit_f64())),
+        optional(controller.base_delay_ns.map(|ns| ns as f64 / 1e6)),
+        optional(controller.queueing_delay.map(Duration::as_millis_f64)),
+        Value::Text(controller.note.as_deref().unwrap_or("")),
+    ]);
+}
+
+fn optional(value: Option<f64>) -> Value<'static> {
+    Value::Number(value.unwrap_or(f64::NAN))
+}
+
+/// A phase as records write it.
+pub(super) const fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::SlowStart => "slow_start",
+        Phase::CongestionAvoidance => "congestion_avoidance",
+        Phase::Recovery => "recovery",
+        Phase::Named(name) => name,
+    }
+}

@@ -1,0 +1,115 @@
+//! Panels over time: rates, queueing delay, windows.
+
+use super::{Group, Subject};
+use crate::outcome::FlowSeries;
+use cede_cc::ParamValue;
+use cede_plot::{Axis, Figure, Panel, Series};
+use cede_units::Duration;
+
+/// Rate of each flow over time, each value over one recording interval.
+#[must_use]
+pub fn rates(subject: &Subject<'_>) -> Panel {
+    let panel = Panel::new("Rate of each flow")
+        .x(time_axis(subject))
+        .y(Axis::new("rate").unit("Mbit/s").from(0.0))
+        .all_series(flow_series(subject, |flow| &flow.rate_mbps, 1.0));
+    match subject.network.watched.as_slice() {
+        [bottleneck] => panel.hline(bottleneck.rate.as_mbit_f64(), "capacity"),
+        _ => panel,
+    }
+}
+
+/// Queueing delay at the metered links over time: the mean over each recording interval, and where there is one link
+/// the range up to the longest wait.
+#[must_use]
+pub fn queues(subject: &Subject<'_>) -> Panel {
+    let series = &subject.outcome.series;
+    let alone = series.queue_mean_ms.len() == 1;
+    let line = |(index, means): (usize, &Vec<f64>)| {
+        let name = &subject.network.watched[index].name;
+        // Slots of flows come first, so that a link never looks like a flow beside it.
+        let line = Series::line(format!("queue of {name}"), zip(&series.t_s, means)).slot(6 + index);
+        let longest = &series.queue_max_ms[index];
+        let band = series.t_s.iter().zip(means).zip(longest).map(|((&t, &mean), &max)| (t, mean, max));
+        if alone { line.with_band(band) } else { line }
+    };
+    let panel = Panel::new(if alone { "Queueing delay: mean, and up to the longest" } else { "Mean queueing delay" })
+        .x(time_axis(subject))
+        .y(Axis::new("delay").unit("ms").from(0.0))
+        .all_series(series.queue_mean_ms.iter().enumerate().map(line));
+    match target(subject) {
+        Some(target) if alone => panel.hline(target.as_millis_f64(), format!("target {target}")),
+        _ => panel,
+    }
+}
+
+/// Congestion window of each flow over time.
+#[must_use]
+pub fn windows(subject: &Subject<'_>) -> Panel {
+    Panel::new("Congestion window of each flow")
+        .x(time_axis(subject))
+        .y(Axis::new("window").unit("kB").from(0.0))
+        .all_series(flow_series(subject, |flow| &flow.cwnd_bytes, 1e-3))
+}
+
+/// All three, one under the other.
+#[must_use]
+pub fn overview(subject: &Subject<'_>) -> Figure {
+    let scenario = subject.scenario;
+    let title = if scenario.description.is_empty() { &scenario.name } else { &scenario.description };
+    Figure::new(title.clone())
+        .caption(format!("Scenario {}, seed {}; values over {}.", scenario.name, scenario.seed, scenario.record.interval))
+        .share_x()
+        .panels([rates(subject), queues(subject), windows(subject)])
+}
+
+fn time_axis(subject: &Subject<'_>) -> Axis {
+    Axis::new("time").unit("s").range(0.0, subject.scenario.duration.as_secs_f64())
+}
+
+/// The target delay, where all controllers that have one have the same.
+fn target(subject: &Subject<'_>) -> Option<Duration> {
+    let targets = subject.scenario.flows.iter().filter_map(|flow| {
+        let settings = cede_cc::registry::resolve(&flow.controller.name, &flow.controller.params).ok()?;
+        settings.iter().find_map(|(name, value)| match value {
+            ParamValue::Duration(target) if name == "target" => Some(*target),
+            _ => None,
+        })
+    });
+    let targets: Vec<Duration> = targets.collect();
+    let first = *targets.first()?;
+    targets.iter().all(|&target| target == first).then_some(first)
+}
+
+/// A line per flow, or per group with the range of its flows.
+fn flow_series(subject: &Subject<'_>, pick: fn(&FlowSeries) -> &Vec<f64>, scale: f64) -> Vec<Series> {
+    let series = &subject.outcome.series;
+    let values = |group: &Group<'_>, at: usize| -> Vec<f64> {
+        let each = group.flows.iter().map(|&flow| pick(&series.flows[flow])[at] * scale);
+        each.filter(|value| value.is_finite()).collect()
+    };
+    let line = |group: Group<'_>| {
+        let points = series.t_s.iter().enumerate().map(|(at, &t)| (t, mean(&values(&group, at))));
+        let count = group.flows.len();
+        let name = if count == 1 { group.name.to_string() } else { format!("{} (mean of {count})", group.name) };
+        let line = Series::line(name, points);
+        if count == 1 {
+            return line;
+        }
+        let range = |(at, &t): (usize, &f64)| {
+            let values = values(&group, at);
+            (t, values.iter().copied().fold(f64::NAN, f64::min), values.iter().copied().fold(f64::NAN, f64::max))
+        };
+        line.with_band(series.t_s.iter().enumerate().map(range))
+    };
+    subject.groups().into_iter().map(line).collect()
+}
+
+/// Not a number where there are none.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn zip<'s>(times: &'s [f64], values: &'s [f64]) -> impl Iterator<Item = (f64, f64)> + 's {
+    times.iter().copied().zip(values.iter().copied())
+}

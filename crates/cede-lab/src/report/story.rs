@@ -1,0 +1,168 @@
+//! What one sees, in sentences.
+
+use super::phases::{Phase, PhaseFlow, phases};
+use super::{Subject, tables};
+use crate::scenario::Topology;
+
+/// A change of share below this is none.
+const NOTICEABLE: f64 = 0.02;
+
+/// Sentences on what the run showed, with `**` around the names of flows; none where flows come and go too often to
+/// be told.
+#[must_use]
+pub fn story(subject: &Subject<'_>) -> Vec<String> {
+    let phases = phases(subject);
+    let teller = Teller { capacity_mbps: capacity_mbps(subject) };
+    let first = phases.first().map(|phase| teller.beginning(phase));
+    let later = phases.windows(2).map(|pair| teller.change(&pair[0], &pair[1]));
+    first.into_iter().chain(later).chain(troubles(subject)).collect()
+}
+
+/// What went wrong with flows.
+fn troubles(subject: &Subject<'_>) -> Vec<String> {
+    let mut told = Vec::new();
+    for flow in &subject.outcome.flows {
+        if let Some(error) = &flow.error {
+            told.push(format!("The connection of **{}** failed: {error}.", flow.name));
+        }
+        if !flow.intact {
+            told.push(format!("The data of **{}** arrived damaged, which a correct transport does not let happen.", flow.name));
+        }
+    }
+    told
+}
+
+/// The rate of the one bottleneck, where there is one.
+fn capacity_mbps(subject: &Subject<'_>) -> Option<f64> {
+    match subject.scenario.topology {
+        Topology::Dumbbell(_) => subject.network.watched.first().map(|link| link.rate.as_mbit_f64()),
+        Topology::Star | Topology::Graph(_) => None,
+    }
+}
+
+struct Teller {
+    capacity_mbps: Option<f64>,
+}
+
+impl Teller {
+    fn beginning(&self, phase: &Phase) -> String {
+        let active: Vec<&PhaseFlow> = phase.flows.iter().filter(|flow| flow.is_active).collect();
+        let (until, wait) = (seconds(phase.to_s), wait(phase));
+        match active[..] {
+            [] => format!("Until {until} nobody sends."),
+            [one] => format!("Until {until} **{}** is alone: it carries {}{wait}.", one.name, self.rate(one)),
+            _ => {
+                let each = list(active.iter().map(|flow| format!("**{}** carries {}", flow.name, self.rate(flow))));
+                format!("Until {until} {each}{wait}.")
+            }
+        }
+    }
+
+    fn change(&self, before: &Phase, now: &Phase) -> String {
+        let changed = |wanted: bool| {
+            let pairs = before.flows.iter().zip(&now.flows);
+            list(pairs.filter(|(b, n)| b.is_active != n.is_active && n.is_active == wanted).map(|(_, n)| bold(n)))
+        };
+        let (came, left) = (changed(true), changed(false));
+        let at = seconds(now.from_s);
+        let event = match (came.is_empty(), left.is_empty()) {
+            (false, true) => format!("At {at} {came} joins"),
+            (true, false) => format!("At {at} {left} leaves"),
+            (false, false) => format!("At {at} {came} joins and {left} leaves"),
+            (true, true) => format!("From {at} on"),
+        };
+        let active: Vec<(&PhaseFlow, &PhaseFlow)> =
+            before.flows.iter().zip(&now.flows).filter(|(_, n)| n.is_active).collect();
+        if active.is_empty() {
+            return format!("{event}, and nobody sends.");
+        }
+        let each = list(active.iter().map(|(b, n)| self.shift(b, n)));
+        format!("{event}: {each}{}.", wait(now))
+    }
+
+    fn shift(&self, before: &PhaseFlow, now: &PhaseFlow) -> String {
+        let verb = match now.share - before.share {
+            change if change < -NOTICEABLE => "falls to",
+            change if change > NOTICEABLE && before.is_active => "rises to",
+            change if change > NOTICEABLE => "gets",
+            _ => "stays at",
+        };
+        format!("**{}** {verb} {} of what gets through ({})", now.name, tables::percent(now.share), self.rate(now))
+    }
+
+    fn rate(&self, flow: &PhaseFlow) -> String {
+        let rate = format!("{:.2} Mbit/s", flow.rate_mbps);
+        match self.capacity_mbps {
+            Some(capacity) => format!("{rate}, {} of the link", tables::percent(flow.rate_mbps / capacity)),
+            None => rate,
+        }
+    }
+}
+
+fn bold(flow: &PhaseFlow) -> String {
+    format!("**{}**", flow.name)
+}
+
+fn wait(phase: &Phase) -> String {
+    phase.queue_mean_ms.map(|ms| format!("; packets wait {} in the queue", milliseconds(ms))).unwrap_or_default()
+}
+
+fn milliseconds(ms: f64) -> String {
+    if ms < 10.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
+}
+
+fn seconds(s: f64) -> String {
+    let text = format!("{s:.1}");
+    format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// "a", "a and b", "a, b and c".
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    match items.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(from_s: f64, rates: [f64; 2], active: [bool; 2], queue: f64) -> Phase {
+        let total = rates[0] + rates[1];
+        let flow = |k: usize, name: &str| PhaseFlow {
+            name: name.to_string(),
+            is_active: active[k],
+            rate_mbps: rates[k],
+            share: rates[k] / total,
+        };
+        let flows = vec![flow(0, "a"), flow(1, "b")];
+        Phase { from_s, to_s: from_s + 10.0, flows, queue_mean_ms: Some(queue) }
+    }
+
+    #[test]
+    fn a_flow_that_yields_is_told_so() {
+        let teller = Teller { capacity_mbps: Some(10.0) };
+        let alone = phase(0.0, [9.5, 0.0], [true, false], 25.2);
+        let both = phase(10.0, [0.5, 9.0], [true, true], 180.0);
+        assert_eq!(
+            teller.beginning(&alone),
+            "Until 10 s **a** is alone: it carries 9.50 Mbit/s, 95 % of the link; packets wait 25 ms in the queue."
+        );
+        assert_eq!(
+            teller.change(&alone, &both),
+            "At 10 s **b** joins: **a** falls to 5.3 % of what gets through (0.50 Mbit/s, 5.0 % of the link) and **b** \
+             gets 95 % of what gets through (9.00 Mbit/s, 90 % of the link); packets wait 180 ms in the queue."
+        );
+        assert!(teller.change(&both, &alone).starts_with("At 0 s **b** leaves: **a** rises to 100 %"));
+    }
+
+    #[test]
+    fn lists_read_well() {
+        let list = |items: &[&str]| super::list(items.iter().map(ToString::to_string));
+        assert_eq!((list(&[]), list(&["a"])), (String::new(), "a".to_string()));
+        assert_eq!(list(&["a", "b", "c"]), "a, b and c");
+    }
+}

@@ -1,0 +1,3 @@
+//! Papers, reproduced.
+pub mod measure;
+pub mod setting;

@@ -1,0 +1,287 @@
+//! The paper's setting: two routers, one bottleneck, Reno and LEDBAT flows, and what the paper leaves open.
+//!
+//! Source: "A hands-on assessment of transport protocols with lower than best effort priority", LCN 2010, section
+//! III-A: 10 Mbit/s, 25 ms one way, a drop-tail buffer of 100 packets, packets of 1500 octets, 120 s, all flows
+//! back-logged and started together. Where it is silent: access links of 1 Gbit/s with 1 ms on each side, so 23 ms at
+//! the bottleneck; the packet in service does not count; initial window 2; every packet acknowledged; retransmission
+//! timeouts of 200 ms and more.
+
+use crate::scenario::Scenario;
+use std::fmt::Write as _;
+
+/// The bottleneck's rate.
+pub const CAPACITY_MBPS: f64 = 10.0;
+/// The bottleneck's buffer in packets.
+pub const BUFFER_PACKETS: f64 = 100.0;
+/// What one packet takes at the bottleneck, in milliseconds.
+pub const PACKET_MS: f64 = 1.2;
+/// The round-trip time without queueing, in milliseconds.
+pub const BASE_RTT_MS: f64 = 50.0;
+/// The target of the paper and of the draft of its day, in milliseconds.
+pub const TARGET_MS: f64 = 25.0;
+
+/// A target in milliseconds from a part of the buffer in percent (section IV-A: 100 % are 120 ms).
+#[must_use]
+pub fn target_ms(percent_of_buffer: f64) -> f64 {
+    percent_of_buffer / 100.0 * BUFFER_PACKETS * PACKET_MS
+}
+
+/// LEDBAT's parameters.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Ledbat {
+    /// tau in milliseconds.
+    pub target_ms: f64,
+    /// G, where gamma = G / tau.
+    pub gain: f64,
+}
+
+impl Ledbat {
+    /// The paper's: 25 ms and 1.
+    pub const PAPER: Self = Self { target_ms: TARGET_MS, gain: 1.0 };
+
+    /// With another target.
+    #[must_use]
+    pub const fn with_target_ms(target_ms: f64) -> Self {
+        Self { target_ms, gain: 1.0 }
+    }
+
+    /// With another gain.
+    #[must_use]
+    pub const fn with_gain(gain: f64) -> Self {
+        Self { target_ms: TARGET_MS, gain }
+    }
+}
+
+/// A protocol under study.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Kind {
+    /// The TCP of best effort.
+    Reno,
+    /// LEDBAT.
+    Ledbat(Ledbat),
+}
+
+/// A flow, or several alike.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Part {
+    /// Its name.
+    pub name: &'static str,
+    /// What runs in it.
+    pub kind: Kind,
+    /// How many.
+    pub count: u32,
+    /// Its base round-trip time over [`BASE_RTT_MS`]; the rest lies on the way back.
+    pub rtt_ratio: f64,
+}
+
+impl Part {
+    /// One flow on the common path.
+    #[must_use]
+    pub const fn one(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, count: 1, rtt_ratio: 1.0 }
+    }
+
+    /// So many flows.
+    #[must_use]
+    pub const fn times(mut self, count: u32) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// On a path whose round-trip time is so many times as long.
+    #[must_use]
+    pub const fn rtt_ratio(mut self, ratio: f64) -> Self {
+        self.rtt_ratio = ratio;
+        self
+    }
+}
+
+/// What carries LEDBAT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carrier {
+    /// uTP, whose timestamps have microseconds.
+    Utp,
+    /// The model TCP, with a timestamp clock of this tick in microseconds.
+    Tcp {
+        /// One tick in microseconds.
+        tick_us: u32,
+    },
+}
+
+/// The answers to what the paper leaves open.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Choices {
+    /// Reno repairs with selective acknowledgements; NewReno (RFC 6582) otherwise.
+    pub sack: bool,
+    /// What carries LEDBAT.
+    pub carrier: Carrier,
+    /// Receivers acknowledge every second packet or after 200 ms.
+    pub delayed_acks: bool,
+    /// Gain times offset is capped at one packet per round trip.
+    pub clamp: bool,
+    /// LEDBAT's smallest window in packets.
+    pub min_window_packets: u32,
+    /// LEDBAT's filter of delay samples takes the minimum of the last four; the paper's text has none.
+    pub filter: bool,
+    /// The window moves in whole packets, as in the code behind the paper's figures.
+    pub whole_packets: bool,
+    /// The largest random start in milliseconds, for repetitions other than 0.
+    pub start_jitter_ms: u32,
+    /// How long the run lasts.
+    pub duration_s: u32,
+}
+
+impl Choices {
+    /// The choices of the figures.
+    pub const PRIMARY: Self = Self {
+        sack: true,
+        carrier: Carrier::Utp,
+        delayed_acks: false,
+        clamp: true,
+        min_window_packets: 1,
+        filter: false,
+        whole_packets: false,
+        start_jitter_ms: 100,
+        duration_s: 120,
+    };
+}
+
+/// One run: flows, choices, and which repetition it is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Setting {
+    /// The flows; the first is the one whose share is plotted.
+    pub parts: Vec<Part>,
+    /// What the paper leaves open.
+    pub choices: Choices,
+    /// Repetition 0 starts all flows at the same instant; it is the seed too.
+    pub repetition: u32,
+    /// Windows and queue are wanted over time.
+    pub series: bool,
+}
+
+impl Setting {
+    /// The scenario of this run, as the scenario format has it.
+    ///
+    /// # Panics
+    /// Where the flows' parameters are outside what the format allows, which the experiments' are not.
+    #[must_use]
+    pub fn scenario(&self) -> Scenario {
+        let text = self.to_toml();
+        Scenario::parse("lcn10", &text)
+            .unwrap_or_else(|problems| panic!("{text}\n{}", crate::scenario::render(&problems)))
+    }
+
+    /// The scenario as text, for `cede run`.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = format!(
+            "name = \"lcn10\"\nduration = \"{} s\"\nseed = {}\n\n[link]\nrate = \"10 Mbit/s\"\ndelay = \"23 ms\"\n\
+             buffer = \"100 packets\"\n\n[record]\ninterval = \"50 ms\"\nqueue = false\nevents = false\n",
+            self.choices.duration_s, self.repetition
+        );
+        for part in &self.parts {
+            self.write_flow(&mut text, part);
+        }
+        text
+    }
+
+    fn write_flow(&self, text: &mut String, part: &Part) {
+        let jitter_ms = if self.repetition == 0 { 0 } else { self.choices.start_jitter_ms };
+        let return_us = 1000.0 + (part.rtt_ratio - 1.0) * BASE_RTT_MS * 1000.0;
+        let _ = write!(
+            text,
+            "\n[[flow]]\nname = \"{}\"\ncount = {}\nstart_jitter = \"{jitter_ms} ms\"\nreturn_delay = \"{} us\"\n\
+             controller = {}\n{}",
+            part.name,
+            part.count,
+            return_us.round(),
+            self.controller(part.kind),
+            self.protocol(part.kind),
+        );
+    }
+
+    fn controller(&self, kind: Kind) -> String {
+        let Kind::Ledbat(ledbat) = kind else { return "\"reno\"".to_string() };
+        let choices = &self.choices;
+        format!(
+            "{{ name = \"ledbat-draft\", target = \"{} us\", gain = {:?}, clamp = {}, min_cwnd = {:?}, \
+             filter = \"{}\", whole_packets = {} }}",
+            (ledbat.target_ms * 1000.0).round(),
+            ledbat.gain,
+            choices.clamp,
+            f64::from(choices.min_window_packets),
+            if choices.filter { "min" } else { "latest" },
+            choices.whole_packets,
+        )
+    }
+
+    fn protocol(&self, kind: Kind) -> String {
+        let choices = &self.choices;
+        let ack = if choices.delayed_acks { "delayed" } else { "every" };
+        let tcp = |sack: bool, tick_us: u32| {
+            format!(
+                "protocol = \"tcp\"\n[flow.tcp]\nsack = {sack}\ninitial_window = \"2 packets\"\nmin_rto = \"200 ms\"\n\
+                 timestamp_tick = \"{tick_us} us\"\nack = \"{ack}\"\n"
+            )
+        };
+        match (kind, choices.carrier) {
+            (Kind::Reno, _) => tcp(choices.sack, 1000),
+            (Kind::Ledbat(_), Carrier::Tcp { tick_us }) => tcp(choices.sack, tick_us),
+            (Kind::Ledbat(_), Carrier::Utp) => {
+                format!("protocol = \"utp\"\n[flow.utp]\nmin_rto = \"200 ms\"\nack = \"{ack}\"\n")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_follow_the_buffer() {
+        assert!((target_ms(100.0) - 120.0).abs() < 1e-9);
+        assert!((target_ms(2.0) - 2.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_choice_makes_a_scenario_of_its_own() {
+        let base = Setting {
+            parts: vec![Part::one("tcp", Kind::Reno), Part::one("lbe", Kind::Ledbat(Ledbat::PAPER)).times(3)],
+            choices: Choices::PRIMARY,
+            repetition: 1,
+            series: false,
+        };
+        let primary = Choices::PRIMARY;
+        let variants = [
+            Choices { sack: false, ..primary },
+            Choices { carrier: Carrier::Tcp { tick_us: 1000 }, ..primary },
+            Choices { carrier: Carrier::Tcp { tick_us: 1 }, ..primary },
+            Choices { delayed_acks: true, ..primary },
+            Choices { clamp: false, ..primary },
+            Choices { min_window_packets: 2, ..primary },
+            Choices { filter: true, ..primary },
+            Choices { whole_packets: true, ..primary },
+            Choices { start_jitter_ms: 0, ..primary },
+            Choices { duration_s: 600, ..primary },
+        ];
+        let mut hashes = vec![base.scenario().content_hash()];
+        for choices in variants {
+            hashes.push(Setting { choices, ..base.clone() }.scenario().content_hash());
+        }
+        hashes.push(Setting { repetition: 2, ..base.clone() }.scenario().content_hash());
+        let count = hashes.len();
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), count);
+    }
+
+    #[test]
+    fn a_longer_round_trip_lies_on_the_way_back() {
+        let part = Part::one("long", Kind::Ledbat(Ledbat::PAPER)).rtt_ratio(2.0);
+        let setting =
+            Setting { parts: vec![part], choices: Choices::PRIMARY, repetition: 0, series: false };
+        let access = setting.scenario().flows[0].access;
+        assert_eq!(access.return_delay, Some(cede_units::Duration::from_millis(51)));
+    }
+}

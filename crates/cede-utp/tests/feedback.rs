@@ -1,0 +1,221 @@
+//! What the controller is told: every field of the feedback, from packets written by hand.
+#![allow(missing_docs)]
+
+mod common;
+
+use cede_cc::{PacketFact, SendRecord};
+use cede_units::{Duration, Instant, Seq16};
+use cede_utp::{Config, Mtu};
+use cede_wire::Payload;
+use common::{Script, Told, ms};
+
+type Feedback = (Vec<PacketFact>, Vec<PacketFact>, cede_cc::Feedback<'static>);
+
+fn feedbacks(script: &Script) -> Vec<Feedback> {
+    let told = script.diary.lock().unwrap();
+    told.iter()
+        .filter_map(|told| match told {
+            Told::Feedback { acked, lost, feedback } => Some((acked.clone(), lost.clone(), *feedback)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn numbers(facts: &[PacketFact]) -> Vec<u64> {
+    facts.iter().map(|fact| fact.number).collect()
+}
+
+#[test]
+fn a_cumulative_acknowledgement_is_told_whole() {
+    let mut script = Script::new(Config::default(), 4 * 1382, Seq16(1), Seq16(900));
+    let sent_at = script.now;
+    script.send_packets(10);
+    script.wait(ms(40));
+    script.state(Seq16(3), &[]);
+    let all = feedbacks(&script);
+    let (acked, lost, feedback) = &all[0];
+    assert_eq!((numbers(acked), lost.len()), (vec![0, 1, 2], 0));
+    let record = SendRecord {
+        delivered_bytes: 0,
+        delivered_at: sent_at,
+        first_sent_at: sent_at,
+        // The script had nothing to send before it wrote.
+        app_limited: true,
+    };
+    let expected = PacketFact { number: 2, bytes: 1382, sent_at, retransmitted: false, tag: 1002, record };
+    assert_eq!(acked[2], expected);
+    assert_eq!((feedback.acked_bytes, feedback.lost_bytes), (3 * 1382, 0));
+    assert_eq!((feedback.in_flight_before_bytes, feedback.in_flight_bytes), (4 * 1382, 1382));
+    assert_eq!((feedback.delivered_bytes, feedback.next_number), (3 * 1382, 4));
+    assert_eq!((feedback.rtt, feedback.rtt_min), (Some(ms(40)), Some(ms(40))));
+    // The handshake's 50 ms, then 40 ms: 7/8 and 1/8.
+    assert_eq!(feedback.srtt, Duration::from_micros(48_750));
+    assert_eq!(feedback.one_way_delay_ns, Some(25_000_000));
+    assert_eq!(feedback.reverse_delay_ns, Some(0));
+    assert!(!feedback.app_limited && !feedback.in_recovery);
+    assert_eq!((feedback.ce_marked, feedback.now), (0, script.now));
+}
+
+#[test]
+fn selective_acknowledgements_find_losses_and_open_a_recovery() {
+    let mut script = Script::new(Config::default(), 8 * 1382, Seq16(1), Seq16(900));
+    script.send_packets(20);
+    script.wait(ms(40));
+    script.state(Seq16(1), &[0b0000_0011, 0, 0, 0]);
+    script.state(Seq16(1), &[0b0000_0111, 0, 0, 0]);
+    let all = feedbacks(&script);
+    assert_eq!((numbers(&all[0].0), numbers(&all[0].1)), (vec![0, 2, 3], vec![]));
+    let (acked, lost, feedback) = &all[1];
+    assert_eq!((numbers(acked), numbers(lost)), (vec![4], vec![1]));
+    assert_eq!((feedback.acked_bytes, feedback.lost_bytes), (1382, 1382));
+    assert_eq!(feedback.in_flight_bytes, 3 * 1382, "8 less 4 acknowledged and 1 lost");
+    assert!(!feedback.in_recovery, "the loss itself is news");
+    // The lost packet leaves first, with the tag of its new transmission; the window lets four more follow.
+    assert_eq!(script.drain_data()[0], 2);
+    script.wait(ms(10));
+    script.state(Seq16(1), &[0b0000_1111, 0, 0, 0]);
+    assert!(feedbacks(&script)[2].2.in_recovery);
+    script.wait(ms(30));
+    // The repetition arrives: no RTT from it, one from the newest that was sent once.
+    script.state(Seq16(6), &[]);
+    let (acked, _, feedback) = feedbacks(&script)[3].clone();
+    assert_eq!(numbers(&acked), [1]);
+    assert!(acked[0].retransmitted && feedback.rtt.is_none());
+    assert!(feedback.in_recovery, "what was out at the loss is not all acknowledged");
+    let next = feedback.next_number as u16;
+    script.state(Seq16(next), &[]);
+    let (_, _, feedback) = feedbacks(&script)[4].clone();
+    assert!(!feedback.in_recovery && feedback.rtt.is_some());
+}
+
+#[test]
+fn three_duplicate_states_lose_the_oldest_packet_unless_the_profile_says_otherwise() {
+    for (config, resent) in [(Config::default(), vec![1]), (Config::libutp(), vec![])] {
+        let mut script = Script::new(config, 8 * 1382, Seq16(1), Seq16(900));
+        script.send_packets(8);
+        for _ in 0..2 {
+            script.state(Seq16(0), &[]);
+            assert!(script.drain_data().is_empty());
+        }
+        script.state(Seq16(0), &[]);
+        assert_eq!(script.drain_data(), resent);
+        script.state(Seq16(0), &[]);
+        assert!(script.drain_data().is_empty(), "once");
+    }
+}
+
+#[test]
+fn window_updates_are_no_duplicates() {
+    let mut script = Script::new(Config::default(), 8 * 1382, Seq16(1), Seq16(900));
+    script.send_packets(8);
+    for step in 0..6 {
+        let header = script.header(cede_wire::utp::Kind::State, Seq16(900), Seq16(0));
+        let header = cede_wire::utp::Header { window_bytes: (1 << 20) + step * 1000, ..header };
+        script.packet(&header, &[], Payload::Empty);
+    }
+    // The first states the window as it was; the other five open it.
+    assert_eq!(script.connection.statistics().duplicate_acks_received, 1);
+    assert!(script.drain_data().is_empty());
+}
+
+#[test]
+fn a_timeout_is_told_with_what_was_under_way() {
+    let mut script = Script::new(Config::default(), 4 * 1382, Seq16(1), Seq16(900));
+    script.send_packets(10);
+    let mut gaps = Vec::new();
+    for _ in 0..3 {
+        let at = script.connection.poll_timeout().unwrap();
+        gaps.push(at.since(script.now));
+        script.wait(at.since(script.now));
+        let resent = script.drain_data();
+        assert_eq!(resent[0], 1);
+    }
+    assert_eq!(gaps, [ms(500), ms(1000), ms(2000)]);
+    let told = script.diary.lock().unwrap();
+    let timeouts: Vec<_> = told
+        .iter()
+        .filter_map(|told| match told {
+            Told::Timeout(timeout) => Some((timeout.in_flight_bytes, timeout.consecutive, timeout.next_number, timeout.idle)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(timeouts, [(4 * 1382, 1, 4, false), (4 * 1382, 2, 4, false), (4 * 1382, 3, 4, false)]);
+}
+
+#[test]
+fn samples_that_mean_none_are_told_as_none() {
+    for (difference, expected) in [(0, None), (0x7fff_ffff, None), (0xffff_ffff, Some(-1_000)), (7, Some(7_000))] {
+        let mut script = Script::new(Config::default(), 4 * 1382, Seq16(1), Seq16(900));
+        // The first sample of a connection is taken as it stands.
+        let mut fresh = Script::new(Config::default(), 4 * 1382, Seq16(1), Seq16(900));
+        std::mem::swap(&mut script, &mut fresh);
+        script.send_packets(1);
+        let header = script.header(cede_wire::utp::Kind::State, Seq16(900), Seq16(1));
+        let header = cede_wire::utp::Header { timestamp_difference_us: difference, timestamp_us: 0, ..header };
+        script.packet(&header, &[], Payload::Empty);
+        let feedback = feedbacks(&script)[0].2;
+        assert_eq!(feedback.one_way_delay_ns, expected, "{difference:x}");
+        assert_eq!(feedback.reverse_delay_ns, None, "a timestamp of zero is none");
+    }
+}
+
+#[test]
+fn the_flow_is_app_limited_exactly_where_a_full_packet_would_have_been_allowed() {
+    let mut script = Script::new(Config::default(), 4 * 1382, Seq16(1), Seq16(900));
+    script.send_packets(1);
+    script.state(Seq16(1), &[]);
+    script.send_packets(4);
+    script.state(Seq16(3), &[]);
+    script.drain();
+    script.state(Seq16(5), &[]);
+    let limited: Vec<bool> = feedbacks(&script).iter().map(|(_, _, feedback)| feedback.app_limited).collect();
+    assert_eq!(limited, [true, false, true]);
+}
+
+#[test]
+fn lost_probes_of_the_path_mtu_are_not_congestion() {
+    let config = Config { mtu: Mtu::SEARCH_IPV4, ..Config::default() };
+    let mut script = Script::new(config, 1 << 16, Seq16(1), Seq16(900));
+    script.connection.write(Payload::Pattern { start: 0, len: 20_000 }).unwrap();
+    let sent = script.drain();
+    let probe = sent.iter().find(|seen| seen.dont_fragment).unwrap().clone();
+    assert!(sent.iter().filter(|seen| seen.dont_fragment).count() == 1 && probe.payload_bytes > 900);
+    assert!(sent.iter().all(|seen| seen.dont_fragment || seen.payload_bytes <= 528));
+    let before = probe.header.seq.sub(1);
+    script.state(before, &[0x07, 0, 0, 0]);
+    let again = script.drain();
+    assert_eq!((again[0].header.seq, again[0].dont_fragment), (probe.header.seq, false));
+    assert_eq!(again[0].payload_bytes, probe.payload_bytes, "packets keep their payload");
+    assert!(feedbacks(&script).iter().all(|(_, lost, _)| lost.is_empty()));
+    let statistics = script.connection.statistics();
+    assert_eq!((statistics.mtu_probes_sent, statistics.mtu_probes_lost, statistics.losses), (1, 1, 0));
+}
+
+#[test]
+fn a_probe_that_passes_raises_the_packet_size() {
+    let config = Config { mtu: Mtu::SEARCH_IPV4, ..Config::default() };
+    let mut script = Script::new(config, 1 << 20, Seq16(1), Seq16(900));
+    let mut start = 0;
+    for _ in 0..20 {
+        let n = script.connection.write(Payload::Pattern { start, len: 30_000 }).unwrap();
+        start += u64::from(n);
+        let sent = script.drain();
+        script.wait(ms(20));
+        script.state(sent.last().unwrap().header.seq, &[]);
+    }
+    assert!(script.connection.snapshot().payload_bytes >= 1472 - 20 - 16);
+    let told = script.diary.lock().unwrap();
+    assert!(told.iter().any(|told| matches!(told, Told::Mss(bytes) if *bytes > 1400)));
+    drop(told);
+    while let Some(last) = script.drain().last() {
+        script.state(last.header.seq, &[]);
+    }
+    // The search begins again half an hour later.
+    let end = script.now + Duration::from_secs(31 * 60);
+    while let Some(at) = script.connection.poll_timeout().filter(|&at| at < end) {
+        script.wait(at.since(script.now));
+        script.drain();
+    }
+    assert_eq!(script.connection.snapshot().payload_bytes, 528);
+    assert!(script.now > Instant::from_secs(1700));
+}

@@ -1,0 +1,130 @@
+//! In the steady state no packet costs an allocation, neither where it is sent nor where it is received.
+#![allow(missing_docs)]
+
+use cede_cc::{ParamValue, Params, registry};
+use cede_units::{Bytes, Duration, Instant, Stream};
+use cede_utp::{Config, Connection, Endpoint, Limits};
+use cede_wire::utp::Packet;
+use cede_wire::{Payload, Transmit};
+use std::collections::VecDeque;
+
+const WINDOW_BYTES: u64 = 100 * 1382;
+
+fn params(name: &str) -> Params {
+    match name {
+        "fixed" => Params::new().with("cwnd", ParamValue::Bytes(Bytes(WINDOW_BYTES))),
+        _ => Params::new(),
+    }
+}
+
+/// Every `n`th packet is lost, so that masks, losses and retransmissions are among what must not allocate.
+struct Wire {
+    flying: VecDeque<Transmit>,
+    count: u64,
+    drop_every: u64,
+}
+
+impl Wire {
+    fn put(&mut self, transmit: Transmit) {
+        self.count += 1;
+        if !self.count.is_multiple_of(self.drop_every) {
+            self.flying.push_back(transmit);
+        }
+    }
+}
+
+fn round(sender: &mut Connection, receiver: &mut Connection, wire: &mut Wire, now: &mut Instant, written: &mut u64) {
+    *now += Duration::from_micros(100);
+    while let Ok(n) = sender.write(Payload::Pattern { start: *written, len: 1 << 16 }) {
+        *written += u64::from(n);
+    }
+    [&mut *sender, &mut *receiver].into_iter().for_each(|side| side.handle_timeout(*now));
+    while let Some(transmit) = sender.poll_transmit(*now) {
+        wire.put(transmit);
+    }
+    while let Some(transmit) = wire.flying.pop_front() {
+        receiver.handle(*now, &transmit.head, transmit.payload);
+        while let Some(answer) = receiver.poll_transmit(*now) {
+            sender.handle(*now, &answer.head, answer.payload);
+        }
+        while receiver.read().is_some() {}
+    }
+    while sender.poll_event().is_some() {}
+    while receiver.poll_event().is_some() {}
+}
+
+fn allocations_per_run(controller: &str, drop_every: u64) -> (u64, u64) {
+    let config = Config::default();
+    let build = || registry::build(controller, &params(controller), &config.path()).unwrap();
+    let (mut random, mut now) = (Stream::named(1, "no alloc"), Instant::from_secs(1));
+    let mut sender = Connection::connect(now, config.clone(), build(), &mut random);
+    let syn = sender.poll_transmit(now).unwrap();
+    let syn = Packet::decode(&syn.head).unwrap();
+    let mut receiver = Connection::accept(now, &syn, config.clone(), build(), &mut random).unwrap();
+    let answer = receiver.poll_transmit(now).unwrap();
+    sender.handle(now, &answer.head, Payload::Empty);
+    let mut wire = Wire { flying: VecDeque::with_capacity(4096), count: 0, drop_every };
+    let mut written = 0;
+    let mut run = |packets: u64| {
+        let goal = sender.statistics().packets_acked + packets;
+        let counted = allocation_counter::measure(|| {
+            while sender.statistics().packets_acked < goal {
+                round(&mut sender, &mut receiver, &mut wire, &mut now, &mut written);
+            }
+        });
+        (counted.count_total, sender.statistics().retransmissions)
+    };
+    run(50_000);
+    run(50_000)
+}
+
+/// One endpoint on either side, one connection.
+fn allocations_through_endpoints() -> u64 {
+    let (mut now, config) = (Instant::from_secs(1), Config::default());
+    let build = || registry::build("fixed", &params("fixed"), &Config::default().path()).unwrap();
+    let mut client: Endpoint<u32> = Endpoint::new(Limits::default(), Stream::named(1, "client"));
+    let mut server: Endpoint<u32> = Endpoint::new(Limits::default(), Stream::named(1, "server"));
+    server.listen(config.clone(), Box::new(move |_| build()));
+    let build = || registry::build("fixed", &params("fixed"), &Config::default().path()).unwrap();
+    let ours = client.connect(now, 2, config, build()).unwrap();
+    let (mut theirs, mut written) = (None, 0_u64);
+    let mut run = |packets: u64| {
+        let goal = client.connection(ours).unwrap().statistics().packets_acked + packets;
+        while client.connection(ours).unwrap().statistics().packets_acked < goal {
+            now += Duration::from_micros(100);
+            let connection = client.connection_mut(ours).unwrap();
+            while let Ok(n) = connection.write(Payload::Pattern { start: written, len: 1 << 16 }) {
+                written += u64::from(n);
+            }
+            while let Some((_, packet)) = client.poll_transmit(now) {
+                server.handle(now, 1, &packet.head, packet.payload);
+            }
+            theirs = theirs.or_else(|| server.accept());
+            if let Some(connection) = theirs.and_then(|handle| server.connection_mut(handle)) {
+                while connection.read().is_some() {}
+            }
+            while let Some((_, packet)) = server.poll_transmit(now) {
+                client.handle(now, 2, &packet.head, packet.payload);
+            }
+            while client.poll_event().is_some() {}
+            while server.poll_event().is_some() {}
+            assert!(client.poll_timeout().is_some());
+        }
+    };
+    run(20_000);
+    allocation_counter::measure(|| run(50_000)).count_total
+}
+
+#[test]
+fn the_steady_state_allocates_nothing() {
+    let copying = allocation_counter::measure(|| drop(Payload::copy_from(b"one")));
+    assert_eq!(copying.count_total, 1, "the counter counts");
+    for controller in ["fixed", "reno", "cubic", "ledbat"] {
+        let (allocations, retransmissions) = allocations_per_run(controller, u64::MAX);
+        assert_eq!((allocations, retransmissions), (0, 0), "{controller}");
+        let (allocations, retransmissions) = allocations_per_run(controller, 50);
+        assert!(retransmissions > 1000, "{controller}: {retransmissions}");
+        assert_eq!(allocations, 0, "{controller} with losses");
+    }
+    assert_eq!(allocations_through_endpoints(), 0);
+}
