@@ -15,13 +15,10 @@ use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
 use crate::reno::INIT_CWND;
-use crate::window::{Bounds, congested_number};
+use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, phase_of, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Instant, math};
-
-/// RFC 9438, section 4.6: ssthresh is never below this many packets.
-const MIN_SSTHRESH_PACKETS: f64 = 2.0;
 
 const PARAMS: &[ParamDoc] = &[
     INIT_CWND,
@@ -266,18 +263,11 @@ impl Controller for Cubic {
 
     fn snapshot(&self) -> Snapshot {
         let conservative = self.hystart.is_some_and(|hystart| hystart.is_conservative());
-        let phase = match (self.repairing, self.cwnd < self.ssthresh) {
-            (true, _) => Phase::Recovery,
-            (false, true) if conservative => Phase::Named("conservative slow start"),
-            (false, true) => Phase::SlowStart,
-            (false, false) => Phase::CongestionAvoidance,
+        let phase = match phase_of(self.repairing, self.cwnd < self.ssthresh) {
+            Phase::SlowStart if conservative => Phase::Named("conservative slow start"),
+            phase => phase,
         };
-        Snapshot {
-            cwnd_bytes: self.cwnd,
-            ssthresh_bytes: self.ssthresh.is_finite().then_some(self.ssthresh),
-            phase,
-            ..Snapshot::default()
-        }
+        snapshot_of(self.cwnd, self.ssthresh, phase)
     }
 }
 

@@ -15,15 +15,14 @@
 //! *How it was validated:* in form only: two flows of which one comes late share a link evenly in `tests/link.rs`, where
 //! plain LEDBAT's do not; the conformance suite.
 
-use crate::instruments::{LossEpoch, QueueingDelay};
-use crate::ledbat::{
-    BASE_HISTORY, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, delay_config_of, drift_param, filter_param,
-    hold_param, packets_param, target_param,
+use crate::delay_window::{
+    BASE_HISTORY, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param, filter_param, hold_param,
+    packets_param, slow_start_param, target_param,
 };
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
-use crate::window::{Bounds, congested_number};
-use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use crate::window::congested_number;
+use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 
 const PARAMS: &[ParamDoc] = &[
@@ -46,7 +45,7 @@ const PARAMS: &[ParamDoc] = &[
     FILTER_WEIGHT,
     packets_param("min_cwnd", "1", "The smallest window in packets."),
     packets_param("init_cwnd", "2", "The initial window in packets."),
-    ParamDoc { name: "slow_start", kind: ParamKind::Switch, default: "on", doc: "Grow as TCP at first." },
+    slow_start_param("on"),
     SLOW_START_EXIT,
     drift_param("on"),
     hold_param("on"),
@@ -68,8 +67,6 @@ struct Config {
     target_ns: f64,
     alpha: f64,
     zeta: f64,
-    min_packets: f64,
-    init_packets: f64,
     slow_start_exit: f64,
 }
 
@@ -77,11 +74,7 @@ struct Config {
 #[derive(Clone, Debug)]
 pub struct Fledbat {
     config: Config,
-    bounds: Bounds,
-    delay: QueueingDelay,
-    cwnd: f64,
-    ssthresh: f64,
-    epoch: LossEpoch,
+    window: DelayWindow,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -90,48 +83,36 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         target_ns: settings.duration("target").as_nanos() as f64,
         alpha: settings.number("alpha"),
         zeta: settings.number("zeta"),
-        min_packets: settings.number("min_cwnd"),
-        init_packets: settings.number("init_cwnd"),
         slow_start_exit: settings.number("slow_start_exit"),
     };
-    let bounds = Bounds::of(path);
-    Ok(Box::new(Fledbat {
-        config,
-        bounds,
-        delay: QueueingDelay::new(delay_config_of(&settings)),
-        cwnd: bounds.initial(config.init_packets, path),
-        ssthresh: if settings.switch("slow_start") { f64::INFINITY } else { 0.0 },
-        epoch: LossEpoch::new(),
-    }))
+    let slow_start = settings.switch("slow_start");
+    Ok(Box::new(Fledbat { config, window: DelayWindow::new(&settings, path, slow_start) }))
 }
 
 impl Fledbat {
-    fn floor(&self) -> f64 {
-        self.config.min_packets * self.bounds.mss
-    }
-
     fn on_ack(&mut self, feedback: &Feedback<'_>, queueing_ns: i64) {
+        let (cwnd, mss) = (self.window.cwnd, self.window.bounds.mss);
         let acked = feedback.acked_bytes as f64;
         let queueing = queueing_ns as f64 / self.config.target_ns;
-        if self.cwnd < self.ssthresh && queueing > self.config.slow_start_exit {
-            self.ssthresh = self.cwnd;
+        if self.window.in_slow_start() && queueing > self.config.slow_start_exit {
+            self.window.ssthresh = cwnd;
         }
-        let growth = match (feedback.app_limited, self.cwnd < self.ssthresh) {
+        let growth = match (feedback.app_limited, self.window.in_slow_start()) {
             (true, _) => 0.0,
-            (false, true) => acked.min(self.bounds.mss),
-            (false, false) => self.config.alpha * acked * self.bounds.mss / self.cwnd,
+            (false, true) => acked.min(mss),
+            (false, false) => self.config.alpha * acked * mss / cwnd,
         };
         let decrease = self.config.zeta * (queueing - 1.0).max(0.0) * acked;
-        self.cwnd = self.bounds.bound(self.cwnd + growth - decrease, self.floor());
+        self.window.set(cwnd + growth - decrease);
     }
 
     fn half(&self) -> f64 {
-        (self.cwnd / 2.0).max(self.floor())
+        (self.window.cwnd / 2.0).max(self.window.floor())
     }
 
     fn cut(&mut self) {
-        self.ssthresh = self.half();
-        self.cwnd = self.ssthresh.min(self.cwnd);
+        self.window.ssthresh = self.half();
+        self.window.cwnd = self.window.ssthresh.min(self.window.cwnd);
     }
 }
 
@@ -141,57 +122,39 @@ impl Controller for Fledbat {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
-        let queueing = self.delay.update(feedback, self.cwnd <= self.floor());
+        let queueing = self.window.measure(feedback);
         if let Some(number) = congested_number(feedback) {
-            if self.epoch.try_start(number, feedback.next_number) {
+            if self.window.epoch.try_start(number, feedback.next_number) {
                 self.cut();
             }
-        } else if let Some(queueing_ns) = queueing
-            && feedback.acked_bytes > 0
-        {
+        } else if let Some(queueing_ns) = queueing.filter(|_| feedback.acked_bytes > 0) {
             self.on_ack(feedback, queueing_ns);
         }
         self.allowance()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        if timeout.idle {
-            self.cwnd = self.cwnd.min(self.config.init_packets * self.bounds.mss);
-            return self.allowance();
-        }
-        if timeout.consecutive <= 1 {
-            self.ssthresh = self.half();
-        }
-        self.cwnd = self.bounds.mss;
-        self.epoch.start(timeout.next_number);
-        self.allowance()
+        let half = self.half();
+        self.window.on_timeout(timeout, half)
     }
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
-        self.bounds.set_mss(mss_bytes);
-        self.cwnd = self.bounds.bound(self.cwnd, self.bounds.mss);
-        self.allowance()
+        self.window.on_mss(mss_bytes)
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd as u64)
+        self.window.allowance()
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            cwnd_bytes: self.cwnd,
-            ssthresh_bytes: (self.ssthresh.is_finite() && self.ssthresh > 0.0).then_some(self.ssthresh),
-            base_delay_ns: self.delay.base_ns(),
-            queueing_delay: self.delay.queueing(),
-            phase: if self.cwnd < self.ssthresh { Phase::SlowStart } else { Phase::CongestionAvoidance },
-            ..Snapshot::default()
-        }
+        self.window.snapshot()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Phase;
     use crate::testing::{ack, loss, path};
     use crate::{ParamValue, registry};
     use cede_units::Instant;

@@ -19,82 +19,15 @@
 //! *How it was validated:* the steps of `tests/vectors/ledbat.json`; the conformance suite; the link runs of
 //! `tests/link.rs`, which hold checks on target, utilisation, drift and route changes.
 
-use crate::instruments::{FilterKind, LossEpoch, QueueingDelay, QueueingDelayConfig};
+use crate::delay_window::{
+    BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param, filter_param,
+    hold_param, packets_param, slow_start_param, target_param,
+};
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
-use crate::window::{Bounds, congested_number};
-use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use crate::window::congested_number;
+use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
-use cede_units::Duration;
-
-/// RFC 6817, section 2.5: TARGET is 100 ms at most; up to a second is allowed for experiments.
-pub(crate) const fn target_param(default: &'static str) -> ParamDoc {
-    ParamDoc {
-        name: "target",
-        kind: ParamKind::Duration { min: Duration::from_micros(100), max: Duration::from_secs(1) },
-        default,
-        doc: "The queueing delay aimed at (RFC 6817: at most 100 ms).",
-    }
-}
-
-pub(crate) const BASE_HISTORY: ParamDoc = ParamDoc {
-    name: "base_history",
-    kind: ParamKind::Count { min: 1, max: 1440 },
-    default: "10",
-    doc: "Minutes over which the base delay is the minimum (BASE_HISTORY).",
-};
-
-pub(crate) const fn filter_param(default: &'static str) -> ParamDoc {
-    ParamDoc {
-        name: "filter",
-        kind: ParamKind::Word(&["min", "latest", "ewma"]),
-        default,
-        doc: "How samples become the current delay: min of the last few, latest, or ewma (CURRENT_FILTER).",
-    }
-}
-
-pub(crate) const FILTER_LENGTH: ParamDoc = ParamDoc {
-    name: "filter_length",
-    kind: ParamKind::Count { min: 1, max: 32 },
-    default: "4",
-    doc: "Samples of the filter min; those older than one smoothed RTT are left out.",
-};
-
-pub(crate) const FILTER_WEIGHT: ParamDoc = ParamDoc {
-    name: "filter_weight",
-    kind: ParamKind::Number { min: 0.001, max: 1.0 },
-    default: "0.125",
-    doc: "Weight of the newest sample in the filter ewma.",
-};
-
-pub(crate) const fn packets_param(name: &'static str, default: &'static str, doc: &'static str) -> ParamDoc {
-    ParamDoc { name, kind: ParamKind::Number { min: 1.0, max: 1000.0 }, default, doc }
-}
-
-pub(crate) const fn drift_param(default: &'static str) -> ParamDoc {
-    ParamDoc {
-        name: "correct_drift",
-        kind: ParamKind::Switch,
-        default,
-        doc: "Measure the clocks' drift on the reverse direction and take it out; follow clocks that are set.",
-    }
-}
-
-pub(crate) const fn hold_param(default: &'static str) -> ParamDoc {
-    ParamDoc {
-        name: "hold_base",
-        kind: ParamKind::Switch,
-        default,
-        doc: "Minutes in which the flow kept its own queue standing do not age the base delay.",
-    }
-}
-
-pub(crate) const CLAMP: ParamDoc = ParamDoc {
-    name: "clamp",
-    kind: ParamKind::Switch,
-    default: "on",
-    doc: "Cap gain times offset at one packet per round trip: never ramp faster than TCP.",
-};
 
 const PARAMS: &[ParamDoc] = &[
     target_param("100 ms"),
@@ -123,18 +56,11 @@ const PARAMS: &[ParamDoc] = &[
     FILTER_WEIGHT,
     packets_param("min_cwnd", "2", "The smallest window in packets, but after a timeout (MIN_CWND)."),
     packets_param("init_cwnd", "2", "The initial window in packets (INIT_CWND)."),
-    ParamDoc { name: "slow_start", kind: ParamKind::Switch, default: "off", doc: "Grow as TCP at first." },
+    slow_start_param("off"),
     SLOW_START_EXIT,
     drift_param("on"),
     hold_param("on"),
 ];
-
-pub(crate) const SLOW_START_EXIT: ParamDoc = ParamDoc {
-    name: "slow_start_exit",
-    kind: ParamKind::Number { min: 0.0, max: 100.0 },
-    default: "0.75",
-    doc: "Queueing delay, as a share of the target, at which slow start ends.",
-};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "ledbat",
@@ -148,25 +74,6 @@ pub(crate) const ENTRY: Entry = Entry {
     build,
 };
 
-/// Reads the filter's three parameters.
-pub(crate) fn filter_of(settings: &Settings) -> FilterKind {
-    match settings.word("filter") {
-        "latest" => FilterKind::Latest,
-        "ewma" => FilterKind::Ewma(settings.number("filter_weight")),
-        _ => FilterKind::MinOf(settings.count("filter_length")),
-    }
-}
-
-/// Reads the parameters of the delay estimator.
-pub(crate) fn delay_config_of(settings: &Settings) -> QueueingDelayConfig {
-    QueueingDelayConfig {
-        base_minutes: settings.count("base_history"),
-        filter: filter_of(settings),
-        correct_drift: settings.switch("correct_drift"),
-        hold_base: settings.switch("hold_base"),
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Config {
     target_ns: f64,
@@ -174,8 +81,6 @@ struct Config {
     decrease_gain: f64,
     clamp: bool,
     allowed_increase: f64,
-    min_packets: f64,
-    init_packets: f64,
     slow_start: bool,
     slow_start_exit: f64,
 }
@@ -184,12 +89,7 @@ struct Config {
 #[derive(Clone, Debug)]
 pub struct Ledbat {
     config: Config,
-    bounds: Bounds,
-    delay: QueueingDelay,
-    cwnd: f64,
-    /// Below it, and only with `slow_start`, the window grows as TCP's.
-    ssthresh: f64,
-    epoch: LossEpoch,
+    window: DelayWindow,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -202,31 +102,13 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         decrease_gain: if decrease_gain > 0.0 { decrease_gain } else { gain },
         clamp: settings.switch("clamp"),
         allowed_increase: settings.number("allowed_increase"),
-        min_packets: settings.number("min_cwnd"),
-        init_packets: settings.number("init_cwnd"),
         slow_start: settings.switch("slow_start"),
         slow_start_exit: settings.number("slow_start_exit"),
     };
-    Ok(Box::new(Ledbat::new(config, delay_config_of(&settings), path)))
+    Ok(Box::new(Ledbat { config, window: DelayWindow::new(&settings, path, config.slow_start) }))
 }
 
 impl Ledbat {
-    fn new(config: Config, delay: QueueingDelayConfig, path: &Path) -> Self {
-        let bounds = Bounds::of(path);
-        Self {
-            config,
-            bounds,
-            delay: QueueingDelay::new(delay),
-            cwnd: bounds.initial(config.init_packets, path),
-            ssthresh: if config.slow_start { f64::INFINITY } else { 0.0 },
-            epoch: LossEpoch::new(),
-        }
-    }
-
-    fn floor(&self) -> f64 {
-        self.config.min_packets * self.bounds.mss
-    }
-
     /// How far off the target, in [-infinity, 1], times the gain.
     fn scaled_offset(&self, queueing_ns: i64) -> f64 {
         let offset = (self.config.target_ns - queueing_ns as f64) / self.config.target_ns;
@@ -234,33 +116,30 @@ impl Ledbat {
         if self.config.clamp { (gain * offset).min(1.0) } else { gain * offset }
     }
 
-    fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
-    }
-
     /// The window after an acknowledgement, before its validation.
     fn steered(&mut self, acked: f64, queueing_ns: i64) -> f64 {
-        if self.in_slow_start() {
+        let (cwnd, mss) = (self.window.cwnd, self.window.bounds.mss);
+        if self.window.in_slow_start() {
             if queueing_ns as f64 <= self.config.slow_start_exit * self.config.target_ns {
-                return self.cwnd + acked.min(self.bounds.mss);
+                return cwnd + acked.min(mss);
             }
-            self.ssthresh = self.cwnd;
+            self.window.ssthresh = cwnd;
         }
-        self.cwnd + self.scaled_offset(queueing_ns) * acked * self.bounds.mss / self.cwnd
+        cwnd + self.scaled_offset(queueing_ns) * acked * mss / cwnd
     }
 
     fn on_ack(&mut self, feedback: &Feedback<'_>, queueing_ns: i64) {
         let steered = self.steered(feedback.acked_bytes as f64, queueing_ns);
         let validated =
-            feedback.in_flight_before_bytes as f64 + self.config.allowed_increase * self.bounds.mss;
-        self.cwnd = self.bounds.bound(steered.min(validated), self.floor());
+            feedback.in_flight_before_bytes as f64 + self.config.allowed_increase * self.window.bounds.mss;
+        self.window.set(steered.min(validated));
     }
 
     /// Section 2.4.2, `on data loss`, and no higher than it stood before this feedback.
     fn cut(&mut self, before: f64) {
-        let half = (before / 2.0).max(self.floor());
-        self.cwnd = before.min(half);
-        self.ssthresh = self.ssthresh.min(self.cwnd);
+        let half = (before / 2.0).max(self.window.floor());
+        self.window.cwnd = before.min(half);
+        self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd);
     }
 }
 
@@ -270,14 +149,14 @@ impl Controller for Ledbat {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
-        let before = self.cwnd;
-        let queueing = self.delay.update(feedback, self.cwnd <= self.floor());
+        let before = self.window.cwnd;
+        let queueing = self.window.measure(feedback);
         if let Some(queueing_ns) = queueing.filter(|_| feedback.acked_bytes > 0) {
             self.on_ack(feedback, queueing_ns);
         }
         if let Some(number) = congested_number(feedback) {
-            self.cwnd = self.cwnd.min(before);
-            if self.epoch.try_start(number, feedback.next_number) {
+            self.window.cwnd = self.window.cwnd.min(before);
+            if self.window.epoch.try_start(number, feedback.next_number) {
                 self.cut(before);
             }
         }
@@ -285,47 +164,30 @@ impl Controller for Ledbat {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        if timeout.idle {
-            // As RFC 5681, section 4.1: the acknowledgement clock is lost, so start again with the initial window.
-            self.cwnd = self.cwnd.min(self.config.init_packets * self.bounds.mss);
-            return self.allowance();
-        }
-        if self.config.slow_start && timeout.consecutive <= 1 {
-            self.ssthresh = (timeout.in_flight_bytes as f64 / 2.0).max(self.floor());
-        }
-        self.cwnd = self.bounds.mss;
-        self.epoch.start(timeout.next_number);
-        self.allowance()
+        let half = (timeout.in_flight_bytes as f64 / 2.0).max(self.window.floor());
+        self.window.on_timeout(timeout, if self.config.slow_start { half } else { self.window.ssthresh })
     }
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
-        self.bounds.set_mss(mss_bytes);
-        self.cwnd = self.bounds.bound(self.cwnd, self.bounds.mss);
-        self.allowance()
+        self.window.on_mss(mss_bytes)
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd as u64)
+        self.window.allowance()
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            cwnd_bytes: self.cwnd,
-            ssthresh_bytes: (self.ssthresh.is_finite() && self.ssthresh > 0.0).then_some(self.ssthresh),
-            base_delay_ns: self.delay.base_ns(),
-            queueing_delay: self.delay.queueing(),
-            phase: if self.in_slow_start() { Phase::SlowStart } else { Phase::CongestionAvoidance },
-            ..Snapshot::default()
-        }
+        self.window.snapshot()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Phase;
     use crate::testing::{Owned, ack, loss, path, timeout};
     use crate::{ParamValue, registry};
-    use cede_units::Instant;
+    use cede_units::{Duration, Instant};
 
     const MS: i64 = 1_000_000;
 
@@ -354,13 +216,13 @@ mod tests {
             decrease_gain: gain,
             clamp: true,
             allowed_increase: 1.0,
-            min_packets: 2.0,
-            init_packets: 2.0,
             slow_start: false,
             slow_start_exit: 0.75,
         };
         let settings = Settings::resolve(&Params::new(), PARAMS).unwrap();
-        Ledbat { cwnd, ..Ledbat::new(config, delay_config_of(&settings), &path(1500)) }
+        let mut window = DelayWindow::new(&settings, &path(1500), false);
+        window.cwnd = cwnd;
+        Ledbat { config, window }
     }
 
     fn step(cwnd: f64, flight: u64, acked: u64, queueing_s: f64, target_s: f64, gain: f64) -> f64 {
@@ -368,7 +230,7 @@ mod tests {
         let mut feedback = ack(1, acked);
         feedback.feedback.in_flight_before_bytes = flight;
         one.on_ack(&feedback.feedback(), (queueing_s * 1e9) as i64);
-        one.cwnd
+        one.window.cwnd
     }
 
     #[test]

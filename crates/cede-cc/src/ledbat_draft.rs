@@ -17,19 +17,15 @@
 //! *What it leaves out:* millisecond timestamps, which are the transport's.
 //! *How it was validated:* the steps of `tests/vectors/ledbat.json`; the conformance suite; `tests/link.rs`.
 
-use crate::instruments::{LossEpoch, QueueingDelay};
-use crate::ledbat::{
-    BASE_HISTORY, CLAMP, FILTER_LENGTH, FILTER_WEIGHT, delay_config_of, drift_param, filter_param,
-    hold_param, packets_param, target_param,
+use crate::delay_window::{
+    BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, drift_param, filter_param, hold_param,
+    packets_param, target_param,
 };
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
-use crate::window::{Bounds, congested_number};
-use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use crate::window::{MIN_SSTHRESH_PACKETS, congested_number};
+use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
-
-/// RFC 5681, equation 4, which `tcp_reno_ssthresh` of the paper's code applies to the window.
-const MIN_SSTHRESH_PACKETS: f64 = 2.0;
 
 const PARAMS: &[ParamDoc] = &[
     target_param("25 ms"),
@@ -72,8 +68,6 @@ struct Config {
     target_ns: f64,
     gain: f64,
     clamp: bool,
-    min_packets: f64,
-    init_packets: f64,
     whole_packets: bool,
 }
 
@@ -81,13 +75,9 @@ struct Config {
 #[derive(Clone, Debug)]
 pub struct LedbatDraft {
     config: Config,
-    bounds: Bounds,
-    delay: QueueingDelay,
-    cwnd: f64,
-    ssthresh: f64,
+    window: DelayWindow,
     /// With `whole_packets`: offsets gathered towards the next packet.
     counter: f64,
-    epoch: LossEpoch,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -96,32 +86,18 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         target_ns: settings.duration("target").as_nanos() as f64,
         gain: settings.number("gain"),
         clamp: settings.switch("clamp"),
-        min_packets: settings.number("min_cwnd"),
-        init_packets: settings.number("init_cwnd"),
         whole_packets: settings.switch("whole_packets"),
     };
-    let bounds = Bounds::of(path);
-    Ok(Box::new(LedbatDraft {
-        config,
-        bounds,
-        delay: QueueingDelay::new(delay_config_of(&settings)),
-        cwnd: bounds.initial(config.init_packets, path),
-        ssthresh: 0.0,
-        counter: 0.0,
-        epoch: LossEpoch::new(),
-    }))
+    Ok(Box::new(LedbatDraft { config, window: DelayWindow::new(&settings, path, false), counter: 0.0 }))
 }
 
 impl LedbatDraft {
-    fn floor(&self) -> f64 {
-        self.config.min_packets * self.bounds.mss
-    }
-
     fn on_ack(&mut self, feedback: &Feedback<'_>, queueing_ns: i64) {
-        let packets = feedback.acked_bytes as f64 / self.bounds.mss;
-        if self.cwnd < self.ssthresh {
+        let (cwnd, mss) = (self.window.cwnd, self.window.bounds.mss);
+        let packets = feedback.acked_bytes as f64 / mss;
+        if self.window.in_slow_start() {
             if !feedback.app_limited {
-                self.cwnd = self.bounds.bound(self.cwnd + packets.min(1.0) * self.bounds.mss, self.floor());
+                self.window.set(cwnd + packets.min(1.0) * mss);
             }
             return;
         }
@@ -135,40 +111,39 @@ impl LedbatDraft {
         let step = if self.config.whole_packets {
             self.count(offset * packets)
         } else {
-            self.fraction(offset * packets)
+            // Equation 5, in octets.
+            offset * packets * mss * mss / cwnd
         };
-        self.cwnd = self.bounds.bound(self.cwnd + step, self.floor());
-    }
-
-    /// Equation 5, in octets.
-    fn fraction(&self, offset: f64) -> f64 {
-        offset * self.bounds.mss * self.bounds.mss / self.cwnd
+        self.window.set(cwnd + step);
     }
 
     fn count(&mut self, offset: f64) -> f64 {
-        let window = self.cwnd / self.bounds.mss;
+        let mss = self.window.bounds.mss;
+        let window = self.window.cwnd / mss;
         self.counter += offset;
         if self.counter >= window {
             self.counter = 0.0;
-            self.bounds.mss
+            mss
         } else if self.counter < 0.0 {
-            let smaller = (window - 1.0).max(self.config.min_packets);
+            let smaller = (window - 1.0).max(self.window.min_packets());
             self.counter = smaller - 1.0;
-            (smaller - window) * self.bounds.mss
+            (smaller - window) * mss
         } else {
             0.0
         }
     }
 
+    /// As `tcp_reno_ssthresh` of the paper's code: of the window, not of what is under way.
     fn half(&self) -> f64 {
-        let packets = self.cwnd / self.bounds.mss / 2.0;
+        let packets = self.window.cwnd / self.window.bounds.mss / 2.0;
         let packets = if self.config.whole_packets { packets as u64 as f64 } else { packets };
-        packets.max(MIN_SSTHRESH_PACKETS) * self.bounds.mss
+        packets.max(MIN_SSTHRESH_PACKETS) * self.window.bounds.mss
     }
 
     fn cut(&mut self) {
-        self.ssthresh = self.half();
-        self.cwnd = self.bounds.bound(self.ssthresh.min(self.cwnd), self.floor().min(self.cwnd));
+        let (half, window) = (self.half(), &mut self.window);
+        window.ssthresh = half;
+        window.cwnd = window.bounds.bound(half.min(window.cwnd), window.floor().min(window.cwnd));
         self.counter = 0.0;
     }
 }
@@ -179,9 +154,9 @@ impl Controller for LedbatDraft {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
-        let queueing = self.delay.update(feedback, self.cwnd <= self.floor());
+        let queueing = self.window.measure(feedback);
         if let Some(number) = congested_number(feedback) {
-            if self.epoch.try_start(number, feedback.next_number) {
+            if self.window.epoch.try_start(number, feedback.next_number) {
                 self.cut();
             }
         } else if let Some(queueing_ns) = queueing
@@ -194,44 +169,30 @@ impl Controller for LedbatDraft {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        if timeout.idle {
-            self.cwnd = self.cwnd.min(self.config.init_packets * self.bounds.mss);
-            return self.allowance();
+        if !timeout.idle {
+            self.counter = 0.0;
         }
-        if timeout.consecutive <= 1 {
-            self.ssthresh = self.half();
-        }
-        self.cwnd = self.bounds.mss;
-        self.counter = 0.0;
-        self.epoch.start(timeout.next_number);
-        self.allowance()
+        let half = self.half();
+        self.window.on_timeout(timeout, half)
     }
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
-        self.bounds.set_mss(mss_bytes);
-        self.cwnd = self.bounds.bound(self.cwnd, self.bounds.mss);
-        self.allowance()
+        self.window.on_mss(mss_bytes)
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd as u64)
+        self.window.allowance()
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            cwnd_bytes: self.cwnd,
-            ssthresh_bytes: (self.ssthresh > 0.0).then_some(self.ssthresh),
-            base_delay_ns: self.delay.base_ns(),
-            queueing_delay: self.delay.queueing(),
-            phase: if self.cwnd < self.ssthresh { Phase::SlowStart } else { Phase::CongestionAvoidance },
-            ..Snapshot::default()
-        }
+        self.window.snapshot()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Phase;
     use crate::testing::{ack, loss, path, timeout};
     use crate::{ParamValue, registry};
     use cede_units::Instant;

@@ -23,6 +23,7 @@ extern crate alloc;
 pub mod conformance;
 mod controller;
 mod cubic;
+mod delay_window;
 mod fixed;
 mod fledbat;
 mod hystart;

@@ -8,7 +8,7 @@
 //! *How it was validated:* the steps of check 5 in the tests below; the conformance suite.
 
 use crate::instruments::LossEpoch;
-use crate::ledbat::target_param;
+use crate::delay_window::target_param;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
 use crate::window::congested_number;

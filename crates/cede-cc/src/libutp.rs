@@ -8,7 +8,7 @@
 //! second; here the allowance (not the window) stays at the fraction of a packet that gives this pace.
 //! *How it was validated:* the filter and step sequences of `tests/vectors/ledbat.json`; the conformance suite.
 
-use crate::ledbat::target_param;
+use crate::delay_window::target_param;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
 use crate::window::congested_number;

@@ -164,6 +164,22 @@ impl fmt::Display for ParamValue {
     }
 }
 
+impl ParamKind {
+    /// The values at the ends of its range; every word where words are enumerated.
+    #[must_use]
+    pub fn extremes(&self) -> Vec<ParamValue> {
+        match *self {
+            Self::Duration { min, max } => [min, max].map(ParamValue::Duration).into(),
+            Self::Rate { min, max } => [min, max].map(ParamValue::Rate).into(),
+            Self::Bytes { min, max } => [min, max].map(ParamValue::Bytes).into(),
+            Self::Number { min, max } => [min, max].map(ParamValue::Number).into(),
+            Self::Count { min, max } => [min, max].map(|n| ParamValue::Number(f64::from(n))).into(),
+            Self::Switch => [true, false].map(ParamValue::Switch).into(),
+            Self::Word(words) => words.iter().map(|&word| ParamValue::Word(word.to_owned())).collect(),
+        }
+    }
+}
+
 impl fmt::Display for ParamKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

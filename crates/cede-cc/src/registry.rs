@@ -86,7 +86,6 @@ pub fn resolve(name: &str, params: &Params) -> Result<Settings, ParamError> {
 mod tests {
     use super::*;
     use crate::testing::path;
-    use crate::{ParamKind, ParamValue};
 
     #[test]
     fn every_controller_builds_from_its_defaults_under_its_own_name() {
@@ -112,23 +111,11 @@ mod tests {
     fn every_parameter_can_be_set_to_each_end_of_its_range() {
         for entry in all() {
             for param in entry.params {
-                for value in ends(param.kind) {
+                for value in param.kind.extremes() {
                     let params = Params::new().with(param.name, value);
                     assert!(build(entry.name, &params, &path(1448)).is_ok(), "{} {params:?}", entry.name);
                 }
             }
-        }
-    }
-
-    fn ends(kind: ParamKind) -> Vec<ParamValue> {
-        match kind {
-            ParamKind::Duration { min, max } => [min, max].map(ParamValue::Duration).into(),
-            ParamKind::Rate { min, max } => [min, max].map(ParamValue::Rate).into(),
-            ParamKind::Bytes { min, max } => [min, max].map(ParamValue::Bytes).into(),
-            ParamKind::Number { min, max } => [min, max].map(ParamValue::Number).into(),
-            ParamKind::Count { min, max } => [min, max].map(|n| ParamValue::Number(f64::from(n))).into(),
-            ParamKind::Switch => [true, false].map(ParamValue::Switch).into(),
-            ParamKind::Word(words) => words.iter().map(|&word| ParamValue::Word(word.to_owned())).collect(),
         }
     }
 

@@ -13,12 +13,9 @@
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
-use crate::window::{Bounds, congested_number};
-use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, phase_of, snapshot_of};
+use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
-
-/// RFC 5681, equation 4: ssthresh is never below this many packets.
-const MIN_SSTHRESH_PACKETS: f64 = 2.0;
 
 pub(crate) const INIT_CWND: ParamDoc = ParamDoc {
     name: "init_cwnd",
@@ -88,8 +85,12 @@ impl Reno {
         self.cwnd = self.bounds.bound(cwnd, self.bounds.mss);
     }
 
+    /// Half of what is under way, but never more than half of the window: without SACK a long recovery leaves data
+    /// outstanding that was sent on the inflated window, and half of that can be more than the window itself. RFC 5681
+    /// equation 4 says FlightSize alone; Linux and ns-2 halve cwnd. Two NewReno flows never left recovery under the
+    /// literal rule.
     fn cut(&mut self, feedback: &Feedback<'_>) {
-        self.ssthresh = self.half_of(feedback.in_flight_before_bytes);
+        self.ssthresh = self.half_of(feedback.in_flight_before_bytes.min(self.cwnd as u64));
         self.set_cwnd(self.ssthresh.min(self.cwnd));
         self.counted = 0.0;
         self.repairing = !feedback.lost.is_empty();
@@ -163,23 +164,14 @@ impl Controller for Reno {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let phase = match (self.repairing, self.cwnd < self.ssthresh) {
-            (true, _) => Phase::Recovery,
-            (false, true) => Phase::SlowStart,
-            (false, false) => Phase::CongestionAvoidance,
-        };
-        Snapshot {
-            cwnd_bytes: self.cwnd,
-            ssthresh_bytes: self.ssthresh.is_finite().then_some(self.ssthresh),
-            phase,
-            ..Snapshot::default()
-        }
+        snapshot_of(self.cwnd, self.ssthresh, phase_of(self.repairing, self.cwnd < self.ssthresh))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Phase;
     use crate::testing::{ack, loss, path, timeout};
     use crate::{ParamValue, registry};
 

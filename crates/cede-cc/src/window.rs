@@ -1,6 +1,9 @@
 //! Arithmetic on windows that every controller shares. Windows are `f64` octets, so that no fraction is lost.
 
-use crate::{Feedback, Path};
+use crate::{Feedback, PacketFact, Path, Phase, Snapshot};
+
+/// RFC 5681, equation 4, and RFC 9438, section 4.6: ssthresh is never below this many packets.
+pub(crate) const MIN_SSTHRESH_PACKETS: f64 = 2.0;
 
 /// The packet size and the bounds that a path sets.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,8 +42,26 @@ impl Bounds {
 
 /// The highest number that this feedback calls lost or marked: what a loss epoch is asked about.
 pub(crate) fn congested_number(feedback: &Feedback<'_>) -> Option<u64> {
-    let lost = feedback.lost.last().map(|packet| packet.number);
-    let marked =
-        if feedback.ce_marked > 0 { feedback.acked.last().map(|packet| packet.number) } else { None };
-    lost.max(marked)
+    let marked = if feedback.ce_marked > 0 { feedback.acked.last() } else { None };
+    let number = |packet: Option<&PacketFact>| packet.map(|packet| packet.number);
+    match feedback.lost.last() {
+        // Nearly always.
+        None => number(marked),
+        lost => number(lost).max(number(marked)),
+    }
+}
+
+/// Where a controller with a slow-start threshold stands.
+pub(crate) const fn phase_of(repairing: bool, in_slow_start: bool) -> Phase {
+    match (repairing, in_slow_start) {
+        (true, _) => Phase::Recovery,
+        (false, true) => Phase::SlowStart,
+        (false, false) => Phase::CongestionAvoidance,
+    }
+}
+
+/// A snapshot of a window and its threshold, in octets. 0 and infinity stand for none.
+pub(crate) fn snapshot_of(cwnd: f64, ssthresh: f64, phase: Phase) -> Snapshot {
+    let ssthresh_bytes = (ssthresh.is_finite() && ssthresh > 0.0).then_some(ssthresh);
+    Snapshot { cwnd_bytes: cwnd, ssthresh_bytes, phase, ..Snapshot::default() }
 }

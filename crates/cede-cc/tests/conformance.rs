@@ -1,9 +1,7 @@
 //! Every registered controller passes the conformance suite, with default and with unusual parameters.
 
 use cede_cc::conformance::{Subject, check};
-use cede_cc::{
-    Allowance, Controller, Feedback, ParamKind, ParamValue, Params, Path, Snapshot, Timeout, registry,
-};
+use cede_cc::{Allowance, Controller, Feedback, Params, Path, Snapshot, Timeout, registry};
 
 const SEEDS: u64 = 120;
 const STEPS: u32 = 2000;
@@ -30,22 +28,10 @@ fn every_registered_controller_conforms() {
 fn and_does_so_at_the_ends_of_each_parameter() {
     for entry in registry::all() {
         for param in entry.params {
-            for value in ends(param.kind) {
+            for value in param.kind.extremes() {
                 run(entry, &Params::new().with(param.name, value), 6);
             }
         }
-    }
-}
-
-fn ends(kind: ParamKind) -> Vec<ParamValue> {
-    match kind {
-        ParamKind::Duration { min, max } => [min, max].map(ParamValue::Duration).into(),
-        ParamKind::Rate { min, max } => [min, max].map(ParamValue::Rate).into(),
-        ParamKind::Bytes { min, max } => [min, max].map(ParamValue::Bytes).into(),
-        ParamKind::Number { min, max } => [min, max].map(ParamValue::Number).into(),
-        ParamKind::Count { min, max } => [min, max].map(|n| ParamValue::Number(f64::from(n))).into(),
-        ParamKind::Switch => [true, false].map(ParamValue::Switch).into(),
-        ParamKind::Word(words) => words.iter().map(|&word| ParamValue::Word(word.to_owned())).collect(),
     }
 }
 

@@ -184,16 +184,17 @@ impl<'a> Run<'a> {
     }
 
     /// The times at which the run pauses: each interval's end, the end of the warm-up, and the end.
-    fn stops(&self) -> Vec<Instant> {
-        let end = Instant::ZERO + self.scenario.duration;
+    fn stops(&self) -> impl Iterator<Item = Instant> + use<> {
+        let (start, end) = (Instant::ZERO, Instant::ZERO + self.scenario.duration);
+        let warm = start + self.scenario.warmup;
         let step = if self.sampling { self.scenario.record.interval } else { self.scenario.duration / 20 };
         let step = step.max(Duration::from_micros(1));
-        let mut stops: Vec<Instant> =
-            (1..).map(|k| Instant::ZERO + step * k).take_while(|&stop| stop < end).collect();
-        stops.extend([Instant::ZERO + self.scenario.warmup, end]);
-        stops.sort_unstable();
-        stops.dedup();
-        stops
+        let mut last = start;
+        core::iter::from_fn(move || {
+            let next_interval = start + step * (last.as_nanos() / step.as_nanos() + 1);
+            last = [next_interval, warm, end].into_iter().filter(|&stop| stop > last && stop <= end).min()?;
+            Some(last)
+        })
     }
 
     fn world(&mut self) -> Result<LabWorld, RunError> {

@@ -3,6 +3,7 @@
 use cede_net::{
     Address, Datagram, Dequeue, Host, HostId, Impairments, Input, LinkConfig, Output, QueueLimit,
 };
+use cede_sim::schedule::{Heap, Scheduler, Tournament, Wheel};
 use cede_sim::{Clock, LinkId, Observer, PacketEvent, Topology, World};
 use cede_units::{Duration, Instant, Rate};
 use cede_wire::{Head, Payload};
@@ -81,7 +82,7 @@ fn dumbbell(reversed: bool, loss: f64) -> Topology {
     topology
 }
 
-fn toys<O: Observer>(topology: &Topology, seed: u64, observer: O) -> World<Toy, O> {
+fn toys<O: Observer, S: Scheduler>(topology: &Topology, seed: u64, observer: O) -> World<Toy, O, S> {
     let peers: Vec<(HostId, HostId)> = (0..2)
         .map(|i| {
             let id = |side: &str| topology.host_id(&format!("{side}-{i}")).unwrap();
@@ -94,11 +95,15 @@ fn toys<O: Observer>(topology: &Topology, seed: u64, observer: O) -> World<Toy, 
         window: 40,
         received: Vec::new(),
     };
-    topology.build(seed, observer, make).unwrap()
+    topology.build_with(seed, observer, make).unwrap()
 }
 
 fn tape(reversed: bool, seed: u64) -> (u64, u64) {
-    let mut world = toys(&dumbbell(reversed, 0.02), seed, ());
+    tape_by::<Tournament>(reversed, seed)
+}
+
+fn tape_by<S: Scheduler>(reversed: bool, seed: u64) -> (u64, u64) {
+    let mut world = toys::<(), S>(&dumbbell(reversed, 0.02), seed, ());
     world.record_tape();
     world.run_until(Instant::from_secs(20));
     let tape = world.tape().unwrap();
@@ -115,8 +120,14 @@ fn the_same_seed_gives_the_same_tape_whatever_the_order_of_adding() {
 }
 
 #[test]
+fn every_scheduler_gives_the_same_tape() {
+    assert_eq!(tape(false, 1), tape_by::<Heap>(false, 1));
+    assert_eq!(tape(false, 1), tape_by::<Wheel>(true, 1));
+}
+
+#[test]
 fn running_in_pieces_changes_nothing() {
-    let mut world = toys(&dumbbell(false, 0.02), 1, ());
+    let mut world = toys::<_, Tournament>(&dumbbell(false, 0.02), 1, ());
     world.record_tape();
     for step in 1..=2_000 {
         world.run_until(Instant::from_millis(10 * step));
@@ -128,7 +139,7 @@ fn running_in_pieces_changes_nothing() {
 fn every_packet_is_served_dropped_or_queued() {
     let topology = dumbbell(false, 0.05);
     let link = topology.link_id("bottleneck").unwrap();
-    let mut world = toys(&topology, 5, ());
+    let mut world = toys::<_, Tournament>(&topology, 5, ());
     world.run_until(Instant::from_secs(30));
     let counters = *world.link_counters(link);
     let accounted = counters.served_packets + counters.dropped_packets;
@@ -140,7 +151,7 @@ fn every_packet_is_served_dropped_or_queued() {
 #[test]
 fn a_packet_takes_serialisation_and_propagation() {
     let topology = dumbbell(false, 0.0);
-    let mut world = toys(&topology, 1, ());
+    let mut world = toys::<_, Tournament>(&topology, 1, ());
     world.run_until(Instant::from_millis(40));
     let right = world.host(topology.host_id("right-0").unwrap());
     // 1500 octets: 12 us on each access link, 1200 us at 10 Mbit/s, and three times 10 ms of propagation.
@@ -174,7 +185,7 @@ impl Observer for Queue {
 fn each_dequeue_is_heard_at_its_exact_time() {
     let topology = dumbbell(false, 0.0);
     let watched = topology.link_id("bottleneck");
-    let mut world = toys(&topology, 1, Queue { watched, ..Queue::default() });
+    let mut world = toys::<_, Tournament>(&topology, 1, Queue { watched, ..Queue::default() });
     world.run_until(Instant::from_secs(10));
     let served = world.link_counters(watched.unwrap()).served_packets;
     let queue = world.into_observer();
@@ -191,7 +202,7 @@ fn hosts_live_by_their_own_clocks() {
     let mut topology = dumbbell(false, 0.0);
     let clock = Clock { offset_ns: 5_000_000_000, drift_ppb: 1_000_000 };
     topology.host("right-0", clock);
-    let mut world = toys(&topology, 1, ());
+    let mut world = toys::<_, Tournament>(&topology, 1, ());
     world.run_until(Instant::from_secs(2));
     let right = world.host(topology.host_id("right-0").unwrap());
     let arrived = Instant::from_micros(31_224);

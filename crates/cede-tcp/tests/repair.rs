@@ -377,7 +377,6 @@ fn check_5_alone_on_a_bottleneck_the_saw_tooth_fills_it() {
         net.link = Some((cede_units::Rate::from_mbit(10), 100 * 1500));
         net.client.to_send = u64::MAX;
         net.client.closes = false;
-        // Without SACK the overshoot of slow start takes ten seconds to repair, a segment in each round trip.
         net.run(Instant::from_secs(31), &mut support::clear);
         let (before, mut windows) = (net.server.received, Vec::new());
         for ms in (31_000..91_000).step_by(50) {
@@ -391,8 +390,11 @@ fn check_5_alone_on_a_bottleneck_the_saw_tooth_fills_it() {
         let efficiency = (net.server.received - before) as f64 * 8.0 / (10e6 * 60.0 * payload);
         assert!(efficiency > 0.99, "{name} {efficiency} {:?}", net.client().statistics());
         let statistics = *net.client().statistics();
-        assert_eq!(statistics.timeouts, 0);
-        assert!(statistics.retransmissions <= net.drops + 3, "{name} {statistics:?} {}", net.drops);
+        // Without SACK the overshoot of slow start outlasts RFC 6582's impatience, and half of what is sent again then
+        // had arrived.
+        let (timeouts, needless) = if config.sack { (0, 3) } else { (1, 150) };
+        assert_eq!(statistics.timeouts, timeouts, "{name} {statistics:?}");
+        assert!(statistics.retransmissions <= net.drops + needless, "{name} {statistics:?} {}", net.drops);
         if name == "reno" {
             // BDP 41.7 + buffer 100 packets, and half of it.
             let (low, high) = windows.iter().fold((f64::MAX, 0.0_f64), |(l, h), &w| (l.min(w), h.max(w)));

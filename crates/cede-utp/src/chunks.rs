@@ -71,13 +71,13 @@ impl Chunks {
         }
         self.bytes -= u64::from(taken.len());
         if taken.len() < n && !self.is_empty() {
-            taken = self.take_across(taken, n);
+            taken = self.take_across(&taken, n);
         }
         taken
     }
 
     /// Gathers the rest of `n` octets behind `head` from further chunks.
-    fn take_across(&mut self, head: Payload, n: u32) -> Payload {
+    fn take_across(&mut self, head: &Payload, n: u32) -> Payload {
         let total = (u64::from(n)).min(u64::from(head.len()) + self.bytes) as u32;
         let mut gathered = vec![0; total as usize];
         let mut filled = head.copy_to(&mut gathered);

@@ -27,16 +27,9 @@ const HEADER: u16 = HEADER_BYTES as u16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PathMtu {
     /// No search.
-    Fixed {
-        payload_bytes: u16,
-    },
+    Fixed { payload_bytes: u16 },
     /// Between the largest size known to pass and the largest not known to fail.
-    Searching {
-        floor: u16,
-        ceiling: u16,
-        limits: (u16, u16),
-        probe: Option<Probe>,
-    },
+    Searching { floor: u16, ceiling: u16, limits: (u16, u16), probe: Option<Probe> },
 }
 
 /// The probe under way.

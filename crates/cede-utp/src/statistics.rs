@@ -14,7 +14,7 @@ pub struct Statistics {
     pub data_bytes_sent: u64,
     /// STATE packets that left.
     pub states_sent: u64,
-    /// DATA and FIN packets that left again.
+    /// SYN, DATA and FIN packets that left again.
     pub retransmissions: u64,
     /// Their payload.
     pub retransmitted_bytes: u64,

@@ -107,8 +107,7 @@ fn check_04_a_mask_acknowledges_across_the_wrap() {
     assert_eq!(script.send_packets(100).len(), 100);
     script.state(Seq16(0xfffe), &[0x81, 0, 0, 0, 0, 0, 0, 0x80]);
     let offset = |seq: u16| u64::from(seq.wrapping_sub(0xfff0));
-    let expected: Vec<u64> =
-        (0xfff0..=0xfffe_u16).chain([0x0000, 0x0007, 0x003f]).map(offset).collect();
+    let expected: Vec<u64> = (0xfff0..=0xfffe_u16).chain([0x0000, 0x0007, 0x003f]).map(offset).collect();
     assert_eq!(acked(&script.diary), expected);
 }
 
@@ -131,13 +130,13 @@ fn check_05_masks_of_any_length_are_read() {
 
 #[test]
 fn check_06_wrap_of_numbers_and_clocks_stalls_nothing() {
-    let configs = [Seq16(0xfff0), Seq16(0xfff0)]
-        .map(|seq| Config { initial_seq: Some(seq), ..Config::default() });
+    let configs =
+        [Seq16(0xfff0), Seq16(0xfff0)].map(|seq| Config { initial_seq: Some(seq), ..Config::default() });
     let before_the_edge = Duration::from_micros(0xffff_0000);
     for clock_offsets in [[before_the_edge; 2], [before_the_edge, ms(5)], [ms(5), before_the_edge]] {
         let setup = Setup { configs: configs.clone(), clock_offsets, ..Setup::default() };
         let mut world = World::connected(&setup);
-        let (controller, diary) = Recorder::new(4 * 1382);
+        let (controller, diary) = Recorder::boxed(4 * 1382);
         let config = configs[0].clone();
         let mut random = Stream::named(3, "recorder");
         let start = world.local(0);
@@ -181,7 +180,10 @@ fn check_07_a_lost_answer_is_given_again_with_the_same_number() {
     initiator.handle_timeout(now);
     let again = initiator.poll_transmit(now).unwrap();
     let again_header = Packet::decode(&again.head).unwrap().header;
-    assert_eq!((again_header.seq, again_header.connection_id), (packet.header.seq, packet.header.connection_id));
+    assert_eq!(
+        (again_header.seq, again_header.connection_id),
+        (packet.header.seq, packet.header.connection_id)
+    );
     acceptor.handle(now, &again.head, Payload::Empty);
     let answer = acceptor.poll_transmit(now).unwrap();
     let header = |transmit: &Transmit| Packet::decode(&transmit.head).unwrap().header;
@@ -236,7 +238,11 @@ fn check_08_a_fin_that_overtakes_data_ends_the_stream_after_them() {
     let judge = move |seen: &Seen| {
         held += u32::from(seen.from == 0 && seen.header.kind == Kind::Data);
         // The third packet comes after the FIN.
-        if held == 3 && seen.header.kind == Kind::Data && seen.from == 0 { Fate::Late(ms(40)) } else { Fate::Deliver }
+        if held == 3 && seen.header.kind == Kind::Data && seen.from == 0 {
+            Fate::Late(ms(40))
+        } else {
+            Fate::Deliver
+        }
     };
     let mut world = World::connected(&Setup { controller: "fixed", ..Setup::default() });
     world.judge = Box::new(judge);
@@ -368,7 +374,8 @@ fn check_11_a_reset_in_answer_to_the_syn_is_a_refusal() {
 #[test]
 fn check_12_strangers_get_one_reset_in_ten_seconds() {
     let mut endpoint = endpoint(1);
-    let probe: Vec<u8> = vectors().into_iter().find(|(octets, _)| octets.starts_with(&[0x01, 0x00, 0xab, 0xcd])).unwrap().0;
+    let probe: Vec<u8> =
+        vectors().into_iter().find(|(octets, _)| octets.starts_with(&[0x01, 0x00, 0xab, 0xcd])).unwrap().0;
     let at = |now: Instant, endpoint: &mut Endpoint<u32>| {
         assert_eq!(endpoint.handle(now, 7, &probe, Payload::Empty), Verdict::Stray);
         endpoint.poll_transmit(now)
@@ -378,7 +385,10 @@ fn check_12_strangers_get_one_reset_in_ten_seconds() {
     assert_eq!((peer, header.kind, header.connection_id, header.ack), (7, Kind::Reset, 0xabcd, Seq16(100)));
     assert_eq!((header.timestamp_us, header.timestamp_difference_us, header.window_bytes), (0, 0, 0));
     assert!(at(Instant::from_secs(10), &mut endpoint).is_none());
-    assert!(at(Instant::from_secs(19), &mut endpoint).is_none(), "the last such packet counts, not the answer");
+    assert!(
+        at(Instant::from_secs(19), &mut endpoint).is_none(),
+        "the last such packet counts, not the answer"
+    );
     assert!(at(Instant::from_secs(30), &mut endpoint).is_some());
     // At most a thousand are remembered; beyond that nobody is answered.
     let mut answered = 0;

@@ -111,7 +111,11 @@ fn an_acceptor_may_speak_first_even_if_the_third_packet_is_lost() {
         let mut world = World::new(&Setup::default());
         world.accept_next(&Setup::default());
         world.judge = Box::new(move |seen| {
-            if seen.from == 0 && seen.header.kind == Kind::State && seen.index <= lost { Fate::Drop } else { Fate::Deliver }
+            if seen.from == 0 && seen.header.kind == Kind::State && seen.index <= lost {
+                Fate::Drop
+            } else {
+                Fate::Deliver
+            }
         });
         world.sides[1].to_write = 50_000;
         let end = Instant::from_secs(30);
@@ -174,6 +178,17 @@ fn a_closed_connection_waits_ten_seconds_for_the_peers_fin() {
         assert!((10_000..10_100).contains(&waited), "{waited} ms");
         assert_eq!(world.sides[0].events.last(), Some(&Event::Failed(ConnectionError::Unfinished)));
     }
+}
+
+#[test]
+fn closing_twice_is_closing_once() {
+    let mut world = World::connected(&Setup::default());
+    world.sides[0].connection.shutdown();
+    world.run_for(secs(1));
+    world.sides[0].connection.close();
+    world.sides[0].connection.close();
+    world.run_for(secs(11));
+    assert_eq!(world.sides[0].connection.error(), Some(ConnectionError::Unfinished));
 }
 
 #[test]
@@ -286,7 +301,8 @@ fn closing_before_the_handshake_is_over_sends_what_was_written() {
 
 #[test]
 fn an_idle_connection_tells_the_controller_until_the_window_is_a_packet() {
-    let mut script = Script::new(Config { keepalive: None, ..Config::default() }, 10 * 1382, Seq16(1), Seq16(900));
+    let mut script =
+        Script::new(Config { keepalive: None, ..Config::default() }, 10 * 1382, Seq16(1), Seq16(900));
     script.send_packets(3);
     script.state(Seq16(3), &[]);
     let mut times = Vec::new();
@@ -298,7 +314,8 @@ fn an_idle_connection_tells_the_controller_until_the_window_is_a_packet() {
     }
     // Twice as long each time, up to a minute; the recorder keeps its window.
     assert_eq!(times, [500, 1500, 3500, 7500, 15_500, 31_500, 63_500]);
-    let idle = script.diary.lock().unwrap().iter().filter(|told| matches!(told, Told::Timeout(t) if t.idle)).count();
+    let idle =
+        script.diary.lock().unwrap().iter().filter(|told| matches!(told, Told::Timeout(t) if t.idle)).count();
     assert_eq!(idle, 7);
     let mut small = Script::new(Config { keepalive: None, ..Config::default() }, 1382, Seq16(1), Seq16(900));
     small.send_packets(1);
@@ -333,7 +350,8 @@ fn the_peers_window_shut_for_good_is_no_timeout() {
 fn unreachable_peers_end_the_connection() {
     let config = Config::default();
     let mut random = Stream::named(1, "unused");
-    let mut opening = Connection::connect(Instant::ZERO, config.clone(), controller("reno", &config), &mut random);
+    let mut opening =
+        Connection::connect(Instant::ZERO, config.clone(), controller("reno", &config), &mut random);
     opening.unreachable();
     assert_eq!(opening.error(), Some(ConnectionError::Refused));
     let mut script = Script::new(config, 1 << 20, Seq16(1), Seq16(900));

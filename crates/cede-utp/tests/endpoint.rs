@@ -185,7 +185,9 @@ fn limits_of_connections_and_backlog_hold() {
     exchange(now, &mut one, &mut two);
     // All six SYNs came before any handshake was complete; the last two find the backlog full and are reset.
     assert_eq!((two.len(), two.statistics().backlog_overflows), (4, 2));
-    let reset = handles.iter().filter(|&&handle| one.connection(handle).unwrap().error() == Some(ConnectionError::Reset));
+    let reset = handles
+        .iter()
+        .filter(|&&handle| one.connection(handle).unwrap().error() == Some(ConnectionError::Reset));
     assert_eq!(reset.count(), 2);
     let late = connect(&mut one, now, 2);
     exchange(now, &mut one, &mut two);
@@ -287,7 +289,8 @@ fn what_icmp_tells_finds_its_connection() {
     let other = one.connect(now, 2, config.clone(), controller("fixed", &config)).unwrap();
     exchange(now, &mut one, &mut two);
     one.connection_mut(other).unwrap().write_slice(&[1; 20_000]).unwrap();
-    let probe = std::iter::from_fn(|| one.poll_transmit(now)).find(|(_, transmit)| transmit.dont_fragment).unwrap().1;
+    let probe =
+        std::iter::from_fn(|| one.poll_transmit(now)).find(|(_, transmit)| transmit.dont_fragment).unwrap().1;
     one.packet_too_big(now, 2, &probe.head, Some(700));
     let later = std::iter::from_fn(|| one.poll_transmit(now)).find(|(_, transmit)| transmit.dont_fragment);
     assert!(later.is_none_or(|(_, transmit)| transmit.len() <= 700));

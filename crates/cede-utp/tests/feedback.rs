@@ -135,7 +135,9 @@ fn a_timeout_is_told_with_what_was_under_way() {
     let timeouts: Vec<_> = told
         .iter()
         .filter_map(|told| match told {
-            Told::Timeout(timeout) => Some((timeout.in_flight_bytes, timeout.consecutive, timeout.next_number, timeout.idle)),
+            Told::Timeout(timeout) => {
+                Some((timeout.in_flight_bytes, timeout.consecutive, timeout.next_number, timeout.idle))
+            }
             _ => None,
         })
         .collect();
@@ -144,14 +146,17 @@ fn a_timeout_is_told_with_what_was_under_way() {
 
 #[test]
 fn samples_that_mean_none_are_told_as_none() {
-    for (difference, expected) in [(0, None), (0x7fff_ffff, None), (0xffff_ffff, Some(-1_000)), (7, Some(7_000))] {
+    for (difference, expected) in
+        [(0, None), (0x7fff_ffff, None), (0xffff_ffff, Some(-1_000)), (7, Some(7_000))]
+    {
         let mut script = Script::new(Config::default(), 4 * 1382, Seq16(1), Seq16(900));
         // The first sample of a connection is taken as it stands.
         let mut fresh = Script::new(Config::default(), 4 * 1382, Seq16(1), Seq16(900));
         std::mem::swap(&mut script, &mut fresh);
         script.send_packets(1);
         let header = script.header(cede_wire::utp::Kind::State, Seq16(900), Seq16(1));
-        let header = cede_wire::utp::Header { timestamp_difference_us: difference, timestamp_us: 0, ..header };
+        let header =
+            cede_wire::utp::Header { timestamp_difference_us: difference, timestamp_us: 0, ..header };
         script.packet(&header, &[], Payload::Empty);
         let feedback = feedbacks(&script)[0].2;
         assert_eq!(feedback.one_way_delay_ns, expected, "{difference:x}");

@@ -33,7 +33,8 @@ impl Source<'_> {
     /// Mostly near zero on either side, sometimes anywhere.
     fn offset(&mut self) -> u16 {
         match self.byte() {
-            n @ 0..=199 => (i16::from(n) - 100).cast_unsigned() / 8,
+            0..=99 => 0,
+            n @ 100..=199 => ((i16::from(n) - 150) / 8).cast_unsigned(),
             200..=239 => u16::from(self.byte()).wrapping_sub(128),
             _ => self.half(),
         }
@@ -141,11 +142,20 @@ impl Target {
     }
 
     fn forge(&mut self, source: &mut Source<'_>) {
-        let kind = Kind::from_number(source.byte() % 5).unwrap();
-        let (ahead, ack) = (source.offset(), self.our_seq.add(source.offset()));
+        // What ends a conversation is rare, so that some last.
+        let kind = match source.byte() {
+            0..=120 => Kind::Data,
+            121..=240 => Kind::State,
+            241..=250 => Kind::Syn,
+            251..=253 => Kind::Fin,
+            _ if source.byte() < 10 => Kind::Reset,
+            _ => Kind::State,
+        };
+        let (ahead, ack) =
+            (source.offset(), self.our_seq.sub(u16::from(source.byte() / 10)).add(source.offset()));
         let window = match source.byte() {
-            0..=60 => 0,
-            61..=120 => u32::from(source.half()),
+            0..=20 => 0,
+            21..=60 => u32::from(source.half()),
             _ => u32::MAX,
         };
         let mask_len = usize::from(source.byte() / 8);
@@ -163,7 +173,11 @@ impl Target {
         self.connection.handle_timeout(self.now);
         self.drain();
         if let Some(at) = self.connection.poll_timeout() {
-            assert!(at > self.now, "it wants to be called at once again: {:?}", self.connection.poll_timeout_reason());
+            assert!(
+                at > self.now,
+                "it wants to be called at once again: {:?}",
+                self.connection.poll_timeout_reason()
+            );
         }
     }
 
@@ -175,22 +189,29 @@ impl Target {
                 let octets = source.take(len);
                 self.connection.handle(self.now, &octets, Payload::Empty);
             }
-            166..=190 => self.wait(Duration::from_micros(u64::from(source.half()) * 100)),
-            191..=205 => {
+            166..=190 => self.wait(Duration::from_micros(u64::from(source.half()) * 5)),
+            191..=193 => {
                 let next = self.connection.poll_timeout().unwrap_or(self.now);
                 self.wait(next.since(self.now));
             }
-            206..=220 => self.write(u32::from(source.half())),
+            194..=220 => self.write(u32::from(source.half())),
             221..=240 => drop(self.connection.read()),
-            241 => self.connection.close(),
-            242 => self.connection.shutdown(),
-            243 => self.connection.stop_reading(),
-            244 => self.connection.packet_too_big(self.now, Some(u32::from(source.half()))),
-            245 => self.connection.abort(),
-            246 => self.connection.unreachable(),
+            241 => self.rarity(source),
+            242 => self.connection.packet_too_big(self.now, Some(u32::from(source.half()))),
             _ => self.drain(),
         }
         self.check();
+    }
+
+    fn rarity(&mut self, source: &mut Source<'_>) {
+        match source.byte() {
+            0..=20 => self.connection.close(),
+            21..=40 => self.connection.shutdown(),
+            41..=60 => self.connection.stop_reading(),
+            61..=65 => self.connection.abort(),
+            66..=70 => self.connection.unreachable(),
+            _ => {}
+        }
     }
 
     fn check(&self) {
@@ -213,7 +234,11 @@ fn run(octets: &[u8]) {
         }
         finish(&mut target);
     });
-    assert!(memory.bytes_max < MEMORY_BYTES + 2 * octets.len() as u64, "{} octets of memory", memory.bytes_max);
+    assert!(
+        memory.bytes_max < MEMORY_BYTES + 2 * octets.len() as u64,
+        "{} octets of memory",
+        memory.bytes_max
+    );
 }
 
 /// Whatever was done to it: left alone by its peer, a connection that is closed comes to an end.
@@ -262,7 +287,11 @@ fn run_endpoint(octets: &[u8]) {
             endpoint.handle_timeout(now);
         }
         match source.byte() {
-            0..=20 => drop(endpoint.connect(now, peer, config(source.byte()), controller("reno", &config(0)))),
+            0..=20 => {
+                let config = config(source.byte());
+                let controller = controller("reno", &config);
+                endpoint.connect(now, peer, config, controller);
+            }
             21..=60 => {
                 if let Some(handle) = endpoint.accept() {
                     endpoint.release(handle);

@@ -33,7 +33,13 @@ impl Wire {
     }
 }
 
-fn round(sender: &mut Connection, receiver: &mut Connection, wire: &mut Wire, now: &mut Instant, written: &mut u64) {
+fn round(
+    sender: &mut Connection,
+    receiver: &mut Connection,
+    wire: &mut Wire,
+    now: &mut Instant,
+    written: &mut u64,
+) {
     *now += Duration::from_micros(100);
     while let Ok(n) = sender.write(Payload::Pattern { start: *written, len: 1 << 16 }) {
         *written += u64::from(n);

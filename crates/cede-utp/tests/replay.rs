@@ -88,7 +88,8 @@ impl Ledger {
 
     fn missing_then_held(&self) -> Vec<u16> {
         let beyond = |seq: u16| seq.wrapping_sub(self.ack.wrapping_add(2));
-        let mut bits: Vec<u16> = self.received.keys().map(|&seq| beyond(seq)).filter(|&bit| bit < 1024).collect();
+        let mut bits: Vec<u16> =
+            self.received.keys().map(|&seq| beyond(seq)).filter(|&bit| bit < 1024).collect();
         bits.sort_unstable();
         bits
     }
@@ -100,14 +101,22 @@ fn our_listener_answers_a_recorded_libutp_initiator_as_the_protocol_demands() {
     assert!(arriving.len() > 30 && libutps.len() > 10);
     let mut endpoint: Endpoint<u16> = Endpoint::new(Limits::default(), Stream::named(1, "replay"));
     let config = Config { initial_seq: Some(Seq16(0x4567)), ..Config::default() };
-    endpoint.listen(config, Box::new(|path| {
-        cede_cc::registry::build("ledbat", &cede_cc::Params::new(), path).expect("a controller of the registry")
-    }));
-    let (mut ledger, mut ours, mut stream, mut expected) = (Ledger::default(), Vec::new(), Vec::new(), BTreeMap::new());
+    endpoint.listen(
+        config,
+        Box::new(|path| {
+            cede_cc::registry::build("ledbat", &cede_cc::Params::new(), path)
+                .expect("a controller of the registry")
+        }),
+    );
+    let (mut ledger, mut ours, mut stream, mut expected) =
+        (Ledger::default(), Vec::new(), Vec::new(), BTreeMap::new());
     let mut masks = 0;
     for recorded in &arriving {
         let packet = recorded.packet();
-        assert!(matches!(endpoint.handle(recorded.at, 7, &recorded.octets, Payload::Empty), Verdict::Opened(_) | Verdict::Taken(_)));
+        assert!(matches!(
+            endpoint.handle(recorded.at, 7, &recorded.octets, Payload::Empty),
+            Verdict::Opened(_) | Verdict::Taken(_)
+        ));
         ledger.take(&packet);
         expected.insert(packet.header.seq.0, packet.payload.to_vec());
         let (_, answer) = endpoint.poll_transmit(recorded.at).expect("each of these is answered");
@@ -116,12 +125,16 @@ fn our_listener_answers_a_recorded_libutp_initiator_as_the_protocol_demands() {
         assert_eq!((decoded.header.kind, decoded.header.connection_id), (Kind::State, 17767));
         assert_eq!(decoded.header.seq, Seq16(0x4567), "STATEs consume no number");
         assert_eq!(decoded.header.ack.0, ledger.ack);
-        let bits: Vec<u16> = decoded.extensions.selective_ack().map(|mask| mask.bits().collect()).unwrap_or_default();
+        let bits: Vec<u16> =
+            decoded.extensions.selective_ack().map(|mask| mask.bits().collect()).unwrap_or_default();
         assert_eq!(bits, ledger.missing_then_held());
         assert!(decoded.extensions.selective_ack().is_none_or(|mask| mask.as_bytes().len() % 4 == 0));
         if packet.header.kind != Kind::Syn {
             let difference = recorded.at.as_micros() as u32;
-            assert_eq!(decoded.header.timestamp_difference_us, difference.wrapping_sub(packet.header.timestamp_us));
+            assert_eq!(
+                decoded.header.timestamp_difference_us,
+                difference.wrapping_sub(packet.header.timestamp_us)
+            );
         }
         masks += usize::from(!bits.is_empty());
         ours.push((decoded.header.ack, bits));
@@ -130,7 +143,8 @@ fn our_listener_answers_a_recorded_libutp_initiator_as_the_protocol_demands() {
     // Everything that libutp's listener said of the same packets, ours said too.
     for answer in &libutps {
         let packet = answer.packet();
-        let bits: Vec<u16> = packet.extensions.selective_ack().map(|mask| mask.bits().collect()).unwrap_or_default();
+        let bits: Vec<u16> =
+            packet.extensions.selective_ack().map(|mask| mask.bits().collect()).unwrap_or_default();
         assert!(ours.contains(&(packet.header.ack, bits.clone())), "{:?} {bits:?}", packet.header);
     }
     let handle = endpoint.accept().expect("the connection is open");
@@ -149,14 +163,19 @@ fn our_listener_answers_a_recorded_libutp_initiator_as_the_protocol_demands() {
 fn our_initiator_takes_a_recorded_libutp_listener_to_its_end() {
     let (arriving, libutps) = initiators_view();
     let syn = libutps[0].packet().header;
-    let config = Config { connection_id: Some(syn.connection_id), initial_seq: Some(syn.seq), ..Config::libutp() };
+    let config =
+        Config { connection_id: Some(syn.connection_id), initial_seq: Some(syn.seq), ..Config::libutp() };
     let mut random = Stream::named(1, "replay");
     // The initiator's own clock, so that timestamps can be compared.
     let start = Instant::from_micros(u64::from(syn.timestamp_us));
     let local = |recorded: &Recorded| start + recorded.at.since(libutps[0].at);
     let controller = controller("fixed", &config);
     let mut connection = Connection::connect(start, config, controller, &mut random);
-    assert_eq!(connection.poll_transmit(start).unwrap().head.to_vec(), libutps[0].octets, "the same SYN to the octet");
+    assert_eq!(
+        connection.poll_transmit(start).unwrap().head.to_vec(),
+        libutps[0].octets,
+        "the same SYN to the octet"
+    );
     connection.write_slice(&[9; 40_000]).unwrap();
     connection.close();
     let (mut sent, mut resent) = (BTreeMap::<u16, usize>::new(), Vec::new());

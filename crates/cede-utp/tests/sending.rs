@@ -86,14 +86,69 @@ fn a_window_below_a_packet_is_one_packet_every_so_many_round_trips() {
 }
 
 #[test]
+fn a_window_that_opens_while_nothing_is_outstanding_ends_the_wait() {
+    let mut script = Script::new(Config::default(), 1 << 20, Seq16(1), Seq16(900));
+    let window = |script: &mut Script, window_bytes: u32, ack: u16| {
+        let header = Header { window_bytes, ..script.header(Kind::State, Seq16(900), Seq16(ack)) };
+        script.packet(&header, &[], Payload::Empty);
+    };
+    window(&mut script, 0, 0);
+    assert!(script.send_packets(3).is_empty());
+    assert_eq!(script.connection.poll_timeout().unwrap().since(script.now), Duration::from_secs(15));
+    script.wait(ms(100));
+    window(&mut script, 1 << 20, 0);
+    assert_eq!(script.drain_data(), [1, 2, 3]);
+    script.wait(ms(50));
+    window(&mut script, 1 << 20, 3);
+    script.wait(Duration::from_secs(20));
+    assert_eq!(script.connection.statistics().zero_window_probes, 0);
+}
+
+#[test]
+fn a_lost_probe_leaves_again_through_a_window_of_one_packet() {
+    for config in [Config::libutp(), Config::default()] {
+        let config = Config { mtu: Mtu::SEARCH_IPV4, ..config };
+        // The window shrinks to a packet of the least size at the timeout, and the probe is larger.
+        let controller = Box::new(Recorder {
+            allowance: Allowance::window(8 * 528),
+            after_timeout_bytes: Some(528),
+            diary: common::Diary::default(),
+        });
+        let mut script = Script::with_controller(config, controller, Seq16(1), Seq16(900));
+        // An ordinary packet goes ahead of the probe, so that the timeout sends that one again and not the probe.
+        script.connection.write(pattern(0, 528)).unwrap();
+        let mut sent = script.drain();
+        script.connection.write(pattern(528, 6000)).unwrap();
+        sent.extend(script.drain());
+        let probe = sent.iter().position(|seen| seen.dont_fragment).unwrap();
+        assert!(sent[probe].payload_bytes > 528);
+        let mut resent = Vec::new();
+        for _ in 0..40 {
+            let Some(at) = script.connection.poll_timeout() else { break };
+            script.wait(at.since(script.now));
+            let data = script.drain_data();
+            if let Some(&seq) = data.last() {
+                script.state(Seq16(seq), &[]);
+            }
+            resent.extend(data);
+        }
+        assert!(resent.contains(&sent[probe].header.seq.0));
+        let snapshot = script.connection.snapshot();
+        assert_eq!((snapshot.queued_bytes, snapshot.unacked_bytes), (0, 0));
+    }
+}
+
+#[test]
 fn pacing_spaces_packets_beyond_the_burst() {
     let rate = Rate::from_bits_per_sec(1382 * 8 * 100);
     let allowance = Allowance { cwnd_bytes: 1 << 20, pacing_rate: Some(rate), burst_bytes: 2 * 1382 };
-    let controller = Box::new(Recorder { allowance, diary: common::Diary::default() });
+    let controller =
+        Box::new(Recorder { allowance, after_timeout_bytes: None, diary: common::Diary::default() });
     let setup = Setup::default();
     let mut world = World::new(&setup);
     let mut random = Stream::named(1, "paced");
-    world.sides[0].connection = Connection::connect(Instant::ZERO, Config::default(), controller, &mut random);
+    world.sides[0].connection =
+        Connection::connect(Instant::ZERO, Config::default(), controller, &mut random);
     world.accept_next(&setup);
     world.sides[0].to_write = 20 * 1382;
     world.run_for(Duration::from_secs(2));

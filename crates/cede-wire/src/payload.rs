@@ -32,9 +32,12 @@ pub enum Payload {
 }
 
 /// The pattern's octet at `offset` of a stream: a multiplicative hash, so that shifted or swapped data shows.
+///
+/// It has seven bits: programs that read captures guess at what a stream carries, and the magic numbers that they look
+/// for (Thrift's, say) have the eighth.
 #[must_use]
 pub const fn pattern_octet(offset: u64) -> u8 {
-    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as u8
 }
 
 impl Payload {

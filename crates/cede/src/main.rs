@@ -1,2 +1,48 @@
-//! The command line.
-fn main() {}
+//! The command line of Cede: `demo`, `run`, `repro`, `list`, `explain`, completions and man pages.
+//!
+//! **Invariant:** nothing here measures or decides; it reads arguments, calls the laboratory and shows what came of it.
+//! Data go to standard output, words for people to standard error where both could be meant (`--json`).
+
+mod cli;
+mod demo;
+mod execute;
+mod explain;
+mod failure;
+mod generate;
+mod interrupt;
+mod list;
+mod progress;
+mod repro;
+mod run;
+mod scenarios;
+mod screen;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    interrupt::listen();
+    match dispatch(&cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.tell();
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Demo(args) => demo::demo(args),
+        Command::Run(args) => run::run(args),
+        Command::Repro(args) => repro::run(args),
+        Command::List(args) => list::list(args),
+        Command::Explain(args) => explain::explain(args),
+        Command::ScenarioReference => explain::scenario_reference(),
+        Command::Completions(args) => generate::completions(args),
+        Command::Man(args) => generate::man(args),
+    }
+}

@@ -31,8 +31,12 @@ struct Minimum {
 impl Minimum {
     /// What the same delay would read at `now` if the clocks drift apart by `skew`.
     fn at(self, now: Instant, skew: f64) -> i64 {
-        let drift = skew * now.since(self.at).as_nanos() as f64;
-        self.delay_ns.saturating_add(drift as i64)
+        if skew == 0.0 {
+            return self.delay_ns;
+        }
+        // By way of i64, whose conversion is one instruction; the ages that it cuts off are centuries.
+        let age_ns = now.since(self.at).as_nanos().min(i64::MAX as u64) as i64;
+        self.delay_ns.saturating_add((skew * age_ns as f64) as i64)
     }
 }
 
@@ -46,6 +50,8 @@ pub struct BaseHistory {
     minute_end: Instant,
     /// The least of the slots at this skew: all move along one slope, so it stays the least until one of them changes.
     lowest: Option<Minimum>,
+    /// What `lowest` read at the newest sample.
+    latest_ns: Option<i64>,
     skew: f64,
 }
 
@@ -60,6 +66,7 @@ impl BaseHistory {
             minute: 0,
             minute_end: Instant::ZERO + MINUTE,
             lowest: None,
+            latest_ns: None,
             skew: 0.0,
         }
     }
@@ -77,13 +84,16 @@ impl BaseHistory {
             self.roll(now, skew, was_blind);
         }
         if rolled || skew != self.skew {
-            self.skew = skew;
-            self.lowest = self.slots.iter().flatten().copied().min_by_key(|minimum| minimum.at(now, skew));
+            self.find_lowest(now, skew);
         }
         let newest = Minimum { delay_ns, at: now };
-        if self.lowest.is_none_or(|lowest| delay_ns < lowest.at(now, skew)) {
-            self.lowest = Some(newest);
-        }
+        self.latest_ns = match self.lowest.map(|lowest| lowest.at(now, skew)) {
+            Some(base_ns) if base_ns <= delay_ns => Some(base_ns),
+            _ => {
+                self.lowest = Some(newest);
+                Some(delay_ns)
+            }
+        };
         match self.slots.back_mut() {
             Some(Some(minimum)) if minimum.at(now, skew) <= delay_ns => {}
             Some(slot) => *slot = Some(newest),
@@ -92,7 +102,23 @@ impl BaseHistory {
         rolled
     }
 
+    /// Once per minute, and where the skew changes.
+    #[cold]
+    #[inline(never)]
+    fn find_lowest(&mut self, now: Instant, skew: f64) {
+        self.skew = skew;
+        self.lowest = self.slots.iter().flatten().copied().min_by_key(|minimum| minimum.at(now, skew));
+    }
+
+    /// The base delay at the newest sample; none before the first.
+    #[must_use]
+    pub const fn latest_ns(&self) -> Option<i64> {
+        self.latest_ns
+    }
+
     /// Moves on to the minute of `now`, which is a later one.
+    #[cold]
+    #[inline(never)]
     fn roll(&mut self, now: Instant, skew: f64, was_blind: bool) {
         let minute = now.as_nanos() / MINUTE.as_nanos();
         let passed = minute.saturating_sub(self.minute).max(1);
@@ -130,15 +156,16 @@ impl BaseHistory {
 
     /// Moves the whole history by `step_ns`: the scale of the samples has jumped.
     pub fn shift(&mut self, step_ns: i64) {
-        for minimum in self.slots.iter_mut().flatten().chain(&mut self.lowest) {
-            minimum.delay_ns = minimum.delay_ns.saturating_add(step_ns);
+        let minima = self.slots.iter_mut().flatten().chain(&mut self.lowest).map(|minimum| &mut minimum.delay_ns);
+        for delay_ns in minima.chain(&mut self.latest_ns) {
+            *delay_ns = delay_ns.saturating_add(step_ns);
         }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.slots.clear();
-        self.lowest = None;
+        (self.lowest, self.latest_ns) = (None, None);
     }
 }
 

@@ -60,7 +60,8 @@ struct Pair {
 pub struct ClockDrift {
     /// Finished windows: when their smallest sample came, and the sample.
     points: VecDeque<(Instant, i64)>,
-    window_end: Option<Instant>,
+    /// The first window begins with the first sample, and is over at once: it holds nothing yet.
+    window_end: Instant,
     lowest: Option<(Instant, i64)>,
     last: Option<Pair>,
     skew: f64,
@@ -89,32 +90,40 @@ impl ClockDrift {
         min_step: Duration,
     ) -> Option<ClockStep> {
         let pair = Pair { at: now, forward_ns, reverse_ns };
-        let step = self.last.and_then(|last| step_between(last, pair, min_step));
+        let jumped = self.last.filter(|last| has_jumped(*last, pair, min_step));
         self.last = Some(pair);
-        if step.is_some() {
-            // The points before are on another scale. The drift itself has not changed.
-            self.points.clear();
-            self.lowest = None;
-            self.window_end = None;
-        }
+        let step = jumped.and_then(|last| self.follow_jump(last, pair, min_step));
         self.gather(now, reverse_ns);
         step
     }
 
+    /// The forward direction has jumped, by a clock's step perhaps. The points before a step are on another scale. The
+    /// drift itself has not changed.
+    #[cold]
+    #[inline(never)]
+    fn follow_jump(&mut self, last: Pair, now: Pair, min_step: Duration) -> Option<ClockStep> {
+        let step = step_between(last, now, min_step)?;
+        self.points.clear();
+        self.lowest = None;
+        self.window_end = now.at + WINDOW;
+        Some(step)
+    }
+
     fn gather(&mut self, now: Instant, reverse_ns: i64) {
-        let end = *self.window_end.get_or_insert(now + WINDOW);
-        if now >= end {
-            self.window_end = Some(now + WINDOW);
-            if let Some(point) = self.lowest.take() {
-                self.finish(now, point);
-            }
+        if now >= self.window_end {
+            self.finish(now);
         }
         if self.lowest.is_none_or(|(_, lowest)| reverse_ns < lowest) {
             self.lowest = Some((now, reverse_ns));
         }
     }
 
-    fn finish(&mut self, now: Instant, point: (Instant, i64)) {
+    /// A window is over. Seldom enough to be kept out of the way of each acknowledgement.
+    #[cold]
+    #[inline(never)]
+    fn finish(&mut self, now: Instant) {
+        self.window_end = now + WINDOW;
+        let Some(point) = self.lowest.take() else { return };
         let oldest = WINDOW * (2 * POINTS as u64);
         while self.points.front().is_some_and(|&(at, _)| now.since(at) > oldest) {
             self.points.pop_front();
@@ -178,12 +187,21 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
+/// A step of `min_step` is more than queues can do between two samples.
+fn limit_ns(last: Pair, now: Pair, min_step: Duration) -> u64 {
+    (min_step + now.at.since(last.at)).as_nanos()
+}
+
+/// Where this is false there was no step: the forward direction has not moved by as much.
+fn has_jumped(last: Pair, now: Pair, min_step: Duration) -> bool {
+    now.forward_ns.abs_diff(last.forward_ns) >= limit_ns(last, now, min_step)
+}
+
 /// Both directions jumped by opposite amounts that agree within an eighth.
 fn step_between(last: Pair, now: Pair, min_step: Duration) -> Option<ClockStep> {
     let forward = now.forward_ns.saturating_sub(last.forward_ns);
     let backward = last.reverse_ns.saturating_sub(now.reverse_ns);
-    let limit = min_step + now.at.since(last.at);
-    let large = |jump: i64| jump.unsigned_abs() >= limit.as_nanos();
+    let large = |jump: i64| jump.unsigned_abs() >= limit_ns(last, now, min_step);
     if !large(forward) || !large(backward) || (forward < 0) != (backward < 0) {
         return None;
     }

@@ -26,11 +26,13 @@ pub enum FilterKind {
 #[derive(Clone, Debug)]
 pub struct DelayFilter {
     kind: FilterKind,
+    /// Where there is no sample, a delay that is no minimum.
     recent: [(Instant, i64); MAX_LENGTH],
-    len: usize,
     newest: usize,
-    average_ns: f64,
+    average_ns: Option<f64>,
 }
+
+const NO_SAMPLE: (Instant, i64) = (Instant::ZERO, i64::MAX);
 
 impl DelayFilter {
     /// An empty filter.
@@ -40,7 +42,7 @@ impl DelayFilter {
             FilterKind::MinOf(n) => FilterKind::MinOf(n.clamp(1, MAX_LENGTH)),
             other => other,
         };
-        Self { kind, recent: [(Instant::ZERO, 0); MAX_LENGTH], len: 0, newest: 0, average_ns: 0.0 }
+        Self { kind, recent: [NO_SAMPLE; MAX_LENGTH], newest: 0, average_ns: None }
     }
 
     /// Takes a sample and answers with the filtered delay. `max_age` is the smoothed RTT; zero means that it is not
@@ -55,32 +57,25 @@ impl DelayFilter {
 
     /// Forgets all samples: the scale has changed under them.
     pub fn clear(&mut self) {
-        self.len = 0;
+        self.recent = [NO_SAMPLE; MAX_LENGTH];
+        self.average_ns = None;
     }
 
     fn average(&mut self, delay_ns: i64, weight: f64) -> i64 {
-        let first = self.len == 0;
-        self.len = 1;
         let delay = delay_ns as f64;
-        self.average_ns = if first { delay } else { self.average_ns + weight * (delay - self.average_ns) };
-        self.average_ns as i64
+        let average = self.average_ns.map_or(delay, |average| average + weight * (delay - average));
+        self.average_ns = Some(average);
+        average as i64
     }
 
     fn minimum(&mut self, n: usize, now: Instant, delay_ns: i64, max_age: Duration) -> i64 {
+        let oldest = if max_age.is_zero() { Instant::ZERO } else { now.saturating_sub(max_age) };
         self.newest = if self.newest + 1 >= n { 0 } else { self.newest + 1 };
-        self.recent[self.newest] = (now, delay_ns);
-        self.len = (self.len + 1).min(n);
-        let fresh = |at: Instant| max_age.is_zero() || now.since(at) <= max_age;
-        // The first `len` samples after `clear` do not start at slot 0, so walk backwards from the newest.
-        let (mut least, mut slot) = (delay_ns, self.newest);
-        for _ in 1..self.len {
-            slot = if slot == 0 { n - 1 } else { slot - 1 };
-            let (at, delay) = self.recent[slot];
-            if fresh(at) {
-                least = least.min(delay);
-            }
+        let Some(recent) = self.recent.get_mut(..n) else { return delay_ns };
+        if let Some(slot) = recent.get_mut(self.newest) {
+            *slot = (now, delay_ns);
         }
-        least
+        recent.iter().fold(delay_ns, |least, &(at, delay)| if at >= oldest { least.min(delay) } else { least })
     }
 }
 

@@ -35,7 +35,7 @@
 //! *How it was validated:* unit tests below; the runs of `tests/link.rs`.
 
 use super::clock_drift::MIN_STEP;
-use super::{BaseHistory, ClockDrift, DelayFilter, FilterKind};
+use super::{BaseHistory, ClockDrift, ClockStep, DelayFilter, FilterKind};
 use crate::Feedback;
 use cede_units::{Duration, Instant};
 
@@ -79,7 +79,6 @@ pub struct QueueingDelay {
     drift: ClockDrift,
     unloaded_since: Option<Instant>,
     minute_tells: bool,
-    base_ns: Option<i64>,
     queueing_ns: Option<i64>,
 }
 
@@ -94,7 +93,6 @@ impl QueueingDelay {
             drift: ClockDrift::new(),
             unloaded_since: None,
             minute_tells: false,
-            base_ns: None,
             queueing_ns: None,
         }
     }
@@ -116,17 +114,22 @@ impl QueueingDelay {
             self.minute_tells = false;
         }
         let current = self.filter.update(now, forward, feedback.srtt);
-        self.base_ns = self.base.base_ns(now, skew);
-        let queueing = current.saturating_sub(self.base_ns?).max(0);
+        let queueing = current.saturating_sub(self.base.latest_ns()?).max(0);
         self.queueing_ns = Some(queueing);
         self.queueing_ns
     }
 
     fn follow_clocks(&mut self, now: Instant, forward: i64, reverse: i64, min_step: Duration) {
         if let Some(step) = self.drift.update(now, forward, reverse, min_step) {
-            self.base.shift(step.forward_ns);
-            self.filter.clear();
+            self.follow_step(step);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn follow_step(&mut self, step: ClockStep) {
+        self.base.shift(step.forward_ns);
+        self.filter.clear();
     }
 
     /// A minute tells about the base once the flow has been without a queue of its own for one RTT.
@@ -144,7 +147,7 @@ impl QueueingDelay {
     /// The base delay on the raw scale at the last sample.
     #[must_use]
     pub const fn base_ns(&self) -> Option<i64> {
-        self.base_ns
+        self.base.latest_ns()
     }
 
     /// The queueing delay at the last sample.

@@ -19,7 +19,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     timeouts: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<&'static str>,
+    phase: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }
@@ -53,8 +53,13 @@ impl EventLines {
 
 fn line_of<'a>(event: &'a FlowEvent<'_>) -> Line<'a> {
     let end = if event.at_sender { "sender" } else { "receiver" };
-    let plain =
-        |name| Line { t_s: event.at.as_secs_f64(), flow: &event.flow.name, end, event: name, ..Line::default() };
+    let plain = |name| Line {
+        t_s: event.at.as_secs_f64(),
+        flow: &event.flow.name,
+        end,
+        event: name,
+        ..Line::default()
+    };
     match &event.happening {
         Happening::Opening => plain("opening"),
         Happening::Connected => plain("connected"),

@@ -80,7 +80,7 @@ fn push_controller(rows: &mut Rows, sample: &FlowSample<'_>) {
     rows.push(&[
         Value::Time(sample.now),
         Value::Text(&sample.flow.name),
-        Value::Text(phase_name(controller.phase)),
+        Value::Text(&phase_name(controller.phase)),
         Value::Number(controller.cwnd_bytes),
         optional(controller.pacing_rate.map(|rate| rate.as_mbit_f64())),
         optional(controller.base_delay_ns.map(|ns| ns as f64 / 1e6)),
@@ -94,11 +94,12 @@ fn optional(value: Option<f64>) -> Value<'static> {
 }
 
 /// A phase as records write it.
-pub(super) const fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::SlowStart => "slow_start",
-        Phase::CongestionAvoidance => "congestion_avoidance",
+pub(super) fn phase_name(phase: Phase) -> String {
+    let name = match phase {
+        Phase::SlowStart => "slow start",
+        Phase::CongestionAvoidance => "congestion avoidance",
         Phase::Recovery => "recovery",
         Phase::Named(name) => name,
-    }
+    };
+    name.replace(' ', "_")
 }

@@ -79,7 +79,8 @@ fn is_empty(path: &Path) -> io::Result<bool> {
 fn files_of(manifest: &[u8]) -> Vec<String> {
     let manifest: serde_json::Value = serde_json::from_slice(manifest).unwrap_or_default();
     let files = manifest["files"].as_array().into_iter().flatten();
-    let is_plain = |name: &&str| !name.contains(['/', '\\', ':']) && *name != MANIFEST && !name.starts_with('.');
+    let is_plain =
+        |name: &&str| !name.contains(['/', '\\', ':']) && *name != MANIFEST && !name.starts_with('.');
     files.filter_map(serde_json::Value::as_str).filter(is_plain).map(str::to_string).collect()
 }
 

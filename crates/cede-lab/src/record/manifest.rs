@@ -94,4 +94,10 @@ impl<'a> Manifest<'a> {
             files: Vec::new(),
         }
     }
+
+    /// The same with what the run showed.
+    #[must_use]
+    pub fn with_results(self, results: Results<'a>) -> Self {
+        Self { results: Some(results), ..self }
+    }
 }

@@ -112,7 +112,9 @@ fn put_json(line: &mut String, columns: &[&str], values: &[Value<'_>]) {
 
 fn put_number(line: &mut String, value: Value<'_>, unknown: &str) {
     let _ = match value {
-        Value::Time(at) => write!(line, "{}.{:09}", at.as_nanos() / 1_000_000_000, at.as_nanos() % 1_000_000_000),
+        Value::Time(at) => {
+            write!(line, "{}.{:09}", at.as_nanos() / 1_000_000_000, at.as_nanos() % 1_000_000_000)
+        }
         Value::Whole(number) => write!(line, "{number}"),
         Value::Number(number) if number.is_finite() => {
             let start = line.len();

@@ -12,31 +12,33 @@ pub fn rates(subject: &Subject<'_>) -> Panel {
     let panel = Panel::new("Rate of each flow")
         .x(time_axis(subject))
         .y(Axis::new("rate").unit("Mbit/s").from(0.0))
-        .all_series(flow_series(subject, |flow| &flow.rate_mbps, 1.0));
+        .all_series(flow_series(subject, |flow| while_there(flow, &flow.rate_mbps), 1.0));
     match subject.network.watched.as_slice() {
         [bottleneck] => panel.hline(bottleneck.rate.as_mbit_f64(), "capacity"),
         _ => panel,
     }
 }
 
-/// Queueing delay at the metered links over time: the mean over each recording interval, and where there is one link
-/// the range up to the longest wait.
+/// Queueing delay over time at the metered links in which packets wait: the mean over each recording interval, and where
+/// there is one such link the range up to the longest wait.
 #[must_use]
 pub fn queues(subject: &Subject<'_>) -> Panel {
     let series = &subject.outcome.series;
-    let alone = series.queue_mean_ms.len() == 1;
-    let line = |(index, means): (usize, &Vec<f64>)| {
-        let name = &subject.network.watched[index].name;
-        // Slots of flows come first, so that a link never looks like a flow beside it.
-        let line = Series::line(format!("queue of {name}"), zip(&series.t_s, means)).slot(6 + index);
-        let longest = &series.queue_max_ms[index];
+    let links = subject.drawn_links();
+    let alone = links.len() == 1;
+    let line = |(place, &link): (usize, &usize)| {
+        let (name, means) = (&subject.network.watched[link].name, &series.queue_mean_ms[link]);
+        // Slots of flows come first, so that a link rarely looks like a flow above it.
+        let line = Series::line(format!("queue of {name}"), zip(&series.t_s, means)).slot(6 + place);
+        let longest = &series.queue_max_ms[link];
         let band = series.t_s.iter().zip(means).zip(longest).map(|((&t, &mean), &max)| (t, mean, max));
         if alone { line.with_band(band) } else { line }
     };
-    let panel = Panel::new(if alone { "Queueing delay: mean, and up to the longest" } else { "Mean queueing delay" })
-        .x(time_axis(subject))
-        .y(Axis::new("delay").unit("ms").from(0.0))
-        .all_series(series.queue_mean_ms.iter().enumerate().map(line));
+    let panel =
+        Panel::new(if alone { "Queueing delay: mean, and up to the longest" } else { "Mean queueing delay" })
+            .x(time_axis(subject))
+            .y(Axis::new("delay").unit("ms").from(0.0))
+            .all_series(links.iter().enumerate().map(line));
     match target(subject) {
         Some(target) if alone => panel.hline(target.as_millis_f64(), format!("target {target}")),
         _ => panel,
@@ -49,16 +51,18 @@ pub fn windows(subject: &Subject<'_>) -> Panel {
     Panel::new("Congestion window of each flow")
         .x(time_axis(subject))
         .y(Axis::new("window").unit("kB").from(0.0))
-        .all_series(flow_series(subject, |flow| &flow.cwnd_bytes, 1e-3))
+        .all_series(flow_series(subject, |flow| while_there(flow, &flow.cwnd_bytes), 1e-3))
 }
 
 /// All three, one under the other.
 #[must_use]
 pub fn overview(subject: &Subject<'_>) -> Figure {
     let scenario = subject.scenario;
-    let title = if scenario.description.is_empty() { &scenario.name } else { &scenario.description };
-    Figure::new(title.clone())
-        .caption(format!("Scenario {}, seed {}; values over {}.", scenario.name, scenario.seed, scenario.record.interval))
+    let (seed, interval) = (scenario.seed, scenario.record.interval);
+    let caption =
+        format!("{}. Seed {seed}; each value over {interval}.", scenario.description.trim_end_matches('.'));
+    Figure::new(format!("{} over time", scenario.name))
+        .caption(caption.trim_start_matches(['.', ' ']))
         .share_x()
         .panels([rates(subject), queues(subject), windows(subject)])
 }
@@ -82,27 +86,41 @@ fn target(subject: &Subject<'_>) -> Option<Duration> {
 }
 
 /// A line per flow, or per group with the range of its flows.
-fn flow_series(subject: &Subject<'_>, pick: fn(&FlowSeries) -> &Vec<f64>, scale: f64) -> Vec<Series> {
+fn flow_series(subject: &Subject<'_>, pick: fn(&FlowSeries) -> Vec<f64>, scale: f64) -> Vec<Series> {
     let series = &subject.outcome.series;
+    let picked: Vec<Vec<f64>> = series.flows.iter().map(pick).collect();
     let values = |group: &Group<'_>, at: usize| -> Vec<f64> {
-        let each = group.flows.iter().map(|&flow| pick(&series.flows[flow])[at] * scale);
+        let each = group.flows.iter().map(|&flow| picked[flow][at] * scale);
         each.filter(|value| value.is_finite()).collect()
     };
     let line = |group: Group<'_>| {
         let points = series.t_s.iter().enumerate().map(|(at, &t)| (t, mean(&values(&group, at))));
         let count = group.flows.len();
-        let name = if count == 1 { group.name.to_string() } else { format!("{} (mean of {count})", group.name) };
+        let name =
+            if count == 1 { group.name.to_string() } else { format!("{} (mean of {count})", group.name) };
         let line = Series::line(name, points);
         if count == 1 {
             return line;
         }
         let range = |(at, &t): (usize, &f64)| {
             let values = values(&group, at);
-            (t, values.iter().copied().fold(f64::NAN, f64::min), values.iter().copied().fold(f64::NAN, f64::max))
+            (
+                t,
+                values.iter().copied().fold(f64::NAN, f64::min),
+                values.iter().copied().fold(f64::NAN, f64::max),
+            )
         };
         line.with_band(series.t_s.iter().enumerate().map(range))
     };
     subject.groups().into_iter().map(line).collect()
+}
+
+/// The values of a flow from the interval before its first packet arrived to the one after its last did.
+fn while_there(flow: &FlowSeries, values: &[f64]) -> Vec<f64> {
+    let first = flow.rate_mbps.iter().position(|&rate| rate > 0.0).unwrap_or(0);
+    let last = flow.rate_mbps.iter().rposition(|&rate| rate > 0.0).unwrap_or(0);
+    let is_there = |place: usize| place + 1 >= first && place <= last + 1;
+    values.iter().enumerate().map(|(place, &value)| if is_there(place) { value } else { f64::NAN }).collect()
 }
 
 /// Not a number where there are none.

@@ -32,6 +32,11 @@ pub struct Subject<'a> {
 /// Runs with more flows than this are shown group by group: a group is a flow of the scenario with its replicates.
 const MAX_SINGLE_FLOWS: usize = 8;
 
+/// No more links than this are drawn.
+const MAX_DRAWN_LINKS: usize = 4;
+/// Links whose mean delay is below this part of the longest one are not drawn.
+const LEAST_DRAWN_DELAY: f64 = 0.02;
+
 /// Flows that are shown together: the indices of one flow, or those of all replicates of one.
 struct Group<'a> {
     name: &'a str,
@@ -46,6 +51,25 @@ impl<'a> Subject<'a> {
         }
         let flows = self.outcome.flows.iter().enumerate();
         flows.map(|(index, flow)| Group { name: &flow.name, flows: vec![index] }).collect()
+    }
+
+    /// The metered link in which packets wait longest on average; the first of equals.
+    fn main_link(&self) -> usize {
+        let delay = |&link: &usize| self.outcome.links[link].delays.mean_ms;
+        (0..self.outcome.links.len()).rev().max_by(|a, b| delay(a).total_cmp(&delay(b))).unwrap_or(0)
+    }
+
+    /// The metered links in which packets wait noticeably, a few at most, in the order of the network.
+    fn drawn_links(&self) -> Vec<usize> {
+        let delay = |link: usize| self.outcome.links[link].delays.mean_ms;
+        let main = self.main_link();
+        let mut links: Vec<usize> = (0..self.outcome.links.len())
+            .filter(|&link| link == main || delay(link) > delay(main) * LEAST_DRAWN_DELAY)
+            .collect();
+        links.sort_by(|&a, &b| delay(b).total_cmp(&delay(a)));
+        links.truncate(MAX_DRAWN_LINKS);
+        links.sort_unstable();
+        links
     }
 
     /// The flows as the scenario names them, replicates together.

@@ -39,7 +39,8 @@ fn head(subject: &Subject<'_>, provenance: &Provenance<'_>) -> Report {
 }
 
 fn numbers(subject: &Subject<'_>, verdicts: &[Verdict]) -> Section {
-    let section = Section::new("Numbers").table(&flows(subject)).table(&links(subject)).prose(fairness(subject));
+    let section =
+        Section::new("Numbers").table(&flows(subject)).table(&links(subject)).prose(fairness(subject));
     match assertions(verdicts) {
         Some(table) => section.table(&table.caption("Assertions")),
         None => section,
@@ -60,7 +61,8 @@ fn fairness(subject: &Subject<'_>) -> String {
 }
 
 fn repetition(subject: &Subject<'_>, provenance: &Provenance<'_>) -> Section {
-    let whole = Section::new("The scenario with every default filled in").code("TOML", subject.scenario.to_toml());
+    let whole =
+        Section::new("The scenario with every default filled in").code("TOML", subject.scenario.to_toml());
     let files = provenance.files.iter().map(|name| format!("[{name}]({name})"));
     Section::new("How to repeat it")
         .prose("The same scenario and seed give the same run to the bit, and the same tape.")

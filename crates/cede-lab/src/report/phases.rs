@@ -12,7 +12,8 @@ pub struct Phase {
     pub to_s: f64,
     /// What each flow of the scenario did, replicates taken together.
     pub flows: Vec<PhaseFlow>,
-    /// Mean queueing delay at the first metered link in milliseconds; none where nothing passed.
+    /// Mean queueing delay in milliseconds at the metered link in which packets wait longest over the whole run; none
+    /// where nothing passed.
     pub queue_mean_ms: Option<f64>,
 }
 
@@ -83,7 +84,8 @@ fn phase(subject: &Subject<'_>, from_s: f64, to_s: f64) -> Phase {
         .into_iter()
         .map(|group| {
             let members = || group.flows.iter().map(|&index| &subject.outcome.flows[index]);
-            let rates = group.flows.iter().map(|&index| mean(&series.flows[index].rate_mbps, &places).unwrap_or(0.0));
+            let rates =
+                group.flows.iter().map(|&index| mean(&series.flows[index].rate_mbps, &places).unwrap_or(0.0));
             let is_there = |flow: &FlowOutcome| {
                 let middle = f64::midpoint(from_s, to_s);
                 flow.start_s < middle && stop_s(subject, flow).is_none_or(|stop| stop > middle)
@@ -96,12 +98,13 @@ fn phase(subject: &Subject<'_>, from_s: f64, to_s: f64) -> Phase {
     if total > 0.0 {
         flows.iter_mut().for_each(|flow| flow.share = flow.rate_mbps / total);
     }
-    let queue_mean_ms = series.queue_mean_ms.first().and_then(|queue| mean(queue, &places));
+    let queue_mean_ms = series.queue_mean_ms.get(subject.main_link()).and_then(|queue| mean(queue, &places));
     Phase { from_s, to_s, flows, queue_mean_ms }
 }
 
 /// The mean of the values at some places that are known.
 fn mean(values: &[f64], places: &[usize]) -> Option<f64> {
-    let known: Vec<f64> = places.iter().map(|&place| values[place]).filter(|value| value.is_finite()).collect();
+    let known: Vec<f64> =
+        places.iter().map(|&place| values[place]).filter(|value| value.is_finite()).collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }

@@ -7,12 +7,16 @@ use crate::scenario::Topology;
 /// A change of share below this is none.
 const NOTICEABLE: f64 = 0.02;
 
-/// Sentences on what the run showed, with `**` around the names of flows; none where flows come and go too often to
+/// Sentences on what the run showed, with `**` around the names of flows and hard spaces before
+/// units; none where flows come and go too often to
 /// be told.
 #[must_use]
 pub fn story(subject: &Subject<'_>) -> Vec<String> {
     let phases = phases(subject);
-    let teller = Teller { capacity_mbps: capacity_mbps(subject) };
+    let several = subject.outcome.links.len() > 1;
+    let link = several.then(|| subject.outcome.links[subject.main_link()].name.as_str());
+    let (capacity_mbps, end_s) = (capacity_mbps(subject), subject.scenario.duration.as_secs_f64());
+    let teller = Teller { capacity_mbps, link, end_s };
     let first = phases.first().map(|phase| teller.beginning(phase));
     let later = phases.windows(2).map(|pair| teller.change(&pair[0], &pair[1]));
     first.into_iter().chain(later).chain(troubles(subject)).collect()
@@ -26,7 +30,10 @@ fn troubles(subject: &Subject<'_>) -> Vec<String> {
             told.push(format!("The connection of **{}** failed: {error}.", flow.name));
         }
         if !flow.intact {
-            told.push(format!("The data of **{}** arrived damaged, which a correct transport does not let happen.", flow.name));
+            told.push(format!(
+                "The data of **{}** arrived damaged, which a correct transport does not let happen.",
+                flow.name
+            ));
         }
     }
     told
@@ -40,20 +47,29 @@ fn capacity_mbps(subject: &Subject<'_>) -> Option<f64> {
     }
 }
 
-struct Teller {
+struct Teller<'a> {
     capacity_mbps: Option<f64>,
+    /// The link whose queue is told of, where there are several.
+    link: Option<&'a str>,
+    end_s: f64,
 }
 
-impl Teller {
+impl Teller<'_> {
     fn beginning(&self, phase: &Phase) -> String {
         let active: Vec<&PhaseFlow> = phase.flows.iter().filter(|flow| flow.is_active).collect();
-        let (until, wait) = (seconds(phase.to_s), wait(phase));
+        let wait = self.wait(phase);
+        let until = if phase.to_s < self.end_s {
+            format!("Until {}", seconds(phase.to_s))
+        } else {
+            "From beginning to end".to_string()
+        };
         match active[..] {
-            [] => format!("Until {until} nobody sends."),
-            [one] => format!("Until {until} **{}** is alone: it carries {}{wait}.", one.name, self.rate(one)),
+            [] => format!("{until} nobody sends."),
+            [one] => format!("{until} **{}** is alone: it carries {}{wait}.", one.name, self.rate(one)),
             _ => {
-                let each = list(active.iter().map(|flow| format!("**{}** carries {}", flow.name, self.rate(flow))));
-                format!("Until {until} {each}{wait}.")
+                let each =
+                    list(active.iter().map(|flow| format!("**{}** carries {}", flow.name, self.rate(flow))));
+                format!("{until} {each}{wait}.")
             }
         }
     }
@@ -61,7 +77,11 @@ impl Teller {
     fn change(&self, before: &Phase, now: &Phase) -> String {
         let changed = |wanted: bool| {
             let pairs = before.flows.iter().zip(&now.flows);
-            list(pairs.filter(|(b, n)| b.is_active != n.is_active && n.is_active == wanted).map(|(_, n)| bold(n)))
+            list(
+                pairs
+                    .filter(|(b, n)| b.is_active != n.is_active && n.is_active == wanted)
+                    .map(|(_, n)| bold(n)),
+            )
         };
         let (came, left) = (changed(true), changed(false));
         let at = seconds(now.from_s);
@@ -76,22 +96,18 @@ impl Teller {
         if active.is_empty() {
             return format!("{event}, and nobody sends.");
         }
-        let each = list(active.iter().map(|(b, n)| self.shift(b, n)));
-        format!("{event}: {each}{}.", wait(now))
+        let each = list(active.iter().map(|(before, now)| shift(before, now)));
+        format!("{event}: {each}{}.", self.wait(now))
     }
 
-    fn shift(&self, before: &PhaseFlow, now: &PhaseFlow) -> String {
-        let verb = match now.share - before.share {
-            change if change < -NOTICEABLE => "falls to",
-            change if change > NOTICEABLE && before.is_active => "rises to",
-            change if change > NOTICEABLE => "gets",
-            _ => "stays at",
-        };
-        format!("**{}** {verb} {} of what gets through ({})", now.name, tables::percent(now.share), self.rate(now))
+    fn wait(&self, phase: &Phase) -> String {
+        let Some(ms) = phase.queue_mean_ms else { return String::new() };
+        let queue = self.link.map_or("the queue".to_string(), |link| format!("the queue of {link}"));
+        format!("; packets wait {} in {queue} on average", milliseconds(ms))
     }
 
     fn rate(&self, flow: &PhaseFlow) -> String {
-        let rate = format!("{:.2} Mbit/s", flow.rate_mbps);
+        let rate = rate(flow);
         match self.capacity_mbps {
             Some(capacity) => format!("{rate}, {} of the link", tables::percent(flow.rate_mbps / capacity)),
             None => rate,
@@ -99,21 +115,32 @@ impl Teller {
     }
 }
 
+fn shift(before: &PhaseFlow, now: &PhaseFlow) -> String {
+    let verb = match now.share - before.share {
+        _ if !before.is_active => "takes",
+        change if change < -NOTICEABLE => "falls to",
+        change if change > NOTICEABLE => "rises to",
+        _ => "stays at",
+    };
+    let (share, rate) = (tables::percent(now.share), rate(now));
+    format!("**{}** {verb} {share} of the traffic ({rate})", now.name)
+}
+
+fn rate(flow: &PhaseFlow) -> String {
+    format!("{:.2}\u{a0}Mbit/s", flow.rate_mbps)
+}
+
 fn bold(flow: &PhaseFlow) -> String {
     format!("**{}**", flow.name)
 }
 
-fn wait(phase: &Phase) -> String {
-    phase.queue_mean_ms.map(|ms| format!("; packets wait {} in the queue", milliseconds(ms))).unwrap_or_default()
-}
-
 fn milliseconds(ms: f64) -> String {
-    if ms < 10.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
+    if ms < 10.0 { format!("{ms:.1}\u{a0}ms") } else { format!("{ms:.0}\u{a0}ms") }
 }
 
 fn seconds(s: f64) -> String {
     let text = format!("{s:.1}");
-    format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
+    format!("{}\u{a0}s", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// "a", "a and b", "a, b and c".
@@ -142,21 +169,29 @@ mod tests {
         Phase { from_s, to_s: from_s + 10.0, flows, queue_mean_ms: Some(queue) }
     }
 
+    /// With plain spaces between numbers and units.
+    fn spaced(text: &str) -> String {
+        text.replace('\u{a0}', " ")
+    }
+
     #[test]
     fn a_flow_that_yields_is_told_so() {
-        let teller = Teller { capacity_mbps: Some(10.0) };
+        let teller = Teller { capacity_mbps: Some(10.0), link: None, end_s: 30.0 };
         let alone = phase(0.0, [9.5, 0.0], [true, false], 25.2);
         let both = phase(10.0, [0.5, 9.0], [true, true], 180.0);
         assert_eq!(
-            teller.beginning(&alone),
-            "Until 10 s **a** is alone: it carries 9.50 Mbit/s, 95 % of the link; packets wait 25 ms in the queue."
+            spaced(&teller.beginning(&alone)),
+            "Until 10 s **a** is alone: it carries 9.50 Mbit/s, 95 % of the link; packets wait 25 ms in the queue on \
+             average."
         );
         assert_eq!(
-            teller.change(&alone, &both),
-            "At 10 s **b** joins: **a** falls to 5.3 % of what gets through (0.50 Mbit/s, 5.0 % of the link) and **b** \
-             gets 95 % of what gets through (9.00 Mbit/s, 90 % of the link); packets wait 180 ms in the queue."
+            spaced(&teller.change(&alone, &both)),
+            "At 10 s **b** joins: **a** falls to 5.3 % of the traffic (0.50 Mbit/s) and **b** takes 95 % of the traffic \
+             (9.00 Mbit/s); packets wait 180 ms in the queue on average."
         );
-        assert!(teller.change(&both, &alone).starts_with("At 0 s **b** leaves: **a** rises to 100 %"));
+        assert!(
+            spaced(&teller.change(&both, &alone)).starts_with("At 0 s **b** leaves: **a** rises to 100 %")
+        );
     }
 
     #[test]

@@ -24,9 +24,11 @@ fn flow_row(subject: &Subject<'_>, group: &Group<'_>) -> Vec<Cell> {
     let members: Vec<&FlowOutcome> = group.flows.iter().map(|&index| &subject.outcome.flows[index]).collect();
     let count = members.len();
     let sum = |pick: fn(&FlowOutcome) -> f64| members.iter().map(|flow| pick(flow)).sum::<f64>();
-    let mean = |pick: fn(&FlowOutcome) -> f64| members.iter().map(|flow| pick(flow)).sum::<f64>() / count as f64;
+    let mean =
+        |pick: fn(&FlowOutcome) -> f64| members.iter().map(|flow| pick(flow)).sum::<f64>() / count as f64;
     let name = if count == 1 { group.name.to_string() } else { format!("{} (all {count})", group.name) };
-    let transport = members.first().map(|flow| format!("{}/{}", flow.protocol, flow.controller)).unwrap_or_default();
+    let transport =
+        members.first().map(|flow| format!("{}/{}", flow.protocol, flow.controller)).unwrap_or_default();
     vec![
         name.into(),
         transport.into(),
@@ -39,13 +41,35 @@ fn flow_row(subject: &Subject<'_>, group: &Group<'_>) -> Vec<Cell> {
     ]
 }
 
-/// One row per metered link that carried anything: efficiency, delays, loss, queue index.
+/// No more links than this have a row.
+const MAX_LINKS: usize = 8;
+
+/// One row per metered link that carried anything, the busiest where there are many: efficiency, delays, loss, queue
+/// index.
 #[must_use]
 pub fn links(subject: &Subject<'_>) -> Table {
-    let headings =
-        ["link", "efficiency (%)", "delay mean (ms)", "p50 (ms)", "p95 (ms)", "p99 (ms)", "loss (%)", "queue index"];
-    let used = subject.outcome.links.iter().filter(|link| link.rate_mbps > 0.0);
-    used.fold(Table::new(headings), |table, link| table.row(link_row(link)))
+    let headings = [
+        "link",
+        "efficiency (%)",
+        "delay mean (ms)",
+        "p50 (ms)",
+        "p95 (ms)",
+        "p99 (ms)",
+        "loss (%)",
+        "queue index",
+    ];
+    let used = || subject.outcome.links.iter().filter(|link| link.rate_mbps > 0.0);
+    let mut efficiencies: Vec<f64> = used().map(|link| link.efficiency).collect();
+    efficiencies.sort_by(|a, b| b.total_cmp(a));
+    let least = efficiencies.get(MAX_LINKS - 1).copied().unwrap_or(0.0);
+    let table = match efficiencies.len().saturating_sub(MAX_LINKS) {
+        0 => Table::new(headings),
+        others => Table::new(headings).caption(format!("The busiest links; {others} more carried something")),
+    };
+    used()
+        .filter(|link| link.efficiency >= least)
+        .take(MAX_LINKS)
+        .fold(table, |table, link| table.row(link_row(link)))
 }
 
 fn link_row(link: &LinkOutcome) -> Vec<Cell> {
@@ -78,5 +102,5 @@ fn measured(value: f64) -> String {
 /// A ratio as a percentage of two significant digits or more.
 pub(super) fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
-    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    if percent < 9.95 { format!("{percent:.1}\u{a0}%") } else { format!("{percent:.0}\u{a0}%") }
 }

@@ -1,3 +1,3 @@
-//! Papers, reproduced.
-pub mod measure;
-pub mod setting;
+//! Papers whose experiments are run again, one module each.
+
+pub mod lcn10;

@@ -3,7 +3,7 @@
 //! Source: BEP 29, "Selective ACK" and the acknowledgement rules; RFC 6298 for when the timer starts anew;
 //! draft-cheng-iccrg-delivery-rate-estimation for the state of delivery that packets take along.
 //!
-//! **What it leaves out.** libtorrent's RTT samples from packets that were sent twice: they cannot be told apart (Karn).
+//! **What it leaves out.** Congestion marks: uTP has no field to report them in. libtorrent's RTT samples from packets that were sent twice: they cannot be told apart (Karn).
 //! One sample per arriving packet is taken, of the newest packet it acknowledges; libutp takes one for each.
 //!
 //! **How it was validated.** `tests/checks.rs` (checks 3, 4, 5, 9), `tests/feedback.rs` for every field of the feedback.
@@ -69,12 +69,11 @@ impl Connection {
         if is_latest {
             self.note_peer_window(header.window_bytes);
         }
-        if self.sending.outbox.is_empty() {
-            return;
+        if !self.sending.outbox.is_empty() {
+            let sack = packet.extensions.selective_ack();
+            let duplicate = repeats && (!opens || sack.is_some());
+            self.digest(now, acked_below, sack, duplicate, samples);
         }
-        let sack = packet.extensions.selective_ack();
-        let duplicate = repeats && (!opens || sack.is_some());
-        self.digest(now, acked_below, sack, duplicate, samples);
         self.settle_zero_window(now);
     }
 

@@ -38,12 +38,20 @@ impl Connection {
         if self.receiving.reorder.is_empty() {
             return 0;
         }
-        self.receiving.reorder.write_mask(self.receiving.ack_nr, &mut [0; MAX_MASK_BYTES]) + EXTENSION_HEADER_BYTES
+        self.receiving.reorder.write_mask(self.receiving.ack_nr, &mut [0; MAX_MASK_BYTES])
+            + EXTENSION_HEADER_BYTES
     }
 
     /// The head of a DATA or FIN. It acknowledges as a STATE would, so none is owed after it, unless a packet that
     /// was cut earlier leaves no room for the mask.
-    pub(super) fn head_of_numbered(&mut self, now: Instant, kind: Kind, number: u64, bytes: u32, again: bool) -> Head {
+    pub(super) fn head_of_numbered(
+        &mut self,
+        now: Instant,
+        kind: Kind,
+        number: u64,
+        bytes: u32,
+        again: bool,
+    ) -> Head {
         let header = self.header(now, kind, self.seq_of(number));
         if kind == Kind::Fin {
             return self.head_of_fin(now, &header, again);
@@ -135,7 +143,10 @@ impl Connection {
         self.receiving.advertised_bytes = self.window_bytes();
         self.sending.last_sent_at = now;
         self.statistics.packets_sent += 1;
-        debug_assert!(encoded.is_some(), "{HEADER_BYTES} octets, the longest mask and a close reason fit a head");
+        debug_assert!(
+            encoded.is_some(),
+            "{HEADER_BYTES} octets, the longest mask and a close reason fit a head"
+        );
         encoded.unwrap_or_default()
     }
 }

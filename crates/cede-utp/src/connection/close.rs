@@ -22,7 +22,8 @@ impl Connection {
     /// and the peer is silent for [`Config::fin_timeout`](crate::Config::fin_timeout), its FIN is awaited no longer.
     pub fn close(&mut self) {
         // Where our FIN has been acknowledged already, only the wait for the peer's is left to begin.
-        self.sending.close_due = !self.sending.closing && self.sending.is_fin_acked() && !self.is_finished();
+        let waits = !self.sending.closing && self.sending.is_fin_acked() && !self.is_finished();
+        self.sending.close_due |= waits;
         self.sending.closing = true;
         self.shutdown();
         // A SYN with nothing behind it has promised nothing to anyone: there is nobody to tell.

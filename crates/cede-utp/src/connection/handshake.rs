@@ -32,7 +32,12 @@ impl Connection {
     ///
     /// `random` gives the connection id and the first sequence number, where `config` does not.
     #[must_use]
-    pub fn connect(now: Instant, config: Config, controller: Box<dyn Controller>, random: &mut Stream) -> Self {
+    pub fn connect(
+        now: Instant,
+        config: Config,
+        controller: Box<dyn Controller>,
+        random: &mut Stream,
+    ) -> Self {
         let config = config.checked();
         let receive = config.connection_id.unwrap_or_else(|| random.next_u16());
         let syn_seq = config.initial_seq.unwrap_or_else(|| Seq16(random.next_u16()));

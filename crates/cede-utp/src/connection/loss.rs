@@ -11,8 +11,8 @@
 //! packet out regardless of the window: after a timeout everything outstanding counts as lost here and leaves again as
 //! the window allows, which comes to the same with the window of one packet that a timeout leaves.
 //!
-//! **How it was validated.** `tests/checks.rs` (checks 3, 9, 14); the moment of each retransmission in the recorded
-//! libutp connection is the one at which this declares the loss.
+//! **How it was validated.** `tests/checks.rs` (checks 3, 9, 14); the masks of a recorded libutp connection
+//! make this send the same packets again, in the same order, as libutp did (`tests/replay.rs`).
 
 use super::Connection;
 use super::acknowledge::fact;
@@ -37,7 +37,13 @@ pub(super) struct LossDetection {
 
 impl LossDetection {
     pub fn new() -> Self {
-        Self { judged_below: 0, highest: [0; MAX_SACK_THRESHOLD], duplicates: 0, recovery_until: 0, timeouts: 0 }
+        Self {
+            judged_below: 0,
+            highest: [0; MAX_SACK_THRESHOLD],
+            duplicates: 0,
+            recovery_until: 0,
+            timeouts: 0,
+        }
     }
 
     /// Packet `number` was selectively acknowledged for the first time.

@@ -77,12 +77,23 @@ pub struct Connection {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// The SYN has left `transmissions` times, or is due to.
-    SynSent { transmissions: u8, sent_at: Instant, due: bool },
+    SynSent {
+        transmissions: u8,
+        sent_at: Instant,
+        due: bool,
+    },
     /// The SYN was answered; the answer is repeated while nothing shows that it arrived.
-    SynReceived { repeats: u8 },
-    Established { initiator: bool },
+    SynReceived {
+        repeats: u8,
+    },
+    Established {
+        initiator: bool,
+    },
     /// Over: in good order or not, with a RESET yet to leave or not.
-    Closed { error: Option<ConnectionError>, reset_due: bool },
+    Closed {
+        error: Option<ConnectionError>,
+        reset_due: bool,
+    },
 }
 
 /// The two numbers that packets of a connection carry.
@@ -95,7 +106,13 @@ struct Ids {
 }
 
 impl Connection {
-    fn new(config: Config, controller: Box<dyn Controller>, ids: Ids, state: State, first_seq: Seq16) -> Self {
+    fn new(
+        config: Config,
+        controller: Box<dyn Controller>,
+        ids: Ids,
+        state: State,
+        first_seq: Seq16,
+    ) -> Self {
         let allowance = controller.allowance();
         Self {
             allowance,

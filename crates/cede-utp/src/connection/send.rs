@@ -16,8 +16,8 @@ use crate::chunks::Chunks;
 use crate::config::{Config, SubPacketWindow};
 use crate::outbox::{Fate, Outbox, Slot};
 use crate::timers::Timer;
-use cede_cc::{Allowance, Sent};
 use cede_cc::instruments::{DeliveryRate, Pacer};
+use cede_cc::{Allowance, Sent};
 use cede_units::{Instant, Seq16};
 use cede_wire::Transmit;
 use cede_wire::utp::Kind;
@@ -172,7 +172,6 @@ impl Sending {
         (self.in_flight_bytes, self.in_flight_packets) = (0, 0);
         (self.unacked_bytes, self.lost_packets) = (0, 0);
     }
-
 }
 
 impl Connection {
@@ -305,6 +304,11 @@ impl Connection {
         if self.sending.in_flight_packets > 0 {
             return false;
         }
+        // A packet cut when full ones were larger, or as a probe, counts as a full one of today once it is alone: else
+        // a window of one packet would never let it out again.
+        if cwnd >= u64::from(self.mtu.payload_bytes()) {
+            return true;
+        }
         match self.config.sub_packet_window {
             SubPacketWindow::Paced => self.sub_packet_window_allows(now, bytes, cwnd),
             SubPacketWindow::Blocked => {
@@ -367,13 +371,8 @@ impl Connection {
 
     /// Books of a DATA packet: the controller's, the pacer's, the zero-window probe's, the statistics.
     fn on_data_leaving(&mut self, now: Instant, number: u64, bytes: u32, again: bool) {
-        let sent = Sent {
-            now,
-            number,
-            bytes,
-            in_flight_bytes: self.sending.in_flight_bytes,
-            retransmission: again,
-        };
+        let sent =
+            Sent { now, number, bytes, in_flight_bytes: self.sending.in_flight_bytes, retransmission: again };
         let tag = self.controller.on_sent(&sent);
         if let Some(slot) = self.sending.outbox.get_mut(number) {
             slot.tag = tag;

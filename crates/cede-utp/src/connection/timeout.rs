@@ -6,9 +6,10 @@
 //! **What it leaves out.** libutp polls its timers every 500 ms; timeouts are exact here unless
 //! [`Config::rto_polling`](crate::Config::rto_polling) says otherwise.
 //!
-//! **How it was validated.** `tests/timers.rs`, checks 7, 8, 10 and 14 of `tests/checks.rs`.
+//! **How it was validated.** `tests/closing.rs` and `tests/feedback.rs`, checks 7, 8, 10 and 14 of `tests/checks.rs`.
 
 use super::{Connection, State};
+use crate::config::SubPacketWindow;
 use crate::event::ConnectionError;
 use crate::outbox::Fate;
 use crate::timers::Timer;
@@ -99,7 +100,9 @@ impl Connection {
 
     /// Nothing is under way because the window is smaller than a packet: the timeout lifts it, as in libutp.
     fn lift_blocked_window(&mut self, now: Instant) {
-        if !self.sending.is_idle() && self.allowance.cwnd_bytes < u64::from(self.mtu.payload_bytes()) {
+        let blocks = self.config.sub_packet_window == SubPacketWindow::Blocked;
+        let too_small = self.allowance.cwnd_bytes < u64::from(self.mtu.payload_bytes());
+        if blocks && too_small && !self.sending.is_idle() {
             self.tell_timeout(now, 0, 1, false);
         }
     }
@@ -127,7 +130,9 @@ impl Connection {
 
     /// The peer's window has been too small for long: one packet asks whether it still is.
     fn on_zero_window_timeout(&mut self) {
-        if self.sending.in_flight_packets == 0 && (self.sending.lost_packets > 0 || !self.sending.queue.is_empty()) {
+        if self.sending.in_flight_packets == 0
+            && (self.sending.lost_packets > 0 || !self.sending.queue.is_empty())
+        {
             self.sending.zero_window_credit = true;
             self.statistics.zero_window_probes += 1;
         }

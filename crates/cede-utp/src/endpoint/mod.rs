@@ -236,7 +236,8 @@ impl<P: Copy + Ord> Endpoint<P> {
             None if packet.header.kind == Kind::Syn => self.on_syn(now, peer, &packet),
             None => {
                 self.statistics.strays += 1;
-                self.statistics.resets_sent += u64::from(self.strays.answer(now, peer, &packet, &mut self.random));
+                self.statistics.resets_sent +=
+                    u64::from(self.strays.answer(now, peer, &packet, &mut self.random));
                 Verdict::Stray
             }
         }
@@ -245,8 +246,7 @@ impl<P: Copy + Ord> Endpoint<P> {
     /// The host learnt (ICMP) that a packet to `peer`, which began with `head`, was not delivered.
     pub fn unreachable(&mut self, peer: P, head: &[u8]) {
         if let Some(index) = self.find_sender(peer, head) {
-            self.slots.at_mut(index).map(|slot| slot.connection.unreachable());
-            self.touch(index);
+            self.with_connection(index, Connection::unreachable);
         }
     }
 
@@ -254,8 +254,7 @@ impl<P: Copy + Ord> Endpoint<P> {
     /// would have passed, where that is known.
     pub fn packet_too_big(&mut self, now: Instant, peer: P, head: &[u8], fits_bytes: Option<u32>) {
         if let Some(index) = self.find_sender(peer, head) {
-            self.slots.at_mut(index).map(|slot| slot.connection.packet_too_big(now, fits_bytes));
-            self.touch(index);
+            self.with_connection(index, |connection| connection.packet_too_big(now, fits_bytes));
         }
     }
 
@@ -286,10 +285,7 @@ impl<P: Copy + Ord> Endpoint<P> {
     /// Does what is due by `now`. Connections whose time has not come cost nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(index) = self.deadlines.take_due(now) {
-            if let Some(slot) = self.slots.at_mut(index) {
-                slot.connection.handle_timeout(now);
-            }
-            self.touch(index);
+            self.with_connection(index, |connection| connection.handle_timeout(now));
         }
     }
 
@@ -360,7 +356,8 @@ impl<P: Copy + Ord> Endpoint<P> {
 
     /// The connection that sent a packet which began with `head`.
     fn find_sender(&mut self, peer: P, head: &[u8]) -> Option<u32> {
-        let header = Packet::decode(head.get(..cede_wire::utp::HEADER_BYTES)?).ok().map(|packet| packet.header);
+        let header =
+            Packet::decode(head.get(..cede_wire::utp::HEADER_BYTES)?).ok().map(|packet| packet.header);
         // A packet with extensions cut off is refused whole; its id stands in the same place all the same.
         let id = header.map_or_else(|| u16::from_be_bytes([head[2], head[3]]), |header| header.connection_id);
         if let Some(index) = self.find_by_send_id(peer, id) {
@@ -423,6 +420,13 @@ impl<P: Copy + Ord> Endpoint<P> {
                 self.statistics.half_open_dropped += 1;
                 self.remove(oldest.index());
             }
+        }
+    }
+
+    fn with_connection(&mut self, index: u32, call: impl FnOnce(&mut Connection)) {
+        if let Some(slot) = self.slots.at_mut(index) {
+            call(&mut slot.connection);
+            self.touch(index);
         }
     }
 

@@ -1,9 +1,7 @@
 //! Two connections and the network between them, in virtual time.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, clippy::needless_pass_by_value)]
 
-use cede_cc::{
-    Allowance, Controller, Feedback, PacketFact, Params, Sent, Snapshot, Tag, Timeout, registry,
-};
+use cede_cc::{Allowance, Controller, Feedback, PacketFact, Params, Sent, Snapshot, Tag, Timeout, registry};
 use cede_units::{Duration, Instant, Seq16, Stream};
 use cede_utp::{Config, Connection, Event};
 use cede_wire::utp::{Header, Kind, Packet};
@@ -140,7 +138,12 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { configs: [Config::default(), Config::default()], controller: "reno", seed: 1, clock_offsets: [Duration::ZERO; 2] }
+        Self {
+            configs: [Config::default(), Config::default()],
+            controller: "reno",
+            seed: 1,
+            clock_offsets: [Duration::ZERO; 2],
+        }
     }
 }
 
@@ -325,13 +328,19 @@ pub fn transfer(setup: &Setup, bytes: u64, judge: impl FnMut(&Seen) -> Fate + 's
     world.sides[1].close_after_reading = true;
     let end = world.now + Duration::from_secs(3600);
     let closed = world.run_until(end, |world| world.sides.iter().all(|side| side.connection.is_drained()));
-    assert!(closed, "stalled: {:?}", world.sides.iter().map(|side| side.connection.snapshot()).collect::<Vec<_>>());
+    assert!(
+        closed,
+        "stalled: {:?}",
+        world.sides.iter().map(|side| side.connection.snapshot()).collect::<Vec<_>>()
+    );
     world
 }
 
 /// A controller with a fixed window that writes down all it is told.
 pub struct Recorder {
     pub allowance: Allowance,
+    /// The window from the first timeout on, where it changes then.
+    pub after_timeout_bytes: Option<u64>,
     pub diary: Diary,
 }
 
@@ -347,9 +356,10 @@ pub enum Told {
 }
 
 impl Recorder {
-    pub fn new(cwnd_bytes: u64) -> (Box<dyn Controller>, Diary) {
+    pub fn boxed(cwnd_bytes: u64) -> (Box<dyn Controller>, Diary) {
         let diary = Diary::default();
-        (Box::new(Self { allowance: Allowance::window(cwnd_bytes), diary: diary.clone() }), diary)
+        let allowance = Allowance::window(cwnd_bytes);
+        (Box::new(Self { allowance, after_timeout_bytes: None, diary: diary.clone() }), diary)
     }
 
     fn note(&self, told: Told) -> Allowance {
@@ -377,6 +387,7 @@ impl Controller for Recorder {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.allowance.cwnd_bytes = self.after_timeout_bytes.unwrap_or(self.allowance.cwnd_bytes);
         self.note(Told::Timeout(*timeout))
     }
 
@@ -418,7 +429,17 @@ pub struct Script {
 impl Script {
     /// Initiated by us, answered with sequence number `peer_seq`; the window is `cwnd_bytes`.
     pub fn new(config: Config, cwnd_bytes: u64, first: Seq16, peer_seq: Seq16) -> Self {
-        let (controller, diary) = Recorder::new(cwnd_bytes);
+        let (controller, diary) = Recorder::boxed(cwnd_bytes);
+        Self { diary, ..Self::with_controller(config, controller, first, peer_seq) }
+    }
+
+    pub fn with_controller(
+        config: Config,
+        controller: Box<dyn Controller>,
+        first: Seq16,
+        peer_seq: Seq16,
+    ) -> Self {
+        let diary = Diary::default();
         let config = Config { initial_seq: Some(first.sub(1)), connection_id: Some(100), ..config };
         let now = Instant::from_secs(1);
         let mut random = Stream::named(1, "script");

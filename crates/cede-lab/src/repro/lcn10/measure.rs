@@ -13,7 +13,6 @@ use crate::outcome::Outcome;
 use crate::run::{Run, RunError, Watcher};
 use cede_units::Instant;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What one run showed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -48,8 +47,8 @@ pub struct Measured {
 /// Windows and queue over time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Traces {
-    /// The time between two samples, in seconds.
-    pub step_s: f64,
+    /// The times of the samples, in seconds.
+    pub t_s: Vec<f64>,
     /// Congestion window of each flow, in packets; absent before its connection.
     pub cwnd_packets: Vec<Vec<Option<f64>>>,
     /// Mean wait of the packets that left since the sample before, in packets at the bottleneck's rate.
@@ -105,26 +104,26 @@ impl Traces {
             series.cwnd_bytes.iter().map(|bytes| finite(bytes / packet)).collect()
         });
         Self {
-            step_s: series.t_s.first().copied().unwrap_or(0.0),
+            t_s: series.t_s.iter().map(|t| (t * 1e3).round() / 1e3).collect(),
             cwnd_packets: windows.collect(),
             queue_packets: series.queue_mean_ms[0].iter().map(|ms| finite(ms / PACKET_MS)).collect(),
         }
     }
 }
 
-struct Stopper<'a>(&'a AtomicBool);
+struct Stopper<'a>(&'a dyn Fn() -> bool);
 
 impl Watcher for Stopper<'_> {
     fn progress(&mut self, _: Instant, _: Instant) -> bool {
-        !self.0.load(Ordering::Relaxed)
+        !(self.0)()
     }
 }
 
-/// Runs a setting; stops as soon as `stop` is set.
+/// Runs a setting; stops as soon as `stop` says so.
 ///
 /// # Errors
 /// [`RunError::Interrupted`] where it was stopped.
-pub fn measure(setting: &Setting, stop: &AtomicBool) -> Result<Measured, RunError> {
+pub fn measure(setting: &Setting, stop: &dyn Fn() -> bool) -> Result<Measured, RunError> {
     let scenario = setting.scenario();
     let run = Run::new(&scenario);
     let run = if setting.series { run } else { run.totals_only() };

@@ -1,0 +1,199 @@
+//! What the LEDBAT family shares: a window that is steered by a queueing delay, and the parameters of both.
+//!
+//! Source: RFC 6817, section 2.4.2 (delay, loss, timeout) and 2.5 (parameters); RFC 5681, section 4.1, for the restart after
+//! idleness. How the window moves is each controller's own: `ledbat.rs`, `ledbat_draft.rs`, `fledbat.rs`.
+//!
+//! *What it leaves out:* the fixed-point windows of libutp and libtorrent, which have their own files.
+//! *How it was validated:* by the tests of the three controllers.
+
+use crate::instruments::{FilterKind, LossEpoch, QueueingDelay, QueueingDelayConfig};
+use crate::params::{ParamDoc, ParamKind, Settings};
+use crate::window::{Bounds, phase_of, snapshot_of};
+use crate::{Allowance, Feedback, Path, Snapshot, Timeout};
+use cede_units::Duration;
+
+/// RFC 6817, section 2.5: TARGET is 100 ms at most; up to a second is allowed for experiments.
+pub(crate) const fn target_param(default: &'static str) -> ParamDoc {
+    ParamDoc {
+        name: "target",
+        kind: ParamKind::Duration { min: Duration::from_micros(100), max: Duration::from_secs(1) },
+        default,
+        doc: "The queueing delay aimed at (RFC 6817: at most 100 ms).",
+    }
+}
+
+pub(crate) const BASE_HISTORY: ParamDoc = ParamDoc {
+    name: "base_history",
+    kind: ParamKind::Count { min: 1, max: 1440 },
+    default: "10",
+    doc: "Minutes over which the base delay is the minimum (BASE_HISTORY).",
+};
+
+pub(crate) const fn filter_param(default: &'static str) -> ParamDoc {
+    ParamDoc {
+        name: "filter",
+        kind: ParamKind::Word(&["min", "latest", "ewma"]),
+        default,
+        doc: "How samples become the current delay: min of the last few, latest, or ewma (CURRENT_FILTER).",
+    }
+}
+
+pub(crate) const FILTER_LENGTH: ParamDoc = ParamDoc {
+    name: "filter_length",
+    kind: ParamKind::Count { min: 1, max: 32 },
+    default: "4",
+    doc: "Samples of the filter min; those older than one smoothed RTT are left out.",
+};
+
+pub(crate) const FILTER_WEIGHT: ParamDoc = ParamDoc {
+    name: "filter_weight",
+    kind: ParamKind::Number { min: 0.001, max: 1.0 },
+    default: "0.125",
+    doc: "Weight of the newest sample in the filter ewma.",
+};
+
+pub(crate) const fn packets_param(name: &'static str, default: &'static str, doc: &'static str) -> ParamDoc {
+    ParamDoc { name, kind: ParamKind::Number { min: 1.0, max: 1000.0 }, default, doc }
+}
+
+pub(crate) const fn drift_param(default: &'static str) -> ParamDoc {
+    ParamDoc {
+        name: "correct_drift",
+        kind: ParamKind::Switch,
+        default,
+        doc: "Measure the clocks' drift on the reverse direction and take it out; follow clocks that are set.",
+    }
+}
+
+pub(crate) const fn hold_param(default: &'static str) -> ParamDoc {
+    ParamDoc {
+        name: "hold_base",
+        kind: ParamKind::Switch,
+        default,
+        doc: "Minutes in which the flow kept its own queue standing do not age the base delay.",
+    }
+}
+
+pub(crate) const CLAMP: ParamDoc = ParamDoc {
+    name: "clamp",
+    kind: ParamKind::Switch,
+    default: "on",
+    doc: "Cap gain times offset at one packet per round trip: never ramp faster than TCP.",
+};
+
+pub(crate) const fn slow_start_param(default: &'static str) -> ParamDoc {
+    ParamDoc { name: "slow_start", kind: ParamKind::Switch, default, doc: "Grow as TCP at first." }
+}
+
+pub(crate) const SLOW_START_EXIT: ParamDoc = ParamDoc {
+    name: "slow_start_exit",
+    kind: ParamKind::Number { min: 0.0, max: 100.0 },
+    default: "0.75",
+    doc: "Queueing delay, as a share of the target, at which slow start ends.",
+};
+
+/// Reads the filter's three parameters.
+fn filter_of(settings: &Settings) -> FilterKind {
+    match settings.word("filter") {
+        "latest" => FilterKind::Latest,
+        "ewma" => FilterKind::Ewma(settings.number("filter_weight")),
+        _ => FilterKind::MinOf(settings.count("filter_length")),
+    }
+}
+
+/// Reads the parameters of the delay estimator.
+fn delay_config_of(settings: &Settings) -> QueueingDelayConfig {
+    QueueingDelayConfig {
+        base_minutes: settings.count("base_history"),
+        filter: filter_of(settings),
+        correct_drift: settings.switch("correct_drift"),
+        hold_base: settings.switch("hold_base"),
+    }
+}
+
+/// A window in octets, the delay that steers it, and the events that cut it.
+#[derive(Clone, Debug)]
+pub(crate) struct DelayWindow {
+    pub(crate) bounds: Bounds,
+    pub(crate) cwnd: f64,
+    /// Below it the window grows as TCP's: 0 for never, infinite before the first exit.
+    pub(crate) ssthresh: f64,
+    pub(crate) epoch: LossEpoch,
+    delay: QueueingDelay,
+    min_packets: f64,
+    init_packets: f64,
+}
+
+impl DelayWindow {
+    /// The initial window, with the parameters that all of the family have.
+    pub(crate) fn new(settings: &Settings, path: &Path, slow_start: bool) -> Self {
+        let bounds = Bounds::of(path);
+        let init_packets = settings.number("init_cwnd");
+        Self {
+            bounds,
+            cwnd: bounds.initial(init_packets, path),
+            ssthresh: if slow_start { f64::INFINITY } else { 0.0 },
+            epoch: LossEpoch::new(),
+            delay: QueueingDelay::new(delay_config_of(settings)),
+            min_packets: settings.number("min_cwnd"),
+            init_packets,
+        }
+    }
+
+    /// MIN_CWND in octets.
+    pub(crate) fn floor(&self) -> f64 {
+        self.min_packets * self.bounds.mss
+    }
+
+    /// MIN_CWND in packets.
+    pub(crate) const fn min_packets(&self) -> f64 {
+        self.min_packets
+    }
+
+    pub(crate) fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// The queueing delay in nanoseconds that this acknowledgement shows, where it has a sample.
+    pub(crate) fn measure(&mut self, feedback: &Feedback<'_>) -> Option<i64> {
+        self.delay.update(feedback, self.cwnd <= self.floor())
+    }
+
+    /// Moves the window within its bounds.
+    pub(crate) fn set(&mut self, cwnd: f64) {
+        self.cwnd = self.bounds.bound(cwnd, self.floor());
+    }
+
+    /// A timeout leaves one packet, and `ssthresh` where it is the first in a row. After idleness the acknowledgement
+    /// clock is lost: the window starts again from the initial one, where that is smaller.
+    pub(crate) fn on_timeout(&mut self, timeout: &Timeout, ssthresh: f64) -> Allowance {
+        if timeout.idle {
+            self.cwnd = self.cwnd.min(self.init_packets * self.bounds.mss);
+            return self.allowance();
+        }
+        if timeout.consecutive <= 1 {
+            self.ssthresh = ssthresh;
+        }
+        self.cwnd = self.bounds.mss;
+        self.epoch.start(timeout.next_number);
+        self.allowance()
+    }
+
+    pub(crate) fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        self.bounds.set_mss(mss_bytes);
+        self.cwnd = self.bounds.bound(self.cwnd, self.bounds.mss);
+        self.allowance()
+    }
+
+    pub(crate) fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd as u64)
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            base_delay_ns: self.delay.base_ns(),
+            queueing_delay: self.delay.queueing(),
+            ..snapshot_of(self.cwnd, self.ssthresh, phase_of(false, self.in_slow_start()))
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What the paper says, and whether it holds: criteria that are computed from curves.
+//!
+//! A criterion sees spreads over repetitions. It says what it measured in words, so that a reader can judge for
+//! themselves, and holds, does not hold, or is open where the runs for it were not made.
+
+use super::plan::FigureNumber;
+use super::results::Spread;
+use cede_plot::Verdict;
+
+/// A statement of the paper and what became of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claim {
+    /// The figure whose runs decide it.
+    pub figure: FigureNumber,
+    /// Where the paper says it.
+    pub place: &'static str,
+    /// What it says.
+    pub says: &'static str,
+    /// What must be true of the data for it to hold.
+    pub criterion: &'static str,
+    /// What was measured and whether that meets the criterion.
+    pub judgement: Judgement,
+    /// What else a reader should know: other simulators, limits of the comparison.
+    pub note: &'static str,
+}
+
+impl Claim {
+    /// A claim without a note.
+    #[must_use]
+    pub const fn new(
+        figure: FigureNumber,
+        place: &'static str,
+        says: &'static str,
+        criterion: &'static str,
+        judgement: Judgement,
+    ) -> Self {
+        Self { figure, place, says, criterion, judgement, note: "" }
+    }
+
+    /// With a note.
+    #[must_use]
+    pub const fn note(mut self, note: &'static str) -> Self {
+        self.note = note;
+        self
+    }
+}
+
+/// What was measured, and what came of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Judgement {
+    /// What was measured, with its spread.
+    pub measured: String,
+    /// Whether the criterion is met.
+    pub verdict: Verdict,
+}
+
+impl Judgement {
+    /// Met or not; open where what was measured is not a number.
+    #[must_use]
+    pub fn new(measured: impl Into<String>, holds: Option<bool>) -> Self {
+        Self { measured: measured.into(), verdict: holds.map_or(Verdict::Open, Verdict::from) }
+    }
+
+    /// Nothing was measured that could decide it.
+    #[must_use]
+    pub fn open(why: impl Into<String>) -> Self {
+        Self::new(why, None)
+    }
+}
+
+/// A curve: places and spreads.
+pub type Curve = [(f64, Spread)];
+
+/// The part of a curve from `low` to `high`, ends included.
+#[must_use]
+pub fn within(curve: &Curve, low: f64, high: f64) -> Vec<(f64, Spread)> {
+    curve.iter().copied().filter(|&(x, _)| x >= low - 1e-9 && x <= high + 1e-9).collect()
+}
+
+/// The spread of all repetitions of all points together.
+#[must_use]
+pub fn overall(curve: &Curve) -> Spread {
+    let means: Vec<f64> = curve.iter().map(|(_, spread)| spread.mean).collect();
+    let runs = curve.iter().map(|(_, spread)| spread.runs).sum();
+    let min = curve.iter().map(|(_, spread)| spread.min).fold(f64::INFINITY, f64::min);
+    let max = curve.iter().map(|(_, spread)| spread.max).fold(f64::NEG_INFINITY, f64::max);
+    let empty = means.is_empty();
+    let known = |value: f64| if empty { f64::NAN } else { value };
+    Spread { mean: Spread::of(&means).mean, min: known(min), max: known(max), runs }
+}
+
+/// Whether a condition on numbers holds; unknown where one of them is not a number.
+#[must_use]
+pub fn known(values: &[f64], holds: bool) -> Option<bool> {
+    (!values.is_empty() && values.iter().all(|value| value.is_finite())).then_some(holds)
+}
+
+/// Every mean lies in `low..=high`.
+#[must_use]
+pub fn stays_within(curve: &Curve, low: f64, high: f64, decimals: usize) -> Judgement {
+    let means = means(curve);
+    let holds = means.iter().all(|&mean| mean >= low && mean <= high);
+    Judgement::new(means_shown(&means, decimals), known(&means, holds))
+}
+
+/// The means differ by at most `tolerance`.
+#[must_use]
+pub fn is_flat(curve: &Curve, tolerance: f64, decimals: usize) -> Judgement {
+    let means = means(curve);
+    let range = Spread::of(&means);
+    Judgement::new(means_shown(&means, decimals), known(&means, range.max - range.min <= tolerance))
+}
+
+/// The single repetitions differ by at least `least`.
+#[must_use]
+pub fn is_shaky(curve: &Curve, least: f64, decimals: usize) -> Judgement {
+    let all = overall(curve);
+    let text = format!("single runs between {:.decimals$} and {:.decimals$}", all.min, all.max);
+    Judgement::new(text, known(&[all.min, all.max], all.max - all.min >= least))
+}
+
+/// No mean is below the one before it by more than `tolerance`.
+#[must_use]
+pub fn rises(curve: &Curve, tolerance: f64, decimals: usize) -> Judgement {
+    follows(curve, decimals, &|before, after| after >= before - tolerance)
+}
+
+/// No mean is above the one before it by more than `tolerance`.
+#[must_use]
+pub fn falls(curve: &Curve, tolerance: f64, decimals: usize) -> Judgement {
+    follows(curve, decimals, &|before, after| after <= before + tolerance)
+}
+
+fn follows(curve: &Curve, decimals: usize, ordered: &dyn Fn(f64, f64) -> bool) -> Judgement {
+    let means = means(curve);
+    let holds = means.windows(2).all(|pair| ordered(pair[0], pair[1]));
+    let (low, high) = (extreme(curve, |a, b| a < b), extreme(curve, |a, b| a > b));
+    let (Some(first), Some(last), Some(low), Some(high)) = (curve.first(), curve.last(), low, high) else {
+        return Judgement::open("no runs");
+    };
+    let at = |(x, spread): (f64, Spread)| format!("{:.decimals$} at {}", spread.mean, place(x));
+    let text =
+        format!("{} to {}; smallest {}, largest {}", at(*first), at(*last), at(low), at(high));
+    Judgement::new(text, known(&means, holds))
+}
+
+/// The point whose mean is extreme.
+#[must_use]
+pub fn extreme(curve: &Curve, better: fn(f64, f64) -> bool) -> Option<(f64, Spread)> {
+    curve.iter().copied().reduce(|best, next| if better(next.1.mean, best.1.mean) { next } else { best })
+}
+
+/// The means of a curve.
+#[must_use]
+pub fn means(curve: &Curve) -> Vec<f64> {
+    curve.iter().map(|(_, spread)| spread.mean).collect()
+}
+
+fn means_shown(means: &[f64], decimals: usize) -> String {
+    let range = Spread::of(means);
+    let (low, high) = (format!("{:.decimals$}", range.min), format!("{:.decimals$}", range.max));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// A place on an axis in words.
+#[must_use]
+pub fn place(x: f64) -> String {
+    if x.fract() == 0.0 { format!("{x:.0}") } else { format!("{x}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(means: &[f64]) -> Vec<(f64, Spread)> {
+        let point = |(k, &mean): (usize, &f64)| (k as f64, Spread { mean, min: mean - 1.0, max: mean + 1.0, runs: 3 });
+        means.iter().enumerate().map(point).collect()
+    }
+
+    #[test]
+    fn rising_and_falling_are_told_apart_and_forgive_only_the_tolerance() {
+        assert_eq!(rises(&curve(&[1.0, 2.0, 1.95, 3.0]), 0.1, 1).verdict, Verdict::Holds);
+        assert_eq!(rises(&curve(&[1.0, 2.0, 1.5, 3.0]), 0.1, 1).verdict, Verdict::Fails);
+        assert_eq!(falls(&curve(&[3.0, 2.0, 1.0]), 0.0, 1).verdict, Verdict::Holds);
+        assert_eq!(falls(&curve(&[3.0, 3.2]), 0.1, 1).verdict, Verdict::Fails);
+        let text = rises(&curve(&[1.0, 4.0, 2.0]), 0.1, 0).measured;
+        assert_eq!(text, "1 at 0 to 2 at 2; smallest 1 at 0, largest 4 at 1");
+    }
+
+    #[test]
+    fn ranges_of_means_and_of_single_runs_are_different_things() {
+        assert_eq!(is_flat(&curve(&[5.0, 5.05]), 0.1, 2).verdict, Verdict::Holds);
+        assert_eq!(is_flat(&curve(&[5.0, 5.2]), 0.1, 2).verdict, Verdict::Fails);
+        assert_eq!(is_shaky(&curve(&[5.0, 5.0]), 1.5, 1).verdict, Verdict::Holds);
+        assert_eq!(is_shaky(&curve(&[5.0, 5.0]), 2.5, 1).verdict, Verdict::Fails);
+        assert_eq!(stays_within(&curve(&[5.0, 6.0]), 5.0, 6.0, 1).verdict, Verdict::Holds);
+        assert_eq!(stays_within(&curve(&[5.0, 6.1]), 5.0, 6.0, 1).verdict, Verdict::Fails);
+    }
+
+    #[test]
+    fn what_was_not_run_is_open() {
+        for judgement in [
+            rises(&[], 0.1, 1),
+            is_flat(&[], 0.1, 1),
+            is_shaky(&[], 0.1, 1),
+            stays_within(&curve(&[f64::NAN]), 0.0, 1.0, 1),
+        ] {
+            assert_eq!(judgement.verdict, Verdict::Open);
+        }
+    }
+
+    #[test]
+    fn parts_of_a_curve_have_their_ends() {
+        let whole = curve(&[1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(within(&whole, 1.0, 2.0).len(), 2);
+        assert_eq!(overall(&whole).min, 0.0);
+        assert_eq!(overall(&whole).max, 5.0);
+        assert_eq!(extreme(&whole, |a, b| a > b).map(|(x, _)| x), Some(3.0));
+    }
+}

@@ -1,0 +1,185 @@
+//! Figure 1: congestion windows and queue over time, Reno alone and beside LEDBAT.
+
+use super::claim::{Claim, Judgement, known, stays_within};
+use super::measure::Traces;
+use super::plan::{FigureNumber, Point};
+use super::results::{Metric, Results, Spread};
+use super::setting::{BUFFER_PACKETS, Kind, Ledbat, PACKET_MS, Part, TARGET_MS};
+use super::simulators::Compared;
+use cede_plot::{Axis, Figure, Legend, Panel, Series};
+
+/// The start is over: slow start, and LEDBAT's climb at one packet per round trip.
+const SETTLED_S: f64 = 20.0;
+
+pub(super) fn points() -> Vec<Point> {
+    let reno = || Part::one("tcp", Kind::Reno);
+    let ledbat = || Part::one("lbe", Kind::Ledbat(Ledbat::PAPER));
+    let over_time = |curve, parts| Point { series: true, ..Point::new(curve, 1.0, parts) };
+    vec![
+        over_time("reno", vec![reno()]),
+        over_time("reno+ledbat", vec![reno(), ledbat()]),
+        over_time("ledbat", vec![ledbat()]),
+        Point::new("ledbat-100", 1.0, vec![Part::one("lbe", Kind::Ledbat(Ledbat::with_target_ms(100.0)))]),
+    ]
+}
+
+const COLUMNS: [(&str, &str, &[(&str, usize)]); 3] = [
+    ("reno", "Reno alone", &[("Reno", 0)]),
+    ("reno+ledbat", "Reno and LEDBAT", &[("Reno", 0), ("LEDBAT", 1)]),
+    ("ledbat", "LEDBAT alone", &[("LEDBAT", 1)]),
+];
+
+pub(super) fn draw(results: &Results) -> Figure {
+    let windows = COLUMNS.iter().map(|&(curve, title, flows)| window_panel(results, curve, title, flows));
+    let queues = COLUMNS.iter().map(|&(curve, _, _)| queue_panel(results, curve));
+    Figure::new("Fig. 1: congestion windows and queue over time")
+        .subtitle("Reno fills the buffer and halves; LEDBAT alone stops at its target of 25 ms and yields to Reno")
+        .caption(
+            "10 Mbit/s, 25 ms one way, 100 packets of buffer, 1500-octet packets; one run with simultaneous starts, \
+             sampled every 50 ms. Queue: mean wait of the packets that left in 50 ms, in packets of 1.2 ms.",
+        )
+        .columns(3)
+        .panel_height(150.0)
+        .shared_legend(true)
+        .share_x()
+        .share_y()
+        .panels(windows)
+        .panels(queues)
+}
+
+fn window_panel(results: &Results, curve: &str, title: &str, flows: &[(&str, usize)]) -> Panel {
+    let traces = results.traces(curve, 1.0);
+    let series = flows.iter().enumerate().filter_map(|(flow, &(name, slot))| {
+        let window = &traces?.cwnd_packets[flow];
+        Some(Series::line(name, timed(traces?, window)).slot(slot).width(1.2))
+    });
+    Panel::new(title)
+        .x(Axis::new("time").unit("s").range(0.0, 120.0))
+        .y(Axis::new("window").unit("packets").from(0.0).to(160.0))
+        .all_series(series)
+}
+
+fn queue_panel(results: &Results, curve: &str) -> Panel {
+    let traces = results.traces(curve, 1.0);
+    let series = traces.map(|traces| Series::line("queue", timed(traces, &traces.queue_packets)).slot(7).width(1.2));
+    Panel::new("")
+        .x(Axis::new("time").unit("s").range(0.0, 120.0))
+        .y(Axis::new("queue").unit("packets").range(0.0, 110.0))
+        .all_series(series)
+        .hline(BUFFER_PACKETS, "buffer")
+        .hline(TARGET_MS / PACKET_MS, "target of LEDBAT")
+        .legend(Legend::None)
+}
+
+fn timed(traces: &Traces, values: &[Option<f64>]) -> Vec<(f64, f64)> {
+    traces.t_s.iter().zip(values).map(|(&t, value)| (t, value.unwrap_or(f64::NAN))).collect()
+}
+
+/// The values of a trace once the start is over.
+fn settled(traces: &Traces, values: &[Option<f64>]) -> Vec<f64> {
+    timed(traces, values).into_iter().filter(|&(t, v)| t >= SETTLED_S && v.is_finite()).map(|(_, v)| v).collect()
+}
+
+pub(super) fn claims(results: &Results) -> Vec<Claim> {
+    let along = |curve: &str, metric| results.along(curve, metric);
+    vec![
+        Claim::new(
+            FigureNumber::Fig1,
+            "II, Fig. 1",
+            "Reno fills the buffer, loses, and halves its window, over and over.",
+            "alone, after 20 s: the queue reaches 95 % of the buffer at least, and the smallest window is between 0.45 and 0.55 of the largest",
+            results.traces("reno", 1.0).map_or_else(|| Judgement::open("not run"), sawtooth),
+        ),
+        Claim::new(
+            FigureNumber::Fig1,
+            "II-C, Fig. 1",
+            "LEDBAT settles where its queueing delay equals the target.",
+            "alone, after 20 s: the queue stays within 2 packets of tau = 25 ms (20.8 packets) and nothing is lost",
+            results.traces("ledbat", 1.0).map_or_else(|| Judgement::open("not run"), |traces| {
+                settles(traces, results.at("ledbat", 1.0, Metric::LossPercent))
+            }),
+        ),
+        Claim::new(
+            FigureNumber::Fig1,
+            "II-C, Fig. 1",
+            "LEDBAT gives way to Reno.",
+            "beside one Reno flow: TCP % of 95 or more",
+            stays_within(&along("reno+ledbat", Metric::TcpPercent), 95.0, 100.0, 2),
+        ),
+        Claim::new(
+            FigureNumber::Fig1,
+            "II, VI",
+            "LEDBAT alone uses the link fully.",
+            "alone at 25 ms and at 100 ms: eta of 0.98 or more",
+            stays_within(&[along("ledbat", Metric::Efficiency), along("ledbat-100", Metric::Efficiency)].concat(), 0.98, 1.0, 4),
+        )
+        .note("what is missing to 1 is the climb from two packets without slow start"),
+        Claim::new(
+            FigureNumber::Fig1,
+            "abstract, VI",
+            "LEDBAT has the lowest priority, then NICE, then TCP-LP.",
+            "needs NICE and TCP-LP beside it",
+            Judgement::open("NICE and TCP-LP are not part of this reproduction"),
+        ),
+    ]
+}
+
+fn sawtooth(traces: &Traces) -> Judgement {
+    let queue = Spread::of(&settled(traces, &traces.queue_packets));
+    let window = Spread::of(&settled(traces, &traces.cwnd_packets[0]));
+    let (full, ratio) = (queue.max / BUFFER_PACKETS, window.min / window.max);
+    let text = format!(
+        "queue up to {:.0} % of the buffer; window between {:.0} and {:.0} packets (ratio {ratio:.2})",
+        full * 100.0,
+        window.min,
+        window.max
+    );
+    Judgement::new(text, known(&[full, ratio], full >= 0.95 && (0.45..=0.55).contains(&ratio)))
+}
+
+fn settles(traces: &Traces, loss: Spread) -> Judgement {
+    let queue = Spread::of(&settled(traces, &traces.queue_packets));
+    let target = TARGET_MS / PACKET_MS;
+    let near = (queue.min - target).abs() <= 2.0 && (queue.max - target).abs() <= 2.0;
+    let text = format!("queue between {:.1} and {:.1} packets, P_l {:.3} %", queue.min, queue.max, loss.max);
+    Judgement::new(text, known(&[queue.min, loss.max], near && loss.max == 0.0))
+}
+
+pub(super) const COMPARED: &[Compared] = &[
+    Compared { curve: "reno", axis: "Reno alone", metrics: ALONE },
+    Compared { curve: "ledbat", axis: "LEDBAT alone, 25 ms", metrics: ALONE },
+    Compared { curve: "ledbat-100", axis: "LEDBAT alone, 100 ms", metrics: ALONE },
+];
+
+const ALONE: &[(Metric, &str)] =
+    &[(Metric::Efficiency, "eta"), (Metric::QueueIndex, "B"), (Metric::LossPercent, "P_l (%)")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_plot::Verdict;
+
+    fn traces(queue: impl Fn(usize) -> f64, window: impl Fn(usize) -> f64) -> Traces {
+        Traces {
+            t_s: (0..120).map(f64::from).collect(),
+            cwnd_packets: vec![(0..120).map(|k| Some(window(k))).collect()],
+            queue_packets: (0..120).map(|k| Some(queue(k))).collect(),
+        }
+    }
+
+    #[test]
+    fn a_sawtooth_is_told_from_a_plateau() {
+        let saw = traces(|k| (k % 50) as f64 * 2.0, |k| 70.0 + (k % 50) as f64 * 1.4);
+        assert_eq!(sawtooth(&saw).verdict, Verdict::Holds);
+        assert_eq!(sawtooth(&traces(|_| 99.0, |_| 140.0)).verdict, Verdict::Fails);
+        assert_eq!(sawtooth(&traces(|k| (k % 50) as f64, |k| 70.0 + (k % 50) as f64)).verdict, Verdict::Fails);
+    }
+
+    #[test]
+    fn a_queue_at_its_target_is_told_from_one_that_swings() {
+        let no_loss = Spread::of(&[0.0]);
+        assert_eq!(settles(&traces(|_| 21.0, |_| 60.0), no_loss).verdict, Verdict::Holds);
+        assert_eq!(settles(&traces(|k| 15.0 + (k % 10) as f64, |_| 60.0), no_loss).verdict, Verdict::Fails);
+        assert_eq!(settles(&traces(|_| 21.0, |_| 60.0), Spread::of(&[0.1])).verdict, Verdict::Fails);
+    }
+}

@@ -1,0 +1,41 @@
+//! "A hands-on assessment of transport protocols with lower than best effort priority" (Carofiglio, Muscariello, Rossi,
+//! Valenti; LCN 2010), as far as Reno and LEDBAT go.
+//!
+//! ```text
+//! Request -> plan() -> Plan -> execute() -> Results -> Report::of() -> figures, claims, comparison, files
+//! ```
+//! * [`setting`] is the paper's scenario with what it leaves open as [`setting::Choices`]; [`measure`] its metrics.
+//! * [`plan()`] lists the points of the figures, [`execute()`] runs what the [`Store`] does not hold yet on all cores.
+//! * Each `fig` module has its points, its drawing and the paper's claims about it, each claim with a criterion that
+//!   is computed from the data. [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2
+//!   and ns-3 for the same scenarios.
+//!
+//! **Invariant:** a criterion never looks at what the paper shows, and no parameter depends on a result: a claim that
+//! does not hold is reported as such.
+//!
+//! *What it leaves out:* Fig. 5 and the curves of NICE and TCP-LP. *How it was validated:* `docs/validation.md`.
+
+mod claim;
+mod execute;
+mod fig1;
+mod fig2;
+mod fig3;
+mod fig4;
+mod fig6;
+pub mod measure;
+mod panels;
+mod plan;
+mod report;
+mod results;
+pub mod sensitivity;
+pub mod setting;
+pub mod simulators;
+mod store;
+
+pub use claim::{Claim, Judgement};
+pub use execute::{ExecuteError, Progress, execute};
+pub use measure::Measured;
+pub use plan::{FigureNumber, Plan, Point, Request, plan};
+pub use report::{FigureReport, Report};
+pub use results::{Metric, Results, Spread};
+pub use store::{Store, StoreError};

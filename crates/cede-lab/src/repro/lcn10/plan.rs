@@ -1,0 +1,236 @@
+//! Which runs the figures need.
+
+use super::setting::{Choices, Part, Setting};
+use super::{fig1, fig2, fig3, fig4, fig6, sensitivity};
+use std::collections::BTreeMap;
+
+/// The figures of the paper that Reno and LEDBAT suffice for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum FigureNumber {
+    /// Windows and queue over time.
+    Fig1,
+    /// Target and gain of one LEDBAT flow beside one Reno flow.
+    Fig2,
+    /// Two LEDBAT flows with different targets or gains.
+    Fig3,
+    /// One Reno flow beside N others.
+    Fig4,
+    /// Two flows with different round-trip times.
+    Fig6,
+}
+
+impl FigureNumber {
+    /// All of them, in the paper's order.
+    pub const ALL: [Self; 5] = [Self::Fig1, Self::Fig2, Self::Fig3, Self::Fig4, Self::Fig6];
+
+    /// Its number in the paper.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Fig1 => 1,
+            Self::Fig2 => 2,
+            Self::Fig3 => 3,
+            Self::Fig4 => 4,
+            Self::Fig6 => 6,
+        }
+    }
+
+    /// What it shows.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Fig1 => "Congestion windows and queue over time: Reno alone, Reno and LEDBAT, LEDBAT alone.",
+            Self::Fig2 => "One LEDBAT flow beside one Reno flow, over LEDBAT's target and its gain.",
+            Self::Fig3 => "Two LEDBAT flows with different targets or gains.",
+            Self::Fig4 => "One Reno flow beside 1 to 10 LEDBAT or Reno flows.",
+            Self::Fig6 => "Two LEDBAT or two Reno flows whose round-trip times differ.",
+        }
+    }
+
+    /// The figure with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|figure| figure.number() == number)
+    }
+
+    fn points(self, quick: bool) -> Vec<Point> {
+        match self {
+            Self::Fig1 => fig1::points(),
+            Self::Fig2 => fig2::points(quick),
+            Self::Fig3 => fig3::points(quick),
+            Self::Fig4 => fig4::points(quick),
+            Self::Fig6 => fig6::points(quick),
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The figures; none stands for all of them, and for the sensitivity as well.
+    pub figures: Vec<FigureNumber>,
+    /// What the paper leaves open is to be measured too.
+    pub sensitivity: bool,
+    /// Fewer points and repetitions.
+    pub quick: bool,
+}
+
+impl Request {
+    /// Repetitions of each point: 0 without start jitter, the others with.
+    #[must_use]
+    pub const fn repetitions(&self) -> u32 {
+        if self.quick { 3 } else { 10 }
+    }
+
+    /// The figures that are meant.
+    #[must_use]
+    pub fn figures(&self) -> Vec<FigureNumber> {
+        if self.figures.is_empty() && !self.sensitivity {
+            return FigureNumber::ALL.to_vec();
+        }
+        let mut figures = self.figures.clone();
+        figures.sort_unstable();
+        figures.dedup();
+        figures
+    }
+
+    /// Whether the sensitivity is meant.
+    #[must_use]
+    pub fn with_sensitivity(&self) -> bool {
+        self.sensitivity || self.figures.is_empty()
+    }
+}
+
+/// A point of a curve: all repetitions of one setting.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// The curve it belongs to.
+    pub curve: &'static str,
+    /// Its place on the horizontal axis.
+    pub x: f64,
+    /// The flows.
+    pub parts: Vec<Part>,
+    /// What the paper leaves open.
+    pub choices: Choices,
+    /// Repetition 0 is wanted over time.
+    pub series: bool,
+}
+
+impl Point {
+    /// A point with the choices of the figures.
+    #[must_use]
+    pub const fn new(curve: &'static str, x: f64, parts: Vec<Part>) -> Self {
+        Self { curve, x, parts, choices: Choices::PRIMARY, series: false }
+    }
+
+    /// With other choices.
+    #[must_use]
+    pub const fn with(mut self, choices: Choices) -> Self {
+        self.choices = choices;
+        self
+    }
+
+    /// One of its runs.
+    #[must_use]
+    pub fn example(&self) -> Setting {
+        self.setting(1)
+    }
+
+    fn setting(&self, repetition: u32) -> Setting {
+        let series = self.series && repetition == 0;
+        Setting { parts: self.parts.clone(), choices: self.choices, repetition, series }
+    }
+}
+
+/// The points, and the runs that they need: runs that several points share stand there once.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What was asked for.
+    pub request: Request,
+    /// The points of all figures.
+    pub points: Vec<Point>,
+    /// The different runs.
+    pub runs: Vec<Setting>,
+    /// For each point the places of its repetitions among the runs.
+    pub(super) places: Vec<Vec<usize>>,
+}
+
+/// Lists the points of a request and the runs that they need.
+#[must_use]
+pub fn plan(request: &Request) -> Plan {
+    let mut points: Vec<Point> =
+        request.figures().into_iter().flat_map(|figure| figure.points(request.quick)).collect();
+    if request.with_sensitivity() {
+        points.extend(sensitivity::points(request.quick));
+    }
+    Plan::of(request.clone(), points)
+}
+
+impl Plan {
+    /// The runs of these points.
+    #[must_use]
+    pub fn of(request: Request, points: Vec<Point>) -> Self {
+        let mut plan = Self { request, points: Vec::new(), runs: Vec::new(), places: Vec::new() };
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        for point in points {
+            let repetitions = 0..plan.request.repetitions();
+            let places = repetitions.map(|repetition| plan.place(&mut known, point.setting(repetition)));
+            let places = places.collect();
+            plan.places.push(places);
+            plan.points.push(point);
+        }
+        plan
+    }
+
+    /// The place of a run, which is appended where it is new.
+    fn place(&mut self, known: &mut BTreeMap<String, usize>, setting: Setting) -> usize {
+        *known.entry(format!("{} {}", setting.series, setting.to_toml())).or_insert_with(|| {
+            self.runs.push(setting);
+            self.runs.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(figures: &[FigureNumber], quick: bool) -> Request {
+        Request { figures: figures.to_vec(), sensitivity: false, quick }
+    }
+
+    #[test]
+    fn shared_runs_are_planned_once() {
+        let both = plan(&request(&[FigureNumber::Fig2, FigureNumber::Fig4], true));
+        let needed: usize = both.places.iter().map(Vec::len).sum();
+        assert!(both.runs.len() < needed, "{} of {needed}", both.runs.len());
+        assert!(both.places.iter().flatten().all(|&place| place < both.runs.len()));
+    }
+
+    #[test]
+    fn a_quick_plan_is_a_part_of_the_full_one() {
+        let texts = |quick| -> std::collections::BTreeSet<String> {
+            plan(&request(&FigureNumber::ALL, quick)).runs.iter().map(Setting::to_toml).collect()
+        };
+        let (quick, full) = (texts(true), texts(false));
+        assert!(quick.len() * 3 < full.len(), "{} {}", quick.len(), full.len());
+        assert!(quick.is_subset(&full));
+    }
+
+    #[test]
+    fn every_run_is_a_valid_scenario() {
+        let request = Request { figures: FigureNumber::ALL.to_vec(), sensitivity: true, quick: true };
+        for run in &plan(&request).runs {
+            let _ = run.scenario();
+        }
+    }
+
+    #[test]
+    fn no_figure_means_all() {
+        assert_eq!(request(&[], true).figures().len(), 5);
+        assert!(request(&[], true).with_sensitivity());
+        assert!(!request(&[FigureNumber::Fig6], true).with_sensitivity());
+        assert_eq!(FigureNumber::from_number(5), None);
+        assert_eq!(FigureNumber::from_number(6), Some(FigureNumber::Fig6));
+    }
+}

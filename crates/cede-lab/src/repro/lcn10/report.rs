@@ -1,0 +1,324 @@
+//! What is shown and written: figures, the claims about them, the other simulators' points, and the sensitivity.
+
+use super::claim::Claim;
+use super::plan::FigureNumber;
+use super::results::{Metric, Results};
+use super::simulators::{self, Compared};
+use super::{fig1, fig2, fig3, fig4, fig6, sensitivity};
+use cede_plot::html::{Report as Page, Section};
+use cede_plot::{Align, Cell, Figure, Table, Verdict};
+use serde_json::{Value, json};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A figure of the paper: pictures, claims, and the comparison.
+#[derive(Clone, Debug)]
+pub struct FigureReport {
+    /// Which one.
+    pub figure: FigureNumber,
+    /// Its pictures, each with the name of its files.
+    pub pictures: Vec<(&'static str, Figure)>,
+    /// The paper's claims about it.
+    pub claims: Vec<Claim>,
+    /// Ours beside ns-2 and ns-3.
+    pub comparison: Table,
+}
+
+impl FigureReport {
+    fn of(figure: FigureNumber, results: &Results) -> Self {
+        let (pictures, claims, compared): (Vec<(&str, Figure)>, Vec<Claim>, &[Compared]) = match figure {
+            FigureNumber::Fig1 => (vec![("fig1", fig1::draw(results))], fig1::claims(results), fig1::COMPARED),
+            FigureNumber::Fig2 => {
+                let left = ("fig2-target", fig2::draw_targets(results));
+                let right = ("fig2-gain", fig2::draw_gains(results));
+                (vec![left, right], fig2::claims(results), fig2::COMPARED)
+            }
+            FigureNumber::Fig3 => (vec![("fig3", fig3::draw(results))], fig3::claims(results), fig3::COMPARED),
+            FigureNumber::Fig4 => (vec![("fig4", fig4::draw(results))], fig4::claims(results), fig4::COMPARED),
+            FigureNumber::Fig6 => (vec![("fig6", fig6::draw(results))], fig6::claims(results), fig6::COMPARED),
+        };
+        Self { figure, pictures, claims, comparison: simulators::table(results, compared) }
+    }
+
+    /// The claims as a table.
+    #[must_use]
+    pub fn claims_table(&self) -> Table {
+        claims_table(&self.claims)
+    }
+
+    /// The same for a narrow screen: without criteria and notes.
+    #[must_use]
+    pub fn short_table(&self) -> Table {
+        let mut table = Table::new(["paper", "says", "measured", "verdict"]);
+        for claim in &self.claims {
+            let measured = claim.judgement.measured.clone();
+            table.push([claim.place.into(), claim.says.into(), measured.into(), claim.judgement.verdict.into()]);
+        }
+        table
+    }
+}
+
+/// What a reproduction showed.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The figures that were asked for.
+    pub figures: Vec<FigureReport>,
+    /// What the paper leaves open, where that was asked for.
+    pub sensitivity: Option<Table>,
+    results: Results,
+}
+
+impl Report {
+    /// Draws and judges.
+    #[must_use]
+    pub fn of(results: Results) -> Self {
+        let figures =
+            results.request.figures().into_iter().map(|figure| FigureReport::of(figure, &results)).collect();
+        let sensitivity = results.request.with_sensitivity().then(|| sensitivity::table(&results));
+        Self { figures, sensitivity, results }
+    }
+
+    /// How many claims hold, do not hold, and are open.
+    #[must_use]
+    pub fn tally(&self) -> (usize, usize, usize) {
+        let count = |verdict| self.claims().filter(|claim| claim.judgement.verdict == verdict).count();
+        (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::Open))
+    }
+
+    fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.figures.iter().flat_map(|figure| &figure.claims)
+    }
+
+    /// Runs that did not end as they should: connections that broke or delivered other than what was sent.
+    #[must_use]
+    pub fn broken_runs(&self) -> usize {
+        self.results.points().iter().flat_map(|(_, runs)| runs).filter(|run| !run.intact).count()
+    }
+
+    /// The page, the tables as Markdown, everything as JSON, and each picture as SVG and PNG. Answers with what was
+    /// written, the page first.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut files = vec![
+            ("lcn10.html".to_string(), self.to_html().into_bytes()),
+            ("lcn10.md".to_string(), self.to_markdown().into_bytes()),
+            ("lcn10.json".to_string(), format!("{:#}\n", self.to_json()).into_bytes()),
+        ];
+        for (name, picture) in self.figures.iter().flat_map(|figure| &figure.pictures) {
+            let png = picture.to_png(2.0).map_err(io::Error::other)?;
+            files.push((format!("{name}.svg"), picture.to_svg().into_bytes()));
+            files.push((format!("{name}.png"), png));
+        }
+        let write = |(name, content): (String, Vec<u8>)| {
+            let path = folder.join(name);
+            fs::write(&path, content).map(|()| path)
+        };
+        files.into_iter().map(write).collect()
+    }
+
+    /// One page that needs nothing else.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let (hold, fail, open) = self.tally();
+        let mut page = Page::new("LCN 2010: transport protocols with lower than best effort priority")
+            .lead(format!("{LEAD}\n\nOf {} claims **{hold} hold**, **{fail} do not hold**, {open} are open.", hold + fail + open))
+            .fact("version", env!("CARGO_PKG_VERSION"))
+            .fact("repetitions", self.results.request.repetitions().to_string())
+            .fact("points", self.results.points().len().to_string());
+        for figure in &self.figures {
+            page = page.section(figure_section(figure));
+        }
+        if let Some(table) = &self.sensitivity {
+            let section = Section::new("What the paper leaves open").prose(OPEN_POINTS).table(table);
+            page = page.section(section);
+        }
+        page.section(self.repeat_section()).footer(SMALL_PRINT).to_html()
+    }
+
+    fn repeat_section(&self) -> Section {
+        let section = Section::new("To repeat this").code("shell", self.command());
+        match self.results.points().first() {
+            Some((point, _)) => section.details(
+                &Section::new("A run as a scenario").code("TOML", point.example().to_toml()),
+            ),
+            None => section,
+        }
+    }
+
+    /// The command that makes this report.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let request = &self.results.request;
+        let mut command = "cede repro lcn10".to_string();
+        for figure in &request.figures {
+            command += &format!(" --figure {}", figure.number());
+        }
+        for (wanted, flag) in [(request.sensitivity, " --sensitivity"), (request.quick, " --quick")] {
+            command += if wanted { flag } else { "" };
+        }
+        command
+    }
+
+    /// The tables, for documents.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("# LCN 2010, reproduced\n\n`{}`\n", self.command());
+        for figure in &self.figures {
+            let number = figure.figure.number();
+            text += &format!("\n## Fig. {number}: claims\n\n{}", figure.claims_table().to_markdown());
+            text += &format!("\n## Fig. {number}: beside ns-2 and ns-3\n\n{}", figure.comparison.to_markdown());
+        }
+        if let Some(table) = &self.sensitivity {
+            text += &format!("\n## What the paper leaves open\n\n{}", table.to_markdown());
+        }
+        text
+    }
+
+    /// Everything, for programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let claims: Vec<Value> = self.claims().map(claim_json).collect();
+        let points: Vec<Value> =
+            self.results.points().iter().map(|(point, _)| self.point_json(point.curve, point.x)).collect();
+        json!({
+            "paper": "lcn10",
+            "version": env!("CARGO_PKG_VERSION"),
+            "command": self.command(),
+            "repetitions": self.results.request.repetitions(),
+            "claims": claims,
+            "points": points,
+        })
+    }
+
+    fn point_json(&self, curve: &str, x: f64) -> Value {
+        let metrics = JSON_METRICS.iter().map(|&(name, metric)| {
+            (name.to_string(), serde_json::to_value(self.results.at(curve, x, metric)).unwrap_or(Value::Null))
+        });
+        json!({ "curve": curve, "x": x, "metrics": metrics.collect::<serde_json::Map<String, Value>>() })
+    }
+}
+
+const JSON_METRICS: &[(&str, Metric)] = &[
+    ("efficiency", Metric::Efficiency),
+    ("goodput_efficiency", Metric::Goodput),
+    ("tcp_percent", Metric::TcpPercent),
+    ("fairness_long", Metric::FairnessLong),
+    ("fairness_short", Metric::FairnessShort),
+    ("fairness_others", Metric::FairnessOthers),
+    ("queue_index", Metric::QueueIndex),
+    ("loss_percent", Metric::LossPercent),
+    ("first_kbps", Metric::FirstRate),
+];
+
+fn claim_json(claim: &Claim) -> Value {
+    json!({
+        "figure": claim.figure.number(),
+        "place": claim.place,
+        "says": claim.says,
+        "criterion": claim.criterion,
+        "measured": claim.judgement.measured,
+        "verdict": claim.judgement.verdict.words(),
+        "note": claim.note,
+    })
+}
+
+fn claims_table(claims: &[Claim]) -> Table {
+    let mut table = Table::new(["paper", "says", "measured", "verdict", "criterion", "note"]).align(3, Align::Left);
+    for claim in claims {
+        table.push([
+            Cell::from(claim.place),
+            claim.says.into(),
+            claim.judgement.measured.clone().into(),
+            claim.judgement.verdict.into(),
+            claim.criterion.into(),
+            claim.note.into(),
+        ]);
+    }
+    table
+}
+
+fn figure_section(report: &FigureReport) -> Section {
+    let mut section = Section::new(format!("Figure {}", report.figure.number()));
+    for (_, picture) in &report.pictures {
+        section = section.figure(picture);
+    }
+    section
+        .table(&report.claims_table().caption("What the paper says, and what was measured"))
+        .details(&Section::new("Point by point beside ns-2 and ns-3").table(&report.comparison))
+}
+
+const LEAD: &str = "The experiments of *A hands-on assessment of transport protocols with lower than best effort \
+priority* (Carofiglio, Muscariello, Rossi, Valenti; LCN 2010) that need Reno and LEDBAT alone. Each claim of the paper \
+has a criterion that is computed from the data; no parameter was chosen by its result.";
+
+const OPEN_POINTS: &str = "Each row alters one choice of the figures. T: one LEDBAT flow with a target of so many \
+percent of the buffer beside one Reno flow; N: so many LEDBAT flows beside one Reno flow; G1/G2 and RTT: two LEDBAT \
+flows whose gains or round-trip times have this ratio.";
+
+const SMALL_PRINT: &str = "x_i are octets that left the bottleneck, headers included. eta: their sum over the capacity. \
+F: Jain's index. B: mean queue after each enqueue over the buffer. P_l: drops over arrivals. Reno runs over the model \
+TCP, LEDBAT over uTP.";
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::Measured;
+    use super::super::plan::{Plan, Request, plan};
+    use super::*;
+
+    fn measured(flows: usize) -> Measured {
+        Measured {
+            efficiency: 0.99,
+            goodput_efficiency: 0.95,
+            rates_mbps: vec![9.9 / flows as f64; flows],
+            fairness_long: 1.0,
+            fairness_short: 0.9,
+            fairness_others: 1.0,
+            queue_index: 0.5,
+            queue_index_over_time: 0.5,
+            loss: 0.001,
+            timeouts: 0,
+            intact: true,
+            series: None,
+        }
+    }
+
+    fn report(figures: &[FigureNumber]) -> Report {
+        let request = Request { figures: figures.to_vec(), sensitivity: false, quick: true };
+        let Plan { points, .. } = plan(&request);
+        let with_runs = |point: super::super::Point| {
+            let flows = point.parts.iter().map(|part| part.count as usize).sum();
+            (point, vec![measured(flows); 3])
+        };
+        Report::of(Results::from_points(request, points.into_iter().map(with_runs).collect()))
+    }
+
+    #[test]
+    fn every_claim_says_what_was_measured_and_is_in_every_form() {
+        let report = report(&FigureNumber::ALL);
+        let (html, markdown, json) = (report.to_html(), report.to_markdown(), report.to_json());
+        assert!(report.claims().count() > 30);
+        for claim in report.claims() {
+            assert!(!claim.judgement.measured.is_empty(), "{}", claim.says);
+            assert!(markdown.contains(claim.says) && html.contains(claim.place), "{}", claim.says);
+        }
+        assert_eq!(json["claims"].as_array().map(Vec::len), Some(report.claims().count()));
+        let (hold, fail, open) = report.tally();
+        assert_eq!(hold + fail + open, report.claims().count());
+        assert!(fail > 0, "equal shares everywhere contradict the paper");
+    }
+
+    #[test]
+    fn every_comparison_has_rows() {
+        for figure in report(&FigureNumber::ALL).figures {
+            assert!(figure.comparison.len() >= 4, "{:?}", figure.figure);
+        }
+    }
+
+    #[test]
+    fn the_command_repeats_the_request() {
+        assert_eq!(report(&[FigureNumber::Fig4]).command(), "cede repro lcn10 --figure 4 --quick");
+    }
+}

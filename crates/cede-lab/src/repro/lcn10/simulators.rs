@@ -1,0 +1,187 @@
+//! Points of two other simulators for the same scenarios.
+//!
+//! ns-2 2.35 with the LEDBAT code of the paper's authors and Linux's Reno, and ns-3 3.37 with two defects of its
+//! LEDBAT repaired (window growth in congestion avoidance, and a subtraction that wrapped below zero) and NewReno.
+//! Means over 4 to 6 (ns-2) or 2 to 3 (ns-3) repetitions with starts jittered by up to 100 ms. Both have timestamps in
+//! milliseconds and filter delay samples by a minimum; ns-3 does not clamp gain times offset.
+
+use super::results::{Metric, Results, Spread};
+use cede_plot::{Cell, Table};
+
+const POINTS: &str = include_str!("../../../tests/data/lcn10-simulators.csv");
+
+/// A simulator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Simulator {
+    /// ns-2 with the code of the paper's authors.
+    Ns2,
+    /// ns-3, repaired.
+    Ns3,
+}
+
+impl Simulator {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ns2 => "ns-2",
+            Self::Ns3 => "ns-3",
+        }
+    }
+
+    const fn column(self) -> &'static str {
+        match self {
+            Self::Ns2 => "ns2",
+            Self::Ns3 => "ns3",
+        }
+    }
+}
+
+/// Which of their experiments a curve corresponds to.
+struct Counterpart {
+    curve: &'static str,
+    experiment: &'static str,
+    ns2: &'static str,
+    ns3: &'static str,
+}
+
+const fn counterpart(
+    curve: &'static str,
+    experiment: &'static str,
+    ns2: &'static str,
+    ns3: &'static str,
+) -> Counterpart {
+    Counterpart { curve, experiment, ns2, ns3 }
+}
+
+/// An empty label: that simulator has not run it.
+const COUNTERPARTS: &[Counterpart] = &[
+    counterpart("reno", "e", "reno", "newreno"),
+    counterpart("ledbat", "e", "ledbat-25", "ledbatfix-25"),
+    counterpart("ledbat-100", "e", "ledbat-100", "ledbatfix-100"),
+    counterpart("target", "a_T", "reno+ledbat", "newreno+ledbatfix"),
+    counterpart("target-newreno", "a_T", "newreno+ledbat", "newreno+ledbatfix"),
+    counterpart("gain", "a_G", "reno+ledbat", "newreno+ledbatfix"),
+    counterpart("target-ratio", "c_T", "ledbat+ledbat", "ledbatfix+ledbatfix"),
+    counterpart("gain-ratio", "c_G", "ledbat+ledbat", ""),
+    counterpart("gain-ratio-free", "c_G", "", "ledbatfix+ledbatfix"),
+    counterpart("n-ledbat", "b", "reno+ledbat", "newreno+ledbatfix"),
+    counterpart("n-reno", "b", "reno+reno", "newreno+newreno"),
+    counterpart("all-reno", "fig5", "reno", ""),
+    counterpart("rtt-ledbat", "d", "ledbat-25", "ledbatfix-25"),
+    counterpart("rtt-reno", "d", "reno", "newreno"),
+];
+
+/// The values of a metric that a simulator has for a curve, with their places.
+#[must_use]
+pub fn points(simulator: Simulator, curve: &str, metric: Metric) -> Vec<(f64, f64)> {
+    let Some(counterpart) = COUNTERPARTS.iter().find(|counterpart| counterpart.curve == curve) else {
+        return Vec::new();
+    };
+    let label = match simulator {
+        Simulator::Ns2 => counterpart.ns2,
+        Simulator::Ns3 => counterpart.ns3,
+    };
+    let wanted = [counterpart.experiment, simulator.column(), label];
+    let rows = POINTS.lines().skip(1).map(|line| line.split(',').collect::<Vec<&str>>());
+    rows.filter(|row| row.starts_with(&wanted)).filter_map(|row| Some((number(&row, 3)?, value(&row, metric)?))).collect()
+}
+
+fn number(row: &[&str], column: usize) -> Option<f64> {
+    row.get(column)?.parse().ok()
+}
+
+/// A metric in a row of the table of points; the names of its columns stand in its first line.
+fn value(row: &[&str], metric: Metric) -> Option<f64> {
+    let alone = matches!(row[0], "c_T" | "c_G" | "d" | "e");
+    match metric {
+        Metric::Efficiency => number(row, 5),
+        // Between flows of one kind the table has no share.
+        Metric::TcpPercent | Metric::OtherPercent if alone => None,
+        Metric::TcpPercent => number(row, 6),
+        Metric::OtherPercent => Some((100.0 - number(row, 6)?) / number(row, 3)?),
+        Metric::FairnessLong => number(row, 9),
+        Metric::FairnessShort => number(row, 10),
+        Metric::QueueIndex => number(row, 11),
+        Metric::LossPercent => Some(number(row, 12)? * 100.0),
+        Metric::FairnessOthers => number(row, 13),
+        Metric::FirstRate => number(row, 14),
+        Metric::Goodput => None,
+    }
+}
+
+/// The value at one place.
+#[must_use]
+pub fn at(simulator: Simulator, curve: &str, x: f64, metric: Metric) -> Option<f64> {
+    let points = points(simulator, curve, metric);
+    points.into_iter().find(|(place, _)| (place - x).abs() < 1e-9).map(|(_, value)| value)
+}
+
+/// A curve that is compared: its name, what its places are, and the metrics.
+pub(super) struct Compared {
+    pub(super) curve: &'static str,
+    pub(super) axis: &'static str,
+    pub(super) metrics: &'static [(Metric, &'static str)],
+}
+
+/// Ours beside theirs, where at least one of them has a point.
+pub(super) fn table(results: &Results, compared: &[Compared]) -> Table {
+    let headings = ["run", "metric", "Cede", "range", "ns-2", "ns-3", "to ns-2", "to ns-3"];
+    let mut table = Table::new(headings);
+    for Compared { curve, axis, metrics } in compared {
+        for &(metric, name) in *metrics {
+            for (x, ours) in results.along(curve, metric) {
+                let theirs = [Simulator::Ns2, Simulator::Ns3].map(|simulator| at(simulator, curve, x, metric));
+                if theirs.iter().any(Option::is_some) {
+                    let run = axis.replace("{}", &super::claim::place(x));
+                    table.push(row(run, name, &ours, theirs, metric.decimals()));
+                }
+            }
+        }
+    }
+    table
+}
+
+fn row(run: String, name: &str, ours: &Spread, theirs: [Option<f64>; 2], decimals: usize) -> Vec<Cell> {
+    let number = |value: Option<f64>| value.map_or(Cell::from("–"), |value| Cell::number(value, decimals));
+    let difference = |value: Option<f64>| {
+        value.map_or(Cell::from("–"), |value| Cell::from(format!("{:+.decimals$}", ours.mean - value)))
+    };
+    let range = format!("{:.decimals$} to {:.decimals$}", ours.min, ours.max);
+    let [ns2, ns3] = theirs;
+    vec![
+        run.into(),
+        name.into(),
+        Cell::number(ours.mean, decimals),
+        range.into(),
+        number(ns2),
+        number(ns3),
+        difference(ns2),
+        difference(ns3),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counterpart_has_points() {
+        for counterpart in COUNTERPARTS {
+            for (simulator, label) in [(Simulator::Ns2, counterpart.ns2), (Simulator::Ns3, counterpart.ns3)] {
+                let found = points(simulator, counterpart.curve, Metric::Efficiency);
+                assert_eq!(found.is_empty(), label.is_empty(), "{} {}", counterpart.curve, simulator.name());
+            }
+        }
+    }
+
+    #[test]
+    fn values_come_from_their_columns() {
+        let at = |metric| at(Simulator::Ns2, "target", 65.0, metric).unwrap();
+        assert_eq!(at(Metric::TcpPercent), 95.48);
+        assert_eq!(at(Metric::QueueIndex), 0.7169);
+        assert!((at(Metric::LossPercent) - 0.149).abs() < 1e-9);
+        assert_eq!(super::at(Simulator::Ns2, "rtt-ledbat", 5.0, Metric::TcpPercent), None);
+        assert_eq!(super::at(Simulator::Ns3, "all-reno", 1.0, Metric::Efficiency), None);
+    }
+}

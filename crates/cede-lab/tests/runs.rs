@@ -1,0 +1,122 @@
+//! Whole runs: determinism, independence of the file's order, integrity of the streams, conservation.
+
+use cede_lab::outcome::Outcome;
+use cede_lab::run::Run;
+use cede_lab::scenario::{Overrides, Scenario};
+
+/// A hostile bottleneck that two transports share.
+const ROUGH: &str = r#"
+name = "rough"
+duration = "40 s"
+[link]
+rate = "8 Mbit/s"
+delay = "15 ms"
+buffer = "40 packets"
+loss = 0.01
+duplicate = 0.01
+reorder = { probability = 0.01, extra_delay = "20 ms" }
+jitter = "3 ms"
+jitter_reorders = true
+"#;
+
+const UTP: &str = r#"
+[[flow]]
+name = "utp"
+count = 2
+protocol = "utp"
+controller = { name = "ledbat", target = "25 ms" }
+start_jitter = "500 ms"
+bytes = "1 MB"
+"#;
+
+const TCP: &str = r#"
+[[flow]]
+name = "tcp"
+protocol = "tcp"
+controller = "cubic"
+start_jitter = "500 ms"
+bytes = "3 MB"
+"#;
+
+fn parse(text: &str, overrides: &[&str]) -> Scenario {
+    let overrides = Overrides::new(overrides.iter().map(ToString::to_string));
+    Scenario::parse_with("test.toml", text, &overrides).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+fn run(text: &str, overrides: &[&str]) -> Outcome {
+    Run::new(&parse(text, overrides)).go(&mut ()).expect("it runs").0
+}
+
+#[test]
+fn a_seed_is_a_run_and_the_order_of_the_file_is_not() {
+    let first = run(&format!("{ROUGH}{UTP}{TCP}"), &["seed=7"]);
+    let again = run(&format!("{ROUGH}{UTP}{TCP}"), &["seed=7"]);
+    let turned = run(&format!("{ROUGH}{TCP}{UTP}"), &["seed=7"]);
+    let other = run(&format!("{ROUGH}{UTP}{TCP}"), &["seed=8"]);
+    assert_eq!(first.tape, again.tape);
+    assert_eq!(first.tape, turned.tape);
+    assert_ne!(first.tape, other.tape);
+    assert_eq!(first.flows[0].name, turned.flows[1].name);
+    assert_eq!(first.flows[0].rate_mbps.to_bits(), turned.flows[1].rate_mbps.to_bits());
+}
+
+#[test]
+fn streams_arrive_whole_over_a_rough_link() {
+    for seed in 1..=5 {
+        let outcome = run(&format!("{ROUGH}{UTP}{TCP}"), &[&format!("seed={seed}")]);
+        for flow in &outcome.flows {
+            assert!(flow.intact, "{}", flow.name);
+            assert_eq!(flow.error, None, "{}", flow.name);
+            let finish = flow.finish_s.unwrap_or(f64::INFINITY);
+            assert!(finish < 40.0, "{} finished at {finish}", flow.name);
+        }
+        let received: f64 = outcome.flows.iter().map(|flow| flow.goodput_mbps * outcome.span_s / 8.0).sum();
+        assert!((received - 5.0).abs() < 1e-9, "{received} MB");
+    }
+}
+
+#[test]
+fn clocks_that_disagree_change_no_rate() {
+    let text = format!("{ROUGH}{UTP}\n[[host]]\nname = \"utp-receiver\"\nclock_offset = \"-900 s\"\n");
+    let exact = run(&format!("{ROUGH}{UTP}"), &[]);
+    let offset = run(&text, &[]);
+    for (a, b) in exact.flows.iter().zip(&offset.flows) {
+        assert!((a.finish_s.unwrap() - b.finish_s.unwrap()).abs() < 0.01, "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn every_traffic_model_delivers_what_it_offers() {
+    let clean = "name = \"clean\"\nduration = \"30 s\"\n[link]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nbuffer = \"200 ms\"\n";
+    let models = [
+        ("{ kind = \"heartbeat\", period = \"1 s\", bytes = \"5 kB\" }", 30.0 * 5_000.0),
+        ("{ kind = \"paced\", rate = \"64 kbit/s\", message = \"160 B\" }", 30.0 * 8_000.0),
+        (
+            "{ kind = \"chirp\", period = \"2 s\", first = \"1 packets\", growth = 2, max = \"8 packets\" }",
+            0.0,
+        ),
+    ];
+    for protocol in ["utp", "tcp"] {
+        for (model, expected) in models {
+            let text =
+                format!("{clean}[[flow]]\nname = \"app\"\nprotocol = \"{protocol}\"\ntraffic = {model}\n");
+            let outcome = run(&text, &[]);
+            let received = outcome.flows[0].goodput_mbps * 30.0 * 1e6 / 8.0;
+            assert!(outcome.flows[0].intact && received > 0.0);
+            // The last message may still be on its way.
+            if expected > 0.0 {
+                assert!((received / expected - 1.0).abs() < 0.04, "{protocol} {model}: {received}");
+            }
+        }
+    }
+}
+
+#[test]
+fn assertions_speak_for_the_worst_replicate() {
+    let scenario =
+        parse(&format!("{ROUGH}{UTP}[assert]\nflow.utp.loss = \"< 0.5\"\nqueue.p95_ms = \"< 1\"\n"), &[]);
+    let outcome = Run::new(&scenario).go(&mut ()).expect("it runs").0;
+    let verdicts = outcome.verdicts(&scenario);
+    assert!(verdicts[0].holds, "{verdicts:?}");
+    assert!(!verdicts[1].holds && verdicts[1].measured > 1.0, "{verdicts:?}");
+}

@@ -1,0 +1,246 @@
+//! The commands and their options: help, completions and man pages are all made from this.
+
+use crate::repro;
+use cede_lab::record::{Format, Vantage};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; every assertion holds
+  1    the run failed, or an assertion does not hold
+  2    the command line or the scenario is wrong
+  3    not permitted, such as a folder that may not be written to
+  130  interrupted (Ctrl-C); what was recorded until then is kept
+
+Environment:
+  NO_COLOR         no colours
+  CLICOLOR_FORCE   colours even where the output is no terminal
+
+First steps:
+  cede demo                             what a transport that yields looks like
+  cede list                             what there is
+  cede explain scenario                 how to write an experiment of your own";
+
+/// Transport that yields: simulate it, measure it, compare it.
+///
+/// Cede runs the very same protocol code in virtual time that an application links against: uTP and TCP endpoints with
+/// congestion controllers such as LEDBAT, over links and queues that a scenario file describes. The same scenario and
+/// seed give the same run to the bit.
+#[derive(Parser, Debug)]
+#[command(name = "cede", version, after_help = EXIT_CODES, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Show a LEDBAT flow that yields to a CUBIC flow and takes the link back
+    Demo(DemoArgs),
+    /// Run a scenario and keep what it showed in a folder
+    Run(RunArgs),
+    /// Repeat a paper's experiments and compare with what it says
+    Repro(repro::Args),
+    /// List controllers, scenarios, metrics and figures
+    List(ListArgs),
+    /// Explain a controller, a parameter, a metric, an option or the scenario format
+    Explain(ExplainArgs),
+    /// Print the reference of the scenario format (the same as `cede explain scenario`)
+    #[command(hide = true)]
+    ScenarioReference,
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the man page, or write one for each command
+    Man(ManArgs),
+}
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  cede demo                     pictures, a table and a report in cede-out/demo
+  cede demo --seed 7 -o first   another seed, another folder
+  cede demo --json | jq '.results.flows[] | {name, share}'";
+
+/// `cede demo`.
+#[derive(Args, Debug)]
+#[command(after_help = DEMO_EXAMPLES)]
+pub struct DemoArgs {
+    /// The seed of every random stream [example: --seed 7]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// The run folder; an earlier run in it is replaced [default: cede-out/demo]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// Print the manifest as JSON on standard output, and words on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  cede run scenarios/latecomer.toml
+  cede run latecomer -s flow.*.controller.target='60 ms' --seed 3 -o late
+  cede run - < my.toml                                   a scenario from standard input
+  cede run demo -s link.loss=0.01 --pcap && tshark -r cede-out/demo/packets.pcapng
+  cede run my.toml --json | jq .results.links
+
+The exit code is 1 where an assertion of the scenario does not hold. `cede explain scenario` is the reference of the
+format; `cede list scenarios` names the built-in ones.";
+
+/// `cede run`.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// A scenario file, the name of a built-in scenario, or - for standard input
+    #[arg(value_name = "FILE.toml|NAME|-", value_hint = ValueHint::FilePath)]
+    pub scenario: String,
+    /// Set an option of the scenario; may be repeated [example: -s link.rate='5 Mbit/s']
+    #[arg(short, long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The seed of every random stream, in place of the scenario's [example: --seed 7]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// The run folder; an earlier run in it is replaced [default: cede-out/NAME]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// Write the octets of every packet to packets.pcapng, as seen from there [default: sent] [example: --pcap=senders]
+    #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true, default_missing_value = "sent")]
+    pub pcap: Option<VantageArg>,
+    /// The forms of the tables in the run folder [example: --format csv,jsonl]
+    #[arg(short, long, value_name = "FORM", value_delimiter = ',', default_value = "csv", value_parser = table_form)]
+    pub format: Vec<TableForm>,
+    /// Draw the figures as files too [example: --plot svg,png]
+    #[arg(long, value_name = "FORM", value_delimiter = ',')]
+    pub plot: Vec<PictureForm>,
+    /// Print the manifest as JSON on standard output, and words on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the packets of a capture are seen.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum VantageArg {
+    /// Every packet once, as it leaves its host
+    Sent,
+    /// Data as they leave, acknowledgements as they arrive
+    Senders,
+    /// Data as they arrive, acknowledgements as they leave
+    Receivers,
+}
+
+impl From<VantageArg> for Vantage {
+    fn from(argument: VantageArg) -> Self {
+        match argument {
+            VantageArg::Sent => Self::Sent,
+            VantageArg::Senders => Self::Senders,
+            VantageArg::Receivers => Self::Receivers,
+        }
+    }
+}
+
+/// The form of tables.
+pub type TableForm = Format;
+
+/// Reads a form of tables. Forms that people may expect are refused with what to take in their place.
+fn table_form(text: &str) -> Result<TableForm, String> {
+    match text {
+        "csv" => Ok(Format::Csv),
+        "jsonl" => Ok(Format::JsonLines),
+        "parquet" | "arrow" => {
+            Err(format!("{text} is not built in; csv and jsonl are, and convert without loss"))
+        }
+        _ => Err("allowed: csv, jsonl".to_string()),
+    }
+}
+
+/// The form of pictures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum PictureForm {
+    /// Scalable
+    Svg,
+    /// Pixels, two to a point
+    Png,
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  cede list                     everything
+  cede list controllers
+  cede list metrics --json | jq -r '.[].name'";
+
+/// `cede list`.
+#[derive(Args, Debug)]
+#[command(after_help = LIST_EXAMPLES)]
+pub struct ListArgs {
+    /// What to list; everything where it is left out
+    #[arg(value_name = "WHAT")]
+    pub what: Option<Catalogue>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Catalogue {
+    /// Congestion controllers
+    #[value(alias = "cc")]
+    Controllers,
+    /// Built-in scenarios
+    Scenarios,
+    /// What can be measured and asserted
+    Metrics,
+    /// Figures that `cede repro` draws
+    Figures,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  cede explain ledbat           a controller, its rule, its source and its parameters
+  cede explain ledbat.target    one parameter
+  cede explain queue.p95_ms     a metric
+  cede explain link.buffer      an option of a scenario
+  cede explain demo             a built-in scenario
+  cede explain scenario         the whole scenario format, as Markdown";
+
+/// `cede explain`.
+#[derive(Args, Debug)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub struct ExplainArgs {
+    /// A controller, CONTROLLER.PARAMETER, a metric, TABLE.OPTION, a built-in scenario, or `scenario`
+    #[arg(value_name = "WHAT")]
+    pub what: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  cede completions bash > ~/.local/share/bash-completion/completions/cede
+  cede completions zsh  > ~/.zfunc/_cede
+  cede completions fish > ~/.config/fish/completions/cede.fish";
+
+/// `cede completions`.
+#[derive(Args, Debug)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  cede man | man -l -                        read it
+  cede man -o ~/.local/share/man/man1        cede.1, cede-run.1 and so on";
+
+/// `cede man`.
+#[derive(Args, Debug)]
+#[command(after_help = MAN_EXAMPLES)]
+pub struct ManArgs {
+    /// Write the pages of all commands into this folder in place of printing the first
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+}

@@ -1,0 +1,293 @@
+//! One run from its beginning to its end: folder, records, progress, report, and what is shown of it.
+
+use crate::cli::PictureForm;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::scenarios::Loaded;
+use crate::screen::{self, Screen};
+use cede_lab::meter::FIRST_PORT;
+use cede_lab::network::Network;
+use cede_lab::outcome::{Outcome, Verdict};
+use cede_lab::record::{self, Folder, Manifest, Recorder, Results, Status};
+use cede_lab::report::{self, Provenance, Subject};
+use cede_lab::run::{FlowEvent, FlowSample, Run, RunError, Watcher};
+use cede_plot::terminal;
+use cede_units::Instant;
+use std::path::PathBuf;
+
+/// What is to be run, and what is to be kept of it.
+pub struct Job<'a> {
+    /// The scenario.
+    pub loaded: &'a Loaded,
+    /// The run folder.
+    pub folder: PathBuf,
+    /// The command that repeats the run.
+    pub repeat: String,
+    /// What is recorded.
+    pub record: record::Options,
+    /// Forms in which figures are drawn beside the report.
+    pub plots: &'a [PictureForm],
+    /// Standard output is for the manifest.
+    pub json: bool,
+}
+
+/// Feeds the record, shows progress, and stops where that is asked for or nothing can be written any more.
+struct Attendant {
+    recorder: Recorder,
+    progress: Progress,
+    reached: Instant,
+}
+
+impl Watcher for Attendant {
+    fn progress(&mut self, now: Instant, end: Instant) -> bool {
+        self.reached = now;
+        self.progress.update(now, end);
+        !interrupt::is_asked() && !self.recorder.has_failed()
+    }
+
+    fn sample(&mut self, sample: &FlowSample<'_>) {
+        self.recorder.sample(sample);
+    }
+
+    fn event(&mut self, event: &FlowEvent<'_>) {
+        self.recorder.event(event);
+    }
+}
+
+/// What came of a run.
+struct Finished {
+    outcome: Result<Outcome, RunError>,
+    files: Result<Vec<String>, record::RecordError>,
+    reached: Instant,
+    wall_s: f64,
+    cpu_s: Option<f64>,
+}
+
+/// Runs a job, keeps what it showed, and shows it.
+///
+/// # Errors
+/// [`Failure`]; assertions that do not hold are one.
+pub fn execute(job: &Job<'_>) -> Result<(), Failure> {
+    let scenario = &job.loaded.scenario;
+    let command: Vec<String> = std::env::args().collect();
+    let mut manifest = Manifest::begin(scenario, &job.loaded.source, &command);
+    let folder = Folder::claim(&job.folder)?;
+    folder.write_manifest(&manifest)?;
+    folder.write("scenario.toml", scenario.to_toml().as_bytes())?;
+    let run = Run::new(scenario);
+    let network = run.network().clone();
+    let recorder = Recorder::create(&folder, scenario, &network, &job.record)?;
+    let finished = go(run, recorder);
+    manifest.simulated_s = finished.reached.as_secs_f64();
+    (manifest.wall_s, manifest.cpu_s) = (finished.wall_s, finished.cpu_s);
+    manifest.files.push("scenario.toml".to_string());
+    let broken = match finished.files {
+        Ok(files) => {
+            manifest.files.extend(files);
+            None
+        }
+        Err(error) => Some(Failure::from(error)),
+    };
+    match (broken, finished.outcome) {
+        (None, Ok(outcome)) => complete(job, &folder, &network, &outcome, manifest),
+        (Some(failure), _) => give_up(job, &folder, manifest, Status::Failed, failure),
+        (None, Err(RunError::Interrupted)) => {
+            let reached = format!("{:.1} of {} simulated", manifest.simulated_s, scenario.duration);
+            let text = format!("{reached}; what was recorded until then is in {}", job.folder.display());
+            give_up(job, &folder, manifest, Status::Interrupted, Failure::Interrupted(text))
+        }
+        (None, Err(error)) => {
+            give_up(job, &folder, manifest, Status::Failed, Failure::Failed(error.to_string()))
+        }
+    }
+}
+
+fn go(run: Run<'_>, recorder: Recorder) -> Finished {
+    let run = recorder.attach(run);
+    let before = cpu_s();
+    let mut attendant = Attendant { recorder, progress: Progress::begin(), reached: Instant::ZERO };
+    let outcome = run.go(&mut attendant).map(|(outcome, _)| outcome);
+    Finished {
+        outcome,
+        wall_s: attendant.progress.end(),
+        cpu_s: cpu_s().zip(before).map(|(now, before)| now - before),
+        files: attendant.recorder.finish(),
+        reached: attendant.reached,
+    }
+}
+
+/// Processor time of this thread in seconds, where the system tells (Linux).
+fn cpu_s() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
+}
+
+/// A run that went to its end.
+fn complete(
+    job: &Job<'_>,
+    folder: &Folder,
+    network: &Network,
+    outcome: &Outcome,
+    mut manifest: Manifest<'_>,
+) -> Result<(), Failure> {
+    let subject = Subject { scenario: &job.loaded.scenario, network, outcome };
+    let verdicts = outcome.verdicts(&job.loaded.scenario);
+    manifest.files.extend(draw(job, folder, &subject)?);
+    let provenance = Provenance {
+        command: &job.repeat,
+        source: &job.loaded.text,
+        wall_s: manifest.wall_s,
+        files: &manifest.files,
+    };
+    let page = report::page(&subject, &verdicts, &provenance);
+    let page = folder.write("report.html", page.as_bytes())?;
+    manifest.files.push(page);
+    let failing = verdicts.iter().filter(|verdict| !verdict.holds).count();
+    let damaged = outcome.flows.iter().any(|flow| !flow.intact);
+    manifest.status = if failing > 0 { Status::AssertionFailed } else { Status::Complete };
+    show(job, &subject, &verdicts, manifest.wall_s);
+    // What was shown is what is kept: the results go in last, for they borrow it.
+    let mut manifest = manifest.with_results(Results { outcome, assertions: &verdicts });
+    if damaged {
+        manifest.status = Status::Failed;
+    }
+    folder.sweep(&manifest.files);
+    publish(job, folder, &manifest)?;
+    match (damaged, failing) {
+        (true, _) => {
+            Err(Failure::Failed("data arrived damaged: this is a defect of the transport".to_string()))
+        }
+        (false, 0) => Ok(()),
+        (false, failing) => Err(Failure::AssertionsFailed(failing)),
+    }
+}
+
+/// A run that ended early: says so in the manifest.
+fn give_up(
+    job: &Job<'_>,
+    folder: &Folder,
+    mut manifest: Manifest<'_>,
+    status: Status,
+    failure: Failure,
+) -> Result<(), Failure> {
+    manifest.status = status;
+    // Where the disk is full this fails as well; what was wrong first is what is told.
+    let _ = publish(job, folder, &manifest);
+    Err(failure)
+}
+
+fn publish(job: &Job<'_>, folder: &Folder, manifest: &Manifest<'_>) -> Result<(), Failure> {
+    folder.write_manifest(manifest)?;
+    if !job.json {
+        return Ok(());
+    }
+    let text = serde_json::to_string_pretty(manifest).map_err(|error| Failure::Failed(error.to_string()))?;
+    screen::print(&(text + "\n"))
+        .map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")))
+}
+
+/// The figures as files, where they are asked for.
+fn draw(job: &Job<'_>, folder: &Folder, subject: &Subject<'_>) -> Result<Vec<String>, Failure> {
+    let figure = report::overview(subject);
+    let mut names = Vec::new();
+    for form in job.plots {
+        let (name, octets) = match form {
+            PictureForm::Svg => ("figures.svg", figure.to_svg().into_bytes()),
+            PictureForm::Png => {
+                let octets = figure.to_png(2.0).map_err(|error| Failure::Failed(error.to_string()))?;
+                ("figures.png", octets)
+            }
+        };
+        names.push(folder.write(name, &octets)?);
+    }
+    Ok(names)
+}
+
+const RATE_LINES: usize = 13;
+const QUEUE_LINES: usize = 11;
+
+/// What a person sees.
+fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64) {
+    let screen = Screen::new(job.json);
+    let (columns, colour) = (screen.columns, screen.colour);
+    let scenario = subject.scenario;
+    let mut out =
+        wrapped(&format!("{}: {}", screen.bold(&scenario.name), scenario.description), columns) + "\n";
+    let panels = [report::rates(subject), report::queues(subject)];
+    out += &terminal::charts(&panels[..1], columns, RATE_LINES, colour);
+    out.push('\n');
+    out += &terminal::charts(&panels[1..], columns, QUEUE_LINES, colour);
+    out.push('\n');
+    for table in [Some(report::flows(subject)), Some(report::links(subject)), report::assertions(verdicts)] {
+        let Some(table) = table.filter(|table| !table.is_empty()) else { continue };
+        out += &terminal::table(&table, columns, colour);
+        out.push('\n');
+    }
+    out += &wrapped(&fairness(subject.outcome), columns);
+    out.push('\n');
+    for sentence in report::story(subject) {
+        out += &wrapped(&screen.strong(&sentence), columns);
+    }
+    out.push('\n');
+    let tape = &subject.outcome.tape;
+    let took =
+        format!("{} simulated in {wall_s:.2} s, seed {}, tape {tape}", scenario.duration, scenario.seed);
+    out += &wrapped(&took, columns);
+    out += &format!("report:  {}\n", screen.bold(&job.folder.join("report.html").display().to_string()));
+    out += &format!("again:   {}\n", job.repeat);
+    if let Some(command) = dissection(job, subject) {
+        out += &format!("packets: {command}\n");
+    }
+    screen.say(&out);
+}
+
+/// How Wireshark reads the capture: it does not know uTP's ports, and by default takes windows above 3.5 MiB for a sign
+/// of something else.
+fn dissection(job: &Job<'_>, subject: &Subject<'_>) -> Option<String> {
+    if job.record.capture.is_none() && !subject.scenario.record.packets {
+        return None;
+    }
+    let last = subject.network.flows.len().saturating_sub(1) + usize::from(FIRST_PORT);
+    let utp = format!("-d udp.port=={FIRST_PORT}-{last},bt-utp -o bt-utp.max_window_size:ffffffff");
+    Some(format!("tshark -r {} {utp}", job.folder.join("packets.pcapng").display()))
+}
+
+fn fairness(outcome: &Outcome) -> String {
+    let index = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value:.3}"));
+    let (long, short) = (index(outcome.fairness_long), index(outcome.fairness_short));
+    format!("fairness (Jain): {long} over the whole time, {short} in windows of one second")
+}
+
+/// A paragraph in lines of at most `columns`, each with a line feed; escape sequences take no room, and a
+/// hard space is no place to break.
+fn wrapped(text: &str, columns: usize) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let width = word.replace("\x1b[1m", "").replace("\x1b[0m", "").chars().count();
+        if used > 0 && used + 1 + width > columns {
+            out.push('\n');
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += width;
+    }
+    out.replace('\u{a0}', " ") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_wrapped_without_counting_colours() {
+        assert_eq!(wrapped("ab cd ef", 5), "ab cd\nef\n");
+        assert_eq!(wrapped("\x1b[1mab\x1b[0m cd ef", 5), "\x1b[1mab\x1b[0m cd\nef\n");
+        assert_eq!(wrapped("a 13\u{a0}% b", 5), "a\n13 %\nb\n");
+        assert_eq!(wrapped("longer than that", 3), "longer\nthan\nthat\n");
+    }
+}

@@ -1,0 +1,224 @@
+//! `cede explain`: what a controller, a parameter, a metric or an option is, with its formula and its source.
+
+use crate::cli::ExplainArgs;
+use crate::failure::Failure;
+use crate::scenarios::{BUILT_IN, BuiltIn};
+use crate::screen::{self, Screen};
+use cede_cc::{ParamDoc, registry};
+use cede_lab::scenario::{
+    Fallback, Kind, METRICS, MetricDoc, OptionDoc, TABLES, TableDoc, nearest, reference,
+};
+use serde_json::{Value, json};
+
+/// Something that can be explained.
+#[derive(Clone, Copy)]
+enum Topic {
+    Controller(&'static registry::Entry),
+    Parameter(&'static registry::Entry, &'static ParamDoc),
+    Metric(&'static MetricDoc),
+    Table(&'static TableDoc),
+    Option(&'static TableDoc, &'static OptionDoc),
+    Scenario(&'static BuiltIn),
+}
+
+/// Explains everything that bears the name.
+pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
+    if args.what == "scenario" && !args.json {
+        return scenario_reference();
+    }
+    let found: Vec<Topic> = topics().into_iter().filter(|topic| topic.answers_to(&args.what)).collect();
+    if found.is_empty() {
+        return Err(unknown(&args.what));
+    }
+    let text = if args.json {
+        format!("{:#}\n", found.iter().map(|topic| topic.to_json()).collect::<Value>())
+    } else {
+        let screen = Screen::new(false);
+        found.iter().map(|topic| topic.to_text(&screen)).collect::<Vec<_>>().join("\n")
+    };
+    screen::print(&text).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// Prints the reference of the scenario format.
+pub fn scenario_reference() -> Result<(), Failure> {
+    screen::print(&reference()).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn topics() -> Vec<Topic> {
+    let controllers = registry::all().iter().flat_map(|entry| {
+        let params = entry.params.iter().map(move |param| Topic::Parameter(entry, param));
+        [Topic::Controller(entry)].into_iter().chain(params)
+    });
+    let tables = TABLES.iter().flat_map(|table| {
+        let options = table.options().map(move |option| Topic::Option(table, option));
+        [Topic::Table(table)].into_iter().chain(options)
+    });
+    let metrics = METRICS.iter().map(Topic::Metric);
+    controllers.chain(metrics).chain(BUILT_IN.iter().map(Topic::Scenario)).chain(tables).collect()
+}
+
+fn unknown(what: &str) -> Failure {
+    let names: Vec<String> = topics().iter().flat_map(Topic::names).collect();
+    let guess = nearest(what, names.iter().map(String::as_str));
+    let guess = guess.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    Failure::Usage(format!(
+        "nothing is called `{what}`{guess}\n  = `cede list` names controllers, scenarios, metrics and figures; `cede explain \
+         scenario` is the reference of all options"
+    ))
+}
+
+impl Topic {
+    /// The names under which it is found: the full one first.
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Controller(entry) => vec![entry.name.to_string()],
+            Self::Parameter(entry, param) => vec![format!("{}.{}", entry.name, param.name)],
+            Self::Metric(doc) => {
+                vec![
+                    doc.pattern(),
+                    format!("{}.{}", doc.group, doc.leaf),
+                    doc.leaf.to_string(),
+                    doc.group.to_string(),
+                ]
+            }
+            Self::Table(table) => vec![table.path.to_string()],
+            Self::Option(table, option) if table.path.is_empty() => vec![option.key.to_string()],
+            Self::Option(table, option) => {
+                vec![format!("{}.{}", table.path, option.key), option.key.to_string()]
+            }
+            Self::Scenario(scenario) => vec![scenario.name.to_string()],
+        }
+    }
+
+    /// Whether `what` is one of the names. The middle of a metric's name is that of a flow or a link: any will do.
+    fn answers_to(&self, what: &str) -> bool {
+        let is_named = self.names().iter().any(|name| !name.is_empty() && name == what);
+        let parts: Vec<&str> = what.split('.').collect();
+        is_named
+            || matches!((self, &parts[..]), (Self::Metric(doc), [group, _, leaf]) if doc.group == *group && doc.leaf == *leaf)
+    }
+
+    fn to_text(self, screen: &Screen) -> String {
+        match self {
+            Self::Controller(entry) => controller_text(entry, screen),
+            Self::Parameter(entry, param) => {
+                let head = screen.bold(&format!("{}.{}", entry.name, param.name));
+                format!("{head}  parameter of the controller {}\n\n{}", entry.name, param_text(param, "  "))
+            }
+            Self::Metric(doc) => format!(
+                "{}  metric\n\n  {}\n\n  unit     {}\n  formula  {}\n  source   {}\n",
+                screen.bold(&doc.pattern()),
+                doc.summary,
+                unit(doc),
+                doc.formula,
+                doc.source
+            ),
+            Self::Table(table) => table_text(table, screen),
+            Self::Option(table, option) => option_text(table, option, screen),
+            Self::Scenario(scenario) => {
+                format!("{}  built-in scenario\n\n{}", screen.bold(scenario.name), scenario.text)
+            }
+        }
+    }
+
+    fn to_json(self) -> Value {
+        match self {
+            Self::Controller(entry) => json!({
+                "kind": "controller", "name": entry.name, "summary": entry.summary, "formula": entry.formula,
+                "source": entry.source, "responsive": entry.responsive, "experimental": entry.experimental,
+                "parameters": entry.params.iter().map(param_json).collect::<Value>(),
+            }),
+            Self::Parameter(entry, param) => {
+                json!({ "kind": "parameter", "controller": entry.name, "parameter": param_json(param) })
+            }
+            Self::Metric(doc) => json!({
+                "kind": "metric", "name": doc.pattern(), "summary": doc.summary, "unit": doc.unit,
+                "formula": doc.formula, "source": doc.source,
+            }),
+            Self::Table(table) => json!({
+                "kind": "table", "name": table.path, "written": table.heading, "meaning": table.meaning,
+                "options": table.options().map(|option| option_json(table, option)).collect::<Value>(),
+            }),
+            Self::Option(table, option) => option_json(table, option),
+            Self::Scenario(scenario) => {
+                json!({ "kind": "scenario", "name": scenario.name, "toml": scenario.text })
+            }
+        }
+    }
+}
+
+fn unit(doc: &MetricDoc) -> &'static str {
+    if doc.unit == "1" { "1 (a ratio: 98 % is 0.98)" } else { doc.unit }
+}
+
+fn controller_text(entry: &registry::Entry, screen: &Screen) -> String {
+    let head = format!("{}  controller\n\n  {}\n", screen.bold(entry.name), entry.summary);
+    let body = format!("\n  formula  {}\n  source   {}\n", entry.formula, entry.source);
+    let params =
+        entry.params.iter().map(|p| format!("\n  {}\n{}", screen.bold(p.name), param_text(p, "    ")));
+    let params: String = params.collect();
+    let example = entry.params.first().map(|p| format!(", {} = {}", p.name, toml_literal(p)));
+    let example = format!("controller = {{ name = \"{}\"{} }}", entry.name, example.unwrap_or_default());
+    let heading =
+        if params.is_empty() { "It has no parameters.".to_string() } else { "Parameters:".to_string() };
+    format!("{head}{body}\n  in a scenario:  {example}\n\n{heading}\n{params}")
+}
+
+fn param_text(param: &ParamDoc, indent: &str) -> String {
+    format!("{indent}{}\n{indent}default {}; allowed: {}\n", param.doc, param.default, param.kind)
+}
+
+/// The default as a scenario writes it.
+fn toml_literal(param: &ParamDoc) -> String {
+    let is_bare = matches!(param.kind, cede_cc::ParamKind::Number { .. } | cede_cc::ParamKind::Count { .. });
+    match param.default {
+        "on" => "true".to_string(),
+        "off" => "false".to_string(),
+        number if is_bare => number.to_string(),
+        text => format!("\"{text}\""),
+    }
+}
+
+fn param_json(param: &ParamDoc) -> Value {
+    json!({
+        "name": param.name, "default": param.default, "allowed": param.kind.to_string(), "doc": param.doc,
+    })
+}
+
+fn table_text(table: &TableDoc, screen: &Screen) -> String {
+    let rows = table.options().map(|option| {
+        let pad = " ".repeat(18_usize.saturating_sub(option.key.len()));
+        format!("  {}{pad} {}\n", screen.bold(option.key), option.meaning)
+    });
+    let rows: String = rows.collect();
+    format!("{}  part of a scenario\n\n  {}\n\n{rows}", screen.bold(table.heading), table.meaning)
+}
+
+fn option_text(table: &TableDoc, option: &OptionDoc, screen: &Screen) -> String {
+    let mut out =
+        format!("{}  option of {}\n\n  {}\n\n", screen.bold(option.key), table.heading, option.meaning);
+    out += &format!("  allowed  {}\n", option.kind.allowed());
+    if let Kind::Word { words, .. } = option.kind {
+        words.iter().for_each(|(word, meaning)| out += &format!("           {word}: {meaning}\n"));
+    }
+    out += &match option.fallback {
+        Fallback::Required => "  it must be given\n".to_string(),
+        Fallback::Value(text) => format!("  default  {text}\n"),
+        Fallback::Absent(meaning) => format!("  default  {meaning}\n"),
+    };
+    if !option.example.is_empty() {
+        out += &format!("  example  {}\n", option.example);
+    }
+    out
+}
+
+fn option_json(table: &TableDoc, option: &OptionDoc) -> Value {
+    let (default, required) = match option.fallback {
+        Fallback::Required => (Value::Null, true),
+        Fallback::Value(text) | Fallback::Absent(text) => (Value::from(text), false),
+    };
+    json!({
+        "kind": "option", "table": table.path, "key": option.key, "meaning": option.meaning,
+        "allowed": option.kind.allowed(), "required": required, "default": default, "example": option.example,
+    })
+}

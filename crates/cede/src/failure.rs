@@ -1,0 +1,62 @@
+//! How a command ends when it does not end well.
+
+use crate::screen;
+use cede_lab::record::RecordError;
+use cede_lab::scenario::{Problem, render};
+use std::io::ErrorKind;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// The scenario is none.
+    Scenario(Vec<Problem>),
+    /// The command line asks for what there is not.
+    Usage(String),
+    /// It went wrong on the way.
+    Failed(String),
+    /// Assertions do not hold; the screen has shown which.
+    AssertionsFailed(usize),
+    /// The system does not permit it.
+    NotPermitted(String),
+    /// Ctrl-C; the text says what there is nevertheless.
+    Interrupted(String),
+}
+
+impl Failure {
+    /// The process's exit code.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Failed(_) | Self::AssertionsFailed(_) => 1,
+            Self::Scenario(_) | Self::Usage(_) => 2,
+            Self::NotPermitted(_) => 3,
+            Self::Interrupted(_) => 130,
+        }
+    }
+
+    /// Prints the failure to standard error.
+    pub fn tell(&self) {
+        let text = match self {
+            Self::Scenario(problems) => {
+                let count = problems.len();
+                let noun = if count == 1 { "problem" } else { "problems" };
+                format!("{}\n\nerror: the scenario was not run: {count} {noun}", render(problems))
+            }
+            Self::Usage(text) | Self::Failed(text) | Self::NotPermitted(text) => format!("error: {text}"),
+            Self::AssertionsFailed(1) => "error: an assertion does not hold".to_string(),
+            Self::AssertionsFailed(count) => format!("error: {count} assertions do not hold"),
+            Self::Interrupted(text) => format!("interrupted: {text}"),
+        };
+        screen::complain(&text);
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                Self::NotPermitted(error.to_string())
+            }
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

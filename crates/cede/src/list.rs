@@ -1,0 +1,94 @@
+//! `cede list`: what there is, by name.
+
+use crate::cli::{Catalogue, ListArgs};
+use crate::failure::Failure;
+use crate::scenarios::BUILT_IN;
+use crate::screen::{self, Screen};
+use cede_cc::registry;
+use cede_lab::scenario::METRICS;
+use cede_plot::{Table, terminal};
+use serde_json::{Value, json};
+
+/// A thing with a name.
+struct Item {
+    kind: &'static str,
+    name: String,
+    summary: String,
+}
+
+/// Prints names with a sentence on each.
+pub fn list(args: &ListArgs) -> Result<(), Failure> {
+    let catalogues = match args.what {
+        Some(what) => vec![what],
+        None => vec![Catalogue::Controllers, Catalogue::Scenarios, Catalogue::Metrics, Catalogue::Figures],
+    };
+    let text = if args.json { as_json(&catalogues) } else { as_tables(&catalogues) };
+    screen::print(&text).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn as_json(catalogues: &[Catalogue]) -> String {
+    let items = catalogues.iter().flat_map(|&catalogue| items(catalogue));
+    let values: Vec<Value> =
+        items.map(|item| json!({ "kind": item.kind, "name": item.name, "summary": item.summary })).collect();
+    format!("{:#}\n", Value::from(values))
+}
+
+fn as_tables(catalogues: &[Catalogue]) -> String {
+    let screen = Screen::new(false);
+    let mut out = String::new();
+    for &catalogue in catalogues {
+        let (heading, how) = heading(catalogue);
+        let rows = items(catalogue).into_iter().map(|item| [item.name.into(), item.summary.into()]);
+        let table = rows.fold(Table::new([heading, "what it is"]), Table::row);
+        out += &terminal::table(&table, screen.columns, screen.colour);
+        out += &format!("{how}\n\n");
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+const fn heading(catalogue: Catalogue) -> (&'static str, &'static str) {
+    match catalogue {
+        Catalogue::Controllers => ("controller", "More on one: cede explain NAME"),
+        Catalogue::Scenarios => ("scenario", "Run one: cede run NAME. Read it: cede explain NAME"),
+        Catalogue::Metrics => ("metric", "More on one: cede explain NAME"),
+        Catalogue::Figures => ("figure", "Draw them: cede repro PAPER --figure N"),
+    }
+}
+
+fn items(catalogue: Catalogue) -> Vec<Item> {
+    match catalogue {
+        Catalogue::Controllers => {
+            let item = |entry: &registry::Entry| {
+                let note = match (entry.responsive, entry.experimental) {
+                    (false, _) => " (does not respond to congestion: for tests)",
+                    (true, true) => " (experimental)",
+                    (true, false) => "",
+                };
+                let summary = format!("{}{note}", entry.summary);
+                Item { kind: "controller", name: entry.name.to_string(), summary }
+            };
+            registry::all().iter().map(item).collect()
+        }
+        Catalogue::Scenarios => {
+            let item = |scenario: &crate::scenarios::BuiltIn| Item {
+                kind: "scenario",
+                name: scenario.name.to_string(),
+                summary: scenario.description(),
+            };
+            BUILT_IN.iter().map(item).collect()
+        }
+        Catalogue::Metrics => METRICS
+            .iter()
+            .map(|metric| Item {
+                kind: "metric",
+                name: metric.pattern(),
+                summary: metric.summary.to_string(),
+            })
+            .collect(),
+        Catalogue::Figures => crate::repro::figures()
+            .into_iter()
+            .map(|(name, summary)| Item { kind: "figure", name, summary })
+            .collect(),
+    }
+}

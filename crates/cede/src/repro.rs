@@ -1,0 +1,232 @@
+//! `cede repro`: a paper's experiments.
+
+use crate::failure::Failure;
+use crate::screen::{self, Screen};
+use crate::{interrupt, progress};
+use cede_lab::repro::lcn10::{self, ExecuteError, FigureNumber, Progress, Report, Request, Results, Store};
+use cede_plot::terminal;
+use clap::ValueHint;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+const EXAMPLES: &str = "\
+Examples:
+  cede repro lcn10                         every figure, and what the paper leaves open
+  cede repro lcn10 --figure 2 --quick      one figure, with fewer points and repetitions
+  cede repro lcn10 --figure 1 --figure 3 -o paper --jobs 4";
+
+const DEFAULT_FOLDER: &str = "cede-out/lcn10";
+
+/// Arguments of `cede repro`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The paper
+    #[arg(value_name = "PAPER")]
+    pub paper: Paper,
+    /// A figure of the paper; may be repeated; all where it is left out [example: --figure 2]
+    #[arg(long, value_name = "N")]
+    pub figure: Vec<u32>,
+    /// Also measure what the paper leaves open (delayed acks, timestamps, clamp, jitter and more); done for all figures
+    #[arg(long)]
+    pub sensitivity: bool,
+    /// Fewer points and repetitions
+    #[arg(long)]
+    pub quick: bool,
+    /// The folder for figures, tables and results; what is there already is not computed again
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// Runs at a time; as many as there are processors where it is left out [example: --jobs 4]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZero<usize>>,
+    /// Print claims and verdicts as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A paper whose experiments can be repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Paper {
+    /// A hands-on assessment of transport protocols with lower than best effort priority (LCN 2010)
+    Lcn10,
+}
+
+/// Repeats the experiments.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let Paper::Lcn10 = args.paper;
+    let request = request(args)?;
+    let folder = args.output.clone().unwrap_or_else(|| DEFAULT_FOLDER.into());
+    let results = measured(&request, &folder, jobs(args))?;
+    let report = Report::of(results);
+    let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
+    let screen = Screen::new(args.json);
+    screen.say(&summary(&screen, &report, &files));
+    if args.json {
+        let text = format!("{:#}\n", report.to_json());
+        screen::print(&text).map_err(|error| Failure::Failed(error.to_string()))?;
+    }
+    match report.broken_runs() {
+        0 => Ok(()),
+        broken => Err(Failure::Failed(format!("{broken} runs ended with a broken connection or wrong data"))),
+    }
+}
+
+/// The figures that can be drawn, each with what it shows.
+pub fn figures() -> Vec<(String, String)> {
+    let figure = |figure: FigureNumber| (format!("lcn10 {}", figure.number()), figure.summary().to_string());
+    FigureNumber::ALL.into_iter().map(figure).collect()
+}
+
+fn request(args: &Args) -> Result<Request, Failure> {
+    let known = |&number: &u32| {
+        FigureNumber::from_number(number).ok_or_else(|| {
+            let numbers = FigureNumber::ALL.map(|figure| figure.number().to_string()).join(", ");
+            Failure::Usage(format!("there is no figure {number} to draw\n  allowed: {numbers}"))
+        })
+    };
+    let figures = args.figure.iter().map(known).collect::<Result<Vec<FigureNumber>, Failure>>()?;
+    Ok(Request { figures, sensitivity: args.sensitivity, quick: args.quick })
+}
+
+fn jobs(args: &Args) -> usize {
+    args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get)
+}
+
+fn failed(folder: &Path, error: &io::Error) -> Failure {
+    let text = format!("{}: {error}", folder.display());
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Failure::NotPermitted(text),
+        _ => Failure::Failed(text),
+    }
+}
+
+fn measured(request: &Request, folder: &Path, jobs: usize) -> Result<Results, Failure> {
+    let store = Store::open(&folder.join("runs")).map_err(|error| failed(&error.path, &error.cause))?;
+    let meter = Mutex::new(Meter::default());
+    let hear =
+        |progress: Progress| meter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).hear(&progress);
+    let results = lcn10::execute(lcn10::plan(request), &store, jobs, &interrupt::is_asked, &hear);
+    meter.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).end();
+    results.map_err(|error| match error {
+        ExecuteError::Interrupted => Failure::Interrupted(format!(
+            "what was measured is in {}; the same command goes on from there",
+            folder.display()
+        )),
+        ExecuteError::Store(error) => failed(&error.path, &error.cause),
+        ExecuteError::Run(error) => Failure::Failed(error.to_string()),
+    })
+}
+
+/// What is shown of progress: a line that is drawn anew on a terminal, single lines elsewhere.
+struct Meter {
+    is_terminal: bool,
+    drawn: Option<Instant>,
+    began: Instant,
+}
+
+/// Nothing is shown of what is over before this.
+const PATIENCE: Duration = Duration::from_secs(2);
+const REFRESH: Duration = Duration::from_millis(200);
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self { is_terminal: io::stderr().is_terminal(), drawn: None, began: Instant::now() }
+    }
+}
+
+impl Meter {
+    fn hear(&mut self, progress: &Progress) {
+        let pause = if self.is_terminal { REFRESH } else { LINE_EVERY };
+        let is_fresh = self.drawn.is_some_and(|drawn| drawn.elapsed() < pause);
+        if self.began.elapsed() < PATIENCE || is_fresh {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let text = line(progress);
+        let _ = if self.is_terminal {
+            write!(io::stderr(), "\r\x1b[2K{text}").and_then(|()| io::stderr().flush())
+        } else {
+            writeln!(io::stderr(), "{text}")
+        };
+    }
+
+    fn end(self) {
+        if self.is_terminal && self.drawn.is_some() {
+            let _ = write!(io::stderr(), "\r\x1b[2K").and_then(|()| io::stderr().flush());
+        }
+    }
+}
+
+fn line(progress: &Progress) -> String {
+    let part = progress.done as f64 / progress.total.max(1) as f64;
+    let mut text = progress::bar(part);
+    let _ = write!(text, "  {} of {} runs", progress.done, progress.total);
+    if progress.reused > 0 {
+        let _ = write!(text, " ({} of an earlier time)", progress.reused);
+    }
+    if let Some(left) = progress.left {
+        let _ = write!(text, ", about {} left", progress::clock(left.as_secs_f64()));
+    }
+    text
+}
+
+fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
+    let mut text = String::new();
+    for figure in &report.figures {
+        let heading = format!("Figure {}: {}", figure.figure.number(), figure.figure.summary());
+        let table = terminal::table(&figure.short_table(), screen.columns, screen.colour);
+        let _ = write!(text, "{}\n\n{table}\n", screen.bold(&heading));
+    }
+    if let Some(table) = &report.sensitivity {
+        let table = terminal::table(table, screen.columns, screen.colour);
+        let _ = write!(text, "{}\n\n{table}\n", screen.bold("What the paper leaves open"));
+    }
+    let (hold, fail, open) = report.tally();
+    let _ = writeln!(text, "{} claims: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
+    if let Some(page) = files.first() {
+        let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_is_done_reused_and_left() {
+        let progress = Progress {
+            done: 30,
+            reused: 10,
+            total: 120,
+            elapsed: Duration::from_secs(20),
+            left: Some(Duration::from_secs(90)),
+        };
+        let text = line(&progress);
+        assert!(text.contains("30 of 120 runs (10 of an earlier time), about 1 min 30 s left"), "{text}");
+        assert!(text.contains("25 %"), "{text}");
+    }
+
+    #[test]
+    fn figures_of_the_paper_that_need_more_than_reno_and_ledbat_are_refused() {
+        let args = |figure| Args {
+            paper: Paper::Lcn10,
+            figure,
+            sensitivity: false,
+            quick: true,
+            output: None,
+            jobs: None,
+            json: false,
+        };
+        assert!(
+            matches!(request(&args(vec![5])), Err(Failure::Usage(text)) if text.contains("1, 2, 3, 4, 6"))
+        );
+        assert_eq!(request(&args(vec![2])).unwrap().figures(), [FigureNumber::Fig2]);
+        assert_eq!(request(&args(Vec::new())).unwrap().figures().len(), figures().len());
+    }
+}

@@ -1,0 +1,106 @@
+//! The built-in scenarios, and reading a scenario from wherever it comes.
+
+use crate::failure::Failure;
+use cede_lab::scenario::{Overrides, Scenario, nearest};
+use std::io::Read;
+use std::path::Path;
+
+/// A scenario that is part of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! built_in {
+    ($($name:literal),+ $(,)?) => {
+        &[$(BuiltIn { name: $name, text: include_str!(concat!("../../../scenarios/", $name, ".toml")) }),+]
+    };
+}
+
+/// Every built-in scenario; `demo` is the first.
+pub const BUILT_IN: &[BuiltIn] =
+    built_in!["demo", "alone", "drift", "graph", "latecomer", "rtt-heterogeneity", "star"];
+
+/// The built-in scenario of this name.
+pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
+    BUILT_IN.iter().find(|scenario| scenario.name == name)
+}
+
+impl BuiltIn {
+    /// What it shows, in a sentence.
+    pub fn description(&self) -> String {
+        Scenario::parse(self.name, self.text).map(|scenario| scenario.description).unwrap_or_default()
+    }
+}
+
+/// A scenario, its text, and where that came from.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What its author wrote.
+    pub text: String,
+    /// A path, a name, or `-`.
+    pub source: String,
+}
+
+/// Reads a scenario from a file, from standard input (`-`), or from those built in, and lays overrides over it.
+///
+/// # Errors
+/// [`Failure::Usage`] where nothing can be read, [`Failure::Scenario`] where that is no scenario.
+pub fn load(source: &str, overrides: &Overrides) -> Result<Loaded, Failure> {
+    let text = text_of(source)?;
+    let scenario = Scenario::parse_with(source, &text, overrides).map_err(Failure::Scenario)?;
+    Ok(Loaded { scenario, text, source: source.to_string() })
+}
+
+/// As [`load`], from those built in alone: a file of the same name in the current folder does not come between.
+pub fn load_built_in(name: &str, overrides: &Overrides) -> Result<Loaded, Failure> {
+    let found = built_in(name).ok_or_else(|| Failure::Usage(format!("no scenario is called {name}")))?;
+    let scenario = Scenario::parse_with(name, found.text, overrides).map_err(Failure::Scenario)?;
+    Ok(Loaded { scenario, text: found.text.to_string(), source: name.to_string() })
+}
+
+fn text_of(source: &str) -> Result<String, Failure> {
+    let mut octets = Vec::new();
+    let read = match source {
+        "-" => std::io::stdin().read_to_end(&mut octets).map(drop),
+        path => std::fs::read(path).map(|read| octets = read),
+    };
+    match read {
+        Ok(()) => String::from_utf8(octets)
+            .map_err(|error| Failure::Usage(format!("{source} is no text: {}", error.utf8_error()))),
+        Err(error) => {
+            built_in(source).map(|found| found.text.to_string()).ok_or_else(|| unreadable(source, &error))
+        }
+    }
+}
+
+fn unreadable(source: &str, error: &std::io::Error) -> Failure {
+    let names = BUILT_IN.iter().map(|scenario| scenario.name);
+    let stem = Path::new(source).file_stem().and_then(|stem| stem.to_str()).unwrap_or(source);
+    let guess = nearest(stem, names.clone()).map(|name| format!(" (did you mean the built-in `{name}`?)"));
+    let known: Vec<&str> = names.collect();
+    Failure::Usage(format!(
+        "cannot read {source}: {error}{}\n  = built-in scenarios: {}",
+        guess.unwrap_or_default(),
+        known.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_scenario_parses_under_its_own_name() {
+        for built_in in BUILT_IN {
+            let scenario = Scenario::parse(built_in.name, built_in.text).unwrap();
+            assert_eq!(scenario.name, built_in.name);
+            assert!(!scenario.description.is_empty());
+        }
+    }
+}
