@@ -134,8 +134,10 @@ pub struct Feedback<'a> {
     pub ce_marked: u32,
     /// The application, not the window, limited what was under way.
     pub app_limited: bool,
-    /// The transport was repairing an earlier loss event when this arrived, and still is: loss-based controllers
-    /// hold their window.
+    /// Loss-based controllers hold their window: the transport was repairing an earlier loss event when this arrived,
+    /// and still is; or, outside a repair, the acknowledgement is selective only and does not advance the cumulative one
+    /// (RFC 5681, section 3.1, lets only acknowledgements of new data raise a window). The acknowledgement that begins a
+    /// repair, and that which ends it, are not covered.
     pub in_recovery: bool,
 }
 
@@ -144,7 +146,9 @@ pub struct Feedback<'a> {
 pub struct Timeout {
     /// Now.
     pub now: Instant,
-    /// Octets that were under way; all of them are taken for lost.
+    /// Octets that were under way by the transport's best estimate, which leaves out what is known to have arrived or to
+    /// be lost already; all of them are taken for lost. TCP: RFC 6675's pipe, less RFC 6582's inflation where there is
+    /// no SACK, as each duplicate acknowledgement stands for a segment that has arrived.
     pub in_flight_bytes: u64,
     /// Timeouts in a row without an acknowledgement of new data, this one included: 1 for the first.
     pub consecutive: u32,

@@ -141,8 +141,10 @@ impl Cubic {
         self.hystart = None;
     }
 
+    /// Of what is under way, but never of more than the window: without SACK a long recovery leaves data outstanding that
+    /// was sent on the inflated window, and seven tenths of that can be more than the window itself.
     fn cut(&mut self, feedback: &Feedback<'_>) {
-        self.note_congestion(feedback.in_flight_before_bytes);
+        self.note_congestion(feedback.in_flight_before_bytes.min(self.cwnd as u64));
         self.set_cwnd(self.ssthresh.min(self.cwnd));
         self.repairing = !feedback.lost.is_empty();
     }
@@ -328,6 +330,19 @@ mod tests {
             let found = rounds[(t * 10.0 + 0.5) as usize - 1];
             assert!((found - cwnd).abs() < 1e-3, "{t} s: {found}, not {cwnd}");
         }
+    }
+
+    #[test]
+    fn an_inflated_flight_does_not_keep_the_window_from_falling() {
+        let mut cubic = after_loss_at(100);
+        let mut again = loss(2000, 3000);
+        again.feedback.in_flight_before_bytes = 140_000;
+        cubic.on_feedback(&again.feedback());
+        let snapshot = cubic.snapshot();
+        assert!(
+            (snapshot.cwnd_bytes - 49_000.0).abs() < 1e-6
+                && snapshot.ssthresh_bytes == Some(snapshot.cwnd_bytes)
+        );
     }
 
     fn ack_at(number: u64, ms: u64) -> crate::testing::Owned {

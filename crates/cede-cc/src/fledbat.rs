@@ -16,8 +16,8 @@
 //! plain LEDBAT's do not; the conformance suite.
 
 use crate::delay_window::{
-    BASE_HISTORY, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param, filter_param, hold_param,
-    packets_param, slow_start_param, target_param,
+    BASE_HISTORY, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param, filter_param,
+    hold_param, packets_param, slow_start_param, target_param,
 };
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;

@@ -20,8 +20,8 @@
 //! `tests/link.rs`, which hold checks on target, utilisation, drift and route changes.
 
 use crate::delay_window::{
-    BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param, filter_param,
-    hold_param, packets_param, slow_start_param, target_param,
+    BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param,
+    filter_param, hold_param, packets_param, slow_start_param, target_param,
 };
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;

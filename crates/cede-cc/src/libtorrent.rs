@@ -7,8 +7,8 @@
 //! of the stamps (samples arrive unwrapped). The transport's packet size stands for the MTU.
 //! *How it was validated:* the steps of check 5 in the tests below; the conformance suite.
 
-use crate::instruments::LossEpoch;
 use crate::delay_window::target_param;
+use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::registry::Entry;
 use crate::window::congested_number;

@@ -3,6 +3,7 @@
 use crate::journal::{Entry, Happening, Journal, Standing};
 use crate::scenario::{Protocol, TcpAck, TcpOptions, UtpAck, UtpOptions};
 use crate::traffic::Source;
+use crate::view::SocketView;
 use cede_net::{Address, Datagram, Host, Input, Output};
 use cede_tcp::{InitialWindow, Ports};
 use cede_units::{Duration, Instant, Stream};
@@ -49,33 +50,6 @@ struct Opening {
 enum Role {
     Sender { source: Source, written: u64, closed: bool, finished_at: Option<Instant> },
     Receiver { received: u64, intact: bool },
-}
-
-/// What can be seen of a socket from outside.
-#[derive(Clone, Debug, Default)]
-pub struct SocketView {
-    /// There is a connection.
-    pub connected: bool,
-    /// Congestion window in octets.
-    pub cwnd_bytes: f64,
-    /// The controller's state.
-    pub controller: cede_cc::Snapshot,
-    /// The smoothed RTT; zero before the first sample.
-    pub srtt: Duration,
-    /// Octets under way.
-    pub in_flight_bytes: u64,
-    /// Data packets sent, retransmissions included.
-    pub data_packets_sent: u64,
-    /// Of these, sent again.
-    pub retransmissions: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Packets declared lost by acknowledgements.
-    pub losses: u64,
-    /// How far the connection has come, as the transport says it.
-    pub state: String,
-    /// Why it ended, where it ended badly.
-    pub error: Option<String>,
 }
 
 impl Socket {
@@ -144,9 +118,9 @@ impl Socket {
         let view = match &self.transport {
             Transport::Idle(_) => SocketView::default(),
             Transport::Utp(endpoint, handle) => {
-                handle.and_then(|handle| endpoint.connection(handle)).map(utp_view).unwrap_or_default()
+                handle.and_then(|handle| endpoint.connection(handle)).map(SocketView::of_utp).unwrap_or_default()
             }
-            Transport::Tcp(connection) => tcp_view(connection),
+            Transport::Tcp(connection) => SocketView::of_tcp(connection),
         };
         SocketView { error: self.error.clone(), ..view }
     }
@@ -386,8 +360,10 @@ impl Transport {
                 let statistics = handle.and_then(|handle| endpoint.connection(handle)).map(|c| c.statistics());
                 statistics.map_or(0, |s| s.data_bytes_sent - s.retransmitted_bytes)
             }
-            // Unlike uTP's, the model TCP's count leaves retransmissions out.
-            Self::Tcp(connection) => connection.statistics().data_bytes_sent,
+            Self::Tcp(connection) => {
+                let statistics = connection.statistics();
+                statistics.data_bytes_sent - statistics.retransmitted_bytes
+            }
         }
     }
 
@@ -545,40 +521,6 @@ fn continues(payload: &Payload, offset: u64) -> bool {
         Payload::Pattern { start, .. } => *start == offset,
         Payload::Empty => true,
         Payload::Shared { .. } => payload.to_vec().iter().zip(offset..).all(|(&o, at)| o == cede_wire::pattern_octet(at)),
-    }
-}
-
-fn utp_view(connection: &cede_utp::Connection) -> SocketView {
-    let (snapshot, statistics) = (connection.snapshot(), connection.statistics());
-    SocketView {
-        connected: true,
-        cwnd_bytes: snapshot.controller.cwnd_bytes,
-        srtt: snapshot.srtt,
-        in_flight_bytes: snapshot.in_flight_bytes,
-        data_packets_sent: statistics.data_packets_sent,
-        retransmissions: statistics.retransmissions,
-        timeouts: statistics.timeouts,
-        losses: statistics.losses,
-        state: format!("{:?}", snapshot.state),
-        error: None,
-        controller: snapshot.controller,
-    }
-}
-
-fn tcp_view(connection: &cede_tcp::Connection) -> SocketView {
-    let (snapshot, statistics) = (connection.snapshot(), connection.statistics());
-    SocketView {
-        connected: true,
-        cwnd_bytes: snapshot.controller.cwnd_bytes,
-        srtt: snapshot.srtt,
-        in_flight_bytes: snapshot.pipe_bytes,
-        data_packets_sent: statistics.data_segments_sent + statistics.retransmissions,
-        retransmissions: statistics.retransmissions,
-        timeouts: statistics.timeouts,
-        losses: statistics.losses,
-        state: format!("{:?}", snapshot.state),
-        error: None,
-        controller: snapshot.controller,
     }
 }
 

@@ -18,3 +18,4 @@ pub mod repro;
 pub mod run;
 pub mod scenario;
 pub mod traffic;
+pub mod view;

@@ -1,12 +1,13 @@
 //! Running a scenario in the simulated world.
 
-use crate::host::{LabHost, Socket, SocketSetup, SocketView};
+use crate::host::{LabHost, Socket, SocketSetup};
 use crate::journal::Happening;
 use crate::meter::{Meters, PacketTap, QueueTap};
 use crate::network::{FlowPlan, Network};
 use crate::outcome::{FlowEnds, FlowSeries, Outcome, Series};
 use crate::scenario::{ControllerSpec, Flow, Scenario};
 use crate::traffic::Source;
+use crate::view::SocketView;
 use cede_cc::{Path, registry};
 use cede_net::HostId;
 use cede_sim::World;

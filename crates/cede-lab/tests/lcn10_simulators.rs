@@ -27,9 +27,12 @@ fn ledbat(ledbat: Ledbat) -> Part {
 
 /// Holds a run against ns-2's and ns-3's value of a metric: near one of them, or between the two.
 fn near(run: &Measured, curve: &str, x: f64, metric: Metric, tolerance: f64) {
-    let theirs: Vec<f64> =
-        [Simulator::Ns2, Simulator::Ns3].iter().filter_map(|&simulator| at(simulator, curve, x, metric)).collect();
-    let (low, high) = (theirs.iter().copied().fold(f64::MAX, f64::min), theirs.iter().copied().fold(f64::MIN, f64::max));
+    let theirs: Vec<f64> = [Simulator::Ns2, Simulator::Ns3]
+        .iter()
+        .filter_map(|&simulator| at(simulator, curve, x, metric))
+        .collect();
+    let (low, high) =
+        (theirs.iter().copied().fold(f64::MAX, f64::min), theirs.iter().copied().fold(f64::MIN, f64::max));
     let ours = metric.of(run);
     assert!(
         ours >= low - tolerance && ours <= high + tolerance,

@@ -1,5 +1,6 @@
 //! CPU time per delivered data segment through two connections back to back: sent, encoded, decoded, received,
-//! acknowledged, the acknowledgement taken in by the controller. `cargo bench -p cede-tcp`.
+//! acknowledged, the acknowledgement taken in by the controller. `cargo bench -p cede-tcp`; a part
+//! of a label as argument measures what it names alone.
 
 use cede_cc::{ParamValue, Params, registry};
 use cede_tcp::{AckPolicy, Config, Connection, Ports, Segment};
@@ -89,6 +90,10 @@ impl Pair {
 }
 
 fn measure(label: &str, config: &Config, controller: &str, window_segments: u64, loss_every: u64) {
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    if wanted.is_some_and(|wanted| !label.contains(&wanted)) {
+        return;
+    }
     let mut pair = Pair::new(config, controller, window_segments, loss_every);
     for _ in 0..100_000 {
         pair.tick();

@@ -1,126 +1,123 @@
-//! Round-trip time and retransmission timeout.
+//! The retransmission timeout.
 //!
-//! Source: RFC 6298, sections 2 and 5; for [`RtoProfile::Linux`] the behaviour of Linux 6.12 (`tcp_rtt_estimator`).
+//! Source: RFC 6298, sections 2 and 5 ([`cede_cc::instruments::RttEstimator`]); for [`RtoProfile::Linux`] the behaviour of
+//! Linux 6.12 (`tcp_rtt_estimator`), which has the smoothed RTT and the backoff in common with it, and a variation of
+//! its own.
 //!
 //! **What it leaves out.** RFC 7323 appendix G (several samples per round trip weigh less each), tail-loss probes.
 //!
 //! **How it was validated.** The vectors of both profiles, five and seven samples long, in the tests below.
 
 use crate::config::{Config, RtoProfile};
+use cede_cc::instruments::{RttConfig, RttEstimator};
 use cede_units::Duration;
 
 /// RFC 6298 (5.7): the timeout when data transmission begins after a lost SYN.
 const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
-/// A connection's RTT estimate.
+/// A connection's RTT estimate and its timeout.
 #[derive(Clone, Debug)]
-pub(crate) struct RttEstimator {
-    profile: RtoProfile,
-    min: Duration,
-    max: Duration,
-    granularity: Duration,
-    srtt: Option<Duration>,
-    /// RFC 6298: RTTVAR. Linux: its running maximum per round, four mean deviations.
-    rttvar: Duration,
-    /// Linux: four times the mean deviation, and its largest value in this round.
-    mdev4: Duration,
-    mdev4_max: Duration,
-    /// The timeout without backoff.
-    rto: Duration,
-    backoff: u32,
+pub(crate) struct RetransmissionTimeout {
+    rtt: RttEstimator,
+    linux: Option<LinuxVariation>,
 }
 
-impl RttEstimator {
+impl RetransmissionTimeout {
     pub(crate) fn new(config: &Config) -> Self {
-        Self {
-            profile: config.rto_profile,
-            min: config.rto_min,
-            max: config.rto_max,
+        let rtt = RttEstimator::new(RttConfig {
+            initial_rto: config.rto_initial,
+            min_rto: config.rto_min,
+            max_rto: config.rto_max,
             granularity: Duration::from_nanos(1),
-            srtt: None,
-            rttvar: Duration::ZERO,
-            mdev4: Duration::ZERO,
-            mdev4_max: config.rto_min,
-            rto: config.rto_initial,
-            backoff: 0,
-        }
+        });
+        let linux = match config.rto_profile {
+            RtoProfile::Rfc6298 => None,
+            RtoProfile::Linux => Some(LinuxVariation::new(config.rto_min)),
+        };
+        Self { rtt, linux }
     }
 
     /// Takes in a sample. `end_of_round` says that everything has been acknowledged that was outstanding when this
     /// last was true.
     pub(crate) fn sample(&mut self, rtt: Duration, end_of_round: bool) {
-        self.backoff = 0;
-        match (self.profile, self.srtt) {
-            (RtoProfile::Rfc6298, srtt) => self.sample_rfc6298(rtt, srtt),
-            (RtoProfile::Linux, None) => self.first_linux(rtt),
-            (RtoProfile::Linux, Some(srtt)) => self.sample_linux(rtt, srtt, end_of_round),
+        if let Some(linux) = &mut self.linux {
+            let smoothed = self.rtt.has_sample().then(|| self.rtt.srtt());
+            linux.sample(rtt, smoothed, end_of_round);
+        }
+        self.rtt.update(rtt);
+    }
+
+    /// RFC 6298 (5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.rtt.back_off();
+    }
+
+    /// RFC 6298 (5.7): the SYN had to be sent again and gave no sample.
+    pub(crate) fn syn_was_lost(&mut self) {
+        self.rtt.raise_initial_rto(RTO_AFTER_LOST_SYN);
+    }
+
+    /// The timeout, backoff included.
+    pub(crate) fn rto(&self) -> Duration {
+        match &self.linux {
+            Some(linux) if self.rtt.has_sample() => self.rtt.backed_off(self.rtt.srtt() + linux.rttvar),
+            _ => self.rtt.rto(),
         }
     }
 
-    /// RFC 6298 (2.2) and (2.3), alpha 1/8, beta 1/4.
-    fn sample_rfc6298(&mut self, rtt: Duration, srtt: Option<Duration>) {
-        let (srtt, rttvar) = match srtt {
-            None => (rtt, rtt / 2),
-            Some(srtt) => ((srtt * 7 + rtt) / 8, (self.rttvar * 3 + srtt.abs_diff(rtt)) / 4),
-        };
-        (self.srtt, self.rttvar) = (Some(srtt), rttvar);
-        self.rto = (srtt + self.granularity.max(rttvar * 4)).max(self.min);
+    /// SRTT; zero before the first sample.
+    pub(crate) const fn smoothed(&self) -> Duration {
+        self.rtt.srtt()
     }
 
-    fn first_linux(&mut self, rtt: Duration) {
-        self.srtt = Some(rtt);
-        self.mdev4 = rtt * 2;
-        self.rttvar = self.mdev4.max(self.min);
-        self.mdev4_max = self.rttvar;
-        self.rto = rtt + self.rttvar;
+    /// RTTVAR, or Linux's counterpart.
+    pub(crate) fn variation(&self) -> Duration {
+        self.linux.as_ref().map_or_else(|| self.rtt.rttvar(), |linux| linux.rttvar)
+    }
+}
+
+/// Linux's variation of the RTT: it rises at once, decays once per round trip, and has the floor in it.
+#[derive(Clone, Debug)]
+struct LinuxVariation {
+    min: Duration,
+    /// Four times the mean deviation, and its largest value in this round.
+    mdev4: Duration,
+    mdev4_max: Duration,
+    /// What is added to the smoothed RTT.
+    rttvar: Duration,
+}
+
+impl LinuxVariation {
+    const fn new(min: Duration) -> Self {
+        Self { min, mdev4: Duration::ZERO, mdev4_max: min, rttvar: Duration::ZERO }
     }
 
-    fn sample_linux(&mut self, rtt: Duration, srtt: Duration, end_of_round: bool) {
-        let deviation = srtt.abs_diff(rtt);
-        let mdev = self.mdev4 / 4;
-        // A sample far below the average is good news, and must not raise the variation as bad news does.
-        self.mdev4 = if rtt < srtt && deviation > mdev {
-            self.mdev4 + (deviation - mdev) / 8
-        } else {
-            self.mdev4 - mdev + deviation
+    /// `smoothed` is the RTT before this sample.
+    fn sample(&mut self, rtt: Duration, smoothed: Option<Duration>, end_of_round: bool) {
+        let Some(smoothed) = smoothed else {
+            self.mdev4 = rtt * 2;
+            self.rttvar = self.mdev4.max(self.min);
+            self.mdev4_max = self.rttvar;
+            return;
         };
-        self.srtt = Some((srtt * 7 + rtt) / 8);
+        self.smooth(rtt, smoothed);
         self.mdev4_max = self.mdev4_max.max(self.mdev4);
         self.rttvar = self.rttvar.max(self.mdev4_max);
         if end_of_round {
             self.rttvar = self.rttvar - (self.rttvar - self.mdev4_max) / 4;
             self.mdev4_max = self.min;
         }
-        self.rto = self.smoothed() + self.rttvar;
     }
 
-    /// RFC 6298 (5.5).
-    pub(crate) const fn back_off(&mut self) {
-        self.backoff = self.backoff.saturating_add(1);
-    }
-
-    /// RFC 6298 (5.7): the SYN had to be sent again and gave no sample.
-    pub(crate) fn syn_was_lost(&mut self) {
-        if self.srtt.is_none() {
-            self.backoff = 0;
-            self.rto = self.rto.max(RTO_AFTER_LOST_SYN);
-        }
-    }
-
-    /// The timeout, backoff included.
-    pub(crate) fn rto(&self) -> Duration {
-        let factor = 1_u64.checked_shl(self.backoff).unwrap_or(u64::MAX);
-        (self.rto * factor).min(self.max)
-    }
-
-    /// SRTT; zero before the first sample.
-    pub(crate) fn smoothed(&self) -> Duration {
-        self.srtt.unwrap_or_default()
-    }
-
-    /// RTTVAR, or Linux's counterpart.
-    pub(crate) const fn variation(&self) -> Duration {
-        self.rttvar
+    fn smooth(&mut self, rtt: Duration, smoothed: Duration) {
+        let deviation = smoothed.abs_diff(rtt);
+        let mdev = self.mdev4 / 4;
+        // A sample far below the average is good news, and must not raise the variation as bad news does.
+        self.mdev4 = if rtt < smoothed && deviation > mdev {
+            self.mdev4 + (deviation - mdev) / 8
+        } else {
+            self.mdev4 - mdev + deviation
+        };
     }
 }
 
@@ -128,9 +125,9 @@ impl RttEstimator {
 mod tests {
     use super::*;
 
-    fn estimator(profile: RtoProfile, rto_min_ms: u64) -> RttEstimator {
+    fn estimator(profile: RtoProfile, rto_min_ms: u64) -> RetransmissionTimeout {
         let rto_min = Duration::from_millis(rto_min_ms);
-        RttEstimator::new(&Config { rto_profile: profile, rto_min, ..Config::default() })
+        RetransmissionTimeout::new(&Config { rto_profile: profile, rto_min, ..Config::default() })
     }
 
     #[test]
@@ -172,7 +169,7 @@ mod tests {
             // The kernel drops fractions of a microsecond at every step.
             let close = |span: Duration, us: u64| span.as_micros().abs_diff(us) <= 2;
             assert!(close(estimator.smoothed(), srtt), "{estimator:?}");
-            assert!(close(estimator.mdev4 / 4, mdev), "{estimator:?}");
+            assert!(close(estimator.linux.as_ref().unwrap().mdev4 / 4, mdev), "{estimator:?}");
             assert!(close(estimator.variation(), rttvar) && close(estimator.rto(), rto), "{estimator:?}");
         }
     }

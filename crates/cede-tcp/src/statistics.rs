@@ -9,13 +9,13 @@ pub struct Statistics {
     pub segments_sent: u64,
     /// Segments received, of every kind, dropped ones included.
     pub segments_received: u64,
-    /// Data segments sent for the first time.
+    /// Segments with payload sent, retransmissions included.
     pub data_segments_sent: u64,
-    /// Payload octets sent for the first time.
+    /// Their payload octets.
     pub data_bytes_sent: u64,
-    /// Data segments sent again.
+    /// Segments with payload or FIN sent again.
     pub retransmissions: u64,
-    /// Payload octets sent again.
+    /// Their payload octets.
     pub retransmitted_bytes: u64,
     /// Payload octets that the peer has acknowledged, cumulatively or selectively.
     pub delivered_bytes: u64,

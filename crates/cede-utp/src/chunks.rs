@@ -111,6 +111,13 @@ impl Chunks {
         filled
     }
 
+    /// Gives the memory back where nothing is in it.
+    pub fn release(&mut self) {
+        if self.is_empty() {
+            self.queue = VecDeque::new();
+        }
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.queue.clear();

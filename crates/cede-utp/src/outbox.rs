@@ -112,6 +112,13 @@ impl Outbox {
         self.ring.get_mut(index).map(core::mem::take)
     }
 
+    /// Gives the memory back where nothing is in it.
+    pub fn release(&mut self) {
+        if self.is_empty() {
+            self.clear();
+        }
+    }
+
     /// Forgets all packets.
     pub fn clear(&mut self) {
         self.ring = Vec::new();

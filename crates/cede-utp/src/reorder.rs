@@ -6,14 +6,18 @@ use cede_wire::Payload;
 
 /// A quarter of the sequence space.
 pub(crate) const MAX_PACKETS: u16 = 1 << 14;
-const INITIAL_SLOTS: usize = 16;
+/// As many as a word of the map has bits.
+const INITIAL_SLOTS: usize = WORD_BITS;
+const WORD_BITS: usize = u64::BITS as usize;
 /// Octets of the longest mask that is sent: 256 packets, and a head still has room for a close reason.
 pub(crate) const MAX_MASK_BYTES: usize = 32;
 
 /// The ring, and what it holds.
 #[derive(Debug, Default)]
 pub(crate) struct Reorder {
-    ring: Vec<Option<Payload>>,
+    ring: Vec<Payload>,
+    /// A bit for each place of the ring: a packet is in it. Masks are read from here 64 packets at a time.
+    map: Vec<u64>,
     held: u32,
     held_bytes: u64,
     /// The farthest packet held; means something only while any is.
@@ -36,7 +40,11 @@ impl Reorder {
     /// True where the packet `ahead` places beyond the next expected one, numbered `seq`, is held.
     pub fn holds(&self, seq: Seq16, ahead: u16) -> bool {
         // Farther ahead than the ring is long, the place would be that of another packet.
-        usize::from(ahead) < self.ring.len() && self.ring[self.index(seq)].is_some()
+        usize::from(ahead) < self.ring.len() && self.is_set(self.index(seq))
+    }
+
+    fn is_set(&self, index: usize) -> bool {
+        self.map.get(index / WORD_BITS).is_some_and(|word| word >> (index % WORD_BITS) & 1 == 1)
     }
 
     /// Keeps a packet `ahead` places beyond the next expected one; both are in the caller's sequence window.
@@ -50,16 +58,18 @@ impl Reorder {
         self.held += 1;
         self.held_bytes += u64::from(payload.len());
         let index = self.index(seq);
-        self.ring[index] = Some(payload);
+        self.map[index / WORD_BITS] |= 1 << (index % WORD_BITS);
+        self.ring[index] = payload;
     }
 
     /// Takes the packet with this number, where it is held.
     pub fn take(&mut self, seq: Seq16) -> Option<Payload> {
-        if self.held == 0 {
+        let index = self.index(seq);
+        if self.held == 0 || !self.is_set(index) {
             return None;
         }
-        let index = self.index(seq);
-        let payload = self.ring.get_mut(index)?.take()?;
+        let payload = core::mem::take(&mut self.ring[index]);
+        self.map[index / WORD_BITS] &= !(1 << (index % WORD_BITS));
         self.held -= 1;
         self.held_bytes -= u64::from(payload.len());
         Some(payload)
@@ -69,34 +79,63 @@ impl Reorder {
         *self = Self::default();
     }
 
+    /// Gives the memory back where nothing is in it.
+    pub fn release(&mut self) {
+        if self.is_empty() {
+            self.clear();
+        }
+    }
+
     /// Makes room for `needed` packets from `first` on.
     fn grow(&mut self, first: Seq16, needed: usize) {
         let slots = needed.next_power_of_two().max(INITIAL_SLOTS);
-        let mut larger: Vec<Option<Payload>> = Vec::new();
-        larger.resize_with(slots, || None);
+        let mut larger = Self::default();
+        larger.ring.resize_with(slots, Payload::default);
+        larger.map.resize(slots / WORD_BITS, 0);
         for ahead in 0..self.ring.len() as u16 {
             let seq = first.add(ahead);
-            let from = self.index(seq);
-            larger[usize::from(seq.0) & (slots - 1)] = self.ring[from].take();
+            if let Some(payload) = self.take(seq) {
+                larger.insert(seq, ahead, payload);
+            }
         }
-        self.ring = larger;
+        *self = larger;
     }
 
-    /// Writes the mask of what is held beyond `ack` (bit i, least significant first, is packet `ack + 2 + i`), as many
-    /// multiples of four octets as it needs up to `mask.len()`, and returns how many octets that is.
-    pub fn write_mask(&self, ack: Seq16, mask: &mut [u8; MAX_MASK_BYTES]) -> usize {
+    /// The places of 64 packets from `first` on as the bits of a word.
+    fn word_from(&self, first: Seq16) -> u64 {
+        let index = self.index(first);
+        let (word, shift) = (index / WORD_BITS, index % WORD_BITS);
+        let low = self.map[word] >> shift;
+        let high = self.map[(word + 1) & (self.map.len() - 1)];
+        // Shifted in two steps, since one of 64 is none.
+        low | high << 1 << (WORD_BITS - 1 - shift)
+    }
+
+    /// Octets of the mask of what is held beyond `ack`: as many multiples of four as it needs, at most
+    /// [`MAX_MASK_BYTES`].
+    pub fn mask_len_bytes(&self, ack: Seq16) -> usize {
         if self.held == 0 {
             return 0;
         }
-        let first = ack.add(2);
-        let span = usize::from(self.farthest.distance_from(first)) + 1;
-        let bits = span.min(MAX_MASK_BYTES * 8);
-        for bit in 0..bits {
-            if self.holds(first.add(bit as u16), bit as u16 + 1) {
-                mask[bit / 8] |= 1 << (bit % 8);
-            }
+        let span = usize::from(self.farthest.distance_from(ack.add(2))) + 1;
+        span.min(MAX_MASK_BYTES * 8).div_ceil(32) * 4
+    }
+
+    /// Writes the mask of what is held beyond `ack` (bit i, least significant first, is packet `ack + 2 + i`), and
+    /// returns [`Reorder::mask_len_bytes`].
+    pub fn write_mask(&self, ack: Seq16, mask: &mut [u8; MAX_MASK_BYTES]) -> usize {
+        let len = self.mask_len_bytes(ack);
+        let mut first = ack.add(2);
+        for octets in mask[..len].chunks_mut(8) {
+            // Nothing is held beyond the farthest, so where the ring ends before the word does, what follows in it
+            // would be told twice: it is cut off.
+            let left = usize::from(self.farthest.distance_from(first)) + 1;
+            let keep = u64::MAX >> WORD_BITS.saturating_sub(left);
+            let word = (self.word_from(first) & keep).to_le_bytes();
+            octets.copy_from_slice(&word[..octets.len()]);
+            first = first.add(WORD_BITS as u16);
         }
-        bits.div_ceil(32) * 4
+        len
     }
 }
 

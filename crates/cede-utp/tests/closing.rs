@@ -358,3 +358,101 @@ fn unreachable_peers_end_the_connection() {
     script.connection.unreachable();
     assert_eq!(script.connection.error(), Some(ConnectionError::Reset));
 }
+
+#[test]
+fn an_acceptor_believes_nothing_that_does_not_acknowledge_its_answer() {
+    let mut world = World::new(&Setup::default());
+    world.accept_next(&Setup::default());
+    let acceptor = &mut world.sides[1].connection;
+    let now = Instant::from_millis(5);
+    let answer = Packet::decode(&acceptor.poll_transmit(now).unwrap().head).unwrap().header;
+    let forged = |ack: Seq16| Header {
+        kind: Kind::Data,
+        connection_id: answer.connection_id.wrapping_add(1),
+        timestamp_us: 1,
+        timestamp_difference_us: 0,
+        window_bytes: 1 << 20,
+        seq: answer.ack.add(1),
+        ack,
+    };
+    for behind in [0, 2, 3, 4, 5, 100] {
+        let head = forged(answer.seq.sub(behind)).encode(&[]).unwrap();
+        acceptor.handle(now, &head, Payload::copy_from(b"forged"));
+        assert!(!acceptor.is_established() && acceptor.read().is_none(), "{behind}");
+    }
+    let head = forged(answer.seq.sub(1)).encode(&[]).unwrap();
+    acceptor.handle(now, &head, Payload::copy_from(b"true"));
+    assert!(acceptor.is_established());
+    assert_eq!(acceptor.read().unwrap().to_vec(), b"true");
+}
+
+#[test]
+fn the_window_of_a_syn_means_nothing() {
+    // libtorrent's SYNs state a window of zero.
+    let (config, now) = (Config::default(), Instant::from_secs(1));
+    let syn = Header {
+        kind: Kind::Syn,
+        connection_id: 40,
+        timestamp_us: 7,
+        timestamp_difference_us: 0,
+        window_bytes: 0,
+        seq: Seq16(11),
+        ack: Seq16(0),
+    };
+    let octets = syn.encode(&[]).unwrap();
+    let mut random = Stream::named(1, "unused");
+    let packet = Packet::decode(&octets).unwrap();
+    let mut acceptor =
+        Connection::accept(now, &packet, config.clone(), controller("fixed", &config), &mut random).unwrap();
+    let answer = Packet::decode(&acceptor.poll_transmit(now).unwrap().head).unwrap().header;
+    assert_eq!((answer.connection_id, answer.ack, answer.timestamp_difference_us), (40, Seq16(11), 0));
+    assert_eq!(acceptor.snapshot().peer_window_bytes, 255 * 1435);
+}
+
+#[test]
+fn acknowledgements_of_what_was_never_sent_are_dropped() {
+    let mut script = Script::new(Config::default(), 1 << 20, Seq16(1), Seq16(900));
+    script.send_packets(4);
+    for ack in [5, 6, 100, 0x8000] {
+        script.state(Seq16(ack), &[0xff; 4]);
+    }
+    assert_eq!(script.connection.statistics().discarded_ack, 4);
+    assert_eq!(script.connection.statistics().bytes_acked, 0);
+    // Their data are not taken in either.
+    let data = script.header(Kind::Data, Seq16(900), Seq16(5));
+    script.packet(&data, &[], Payload::copy_from(b"from nowhere"));
+    assert!(script.connection.read().is_none());
+    // A mask that reaches beyond what was sent counts up to there.
+    script.state(Seq16(0), &[0xff; 255]);
+    assert_eq!(script.connection.statistics().packets_acked, 3);
+}
+
+#[test]
+fn a_window_that_opens_forfeits_the_leave_to_probe() {
+    // A controller whose window holds the probe back until the peer's window has opened.
+    let config = Config { sub_packet_window: cede_utp::SubPacketWindow::Blocked, ..Config::default() };
+    let recorder = common::Recorder {
+        allowance: cede_cc::Allowance::window(100),
+        after_timeout_bytes: Some(1 << 20),
+        diary: common::Diary::default(),
+    };
+    let mut script = Script::with_controller(config, Box::new(recorder), Seq16(1), Seq16(900));
+    let window = |script: &mut Script, window_bytes: u32, ack: u16| {
+        let header = Header { window_bytes, ..script.header(Kind::State, Seq16(900), Seq16(ack)) };
+        script.packet(&header, &[], Payload::Empty);
+    };
+    window(&mut script, 0, 0);
+    assert!(script.send_packets(3).is_empty());
+    script.connection.handle_timeout(script.now + secs(15));
+    script.now += secs(15);
+    assert!(script.drain_data().is_empty(), "the congestion window is still too small");
+    window(&mut script, 1 << 20, 0);
+    while script.drain_data().is_empty() {
+        let at = script.connection.poll_timeout().unwrap();
+        script.wait(at.since(script.now));
+    }
+    // What left was no probe: a STATE that repeats itself does not take it back.
+    window(&mut script, 1 << 20, 0);
+    assert!(script.drain_data().is_empty());
+    assert_eq!(script.connection.statistics().retransmissions, 0);
+}

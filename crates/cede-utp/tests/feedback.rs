@@ -184,13 +184,14 @@ fn lost_probes_of_the_path_mtu_are_not_congestion() {
     script.connection.write(Payload::Pattern { start: 0, len: 20_000 }).unwrap();
     let sent = script.drain();
     let probe = sent.iter().find(|seen| seen.dont_fragment).unwrap().clone();
-    assert!(sent.iter().filter(|seen| seen.dont_fragment).count() == 1 && probe.payload_bytes > 900);
-    assert!(sent.iter().all(|seen| seen.dont_fragment || seen.payload_bytes <= 528));
+    assert!(sent.iter().filter(|seen| seen.dont_fragment).count() == 1 && probe.udp_bytes > 900);
+    assert!(sent.iter().all(|seen| seen.dont_fragment || seen.udp_bytes <= 548));
     let before = probe.header.seq.sub(1);
     script.state(before, &[0x07, 0, 0, 0]);
     let again = script.drain();
     assert_eq!((again[0].header.seq, again[0].dont_fragment), (probe.header.seq, false));
     assert_eq!(again[0].payload_bytes, probe.payload_bytes, "packets keep their payload");
+    assert_eq!(again[0].udp_bytes, 548);
     assert!(feedbacks(&script).iter().all(|(_, lost, _)| lost.is_empty()));
     let statistics = script.connection.statistics();
     assert_eq!((statistics.mtu_probes_sent, statistics.mtu_probes_lost, statistics.losses), (1, 1, 0));

@@ -134,3 +134,55 @@ fn the_steady_state_allocates_nothing() {
     }
     assert_eq!(allocations_through_endpoints(), 0);
 }
+
+/// A connection that has done something and idles: what it holds is what [`Connection`] says it does.
+#[test]
+fn idle_connections_hold_little_memory() {
+    let now = Instant::from_secs(1);
+    let config = Config::default();
+    let mut open = Vec::new();
+    let fresh = allocation_counter::measure(|| {
+        let mut random = Stream::named(1, "idle");
+        let controller = registry::build("ledbat", &params("ledbat"), &config.path()).unwrap();
+        open.push(Box::new(Connection::connect(now, config.clone(), controller, &mut random)));
+    });
+    assert!(fresh.bytes_current < 3000, "{} octets", fresh.bytes_current);
+    drop(open);
+    let mut kept = None;
+    let used = allocation_counter::measure(|| kept = Some(idle_pair()));
+    assert!(used.bytes_current < 2 * 3000, "{} octets for both ends", used.bytes_current);
+    drop(kept);
+}
+
+/// Two ends that have moved a megabyte, with losses, and have had nothing to do for half a minute.
+fn idle_pair() -> (Box<Connection>, Box<Connection>) {
+    let config = Config::default();
+    let build = || registry::build("fixed", &params("fixed"), &config.path()).unwrap();
+    let (mut random, mut now) = (Stream::named(1, "idle"), Instant::from_secs(1));
+    let mut one = Box::new(Connection::connect(now, config.clone(), build(), &mut random));
+    let syn = one.poll_transmit(now).unwrap();
+    let syn = Packet::decode(&syn.head).unwrap();
+    let mut two = Box::new(Connection::accept(now, &syn, config.clone(), build(), &mut random).unwrap());
+    let mut left = 1 << 20;
+    let mut sent = 0;
+    while now < Instant::from_secs(60) {
+        if left > 0 {
+            left -= one.write(Payload::Pattern { start: (1 << 20) - u64::from(left), len: left }).unwrap_or(0);
+        }
+        now += Duration::from_millis(10);
+        one.handle_timeout(now);
+        two.handle_timeout(now);
+        while let Some(answer) = two.poll_transmit(now) {
+            one.handle(now, &answer.head, answer.payload);
+        }
+        while let Some(packet) = one.poll_transmit(now) {
+            sent += 1;
+            if sent % 50 != 0 {
+                two.handle(now, &packet.head, packet.payload);
+            }
+        }
+        while two.read().is_some() {}
+    }
+    assert_eq!(two.statistics().bytes_delivered, 1 << 20);
+    (one, two)
+}

@@ -11,7 +11,9 @@ use cede_wire::utp::{Kind, Packet};
 use common::controller;
 use std::collections::BTreeMap;
 
-const CAPTURE: &[u8] = include_bytes!("../../cede-wire/tests/captures/utp1.pcap");
+const LIBUTP: &[u8] = include_bytes!("../../cede-wire/tests/captures/utp1.pcap");
+/// A libtorrent seeder and its downloader on either side of a path that drops 3 % and is recorded behind the losses.
+const LIBTORRENT: &[u8] = include_bytes!("../../cede-wire/tests/captures/lt1.pcap");
 /// Classic pcap: 24 octets of file header, 16 before each packet; then Ethernet, IPv4 and UDP headers.
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
@@ -30,12 +32,12 @@ impl Recorded {
     }
 }
 
-fn recording() -> Vec<Recorded> {
-    let word = |at: usize| u32::from_le_bytes(CAPTURE[at..at + 4].try_into().unwrap());
-    let half = |at: usize| u16::from_be_bytes(CAPTURE[at..at + 2].try_into().unwrap());
+fn recording(capture: &[u8]) -> Vec<Recorded> {
+    let word = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().unwrap());
+    let half = |at: usize| u16::from_be_bytes(capture[at..at + 2].try_into().unwrap());
     let mut packets = Vec::new();
     let mut at = FILE_HEADER;
-    while at + RECORD_HEADER <= CAPTURE.len() {
+    while at + RECORD_HEADER <= capture.len() {
         let (seconds, micros, len) = (word(at), word(at + 4), word(at + 8) as usize);
         let frame = at + RECORD_HEADER;
         let udp = frame + LINK_HEADERS - 8;
@@ -43,7 +45,7 @@ fn recording() -> Vec<Recorded> {
             // Seconds of the day keep the numbers small.
             at: Instant::from_micros(u64::from(seconds % 86_400) * 1_000_000 + u64::from(micros)),
             ports: (half(udp), half(udp + 2)),
-            octets: CAPTURE[frame + LINK_HEADERS..frame + len].to_vec(),
+            octets: capture[frame + LINK_HEADERS..frame + len].to_vec(),
         });
         at = frame + len;
     }
@@ -52,7 +54,7 @@ fn recording() -> Vec<Recorded> {
 
 /// What arrived at the listening libutp, after the proxy's losses, and what that answered, in the order of recording.
 fn listeners_view() -> (Vec<Recorded>, Vec<Recorded>) {
-    let all = recording();
+    let all = recording(LIBUTP);
     // The proxy forwards a SYN from a port of its own to the listener: the second packet of the recording.
     let (proxy, listener) = all[1].ports;
     let of = |ports| all.iter().filter(|recorded| recorded.ports == ports).cloned().collect();
@@ -61,7 +63,7 @@ fn listeners_view() -> (Vec<Recorded>, Vec<Recorded>) {
 
 /// What reached the initiating libutp, and what it sent.
 fn initiators_view() -> (Vec<Recorded>, Vec<Recorded>) {
-    let all = recording();
+    let all = recording(LIBUTP);
     let (initiator, proxy) = all[0].ports;
     let of = |ports| all.iter().filter(|recorded| recorded.ports == ports).cloned().collect();
     (of((proxy, initiator)), of((initiator, proxy)))
@@ -210,4 +212,63 @@ fn our_initiator_takes_a_recorded_libutp_listener_to_its_end() {
     }
     assert!(!theirs.is_empty());
     assert_eq!(resent, theirs);
+}
+
+/// Octets of the mask and the numbers that it names, of a packet whose acknowledgement the ledger knows.
+fn check_answer(ledger: &Ledger, answer: &Packet<'_>) -> bool {
+    assert_eq!(answer.header.ack.0, ledger.ack);
+    let bits: Vec<u16> = answer.extensions.selective_ack().map(|mask| mask.bits().collect()).unwrap_or_default();
+    let expected: Vec<u16> = ledger.missing_then_held().into_iter().filter(|&bit| bit < 256).collect();
+    assert_eq!(bits, expected);
+    !bits.is_empty()
+}
+
+#[test]
+fn our_downloader_gathers_what_a_recorded_libtorrent_seeder_sent() {
+    let all = recording(LIBTORRENT);
+    let syn = all[0].packet().header;
+    let (downloader, seeder) = all[0].ports;
+    let config = Config {
+        connection_id: Some(syn.connection_id),
+        initial_seq: Some(syn.seq),
+        nagle: false,
+        ..Config::default()
+    };
+    let mut random = Stream::named(1, "replay");
+    let controller = controller("fixed", &config);
+    let mut connection = Connection::connect(all[0].at, config, controller, &mut random);
+    assert!(connection.poll_transmit(all[0].at).is_some());
+    let (mut ledger, mut expected, mut stream) = (Ledger::default(), BTreeMap::new(), Vec::new());
+    let (mut written, mut masks, mut theirs) = (syn.seq, 0, 0);
+    for recorded in &all[1..] {
+        let packet = recorded.packet();
+        if recorded.ports == (downloader, seeder) {
+            // What the downloader asked for, so that what the seeder acknowledges has been sent.
+            if packet.header.kind == Kind::Data && packet.header.seq == written.add(1) {
+                written = packet.header.seq;
+                connection.write_slice(packet.payload).unwrap();
+                let sent = connection.poll_transmit(recorded.at).expect("it may leave");
+                assert_eq!(Packet::decode(&sent.head).unwrap().header.seq, written);
+            }
+            continue;
+        }
+        if ledger.received.is_empty() && ledger.ack == 0 {
+            ledger.ack = packet.header.seq.0.wrapping_sub(1);
+        }
+        ledger.take(&packet);
+        if matches!(packet.header.kind, Kind::Data | Kind::Fin) {
+            expected.insert(packet.header.seq.distance_from(Seq16(ledger.ack).sub(0x4000)), ());
+            theirs += 1;
+        }
+        connection.handle(recorded.at, &recorded.octets, Payload::Empty);
+        while let Some(answer) = connection.poll_transmit(recorded.at) {
+            masks += usize::from(check_answer(&ledger, &Packet::decode(&answer.head).unwrap()));
+        }
+        while let Some(payload) = connection.read() {
+            stream.extend(payload.to_vec());
+        }
+    }
+    assert!(theirs > 1500 && masks > 50, "{theirs} packets, {masks} masks");
+    let statistics = connection.statistics();
+    assert_eq!((statistics.discarded_ack, statistics.discarded_seq, statistics.discarded_other), (0, 0, 0));
 }

@@ -86,8 +86,8 @@ Examples:
   cede run demo -s link.loss=0.01 --pcap && tshark -r cede-out/demo/packets.pcapng
   cede run my.toml --json | jq .results.links
 
-The exit code is 1 where an assertion of the scenario does not hold. `cede explain scenario` is the reference of the
-format; `cede list scenarios` names the built-in ones.";
+The exit code is 1 where an assertion of the scenario does not hold.
+The format: cede explain scenario. The built-in scenarios: cede list scenarios.";
 
 /// `cede run`.
 #[derive(Args, Debug)]

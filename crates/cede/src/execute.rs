@@ -143,23 +143,25 @@ fn complete(
     let page = report::page(&subject, &verdicts, &provenance);
     let page = folder.write("report.html", page.as_bytes())?;
     manifest.files.push(page);
-    let failing = verdicts.iter().filter(|verdict| !verdict.holds).count();
-    let damaged = outcome.flows.iter().any(|flow| !flow.intact);
-    manifest.status = if failing > 0 { Status::AssertionFailed } else { Status::Complete };
     show(job, &subject, &verdicts, manifest.wall_s);
-    // What was shown is what is kept: the results go in last, for they borrow it.
-    let mut manifest = manifest.with_results(Results { outcome, assertions: &verdicts });
-    if damaged {
-        manifest.status = Status::Failed;
-    }
+    let (status, judgement) = judge(outcome, &verdicts);
+    manifest.status = status;
     folder.sweep(&manifest.files);
-    publish(job, folder, &manifest)?;
+    publish(job, folder, &manifest.with_results(Results { outcome, assertions: &verdicts }))?;
+    judgement
+}
+
+/// Whether all is well with what a run showed.
+fn judge(outcome: &Outcome, verdicts: &[Verdict]) -> (Status, Result<(), Failure>) {
+    let damaged = outcome.flows.iter().any(|flow| !flow.intact);
+    let failing = verdicts.iter().filter(|verdict| !verdict.holds).count();
     match (damaged, failing) {
         (true, _) => {
-            Err(Failure::Failed("data arrived damaged: this is a defect of the transport".to_string()))
+            let text = "data arrived damaged: this is a defect of the transport";
+            (Status::Failed, Err(Failure::Failed(text.to_string())))
         }
-        (false, 0) => Ok(()),
-        (false, failing) => Err(Failure::AssertionsFailed(failing)),
+        (false, 0) => (Status::Complete, Ok(())),
+        (false, failing) => (Status::AssertionFailed, Err(Failure::AssertionsFailed(failing))),
     }
 }
 
@@ -213,7 +215,7 @@ fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64)
     let (columns, colour) = (screen.columns, screen.colour);
     let scenario = subject.scenario;
     let mut out =
-        wrapped(&format!("{}: {}", screen.bold(&scenario.name), scenario.description), columns) + "\n";
+        screen.wrap("", &format!("{}: {}", screen.bold(&scenario.name), scenario.description)) + "\n";
     let panels = [report::rates(subject), report::queues(subject)];
     out += &terminal::charts(&panels[..1], columns, RATE_LINES, colour);
     out.push('\n');
@@ -224,16 +226,16 @@ fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64)
         out += &terminal::table(&table, columns, colour);
         out.push('\n');
     }
-    out += &wrapped(&fairness(subject.outcome), columns);
+    out += &screen.wrap("", &fairness(subject.outcome));
     out.push('\n');
     for sentence in report::story(subject) {
-        out += &wrapped(&screen.strong(&sentence), columns);
+        out += &screen.wrap("", &screen.strong(&sentence));
     }
     out.push('\n');
     let tape = &subject.outcome.tape;
     let took =
         format!("{} simulated in {wall_s:.2} s, seed {}, tape {tape}", scenario.duration, scenario.seed);
-    out += &wrapped(&took, columns);
+    out += &screen.wrap("", &took);
     out += &format!("report:  {}\n", screen.bold(&job.folder.join("report.html").display().to_string()));
     out += &format!("again:   {}\n", job.repeat);
     if let Some(command) = dissection(job, subject) {
@@ -257,37 +259,4 @@ fn fairness(outcome: &Outcome) -> String {
     let index = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value:.3}"));
     let (long, short) = (index(outcome.fairness_long), index(outcome.fairness_short));
     format!("fairness (Jain): {long} over the whole time, {short} in windows of one second")
-}
-
-/// A paragraph in lines of at most `columns`, each with a line feed; escape sequences take no room, and a
-/// hard space is no place to break.
-fn wrapped(text: &str, columns: usize) -> String {
-    let mut out = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
-        let width = word.replace("\x1b[1m", "").replace("\x1b[0m", "").chars().count();
-        if used > 0 && used + 1 + width > columns {
-            out.push('\n');
-            used = 0;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += width;
-    }
-    out.replace('\u{a0}', " ") + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paragraphs_are_wrapped_without_counting_colours() {
-        assert_eq!(wrapped("ab cd ef", 5), "ab cd\nef\n");
-        assert_eq!(wrapped("\x1b[1mab\x1b[0m cd ef", 5), "\x1b[1mab\x1b[0m cd\nef\n");
-        assert_eq!(wrapped("a 13\u{a0}% b", 5), "a\n13 %\nb\n");
-        assert_eq!(wrapped("longer than that", 3), "longer\nthan\nthat\n");
-    }
 }

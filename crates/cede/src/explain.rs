@@ -30,6 +30,7 @@ pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
     if found.is_empty() {
         return Err(unknown(&args.what));
     }
+    let found: Vec<Topic> = found.iter().filter(|topic| !topic.is_repeated(&found)).copied().collect();
     let text = if args.json {
         format!("{:#}\n", found.iter().map(|topic| topic.to_json()).collect::<Value>())
     } else {
@@ -98,23 +99,30 @@ impl Topic {
             || matches!((self, &parts[..]), (Self::Metric(doc), [group, _, leaf]) if doc.group == *group && doc.leaf == *leaf)
     }
 
+    /// Whether an option stands among others of the same meaning, and is not the first of them.
+    fn is_repeated(&self, found: &[Self]) -> bool {
+        let Self::Option(table, option) = self else { return false };
+        let first = found.iter().find_map(|other| match other {
+            Self::Option(first, same) if is_same(same, option) => Some(first.path),
+            _ => None,
+        });
+        first != Some(table.path)
+    }
+
     fn to_text(self, screen: &Screen) -> String {
         match self {
             Self::Controller(entry) => controller_text(entry, screen),
             Self::Parameter(entry, param) => {
                 let head = screen.bold(&format!("{}.{}", entry.name, param.name));
-                format!("{head}  parameter of the controller {}\n\n{}", entry.name, param_text(param, "  "))
+                format!(
+                    "{head}  parameter of the controller {}\n\n{}",
+                    entry.name,
+                    param_text(param, "  ", screen)
+                )
             }
-            Self::Metric(doc) => format!(
-                "{}  metric\n\n  {}\n\n  unit     {}\n  formula  {}\n  source   {}\n",
-                screen.bold(&doc.pattern()),
-                doc.summary,
-                unit(doc),
-                doc.formula,
-                doc.source
-            ),
+            Self::Metric(doc) => metric_text(doc, screen),
             Self::Table(table) => table_text(table, screen),
-            Self::Option(table, option) => option_text(table, option, screen),
+            Self::Option(table, option) => option_text(&tables_with(table, option), option, screen),
             Self::Scenario(scenario) => {
                 format!("{}  built-in scenario\n\n{}", screen.bold(scenario.name), scenario.text)
             }
@@ -147,25 +155,46 @@ impl Topic {
     }
 }
 
+/// Options that tables of one kind share say the same.
+fn is_same(a: &OptionDoc, b: &OptionDoc) -> bool {
+    (a.key, a.meaning, a.fallback, a.example) == (b.key, b.meaning, b.fallback, b.example)
+}
+
+/// The tables that have the option: that one first.
+fn tables_with(table: &'static TableDoc, option: &OptionDoc) -> Vec<&'static TableDoc> {
+    let others = TABLES.iter().filter(|other| other.path != table.path);
+    let same = others.filter(|other| other.find(option.key).is_some_and(|found| is_same(found, option)));
+    [table].into_iter().chain(same).collect()
+}
+
 fn unit(doc: &MetricDoc) -> &'static str {
     if doc.unit == "1" { "1 (a ratio: 98 % is 0.98)" } else { doc.unit }
 }
 
-fn controller_text(entry: &registry::Entry, screen: &Screen) -> String {
-    let head = format!("{}  controller\n\n  {}\n", screen.bold(entry.name), entry.summary);
-    let body = format!("\n  formula  {}\n  source   {}\n", entry.formula, entry.source);
-    let params =
-        entry.params.iter().map(|p| format!("\n  {}\n{}", screen.bold(p.name), param_text(p, "    ")));
-    let params: String = params.collect();
-    let example = entry.params.first().map(|p| format!(", {} = {}", p.name, toml_literal(p)));
-    let example = format!("controller = {{ name = \"{}\"{} }}", entry.name, example.unwrap_or_default());
-    let heading =
-        if params.is_empty() { "It has no parameters.".to_string() } else { "Parameters:".to_string() };
-    format!("{head}{body}\n  in a scenario:  {example}\n\n{heading}\n{params}")
+fn metric_text(doc: &MetricDoc, screen: &Screen) -> String {
+    let facts = [("  unit     ", unit(doc)), ("  formula  ", doc.formula), ("  source   ", doc.source)];
+    let facts: String = facts.iter().map(|(head, text)| screen.wrap(head, text)).collect();
+    format!("{}  metric\n\n{}\n{facts}", screen.bold(&doc.pattern()), screen.wrap("  ", doc.summary))
 }
 
-fn param_text(param: &ParamDoc, indent: &str) -> String {
-    format!("{indent}{}\n{indent}default {}; allowed: {}\n", param.doc, param.default, param.kind)
+fn controller_text(entry: &registry::Entry, screen: &Screen) -> String {
+    let example = entry.params.first().map(|p| format!(", {} = {}", p.name, toml_literal(p)));
+    let mut out =
+        format!("{}  controller\n\n{}\n", screen.bold(entry.name), screen.wrap("  ", entry.summary));
+    out += &screen.wrap("  formula  ", entry.formula);
+    out += &screen.wrap("  source   ", entry.source);
+    let example = example.unwrap_or_default();
+    out += &format!("  written  controller = {{ name = \"{}\"{example} }}\n\n", entry.name);
+    out += if entry.params.is_empty() { "It has no parameters.\n" } else { "Parameters:\n" };
+    for param in entry.params {
+        out += &format!("\n  {}\n{}", screen.bold(param.name), param_text(param, "    ", screen));
+    }
+    out
+}
+
+fn param_text(param: &ParamDoc, indent: &str, screen: &Screen) -> String {
+    let values = format!("default {}; allowed: {}", param.default, param.kind);
+    screen.wrap(indent, param.doc) + &screen.wrap(indent, &values)
 }
 
 /// The default as a scenario writes it.
@@ -186,25 +215,25 @@ fn param_json(param: &ParamDoc) -> Value {
 }
 
 fn table_text(table: &TableDoc, screen: &Screen) -> String {
-    let rows = table.options().map(|option| {
-        let pad = " ".repeat(18_usize.saturating_sub(option.key.len()));
-        format!("  {}{pad} {}\n", screen.bold(option.key), option.meaning)
-    });
+    let rows = table.options().map(|option| screen.wrap(&format!("  {:18} ", option.key), option.meaning));
     let rows: String = rows.collect();
-    format!("{}  part of a scenario\n\n  {}\n\n{rows}", screen.bold(table.heading), table.meaning)
+    let meaning = screen.wrap("  ", table.meaning);
+    format!("{}  part of a scenario\n\n{meaning}\n{rows}", screen.bold(table.heading))
 }
 
-fn option_text(table: &TableDoc, option: &OptionDoc, screen: &Screen) -> String {
-    let mut out =
-        format!("{}  option of {}\n\n  {}\n\n", screen.bold(option.key), table.heading, option.meaning);
-    out += &format!("  allowed  {}\n", option.kind.allowed());
+fn option_text(tables: &[&TableDoc], option: &OptionDoc, screen: &Screen) -> String {
+    let headings: Vec<&str> = tables.iter().map(|table| table.heading).collect();
+    let head = format!("{}\u{a0} option of {}", screen.bold(option.key), headings.join(", "));
+    let mut out = format!("{}\n{}\n", screen.wrap("", &head), screen.wrap("  ", option.meaning));
+    out += &screen.wrap("  allowed  ", &option.kind.allowed());
     if let Kind::Word { words, .. } = option.kind {
-        words.iter().for_each(|(word, meaning)| out += &format!("           {word}: {meaning}\n"));
+        for (word, meaning) in words {
+            out += &screen.wrap(&format!("           {word}: "), meaning);
+        }
     }
     out += &match option.fallback {
         Fallback::Required => "  it must be given\n".to_string(),
-        Fallback::Value(text) => format!("  default  {text}\n"),
-        Fallback::Absent(meaning) => format!("  default  {meaning}\n"),
+        Fallback::Value(text) | Fallback::Absent(text) => screen.wrap("  default  ", text),
     };
     if !option.example.is_empty() {
         out += &format!("  example  {}\n", option.example);

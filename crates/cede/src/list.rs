@@ -58,18 +58,7 @@ const fn heading(catalogue: Catalogue) -> (&'static str, &'static str) {
 
 fn items(catalogue: Catalogue) -> Vec<Item> {
     match catalogue {
-        Catalogue::Controllers => {
-            let item = |entry: &registry::Entry| {
-                let note = match (entry.responsive, entry.experimental) {
-                    (false, _) => " (does not respond to congestion: for tests)",
-                    (true, true) => " (experimental)",
-                    (true, false) => "",
-                };
-                let summary = format!("{}{note}", entry.summary);
-                Item { kind: "controller", name: entry.name.to_string(), summary }
-            };
-            registry::all().iter().map(item).collect()
-        }
+        Catalogue::Controllers => registry::all().iter().map(controller).collect(),
         Catalogue::Scenarios => {
             let item = |scenario: &crate::scenarios::BuiltIn| Item {
                 kind: "scenario",
@@ -91,4 +80,14 @@ fn items(catalogue: Catalogue) -> Vec<Item> {
             .map(|(name, summary)| Item { kind: "figure", name, summary })
             .collect(),
     }
+}
+
+fn controller(entry: &registry::Entry) -> Item {
+    let note = match (entry.responsive, entry.experimental) {
+        (false, _) => " (does not respond to congestion: for tests)",
+        (true, true) => " (experimental)",
+        (true, false) => "",
+    };
+    let summary = format!("{}{note}", entry.summary);
+    Item { kind: "controller", name: entry.name.to_string(), summary }
 }

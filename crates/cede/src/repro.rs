@@ -109,7 +109,7 @@ fn measured(request: &Request, folder: &Path, jobs: usize) -> Result<Results, Fa
     let meter = Mutex::new(Meter::default());
     let hear =
         |progress: Progress| meter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).hear(&progress);
-    let results = lcn10::execute(lcn10::plan(request), &store, jobs, &interrupt::is_asked, &hear);
+    let results = lcn10::execute(&lcn10::plan(request), &store, jobs, &interrupt::is_asked, &hear);
     meter.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).end();
     results.map_err(|error| match error {
         ExecuteError::Interrupted => Failure::Interrupted(format!(
@@ -182,7 +182,7 @@ fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
         let table = terminal::table(&figure.short_table(), screen.columns, screen.colour);
         let _ = write!(text, "{}\n\n{table}\n", screen.bold(&heading));
     }
-    if let Some(table) = &report.sensitivity {
+    if let Some(table) = &report.short_sensitivity {
         let table = terminal::table(table, screen.columns, screen.colour);
         let _ = write!(text, "{}\n\n{table}\n", screen.bold("What the paper leaves open"));
     }

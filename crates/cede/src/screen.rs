@@ -36,11 +36,40 @@ impl Screen {
         if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_string() }
     }
 
+    /// A text in lines that fit, each with a line feed; the first begins with `head`, the others with as much room.
+    pub fn wrap(&self, head: &str, text: &str) -> String {
+        wrapped(head, text, self.columns)
+    }
+
     /// A text with its `**strong**` parts in bold, or without the stars where there are no colours.
     pub fn strong(&self, text: &str) -> String {
         let parts = text.split("**").enumerate();
         parts.map(|(k, part)| if k % 2 == 1 { self.bold(part) } else { part.to_string() }).collect()
     }
+}
+
+/// A text in lines of at most `columns`, each with a line feed. The first begins with `head`, the others with as much
+/// room. Escape sequences take no room, and a hard space is no place to break.
+fn wrapped(head: &str, text: &str, columns: usize) -> String {
+    let indent = width(head);
+    let (mut out, mut used) = (head.to_string(), indent);
+    for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
+        if used > indent && used + 1 + width(word) > columns {
+            out += &format!("\n{}", " ".repeat(indent));
+            used = indent;
+        } else if used > indent {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += width(word);
+    }
+    out.replace('\u{a0}', " ") + "\n"
+}
+
+/// Columns that a text takes, without escape sequences.
+fn width(text: &str) -> usize {
+    text.replace("\x1b[1m", "").replace("\x1b[0m", "").chars().count()
 }
 
 /// Prints data to standard output. Whoever has stopped reading is no error.
@@ -81,4 +110,18 @@ fn columns(is_terminal: bool) -> usize {
     let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     let columns = told.or_else(|| is_terminal.then(measured).flatten()).unwrap_or(DEFAULT_COLUMNS);
     columns.clamp(MIN_COLUMNS, MAX_COLUMNS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn paragraphs_are_wrapped_without_counting_colours() {
+        assert_eq!(wrapped("", "ab cd ef", 5), "ab cd\nef\n");
+        assert_eq!(wrapped("", "\x1b[1mab\x1b[0m cd ef", 5), "\x1b[1mab\x1b[0m cd\nef\n");
+        assert_eq!(wrapped("", "a 13\u{a0}% b", 5), "a\n13 %\nb\n");
+        assert_eq!(wrapped("", "longer than that", 3), "longer\nthan\nthat\n");
+        assert_eq!(wrapped("- ", "ab cd ef", 7), "- ab cd\n  ef\n");
+    }
 }

@@ -156,7 +156,8 @@ impl BaseHistory {
 
     /// Moves the whole history by `step_ns`: the scale of the samples has jumped.
     pub fn shift(&mut self, step_ns: i64) {
-        let minima = self.slots.iter_mut().flatten().chain(&mut self.lowest).map(|minimum| &mut minimum.delay_ns);
+        let minima =
+            self.slots.iter_mut().flatten().chain(&mut self.lowest).map(|minimum| &mut minimum.delay_ns);
         for delay_ns in minima.chain(&mut self.latest_ns) {
             *delay_ns = delay_ns.saturating_add(step_ns);
         }

@@ -75,7 +75,9 @@ impl DelayFilter {
         if let Some(slot) = recent.get_mut(self.newest) {
             *slot = (now, delay_ns);
         }
-        recent.iter().fold(delay_ns, |least, &(at, delay)| if at >= oldest { least.min(delay) } else { least })
+        recent
+            .iter()
+            .fold(delay_ns, |least, &(at, delay)| if at >= oldest { least.min(delay) } else { least })
     }
 }
 

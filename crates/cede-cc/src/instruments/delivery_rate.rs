@@ -68,11 +68,15 @@ impl DeliveryRate {
         SendRecord { app_limited: self.state.delivered_bytes < self.app_limited_until_bytes, ..self.state }
     }
 
-    /// One packet has been acknowledged for the first time.
+    /// One packet has been acknowledged for the first time. Of those acknowledged at one time the newest opens the next
+    /// sampling interval; it may have left before one that was acknowledged earlier.
     pub fn on_delivered(&mut self, now: Instant, packet: &PacketFact) {
+        let newer = self.state.delivered_at != now || packet.sent_at > self.state.first_sent_at;
         self.state.delivered_bytes = self.state.delivered_bytes.saturating_add(u64::from(packet.bytes));
         self.state.delivered_at = now;
-        self.state.first_sent_at = self.state.first_sent_at.max(packet.sent_at);
+        if newer {
+            self.state.first_sent_at = packet.sent_at;
+        }
     }
 
     /// The application has nothing to send though the window would allow it: what is under way now will not show
@@ -133,6 +137,24 @@ mod tests {
         }
         let sample = DeliverySample::of(now, rate.delivered_bytes(), &packets[9]);
         assert_eq!(sample.interval, Duration::from_millis(91));
+    }
+
+    #[test]
+    fn the_newest_of_an_acknowledgement_opens_the_next_interval() {
+        let mut rate = DeliveryRate::new();
+        let at = Instant::from_millis;
+        let record = rate.record(at(0), 0);
+        // A retransmission of 60 ms is acknowledged first; then, at one time, packets of 30, 40 and 20 ms.
+        rate.on_delivered(at(100), &packet(0, at(60), record));
+        assert_eq!(rate.record(at(100), 1000).first_sent_at, at(60));
+        for (number, sent_at) in [(1, at(30)), (2, at(40)), (3, at(20))] {
+            rate.on_delivered(at(101), &packet(number, sent_at, record));
+        }
+        let record = rate.record(at(101), 1000);
+        assert_eq!(
+            (record.first_sent_at, record.delivered_at, record.delivered_bytes),
+            (at(40), at(101), 4000)
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub use clock_drift::{ClockDrift, ClockStep};
 pub use delay_filter::{DelayFilter, FilterKind};
 pub use delivery_rate::{DeliveryRate, DeliverySample};
 pub use loss_epoch::LossEpoch;
-pub use pacer::Pacer;
+pub use pacer::{Pacer, sub_packet_interval};
 pub use queueing_delay::{QueueingDelay, QueueingDelayConfig};
 pub use rtt::{RttConfig, RttEstimator};
 pub use windowed::{WindowedMax, WindowedMin};

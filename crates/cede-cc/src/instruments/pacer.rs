@@ -1,4 +1,4 @@
-//! When the next packet may leave under a pacing rate.
+//! When the next packet may leave under a pacing rate, and under a window of less than a packet.
 //!
 //! Source: the earliest-departure-time form of a token bucket (as Linux's `fq` and quinn's and quiche's pacers use):
 //! each packet moves the next departure on by its size over the rate; a sender that fell behind may catch up by at
@@ -9,6 +9,16 @@
 
 use crate::Allowance;
 use cede_units::{Duration, Instant, Rate};
+
+/// A window of next to nothing still lets a packet go this often, so that a connection can recover.
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The time between packets of so many octets under a window below one of them ([`Allowance::cwnd_bytes`]): one packet
+/// in every `packet / cwnd` round trips; at most a minute.
+#[must_use]
+pub fn sub_packet_interval(packet_bytes: u32, cwnd_bytes: u64, round_trip: Duration) -> Duration {
+    (round_trip * u64::from(packet_bytes) / cwnd_bytes.max(1)).min(MAX_INTERVAL)
+}
 
 /// Spaces departures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,6 +101,13 @@ mod tests {
     fn a_burst_may_leave_together_and_idleness_earns_no_more() {
         assert_eq!(departures(pacer(10, 3750), Instant::ZERO, 5), [0, 0, 0, 1000, 2000]);
         assert_eq!(departures(pacer(10, 3750), Instant::from_millis(9), 4), [9000, 9000, 9000, 10_000]);
+    }
+
+    #[test]
+    fn half_a_packet_of_window_means_one_in_two_round_trips() {
+        let round_trip = Duration::from_millis(100);
+        assert_eq!(sub_packet_interval(1000, 500, round_trip), Duration::from_millis(200));
+        assert_eq!(sub_packet_interval(1000, 0, round_trip), MAX_INTERVAL);
     }
 
     #[test]

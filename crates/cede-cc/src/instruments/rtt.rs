@@ -4,7 +4,8 @@
 //! RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R| and then SRTT = 7/8 SRTT + 1/8 R; RTO = SRTT + max(G, 4 RTTVAR), within
 //! [minimum, maximum]; each timeout doubles it until the next sample.
 //!
-//! *What it leaves out:* Karn's rule (which samples are unambiguous is the transport's to know) and Linux's variant.
+//! *What it leaves out:* Karn's rule (which samples are unambiguous is the transport's to know), and Linux's variation,
+//! which stands beside its only user in `cede-tcp`.
 //! *How it was validated:* the sequence of `tests/vectors/tcp.json`; unit tests below.
 
 use cede_units::Duration;
@@ -45,6 +46,8 @@ pub struct RttEstimator {
     min: Duration,
     latest: Duration,
     backoff: u32,
+    /// What `rto` answers, worked out where something changes: it is asked several times for each packet.
+    rto: Duration,
 }
 
 /// Samples are clamped to this (a month): the scaled sums then fit.
@@ -64,6 +67,11 @@ impl RttEstimator {
             min: Duration::MAX,
             latest: Duration::ZERO,
             backoff: 0,
+            rto: if config.initial_rto.as_nanos() < config.max_rto.as_nanos() {
+                config.initial_rto
+            } else {
+                config.max_rto
+            },
         }
     }
 
@@ -82,17 +90,23 @@ impl RttEstimator {
         self.samples = self.samples.saturating_add(1);
         self.min = self.min.min(sample);
         self.latest = sample;
-        self.backoff = 0;
+        self.set_backoff(0);
+    }
+
+    fn set_backoff(&mut self, backoff: u32) {
+        self.backoff = backoff;
+        let floor = if self.has_sample() { self.config.min_rto } else { Duration::ZERO };
+        self.rto = self.backed_off(self.raw_rto().max(floor));
     }
 
     /// The timer ran out: double the timeout (RFC 6298, 5.5).
     pub fn back_off(&mut self) {
-        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+        self.set_backoff((self.backoff + 1).min(MAX_BACKOFF));
     }
 
     /// Ends the backing off without a sample, as an acknowledgement of new data under timestamps may.
     pub fn reset_backoff(&mut self) {
-        self.backoff = 0;
+        self.set_backoff(0);
     }
 
     /// The smoothed RTT; zero before the first sample.
@@ -136,9 +150,23 @@ impl RttEstimator {
 
     /// The timeout to set now.
     #[must_use]
-    pub fn rto(&self) -> Duration {
-        let floor = if self.has_sample() { self.config.min_rto } else { Duration::ZERO };
-        (self.raw_rto().max(floor) * (1_u64 << self.backoff)).min(self.config.max_rto)
+    pub const fn rto(&self) -> Duration {
+        self.rto
+    }
+
+    /// `timeout` doubled as often as the timer ran out in a row, up to the maximum: for those who derive theirs by another
+    /// rule from the smoothed RTT.
+    #[must_use]
+    pub fn backed_off(&self, timeout: Duration) -> Duration {
+        (timeout * (1_u64 << self.backoff)).min(self.config.max_rto)
+    }
+
+    /// Before the first sample: a new initial timeout, of at least this, not doubled (RFC 6298, 5.7, after a lost SYN).
+    pub fn raise_initial_rto(&mut self, least: Duration) {
+        if !self.has_sample() {
+            self.config.initial_rto = self.config.initial_rto.max(least);
+            self.set_backoff(0);
+        }
     }
 }
 
@@ -175,6 +203,19 @@ mod tests {
         }
         assert_eq!(rtt.rto(), Duration::from_secs(60));
         rtt.update(Duration::from_millis(100));
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_lost_syn_makes_three_seconds_of_the_first_timeout_only() {
+        let mut rtt = RttEstimator::new(RttConfig::default());
+        rtt.back_off();
+        rtt.raise_initial_rto(Duration::from_secs(3));
+        assert_eq!(rtt.rto(), Duration::from_secs(3));
+        rtt.back_off();
+        assert_eq!(rtt.backed_off(Duration::from_millis(250)), Duration::from_millis(500));
+        rtt.update(Duration::from_millis(100));
+        rtt.raise_initial_rto(Duration::from_secs(3));
         assert_eq!(rtt.rto(), Duration::from_secs(1));
     }
 

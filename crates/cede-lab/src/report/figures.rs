@@ -12,7 +12,7 @@ pub fn rates(subject: &Subject<'_>) -> Panel {
     let panel = Panel::new("Rate of each flow")
         .x(time_axis(subject))
         .y(Axis::new("rate").unit("Mbit/s").from(0.0))
-        .all_series(flow_series(subject, |flow| while_there(flow, &flow.rate_mbps), 1.0));
+        .all_series(flow_series(subject, |flow| while_there(flow, &flow.rate_mbps), 1.0, Together::Sum));
     match subject.network.watched.as_slice() {
         [bottleneck] => panel.hline(bottleneck.rate.as_mbit_f64(), "capacity"),
         _ => panel,
@@ -51,7 +51,7 @@ pub fn windows(subject: &Subject<'_>) -> Panel {
     Panel::new("Congestion window of each flow")
         .x(time_axis(subject))
         .y(Axis::new("window").unit("kB").from(0.0))
-        .all_series(flow_series(subject, |flow| while_there(flow, &flow.cwnd_bytes), 1e-3))
+        .all_series(flow_series(subject, |flow| while_there(flow, &flow.cwnd_bytes), 1e-3, Together::Mean))
 }
 
 /// All three, one under the other.
@@ -85,34 +85,49 @@ fn target(subject: &Subject<'_>) -> Option<Duration> {
     targets.iter().all(|&target| target == first).then_some(first)
 }
 
-/// A line per flow, or per group with the range of its flows.
-fn flow_series(subject: &Subject<'_>, pick: fn(&FlowSeries) -> Vec<f64>, scale: f64) -> Vec<Series> {
-    let series = &subject.outcome.series;
-    let picked: Vec<Vec<f64>> = series.flows.iter().map(pick).collect();
-    let values = |group: &Group<'_>, at: usize| -> Vec<f64> {
-        let each = group.flows.iter().map(|&flow| picked[flow][at] * scale);
-        each.filter(|value| value.is_finite()).collect()
-    };
-    let line = |group: Group<'_>| {
-        let points = series.t_s.iter().enumerate().map(|(at, &t)| (t, mean(&values(&group, at))));
+/// What a line shows of several flows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Together {
+    /// What they have in all.
+    Sum,
+    /// What they have on average, and the range.
+    Mean,
+}
+
+/// A line per flow, or per group where there are many.
+fn flow_series(
+    subject: &Subject<'_>,
+    pick: fn(&FlowSeries) -> Vec<f64>,
+    scale: f64,
+    together: Together,
+) -> Vec<Series> {
+    let times = &subject.outcome.series.t_s;
+    let picked: Vec<Vec<f64>> = subject.outcome.series.flows.iter().map(pick).collect();
+    let line = |(slot, group): (usize, Group<'_>)| {
         let count = group.flows.len();
-        let name =
-            if count == 1 { group.name.to_string() } else { format!("{} (mean of {count})", group.name) };
-        let line = Series::line(name, points);
-        if count == 1 {
-            return line;
-        }
-        let range = |(at, &t): (usize, &f64)| {
-            let values = values(&group, at);
-            (
-                t,
-                values.iter().copied().fold(f64::NAN, f64::min),
-                values.iter().copied().fold(f64::NAN, f64::max),
-            )
+        let values: Vec<Vec<f64>> = (0..times.len()).map(|at| known(&picked, &group, at, scale)).collect();
+        let points =
+            |of: fn(&[f64]) -> f64| times.iter().zip(&values).map(move |(&t, values)| (t, of(values)));
+        let line = match (count, together) {
+            (1, _) => Series::line(group.name, points(mean)),
+            (_, Together::Sum) => Series::line(format!("{} (all {count})", group.name), points(sum)),
+            (_, Together::Mean) => {
+                let range = times.iter().zip(&values).map(|(&t, values)| {
+                    let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().fold(f64::NAN, pick);
+                    (t, fold(f64::min), fold(f64::max))
+                });
+                Series::line(format!("{} (mean of {count})", group.name), points(mean)).with_band(range)
+            }
         };
-        line.with_band(series.t_s.iter().enumerate().map(range))
+        line.slot(slot)
     };
-    subject.groups().into_iter().map(line).collect()
+    subject.groups().into_iter().enumerate().map(line).collect()
+}
+
+/// The values of a group's flows in one interval, as far as they are known.
+fn known(picked: &[Vec<f64>], group: &Group<'_>, at: usize, scale: f64) -> Vec<f64> {
+    let each = group.flows.iter().map(|&flow| picked[flow][at] * scale);
+    each.filter(|value| value.is_finite()).collect()
 }
 
 /// The values of a flow from the interval before its first packet arrived to the one after its last did.
@@ -121,6 +136,11 @@ fn while_there(flow: &FlowSeries, values: &[f64]) -> Vec<f64> {
     let last = flow.rate_mbps.iter().rposition(|&rate| rate > 0.0).unwrap_or(0);
     let is_there = |place: usize| place + 1 >= first && place <= last + 1;
     values.iter().enumerate().map(|(place, &value)| if is_there(place) { value } else { f64::NAN }).collect()
+}
+
+/// Not a number where there are none.
+fn sum(values: &[f64]) -> f64 {
+    if values.is_empty() { f64::NAN } else { values.iter().sum() }
 }
 
 /// Not a number where there are none.

@@ -7,6 +7,11 @@
 //! as nothing that is acknowledged was sent twice (Karn); otherwise they come from the echoed timestamp, in its ticks.
 //! The timeout follows the oldest of the packets acknowledged, which has the delay of the acknowledgement in it; the
 //! controller gets the newest.
+//!
+//! **What it leaves out.** ECN echoes, several samples per round trip weighed less each (RFC 7323 appendix G).
+//!
+//! **How it was validated.** Samples against a channel of known delays, by clocks of 1 us and 1 ms; which acknowledgements
+//! hold the controller's window, and what a timeout calls under way (tests of time and of the contract).
 
 use super::{Connection, Event, Limit};
 use crate::statistics::RepairMode;
@@ -160,10 +165,7 @@ impl Connection {
         let (acked, lost) = (&self.scratch.acked, &self.scratch.lost);
         let bytes = |facts: &[cede_cc::PacketFact]| facts.iter().map(|fact| u64::from(fact.bytes)).sum();
         let (acked_bytes, lost_bytes) = (bytes(acked), bytes(lost));
-        // Not the highest number where a retransmission is among them.
-        if let Some(newest) = acked.iter().max_by_key(|fact| fact.sent_at) {
-            self.delivery.on_delivered(now, acked_bytes, newest);
-        }
+        acked.iter().for_each(|fact| self.delivery.on_delivered(now, fact));
         self.statistics.delivered_bytes += acked_bytes;
         self.statistics.losses += lost.len() as u64;
         let was_repairing = before.mode == RepairMode::Recovery;
@@ -180,7 +182,7 @@ impl Connection {
                 before.flight_bytes.saturating_sub(before.limited_bytes)
             },
             in_flight_bytes: self.in_flight_bytes(),
-            delivered_bytes: self.delivery.bytes(),
+            delivered_bytes: self.delivery.delivered_bytes(),
             next_number: self.board.next_number(),
             rtt: times.rtt,
             rtt_min: times.rtt,

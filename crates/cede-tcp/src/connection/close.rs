@@ -1,6 +1,11 @@
 //! Ending a connection.
 //!
 //! Source: RFC 9293 sections 3.6, 3.10.4, 3.10.5 and 3.10.7.4.
+//!
+//! **What it leaves out.** The standard's TIME-WAIT of four minutes (see [`crate::Config::time_wait`]); lingering.
+//!
+//! **How it was validated.** Closing from either side and from both at once, a lost FIN, an abort (tests of life); closing over
+//! channels that lose, duplicate and reorder (tests of delivery).
 
 use super::{Connection, Event, Failure, State};
 use cede_units::Instant;

@@ -71,36 +71,53 @@ impl core::error::Error for AcceptError {}
 /// The events waiting: each kind at most once, so that nothing a peer does can pile them up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Events {
-    connected: bool,
-    readable: bool,
-    peer_finished: bool,
-    writable: bool,
-    closed: bool,
+    /// A bit for each of [`Events::IN_ORDER`].
+    waiting: u8,
     failed: Option<Failure>,
 }
 
 impl Events {
-    pub(super) const fn push(&mut self, event: Event) {
-        match event {
-            Event::Connected => self.connected = true,
-            Event::Readable => self.readable = true,
-            Event::PeerFinished => self.peer_finished = true,
-            Event::Writable => self.writable = true,
-            Event::Closed => self.closed = true,
-            Event::Failed(failure) => self.failed = Some(failure),
-        }
+    /// In the order in which a connection lives. A failure comes after them.
+    const IN_ORDER: [Event; 5] =
+        [Event::Connected, Event::Readable, Event::PeerFinished, Event::Writable, Event::Closed];
+
+    pub(super) fn push(&mut self, event: Event) {
+        self.waiting |= match event {
+            Event::Connected => 1,
+            Event::Readable => 1 << 1,
+            Event::PeerFinished => 1 << 2,
+            Event::Writable => 1 << 3,
+            Event::Closed => 1 << 4,
+            Event::Failed(failure) => {
+                self.failed = Some(failure);
+                0
+            }
+        };
     }
 
-    /// The next event: in the order in which a connection lives.
+    /// The next event. Asked after each segment, mostly in vain.
     pub(super) fn pop(&mut self) -> Option<Event> {
-        let plain = [
-            (&mut self.connected, Event::Connected),
-            (&mut self.readable, Event::Readable),
-            (&mut self.peer_finished, Event::PeerFinished),
-            (&mut self.writable, Event::Writable),
-            (&mut self.closed, Event::Closed),
-        ];
-        let next = plain.into_iter().find_map(|(waiting, event)| core::mem::take(waiting).then_some(event));
-        next.or_else(|| self.failed.take().map(Event::Failed))
+        if self.waiting == 0 {
+            return self.failed.take().map(Event::Failed);
+        }
+        let first = self.waiting.trailing_zeros();
+        self.waiting &= self.waiting - 1;
+        Self::IN_ORDER.get(first as usize).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_once_each_in_the_order_of_a_life() {
+        let mut events = Events::default();
+        events.push(Event::Failed(Failure::Reset));
+        Events::IN_ORDER.iter().rev().chain(&Events::IN_ORDER).for_each(|&event| events.push(event));
+        for expected in Events::IN_ORDER {
+            assert_eq!(events.pop(), Some(expected));
+        }
+        assert_eq!((events.pop(), events.pop()), (Some(Event::Failed(Failure::Reset)), None));
     }
 }

@@ -3,6 +3,9 @@
 //! Source: RFC 9293 section 3.5 and 3.10.7.3, RFC 6691 (MSS), RFC 7323 sections 2 and 3, RFC 2018 section 2.
 //!
 //! **What it leaves out.** Simultaneous open and data on SYN: a SYN without ACK in answer to ours is ignored.
+//!
+//! **How it was validated.** Lost SYNs, refusal, a silent peer, options that one side alone offers, a smaller MSS (tests of
+//! life).
 
 use super::event::Events;
 use super::receive::RecentStamp;
@@ -13,15 +16,14 @@ use crate::buffer::SendBuffer;
 use crate::clock::{DelayUnwrapper, TimestampClock};
 use crate::config::{Config, segment_payload_bytes};
 use crate::delayed_ack::AckScheduler;
-use crate::delivery::Delivery;
-use crate::pacer::Pacer;
 use crate::reassembly::Reassembly;
-use crate::rtt::RttEstimator;
+use crate::rtt::RetransmissionTimeout;
 use crate::scoreboard::Scoreboard;
 use crate::statistics::Statistics;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cede_cc::Controller;
+use cede_cc::instruments::{DeliveryRate, Pacer};
 use cede_units::{Instant, Seq32, Stream};
 use cede_wire::tcp::{Flags, Options, SackBlocks, Segment, Timestamps};
 use cede_wire::{Payload, Transmit};
@@ -104,6 +106,8 @@ impl Connection {
     ) -> Self {
         let isn = Seq32(random.next_u32());
         let clock = TimestampClock::new(config.timestamp_granularity, random.next_u32());
+        let (allowance, mut pacer) = (controller.allowance(), Pacer::new());
+        pacer.set(&allowance);
         Self {
             ports,
             state,
@@ -114,17 +118,18 @@ impl Connection {
             scratch: Scratch { acked: Vec::new(), lost: Vec::new() },
             timers: Timers::default(),
             clock,
-            allowance: controller.allowance(),
+            allowance,
             controller_timer: controller.timer(),
             controller,
             isn,
             buffer: SendBuffer::default(),
             board: Scoreboard::new(config.payload_bytes()),
             repair: Repair::default(),
-            rtt: RttEstimator::new(&config),
+            rtt: RetransmissionTimeout::new(&config),
             rtt_round_end: 0,
-            pacer: Pacer::default(),
-            delivery: Delivery::default(),
+            pacer,
+            last_data_sent_at: None,
+            delivery: DeliveryRate::new(),
             forward_delay: DelayUnwrapper::default(),
             limit: Limit::Application,
             write_blocked: false,

@@ -15,14 +15,13 @@ use crate::buffer::SendBuffer;
 use crate::clock::{DelayUnwrapper, TimestampClock};
 use crate::config::Config;
 use crate::delayed_ack::AckScheduler;
-use crate::delivery::Delivery;
-use crate::pacer::Pacer;
 use crate::reassembly::Reassembly;
-use crate::rtt::RttEstimator;
+use crate::rtt::RetransmissionTimeout;
 use crate::scoreboard::Scoreboard;
 use crate::statistics::{Snapshot, Statistics};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use cede_cc::instruments::{DeliveryRate, Pacer};
 use cede_cc::{Allowance, Controller, PacketFact};
 use cede_units::{Instant, Seq32};
 use cede_wire::{Payload, Transmit};
@@ -116,11 +115,13 @@ pub struct Connection {
     buffer: SendBuffer,
     board: Scoreboard,
     repair: Repair,
-    rtt: RttEstimator,
+    rtt: RetransmissionTimeout,
     /// The stream offset whose acknowledgement ends a round of the estimator.
     rtt_round_end: u64,
     pacer: Pacer,
-    delivery: Delivery,
+    /// When data left last.
+    last_data_sent_at: Option<Instant>,
+    delivery: DeliveryRate,
     forward_delay: DelayUnwrapper,
     limit: Limit,
     write_blocked: bool,
@@ -285,6 +286,7 @@ impl Connection {
     /// Takes in a new allowance, and when the controller wants to be called.
     fn adopt(&mut self, allowance: Allowance) {
         self.allowance = allowance;
+        self.pacer.set(&allowance);
         self.controller_timer = self.controller.timer();
     }
 }

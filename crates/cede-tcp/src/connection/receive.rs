@@ -2,6 +2,11 @@
 //!
 //! Source: RFC 9293 section 3.10.7.4; RFC 7323 sections 4.3 (TS.Recent) and 5.3 (PAWS); RFC 5961 sections 3 and 4 (RST
 //! and SYN must be exact, or are challenged); RFC 5681 section 4.2 (which segments are acknowledged at once).
+//!
+//! **What it leaves out.** Urgent data; ECN; the limit on challenge acknowledgements of RFC 5961 section 7.
+//!
+//! **How it was validated.** Packet scripts for TS.Recent, PAWS and SACK blocks (tests of time), a reader that stops (tests of
+//! life), arbitrary channels (tests of delivery).
 
 use super::{Connection, Event, Failure, State};
 use crate::reassembly::Arrival;

@@ -2,9 +2,16 @@
 //!
 //! Source: RFC 6675 sections 4 and 5 (NextSeg), RFC 9293 sections 3.8.6.1 and 3.8.6.2.1 (window probes, silly window),
 //! RFC 896 (Nagle), RFC 6298 section 5.
+//!
+//! **What it leaves out.** The sender's side of silly-window avoidance beyond full segments (RFC 1122 section 4.2.3.4, its
+//! half of the largest window).
+//!
+//! **How it was validated.** NextSeg event by event (tests of repair), windows below a segment and pacing (tests of the contract),
+//! no allocation once under way (tests of allocation).
 
 use super::{Connection, Limit};
 use crate::scoreboard::Outgoing;
+use cede_cc::instruments::sub_packet_interval;
 use cede_cc::{PacketFact, Sent};
 use cede_units::{Instant, Seq32};
 use cede_wire::tcp::{Flags, Options, SackBlocks, Segment, Timestamps};
@@ -123,7 +130,7 @@ impl Connection {
     fn transmit_again(&mut self, now: Instant, number: u64, rescue: bool) -> Option<Transmit> {
         let outgoing = self.board.outgoing(number)?;
         let bytes = outgoing.payload.len();
-        let record = self.delivery.on_sent(now, self.board.pipe_bytes() == 0);
+        let record = self.delivery.record(now, self.board.pipe_bytes());
         self.board.resend(number, rescue)?;
         let tag = self.tell_sent(now, number, bytes, true);
         if let Some(fact) = self.board.fact_mut(number) {
@@ -131,6 +138,7 @@ impl Connection {
         }
         self.statistics.retransmissions += 1;
         self.statistics.retransmitted_bytes += u64::from(bytes);
+        self.count_data(bytes);
         if number == self.board.first_number() && self.repair.restarts_timer(self.peer.sack) {
             // What an entry means to the timer, the RFCs leave open; as most implementations do, a full timeout is
             // given to the retransmission that everything waits for.
@@ -205,7 +213,7 @@ impl Connection {
     fn transmit_first(&mut self, now: Instant, payload: Payload, fin: bool) -> Transmit {
         let (number, bytes) = (self.board.next_number(), payload.len());
         let outgoing = Outgoing { offset: self.board.next(), payload, fin };
-        let record = self.delivery.on_sent(now, self.board.pipe_bytes() == 0);
+        let record = self.delivery.record(now, self.board.pipe_bytes());
         let fact = PacketFact { number, bytes, sent_at: now, retransmitted: false, tag: 0, record };
         self.board.push(fact, &outgoing);
         if bytes > 0 {
@@ -215,8 +223,7 @@ impl Connection {
             {
                 fact.tag = tag;
             }
-            self.statistics.data_segments_sent += 1;
-            self.statistics.data_bytes_sent += u64::from(bytes);
+            self.count_data(bytes);
         }
         if self.repair.is_limited_transmit() {
             self.repair.limited_bytes += u64::from(bytes);
@@ -230,9 +237,15 @@ impl Connection {
         self.transmit_outgoing(now, outgoing)
     }
 
+    fn count_data(&mut self, bytes: u32) {
+        self.statistics.data_segments_sent += u64::from(bytes > 0);
+        self.statistics.data_bytes_sent += u64::from(bytes);
+    }
+
     /// Tells controller and pacer of a departure; pipe counts it already.
     fn tell_sent(&mut self, now: Instant, number: u64, bytes: u32, retransmission: bool) -> cede_cc::Tag {
-        self.pacer.on_sent(now, bytes, &self.allowance);
+        self.last_data_sent_at = Some(now);
+        self.pacer.on_sent(now, u64::from(bytes));
         self.note_reduced_sending(bytes);
         let in_flight_bytes = self.board.pipe_bytes();
         let tag = self.controller.on_sent(&Sent { now, number, bytes, in_flight_bytes, retransmission });
@@ -257,10 +270,11 @@ impl Connection {
         let window = self.window_bytes();
         let under_way = self.under_way_bytes();
         let at = if under_way + u64::from(bytes) <= window {
-            self.pacer.release_at(&self.allowance)
+            self.pacer.departure(now, u64::from(bytes))
         } else if under_way == 0 {
             // Less than one segment: one at a time, at intervals.
-            self.pacer.fraction_at(bytes, window, self.rtt.smoothed())
+            let interval = sub_packet_interval(bytes, window, self.rtt.smoothed());
+            self.last_data_sent_at.map_or(now, |last_at| last_at + interval)
         } else {
             self.limit = if self.repair.window_cap.is_some() { Limit::Cap } else { Limit::Window };
             return false;

@@ -1,6 +1,11 @@
 //! Deadlines.
 //!
 //! Source: RFC 6298 section 5 (retransmission), RFC 9293 section 3.8.6.1 (probing a closed window).
+//!
+//! **What it leaves out.** Keep-alives; tail-loss probes.
+//!
+//! **How it was validated.** Deadlines event by event (tests of repair), probes of a closed window (tests of life), a
+//! controller's timer that a departure sets (tests of the contract).
 
 use super::{Connection, Failure, State};
 use cede_cc::Timeout;
@@ -143,7 +148,7 @@ impl Connection {
 
     /// RFC 5681, section 4.1: nothing was outstanding for longer than a timeout, and now there is data again.
     pub(super) fn note_idle(&mut self, now: Instant) {
-        let Some(last_at) = self.pacer.last_at() else { return };
+        let Some(last_at) = self.last_data_sent_at else { return };
         if now.since(last_at) <= self.rtt.rto() {
             return;
         }

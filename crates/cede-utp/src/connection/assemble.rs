@@ -11,8 +11,12 @@ use super::Connection;
 use super::receive::Ack;
 use crate::reorder::MAX_MASK_BYTES;
 use crate::timers::Timer;
+use alloc::sync::Arc;
+use alloc::vec;
 use cede_units::{Instant, Seq16};
-use cede_wire::utp::{EXT_CLOSE_REASON, EXT_SELECTIVE_ACK, HEADER_BYTES, Header, Kind, close_reason_body};
+use cede_wire::utp::{
+    EXT_CLOSE_REASON, EXT_PADDING, EXT_SELECTIVE_ACK, HEADER_BYTES, Header, Kind, close_reason_body,
+};
 use cede_wire::{Head, Payload, Transmit};
 
 /// Octets that an extension has before its body.
@@ -38,8 +42,7 @@ impl Connection {
         if self.receiving.reorder.is_empty() {
             return 0;
         }
-        self.receiving.reorder.write_mask(self.receiving.ack_nr, &mut [0; MAX_MASK_BYTES])
-            + EXTENSION_HEADER_BYTES
+        self.receiving.reorder.mask_len_bytes(self.receiving.ack_nr) + EXTENSION_HEADER_BYTES
     }
 
     /// The head of a DATA or FIN. It acknowledges as a STATE would, so none is owed after it, unless a packet that
@@ -80,6 +83,31 @@ impl Connection {
             _ => self.encode_with_mask(header),
         };
         self.finish_head(now, encoded)
+    }
+
+    /// A path-MTU probe: an ordinary DATA packet, filled up with padding. The mask in front, if need be one without
+    /// bits, is for libutp, which does not see packets that begin with an unknown extension. What is more than a head
+    /// holds goes before the payload.
+    pub(super) fn probe(&mut self, now: Instant, number: u64, payload: &Payload) -> Transmit {
+        self.receiving.ack = Ack::None;
+        let header = self.header(now, Kind::Data, self.seq_of(number));
+        let mut mask = [0; MAX_MASK_BYTES];
+        let len = self.receiving.reorder.write_mask(header.ack, &mut mask).max(4);
+        let ordinary = HEADER_BYTES + EXTENSION_HEADER_BYTES + len + payload.len() as usize;
+        let wanted = usize::from(self.mtu.probe_bytes(number).unwrap_or_default());
+        let padding = wanted.saturating_sub(ordinary).max(EXTENSION_HEADER_BYTES);
+        let first = padding_link(padding);
+        let encoded = header.encode(&[(EXT_SELECTIVE_ACK, &mask[..len]), (EXT_PADDING, &[])]).map(|mut head| {
+            let end = head.len();
+            head.as_mut_slice()[end - 2..].copy_from_slice(&first);
+            head
+        });
+        let mut octets = vec![0; padding - EXTENSION_HEADER_BYTES + payload.len() as usize];
+        let (fill, data) = octets.split_at_mut(padding - EXTENSION_HEADER_BYTES);
+        write_padding(fill, first);
+        payload.copy_to(data);
+        let head = self.finish_head(now, encoded);
+        Transmit { head, payload: Payload::from_shared(Arc::from(octets)), dont_fragment: true }
     }
 
     fn encode_with_mask(&self, header: &Header) -> Option<Head> {
@@ -148,5 +176,47 @@ impl Connection {
             "{HEADER_BYTES} octets, the longest mask and a close reason fit a head"
         );
         encoded.unwrap_or_default()
+    }
+}
+
+/// The head of the first padding extension of a chain that takes `left` octets: what follows it, and its length. What is
+/// left after it is never a single octet, which no extension is.
+fn padding_link(left: usize) -> [u8; 2] {
+    let longest = EXTENSION_HEADER_BYTES + usize::from(u8::MAX);
+    if left <= longest {
+        return [0, (left - EXTENSION_HEADER_BYTES) as u8];
+    }
+    let shortened = usize::from(left == longest + 1);
+    [EXT_PADDING, u8::MAX - shortened as u8]
+}
+
+/// Writes a chain of padding behind the head of its first extension; `fill` is zero.
+fn write_padding(fill: &mut [u8], first: [u8; 2]) {
+    let (mut link, mut at) = (first, 0);
+    while link[0] != 0 {
+        at += usize::from(link[1]);
+        link = padding_link(fill.len() - at);
+        fill[at..at + EXTENSION_HEADER_BYTES].copy_from_slice(&link);
+        at += EXTENSION_HEADER_BYTES;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_wire::utp::Packet;
+
+    #[test]
+    fn padding_of_any_length_is_a_chain_that_ends_where_it_should() {
+        for padding in EXTENSION_HEADER_BYTES..2000 {
+            let first = padding_link(padding);
+            let mut octets = vec![0x01, EXT_PADDING];
+            octets.resize(HEADER_BYTES, 0);
+            octets.extend(first);
+            octets.resize(HEADER_BYTES + padding, 0);
+            write_padding(&mut octets[HEADER_BYTES + EXTENSION_HEADER_BYTES..], first);
+            octets.extend(b"payload");
+            assert_eq!(Packet::decode(&octets).unwrap().payload, b"payload", "{padding}");
+        }
     }
 }

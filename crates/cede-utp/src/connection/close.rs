@@ -72,6 +72,7 @@ impl Connection {
     /// The host learnt that a packet was too large for the path (ICMP, or the local system's refusal), perhaps with the
     /// octets of UDP payload that would have passed.
     pub fn packet_too_big(&mut self, now: Instant, fits_bytes: Option<u32>) {
+        self.return_mtu_probe();
         if self.mtu.too_big(fits_bytes) {
             self.on_packet_size_changed();
         }

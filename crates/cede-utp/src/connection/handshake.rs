@@ -140,9 +140,15 @@ impl Connection {
         }
     }
 
-    /// While the acceptor waits: any valid packet that acknowledges the answer shows that it arrived.
-    pub(super) fn on_answer_confirmed(&mut self, now: Instant, header: &Header) {
-        if matches!(self.state, State::SynReceived { .. }) && header.ack == self.seq_before_first() {
+    /// While the acceptor waits, only a packet that acknowledges its answer is one of the peer's: it alone knows the
+    /// number. Afterwards any is.
+    pub(super) fn shows_answer_arrived(&self, header: &Header) -> bool {
+        !matches!(self.state, State::SynReceived { .. }) || header.ack == self.seq_before_first()
+    }
+
+    /// The peer has the acceptor's answer.
+    pub(super) fn on_answer_confirmed(&mut self, now: Instant) {
+        if matches!(self.state, State::SynReceived { .. }) {
             self.establish(now, false);
         }
     }

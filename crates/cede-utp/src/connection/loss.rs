@@ -134,6 +134,19 @@ impl Connection {
         true
     }
 
+    /// The path-MTU probe under way is known not to arrive: its payload leaves again at once, and nothing is made of it.
+    pub(super) fn return_mtu_probe(&mut self) {
+        let Some(number) = self.mtu.probe_number() else { return };
+        let Some(slot) = self.sending.outbox.get_mut(number) else { return };
+        if slot.fate == Fate::Outstanding {
+            slot.fate = Fate::Lost;
+            let bytes = slot.payload_bytes;
+            self.sending.enter_lost(number, bytes);
+            self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(1);
+            self.statistics.mtu_probes_lost += 1;
+        }
+    }
+
     /// A loss beyond what is being repaired opens a new event, which lasts until all that is out now is acknowledged.
     fn open_loss_event(&mut self) {
         let newest = self.scratch.lost.last().map(|fact| fact.number);

@@ -26,10 +26,11 @@ use crate::statistics::Statistics;
 use crate::timers::{Timer, Timers};
 use acknowledge::Scratch;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use cede_cc::instruments::{RttConfig, RttEstimator};
 use cede_cc::{Allowance, Controller};
 use cede_units::{Duration, Instant, Seq16};
-use cede_wire::utp::{Kind, Packet};
+use cede_wire::utp::{DecodeError, Kind, Packet};
 use cede_wire::{Payload, Transmit};
 use loss::LossDetection;
 use receive::Receiving;
@@ -136,13 +137,17 @@ impl Connection {
 
     /// Takes one datagram: `head` is what the header and its extensions are read from, `payload` what follows them.
     /// Worlds that move whole datagrams pass them as `head` and leave `payload` empty: octets behind the extensions
-    /// are then copied out; they do not count where a payload is given.
+    /// are then copied out; they do not count where a payload is given. A `head` that ends within its extensions goes on
+    /// in `payload`.
     ///
     /// Datagrams that are no uTP, or belong to another connection, change nothing but a counter.
     pub fn handle(&mut self, now: Instant, head: &[u8], payload: Payload) {
         match Packet::decode(head) {
             Ok(packet) => self.handle_packet(now, &packet, payload),
-            Err(_) => self.statistics.discarded_other += 1,
+            Err(error) => match whole_datagram(error, head, &payload) {
+                Some(octets) => self.handle(now, &octets, Payload::Empty),
+                None => self.statistics.discarded_other += 1,
+            },
         }
     }
 
@@ -240,6 +245,18 @@ impl Connection {
             None => {}
         }
     }
+}
+
+/// Head and payload as one, where extensions reach from one into the other: those of a path-MTU probe do.
+pub(crate) fn whole_datagram(error: DecodeError, head: &[u8], payload: &Payload) -> Option<Vec<u8>> {
+    let cut = matches!(error, DecodeError::TruncatedExtensionHeader | DecodeError::ExtensionOverrun);
+    if !cut || payload.is_empty() {
+        return None;
+    }
+    let mut octets = head.to_vec();
+    octets.resize(head.len() + payload.len() as usize, 0);
+    payload.copy_to(&mut octets[head.len()..]);
+    Some(octets)
 }
 
 /// Timeouts are exact: the clock's granularity is nothing beside them.

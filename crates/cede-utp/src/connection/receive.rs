@@ -100,7 +100,7 @@ impl Connection {
     /// Any packet but SYN and RESET on a connection whose first sequence numbers are known.
     pub(super) fn on_packet(&mut self, now: Instant, packet: &Packet<'_>, payload: Payload) {
         let header = &packet.header;
-        if !self.is_ack_plausible(header.ack, 0) {
+        if !self.is_ack_plausible(header.ack, 0) || !self.shows_answer_arrived(header) {
             self.statistics.discarded_ack += 1;
             return;
         }
@@ -108,7 +108,7 @@ impl Connection {
             None => self.statistics.discarded_seq += 1,
             Some(Place::Old) => self.on_old_packet(now, packet),
             Some(Place::Ahead(ahead)) => {
-                self.on_answer_confirmed(now, header);
+                self.on_answer_confirmed(now);
                 self.on_repeated_answer(header);
                 self.process_ack(now, packet);
                 if matches!(header.kind, Kind::Data | Kind::Fin) {
@@ -185,7 +185,7 @@ impl Connection {
         self.keep(now, seq, ahead, payload);
     }
 
-    /// A FIN where another number has been announced as the last, or one below packets that have arrived.
+    /// A FIN where another number has been announced as the last.
     fn contradicts_fin(&self, header: &Header) -> bool {
         header.kind == Kind::Fin && self.receiving.fin_seq().is_some_and(|fin| fin != header.seq)
     }

@@ -230,14 +230,21 @@ impl Connection {
         let payload = self.sending.queue.take(bytes);
         let payload_bytes = payload.len();
         let number = self.sending.outbox.next();
-        let probe = payload_bytes > self.mtu.payload_bytes();
-        if probe {
-            self.mtu.sent_probe(number, payload_bytes);
-            self.statistics.mtu_probes_sent += 1;
-        }
         self.sending.unacked_bytes += u64::from(payload_bytes);
+        let probe = self.begin_mtu_probe(number, payload_bytes);
         self.sending.outbox.push(Slot { payload, payload_bytes, probe, ..Slot::default() });
         self.transmit_numbered(now, number)
+    }
+
+    /// Makes a new packet a path-MTU probe, where one is due and the packet is a full one.
+    fn begin_mtu_probe(&mut self, number: u64, payload_bytes: u32) -> bool {
+        let Some(probe_bytes) = self.mtu.probe_due(self.allowance.cwnd_bytes) else { return false };
+        let full = payload_bytes + self.mask_bytes() as u32 >= self.mtu.payload_bytes();
+        if full {
+            self.mtu.sent_probe(number, probe_bytes);
+            self.statistics.mtu_probes_sent += 1;
+        }
+        full
     }
 
     /// The FIN goes as soon as all data have, whatever the windows say: it has no payload.
@@ -256,11 +263,6 @@ impl Connection {
         let queued = u32::try_from(self.sending.queue.len_bytes()).unwrap_or(u32::MAX);
         // Room for the mask of a selective acknowledgement comes out of the payload.
         let full = (self.mtu.payload_bytes().saturating_sub(self.mask_bytes() as u32)).max(1);
-        if let Some(probe) = self.mtu.probe_payload_bytes(self.allowance.cwnd_bytes)
-            && queued >= probe
-        {
-            return Some(probe);
-        }
         let alone = self.sending.in_flight_packets == 0;
         if self.config.nagle && queued < full && !self.sending.outbox.is_empty() && !self.sending.is_ended() {
             self.limited_by_application();
@@ -304,8 +306,8 @@ impl Connection {
         if self.sending.in_flight_packets > 0 {
             return false;
         }
-        // A packet cut when full ones were larger, or as a probe, counts as a full one of today once it is alone: else
-        // a window of one packet would never let it out again.
+        // A packet cut when full ones were larger counts as a full one of today once it is alone: else a window of one
+        // packet would never let it out again.
         if cwnd >= u64::from(self.mtu.payload_bytes()) {
             return true;
         }
@@ -354,7 +356,7 @@ impl Connection {
         slot.transmissions = slot.transmissions.saturating_add(1);
         slot.sent_at = now;
         slot.record = record;
-        // A probe that was lost goes again as an ordinary packet, which routers may fragment.
+        // A probe that was lost goes again as an ordinary packet.
         slot.probe &= !again;
         let (payload, bytes, fin, probe) = (slot.payload.clone(), slot.payload_bytes, slot.fin, slot.probe);
         self.sending.in_flight_packets += 1;
@@ -365,8 +367,11 @@ impl Connection {
         if !self.timers.is_set(Timer::Retransmission) {
             self.set_retransmission(now, self.rtt.rto());
         }
+        if probe {
+            return Some(self.probe(now, number, &payload));
+        }
         let head = self.head_of_numbered(now, if fin { Kind::Fin } else { Kind::Data }, number, bytes, again);
-        Some(Transmit { head, payload, dont_fragment: probe })
+        Some(Transmit { head, payload, dont_fragment: false })
     }
 
     /// Books of a DATA packet: the controller's, the pacer's, the zero-window probe's, the statistics.

@@ -113,12 +113,22 @@ impl Connection {
         if !self.sending.is_idle() || self.sending.is_ended() {
             return;
         }
+        self.release_memory();
         self.sending.idle_timeouts += 1;
         self.tell_timeout(now, 0, self.sending.idle_timeouts, true);
         let pause = self.rtt.rto() * (1 << self.sending.idle_timeouts.min(32));
         if self.allowance.cwnd_bytes > u64::from(self.mtu.payload_bytes()) && pause < self.config.max_rto {
             self.timers.set(Timer::Idle, now + pause);
         }
+    }
+
+    /// Gives back the room that a busy time has taken, as far as nothing is in it: connections that idle are many.
+    fn release_memory(&mut self) {
+        self.sending.outbox.release();
+        self.sending.queue.release();
+        self.receiving.reorder.release();
+        self.receiving.ready.release();
+        self.scratch = super::Scratch::default();
     }
 
     fn tell_timeout(&mut self, now: Instant, in_flight_bytes: u64, consecutive: u32, idle: bool) {
@@ -144,6 +154,7 @@ impl Connection {
     pub(super) fn settle_zero_window(&mut self, now: Instant) {
         if self.sending.peer_window_bytes > 0 {
             self.timers.stop(Timer::ZeroWindow);
+            self.sending.zero_window_credit = false;
             if core::mem::take(&mut self.sending.probing_zero_window) {
                 self.unsend_probe();
             }
@@ -174,6 +185,7 @@ impl Connection {
         if due > now {
             self.timers.set(Timer::Keepalive, due);
         } else if !self.sending.is_ended() {
+            self.release_memory();
             self.sending.keepalive_due = true;
             self.timers.set(Timer::Keepalive, now + interval);
         }

@@ -17,7 +17,7 @@ mod strays;
 pub use slots::Handle;
 
 use crate::config::Config;
-use crate::connection::Connection;
+use crate::connection::{Connection, whole_datagram};
 use crate::event::Event;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -227,17 +227,27 @@ impl<P: Copy + Ord> Endpoint<P> {
 
     /// Takes one datagram from `peer`. Head and payload are as for [`Connection::handle`].
     pub fn handle(&mut self, now: Instant, peer: P, head: &[u8], payload: Payload) -> Verdict {
-        let Ok(packet) = Packet::decode(head) else {
-            self.statistics.unrecognised += 1;
-            return Verdict::Unrecognised;
-        };
+        match Packet::decode(head) {
+            Ok(packet) => self.handle_packet(now, peer, &packet, payload),
+            Err(error) => match whole_datagram(error, head, &payload) {
+                Some(octets) => self.handle(now, peer, &octets, Payload::Empty),
+                None => {
+                    self.statistics.unrecognised += 1;
+                    Verdict::Unrecognised
+                }
+            },
+        }
+    }
+
+    #[inline]
+    fn handle_packet(&mut self, now: Instant, peer: P, packet: &Packet<'_>, payload: Payload) -> Verdict {
         match self.find(peer, &packet.header) {
-            Some(index) => self.pass_on(now, index, &packet, payload),
-            None if packet.header.kind == Kind::Syn => self.on_syn(now, peer, &packet),
+            Some(index) => self.pass_on(now, index, packet, payload),
+            None if packet.header.kind == Kind::Syn => self.on_syn(now, peer, packet),
             None => {
                 self.statistics.strays += 1;
                 self.statistics.resets_sent +=
-                    u64::from(self.strays.answer(now, peer, &packet, &mut self.random));
+                    u64::from(self.strays.answer(now, peer, packet, &mut self.random));
                 Verdict::Stray
             }
         }

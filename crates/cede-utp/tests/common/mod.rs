@@ -27,9 +27,29 @@ pub struct Seen {
     pub mask: Option<Vec<u8>>,
     pub close_reason: Option<u16>,
     pub payload_bytes: u32,
+    /// Octets of UDP payload.
+    pub udp_bytes: usize,
     pub dont_fragment: bool,
     /// Packets of this side before it.
     pub index: usize,
+}
+
+impl Seen {
+    fn of(at: Instant, from: usize, index: usize, transmit: &Transmit) -> Self {
+        let whole = [transmit.head.to_vec(), transmit.payload.to_vec()].concat();
+        let packet = Packet::decode(&whole).expect("what we send decodes");
+        Self {
+            at,
+            from,
+            header: packet.header,
+            mask: packet.extensions.selective_ack().map(|mask| mask.as_bytes().to_vec()),
+            close_reason: packet.extensions.close_reason(),
+            payload_bytes: packet.payload.len() as u32,
+            udp_bytes: whole.len(),
+            dont_fragment: transmit.dont_fragment,
+            index,
+        }
+    }
 }
 
 /// What the network does with a packet.
@@ -264,17 +284,7 @@ impl World {
     }
 
     fn send(&mut self, from: usize, transmit: Transmit) {
-        let packet = Packet::decode(&transmit.head).expect("what we send decodes");
-        let seen = Seen {
-            at: self.now,
-            from,
-            header: packet.header,
-            mask: packet.extensions.selective_ack().map(|mask| mask.as_bytes().to_vec()),
-            close_reason: packet.extensions.close_reason(),
-            payload_bytes: transmit.payload.len(),
-            dont_fragment: transmit.dont_fragment,
-            index: self.sides[from].sent,
-        };
+        let seen = Seen::of(self.now, from, self.sides[from].sent, &transmit);
         self.sides[from].sent += 1;
         let fate = (self.judge)(&seen);
         self.log.push(seen);
@@ -487,17 +497,7 @@ impl Script {
     pub fn drain(&mut self) -> Vec<Seen> {
         let mut sent = Vec::new();
         while let Some(transmit) = self.connection.poll_transmit(self.now) {
-            let packet = Packet::decode(&transmit.head).unwrap();
-            sent.push(Seen {
-                at: self.now,
-                from: 0,
-                header: packet.header,
-                mask: packet.extensions.selective_ack().map(|mask| mask.as_bytes().to_vec()),
-                close_reason: packet.extensions.close_reason(),
-                payload_bytes: transmit.payload.len(),
-                dont_fragment: transmit.dont_fragment,
-                index: sent.len(),
-            });
+            sent.push(Seen::of(self.now, 0, sent.len(), &transmit));
         }
         sent
     }

@@ -8,6 +8,9 @@ pub const EXT_SELECTIVE_ACK: u8 = 1;
 pub const EXT_BITS: u8 = 2;
 /// Why the sender closes, as libtorrent sends it; not in BEP 29.
 pub const EXT_CLOSE_REASON: u8 = 3;
+/// Octets without meaning, which Cede sends to make a path-MTU probe as large as it should be. The number is nobody's:
+/// receivers skip what they do not know.
+pub const EXT_PADDING: u8 = 0xff;
 
 /// One extension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -139,8 +139,7 @@ fn follows(curve: &Curve, decimals: usize, ordered: &dyn Fn(f64, f64) -> bool) -
         return Judgement::open("no runs");
     };
     let at = |(x, spread): (f64, Spread)| format!("{:.decimals$} at {}", spread.mean, place(x));
-    let text =
-        format!("{} to {}; smallest {}, largest {}", at(*first), at(*last), at(low), at(high));
+    let text = format!("{} to {}; smallest {}, largest {}", at(*first), at(*last), at(low), at(high));
     Judgement::new(text, known(&means, holds))
 }
 
@@ -173,7 +172,9 @@ mod tests {
     use super::*;
 
     fn curve(means: &[f64]) -> Vec<(f64, Spread)> {
-        let point = |(k, &mean): (usize, &f64)| (k as f64, Spread { mean, min: mean - 1.0, max: mean + 1.0, runs: 3 });
+        let point = |(k, &mean): (usize, &f64)| {
+            (k as f64, Spread { mean, min: mean - 1.0, max: mean + 1.0, runs: 3 })
+        };
         means.iter().enumerate().map(point).collect()
     }
 

@@ -80,7 +80,7 @@ struct Done {
 /// # Errors
 /// [`ExecuteError`], the first one that occurred.
 pub fn execute(
-    plan: Plan,
+    plan: &Plan,
     store: &Store,
     jobs: usize,
     stop: &(dyn Fn() -> bool + Sync),
@@ -88,7 +88,7 @@ pub fn execute(
 ) -> Result<Results, ExecuteError> {
     let done = Done { measured: vec![None; plan.runs.len()], ..Done::default() };
     let (next, done) = (AtomicUsize::new(0), Mutex::new(done));
-    let work = Work { plan: &plan, store, stop, next, done, began: Instant::now() };
+    let work = Work { plan, store, stop, next, done, began: Instant::now() };
     std::thread::scope(|scope| {
         for _ in 0..jobs.clamp(1, plan.runs.len().max(1)) {
             scope.spawn(|| work.go(hear));
@@ -97,7 +97,7 @@ pub fn execute(
     let done = work.done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     match (done.error, done.measured.into_iter().collect::<Option<Vec<Measured>>>()) {
         (Some(error), _) => Err(error),
-        (None, Some(measured)) => Ok(Results::new(&plan, measured)),
+        (None, Some(measured)) => Ok(Results::new(plan, &measured)),
         (None, None) => Err(ExecuteError::Interrupted),
     }
 }
@@ -159,7 +159,8 @@ mod tests {
 
     fn short_plan() -> Plan {
         let choices = Choices { duration_s: 2, ..Choices::PRIMARY };
-        let point = |x| Point::new("test", x, vec![Part::one("tcp", Kind::Reno).times(x as u32)]).with(choices);
+        let point =
+            |x| Point::new("test", x, vec![Part::one("tcp", Kind::Reno).times(x as u32)]).with(choices);
         let request = Request { figures: Vec::new(), sensitivity: false, quick: true };
         Plan::of(request, vec![point(1.0), point(2.0)])
     }
@@ -167,7 +168,7 @@ mod tests {
     fn counted(store: &Store, stop: bool) -> (Result<Results, ExecuteError>, usize, usize) {
         let last = Mutex::new((0, 0));
         let hear = |progress: Progress| *last.lock().unwrap() = (progress.done, progress.reused);
-        let results = execute(short_plan(), store, 2, &|| stop, &hear);
+        let results = execute(&short_plan(), store, 2, &|| stop, &hear);
         let (done, reused) = *last.lock().unwrap();
         (results, done, reused)
     }

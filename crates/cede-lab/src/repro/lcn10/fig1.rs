@@ -6,7 +6,7 @@ use super::plan::{FigureNumber, Point};
 use super::results::{Metric, Results, Spread};
 use super::setting::{BUFFER_PACKETS, Kind, Ledbat, PACKET_MS, Part, TARGET_MS};
 use super::simulators::Compared;
-use cede_plot::{Axis, Figure, Legend, Panel, Series};
+use cede_plot::{Axis, Dash, Figure, Legend, Panel, Series};
 
 /// The start is over: slow start, and LEDBAT's climb at one packet per round trip.
 const SETTLED_S: f64 = 20.0;
@@ -23,20 +23,27 @@ pub(super) fn points() -> Vec<Point> {
     ]
 }
 
-const COLUMNS: [(&str, &str, &[(&str, usize)]); 3] = [
-    ("reno", "Reno alone", &[("Reno", 0)]),
-    ("reno+ledbat", "Reno and LEDBAT", &[("Reno", 0), ("LEDBAT", 1)]),
-    ("ledbat", "LEDBAT alone", &[("LEDBAT", 1)]),
+/// A column of the figure: its runs, and the flows in them with their styles.
+struct Column {
+    curve: &'static str,
+    title: &'static str,
+    flows: &'static [(&'static str, usize)],
+}
+
+const COLUMNS: [Column; 3] = [
+    Column { curve: "reno", title: "Reno alone", flows: &[("Reno", 0)] },
+    Column { curve: "reno+ledbat", title: "Reno and LEDBAT", flows: &[("Reno", 0), ("LEDBAT", 1)] },
+    Column { curve: "ledbat", title: "LEDBAT alone", flows: &[("LEDBAT", 1)] },
 ];
 
 pub(super) fn draw(results: &Results) -> Figure {
-    let windows = COLUMNS.iter().map(|&(curve, title, flows)| window_panel(results, curve, title, flows));
-    let queues = COLUMNS.iter().map(|&(curve, _, _)| queue_panel(results, curve));
+    let windows = COLUMNS.iter().map(|column| window_panel(results, column));
+    let queues = COLUMNS.iter().map(|column| queue_panel(results, column.curve));
     Figure::new("Fig. 1: congestion windows and queue over time")
         .subtitle("Reno fills the buffer and halves; LEDBAT alone stops at its target of 25 ms and yields to Reno")
         .caption(
             "10 Mbit/s, 25 ms one way, 100 packets of buffer, 1500-octet packets; one run with simultaneous starts, \
-             sampled every 50 ms. Queue: mean wait of the packets that left in 50 ms, in packets of 1.2 ms.",
+             sampled every 50 ms. Reno's first slow start goes beyond the picture (285 packets). Queue: mean wait of the packets that left in 50 ms, in packets of 1.2 ms.",
         )
         .columns(3)
         .panel_height(150.0)
@@ -47,13 +54,13 @@ pub(super) fn draw(results: &Results) -> Figure {
         .panels(queues)
 }
 
-fn window_panel(results: &Results, curve: &str, title: &str, flows: &[(&str, usize)]) -> Panel {
-    let traces = results.traces(curve, 1.0);
-    let series = flows.iter().enumerate().filter_map(|(flow, &(name, slot))| {
+fn window_panel(results: &Results, column: &Column) -> Panel {
+    let traces = results.traces(column.curve, 1.0);
+    let series = column.flows.iter().enumerate().filter_map(|(flow, &(name, slot))| {
         let window = &traces?.cwnd_packets[flow];
         Some(Series::line(name, timed(traces?, window)).slot(slot).width(1.2))
     });
-    Panel::new(title)
+    Panel::new(column.title)
         .x(Axis::new("time").unit("s").range(0.0, 120.0))
         .y(Axis::new("window").unit("packets").from(0.0).to(160.0))
         .all_series(series)
@@ -61,13 +68,17 @@ fn window_panel(results: &Results, curve: &str, title: &str, flows: &[(&str, usi
 
 fn queue_panel(results: &Results, curve: &str) -> Panel {
     let traces = results.traces(curve, 1.0);
-    let series = traces.map(|traces| Series::line("queue", timed(traces, &traces.queue_packets)).slot(7).width(1.2));
+    let series = traces.map(|traces| {
+        Series::line("queue", timed(traces, &traces.queue_packets)).slot(6).dash(Dash::Solid).width(1.2)
+    });
+    // The sawtooth leaves no room for words in the other two columns.
+    let label = |name| if curve == "ledbat" { name } else { "" };
     Panel::new("")
         .x(Axis::new("time").unit("s").range(0.0, 120.0))
         .y(Axis::new("queue").unit("packets").range(0.0, 110.0))
         .all_series(series)
-        .hline(BUFFER_PACKETS, "buffer")
-        .hline(TARGET_MS / PACKET_MS, "target of LEDBAT")
+        .hline(BUFFER_PACKETS, label("buffer"))
+        .hline(TARGET_MS / PACKET_MS, label("target of LEDBAT"))
         .legend(Legend::None)
 }
 
@@ -77,7 +88,11 @@ fn timed(traces: &Traces, values: &[Option<f64>]) -> Vec<(f64, f64)> {
 
 /// The values of a trace once the start is over.
 fn settled(traces: &Traces, values: &[Option<f64>]) -> Vec<f64> {
-    timed(traces, values).into_iter().filter(|&(t, v)| t >= SETTLED_S && v.is_finite()).map(|(_, v)| v).collect()
+    timed(traces, values)
+        .into_iter()
+        .filter(|&(t, v)| t >= SETTLED_S && v.is_finite())
+        .map(|(_, v)| v)
+        .collect()
 }
 
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
@@ -95,9 +110,10 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             "II-C, Fig. 1",
             "LEDBAT settles where its queueing delay equals the target.",
             "alone, after 20 s: the queue stays within 2 packets of tau = 25 ms (20.8 packets) and nothing is lost",
-            results.traces("ledbat", 1.0).map_or_else(|| Judgement::open("not run"), |traces| {
-                settles(traces, results.at("ledbat", 1.0, Metric::LossPercent))
-            }),
+            results.traces("ledbat", 1.0).map_or_else(
+                || Judgement::open("not run"),
+                |traces| settles(traces, results.at("ledbat", 1.0, Metric::LossPercent)),
+            ),
         ),
         Claim::new(
             FigureNumber::Fig1,
@@ -111,7 +127,12 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             "II, VI",
             "LEDBAT alone uses the link fully.",
             "alone at 25 ms and at 100 ms: eta of 0.98 or more",
-            stays_within(&[along("ledbat", Metric::Efficiency), along("ledbat-100", Metric::Efficiency)].concat(), 0.98, 1.0, 4),
+            stays_within(
+                &[along("ledbat", Metric::Efficiency), along("ledbat-100", Metric::Efficiency)].concat(),
+                0.98,
+                1.0,
+                4,
+            ),
         )
         .note("what is missing to 1 is the climb from two packets without slow start"),
         Claim::new(
@@ -172,7 +193,10 @@ mod tests {
         let saw = traces(|k| (k % 50) as f64 * 2.0, |k| 70.0 + (k % 50) as f64 * 1.4);
         assert_eq!(sawtooth(&saw).verdict, Verdict::Holds);
         assert_eq!(sawtooth(&traces(|_| 99.0, |_| 140.0)).verdict, Verdict::Fails);
-        assert_eq!(sawtooth(&traces(|k| (k % 50) as f64, |k| 70.0 + (k % 50) as f64)).verdict, Verdict::Fails);
+        assert_eq!(
+            sawtooth(&traces(|k| (k % 50) as f64, |k| 70.0 + (k % 50) as f64)).verdict,
+            Verdict::Fails
+        );
     }
 
     #[test]

@@ -12,8 +12,8 @@ use cede_plot::{Axis, Figure, Panel};
 
 /// Targets in percent of the buffer. Points of other simulators are among them, and the ends of the paper's regions.
 const TARGETS: &[f64] = &[
-    2.0, 5.0, 10.0, 15.0, 18.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0, 97.0,
-    100.0, 103.0, 110.0, 120.0, 130.0, 140.0, 150.0,
+    2.0, 5.0, 10.0, 15.0, 18.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0,
+    97.0, 100.0, 103.0, 110.0, 120.0, 130.0, 140.0, 150.0,
 ];
 const QUICK_TARGETS: &[f64] = &[2.0, 18.0, 20.0, 30.0, 50.0, 65.0, 70.0, 80.0, 90.0, 100.0, 120.0, 150.0];
 const QUICK_GAINS: &[f64] = &[1.0, 4.0, 10.0];
@@ -30,7 +30,9 @@ fn beside_reno(ledbat: Ledbat) -> Vec<Part> {
 
 pub(super) fn points(quick: bool) -> Vec<Point> {
     let (targets, gains) = if quick { (QUICK_TARGETS, QUICK_GAINS.to_vec()) } else { (TARGETS, all_gains()) };
-    let target = |curve, &percent: &f64| Point::new(curve, percent, beside_reno(Ledbat::with_target_ms(target_ms(percent))));
+    let target = |curve, &percent: &f64| {
+        Point::new(curve, percent, beside_reno(Ledbat::with_target_ms(target_ms(percent))))
+    };
     let without_sack = Choices { sack: false, ..Choices::PRIMARY };
     let mut points: Vec<Point> = targets.iter().map(|percent| target("target", percent)).collect();
     points.extend(targets.iter().map(|percent| target("target-newreno", percent).with(without_sack)));
@@ -44,14 +46,14 @@ fn all_gains() -> Vec<f64> {
     (1..=10).map(f64::from).collect()
 }
 
-/// The six metrics of the paper's panels a to f, and the ends of their axes over targets and over gains.
-const PANELS: [(Metric, &str, (f64, f64), (f64, f64)); 6] = [
-    (Metric::Efficiency, "(a) efficiency", (0.9, 1.005), (0.9, 1.005)),
-    (Metric::TcpPercent, "(b) TCP %", (0.0, 105.0), (0.0, 105.0)),
-    (Metric::FairnessLong, "(c) fairness F, whole run", (0.45, 1.03), (0.45, 1.03)),
-    (Metric::FairnessShort, "(d) fairness F, windows of 1 s", (0.45, 1.03), (0.45, 1.03)),
-    (Metric::QueueIndex, "(e) queue index B", (0.6, 1.0), (0.6, 1.0)),
-    (Metric::LossPercent, "(f) loss probability", (0.10, 0.30), (0.10, 0.30)),
+/// The six metrics of the paper's panels a to f, and the ends of their axes.
+const PANELS: [(Metric, &str, (f64, f64)); 6] = [
+    (Metric::Efficiency, "(a) efficiency", (0.9, 1.005)),
+    (Metric::TcpPercent, "(b) TCP %", (0.0, 105.0)),
+    (Metric::FairnessLong, "(c) fairness F, whole run", (0.45, 1.03)),
+    (Metric::FairnessShort, "(d) fairness F, windows of 1 s", (0.45, 1.03)),
+    (Metric::QueueIndex, "(e) queue index B", (0.6, 1.0)),
+    (Metric::LossPercent, "(f) loss probability", (0.10, 0.30)),
 ];
 
 pub(super) fn draw_targets(results: &Results) -> Figure {
@@ -59,9 +61,16 @@ pub(super) fn draw_targets(results: &Results) -> Figure {
         Drawn { curve: "target", name: "Cede, Reno with SACK", slot: 0 },
         Drawn { curve: "target-newreno", name: "Cede, NewReno without SACK", slot: 1 },
     ];
-    let panels = PANELS.map(|(metric, title, (low, high), _)| {
+    let panels = PANELS.map(|(metric, title, (low, high))| {
         let x = Axis::new("target T").unit("% of the buffer").range(0.0, 150.0);
-        let plot = Plot { title: title.into(), x, y: y_axis(metric, low, high), metric, curves: &curves, compared: &["target"] };
+        let plot = Plot {
+            title: title.into(),
+            x,
+            y: y_axis(metric, low, high),
+            metric,
+            curves: &curves,
+            compared: &["target"],
+        };
         regions(plot.panel(results), metric)
     });
     sheet("Fig. 2, left: one LEDBAT flow beside one Reno flow, over LEDBAT's target", results)
@@ -71,10 +80,17 @@ pub(super) fn draw_targets(results: &Results) -> Figure {
 
 pub(super) fn draw_gains(results: &Results) -> Figure {
     let curves = [Drawn { curve: "gain", name: "Cede, Reno with SACK", slot: 0 }];
-    let panels = PANELS.map(|(metric, title, _, (low, high))| {
+    let panels = PANELS.map(|(metric, title, (low, high))| {
         let x = one_to_ten("gain G");
-        Plot { title: title.into(), x, y: y_axis(metric, low, high), metric, curves: &curves, compared: &["gain"] }
-            .panel(results)
+        Plot {
+            title: title.into(),
+            x,
+            y: y_axis(metric, low, high),
+            metric,
+            curves: &curves,
+            compared: &["gain"],
+        }
+        .panel(results)
     });
     sheet("Fig. 2, right: one LEDBAT flow beside one Reno flow, over LEDBAT's gain", results)
         .subtitle("gamma = G / tau, tau = 25 ms; the same axes as over the target")
@@ -161,7 +177,8 @@ fn flat_gain(results: &Results) -> Claim {
 }
 
 fn share_claims(share: &Curve) -> Vec<Claim> {
-    let claim = |place, says, criterion, judgement| Claim::new(FigureNumber::Fig2, place, says, criterion, judgement);
+    let claim =
+        |place, says, criterion, judgement| Claim::new(FigureNumber::Fig2, place, says, criterion, judgement);
     let at_full = within(share, T3.1, T3.1);
     vec![
         claim(
@@ -195,6 +212,13 @@ fn share_claims(share: &Curve) -> Vec<Claim> {
             "Beyond T = 100 % both have about half.",
             "TCP % within 50 +- 10 at every T beyond 100 %",
             stays_within(&within(share, T4.0 + 0.1, T4.1), 40.0, 60.0, 1),
+        )
+        .note("at 103 % the sudden fall of T3 is not over yet"),
+        claim(
+            "IV-A, Fig. 2b, T4",
+            "The same, from a tenth beyond on.",
+            "TCP % within 50 +- 10 at every T of 110 % or more",
+            stays_within(&within(share, 110.0, T4.1), 40.0, 60.0, 1),
         ),
         claim(
             "IV-A",
@@ -227,7 +251,10 @@ fn fairness_claims(share: &Curve, long: &Curve, short: &Curve) -> Vec<Claim> {
     let at = |curve: &Curve, x: f64| overall(&within(curve, x, x)).mean;
     let (even_x, even_f) = even.map_or((f64::NAN, f64::NAN), |(x, _)| (x, at(long, x)));
     let uneven = overall(&within(long, T1.0, 50.0));
-    let text = format!("F {even_f:.3} at T = {even_x:.0} %, where the split is most even; up to {:.3} for T up to 50 %", uneven.max);
+    let text = format!(
+        "F {even_f:.3} at T = {even_x:.0} %, where the split is most even; up to {:.3} for T up to 50 %",
+        uneven.max
+    );
     let over = short.iter().zip(long).map(|(s, l)| s.1.mean - l.1.mean).fold(f64::NEG_INFINITY, f64::max);
     vec![
         Claim::new(
@@ -248,7 +275,8 @@ fn fairness_claims(share: &Curve, long: &Curve, short: &Curve) -> Vec<Claim> {
 }
 
 fn queue_claims(queue: &Curve, loss: &Curve, two_reno: Spread) -> Vec<Claim> {
-    let claim = |place, says, criterion, judgement| Claim::new(FigureNumber::Fig2, place, says, criterion, judgement);
+    let claim =
+        |place, says, criterion, judgement| Claim::new(FigureNumber::Fig2, place, says, criterion, judgement);
     vec![
         claim(
             "IV-A, Fig. 2e",
@@ -273,17 +301,21 @@ fn queue_claims(queue: &Curve, loss: &Curve, two_reno: Spread) -> Vec<Claim> {
         claim(
             "IV-A, Fig. 2f",
             "Beyond T = 100 % losses are those of two Reno flows.",
-            "P_l at T = 150 % within 10 % of that of two Reno flows",
+            "P_l at T = 150 % within 5 % of that of two Reno flows",
             like_two_reno(within(loss, T4.1, T4.1).first().map(|point| point.1), two_reno),
-        ),
+        )
+        .note("about a tenth lower in ns-2 (0.171 against 0.194 %) and ns-3 (0.169 against 0.189 %) as well"),
     ]
 }
 
 fn peak(loss: &Curve) -> Judgement {
-    let (Some(largest), Some(full)) = (extreme(loss, |a, b| a > b), within(loss, 100.0, 100.0).first().copied()) else {
+    let (Some(largest), Some(full)) =
+        (extreme(loss, |a, b| a > b), within(loss, 100.0, 100.0).first().copied())
+    else {
         return Judgement::open("not run");
     };
-    let text = format!("{:.4} % at T = 100, largest {:.4} % at T = {:.0}", full.1.mean, largest.1.mean, largest.0);
+    let text =
+        format!("{:.4} % at T = 100, largest {:.4} % at T = {:.0}", full.1.mean, largest.1.mean, largest.0);
     Judgement::new(text, known(&means(loss), (largest.0 - 100.0).abs() < 1e-9))
 }
 
@@ -291,7 +323,7 @@ fn like_two_reno(loss: Option<Spread>, two_reno: Spread) -> Judgement {
     let Some(loss) = loss else { return Judgement::open("not run") };
     let text = format!("{} % at T = 150, two Reno flows {} %", loss.show(4), two_reno.show(4));
     let ratio = loss.mean / two_reno.mean;
-    Judgement::new(text, known(&[ratio], (ratio - 1.0).abs() <= 0.10))
+    Judgement::new(text, known(&[ratio], (ratio - 1.0).abs() <= 0.05))
 }
 
 pub(super) const COMPARED: &[Compared] = &[
@@ -321,11 +353,14 @@ mod tests {
 
     #[test]
     fn the_papers_own_share_would_hold_and_a_flat_one_would_not() {
-        let paper = curve(&[(65.0, 95.0), (80.0, 60.0), (90.0, 20.0), (100.0, 0.0), (120.0, 50.0), (150.0, 52.0)]);
-        let flat = curve(&[(65.0, 95.0), (80.0, 95.0), (90.0, 95.0), (100.0, 95.0), (120.0, 95.0), (150.0, 95.0)]);
-        let verdicts = |curve: &Curve| share_claims(curve)[2..].iter().map(|c| c.judgement.verdict).collect::<Vec<_>>();
-        assert_eq!(verdicts(&paper), [Verdict::Holds; 4]);
-        assert_eq!(verdicts(&flat), [Verdict::Fails; 4]);
+        let paper =
+            curve(&[(65.0, 95.0), (80.0, 60.0), (90.0, 20.0), (100.0, 0.0), (120.0, 50.0), (150.0, 52.0)]);
+        let flat =
+            curve(&[(65.0, 95.0), (80.0, 95.0), (90.0, 95.0), (100.0, 95.0), (120.0, 95.0), (150.0, 95.0)]);
+        let verdicts =
+            |curve: &Curve| share_claims(curve)[2..].iter().map(|c| c.judgement.verdict).collect::<Vec<_>>();
+        assert_eq!(verdicts(&paper), [Verdict::Holds; 5]);
+        assert_eq!(verdicts(&flat), [Verdict::Fails; 5]);
     }
 
     #[test]
@@ -338,7 +373,7 @@ mod tests {
     #[test]
     fn losses_are_compared_with_two_renos() {
         let spread = |mean| Spread { mean, min: mean, max: mean, runs: 1 };
-        assert_eq!(like_two_reno(Some(spread(0.19)), spread(0.2)).verdict, Verdict::Holds);
+        assert_eq!(like_two_reno(Some(spread(0.195)), spread(0.2)).verdict, Verdict::Holds);
         assert_eq!(like_two_reno(Some(spread(0.17)), spread(0.2)).verdict, Verdict::Fails);
         assert_eq!(like_two_reno(None, spread(0.2)).verdict, Verdict::Open);
     }

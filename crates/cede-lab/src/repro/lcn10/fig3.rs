@@ -24,8 +24,10 @@ pub(super) fn points(quick: bool) -> Vec<Point> {
     let target = |ratio: f64| Ledbat::with_target_ms(target_ms(SMALLER_TARGET * ratio));
     let free = Choices { clamp: false, ..Choices::PRIMARY };
     let gain = |curve, ratio: f64| Point::new(curve, ratio, two(Ledbat::with_gain(ratio), Ledbat::PAPER));
-    let mut points: Vec<Point> =
-        targets.iter().map(|&ratio| Point::new("target-ratio", ratio, two(target(ratio), target(1.0)))).collect();
+    let mut points: Vec<Point> = targets
+        .iter()
+        .map(|&ratio| Point::new("target-ratio", ratio, two(target(ratio), target(1.0))))
+        .collect();
     points.extend(gains.iter().map(|&ratio| gain("gain-ratio", ratio)));
     points.extend(gains.iter().map(|&ratio| gain("gain-ratio-free", ratio).with(free)));
     points
@@ -80,7 +82,8 @@ fn panel(
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let target = |metric| results.along("target-ratio", metric);
     let gain = |curve: &str| results.along(curve, Metric::FairnessLong);
-    let claim = |place, says, criterion, judgement| Claim::new(FigureNumber::Fig3, place, says, criterion, judgement);
+    let claim =
+        |place, says, criterion, judgement| Claim::new(FigureNumber::Fig3, place, says, criterion, judgement);
     vec![
         claim(
             "IV-B, Fig. 3 top",

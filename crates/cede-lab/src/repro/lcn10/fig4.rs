@@ -69,7 +69,8 @@ fn least_fairness() -> Series {
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let ledbat = |metric| results.along("n-ledbat", metric);
     let reno = |metric| results.along("n-reno", metric);
-    let mut claims = efficiency_claims(&ledbat(Metric::Efficiency), &reno(Metric::Efficiency), &reno(Metric::Goodput));
+    let mut claims =
+        efficiency_claims(&ledbat(Metric::Efficiency), &reno(Metric::Efficiency), &reno(Metric::Goodput));
     claims.extend(share_claims(results));
     claims.extend(queue_claims(&ledbat(Metric::QueueIndex), &reno(Metric::QueueIndex)));
     claims.push(claim(
@@ -113,7 +114,13 @@ fn efficiency_claims(ledbat: &Curve, reno: &Curve, goodput: &Curve) -> Vec<Claim
 /// The last mean is below the first by `least` or more.
 fn ends_lower(curve: &Curve, least: f64, decimals: usize) -> Judgement {
     let (Some(first), Some(last)) = (curve.first(), curve.last()) else { return Judgement::open("not run") };
-    let text = format!("{} at N = {:.0}, {} at N = {:.0}", first.1.show(decimals), first.0, last.1.show(decimals), last.0);
+    let text = format!(
+        "{} at N = {:.0}, {} at N = {:.0}",
+        first.1.show(decimals),
+        first.0,
+        last.1.show(decimals),
+        last.0
+    );
     Judgement::new(text, known(&means(curve), first.1.mean - last.1.mean >= least))
 }
 
@@ -252,8 +259,14 @@ mod tests {
     #[test]
     fn losses_and_ends_are_compared() {
         let reno = curve(&[(1.0, 0.19), (5.0, 0.5), (10.0, 1.2)]);
-        assert_eq!(loses_less(&curve(&[(1.0, 0.15), (5.0, 0.12), (10.0, 0.09)]), &reno).verdict, Verdict::Holds);
-        assert_eq!(loses_less(&curve(&[(1.0, 0.15), (5.0, 0.4), (10.0, 0.9)]), &reno).verdict, Verdict::Fails);
+        assert_eq!(
+            loses_less(&curve(&[(1.0, 0.15), (5.0, 0.12), (10.0, 0.09)]), &reno).verdict,
+            Verdict::Holds
+        );
+        assert_eq!(
+            loses_less(&curve(&[(1.0, 0.15), (5.0, 0.4), (10.0, 0.9)]), &reno).verdict,
+            Verdict::Fails
+        );
         assert_eq!(ends_lower(&curve(&[(1.0, 0.99), (10.0, 0.98)]), 0.005, 3).verdict, Verdict::Holds);
         assert_eq!(ends_lower(&curve(&[(1.0, 0.99), (10.0, 0.99)]), 0.005, 3).verdict, Verdict::Fails);
     }

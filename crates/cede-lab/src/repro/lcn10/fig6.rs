@@ -8,6 +8,8 @@ use super::setting::{Kind, Ledbat, Part};
 use super::simulators::Compared;
 use cede_plot::{Axis, Figure};
 
+/// F of two flows at or below this is called unfair: one has more than four fifths.
+const UNFAIR: f64 = 0.7;
 const QUICK_RATIOS: &[f64] = &[1.0, 2.0, 5.0, 10.0];
 
 pub(super) fn points(quick: bool) -> Vec<Point> {
@@ -46,7 +48,8 @@ pub(super) fn draw(results: &Results) -> Figure {
 }
 
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
-    let claim = |place, says, criterion, judgement| Claim::new(FigureNumber::Fig6, place, says, criterion, judgement);
+    let claim =
+        |place, says, criterion, judgement| Claim::new(FigureNumber::Fig6, place, says, criterion, judgement);
     let at_ten = |curve: &str, metric| results.at(curve, 10.0, metric);
     let eta = |curve: &str| results.along(curve, Metric::Efficiency);
     vec![
@@ -60,8 +63,8 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
         claim(
             "V-C, Fig. 6",
             "Reno is unfair.",
-            "F of 0.6 or less at the ratio 10",
-            at_most(at_ten("rtt-reno", Metric::FairnessLong), 0.6, 3),
+            "F of 0.7 or less at the ratio 10",
+            at_most(at_ten("rtt-reno", Metric::FairnessLong), UNFAIR, 3),
         )
         .note("between the ratios 2 and 5 phase effects decide; repetitions and simulators differ widely"),
         claim(
@@ -88,7 +91,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
 
 fn both_unfair(reno: Spread, ledbat: Spread) -> Judgement {
     let text = format!("Reno {}, LEDBAT {}", reno.show(3), ledbat.show(3));
-    Judgement::new(text, known(&[reno.mean, ledbat.mean], reno.mean <= 0.7 && ledbat.mean <= 0.7))
+    Judgement::new(text, known(&[reno.mean, ledbat.mean], reno.mean <= UNFAIR && ledbat.mean <= UNFAIR))
 }
 
 fn at_most(value: Spread, bound: f64, decimals: usize) -> Judgement {

@@ -40,8 +40,11 @@ impl Plot<'_> {
     }
 
     fn theirs(&self, simulator: Simulator) -> Option<Series> {
-        let points: Vec<(f64, f64)> =
-            self.compared.iter().flat_map(|curve| simulators::points(simulator, curve, self.metric)).collect();
+        let points: Vec<(f64, f64)> = self
+            .compared
+            .iter()
+            .flat_map(|curve| simulators::points(simulator, curve, self.metric))
+            .collect();
         let (slot, marker) = match simulator {
             Simulator::Ns2 => (NS2_SLOT, Marker::Plus),
             Simulator::Ns3 => (NS3_SLOT, Marker::Diamond),

@@ -39,7 +39,9 @@ impl FigureNumber {
     #[must_use]
     pub const fn summary(self) -> &'static str {
         match self {
-            Self::Fig1 => "Congestion windows and queue over time: Reno alone, Reno and LEDBAT, LEDBAT alone.",
+            Self::Fig1 => {
+                "Congestion windows and queue over time: Reno alone, Reno and LEDBAT, LEDBAT alone."
+            }
             Self::Fig2 => "One LEDBAT flow beside one Reno flow, over LEDBAT's target and its gain.",
             Self::Fig3 => "Two LEDBAT flows with different targets or gains.",
             Self::Fig4 => "One Reno flow beside 1 to 10 LEDBAT or Reno flows.",

@@ -28,15 +28,23 @@ pub struct FigureReport {
 impl FigureReport {
     fn of(figure: FigureNumber, results: &Results) -> Self {
         let (pictures, claims, compared): (Vec<(&str, Figure)>, Vec<Claim>, &[Compared]) = match figure {
-            FigureNumber::Fig1 => (vec![("fig1", fig1::draw(results))], fig1::claims(results), fig1::COMPARED),
+            FigureNumber::Fig1 => {
+                (vec![("fig1", fig1::draw(results))], fig1::claims(results), fig1::COMPARED)
+            }
             FigureNumber::Fig2 => {
                 let left = ("fig2-target", fig2::draw_targets(results));
                 let right = ("fig2-gain", fig2::draw_gains(results));
                 (vec![left, right], fig2::claims(results), fig2::COMPARED)
             }
-            FigureNumber::Fig3 => (vec![("fig3", fig3::draw(results))], fig3::claims(results), fig3::COMPARED),
-            FigureNumber::Fig4 => (vec![("fig4", fig4::draw(results))], fig4::claims(results), fig4::COMPARED),
-            FigureNumber::Fig6 => (vec![("fig6", fig6::draw(results))], fig6::claims(results), fig6::COMPARED),
+            FigureNumber::Fig3 => {
+                (vec![("fig3", fig3::draw(results))], fig3::claims(results), fig3::COMPARED)
+            }
+            FigureNumber::Fig4 => {
+                (vec![("fig4", fig4::draw(results))], fig4::claims(results), fig4::COMPARED)
+            }
+            FigureNumber::Fig6 => {
+                (vec![("fig6", fig6::draw(results))], fig6::claims(results), fig6::COMPARED)
+            }
         };
         Self { figure, pictures, claims, comparison: simulators::table(results, compared) }
     }
@@ -53,7 +61,12 @@ impl FigureReport {
         let mut table = Table::new(["paper", "says", "measured", "verdict"]);
         for claim in &self.claims {
             let measured = claim.judgement.measured.clone();
-            table.push([claim.place.into(), claim.says.into(), measured.into(), claim.judgement.verdict.into()]);
+            table.push([
+                claim.place.into(),
+                claim.says.into(),
+                measured.into(),
+                claim.judgement.verdict.into(),
+            ]);
         }
         table
     }
@@ -64,8 +77,10 @@ impl FigureReport {
 pub struct Report {
     /// The figures that were asked for.
     pub figures: Vec<FigureReport>,
-    /// What the paper leaves open, where that was asked for.
+    /// What the paper leaves open, where that was asked for: means and ranges over repetitions.
     pub sensitivity: Option<Table>,
+    /// The same for a narrow screen: means alone.
+    pub short_sensitivity: Option<Table>,
     results: Results,
 }
 
@@ -75,8 +90,10 @@ impl Report {
     pub fn of(results: Results) -> Self {
         let figures =
             results.request.figures().into_iter().map(|figure| FigureReport::of(figure, &results)).collect();
-        let sensitivity = results.request.with_sensitivity().then(|| sensitivity::table(&results));
-        Self { figures, sensitivity, results }
+        let wanted = results.request.with_sensitivity();
+        let sensitivity = wanted.then(|| sensitivity::table(&results, true));
+        let short_sensitivity = wanted.then(|| sensitivity::table(&results, false));
+        Self { figures, sensitivity, short_sensitivity, results }
     }
 
     /// How many claims hold, do not hold, and are open.
@@ -124,7 +141,10 @@ impl Report {
     pub fn to_html(&self) -> String {
         let (hold, fail, open) = self.tally();
         let mut page = Page::new("LCN 2010: transport protocols with lower than best effort priority")
-            .lead(format!("{LEAD}\n\nOf {} claims **{hold} hold**, **{fail} do not hold**, {open} are open.", hold + fail + open))
+            .lead(format!(
+                "{LEAD}\n\nOf {} claims **{hold} hold**, **{fail} do not hold**, {open} are open.",
+                hold + fail + open
+            ))
             .fact("version", env!("CARGO_PKG_VERSION"))
             .fact("repetitions", self.results.request.repetitions().to_string())
             .fact("points", self.results.points().len().to_string());
@@ -141,9 +161,9 @@ impl Report {
     fn repeat_section(&self) -> Section {
         let section = Section::new("To repeat this").code("shell", self.command());
         match self.results.points().first() {
-            Some((point, _)) => section.details(
-                &Section::new("A run as a scenario").code("TOML", point.example().to_toml()),
-            ),
+            Some((point, _)) => {
+                section.details(&Section::new("A run as a scenario").code("TOML", point.example().to_toml()))
+            }
             None => section,
         }
     }
@@ -169,7 +189,8 @@ impl Report {
         for figure in &self.figures {
             let number = figure.figure.number();
             text += &format!("\n## Fig. {number}: claims\n\n{}", figure.claims_table().to_markdown());
-            text += &format!("\n## Fig. {number}: beside ns-2 and ns-3\n\n{}", figure.comparison.to_markdown());
+            text +=
+                &format!("\n## Fig. {number}: beside ns-2 and ns-3\n\n{}", figure.comparison.to_markdown());
         }
         if let Some(table) = &self.sensitivity {
             text += &format!("\n## What the paper leaves open\n\n{}", table.to_markdown());
@@ -226,7 +247,8 @@ fn claim_json(claim: &Claim) -> Value {
 }
 
 fn claims_table(claims: &[Claim]) -> Table {
-    let mut table = Table::new(["paper", "says", "measured", "verdict", "criterion", "note"]).align(3, Align::Left);
+    let mut table =
+        Table::new(["paper", "says", "measured", "verdict", "criterion", "note"]).align(3, Align::Left);
     for claim in claims {
         table.push([
             Cell::from(claim.place),
@@ -256,7 +278,8 @@ has a criterion that is computed from the data; no parameter was chosen by its r
 
 const OPEN_POINTS: &str = "Each row alters one choice of the figures. T: one LEDBAT flow with a target of so many \
 percent of the buffer beside one Reno flow; N: so many LEDBAT flows beside one Reno flow; G1/G2 and RTT: two LEDBAT \
-flows whose gains or round-trip times have this ratio.";
+flows (or Reno, where it says so) whose gains or round-trip times have this ratio. Means, with the range over \
+repetitions where it shows.";
 
 const SMALL_PRINT: &str = "x_i are octets that left the bottleneck, headers included. eta: their sum over the capacity. \
 F: Jain's index. B: mean queue after each enqueue over the buffer. P_l: drops over arrivals. Reno runs over the model \

@@ -104,7 +104,7 @@ pub struct Results {
 }
 
 impl Results {
-    pub(super) fn new(plan: &Plan, measured: Vec<Measured>) -> Self {
+    pub(super) fn new(plan: &Plan, measured: &[Measured]) -> Self {
         let runs = |places: &Vec<usize>| places.iter().map(|&place| measured[place].clone()).collect();
         let points = plan.points.iter().cloned().zip(plan.places.iter().map(runs)).collect();
         Self { request: plan.request.clone(), points }
@@ -139,7 +139,8 @@ impl Results {
     #[must_use]
     pub fn along(&self, curve: &str, metric: Metric) -> Vec<(f64, Spread)> {
         let on_curve = self.points.iter().filter(|(point, _)| point.curve == curve);
-        let spread = |runs: &[Measured]| Spread::of(&runs.iter().map(|run| metric.of(run)).collect::<Vec<f64>>());
+        let spread =
+            |runs: &[Measured]| Spread::of(&runs.iter().map(|run| metric.of(run)).collect::<Vec<f64>>());
         let mut along: Vec<(f64, Spread)> = on_curve.map(|(point, runs)| (point.x, spread(runs))).collect();
         along.sort_by(|a, b| a.0.total_cmp(&b.0));
         along

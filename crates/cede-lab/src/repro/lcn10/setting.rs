@@ -279,8 +279,7 @@ mod tests {
     #[test]
     fn a_longer_round_trip_lies_on_the_way_back() {
         let part = Part::one("long", Kind::Ledbat(Ledbat::PAPER)).rtt_ratio(2.0);
-        let setting =
-            Setting { parts: vec![part], choices: Choices::PRIMARY, repetition: 0, series: false };
+        let setting = Setting { parts: vec![part], choices: Choices::PRIMARY, repetition: 0, series: false };
         let access = setting.scenario().flows[0].access;
         assert_eq!(access.return_delay, Some(cede_units::Duration::from_millis(51)));
     }

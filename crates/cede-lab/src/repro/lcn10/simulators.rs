@@ -84,7 +84,9 @@ pub fn points(simulator: Simulator, curve: &str, metric: Metric) -> Vec<(f64, f6
     };
     let wanted = [counterpart.experiment, simulator.column(), label];
     let rows = POINTS.lines().skip(1).map(|line| line.split(',').collect::<Vec<&str>>());
-    rows.filter(|row| row.starts_with(&wanted)).filter_map(|row| Some((number(&row, 3)?, value(&row, metric)?))).collect()
+    rows.filter(|row| row.starts_with(&wanted))
+        .filter_map(|row| Some((number(&row, 3)?, value(&row, metric)?)))
+        .collect()
 }
 
 fn number(row: &[&str], column: usize) -> Option<f64> {
@@ -131,7 +133,8 @@ pub(super) fn table(results: &Results, compared: &[Compared]) -> Table {
     for Compared { curve, axis, metrics } in compared {
         for &(metric, name) in *metrics {
             for (x, ours) in results.along(curve, metric) {
-                let theirs = [Simulator::Ns2, Simulator::Ns3].map(|simulator| at(simulator, curve, x, metric));
+                let theirs =
+                    [Simulator::Ns2, Simulator::Ns3].map(|simulator| at(simulator, curve, x, metric));
                 if theirs.iter().any(Option::is_some) {
                     let run = axis.replace("{}", &super::claim::place(x));
                     table.push(row(run, name, &ours, theirs, metric.decimals()));
