@@ -125,7 +125,9 @@ impl Ledbat {
             }
             self.window.ssthresh = cwnd;
         }
-        cwnd + self.scaled_offset(queueing_ns) * acked * mss / cwnd
+        // Two short chains of arithmetic in place of one long one: the share does not wait for the delay.
+        let share = acked * mss / cwnd;
+        cwnd + self.scaled_offset(queueing_ns) * share
     }
 
     fn on_ack(&mut self, feedback: &Feedback<'_>, queueing_ns: i64) {

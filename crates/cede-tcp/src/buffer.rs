@@ -34,23 +34,17 @@ impl SendBuffer {
     /// Takes the first `n` octets, or all where there are fewer. Only where small writes lie in different buffers are
     /// they copied into one.
     pub(crate) fn cut(&mut self, n: u32) -> Payload {
-        let mut payload = self.take(n);
-        while payload.len() < n && !self.is_empty() {
-            let piece = self.take(n - payload.len());
+        let mut payload = Payload::Empty;
+        while payload.len() < n {
+            let Some(front) = self.chunks.front_mut() else { break };
+            let piece = front.split_to(n - payload.len());
+            if front.is_empty() {
+                self.chunks.pop_front();
+            }
+            self.bytes -= u64::from(piece.len());
             payload = joined(payload, piece);
         }
         payload
-    }
-
-    /// At most `n` octets of the front chunk.
-    fn take(&mut self, n: u32) -> Payload {
-        let Some(front) = self.chunks.front_mut() else { return Payload::Empty };
-        let piece = front.split_to(n);
-        if front.is_empty() {
-            self.chunks.pop_front();
-        }
-        self.bytes -= u64::from(piece.len());
-        piece
     }
 
     /// Drops everything.

@@ -2,7 +2,8 @@
 //! acknowledged, the acknowledgement taken in. No network, no timers in between.
 //!
 //! Time is taken over many short runs: on a machine that does other things too, the least of them is what the code
-//! costs, and the median what it cost here.
+//! costs, and the median what it cost here. Where the machine is never quiet, count instructions instead:
+//! `CEDE_BENCH_RUNS=2 valgrind --tool=callgrind` before the bench's binary.
 #![allow(missing_docs)]
 
 use cede_cc::{ParamValue, Params, registry};
@@ -13,7 +14,6 @@ use cede_wire::{Payload, Transmit};
 use std::collections::VecDeque;
 use std::time::Instant as Wall;
 
-const RUNS: usize = 100;
 const PACKETS_PER_RUN: u64 = 20_000;
 /// Packets that arrive before the receiver is asked for its acknowledgements.
 const BATCHES: [usize; 2] = [1, 16];
@@ -82,25 +82,26 @@ fn run(pair: &mut Pair, batch: usize, flight: &mut VecDeque<Transmit>) -> f64 {
     start.elapsed().as_nanos() as f64 / packets as f64
 }
 
-fn measure(controller: &str, batch: usize) {
+fn measure(controller: &str, batch: usize, runs: usize) {
     let mut pair = Pair::new(controller);
     let mut flight = VecDeque::with_capacity(4096);
-    for _ in 0..RUNS / 2 {
+    for _ in 0..runs / 2 {
         run(&mut pair, batch, &mut flight);
     }
-    let mut spent: Vec<f64> = (0..RUNS).map(|_| run(&mut pair, batch, &mut flight)).collect();
+    let mut spent: Vec<f64> = (0..runs).map(|_| run(&mut pair, batch, &mut flight)).collect();
     spent.sort_by(f64::total_cmp);
     let window = pair.sender.snapshot().cwnd_bytes / 1382;
     println!(
         "{controller:>8}, {batch:>2} packets per acknowledgement, window {window:>4} packets: \
          {:6.1} ns per packet, median {:6.1} ns",
         spent[0],
-        spent[RUNS / 2],
+        spent[runs / 2],
     );
 }
 
 fn main() {
+    let runs = std::env::var("CEDE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(100).max(1);
     for controller in ["fixed", "reno", "cubic", "ledbat"] {
-        BATCHES.iter().for_each(|&batch| measure(controller, batch));
+        BATCHES.iter().for_each(|&batch| measure(controller, batch, runs));
     }
 }

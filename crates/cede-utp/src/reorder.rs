@@ -175,4 +175,34 @@ mod tests {
         reorder.insert(Seq16(11 + 300), 301, Payload::Empty);
         assert_eq!(reorder.write_mask(Seq16(9), &mut [0; MAX_MASK_BYTES]), 32);
     }
+
+    #[test]
+    fn masks_agree_with_what_is_held_wherever_the_ring_begins() {
+        let mut random = cede_units::Stream::named(1, "masks");
+        for _ in 0..2000 {
+            let mut reorder = Reorder::default();
+            let ack = Seq16(random.next_u16());
+            let reach = 1 + random.below(400) as u16;
+            for _ in 0..1 + random.below(40) {
+                let ahead = 1 + random.below(u64::from(reach)) as u16;
+                if !reorder.holds(ack.add(1 + ahead), ahead) {
+                    reorder.insert(ack.add(1 + ahead), ahead, Payload::Empty);
+                }
+            }
+            // The missing packet comes, in half of the rounds, and what follows it is delivered.
+            let mut ack = ack;
+            if random.chance(0.5) {
+                ack = ack.add(1);
+                while reorder.take(ack.add(1)).is_some() {
+                    ack = ack.add(1);
+                }
+            }
+            let mut mask = [0; MAX_MASK_BYTES];
+            let len = reorder.write_mask(ack, &mut mask);
+            for bit in 0..256_u16 {
+                let told = mask[usize::from(bit / 8)] >> (bit % 8) & 1 == 1;
+                assert_eq!(told, reorder.holds(ack.add(2 + bit), 1 + bit), "bit {bit} of {len} octets");
+            }
+        }
+    }
 }

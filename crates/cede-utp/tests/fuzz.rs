@@ -127,7 +127,10 @@ impl Target {
     fn drain(&mut self) {
         let mut sent = 0;
         while let Some(transmit) = self.connection.poll_transmit(self.now) {
-            let header = Packet::decode(&transmit.head).expect("what we send decodes").header;
+            // A path-MTU probe's extensions reach into its payload.
+            let whole = [transmit.head.to_vec(), transmit.payload.to_vec()].concat();
+            let octets = if transmit.dont_fragment { &whole[..] } else { &transmit.head[..] };
+            let header = Packet::decode(octets).expect("what we send decodes").header;
             if matches!(header.kind, Kind::Data | Kind::Fin) {
                 self.our_seq = header.seq;
             }

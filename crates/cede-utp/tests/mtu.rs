@@ -29,13 +29,13 @@ fn a_silent_black_hole_never_stalls_the_data() {
         assert!(world.run_until(end, |world| world.sides[1].received == 3_000_000), "{passes} stalls");
         let sender = &world.sides[0].connection;
         let statistics = sender.statistics();
-        assert!(statistics.mtu_probes_lost >= 2 && statistics.mtu_probes_sent <= 8);
+        assert!(statistics.mtu_probes_lost >= 1 && statistics.mtu_probes_sent <= 8);
         // Nothing else was lost, and no probe was lost twice.
         assert_eq!((statistics.timeouts, statistics.losses), (0, 0));
         assert_eq!(statistics.retransmissions, statistics.mtu_probes_lost);
         let found = sender.snapshot().payload_bytes as usize + 20;
         assert!(found >= floor && found <= passes && passes - found <= 16, "{found} of {passes}");
-        assert!(world.log.iter().all(|seen| seen.dont_fragment == (seen.udp_bytes > found) || seen.udp_bytes <= passes));
+        assert!(world.log.iter().all(|seen| seen.dont_fragment || seen.udp_bytes <= found));
     }
 }
 
@@ -61,7 +61,7 @@ fn a_probe_is_padded_by_extensions_that_begin_with_a_mask() {
     script.connection.write(Payload::Pattern { start: 0, len: 2000 }).unwrap();
     let sent = script.drain();
     let probe = sent.iter().find(|seen| seen.dont_fragment).unwrap();
-    assert_eq!((probe.mask.as_deref(), probe.udp_bytes), (Some(&[1, 0, 0, 0][..]), 548 + 462));
+    assert_eq!((probe.mask.as_deref(), probe.udp_bytes), (Some(&[2, 0, 0, 0][..]), 548 + 462));
     assert_eq!(probe.payload_bytes, 528 - 6);
     script.state(Seq16(sent.len() as u16), &[]);
     assert_eq!(script.connection.snapshot().payload_bytes, 548 + 462 - 20);

@@ -105,34 +105,39 @@ fn a_window_that_opens_while_nothing_is_outstanding_ends_the_wait() {
 }
 
 #[test]
-fn a_lost_probe_leaves_again_through_a_window_of_one_packet() {
+fn packets_cut_when_full_ones_were_larger_leave_again_through_a_window_of_one_packet() {
     for config in [Config::libutp(), Config::default()] {
         let config = Config { mtu: Mtu::SEARCH_IPV4, ..config };
-        // The window shrinks to a packet of the least size at the timeout, and the probe is larger.
+        // The window shrinks at the timeout to a packet of the size that passes then.
         let controller = Box::new(Recorder {
-            allowance: Allowance::window(8 * 528),
-            after_timeout_bytes: Some(528),
+            allowance: Allowance::window(8 * 1452),
+            after_timeout_bytes: Some(580),
             diary: common::Diary::default(),
         });
         let mut script = Script::with_controller(config, controller, Seq16(1), Seq16(900));
-        // An ordinary packet goes ahead of the probe, so that the timeout sends that one again and not the probe.
-        script.connection.write(pattern(0, 528)).unwrap();
-        let mut sent = script.drain();
-        script.connection.write(pattern(528, 6000)).unwrap();
-        sent.extend(script.drain());
-        let probe = sent.iter().position(|seen| seen.dont_fragment).unwrap();
-        assert!(sent[probe].payload_bytes > 528);
+        let mut start = 0;
+        for _ in 0..12 {
+            start += u64::from(script.connection.write(pattern(start, 8 * 1452)).unwrap());
+            while let Some(last) = script.drain_data().last() {
+                script.state(Seq16(*last), &[]);
+            }
+        }
+        assert!(script.connection.snapshot().payload_bytes > 1400);
+        script.connection.write(pattern(start, 6 * 1452)).unwrap();
+        let large = script.drain_data();
+        script.connection.packet_too_big(script.now, Some(600));
+        assert_eq!(script.connection.snapshot().payload_bytes, 580);
         let mut resent = Vec::new();
         for _ in 0..40 {
-            let Some(at) = script.connection.poll_timeout() else { break };
-            script.wait(at.since(script.now));
             let data = script.drain_data();
-            if let Some(&seq) = data.last() {
-                script.state(Seq16(seq), &[]);
+            match (data.last(), script.connection.poll_timeout()) {
+                (Some(&seq), _) => script.state(Seq16(seq), &[]),
+                (None, Some(at)) => script.wait(at.since(script.now)),
+                (None, None) => break,
             }
             resent.extend(data);
         }
-        assert!(resent.contains(&sent[probe].header.seq.0));
+        assert!(large.iter().all(|seq| resent.contains(seq)), "{large:?} {resent:?}");
         let snapshot = script.connection.snapshot();
         assert_eq!((snapshot.queued_bytes, snapshot.unacked_bytes), (0, 0));
     }

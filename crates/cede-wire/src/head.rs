@@ -19,6 +19,7 @@ impl Head {
     pub const EMPTY: Self = Self { octets: [0; HEAD_CAPACITY], len: 0 };
 
     /// A head of `octets`; `None` where there are more than [`HEAD_CAPACITY`].
+    #[inline]
     #[must_use]
     pub fn new(octets: &[u8]) -> Option<Self> {
         let mut head = Self::EMPTY;
@@ -27,6 +28,7 @@ impl Head {
     }
 
     /// Appends `octets`; `None`, and no change, where they do not fit.
+    #[inline]
     pub fn push(&mut self, octets: &[u8]) -> Option<()> {
         let start = usize::from(self.len);
         self.octets.get_mut(start..start + octets.len())?.copy_from_slice(octets);

@@ -187,7 +187,9 @@ fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
         let _ = write!(text, "{}\n\n{table}\n", screen.bold("What the paper leaves open"));
     }
     let (hold, fail, open) = report.tally();
-    let _ = writeln!(text, "{} claims: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
+    if !report.figures.is_empty() {
+        let _ = writeln!(text, "{} claims: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
+    }
     if let Some(page) = files.first() {
         let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
     }

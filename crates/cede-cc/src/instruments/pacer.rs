@@ -48,20 +48,32 @@ impl Pacer {
     }
 
     /// When a packet of so many octets may leave: `now`, or an instant after it. [`Instant::NEVER`] at a rate of zero.
+    #[inline]
     #[must_use]
     pub fn departure(&self, now: Instant, bytes: u64) -> Instant {
-        match self.rate {
-            None => now,
-            Some(rate) if rate.bits_per_sec() == 0 => Instant::NEVER,
-            Some(rate) => self.next.saturating_sub(self.lead(rate, bytes)).max(now),
+        // Most flows have no rate: for them this is one comparison where the transport asks.
+        self.rate.map_or(now, |rate| self.paced_departure(now, bytes, rate))
+    }
+
+    #[inline(never)]
+    fn paced_departure(&self, now: Instant, bytes: u64, rate: Rate) -> Instant {
+        if rate.bits_per_sec() == 0 {
+            return Instant::NEVER;
         }
+        self.next.saturating_sub(self.lead(rate, bytes)).max(now)
     }
 
     /// A packet of so many octets leaves.
+    #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         if let Some(rate) = self.rate {
-            self.next = self.next.max(now) + rate.time_to_send(bytes);
+            self.advance(now, bytes, rate);
         }
+    }
+
+    #[inline(never)]
+    fn advance(&mut self, now: Instant, bytes: u64, rate: Rate) {
+        self.next = self.next.max(now) + rate.time_to_send(bytes);
     }
 }
 

@@ -272,9 +272,7 @@ impl Connection {
         let at = if under_way + u64::from(bytes) <= window {
             self.pacer.departure(now, u64::from(bytes))
         } else if under_way == 0 {
-            // Less than one segment: one at a time, at intervals.
-            let interval = sub_packet_interval(bytes, window, self.rtt.smoothed());
-            self.last_data_sent_at.map_or(now, |last_at| last_at + interval)
+            self.sub_packet_departure(now, bytes, window)
         } else {
             self.limit = if self.repair.window_cap.is_some() { Limit::Cap } else { Limit::Window };
             return false;
@@ -284,5 +282,12 @@ impl Connection {
             self.timers.send = at;
         }
         at <= now
+    }
+
+    /// Under a window of less than one segment: one at a time, at intervals.
+    #[cold]
+    fn sub_packet_departure(&self, now: Instant, bytes: u32, window: u64) -> Instant {
+        let interval = sub_packet_interval(bytes, window, self.rtt.smoothed());
+        self.last_data_sent_at.map_or(now, |last_at| last_at + interval)
     }
 }

@@ -199,6 +199,13 @@ impl Connection {
         self.timers.earliest_with_reason()
     }
 
+    /// True where [`Connection::poll_event`] has something to give.
+    #[must_use]
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Takes the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         if self.events.is_empty() {

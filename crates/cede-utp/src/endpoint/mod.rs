@@ -180,9 +180,12 @@ impl<P: Copy + Ord> Endpoint<P> {
     /// The connection behind a handle; `None` after its release. Whatever is done with it, the endpoint looks at it
     /// again in the next [`Endpoint::poll_transmit`].
     pub fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection> {
-        self.slots.get_mut(handle)?;
-        self.touch(handle.index());
-        self.slots.get_mut(handle).map(|slot| &mut *slot.connection)
+        let slot = self.slots.get_mut(handle)?;
+        // What it has to tell afterwards is noticed when it is settled.
+        if !core::mem::replace(&mut slot.active, true) {
+            self.active.push_back(handle.index());
+        }
+        Some(&mut slot.connection)
     }
 
     /// The connection behind a handle, to look at.
@@ -274,12 +277,14 @@ impl<P: Copy + Ord> Endpoint<P> {
             return Some(reset);
         }
         while let Some(&index) = self.active.front() {
-            if let Some(slot) = self.slots.at_mut(index) {
-                if let Some(transmit) = slot.connection.poll_transmit(now) {
-                    return Some((slot.peer, transmit));
-                }
-                slot.active = false;
+            let Some(slot) = self.slots.at_mut(index) else {
+                self.active.pop_front();
+                continue;
+            };
+            if let Some(transmit) = slot.connection.poll_transmit(now) {
+                return Some((slot.peer, transmit));
             }
+            slot.active = false;
             self.active.pop_front();
             self.settle(index);
         }
@@ -299,7 +304,8 @@ impl<P: Copy + Ord> Endpoint<P> {
         }
     }
 
-    /// Takes the next event of any connection that the application owns.
+    /// Takes the next event of any connection that the application owns; those of what was done through
+    /// [`Endpoint::connection_mut`] after `poll_transmit` has given `None`.
     pub fn poll_event(&mut self) -> Option<(Handle, Event)> {
         while let Some(&index) = self.eventful.front() {
             if let Some(slot) = self.slots.at_mut(index) {
@@ -446,8 +452,7 @@ impl<P: Copy + Ord> Endpoint<P> {
         if !core::mem::replace(&mut slot.active, true) {
             self.active.push_back(index);
         }
-        // What nobody owns has nobody to tell, so a flood of SYNs leaves no trace in this queue.
-        if slot.owned && !core::mem::replace(&mut slot.eventful, true) {
+        if slot.has_news() {
             self.eventful.push_back(index);
         }
     }
@@ -455,6 +460,9 @@ impl<P: Copy + Ord> Endpoint<P> {
     /// The connection wants to send nothing more for now: its deadline is known, or its end.
     fn settle(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else { return };
+        if slot.has_news() {
+            self.eventful.push_back(index);
+        }
         if slot.connection.is_drained() {
             self.deadlines.set(index, Instant::NEVER);
             self.settle_drained(index);

@@ -33,6 +33,15 @@ pub(super) struct Slot<P> {
     pub eventful: bool,
 }
 
+impl<P> Slot<P> {
+    /// True where the connection has events and is to be put into the queue of those that have. What nobody owns has
+    /// nobody to tell, so a flood of SYNs leaves no trace in that queue.
+    #[inline]
+    pub fn has_news(&mut self) -> bool {
+        self.owned && self.connection.has_events() && !core::mem::replace(&mut self.eventful, true)
+    }
+}
+
 /// All connections; places are used again.
 pub(super) struct Slots<P> {
     places: Vec<Place<P>>,
