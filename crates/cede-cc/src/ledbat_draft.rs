@@ -1,5 +1,5 @@
 //! LEDBAT as the older draft had it and as the paper "A hands-on assessment of transport protocols with lower than best
-//! effort priority" (Carofiglio, Muscariello, Rossi, Valenti; LCN 2010) studies it.
+//! effort priority" (Carofiglio, Muscariello, Rossi, Testa; LCN 2010) studies it.
 //!
 //! Source: that paper, equations 4 and 5, per acknowledged packet, the window W in packets:
 //! ```text

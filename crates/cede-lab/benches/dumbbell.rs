@@ -47,9 +47,15 @@ fn measure(scenario: &Scenario) -> (f64, f64, u64) {
     (spent / 1e9, spent / packets as f64, outcome.events)
 }
 
+/// `-- --once`: one run of ours and no peers, for profilers.
+fn once() -> bool {
+    std::env::args().any(|argument| argument == "--once")
+}
+
 /// The medians of seven runs: CPU seconds, CPU nanoseconds per data packet, events.
 fn ours(scenario: &Scenario) -> (f64, f64, u64) {
-    let mut runs: Vec<(f64, f64, u64)> = (0..7).map(|_| measure(scenario)).collect();
+    let repetitions = if once() { 1 } else { 7 };
+    let mut runs: Vec<(f64, f64, u64)> = (0..repetitions).map(|_| measure(scenario)).collect();
     runs.sort_by(|a, b| a.1.total_cmp(&b.1));
     runs[runs.len() / 2]
 }
@@ -135,7 +141,7 @@ fn main() {
         .replace("100 packets", "1000 packets")
         .replace("count = 10", "count = 50")
         .replace("name = \"reno\"", "name = \"reno\"\ncount = 50");
-    let peers = peers();
+    let peers = if once() { Vec::new() } else { peers() };
     report("11 flows, 10 Mbit/s, 120 s", &parse("eleven", SMALL), [11, 10, 100, 120], &peers);
     report("100 flows, 1 Gbit/s, 10 s", &parse("hundred", &large), [100, 1_000, 1_000, 10], &peers);
 }

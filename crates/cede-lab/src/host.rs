@@ -304,7 +304,7 @@ impl Transport {
     fn read(&mut self) -> Option<Payload> {
         match self {
             Self::Idle(_) => None,
-            Self::Utp(endpoint, handle) => endpoint.connection_mut((*handle)?)?.read(),
+            Self::Utp(endpoint, handle) => endpoint.read((*handle)?),
             Self::Tcp(connection) => connection.read(),
         }
     }

@@ -25,6 +25,11 @@ pub enum RunError {
     Topology(cede_sim::TopologyError),
     /// More flows than there are ports.
     TooManyFlows(usize),
+    /// The run is longer than the event queue of so large a network can count.
+    TooLong {
+        /// How long it can be.
+        horizon: Instant,
+    },
     /// The run was interrupted.
     Interrupted,
 }
@@ -34,6 +39,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Topology(error) => error.fmt(f),
             Self::TooManyFlows(flows) => write!(f, "{flows} flows; there are ports for {MAX_FLOWS}"),
+            Self::TooLong { horizon } => write!(f, "a network of this size can be run for {horizon} at most"),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -165,6 +171,9 @@ impl<'a> Run<'a> {
         let mut before = vec![0; self.network.flows.len()];
         let end = Instant::ZERO + self.scenario.duration;
         let warm = Instant::ZERO + self.scenario.warmup;
+        if end > world.horizon() {
+            return Err(RunError::TooLong { horizon: world.horizon() });
+        }
         for stop in self.stops() {
             world.run_until(stop);
             if stop == warm {

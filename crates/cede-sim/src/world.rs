@@ -186,8 +186,18 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
         self.observer
     }
 
+    /// The last time that [`World::run_until`] can reach: the scheduler's horizon.
+    #[must_use]
+    pub fn horizon(&self) -> Instant {
+        self.scheduler.horizon()
+    }
+
     /// Runs every event up to and including `until`, and brings all queues up to that time.
+    ///
+    /// # Panics
+    /// Where `until` lies beyond the [horizon](World::horizon).
     pub fn run_until(&mut self, until: Instant) {
+        assert!(until <= self.horizon(), "{until} is beyond the horizon of {}", self.horizon());
         self.start();
         while let Some((source, at)) = self.scheduler.next() {
             if at > until {

@@ -117,6 +117,8 @@ mod tests {
         assert_eq!(delays.told(UNINITIALISED), None);
         assert_eq!(delays.arrived(Instant::from_millis(1), 0), None);
         assert_eq!(delays.reply_us(), 0);
+        delays.arrived(Instant::from_micros(500), 100);
+        assert_eq!((delays.arrived(Instant::from_micros(600), 0), delays.reply_us()), (None, 400));
     }
 
     #[test]

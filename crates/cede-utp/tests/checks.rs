@@ -446,3 +446,48 @@ fn check_08_a_fin_that_arrived_ahead_of_data_is_no_end_while_they_are_missing() 
     script.state(Seq16(503), &[]);
     assert_eq!(script.connection.state(), ConnectionState::Lingering);
 }
+
+#[test]
+fn check_05_masks_of_every_length_count_as_far_as_packets_were_sent() {
+    for len in 0..=255_usize {
+        let mut script = Script::new(Config::default(), 1 << 20, Seq16(0xffe0), Seq16(1));
+        assert_eq!(script.send_packets(60).len(), 60);
+        let header = script.header(Kind::State, Seq16(1), Seq16(0xffdf));
+        let mut octets = Vec::new();
+        header.encode_into(&[(1, &vec![0xff; len])], &[], &mut octets).unwrap();
+        script.connection.handle(script.now, &octets, Payload::Empty);
+        let told = (8 * len).min(59);
+        assert_eq!(acked(&script.diary), (1..=told as u64).collect::<Vec<u64>>(), "{len} octets");
+        assert_eq!(script.drain_data(), if told >= 3 { vec![0xffe0] } else { vec![] });
+    }
+}
+
+#[test]
+fn masks_on_data_count_as_on_states() {
+    // libtorrent's DATA carry them.
+    let mut script = Script::new(Config::default(), 1 << 20, Seq16(500), Seq16(900));
+    script.send_packets(6);
+    let data = script.header(Kind::Data, Seq16(900), Seq16(500));
+    script.packet(&data, &[0x07], Payload::copy_from(b"and data too"));
+    assert_eq!(script.drain_data(), [501]);
+    assert_eq!(script.connection.statistics().packets_acked, 4);
+    assert_eq!(script.connection.read().unwrap().to_vec(), b"and data too");
+}
+
+#[test]
+fn what_waits_beyond_a_gap_never_exceeds_the_receive_buffer() {
+    let config = Config { receive_buffer_bytes: 5000, ..Config::default() };
+    let mut script = Script::new(config, 1 << 20, Seq16(500), Seq16(900));
+    for ahead in (1..1000).rev() {
+        let data = script.header(Kind::Data, Seq16(900 + ahead), Seq16(499));
+        script.packet(&data, &[], Payload::copy_from(&[7; 1000]));
+        assert!(script.connection.snapshot().reordered_bytes <= 5000);
+    }
+    let snapshot = script.connection.snapshot();
+    assert_eq!((snapshot.reordered_bytes, snapshot.window_bytes), (5000, 0));
+    assert_eq!(script.connection.statistics().discarded_buffer, 994);
+    // The packet that is missing has room all the same.
+    let data = script.header(Kind::Data, Seq16(900), Seq16(499));
+    script.packet(&data, &[], Payload::copy_from(&[7; 1000]));
+    assert_eq!(script.connection.readable_bytes(), 1000);
+}

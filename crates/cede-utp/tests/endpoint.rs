@@ -296,3 +296,26 @@ fn what_icmp_tells_finds_its_connection() {
     assert!(later.is_none_or(|(_, transmit)| transmit.len() <= 700));
     assert!(one.connection(other).unwrap().is_established());
 }
+
+#[test]
+fn reading_through_the_endpoint_tells_a_blocked_peer() {
+    let now = Instant::from_secs(1);
+    let (mut one, mut two) = (endpoint(1, Limits::default()), endpoint(2, Limits::default()));
+    let config = Config { receive_buffer_bytes: 4000, ..Config::default() };
+    two.listen(config, Box::new(|_| controller("fixed", &Config::default())));
+    let fixed = Config::default();
+    let handle = one.connect(now, 2, fixed.clone(), controller("fixed", &fixed)).unwrap();
+    let octets: Vec<u8> = (0..20_000).map(pattern_octet).collect();
+    one.connection_mut(handle).unwrap().write_slice(&octets).unwrap();
+    let mut received = Vec::new();
+    exchange(now, &mut one, &mut two);
+    let accepted = two.accept().unwrap();
+    while received.len() < octets.len() {
+        let payload = two.read(accepted).expect("the window opened at once");
+        received.extend(payload.to_vec());
+        exchange(now, &mut one, &mut two);
+    }
+    assert_eq!(received, octets);
+    assert!(two.read(accepted).is_none());
+    assert_eq!(one.poll_event(), Some((handle, Event::Connected)));
+}

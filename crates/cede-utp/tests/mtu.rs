@@ -22,8 +22,7 @@ fn a_silent_black_hole_never_stalls_the_data() {
         let setup = Setup { configs: [config.clone(), config], ..Setup::default() };
         let mut world = World::connected(&setup);
         // Fragments would be lost too: whatever is large goes, whether it may be fragmented or not.
-        world.judge =
-            Box::new(move |seen| if seen.udp_bytes > passes { Fate::Drop } else { Fate::Deliver });
+        world.judge = Box::new(move |seen| if seen.udp_bytes > passes { Fate::Drop } else { Fate::Deliver });
         world.sides[0].to_write = 3_000_000;
         let end = world.now + Duration::from_secs(60);
         assert!(world.run_until(end, |world| world.sides[1].received == 3_000_000), "{passes} stalls");
@@ -79,7 +78,9 @@ fn a_probe_that_the_host_refuses_leaves_again_at_once_and_is_no_loss() {
             let mut last = Seq16(0);
             loop {
                 let sent = script.drain();
-                let Some(newest) = sent.iter().map(|seen| seen.header.seq).max_by_key(|seq| seq.0) else { break };
+                let Some(newest) = sent.iter().map(|seen| seen.header.seq).max_by_key(|seq| seq.0) else {
+                    break;
+                };
                 last = if newest.0 > last.0 { newest } else { last };
                 for probe in sent.iter().filter(|seen| seen.dont_fragment) {
                     probes.push(probe.udp_bytes);
@@ -89,7 +90,10 @@ fn a_probe_that_the_host_refuses_leaves_again_at_once_and_is_no_loss() {
             script.wait(ms(20));
             script.state(last, &[]);
         }
-        assert!((1..=8).contains(&probes.len()) && probes.windows(2).all(|pair| pair[1] < pair[0]), "{probes:?}");
+        assert!(
+            (1..=8).contains(&probes.len()) && probes.windows(2).all(|pair| pair[1] < pair[0]),
+            "{probes:?}"
+        );
         let statistics = script.connection.statistics();
         assert_eq!((statistics.losses, statistics.timeouts), (0, 0));
         assert_eq!(statistics.mtu_probes_lost as usize, probes.len());

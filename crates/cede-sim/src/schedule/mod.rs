@@ -22,6 +22,11 @@ pub trait Scheduler {
     /// Sets the time of a source's pending event, replacing the one it had; [`Instant::NEVER`] takes it away.
     fn set(&mut self, source: u32, at: Instant);
 
+    /// The last time at which events are served.
+    fn horizon(&self) -> Instant {
+        Instant::from_nanos(u64::MAX - 1)
+    }
+
     /// The source whose event is next, and its time: the smallest time, among equals the smallest source. `None` where
     /// nothing is pending. The event stays until it is set anew.
     fn next(&mut self) -> Option<(u32, Instant)>;

@@ -97,11 +97,12 @@ impl Connection {
         let wanted = usize::from(self.mtu.probe_bytes(number).unwrap_or_default());
         let padding = wanted.saturating_sub(ordinary).max(EXTENSION_HEADER_BYTES);
         let first = padding_link(padding);
-        let encoded = header.encode(&[(EXT_SELECTIVE_ACK, &mask[..len]), (EXT_PADDING, &[])]).map(|mut head| {
-            let end = head.len();
-            head.as_mut_slice()[end - 2..].copy_from_slice(&first);
-            head
-        });
+        let encoded =
+            header.encode(&[(EXT_SELECTIVE_ACK, &mask[..len]), (EXT_PADDING, &[])]).map(|mut head| {
+                let end = head.len();
+                head.as_mut_slice()[end - 2..].copy_from_slice(&first);
+                head
+            });
         let mut octets = vec![0; padding - EXTENSION_HEADER_BYTES + payload.len() as usize];
         let (fill, data) = octets.split_at_mut(padding - EXTENSION_HEADER_BYTES);
         write_padding(fill, first);
@@ -117,6 +118,11 @@ impl Connection {
         let mut mask = [0; MAX_MASK_BYTES];
         let len = self.receiving.reorder.write_mask(header.ack, &mut mask);
         header.encode(&[(EXT_SELECTIVE_ACK, &mask[..len])])
+    }
+
+    /// True where a STATE wants to leave.
+    pub(crate) fn owes_state(&self) -> bool {
+        self.receiving.ack == Ack::Scheduled
     }
 
     /// A STATE, where one is owed.

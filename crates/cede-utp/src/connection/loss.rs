@@ -7,7 +7,9 @@
 //! Numbers only rise, so the third-highest selectively acknowledged one divides the packets: whatever is outstanding
 //! below it is lost. The border only moves up, and each packet is looked at once.
 //!
-//! **What it leaves out.** libutp's "fast timeout" mode, in which each acknowledgement after a timeout lets one more
+//! **What it leaves out.** Telling from later selective acknowledgements that a repetition was lost too: its loss asks
+//! for a second reduction (RFC 5681 section 4.3), which controllers, who know a loss event by the packet's number, would
+//! not make; the timer does both. libutp's "fast timeout" mode, in which each acknowledgement after a timeout lets one more
 //! packet out regardless of the window: after a timeout everything outstanding counts as lost here and leaves again as
 //! the window allows, which comes to the same with the window of one packet that a timeout leaves.
 //!

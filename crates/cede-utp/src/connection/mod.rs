@@ -53,7 +53,9 @@ use send::Sending;
 ///
 /// # Limits
 /// The send buffer holds [`Config::send_buffer_bytes`]; what has arrived in order, and again what has arrived out of
-/// order, [`Config::receive_buffer_bytes`]. Nothing else grows with what a peer sends.
+/// order, [`Config::receive_buffer_bytes`]. Nothing else grows with what a peer sends. A connection that idles holds
+/// 1.2 KiB and its controller: the rings of packets grow while there are packets, and are given back once nothing has
+/// been outstanding for a retransmission timeout, or sent for [`Config::keepalive`].
 pub struct Connection {
     config: Config,
     controller: Box<dyn Controller>,

@@ -188,6 +188,17 @@ impl<P: Copy + Ord> Endpoint<P> {
         Some(&mut slot.connection)
     }
 
+    /// As [`Connection::read`], without making the endpoint look at the connection again where reading has no
+    /// consequence, which is most often.
+    pub fn read(&mut self, handle: Handle) -> Option<Payload> {
+        let slot = self.slots.get_mut(handle)?;
+        let payload = slot.connection.read()?;
+        if slot.connection.owes_state() && !core::mem::replace(&mut slot.active, true) {
+            self.active.push_back(handle.index());
+        }
+        Some(payload)
+    }
+
     /// The connection behind a handle, to look at.
     #[must_use]
     pub fn connection(&self, handle: Handle) -> Option<&Connection> {
@@ -304,8 +315,8 @@ impl<P: Copy + Ord> Endpoint<P> {
         }
     }
 
-    /// Takes the next event of any connection that the application owns; those of what was done through
-    /// [`Endpoint::connection_mut`] after `poll_transmit` has given `None`.
+    /// Takes the next event of any connection that the application owns. Ask after `poll_transmit` has given `None`:
+    /// what was done through [`Endpoint::connection_mut`] may have events that are noticed there.
     pub fn poll_event(&mut self) -> Option<(Handle, Event)> {
         while let Some(&index) = self.eventful.front() {
             if let Some(slot) = self.slots.at_mut(index) {
@@ -386,10 +397,15 @@ impl<P: Copy + Ord> Endpoint<P> {
         let Some(slot) = self.slots.at_mut(index) else { return Verdict::Stray };
         let handle = slot.handle;
         slot.connection.handle_packet(now, packet, payload);
+        if !core::mem::replace(&mut slot.active, true) {
+            self.active.push_back(index);
+        }
+        if slot.has_news() {
+            self.eventful.push_back(index);
+        }
         if slot.half_open && slot.connection.is_established() {
             self.on_handshake_complete(handle);
         }
-        self.touch(index);
         Verdict::Taken(handle)
     }
 

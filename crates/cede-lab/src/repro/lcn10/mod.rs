@@ -1,5 +1,5 @@
 //! "A hands-on assessment of transport protocols with lower than best effort priority" (Carofiglio, Muscariello, Rossi,
-//! Valenti; LCN 2010), as far as Reno and LEDBAT go.
+//! Testa; LCN 2010), as far as Reno and LEDBAT go.
 //!
 //! ```text
 //! Request -> plan() -> Plan -> execute() -> Results -> Report::of() -> figures, claims, comparison, files

@@ -273,7 +273,7 @@ fn figure_section(report: &FigureReport) -> Section {
 }
 
 const LEAD: &str = "The experiments of *A hands-on assessment of transport protocols with lower than best effort \
-priority* (Carofiglio, Muscariello, Rossi, Valenti; LCN 2010) that need Reno and LEDBAT alone. Each claim of the paper \
+priority* (Carofiglio, Muscariello, Rossi, Testa; LCN 2010) that need Reno and LEDBAT alone. Each claim of the paper \
 has a criterion that is computed from the data; no parameter was chosen by its result.";
 
 const OPEN_POINTS: &str = "Each row alters one choice of the figures. T: one LEDBAT flow with a target of so many \

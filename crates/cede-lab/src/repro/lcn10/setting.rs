@@ -269,7 +269,7 @@ mod tests {
         for choices in variants {
             hashes.push(Setting { choices, ..base.clone() }.scenario().content_hash());
         }
-        hashes.push(Setting { repetition: 2, ..base.clone() }.scenario().content_hash());
+        hashes.push(Setting { repetition: 2, ..base }.scenario().content_hash());
         let count = hashes.len();
         hashes.sort_unstable();
         hashes.dedup();

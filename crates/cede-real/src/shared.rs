@@ -1,0 +1,258 @@
+//! What a socket's driver, its streams and its owner share: the endpoint behind one lock.
+//!
+//! Whoever changes something under the lock lets out what it causes before leaving ([`State::settle`]): packets go to the
+//! UDP socket from the task that wrote, without a detour through the driver. The driver is woken only for what it alone
+//! can do: wait for the socket, and for the time.
+
+use crate::clock::Clock;
+use crate::foreign::Outlet;
+use crate::outgoing::{Outgoing, Sending};
+use crate::udp::Udp;
+use cede_units::Instant;
+use cede_utp::{Endpoint, Event, Handle};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+
+/// Batches that leave before what has arrived is looked at again.
+const BATCHES_PER_TURN: usize = 2;
+
+pub(crate) struct Shared {
+    pub udp: Udp,
+    pub clock: Clock,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub endpoint: Endpoint<SocketAddr>,
+    pub outgoing: Outgoing,
+    pub foreign: Outlet,
+    pub received_datagrams: u64,
+    pub receive_calls: u64,
+    pub receive_errors: u64,
+    /// Who waits for news of a stream; one entry per stream that the application holds.
+    waiting: HashMap<Handle, Waiting>,
+    acceptors: Vec<Waker>,
+    /// Opened by a peer, and kept for the next that asks.
+    incoming: Option<Handle>,
+    driver: Driver,
+    /// The socket's owner is still there.
+    pub is_held: bool,
+}
+
+/// Who waits for news of one stream.
+#[derive(Default)]
+struct Waiting {
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// What others know of the driver.
+#[derive(Default)]
+struct Driver {
+    /// The instant that it will wait for.
+    until: Instant,
+    /// It will wait until the system takes datagrams again.
+    until_writable: bool,
+    /// It is to look again before it sleeps, or to wake up.
+    called: bool,
+    waker: Option<Waker>,
+    /// It has ended, and nothing will happen any more.
+    gone: bool,
+}
+
+/// What the driver should do next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// Go on: there is more to send.
+    Continue,
+    /// Wait for the socket, to read or, where `blocked`, to write, or until the deadline.
+    Wait { deadline: Instant, blocked: bool },
+    /// Nobody needs it any more.
+    End,
+}
+
+impl Shared {
+    pub fn new(udp: Udp, endpoint: Endpoint<SocketAddr>) -> Self {
+        let state = State {
+            endpoint,
+            outgoing: Outgoing::default(),
+            foreign: Outlet::default(),
+            received_datagrams: 0,
+            receive_calls: 0,
+            receive_errors: 0,
+            waiting: HashMap::new(),
+            acceptors: Vec::new(),
+            incoming: None,
+            driver: Driver::default(),
+            is_held: true,
+        };
+        Self { udp, clock: Clock::new(), state: Mutex::new(state) }
+    }
+
+    /// The state is sound between any two calls of the endpoint, so a panic elsewhere under the lock does not taint it.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes something, and lets out what it causes.
+    pub fn with<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.lock();
+        let result = change(&mut state);
+        self.settle(&mut state);
+        result
+    }
+
+    /// After a change by anyone but the driver.
+    pub fn settle(&self, state: &mut State) {
+        let next = state.let_out(self);
+        let driver = &state.driver;
+        let is_known = match next {
+            Next::Wait { blocked: true, .. } => driver.until_writable,
+            Next::Wait { deadline, blocked: false } => driver.until <= deadline,
+            Next::Continue | Next::End => false,
+        };
+        if !is_known {
+            state.call_driver();
+        }
+    }
+}
+
+impl State {
+    /// Sends what the endpoint wants sent, within bounds, and tells its news.
+    pub fn let_out(&mut self, shared: &Shared) -> Next {
+        let mut next = Next::Continue;
+        for _ in 0..BATCHES_PER_TURN {
+            let now = shared.clock.now();
+            match self.outgoing.send_batch(now, &mut self.endpoint, &shared.udp) {
+                Sending::Done => {}
+                sending => {
+                    let deadline = self.endpoint.poll_timeout().unwrap_or(Instant::NEVER);
+                    next = Next::Wait { deadline, blocked: sending == Sending::Blocked };
+                    break;
+                }
+            }
+        }
+        self.tell_news();
+        if self.is_finished() { Next::End } else { next }
+    }
+
+    fn is_finished(&self) -> bool {
+        !self.is_held && self.waiting.is_empty() && self.endpoint.is_empty() && self.outgoing.is_empty()
+    }
+
+    fn tell_news(&mut self) {
+        while let Some((handle, event)) = self.endpoint.poll_event() {
+            let Some(waiting) = self.waiting.get_mut(&handle) else { continue };
+            let (reads, writes) = match event {
+                Event::Readable | Event::PeerFinished => (true, false),
+                Event::Writable | Event::Connected => (false, true),
+                Event::Closed | Event::Failed(_) => (true, true),
+            };
+            wake(waiting.reader.take_if(|_| reads));
+            wake(waiting.writer.take_if(|_| writes));
+        }
+    }
+
+    /// Hands a connection that a peer has opened to who waits for one.
+    pub fn offer_incoming(&mut self) {
+        if self.incoming.is_none() {
+            self.incoming = self.endpoint.accept();
+        }
+        if self.incoming.is_some() {
+            self.acceptors.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// The next connection that a peer has opened; where there is none, the task will be woken.
+    pub fn take_incoming(&mut self, cx: &Context<'_>) -> Option<Handle> {
+        let taken = self.incoming.take().or_else(|| self.endpoint.accept());
+        match taken {
+            Some(_) => self.offer_incoming(),
+            None => {
+                self.acceptors.retain(|other| !other.will_wake(cx.waker()));
+                self.acceptors.push(cx.waker().clone());
+            }
+        }
+        taken
+    }
+
+    /// The owner is gone: peers get no more streams, and those that nobody took up are reset.
+    pub fn stop_accepting(&mut self) {
+        self.is_held = false;
+        self.endpoint.stop_listening();
+        while let Some(handle) = self.incoming.take().or_else(|| self.endpoint.accept()) {
+            if let Some(connection) = self.endpoint.connection_mut(handle) {
+                connection.abort();
+            }
+            self.endpoint.release(handle);
+        }
+    }
+
+    /// Takes a stream into the books.
+    pub fn hold(&mut self, handle: Handle) {
+        self.waiting.insert(handle, Waiting::default());
+    }
+
+    /// Strikes a stream out; its connection goes on by itself until it has ended in good order.
+    pub fn release(&mut self, handle: Handle) {
+        self.waiting.remove(&handle);
+        self.endpoint.release(handle);
+    }
+
+    pub fn wait_to_read(&mut self, handle: Handle, cx: &Context<'_>) {
+        if let Some(waiting) = self.waiting.get_mut(&handle) {
+            waiting.reader = Some(cx.waker().clone());
+        }
+    }
+
+    pub fn wait_to_write(&mut self, handle: Handle, cx: &Context<'_>) {
+        if let Some(waiting) = self.waiting.get_mut(&handle) {
+            waiting.writer = Some(cx.waker().clone());
+        }
+    }
+
+    /// The driver's turn has come to this.
+    pub fn driver_will(&mut self, next: Next) {
+        let (until, until_writable) = match next {
+            Next::Wait { deadline, blocked } => (deadline, blocked),
+            Next::Continue | Next::End => (Instant::ZERO, false),
+        };
+        self.driver = Driver { until, until_writable, ..Driver::default() };
+    }
+
+    /// True where the driver was called since its turn; else this task will be woken when it is.
+    pub fn is_driver_called(&mut self, cx: &Context<'_>) -> bool {
+        if !self.driver.called {
+            self.driver.waker = Some(cx.waker().clone());
+        }
+        self.driver.called
+    }
+
+    /// Nothing moves any more; whoever waits learns it.
+    pub fn driver_ends(&mut self) {
+        self.driver.gone = true;
+        self.foreign.close();
+        self.acceptors.drain(..).for_each(Waker::wake);
+        for waiting in self.waiting.values_mut() {
+            wake(waiting.reader.take());
+            wake(waiting.writer.take());
+        }
+    }
+
+    pub fn is_driver_gone(&self) -> bool {
+        self.driver.gone
+    }
+
+    fn call_driver(&mut self) {
+        self.driver.called = true;
+        wake(self.driver.waker.take());
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}

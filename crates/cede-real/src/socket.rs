@@ -1,0 +1,200 @@
+//! The socket: what opens streams and takes them up.
+
+use crate::config::{SocketConfig, StreamConfig};
+use crate::driver;
+use crate::error::{BindError, ConnectError, socket_closed};
+use crate::foreign::Foreign;
+use crate::shared::Shared;
+use crate::stream::{Core, UtpStream};
+use crate::udp::Udp;
+use cede_units::Stream;
+use cede_utp::{Endpoint, EndpointStatistics};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::net::ToSocketAddrs;
+
+/// A UDP socket that carries uTP streams, any number of them, in both directions.
+///
+/// Dropping it takes up no more streams of peers; streams that exist go on, and the UDP port stays taken until the last
+/// of them has ended. All methods take `&self`: share it in an [`Arc`].
+pub struct UtpSocket {
+    shared: Arc<Shared>,
+    config: SocketConfig,
+}
+
+/// Counters of a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SocketStatistics {
+    /// Connections, those that linger included.
+    pub connections: usize,
+    /// What came from strangers.
+    pub endpoint: EndpointStatistics,
+    /// Datagrams that arrived.
+    pub datagrams_received: u64,
+    /// System calls that received them.
+    pub receive_calls: u64,
+    /// System calls to receive that failed.
+    pub receive_errors: u64,
+    /// Datagrams that left.
+    pub datagrams_sent: u64,
+    /// System calls that sent them.
+    pub send_calls: u64,
+    /// Datagrams that the system refused to send, path-MTU probes larger than the interface carries among them.
+    pub send_errors: u64,
+    /// Datagrams of other protocols that nobody took.
+    pub foreign_dropped: u64,
+}
+
+impl UtpSocket {
+    /// Binds to an address, with defaults for all choices. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`BindError::Io`].
+    pub async fn bind(addr: impl ToSocketAddrs) -> Result<Self, BindError> {
+        Self::bind_with(addr, SocketConfig::default()).await
+    }
+
+    /// As [`UtpSocket::bind`], with choices. Where the name has several addresses, the first that can be bound.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub async fn bind_with(addr: impl ToSocketAddrs, config: SocketConfig) -> Result<Self, BindError> {
+        let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+        for addr in tokio::net::lookup_host(addr).await? {
+            match Udp::bind(addr, &config) {
+                Ok(udp) => return Self::start(udp, config),
+                Err(error) => last = error,
+            }
+        }
+        Err(last.into())
+    }
+
+    fn start(udp: Udp, config: SocketConfig) -> Result<Self, BindError> {
+        let seed = getrandom::u64().map_err(io::Error::other)?;
+        let mut endpoint = Endpoint::new(config.limits, Stream::named(seed, "socket"));
+        let transport = config.stream.transport_for(udp.local_addr());
+        let controllers = config.stream.factory(&transport.path())?;
+        if config.accepts {
+            endpoint.listen(transport, controllers);
+        }
+        let shared = Arc::new(Shared::new(udp, endpoint));
+        tokio::spawn(driver::run(Arc::clone(&shared)));
+        Ok(Self { shared, config })
+    }
+
+    /// The address that the socket is bound to.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.udp.local_addr()
+    }
+
+    /// Opens a stream to a peer, with the socket's choices for streams. Ends when the peer has answered; dropping the
+    /// future gives the attempt up.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect(&self, peer: SocketAddr) -> Result<UtpStream, ConnectError> {
+        self.connect_with(peer, &self.config.stream).await
+    }
+
+    /// As [`UtpSocket::connect`], with choices for this stream.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect_with(
+        &self,
+        peer: SocketAddr,
+        config: &StreamConfig,
+    ) -> Result<UtpStream, ConnectError> {
+        let core = self.begin(peer, config)?;
+        poll_fn(|cx| core.poll_connected(cx)).await?;
+        Ok(UtpStream::new(core))
+    }
+
+    /// The connection whose SYN has just left.
+    fn begin(&self, peer: SocketAddr, config: &StreamConfig) -> Result<Core, ConnectError> {
+        let peer = self.shared.udp.address_of(peer).ok_or(ConnectError::AddressFamily)?;
+        let transport = config.transport_for(self.local_addr());
+        let controller = config.controller.build(&transport.path()).map_err(ConnectError::Controller)?;
+        let now = self.shared.clock.now();
+        let handle = self.shared.with(|state| {
+            if state.is_driver_gone() {
+                return Err(ConnectError::SocketClosed);
+            }
+            let handle = state.endpoint.connect(now, peer, transport, controller).ok_or(ConnectError::Full)?;
+            state.hold(handle);
+            Ok(handle)
+        })?;
+        Ok(Core::new(Arc::clone(&self.shared), handle, peer))
+    }
+
+    /// The next stream that a peer has opened. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// Of kind `NotConnected` once the socket's driver has ended.
+    pub async fn accept(&self) -> io::Result<UtpStream> {
+        poll_fn(|cx| {
+            let mut state = self.shared.lock();
+            if let Some(handle) = state.take_incoming(cx) {
+                state.hold(handle);
+                let peer = state.endpoint.peer(handle).unwrap_or(self.local_addr());
+                drop(state);
+                let core = Core::new(Arc::clone(&self.shared), handle, peer);
+                return Poll::Ready(Ok(UtpStream::new(core)));
+            }
+            if state.is_driver_gone() { Poll::Ready(Err(socket_closed())) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// Where datagrams that are no uTP come out from now on; before the first call they are dropped and counted. A
+    /// second call takes the outlet from who made the first.
+    #[must_use]
+    pub fn foreign(&self) -> Foreign {
+        self.shared.lock().foreign.open(self.config.foreign_backlog)
+    }
+
+    /// Sends a datagram of another protocol from the same port.
+    ///
+    /// # Errors
+    /// The system's, and `InvalidInput` for a peer of an address family that the socket does not speak.
+    pub async fn send_foreign(&self, octets: &[u8], peer: SocketAddr) -> io::Result<()> {
+        let peer = self.shared.udp.address_of(peer).ok_or(ConnectError::AddressFamily)?;
+        self.shared.udp.send_to(octets, peer).await
+    }
+
+    /// What the socket has done so far.
+    #[must_use]
+    pub fn statistics(&self) -> SocketStatistics {
+        let state = self.shared.lock();
+        SocketStatistics {
+            connections: state.endpoint.len(),
+            endpoint: *state.endpoint.statistics(),
+            datagrams_received: state.received_datagrams,
+            receive_calls: state.receive_calls,
+            receive_errors: state.receive_errors,
+            datagrams_sent: state.outgoing.sent.datagrams,
+            send_calls: state.outgoing.sent.calls,
+            send_errors: state.outgoing.sent.errors,
+            foreign_dropped: state.foreign.dropped,
+        }
+    }
+}
+
+impl Drop for UtpSocket {
+    fn drop(&mut self) {
+        self.shared.with(|state| {
+            state.stop_accepting();
+            state.foreign.close();
+        });
+    }
+}
+
+impl std::fmt::Debug for UtpSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UtpSocket").field("local_addr", &self.local_addr()).finish_non_exhaustive()
+    }
+}

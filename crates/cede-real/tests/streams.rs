@@ -1,0 +1,240 @@
+//! Streams over the loopback: what is written arrives, and ends as it should.
+
+mod common;
+
+use cede_real::{ConnectError, SocketConfig, StreamConfig, UtpSocket};
+use cede_units::Duration;
+use cede_utp::{ConnectionError, Mtu};
+use common::{expect_pattern, in_time, pair, send_pattern, streams};
+use std::io;
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const MEGABYTE: u64 = 1_000_000;
+
+/// 10 MB each way at once, over halves in tasks of their own.
+async fn both_ways(addr: &str) {
+    let (_alice, _bob, to_bob, to_alice) = pair(addr, SocketConfig::default()).await;
+    let (mut from_bob, mut to_bob) = to_bob.into_split();
+    let (mut from_alice, mut to_alice) = to_alice.into_split();
+    let (a, b, _, _) = tokio::join!(
+        tokio::spawn(async move { expect_pattern(&mut from_bob, 7).await }),
+        tokio::spawn(async move { expect_pattern(&mut from_alice, 0).await }),
+        tokio::spawn(async move { send_pattern(&mut to_bob, 10 * MEGABYTE, 0).await }),
+        tokio::spawn(async move { send_pattern(&mut to_alice, 10 * MEGABYTE, 7).await }),
+    );
+    assert_eq!((a.unwrap(), b.unwrap()), (10 * MEGABYTE, 10 * MEGABYTE));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_megabytes_each_way_over_ipv4() {
+    in_time(both_ways("127.0.0.1:0")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_megabytes_each_way_over_ipv6() {
+    in_time(both_ways("[::1]:0")).await;
+}
+
+#[tokio::test]
+async fn one_thread_is_enough_and_the_system_s_own_buffers_are() {
+    let config =
+        SocketConfig { receive_buffer_bytes: None, send_buffer_bytes: None, ..SocketConfig::default() };
+    in_time(async {
+        let (_alice, _bob, mut to_bob, mut to_alice) = pair("127.0.0.1:0", config).await;
+        let (_, heard) =
+            tokio::join!(send_pattern(&mut to_bob, 10 * MEGABYTE, 1), expect_pattern(&mut to_alice, 1));
+        assert_eq!(heard, 10 * MEGABYTE);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dual_stack_socket_speaks_both() {
+    in_time(async {
+        let both = UtpSocket::bind("[::]:0").await.unwrap();
+        for addr in ["127.0.0.1:0", "[::1]:0"] {
+            let other = UtpSocket::bind(addr).await.unwrap();
+            let at = SocketAddr::new(other.local_addr().ip(), both.local_addr().port());
+            let (mut there, mut here) = streams(&other, &both, at).await;
+            assert_eq!(here.peer_addr(), other.local_addr());
+            let (_, heard) = tokio::join!(send_pattern(&mut there, 5000, 0), expect_pattern(&mut here, 0));
+            assert_eq!(heard, 5000);
+            let (mut here, mut there) = streams(&both, &other, other.local_addr()).await;
+            let (_, heard) = tokio::join!(send_pattern(&mut here, 5000, 0), expect_pattern(&mut there, 0));
+            assert_eq!(heard, 5000);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_socket_refuses_addresses_of_a_family_it_does_not_speak() {
+    let v4 = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+    let v6_only = SocketConfig { dual_stack: false, ..SocketConfig::default() };
+    let v6 = UtpSocket::bind_with("[::1]:0", v6_only).await.unwrap();
+    assert_eq!(v4.connect(v6.local_addr()).await.unwrap_err(), ConnectError::AddressFamily);
+    assert_eq!(v6.connect(v4.local_addr()).await.unwrap_err(), ConnectError::AddressFamily);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_streams_share_a_socket_without_mixing() {
+    in_time(async {
+        let alice = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let bob = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut tasks = Vec::new();
+        for salt in 0..100 {
+            let (mut there, mut here) = streams(&alice, &bob, bob.local_addr()).await;
+            tasks.push(tokio::spawn(async move {
+                let (_, heard) =
+                    tokio::join!(send_pattern(&mut there, 50_000, salt), expect_pattern(&mut here, salt));
+                heard
+            }));
+        }
+        for task in tasks {
+            assert_eq!(task.await.unwrap(), 50_000);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn half_closed_streams_still_carry_the_other_half() {
+    in_time(async {
+        let (_alice, _bob, mut to_bob, mut to_alice) = pair("127.0.0.1:0", SocketConfig::default()).await;
+        to_bob.write_all(b"question").await.unwrap();
+        to_bob.shutdown().await.unwrap();
+        let mut question = String::new();
+        to_alice.read_to_string(&mut question).await.unwrap();
+        assert_eq!(question, "question");
+        assert_eq!(to_bob.write(b"more").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        send_pattern(&mut to_alice, MEGABYTE / 10, 3).await;
+        assert_eq!(expect_pattern(&mut to_bob, 3).await, MEGABYTE / 10);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_written_arrives_after_stream_and_socket_are_dropped() {
+    in_time(async {
+        let (alice, _bob, mut to_bob, mut to_alice) = pair("127.0.0.1:0", SocketConfig::default()).await;
+        to_bob.write_all(&vec![5; 500_000]).await.unwrap();
+        drop((to_bob, alice));
+        let mut heard = Vec::new();
+        to_alice.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, vec![5; 500_000]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_port_is_free_again_when_nobody_needs_it() {
+    in_time(async {
+        let (alice, bob, to_bob, to_alice) = pair("127.0.0.1:0", SocketConfig::default()).await;
+        let addr = alice.local_addr();
+        drop((to_bob, to_alice, alice, bob));
+        while std::net::UdpSocket::bind(addr).is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_abort_is_an_error_on_both_sides() {
+    in_time(async {
+        let (_alice, _bob, mut to_bob, mut to_alice) = pair("127.0.0.1:0", SocketConfig::default()).await;
+        to_bob.abort();
+        let error = to_alice.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<ConnectionError>());
+        assert_eq!(inner, Some(&ConnectionError::Reset));
+        assert_eq!(to_bob.read_u8().await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+        assert_eq!(to_bob.write(b"x").await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn connecting_to_nobody_times_out() {
+    in_time(async {
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut config = StreamConfig::default();
+        config.transport.syn_rto = Duration::from_millis(50);
+        config.transport.max_syn_retransmissions = 1;
+        let error = socket.connect_with(silent.local_addr().unwrap(), &config).await.unwrap_err();
+        assert_eq!(error, ConnectError::Failed(ConnectionError::TimedOut));
+        assert_eq!(io::Error::from(error).kind(), io::ErrorKind::TimedOut);
+        assert_eq!(socket.statistics().connections, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_socket_that_does_not_accept_leaves_callers_without_answer() {
+    in_time(async {
+        let deaf = SocketConfig { accepts: false, ..SocketConfig::default() };
+        let deaf = UtpSocket::bind_with("127.0.0.1:0", deaf).await.unwrap();
+        let socket = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut config = StreamConfig::default();
+        config.transport.syn_rto = Duration::from_millis(30);
+        config.transport.max_syn_retransmissions = 0;
+        let error = socket.connect_with(deaf.local_addr(), &config).await.unwrap_err();
+        assert_eq!(error, ConnectError::Failed(ConnectionError::TimedOut));
+        assert_eq!(deaf.statistics().endpoint.syns_refused, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_way_that_the_system_does_not_know_fails_at_once() {
+    in_time(async {
+        // The broadcast address is refused without SO_BROADCAST.
+        let socket = UtpSocket::bind("0.0.0.0:0").await.unwrap();
+        let error = socket.connect(SocketAddr::from(([255, 255, 255, 255], 9))).await.unwrap_err();
+        assert_eq!(error, ConnectError::Failed(ConnectionError::Refused));
+        assert!(socket.statistics().send_errors > 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn controllers_and_sizes_are_chosen_per_stream() {
+    in_time(async {
+        let (alice, bob, ledbat, _accepted) = pair("127.0.0.1:0", SocketConfig::default()).await;
+        assert!(ledbat.snapshot().unwrap().controller.base_delay_ns.is_some());
+        let mut config = StreamConfig::with_controller("cubic");
+        config.mtu = Some(Mtu::Fixed(1000));
+        let (connected, accepted) =
+            tokio::join!(alice.connect_with(bob.local_addr(), &config), bob.accept());
+        let (cubic, _accepted) = (connected.unwrap(), accepted.unwrap());
+        let snapshot = cubic.snapshot().unwrap();
+        assert_eq!((snapshot.payload_bytes, snapshot.controller.base_delay_ns), (1000, None));
+        let unknown = StreamConfig::with_controller("cubix");
+        let error = alice.connect_with(bob.local_addr(), &unknown).await.unwrap_err();
+        assert!(matches!(error, ConnectError::Controller(_)), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn statistics_follow_the_stream_while_it_runs() {
+    in_time(async {
+        let (alice, _bob, mut to_bob, mut to_alice) = pair("127.0.0.1:0", SocketConfig::default()).await;
+        let before = to_bob.reading();
+        let (_, heard) =
+            tokio::join!(send_pattern(&mut to_bob, MEGABYTE, 0), expect_pattern(&mut to_alice, 0));
+        let (after, snapshot) = (to_bob.reading(), to_bob.snapshot().unwrap());
+        assert_eq!(heard, MEGABYTE);
+        assert!(after.statistics.bytes_acked > before.statistics.bytes_acked);
+        assert!(after.delivery_rate(&before).bits_per_sec() > 0 && !after.since(&before).is_zero());
+        assert!(!snapshot.srtt.is_zero() && snapshot.cwnd_bytes > 0 && snapshot.one_way_delay_ns.is_some());
+        assert!(snapshot.controller.queueing_delay.is_some());
+        // The search for the path's MTU has gone beyond the size that it began with.
+        assert!(snapshot.payload_bytes > 528, "{}", snapshot.payload_bytes);
+        let socket = alice.statistics();
+        assert!(socket.datagrams_sent >= after.statistics.packets_sent && socket.connections == 1);
+    })
+    .await;
+}
