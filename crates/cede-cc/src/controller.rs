@@ -135,9 +135,10 @@ pub struct Feedback<'a> {
     /// The application, not the window, limited what was under way.
     pub app_limited: bool,
     /// Loss-based controllers hold their window: the transport was repairing an earlier loss event when this arrived,
-    /// and still is; or, outside a repair, the acknowledgement is selective only and does not advance the cumulative one
-    /// (RFC 5681, section 3.1, lets only acknowledgements of new data raise a window). The acknowledgement that begins a
-    /// repair, and that which ends it, are not covered.
+    /// and still is. TCP also sets it outside a repair for an acknowledgement that is selective only and does not advance
+    /// the cumulative one (RFC 5681, section 3.1, lets only acknowledgements of new data raise a window); uTP, whose
+    /// sources know no such rule, does not. The acknowledgement that begins a repair, and that which ends it, are not
+    /// covered.
     pub in_recovery: bool,
 }
 

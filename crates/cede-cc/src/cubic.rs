@@ -10,10 +10,10 @@
 //! *What it leaves out:* undoing spurious reductions (section 4.9); pacing; Linux's integer arithmetic.
 //! *How it was validated:* the curves and the run of `tests/vectors/tcp.json`; the conformance suite; `tests/link.rs`.
 
+use crate::entry::Entry;
 use crate::hystart::{HyStart, Verdict};
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
-use crate::registry::Entry;
 use crate::reno::INIT_CWND;
 use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, phase_of, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};

@@ -5,8 +5,8 @@
 //! *What it leaves out:* any reaction to loss, delay or timeouts. Not for networks that others use.
 //! *How it was validated:* the conformance suite, as far as it applies to a controller that does not respond.
 
+use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
-use crate::registry::Entry;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Bytes, Rate};

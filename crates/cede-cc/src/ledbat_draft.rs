@@ -21,8 +21,8 @@ use crate::delay_window::{
     BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, drift_param, filter_param, hold_param,
     packets_param, target_param,
 };
+use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
-use crate::registry::Entry;
 use crate::window::{MIN_SSTHRESH_PACKETS, congested_number};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;

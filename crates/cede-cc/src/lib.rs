@@ -24,6 +24,7 @@ pub mod conformance;
 mod controller;
 mod cubic;
 mod delay_window;
+mod entry;
 mod fixed;
 mod fledbat;
 mod hystart;

@@ -8,9 +8,9 @@
 //! *How it was validated:* the steps of check 5 in the tests below; the conformance suite.
 
 use crate::delay_window::target_param;
+use crate::entry::Entry;
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
-use crate::registry::Entry;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;

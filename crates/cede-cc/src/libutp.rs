@@ -9,8 +9,8 @@
 //! *How it was validated:* the filter and step sequences of `tests/vectors/ledbat.json`; the conformance suite.
 
 use crate::delay_window::target_param;
+use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
-use crate::registry::Entry;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;

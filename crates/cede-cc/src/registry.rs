@@ -1,35 +1,12 @@
 //! Every controller there is, by name: what it does, its formula and source, its parameters, and how to build it.
 
-use crate::params::{ParamDoc, ParamError, Params, Settings};
+pub use crate::entry::{Build, Entry};
+use crate::params::{ParamError, Params, Settings};
 use crate::{Controller, Path};
 use crate::{cubic, fixed, fledbat, ledbat, ledbat_draft, libtorrent, libutp, reno};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-
-/// Builds a controller from parameters for a path.
-pub type Build = fn(&Params, &Path) -> Result<Box<dyn Controller>, ParamError>;
-
-/// What is known of one controller.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// The name that scenarios use.
-    pub name: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-    /// Its rule.
-    pub formula: &'static str,
-    /// Where the rule is written down.
-    pub source: &'static str,
-    /// Its parameters with their defaults.
-    pub params: &'static [ParamDoc],
-    /// It responds to congestion. What does not is for tests only.
-    pub responsive: bool,
-    /// Constants of it are unverified.
-    pub experimental: bool,
-    /// Builds one. Parameters that are not given take their defaults.
-    pub build: Build,
-}
 
 const ALL: &[Entry] = &[
     ledbat::ENTRY,

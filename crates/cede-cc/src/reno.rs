@@ -10,9 +10,9 @@
 //! *What it leaves out:* undoing spurious reductions; pacing.
 //! *How it was validated:* unit tests below; the conformance suite; alone on a link in `tests/link.rs`.
 
+use crate::entry::Entry;
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
-use crate::registry::Entry;
 use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, phase_of, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;

@@ -117,9 +117,10 @@ impl Socket {
     pub fn view(&self) -> SocketView {
         let view = match &self.transport {
             Transport::Idle(_) => SocketView::default(),
-            Transport::Utp(endpoint, handle) => {
-                handle.and_then(|handle| endpoint.connection(handle)).map(SocketView::of_utp).unwrap_or_default()
-            }
+            Transport::Utp(endpoint, handle) => handle
+                .and_then(|handle| endpoint.connection(handle))
+                .map(SocketView::of_utp)
+                .unwrap_or_default(),
             Transport::Tcp(connection) => SocketView::of_tcp(connection),
         };
         SocketView { error: self.error.clone(), ..view }
@@ -357,7 +358,8 @@ impl Transport {
         match self {
             Self::Idle(_) => 0,
             Self::Utp(endpoint, handle) => {
-                let statistics = handle.and_then(|handle| endpoint.connection(handle)).map(|c| c.statistics());
+                let statistics =
+                    handle.and_then(|handle| endpoint.connection(handle)).map(|c| c.statistics());
                 statistics.map_or(0, |s| s.data_bytes_sent - s.retransmitted_bytes)
             }
             Self::Tcp(connection) => {
@@ -520,7 +522,9 @@ fn continues(payload: &Payload, offset: u64) -> bool {
     match payload {
         Payload::Pattern { start, .. } => *start == offset,
         Payload::Empty => true,
-        Payload::Shared { .. } => payload.to_vec().iter().zip(offset..).all(|(&o, at)| o == cede_wire::pattern_octet(at)),
+        Payload::Shared { .. } => {
+            payload.to_vec().iter().zip(offset..).all(|(&o, at)| o == cede_wire::pattern_octet(at))
+        }
     }
 }
 

@@ -118,7 +118,8 @@ impl LinkMeter {
     }
 
     fn queue_becomes(&mut self, now: Instant, packets: u32) {
-        self.queue_packet_ns += u128::from(self.queue_packets) * u128::from(now.since(self.queue_since).as_nanos());
+        self.queue_packet_ns +=
+            u128::from(self.queue_packets) * u128::from(now.since(self.queue_since).as_nanos());
         self.queue_since = self.queue_since.max(now);
         self.queue_packets = packets;
     }

@@ -155,7 +155,8 @@ impl Planner<'_> {
 
     fn finish(self, instances: &[Instance<'_>]) -> Network {
         let host = |name: &str| self.topology.host_id(name).unwrap_or(HostId(u32::MAX));
-        let place = |wanted: &scenario::Flow| self.scenario.flows.iter().position(|flow| flow.name == wanted.name);
+        let place =
+            |wanted: &scenario::Flow| self.scenario.flows.iter().position(|flow| flow.name == wanted.name);
         let plan = |(number, instance): (usize, &Instance<'_>)| {
             let port = FIRST_PORT + number as u16;
             FlowPlan {
@@ -224,10 +225,9 @@ fn physics(link: &Link, rtt: Option<Duration>) -> LinkConfig {
                 loss_in_good: burst.loss_good,
                 loss_in_bad: burst.loss_bad,
             }),
-            reordering: link.reorder.map(|rule| Reordering {
-                probability: rule.probability,
-                extra_delay: rule.extra_delay,
-            }),
+            reordering: link
+                .reorder
+                .map(|rule| Reordering { probability: rule.probability, extra_delay: rule.extra_delay }),
             duplication: link.duplicate,
             jitter: link.jitter,
             jitter_reorders: link.jitter_reorders,

@@ -158,9 +158,16 @@ pub struct FlowEnds {
 impl Outcome {
     /// Adds up what the meters saw.
     #[must_use]
-    pub fn of(scenario: &Scenario, network: &Network, meters: &Meters, ends: &[FlowEnds], series: Series) -> Self {
+    pub fn of(
+        scenario: &Scenario,
+        network: &Network,
+        meters: &Meters,
+        ends: &[FlowEnds],
+        series: Series,
+    ) -> Self {
         let span = scenario.duration - scenario.warmup;
-        let bytes: Vec<u64> = network.flows.iter().map(|plan| meters.deliveries().bytes[plan.number]).collect();
+        let bytes: Vec<u64> =
+            network.flows.iter().map(|plan| meters.deliveries().bytes[plan.number]).collect();
         let total: u64 = bytes.iter().sum();
         let flow = |(index, plan): (usize, &FlowPlan)| {
             let context = FlowContext { scenario, meters, span, total, bytes: bytes[index] };
@@ -170,7 +177,12 @@ impl Outcome {
         Self {
             span_s: span.as_secs_f64(),
             flows: network.flows.iter().enumerate().map(flow).collect(),
-            links: meters.links().iter().zip(&network.watched).map(|(m, w)| link(m, w, network, span)).collect(),
+            links: meters
+                .links()
+                .iter()
+                .zip(&network.watched)
+                .map(|(m, w)| link(m, w, network, span))
+                .collect(),
             fairness_long: jain(bytes.iter().map(|&bytes| bytes as f64)),
             fairness_short: (!short.is_empty()).then(|| short.iter().sum::<f64>() / short.len() as f64),
             series,

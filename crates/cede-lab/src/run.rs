@@ -270,8 +270,13 @@ impl<'a> Run<'a> {
     }
 
     fn finish(self, mut world: LabWorld, series: Series, before: &[u64]) -> (Outcome, Meters) {
-        let ends: Vec<FlowEnds> =
-            self.network.flows.iter().zip(before).map(|(plan, &before)| flow_ends(&world, plan, before)).collect();
+        let ends: Vec<FlowEnds> = self
+            .network
+            .flows
+            .iter()
+            .zip(before)
+            .map(|(plan, &before)| flow_ends(&world, plan, before))
+            .collect();
         let mut outcome = Outcome::of(self.scenario, &self.network, world.observer(), &ends, series);
         outcome.tape = world.tape().map(|tape| format!("{:016x}", tape.hash())).unwrap_or_default();
         outcome.events = world.events();
@@ -358,7 +363,8 @@ impl Recorder {
             self.series.queue_max_ms[index].push(mean.map_or(f64::NAN, |_| interval.max.as_millis_f64()));
         }
         for (index, plan) in network.flows.iter().enumerate() {
-            let view = world.host(plan.sender.host).socket(plan.sender.port).map(Socket::view).unwrap_or_default();
+            let view =
+                world.host(plan.sender.host).socket(plan.sender.port).map(Socket::view).unwrap_or_default();
             let delivered = world.observer().deliveries().bytes_since_start[plan.number];
             let bytes = delivered - core::mem::replace(&mut self.delivered[index], delivered);
             let rate_mbps = bytes as f64 * 8e3 / (span.as_nanos() as f64).max(1.0);

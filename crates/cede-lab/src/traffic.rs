@@ -218,7 +218,10 @@ mod tests {
     fn a_chirp_grows_to_its_largest_burst() {
         let period = Duration::from_secs(1);
         let chirp = Traffic::Chirp { period, first_packets: 1, growth: 2.5, max_packets: 20 };
-        assert_eq!(per_second(source(chirp, None, None), 7), [0, 1_000, 2_000, 6_000, 15_000, 20_000, 20_000]);
+        assert_eq!(
+            per_second(source(chirp, None, None), 7),
+            [0, 1_000, 2_000, 6_000, 15_000, 20_000, 20_000]
+        );
     }
 
     #[test]

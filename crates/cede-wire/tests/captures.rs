@@ -1,6 +1,6 @@
 //! Recorded packets of libutp, libtorrent and the Linux kernel, through capture reader, link layer, IP, UDP and uTP.
 //!
-//! `utp1`: libutp to libutp through a proxy that drops. `lt1`: a libtorrent transfer with 3 % loss. `syn_retry`: SYNs
+//! `utp1`: libutp to libutp through a proxy that drops. `lt1`: a libtorrent transfer, in which nothing is lost. `syn_retry`: SYNs
 //! that nobody answers. `rst`: probes of a connection that libutp does not have. `utp_head` and `tcp_head`: the first
 //! 200 packets at the far end of a 1 Mbit/s uplink, of which the capture kept 128 octets each.
 
@@ -83,7 +83,7 @@ fn libutp_through_a_dropping_proxy() {
 }
 
 #[test]
-fn libtorrent_with_loss() {
+fn libtorrent_sends_whole_and_in_order() {
     let census = Census::of(include_bytes!("captures/lt1.pcap"));
     let expected = Census { utp: [1692, 2, 270, 0, 1], close_reasons: 4, ..Census::default() };
     assert_eq!(census, expected);

@@ -1,0 +1,29 @@
+//! What a controller's file says of it, for the registry to list.
+
+use crate::params::{ParamDoc, ParamError, Params};
+use crate::{Controller, Path};
+use alloc::boxed::Box;
+
+/// Builds a controller from parameters for a path.
+pub type Build = fn(&Params, &Path) -> Result<Box<dyn Controller>, ParamError>;
+
+/// What is known of one controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name that scenarios use.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Its rule.
+    pub formula: &'static str,
+    /// Where the rule is written down.
+    pub source: &'static str,
+    /// Its parameters with their defaults.
+    pub params: &'static [ParamDoc],
+    /// It responds to congestion. What does not is for tests only.
+    pub responsive: bool,
+    /// Constants of it are unverified.
+    pub experimental: bool,
+    /// Builds one. Parameters that are not given take their defaults.
+    pub build: Build,
+}
