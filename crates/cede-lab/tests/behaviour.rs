@@ -1,5 +1,5 @@
 //! What every controller does on a grid of links, kept as a committed table: throughput, delay and fairness alone, against
-//! one Reno flow, and against itself.
+//! one Reno flow, and against itself; and the tapes of the example scenarios, which are the same on every machine.
 //!
 //! A change that moves a figure moves the table, so it is seen and has to be meant. To accept it, run
 //! `CEDE_UPDATE=1 cargo test -p cede-lab --test behaviour` and read the difference.
@@ -61,9 +61,25 @@ fn table() -> String {
     table
 }
 
+/// The tapes of the example scenarios, by name.
+fn tapes() -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("the folder exists").flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let tape = |path: &std::path::PathBuf| {
+        let text = std::fs::read_to_string(path).expect("the file is readable");
+        let scenario =
+            Scenario::parse("example.toml", &text).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let (outcome, _) = Run::new(&scenario).go(&mut ()).expect("it runs");
+        format!("tape {:<20} {}\n", scenario.name, outcome.tape)
+    };
+    files.iter().map(tape).collect()
+}
+
 #[test]
 fn the_behaviour_table_is_what_was_committed() {
-    let found = table();
+    let found = table() + &tapes();
     if std::env::var_os("CEDE_UPDATE").is_some() {
         std::fs::write(TABLE, &found).expect("the table can be written");
     }

@@ -9,39 +9,34 @@
 //!
 //! ```
 //! use cede_cc::{Params, registry};
-//! use cede_units::{Duration, Instant, Stream};
-//! use cede_utp::{Config, Connection};
-//! use cede_wire::{Payload, utp::Packet};
+//! use cede_utp::{Config, Connection, Duration, Instant, Packet, Stream};
 //!
 //! let config = Config::default();
 //! let ledbat = || registry::build("ledbat", &Params::new(), &config.path()).unwrap();
-//! let mut random = Stream::named(1, "two connections");
-//! let mut now = Instant::from_secs(1);
-//!
+//! let (mut now, mut random) = (Instant::from_secs(1), Stream::named(1, "two connections"));
 //! let mut alice = Connection::connect(now, config.clone(), ledbat(), &mut random);
 //! let syn = alice.poll_transmit(now).unwrap();
 //! let syn = Packet::decode(&syn.head).unwrap();
 //! let mut bob = Connection::accept(now, &syn, config.clone(), ledbat(), &mut random).unwrap();
 //!
-//! alice.write_slice(b"whatever nobody else wants").unwrap();
-//! alice.close();
+//! alice.write_slice(b"what nobody else wants").unwrap();
 //! let mut heard = Vec::new();
-//! while !bob.is_at_end() {
+//! while heard.len() < 22 {
 //!     now += Duration::from_millis(10);
-//!     alice.handle_timeout(now);
-//!     bob.handle_timeout(now);
+//!     [&mut alice, &mut bob].map(|end| end.handle_timeout(now));
 //!     while let Some(packet) = bob.poll_transmit(now) {
 //!         alice.handle(now, &packet.head, packet.payload);
 //!     }
 //!     while let Some(packet) = alice.poll_transmit(now) {
 //!         bob.handle(now, &packet.head, packet.payload);
 //!     }
-//!     while let Some(payload) = bob.read() {
-//!         heard.extend(payload.to_vec());
-//!     }
+//!     heard.extend(bob.read().map(|payload| payload.to_vec()).unwrap_or_default());
 //! }
-//! assert_eq!(heard, b"whatever nobody else wants");
+//! assert_eq!(heard, b"what nobody else wants");
 //! ```
+//!
+//! What the API speaks in (times, payloads, decoded packets) is re-exported here, so this crate and `cede-cc` are all
+//! that a driver of one's own depends on.
 //!
 //! # Drive rule
 //! Mutate, then drain: after any call that hands something in (`handle`, `handle_timeout`, `write`, `read`, `close` and
@@ -74,6 +69,9 @@ mod reorder;
 mod statistics;
 mod timers;
 
+pub use cede_units::{Duration, Instant, Seq16, Stream};
+pub use cede_wire::utp::Packet;
+pub use cede_wire::{Head, Payload, Transmit};
 pub use config::{Config, DelayedAck, Mtu, SubPacketWindow};
 pub use connection::Connection;
 pub use endpoint::{ControllerFactory, Endpoint, EndpointStatistics, Handle, Limits, Verdict};
