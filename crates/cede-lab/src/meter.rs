@@ -3,7 +3,7 @@
 use crate::histogram::Histogram;
 use cede_net::{Datagram, Dequeue, DropCause, Enqueue, HostId};
 use cede_sim::{LinkId, Observer, PacketEvent};
-use cede_units::{Duration, Instant};
+use cede_units::{Duration, Instant, Rate};
 
 /// The port of flow 0; both ends of flow `n` use the port `FIRST_PORT + n`, which tells its packets from all others.
 pub const FIRST_PORT: u16 = 10_000;
@@ -45,13 +45,26 @@ pub struct LinkMeter {
     pub served_bytes: u64,
     /// Packets that were admitted, and the sum of the queue's lengths just after.
     enqueued_packets: u64,
-    queue_length_sum: u64,
-    /// Integral of the queue's length over time, in packet nanoseconds.
-    queue_packet_ns: u128,
-    queue_packets: u32,
+    queue_length_sum: Length<u64>,
+    /// Integral of the queue's length over time, in nanoseconds.
+    queue_length_ns: Length<u128>,
+    queue: Length<u64>,
     queue_since: Instant,
+    /// When the packet whose transmission began last began, and its octets.
+    in_service: (Instant, u32),
+    /// The same of the last packet before the meter was opened.
+    in_service_at_opening: (Instant, u32),
     /// Queueing delay in the present sampling interval.
     interval: IntervalDelay,
+}
+
+/// A queue's length, or a sum or mean of lengths, in packets and in octets.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Length<T> {
+    /// Packets.
+    pub packets: T,
+    /// Octets, headers included.
+    pub bytes: T,
 }
 
 /// Queueing delay of the packets that left in one sampling interval.
@@ -88,24 +101,41 @@ impl LinkMeter {
             lost_packets: 0,
             served_bytes: 0,
             enqueued_packets: 0,
-            queue_length_sum: 0,
-            queue_packet_ns: 0,
-            queue_packets: 0,
+            queue_length_sum: Length::default(),
+            queue_length_ns: Length::default(),
+            queue: Length::default(),
             queue_since: opened,
+            in_service: (Instant::ZERO, 0),
+            in_service_at_opening: (Instant::ZERO, 0),
             interval: IntervalDelay::default(),
         }
     }
 
-    /// The mean of the queue's length in packets, sampled just after each packet that was admitted.
+    /// The mean of the queue's length, sampled just after each packet that was admitted.
     #[must_use]
-    pub fn mean_queue_at_enqueue(&self) -> f64 {
-        self.queue_length_sum as f64 / self.enqueued_packets.max(1) as f64
+    pub fn mean_queue_at_enqueue(&self) -> Length<f64> {
+        let count = self.enqueued_packets.max(1) as f64;
+        let Length { packets, bytes } = self.queue_length_sum;
+        Length { packets: packets as f64 / count, bytes: bytes as f64 / count }
     }
 
-    /// The mean of the queue's length in packets over the time from the opening to `now`.
+    /// The mean of the queue's length over the `span` from the opening to the last [`Meters::settle`].
     #[must_use]
-    pub fn mean_queue_over(&self, span: Duration) -> f64 {
-        self.queue_packet_ns as f64 / (span.as_nanos() as f64).max(1.0)
+    pub fn mean_queue_over(&self, span: Duration) -> Length<f64> {
+        let span_ns = (span.as_nanos() as f64).max(1.0);
+        let Length { packets, bytes } = self.queue_length_ns;
+        Length { packets: packets as f64 / span_ns, bytes: bytes as f64 / span_ns }
+    }
+
+    /// Octets that a link of this rate carried from `opened` to `end`: of a packet in transmission at either moment
+    /// the part that falls between them.
+    #[must_use]
+    pub fn carried_bytes(&self, rate: Rate, opened: Instant, end: Instant) -> f64 {
+        let left = |(began, bytes): (Instant, u32), at: Instant| {
+            let sent = rate.bits_per_sec() as f64 * at.since(began).as_nanos() as f64 / 8e9;
+            (f64::from(bytes) - sent).max(0.0)
+        };
+        self.served_bytes as f64 + left(self.in_service_at_opening, opened) - left(self.in_service, end)
     }
 
     /// Takes the delay of the present sampling interval and begins the next one.
@@ -114,14 +144,15 @@ impl LinkMeter {
     }
 
     fn settle(&mut self, now: Instant) {
-        self.queue_becomes(now, self.queue_packets);
+        self.queue_becomes(now, self.queue);
     }
 
-    fn queue_becomes(&mut self, now: Instant, packets: u32) {
-        self.queue_packet_ns +=
-            u128::from(self.queue_packets) * u128::from(now.since(self.queue_since).as_nanos());
+    fn queue_becomes(&mut self, now: Instant, queue: Length<u64>) {
+        let span_ns = u128::from(now.since(self.queue_since).as_nanos());
+        self.queue_length_ns.packets += u128::from(self.queue.packets) * span_ns;
+        self.queue_length_ns.bytes += u128::from(self.queue.bytes) * span_ns;
         self.queue_since = self.queue_since.max(now);
-        self.queue_packets = packets;
+        self.queue = queue;
     }
 }
 
@@ -284,11 +315,13 @@ impl Observer for Meters {
     fn enqueued(&mut self, link: LinkId, _: &Datagram, event: &Enqueue) {
         let counts = event.at >= self.opened;
         let Some(meter) = self.meter(link) else { return };
-        meter.queue_becomes(event.at, event.queued_packets);
+        let queue = Length { packets: u64::from(event.queued_packets), bytes: event.queued_bytes };
+        meter.queue_becomes(event.at, queue);
         if counts {
             meter.arrived_packets += 1;
             meter.enqueued_packets += 1;
-            meter.queue_length_sum += u64::from(event.queued_packets);
+            meter.queue_length_sum.packets += queue.packets;
+            meter.queue_length_sum.bytes += queue.bytes;
         }
     }
 
@@ -299,9 +332,12 @@ impl Observer for Meters {
             tap.dequeued(index, event);
         }
         let meter = &mut self.links[index];
-        meter.queue_becomes(event.at, event.queued_packets);
+        let queue = Length { packets: u64::from(event.queued_packets), bytes: event.queued_bytes };
+        meter.queue_becomes(event.at, queue);
         meter.interval.record(event.waited);
+        meter.in_service = (event.at, event.bytes);
         if !counts {
+            meter.in_service_at_opening = meter.in_service;
             return;
         }
         meter.delays.record(event.waited);
@@ -321,7 +357,9 @@ impl Observer for Meters {
         meter.arrived_packets += refused;
         meter.dropped_packets += refused;
         meter.lost_packets += 1 - refused;
-        if let Some(flow) = flow {
+        if let Some(flow) = flow
+            && !datagram.payload.is_empty()
+        {
             self.flows[flow].dropped_packets += 1;
         }
     }
@@ -373,13 +411,36 @@ mod tests {
             at: Instant::from_millis(at_ms),
             bytes: 1,
             queued_packets,
-            queued_bytes: 0,
+            queued_bytes: 100 * u64::from(queued_packets),
         };
         meters.enqueued(LinkId(0), &datagram, &enqueue(0, 1));
         meters.enqueued(LinkId(0), &datagram, &enqueue(10, 2));
         meters.settle(Instant::from_millis(40));
         let meter = &meters.links()[0];
-        assert_eq!(meter.mean_queue_at_enqueue(), 1.5);
-        assert_eq!(meter.mean_queue_over(Duration::from_millis(40)), (10.0 + 60.0) / 40.0);
+        assert_eq!(meter.mean_queue_at_enqueue(), Length { packets: 1.5, bytes: 150.0 });
+        let mean = meter.mean_queue_over(Duration::from_millis(40));
+        assert_eq!(mean, Length { packets: (10.0 + 60.0) / 40.0, bytes: 175.0 });
+    }
+
+    #[test]
+    fn a_packet_in_transmission_counts_with_the_part_within_the_measured_time() {
+        let opened = Instant::from_millis(1000);
+        let mut meters = Meters::new(1, &[LinkId(0)], vec![HostId(0)], opened);
+        let dequeue = |at_ms| Dequeue {
+            at: Instant::from_millis(at_ms),
+            bytes: 1000,
+            waited: Duration::ZERO,
+            queued_packets: 0,
+            queued_bytes: 0,
+            served_bytes: 0,
+            dropped_packets: 0,
+        };
+        // 8 kbit/s: a packet takes a second. Three quarters of the first and a quarter of the third are within.
+        for at_ms in [750, 1750, 2750] {
+            meters.dequeued(LinkId(0), &Datagram::default(), &dequeue(at_ms));
+        }
+        let rate = Rate::from_bits_per_sec(8000);
+        let carried = meters.links()[0].carried_bytes(rate, opened, Instant::from_millis(3000));
+        assert_eq!(carried, 2000.0);
     }
 }

@@ -45,12 +45,9 @@ pub struct Watched {
     pub link: LinkId,
     /// Its rate.
     pub rate: Rate,
-    /// How many packets of 1500 octets its buffer holds, for the queue index.
-    pub buffer_packets: f64,
+    /// What its buffer holds, for the queue index; none where it has no limit.
+    pub limit: Option<Limit>,
 }
-
-/// Octets of a full-size packet, in which a buffer given in octets is counted for the queue index.
-const FULL_PACKET_BYTES: f64 = 1500.0;
 
 impl Network {
     /// The network of `scenario`, with starts jittered as its seed says.
@@ -73,7 +70,7 @@ struct Planner<'a> {
     watched: Vec<(String, Link, Option<Duration>)>,
 }
 
-impl Planner<'_> {
+impl<'s> Planner<'s> {
     fn host(&mut self, name: &str) {
         let lowest = self.scenario.hosts.iter().map(|host| host.clock.offset_ns).min().unwrap_or(0).min(0);
         let clock = self.scenario.clock(name);
@@ -154,9 +151,12 @@ impl Planner<'_> {
     }
 
     fn finish(self, instances: &[Instance<'_>]) -> Network {
-        let host = |name: &str| self.topology.host_id(name).unwrap_or(HostId(u32::MAX));
-        let place =
-            |wanted: &scenario::Flow| self.scenario.flows.iter().position(|flow| flow.name == wanted.name);
+        let numbered = |(name, number)| (name, HostId(number));
+        let hosts: BTreeMap<&str, HostId> = self.topology.host_names().zip(0..).map(numbered).collect();
+        let host = |name: &str| hosts.get(name).copied().unwrap_or(HostId(u32::MAX));
+        let numbered = |(index, flow): (usize, &'s scenario::Flow)| (flow.name.as_str(), index);
+        let places: BTreeMap<&str, usize> = self.scenario.flows.iter().enumerate().map(numbered).collect();
+        let place = |wanted: &scenario::Flow| places.get(wanted.name.as_str()).copied();
         let plan = |(number, instance): (usize, &Instance<'_>)| {
             let port = FIRST_PORT + number as u16;
             FlowPlan {
@@ -175,7 +175,7 @@ impl Planner<'_> {
                 name: name.clone(),
                 link: self.topology.link_id(name)?,
                 rate: link.rate,
-                buffer_packets: buffer_packets(link, *rtt),
+                limit: link.limit(*rtt),
             })
         });
         Network { flows, watched: watched.collect(), topology: self.topology }
@@ -232,13 +232,5 @@ fn physics(link: &Link, rtt: Option<Duration>) -> LinkConfig {
             jitter: link.jitter,
             jitter_reorders: link.jitter_reorders,
         },
-    }
-}
-
-fn buffer_packets(link: &Link, rtt: Option<Duration>) -> f64 {
-    match link.limit(rtt) {
-        Some(Limit::Packets(packets)) => packets as f64,
-        Some(Limit::Bytes(bytes)) => bytes as f64 / FULL_PACKET_BYTES,
-        None => f64::INFINITY,
     }
 }

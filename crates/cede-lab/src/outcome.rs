@@ -181,7 +181,7 @@ impl Outcome {
                 .links()
                 .iter()
                 .zip(&network.watched)
-                .map(|(m, w)| link(m, w, network, span))
+                .map(|(m, w)| link(m, w, network, scenario))
                 .collect(),
             fairness_long: jain(bytes.iter().map(|&bytes| bytes as f64)),
             fairness_short: (!short.is_empty()).then(|| short.iter().sum::<f64>() / short.len() as f64),
@@ -341,17 +341,30 @@ impl FlowContext<'_> {
     }
 }
 
-fn link(meter: &LinkMeter, watched: &Watched, network: &Network, span: Duration) -> LinkOutcome {
+/// The part of a buffer that a queue takes, in the unit in which the buffer is limited.
+fn fill(queue: Length<f64>, limit: Option<Limit>) -> f64 {
+    match limit {
+        Some(Limit::Packets(packets)) => queue.packets / packets as f64,
+        Some(Limit::Bytes(bytes)) => queue.bytes / bytes as f64,
+        None => 0.0,
+    }
+}
+
+fn link(meter: &LinkMeter, watched: &Watched, network: &Network, scenario: &Scenario) -> LinkOutcome {
+    let (opened, end) = (Instant::ZERO + scenario.warmup, Instant::ZERO + scenario.duration);
+    let span = end.since(opened);
+    let carried_bytes = meter.carried_bytes(watched.rate, opened, end);
+    let carried_mbps = carried_bytes * 8e3 / (span.as_nanos() as f64).max(1.0);
     let served = |plan: &FlowPlan| meter.flow_bytes.get(plan.number).map(|&bytes| mbps(bytes, span));
     LinkOutcome {
         name: watched.name.clone(),
-        efficiency: mbps(meter.served_bytes, span) / watched.rate.as_mbit_f64(),
-        rate_mbps: mbps(meter.served_bytes, span),
+        efficiency: carried_mbps / watched.rate.as_mbit_f64(),
+        rate_mbps: carried_mbps,
         flow_rates_mbps: network.flows.iter().filter_map(served).collect(),
         loss: ratio(meter.dropped_packets + meter.lost_packets, meter.arrived_packets),
         drop_probability: ratio(meter.dropped_packets, meter.arrived_packets),
         delays: Delays::of(&meter.delays),
-        queue_index: meter.mean_queue_at_enqueue() / watched.buffer_packets,
-        queue_index_over_time: meter.mean_queue_over(span) / watched.buffer_packets,
+        queue_index: fill(meter.mean_queue_at_enqueue(), watched.limit),
+        queue_index_over_time: fill(meter.mean_queue_over(span), watched.limit),
     }
 }

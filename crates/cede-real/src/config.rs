@@ -7,6 +7,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// Makes a controller for a path.
+pub type MakeController = dyn Fn(&Path) -> Box<dyn Controller> + Send + Sync;
+
 /// Which congestion controller a stream has.
 #[derive(Clone)]
 pub enum ControllerChoice {
@@ -18,7 +21,7 @@ pub enum ControllerChoice {
         params: Params,
     },
     /// Whatever this makes for each path.
-    Custom(Arc<dyn Fn(&Path) -> Box<dyn Controller> + Send + Sync>),
+    Custom(Arc<MakeController>),
 }
 
 impl ControllerChoice {
@@ -80,11 +83,7 @@ pub struct StreamConfig {
 
 impl Default for StreamConfig {
     fn default() -> Self {
-        Self {
-            controller: ControllerChoice::named("ledbat"),
-            transport: Config::default(),
-            mtu: None,
-        }
+        Self { controller: ControllerChoice::named("ledbat"), transport: Config::default(), mtu: None }
     }
 }
 

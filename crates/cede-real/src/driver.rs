@@ -1,6 +1,6 @@
 //! The one task per socket: it reads, keeps the time, and sends what others could not.
 
-use crate::shared::{Next, Shared, State};
+use crate::shared::{Next, Shared, State, leave};
 use crate::udp::Inbox;
 use cede_units::Instant;
 use cede_utp::Verdict;
@@ -37,7 +37,9 @@ struct Gone(Arc<Shared>);
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        self.0.lock().driver_ends();
+        let mut state = self.0.lock();
+        state.driver_ends();
+        leave(state);
     }
 }
 
@@ -70,6 +72,7 @@ impl Driver {
             (next, _) => next,
         };
         state.driver_will(next);
+        leave(state);
         next
     }
 

@@ -66,7 +66,9 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Controller(error) => write!(f, "the controller cannot be built: {error}"),
-            Self::AddressFamily => f.write_str("the peer's address is of a family that the socket does not speak"),
+            Self::AddressFamily => {
+                f.write_str("the peer's address is of a family that the socket does not speak")
+            }
             Self::Full => f.write_str("the socket has no room for another connection"),
             Self::Failed(error) => error.fmt(f),
             Self::SocketClosed => f.write_str("the socket is closed"),

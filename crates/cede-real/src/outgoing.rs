@@ -74,7 +74,9 @@ impl Outgoing {
     /// Takes packets for as long as they fit together.
     fn gather(&mut self, now: Instant, endpoint: &mut Endpoint<SocketAddr>, max_segments: usize) {
         while !self.sealed {
-            let Some((peer, packet)) = self.next.take().or_else(|| endpoint.poll_transmit(now)) else { return };
+            let Some((peer, packet)) = self.next.take().or_else(|| endpoint.poll_transmit(now)) else {
+                return;
+            };
             if self.fits(peer, packet.len(), max_segments) {
                 self.append(peer, &packet);
             } else {

@@ -3,6 +3,8 @@
 //! Whoever changes something under the lock lets out what it causes before leaving ([`State::settle`]): packets go to the
 //! UDP socket from the task that wrote, without a detour through the driver. The driver is woken only for what it alone
 //! can do: wait for the socket, and for the time.
+//!
+//! Tasks are woken, and wakers dropped, only after the lock is free: both may run code that takes it.
 
 use crate::clock::Clock;
 use crate::foreign::Outlet;
@@ -15,8 +17,11 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
-/// Batches that leave before what has arrived is looked at again.
-const BATCHES_PER_TURN: usize = 2;
+/// Batches that leave before what has arrived is looked at again: the more at once, the more a receiver with the default
+/// buffer of 208 KiB loses where the controller heeds losses alone.
+const BATCHES_PER_TURN: usize = 1;
+/// Tasks that wait for streams of peers; with more, all are asked whether they still do.
+const MAX_ACCEPTORS: usize = 64;
 
 pub(crate) struct Shared {
     pub udp: Udp,
@@ -37,6 +42,8 @@ pub(crate) struct State {
     /// Opened by a peer, and kept for the next that asks.
     incoming: Option<Handle>,
     driver: Driver,
+    /// To be woken once the lock is free.
+    woken: Vec<Waker>,
     /// The socket's owner is still there.
     pub is_held: bool,
 }
@@ -86,6 +93,7 @@ impl Shared {
             acceptors: Vec::new(),
             incoming: None,
             driver: Driver::default(),
+            woken: Vec::new(),
             is_held: true,
         };
         Self { udp, clock: Clock::new(), state: Mutex::new(state) }
@@ -100,12 +108,12 @@ impl Shared {
     pub fn with<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();
         let result = change(&mut state);
-        self.settle(&mut state);
+        self.settle(state);
         result
     }
 
-    /// After a change by anyone but the driver.
-    pub fn settle(&self, state: &mut State) {
+    /// After a change by anyone but the driver: lets out what it causes, and leaves.
+    pub fn settle(&self, mut state: MutexGuard<'_, State>) {
         let next = state.let_out(self);
         let driver = &state.driver;
         let is_known = match next {
@@ -116,6 +124,7 @@ impl Shared {
         if !is_known {
             state.call_driver();
         }
+        leave(state);
     }
 }
 
@@ -150,8 +159,8 @@ impl State {
                 Event::Writable | Event::Connected => (false, true),
                 Event::Closed | Event::Failed(_) => (true, true),
             };
-            wake(waiting.reader.take_if(|_| reads));
-            wake(waiting.writer.take_if(|_| writes));
+            self.woken.extend(waiting.reader.take_if(|_| reads));
+            self.woken.extend(waiting.writer.take_if(|_| writes));
         }
     }
 
@@ -161,7 +170,7 @@ impl State {
             self.incoming = self.endpoint.accept();
         }
         if self.incoming.is_some() {
-            self.acceptors.drain(..).for_each(Waker::wake);
+            self.woken.append(&mut self.acceptors);
         }
     }
 
@@ -171,11 +180,21 @@ impl State {
         match taken {
             Some(_) => self.offer_incoming(),
             None => {
-                self.acceptors.retain(|other| !other.will_wake(cx.waker()));
-                self.acceptors.push(cx.waker().clone());
+                self.wait_to_accept(cx);
             }
         }
         taken
+    }
+
+    fn wait_to_accept(&mut self, cx: &Context<'_>) {
+        if self.acceptors.iter().any(|other| other.will_wake(cx.waker())) {
+            return;
+        }
+        // Attempts that were given up leave their wakers: those that are still of use come back when woken.
+        if self.acceptors.len() >= MAX_ACCEPTORS {
+            self.woken.append(&mut self.acceptors);
+        }
+        self.acceptors.push(cx.waker().clone());
     }
 
     /// The owner is gone: peers get no more streams, and those that nobody took up are reset.
@@ -197,20 +216,22 @@ impl State {
 
     /// Strikes a stream out; its connection goes on by itself until it has ended in good order.
     pub fn release(&mut self, handle: Handle) {
-        self.waiting.remove(&handle);
+        if let Some(waiting) = self.waiting.remove(&handle) {
+            self.woken.extend(waiting.reader.into_iter().chain(waiting.writer));
+        }
         self.endpoint.release(handle);
     }
 
-    pub fn wait_to_read(&mut self, handle: Handle, cx: &Context<'_>) {
-        if let Some(waiting) = self.waiting.get_mut(&handle) {
-            waiting.reader = Some(cx.waker().clone());
-        }
+    /// Registers who reads a stream, and returns who did before, to be dropped once the lock is free.
+    #[must_use]
+    pub fn wait_to_read(&mut self, handle: Handle, cx: &Context<'_>) -> Option<Waker> {
+        self.waiting.get_mut(&handle)?.reader.replace(cx.waker().clone())
     }
 
-    pub fn wait_to_write(&mut self, handle: Handle, cx: &Context<'_>) {
-        if let Some(waiting) = self.waiting.get_mut(&handle) {
-            waiting.writer = Some(cx.waker().clone());
-        }
+    /// As [`State::wait_to_read`], for who writes.
+    #[must_use]
+    pub fn wait_to_write(&mut self, handle: Handle, cx: &Context<'_>) -> Option<Waker> {
+        self.waiting.get_mut(&handle)?.writer.replace(cx.waker().clone())
     }
 
     /// The driver's turn has come to this.
@@ -234,10 +255,9 @@ impl State {
     pub fn driver_ends(&mut self) {
         self.driver.gone = true;
         self.foreign.close();
-        self.acceptors.drain(..).for_each(Waker::wake);
+        self.woken.append(&mut self.acceptors);
         for waiting in self.waiting.values_mut() {
-            wake(waiting.reader.take());
-            wake(waiting.writer.take());
+            self.woken.extend(waiting.reader.take().into_iter().chain(waiting.writer.take()));
         }
     }
 
@@ -247,12 +267,13 @@ impl State {
 
     fn call_driver(&mut self) {
         self.driver.called = true;
-        wake(self.driver.waker.take());
+        self.woken.extend(self.driver.waker.take());
     }
 }
 
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
-    }
+/// Frees the lock, then wakes whom the news concern.
+pub(crate) fn leave(mut state: MutexGuard<'_, State>) {
+    let woken = std::mem::take(&mut state.woken);
+    drop(state);
+    woken.into_iter().for_each(Waker::wake);
 }

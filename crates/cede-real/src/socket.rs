@@ -4,7 +4,7 @@ use crate::config::{SocketConfig, StreamConfig};
 use crate::driver;
 use crate::error::{BindError, ConnectError, socket_closed};
 use crate::foreign::Foreign;
-use crate::shared::Shared;
+use crate::shared::{Shared, leave};
 use crate::stream::{Core, UtpStream};
 use crate::udp::Udp;
 use cede_units::Stream;
@@ -124,7 +124,8 @@ impl UtpSocket {
             if state.is_driver_gone() {
                 return Err(ConnectError::SocketClosed);
             }
-            let handle = state.endpoint.connect(now, peer, transport, controller).ok_or(ConnectError::Full)?;
+            let handle =
+                state.endpoint.connect(now, peer, transport, controller).ok_or(ConnectError::Full)?;
             state.hold(handle);
             Ok(handle)
         })?;
@@ -141,11 +142,13 @@ impl UtpSocket {
             if let Some(handle) = state.take_incoming(cx) {
                 state.hold(handle);
                 let peer = state.endpoint.peer(handle).unwrap_or(self.local_addr());
-                drop(state);
+                self.shared.settle(state);
                 let core = Core::new(Arc::clone(&self.shared), handle, peer);
                 return Poll::Ready(Ok(UtpStream::new(core)));
             }
-            if state.is_driver_gone() { Poll::Ready(Err(socket_closed())) } else { Poll::Pending }
+            let gone = state.is_driver_gone();
+            leave(state);
+            if gone { Poll::Ready(Err(socket_closed())) } else { Poll::Pending }
         })
         .await
     }

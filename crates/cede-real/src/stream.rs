@@ -1,7 +1,7 @@
 //! A stream: what tokio's traits are implemented on.
 
 use crate::error::{ConnectError, socket_closed, stream_error};
-use crate::shared::{Shared, State};
+use crate::shared::Shared;
 use cede_units::{Duration, Instant, Rate};
 use cede_utp::{Connection, Handle, Snapshot, Statistics, WriteError};
 use std::fmt;
@@ -184,7 +184,9 @@ impl Core {
         if state.is_driver_gone() {
             return Poll::Ready(Err(ConnectError::SocketClosed));
         }
-        state.wait_to_write(self.handle, cx);
+        let before = state.wait_to_write(self.handle, cx);
+        drop(state);
+        drop(before);
         Poll::Pending
     }
 
@@ -200,7 +202,7 @@ impl Core {
                 let n = connection.read_slice(buf.initialize_unfilled_to(wanted));
                 buf.advance(n);
             }
-            self.shared.settle(&mut state);
+            self.shared.settle(state);
             return Poll::Ready(Ok(()));
         }
         if let Some(end) = end_of_reading(connection) {
@@ -209,7 +211,9 @@ impl Core {
         if state.is_driver_gone() {
             return Poll::Ready(Err(socket_closed()));
         }
-        state.wait_to_read(self.handle, cx);
+        let before = state.wait_to_read(self.handle, cx);
+        drop(state);
+        drop(before);
         Poll::Pending
     }
 
@@ -218,32 +222,21 @@ impl Core {
         if state.is_driver_gone() {
             return Poll::Ready(Err(socket_closed()));
         }
-        let written = match state.endpoint.connection_mut(self.handle) {
-            Some(connection) => {
-                let octets = &octets[..octets.len().min(MAX_WRITE_BYTES)];
-                connection.write_slice(octets).map_err(|error| (error, connection.error()))
-            }
-            None => return Poll::Ready(Err(socket_closed())),
+        let Some(connection) = state.endpoint.connection_mut(self.handle) else {
+            return Poll::Ready(Err(socket_closed()));
         };
-        let result = self.written(cx, &mut state, written);
-        self.shared.settle(&mut state);
-        result
-    }
-
-    fn written(
-        &self,
-        cx: &Context<'_>,
-        state: &mut State,
-        written: Result<u32, (WriteError, Option<cede_utp::ConnectionError>)>,
-    ) -> Poll<io::Result<usize>> {
+        let written = connection.write_slice(&octets[..octets.len().min(MAX_WRITE_BYTES)]);
+        let error = connection.error();
+        let is_full = written == Err(WriteError::Full);
+        let before = if is_full { state.wait_to_write(self.handle, cx) } else { None };
+        self.shared.settle(state);
+        drop(before);
         match written {
             Ok(n) => Poll::Ready(Ok(n as usize)),
-            Err((WriteError::Full, _)) => {
-                state.wait_to_write(self.handle, cx);
-                Poll::Pending
+            Err(WriteError::Full) => Poll::Pending,
+            Err(WriteError::Closed) => {
+                Poll::Ready(Err(error.map_or_else(|| io::ErrorKind::BrokenPipe.into(), stream_error)))
             }
-            Err((WriteError::Closed, Some(error))) => Poll::Ready(Err(stream_error(error))),
-            Err((WriteError::Closed, None)) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
     }
 

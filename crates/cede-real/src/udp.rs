@@ -64,8 +64,7 @@ impl Udp {
         let segment_size = (segment < contents.len()).then_some(segment);
         let transmit =
             quinn_udp::Transmit { destination: peer, ecn: None, contents, segment_size, src_ip: None };
-        self.socket
-            .try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
+        self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
     }
 
     /// Sends one datagram of another protocol.

@@ -2,15 +2,29 @@
 
 mod common;
 
-use cede_real::{ConnectError, SocketConfig, StreamConfig, UtpSocket};
+use cede_real::{ConnectError, SocketConfig, StreamConfig, UtpSocket, UtpStream};
 use cede_units::Duration;
 use cede_utp::{ConnectionError, Mtu};
-use common::{expect_pattern, in_time, pair, send_pattern, streams};
+use common::{expect_pattern, in_time, send_pattern};
 use std::io;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MEGABYTE: u64 = 1_000_000;
+
+/// Two sockets on addresses of the loopback, and a stream between them: who connected, and who accepted.
+async fn pair(addr: &str, config: SocketConfig) -> (UtpSocket, UtpSocket, UtpStream, UtpStream) {
+    let alice = UtpSocket::bind_with(addr, config.clone()).await.unwrap();
+    let bob = UtpSocket::bind_with(addr, config).await.unwrap();
+    let (to_bob, to_alice) = streams(&alice, &bob, bob.local_addr()).await;
+    (alice, bob, to_bob, to_alice)
+}
+
+/// A stream from one socket to another, which is known as `addr`.
+async fn streams(from: &UtpSocket, to: &UtpSocket, addr: SocketAddr) -> (UtpStream, UtpStream) {
+    let (opened, accepted) = tokio::join!(from.connect(addr), to.accept());
+    (opened.unwrap(), accepted.unwrap())
+}
 
 /// 10 MB each way at once, over halves in tasks of their own.
 async fn both_ways(addr: &str) {
@@ -202,13 +216,14 @@ async fn a_way_that_the_system_does_not_know_fails_at_once() {
 #[tokio::test]
 async fn controllers_and_sizes_are_chosen_per_stream() {
     in_time(async {
-        let (alice, bob, ledbat, _accepted) = pair("127.0.0.1:0", SocketConfig::default()).await;
+        let (alice, bob, mut ledbat, mut accepted) = pair("127.0.0.1:0", SocketConfig::default()).await;
+        tokio::join!(send_pattern(&mut ledbat, 5000, 0), expect_pattern(&mut accepted, 0));
         assert!(ledbat.snapshot().unwrap().controller.base_delay_ns.is_some());
         let mut config = StreamConfig::with_controller("cubic");
         config.mtu = Some(Mtu::Fixed(1000));
-        let (connected, accepted) =
-            tokio::join!(alice.connect_with(bob.local_addr(), &config), bob.accept());
-        let (cubic, _accepted) = (connected.unwrap(), accepted.unwrap());
+        let (connected, accepted) = tokio::join!(alice.connect_with(bob.local_addr(), &config), bob.accept());
+        let (mut cubic, mut accepted) = (connected.unwrap(), accepted.unwrap());
+        tokio::join!(send_pattern(&mut cubic, 5000, 0), expect_pattern(&mut accepted, 0));
         let snapshot = cubic.snapshot().unwrap();
         assert_eq!((snapshot.payload_bytes, snapshot.controller.base_delay_ns), (1000, None));
         let unknown = StreamConfig::with_controller("cubix");
@@ -235,6 +250,85 @@ async fn statistics_follow_the_stream_while_it_runs() {
         assert!(snapshot.payload_bytes > 528, "{}", snapshot.payload_bytes);
         let socket = alice.statistics();
         assert!(socket.datagrams_sent >= after.statistics.packets_sent && socket.connections == 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dropped_attempt_leaves_nothing_behind() {
+    in_time(async {
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let attempt = socket.connect(silent.local_addr().unwrap());
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(30), attempt).await.is_err());
+        assert_eq!(socket.statistics().connections, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn streams_that_nobody_took_up_are_reset_when_the_socket_goes() {
+    in_time(async {
+        let alice = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let bob = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut to_bob = alice.connect(bob.local_addr()).await.unwrap();
+        // The handshake is over for the other side with the first packet that it gets.
+        to_bob.write_all(b"anyone?").await.unwrap();
+        while to_bob.statistics().bytes_acked == 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(bob);
+        assert_eq!(to_bob.read_u8().await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn probes_that_the_system_refuses_end_the_search_without_harm() {
+    in_time(async {
+        // The loopback carries all that UDP can, which is less than the ceiling.
+        let mut config =
+            SocketConfig { stream: StreamConfig::with_controller("cubic"), ..Default::default() };
+        config.stream.mtu = Some(Mtu::Search { floor_bytes: 548, ceiling_bytes: u16::MAX });
+        let (alice, _bob, mut to_bob, mut to_alice) = pair("127.0.0.1:0", config).await;
+        let (_, heard) =
+            tokio::join!(send_pattern(&mut to_bob, 10 * MEGABYTE, 2), expect_pattern(&mut to_alice, 2));
+        assert_eq!(heard, 10 * MEGABYTE);
+        let found = to_bob.snapshot().unwrap().payload_bytes;
+        assert!((65_400..=65_487).contains(&found), "{found}");
+        assert!(alice.statistics().send_errors > 0 && to_bob.statistics().timeouts == 0);
+    })
+    .await;
+}
+
+#[test]
+fn streams_that_outlive_their_runtime_fail_instead_of_hanging() {
+    let first = tokio::runtime::Runtime::new().unwrap();
+    let second = tokio::runtime::Runtime::new().unwrap();
+    let (alice, bob, mut to_bob, _to_alice) =
+        first.block_on(in_time(pair("127.0.0.1:0", SocketConfig::default())));
+    first.shutdown_background();
+    second.block_on(in_time(async {
+        assert_eq!(to_bob.read_u8().await.unwrap_err().kind(), io::ErrorKind::NotConnected);
+        assert_eq!(to_bob.write(b"x").await.unwrap_err().kind(), io::ErrorKind::NotConnected);
+        assert_eq!(alice.accept().await.unwrap_err().kind(), io::ErrorKind::NotConnected);
+        assert_eq!(alice.connect(bob.local_addr()).await.unwrap_err(), ConnectError::SocketClosed);
+    }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn buffers_smaller_than_a_batch_slow_the_stream_and_harm_nothing() {
+    in_time(async {
+        let config = SocketConfig {
+            stream: StreamConfig::with_controller("cubic"),
+            receive_buffer_bytes: Some(32 << 10),
+            send_buffer_bytes: Some(8 << 10),
+            ..SocketConfig::default()
+        };
+        let (_alice, _bob, mut to_bob, mut to_alice) = pair("127.0.0.1:0", config).await;
+        let (_, heard) =
+            tokio::join!(send_pattern(&mut to_bob, 2 * MEGABYTE, 4), expect_pattern(&mut to_alice, 4));
+        assert_eq!(heard, 2 * MEGABYTE);
     })
     .await;
 }

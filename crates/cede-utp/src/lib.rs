@@ -23,7 +23,9 @@
 //! let mut heard = Vec::new();
 //! while heard.len() < 22 {
 //!     now += Duration::from_millis(10);
-//!     [&mut alice, &mut bob].map(|end| end.handle_timeout(now));
+//!     for end in [&mut alice, &mut bob] {
+//!         end.handle_timeout(now);
+//!     }
 //!     while let Some(packet) = bob.poll_transmit(now) {
 //!         alice.handle(now, &packet.head, packet.payload);
 //!     }

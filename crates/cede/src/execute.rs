@@ -209,13 +209,18 @@ fn draw(job: &Job<'_>, folder: &Folder, subject: &Subject<'_>) -> Result<Vec<Str
 const RATE_LINES: usize = 13;
 const QUEUE_LINES: usize = 11;
 
+/// The scenario's name, and what it shows where it says so.
+fn headline(name: &str, description: &str) -> String {
+    if description.is_empty() { name.to_string() } else { format!("{name}: {description}") }
+}
+
 /// What a person sees.
 fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64) {
     let screen = Screen::new(job.json);
     let (columns, colour) = (screen.columns, screen.colour);
     let scenario = subject.scenario;
     let mut out =
-        screen.wrap("", &format!("{}: {}", screen.bold(&scenario.name), scenario.description)) + "\n";
+        screen.wrap("", &headline(&screen.bold(&scenario.name), &scenario.description)) + "\n";
     let panels = [report::rates(subject), report::queues(subject)];
     out += &terminal::charts(&panels[..1], columns, RATE_LINES, colour);
     out.push('\n');

@@ -3,7 +3,7 @@
 //! The parser of the `toml` crate gives the places; this tree also holds values that came from overrides, whose
 //! places lie in another text.
 
-use super::problem::{Origin, Problem, Sources};
+use super::problem::{MAX_PROBLEMS, Origin, Problem, Sources};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -84,7 +84,7 @@ impl Node {
             let at = Origin { source, start: span.start, end: span.end };
             sources.problem(at, format!("not TOML: {}", error.message()), Vec::new())
         };
-        Err(errors.iter().map(problem).collect())
+        Err(errors.iter().take(MAX_PROBLEMS).map(problem).collect())
     }
 
     /// The tree of one value that stands at `start` of a text, if it is TOML.

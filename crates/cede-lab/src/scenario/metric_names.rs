@@ -57,7 +57,7 @@ pub const METRICS: &[MetricDoc] = &[
         "index",
         "1",
         "Average queue index B: how full the buffer is.",
-        "mean over all enqueues of (packets in the queue) / (largest number of packets in the buffer)",
+        "mean over all enqueues of (what waits) / (what the buffer holds), in packets, or in octets where the buffer is given so",
         LCN10,
     ),
     metric(

@@ -185,6 +185,11 @@ fn check_whole(
 }
 
 fn check_flow_names(reader: &mut Reader<'_>, flows: &[PlacedFlow]) {
+    let count: u64 = flows.iter().map(|placed| u64::from(placed.flow.count)).sum();
+    if let Some(last) = flows.last().filter(|_| count > MAX_FLOWS as u64) {
+        let help = vec![format!("allowed: {MAX_FLOWS} flows in all, for each needs a port")];
+        return reader.report(last.name_origin, format!("there are {count} flows"), help);
+    }
     let mut seen = std::collections::BTreeSet::new();
     for placed in flows {
         // The name of the whole counts too: metrics and hosts may use it.

@@ -2,7 +2,7 @@
 //! defaults come from the description.
 
 use super::document::{Node, Table, Value, shortened};
-use super::problem::{Origin, Problem, Sources, nearest, word_help};
+use super::problem::{MAX_PROBLEMS, Origin, Problem, Sources, nearest, word_help};
 use super::schema::{Fallback, Kind, OptionDoc, TableDoc};
 use super::tables;
 use super::values::FromNode;
@@ -20,8 +20,10 @@ impl<'a> Reader<'a> {
 
     /// Takes down a problem.
     pub(crate) fn report(&mut self, at: Origin, message: impl Into<String>, help: Vec<String>) {
-        let problem = self.sources.problem(at, message.into(), help);
-        self.found.push((at, problem));
+        if self.found.len() < MAX_PROBLEMS {
+            let problem = self.sources.problem(at, message.into(), help);
+            self.found.push((at, problem));
+        }
     }
 
     /// Takes down that a name is not known.

@@ -1,14 +1,12 @@
 //! What the tests share.
 
-use cede_real::{SocketConfig, UtpSocket, UtpStream};
 use std::future::Future;
-use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// A test that takes longer has failed.
 pub async fn in_time<F: Future>(test: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(20), test).await.expect("the test takes too long")
+    tokio::time::timeout(Duration::from_secs(15), test).await.expect("the test takes too long")
 }
 
 /// An octet of a stream that shows where it belongs.
@@ -41,18 +39,4 @@ pub async fn expect_pattern(from: &mut (impl AsyncRead + Unpin), salt: u8) -> u6
             offset += 1;
         }
     }
-}
-
-/// Two sockets on addresses of the loopback, and a stream between them: who connected, and who accepted.
-pub async fn pair(addr: &str, config: SocketConfig) -> (UtpSocket, UtpSocket, UtpStream, UtpStream) {
-    let alice = UtpSocket::bind_with(addr, config.clone()).await.unwrap();
-    let bob = UtpSocket::bind_with(addr, config).await.unwrap();
-    let (to_bob, to_alice) = streams(&alice, &bob, bob.local_addr()).await;
-    (alice, bob, to_bob, to_alice)
-}
-
-/// A stream from one socket to another, which is known as `addr`.
-pub async fn streams(from: &UtpSocket, to: &UtpSocket, addr: SocketAddr) -> (UtpStream, UtpStream) {
-    let (opened, accepted) = tokio::join!(from.connect(addr), to.accept());
-    (opened.unwrap(), accepted.unwrap())
 }
