@@ -7,6 +7,7 @@ use crate::scenario::{
 use cede_net::{Address, GilbertElliott, HostId, Impairments, LinkConfig, QueueLimit, Reordering};
 use cede_sim::{Clock, LinkId};
 use cede_units::{Duration, Instant, Rate, Stream};
+use std::collections::BTreeMap;
 
 /// A flow of the network: one of the `count` replicates of a scenario's flow.
 #[derive(Clone, Debug)]
@@ -106,9 +107,13 @@ impl<'s> Planner<'s> {
                 (format!("{receiver} down"), "right", receiver.as_str(), wire(None, dumbbell.access_rate)),
                 (format!("{receiver} up"), receiver.as_str(), "right", wire(None, dumbbell.access_rate)),
             ];
-            for (name, from, to, link) in legs {
-                self.link(&name, from, to, &link, rtt);
+            for (name, from, to, link) in &legs {
+                self.link(name, from, to, link, rtt);
             }
+            // There is but one way; stated, it need not be searched among thousands of hosts.
+            let [up, down_back, down, up_back] = legs.each_ref().map(|(name, ..)| name.as_str());
+            self.topology.route(sender, receiver, &[up, BOTTLENECK, down]);
+            self.topology.route(receiver, sender, &[up_back, RETURN, down_back]);
         }
     }
 

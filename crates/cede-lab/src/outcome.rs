@@ -1,10 +1,10 @@
 //! What a run showed: totals per flow and link, series over time, and the metrics that scenarios assert on.
 
 use crate::histogram::Histogram;
-use crate::meter::{LinkMeter, Meters, jain};
+use crate::meter::{Length, LinkMeter, Meters, jain};
 use crate::network::{FlowPlan, Network, Watched};
-use crate::scenario::{Assertion, Metric, ProtocolKind, Scenario};
-use cede_units::Duration;
+use crate::scenario::{Assertion, Limit, Metric, ProtocolKind, Scenario};
+use cede_units::{Duration, Instant};
 use serde::Serialize;
 
 /// Everything that a run showed.

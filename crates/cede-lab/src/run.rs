@@ -47,7 +47,7 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-const MAX_FLOWS: usize = (u16::MAX - crate::meter::FIRST_PORT) as usize;
+pub(crate) const MAX_FLOWS: usize = (u16::MAX - crate::meter::FIRST_PORT) as usize;
 
 /// Hears how a run proceeds, once per sampling interval.
 pub trait Watcher {

@@ -120,3 +120,30 @@ fn assertions_speak_for_the_worst_replicate() {
     assert!(verdicts[0].holds, "{verdicts:?}");
     assert!(!verdicts[1].holds && verdicts[1].measured > 1.0, "{verdicts:?}");
 }
+
+fn outcome_of(link: &str, flow: &str) -> Outcome {
+    let text = format!("duration = \"600 s\"\n[link]\n{link}\n[[flow]]\nprotocol = \"tcp\"\n{flow}\n");
+    Run::new(&Scenario::parse("x.toml", &text).unwrap()).go(&mut ()).expect("it runs").0
+}
+
+#[test]
+fn a_slow_link_does_not_carry_more_than_its_capacity() {
+    // A packet takes 12 s; the one on the wire at the end counts with the part that has left.
+    let outcome = outcome_of("rate = \"1 kbit/s\"\ndelay = \"20 ms\"\nbuffer = \"20 packets\"", "");
+    let efficiency = outcome.links[0].efficiency;
+    assert!(efficiency > 0.9 && efficiency <= 1.0, "{efficiency}");
+}
+
+#[test]
+fn small_packets_do_not_fill_a_buffer_of_octets_more_than_once() {
+    let outcome =
+        outcome_of("rate = \"1 Mbit/s\"\ndelay = \"20 ms\"\nbuffer = \"200 ms\"", "packet = \"128 B\"");
+    let link = &outcome.links[0];
+    assert!(link.loss > 0.0 && link.queue_index > 0.3 && link.queue_index <= 1.0, "{}", link.queue_index);
+}
+
+#[test]
+fn a_lost_handshake_is_no_lost_data() {
+    let outcome = outcome_of("rate = \"1 Mbit/s\"\ndelay = \"20 ms\"\nloss = 1.0", "");
+    assert_eq!((outcome.flows[0].loss, outcome.links[0].loss), (0.0, 1.0));
+}

@@ -1,6 +1,8 @@
 //! What is refused, and how it is said.
 
-use cede_lab::scenario::{Fallback, METRICS, Overrides, Problem, Scenario, TABLES, reference, render};
+use cede_lab::scenario::{
+    Fallback, MAX_PROBLEMS, METRICS, Overrides, Problem, Scenario, TABLES, reference, render,
+};
 
 const VALID: &str =
     "duration = \"10 s\"\n[link]\nrate = \"10 Mbit/s\"\ndelay = \"25 ms\"\n[[flow]]\nname = \"a\"\n";
@@ -283,4 +285,18 @@ fn the_reference_names_every_key_word_and_metric() {
         }
     }
     assert!(METRICS.iter().all(|metric| text.contains(&metric.pattern())));
+}
+
+#[test]
+fn a_file_in_which_nothing_is_right_is_told_so_in_a_few_words() {
+    let twins = VALID.to_string() + &"[[flow]]\n".repeat(3000);
+    assert_eq!(problems(&twins).len(), MAX_PROBLEMS);
+    assert!(problems(&format!("a = {}", "[".repeat(100_000))).len() <= MAX_PROBLEMS);
+}
+
+#[test]
+fn more_flows_than_ports_are_refused() {
+    let flow = |name: &str| format!("[[flow]]\nname = \"{name}\"\ncount = 10000\n");
+    let text = VALID.to_string() + &["b", "c", "d", "e", "f", "last"].map(flow).concat();
+    refused(&text, "last", "there are 60001 flows", "55535");
 }

@@ -219,8 +219,7 @@ fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64)
     let screen = Screen::new(job.json);
     let (columns, colour) = (screen.columns, screen.colour);
     let scenario = subject.scenario;
-    let mut out =
-        screen.wrap("", &headline(&screen.bold(&scenario.name), &scenario.description)) + "\n";
+    let mut out = screen.wrap("", &headline(&screen.bold(&scenario.name), &scenario.description)) + "\n";
     let panels = [report::rates(subject), report::queues(subject)];
     out += &terminal::charts(&panels[..1], columns, RATE_LINES, colour);
     out.push('\n');

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::scenarios::{BUILT_IN, BuiltIn};
 use crate::screen::{self, Screen};
 use cede_cc::{ParamDoc, registry};
+use cede_lab::repro::lcn10::FigureNumber;
 use cede_lab::scenario::{
     Fallback, Kind, METRICS, MetricDoc, OptionDoc, TABLES, TableDoc, nearest, reference,
 };
@@ -19,6 +20,7 @@ enum Topic {
     Table(&'static TableDoc),
     Option(&'static TableDoc, &'static OptionDoc),
     Scenario(&'static BuiltIn),
+    Figure(FigureNumber),
 }
 
 /// Explains everything that bears the name.
@@ -55,7 +57,9 @@ fn topics() -> Vec<Topic> {
         [Topic::Table(table)].into_iter().chain(options)
     });
     let metrics = METRICS.iter().map(Topic::Metric);
-    controllers.chain(metrics).chain(BUILT_IN.iter().map(Topic::Scenario)).chain(tables).collect()
+    let figures = FigureNumber::ALL.into_iter().map(Topic::Figure);
+    let scenarios = BUILT_IN.iter().map(Topic::Scenario);
+    controllers.chain(metrics).chain(scenarios).chain(figures).chain(tables).collect()
 }
 
 fn unknown(what: &str) -> Failure {
@@ -73,7 +77,9 @@ impl Topic {
     fn names(&self) -> Vec<String> {
         match self {
             Self::Controller(entry) => vec![entry.name.to_string()],
-            Self::Parameter(entry, param) => vec![format!("{}.{}", entry.name, param.name)],
+            Self::Parameter(entry, param) => {
+                vec![format!("{}.{}", entry.name, param.name), param.name.to_string()]
+            }
             Self::Metric(doc) => {
                 vec![
                     doc.pattern(),
@@ -88,6 +94,7 @@ impl Topic {
                 vec![format!("{}.{}", table.path, option.key), option.key.to_string()]
             }
             Self::Scenario(scenario) => vec![scenario.name.to_string()],
+            Self::Figure(figure) => vec![format!("lcn10 {}", figure.number()), "lcn10".to_string()],
         }
     }
 
@@ -126,11 +133,15 @@ impl Topic {
             Self::Scenario(scenario) => {
                 format!("{}  built-in scenario\n\n{}", screen.bold(scenario.name), scenario.text)
             }
+            Self::Figure(figure) => figure_text(figure, screen),
         }
     }
 
     fn to_json(self) -> Value {
         match self {
+            Self::Figure(figure) => {
+                json!({ "kind": "figure", "paper": "lcn10", "number": figure.number(), "summary": figure.summary() })
+            }
             Self::Controller(entry) => json!({
                 "kind": "controller", "name": entry.name, "summary": entry.summary, "formula": entry.formula,
                 "source": entry.source, "responsive": entry.responsive, "experimental": entry.experimental,
@@ -175,6 +186,15 @@ fn metric_text(doc: &MetricDoc, screen: &Screen) -> String {
     let facts = [("  unit     ", unit(doc)), ("  formula  ", doc.formula), ("  source   ", doc.source)];
     let facts: String = facts.iter().map(|(head, text)| screen.wrap(head, text)).collect();
     format!("{}  metric\n\n{}\n{facts}", screen.bold(&doc.pattern()), screen.wrap("  ", doc.summary))
+}
+
+fn figure_text(figure: FigureNumber, screen: &Screen) -> String {
+    let number = figure.number();
+    let head = screen.bold(&format!("lcn10 {number}"));
+    let summary = screen.wrap("  ", figure.summary());
+    format!(
+        "{head}  figure of the LCN 2010 paper\n\n{summary}\n  draw it  cede repro lcn10 --figure {number}\n"
+    )
 }
 
 fn controller_text(entry: &registry::Entry, screen: &Screen) -> String {

@@ -2,7 +2,7 @@
 
 use crate::screen;
 use cede_lab::record::RecordError;
-use cede_lab::scenario::{Problem, render};
+use cede_lab::scenario::{MAX_PROBLEMS, Problem, render};
 use std::io::ErrorKind;
 
 /// Why a command did not do what it was asked to.
@@ -39,7 +39,8 @@ impl Failure {
             Self::Scenario(problems) => {
                 let count = problems.len();
                 let noun = if count == 1 { "problem" } else { "problems" };
-                format!("{}\n\nerror: the scenario was not run: {count} {noun}", render(problems))
+                let more = if count < MAX_PROBLEMS { "" } else { " or more" };
+                format!("{}\n\nerror: the scenario was not run: {count} {noun}{more}", render(problems))
             }
             Self::Usage(text) | Self::Failed(text) | Self::NotPermitted(text) => format!("error: {text}"),
             Self::AssertionsFailed(1) => "error: an assertion does not hold".to_string(),

@@ -45,13 +45,14 @@ pub use model::{
 };
 pub use names::Instance;
 pub use overrides::Overrides;
-pub use problem::{Problem, nearest, render};
+pub use problem::{MAX_PROBLEMS, Problem, nearest, render};
 pub use reference::reference;
 pub use routes::{BOTTLENECK, DirectedLink, RETURN};
 pub use schema::{Fallback, Kind, OptionDoc, TableDoc};
 pub use tables::TABLES;
 pub use words::Words;
 
+use crate::run::MAX_FLOWS;
 use cede_units::Duration;
 use document::Node;
 use metric_names::Known;

@@ -6,7 +6,7 @@ use core::fmt;
 const SHOWN_CHARS: usize = 160;
 
 /// No more problems than this are looked up and told: a file with more is none that was nearly right.
-pub(crate) const MAX_PROBLEMS: usize = 20;
+pub const MAX_PROBLEMS: usize = 20;
 
 /// One thing that is wrong with a scenario.
 #[derive(Clone, PartialEq, Eq, Debug)]
