@@ -276,3 +276,25 @@ fn a_shared_buffer_is_carried_in_pieces_of_itself() {
     }
     assert_eq!(octets, [[7; 3000], [8; 3000]].concat());
 }
+
+#[test]
+fn a_retransmission_that_is_lost_is_sent_again_though_others_keep_being_acknowledged() {
+    let mut script = Script::new(Config::default(), 8 * 1382, Seq16(1), Seq16(900));
+    assert_eq!(script.send_packets(300), [1, 2, 3, 4, 5, 6, 7, 8]);
+    // Packet 1 is lost with all its retransmissions; the others arrive, one every 10 ms, and each is acknowledged
+    // selectively, so that a new one leaves.
+    let mut again = 0;
+    for held in 1..=200 {
+        script.wait(ms(10));
+        let mask: Vec<u8> = (0..32).map(|octet| mask_octet(held, octet)).collect();
+        script.state(Seq16(0), &mask);
+        again += script.drain_data().iter().filter(|&&seq| seq == 1).count();
+    }
+    assert!(again >= 2, "sent again {again} times in two seconds of selective acknowledgements");
+}
+
+/// The octet of a mask that says that the `held` packets after the missing one have arrived.
+fn mask_octet(held: u32, octet: u32) -> u8 {
+    let bits = held.saturating_sub(8 * octet).min(8);
+    ((1_u16 << bits) - 1) as u8
+}

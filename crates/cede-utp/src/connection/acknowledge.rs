@@ -204,7 +204,7 @@ impl Connection {
         self.sending.probing_zero_window = false;
         self.timers.stop(Timer::Retransmission);
         if self.sending.in_flight_packets > 0 {
-            self.set_retransmission(now, self.rtt.rto());
+            self.set_retransmission(now, self.patience(now));
         } else if self.sending.is_idle() {
             self.sending.idle_timeouts = 0;
             self.timers.set(Timer::Idle, now + self.rtt.rto());
@@ -213,6 +213,20 @@ impl Connection {
         // The FIN is the last packet; that it has arrived means nothing while others have not.
         if self.sending.outbox.is_empty() && self.sending.fin_acked() {
             self.settle_close(now);
+        }
+    }
+
+    /// How long the retransmission timer runs after progress. Progress above the oldest packet does not put it off for
+    /// ever where that one has been sent again: a lost retransmission is found out by nothing else, and with a small
+    /// window, selective acknowledgements go on for a long time. It has a round trip and a timeout since it left.
+    /// (libutp restarts the timer at every packet acknowledged, and waits.)
+    fn patience(&self, now: Instant) -> Duration {
+        let full = self.rtt.rto();
+        match self.sending.outbox.get(self.sending.outbox.una()) {
+            Some(slot) if slot.fate == Fate::Outstanding && slot.transmissions > 1 => {
+                full.min((slot.sent_at + self.rtt.srtt() + full).since(now))
+            }
+            _ => full,
         }
     }
 
