@@ -93,28 +93,33 @@ impl<'s> Planner<'s> {
             self.watched.push((RETURN.to_string(), dumbbell.return_link.clone(), rtt));
         }
         for instance in flows {
-            let access = instance.flow.access;
-            let rate = access.rate.unwrap_or(dumbbell.access_rate);
-            let wire = |delay: Option<Duration>, rate| {
-                access_wire(rate, delay.unwrap_or(dumbbell.access_delay), dumbbell.access_buffer)
-            };
-            let (sender, receiver) = (&instance.sender, &instance.receiver);
-            self.host(sender);
-            self.host(receiver);
-            let legs = [
-                (format!("{sender} up"), sender.as_str(), "left", wire(access.delay, rate)),
-                (format!("{sender} down"), "left", sender.as_str(), wire(access.return_delay, rate)),
-                (format!("{receiver} down"), "right", receiver.as_str(), wire(None, dumbbell.access_rate)),
-                (format!("{receiver} up"), receiver.as_str(), "right", wire(None, dumbbell.access_rate)),
-            ];
-            for (name, from, to, link) in &legs {
-                self.link(name, from, to, link, rtt);
-            }
-            // There is but one way; stated, it need not be searched among thousands of hosts.
-            let [up, down_back, down, up_back] = legs.each_ref().map(|(name, ..)| name.as_str());
-            self.topology.route(sender, receiver, &[up, BOTTLENECK, down]);
-            self.topology.route(receiver, sender, &[up_back, RETURN, down_back]);
+            self.lay_ends(dumbbell, instance, rtt);
         }
+    }
+
+    /// The two hosts of a dumbbell's flow, with their access links and routes.
+    fn lay_ends(&mut self, dumbbell: &Dumbbell, instance: &Instance<'_>, rtt: Option<Duration>) {
+        let access = instance.flow.access;
+        let rate = access.rate.unwrap_or(dumbbell.access_rate);
+        let wire = |delay: Option<Duration>, rate| {
+            access_wire(rate, delay.unwrap_or(dumbbell.access_delay), dumbbell.access_buffer)
+        };
+        let (sender, receiver) = (&instance.sender, &instance.receiver);
+        self.host(sender);
+        self.host(receiver);
+        let legs = [
+            (format!("{sender} up"), sender.as_str(), "left", wire(access.delay, rate)),
+            (format!("{sender} down"), "left", sender.as_str(), wire(access.return_delay, rate)),
+            (format!("{receiver} down"), "right", receiver.as_str(), wire(None, dumbbell.access_rate)),
+            (format!("{receiver} up"), receiver.as_str(), "right", wire(None, dumbbell.access_rate)),
+        ];
+        for (name, from, to, link) in &legs {
+            self.link(name, from, to, link, rtt);
+        }
+        // There is but one way; stated, it need not be searched among thousands of hosts.
+        let [up, down_back, down, up_back] = legs.each_ref().map(|(name, ..)| name.as_str());
+        self.topology.route(sender, receiver, &[up, BOTTLENECK, down]);
+        self.topology.route(receiver, sender, &[up_back, RETURN, down_back]);
     }
 
     fn lay_star(&mut self) {
