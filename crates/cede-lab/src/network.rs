@@ -54,7 +54,7 @@ impl Network {
     /// The network of `scenario`, with starts jittered as its seed says.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Self {
-        let mut planner = Planner { scenario, topology: cede_sim::Topology::new(), watched: Vec::new() };
+        let mut planner = Planner::new(scenario);
         let flows = scenario.instances();
         match &scenario.topology {
             Topology::Dumbbell(dumbbell) => planner.lay_dumbbell(dumbbell, &flows),
@@ -67,16 +67,23 @@ impl Network {
 
 struct Planner<'a> {
     scenario: &'a Scenario,
+    /// The offset of the clock that is furthest behind, where one is behind at all.
+    lowest_offset_ns: i64,
     topology: cede_sim::Topology,
     watched: Vec<(String, Link, Option<Duration>)>,
 }
 
 impl<'s> Planner<'s> {
+    fn new(scenario: &'s Scenario) -> Self {
+        let offsets = scenario.hosts.iter().map(|host| host.clock.offset_ns);
+        let lowest_offset_ns = offsets.min().unwrap_or(0).min(0);
+        Self { scenario, lowest_offset_ns, topology: cede_sim::Topology::new(), watched: Vec::new() }
+    }
+
     fn host(&mut self, name: &str) {
-        let lowest = self.scenario.hosts.iter().map(|host| host.clock.offset_ns).min().unwrap_or(0).min(0);
         let clock = self.scenario.clock(name);
         // Only differences between clocks mean anything, so the one that is furthest behind is put at zero.
-        let offset_ns = clock.offset_ns.abs_diff(lowest);
+        let offset_ns = clock.offset_ns.abs_diff(self.lowest_offset_ns);
         self.topology.host(name, Clock { offset_ns, drift_ppb: clock.drift_ppb });
     }
 

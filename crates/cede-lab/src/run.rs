@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         &self.network
     }
 
-    /// Runs to the end and adds up. The meters come along for who wants to write every dequeue down.
+    /// Runs to the end and adds up. The meters come along for who wants more than the outcome holds.
     ///
     /// # Errors
     /// [`RunError`]; a scenario that parsed fails only where `watcher` stops it.
@@ -269,7 +269,7 @@ impl<'a> Run<'a> {
         self.network.flows.iter().map(received).collect()
     }
 
-    fn finish(self, mut world: LabWorld, series: Series, before: &[u64]) -> (Outcome, Meters) {
+    fn finish(self, world: LabWorld, series: Series, before: &[u64]) -> (Outcome, Meters) {
         let ends: Vec<FlowEnds> = self
             .network
             .flows
@@ -280,7 +280,6 @@ impl<'a> Run<'a> {
         let mut outcome = Outcome::of(self.scenario, &self.network, world.observer(), &ends, series);
         outcome.tape = world.tape().map(|tape| format!("{:016x}", tape.hash())).unwrap_or_default();
         outcome.events = world.events();
-        let _ = world.observer_mut();
         (outcome, world.into_observer())
     }
 }

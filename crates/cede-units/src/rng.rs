@@ -6,9 +6,6 @@
 //! A stream is made from the run's seed and a *name* such as `host 17/picker`, never from another stream, so adding
 //! a host leaves the numbers of all others as they were.
 
-/// The name and version of the generator, written into every manifest of results.
-pub const GENERATOR: &str = "xoshiro256++ 1.0, SplitMix64 seeding, FNV-1a names";
-
 /// A stream of random numbers with a name.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -16,8 +13,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The name and version of the generator.
-    pub const GENERATOR: &'static str = GENERATOR;
+    /// The name and version of the generator, written into every manifest of results.
+    pub const GENERATOR: &'static str = "xoshiro256++ 1.0, SplitMix64 seeding, FNV-1a names";
 
     /// The stream called `name` of the run with this `seed`.
     #[must_use]

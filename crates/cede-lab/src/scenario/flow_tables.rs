@@ -145,6 +145,15 @@ pub(crate) const TRAFFIC: &[OptionDoc] = &[
     ),
 ];
 
+/// The same for both transports.
+const SEND_BUFFER: OptionDoc = option(
+    "send_buffer",
+    BUFFER_SIZE,
+    Value("16 MiB"),
+    "1 MiB",
+    "Unacknowledged data that the sender keeps.",
+);
+
 pub(crate) const TCP: &[OptionDoc] = &[
     option(
         "sack",
@@ -196,13 +205,7 @@ pub(crate) const TCP: &[OptionDoc] = &[
         "10 ms",
         "One tick of the timestamp clock: 1 ms to 1 s by RFC 7323.",
     ),
-    option(
-        "send_buffer",
-        BUFFER_SIZE,
-        Value("16 MiB"),
-        "1 MiB",
-        "Unacknowledged data that the sender keeps.",
-    ),
+    SEND_BUFFER,
     option(
         "receive_buffer",
         BUFFER_SIZE,
@@ -242,13 +245,7 @@ pub(crate) const UTP: &[OptionDoc] = &[
         "true",
         "Find the largest packet that passes, with `packet` as the upper bound. Otherwise every full packet has the size `packet`.",
     ),
-    option(
-        "send_buffer",
-        BUFFER_SIZE,
-        Value("16 MiB"),
-        "1 MiB",
-        "Unacknowledged data that the sender keeps.",
-    ),
+    SEND_BUFFER,
     option(
         "receive_buffer",
         BUFFER_SIZE,
