@@ -143,12 +143,12 @@ fn complete(
     let page = report::page(&subject, &verdicts, &provenance);
     let page = folder.write("report.html", page.as_bytes())?;
     manifest.files.push(page);
-    show(job, &subject, &verdicts, manifest.wall_s);
+    let shown = show(job, &subject, &verdicts, manifest.wall_s);
     let (status, judgement) = judge(outcome, &verdicts);
     manifest.status = status;
     folder.sweep(&manifest.files);
     publish(job, folder, &manifest.with_results(Results { outcome, assertions: &verdicts }))?;
-    judgement
+    judgement.and(shown)
 }
 
 /// Whether all is well with what a run showed.
@@ -186,7 +186,6 @@ fn publish(job: &Job<'_>, folder: &Folder, manifest: &Manifest<'_>) -> Result<()
     }
     let text = serde_json::to_string_pretty(manifest).map_err(|error| Failure::Failed(error.to_string()))?;
     screen::print(&(text + "\n"))
-        .map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")))
 }
 
 /// The figures as files, where they are asked for.
@@ -215,7 +214,7 @@ fn headline(name: &str, description: &str) -> String {
 }
 
 /// What a person sees.
-fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64) {
+fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64) -> Result<(), Failure> {
     let screen = Screen::new(job.json);
     let (columns, colour) = (screen.columns, screen.colour);
     let scenario = subject.scenario;
@@ -245,7 +244,7 @@ fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64)
     if let Some(command) = dissection(job, subject) {
         out += &format!("packets: {command}\n");
     }
-    screen.say(&out);
+    screen.say(&out)
 }
 
 /// How Wireshark reads the capture: it does not know uTP's ports, and by default takes windows above 3.5 MiB for a sign

@@ -39,12 +39,12 @@ pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
         let screen = Screen::new(false);
         found.iter().map(|topic| topic.to_text(&screen)).collect::<Vec<_>>().join("\n")
     };
-    screen::print(&text).map_err(|error| Failure::Failed(error.to_string()))
+    screen::print(&text)
 }
 
 /// Prints the reference of the scenario format.
 pub fn scenario_reference() -> Result<(), Failure> {
-    screen::print(&reference()).map_err(|error| Failure::Failed(error.to_string()))
+    screen::print(&reference())
 }
 
 fn topics() -> Vec<Topic> {

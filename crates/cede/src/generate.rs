@@ -35,5 +35,5 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
 }
 
 fn print(text: &[u8]) -> Result<(), Failure> {
-    screen::print(&String::from_utf8_lossy(text)).map_err(|error| Failure::Failed(error.to_string()))
+    screen::print(&String::from_utf8_lossy(text))
 }

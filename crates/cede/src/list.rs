@@ -23,7 +23,7 @@ pub fn list(args: &ListArgs) -> Result<(), Failure> {
         None => vec![Catalogue::Controllers, Catalogue::Scenarios, Catalogue::Metrics, Catalogue::Figures],
     };
     let text = if args.json { as_json(&catalogues) } else { as_tables(&catalogues) };
-    screen::print(&text).map_err(|error| Failure::Failed(error.to_string()))
+    screen::print(&text)
 }
 
 fn as_json(catalogues: &[Catalogue]) -> String {

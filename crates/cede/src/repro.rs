@@ -64,10 +64,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let report = Report::of(results);
     let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
     let screen = Screen::new(args.json);
-    screen.say(&summary(&screen, &report, &files));
+    screen.say(&summary(&screen, &report, &files))?;
     if args.json {
         let text = format!("{:#}\n", report.to_json());
-        screen::print(&text).map_err(|error| Failure::Failed(error.to_string()))?;
+        screen::print(&text)?;
     }
     match report.broken_runs() {
         0 => Ok(()),

@@ -1,5 +1,6 @@
 //! What is known of the terminal, and printing to it.
 
+use crate::failure::Failure;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
@@ -27,8 +28,15 @@ impl Screen {
     }
 
     /// Prints a text. Whoever has stopped reading (`| head`) is no error.
-    pub fn say(&self, text: &str) {
-        let _ = if self.to_stderr { io::stderr().write_all(text.as_bytes()) } else { print(text) };
+    ///
+    /// # Errors
+    /// As [`print`]; what standard error does not take is lost.
+    pub fn say(&self, text: &str) -> Result<(), Failure> {
+        if self.to_stderr {
+            let _ = io::stderr().write_all(text.as_bytes());
+            return Ok(());
+        }
+        print(text)
     }
 
     /// A text in bold, where there are colours.
@@ -76,11 +84,13 @@ fn width(text: &str) -> usize {
 ///
 /// # Errors
 /// What else the system says, such as a full disk.
-pub fn print(text: &str) -> io::Result<()> {
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome,
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 

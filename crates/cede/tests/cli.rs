@@ -369,6 +369,20 @@ fn a_full_disk_ends_the_run_and_is_told() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_standard_output_does_not_take_is_an_error() {
+    let place = Place::new("full-output");
+    for arguments in [&["demo", "-o", "out"][..], &["demo", "-o", "out", "--json"], &["list"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let run = place.command(arguments).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let err = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{err}");
+        assert!(err.contains("error: cannot write to standard output: No space left"), "{err}");
+    }
+    assert_eq!(place.manifest("out")["status"], "complete", "the run itself is whole");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_keeps_what_was_written() {
