@@ -53,6 +53,11 @@ pub enum SubPacketWindow {
 pub struct Config {
     /// Payload of full packets. Default [`Mtu::DEFAULT`].
     pub mtu: Mtu,
+    /// The largest datagram that this end receives whole, in octets of UDP payload, which it tells the peer in the
+    /// handshake. Where the peer tells its own, and the host knows that the first link carries as much
+    /// ([`Connection::on_link_carries`](crate::Connection::on_link_carries)), [`Mtu::Search`] goes beyond its ceiling up
+    /// to the smaller of both. Default `None`: nothing is said, and no ceiling is passed.
+    pub datagram_limit_bytes: Option<u16>,
     /// Octets held for sending, sent and not, that are not yet acknowledged; also bounds the congestion window.
     /// Default 1 MiB (libutp).
     pub send_buffer_bytes: u32,
@@ -125,6 +130,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mtu: Mtu::DEFAULT,
+            datagram_limit_bytes: None,
             send_buffer_bytes: 1 << 20,
             receive_buffer_bytes: 1 << 20,
             initial_peer_window_bytes: 255 * 1435,

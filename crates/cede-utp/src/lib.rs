@@ -76,7 +76,7 @@ pub use cede_wire::utp::Packet;
 pub use cede_wire::{Head, Payload, Transmit};
 pub use config::{Config, DelayedAck, Mtu, SubPacketWindow};
 pub use connection::Connection;
-pub use endpoint::{ControllerFactory, Endpoint, EndpointStatistics, Handle, Limits, Verdict};
+pub use endpoint::{Admission, ControllerFactory, Endpoint, EndpointStatistics, Handle, Limits, Verdict};
 pub use event::{ConnectionError, Event, WriteError};
 pub use statistics::{ConnectionState, Snapshot, Statistics};
 pub use timers::Timer;

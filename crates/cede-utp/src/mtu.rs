@@ -148,6 +148,17 @@ impl PathMtu {
         shrank
     }
 
+    /// Datagrams of this size are worth a probe from now on, where they were not before.
+    pub fn raise_limit(&mut self, bytes: u16) {
+        if let Self::Searching { ceiling, limits, .. } = self
+            && bytes > limits.1
+        {
+            // Below the old limit, a size that has failed stays out of the search until it begins anew.
+            *ceiling = if *ceiling == limits.1 { bytes } else { *ceiling };
+            limits.1 = bytes;
+        }
+    }
+
     /// True where the search has ended and will begin again after [`RESTART`].
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::Searching { floor, ceiling, .. } if ceiling - floor <= STEP_BYTES)

@@ -101,3 +101,30 @@ fn a_probe_that_the_host_refuses_leaves_again_at_once_and_is_no_loss() {
         assert_eq!(script.connection.snapshot().unacked_bytes, 0);
     }
 }
+
+/// What a sender finds with these limits of both ends where the path carries `passes`, and its link 16,000.
+fn found(limits: [Option<u16>; 2], passes: usize) -> usize {
+    let configs =
+        limits.map(|datagram_limit_bytes| Config { datagram_limit_bytes, ..searching(Mtu::SEARCH_IPV4) });
+    let mut world = World::connected(&Setup { configs, ..Setup::default() });
+    world.judge = Box::new(move |seen| if seen.udp_bytes > passes { Fate::Drop } else { Fate::Deliver });
+    let now = world.now;
+    world.sides[0].connection.on_link_carries(now, 16_000);
+    world.sides[0].to_write = 20_000_000;
+    let end = world.now + Duration::from_secs(60);
+    assert!(world.run_until(end, |world| world.sides[1].received == 20_000_000));
+    assert_eq!(world.sides[0].connection.statistics().timeouts, 0);
+    world.sides[0].connection.snapshot().payload_bytes as usize + 20
+}
+
+#[test]
+fn sizes_beyond_a_frame_are_for_peers_that_have_said_so() {
+    let large = Some(u16::MAX);
+    for limits in [[None, None], [large, None], [None, large]] {
+        assert!((1456..=1472).contains(&found(limits, 100_000)), "{limits:?}");
+    }
+    assert!((15_984..=16_000).contains(&found([large, large], 100_000)));
+    assert!((8_984..=9_000).contains(&found([large, Some(9_000)], 100_000)));
+    assert!((8_956..=8_972).contains(&found([large, large], 8_972)));
+    assert!((984..=1000).contains(&found([large, large], 1000)));
+}

@@ -123,6 +123,28 @@ impl Payload {
         }
     }
 
+    /// The octets, where they lie in memory; `None` for a pattern.
+    #[must_use]
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        match self {
+            Self::Empty => Some(&[]),
+            Self::Pattern { .. } => None,
+            Self::Shared { buffer, start, len } => {
+                Some(&buffer[*start as usize..*start as usize + *len as usize])
+            }
+        }
+    }
+
+    /// Octets `start .. start + len` of a shared buffer, as far as it has them.
+    #[must_use]
+    pub fn from_part(buffer: &Arc<[u8]>, start: u32, len: u32) -> Self {
+        let held = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
+        match len.min(held.saturating_sub(start)) {
+            0 => Self::Empty,
+            len => Self::Shared { buffer: Arc::clone(buffer), start, len },
+        }
+    }
+
     /// Writes the octets into `out`, as many as fit, and returns how many were written.
     pub fn copy_to(&self, out: &mut [u8]) -> usize {
         match self {
@@ -173,6 +195,15 @@ mod tests {
         assert_eq!(rest.to_vec(), b"enger");
         front.try_extend(rest).unwrap();
         assert_eq!(front.to_vec(), b"scavenger");
+    }
+
+    #[test]
+    fn a_part_of_a_buffer_lies_within_it() {
+        let buffer: Arc<[u8]> = Arc::from(&b"scavenger"[..]);
+        assert_eq!(Payload::from_part(&buffer, 4, 3).as_slice(), Some(&b"eng"[..]));
+        assert_eq!(Payload::from_part(&buffer, 7, 9).as_slice(), Some(&b"er"[..]));
+        assert!(Payload::from_part(&buffer, 9, 1).is_empty());
+        assert_eq!(Payload::Pattern { start: 0, len: 1 }.as_slice(), None);
     }
 
     #[test]

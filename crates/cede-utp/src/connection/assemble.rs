@@ -7,8 +7,8 @@
 //! **What it leaves out.** "Extension bits", which nobody sends.
 //! **How it was validated.** `tests/checks.rs` (checks 1 to 5).
 
-use super::Connection;
 use super::receive::Ack;
+use super::{Connection, State};
 use crate::reorder::MAX_MASK_BYTES;
 use crate::timers::Timer;
 use alloc::sync::Arc;
@@ -132,7 +132,10 @@ impl Connection {
         }
         self.receiving.ack = Ack::None;
         let header = self.header(now, Kind::State, self.next_seq());
-        let encoded = self.encode_with_mask(&header);
+        let encoded = match self.state {
+            State::SynReceived { .. } => self.encode_with_limit(&header),
+            _ => self.encode_with_mask(&header),
+        };
         self.statistics.states_sent += 1;
         Some(self.send_head(now, encoded))
     }

@@ -66,6 +66,7 @@ impl Connection {
         let mut connection = Self::new(config, controller, ids, State::SynReceived { repeats: 0 }, first_seq);
         connection.receiving.ack_nr = syn.header.seq;
         connection.receiving.schedule_ack();
+        connection.note_datagram_limit(syn);
         connection.timers.set(Timer::Handshake, now + connection.config.handshake_timeout);
         connection.timers.set(Timer::Retransmission, now + connection.config.syn_rto);
         connection.statistics.packets_received = 1;
@@ -88,7 +89,8 @@ impl Connection {
             ack: Seq16(0),
             ..self.header(now, Kind::Syn, self.seq_before_first())
         };
-        self.send_head(now, header.encode(&[]))
+        let encoded = self.encode_with_limit(&header);
+        self.send_head(now, encoded)
     }
 
     /// The SYN's timeout.
@@ -115,6 +117,8 @@ impl Connection {
         }
         // Also where DATA or FIN comes instead of a STATE (libtorrent joins them): that number is consumed below.
         self.receiving.ack_nr = packet.header.seq.sub(1);
+        self.note_datagram_limit(packet);
+        self.search_larger(now);
         self.establish(now, true);
         self.receiving.schedule_ack();
         self.on_packet(now, packet, payload);

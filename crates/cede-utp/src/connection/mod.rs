@@ -9,6 +9,7 @@ mod assemble;
 mod close;
 mod handshake;
 mod inspect;
+mod large;
 mod loss;
 mod receive;
 mod send;
@@ -70,6 +71,7 @@ pub struct Connection {
     delays: Delays,
     rtt: RttEstimator,
     mtu: PathMtu,
+    large: large::Large,
     timers: Timers,
     events: Pending,
     statistics: Statistics,
@@ -128,6 +130,7 @@ impl Connection {
             delays: Delays::new(config.timestamp_resolution),
             rtt: RttEstimator::new(rtt_config(&config)),
             mtu: PathMtu::new(config.mtu),
+            large: large::Large::default(),
             timers: Timers::new(),
             events: Pending::default(),
             statistics: Statistics::default(),

@@ -32,6 +32,10 @@ use strays::Strays;
 /// Makes the controllers of connections that peers open.
 pub type ControllerFactory = Box<dyn FnMut(&Path) -> Box<dyn Controller> + Send>;
 
+/// Decides about each connection that a peer wants to open, by the peer's address: how it is set up, or `None` to leave
+/// the SYN unanswered.
+pub type Admission<P> = Box<dyn FnMut(&P) -> Option<(Config, Box<dyn Controller>)> + Send>;
+
 /// Limits of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -92,7 +96,7 @@ pub struct EndpointStatistics {
 /// after the end. Connections that peers open belong to the application once [`accept`](Self::accept) has handed them
 /// out, and never get that far without completing their handshake.
 pub struct Endpoint<P> {
-    accepting: Option<Accepting>,
+    accepting: Option<Admission<P>>,
     limits: Limits,
     random: Stream,
     slots: Slots<P>,
@@ -108,12 +112,6 @@ pub struct Endpoint<P> {
     backlog: VecDeque<Handle>,
     strays: Strays<P>,
     statistics: EndpointStatistics,
-}
-
-/// How peers' connections are taken up.
-struct Accepting {
-    config: Config,
-    controllers: ControllerFactory,
 }
 
 impl<P: Copy + Ord> Endpoint<P> {
@@ -138,8 +136,15 @@ impl<P: Copy + Ord> Endpoint<P> {
     }
 
     /// Takes up connections that peers open from now on, each with this configuration and a controller of its own.
-    pub fn listen(&mut self, config: Config, controllers: ControllerFactory) {
-        self.accepting = Some(Accepting { config, controllers });
+    pub fn listen(&mut self, config: Config, mut controllers: ControllerFactory) {
+        let path = config.path();
+        self.accepting = Some(Box::new(move |_| Some((config.clone(), controllers(&path)))));
+    }
+
+    /// As [`Endpoint::listen`], with a decision about each peer. It is asked at each SYN that no limit keeps out, those of
+    /// a flood included, so it should be quick.
+    pub fn listen_with(&mut self, admission: Admission<P>) {
+        self.accepting = Some(admission);
     }
 
     /// Takes up no more connections.
@@ -425,12 +430,11 @@ impl<P: Copy + Ord> Endpoint<P> {
 
     fn on_syn(&mut self, now: Instant, peer: P, packet: &Packet<'_>) -> Verdict {
         let full = self.slots.len() >= self.limits.connections || self.backlog.len() >= self.limits.backlog;
-        let Some(accepting) = self.accepting.as_mut().filter(|_| !full && self.limits.half_open > 0) else {
+        let admission = self.accepting.as_mut().filter(|_| !full && self.limits.half_open > 0);
+        let Some((config, controller)) = admission.and_then(|admission| admission(&peer)) else {
             self.statistics.syns_refused += 1;
             return Verdict::Refused;
         };
-        let controller = (accepting.controllers)(&accepting.config.path());
-        let config = accepting.config.clone();
         let Some(connection) = Connection::accept(now, packet, config, controller, &mut self.random) else {
             return Verdict::Stray;
         };
