@@ -1,0 +1,19 @@
+//! The real-time testbed: real sockets over emulated paths, beside what the simulated world predicts for the same paths.
+//!
+//! [`relay`] is a path of any rate, delay, buffer and loss on the loopback, without root: a UDP relay whose physics are
+//! [`cede_net::Link`], the very code that the simulated world runs, driven by the real clock.
+//!
+//! **Invariant:** nothing here decides what a transport or a controller does, and nothing here talks to a terminal. What
+//! the testbed cannot vouch for, because the machine was too slow for it, it says itself.
+
+pub mod relay;
+
+mod clock;
+mod overflow;
+mod pause;
+mod priority;
+mod summary;
+
+pub use overflow::overflows;
+pub use priority::Priority;
+pub use summary::Summary;

@@ -1,0 +1,195 @@
+//! The relay against the link that it is driven by: order, rate, loss and duplication by seed, black holes, many clients.
+
+use cede_net::{Impairments, Link, QueueLimit, Reordering};
+use cede_testbed::relay::{Relay, RelayConfig, Report, Wire};
+use cede_units::{Duration, Instant, Rate};
+use std::net::{SocketAddr, UdpSocket};
+use std::time;
+
+/// Longer than any machine takes for what is tested here.
+const PATIENCE: time::Duration = time::Duration::from_secs(60);
+const IPV4_UDP_BYTES: usize = 28;
+
+fn fast() -> Wire {
+    Wire::new(Rate::from_mbit(10_000), Duration::ZERO, QueueLimit::Unlimited)
+}
+
+fn socket(local: &str) -> UdpSocket {
+    let socket = UdpSocket::bind(local).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// A relay in front of a target, both on the loopback.
+fn relayed(forward: Wire, backward: Wire) -> (Relay, UdpSocket) {
+    let target = socket("127.0.0.1:0");
+    let relay = Relay::start(RelayConfig::new(target.local_addr().unwrap(), forward, backward)).unwrap();
+    (relay, target)
+}
+
+/// A datagram of this length that begins with its number.
+fn numbered(number: u32, len: usize) -> Vec<u8> {
+    let mut octets = vec![0; len];
+    octets[..4].copy_from_slice(&number.to_be_bytes());
+    octets
+}
+
+fn receive(socket: &UdpSocket) -> (u32, usize, SocketAddr) {
+    let mut octets = [0; 2000];
+    let (len, from) = socket.recv_from(&mut octets).expect("a datagram within a minute");
+    (u32::from_be_bytes(octets[..4].try_into().unwrap()), len, from)
+}
+
+/// Waits until the relay's report says so.
+fn report_when(relay: &Relay, done: impl Fn(&Report) -> bool) -> Report {
+    let began = time::Instant::now();
+    loop {
+        let report = relay.report().unwrap();
+        if done(&report) || began.elapsed() > PATIENCE {
+            return report;
+        }
+        std::thread::sleep(time::Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn datagrams_pass_both_ways_in_order_over_ipv4_and_ipv6() {
+    for local in ["127.0.0.1:0", "[::1]:0"] {
+        let Ok(target) = UdpSocket::bind(local) else {
+            println!("SKIPPED for {local}: no such address here");
+            continue;
+        };
+        target.set_read_timeout(Some(PATIENCE)).unwrap();
+        let config = RelayConfig::new(target.local_addr().unwrap(), fast(), fast());
+        let relay = Relay::start(config).unwrap();
+        let client = socket(local);
+        for number in 0..50 {
+            client.send_to(&numbered(number, 100 + number as usize), relay.local_addr()).unwrap();
+        }
+        for number in 0..50 {
+            let (heard, len, from) = receive(&target);
+            assert_eq!((heard, len), (number, 100 + number as usize));
+            target.send_to(&numbered(1000 + number, 80), from).unwrap();
+        }
+        for number in 0..50 {
+            assert_eq!(receive(&client), (1000 + number, 80, relay.local_addr()));
+        }
+        let report = relay.report().unwrap();
+        assert_eq!((report.clients, report.own_losses()), (1, 0), "{report:?}");
+        assert_eq!((report.forward.delivered_datagrams, report.backward.delivered_datagrams), (50, 50));
+    }
+}
+
+#[test]
+fn clients_are_told_apart_and_those_beyond_the_limit_refused() {
+    let target = socket("127.0.0.1:0");
+    let mut config = RelayConfig::new(target.local_addr().unwrap(), fast(), fast());
+    config.max_clients = 3;
+    let relay = Relay::start(config).unwrap();
+    let clients: Vec<UdpSocket> = (0..4).map(|_| socket("127.0.0.1:0")).collect();
+    for (number, client) in clients.iter().enumerate() {
+        client.send_to(&numbered(number as u32, 10), relay.local_addr()).unwrap();
+        if number < 3 {
+            let (heard, _, from) = receive(&target);
+            assert_eq!(heard, number as u32);
+            target.send_to(&numbered(heard + 100, 10), from).unwrap();
+        }
+    }
+    for (number, client) in clients.iter().take(3).enumerate() {
+        assert_eq!(receive(client).0, number as u32 + 100);
+    }
+    let report = report_when(&relay, |report| report.refused > 0);
+    assert_eq!((report.clients, report.refused), (3, 1));
+}
+
+#[test]
+fn what_the_relay_loses_and_doubles_is_what_its_link_does_with_that_seed() {
+    const COUNT: u32 = 400;
+    let impairments = Impairments { loss: 0.1, duplication: 0.05, ..Impairments::default() };
+    let wire = fast().impaired(impairments);
+    let mut link = Link::new(wire.link, 1, "forward");
+    let mut expected = Vec::new();
+    for number in 0..COUNT {
+        let copies = if link.duplicates() { 2 } else { 1 };
+        for _ in 0..copies {
+            let at = Instant::from_millis(u64::from(number) + 1);
+            link.offer(at, number, 128, &mut ()).unwrap();
+        }
+    }
+    while link.next_event() != Instant::NEVER {
+        let at = link.next_event();
+        expected.extend(link.take_arrived(at, &mut ()));
+    }
+    let (relay, target) = relayed(wire, fast());
+    let client = socket("127.0.0.1:0");
+    // Few at a time, so that no socket's buffer can overflow.
+    for first in (0..COUNT).step_by(50) {
+        let numbers = first..first + 50;
+        for number in numbers.clone() {
+            client.send_to(&numbered(number, 100), relay.local_addr()).unwrap();
+        }
+        let expected: Vec<u32> = expected.iter().copied().filter(|number| numbers.contains(number)).collect();
+        let heard: Vec<u32> = expected.iter().map(|_| receive(&target).0).collect();
+        assert_eq!(heard, expected, "{:?}", relay.report());
+    }
+    let report = relay.report().unwrap();
+    assert!(report.forward.link.lost_packets > 0 && report.forward.duplicated > 0);
+}
+
+#[test]
+fn datagrams_that_are_too_large_vanish_in_silence_and_are_counted() {
+    let (relay, target) = relayed(fast().mtu(1280), fast());
+    let client = socket("127.0.0.1:0");
+    let largest = 1280 - IPV4_UDP_BYTES;
+    for (number, len) in [largest + 1, largest, 1400, 20].into_iter().enumerate() {
+        client.send_to(&numbered(number as u32, len), relay.local_addr()).unwrap();
+    }
+    assert_eq!((receive(&target).0, receive(&target).0), (1, 3));
+    let report = relay.report().unwrap();
+    assert_eq!((report.forward.too_large, report.forward.link.arrived_packets), (2, 2));
+}
+
+/// What the link's schedule makes of a burst does not depend on when the relay gets to run: the queue holds exactly what
+/// it holds, and the last datagram leaves no earlier than the rate permits.
+#[test]
+fn a_burst_leaves_at_the_link_s_rate_and_overflows_its_queue_as_calculated() {
+    let rate = Rate::from_mbit(8);
+    let wire = Wire::new(rate, Duration::ZERO, QueueLimit::Packets(40));
+    let (relay, target) = relayed(wire, fast());
+    let client = socket("127.0.0.1:0");
+    let began = time::Instant::now();
+    for number in 0..120 {
+        client.send_to(&numbered(number, 1000 - IPV4_UDP_BYTES), relay.local_addr()).unwrap();
+    }
+    report_when(&relay, |report| report.forward.arrived_datagrams == 120);
+    let all_arrived_in = began.elapsed();
+    let report = report_when(&relay, |report| {
+        report.forward.delivered_datagrams + report.forward.link.dropped_packets == 120
+    });
+    let elapsed = began.elapsed();
+    let delivered = report.forward.delivered_datagrams;
+    // One in service and 40 waiting survive an instant burst; one more for each millisecond that arriving took.
+    let most = 42 + all_arrived_in.as_millis() as u64;
+    assert!((41..=most).contains(&delivered), "{delivered} of at most {most}");
+    for number in 0..41 {
+        assert_eq!(receive(&target).0, number);
+    }
+    let least = time::Duration::from(rate.time_to_send(1000 * delivered));
+    assert!(elapsed >= least, "{delivered} in {elapsed:?}, at least {least:?}");
+    assert!(report.departures_late.samples == delivered);
+}
+
+#[test]
+fn some_datagrams_are_overtaken_where_the_link_reorders() {
+    let rule = Reordering { probability: 0.2, extra_delay: Duration::from_millis(200) };
+    let wire = fast().impaired(Impairments { reordering: Some(rule), ..Impairments::default() });
+    let (relay, target) = relayed(wire, fast());
+    let client = socket("127.0.0.1:0");
+    for number in 0..100 {
+        client.send_to(&numbered(number, 100), relay.local_addr()).unwrap();
+    }
+    let mut heard: Vec<u32> = (0..100).map(|_| receive(&target).0).collect();
+    assert!(!heard.is_sorted());
+    heard.sort_unstable();
+    assert!(heard.into_iter().eq(0..100));
+}
