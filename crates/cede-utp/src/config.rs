@@ -3,6 +3,7 @@
 //! The defaults are what BEP 29 says where deployed peers agree with it, and otherwise what both libutp and libtorrent
 //! accept. [`Config::libutp`] and [`Config::libtorrent`] take the decisions of these two instead, for comparisons.
 
+use alloc::sync::Arc;
 use cede_cc::Path;
 use cede_units::{Duration, Seq16};
 
@@ -215,8 +216,14 @@ impl Config {
         }
     }
 
-    /// The same with every number brought into the range in which the rooms of the connection rely on it.
-    pub(crate) fn checked(mut self) -> Self {
+    /// The same with every number brought into the range in which the rooms of the connection rely on it; the very
+    /// same where that is so already.
+    pub(crate) fn checked(config: Arc<Self>) -> Arc<Self> {
+        let sound = (*config).clone().in_range();
+        if sound == *config { config } else { Arc::new(sound) }
+    }
+
+    fn in_range(mut self) -> Self {
         self.max_outstanding_packets = self.max_outstanding_packets.clamp(1, crate::outbox::MAX_PACKETS);
         self.seq_window_packets = self.seq_window_packets.clamp(1, crate::reorder::MAX_PACKETS);
         self.sack_threshold = self.sack_threshold.clamp(1, crate::connection::MAX_SACK_THRESHOLD as u8);

@@ -1,5 +1,6 @@
 //! Packets that arrived ahead of a gap: a ring indexed by sequence number.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cede_units::Seq16;
 use cede_wire::Payload;
@@ -12,9 +13,66 @@ const WORD_BITS: usize = u64::BITS as usize;
 /// Octets of the longest mask that is sent: 256 packets, and a head still has room for a close reason.
 pub(crate) const MAX_MASK_BYTES: usize = 32;
 
-/// The ring, and what it holds.
+/// What waits beyond a gap; a word of memory while nothing ever has.
 #[derive(Debug, Default)]
-pub(crate) struct Reorder {
+pub(crate) struct Reorder(Option<Box<Ring>>);
+
+impl Reorder {
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Packets held.
+    pub fn len(&self) -> u32 {
+        self.0.as_ref().map_or(0, |ring| ring.held)
+    }
+
+    pub fn len_bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, |ring| ring.held_bytes)
+    }
+
+    /// True where the packet `ahead` places beyond the next expected one, numbered `seq`, is held.
+    pub fn holds(&self, seq: Seq16, ahead: u16) -> bool {
+        self.0.as_ref().is_some_and(|ring| ring.holds(seq, ahead))
+    }
+
+    /// Keeps a packet `ahead` places beyond the next expected one; both are in the caller's sequence window.
+    pub fn insert(&mut self, seq: Seq16, ahead: u16, payload: Payload) {
+        self.0.get_or_insert_default().insert(seq, ahead, payload);
+    }
+
+    /// Takes the packet with this number, where it is held.
+    pub fn take(&mut self, seq: Seq16) -> Option<Payload> {
+        self.0.as_mut()?.take(seq)
+    }
+
+    pub fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    /// Gives the memory back where nothing is in it.
+    pub fn release(&mut self) {
+        if self.is_empty() {
+            self.clear();
+        }
+    }
+
+    /// Octets of the mask of what is held beyond `ack`: as many multiples of four as it needs, at most
+    /// [`MAX_MASK_BYTES`].
+    pub fn mask_len_bytes(&self, ack: Seq16) -> usize {
+        self.0.as_ref().map_or(0, |ring| ring.mask_len_bytes(ack))
+    }
+
+    /// Writes the mask of what is held beyond `ack` (bit i, least significant first, is packet `ack + 2 + i`), and
+    /// returns [`Reorder::mask_len_bytes`].
+    pub fn write_mask(&self, ack: Seq16, mask: &mut [u8; MAX_MASK_BYTES]) -> usize {
+        self.0.as_ref().map_or(0, |ring| ring.write_mask(ack, mask))
+    }
+}
+
+/// A ring indexed by sequence number, and what it holds.
+#[derive(Debug, Default)]
+struct Ring {
     ring: Vec<Payload>,
     /// A bit for each place of the ring: a packet is in it. Masks are read from here 64 packets at a time.
     map: Vec<u64>,
@@ -24,21 +82,12 @@ pub(crate) struct Reorder {
     farthest: Seq16,
 }
 
-impl Reorder {
-    pub fn is_empty(&self) -> bool {
-        self.held == 0
-    }
-
-    pub fn len_bytes(&self) -> u64 {
-        self.held_bytes
-    }
-
+impl Ring {
     fn index(&self, seq: Seq16) -> usize {
         usize::from(seq.0) & (self.ring.len().max(1) - 1)
     }
 
-    /// True where the packet `ahead` places beyond the next expected one, numbered `seq`, is held.
-    pub fn holds(&self, seq: Seq16, ahead: u16) -> bool {
+    fn holds(&self, seq: Seq16, ahead: u16) -> bool {
         // Farther ahead than the ring is long, the place would be that of another packet.
         usize::from(ahead) < self.ring.len() && self.is_set(self.index(seq))
     }
@@ -47,8 +96,7 @@ impl Reorder {
         self.map.get(index / WORD_BITS).is_some_and(|word| word >> (index % WORD_BITS) & 1 == 1)
     }
 
-    /// Keeps a packet `ahead` places beyond the next expected one; both are in the caller's sequence window.
-    pub fn insert(&mut self, seq: Seq16, ahead: u16, payload: Payload) {
+    fn insert(&mut self, seq: Seq16, ahead: u16, payload: Payload) {
         if usize::from(ahead) + 2 > self.ring.len() {
             self.grow(seq.sub(ahead), usize::from(ahead) + 2);
         }
@@ -62,8 +110,7 @@ impl Reorder {
         self.ring[index] = payload;
     }
 
-    /// Takes the packet with this number, where it is held.
-    pub fn take(&mut self, seq: Seq16) -> Option<Payload> {
+    fn take(&mut self, seq: Seq16) -> Option<Payload> {
         let index = self.index(seq);
         if self.held == 0 || !self.is_set(index) {
             return None;
@@ -73,17 +120,6 @@ impl Reorder {
         self.held -= 1;
         self.held_bytes -= u64::from(payload.len());
         Some(payload)
-    }
-
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Gives the memory back where nothing is in it.
-    pub fn release(&mut self) {
-        if self.is_empty() {
-            self.clear();
-        }
     }
 
     /// Makes room for `needed` packets from `first` on.
@@ -111,9 +147,7 @@ impl Reorder {
         low | high << 1 << (WORD_BITS - 1 - shift)
     }
 
-    /// Octets of the mask of what is held beyond `ack`: as many multiples of four as it needs, at most
-    /// [`MAX_MASK_BYTES`].
-    pub fn mask_len_bytes(&self, ack: Seq16) -> usize {
+    fn mask_len_bytes(&self, ack: Seq16) -> usize {
         if self.held == 0 {
             return 0;
         }
@@ -121,9 +155,7 @@ impl Reorder {
         span.min(MAX_MASK_BYTES * 8).div_ceil(32) * 4
     }
 
-    /// Writes the mask of what is held beyond `ack` (bit i, least significant first, is packet `ack + 2 + i`), and
-    /// returns [`Reorder::mask_len_bytes`].
-    pub fn write_mask(&self, ack: Seq16, mask: &mut [u8; MAX_MASK_BYTES]) -> usize {
+    fn write_mask(&self, ack: Seq16, mask: &mut [u8; MAX_MASK_BYTES]) -> usize {
         let len = self.mask_len_bytes(ack);
         let mut first = ack.add(2);
         for octets in mask[..len].chunks_mut(8) {
@@ -150,7 +182,7 @@ mod tests {
         for ahead in [1_u16, 3, 15, 14, 40, 1023] {
             reorder.insert(expected.add(ahead), ahead, Payload::Pattern { start: u64::from(ahead), len: 10 });
         }
-        assert_eq!((reorder.held, reorder.len_bytes()), (6, 60));
+        assert_eq!((reorder.len(), reorder.len_bytes()), (6, 60));
         for ahead in 0..1024_u16 {
             let held = [1, 3, 15, 14, 40, 1023].contains(&ahead);
             assert_eq!(reorder.holds(expected.add(ahead), ahead), held, "{ahead}");

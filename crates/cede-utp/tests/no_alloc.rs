@@ -1,12 +1,13 @@
 //! In the steady state no packet costs an allocation, neither where it is sent nor where it is received.
 #![allow(missing_docs)]
 
-use cede_cc::{ParamValue, Params, registry};
+use cede_cc::{ParamValue, Params, Path, registry};
 use cede_units::{Bytes, Duration, Instant, Stream};
-use cede_utp::{Config, Connection, Endpoint, Limits};
+use cede_utp::{Config, Connection, Endpoint, Limits, Mtu};
 use cede_wire::utp::Packet;
 use cede_wire::{Payload, Transmit};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 const WINDOW_BYTES: u64 = 100 * 1382;
 
@@ -186,5 +187,53 @@ fn idle_pair() -> (Box<Connection>, Box<Connection>) {
         while two.read().is_some() {}
     }
     assert_eq!(two.statistics().bytes_delivered, 1 << 20);
+    (one, two)
+}
+
+/// What an idle connection end may cost, in octets of heap: its part of an endpoint's books, the connection, and a
+/// `ledbat` controller.
+const IDLE_END_BYTES: u64 = 1800;
+const IDLE_CONNECTIONS: u64 = 10_000;
+
+/// Ten thousand connections of two endpoints, each of which has carried a BitTorrent handshake.
+#[test]
+fn ten_thousand_idle_connections_cost_what_is_documented() {
+    let mut kept = None;
+    let used = allocation_counter::measure(|| kept = Some(idle_endpoints(IDLE_CONNECTIONS)));
+    let each = used.bytes_current as u64 / (2 * IDLE_CONNECTIONS);
+    println!("{each} octets for each end of an idle connection");
+    assert!(each <= IDLE_END_BYTES, "{each} octets");
+    drop(kept);
+}
+
+type Sockets = (Endpoint<SocketAddr>, Endpoint<SocketAddr>);
+
+fn idle_endpoints(connections: u64) -> Sockets {
+    let limits = Limits { connections: 20_000, half_open: 20_000, backlog: 20_000 };
+    let config = Config { mtu: Mtu::SEARCH_IPV4, ..Config::default() };
+    let build = |path: &Path| registry::build("ledbat", &Params::new(), path).unwrap();
+    let mut sockets =
+        [1, 2].map(|seed| Endpoint::<SocketAddr>::new(limits, Stream::named(seed, "idle endpoints")));
+    sockets[1].listen(config.clone(), Box::new(build));
+    let addresses = [SocketAddr::from(([127, 0, 0, 1], 1)), SocketAddr::from(([127, 0, 0, 1], 2))];
+    let mut now = Instant::from_secs(1);
+    for _ in 0..connections {
+        let handle = sockets[0].connect(now, addresses[1], config.clone(), build(&config.path())).unwrap();
+        assert_eq!(sockets[0].connection_mut(handle).unwrap().write_slice(&[7; 68]), Ok(68));
+    }
+    for _ in 0..50 {
+        now += Duration::from_millis(20);
+        for end in 0..2 {
+            sockets[end].handle_timeout(now);
+            while let Some((_, packet)) = sockets[end].poll_transmit(now) {
+                sockets[1 - end].handle(now, addresses[end], &packet.head, packet.payload);
+            }
+        }
+        while let Some(handle) = sockets[1].accept() {
+            assert_eq!(sockets[1].read(handle).map(|payload| payload.len()), Some(68));
+        }
+        sockets.iter_mut().for_each(|socket| while socket.poll_event().is_some() {});
+    }
+    let [one, two] = sockets;
     (one, two)
 }

@@ -16,6 +16,7 @@
 //! *What it leaves out:* histories in units other than minutes (libutp's and libtorrent's are in their own files).
 //! *How it was validated:* the sequences of `tests/vectors/ledbat.json`; unit tests below.
 
+use super::push_sparingly;
 use alloc::collections::VecDeque;
 use cede_units::{Duration, Instant};
 
@@ -61,7 +62,7 @@ impl BaseHistory {
     pub fn new(minutes: usize) -> Self {
         let length = minutes.max(1);
         Self {
-            slots: VecDeque::with_capacity(length + 1),
+            slots: VecDeque::new(),
             length,
             minute: 0,
             minute_end: Instant::ZERO + MINUTE,
@@ -97,7 +98,7 @@ impl BaseHistory {
         match self.slots.back_mut() {
             Some(Some(minimum)) if minimum.at(now, skew) <= delay_ns => {}
             Some(slot) => *slot = Some(newest),
-            None => self.slots.push_back(Some(newest)),
+            None => self.push(Some(newest)),
         }
         rolled
     }
@@ -129,12 +130,16 @@ impl BaseHistory {
         }
         let shifts = passed - u64::from(was_blind);
         for _ in 0..shifts.min(self.length as u64) {
-            self.slots.push_back(None);
+            self.push(None);
             if self.slots.len() > self.length {
                 self.slots.pop_front();
             }
         }
         self.rebase(now, skew);
+    }
+
+    fn push(&mut self, slot: Option<Minimum>) {
+        push_sparingly(&mut self.slots, slot, self.length + 1);
     }
 
     /// Brings minima that have outlived the history's length to the present.

@@ -22,6 +22,7 @@
 //! *How it was validated:* unit tests below with noise, outliers, quantised stamps and steps; the 30-minute runs
 //! with +-50 ppm in `tests/link.rs`.
 
+use super::push_sparingly;
 use alloc::collections::VecDeque;
 use cede_units::{Duration, Instant};
 
@@ -71,7 +72,7 @@ impl ClockDrift {
     /// Knows nothing: no drift.
     #[must_use]
     pub fn new() -> Self {
-        Self { points: VecDeque::with_capacity(POINTS), ..Self::default() }
+        Self::default()
     }
 
     /// By how much raw forward delays rise per nanosecond for no reason but the clocks, in ns.
@@ -131,7 +132,7 @@ impl ClockDrift {
         if self.points.len() == POINTS {
             self.points.pop_front();
         }
-        self.points.push_back(point);
+        push_sparingly(&mut self.points, point, POINTS);
         if let Some(slope) = self.believable_slope() {
             self.skew = -slope;
         }

@@ -6,6 +6,8 @@
 //! *What it leaves out:* filters longer than [`MAX_LENGTH`] samples; at four samples per RTT they would not be current.
 //! *How it was validated:* unit tests below; the LEDBAT checks run on it.
 
+use alloc::boxed::Box;
+use alloc::vec;
 use cede_units::{Duration, Instant};
 
 /// The longest list that is kept.
@@ -26,8 +28,9 @@ pub enum FilterKind {
 #[derive(Clone, Debug)]
 pub struct DelayFilter {
     kind: FilterKind,
-    /// Where there is no sample, a delay that is no minimum.
-    recent: [(Instant, i64); MAX_LENGTH],
+    /// As many as the minimum is of: a flow that idles costs little. Where there is no sample, a delay that is no
+    /// minimum.
+    recent: Box<[(Instant, i64)]>,
     newest: usize,
     average_ns: Option<f64>,
 }
@@ -42,7 +45,8 @@ impl DelayFilter {
             FilterKind::MinOf(n) => FilterKind::MinOf(n.clamp(1, MAX_LENGTH)),
             other => other,
         };
-        Self { kind, recent: [NO_SAMPLE; MAX_LENGTH], newest: 0, average_ns: None }
+        let length = if let FilterKind::MinOf(n) = kind { n } else { 0 };
+        Self { kind, recent: vec![NO_SAMPLE; length].into(), newest: 0, average_ns: None }
     }
 
     /// Takes a sample and answers with the filtered delay. `max_age` is the smoothed RTT; zero means that it is not
@@ -57,7 +61,7 @@ impl DelayFilter {
 
     /// Forgets all samples: the scale has changed under them.
     pub fn clear(&mut self) {
-        self.recent = [NO_SAMPLE; MAX_LENGTH];
+        self.recent.fill(NO_SAMPLE);
         self.average_ns = None;
     }
 

@@ -19,3 +19,15 @@ pub use pacer::{Pacer, sub_packet_interval};
 pub use queueing_delay::{QueueingDelay, QueueingDelayConfig};
 pub use rtt::{RttConfig, RttEstimator};
 pub use windowed::{WindowedMax, WindowedMin};
+
+use alloc::collections::VecDeque;
+
+/// Appends to a history of at most `limit` entries. The first takes the room of one, the second that of all: of many
+/// flows most idle, and never have a second.
+fn push_sparingly<T>(history: &mut VecDeque<T>, entry: T, limit: usize) {
+    if history.len() == history.capacity() {
+        let more = if history.is_empty() { 1 } else { limit.saturating_sub(history.len()).max(1) };
+        history.reserve_exact(more);
+    }
+    history.push_back(entry);
+}

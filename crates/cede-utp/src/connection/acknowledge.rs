@@ -23,6 +23,17 @@ pub(super) struct Scratch {
     pub lost: Vec<PacketFact>,
 }
 
+impl Scratch {
+    fn clear(&mut self) {
+        self.acked.clear();
+        self.lost.clear();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.acked.is_empty() && self.lost.is_empty()
+    }
+}
+
 /// The raw one-way delays that came with a packet.
 #[derive(Clone, Copy, Default)]
 struct DelaySamples {
@@ -86,6 +97,11 @@ impl Connection {
         }
     }
 
+    #[inline]
+    pub(super) fn scratch(&mut self) -> &mut Scratch {
+        self.scratch.get_or_insert_default()
+    }
+
     /// The packet number below which `ack` acknowledges everything: at most the next number, and below the oldest
     /// outstanding one (even below zero) for late packets and keepalives.
     fn acked_below(&self, ack: Seq16) -> i64 {
@@ -107,8 +123,7 @@ impl Connection {
             app_limited: self.sending.is_app_limited(),
             recovery_until: self.loss.recovery_until,
         };
-        self.scratch.acked.clear();
-        self.scratch.lost.clear();
+        self.scratch().clear();
         let mut progress = Progress::default();
         self.take_cumulative(now, acked_below, &mut progress);
         if let Some(sack) = sack {
@@ -116,7 +131,7 @@ impl Connection {
         }
         self.find_losses(before.una, duplicate);
         self.after_progress(now, &progress);
-        if !self.scratch.acked.is_empty() || !self.scratch.lost.is_empty() {
+        if self.scratch.as_ref().is_some_and(|scratch| !scratch.is_empty()) {
             self.report(now, before, &progress, samples);
         }
         if progress.mtu_raised {
@@ -187,7 +202,7 @@ impl Connection {
         }
         progress.mtu_raised |= self.mtu.acked(number);
         if !slot.fin {
-            self.scratch.acked.push(fact);
+            self.scratch().acked.push(fact);
         }
     }
 
@@ -242,12 +257,13 @@ impl Connection {
     /// One call of the controller with everything that the packet said.
     fn report(&mut self, now: Instant, before: Before, progress: &Progress, samples: DelaySamples) {
         let una = self.sending.outbox.una();
+        let Some(scratch) = &self.scratch else { return };
         let feedback = Feedback {
             now,
-            acked: &self.scratch.acked,
-            lost: &self.scratch.lost,
+            acked: &scratch.acked,
+            lost: &scratch.lost,
             acked_bytes: progress.bytes,
-            lost_bytes: self.scratch.lost.iter().map(|fact| u64::from(fact.bytes)).sum(),
+            lost_bytes: scratch.lost.iter().map(|fact| u64::from(fact.bytes)).sum(),
             in_flight_before_bytes: before.in_flight_bytes,
             in_flight_bytes: self.sending.in_flight_bytes,
             delivered_bytes: self.sending.delivery.delivered_bytes(),

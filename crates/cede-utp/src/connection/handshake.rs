@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::event::ConnectionError;
 use crate::timers::Timer;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use cede_cc::Controller;
 use cede_units::{Instant, Seq16, Stream};
 use cede_wire::utp::{Header, Kind, Packet};
@@ -30,16 +31,28 @@ const MAX_ANSWER_REPEATS: u8 = 2;
 impl Connection {
     /// Opens a connection: the SYN leaves with the next [`Connection::poll_transmit`].
     ///
-    /// `random` gives the connection id and the first sequence number, where `config` does not.
+    /// `random` gives the connection id and the first sequence number, where `config` does not. Connections that are
+    /// made from clones of one `Arc` share their configuration's memory.
     #[must_use]
     pub fn connect(
         now: Instant,
-        config: Config,
+        config: impl Into<Arc<Config>>,
         controller: Box<dyn Controller>,
         random: &mut Stream,
     ) -> Self {
-        let config = config.checked();
+        let config = Config::checked(config.into());
         let receive = config.connection_id.unwrap_or_else(|| random.next_u16());
+        Self::connect_as(now, receive, config, controller, random)
+    }
+
+    /// As [`Connection::connect`], with a receive id that the endpoint has chosen and a configuration in good order.
+    pub(crate) fn connect_as(
+        now: Instant,
+        receive: u16,
+        config: Arc<Config>,
+        controller: Box<dyn Controller>,
+        random: &mut Stream,
+    ) -> Self {
         let syn_seq = config.initial_seq.unwrap_or_else(|| Seq16(random.next_u16()));
         let ids = Ids { receive, send: receive.wrapping_add(1) };
         let state = State::SynSent { transmissions: 0, sent_at: now, due: true };
@@ -52,14 +65,14 @@ impl Connection {
     pub fn accept(
         now: Instant,
         syn: &Packet<'_>,
-        config: Config,
+        config: impl Into<Arc<Config>>,
         controller: Box<dyn Controller>,
         random: &mut Stream,
     ) -> Option<Self> {
         if syn.header.kind != Kind::Syn {
             return None;
         }
-        let config = config.checked();
+        let config = Config::checked(config.into());
         let send = syn.header.connection_id;
         let first_seq = config.initial_seq.unwrap_or_else(|| Seq16(random.next_u16()));
         let ids = Ids { receive: send.wrapping_add(1), send };

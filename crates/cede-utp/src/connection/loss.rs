@@ -131,7 +131,7 @@ impl Connection {
         self.statistics.losses += 1;
         self.mtu.forget_probe();
         if !fin {
-            self.scratch.lost.push(lost);
+            self.scratch().lost.push(lost);
         }
         true
     }
@@ -151,7 +151,7 @@ impl Connection {
 
     /// A loss beyond what is being repaired opens a new event, which lasts until all that is out now is acknowledged.
     fn open_loss_event(&mut self) {
-        let newest = self.scratch.lost.last().map(|fact| fact.number);
+        let newest = self.scratch().lost.last().map(|fact| fact.number);
         if newest.is_some_and(|number| number >= self.loss.recovery_until) {
             self.loss.recovery_until = self.sending.outbox.next();
         }

@@ -128,7 +128,7 @@ impl Connection {
         self.sending.queue.release();
         self.receiving.reorder.release();
         self.receiving.ready.release();
-        self.scratch = super::Scratch::default();
+        self.scratch = None;
     }
 
     fn tell_timeout(&mut self, now: Instant, in_flight_bytes: u64, consecutive: u32, idle: bool) {

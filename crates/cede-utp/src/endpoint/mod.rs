@@ -21,6 +21,7 @@ use crate::connection::{Connection, whole_datagram};
 use crate::event::Event;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use cede_cc::{Controller, Path};
 use cede_units::{Instant, Seq16, Stream};
 use cede_wire::utp::{Header, Kind, Packet};
@@ -98,6 +99,8 @@ pub struct EndpointStatistics {
 pub struct Endpoint<P> {
     accepting: Option<Admission<P>>,
     limits: Limits,
+    /// The configuration that was given last: most connections of an endpoint have the same, and share it.
+    shared: Option<Arc<Config>>,
     random: Stream,
     slots: Slots<P>,
     demux: BTreeMap<(P, u16), u32>,
@@ -121,6 +124,7 @@ impl<P: Copy + Ord> Endpoint<P> {
         Self {
             accepting: None,
             limits,
+            shared: None,
             random,
             slots: Slots::new(),
             demux: BTreeMap::new(),
@@ -165,8 +169,9 @@ impl<P: Copy + Ord> Endpoint<P> {
         if self.slots.len() >= self.limits.connections {
             return None;
         }
-        config.connection_id = Some(self.free_id(peer, config.connection_id)?);
-        let connection = Connection::connect(now, config, controller, &mut self.random);
+        let id = self.free_id(peer, config.connection_id.take())?;
+        let config = self.share(config);
+        let connection = Connection::connect_as(now, id, config, controller, &mut self.random);
         Some(self.insert(peer, connection, true))
     }
 
@@ -337,6 +342,13 @@ impl<P: Copy + Ord> Endpoint<P> {
 }
 
 impl<P: Copy + Ord> Endpoint<P> {
+    /// The configuration in good order, and the one before where it is the same.
+    fn share(&mut self, config: Config) -> Arc<Config> {
+        let config = Config::checked(Arc::new(config));
+        let same = self.shared.take().filter(|shared| *shared == config);
+        Arc::clone(self.shared.insert(same.unwrap_or(config)))
+    }
+
     fn insert(&mut self, peer: P, connection: Connection, owned: bool) -> Handle {
         let key = (peer, connection.receive_id());
         let handle = self.slots.insert(peer, Box::new(connection), owned);
@@ -435,6 +447,7 @@ impl<P: Copy + Ord> Endpoint<P> {
             self.statistics.syns_refused += 1;
             return Verdict::Refused;
         };
+        let config = self.share(config);
         let Some(connection) = Connection::accept(now, packet, config, controller, &mut self.random) else {
             return Verdict::Stray;
         };
