@@ -1,19 +1,22 @@
 //! Every controller there is, by name: what it does, its formula and source, its parameters, and how to build it.
 
 pub use crate::entry::{Build, Entry};
+use crate::ledbat::{draft, fledbat, libtorrent, libutp, plus_plus, plus_plus_libutp, rfc6817};
 use crate::params::{ParamError, Params, Settings};
 use crate::{Controller, Path};
-use crate::{cubic, fixed, fledbat, ledbat, ledbat_draft, libtorrent, libutp, reno};
+use crate::{cubic, fixed, reno};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 const ALL: &[Entry] = &[
-    ledbat::ENTRY,
-    ledbat_draft::ENTRY,
+    rfc6817::ENTRY,
+    draft::ENTRY,
     libutp::ENTRY,
     libtorrent::ENTRY,
     fledbat::ENTRY,
+    plus_plus::ENTRY,
+    plus_plus_libutp::ENTRY,
     reno::ENTRY,
     cubic::ENTRY,
     fixed::ENTRY,

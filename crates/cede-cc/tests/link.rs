@@ -2,27 +2,8 @@
 
 mod support;
 
-use cede_cc::{Controller, Params, Path, registry};
-use cede_units::{Duration, Instant, Rate};
-use support::{Flow, MSS, World};
-
-fn build(name: &str, params: &[(&str, &str)]) -> Box<dyn Controller> {
-    let entry = registry::find(name).unwrap();
-    let mut given = Params::new();
-    for (param, text) in params {
-        given.parse_and_set(entry.params, param, text).unwrap();
-    }
-    let path = Path { mss_bytes: MSS, initial_cwnd_bytes: 3 * MSS, max_cwnd_bytes: 1 << 24 };
-    registry::build(name, &given, &path).unwrap()
-}
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-fn s(s: u64) -> Instant {
-    Instant::from_secs(s)
-}
+use cede_units::{Duration, Rate};
+use support::{Flow, MSS, World, build, ms, s};
 
 /// 5 Mbit/s with a second of buffer, where a flow is alone.
 fn alone(flow: Flow) -> World {

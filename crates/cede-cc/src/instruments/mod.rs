@@ -8,6 +8,7 @@ mod loss_epoch;
 mod pacer;
 mod queueing_delay;
 mod rtt;
+mod signal;
 mod windowed;
 
 pub use base_history::BaseHistory;
@@ -18,6 +19,7 @@ pub use loss_epoch::LossEpoch;
 pub use pacer::{Pacer, sub_packet_interval};
 pub use queueing_delay::{QueueingDelay, QueueingDelayConfig};
 pub use rtt::{RttConfig, RttEstimator};
+pub use signal::Signal;
 pub use windowed::{WindowedMax, WindowedMin};
 
 use alloc::collections::VecDeque;

@@ -35,7 +35,7 @@
 //! *How it was validated:* unit tests below; the runs of `tests/link.rs`.
 
 use super::clock_drift::MIN_STEP;
-use super::{BaseHistory, ClockDrift, ClockStep, DelayFilter, FilterKind};
+use super::{BaseHistory, ClockDrift, ClockStep, DelayFilter, FilterKind, Signal};
 use crate::Feedback;
 use cede_units::{Duration, Instant};
 
@@ -49,6 +49,8 @@ const MIN_DERIVED_STEP: Duration = Duration::from_secs(10);
 /// What is switched on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QueueingDelayConfig {
+    /// Which delay is meant. The RTT is of one clock: nothing is corrected in it.
+    pub signal: Signal,
     /// Length of the base history in minutes (BASE_HISTORY).
     pub base_minutes: usize,
     /// How the current delay is filtered (CURRENT_FILTER).
@@ -101,8 +103,9 @@ impl QueueingDelay {
     /// delay in nanoseconds, where the acknowledgement carries a sample; never negative.
     pub fn update(&mut self, feedback: &Feedback<'_>, at_floor: bool) -> Option<i64> {
         let now = feedback.now;
-        let forward = feedback.one_way_delay_ns?.clamp(-MAX_RAW_NS, MAX_RAW_NS);
+        let forward = self.config.signal.sample_ns(feedback)?.clamp(-MAX_RAW_NS, MAX_RAW_NS);
         if self.config.correct_drift
+            && self.config.signal == Signal::OneWay
             && let Some((reverse, min_step)) = reverse_of(feedback, forward)
         {
             self.follow_clocks(now, forward, reverse, min_step);
@@ -172,7 +175,8 @@ mod tests {
 
     fn estimator(correct_drift: bool, hold_base: bool) -> QueueingDelay {
         let filter = FilterKind::MinOf(4);
-        QueueingDelay::new(QueueingDelayConfig { base_minutes: 10, filter, correct_drift, hold_base })
+        let signal = Signal::OneWay;
+        QueueingDelay::new(QueueingDelayConfig { signal, base_minutes: 10, filter, correct_drift, hold_base })
     }
 
     /// One sample a second with this raw delay on a clock that drifts; the last queueing delay in ms.

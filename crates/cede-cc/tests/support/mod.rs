@@ -5,14 +5,35 @@
 //! acknowledged; what was lost counts as sent, since only rates and delays are measured here. One host's clock may
 //! run at another pace than the other's, and may be set.
 
+#![allow(dead_code, reason = "each file of tests uses a part of it")]
+
 use cede_cc::instruments::{RttConfig, RttEstimator};
-use cede_cc::{Controller, Feedback, PacketFact, SendRecord, Sent, Timeout};
+use cede_cc::{Controller, Feedback, PacketFact, Params, Path, SendRecord, Sent, Timeout, registry};
 use cede_units::{Duration, Instant, Rate, Stream};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 pub const MSS: u32 = 1448;
 pub const WIRE_BYTES: u64 = 1500;
+
+/// A controller by name, with parameters as people write them.
+pub fn build(name: &str, params: &[(&str, &str)]) -> Box<dyn Controller> {
+    let entry = registry::find(name).unwrap();
+    let mut given = Params::new();
+    for (param, text) in params {
+        given.parse_and_set(entry.params, param, text).unwrap();
+    }
+    let path = Path { mss_bytes: MSS, initial_cwnd_bytes: 3 * MSS, max_cwnd_bytes: 1 << 24 };
+    registry::build(name, &given, &path).unwrap()
+}
+
+pub fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+pub fn s(s: u64) -> Instant {
+    Instant::from_secs(s)
+}
 
 /// A flow and what has been measured of it since the meters were last reset.
 pub struct Flow {

@@ -1,13 +1,15 @@
 //! What the LEDBAT family shares: a window that is steered by a queueing delay, and the parameters of both.
 //!
 //! Source: RFC 6817, section 2.4.2 (delay, loss, timeout) and 2.5 (parameters); RFC 5681, section 4.1, for the restart after
-//! idleness. How the window moves is each controller's own: `ledbat.rs`, `ledbat_draft.rs`, `fledbat.rs`.
+//! idleness. How the window moves is each controller's own: `rfc6817.rs`, `draft.rs`, `fledbat.rs`,
+//! `plus_plus.rs`.
 //!
 //! *What it leaves out:* the fixed-point windows of libutp and libtorrent, which have their own files.
-//! *How it was validated:* by the tests of the three controllers.
+//! *How it was validated:* by the tests of the four controllers.
 
 use crate::instruments::{FilterKind, LossEpoch, QueueingDelay, QueueingDelayConfig};
 use crate::params::{ParamDoc, ParamKind, Settings};
+use crate::signal::signal_of;
 use crate::window::{Bounds, phase_of, snapshot_of};
 use crate::{Allowance, Feedback, Path, Snapshot, Timeout};
 use cede_units::Duration;
@@ -104,6 +106,7 @@ fn filter_of(settings: &Settings) -> FilterKind {
 /// Reads the parameters of the delay estimator.
 fn delay_config_of(settings: &Settings) -> QueueingDelayConfig {
     QueueingDelayConfig {
+        signal: signal_of(settings),
         base_minutes: settings.count("base_history"),
         filter: filter_of(settings),
         correct_drift: settings.switch("correct_drift"),

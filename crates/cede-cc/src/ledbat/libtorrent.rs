@@ -7,7 +7,7 @@
 //! of the stamps (samples arrive unwrapped). The transport's packet size stands for the MTU.
 //! *How it was validated:* the steps of check 5 in the tests below; the conformance suite.
 
-use crate::delay_window::target_param;
+use super::delay_window::target_param;
 use crate::entry::Entry;
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};

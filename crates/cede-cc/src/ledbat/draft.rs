@@ -17,18 +17,20 @@
 //! *What it leaves out:* millisecond timestamps, which are the transport's.
 //! *How it was validated:* the steps of `tests/vectors/ledbat.json`; the conformance suite; `tests/link.rs`.
 
-use crate::delay_window::{
+use super::delay_window::{
     BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, drift_param, filter_param, hold_param,
     packets_param, target_param,
 };
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::signal::signal_param;
 use crate::window::{MIN_SSTHRESH_PACKETS, congested_number};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 
 const PARAMS: &[ParamDoc] = &[
     target_param("25 ms"),
+    signal_param("owd"),
     ParamDoc {
         name: "gain",
         kind: ParamKind::Number { min: 0.001, max: 100.0 },
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn check_3_equation_5_has_the_vectors_values() {
         let vectors: serde_json::Value =
-            serde_json::from_str(include_str!("../tests/vectors/ledbat.json")).unwrap();
+            serde_json::from_str(include_str!("../../tests/vectors/ledbat.json")).unwrap();
         for case in vectors["draft_eq5_packets"].as_array().unwrap() {
             let number = |key: &str| case[key].as_f64().unwrap();
             assert_eq!((number("cwnd"), number("tau_ms")), (10.0, 25.0));

@@ -19,18 +19,20 @@
 //! *How it was validated:* the steps of `tests/vectors/ledbat.json`; the conformance suite; the link runs of
 //! `tests/link.rs`, which hold checks on target, utilisation, drift and route changes.
 
-use crate::delay_window::{
+use super::delay_window::{
     BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param,
     filter_param, hold_param, packets_param, slow_start_param, target_param,
 };
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::signal::signal_param;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 
 const PARAMS: &[ParamDoc] = &[
     target_param("100 ms"),
+    signal_param("owd"),
     ParamDoc {
         name: "gain",
         kind: ParamKind::Number { min: 0.001, max: 100.0 },
@@ -238,7 +240,7 @@ mod tests {
     #[test]
     fn check_1_steps_have_the_vectors_values() {
         let vectors: serde_json::Value =
-            serde_json::from_str(include_str!("../tests/vectors/ledbat.json")).unwrap();
+            serde_json::from_str(include_str!("../../tests/vectors/ledbat.json")).unwrap();
         for case in vectors["rfc6817_step"].as_array().unwrap() {
             let number = |key: &str| case[key].as_f64().unwrap();
             let octets = |key: &str| case[key].as_u64().unwrap();

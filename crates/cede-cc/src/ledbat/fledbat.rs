@@ -15,18 +15,20 @@
 //! *How it was validated:* in form only: two flows of which one comes late share a link evenly in `tests/link.rs`, where
 //! plain LEDBAT's do not; the conformance suite.
 
-use crate::delay_window::{
+use super::delay_window::{
     BASE_HISTORY, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param, filter_param,
     hold_param, packets_param, slow_start_param, target_param,
 };
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::signal::signal_param;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 
 const PARAMS: &[ParamDoc] = &[
     target_param("100 ms"),
+    signal_param("owd"),
     ParamDoc {
         name: "alpha",
         kind: ParamKind::Number { min: 0.001, max: 100.0 },

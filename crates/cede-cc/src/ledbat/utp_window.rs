@@ -1,0 +1,118 @@
+//! What libutp and its LEDBAT++ fork share: a window of whole octets and the events that cut it.
+//!
+//! Source: the behaviour of bittorrent/libutp at 2b364cb (growth only where the window was full within a second, halving
+//! once per 100 ms, the restart after idleness), written anew from its description.
+//!
+//! *What it leaves out:* the user's window and send buffer, which are the transport's.
+//! *How it was validated:* by the tests of the two controllers.
+
+use super::delay_hist::Delays;
+use crate::window::congested_number;
+use crate::{Feedback, Path, Phase, Snapshot};
+use cede_units::{Duration, Instant};
+
+/// At most one reduction in so long.
+const DECAY_INTERVAL: Duration = Duration::from_millis(100);
+/// No growth where the window has not been full for so long.
+const FULL_WINDOW_MEMORY: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug)]
+pub(super) struct UtpWindow {
+    /// The window never falls below so many octets but by a timeout.
+    floor: i64,
+    /// Clamp the measured delay to the RTT.
+    clamp_delay: bool,
+    pub(super) packet: i64,
+    pub(super) max: i64,
+    pub(super) window: i64,
+    pub(super) ssthresh: i64,
+    pub(super) slow_start: bool,
+    last_full: Instant,
+    last_decay: Option<Instant>,
+    delays: Delays,
+    delay_us: Option<i64>,
+}
+
+impl UtpWindow {
+    pub(super) fn new(path: &Path, floor: i64, init_packets: i64, clamp_delay: bool) -> Self {
+        let packet = i64::from(path.mss_bytes.max(1));
+        let max = path.max_cwnd_bytes.clamp(1, 1 << 50) as i64;
+        Self {
+            floor,
+            clamp_delay,
+            packet,
+            max,
+            window: (init_packets * packet).min(max),
+            ssthresh: max,
+            slow_start: true,
+            last_full: Instant::ZERO,
+            last_decay: None,
+            delays: Delays::new(),
+            delay_us: None,
+        }
+    }
+
+    /// Takes down what an acknowledgement says; octets acknowledged and queueing delay in microseconds where both are
+    /// there.
+    pub(super) fn hear(&mut self, feedback: &Feedback<'_>) -> Option<(i64, i64)> {
+        if !feedback.app_limited {
+            self.last_full = feedback.now;
+        }
+        self.delay_us = self.delays.measure(feedback, self.clamp_delay).or(self.delay_us);
+        feedback.one_way_delay_ns?;
+        let acked = feedback.acked_bytes.min(1 << 40) as i64;
+        self.delay_us.filter(|_| acked > 0).map(|delay_us| (acked, delay_us))
+    }
+
+    /// The part of the window that was acknowledged, or the other way round: at most 1.
+    pub(super) fn factor(&self, acked: i64) -> f64 {
+        acked.min(self.window) as f64 / acked.max(self.window) as f64
+    }
+
+    /// A gain as it may be applied: none upwards where the window has not been full.
+    pub(super) fn validated(&self, now: Instant, gain: f64) -> f64 {
+        if gain > 0.0 && now.since(self.last_full) > FULL_WINDOW_MEMORY { 0.0 } else { gain }
+    }
+
+    pub(super) fn set(&mut self, window: i64) {
+        self.window = window.max(self.floor).min(self.max);
+    }
+
+    /// Halves once per 100 ms where there is a loss or mark; true where it did. libutp lets the same packet's growth
+    /// stand within the 100 ms; no window here grows by a loss.
+    pub(super) fn decay(&mut self, feedback: &Feedback<'_>, before: i64) -> bool {
+        if congested_number(feedback).is_none() {
+            return false;
+        }
+        self.window = self.window.min(before);
+        if self.last_decay.is_some_and(|last| feedback.now.since(last) < DECAY_INTERVAL) {
+            return false;
+        }
+        self.last_decay = Some(feedback.now);
+        self.window = (self.window / 2).max(self.floor).min(self.window);
+        self.ssthresh = self.window;
+        self.slow_start = false;
+        true
+    }
+
+    /// After idleness, two thirds; after a timeout, so many packets and slow start.
+    pub(super) fn time_out(&mut self, idle: bool, packets: i64) {
+        if idle && self.window > self.packet {
+            self.window = (self.window * 2 / 3).max(self.packet);
+        } else {
+            self.window = (packets * self.packet).min(self.max);
+            self.slow_start = true;
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            cwnd_bytes: self.window as f64,
+            ssthresh_bytes: Some(self.ssthresh as f64),
+            base_delay_ns: self.delays.base_ns(),
+            queueing_delay: self.delay_us.map(|us| Duration::from_nanos(us.unsigned_abs() * 1000)),
+            phase: if self.slow_start { Phase::SlowStart } else { Phase::CongestionAvoidance },
+            ..Snapshot::default()
+        }
+    }
+}
