@@ -16,7 +16,7 @@
 //! assert_eq!(check(&subject, 1, 1000), Ok(()));
 //! ```
 
-use crate::{Allowance, Controller, Feedback, PacketFact, Path, SendRecord, Sent, Snapshot, Timeout};
+use crate::{Allowance, Controller, Feedback, PacketFact, Path, SendRecord, Sent, Snapshot, Tag, Timeout};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -88,7 +88,10 @@ pub fn check(subject: &Subject<'_>, seed: u64, steps: u32) -> Result<(), Violati
     for step in 0..steps {
         trial.step = step;
         let call = model.next_call(trial.first.allowance(), trial.first.timer());
-        trial.make(&call)?;
+        let tag = trial.make(&call)?;
+        if matches!(call, Call::Sent(_)) {
+            model.note_tag(tag);
+        }
     }
     Ok(())
 }
@@ -110,11 +113,12 @@ enum Call {
 }
 
 impl Call {
-    fn apply(&self, controller: &mut dyn Controller) -> Allowance {
-        match self {
+    /// The answer, and the tag that a departing packet is given.
+    fn apply(&self, controller: &mut dyn Controller) -> (Allowance, Tag) {
+        let allowance = match self {
             Self::Sent(sent) => {
-                controller.on_sent(sent);
-                controller.allowance()
+                let tag = controller.on_sent(sent);
+                return (controller.allowance(), tag);
             }
             Self::Feedback { blank, acked, lost } => {
                 controller.on_feedback(&Feedback { acked, lost, ..*blank })
@@ -122,7 +126,8 @@ impl Call {
             Self::Timeout(timeout) => controller.on_timeout(timeout),
             Self::Timer(now) => controller.on_timer(*now),
             Self::Mss(mss_bytes) => controller.on_mss(*mss_bytes),
-        }
+        };
+        (allowance, 0)
     }
 }
 
@@ -150,20 +155,23 @@ impl Trial {
         Err(Violation { rule, seed: self.seed, step: self.step, detail: detail() })
     }
 
-    fn make(&mut self, call: &Call) -> Result<(), Violation> {
+    /// Makes a call, and answers with the tag that a departing packet is given.
+    fn make(&mut self, call: &Call) -> Result<Tag, Violation> {
         if let Call::Mss(mss_bytes) = call {
             self.mss = *mss_bytes;
         }
         let before = self.first.snapshot().cwnd_bytes;
-        let allowance = call.apply(&mut *self.first);
-        call.apply(&mut *self.second);
+        let (allowance, tag) = call.apply(&mut *self.first);
+        let (_, other_tag) = call.apply(&mut *self.second);
         self.inspect(allowance)?;
         self.inspect_reaction(call, before)?;
-        let same =
-            self.first.snapshot() == self.second.snapshot() && self.first.timer() == self.second.timer();
+        let same = tag == other_tag
+            && self.first.snapshot() == self.second.snapshot()
+            && self.first.timer() == self.second.timer();
         self.require(same, DETERMINISM, || {
             format!("{:?}, {:?}", self.first.snapshot(), self.second.snapshot())
-        })
+        })?;
+        Ok(tag)
     }
 
     fn inspect(&self, allowance: Allowance) -> Result<(), Violation> {
@@ -293,6 +301,15 @@ impl Model {
             in_flight_bytes: self.in_flight_bytes,
             retransmission: packet.retransmitted,
         })
+    }
+
+    /// The newest packet bears this tag; a hostile transport may mix it up.
+    fn note_tag(&mut self, tag: Tag) {
+        let mixed_up = self.hostile && self.random.chance(0.05);
+        let tag = if mixed_up { self.any() as Tag } else { tag };
+        if let Some(packet) = self.under_way.back_mut() {
+            packet.tag = tag;
+        }
     }
 
     fn take(&mut self, most: u64) -> Vec<PacketFact> {

@@ -20,6 +20,7 @@
 
 extern crate alloc;
 
+mod bbr;
 pub mod conformance;
 mod controller;
 mod cubic;

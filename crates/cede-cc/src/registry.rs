@@ -4,7 +4,7 @@ pub use crate::entry::{Build, Entry};
 use crate::ledbat::{draft, fledbat, libtorrent, libutp, plus_plus, plus_plus_libutp, rfc6817};
 use crate::params::{ParamError, Params, Settings};
 use crate::{Controller, Path};
-use crate::{cubic, fixed, reno};
+use crate::{bbr, cubic, fixed, reno};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,6 +19,7 @@ const ALL: &[Entry] = &[
     plus_plus_libutp::ENTRY,
     reno::ENTRY,
     cubic::ENTRY,
+    bbr::ENTRY,
     fixed::ENTRY,
 ];
 

@@ -8,7 +8,7 @@ use crate::outcome::{FlowEnds, FlowSeries, Outcome, Series};
 use crate::scenario::{ControllerSpec, Flow, Scenario};
 use crate::traffic::Source;
 use crate::view::SocketView;
-use cede_cc::{Path, registry};
+use cede_cc::{ParamValue, Path, registry};
 use cede_net::HostId;
 use cede_sim::World;
 use cede_units::{Duration, Instant, Stream};
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
         SocketSetup {
             protocol: flow.protocol.clone(),
             packet_bytes: flow.packet_bytes,
-            controller: controller_factory(&flow.controller),
+            controller: controller_factory(&flow.controller, self.scenario.seed, &plan.name),
             random: Stream::named(self.scenario.seed, &format!("flow {}/{end}", plan.name)),
         }
     }
@@ -324,9 +324,16 @@ fn tell_events(network: &Network, world: &LabWorld, watcher: &mut dyn Watcher) {
     events.iter().for_each(|event| watcher.event(event));
 }
 
-/// Makes a flow's controllers.
-fn controller_factory(spec: &ControllerSpec) -> ControllerFactory {
-    let spec = spec.clone();
+/// Makes a flow's controllers. One that draws random numbers has a stream of its own: its parameter `seed` comes from the
+/// run's seed and the flow's name, where the scenario does not give it.
+fn controller_factory(spec: &ControllerSpec, seed: u64, flow: &str) -> ControllerFactory {
+    let mut spec = spec.clone();
+    let draws =
+        registry::find(&spec.name).is_some_and(|entry| entry.params.iter().any(|doc| doc.name == "seed"));
+    if draws && spec.params.get("seed").is_none() {
+        let drawn = Stream::named(seed, &format!("flow {flow}/controller")).next_u32();
+        spec.params.set("seed", ParamValue::Number(f64::from(drawn)));
+    }
     Box::new(move |path: &Path| {
         registry::build(&spec.name, &spec.params, path).expect("parsing the scenario has built it once")
     })

@@ -7,8 +7,8 @@
 
 #![allow(dead_code, reason = "each file of tests uses a part of it")]
 
-use cede_cc::instruments::{RttConfig, RttEstimator};
-use cede_cc::{Controller, Feedback, PacketFact, Params, Path, SendRecord, Sent, Timeout, registry};
+use cede_cc::instruments::{DeliveryRate, Pacer, RttConfig, RttEstimator};
+use cede_cc::{Allowance, Controller, Feedback, PacketFact, Params, Path, Sent, Timeout, registry};
 use cede_units::{Duration, Instant, Rate, Stream};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -53,18 +53,23 @@ pub struct Flow {
     next_number: u64,
     recover: u64,
     rtt: RttEstimator,
-    cwnd: u64,
+    allowance: Allowance,
+    pacer: Pacer,
+    delivery: DeliveryRate,
+    /// A departure is scheduled.
+    waits: bool,
     last_progress: Instant,
     timeouts: u32,
     last_sent: Instant,
     last_arrival: Instant,
     last_return: Instant,
-    delivered_bytes: u64,
 }
 
 impl Flow {
     pub fn new(controller: Box<dyn Controller>) -> Self {
-        let cwnd = controller.allowance().cwnd_bytes;
+        let allowance = controller.allowance();
+        let mut pacer = Pacer::new();
+        pacer.set(&allowance);
         let config = RttConfig { min_rto: Duration::from_millis(500), ..RttConfig::default() };
         Self {
             controller,
@@ -80,13 +85,15 @@ impl Flow {
             next_number: 0,
             recover: 0,
             rtt: RttEstimator::new(config),
-            cwnd,
+            allowance,
+            pacer,
+            delivery: DeliveryRate::new(),
+            waits: false,
             last_progress: Instant::ZERO,
             timeouts: 0,
             last_sent: Instant::ZERO,
             last_arrival: Instant::ZERO,
             last_return: Instant::ZERO,
-            delivered_bytes: 0,
         }
     }
 
@@ -116,14 +123,28 @@ impl Flow {
         self.outstanding.len() as u64 * u64::from(MSS)
     }
 
+    /// Takes over what the controller answered.
+    fn adopt(&mut self, allowance: Allowance) {
+        self.allowance = allowance;
+        self.pacer.set(&allowance);
+    }
+
+    /// Calls a timer of the controller's that is due.
+    fn run_timer(&mut self, now: Instant) {
+        if self.controller.timer().is_some_and(|at| at <= now) {
+            let allowance = self.controller.on_timer(now);
+            self.adopt(allowance);
+        }
+    }
+
     /// When the next packet may leave.
     fn may_send_at(&self, now: Instant) -> Option<Instant> {
         let running = self.start <= now && now < self.stop;
-        if running && self.in_flight() + u64::from(MSS) <= self.cwnd {
-            return Some(now);
+        if running && self.in_flight() + u64::from(MSS) <= self.allowance.cwnd_bytes {
+            return Some(self.pacer.departure(now, u64::from(MSS)));
         }
         // Below one packet: one every MSS / cwnd smoothed round trips.
-        let wait = self.rtt.srtt().mul_f64(f64::from(MSS) / self.cwnd.max(1) as f64);
+        let wait = self.rtt.srtt().mul_f64(f64::from(MSS) / self.allowance.cwnd_bytes.max(1) as f64);
         (running && self.outstanding.is_empty()).then(|| (self.last_sent + wait).max(now))
     }
 }
@@ -132,6 +153,7 @@ impl Flow {
 enum Event {
     Ack { flow: usize, number: u64, received: Instant, sent: Instant },
     Timer { flow: usize },
+    Departure { flow: usize },
 }
 
 /// The link, its flows and its meters.
@@ -142,6 +164,8 @@ pub struct World {
     pub flows: Vec<Flow>,
     /// Packets are delayed by up to this at random on either way, without overtaking each other.
     pub jitter: Duration,
+    /// The probability that a packet is lost on the way.
+    pub loss: f64,
     random: Stream,
     rate: Rate,
     buffer: Duration,
@@ -163,6 +187,7 @@ impl World {
             backward: rtt / 2,
             flows,
             jitter: Duration::ZERO,
+            loss: 0.0,
             random: Stream::named(1, "jitter"),
             rate,
             buffer,
@@ -196,6 +221,10 @@ impl World {
             match event {
                 Event::Ack { flow, number, received, sent } => self.acknowledge(flow, number, received, sent),
                 Event::Timer { flow } => self.timer(flow),
+                Event::Departure { flow } => {
+                    self.flows[flow].waits = false;
+                    self.send(flow);
+                }
             }
         }
         self.now = end;
@@ -240,8 +269,10 @@ impl World {
             flow.rtt.back_off();
             flow.last_progress = self.now;
             flow.outstanding.clear();
-            flow.cwnd = flow.controller.on_timeout(&timeout).cwnd_bytes;
+            let allowance = flow.controller.on_timeout(&timeout);
+            flow.adopt(allowance);
         }
+        flow.run_timer(self.now);
         self.send(i);
         self.schedule(self.now + Duration::from_millis(100), Event::Timer { flow: i });
     }
@@ -249,7 +280,11 @@ impl World {
     fn send(&mut self, i: usize) {
         while let Some(at) = self.flows[i].may_send_at(self.now) {
             if at > self.now {
-                // The periodic timer asks again.
+                // The periodic timer asks again where a window of less than a packet holds it back.
+                let flow = &mut self.flows[i];
+                if flow.allowance.pacing_rate.is_some() && !core::mem::replace(&mut flow.waits, true) {
+                    self.schedule(at, Event::Departure { flow: i });
+                }
                 return;
             }
             self.transmit(i);
@@ -263,7 +298,8 @@ impl World {
         let dropped = waiting + transmission > self.buffer + transmission;
         let number = self.flows[i].next_number;
         self.note_sent(i);
-        if dropped {
+        let lost = self.loss > 0.0 && self.random.chance(self.loss);
+        if dropped || lost {
             return;
         }
         self.busy_until = departure;
@@ -290,23 +326,15 @@ impl World {
         if flow.outstanding.is_empty() {
             flow.last_progress = self.now;
         }
-        let packet = PacketFact {
-            number: flow.next_number,
-            bytes: MSS,
-            sent_at: self.now,
-            retransmitted: false,
-            tag: 0,
-            record: SendRecord::default(),
-        };
-        flow.outstanding.push_back(packet);
-        flow.last_sent = self.now;
-        flow.controller.on_sent(&Sent {
-            now: self.now,
-            number: flow.next_number,
-            bytes: MSS,
-            in_flight_bytes: flow.outstanding.len() as u64 * u64::from(MSS),
-            retransmission: false,
-        });
+        let record = flow.delivery.record(self.now, flow.in_flight());
+        let in_flight_bytes = flow.in_flight() + u64::from(MSS);
+        let (now, number, bytes, retransmission) = (self.now, flow.next_number, MSS, false);
+        let tag = flow.controller.on_sent(&Sent { now, number, bytes, in_flight_bytes, retransmission });
+        let fact = PacketFact { number, bytes, sent_at: now, retransmitted: false, tag, record };
+        flow.outstanding.push_back(fact);
+        flow.last_sent = now;
+        flow.pacer.on_sent(now, u64::from(MSS));
+        flow.run_timer(now);
         flow.next_number += 1;
     }
 
@@ -327,7 +355,7 @@ impl World {
         flow.last_progress = now;
         flow.timeouts = 0;
         flow.delivered += 1;
-        flow.delivered_bytes += u64::from(MSS);
+        flow.delivery.on_delivered(now, &packet);
         flow.lost += lost.len() as u64;
         let in_recovery = lost.is_empty() && number < flow.recover;
         if lost.iter().any(|packet| packet.number >= flow.recover) {
@@ -343,7 +371,7 @@ impl World {
             lost_bytes: lost.len() as u64 * u64::from(MSS),
             in_flight_before_bytes: before,
             in_flight_bytes: flow.in_flight(),
-            delivered_bytes: flow.delivered_bytes,
+            delivered_bytes: flow.delivery.delivered_bytes(),
             next_number: flow.next_number,
             rtt: Some(now.since(sent)),
             rtt_min: Some(now.since(sent)),
@@ -354,7 +382,9 @@ impl World {
             app_limited: now >= flow.stop,
             in_recovery,
         };
-        flow.cwnd = flow.controller.on_feedback(&feedback).cwnd_bytes;
+        let allowance = flow.controller.on_feedback(&feedback);
+        flow.adopt(allowance);
+        flow.run_timer(now);
         self.send(i);
     }
 }

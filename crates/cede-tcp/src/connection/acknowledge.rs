@@ -196,7 +196,9 @@ impl Connection {
         let prior_bytes = self.allowance.cwnd_bytes;
         self.adopt(allowance);
         self.lift_window_cap();
-        if self.repair.mode == RepairMode::Recovery && self.config.prr && self.peer.sack {
+        // As in Linux, a controller that sets the rate itself decides alone what leaves in a repair.
+        let is_window_based = allowance.pacing_rate.is_none();
+        if self.repair.mode == RepairMode::Recovery && self.config.prr && self.peer.sack && is_window_based {
             let is_progress = advanced && self.scratch.lost.is_empty();
             self.reduce((!was_repairing).then_some(prior_bytes), acked_bytes, is_progress);
         }

@@ -5,7 +5,7 @@
 //! acknowledgements advance and nothing more is found lost. Counted in whole segments, as Linux does.
 //!
 //! **What it leaves out.** Repairs without SACK, which keep RFC 6582's inflation, and controllers that do not reduce
-//! their window at a loss: theirs rules as it stands.
+//! their window at a loss, or that pace: theirs rules as it stands.
 //!
 //! **How it was validated.** The worked example of a window of 10 that is halved (tests of repair).
 
