@@ -62,17 +62,26 @@ pub struct Config {
     /// Octets held for sending, sent and not, that are not yet acknowledged; also bounds the congestion window.
     /// Default 1 MiB (libutp).
     pub send_buffer_bytes: u32,
-    /// Octets held in order for the application, and again as many out of order at most; the window that is
-    /// advertised. Default 1 MiB (libutp, libtorrent).
+    /// Where the send buffer grows with the congestion window, to twice as much: up to this, which bounds the window
+    /// then. Default `None`: it is fixed, as in libutp.
+    pub send_buffer_limit_bytes: Option<u32>,
+    /// Octets held for the application, in order and out of order; the window that is advertised. Default 1 MiB
+    /// (libutp, libtorrent).
     pub receive_buffer_bytes: u32,
+    /// Where the receive buffer grows while the application takes more than half of it per round trip: up to this, 16 MiB
+    /// at most. Default `None`: it is fixed, as in libutp.
+    pub receive_buffer_limit_bytes: Option<u32>,
     /// The peer's window until the first packet that states it; SYNs do not count, since libtorrent's state none.
     /// Default 255 * 1435 (libutp).
     pub initial_peer_window_bytes: u32,
-    /// Packets sent and not acknowledged. Default 1023: libutp receives no packet 1024 or more ahead. Peers with a
-    /// larger [`Config::seq_window_packets`] can be sent more, 16384 at most.
+    /// Packets sent and not acknowledged. Default 1023: libutp receives no packet 1024 or more ahead. Peers known to have
+    /// a larger [`Config::seq_window_packets`] can be sent more, 16384 at most; those that announce it are.
     pub max_outstanding_packets: u16,
-    /// How far ahead of the next expected one a packet may be numbered. Default 1024 (libutp); 16384 at most.
+    /// How far ahead of the next expected one a packet may be numbered. Default 1024 (libutp); 16384 at most. More than
+    /// 1024 count only as far as there are 64 octets of receive buffer for each.
     pub seq_window_packets: u16,
+    /// The handshake tells the peer [`Config::seq_window_packets`], and takes in what the peer tells. Default false.
+    pub announce: bool,
     /// The last packet waits for company while it is short and others are outstanding (RFC 896). Default true
     /// (libutp, libtorrent).
     pub nagle: bool,
@@ -110,6 +119,9 @@ pub struct Config {
     pub timestamp_resolution: Duration,
     /// Silence after which a STATE refreshes address translators on the path. Default 29 s (libutp).
     pub keepalive: Option<Duration>,
+    /// As [`Config::keepalive`], for peers that have announced nothing, so that their patience is unknown. Default `None`:
+    /// the same.
+    pub keepalive_strangers: Option<Duration>,
     /// The pause before a packet probes a window of zero. Default 15 s (libutp).
     pub zero_window_probe: Duration,
     /// How long an answered SYN waits for its connection. Default 10 s.
@@ -133,10 +145,13 @@ impl Default for Config {
             mtu: Mtu::DEFAULT,
             datagram_limit_bytes: None,
             send_buffer_bytes: 1 << 20,
+            send_buffer_limit_bytes: None,
             receive_buffer_bytes: 1 << 20,
+            receive_buffer_limit_bytes: None,
             initial_peer_window_bytes: 255 * 1435,
             max_outstanding_packets: 1023,
             seq_window_packets: 1024,
+            announce: false,
             nagle: true,
             delayed_ack: None,
             min_rto: Duration::from_millis(500),
@@ -154,6 +169,7 @@ impl Default for Config {
             initial_window_packets: 2,
             timestamp_resolution: Duration::from_micros(1),
             keepalive: Some(Duration::from_secs(29)),
+            keepalive_strangers: None,
             zero_window_probe: Duration::from_secs(15),
             handshake_timeout: Duration::from_secs(10),
             fin_timeout: Duration::from_secs(10),
@@ -199,6 +215,26 @@ impl Config {
         }
     }
 
+    /// What a host on the Internet wants, beside peers of every make: buffers that grow from 256 KiB to 16 MiB with the
+    /// path, enough for 1 Gbit/s at 100 ms; windows of more packets towards peers that announce them; a keepalive every
+    /// 9 s towards strangers, some of which hang up after 10 s without traffic.
+    ///
+    /// [`Config::default`] prescribes fixed buffers instead, so that what is compared in a simulation differs in nothing
+    /// but what the comparison is of.
+    #[must_use]
+    pub fn internet() -> Self {
+        Self {
+            send_buffer_bytes: 256 << 10,
+            send_buffer_limit_bytes: Some(MAX_WINDOW_BYTES),
+            receive_buffer_bytes: 256 << 10,
+            receive_buffer_limit_bytes: Some(MAX_WINDOW_BYTES),
+            seq_window_packets: crate::reorder::MAX_PACKETS,
+            announce: true,
+            keepalive_strangers: Some(Duration::from_secs(9)),
+            ..Self::default()
+        }
+    }
+
     /// Payload octets of a full packet at the start.
     #[must_use]
     pub fn initial_payload_bytes(&self) -> u32 {
@@ -212,8 +248,13 @@ impl Config {
         Path {
             mss_bytes,
             initial_cwnd_bytes: mss_bytes * u32::from(self.initial_window_packets),
-            max_cwnd_bytes: u64::from(self.send_buffer_bytes),
+            max_cwnd_bytes: self.max_cwnd_bytes(),
         }
+    }
+
+    /// What the send buffer can grow to bounds the congestion window.
+    pub(crate) fn max_cwnd_bytes(&self) -> u64 {
+        u64::from(self.send_buffer_limit_bytes.unwrap_or(self.send_buffer_bytes))
     }
 
     /// The same with every number brought into the range in which the rooms of the connection rely on it; the very
@@ -230,6 +271,10 @@ impl Config {
         self.send_buffer_bytes = self.send_buffer_bytes.max(1);
         // The window is a 32-bit field, but a peer that keeps 16 MiB under way is none that exists.
         self.receive_buffer_bytes = self.receive_buffer_bytes.clamp(1, MAX_WINDOW_BYTES);
+        let (sends, receives) = (self.send_buffer_bytes, self.receive_buffer_bytes);
+        self.send_buffer_limit_bytes = self.send_buffer_limit_bytes.map(|limit| limit.max(sends));
+        self.receive_buffer_limit_bytes =
+            self.receive_buffer_limit_bytes.map(|limit| limit.clamp(receives, MAX_WINDOW_BYTES));
         self.initial_window_packets = self.initial_window_packets.max(1);
         self
     }

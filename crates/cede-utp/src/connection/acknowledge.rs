@@ -247,7 +247,7 @@ impl Connection {
 
     /// Tells the application that there is room again, once it is worth its while.
     fn offer_room(&mut self) {
-        let worthwhile = (self.config.send_buffer_bytes / 8).min(8 * self.mtu.payload_bytes()).max(1);
+        let worthwhile = (self.send_limit_bytes() / 8).min(8 * self.mtu.payload_bytes()).max(1);
         if self.sending.refused && !self.sending.is_ended() && self.writable_bytes() >= worthwhile {
             self.sending.refused = false;
             self.events.writable();

@@ -4,7 +4,7 @@
 //! STATE, DATA and FIN (libutp sends four octets on STATE only; libtorrent lengths that are no multiple of four, which
 //! some implementations refuse).
 //!
-//! **What it leaves out.** "Extension bits", which nobody sends.
+//! **What it leaves out.** What a SYN and its answer say of their sender: that is in `peer.rs`.
 //! **How it was validated.** `tests/checks.rs` (checks 1 to 5).
 
 use super::receive::Ack;
@@ -133,7 +133,7 @@ impl Connection {
         self.receiving.ack = Ack::None;
         let header = self.header(now, Kind::State, self.next_seq());
         let encoded = match self.state {
-            State::SynReceived { .. } => self.encode_with_limit(&header),
+            State::SynReceived { .. } => self.encode_with_limits(&header),
             _ => self.encode_with_mask(&header),
         };
         self.statistics.states_sent += 1;

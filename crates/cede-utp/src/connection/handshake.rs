@@ -79,7 +79,7 @@ impl Connection {
         let mut connection = Self::new(config, controller, ids, State::SynReceived { repeats: 0 }, first_seq);
         connection.receiving.ack_nr = syn.header.seq;
         connection.receiving.schedule_ack();
-        connection.note_datagram_limit(syn);
+        connection.note_peer_limits(syn);
         connection.timers.set(Timer::Handshake, now + connection.config.handshake_timeout);
         connection.timers.set(Timer::Retransmission, now + connection.config.syn_rto);
         connection.statistics.packets_received = 1;
@@ -102,7 +102,7 @@ impl Connection {
             ack: Seq16(0),
             ..self.header(now, Kind::Syn, self.seq_before_first())
         };
-        let encoded = self.encode_with_limit(&header);
+        let encoded = self.encode_with_limits(&header);
         self.send_head(now, encoded)
     }
 
@@ -130,7 +130,7 @@ impl Connection {
         }
         // Also where DATA or FIN comes instead of a STATE (libtorrent joins them): that number is consumed below.
         self.receiving.ack_nr = packet.header.seq.sub(1);
-        self.note_datagram_limit(packet);
+        self.note_peer_limits(packet);
         self.search_larger(now);
         self.establish(now, true);
         self.receiving.schedule_ack();
@@ -184,7 +184,7 @@ impl Connection {
         self.timers.stop(Timer::Handshake);
         self.timers.stop(Timer::Retransmission);
         self.refresh_controller_timer();
-        if let Some(interval) = self.config.keepalive {
+        if let Some(interval) = self.keepalive_interval() {
             self.timers.set(Timer::Keepalive, now + interval);
         }
         self.events.connected();

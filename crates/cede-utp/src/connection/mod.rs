@@ -9,12 +9,13 @@ mod assemble;
 mod close;
 mod handshake;
 mod inspect;
-mod large;
 mod loss;
+mod peer;
 mod receive;
 mod send;
 mod stream;
 mod timeout;
+mod tuning;
 
 pub(crate) use loss::MAX_SACK_THRESHOLD;
 
@@ -73,7 +74,7 @@ pub struct Connection {
     delays: Delays,
     rtt: RttEstimator,
     mtu: PathMtu,
-    large: large::Large,
+    peer: peer::Peer,
     timers: Timers,
     events: Pending,
     statistics: Statistics,
@@ -128,12 +129,12 @@ impl Connection {
             ids,
             first_seq,
             sending: Sending::new(&config, &allowance),
-            receiving: Receiving::new(),
+            receiving: Receiving::new(&config),
             loss: LossDetection::new(),
             delays: Delays::new(config.timestamp_resolution),
             rtt: RttEstimator::new(rtt_config(&config)),
             mtu: PathMtu::new(config.mtu),
-            large: large::Large::default(),
+            peer: peer::Peer::default(),
             timers: Timers::new(),
             events: Pending::default(),
             statistics: Statistics::default(),

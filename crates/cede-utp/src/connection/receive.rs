@@ -8,8 +8,9 @@
 //! and hostile packets in `tests/fuzz.rs`.
 
 use super::Connection;
+use super::tuning::ReceiveLimit;
 use crate::chunks::Chunks;
-use crate::config::MAX_WINDOW_BYTES;
+use crate::config::{Config, MAX_WINDOW_BYTES};
 use crate::reorder::Reorder;
 use crate::timers::Timer;
 use cede_units::{Instant, Seq16};
@@ -25,6 +26,7 @@ pub(super) struct Receiving {
     pub reorder: Reorder,
     pub fin: RemoteFin,
     pub ack: Ack,
+    pub limit: ReceiveLimit,
     /// The window that our last packet advertised.
     pub advertised_bytes: u32,
     /// The largest payload seen, for telling a useful window from a silly one.
@@ -65,8 +67,9 @@ enum Place {
 }
 
 impl Receiving {
-    pub fn new() -> Self {
+    pub fn new(config: &Config) -> Self {
         Self {
+            limit: ReceiveLimit::new(config),
             ack_nr: Seq16(0),
             ready: Chunks::default(),
             reorder: Reorder::default(),
@@ -129,7 +132,7 @@ impl Connection {
 
     /// Where the packet's number lies; `None` where it is too far off, or a number beyond the peer's FIN.
     fn place(&self, header: &Header) -> Option<Place> {
-        let window = self.config.seq_window_packets;
+        let window = self.seq_window_packets();
         let ahead = header.seq.distance_from(self.receiving.ack_nr.add(1));
         let is_state = header.kind == Kind::State;
         if is_state && self.receiving.fin == RemoteFin::Reached(header.seq) {
@@ -182,7 +185,7 @@ impl Connection {
             self.receiving.fin = RemoteFin::Seen(seq);
             self.receiving.close_reason = packet.extensions.close_reason();
         }
-        self.keep(now, seq, ahead, payload);
+        self.keep(now, &packet.header, ahead, payload);
     }
 
     /// A FIN where another number has been announced as the last.
@@ -193,24 +196,25 @@ impl Connection {
     /// Memory for a packet: the next expected one needs room among what waits to be read only, or a full reorder
     /// buffer could never drain; the others need room in the reorder buffer as well.
     fn has_room_for(&self, ahead: u16, bytes: u64) -> bool {
-        let limit = u64::from(self.config.receive_buffer_bytes);
+        let limit = u64::from(self.receiving.limit.bytes);
         let ready = self.receiving.ready.len_bytes();
         let held = if ahead == 0 { 0 } else { self.receiving.reorder.len_bytes() };
         bytes == 0 || ready + held + bytes <= limit
     }
 
     /// Delivers or holds a new packet, and owes the peer an acknowledgement.
-    fn keep(&mut self, now: Instant, seq: Seq16, ahead: u16, payload: Payload) {
+    fn keep(&mut self, now: Instant, header: &Header, ahead: u16, payload: Payload) {
         let had_gap = !self.receiving.reorder.is_empty();
         self.receiving.largest_payload_bytes = self.receiving.largest_payload_bytes.max(payload.len());
         self.statistics.data_packets_received += u64::from(!payload.is_empty());
         if ahead > 0 {
             self.statistics.out_of_order_received += 1;
-            self.receiving.reorder.insert(seq, ahead, payload);
+            self.receiving.reorder.insert(header.seq, ahead, payload);
         } else {
             self.deliver(payload);
             self.drain_reorder();
         }
+        self.tune_receive_limit(now, header);
         self.settle_fin(now);
         self.owe_ack(now, ahead > 0 || had_gap || self.receiving.fin != RemoteFin::None);
     }
@@ -265,7 +269,7 @@ impl Connection {
     /// The window to advertise: room for what will be read, less what waits beyond a gap (which libutp forgets).
     pub(super) fn window_bytes(&self) -> u32 {
         let held = self.receiving.ready.len_bytes() + self.receiving.reorder.len_bytes();
-        u64::from(self.config.receive_buffer_bytes).saturating_sub(held) as u32
+        u64::from(self.receiving.limit.bytes).saturating_sub(held) as u32
     }
 
     /// The peer's window, cut to what makes sense.
@@ -276,9 +280,10 @@ impl Connection {
     /// The application has read: a peer that our last window blocked, or nearly, is told at once.
     pub(super) fn after_reading(&mut self) {
         let (advertised, window) = (self.receiving.advertised_bytes, self.window_bytes());
-        let useful = self.receiving.largest_payload_bytes.min(self.config.receive_buffer_bytes / 2).max(1);
+        let limit = self.receiving.limit.bytes;
+        let useful = self.receiving.largest_payload_bytes.min(limit / 2).max(1);
         let reopened = advertised < useful && window >= useful;
-        let grown = window.saturating_sub(advertised) >= self.config.receive_buffer_bytes.div_ceil(2);
+        let grown = window.saturating_sub(advertised) >= limit.div_ceil(2);
         if (reopened || grown) && !self.receiving.is_finished() && self.is_established() {
             self.receiving.schedule_ack();
         }

@@ -220,7 +220,7 @@ impl Connection {
             return self.transmit_fin(now);
         }
         let bytes = self.next_payload_bytes()?;
-        if self.sending.outbox.len() >= u64::from(self.config.max_outstanding_packets) {
+        if self.sending.outbox.len() >= self.max_outstanding_packets() {
             self.sending.limit = Limit::Peer;
             return None;
         }
@@ -299,7 +299,7 @@ impl Connection {
     }
 
     fn window_allows(&mut self, now: Instant, bytes: u32) -> bool {
-        let cwnd = self.allowance.cwnd_bytes.min(u64::from(self.config.send_buffer_bytes));
+        let cwnd = self.allowance.cwnd_bytes.min(self.config.max_cwnd_bytes());
         if self.sending.in_flight_bytes + u64::from(bytes) <= cwnd {
             return true;
         }

@@ -42,7 +42,7 @@ impl Connection {
     #[must_use]
     pub fn writable_bytes(&self) -> u32 {
         let held = self.sending.queue.len_bytes() + self.sending.unacked_bytes;
-        u64::from(self.config.send_buffer_bytes).saturating_sub(held) as u32
+        u64::from(self.send_limit_bytes()).saturating_sub(held) as u32
     }
 
     /// Takes the next octets that arrived in order, as many as lie together.

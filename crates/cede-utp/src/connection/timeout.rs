@@ -180,7 +180,7 @@ impl Connection {
 
     /// Nothing has left for long: the next packet is a keepalive.
     fn on_keepalive_timeout(&mut self, now: Instant) {
-        let Some(interval) = self.config.keepalive else { return };
+        let Some(interval) = self.keepalive_interval() else { return };
         let due = self.sending.last_sent_at + interval;
         if due > now {
             self.timers.set(Timer::Keepalive, due);

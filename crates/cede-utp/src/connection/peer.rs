@@ -1,0 +1,113 @@
+//! What the peer has said that it takes, beyond what every peer does.
+//!
+//! No source: this is Cede's own. Two limits of deployed peers are unwritten: a peer that receives into a buffer of, say,
+//! 4096 octets cuts a larger datagram short and acknowledges what is left as if it were whole; and libutp drops packets
+//! numbered 1024 or more ahead of the next expected one. Larger datagrams, and more packets, are therefore for peers
+//! that have said so.
+//!
+//! They say so in the extension bits (extension 2) of their SYN, or of the answer to a SYN that does: eight octets, of
+//! which BEP 29 defines none and which libutp and libtorrent read and ignore. Ours are a marker, the logarithm of the
+//! sequence window (zero where it is the usual one), a version, and the largest datagram (zero where it is the usual).
+//! A SYN that is sent again goes without, in case somebody is deaf to them.
+//!
+//! Peers that have spoken are Cede's own, which never mistake silence for death: they need no more keepalives than an
+//! address translator does.
+//!
+//! **What it leaves out.** Nothing is believed for longer than the connection lives.
+//! **How it was validated.** `tests/mtu.rs`: the search goes beyond a frame exactly where both ends said that it may;
+//! `tests/tuning.rs`, for windows of more packets.
+
+use super::tuning::USUAL_SEQ_WINDOW;
+use super::{Connection, State};
+use crate::reorder;
+use cede_units::{Duration, Instant};
+use cede_wire::Head;
+use cede_wire::utp::{EXT_BITS, Header, Packet};
+
+/// How our extension bits begin, so that nobody else's are taken for them.
+const MARKER: [u8; 4] = *b"Cede";
+const VERSION: u8 = 1;
+
+/// What is known of the peer; zero where nothing is.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Peer {
+    /// It takes datagrams of so many octets.
+    datagram_bytes: u16,
+    /// The way to it begins with a link that does.
+    link_bytes: u16,
+    /// It tells so many packets apart.
+    seq_window_packets: u16,
+    /// It has said what it takes.
+    has_spoken: bool,
+}
+
+impl Peer {
+    /// Packets that the peer tells apart, where it has said so.
+    #[inline]
+    pub fn seq_window_packets(&self) -> Option<u16> {
+        (self.seq_window_packets > 0).then_some(self.seq_window_packets)
+    }
+}
+
+impl Connection {
+    /// The host knows that the first link of the way to the peer carries datagrams of `bytes` octets of UDP payload. The
+    /// path-MTU search goes up to that size from now on, where the peer takes it too; see
+    /// [`Config::datagram_limit_bytes`](crate::Config::datagram_limit_bytes).
+    pub fn on_link_carries(&mut self, now: Instant, bytes: u16) {
+        self.peer.link_bytes = bytes;
+        self.search_larger(now);
+    }
+
+    /// True where the peer has said what it takes, which Cede alone does.
+    #[must_use]
+    pub fn is_peer_known(&self) -> bool {
+        self.peer.has_spoken
+    }
+
+    /// Takes in what the SYN, or its answer, says of the peer.
+    pub(super) fn note_peer_limits(&mut self, packet: &Packet<'_>) {
+        let bits = packet.extensions.find(EXT_BITS).and_then(|body| <&[u8; 8]>::try_from(body).ok());
+        if let Some([marker @ .., window, VERSION, high, low]) = bits
+            && *marker == MARKER
+        {
+            let window = 1_u16.checked_shl(u32::from(*window)).unwrap_or_default();
+            self.peer.has_spoken = true;
+            self.peer.datagram_bytes = u16::from_be_bytes([*high, *low]);
+            self.peer.seq_window_packets = match window {
+                0..=USUAL_SEQ_WINDOW => 0,
+                more => more.min(reorder::MAX_PACKETS),
+            };
+        }
+    }
+
+    pub(super) fn search_larger(&mut self, now: Instant) {
+        let ours = self.config.datagram_limit_bytes.unwrap_or_default();
+        let bytes = ours.min(self.peer.datagram_bytes).min(self.peer.link_bytes);
+        self.mtu.raise_limit(bytes);
+        self.plan_mtu_search(now);
+    }
+
+    /// The head of a SYN, or of the answer to one.
+    pub(super) fn encode_with_limits(&self, header: &Header) -> Option<Head> {
+        let says = self.config.announce || self.config.datagram_limit_bytes.is_some();
+        let asked = match self.state {
+            State::SynSent { transmissions, .. } => transmissions == 1,
+            _ => self.peer.has_spoken,
+        };
+        if !says || !asked {
+            return header.encode(&[]);
+        }
+        let mut bits = [0; 8];
+        bits[..4].copy_from_slice(&MARKER);
+        bits[4] = if self.config.announce { self.config.seq_window_packets.ilog2() as u8 } else { 0 };
+        bits[5] = VERSION;
+        bits[6..].copy_from_slice(&self.config.datagram_limit_bytes.unwrap_or_default().to_be_bytes());
+        header.encode(&[(EXT_BITS, &bits)])
+    }
+
+    /// Silence of ours after which this peer gets a keepalive.
+    pub(super) fn keepalive_interval(&self) -> Option<Duration> {
+        let (usual, strangers) = (self.config.keepalive, self.config.keepalive_strangers);
+        if self.peer.has_spoken { usual } else { strangers.or(usual) }
+    }
+}
