@@ -1,6 +1,7 @@
 //! One connection over the loopback, one way: goodput and CPU time of both ends together, beside the kernel's TCP.
 //!
-//! `cargo bench -p cede-real [-- MEGABYTES [CONTROLLER]]`; 1000 MB and `ledbat` unless given. CPU time is user and system time
+//! `cargo bench -p cede-real --bench loopback [-- MEGABYTES [CONTROLLER [frames]]]`; 1000 MB and `ledbat` unless given. With
+//! `frames` datagrams are no larger than an Ethernet frame, as they are towards other implementations. CPU time is user and system time
 //! of this process by `/proc/self/stat`, so there is none elsewhere than on Linux. Everything is done twice: with the
 //! system's default socket buffers and with 4 MiB.
 
@@ -20,11 +21,13 @@ async fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     let megabytes: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1000);
     let controller = arguments.next().unwrap_or_else(|| "ledbat".to_owned());
+    let mut stream = StreamConfig::with_controller(&controller);
+    stream.large_datagrams = arguments.next().as_deref() != Some("frames");
     let bytes = megabytes * 1_000_000;
     let tcp = kernel_tcp(bytes).await?;
     tcp.print("kernel TCP", bytes);
     for (name, buffers) in [("uTP, default buffers", None), ("uTP, 4 MiB buffers", Some(4 << 20))] {
-        let (cost, end) = utp(bytes, &controller, buffers).await?;
+        let (cost, end) = utp(bytes, &stream, buffers).await?;
         cost.print(name, bytes);
         end.print();
         let (goodput, cpu) = (tcp.seconds / cost.seconds, cost.cpu_seconds / tcp.cpu_seconds);
@@ -90,9 +93,9 @@ async fn kernel_tcp(bytes: u64) -> io::Result<Cost> {
     transfer(there?, here?.0, bytes).await.map(|(cost, _)| cost)
 }
 
-async fn utp(bytes: u64, controller: &str, buffer_bytes: Option<usize>) -> io::Result<(Cost, End)> {
+async fn utp(bytes: u64, stream: &StreamConfig, buffer_bytes: Option<usize>) -> io::Result<(Cost, End)> {
     let config = SocketConfig {
-        stream: StreamConfig::with_controller(controller),
+        stream: stream.clone(),
         receive_buffer_bytes: buffer_bytes,
         send_buffer_bytes: buffer_bytes,
         ..SocketConfig::default()

@@ -2,7 +2,7 @@
 
 use cede_cc::{Controller, ParamError, ParamValue, Params, Path, registry};
 use cede_units::Duration;
-use cede_utp::{Config, ControllerFactory, Limits, Mtu};
+use cede_utp::{Config, Limits, Mtu};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -79,11 +79,24 @@ pub struct StreamConfig {
     /// The size of packets. Default `None`: a search, from a size that passes nearly everywhere up to an Ethernet
     /// frame; the bounds are those of the socket's address family.
     pub mtu: Option<Mtu>,
+    /// Where [`StreamConfig::mtu`] is `None`: the search goes on beyond an Ethernet frame, up to
+    /// [`LARGEST_DATAGRAM_BYTES`], where the first link carries more (jumbo frames, the loopback) and the peer has said in
+    /// its handshake that it takes more, as this library does. Default true.
+    pub large_datagrams: bool,
 }
+
+/// The largest datagram that the path-MTU search tries, in octets of UDP payload: several still make a batch, and a
+/// receive buffer of the system's default size holds more than a dozen.
+pub const LARGEST_DATAGRAM_BYTES: u16 = 16_000;
 
 impl Default for StreamConfig {
     fn default() -> Self {
-        Self { controller: ControllerChoice::named("ledbat"), transport: Config::default(), mtu: None }
+        Self {
+            controller: ControllerChoice::named("ledbat"),
+            transport: Config::default(),
+            mtu: None,
+            large_datagrams: true,
+        }
     }
 }
 
@@ -102,23 +115,25 @@ impl StreamConfig {
         self
     }
 
-    /// What the endpoint is given, for a socket bound to `local`.
-    pub(crate) fn transport_for(&self, local: SocketAddr) -> Config {
-        let search = if local.is_ipv4() { Mtu::SEARCH_IPV4 } else { Mtu::SEARCH_IPV6 };
-        Config { mtu: self.mtu.unwrap_or(search), ..self.transport.clone() }
+    /// What the endpoint is given, for a stream to or from `peer`.
+    pub(crate) fn transport_for(&self, peer: SocketAddr) -> Config {
+        let search = if peer.ip().to_canonical().is_ipv4() { Mtu::SEARCH_IPV4 } else { Mtu::SEARCH_IPV6 };
+        let limit = (self.mtu.is_none() && self.large_datagrams).then_some(LARGEST_DATAGRAM_BYTES);
+        Config {
+            mtu: self.mtu.unwrap_or(search),
+            datagram_limit_bytes: self.transport.datagram_limit_bytes.or(limit),
+            ..self.transport.clone()
+        }
     }
 
-    /// What makes the controllers of streams that peers open.
+    /// Transport and controller for a stream to or from `peer`.
     ///
     /// # Errors
     /// As [`ControllerChoice::build`].
-    pub(crate) fn factory(&self, path: &Path) -> Result<ControllerFactory, ParamError> {
-        self.controller.build(path)?;
-        let choice = self.controller.clone();
-        Ok(Box::new(move |path| {
-            // Errors do not depend on the path, and there were none a moment ago.
-            choice.build(path).expect("the choice has been checked")
-        }))
+    pub(crate) fn build_for(&self, peer: SocketAddr) -> Result<(Config, Box<dyn Controller>), ParamError> {
+        let transport = self.transport_for(peer);
+        let controller = self.controller.build(&transport.path())?;
+        Ok((transport, controller))
     }
 }
 
@@ -138,6 +153,9 @@ pub struct SocketConfig {
     pub receive_buffer_bytes: Option<usize>,
     /// Room for datagrams that wait to leave (`SO_SNDBUF`), likewise. Default 4 MiB.
     pub send_buffer_bytes: Option<usize>,
+    /// Delays are measured from when the kernel got a datagram, where it says so, rather than from when the driver got
+    /// round to it. Default true.
+    pub kernel_timestamps: bool,
     /// Datagrams of other protocols that wait for [`Foreign::recv`](crate::Foreign::recv); more are dropped and
     /// counted. Default 256.
     pub foreign_backlog: usize,
@@ -152,6 +170,7 @@ impl Default for SocketConfig {
             dual_stack: true,
             receive_buffer_bytes: Some(4 << 20),
             send_buffer_bytes: Some(4 << 20),
+            kernel_timestamps: true,
             foreign_backlog: 256,
         }
     }
@@ -161,25 +180,30 @@ impl Default for SocketConfig {
 mod tests {
     use super::*;
 
-    fn path() -> Path {
-        Config::default().path()
+    fn peer(addr: &str) -> SocketAddr {
+        addr.parse().unwrap()
     }
 
     #[test]
     fn a_target_reaches_the_controller_and_is_refused_where_there_is_none() {
         let ledbat = StreamConfig::default().target(Duration::from_millis(25));
-        assert!(ledbat.factory(&path()).is_ok());
+        assert!(ledbat.build_for(peer("127.0.0.1:1")).is_ok());
         let reno = StreamConfig::with_controller("reno").target(Duration::from_millis(25));
-        assert!(matches!(reno.factory(&path()), Err(ParamError::UnknownParameter { .. })));
+        assert!(matches!(reno.build_for(peer("[::1]:1")), Err(ParamError::UnknownParameter { .. })));
     }
 
     #[test]
-    fn the_search_begins_where_the_address_family_allows() {
+    fn the_search_begins_where_the_peer_s_address_family_allows() {
         let config = StreamConfig::default();
-        let v4 = config.transport_for(SocketAddr::from(([127, 0, 0, 1], 1)));
-        let v6 = config.transport_for(SocketAddr::from(([0_u16; 8], 1)));
-        assert_eq!((v4.mtu, v6.mtu), (Mtu::SEARCH_IPV4, Mtu::SEARCH_IPV6));
-        let fixed = StreamConfig { mtu: Some(Mtu::Fixed(1000)), ..config };
-        assert_eq!(fixed.transport_for(SocketAddr::from(([0_u16; 8], 1))).mtu, Mtu::Fixed(1000));
+        for (addr, mtu) in [
+            ("127.0.0.1:1", Mtu::SEARCH_IPV4),
+            ("[::ffff:127.0.0.1]:1", Mtu::SEARCH_IPV4),
+            ("[::1]:1", Mtu::SEARCH_IPV6),
+        ] {
+            let transport = config.transport_for(peer(addr));
+            assert_eq!((transport.mtu, transport.datagram_limit_bytes), (mtu, Some(LARGEST_DATAGRAM_BYTES)));
+        }
+        let fixed = StreamConfig { mtu: Some(Mtu::Fixed(1000)), ..config }.transport_for(peer("[::1]:1"));
+        assert_eq!((fixed.mtu, fixed.datagram_limit_bytes), (Mtu::Fixed(1000), None));
     }
 }

@@ -1,13 +1,12 @@
 //! The one task per socket: it reads, keeps the time, and sends what others could not.
 
+use crate::arrival::ArrivalClock;
+use crate::inbox::{Arrival, Fill, Inbox};
 use crate::shared::{Next, Shared, State, leave};
-use crate::udp::Inbox;
 use cede_units::Instant;
 use cede_utp::Verdict;
-use cede_wire::Payload;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,20 +14,28 @@ use tokio::time::Sleep;
 
 /// Fills of the inbox before what they cause is sent.
 const FILLS_PER_TURN: usize = 4;
+/// Turns before other tasks of the runtime get one. To yield costs it a look at all of its sockets.
+const TURNS_IN_A_ROW: usize = 16;
 /// Errors of the socket in a row after which it is taken for lost.
 const MAX_RECEIVE_ERRORS: u32 = 100;
 
 /// Drives a socket until nobody needs it any more.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let _gone = Gone(Arc::clone(&shared));
-    let mut driver = Driver { shared, inbox: Inbox::new(), errors: 0 };
+    let mut driver = Driver { shared, inbox: Inbox::new(), arrivals: ArrivalClock::default(), errors: 0 };
     let mut sleep = Box::pin(tokio::time::sleep_until(tokio::time::Instant::now()));
+    let mut turns = 0;
     loop {
         match driver.turn() {
+            Next::Continue if turns < TURNS_IN_A_ROW => {
+                turns += 1;
+                continue;
+            }
             Next::Continue => tokio::task::yield_now().await,
             Next::Wait { deadline, blocked } => driver.wait(deadline, blocked, &mut sleep).await,
             Next::End => return,
         }
+        turns = 0;
     }
 }
 
@@ -46,15 +53,8 @@ impl Drop for Gone {
 struct Driver {
     shared: Arc<Shared>,
     inbox: Inbox,
+    arrivals: ArrivalClock,
     errors: u32,
-}
-
-/// What reading came to.
-enum Reading {
-    /// Nothing more is there.
-    Dry,
-    /// There may be more.
-    More,
 }
 
 impl Driver {
@@ -68,7 +68,7 @@ impl Driver {
         }
         state.endpoint.handle_timeout(shared.clock.now());
         let next = match (state.let_out(&shared), reading) {
-            (Next::Wait { .. }, Reading::More) => Next::Continue,
+            (Next::Wait { .. }, Fill::More) => Next::Continue,
             (next, _) => next,
         };
         state.driver_will(next);
@@ -76,13 +76,18 @@ impl Driver {
         next
     }
 
-    fn read(&mut self) -> Reading {
+    fn read(&mut self) -> Fill {
         for _ in 0..FILLS_PER_TURN {
-            match self.inbox.fill(&self.shared.udp) {
-                Ok(()) => self.take_in(),
+            match self.inbox.fill(&self.shared.udp, false) {
+                Ok(fill) => {
+                    self.take_in();
+                    if fill == Fill::Dry {
+                        return fill;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.errors = 0;
-                    return Reading::Dry;
+                    return Fill::Dry;
                 }
                 // Some systems report here what became of datagrams sent earlier.
                 Err(_) => {
@@ -91,16 +96,18 @@ impl Driver {
                 }
             }
         }
-        Reading::More
+        Fill::More
     }
 
     fn take_in(&mut self) {
         self.errors = 0;
         let now = self.shared.clock.now();
+        self.arrivals.read(now);
         let mut state = self.shared.lock();
         state.receive_calls += 1;
-        for (peer, datagram) in self.inbox.datagrams() {
-            take_datagram(&mut state, now, peer, datagram);
+        for arrival in self.inbox.arrivals() {
+            let arrived_at = self.arrivals.arrival(arrival.stamp);
+            take_datagram(&mut state, now, arrived_at, &arrival);
         }
         state.offer_incoming();
     }
@@ -134,9 +141,11 @@ impl Driver {
     }
 }
 
-fn take_datagram(state: &mut State, now: Instant, peer: SocketAddr, datagram: &[u8]) {
+fn take_datagram(state: &mut State, now: Instant, arrived_at: Instant, arrival: &Arrival<'_>) {
     state.received_datagrams += 1;
-    if state.endpoint.handle(now, peer, datagram, Payload::Empty) == Verdict::Unrecognised {
-        state.foreign.offer(peer, datagram);
+    let (head, payload) = arrival.split();
+    let verdict = state.endpoint.handle_stamped(now, arrived_at, arrival.peer, head, payload);
+    if verdict == Verdict::Unrecognised {
+        state.foreign.offer(arrival.peer, arrival.octets);
     }
 }

@@ -101,18 +101,26 @@
 //! **Invariant:** nothing here decides what a packet says or how much may be under way; that is done below, by code that
 //! runs unchanged in the simulator.
 
+mod arrival;
 mod clock;
 mod config;
 mod driver;
 mod error;
 mod foreign;
+mod inbox;
 mod outgoing;
 mod shared;
 mod socket;
 mod stream;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[path = "linux.rs"]
+mod system;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "portable.rs"]
+mod system;
 mod udp;
 
-pub use config::{ControllerChoice, MakeController, SocketConfig, StreamConfig};
+pub use config::{ControllerChoice, LARGEST_DATAGRAM_BYTES, MakeController, SocketConfig, StreamConfig};
 pub use error::{BindError, ConnectError};
 pub use foreign::{Foreign, ForeignDatagram};
 pub use socket::{SocketStatistics, UtpSocket};

@@ -8,11 +8,14 @@ use cede_units::Instant;
 use cede_utp::Endpoint;
 use cede_wire::Transmit;
 use cede_wire::utp::{HEADER_BYTES, Kind, Packet};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 /// Octets that one call can carry: the largest payload of UDP over IPv4 (RFC 768, RFC 791).
 const BATCH_BYTES: usize = 65_507;
+
+/// Packets that one call can carry (Linux `UDP_MAX_SEGMENTS`, 64 until Linux 6.9).
+const MAX_PACKETS: usize = 64;
 
 /// What became of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,32 +39,40 @@ pub(crate) struct Sent {
 /// The batch in the making.
 #[derive(Default)]
 pub(crate) struct Outgoing {
-    octets: Vec<u8>,
+    packets: Vec<Transmit>,
+    bytes: usize,
     peer: Option<SocketAddr>,
     segment: usize,
     /// The batch is to take no more.
     sealed: bool,
     /// The first packet that did not fit the batch.
     next: Option<(SocketAddr, Transmit)>,
+    /// The batch as one, where the system cannot gather it.
+    octets: Vec<u8>,
     pub sent: Sent,
 }
 
 impl Outgoing {
     pub fn is_empty(&self) -> bool {
-        self.octets.is_empty() && self.next.is_none()
+        self.packets.is_empty() && self.next.is_none()
     }
 
     /// Sends one batch of what the endpoint wants sent.
     pub fn send_batch(&mut self, now: Instant, endpoint: &mut Endpoint<SocketAddr>, udp: &Udp) -> Sending {
         self.gather(now, endpoint, udp.max_segments());
         let Some(peer) = self.peer else { return Sending::Nothing };
-        match udp.send(peer, &self.octets, self.segment) {
+        let result = self.send_gathered(udp, peer).or_else(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => Err(error),
+            // Whatever was wrong with it, the other way finds out whether it can be had at all.
+            _ => self.send_copied(udp, peer),
+        });
+        match result {
             Ok(()) => {
                 self.sent.calls += 1;
-                self.sent.datagrams += self.octets.len().div_ceil(self.segment) as u64;
+                self.sent.datagrams += self.packets.len() as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sending::Blocked,
-            Err(error) if self.octets.len() <= self.segment => {
+            Err(error) if self.packets.len() == 1 => {
                 self.sent.errors += 1;
                 refused(now, endpoint, peer, &self.octets, &error);
             }
@@ -71,14 +82,42 @@ impl Outgoing {
         Sending::Done
     }
 
+    /// Sends the batch from where its parts lie.
+    fn send_gathered(&self, udp: &Udp, peer: SocketAddr) -> io::Result<()> {
+        let mut parts = [IoSlice::new(&[]); 2 * MAX_PACKETS];
+        let mut filled = 0;
+        for packet in &self.packets {
+            let payload = packet.payload.as_slice().ok_or(io::ErrorKind::Unsupported)?;
+            for part in [&packet.head, payload] {
+                parts[filled] = IoSlice::new(part);
+                filled += usize::from(!part.is_empty());
+            }
+        }
+        let segment = (self.packets.len() > 1).then_some(self.segment as u16);
+        udp.send_gathered(peer, &parts[..filled], segment)
+    }
+
+    /// Sends the batch from a copy.
+    fn send_copied(&mut self, udp: &Udp, peer: SocketAddr) -> io::Result<()> {
+        self.octets.clear();
+        for packet in &self.packets {
+            self.octets.extend_from_slice(&packet.head);
+            match packet.payload.as_slice() {
+                Some(payload) => self.octets.extend_from_slice(payload),
+                None => self.octets.extend(packet.payload.to_vec()),
+            }
+        }
+        udp.send(peer, &self.octets, self.segment)
+    }
+
     /// Takes packets for as long as they fit together.
     fn gather(&mut self, now: Instant, endpoint: &mut Endpoint<SocketAddr>, max_segments: usize) {
         while !self.sealed {
             let Some((peer, packet)) = self.next.take().or_else(|| endpoint.poll_transmit(now)) else {
                 return;
             };
-            if self.fits(peer, packet.len(), max_segments) {
-                self.append(peer, &packet);
+            if self.fits(peer, packet.len(), max_segments.min(MAX_PACKETS)) {
+                self.append(peer, packet);
             } else {
                 self.next = Some((peer, packet));
                 self.sealed = true;
@@ -92,22 +131,20 @@ impl Outgoing {
             Some(other) => {
                 peer == other
                     && bytes <= self.segment
-                    && self.octets.len() + bytes <= BATCH_BYTES
-                    && self.octets.len() < self.segment * max_segments
+                    && self.bytes + bytes <= BATCH_BYTES
+                    && self.packets.len() < max_segments
             }
         }
     }
 
-    fn append(&mut self, peer: SocketAddr, packet: &Transmit) {
+    fn append(&mut self, peer: SocketAddr, packet: Transmit) {
         let bytes = packet.len();
         if self.peer.is_none() {
             (self.peer, self.segment) = (Some(peer), bytes.max(1));
         }
         self.sealed = bytes < self.segment;
-        self.octets.extend_from_slice(&packet.head);
-        let start = self.octets.len();
-        self.octets.resize(start + packet.payload.len() as usize, 0);
-        packet.payload.copy_to(&mut self.octets[start..]);
+        self.bytes += bytes;
+        self.packets.push(packet);
     }
 
     /// The batch was refused as one: which of it is at fault shows when each packet is sent alone. One that would block
@@ -132,7 +169,8 @@ impl Outgoing {
     }
 
     fn clear(&mut self) {
-        self.octets.clear();
+        self.packets.clear();
+        self.bytes = 0;
         self.peer = None;
         self.sealed = false;
     }

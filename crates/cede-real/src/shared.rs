@@ -19,7 +19,7 @@ use std::task::{Context, Waker};
 
 /// Batches that leave before what has arrived is looked at again: the more at once, the more a receiver with the default
 /// buffer of 208 KiB loses where the controller heeds losses alone.
-const BATCHES_PER_TURN: usize = 1;
+const BATCHES_PER_TURN: usize = 2;
 /// Tasks that wait for streams of peers; with more, all are asked whether they still do.
 const MAX_ACCEPTORS: usize = 64;
 

@@ -4,9 +4,9 @@ use crate::config::{SocketConfig, StreamConfig};
 use crate::driver;
 use crate::error::{BindError, ConnectError, socket_closed};
 use crate::foreign::Foreign;
-use crate::shared::{Shared, leave};
+use crate::shared::Shared;
 use crate::stream::{Core, UtpStream};
-use crate::udp::Udp;
+use crate::udp::{Udp, canonical};
 use cede_units::Stream;
 use cede_utp::{Endpoint, EndpointStatistics};
 use std::future::poll_fn;
@@ -75,10 +75,11 @@ impl UtpSocket {
     fn start(udp: Udp, config: SocketConfig) -> Result<Self, BindError> {
         let seed = getrandom::u64().map_err(io::Error::other)?;
         let mut endpoint = Endpoint::new(config.limits, Stream::named(seed, "socket"));
-        let transport = config.stream.transport_for(udp.local_addr());
-        let controllers = config.stream.factory(&transport.path())?;
+        // Whether the controller can be built does not depend on the peer.
+        config.stream.build_for(udp.local_addr())?;
         if config.accepts {
-            endpoint.listen(transport, controllers);
+            let choice = config.stream.clone();
+            endpoint.listen_with(Box::new(move |&peer| choice.build_for(peer).ok()));
         }
         let shared = Arc::new(Shared::new(udp, endpoint));
         tokio::spawn(driver::run(Arc::clone(&shared)));
@@ -111,14 +112,14 @@ impl UtpSocket {
     ) -> Result<UtpStream, ConnectError> {
         let core = self.begin(peer, config)?;
         poll_fn(|cx| core.poll_connected(cx)).await?;
+        core.search_large_datagrams();
         Ok(UtpStream::new(core))
     }
 
     /// The connection whose SYN has just left.
     fn begin(&self, peer: SocketAddr, config: &StreamConfig) -> Result<Core, ConnectError> {
         let peer = self.shared.udp.address_of(peer).ok_or(ConnectError::AddressFamily)?;
-        let transport = config.transport_for(self.local_addr());
-        let controller = config.controller.build(&transport.path()).map_err(ConnectError::Controller)?;
+        let (transport, controller) = config.build_for(peer).map_err(ConnectError::Controller)?;
         let now = self.shared.clock.now();
         let handle = self.shared.with(|state| {
             if state.is_driver_gone() {
@@ -137,20 +138,39 @@ impl UtpSocket {
     /// # Errors
     /// Of kind `NotConnected` once the socket's driver has ended.
     pub async fn accept(&self) -> io::Result<UtpStream> {
-        poll_fn(|cx| {
+        let (handle, peer) = poll_fn(|cx| {
             let mut state = self.shared.lock();
-            if let Some(handle) = state.take_incoming(cx) {
+            let taken = state.take_incoming(cx).map(|handle| {
                 state.hold(handle);
-                let peer = state.endpoint.peer(handle).unwrap_or(self.local_addr());
-                self.shared.settle(state);
-                let core = Core::new(Arc::clone(&self.shared), handle, peer);
-                return Poll::Ready(Ok(UtpStream::new(core)));
-            }
+                (handle, state.endpoint.peer(handle).unwrap_or(self.local_addr()))
+            });
             let gone = state.is_driver_gone();
-            leave(state);
-            if gone { Poll::Ready(Err(socket_closed())) } else { Poll::Pending }
+            self.shared.settle(state);
+            match taken {
+                Some(taken) => Poll::Ready(Ok(taken)),
+                None if gone => Poll::Ready(Err(socket_closed())),
+                None => Poll::Pending,
+            }
         })
-        .await
+        .await?;
+        let core = Core::new(Arc::clone(&self.shared), handle, peer);
+        // Only now: a question to the system for each SYN of a flood would be dear.
+        core.search_large_datagrams();
+        Ok(UtpStream::new(core))
+    }
+
+    /// Decides about each stream that a peer opens from now on, by the peer's address: with which choices it is taken up,
+    /// or that its SYN stays without answer (`None`, or choices whose controller cannot be built). The closure is asked
+    /// for SYNs of a flood too and runs under the socket's lock: it should be quick and must not use the socket.
+    pub fn listen_with(&self, mut choose: impl FnMut(SocketAddr) -> Option<StreamConfig> + Send + 'static) {
+        self.shared.with(|state| {
+            state.endpoint.listen_with(Box::new(move |&peer| choose(canonical(peer))?.build_for(peer).ok()));
+        });
+    }
+
+    /// Takes up no more streams. Those that wait for [`UtpSocket::accept`] still do.
+    pub fn stop_listening(&self) {
+        self.shared.with(|state| state.endpoint.stop_listening());
     }
 
     /// Where datagrams that are no uTP come out from now on; before the first call they are dropped and counted. A

@@ -2,6 +2,7 @@
 
 use crate::error::{ConnectError, socket_closed, stream_error};
 use crate::shared::Shared;
+use crate::udp::canonical;
 use cede_units::{Duration, Instant, Rate};
 use cede_utp::{Connection, Handle, Snapshot, Statistics, WriteError};
 use std::fmt;
@@ -14,6 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The most that one write copies: it stays in memory as one piece until all of it has been acknowledged.
 const MAX_WRITE_BYTES: usize = 128 << 10;
+/// UDP payload of an Ethernet frame over IPv4.
+const FRAME_PAYLOAD_BYTES: u16 = 1472;
 
 /// A uTP stream, as tokio's `AsyncRead` and `AsyncWrite`.
 ///
@@ -146,10 +149,16 @@ impl Core {
     }
 
     fn peer_addr(&self) -> SocketAddr {
-        match self.peer.ip().to_canonical() {
-            // A scope would be lost on the way through the bare address.
-            std::net::IpAddr::V6(_) => self.peer,
-            v4 @ std::net::IpAddr::V4(_) => SocketAddr::new(v4, self.peer.port()),
+        canonical(self.peer)
+    }
+
+    /// Tells the connection what the first link carries, where that is more than an Ethernet frame.
+    pub fn search_large_datagrams(&self) {
+        let carries = self.shared.udp.link_carries(self.peer).unwrap_or_default();
+        let carries = u16::try_from(carries).unwrap_or(u16::MAX);
+        if carries > FRAME_PAYLOAD_BYTES {
+            let now = self.shared.clock.now();
+            self.change(|connection| connection.on_link_carries(now, carries));
         }
     }
 

@@ -1,24 +1,29 @@
 //! The UDP socket: its options, and batches in and out of it.
 //!
 //! Through `quinn-udp`: segmentation offload (GSO) on the way out and coalesced receives (GRO) with `recvmmsg` on the
-//! way in where the kernel has them, one datagram per call where not. That library's 0.6 line loses ECN marks on
-//! coalesced receives, which costs nothing here: uTP has no field to report them in, and none are set.
+//! way in where the kernel has them, one datagram per call where not. On Linux, batches leave gathered from where their
+//! parts lie. `quinn-udp`'s 0.6 line loses ECN marks on coalesced receives, which costs nothing here: uTP has no field to
+//! report them in, and none are set.
 //!
 //! Every datagram leaves with "don't fragment" set, not only path-MTU probes: ordinary packets have a size that is known
 //! to pass, and one that no longer does is better lost, which shows, than fragmented, which does not.
 
 use crate::config::SocketConfig;
-use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
+use crate::inbox::{BUFFERS, Fill};
+use crate::system;
+use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 use tokio::io::Interest;
 
-/// The largest datagram, and the largest that the kernel puts together of several.
-const BUFFER_BYTES: usize = 65_536;
-/// Buffers that one call fills. Each takes as many datagrams as the kernel coalesces.
-const BUFFERS: usize = if BATCH_SIZE < 16 { BATCH_SIZE } else { 16 };
+/// A call that receives fewer datagrams than it has room for has received all there are. Elsewhere `quinn-udp` receives
+/// one per call.
+const SHORT_MEANS_DRY: bool = cfg!(any(target_os = "linux", target_os = "android"));
+/// Octets of IP and UDP headers.
+const HEADERS_V4_BYTES: u32 = 28;
+const HEADERS_V6_BYTES: u32 = 48;
 
 pub(crate) struct Udp {
     socket: tokio::net::UdpSocket,
@@ -38,6 +43,10 @@ impl Udp {
         config.receive_buffer_bytes.map(|bytes| socket.set_recv_buffer_size(bytes));
         config.send_buffer_bytes.map(|bytes| socket.set_send_buffer_size(bytes));
         let state = UdpSocketState::new((&socket).into())?;
+        if !config.kernel_timestamps {
+            // Where they cannot be turned off there are none.
+            let _ = system::disable_timestamps(&socket);
+        }
         let socket = tokio::net::UdpSocket::from_std(socket.into())?;
         let local = socket.local_addr()?;
         Ok(Self { socket, state, dual_stack: addr.is_ipv6() && config.dual_stack, local })
@@ -59,12 +68,31 @@ impl Udp {
         }
     }
 
+    /// Octets of UDP payload that the first link of the way to a peer carries, where the system says so.
+    pub fn link_carries(&self, peer: SocketAddr) -> Option<u32> {
+        let peer = canonical(peer);
+        let local = self.local.ip().to_canonical();
+        let local = if local.is_ipv4() == peer.is_ipv4() { local } else { unspecified(peer) };
+        let headers = if peer.is_ipv4() { HEADERS_V4_BYTES } else { HEADERS_V6_BYTES };
+        system::path_mtu(local, peer).ok()?.checked_sub(headers)
+    }
+
     /// Sends datagrams of `segment` octets each, the last perhaps shorter.
     pub fn send(&self, peer: SocketAddr, contents: &[u8], segment: usize) -> io::Result<()> {
         let segment_size = (segment < contents.len()).then_some(segment);
         let transmit =
             quinn_udp::Transmit { destination: peer, ecn: None, contents, segment_size, src_ip: None };
         self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
+    }
+
+    /// As [`Udp::send`], from parts; `Unsupported` where the system cannot, or another way should be tried.
+    pub fn send_gathered(
+        &self,
+        peer: SocketAddr,
+        parts: &[IoSlice<'_>],
+        segment: Option<u16>,
+    ) -> io::Result<()> {
+        self.socket.try_io(Interest::WRITABLE, || system::send_gathered(&self.socket, peer, parts, segment))
     }
 
     /// Sends one datagram of another protocol.
@@ -77,6 +105,28 @@ impl Udp {
         self.state.max_gso_segments()
     }
 
+    /// Receives, and says how many buffers are filled and whether there may be more.
+    pub fn receive(
+        &self,
+        buffers: &mut [IoSliceMut<'_>],
+        metas: &mut [RecvMeta],
+        asks: bool,
+    ) -> io::Result<(usize, Fill)> {
+        let mut filled = 0;
+        let mut receive = || {
+            filled = self.state.recv((&self.socket).into(), buffers, metas)?;
+            // To say that it would block saves asking once more to hear it.
+            let is_dry = SHORT_MEANS_DRY && filled < BUFFERS;
+            if is_dry { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        };
+        let result = if asks { receive() } else { self.socket.try_io(Interest::READABLE, receive) };
+        match (filled, result) {
+            (0, Err(error)) => Err(error),
+            (_, Err(_)) => Ok((filled, Fill::Dry)),
+            (_, Ok(())) => Ok((filled, Fill::More)),
+        }
+    }
+
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.socket.poll_recv_ready(cx).map(drop)
     }
@@ -87,7 +137,7 @@ impl Udp {
 }
 
 /// The address without flow label, and without scope where it has no meaning: what arrives carries neither.
-fn without_labels(peer: SocketAddr) -> SocketAddr {
+pub(crate) fn without_labels(peer: SocketAddr) -> SocketAddr {
     match peer {
         SocketAddr::V6(mut v6) => {
             v6.set_flowinfo(0);
@@ -100,41 +150,17 @@ fn without_labels(peer: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Room for what one call receives.
-pub(crate) struct Inbox {
-    octets: Box<[u8]>,
-    metas: [RecvMeta; BUFFERS],
-    filled: usize,
+/// The address as others write it: IPv4 as such. A scope would be lost on the way through the bare address.
+pub(crate) fn canonical(peer: SocketAddr) -> SocketAddr {
+    match peer.ip().to_canonical() {
+        IpAddr::V6(_) => peer,
+        v4 @ IpAddr::V4(_) => SocketAddr::new(v4, peer.port()),
+    }
 }
 
-impl Inbox {
-    pub fn new() -> Self {
-        let octets = vec![0; BUFFERS * BUFFER_BYTES].into_boxed_slice();
-        Self { octets, metas: [RecvMeta::default(); BUFFERS], filled: 0 }
-    }
-
-    /// Receives what is there, as far as there is room for it.
-    ///
-    /// # Errors
-    /// `WouldBlock` where nothing is, and the system's errors; the inbox is empty then.
-    pub fn fill(&mut self, udp: &Udp) -> io::Result<()> {
-        self.filled = 0;
-        let mut chunks = self.octets.chunks_exact_mut(BUFFER_BYTES);
-        let mut buffers: [IoSliceMut<'_>; BUFFERS] =
-            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        let metas = &mut self.metas;
-        self.filled = udp
-            .socket
-            .try_io(Interest::READABLE, || udp.state.recv((&udp.socket).into(), &mut buffers, metas))?;
-        Ok(())
-    }
-
-    /// Each datagram and whom it is from.
-    pub fn datagrams(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
-        let buffers = self.octets.chunks_exact(BUFFER_BYTES);
-        self.metas[..self.filled].iter().zip(buffers).flat_map(|(meta, buffer)| {
-            let peer = without_labels(meta.addr);
-            buffer[..meta.len].chunks(meta.stride.max(1)).map(move |datagram| (peer, datagram))
-        })
+fn unspecified(peer: SocketAddr) -> IpAddr {
+    match peer {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     }
 }

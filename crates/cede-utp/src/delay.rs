@@ -19,6 +19,8 @@ const UNINITIALISED: u32 = 0x7fff_ffff;
 #[derive(Debug)]
 pub(crate) struct Delays {
     resolution_us: u64,
+    /// When the packet that is being handled came to the host.
+    pub arrived_at: Instant,
     /// What the next packet carries as its difference; zero is none.
     reply_us: u32,
     forward: Unwrapped,
@@ -47,6 +49,7 @@ impl Delays {
     pub fn new(resolution: Duration) -> Self {
         Self {
             resolution_us: resolution.as_micros().max(1),
+            arrived_at: Instant::ZERO,
             reply_us: 0,
             forward: Unwrapped::default(),
             reverse: Unwrapped::default(),
@@ -69,14 +72,14 @@ impl Delays {
         self.reply_us
     }
 
-    /// A packet with this timestamp has arrived: remembers what to reply and returns the raw delay of the peer's
+    /// The packet with this timestamp has arrived: remembers what to reply and returns the raw delay of the peer's
     /// direction in nanoseconds. A timestamp of zero is none and leaves the reply as it was, as libtorrent does.
     #[inline]
-    pub fn arrived(&mut self, now: Instant, timestamp_us: u32) -> Option<i64> {
+    pub fn arrived(&mut self, timestamp_us: u32) -> Option<i64> {
         if timestamp_us == 0 {
             return None;
         }
-        let difference = self.clock_us(now).wrapping_sub(timestamp_us);
+        let difference = self.clock_us(self.arrived_at).wrapping_sub(timestamp_us);
         // Zero means "none" to every receiver, so a difference of zero is told as one microsecond.
         self.reply_us = difference.max(1);
         Some(self.reverse.follow(difference) * 1000)
@@ -101,6 +104,11 @@ impl Delays {
 mod tests {
     use super::*;
 
+    fn arrived(delays: &mut Delays, at_us: u64, timestamp_us: u32) -> Option<i64> {
+        delays.arrived_at = Instant::from_micros(at_us);
+        delays.arrived(timestamp_us)
+    }
+
     #[test]
     fn samples_go_on_over_the_edge_of_32_bits() {
         let mut delays = Delays::new(Duration::from_micros(1));
@@ -115,18 +123,18 @@ mod tests {
         let mut delays = Delays::new(Duration::from_micros(1));
         assert_eq!(delays.told(0), None);
         assert_eq!(delays.told(UNINITIALISED), None);
-        assert_eq!(delays.arrived(Instant::from_millis(1), 0), None);
+        assert_eq!(arrived(&mut delays, 1000, 0), None);
         assert_eq!(delays.reply_us(), 0);
-        delays.arrived(Instant::from_micros(500), 100);
-        assert_eq!((delays.arrived(Instant::from_micros(600), 0), delays.reply_us()), (None, 400));
+        arrived(&mut delays, 500, 100);
+        assert_eq!((arrived(&mut delays, 600, 0), delays.reply_us()), (None, 400));
     }
 
     #[test]
     fn a_difference_of_zero_is_told_as_one() {
         let mut delays = Delays::new(Duration::from_micros(1));
-        assert_eq!(delays.arrived(Instant::from_micros(77), 77), Some(0));
+        assert_eq!(arrived(&mut delays, 77, 77), Some(0));
         assert_eq!(delays.reply_us(), 1);
-        assert_eq!(delays.arrived(Instant::from_micros(77), 100), Some(-23_000));
+        assert_eq!(arrived(&mut delays, 77, 100), Some(-23_000));
         assert_eq!(delays.reply_us(), 0_u32.wrapping_sub(23));
     }
 

@@ -7,6 +7,7 @@ use cede_cc::{PacketFact, SendRecord};
 use cede_units::{Duration, Instant, Seq16};
 use cede_utp::{Config, Mtu};
 use cede_wire::Payload;
+use cede_wire::utp::{Kind, Packet};
 use common::{Script, Told, ms};
 
 type Feedback = (Vec<PacketFact>, Vec<PacketFact>, cede_cc::Feedback<'static>);
@@ -224,4 +225,22 @@ fn a_probe_that_passes_raises_the_packet_size() {
     }
     assert_eq!(script.connection.snapshot().payload_bytes, 528);
     assert!(script.now > Instant::from_secs(1700));
+}
+
+#[test]
+fn delays_are_measured_by_when_a_packet_came_not_by_when_the_host_looked() {
+    let mut script = Script::new(Config::default(), 1 << 16, Seq16(1), Seq16(900));
+    script.connection.write(Payload::Pattern { start: 0, len: 100 }).unwrap();
+    script.drain();
+    script.wait(ms(30));
+    let arrived_at = script.now;
+    let header = script.header(Kind::State, Seq16(901), Seq16(1));
+    let head = header.encode(&[]).unwrap();
+    script.wait(ms(200));
+    script.connection.handle_stamped(script.now, arrived_at, &Packet::decode(&head).unwrap(), Payload::Empty);
+    let snapshot = script.connection.snapshot();
+    assert_eq!((snapshot.rtt_latest, snapshot.unacked_bytes), (ms(30), 0));
+    script.connection.write(Payload::Pattern { start: 100, len: 100 }).unwrap();
+    let told = script.drain()[0].header.timestamp_difference_us;
+    assert_eq!(told, (arrived_at.as_micros() as u32).wrapping_sub(header.timestamp_us).max(1));
 }

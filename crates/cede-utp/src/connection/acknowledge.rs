@@ -66,7 +66,7 @@ impl Connection {
     pub(super) fn process_ack(&mut self, now: Instant, packet: &Packet<'_>) {
         let header = &packet.header;
         let samples = DelaySamples {
-            reverse_ns: self.delays.arrived(now, header.timestamp_us),
+            reverse_ns: self.delays.arrived(header.timestamp_us),
             forward_ns: self.delays.told(header.timestamp_difference_us),
         };
         let acked_below = self.acked_below(header.ack);
@@ -198,7 +198,7 @@ impl Connection {
         progress.packets += 1;
         progress.bytes += bytes;
         if slot.transmissions == 1 {
-            progress.rtt = Some(now.since(slot.sent_at));
+            progress.rtt = Some(self.delays.arrived_at.since(slot.sent_at));
         }
         progress.mtu_raised |= self.mtu.acked(number);
         if !slot.fin {

@@ -126,7 +126,7 @@ impl Connection {
             return;
         }
         if transmissions == 1 {
-            self.rtt.update(now.since(sent_at));
+            self.rtt.update(self.delays.arrived_at.since(sent_at));
         }
         // Also where DATA or FIN comes instead of a STATE (libtorrent joins them): that number is consumed below.
         self.receiving.ack_nr = packet.header.seq.sub(1);

@@ -162,6 +162,19 @@ impl Connection {
 
     /// As [`Connection::handle`], for who has decoded the packet already.
     pub fn handle_packet(&mut self, now: Instant, packet: &Packet<'_>, payload: Payload) {
+        self.handle_stamped(now, now, packet, payload);
+    }
+
+    /// As [`Connection::handle_packet`], for a host that knows when the packet came, which may be earlier than `now`, the
+    /// time at which it gets round to it: RTT and one-way delays are measured by `arrived_at`.
+    pub fn handle_stamped(
+        &mut self,
+        now: Instant,
+        arrived_at: Instant,
+        packet: &Packet<'_>,
+        payload: Payload,
+    ) {
+        self.delays.arrived_at = arrived_at.min(now);
         self.statistics.packets_received += 1;
         let id = packet.header.connection_id;
         let ours = match packet.header.kind {

@@ -24,7 +24,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use cede_cc::{Controller, Path};
 use cede_units::{Instant, Seq16, Stream};
-use cede_wire::utp::{Header, Kind, Packet};
+use cede_wire::utp::{HEADER_BYTES, Header, Kind, Packet, VERSION};
 use cede_wire::{Payload, Transmit};
 use deadlines::Deadlines;
 use slots::Slots;
@@ -251,10 +251,22 @@ impl<P: Copy + Ord> Endpoint<P> {
 
     /// Takes one datagram from `peer`. Head and payload are as for [`Connection::handle`].
     pub fn handle(&mut self, now: Instant, peer: P, head: &[u8], payload: Payload) -> Verdict {
+        self.handle_stamped(now, now, peer, head, payload)
+    }
+
+    /// As [`Endpoint::handle`], for a host that knows when the datagram came: see [`Connection::handle_stamped`].
+    pub fn handle_stamped(
+        &mut self,
+        now: Instant,
+        arrived_at: Instant,
+        peer: P,
+        head: &[u8],
+        payload: Payload,
+    ) -> Verdict {
         match Packet::decode(head) {
-            Ok(packet) => self.handle_packet(now, peer, &packet, payload),
+            Ok(packet) => self.handle_packet([now, arrived_at], peer, &packet, payload),
             Err(error) => match whole_datagram(error, head, &payload) {
-                Some(octets) => self.handle(now, peer, &octets, Payload::Empty),
+                Some(octets) => self.handle_stamped(now, arrived_at, peer, &octets, Payload::Empty),
                 None => {
                     self.statistics.unrecognised += 1;
                     Verdict::Unrecognised
@@ -264,9 +276,16 @@ impl<P: Copy + Ord> Endpoint<P> {
     }
 
     #[inline]
-    fn handle_packet(&mut self, now: Instant, peer: P, packet: &Packet<'_>, payload: Payload) -> Verdict {
+    fn handle_packet(
+        &mut self,
+        times: [Instant; 2],
+        peer: P,
+        packet: &Packet<'_>,
+        payload: Payload,
+    ) -> Verdict {
+        let [now, _] = times;
         match self.find(peer, &packet.header) {
-            Some(index) => self.pass_on(now, index, packet, payload),
+            Some(index) => self.pass_on(times, index, packet, payload),
             None if packet.header.kind == Kind::Syn => self.on_syn(now, peer, packet),
             None => {
                 self.statistics.strays += 1;
@@ -398,22 +417,26 @@ impl<P: Copy + Ord> Endpoint<P> {
         })
     }
 
-    /// The connection that sent a packet which began with `head`.
+    /// The connection that sent a packet which began with `head`. Extensions may be cut off: they are not looked at.
     fn find_sender(&mut self, peer: P, head: &[u8]) -> Option<u32> {
-        let header =
-            Packet::decode(head.get(..cede_wire::utp::HEADER_BYTES)?).ok().map(|packet| packet.header);
-        // A packet with extensions cut off is refused whole; its id stands in the same place all the same.
-        let id = header.map_or_else(|| u16::from_be_bytes([head[2], head[3]]), |header| header.connection_id);
-        if let Some(index) = self.find_by_send_id(peer, id) {
-            return Some(index);
+        let [version_and_kind, _, high, low, ..] = *head.first_chunk::<HEADER_BYTES>()?;
+        let id = u16::from_be_bytes([high, low]);
+        if version_and_kind == (Kind::Syn as u8) << 4 | VERSION {
+            return self.look_up(peer, id);
         }
-        self.look_up(peer, id).filter(|_| header.is_some_and(|header| header.kind == Kind::Syn))
+        self.find_by_send_id(peer, id)
     }
 
-    fn pass_on(&mut self, now: Instant, index: u32, packet: &Packet<'_>, payload: Payload) -> Verdict {
+    fn pass_on(
+        &mut self,
+        [now, arrived_at]: [Instant; 2],
+        index: u32,
+        packet: &Packet<'_>,
+        payload: Payload,
+    ) -> Verdict {
         let Some(slot) = self.slots.at_mut(index) else { return Verdict::Stray };
         let handle = slot.handle;
-        slot.connection.handle_packet(now, packet, payload);
+        slot.connection.handle_stamped(now, arrived_at, packet, payload);
         if !core::mem::replace(&mut slot.active, true) {
             self.active.push_back(index);
         }

@@ -1,0 +1,20 @@
+//! In the place of what only Linux can do: everything here says that it cannot, and the callers have another way.
+
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+
+fn unsupported<T>() -> io::Result<T> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn send_gathered<S>(_: &S, _: SocketAddr, _: &[IoSlice<'_>], _: Option<u16>) -> io::Result<()> {
+    unsupported()
+}
+
+pub(crate) fn disable_timestamps<S>(_: &S) -> io::Result<()> {
+    unsupported()
+}
+
+pub(crate) fn path_mtu(_: IpAddr, _: SocketAddr) -> io::Result<u32> {
+    unsupported()
+}
