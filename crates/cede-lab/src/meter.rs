@@ -1,7 +1,7 @@
 //! The lab's ear in a simulated world: what passes through the links under study, flow by flow.
 
 use crate::histogram::Histogram;
-use cede_net::{Datagram, Dequeue, DropCause, Enqueue, HostId};
+use cede_net::{Datagram, Dequeue, DropCause, Drops, Enqueue, HostId};
 use cede_sim::{LinkId, Observer, PacketEvent};
 use cede_units::{Duration, Instant, Rate};
 
@@ -37,10 +37,14 @@ pub struct LinkMeter {
     pub delays: Histogram,
     /// Packets that arrived.
     pub arrived_packets: u64,
-    /// Packets that the full queue refused.
+    /// Packets that the queue refused or dropped.
     pub dropped_packets: u64,
     /// Packets that the wire lost.
     pub lost_packets: u64,
+    /// Packets that did not get through, by cause.
+    pub drops: Drops,
+    /// Packets that the queue marked in place of dropping them.
+    pub marked_packets: u64,
     /// Octets that left, of data and acknowledgements.
     pub served_bytes: u64,
     /// Packets that were admitted, and the sum of the queue's lengths just after.
@@ -99,6 +103,8 @@ impl LinkMeter {
             arrived_packets: 0,
             dropped_packets: 0,
             lost_packets: 0,
+            drops: Drops::default(),
+            marked_packets: 0,
             served_bytes: 0,
             enqueued_packets: 0,
             queue_length_sum: Length::default(),
@@ -353,14 +359,23 @@ impl Observer for Meters {
     fn dropped(&mut self, link: LinkId, datagram: &Datagram, at: Instant, cause: DropCause) {
         let (flow, counts) = (self.data_flow(datagram), at >= self.opened);
         let Some(meter) = self.meter(link).filter(|_| counts) else { return };
-        let refused = u64::from(cause == DropCause::QueueFull);
-        meter.arrived_packets += refused;
-        meter.dropped_packets += refused;
-        meter.lost_packets += 1 - refused;
+        // A packet that the queue drops after a while was counted when it joined, unless that was before the opening.
+        meter.arrived_packets += u64::from(cause.is_at_arrival());
+        let on_the_wire = u64::from(cause == DropCause::Wire);
+        meter.dropped_packets += 1 - on_the_wire;
+        meter.lost_packets += on_the_wire;
+        meter.drops.note(cause);
         if let Some(flow) = flow
             && !datagram.payload.is_empty()
         {
             self.flows[flow].dropped_packets += 1;
+        }
+    }
+
+    fn marked(&mut self, link: LinkId, _: &Datagram, at: Instant) {
+        let counts = at >= self.opened;
+        if let Some(meter) = self.meter(link).filter(|_| counts) {
+            meter.marked_packets += 1;
         }
     }
 

@@ -4,7 +4,9 @@ use crate::meter::FIRST_PORT;
 use crate::scenario::{
     self, Access, BOTTLENECK, Buffer, Dumbbell, Graph, Instance, Limit, Link, RETURN, Scenario, Topology,
 };
-use cede_net::{Address, GilbertElliott, HostId, Impairments, LinkConfig, QueueLimit, Reordering};
+use cede_net::{
+    Address, GilbertElliott, HostId, Impairments, LinkConfig, QueueLimit, Reordering, TrafficControl,
+};
 use cede_sim::{Clock, LinkId};
 use cede_units::{Duration, Instant, Rate, Stream};
 use std::collections::BTreeMap;
@@ -234,6 +236,7 @@ fn physics(link: &Link, rtt: Option<Duration>) -> LinkConfig {
             None => QueueLimit::Unlimited,
         },
         count_in_service: link.count_in_service,
+        control: TrafficControl::default(),
         impairments: Impairments {
             loss: link.loss,
             burst_loss: link.loss_burst.map(|burst| GilbertElliott {
@@ -248,6 +251,7 @@ fn physics(link: &Link, rtt: Option<Duration>) -> LinkConfig {
             duplication: link.duplicate,
             jitter: link.jitter,
             jitter_reorders: link.jitter_reorders,
+            batching: Duration::ZERO,
         },
     }
 }

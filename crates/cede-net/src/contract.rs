@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 use cede_units::Instant;
-use cede_wire::{Head, Payload};
+use cede_wire::{Ecn, Head, Payload};
 
 /// A participant's place in its world, counted from 0 in the order of the participants' names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -47,6 +47,8 @@ pub struct Datagram {
     pub protocol: Protocol,
     /// It may not be fragmented.
     pub dont_fragment: bool,
+    /// What the IP header says of congestion; queues on the way may mark it.
+    pub ecn: Ecn,
     /// Octets of network headers that no field holds: 20 for IPv4, 40 for IPv6, more for link layers that count.
     pub network_overhead_bytes: u8,
     /// The transport's header.
@@ -56,6 +58,20 @@ pub struct Datagram {
 }
 
 impl Datagram {
+    /// A number that the packets of one flow share: addresses, ports and protocol in one word, for queues that keep
+    /// flows apart. It is not a hash: whoever needs one mixes it.
+    #[must_use]
+    pub const fn flow_key(&self) -> u64 {
+        let protocol = match self.protocol {
+            Protocol::Udp => 0,
+            Protocol::Tcp => 1 << 63,
+        };
+        let source = ((self.source.host.0 as u64) << 16) | self.source.port as u64;
+        let destination = ((self.destination.host.0 as u64) << 16) | self.destination.port as u64;
+        // An odd factor (2^64 over the golden ratio) spreads the one end's 48 bits before the other's are laid over.
+        protocol ^ source.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ destination
+    }
+
     /// Octets that the packet takes on a link: network, UDP where there is one, head and payload.
     #[must_use]
     pub fn wire_bytes(&self) -> u32 {

@@ -8,7 +8,7 @@
 //! How it was validated: the long-run loss rate p/(p+r) and the mean burst 1/r of the two-state chain, and the rates
 //! of the independent draws, are tests below.
 
-use cede_units::{Duration, Stream};
+use cede_units::{Duration, Instant, Stream};
 
 /// The two-state loss chain of Gilbert and Elliott: each packet is lost with the probability of the state it finds,
 /// and the state may change after it.
@@ -48,9 +48,23 @@ pub struct Impairments {
     pub jitter: Duration,
     /// Packets with unequal jitter overtake each other; otherwise a packet waits for the one before it.
     pub jitter_reorders: bool,
+    /// Packets arrive in batches, at multiples of this: what the time slots of radio and cable links do, which on the way
+    /// back compresses acknowledgements. Zero for each at its own time.
+    pub batching: Duration,
 }
 
 impl Impairments {
+    /// A perfect wire.
+    pub const NONE: Self = Self {
+        loss: 0.0,
+        burst_loss: None,
+        reordering: None,
+        duplication: 0.0,
+        jitter: Duration::ZERO,
+        jitter_reorders: false,
+        batching: Duration::ZERO,
+    };
+
     /// Whether packets can overtake each other behind the transmitter.
     #[must_use]
     pub fn can_reorder(&self) -> bool {
@@ -70,6 +84,8 @@ pub(crate) enum Fate {
 pub(crate) struct Impairer {
     rules: Impairments,
     bad: bool,
+    /// So many packets are lost next, whatever the chances.
+    doomed: u64,
     loss: Stream,
     reordering: Stream,
     duplication: Stream,
@@ -83,11 +99,27 @@ impl Impairer {
         Self {
             rules,
             bad: false,
+            doomed: 0,
             loss: stream("loss"),
             reordering: stream("reordering"),
             duplication: stream("duplication"),
             jitter: stream("jitter"),
         }
+    }
+
+    pub(crate) const fn set_loss(&mut self, loss: f64) {
+        self.rules.loss = loss;
+    }
+
+    /// Loses the next `packets`.
+    pub(crate) const fn lose_next(&mut self, packets: u64) {
+        self.doomed = self.doomed.saturating_add(packets);
+    }
+
+    /// When a packet arrives whose own time is `arrival`.
+    pub(crate) fn batched(&self, arrival: Instant) -> Instant {
+        let step = self.rules.batching.as_nanos();
+        if step == 0 { arrival } else { Instant::from_nanos(arrival.as_nanos().next_multiple_of(step)) }
     }
 
     /// Whether the packet that is entering shall enter twice.
@@ -101,8 +133,10 @@ impl Impairer {
     }
 
     fn is_lost(&mut self) -> bool {
+        let doomed = self.doomed > 0;
+        self.doomed -= u64::from(doomed);
         let lost = self.rules.loss > 0.0 && self.loss.chance(self.rules.loss);
-        lost | self.rules.burst_loss.is_some_and(|chain| self.chain_loses(chain))
+        doomed | lost | self.rules.burst_loss.is_some_and(|chain| self.chain_loses(chain))
     }
 
     fn chain_loses(&mut self, chain: GilbertElliott) -> bool {

@@ -3,19 +3,26 @@
 //!
 //! * [`Host`], [`Input`] and [`Output`] are how a world, simulated or real, drives a participant.
 //! * [`Link`] is one direction of a wire: a queue, a transmitter and a stretch of propagation, with whatever the
-//!   wire does to packets ([`Impairments`]).
+//!   wire does to packets ([`Impairments`]). What the queue does to them is a [`Discipline`]'s.
 //!
 //! **Invariant:** nothing here knows which protocol the packets speak, and nothing here knows who drives it: a link is
 //! told the time and answers, under virtual and real time alike.
 
 extern crate alloc;
 
+mod bucket;
 mod contract;
 mod impairment;
 mod link;
+mod log;
 mod queue;
 
+pub use bucket::{BucketConfig, Shaper};
+pub use cede_wire::Ecn;
 pub use contract::{Address, Datagram, Host, HostId, Input, Output, Protocol};
 pub use impairment::{GilbertElliott, Impairments, Reordering};
-pub use link::{Counters, Dequeue, DropCause, Enqueue, Link, LinkConfig, LinkLog};
-pub use queue::QueueLimit;
+pub use link::{Link, LinkChange, LinkConfig};
+pub use log::{Counters, Dequeue, DropCause, Drops, Enqueue, LinkLog};
+pub use queue::{
+    CodelConfig, Discipline, FqCodelConfig, PieConfig, PieProfile, QueueLimit, RedConfig, TrafficControl,
+};

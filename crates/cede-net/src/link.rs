@@ -7,12 +7,17 @@
 //! A link is brought up to the present first, always, and is otherwise at rest: dequeues happen at their exact virtual
 //! times when someone next asks, so a link with packets under way needs one pending event, not one per packet.
 //!
-//! What it leaves out: token-bucket shapers and disciplines other than drop-tail.
+//! With a token bucket ([`crate::Shaper`]) a packet occupies the transmitter until it has its tokens, and a burst
+//! leaves at once.
 //!
-//! How it was validated: the serialising-link example and the conservation law of the tests below.
+//! What it leaves out: links whose rate varies from packet to packet (radio).
+//!
+//! How it was validated: the serialising-link and token-bucket examples and the conservation law of the tests below.
 
+use crate::bucket::Shaping;
 use crate::impairment::{Fate, Impairer};
-use crate::queue::{DropTail, Waiting};
+use crate::log::{Counters, Dequeue, DropCause, Enqueue, LinkLog};
+use crate::queue::{Arrival, Discipline, Fifo, Managed, Queue, TrafficControl, Verdicts, Waiting};
 use crate::{Impairments, QueueLimit};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -30,85 +35,45 @@ pub struct LinkConfig {
     pub limit: QueueLimit,
     /// The packet being sent counts towards the limit.
     pub count_in_service: bool,
+    /// The queue's discipline, policer and shaper.
+    pub control: TrafficControl,
     /// What the wire does to packets.
     pub impairments: Impairments,
 }
 
-/// What a link has done so far. Always `arrived = served + dropped + queued`, in packets and in octets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
-    /// Packets offered.
-    pub arrived_packets: u64,
-    /// Packets whose transmission began.
-    pub served_packets: u64,
-    /// Octets whose transmission began.
-    pub served_bytes: u64,
-    /// Packets refused by the full queue.
-    pub dropped_packets: u64,
-    /// Octets refused by the full queue.
-    pub dropped_bytes: u64,
-    /// Packets lost on the wire after transmission.
-    pub lost_packets: u64,
-}
-
-/// A packet joined the queue (or, on an idle link, passed through it).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Enqueue {
-    /// When.
-    pub at: Instant,
-    /// Octets of the packet.
-    pub bytes: u32,
-    /// Packets that wait afterwards, this one included unless its transmission begins at once.
-    pub queued_packets: u32,
-    /// Octets that wait afterwards.
-    pub queued_bytes: u64,
-}
-
-/// A packet left the queue: its transmission begins.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Dequeue {
-    /// When.
-    pub at: Instant,
-    /// Octets of the packet.
-    pub bytes: u32,
-    /// How long it waited.
-    pub waited: Duration,
-    /// Packets that wait afterwards.
-    pub queued_packets: u32,
-    /// Octets that wait afterwards.
-    pub queued_bytes: u64,
-    /// Octets served since the beginning, this packet included.
-    pub served_bytes: u64,
-    /// Packets dropped since the beginning.
-    pub dropped_packets: u64,
-}
-
-/// Why a packet did not get through.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DropCause {
-    /// The queue was full.
-    QueueFull,
-    /// The wire lost it after transmission.
-    Wire,
-}
-
-/// Hears what happens on a link, in the order of its virtual times. The unit type hears nothing, at no cost.
-pub trait LinkLog<T> {
-    /// A packet was admitted.
-    fn enqueued(&mut self, packet: &T, event: &Enqueue) {
-        let _ = (packet, event);
-    }
-    /// A packet's transmission began.
-    fn dequeued(&mut self, packet: &T, event: &Dequeue) {
-        let _ = (packet, event);
-    }
-    /// A packet was dropped or lost.
-    fn dropped(&mut self, packet: &T, at: Instant, cause: DropCause) {
-        let _ = (packet, at, cause);
+impl LinkConfig {
+    /// A perfect wire behind a drop-tail queue.
+    #[must_use]
+    pub const fn new(rate: Rate, delay: Duration, limit: QueueLimit) -> Self {
+        Self {
+            rate,
+            delay,
+            limit,
+            count_in_service: false,
+            control: TrafficControl {
+                discipline: Discipline::DropTail,
+                ecn: false,
+                policer: None,
+                shaper: None,
+            },
+            impairments: Impairments::NONE,
+        }
     }
 }
 
-impl<T> LinkLog<T> for () {}
+/// What changes on a link while the world runs: a path that is routed anew, a modem that trains again.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct LinkChange {
+    /// The rate from now on. A packet that is being sent ends at the old one.
+    pub rate: Option<Rate>,
+    /// The propagation delay of packets that leave from now on. Those under way are not overtaken, unless the link's
+    /// impairments let packets overtake.
+    pub delay: Option<Duration>,
+    /// The probability of loss from now on.
+    pub loss: Option<f64>,
+    /// So many packets are lost, the next ones that leave.
+    pub lose_packets: u64,
+}
 
 /// A packet on the wire.
 #[derive(Clone, Copy, Debug)]
@@ -126,13 +91,17 @@ pub struct Link<T> {
     last_size: (u32, Duration),
     in_service_bytes: u32,
     wire: VecDeque<Flying<T>>,
-    queue: DropTail<T>,
+    queue: Queue<T>,
     counters: Counters,
     /// None on a perfect wire, so that the hop of most links touches little memory.
     impairer: Option<Box<Impairer>>,
     can_reorder: bool,
     lost: Vec<T>,
+    /// The token bucket, where the rate is that of one.
+    shaping: Option<Box<Shaping>>,
     config: Box<LinkConfig>,
+    /// What names the link's random streams.
+    origin: Box<(u64, alloc::string::String)>,
 }
 
 impl<T> Link<T> {
@@ -147,13 +116,50 @@ impl<T> Link<T> {
             last_size: (0, Duration::ZERO),
             in_service_bytes: 0,
             wire: VecDeque::new(),
-            queue: DropTail::new(config.limit),
+            queue: queue_of(&config, seed, name),
             counters: Counters::default(),
             impairer: impaired.then(|| Box::new(Impairer::new(rules, seed, name))),
             can_reorder: rules.can_reorder(),
             lost: Vec::new(),
+            shaping: config.control.shaper.map(|shaper| Box::new(Shaping::new(shaper, config.rate))),
             config: Box::new(config),
+            origin: Box::new((seed, name.into())),
         }
+    }
+
+    /// Changes what the link is like, from `now` on.
+    pub fn change(&mut self, now: Instant, change: &LinkChange, log: &mut impl LinkLog<T>) {
+        self.advance(now, log);
+        if let Some(rate) = change.rate {
+            self.set_rate(rate);
+        }
+        if let Some(delay) = change.delay {
+            (self.delay, self.config.delay) = (delay, delay);
+        }
+        if let Some(loss) = change.loss {
+            self.config.impairments.loss = loss;
+            self.impairer().set_loss(loss);
+        }
+        if change.lose_packets > 0 {
+            self.impairer().lose_next(change.lose_packets);
+        }
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.config.rate = rate;
+        self.last_size = (0, Duration::ZERO);
+        if let Some(shaping) = &mut self.shaping {
+            shaping.set_rate(rate);
+        }
+        if let Queue::Managed(managed) = &mut self.queue {
+            managed.on_rate(rate);
+        }
+    }
+
+    /// The link's impairer, which a perfect wire does not have until it needs one.
+    fn impairer(&mut self) -> &mut Impairer {
+        let (rules, (seed, name)) = (self.config.impairments, &*self.origin);
+        self.impairer.get_or_insert_with(|| Box::new(Impairer::new(rules, *seed, name)))
     }
 
     /// What the link is made of.
@@ -187,32 +193,77 @@ impl<T> Link<T> {
         self.advance(now, log);
         self.counters.arrived_packets += 1;
         let idle = self.busy_until <= now && self.queue.is_empty();
-        if !idle && !self.queue.admits(bytes, self.in_service(now)) {
-            return Err(self.refuse(now, token, bytes, log));
-        }
+        let packet = Waiting { token, bytes, since: now };
+        let in_service = self.in_service(now);
+        let fifo = match &mut self.queue {
+            Queue::DropTail(limit, fifo) => {
+                if !idle && !limit.admits(fifo.len(), fifo.bytes(), bytes, in_service) {
+                    return Err(self.refuse(now, packet, DropCause::QueueFull, log));
+                }
+                fifo
+            }
+            Queue::Managed(_) => return self.offer_managed(Arrival { packet, idle, in_service }, log),
+        };
         // A packet that finds the link idle never waits: its transmission begins as it arrives.
         let (packets, octets) = if idle { (0, 0) } else { (1, u64::from(bytes)) };
         let event = Enqueue {
             at: now,
             bytes,
-            queued_packets: self.queue.len() + packets,
-            queued_bytes: self.queue.bytes() + octets,
+            queued_packets: fifo.len() as u32 + packets,
+            queued_bytes: fifo.bytes() + octets,
         };
-        log.enqueued(&token, &event);
-        let packet = Waiting { token, bytes, since: now };
+        log.enqueued(&packet.token, &event);
         if idle {
             self.transmit(now, packet, log);
         } else {
-            self.queue.push(packet);
+            fifo.push(packet);
         }
+        Ok(())
+    }
+
+    /// Offers a packet to a queue that decides. A packet that finds the link idle passes through the queue as well, so
+    /// that the discipline sees it.
+    #[cold]
+    fn offer_managed(&mut self, arrival: Arrival<T>, log: &mut impl LinkLog<T>) -> Result<(), T> {
+        let (now, idle) = (arrival.packet.since, arrival.idle);
+        let Queue::Managed(managed) = &mut self.queue else { return Ok(()) };
+        let mut verdicts = Verdicts { log, counters: &mut self.counters, lost: &mut self.lost };
+        match managed.enqueue(arrival, &mut verdicts) {
+            Err((packet, cause)) => return Err(self.refuse(now, packet, cause, log)),
+            Ok(()) if idle => self.serve_managed(now, log),
+            Ok(()) => true,
+        };
         Ok(())
     }
 
     /// Begins every transmission that is due by `now`.
     pub fn advance(&mut self, now: Instant, log: &mut impl LinkLog<T>) {
         while self.busy_until <= now {
-            let Some(packet) = self.queue.pop() else { return };
-            self.transmit(self.busy_until, packet, log);
+            match &mut self.queue {
+                Queue::DropTail(_, fifo) => {
+                    let Some(packet) = fifo.pop() else { return };
+                    self.transmit(self.busy_until, packet, log);
+                }
+                Queue::Managed(managed) if managed.is_empty() => return,
+                Queue::Managed(_) => {
+                    self.serve_managed(self.busy_until, log);
+                }
+            }
+        }
+    }
+
+    /// Begins the transmission of the packet that the discipline lets go at `at`; says whether there is one.
+    #[cold]
+    fn serve_managed(&mut self, at: Instant, log: &mut impl LinkLog<T>) -> bool {
+        let Queue::Managed(managed) = &mut self.queue else { return false };
+        let mut verdicts = Verdicts { log, counters: &mut self.counters, lost: &mut self.lost };
+        let packet = managed.dequeue(at, &mut verdicts);
+        match packet {
+            Some(packet) => {
+                self.transmit(at, packet, log);
+                true
+            }
+            None => false,
         }
     }
 
@@ -243,11 +294,10 @@ impl<T> Link<T> {
         (self.config.count_in_service && self.busy_until > now).then_some(self.in_service_bytes)
     }
 
-    fn refuse(&mut self, now: Instant, token: T, bytes: u32, log: &mut impl LinkLog<T>) -> T {
-        self.counters.dropped_packets += 1;
-        self.counters.dropped_bytes += u64::from(bytes);
-        log.dropped(&token, now, DropCause::QueueFull);
-        token
+    fn refuse(&mut self, now: Instant, packet: Waiting<T>, cause: DropCause, log: &mut impl LinkLog<T>) -> T {
+        self.counters.note_drop(packet.bytes, cause);
+        log.dropped(&packet.token, now, cause);
+        packet.token
     }
 
     fn transmit(&mut self, at: Instant, packet: Waiting<T>, log: &mut impl LinkLog<T>) {
@@ -265,21 +315,31 @@ impl<T> Link<T> {
                 dropped_packets: self.counters.dropped_packets,
             },
         );
-        self.busy_until = at + self.transmission_time(packet.bytes);
+        self.busy_until = at + self.transmission_time(at, packet.bytes);
         self.in_service_bytes = packet.bytes;
         let fate = self.impairer.as_mut().map_or(Fate::Delayed(Duration::ZERO), |impairer| impairer.fate());
         match fate {
-            Fate::Delayed(extra) => self.launch(self.busy_until + self.delay + extra, packet.token),
+            Fate::Delayed(extra) => {
+                let mut arrival = self.busy_until + self.delay + extra;
+                if let Some(impairer) = &self.impairer {
+                    arrival = impairer.batched(arrival);
+                }
+                self.launch(arrival, packet.token);
+            }
             Fate::Lost => {
                 self.counters.lost_packets += 1;
+                self.counters.drops.note(DropCause::Wire);
                 log.dropped(&packet.token, self.busy_until, DropCause::Wire);
                 self.lost.push(packet.token);
             }
         }
     }
 
-    fn transmission_time(&mut self, bytes: u32) -> Duration {
+    fn transmission_time(&mut self, at: Instant, bytes: u32) -> Duration {
         if self.last_size.0 != bytes {
+            if let Some(shaping) = &mut self.shaping {
+                return shaping.transmission_time(at, bytes);
+            }
             self.last_size = (bytes, self.config.rate.time_to_send(u64::from(bytes)));
         }
         self.last_size.1
@@ -299,19 +359,23 @@ impl<T> Link<T> {
     }
 }
 
+/// The queue that a configuration asks for: the plain one wherever that will do.
+fn queue_of<T>(config: &LinkConfig, seed: u64, name: &str) -> Queue<T> {
+    let plain = config.control.discipline == Discipline::DropTail && config.control.policer.is_none();
+    if plain {
+        return Queue::DropTail(config.limit, Fifo::default());
+    }
+    Queue::Managed(Box::new(Managed::new(&config.control, config.limit, config.rate, seed, name)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Shaper;
     use alloc::vec;
 
     fn config(rate: Rate, limit: QueueLimit) -> LinkConfig {
-        LinkConfig {
-            rate,
-            delay: Duration::ZERO,
-            limit,
-            count_in_service: false,
-            impairments: Impairments::default(),
-        }
+        LinkConfig::new(rate, Duration::ZERO, limit)
     }
 
     /// Runs arrivals of (time in us, octets) through a link and returns each packet's arrival in us, or none.
@@ -393,5 +457,109 @@ mod tests {
         assert_eq!(core::iter::from_fn(|| link.take_lost()).count(), 3);
         assert_eq!(link.counters().served_packets, 3);
         assert_eq!(link.counters().lost_packets, 3);
+    }
+
+    /// Runs arrivals of (time in ms, octets) through a link; each packet's arrival in us.
+    fn run_ms(link: Link<usize>, arrivals: &[(u64, u32)]) -> Vec<Option<u64>> {
+        let arrivals: Vec<(u64, u32)> = arrivals.iter().map(|&(ms, bytes)| (ms * 1_000, bytes)).collect();
+        run(link, &arrivals)
+    }
+
+    #[test]
+    fn tbf_1_mbit_burst_3000_bytes() {
+        let mut config = config(Rate::from_mbit(1), QueueLimit::Unlimited);
+        config.control.shaper = Some(Shaper { burst_bytes: 3_000, peak: None });
+        let arrivals = [0, 0, 0, 0, 100, 100, 100].map(|ms| (ms, 1_500));
+        let expected = [0, 0, 12_000, 24_000, 100_000, 100_000, 112_000].map(Some);
+        assert_eq!(run_ms(Link::new(config, 1, "test"), &arrivals), expected);
+        // With a peak of 12 Mbit/s each packet takes its millisecond as well.
+        config.control.shaper = Some(Shaper { burst_bytes: 3_000, peak: Some(Rate::from_mbit(12)) });
+        let expected = [1_000, 2_000, 13_000, 25_000].map(Some);
+        assert_eq!(run_ms(Link::new(config, 1, "test"), &arrivals)[..4], expected);
+    }
+
+    #[test]
+    fn arrivals_are_served_dropped_or_queued_whatever_the_discipline() {
+        let disciplines = [
+            Discipline::DropTail,
+            Discipline::HeadDrop,
+            Discipline::Codel(crate::CodelConfig::default()),
+            Discipline::FqCodel(crate::FqCodelConfig::default()),
+            Discipline::Pie(crate::PieConfig::default()),
+            Discipline::Red(crate::RedConfig::default()),
+        ];
+        let policer = crate::BucketConfig { rate: Rate::from_mbit(11), burst_bytes: 20_000 };
+        for (index, discipline) in disciplines.into_iter().enumerate() {
+            for policer in [None, Some(policer)] {
+                let mut config = config(Rate::from_mbit(10), QueueLimit::Bytes(60_000));
+                config.control =
+                    TrafficControl { discipline, policer, ecn: true, ..TrafficControl::default() };
+                let dropped = overload(Link::new(config, index as u64, "test"));
+                assert!(dropped > 100, "{discipline:?} {policer:?}");
+            }
+        }
+    }
+
+    /// Offers 30 % more than the link carries for five seconds, then nothing; answers how many packets were dropped.
+    fn overload(mut link: Link<usize>) -> u64 {
+        let mut random = cede_units::Stream::named(5, "arrivals");
+        let (mut now, mut reclaimed, mut arrived, mut refused) = (Instant::ZERO, 0, 0, 0);
+        for index in 0..5_000_000 / 923 {
+            now += Duration::from_nanos(random.below(2_000_000 * 923 / 1_000));
+            refused += u64::from(link.offer(now, index, 1_500, &mut ()).is_err());
+            while link.take_arrived(now, &mut ()).is_some() {
+                arrived += 1;
+            }
+            reclaimed += core::iter::from_fn(|| link.take_lost()).count() as u64;
+            let counters = link.counters();
+            let queued = u64::from(link.queued_packets());
+            let known = counters.served_packets + counters.dropped_packets + queued;
+            assert_eq!(counters.arrived_packets, known);
+            assert_eq!(counters.dropped_packets, reclaimed + refused, "every token comes back");
+        }
+        while link.next_event() != Instant::NEVER {
+            let at = link.next_event();
+            arrived += u64::from(link.take_arrived(at, &mut ()).is_some());
+        }
+        assert_eq!((link.queued_packets(), arrived), (0, link.counters().served_packets));
+        let by_cause = DropCause::ALL.iter().map(|&cause| link.counters().drops.of(cause)).sum::<u64>();
+        assert_eq!(by_cause, link.counters().dropped_packets);
+        link.counters().dropped_packets
+    }
+
+    #[test]
+    fn a_link_changes_while_packets_are_under_way() {
+        let mut config = config(Rate::from_mbit(12), QueueLimit::Unlimited);
+        config.delay = Duration::from_millis(50);
+        let mut link = Link::new(config, 1, "test");
+        link.offer(Instant::ZERO, 0, 1_500, &mut ()).unwrap();
+        let change = LinkChange {
+            delay: Some(Duration::from_millis(10)),
+            rate: Some(Rate::from_mbit(6)),
+            lose_packets: 1,
+            ..LinkChange::default()
+        };
+        link.change(Instant::from_millis(5), &change, &mut ());
+        for (ms, token) in [(5, 1), (20, 2), (60, 3)] {
+            link.offer(Instant::from_millis(ms), token, 1_500, &mut ()).unwrap();
+        }
+        let mut arrivals = Vec::new();
+        while link.next_event() != Instant::NEVER {
+            let at = link.next_event();
+            arrivals.extend(link.take_arrived(at, &mut ()).map(|token| (token, at.as_micros())));
+        }
+        // The second is lost; the third must not overtake the first; the fourth has the new delay.
+        assert_eq!(arrivals, [(0, 51_000), (2, 51_000), (3, 72_000)]);
+        assert_eq!(link.take_lost(), Some(1));
+    }
+
+    #[test]
+    fn batches_arrive_at_their_slots() {
+        let mut config = config(Rate::from_mbit(12), QueueLimit::Unlimited);
+        config.impairments.batching = Duration::from_millis(20);
+        let arrivals: Vec<(u64, u32)> = (0..30).map(|ms| (ms, 1_500)).collect();
+        let times = run_ms(Link::new(config, 1, "test"), &arrivals);
+        let slots: Vec<Option<u64>> = (0..30).map(|ms| Some(if ms < 20 { 20_000 } else { 40_000 })).collect();
+        assert_eq!(times, slots);
     }
 }

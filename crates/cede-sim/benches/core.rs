@@ -3,7 +3,7 @@
 //! Prints CPU nanoseconds per packet hop (6 hops per data packet and its answer) and the ratio to the heap. Run with
 //! `cargo bench -p cede-sim`.
 
-use cede_net::{Address, Datagram, Host, HostId, Impairments, Input, LinkConfig, Output, QueueLimit};
+use cede_net::{Address, Datagram, Host, HostId, Input, LinkConfig, Output, QueueLimit};
 use cede_sim::schedule::{Heap, Scheduler, Tournament, Wheel};
 use cede_sim::{Clock, Topology, World};
 use cede_units::{Duration, Instant, Rate};
@@ -46,14 +46,7 @@ impl Host for Toy {
 }
 
 fn dumbbell(flows: u32, rate: Rate) -> Topology {
-    let impairments = Impairments::default();
-    let wire = |rate, ms, limit| LinkConfig {
-        rate,
-        delay: Duration::from_millis(ms),
-        limit,
-        count_in_service: false,
-        impairments,
-    };
+    let wire = |rate, ms, limit| LinkConfig::new(rate, Duration::from_millis(ms), limit);
     let access = wire(Rate::from_mbit(10_000), 1, QueueLimit::Unlimited);
     let mut topology = Topology::new();
     for flow in 0..flows {

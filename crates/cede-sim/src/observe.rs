@@ -35,6 +35,10 @@ pub trait Observer {
     fn dropped(&mut self, link: LinkId, datagram: &Datagram, at: Instant, cause: DropCause) {
         let _ = (link, datagram, at, cause);
     }
+    /// A queue marked a packet "congestion experienced" on a watched link.
+    fn marked(&mut self, link: LinkId, datagram: &Datagram, at: Instant) {
+        let _ = (link, datagram, at);
+    }
     /// A host sent a packet.
     fn sent(&mut self, event: &PacketEvent<'_>) {
         let _ = event;

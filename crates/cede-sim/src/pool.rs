@@ -32,6 +32,10 @@ impl Pool {
         &self.slots[id.0 as usize]
     }
 
+    pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Datagram {
+        &mut self.slots[id.0 as usize]
+    }
+
     /// Takes a packet out; its slot is free afterwards.
     pub(crate) fn remove(&mut self, id: PacketId) -> Datagram {
         self.free.push(id.0);

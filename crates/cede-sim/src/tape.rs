@@ -49,6 +49,12 @@ impl Tape {
         self.mix(!u64::from(link));
     }
 
+    pub(crate) fn marked(&mut self, at: Instant, link: u32) {
+        self.events += 1;
+        self.mix(at.as_nanos());
+        self.mix(!(u64::from(link) | (1 << 32)));
+    }
+
     fn mix(&mut self, word: u64) {
         self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     }

@@ -6,7 +6,10 @@ use crate::route::{Hop, Routes};
 use crate::schedule::{Scheduler, Tournament};
 use crate::{Clock, LinkId, Observer, Tape};
 use alloc::vec::Vec;
-use cede_net::{Counters, Datagram, Dequeue, DropCause, Enqueue, Host, HostId, Input, Link, LinkLog, Output};
+use cede_net::{
+    Counters, Datagram, Dequeue, DropCause, Ecn, Enqueue, Host, HostId, Input, Link, LinkChange, LinkLog,
+    Output,
+};
 use cede_units::Instant;
 
 /// What a link knows of a packet: where it lies, where its path goes on, and its octets on the wire. A hop touches
@@ -58,7 +61,7 @@ pub struct World<H, O = (), S = Tournament> {
 /// Lends a link's events to the observer, which wants datagrams and not tokens.
 struct Ear<'a, O> {
     observer: &'a mut O,
-    pool: &'a Pool,
+    pool: &'a mut Pool,
     tape: &'a mut Option<Tape>,
     link: LinkId,
     watched: bool,
@@ -82,6 +85,23 @@ impl<O: Observer> LinkLog<Token> for Ear<'_, O> {
         if self.watched {
             self.observer.dropped(self.link, self.pool.get(token.packet), at, cause);
         }
+    }
+    fn mark(&mut self, token: &mut Token, at: Instant) -> bool {
+        let datagram = self.pool.get_mut(token.packet);
+        if !datagram.ecn.is_capable() {
+            return false;
+        }
+        datagram.ecn = Ecn::Ce;
+        if let Some(tape) = self.tape {
+            tape.marked(at, self.link.0);
+        }
+        if self.watched {
+            self.observer.marked(self.link, datagram, at);
+        }
+        true
+    }
+    fn flow_key(&self, token: &Token) -> u64 {
+        self.pool.get(token.packet).flow_key()
     }
 }
 
@@ -168,6 +188,31 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     #[must_use]
     pub fn clock(&self, host: HostId) -> Clock {
         self.seats[host.0 as usize].clock
+    }
+
+    /// Changes what a link is like, from now on.
+    ///
+    /// # Panics
+    /// Where the link is not of this world.
+    pub fn change_link(&mut self, link: LinkId, change: &LinkChange) {
+        self.with_ear(link, |link, now, ear| link.change(now, change, ear));
+        self.reclaim_lost(link);
+        self.rearm_link(link);
+    }
+
+    /// Steps the clock of a host by so many nanoseconds, as NTP does to a clock that is far off. A clock never shows
+    /// less than zero.
+    ///
+    /// # Panics
+    /// Where the host is not of this world.
+    pub fn step_clock(&mut self, host: HostId, step_ns: i64) {
+        let seat = &mut self.seats[host.0 as usize];
+        let asked_for = (seat.deadline != Instant::NEVER).then(|| seat.clock.local(seat.deadline));
+        seat.clock.offset_ns = seat.clock.offset_ns.saturating_add_signed(step_ns);
+        if let Some(at) = asked_for {
+            seat.deadline = seat.clock.world(at).max(self.now);
+            self.rearm_host(host);
+        }
     }
 
     /// The observer.
@@ -328,7 +373,7 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
         let wire = &mut self.wires[id.0 as usize];
         let mut ear = Ear {
             observer: &mut self.observer,
-            pool: &self.pool,
+            pool: &mut self.pool,
             tape: &mut self.tape,
             link: id,
             watched: wire.watched,

@@ -55,11 +55,8 @@ impl Host for Toy {
 
 fn wire(rate: Rate, limit: QueueLimit, loss: f64) -> LinkConfig {
     LinkConfig {
-        rate,
-        delay: Duration::from_millis(10),
-        limit,
-        count_in_service: false,
         impairments: Impairments { loss, duplication: loss, ..Impairments::default() },
+        ..LinkConfig::new(rate, Duration::from_millis(10), limit)
     }
 }
 

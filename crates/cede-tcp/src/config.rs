@@ -83,6 +83,8 @@ pub struct Config {
     pub prr: bool,
     /// Hold a short segment back while data is outstanding (RFC 896).
     pub nagle: bool,
+    /// Offer explicit congestion notification (RFC 3168): data may be marked by queues in place of dropping it.
+    pub ecn: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,
     /// The length of one tick of the timestamp clock; RFC 7323 allows 1 ms to 1 s, finer ones show the effect of the
@@ -124,6 +126,7 @@ impl Default for Config {
             limited_transmit: true,
             prr: false,
             nagle: false,
+            ecn: false,
             timestamps: true,
             timestamp_granularity: Duration::from_millis(1),
             ack_policy: AckPolicy::DELAYED,

@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod ecn;
 mod head;
 pub mod ip;
 pub mod link;
@@ -16,6 +17,7 @@ pub mod tcp;
 mod transmit;
 pub mod utp;
 
+pub use ecn::Ecn;
 pub use head::{HEAD_CAPACITY, Head};
 pub use payload::{Payload, pattern_octet};
 pub use transmit::Transmit;

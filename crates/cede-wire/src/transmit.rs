@@ -1,6 +1,6 @@
 //! What a transport wants sent.
 
-use crate::{Head, Payload};
+use crate::{Ecn, Head, Payload};
 
 /// One packet that a transport wants sent: the octets behind the UDP or IP header. A real world sends head and payload
 /// in one system call, a simulated one moves them by value.
@@ -12,6 +12,8 @@ pub struct Transmit {
     pub payload: Payload,
     /// The network must drop the packet rather than fragment it (a path-MTU probe).
     pub dont_fragment: bool,
+    /// What the IP header says of congestion; transports that do not understand marks leave the default.
+    pub ecn: Ecn,
 }
 
 impl Transmit {

@@ -64,7 +64,7 @@ impl Transport {
             }
             Self::Tcp(connection) => {
                 if let Ok((segment, _)) = cede_wire::tcp::Segment::decode(&datagram.head) {
-                    connection.handle(now, &segment, datagram.payload);
+                    connection.handle_with_ecn(now, &segment, datagram.payload, datagram.ecn);
                 }
             }
         }
@@ -332,6 +332,7 @@ fn wrap(source: Address, destination: Address, protocol: cede_net::Protocol, tra
         destination,
         protocol,
         dont_fragment: transmit.dont_fragment,
+        ecn: transmit.ecn,
         network_overhead_bytes: IPV4_BYTES as u8,
         head: transmit.head,
         payload: transmit.payload,

@@ -111,6 +111,7 @@ impl Capture {
         let envelope = Envelope {
             identification: *identification,
             dont_fragment: datagram.dont_fragment,
+            traffic_class: datagram.ecn.bits(),
             ..Envelope::new(Addresses::V4 {
                 source: address(datagram.source.host),
                 destination: address(datagram.destination.host),

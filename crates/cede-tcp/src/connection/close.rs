@@ -10,7 +10,7 @@
 use super::{Connection, Event, Failure, State};
 use cede_units::Instant;
 use cede_wire::tcp::{Flags, Options, Segment};
-use cede_wire::{Payload, Transmit};
+use cede_wire::{Ecn, Payload, Transmit};
 
 impl Connection {
     /// Closes our direction once everything written has been sent. The peer's stays open until it closes it. A
@@ -102,6 +102,11 @@ impl Connection {
             options: Options::default(),
         };
         self.board.clear();
-        Some(Transmit { head: reset.encode(), payload: Payload::Empty, dont_fragment: false })
+        Some(Transmit {
+            head: reset.encode(),
+            payload: Payload::Empty,
+            dont_fragment: false,
+            ecn: Ecn::NotEct,
+        })
     }
 }

@@ -7,6 +7,7 @@
 //! **How it was validated.** Lost SYNs, refusal, a silent peer, options that one side alone offers, a smaller MSS (tests of
 //! life).
 
+use super::ecn::Marks;
 use super::event::Events;
 use super::receive::RecentStamp;
 use super::recovery::Repair;
@@ -26,7 +27,7 @@ use cede_cc::Controller;
 use cede_cc::instruments::{DeliveryRate, Pacer};
 use cede_units::{Instant, Seq32, Stream};
 use cede_wire::tcp::{Flags, Options, SackBlocks, Segment, Timestamps};
-use cede_wire::{Payload, Transmit};
+use cede_wire::{Ecn, Payload, Transmit};
 
 /// RFC 9293, section 3.7.1: assumed where the peer names none.
 const MSS_DEFAULT_BYTES: u16 = 536;
@@ -132,6 +133,7 @@ impl Connection {
             delivery: DeliveryRate::new(),
             forward_delay: DelayUnwrapper::default(),
             limit: Limit::Application,
+            marks: Marks::default(),
             write_blocked: false,
             fin_wanted: false,
             fin_sent: false,
@@ -157,7 +159,12 @@ impl Connection {
         self.handshake.sent_at = Some(now);
         self.timers.rto = now + self.rtt.rto();
         let segment = self.syn_segment(now);
-        Some(Transmit { head: segment.encode(), payload: Payload::Empty, dont_fragment: false })
+        Some(Transmit {
+            head: segment.encode(),
+            payload: Payload::Empty,
+            dont_fragment: false,
+            ecn: Ecn::NotEct,
+        })
     }
 
     /// What is offered in a SYN; in the answer to one, what the peer offered too.
@@ -170,7 +177,8 @@ impl Connection {
             dst_port: self.ports.remote,
             seq: self.isn,
             ack: if answer { peer.irs.add(1) } else { Seq32(0) },
-            flags: if answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            flags: if answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN }
+                .with(self.ecn_of_syn(answer)),
             // The window of a SYN is never scaled (RFC 7323, section 2.2).
             window: config.receive_window_bytes.min(0xffff) as u16,
             options: Options {
@@ -185,6 +193,7 @@ impl Connection {
 
     /// Takes over what the peer's SYN says.
     fn learn_peer(&mut self, now: Instant, syn: &Segment) {
+        self.negotiate_ecn(syn);
         let options = &syn.options;
         let peer = &mut self.peer;
         peer.irs = syn.seq;
@@ -240,7 +249,7 @@ impl Connection {
             self.handshake.due |= segment.seq == self.peer.irs;
         } else if segment.flags.has(Flags::ACK) && segment.ack == self.isn.add(1) {
             self.establish(now);
-            self.handle_synchronised(now, segment, payload);
+            self.handle_synchronised(now, segment, payload, Ecn::NotEct);
         }
     }
 
@@ -294,7 +303,12 @@ impl Connection {
             window: 0,
             options: Options::default(),
         };
-        Some(Transmit { head: reset.encode(), payload: Payload::Empty, dont_fragment: false })
+        Some(Transmit {
+            head: reset.encode(),
+            payload: Payload::Empty,
+            dont_fragment: false,
+            ecn: Ecn::NotEct,
+        })
     }
 }
 

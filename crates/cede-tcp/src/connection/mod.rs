@@ -3,6 +3,7 @@
 
 mod acknowledge;
 mod close;
+mod ecn;
 mod event;
 mod handshake;
 mod prr;
@@ -24,7 +25,8 @@ use alloc::vec::Vec;
 use cede_cc::instruments::{DeliveryRate, Pacer};
 use cede_cc::{Allowance, Controller, PacketFact};
 use cede_units::{Instant, Seq32};
-use cede_wire::{Payload, Transmit};
+use cede_wire::{Ecn, Payload, Transmit};
+use ecn::Marks;
 use event::Events;
 pub use event::{AcceptError, Event, Failure, WriteError};
 use handshake::{Handshake, Peer};
@@ -124,6 +126,7 @@ pub struct Connection {
     delivery: DeliveryRate,
     forward_delay: DelayUnwrapper,
     limit: Limit,
+    marks: Marks,
     write_blocked: bool,
     fin_wanted: bool,
     fin_sent: bool,
@@ -145,6 +148,11 @@ pub struct Connection {
 impl Connection {
     /// Takes in a segment for this connection, and what it carries. Segments for other ports are ignored.
     pub fn handle(&mut self, now: Instant, segment: &crate::Segment, payload: Payload) {
+        self.handle_with_ecn(now, segment, payload, Ecn::NotEct);
+    }
+
+    /// [`Self::handle`] of a segment whose IP header had this codepoint.
+    pub fn handle_with_ecn(&mut self, now: Instant, segment: &crate::Segment, payload: Payload, ecn: Ecn) {
         if (segment.src_port, segment.dst_port) != (self.ports.remote, self.ports.local) {
             return;
         }
@@ -153,7 +161,7 @@ impl Connection {
             State::Closed => {}
             State::SynSent => self.handle_in_syn_sent(now, segment),
             State::SynReceived => self.handle_in_syn_received(now, segment, payload),
-            _ => self.handle_synchronised(now, segment, payload),
+            _ => self.handle_synchronised(now, segment, payload, ecn),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Source: RFC 9293 section 3.10.7.4; RFC 7323 sections 4.3 (TS.Recent) and 5.3 (PAWS); RFC 5961 sections 3 and 4 (RST
 //! and SYN must be exact, or are challenged); RFC 5681 section 4.2 (which segments are acknowledged at once).
 //!
-//! **What it leaves out.** Urgent data; ECN; the limit on challenge acknowledgements of RFC 5961 section 7.
+//! **What it leaves out.** Urgent data; the limit on challenge acknowledgements of RFC 5961 section 7.
 //!
 //! **How it was validated.** Packet scripts for TS.Recent, PAWS and SACK blocks (tests of time), a reader that stops (tests of
 //! life), arbitrary channels (tests of delivery).
@@ -11,8 +11,8 @@
 use super::{Connection, Event, Failure, State};
 use crate::reassembly::Arrival;
 use cede_units::Instant;
-use cede_wire::Payload;
 use cede_wire::tcp::{Flags, Segment, Timestamps};
+use cede_wire::{Ecn, Payload};
 
 /// TS.Recent of RFC 7323.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,13 @@ impl Connection {
         next as i64 + i64::from(seq.offset_from(expected))
     }
 
-    pub(super) fn handle_synchronised(&mut self, now: Instant, segment: &Segment, payload: Payload) {
+    pub(super) fn handle_synchronised(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        payload: Payload,
+        ecn: Ecn,
+    ) {
         let start = self.peer_offset(segment.seq);
         if !self.admit(now, segment, start, &payload) {
             return;
@@ -54,6 +60,7 @@ impl Connection {
             self.acks.on_immediate();
         }
         if !payload.is_empty() {
+            self.on_marked_arrival(segment, ecn);
             self.on_data(now, start, payload);
         }
         self.note_peer_finished(now);

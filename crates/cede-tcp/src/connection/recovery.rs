@@ -137,6 +137,7 @@ impl Connection {
         repair.inflation_bytes =
             if self.peer.sack { 0 } else { i64::from(DUP_THRESH * self.board.mss_bytes()) };
         self.statistics.recoveries += 1;
+        self.note_reduction();
     }
 
     /// RFC 6582, section 3.2, step 3, "partial acknowledgments".

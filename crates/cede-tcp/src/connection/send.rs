@@ -15,7 +15,7 @@ use cede_cc::instruments::sub_packet_interval;
 use cede_cc::{PacketFact, Sent};
 use cede_units::{Instant, Seq32};
 use cede_wire::tcp::{Flags, Options, SackBlocks, Segment, Timestamps};
-use cede_wire::{Payload, Transmit};
+use cede_wire::{Ecn, Payload, Transmit};
 
 /// SACK blocks that fit beside timestamps, and without (RFC 2018, section 3).
 const BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
@@ -57,7 +57,7 @@ impl Connection {
         self.statistics.acks_sent += 1;
         // In FIN's wake the next octet's number lies beyond it.
         let header = self.header(now, self.board.next(), Flags::ACK);
-        Transmit { head: header.encode(), payload: Payload::Empty, dont_fragment: false }
+        Transmit { head: header.encode(), payload: Payload::Empty, dont_fragment: false, ecn: Ecn::NotEct }
     }
 
     /// The header of a segment that begins at `offset`, with the acknowledgement, which is thereby sent.
@@ -69,6 +69,7 @@ impl Connection {
             ..Options::default()
         };
         self.acks.on_sent();
+        let flags = flags.with(self.echo_flags());
         self.last_ack_sent = self.reassembly.next() + u64::from(self.peer_finished);
         Segment {
             src_port: self.ports.local,
@@ -144,7 +145,7 @@ impl Connection {
             // given to the retransmission that everything waits for.
             self.timers.rto = now + self.rtt.rto();
         }
-        Some(self.transmit_outgoing(now, outgoing))
+        Some(self.transmit_outgoing(now, outgoing, false))
     }
 
     /// New data, a probe of a closed window, or FIN.
@@ -156,12 +157,13 @@ impl Connection {
             self.note_idle(now);
         }
         let len = self.sendable_bytes(now)?;
-        if !core::mem::take(&mut self.repair.probe_due) && !self.permits(now, len) {
+        let is_probe = core::mem::take(&mut self.repair.probe_due);
+        if !is_probe && !self.permits(now, len) {
             return None;
         }
         let payload = self.buffer.cut(len);
         let fin = self.fin_wanted && self.buffer.is_empty();
-        Some(self.transmit_first(now, payload, fin))
+        Some(self.transmit_first(now, payload, fin, is_probe))
     }
 
     /// How long the next new segment is; none where the peer's window or Nagle's rule holds it back.
@@ -200,7 +202,7 @@ impl Connection {
     /// FIN on its own, where it is wanted and all data has left; FIN rides on the last data otherwise.
     fn transmit_fin(&mut self, now: Instant) -> Option<Transmit> {
         if self.fin_wanted && !self.fin_sent {
-            return Some(self.transmit_first(now, Payload::Empty, true));
+            return Some(self.transmit_first(now, Payload::Empty, true, false));
         }
         self.limit = Limit::Application;
         if self.board.pipe_bytes() < self.window_bytes() && !self.fin_sent {
@@ -210,7 +212,7 @@ impl Connection {
     }
 
     /// Sends new data: its boundaries stay for all its retransmissions.
-    fn transmit_first(&mut self, now: Instant, payload: Payload, fin: bool) -> Transmit {
+    fn transmit_first(&mut self, now: Instant, payload: Payload, fin: bool, is_probe: bool) -> Transmit {
         let (number, bytes) = (self.board.next_number(), payload.len());
         let outgoing = Outgoing { offset: self.board.next(), payload, fin };
         let record = self.delivery.record(now, self.board.pipe_bytes());
@@ -234,7 +236,7 @@ impl Connection {
         if fin {
             self.on_fin_sent();
         }
-        self.transmit_outgoing(now, outgoing)
+        self.transmit_outgoing(now, outgoing, !is_probe)
     }
 
     fn count_data(&mut self, bytes: u32) {
@@ -253,7 +255,7 @@ impl Connection {
         tag
     }
 
-    fn transmit_outgoing(&mut self, now: Instant, outgoing: Outgoing) -> Transmit {
+    fn transmit_outgoing(&mut self, now: Instant, outgoing: Outgoing, is_new: bool) -> Transmit {
         let mut flags = Flags::ACK;
         if outgoing.fin {
             flags = flags.with(Flags::FIN);
@@ -261,8 +263,9 @@ impl Connection {
         if self.buffer.is_empty() && !outgoing.payload.is_empty() {
             flags = flags.with(Flags::PSH);
         }
-        let header = self.header(now, outgoing.offset, flags);
-        Transmit { head: header.encode(), payload: outgoing.payload, dont_fragment: false }
+        let (ecn, told) = self.ecn_of_data(is_new && !outgoing.payload.is_empty());
+        let header = self.header(now, outgoing.offset, flags.with(told));
+        Transmit { head: header.encode(), payload: outgoing.payload, dont_fragment: false, ecn }
     }
 
     /// Whether the window and its pacing let `bytes` leave now. Where time will, the deadline is set.

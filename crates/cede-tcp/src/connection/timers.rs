@@ -130,6 +130,7 @@ impl Connection {
         }
         self.board.mark_all_lost(self.config.sack_forgotten_at_timeout);
         self.repair.on_timeout(self.board.next_number());
+        self.note_reduction();
         self.rtt.back_off();
         self.timers.rto = now + self.rtt.rto();
     }

@@ -17,7 +17,7 @@ use cede_units::{Instant, Seq16};
 use cede_wire::utp::{
     EXT_CLOSE_REASON, EXT_PADDING, EXT_SELECTIVE_ACK, HEADER_BYTES, Header, Kind, close_reason_body,
 };
-use cede_wire::{Head, Payload, Transmit};
+use cede_wire::{Ecn, Head, Payload, Transmit};
 
 /// Octets that an extension has before its body.
 const EXTENSION_HEADER_BYTES: usize = 2;
@@ -108,7 +108,12 @@ impl Connection {
         write_padding(fill, first);
         payload.copy_to(data);
         let head = self.finish_head(now, encoded);
-        Transmit { head, payload: Payload::from_shared(Arc::from(octets)), dont_fragment: true }
+        Transmit {
+            head,
+            payload: Payload::from_shared(Arc::from(octets)),
+            dont_fragment: true,
+            ecn: Ecn::NotEct,
+        }
     }
 
     fn encode_with_mask(&self, header: &Header) -> Option<Head> {
@@ -168,7 +173,12 @@ impl Connection {
 
     /// A packet without payload.
     pub(super) fn send_head(&mut self, now: Instant, encoded: Option<Head>) -> Transmit {
-        Transmit { head: self.finish_head(now, encoded), payload: Payload::Empty, dont_fragment: false }
+        Transmit {
+            head: self.finish_head(now, encoded),
+            payload: Payload::Empty,
+            dont_fragment: false,
+            ecn: Ecn::NotEct,
+        }
     }
 
     /// Books of any packet that leaves.

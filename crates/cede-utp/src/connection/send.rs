@@ -19,8 +19,8 @@ use crate::timers::Timer;
 use cede_cc::instruments::{DeliveryRate, Pacer};
 use cede_cc::{Allowance, Sent};
 use cede_units::{Instant, Seq16};
-use cede_wire::Transmit;
 use cede_wire::utp::Kind;
+use cede_wire::{Ecn, Transmit};
 
 /// The sending half.
 #[derive(Debug)]
@@ -371,7 +371,7 @@ impl Connection {
             return Some(self.probe(now, number, &payload));
         }
         let head = self.head_of_numbered(now, if fin { Kind::Fin } else { Kind::Data }, number, bytes, again);
-        Some(Transmit { head, payload, dont_fragment: false })
+        Some(Transmit { head, payload, dont_fragment: false, ecn: Ecn::NotEct })
     }
 
     /// Books of a DATA packet: the controller's, the pacer's, the zero-window probe's, the statistics.

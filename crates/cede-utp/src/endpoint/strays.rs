@@ -7,7 +7,7 @@ use super::reset_for;
 use alloc::collections::{BTreeMap, VecDeque};
 use cede_units::{Duration, Instant, Stream};
 use cede_wire::utp::{Kind, Packet};
-use cede_wire::{Payload, Transmit};
+use cede_wire::{Ecn, Payload, Transmit};
 
 const MEMORY: Duration = Duration::from_secs(10);
 const MAX_REMEMBERED: usize = 1000;
@@ -59,7 +59,10 @@ impl<P: Copy + Ord> Strays<P> {
             return false;
         }
         let head = reset_for(&packet.header, random).encode(&[]).unwrap_or_default();
-        self.waiting.push_back((peer, Transmit { head, payload: Payload::Empty, dont_fragment: false }));
+        self.waiting.push_back((
+            peer,
+            Transmit { head, payload: Payload::Empty, dont_fragment: false, ecn: Ecn::NotEct },
+        ));
         true
     }
 

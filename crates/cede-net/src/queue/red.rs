@@ -1,0 +1,249 @@
+//! RED: packets are dropped at arrival with a probability that rises with the average length of the queue.
+//!
+//! Source: S. Floyd, V. Jacobson, "Random Early Detection gateways for congestion avoidance", IEEE/ACM Transactions on
+//! Networking 1(4), 1993 (average, probabilities, uniform spacing); the gentle variant by Floyd (2000) and the
+//! adaptation of `max_p` by Linux's `adaptive` (Floyd, Gummadi, Shenker 2001) as options.
+//!
+//! What it leaves out: queue lengths in octets and drops by octets, weighted RED with several classes, and Linux's
+//! average in powers of two.
+//!
+//! How it was validated: averages and probabilities against an independent implementation; the uniform spacing of
+//! drops (tests below).
+
+use cede_units::{Duration, Instant, Rate, Stream};
+
+/// Linux: the adaptation of `max_p`, from one step to the next, its steps and bounds.
+const ADAPT_EVERY: Duration = Duration::from_millis(500);
+const ADAPT_UP: f64 = 0.01;
+const ADAPT_DOWN: f64 = 0.9;
+const ADAPTED_MAX: f64 = 0.5;
+const ADAPTED_MIN: f64 = 0.01;
+
+/// What can be set on RED. Lengths are in packets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RedConfig {
+    /// Below this average nothing is dropped.
+    pub min_packets: f64,
+    /// Above it everything is, or with `gentle` more and more.
+    pub max_packets: f64,
+    /// The probability at `max_packets`.
+    pub max_probability: f64,
+    /// The weight of a sample in the average.
+    pub weight: f64,
+    /// Between `max_packets` and twice as many the probability rises to 1.
+    pub gentle: bool,
+    /// `max_probability` follows the average.
+    pub adaptive: bool,
+    /// The size of a usual packet: while the queue is idle the average decays as if such packets had passed.
+    pub mean_packet_bytes: u32,
+}
+
+impl Default for RedConfig {
+    /// As ns-2 and the literature have it: 5 and 15 packets, 0.1, 0.002, gentle.
+    fn default() -> Self {
+        Self {
+            min_packets: 5.0,
+            max_packets: 15.0,
+            max_probability: 0.1,
+            weight: 0.002,
+            gentle: true,
+            adaptive: false,
+            mean_packet_bytes: 1_000,
+        }
+    }
+}
+
+/// The state of a RED queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Red {
+    config: RedConfig,
+    average: f64,
+    /// Packets since the last drop; none below the lower threshold (the paper's -1).
+    count: Option<u32>,
+    /// Since when the queue has been empty.
+    idle_since: Option<Instant>,
+    packet_time: Duration,
+    next_adaptation: Instant,
+    random: Stream,
+}
+
+impl Red {
+    pub(crate) fn new(config: RedConfig, rate: Rate, random: Stream) -> Self {
+        Self {
+            average: 0.0,
+            count: None,
+            idle_since: Some(Instant::ZERO),
+            packet_time: rate.time_to_send(u64::from(config.mean_packet_bytes)),
+            next_adaptation: Instant::ZERO + ADAPT_EVERY,
+            random,
+            config,
+        }
+    }
+
+    /// The link has another rate.
+    pub(crate) const fn on_rate(&mut self, rate: Rate) {
+        self.packet_time = rate.time_to_send(self.config.mean_packet_bytes as u64);
+    }
+
+    /// A packet arrives where `queued` wait: whether it is to be dropped or marked.
+    pub(crate) fn signals(&mut self, now: Instant, queued: usize) -> bool {
+        self.average_in(now, queued);
+        if self.config.adaptive {
+            self.adapt(now);
+        }
+        let Some(probability) = self.probability() else {
+            self.count = None;
+            return false;
+        };
+        let count = self.count.map_or(0, |count| count.saturating_add(1));
+        self.count = Some(count);
+        let signals = probability >= 1.0 || self.random.chance(spaced(probability, count));
+        if signals {
+            self.count = Some(0);
+        }
+        signals
+    }
+
+    fn average_in(&mut self, now: Instant, queued: usize) {
+        if let Some(since) = self.idle_since.take() {
+            let packets = now.since(since).as_nanos() / self.packet_time.as_nanos().max(1);
+            self.average *= power(1.0 - self.config.weight, packets);
+        }
+        self.average += self.config.weight * (queued as f64 - self.average);
+    }
+
+    /// `p_b` of the paper's section 4; none below the lower threshold.
+    fn probability(&self) -> Option<f64> {
+        let RedConfig { min_packets: min, max_packets: max, max_probability, gentle, .. } = self.config;
+        match self.average {
+            average if average < min => None,
+            average if average < max => Some(max_probability * (average - min) / (max - min)),
+            average if gentle && average < 2.0 * max => {
+                Some(max_probability + (1.0 - max_probability) * (average - max) / max)
+            }
+            _ => Some(1.0),
+        }
+    }
+
+    fn adapt(&mut self, now: Instant) {
+        if now < self.next_adaptation {
+            return;
+        }
+        self.next_adaptation = now + ADAPT_EVERY;
+        let RedConfig { min_packets: min, max_packets: max, max_probability, .. } = self.config;
+        let span = max - min;
+        if self.average > min + 0.6 * span && max_probability <= ADAPTED_MAX {
+            self.config.max_probability += ADAPT_UP.min(max_probability / 4.0);
+        } else if self.average < min + 0.4 * span && max_probability >= ADAPTED_MIN {
+            self.config.max_probability *= ADAPT_DOWN;
+        }
+    }
+
+    /// A packet left, and `left` wait.
+    pub(crate) const fn on_departure(&mut self, now: Instant, left: usize) {
+        if left == 0 {
+            self.idle_since = Some(now);
+        }
+    }
+}
+
+/// `p_a`: with `p_b` alone drops would cluster; so they are spread evenly.
+fn spaced(probability: f64, count: u32) -> f64 {
+    let rest = 1.0 - f64::from(count) * probability;
+    if rest <= 0.0 { 1.0 } else { (probability / rest).min(1.0) }
+}
+
+/// `base` to the power of a whole number, by squaring.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut result = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn red(config: RedConfig) -> Red {
+        Red::new(config, Rate::from_mbit(8), Stream::named(1, "red"))
+    }
+
+    #[test]
+    fn red_average_w_0_002_q_50() {
+        let mut red = red(RedConfig::default());
+        for expected in [0.1, 0.1998, 0.2994, 0.398_802, 0.498_004] {
+            red.signals(Instant::ZERO, 50);
+            assert!((red.average - expected).abs() < 1e-4, "{}", red.average);
+        }
+    }
+
+    #[test]
+    fn red_p_b_and_p_a() {
+        let mut red = red(RedConfig::default());
+        for (average, expected) in [(5.0, 0.0), (7.5, 0.025), (10.0, 0.05), (12.5, 0.075), (14.999, 0.099_99)]
+        {
+            red.average = average;
+            assert!((red.probability().unwrap() - expected).abs() < 1e-9);
+        }
+        for (count, expected) in [(0, 0.05), (5, 0.066_667), (10, 0.1), (19, 1.0)] {
+            assert!((spaced(0.05, count) - expected).abs() < 1e-6, "{count}");
+        }
+    }
+
+    #[test]
+    fn gentle_rises_to_one_at_twice_the_threshold() {
+        let mut red = red(RedConfig::default());
+        for (average, expected) in [(15.0, 0.1), (22.5, 0.55), (30.0, 1.0), (99.0, 1.0)] {
+            red.average = average;
+            assert!((red.probability().unwrap() - expected).abs() < 1e-9, "{average}");
+        }
+        red.config.gentle = false;
+        red.average = 15.0;
+        assert_eq!(red.probability(), Some(1.0));
+    }
+
+    #[test]
+    fn drops_are_spread_evenly() {
+        let mut red = red(RedConfig { weight: 1e-12, ..RedConfig::default() });
+        red.average = 10.0;
+        red.idle_since = None;
+        let (mut gaps, mut gap) = (alloc::vec::Vec::new(), 0);
+        for _ in 0..20_000 {
+            gap += 1;
+            if red.signals(Instant::ZERO, 10) {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        // Uniform over 1 to 1/p = 20 packets: none is longer, and the mean is near 10.5.
+        let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+        assert!(gaps.iter().all(|&gap| gap <= 20) && (10.0..11.0).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn an_idle_queue_loses_its_average() {
+        let mut red = red(RedConfig::default());
+        red.average = 10.0;
+        red.on_departure(Instant::ZERO, 0);
+        // 8 Mbit/s and 1,000 B: a packet a millisecond.
+        red.signals(Instant::from_millis(500), 0);
+        assert!((red.average - 10.0 * power(0.998, 501)).abs() < 1e-9, "{}", red.average);
+    }
+
+    #[test]
+    fn the_adaptation_holds_the_average_between_the_thresholds() {
+        let mut red = red(RedConfig { adaptive: true, ..RedConfig::default() });
+        red.average = 14.0;
+        red.adapt(Instant::from_secs(1));
+        assert!((red.config.max_probability - 0.11).abs() < 1e-12);
+        red.average = 6.0;
+        red.adapt(Instant::from_secs(2));
+        assert!((red.config.max_probability - 0.099).abs() < 1e-12);
+    }
+}
