@@ -58,11 +58,7 @@ impl Wire {
     /// A perfect wire with a drop-tail queue.
     #[must_use]
     pub fn new(rate: Rate, delay: Duration, limit: QueueLimit) -> Self {
-        let impairments = Impairments::default();
-        Self {
-            link: LinkConfig { rate, delay, limit, count_in_service: false, impairments },
-            mtu_bytes: None,
-        }
+        Self { link: LinkConfig::new(rate, delay, limit), mtu_bytes: None }
     }
 
     /// The same, impaired.
