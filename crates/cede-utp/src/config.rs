@@ -105,6 +105,10 @@ pub struct Config {
     pub duplicate_ack_threshold: Option<u8>,
     /// Packets selectively acknowledged above one that make it lost, 1 to 4. Default 3 (BEP 29, libutp).
     pub sack_threshold: u8,
+    /// Losses are also told by time, and what nothing is heard of is probed, as RFC 8985 has it: a lost repetition, or the
+    /// loss of the last packets, then takes two round trips instead of a timeout. Default false, since nobody deployed
+    /// does so.
+    pub rack: bool,
     /// Packets that one acknowledgement can declare lost; the next goes on where it ended. `None` is no limit. Of
     /// these, `resends_beyond_window` leave at once. Default `None`.
     pub max_losses_per_ack: Option<u16>,
@@ -162,6 +166,7 @@ const DEFAULT: Config = Config {
     max_retransmissions: 4,
     duplicate_ack_threshold: Some(3),
     sack_threshold: 3,
+    rack: false,
     max_losses_per_ack: None,
     resends_beyond_window: 1,
     sub_packet_window: SubPacketWindow::Paced,
@@ -220,7 +225,8 @@ impl Config {
 
     /// What a host on the Internet wants, beside peers of every make: buffers that grow from 256 KiB to 16 MiB with the
     /// path, enough for 1 Gbit/s at 100 ms; windows of more packets towards peers that announce them; a keepalive every
-    /// 9 s towards strangers, some of which hang up after 10 s without traffic.
+    /// 9 s towards strangers, some of which hang up after 10 s without traffic; losses told by time, and a retransmission
+    /// timeout of at least 200 ms (Linux's TCP, librqbit), seven of which in a row take 25 s or more.
     ///
     /// [`Config::default`] prescribes fixed buffers instead, so that what is compared in a simulation differs in nothing
     /// but what the comparison is of.
@@ -234,6 +240,9 @@ impl Config {
             seq_window_packets: crate::reorder::MAX_PACKETS,
             announce: true,
             keepalive_strangers: Some(Duration::from_secs(9)),
+            rack: true,
+            min_rto: Duration::from_millis(200),
+            max_retransmissions: 7,
             ..Self::default()
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct Slot {
     pub fin: bool,
     /// The last transmission was a path-MTU probe.
     pub probe: bool,
+    /// The last transmission was a tail probe.
+    pub tail_probe: bool,
     pub transmissions: u16,
     pub tag: Tag,
     pub sent_at: Instant,

@@ -18,8 +18,10 @@ pub struct Statistics {
     pub retransmissions: u64,
     /// Their payload.
     pub retransmitted_bytes: u64,
-    /// Packets declared lost by acknowledgements (path-MTU probes are not among them).
+    /// Packets declared lost by acknowledgements, or by what has not been acknowledged in time (path-MTU probes are not among them).
     pub losses: u64,
+    /// Packets sent because nothing was heard of the last ones (RFC 8985 section 7).
+    pub tail_probes: u64,
     /// Retransmission timeouts with something under way.
     pub timeouts: u64,
     /// Packets of ours acknowledged for the first time.

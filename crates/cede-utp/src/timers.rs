@@ -26,9 +26,13 @@ pub enum Timer {
     MtuSearch,
     /// The controller's own timer.
     Controller,
+    /// A packet is taken for lost unless it is heard of, since one that was sent later has arrived.
+    Reordering,
+    /// Nothing has been heard of what is under way.
+    TailProbe,
 }
 
-const ALL: [Timer; 10] = [
+const ALL: [Timer; 12] = [
     Timer::Retransmission,
     Timer::Pacing,
     Timer::DelayedAck,
@@ -39,6 +43,8 @@ const ALL: [Timer; 10] = [
     Timer::Idle,
     Timer::MtuSearch,
     Timer::Controller,
+    Timer::Reordering,
+    Timer::TailProbe,
 ];
 
 /// The deadlines.

@@ -55,17 +55,24 @@ struct Target {
     peer_seq: Seq16,
     our_seq: Seq16,
     written: u64,
+    /// Where the peer's timestamps are made up, what they are made from.
+    lies: Option<Stream>,
 }
 
 fn config(choice: u8) -> Config {
-    let base = match choice % 3 {
+    let base = match choice % 4 {
         0 => Config::default(),
         1 => Config::libutp(),
-        _ => Config::libtorrent(),
+        2 => Config::libtorrent(),
+        _ => Config::internet(),
     };
+    let limit = |limit: Option<u32>| limit.map(|_| BUFFER_BYTES);
+    let start = |limit: Option<u32>| if limit.is_some() { BUFFER_BYTES / 4 } else { BUFFER_BYTES };
     Config {
-        send_buffer_bytes: BUFFER_BYTES,
-        receive_buffer_bytes: BUFFER_BYTES,
+        send_buffer_bytes: start(base.send_buffer_limit_bytes),
+        send_buffer_limit_bytes: limit(base.send_buffer_limit_bytes),
+        receive_buffer_bytes: start(base.receive_buffer_limit_bytes),
+        receive_buffer_limit_bytes: limit(base.receive_buffer_limit_bytes),
         mtu: if choice & 8 == 0 { Mtu::DEFAULT } else { Mtu::SEARCH_IPV4 },
         delayed_ack: (choice & 16 != 0)
             .then_some(DelayedAck { timeout: Duration::from_millis(40), every_packets: 2 }),
@@ -94,7 +101,8 @@ impl Target {
             Connection::accept(now, &Packet::decode(&syn).unwrap(), config, controller, &mut random).unwrap()
         };
         let our_seq = if choice & 1 == 0 { Seq16(0xffe1) } else { Seq16(0xffe0) };
-        let mut target = Self { connection, now, peer_seq, our_seq, written: 0 };
+        let lies = (settings & 32 != 0).then(|| Stream::named(u64::from(choice), "lies"));
+        let mut target = Self { connection, now, peer_seq, our_seq, written: 0, lies };
         target.drain();
         if choice & 2 != 0 {
             target.packet(Kind::State, 0, target.our_seq.sub(1), 1 << 20, &[], Payload::Empty);
@@ -116,7 +124,10 @@ impl Target {
     }
 
     fn packet(&mut self, kind: Kind, ahead: u16, ack: Seq16, window: u32, mask: &[u8], payload: Payload) {
-        let header = header(kind, 100, self.peer_seq.add(ahead), ack, window, self.now);
+        let mut header = header(kind, 100, self.peer_seq.add(ahead), ack, window, self.now);
+        if let Some(lies) = &mut self.lies {
+            (header.timestamp_us, header.timestamp_difference_us) = (lies.next_u32(), lies.next_u32());
+        }
         let mut octets = Vec::new();
         let extensions: &[(u8, &[u8])] = if mask.is_empty() { &[] } else { &[(1, mask)] };
         header.encode_into(extensions, &[], &mut octets).unwrap();

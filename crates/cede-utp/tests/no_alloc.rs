@@ -60,8 +60,7 @@ fn round(
     while receiver.poll_event().is_some() {}
 }
 
-fn allocations_per_run(controller: &str, drop_every: u64) -> (u64, u64) {
-    let config = Config::default();
+fn allocations_per_run(config: &Config, controller: &str, drop_every: u64) -> (u64, u64) {
     let build = || registry::build(controller, &params(controller), &config.path()).unwrap();
     let (mut random, mut now) = (Stream::named(1, "no alloc"), Instant::from_secs(1));
     let mut sender = Connection::connect(now, config.clone(), build(), &mut random);
@@ -126,12 +125,14 @@ fn allocations_through_endpoints() -> u64 {
 fn the_steady_state_allocates_nothing() {
     let copying = allocation_counter::measure(|| drop(Payload::copy_from(b"one")));
     assert_eq!(copying.count_total, 1, "the counter counts");
-    for controller in ["fixed", "reno", "cubic", "ledbat"] {
-        let (allocations, retransmissions) = allocations_per_run(controller, u64::MAX);
-        assert_eq!((allocations, retransmissions), (0, 0), "{controller}");
-        let (allocations, retransmissions) = allocations_per_run(controller, 50);
-        assert!(retransmissions > 1000, "{controller}: {retransmissions}");
-        assert_eq!(allocations, 0, "{controller} with losses");
+    for config in [Config::default(), Config::internet()] {
+        for controller in ["fixed", "reno", "cubic", "ledbat"] {
+            let (allocations, retransmissions) = allocations_per_run(&config, controller, u64::MAX);
+            assert_eq!((allocations, retransmissions), (0, 0), "{controller}");
+            let (allocations, retransmissions) = allocations_per_run(&config, controller, 50);
+            assert!(retransmissions > 1000, "{controller}: {retransmissions}");
+            assert_eq!(allocations, 0, "{controller} with losses");
+        }
     }
     assert_eq!(allocations_through_endpoints(), 0);
 }

@@ -109,6 +109,25 @@ impl Connection {
         self.sending.outbox.next() as i64 - i64::from(behind)
     }
 
+    fn before(&self) -> Before {
+        Before {
+            una: self.sending.outbox.una(),
+            in_flight_bytes: self.sending.in_flight_bytes,
+            app_limited: self.sending.is_app_limited(),
+            recovery_until: self.loss.recovery_until,
+        }
+    }
+
+    /// What was sent before something that has arrived has not arrived in time.
+    pub(super) fn on_reordering_timeout(&mut self, now: Instant) {
+        let before = self.before();
+        self.scratch().clear();
+        self.find_losses(now, before.una, false);
+        if !self.scratch().is_empty() {
+            self.report(now, before, &Progress::default(), DelaySamples::default());
+        }
+    }
+
     fn digest(
         &mut self,
         now: Instant,
@@ -117,19 +136,14 @@ impl Connection {
         duplicate: bool,
         samples: DelaySamples,
     ) {
-        let before = Before {
-            una: self.sending.outbox.una(),
-            in_flight_bytes: self.sending.in_flight_bytes,
-            app_limited: self.sending.is_app_limited(),
-            recovery_until: self.loss.recovery_until,
-        };
+        let before = self.before();
         self.scratch().clear();
         let mut progress = Progress::default();
         self.take_cumulative(now, acked_below, &mut progress);
         if let Some(sack) = sack {
             self.take_selective(now, acked_below, sack, &mut progress);
         }
-        self.find_losses(before.una, duplicate);
+        self.find_losses(now, before.una, duplicate);
         self.after_progress(now, &progress);
         if self.scratch.as_ref().is_some_and(|scratch| !scratch.is_empty()) {
             self.report(now, before, &progress, samples);
@@ -191,6 +205,7 @@ impl Connection {
         }
         let bytes = u64::from(slot.payload_bytes);
         self.sending.unacked_bytes -= bytes;
+        self.note_arrival(now, number, slot);
         let fact = fact(number, slot);
         self.sending.delivery.on_delivered(now, &fact);
         self.statistics.packets_acked += 1;
@@ -216,6 +231,7 @@ impl Connection {
             None => self.rtt.reset_backoff(),
         }
         self.loss.timeouts = 0;
+        self.expect_news(now, true);
         self.sending.probing_zero_window = false;
         self.timers.stop(Timer::Retransmission);
         if self.sending.in_flight_packets > 0 {

@@ -7,6 +7,8 @@
 //! Numbers only rise, so the third-highest selectively acknowledged one divides the packets: whatever is outstanding
 //! below it is lost. The border only moves up, and each packet is looked at once.
 //!
+//! Losses that time tells are found in `rack.rs`, where [`Config::rack`](crate::Config::rack) wants it.
+//!
 //! **What it leaves out.** Telling from later selective acknowledgements that a repetition was lost too: its loss asks
 //! for a second reduction (RFC 5681 section 4.3), which controllers, who know a loss event by the packet's number, would
 //! not make; the timer does both. libutp's "fast timeout" mode, in which each acknowledgement after a timeout lets one more
@@ -19,6 +21,7 @@
 use super::Connection;
 use super::acknowledge::fact;
 use crate::outbox::Fate;
+use cede_units::Instant;
 
 /// The largest [`Config::sack_threshold`](crate::Config::sack_threshold).
 pub(crate) const MAX_SACK_THRESHOLD: usize = 4;
@@ -74,7 +77,7 @@ impl LossDetection {
 
 impl Connection {
     /// Looks for losses after a packet's acknowledgements have been taken in.
-    pub(super) fn find_losses(&mut self, una_before: u64, duplicate: bool) {
+    pub(super) fn find_losses(&mut self, now: Instant, una_before: u64, duplicate: bool) {
         let una = self.sending.outbox.una();
         if una > una_before {
             self.loss.duplicates = 0;
@@ -85,12 +88,13 @@ impl Connection {
         let lost_before = self.sending.lost_packets;
         self.find_by_duplicates(una);
         self.find_by_selective_acks(una);
+        self.find_by_time(now);
         let found = self.sending.lost_packets - lost_before;
         if found > 0 {
             let at_once = found.min(u32::from(self.config.resends_beyond_window));
             self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(at_once);
-            self.open_loss_event();
         }
+        self.open_loss_event();
     }
 
     fn find_by_duplicates(&mut self, una: u64) {
@@ -115,7 +119,7 @@ impl Connection {
 
     /// Takes an outstanding packet for lost; false where it is not outstanding. A lost path-MTU probe is too large,
     /// not a sign of congestion, and so is kept from the controller.
-    fn mark_lost(&mut self, number: u64) -> bool {
+    pub(super) fn mark_lost(&mut self, number: u64) -> bool {
         let Some(slot) = self.sending.outbox.get_mut(number) else { return false };
         if slot.fate != Fate::Outstanding {
             return false;

@@ -11,6 +11,7 @@ mod handshake;
 mod inspect;
 mod loss;
 mod peer;
+mod rack;
 mod receive;
 mod send;
 mod stream;
@@ -71,6 +72,7 @@ pub struct Connection {
     sending: Sending,
     receiving: Receiving,
     loss: LossDetection,
+    rack: rack::Rack,
     delays: Delays,
     rtt: RttEstimator,
     mtu: PathMtu,
@@ -131,6 +133,7 @@ impl Connection {
             sending: Sending::new(&config, &allowance),
             receiving: Receiving::new(&config),
             loss: LossDetection::new(),
+            rack: rack::Rack::default(),
             delays: Delays::new(config.timestamp_resolution),
             rtt: RttEstimator::new(rtt_config(&config)),
             mtu: PathMtu::new(config.mtu),

@@ -189,6 +189,9 @@ impl Connection {
 
     /// The next DATA or FIN, old ones first.
     pub(super) fn transmit_packet(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(probe) = self.transmit_tail_probe(now) {
+            return Some(probe);
+        }
         match self.sending.oldest_lost() {
             Some(number) => self.transmit_lost(now, number),
             None => self.transmit_new(now),
@@ -197,7 +200,9 @@ impl Connection {
 
     /// Sends a lost packet again, as the window allows.
     fn transmit_lost(&mut self, now: Instant, number: u64) -> Option<Transmit> {
-        let bytes = self.sending.outbox.get(number)?.payload_bytes;
+        let slot = self.sending.outbox.get_mut(number)?;
+        slot.tail_probe = false;
+        let bytes = slot.payload_bytes;
         if self.sending.resends_beyond_window > 0 {
             self.sending.resends_beyond_window -= 1;
         } else {
@@ -227,6 +232,20 @@ impl Connection {
         if !self.may_leave(now, bytes, false) {
             return None;
         }
+        self.transmit_first(now, bytes)
+    }
+
+    /// The next new packet whatever the congestion window says, if the peer has room for it.
+    pub(super) fn transmit_new_beyond_window(&mut self, now: Instant) -> Option<Transmit> {
+        let bytes = self.next_payload_bytes()?;
+        let room = u64::from(self.sending.peer_window_bytes).saturating_sub(self.sending.in_flight_bytes);
+        let fits = bytes > 0 && u64::from(bytes) <= room;
+        let countable = self.sending.outbox.len() < self.max_outstanding_packets();
+        if fits && countable { self.transmit_first(now, bytes) } else { None }
+    }
+
+    /// Cuts a packet off what is queued, and sends it.
+    fn transmit_first(&mut self, now: Instant, bytes: u32) -> Option<Transmit> {
         let payload = self.sending.queue.take(bytes);
         let payload_bytes = payload.len();
         let number = self.sending.outbox.next();
@@ -348,7 +367,7 @@ impl Connection {
     }
 
     /// Sends the packet in the outbox with this number, for the first time or again.
-    fn transmit_numbered(&mut self, now: Instant, number: u64) -> Option<Transmit> {
+    pub(super) fn transmit_numbered(&mut self, now: Instant, number: u64) -> Option<Transmit> {
         let record = self.sending.delivery.record(now, self.sending.in_flight_bytes);
         let slot = self.sending.outbox.get_mut(number)?;
         let again = slot.transmissions > 0;
@@ -367,6 +386,7 @@ impl Connection {
         if !self.timers.is_set(Timer::Retransmission) {
             self.set_retransmission(now, self.rtt.rto());
         }
+        self.expect_news(now, false);
         if probe {
             return Some(self.probe(now, number, &payload));
         }

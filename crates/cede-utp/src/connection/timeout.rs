@@ -31,6 +31,8 @@ impl Connection {
                 Timer::Close => self.on_close_timeout(),
                 Timer::Idle => self.on_idle_timeout(now),
                 Timer::MtuSearch => self.on_mtu_search_timeout(now),
+                Timer::Reordering => self.on_reordering_timeout(now),
+                Timer::TailProbe => self.on_tail_probe_timeout(now),
                 Timer::Controller => {
                     let allowance = self.controller.on_timer(now);
                     self.apply(allowance);
@@ -82,6 +84,7 @@ impl Connection {
         let in_flight_bytes = self.sending.in_flight_bytes;
         self.take_all_for_lost();
         self.loss.on_timeout(una);
+        self.rack.on_timeout();
         self.tell_timeout(now, in_flight_bytes, self.loss.timeouts, false);
     }
 

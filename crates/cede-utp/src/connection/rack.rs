@@ -1,0 +1,184 @@
+//! Losses that time tells, and probes of a tail.
+//!
+//! Source: RFC 8985. RACK (section 6): a packet is lost once one that was sent later has arrived and a round trip and a
+//! quarter have passed since it was sent itself. So a lost repetition is found, which counting packets above it cannot
+//! do, and so is a loss near the end, above which there are no three packets. TLP (section 7): where nothing has been
+//! heard for two round trips, the next packet, or the last one again, leaves to be acknowledged selectively, long
+//! before the retransmission timeout, which takes the window with it.
+//!
+//! Where this leaves the RFC: uTP cannot tell that something arrived twice (section 7.4), so a probe that is acknowledged no
+//! sooner than the path allows counts as the repair of a loss; and the wait for the peer's delayed acknowledgement of a
+//! single packet is what deployed peers take (40 ms at most), not TCP's 200 ms. The reordering window does not adapt
+//! (section 6.2, step 4, needs to see duplicates too). At most [`MAX_LOOKED_AT`] packets from the oldest on are looked
+//! at per acknowledgement, as those that keep the others from being delivered.
+//!
+//! **What it leaves out.** Section 8's changes to congestion control: a lost repetition is reported, and asks for no second
+//! reduction within a loss event.
+//!
+//! **How it was validated.** `tests/rack.rs`.
+
+use super::Connection;
+use super::acknowledge::fact;
+use crate::outbox::{Fate, Slot};
+use crate::timers::Timer;
+use cede_cc::PacketFact;
+use cede_units::{Duration, Instant};
+use cede_wire::Transmit;
+
+/// Packets from the oldest on whose time is looked at.
+const MAX_LOOKED_AT: u64 = 64;
+/// What a single packet's acknowledgement may wait at a peer of whom nothing is known (librqbit: 40 ms).
+const PEER_ACK_DELAY: Duration = Duration::from_millis(50);
+/// What any acknowledgement may wait for its turn: clocks tick in milliseconds.
+const HOST_DELAY: Duration = Duration::from_millis(2);
+
+/// What is known of the packet that was sent last of all that have arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rack {
+    newest: (Instant, u64),
+    round_trip: Duration,
+    /// Something was sent or newly acknowledged last.
+    active_at: Instant,
+    /// A tail probe has left, and nothing has been newly acknowledged since.
+    probed: bool,
+    /// A tail probe is to leave.
+    probe_due: bool,
+}
+
+impl Rack {
+    /// A timeout starts everything anew.
+    pub fn on_timeout(&mut self) {
+        (self.probed, self.probe_due) = (false, false);
+    }
+
+    fn note_arrival(&mut self, now: Instant, number: u64, slot: &Slot) {
+        if (slot.sent_at, number) > self.newest {
+            self.newest = (slot.sent_at, number);
+            self.round_trip = now.since(slot.sent_at);
+        }
+    }
+}
+
+impl Connection {
+    /// A packet is acknowledged for the first time.
+    #[inline]
+    pub(super) fn note_arrival(&mut self, now: Instant, number: u64, slot: &Slot) {
+        if !self.config.rack {
+            return;
+        }
+        // Sooner than any round trip it can only be an earlier transmission that has arrived.
+        let too_soon = self.rtt.min().is_some_and(|min| now.since(slot.sent_at) < min);
+        if slot.transmissions > 1 && too_soon {
+            return;
+        }
+        self.rack.note_arrival(now, number, slot);
+        if slot.tail_probe {
+            self.statistics.losses += 1;
+            if !slot.fin {
+                // What was lost is the transmission before.
+                let lost = PacketFact { retransmitted: slot.transmissions > 2, ..fact(number, slot) };
+                self.scratch().lost.push(lost);
+            }
+        }
+    }
+
+    /// Takes for lost what should have arrived by now, and asks to be called for what should arrive soon.
+    pub(super) fn find_by_time(&mut self, now: Instant) {
+        if !self.config.rack || self.is_in_order() {
+            return;
+        }
+        let una = self.sending.outbox.una();
+        let wait = self.rack.round_trip + self.rtt.min().unwrap_or_default() / 4;
+        let mut earliest = Instant::NEVER;
+        for number in una..(una + MAX_LOOKED_AT).min(self.sending.outbox.next()) {
+            let Some(slot) = self.sending.outbox.get(number) else { break };
+            if slot.fate != Fate::Outstanding || (slot.sent_at, number) >= self.rack.newest {
+                continue;
+            }
+            let due = slot.sent_at + wait;
+            if due > now {
+                earliest = earliest.min(due);
+            } else {
+                self.mark_lost(number);
+            }
+        }
+        self.timers.set(Timer::Reordering, earliest);
+    }
+
+    /// True where nothing outstanding was sent before what has arrived: packets are sent in the order of their
+    /// numbers, but for those that are sent again.
+    fn is_in_order(&self) -> bool {
+        let una = self.sending.outbox.una();
+        let oldest = self.sending.outbox.get(una);
+        oldest.is_none_or(|slot| slot.transmissions == 1 && (slot.sent_at, una) > self.rack.newest)
+    }
+
+    /// Something has left, or was newly acknowledged: the wait for news begins anew. The timer stays where it is, and is
+    /// put off once it runs out: most often it is in vain.
+    #[inline]
+    pub(super) fn expect_news(&mut self, now: Instant, is_progress: bool) {
+        if !self.config.rack {
+            return;
+        }
+        self.rack.active_at = now;
+        self.rack.probed &= !is_progress;
+        if !self.timers.is_set(Timer::TailProbe) && self.may_probe_tail() {
+            self.timers.set(Timer::TailProbe, now + self.probe_timeout());
+        }
+    }
+
+    fn may_probe_tail(&self) -> bool {
+        let in_recovery = self.sending.outbox.una() < self.loss.recovery_until;
+        let unheard = self.sending.in_flight_packets > 0 && !self.rack.probed;
+        unheard && !in_recovery && self.loss.timeouts == 0 && !self.rtt.srtt().is_zero()
+    }
+
+    /// RFC 8985, section 7.2.
+    fn probe_timeout(&self) -> Duration {
+        let alone = self.sending.in_flight_packets == 1 && !self.is_peer_known();
+        self.rtt.srtt() * 2 + if alone { PEER_ACK_DELAY } else { HOST_DELAY }
+    }
+
+    pub(super) fn on_tail_probe_timeout(&mut self, now: Instant) {
+        if !self.may_probe_tail() || self.sending.peer_window_bytes == 0 {
+            return;
+        }
+        let due = self.rack.active_at + self.probe_timeout();
+        if due > now {
+            self.timers.set(Timer::TailProbe, due);
+        } else {
+            self.rack.probe_due = true;
+        }
+    }
+
+    /// The tail probe, where one is due: the next new packet if there is one, the last one again otherwise.
+    #[inline]
+    pub(super) fn transmit_tail_probe(&mut self, now: Instant) -> Option<Transmit> {
+        if !core::mem::take(&mut self.rack.probe_due) || self.sending.in_flight_packets == 0 {
+            return None;
+        }
+        self.rack.probed = true;
+        self.statistics.tail_probes += 1;
+        self.timers.stop(Timer::Retransmission);
+        self.transmit_new_beyond_window(now).or_else(|| self.transmit_last_again(now))
+    }
+
+    fn transmit_last_again(&mut self, now: Instant) -> Option<Transmit> {
+        let outbox = &self.sending.outbox;
+        let last = (outbox.una()..outbox.next())
+            .rev()
+            .find(|&number| outbox.get(number).is_some_and(|slot| slot.fate == Fate::Outstanding))?;
+        if self.mtu.lost(last) {
+            self.statistics.mtu_probes_lost += 1;
+        }
+        let slot = self.sending.outbox.get_mut(last)?;
+        slot.tail_probe = true;
+        let bytes = slot.payload_bytes;
+        // It leaves the flight to enter it again.
+        self.sending.in_flight_packets -= 1;
+        self.sending.in_flight_bytes -= u64::from(bytes);
+        self.statistics.retransmissions += 1;
+        self.statistics.retransmitted_bytes += u64::from(bytes);
+        self.transmit_numbered(now, last)
+    }
+}
