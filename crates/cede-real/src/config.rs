@@ -74,7 +74,7 @@ impl fmt::Debug for ControllerChoice {
 pub struct StreamConfig {
     /// The congestion controller. Default `ledbat` (RFC 6817) with a target of 100 ms.
     pub controller: ControllerChoice,
-    /// The transport's choices; its `mtu` is replaced by [`StreamConfig::mtu`].
+    /// The transport's choices; its `mtu` is replaced by [`StreamConfig::mtu`]. Default [`Config::internet`].
     pub transport: Config,
     /// The size of packets. Default `None`: a search, from a size that passes nearly everywhere up to an Ethernet
     /// frame; the bounds are those of the socket's address family.
@@ -93,7 +93,7 @@ impl Default for StreamConfig {
     fn default() -> Self {
         Self {
             controller: ControllerChoice::named("ledbat"),
-            transport: Config::default(),
+            transport: Config::internet(),
             mtu: None,
             large_datagrams: true,
         }

@@ -85,7 +85,7 @@
 //!
 //! # Limits
 //! A socket has 3000 connections, 256 half open and 128 waiting to be accepted, unless [`SocketConfig::limits`] says
-//! otherwise; a stream buffers 1 MiB in each direction. One socket costs 1 MiB of address space for receiving, of which
+//! otherwise; a stream buffers 256 KiB to 16 MiB in each direction, as the path needs. One socket costs 1 MiB of address space for receiving, of which
 //! only what is used becomes memory. On a socket with several addresses the system chooses which one answers leave
 //! from. uTP is neither encrypted nor authenticated.
 //!
@@ -93,8 +93,7 @@
 //! * ICMP errors: only what the system says to a send call counts (too large; no way to a peer being connected to). The
 //!   error queue of Linux is not read.
 //! * Kernel receive timestamps: arrival is when the driver reads, so a busy machine shows up in the one-way delay.
-//! * Pacing finer than the timer; buffers that grow with the bandwidth-delay product; moving a window of more than
-//!   1 MiB takes [`StreamConfig::transport`].
+//! * Pacing finer than the timer.
 //! * A delivery rate by the estimator that controllers use: rates come from counters.
 //! * Interoperability with other implementations is not tested here, nor are platforms other than Linux.
 //!
