@@ -50,6 +50,10 @@ impl Chunks {
         {
             *last = joined(last, &payload);
         } else {
+            if self.queue.capacity() == 0 {
+                // Most often the application takes one before there is another.
+                self.queue.reserve_exact(1);
+            }
             self.queue.push_back(payload);
         }
     }

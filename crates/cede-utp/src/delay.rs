@@ -28,20 +28,22 @@ pub(crate) struct Delays {
 }
 
 /// A 32-bit count of microseconds that wraps, followed round the circle.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Unwrapped {
-    total_us: Option<i64>,
+    total_us: i64,
 }
+
+/// Before the first sample. No sum of microseconds gets there in 290,000 years.
+const NONE: i64 = i64::MIN;
 
 impl Unwrapped {
     /// Follows to `sample`, the shorter way round.
     fn follow(&mut self, sample: u32) -> i64 {
-        let total = match self.total_us {
-            Some(total) => total + i64::from(sample.wrapping_sub(total as u32) as i32),
-            None => i64::from(sample as i32),
+        self.total_us = match self.total_us {
+            NONE => i64::from(sample as i32),
+            total => total + i64::from(sample.wrapping_sub(total as u32) as i32),
         };
-        self.total_us = Some(total);
-        total
+        self.total_us
     }
 }
 
@@ -51,8 +53,8 @@ impl Delays {
             resolution_us: resolution.as_micros().max(1),
             arrived_at: Instant::ZERO,
             reply_us: 0,
-            forward: Unwrapped::default(),
-            reverse: Unwrapped::default(),
+            forward: Unwrapped { total_us: NONE },
+            reverse: Unwrapped { total_us: NONE },
         }
     }
 
@@ -96,7 +98,7 @@ impl Delays {
 
     /// The latest raw delay of our own direction, in nanoseconds.
     pub fn latest_ns(&self) -> Option<i64> {
-        self.forward.total_us.map(|us| us * 1000)
+        (self.forward.total_us != NONE).then(|| self.forward.total_us * 1000)
     }
 }
 

@@ -72,7 +72,8 @@ pub struct Connection {
     sending: Sending,
     receiving: Receiving,
     loss: LossDetection,
-    rack: rack::Rack,
+    /// Made with the first packet where it is wanted, and given back with the rings.
+    rack: Option<Box<rack::Rack>>,
     delays: Delays,
     rtt: RttEstimator,
     mtu: PathMtu,
@@ -133,7 +134,7 @@ impl Connection {
             sending: Sending::new(&config, &allowance),
             receiving: Receiving::new(&config),
             loss: LossDetection::new(),
-            rack: rack::Rack::default(),
+            rack: None,
             delays: Delays::new(config.timestamp_resolution),
             rtt: RttEstimator::new(rtt_config(&config)),
             mtu: PathMtu::new(config.mtu),

@@ -63,15 +63,13 @@ impl Connection {
     /// A packet is acknowledged for the first time.
     #[inline]
     pub(super) fn note_arrival(&mut self, now: Instant, number: u64, slot: &Slot) {
-        if !self.config.rack {
-            return;
-        }
+        let Some(rack) = &mut self.rack else { return };
         // Sooner than any round trip it can only be an earlier transmission that has arrived.
         let too_soon = self.rtt.min().is_some_and(|min| now.since(slot.sent_at) < min);
         if slot.transmissions > 1 && too_soon {
             return;
         }
-        self.rack.note_arrival(now, number, slot);
+        rack.note_arrival(now, number, slot);
         if slot.tail_probe {
             self.statistics.losses += 1;
             if !slot.fin {
@@ -84,15 +82,16 @@ impl Connection {
 
     /// Takes for lost what should have arrived by now, and asks to be called for what should arrive soon.
     pub(super) fn find_by_time(&mut self, now: Instant) {
-        if !self.config.rack || self.is_in_order() {
+        let Some(&Rack { newest, round_trip, .. }) = self.rack.as_deref() else { return };
+        if self.is_in_order(newest) {
             return;
         }
         let una = self.sending.outbox.una();
-        let wait = self.rack.round_trip + self.rtt.min().unwrap_or_default() / 4;
+        let wait = round_trip + self.rtt.min().unwrap_or_default() / 4;
         let mut earliest = Instant::NEVER;
         for number in una..(una + MAX_LOOKED_AT).min(self.sending.outbox.next()) {
             let Some(slot) = self.sending.outbox.get(number) else { break };
-            if slot.fate != Fate::Outstanding || (slot.sent_at, number) >= self.rack.newest {
+            if slot.fate != Fate::Outstanding || (slot.sent_at, number) >= newest {
                 continue;
             }
             let due = slot.sent_at + wait;
@@ -107,10 +106,10 @@ impl Connection {
 
     /// True where nothing outstanding was sent before what has arrived: packets are sent in the order of their
     /// numbers, but for those that are sent again.
-    fn is_in_order(&self) -> bool {
+    fn is_in_order(&self, newest: (Instant, u64)) -> bool {
         let una = self.sending.outbox.una();
         let oldest = self.sending.outbox.get(una);
-        oldest.is_none_or(|slot| slot.transmissions == 1 && (slot.sent_at, una) > self.rack.newest)
+        oldest.is_none_or(|slot| slot.transmissions == 1 && (slot.sent_at, una) > newest)
     }
 
     /// Something has left, or was newly acknowledged: the wait for news begins anew. The timer stays where it is, and is
@@ -120,8 +119,9 @@ impl Connection {
         if !self.config.rack {
             return;
         }
-        self.rack.active_at = now;
-        self.rack.probed &= !is_progress;
+        let rack = self.rack.get_or_insert_default();
+        rack.active_at = now;
+        rack.probed &= !is_progress;
         if !self.timers.is_set(Timer::TailProbe) && self.may_probe_tail() {
             self.timers.set(Timer::TailProbe, now + self.probe_timeout());
         }
@@ -129,7 +129,8 @@ impl Connection {
 
     fn may_probe_tail(&self) -> bool {
         let in_recovery = self.sending.outbox.una() < self.loss.recovery_until;
-        let unheard = self.sending.in_flight_packets > 0 && !self.rack.probed;
+        let unheard =
+            self.sending.in_flight_packets > 0 && self.rack.as_ref().is_some_and(|rack| !rack.probed);
         unheard && !in_recovery && self.loss.timeouts == 0 && !self.rtt.srtt().is_zero()
     }
 
@@ -143,21 +144,23 @@ impl Connection {
         if !self.may_probe_tail() || self.sending.peer_window_bytes == 0 {
             return;
         }
-        let due = self.rack.active_at + self.probe_timeout();
+        let timeout = self.probe_timeout();
+        let Some(rack) = &mut self.rack else { return };
+        let due = rack.active_at + timeout;
+        rack.probe_due = due <= now;
         if due > now {
             self.timers.set(Timer::TailProbe, due);
-        } else {
-            self.rack.probe_due = true;
         }
     }
 
     /// The tail probe, where one is due: the next new packet if there is one, the last one again otherwise.
     #[inline]
     pub(super) fn transmit_tail_probe(&mut self, now: Instant) -> Option<Transmit> {
-        if !core::mem::take(&mut self.rack.probe_due) || self.sending.in_flight_packets == 0 {
+        let rack = self.rack.as_mut().filter(|rack| rack.probe_due)?;
+        (rack.probe_due, rack.probed) = (false, true);
+        if self.sending.in_flight_packets == 0 {
             return None;
         }
-        self.rack.probed = true;
         self.statistics.tail_probes += 1;
         self.timers.stop(Timer::Retransmission);
         self.transmit_new_beyond_window(now).or_else(|| self.transmit_last_again(now))

@@ -84,7 +84,9 @@ impl Connection {
         let in_flight_bytes = self.sending.in_flight_bytes;
         self.take_all_for_lost();
         self.loss.on_timeout(una);
-        self.rack.on_timeout();
+        if let Some(rack) = &mut self.rack {
+            rack.on_timeout();
+        }
         self.tell_timeout(now, in_flight_bytes, self.loss.timeouts, false);
     }
 
@@ -132,6 +134,10 @@ impl Connection {
         self.receiving.reorder.release();
         self.receiving.ready.release();
         self.scratch = None;
+        if self.sending.outbox.is_empty() {
+            self.rack = None;
+            self.timers.stop(Timer::TailProbe);
+        }
     }
 
     fn tell_timeout(&mut self, now: Instant, in_flight_bytes: u64, consecutive: u32, idle: bool) {
