@@ -9,7 +9,7 @@
 //! After *every* call, `on_sent` included, the transport asks for [`Controller::timer`]; a controller that must change
 //! its allowance because a packet left asks for a timer that is due at once.
 //!
-//! # How controllers that are yet to come fit
+//! # How particular controllers fit
 //! * **TCP-LP** reads [`Feedback::one_way_delay_ns`] and ends its inference phase by comparing [`Feedback::now`] with
 //!   `srtt`. Linux's variant computes on the stamps themselves, among them the peer's clock rate: between two
 //!   acknowledgements our stamps advance by the change of `now`, the peer's by that less the change of

@@ -29,12 +29,18 @@ mod fixed;
 mod hystart;
 pub mod instruments;
 mod ledbat;
+mod lp;
+mod lp_linux;
+mod nice;
 mod params;
 pub mod registry;
 mod reno;
+mod reno_window;
 mod signal;
 #[cfg(test)]
 mod testing;
+mod vegas;
+mod vegas_rule;
 mod window;
 
 pub use controller::{

@@ -4,16 +4,15 @@
 //! after idleness); RFC 6582, section 3.2 (the window at the end of a recovery, option 1); RFC 3168, section 6.1.2 (a
 //! mark counts as a loss).
 //!
-//! The transport retransmits, and inflates the window during a recovery if it has no SACK; here the window is held
+//! The window itself stands in `reno_window.rs`. The transport retransmits, and inflates the window during a recovery if it has no SACK; here the window is held
 //! from the reduction until [`Feedback::in_recovery`] is over. At `cwnd == ssthresh` it is congestion avoidance.
 //!
 //! *What it leaves out:* undoing spurious reductions; pacing.
 //! *How it was validated:* unit tests below; the conformance suite; alone on a link in `tests/link.rs`.
 
 use crate::entry::Entry;
-use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
-use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, phase_of, snapshot_of};
+use crate::reno_window::{News, RenoWindow};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 
@@ -49,73 +48,13 @@ pub(crate) const ENTRY: Entry = Entry {
 /// See the file's head.
 #[derive(Clone, Debug)]
 pub struct Reno {
-    bounds: Bounds,
-    initial: f64,
-    slow_start_limit: f64,
-    cwnd: f64,
-    ssthresh: f64,
-    /// Octets acknowledged since the window last grew in congestion avoidance.
-    counted: f64,
-    epoch: LossEpoch,
-    repairing: bool,
+    window: RenoWindow,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, PARAMS)?;
-    let bounds = Bounds::of(path);
-    let initial = bounds.initial(settings.number("init_cwnd"), path);
-    Ok(Box::new(Reno {
-        bounds,
-        initial,
-        slow_start_limit: settings.number("slow_start_limit"),
-        cwnd: initial,
-        ssthresh: f64::INFINITY,
-        counted: 0.0,
-        epoch: LossEpoch::new(),
-        repairing: false,
-    }))
-}
-
-impl Reno {
-    fn half_of(&self, flight_bytes: u64) -> f64 {
-        (flight_bytes as f64 / 2.0).max(MIN_SSTHRESH_PACKETS * self.bounds.mss)
-    }
-
-    fn set_cwnd(&mut self, cwnd: f64) {
-        self.cwnd = self.bounds.bound(cwnd, self.bounds.mss);
-    }
-
-    /// Half of what is under way, but never more than half of the window: without SACK a long recovery leaves data
-    /// outstanding that was sent on the inflated window, and half of that can be more than the window itself. RFC 5681
-    /// equation 4 says FlightSize alone; Linux and ns-2 halve cwnd. Two NewReno flows never left recovery under the
-    /// literal rule.
-    fn cut(&mut self, feedback: &Feedback<'_>) {
-        self.ssthresh = self.half_of(feedback.in_flight_before_bytes.min(self.cwnd as u64));
-        self.set_cwnd(self.ssthresh.min(self.cwnd));
-        self.counted = 0.0;
-        self.repairing = !feedback.lost.is_empty();
-    }
-
-    /// RFC 6582, section 3.2, step 3, option 1: no burst at the end of a recovery.
-    fn end_recovery(&mut self, in_flight_bytes: u64) {
-        self.repairing = false;
-        let flight = (in_flight_bytes as f64).max(self.bounds.mss) + self.bounds.mss;
-        self.set_cwnd(self.ssthresh.min(flight).min(self.cwnd));
-    }
-
-    fn grow(&mut self, acked_bytes: u64) {
-        let acked = acked_bytes as f64;
-        if self.cwnd < self.ssthresh {
-            self.set_cwnd(self.cwnd + acked.min(self.slow_start_limit * self.bounds.mss));
-            return;
-        }
-        self.counted += acked;
-        if self.counted >= self.cwnd {
-            // An acknowledgement of more than a window is not saved up for later growth.
-            self.counted = (self.counted - self.cwnd).min(self.cwnd);
-            self.set_cwnd(self.cwnd + self.bounds.mss);
-        }
-    }
+    let window = RenoWindow::new(path, settings.number("init_cwnd"));
+    Ok(Box::new(Reno { window: window.with_slow_start_limit(settings.number("slow_start_limit")) }))
 }
 
 impl Controller for Reno {
@@ -124,47 +63,26 @@ impl Controller for Reno {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
-        let congested = congested_number(feedback);
-        let new_event = congested.is_some_and(|number| self.epoch.try_start(number, feedback.next_number));
-        if new_event {
-            self.cut(feedback);
-        } else if congested.is_none() && !feedback.in_recovery && feedback.acked_bytes > 0 {
-            if self.repairing {
-                self.end_recovery(feedback.in_flight_bytes);
-            } else if !feedback.app_limited {
-                self.grow(feedback.acked_bytes);
-            }
+        if self.window.take(feedback) == News::Acked && !feedback.app_limited {
+            self.window.grow(feedback.acked_bytes);
         }
         self.allowance()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        if timeout.idle {
-            self.set_cwnd(self.cwnd.min(self.initial));
-            return self.allowance();
-        }
-        if timeout.consecutive <= 1 {
-            self.ssthresh = self.half_of(timeout.in_flight_bytes);
-        }
-        self.set_cwnd(self.bounds.mss);
-        self.counted = 0.0;
-        self.repairing = false;
-        self.epoch.start(timeout.next_number);
-        self.allowance()
+        self.window.on_timeout(timeout)
     }
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
-        self.bounds.set_mss(mss_bytes);
-        self.set_cwnd(self.cwnd);
-        self.allowance()
+        self.window.on_mss(mss_bytes)
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd as u64)
+        self.window.allowance()
     }
 
     fn snapshot(&self) -> Snapshot {
-        snapshot_of(self.cwnd, self.ssthresh, phase_of(self.repairing, self.cwnd < self.ssthresh))
+        self.window.snapshot()
     }
 }
 

@@ -11,3 +11,5 @@ pub(crate) mod plus_plus;
 pub(crate) mod plus_plus_libutp;
 pub(crate) mod rfc6817;
 mod utp_window;
+
+pub(crate) use delay_window::packets_param;

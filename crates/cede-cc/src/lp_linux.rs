@@ -1,0 +1,468 @@
+//! TCP-LP as Linux runs it: whole milliseconds on TCP's timestamps, its quirks included.
+//!
+//! Source: the behaviour of Linux's `net/ipv4/tcp_lp.c` (2.6.18 to 6.12) and of the code behind the figures of "A hands-on
+//! assessment of transport protocols with lower than best effort priority" (LCN 2010), which ran it in ns-2; ns-3's
+//! `tcp-lp.cc`; written anew from its description. Per acknowledgement that carries an RTT sample, with TSval and TSecr:
+//! 1. The peer's clock rate in Hz: 1000 dTSval / dTSecr between acknowledgements, averaged with weight 1/64, in integers.
+//! 2. owd = |TSval (1000/rate) - TSecr|, integer division: a rate above 1000 gives 0, and -TSecr is what remains.
+//! 3. Smallest and largest owd; "the largest of the largest is forgotten": a new one becomes the second largest.
+//! 4. Early congestion: smoothed owd not below min + 15 (max - min)/100. Then min becomes the smoothed owd, max twice that, and
+//!    the window is halved, or 1 within three RTTs of the last time. No growth in that time. ssthresh is left alone.
+//!
+//! `bits` is the width of the unsigned numbers behind all that. With 32 (as in 2010) -TSecr wraps to about 4 10^9, the largest
+//! owd with it, and the flow no longer senses congestion; with 64, as ns-2 has it today, its absolute value is taken.
+//! `clock_rate = known` leaves step 1 out, `boundary = inclusive` is ns-3's step 4, `reset_extremes = off` the paper's text.
+//!
+//! *What it leaves out:* acknowledgements inside of a repair, which Linux judges as well; the peer's clock rate is that of
+//! `stamp_tick`, not what its system had.
+//! *How it was validated:* the vectors of `tests/vectors/tcp_lp.json`, and the numbered checks here and in
+//! `tests/background.rs`; the conformance suite; beside Reno, with ns-2 and ns-3 (`docs/validation.md`).
+
+use crate::entry::Entry;
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::reno::INIT_CWND;
+use crate::reno_window::{News, RenoWindow};
+use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use alloc::boxed::Box;
+use cede_units::{Duration, Instant};
+
+/// Hertz of our own clock, and the resolution in which delays are reckoned.
+const OUR_HZ: u64 = 1000;
+/// An inference phase lasts so many RTTs.
+const INFERENCE_RTTS: u64 = 3;
+/// Before the first sample the smallest delay is this.
+const NO_MIN: u64 = 0xffff_ffff;
+/// Timestamps have so many bits on the wire, whatever the host's numbers have.
+const STAMP_MASK: u64 = 0xffff_ffff;
+
+const fn bits_param(default: &'static str) -> ParamDoc {
+    ParamDoc {
+        name: "bits",
+        kind: ParamKind::Word(&["32", "64"]),
+        default,
+        doc: "Width of the unsigned numbers: 32 wraps delays below zero to 4 10^9, 64 takes their absolute value.",
+    }
+}
+
+const fn params(bits: &'static str) -> [ParamDoc; 7] {
+    [
+        bits_param(bits),
+        ParamDoc {
+            name: "clock_rate",
+            kind: ParamKind::Word(&["estimated", "known"]),
+            default: "estimated",
+            doc: "The rate of the peer's clock: estimated from its stamps, as Linux does, or known.",
+        },
+        ParamDoc {
+            name: "stamp_tick",
+            kind: ParamKind::Duration { min: Duration::from_micros(1), max: Duration::from_secs(1) },
+            default: "1 ms",
+            doc: "One tick of the timestamps that delays are reckoned from.",
+        },
+        ParamDoc {
+            name: "percent",
+            kind: ParamKind::Count { min: 0, max: 100 },
+            default: "15",
+            doc: "Where between the smallest and the largest delay congestion begins.",
+        },
+        ParamDoc {
+            name: "boundary",
+            kind: ParamKind::Word(&["strict", "inclusive"]),
+            default: "strict",
+            doc: "Whether a delay equal to the threshold is congestion (strict: Linux) or not (inclusive: ns-3).",
+        },
+        ParamDoc {
+            name: "reset_extremes",
+            kind: ParamKind::Switch,
+            default: "on",
+            doc: "Early congestion moves the smallest and the largest delay, as in Linux; off: it leaves them.",
+        },
+        INIT_CWND,
+    ]
+}
+
+const PARAMS: &[ParamDoc] = &params("64");
+const PARAMS_26: &[ParamDoc] = &params("32");
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "lp-linux",
+    summary: "TCP-LP as Linux's tcp_lp has it, with 64-bit numbers as ns-2 runs it today.",
+    formula: "owd = |TSval (1000/rate) - TSecr| in ms; smoothed owd >= min + 15 (max - min)/100: W/2, within 3 RTT of the last \
+              time W = 1; min = smoothed, max = 2 smoothed; no growth for 3 RTT; else Reno",
+    source: "Linux 6.12 net/ipv4/tcp_lp.c, by behaviour; ns-3 tcp-lp.cc",
+    params: PARAMS,
+    responsive: true,
+    experimental: false,
+    build,
+};
+
+pub(crate) const ENTRY_26: Entry = Entry {
+    name: "lp-linux26",
+    summary: "TCP-LP as Linux 2.6 had it on 32-bit machines, which is probably what the LCN 2010 paper ran.",
+    source: "Linux 2.6.22 net/ipv4/tcp_lp.c, by behaviour",
+    params: PARAMS_26,
+    build: build_26,
+    ..ENTRY
+};
+
+/// Where the delays stand, in ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Owd {
+    /// What an unsigned number can hold.
+    mask: u64,
+    known_rate: bool,
+    percent: u64,
+    inclusive: bool,
+    reset_extremes: bool,
+    rate_hz: u64,
+    /// The stamps of the last acknowledgement, ours and the peer's.
+    last_stamps: Option<(u64, u64)>,
+    /// Eight times the smoothed delay; 0: none.
+    smoothed8: u64,
+    min: u64,
+    max: u64,
+    reserve: u64,
+}
+
+impl Owd {
+    fn of(settings: &Settings) -> Self {
+        Self {
+            mask: if settings.word("bits") == "32" { STAMP_MASK } else { u64::MAX },
+            known_rate: settings.word("clock_rate") == "known",
+            percent: settings.count("percent") as u64,
+            inclusive: settings.word("boundary") == "inclusive",
+            reset_extremes: settings.switch("reset_extremes"),
+            rate_hz: 0,
+            last_stamps: None,
+            smoothed8: 0,
+            min: NO_MIN,
+            max: 0,
+            reserve: 0,
+        }
+    }
+
+    fn smoothed(&self) -> u64 {
+        self.smoothed8 >> 3
+    }
+
+    fn minus(&self, a: u64, b: u64) -> u64 {
+        a.wrapping_sub(b) & self.mask
+    }
+
+    fn times(&self, a: u64, b: u64) -> u64 {
+        a.wrapping_mul(b) & self.mask
+    }
+
+    /// Step 1. The average is kept in whole Hertz, which lets it fall by steps of one and rise only by errors of 64.
+    fn estimate_rate(&mut self, ours: u64, theirs: u64) {
+        if self.known_rate {
+            self.rate_hz = OUR_HZ;
+            return;
+        }
+        let Some((last_ours, last_theirs)) = self.last_stamps.replace((ours, theirs)) else { return };
+        if last_ours == ours || last_theirs == theirs {
+            return;
+        }
+        let theirs_passed = self.times(OUR_HZ, self.minus(theirs, last_theirs));
+        let seen = (theirs_passed / self.minus(ours, last_ours).max(1)) as i64;
+        let known = self.rate_hz as i64;
+        let next =
+            if known > 0 { known.wrapping_mul(64).wrapping_add(seen.wrapping_sub(known)) >> 6 } else { seen };
+        self.rate_hz = next as u64 & self.mask;
+    }
+
+    /// Step 2; none where it is 0 or the rate is not known.
+    fn delay(&self, ours: u64, theirs: u64) -> Option<u64> {
+        if self.rate_hz == 0 {
+            return None;
+        }
+        let difference = self.minus(self.times(theirs, OUR_HZ / self.rate_hz), ours);
+        Some((difference as i64).unsigned_abs()).filter(|&delay| delay > 0)
+    }
+
+    /// Step 3 and the smoothing.
+    fn add(&mut self, delay: u64) {
+        self.min = self.min.min(delay);
+        if delay > self.max {
+            if delay > self.reserve {
+                self.max = if self.reserve == 0 { delay } else { self.reserve };
+                self.reserve = delay;
+            } else {
+                self.max = delay;
+            }
+        }
+        self.smoothed8 = if self.smoothed8 == 0 {
+            self.times(delay, 8)
+        } else {
+            self.smoothed8.wrapping_add(delay.wrapping_sub(self.smoothed())) & self.mask
+        };
+    }
+
+    fn threshold(&self) -> u64 {
+        let part = self.times(self.percent, self.minus(self.max, self.min)) / 100;
+        self.min.wrapping_add(part) & self.mask
+    }
+
+    /// Step 4: early congestion?
+    fn is_early(&self) -> bool {
+        let (smoothed, threshold) = (self.smoothed(), self.threshold());
+        smoothed > threshold || (smoothed == threshold && !self.inclusive)
+    }
+
+    /// What follows from early congestion for the delays.
+    fn reset(&mut self) {
+        if self.reset_extremes {
+            self.min = self.smoothed();
+            self.max = self.smoothed8 >> 2;
+            self.reserve = self.max;
+        }
+    }
+}
+
+/// See the file's head.
+#[derive(Clone, Debug)]
+pub struct LpLinux {
+    name: &'static str,
+    tick: Duration,
+    owd: Owd,
+    window: RenoWindow,
+    inference: Duration,
+    last_drop: Option<Instant>,
+    infers: bool,
+}
+
+fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
+    build_as(ENTRY.name, PARAMS, params, path)
+}
+
+fn build_26(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
+    build_as(ENTRY_26.name, PARAMS_26, params, path)
+}
+
+fn build_as(
+    name: &'static str,
+    docs: &[ParamDoc],
+    params: &Params,
+    path: &Path,
+) -> Result<Box<dyn Controller>, ParamError> {
+    let settings = Settings::resolve(params, docs)?;
+    Ok(Box::new(LpLinux {
+        name,
+        tick: settings.duration("stamp_tick"),
+        owd: Owd::of(&settings),
+        window: RenoWindow::new(path, settings.number("init_cwnd")),
+        inference: Duration::ZERO,
+        last_drop: None,
+        infers: false,
+    }))
+}
+
+impl LpLinux {
+    /// TSecr and TSval of this acknowledgement: the packet left an RTT ago by our clock, and arrived a one-way delay later by
+    /// the peer's. Where the transport's own stamps have this tick, these are they.
+    fn stamps(&self, feedback: &Feedback<'_>) -> Option<(u64, u64)> {
+        let tick_ns = self.tick.as_nanos().max(1) as i64;
+        let sent_ns = feedback.now.saturating_sub(feedback.rtt?).as_nanos().min(i64::MAX as u64 / 2) as i64;
+        let arrived_ns = sent_ns.saturating_add(feedback.one_way_delay_ns?);
+        let ticks = |ns: i64| ns.div_euclid(tick_ns) as u64 & STAMP_MASK;
+        Some((ticks(sent_ns), ticks(arrived_ns)))
+    }
+
+    fn sample(&mut self, feedback: &Feedback<'_>) {
+        let Some((ours, theirs)) = self.stamps(feedback) else { return };
+        self.owd.estimate_rate(ours, theirs);
+        if let Some(delay) = self.owd.delay(ours, theirs) {
+            self.owd.add(delay);
+        }
+        if let Some(rtt) = feedback.rtt.filter(|rtt| !rtt.is_zero()) {
+            self.inference = rtt * INFERENCE_RTTS;
+        }
+    }
+
+    fn on_acked(&mut self, feedback: &Feedback<'_>) {
+        self.infers = self.last_drop.is_some_and(|drop| feedback.now.since(drop) < self.inference);
+        if self.owd.is_early() {
+            self.owd.reset();
+            let half = (self.window.packets() as u64 / 2).max(1) as f64;
+            self.window.set_packets(if self.infers { 1.0 } else { half });
+            self.last_drop = Some(feedback.now);
+        }
+        // The very acknowledgement that shows early congestion still grows the halved window.
+        if !self.infers && !feedback.app_limited {
+            self.window.grow(feedback.acked_bytes);
+        }
+    }
+}
+
+impl Controller for LpLinux {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        self.sample(feedback);
+        if self.window.take(feedback) == News::Acked {
+            self.on_acked(feedback);
+        }
+        self.allowance()
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.window.on_timeout(timeout)
+    }
+
+    fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        self.window.on_mss(mss_bytes)
+    }
+
+    fn allowance(&self) -> Allowance {
+        self.window.allowance()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let snapshot = self.window.snapshot();
+        let phase = if self.infers { Phase::Named("inference") } else { snapshot.phase };
+        let above = self.owd.smoothed().saturating_sub(self.owd.min);
+        let queueing_delay = (self.owd.smoothed8 > 0).then(|| self.tick * above);
+        Snapshot { phase, queueing_delay, ..snapshot }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Owned, ack, loss, path};
+    use crate::{ParamValue, registry};
+
+    fn owd(params: &Params) -> Owd {
+        Owd { rate_hz: OUR_HZ, ..Owd::of(&Settings::resolve(params, PARAMS).unwrap()) }
+    }
+
+    /// The rows of the vectors: sample, smoothed, min, max, reserve, threshold, early, and min, max, reserve after it.
+    fn check_vectors(set: &str, case: &str, params: &Params, early: &[usize]) {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/vectors/tcp_lp.json")).unwrap();
+        let mut owd = owd(params);
+        let mut found = alloc::vec::Vec::new();
+        for (k, row) in vectors[set][case].as_array().unwrap().iter().enumerate() {
+            owd.add(row[0].as_u64().unwrap());
+            let before = [owd.smoothed(), owd.min, owd.max, owd.reserve, owd.threshold()];
+            if owd.is_early() {
+                owd.reset();
+                found.push(k + 1);
+            }
+            let after = [owd.min, owd.max, owd.reserve];
+            assert_eq!(
+                serde_json::json!(before).as_array().unwrap()[..],
+                row.as_array().unwrap()[1..6],
+                "{row}"
+            );
+            assert_eq!(
+                serde_json::json!(after).as_array().unwrap()[..],
+                row.as_array().unwrap()[7..10],
+                "{row}"
+            );
+            assert_eq!(found.last() == Some(&(k + 1)), row[6].as_bool().unwrap(), "{row}");
+        }
+        assert_eq!(found, early, "{set} {case}");
+    }
+
+    const LINUX: &str = "linux[x,sowd>>3,min,max,rsv,thr,ECI,min_after,max_after,rsv_after]";
+
+    #[test]
+    fn check_2_synchronised_clocks() {
+        check_vectors(LINUX, "synced", &Params::new(), &[1, 9, 13, 17, 18]);
+        let inclusive = Params::new().with("boundary", ParamValue::Word("inclusive".into()));
+        check_vectors("ns3(<=)", "synced", &inclusive, &[6, 12, 17]);
+    }
+
+    #[test]
+    fn check_3_a_clock_100_ms_ahead() {
+        check_vectors(LINUX, "offset100", &Params::new(), &[1, 7, 9]);
+        let mut far = owd(&Params::new());
+        far.add(125);
+        far.reset();
+        assert_eq!((far.min, far.max, far.threshold()), (125, 250, 143), "18 ms above, not 4");
+    }
+
+    #[test]
+    fn a_rate_above_1000_leaves_only_our_stamp() {
+        let delay = |bits: &str| {
+            let mut owd = owd(&Params::new().with("bits", ParamValue::Word(bits.into())));
+            owd.rate_hz = 1001;
+            owd.delay(7000, 7030)
+        };
+        assert_eq!((delay("64"), delay("32")), (Some(7000), Some((1 << 32) - 7000)));
+        assert_eq!(owd(&Params::new()).delay(7000, 7030), Some(30));
+    }
+
+    #[test]
+    fn with_32_bits_two_such_delays_blind_the_flow() {
+        let mut owd = owd(&Params::new().with("bits", ParamValue::Word("32".into())));
+        owd.add(25);
+        owd.reset();
+        // The largest is forgotten, the second largest is not.
+        owd.add((1 << 32) - 7000);
+        owd.add((1 << 32) - 7001);
+        for _ in 0..400 {
+            owd.add(145);
+        }
+        assert!(owd.threshold() > 1_000_000 && !owd.is_early(), "{owd:?}");
+    }
+
+    #[test]
+    fn the_rate_falls_one_by_one_and_rises_only_by_large_errors() {
+        let mut owd = Owd { rate_hz: 0, ..owd(&Params::new()) };
+        owd.estimate_rate(0, 0);
+        owd.estimate_rate(1, 2);
+        assert_eq!(owd.rate_hz, 2000, "the first is taken as it is");
+        let (mut ours, mut theirs, mut steps) = (1, 2, 0);
+        while owd.rate_hz > 1000 {
+            (ours, theirs, steps) = (ours + 10, theirs + 10, steps + 1);
+            owd.estimate_rate(ours, theirs);
+        }
+        assert!((100..300).contains(&steps), "{steps} acknowledgements of garbage");
+        owd.estimate_rate(ours + 1000, theirs + 1063);
+        assert_eq!(owd.rate_hz, 1000);
+        owd.estimate_rate(ours + 2000, theirs + 2127);
+        assert_eq!(owd.rate_hz, 1001);
+    }
+
+    fn at(now_ms: u64, delay_ms: i64) -> Owned {
+        let mut one = ack(now_ms, 1000);
+        one.feedback.now = Instant::from_millis(now_ms);
+        one.feedback.rtt = Some(Duration::from_millis(50));
+        one.feedback.one_way_delay_ns = Some(delay_ms * 1_000_000);
+        one
+    }
+
+    #[test]
+    fn the_first_sample_is_early_congestion_and_ssthresh_stays() {
+        let params = Params::new().with("clock_rate", ParamValue::Word("known".into()));
+        let params = params.with("init_cwnd", ParamValue::Number(10.0));
+        let mut lp = registry::build("lp-linux", &params, &path(1000)).unwrap();
+        assert_eq!(
+            lp.on_feedback(&at(1000, 25).feedback()).cwnd_bytes,
+            6000,
+            "halved, and one packet of slow start"
+        );
+        assert_eq!(lp.on_feedback(&at(1001, 25).feedback()).cwnd_bytes, 6000, "inference");
+        assert_eq!(lp.snapshot().phase, Phase::Named("inference"));
+        assert_eq!(lp.on_feedback(&at(1149, 25).feedback()).cwnd_bytes, 6000);
+        assert_eq!(lp.on_feedback(&at(1150, 25).feedback()).cwnd_bytes, 7000, "slow start again");
+        for now_ms in 1151..1160 {
+            lp.on_feedback(&at(now_ms, 145).feedback());
+        }
+        assert_eq!(lp.snapshot().cwnd_bytes, 1000.0, "a second one within the inference of the first");
+        assert_eq!(lp.snapshot().ssthresh_bytes, None);
+    }
+
+    #[test]
+    fn losses_are_renos() {
+        let mut lp = registry::build("lp-linux26", &Params::new(), &path(1000)).unwrap();
+        assert_eq!(lp.name(), "lp-linux26");
+        let mut lost = loss(5, 9);
+        lost.feedback.in_flight_before_bytes = 4000;
+        assert_eq!(lp.on_feedback(&lost.feedback()).cwnd_bytes, 2000);
+    }
+}
