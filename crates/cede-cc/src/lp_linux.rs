@@ -44,41 +44,43 @@ const fn bits_param(default: &'static str) -> ParamDoc {
     }
 }
 
+const CLOCK_RATE: ParamDoc = ParamDoc {
+    name: "clock_rate",
+    kind: ParamKind::Word(&["estimated", "known"]),
+    default: "estimated",
+    doc: "The rate of the peer's clock: estimated from its stamps, as Linux does, or known.",
+};
+
+const STAMP_TICK: ParamDoc = ParamDoc {
+    name: "stamp_tick",
+    kind: ParamKind::Duration { min: Duration::from_micros(1), max: Duration::from_secs(1) },
+    default: "1 ms",
+    doc: "One tick of the timestamps that delays are reckoned from.",
+};
+
+const PERCENT: ParamDoc = ParamDoc {
+    name: "percent",
+    kind: ParamKind::Count { min: 0, max: 100 },
+    default: "15",
+    doc: "Where between the smallest and the largest delay congestion begins.",
+};
+
+const BOUNDARY: ParamDoc = ParamDoc {
+    name: "boundary",
+    kind: ParamKind::Word(&["strict", "inclusive"]),
+    default: "strict",
+    doc: "Whether a delay equal to the threshold is congestion (strict: Linux) or not (inclusive: ns-3).",
+};
+
+const RESET_EXTREMES: ParamDoc = ParamDoc {
+    name: "reset_extremes",
+    kind: ParamKind::Switch,
+    default: "on",
+    doc: "Early congestion moves the smallest and the largest delay, as in Linux; off: it leaves them.",
+};
+
 const fn params(bits: &'static str) -> [ParamDoc; 7] {
-    [
-        bits_param(bits),
-        ParamDoc {
-            name: "clock_rate",
-            kind: ParamKind::Word(&["estimated", "known"]),
-            default: "estimated",
-            doc: "The rate of the peer's clock: estimated from its stamps, as Linux does, or known.",
-        },
-        ParamDoc {
-            name: "stamp_tick",
-            kind: ParamKind::Duration { min: Duration::from_micros(1), max: Duration::from_secs(1) },
-            default: "1 ms",
-            doc: "One tick of the timestamps that delays are reckoned from.",
-        },
-        ParamDoc {
-            name: "percent",
-            kind: ParamKind::Count { min: 0, max: 100 },
-            default: "15",
-            doc: "Where between the smallest and the largest delay congestion begins.",
-        },
-        ParamDoc {
-            name: "boundary",
-            kind: ParamKind::Word(&["strict", "inclusive"]),
-            default: "strict",
-            doc: "Whether a delay equal to the threshold is congestion (strict: Linux) or not (inclusive: ns-3).",
-        },
-        ParamDoc {
-            name: "reset_extremes",
-            kind: ParamKind::Switch,
-            default: "on",
-            doc: "Early congestion moves the smallest and the largest delay, as in Linux; off: it leaves them.",
-        },
-        INIT_CWND,
-    ]
+    [bits_param(bits), CLOCK_RATE, STAMP_TICK, PERCENT, BOUNDARY, RESET_EXTREMES, INIT_CWND]
 }
 
 const PARAMS: &[ParamDoc] = &params("64");
