@@ -33,6 +33,7 @@ mod lp;
 mod lp_linux;
 mod nice;
 mod params;
+mod pcc;
 pub mod registry;
 mod reno;
 mod reno_window;

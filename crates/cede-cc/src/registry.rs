@@ -4,7 +4,7 @@ pub use crate::entry::{Build, Entry};
 use crate::ledbat::{draft, fledbat, libtorrent, libutp, plus_plus, plus_plus_libutp, rfc6817};
 use crate::params::{ParamError, Params, Settings};
 use crate::{Controller, Path};
-use crate::{bbr, cubic, fixed, lp, lp_linux, nice, reno, vegas};
+use crate::{bbr, cubic, fixed, lp, lp_linux, nice, pcc, reno, vegas};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,6 +25,10 @@ const ALL: &[Entry] = &[
     reno::ENTRY,
     cubic::ENTRY,
     bbr::ENTRY,
+    pcc::VIVACE_ENTRY,
+    pcc::PROTEUS_P_ENTRY,
+    pcc::PROTEUS_S_ENTRY,
+    pcc::PROTEUS_H_ENTRY,
     fixed::ENTRY,
 ];
 

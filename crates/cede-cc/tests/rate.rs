@@ -78,3 +78,110 @@ fn bbr_ignores_random_loss_that_stops_reno() {
     let (bbr, reno) = (utilisation("bbr"), utilisation("reno"));
     assert!(bbr > 0.9 && reno < 0.4, "{bbr}, {reno}");
 }
+
+#[test]
+fn check_4_alone_proteus_fills_the_link_with_next_to_no_queue() {
+    // A toy of the rules gives 0.936 and 0.949 of the link, and 2.5 packets of queue on average; here it is 0.939 and 0.953,
+    // and 1.7 and 1.8 packets. Vivace, which has no published figure for this, overlooks more.
+    for (name, least) in [("proteus-s", 0.88), ("proteus-p", 0.90), ("vivace", 0.90)] {
+        let mut world = link(packets(100), vec![Flow::new(build(name, &[]))]);
+        world.run_until(s(10));
+        let (queue_ms, utilisation) = world.measure_until(s(60));
+        assert!(utilisation > least && queue_ms < 8.0, "{name}: {queue_ms} ms, {utilisation}");
+        assert_eq!(world.flows[0].lost, 0, "{name}");
+    }
+}
+
+/// The mean share of the first of two flows over 120 s, over ten seeds and leads of 0.5 to 1.5 s.
+fn mean_share(first: &str, second: &str, buffer: Duration) -> f64 {
+    let one = |run: u64| {
+        let seed = run.to_string();
+        let own = |name: &str| {
+            let params: &[_] = if name == "reno" { &[] } else { &[("seed", seed.as_str())] };
+            Flow::new(build(name, params))
+        };
+        let late = own(second).starting_at(Instant::from_millis(500 + 111 * run));
+        let mut world = link(buffer, vec![own(first), late]);
+        world.measure_until(s(120));
+        world.share(0)
+    };
+    (0..10).map(one).sum::<f64>() / 10.0
+}
+
+#[test]
+fn check_5_beside_reno_the_scavenger_takes_less_than_the_primary() {
+    // The toy: 0.05 to 0.24 and 0.28 to 0.55 with 100 packets of buffer, by the lead.
+    let scavenger = mean_share("proteus-s", "reno", packets(100));
+    let primary = mean_share("proteus-p", "reno", packets(100));
+    assert!((0.03..0.25).contains(&scavenger), "{scavenger}");
+    assert!((0.15..0.55).contains(&primary) && primary > scavenger + 0.03, "{primary}, {scavenger}");
+}
+
+#[test]
+fn check_5_beside_the_primary_the_scavenger_yields() {
+    // The toy: 0.130.
+    let share = mean_share("proteus-s", "proteus-p", packets(100));
+    assert!(share < 0.25, "{share}");
+}
+
+#[test]
+fn check_6_three_percent_of_random_loss_costs_the_primary_little() {
+    let mut world = link(packets(100), vec![Flow::new(build("proteus-p", &[]))]);
+    world.loss = 0.03;
+    world.run_until(s(20));
+    let (_, utilisation) = world.measure_until(s(120));
+    assert!(utilisation > 0.8, "{utilisation}");
+}
+
+/// 100 Mbit/s, where an interval has some 400 packets and the break-even lies at 5.0 %. Of random loss of 8 % on 10 Mbit/s an
+/// interval of 40 packets says so little that two of three pairs, which move a primary up, agree more often by chance than
+/// three of three, which move it down: it keeps three quarters of the link.
+#[test]
+fn check_6_above_the_break_even_the_primary_collapses() {
+    let utilisation = |loss| {
+        let flow = Flow::new(build("proteus-p", &[]));
+        let mut world = World::new(Rate::from_mbit(100), ms(50), ms(100), vec![flow]);
+        world.regular_loss = loss;
+        world.run_until(s(30));
+        world.measure_until(s(90)).1
+    };
+    let (below, above) = (utilisation(0.03), utilisation(0.08));
+    assert!(below > 0.85, "{below}");
+    assert!(above < 0.3, "{above}");
+}
+
+#[test]
+fn check_7_the_same_seed_gives_the_same_run_and_another_does_not() {
+    let run = |seed| {
+        let flows = ["proteus-s", "proteus-p"].map(|name| Flow::new(build(name, &[("seed", seed)])));
+        let mut world = link(packets(100), flows.into());
+        world.run_until(s(30));
+        let snapshots: Vec<_> = world.flows.iter().map(|flow| flow.controller.snapshot()).collect();
+        (world.share(0), snapshots)
+    };
+    assert_eq!(run("7"), run("7"));
+    assert_ne!(run("7"), run("8"));
+}
+
+#[test]
+fn two_of_a_kind_share_evenly() {
+    for (name, within) in [("proteus-s", 0.2), ("proteus-p", 0.1), ("vivace", 0.1)] {
+        let flows =
+            [0, 3].map(|start| Flow::new(build(name, &[("seed", &start.to_string())])).starting_at(s(start)));
+        let mut world = link(packets(100), flows.into());
+        world.run_until(s(60));
+        world.measure_until(s(240));
+        assert!((world.share(0) - 0.5).abs() < within, "{name}: {}", world.share(0));
+    }
+}
+
+#[test]
+fn a_hybrid_keeps_what_it_needs_beside_the_primary_and_no_more() {
+    let mut world = link(
+        packets(100),
+        vec![Flow::new(build("proteus-h", &[("threshold", "4 Mbit/s")])), Flow::new(build("proteus-p", &[]))],
+    );
+    world.run_until(s(60));
+    world.measure_until(s(240));
+    assert!((0.2..0.5).contains(&world.share(0)), "{}", world.share(0));
+}

@@ -63,9 +63,54 @@ fn ln_of_mantissa(m: f64) -> f64 {
     2.0 * sum
 }
 
+/// ln 2 in two parts: the first has so many trailing zeros that its small multiples are exact.
+const LN_2_HIGH: f64 = 0.693_147_180_369_123_8;
+const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+
+/// e to the power of `x`, correct to a few last bits; infinity and zero beyond the range.
+#[must_use]
+pub fn exp(x: f64) -> f64 {
+    if x.is_nan() {
+        return x;
+    }
+    if x > 709.7 {
+        return f64::INFINITY;
+    }
+    if x < -708.0 {
+        return 0.0;
+    }
+    // x = k ln 2 + r with |r| below 0.35, for which the series of 18 terms has all bits.
+    let k = (x / core::f64::consts::LN_2 + if x < 0.0 { -0.5 } else { 0.5 }) as i64;
+    let r = (x - k as f64 * LN_2_HIGH) - k as f64 * LN_2_LOW;
+    let series = (1..18).rev().fold(1.0, |sum, n| 1.0 + r * sum / f64::from(n));
+    // 2^k in two halves, each of which is a normal number.
+    let half = |k: i64| f64::from_bits(((k + 1023) as u64) << 52);
+    series * half(k / 2) * half(k - k / 2)
+}
+
+/// `x` to the power of `y`, for `x` not below zero: `exp(y ln x)`, so its relative error grows with `|y ln x|`.
+#[must_use]
+pub fn pow(x: f64, y: f64) -> f64 {
+    if y == 0.0 { 1.0 } else { exp(y * ln(x)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exponentials_and_powers_have_their_known_values() {
+        assert_eq!((exp(0.0), pow(1.0, 0.9), pow(0.0, 0.9), pow(7.0, 0.0)), (1.0, 1.0, 0.0, 1.0));
+        assert!(close(exp(1.0), core::f64::consts::E));
+        assert!(close(exp(-1.0), 1.0 / core::f64::consts::E));
+        assert!(close(pow(2.0, 10.0), 1024.0) && close(pow(2.0, 0.5), core::f64::consts::SQRT_2));
+        for i in -700..700 {
+            let x = f64::from(i) + 0.37;
+            assert!((ln(exp(x)) - x).abs() < 1e-12 * x.abs().max(1.0), "{x}");
+        }
+        assert_eq!((exp(1000.0), exp(-1000.0)), (f64::INFINITY, 0.0));
+        assert!(exp(f64::NAN).is_nan());
+    }
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() <= 4e-15 * b.abs().max(1e-300)

@@ -164,8 +164,10 @@ pub struct World {
     pub flows: Vec<Flow>,
     /// Packets are delayed by up to this at random on either way, without overtaking each other.
     pub jitter: Duration,
-    /// The probability that a packet is lost on the way.
+    /// The probability that a packet is lost on the way; and the share that is lost at regular distances.
     pub loss: f64,
+    pub regular_loss: f64,
+    regular_due: f64,
     random: Stream,
     rate: Rate,
     buffer: Duration,
@@ -188,6 +190,8 @@ impl World {
             flows,
             jitter: Duration::ZERO,
             loss: 0.0,
+            regular_loss: 0.0,
+            regular_due: 0.0,
             random: Stream::named(1, "jitter"),
             rate,
             buffer,
@@ -298,8 +302,7 @@ impl World {
         let dropped = waiting + transmission > self.buffer + transmission;
         let number = self.flows[i].next_number;
         self.note_sent(i);
-        let lost = self.loss > 0.0 && self.random.chance(self.loss);
-        if dropped || lost {
+        if dropped || self.is_lost() {
             return;
         }
         self.busy_until = departure;
@@ -315,6 +318,13 @@ impl World {
         flow.last_return = returned;
         let event = Event::Ack { flow: i, number, received, sent: self.now };
         self.schedule(returned, event);
+    }
+
+    fn is_lost(&mut self) -> bool {
+        self.regular_due += self.regular_loss;
+        let due = self.regular_due >= 1.0;
+        self.regular_due -= f64::from(u8::from(due));
+        due || (self.loss > 0.0 && self.random.chance(self.loss))
     }
 
     fn random_delay(&mut self) -> Duration {

@@ -1,0 +1,494 @@
+//! PCC Vivace and PCC Proteus as primary, scavenger and hybrid: rates that follow the gradient of a utility, measured by
+//! sending a little faster and a little slower for about one round trip each.
+//!
+//! Source: the authors' PCC-Uspace (30c2cfe); Dong et al., "PCC Vivace: Online-Learning Congestion Control" (NSDI 2018); Meng et
+//! al., "PCC Proteus: Scavenger Transport And Beyond" (SIGCOMM 2020). Utilities are in `utility.rs`, monitor intervals in
+//! `interval.rs` and `queue.rs`, noise tolerance in `noise.rs`, the control of the rate in `control.rs`; this file joins them
+//! to a transport. The four controllers differ in their parameters alone. Vivace's noise rule is not in that code; the
+//! threshold of 0.01 is that of the Vivace in WebRTC.
+//!
+//! A packet's tag is the serial number of its transmission. A new interval opens as a packet leaves, and its rate holds from
+//! the next packet on, by a timer that is due at once. PCC has no congestion window; as a safety at most twice the rate times
+//! the smoothed RTT and ten packets are under way, after a timeout two packets and from there by what is acknowledged, and
+//! feedback that reports a loss does not raise it. Packets leave back to back for a millisecond at most, and only a sender
+//! that fell behind does so.
+//!
+//! The lowest rate and the smallest change, 500 kbit/s, are too coarse for links of a few Mbit/s: they are parameters.
+//!
+//! With random loss beyond the break-even of its utility a primary does not collapse where intervals have few packets: two pairs
+//! of three move it up and three of three down, which chance alone grants it more often (`tests/rate.rs`, check 6).
+//!
+//! *What it leaves out:* what the files named say.
+//! *How it was validated:* checks 1 to 3 by the vectors in those files; checks 4 to 7 in `tests/rate.rs`; the conformance
+//! suite; and the published evaluation in `docs/ledbatpp.md`.
+
+mod control;
+mod interval;
+mod noise;
+mod queue;
+mod utility;
+
+use crate::entry::Entry;
+use crate::instruments::{RttConfig, RttEstimator};
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::window::Bounds;
+use crate::{Allowance, Controller, Feedback, Path, Phase, Sent, Snapshot, Tag, Timeout};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cede_units::{Duration, Instant, Rate, Stream};
+use control::{Control, Evaluated, Mode, Tuning};
+use interval::Purpose;
+use noise::{Noise, Trends};
+use queue::{Batch, Event, Queue};
+use utility::{Role, Utility};
+
+/// The safety window.
+const WINDOW_GAIN: f64 = 2.0;
+const WINDOW_SPARE_PACKETS: f64 = 10.0;
+const TIMEOUT_PACKETS: f64 = 2.0;
+/// How long a sender that fell behind may send back to back.
+const BURSTS_PER_SECOND: f64 = 1000.0;
+
+const MIN_RATE: ParamDoc = ParamDoc {
+    name: "min_rate",
+    kind: ParamKind::Rate { min: Rate::from_bits_per_sec(1000), max: Rate::from_mbit(1000) },
+    default: "500 kbit/s",
+    doc: "The lowest rate (kMinSendingRate).",
+};
+const MIN_CHANGE: ParamDoc = ParamDoc {
+    name: "min_change",
+    kind: ParamKind::Rate { min: Rate::from_bits_per_sec(1), max: Rate::from_mbit(1000) },
+    default: "500 kbit/s",
+    doc: "The smallest change of the rate (kMinRateChange).",
+};
+const PROBE_STEP: ParamDoc = ParamDoc {
+    name: "probe_step",
+    kind: ParamKind::Number { min: 0.001, max: 0.5 },
+    default: "0.05",
+    doc: "How far the rates of probes lie from the central rate (kProbingStepSize).",
+};
+const PRIMARY_PAIRS: ParamDoc = ParamDoc {
+    name: "primary_pairs",
+    kind: ParamKind::Count { min: 1, max: 10 },
+    default: "3",
+    doc: "Pairs of probes before a primary decides (kNumIntervalGroupsInProbingPrimary).",
+};
+const SCAVENGER_PAIRS: ParamDoc = ParamDoc {
+    name: "scavenger_pairs",
+    kind: ParamKind::Count { min: 1, max: 10 },
+    default: "2",
+    doc: "Pairs of probes before a scavenger decides (kNumIntervalGroupsInProbingScavenger).",
+};
+const EXPONENT: ParamDoc = ParamDoc {
+    name: "exponent",
+    kind: ParamKind::Number { min: 0.1, max: 1.0 },
+    default: "0.9",
+    doc: "Exponent of the rate in the utility (kSendingRateExponent).",
+};
+const GRADIENT_WEIGHT: ParamDoc = ParamDoc {
+    name: "gradient_weight",
+    kind: ParamKind::Number { min: 0.0, max: 1e6 },
+    default: "900",
+    doc: "What a rising RTT costs (kLatencyCoefficient).",
+};
+const LOSS_WEIGHT: ParamDoc = ParamDoc {
+    name: "loss_weight",
+    kind: ParamKind::Number { min: 0.0, max: 1e6 },
+    default: "11.35",
+    doc: "What loss costs (kVivaceLossCoefficient).",
+};
+const DEVIATION_WEIGHT: ParamDoc = ParamDoc {
+    name: "deviation_weight",
+    kind: ParamKind::Number { min: 0.0, max: 1e9 },
+    default: "1500",
+    doc: "What the RTT's deviation costs a scavenger, per second (kRttDeviationCoefficient).",
+};
+const GRADIENT_TOLERANCE: ParamDoc = ParamDoc {
+    name: "gradient_tolerance",
+    kind: ParamKind::Number { min: 0.0, max: 1.0 },
+    default: "0.01",
+    doc: "RTT gradients below this count as zero.",
+};
+const REGRESSION_ERROR: ParamDoc = ParamDoc {
+    name: "regression_error",
+    kind: ParamKind::Word(&["gradient", "slope"]),
+    default: "gradient",
+    doc: "What the error of the RTT regression is taken about: the gradient, as PCC-Uspace does, or the slope per packet.",
+};
+const THRESHOLD: ParamDoc = ParamDoc {
+    name: "threshold",
+    kind: ParamKind::Rate { min: Rate::from_bits_per_sec(1000), max: Rate::from_mbit(1_000_000) },
+    default: "5 Mbit/s",
+    doc: "The rate up to which a hybrid is a primary, and from which it yields.",
+};
+const SEED: ParamDoc = ParamDoc {
+    name: "seed",
+    kind: ParamKind::Count { min: 0, max: u32::MAX },
+    default: "0",
+    doc: "Of the random order of probes; scenarios derive it from the run's seed and the flow's name.",
+};
+
+const VIVACE: &[ParamDoc] = &[
+    MIN_RATE,
+    MIN_CHANGE,
+    PROBE_STEP,
+    PRIMARY_PAIRS,
+    EXPONENT,
+    GRADIENT_WEIGHT,
+    LOSS_WEIGHT,
+    GRADIENT_TOLERANCE,
+    SEED,
+];
+const PROTEUS_P: &[ParamDoc] = &[
+    MIN_RATE,
+    MIN_CHANGE,
+    PROBE_STEP,
+    PRIMARY_PAIRS,
+    EXPONENT,
+    GRADIENT_WEIGHT,
+    LOSS_WEIGHT,
+    REGRESSION_ERROR,
+    SEED,
+];
+const PROTEUS_S: &[ParamDoc] = &[
+    MIN_RATE,
+    MIN_CHANGE,
+    PROBE_STEP,
+    SCAVENGER_PAIRS,
+    EXPONENT,
+    GRADIENT_WEIGHT,
+    LOSS_WEIGHT,
+    DEVIATION_WEIGHT,
+    REGRESSION_ERROR,
+    SEED,
+];
+const PROTEUS_H: &[ParamDoc] = &[
+    THRESHOLD,
+    MIN_RATE,
+    MIN_CHANGE,
+    PROBE_STEP,
+    PRIMARY_PAIRS,
+    SCAVENGER_PAIRS,
+    EXPONENT,
+    GRADIENT_WEIGHT,
+    LOSS_WEIGHT,
+    DEVIATION_WEIGHT,
+    REGRESSION_ERROR,
+    SEED,
+];
+
+pub(crate) const VIVACE_ENTRY: Entry = Entry {
+    name: "vivace",
+    summary: "PCC Vivace: follows the gradient of a utility of rate, RTT gradient and loss.",
+    formula: "u = x^0.9 - 900 x max(0, dRTT/dt) - 11.35 x L; the rate moves by du/dx, measured by probes of +-5 %",
+    source: "Dong et al., NSDI 2018; PCC-Uspace 30c2cfe",
+    params: VIVACE,
+    responsive: true,
+    experimental: true,
+    build: |params, path| build(&Kind { name: "vivace", docs: VIVACE }, params, path),
+};
+
+pub(crate) const PROTEUS_P_ENTRY: Entry = Entry {
+    name: "proteus-p",
+    summary: "PCC Proteus as a primary: Vivace's utility with tolerance for noise that adapts.",
+    formula: "u_P = x^0.9 - 900 x max(0, dRTT/dt) - 11.35 x L, gradients within the noise being zero",
+    source: "Meng et al., SIGCOMM 2020; PCC-Uspace 30c2cfe",
+    params: PROTEUS_P,
+    responsive: true,
+    experimental: false,
+    build: |params, path| build(&Kind { name: "proteus-p", docs: PROTEUS_P }, params, path),
+};
+
+pub(crate) const PROTEUS_S_ENTRY: Entry = Entry {
+    name: "proteus-s",
+    summary: "PCC Proteus as a scavenger: yields where RTTs begin to vary.",
+    formula: "u_S = u_P - 1500 x sigma(RTT)",
+    source: "Meng et al., SIGCOMM 2020; PCC-Uspace 30c2cfe",
+    params: PROTEUS_S,
+    responsive: true,
+    experimental: false,
+    build: |params, path| build(&Kind { name: "proteus-s", docs: PROTEUS_S }, params, path),
+};
+
+pub(crate) const PROTEUS_H_ENTRY: Entry = Entry {
+    name: "proteus-h",
+    summary: "PCC Proteus as a hybrid: a primary up to a rate that the application needs, a scavenger above.",
+    formula: "u_H = u_P if x < threshold, else u_S",
+    source: "Meng et al., SIGCOMM 2020; PCC-Uspace 30c2cfe",
+    params: PROTEUS_H,
+    responsive: true,
+    experimental: false,
+    build: |params, path| build(&Kind { name: "proteus-h", docs: PROTEUS_H }, params, path),
+};
+
+/// One of the four.
+struct Kind {
+    name: &'static str,
+    docs: &'static [ParamDoc],
+}
+
+impl Kind {
+    fn has(&self, doc: &ParamDoc) -> bool {
+        self.docs.iter().any(|own| own.name == doc.name)
+    }
+
+    fn role(&self, settings: &Settings) -> Role {
+        if self.has(&THRESHOLD) {
+            Role::Hybrid { threshold_mbit: settings.rate(THRESHOLD.name).as_mbit_f64() }
+        } else if self.has(&DEVIATION_WEIGHT) {
+            Role::Scavenger
+        } else {
+            Role::Primary
+        }
+    }
+
+    fn utility(&self, settings: &Settings) -> Utility {
+        let yields = self.has(&DEVIATION_WEIGHT);
+        Utility {
+            role: self.role(settings),
+            exponent: settings.number(EXPONENT.name),
+            gradient_weight: settings.number(GRADIENT_WEIGHT.name),
+            loss_weight: settings.number(LOSS_WEIGHT.name),
+            deviation_weight: if yields { settings.number(DEVIATION_WEIGHT.name) } else { 0.0 },
+        }
+    }
+
+    fn tuning(&self, settings: &Settings) -> Tuning {
+        let pairs = |doc: &ParamDoc| if self.has(doc) { settings.count(doc.name) } else { 1 };
+        Tuning {
+            min_rate: settings.rate(MIN_RATE.name).bits_per_sec() as f64,
+            min_change: settings.rate(MIN_CHANGE.name).bits_per_sec() as f64,
+            step: settings.number(PROBE_STEP.name),
+            pairs: [pairs(&PRIMARY_PAIRS), pairs(&SCAVENGER_PAIRS)],
+            role: self.role(settings),
+        }
+    }
+}
+
+/// See the file's head.
+#[derive(Clone, Debug)]
+pub struct Pcc {
+    name: &'static str,
+    bounds: Bounds,
+    utility: Utility,
+    noise: Noise,
+    by_slope: bool,
+    control: Control,
+    queue: Queue,
+    results: Vec<Evaluated>,
+    random: Stream,
+    rtt: RttEstimator,
+    last_sample_at: Instant,
+    serial: u32,
+    window: f64,
+    /// What a timeout left of the window.
+    cap: f64,
+    timer: Option<Instant>,
+}
+
+fn build(kind: &Kind, params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
+    let settings = Settings::resolve(params, kind.docs)?;
+    let noise = if kind.has(&GRADIENT_TOLERANCE) {
+        Noise::Fixed(settings.number(GRADIENT_TOLERANCE.name))
+    } else {
+        Noise::Adaptive(Trends::default())
+    };
+    let mut pcc = Pcc {
+        name: kind.name,
+        bounds: Bounds::of(path),
+        utility: kind.utility(&settings),
+        noise,
+        by_slope: kind.has(&REGRESSION_ERROR) && settings.word(REGRESSION_ERROR.name) == "slope",
+        control: Control::new(kind.tuning(&settings)),
+        queue: Queue::default(),
+        results: Vec::new(),
+        random: Stream::named(settings.number(SEED.name) as u64, "pcc/probes"),
+        rtt: RttEstimator::new(RttConfig::default()),
+        last_sample_at: Instant::ZERO,
+        serial: 0,
+        window: 0.0,
+        cap: f64::INFINITY,
+        timer: None,
+    };
+    pcc.set_window(f64::INFINITY);
+    Ok(Box::new(pcc))
+}
+
+impl Pcc {
+    /// The rate at which packets leave now, in bit/s.
+    fn sending_rate(&self) -> f64 {
+        self.queue.newest().map_or_else(|| self.control.rate(), |interval| interval.rate)
+    }
+
+    /// The safety window, at most `limit`.
+    fn set_window(&mut self, limit: f64) {
+        let rtt_s =
+            if self.rtt.has_sample() { self.rtt.srtt().as_secs_f64() } else { control::INITIAL_RTT_S };
+        let safety = WINDOW_GAIN * self.sending_rate() / 8.0 * rtt_s + WINDOW_SPARE_PACKETS * self.bounds.mss;
+        if self.cap >= safety {
+            self.cap = f64::INFINITY;
+        }
+        self.window = self.bounds.bound(safety.min(self.cap).min(limit), self.bounds.mss);
+    }
+
+    fn open_interval(&mut self, now: Instant) {
+        let has_rtt = self.rtt.has_sample();
+        let pending = self.queue.useful().count();
+        let useful = has_rtt && pending < self.control.max_useful();
+        let rate =
+            if useful { self.control.next_rate(pending, &mut self.random) } else { self.control.rate() };
+        let purpose = Purpose { useful, starting: self.control.mode() == Mode::Starting };
+        self.queue.open(rate, purpose, self.rtt.min().unwrap_or(Duration::ZERO), self.serial, now);
+    }
+
+    /// Takes the RTT sample; answers with the gap since the one before.
+    fn take_rtt(&mut self, feedback: &Feedback<'_>) -> Option<Duration> {
+        let sample = feedback.rtt?;
+        let is_first = !self.rtt.has_sample();
+        self.rtt.update(sample);
+        if is_first {
+            self.control.on_first_rtt(sample.as_secs_f64());
+        }
+        let gap = if is_first { Duration::ZERO } else { feedback.now.since(self.last_sample_at) };
+        self.last_sample_at = feedback.now;
+        Some(gap)
+    }
+
+    fn conclude(&mut self, batch: Batch) {
+        if batch == Batch::Available {
+            self.results.clear();
+            for interval in self.queue.useful() {
+                let seen = interval.statistics(self.bounds.mss, self.by_slope);
+                let utility = self.utility.of(&self.noise.observe(&seen, interval.purpose.starting));
+                self.results.push(Evaluated { rate: interval.rate, utility });
+            }
+            self.control.decide(&self.results);
+        }
+        if batch != Batch::Pending {
+            self.queue.remove_batch();
+        }
+    }
+}
+
+impl Controller for Pcc {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.serial = self.serial.wrapping_add(1);
+        if self.queue.wants_interval(sent.now, self.rtt.has_sample()) {
+            self.open_interval(sent.now);
+            self.timer = Some(sent.now);
+        }
+        self.queue.on_sent(self.serial, sent.bytes, sent.now);
+        self.serial
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        let gap = self.take_rtt(feedback);
+        let batch = self.queue.on_event(&Event {
+            now: feedback.now,
+            acked: feedback.acked,
+            lost: feedback.lost,
+            rtt: self.rtt.latest().unwrap_or_default(),
+            average_rtt: self.rtt.srtt(),
+            gap,
+        });
+        self.conclude(batch);
+        self.cap += feedback.acked_bytes as f64;
+        let limit = if feedback.lost.is_empty() { f64::INFINITY } else { self.window };
+        self.set_window(limit);
+        self.allowance()
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        if !timeout.idle {
+            let batch = self.queue.settle(self.serial);
+            self.conclude(batch);
+            self.cap = TIMEOUT_PACKETS * self.bounds.mss;
+            self.set_window(self.window);
+        }
+        self.allowance()
+    }
+
+    fn on_timer(&mut self, _: Instant) -> Allowance {
+        self.timer = None;
+        self.allowance()
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        self.timer
+    }
+
+    fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        self.bounds.set_mss(mss_bytes);
+        self.set_window(self.window);
+        self.allowance()
+    }
+
+    fn allowance(&self) -> Allowance {
+        let rate = self.sending_rate();
+        let burst = (rate / 8.0 / BURSTS_PER_SECOND).max(self.bounds.mss);
+        Allowance {
+            cwnd_bytes: self.window as u64,
+            pacing_rate: Some(Rate::from_bits_per_sec(rate as u64)),
+            burst_bytes: burst as u32,
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let phase = match self.control.mode() {
+            Mode::Starting => "starting",
+            Mode::Probing => "probing",
+            Mode::DecisionMade => "moving",
+        };
+        let least = self.rtt.min();
+        Snapshot {
+            cwnd_bytes: self.window,
+            pacing_rate: Some(Rate::from_bits_per_sec(self.sending_rate() as u64)),
+            base_delay_ns: least.map(|rtt| i64::try_from(rtt.as_nanos()).unwrap_or(i64::MAX)),
+            queueing_delay: self.rtt.latest().zip(least).map(|(latest, least)| latest.saturating_sub(least)),
+            phase: Phase::Named(phase),
+            ..Snapshot::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval::tests::{interval_of, vectors};
+    use super::*;
+    use crate::registry;
+    use crate::testing::path;
+
+    #[test]
+    fn check_2_the_utilities_of_intervals_have_the_vectors_values() {
+        for case in vectors() {
+            let statistics = interval_of(&case).statistics(1500.0, false);
+            for (name, key) in [("proteus-p", "u_P_if_tol_as_general"), ("proteus-s", "u_S")] {
+                let docs = registry::find(name).unwrap().params;
+                let settings = Settings::resolve(&Params::new(), docs).unwrap();
+                let utility = Kind { name, docs }.utility(&settings);
+                let found = utility.of(&Noise::Adaptive(Trends::default()).observe(&statistics, false));
+                let wanted = case[key].as_f64().unwrap();
+                assert!(
+                    (found - wanted).abs() < 1e-6 * wanted.abs(),
+                    "{} {name}: {found}, {wanted}",
+                    case["case"]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_interval_asks_for_its_rate_at_once() {
+        let mut pcc = registry::build("proteus-s", &Params::new(), &path(1500)).unwrap();
+        let now = Instant::from_millis(5);
+        let sent = |number| Sent { now, number, bytes: 1500, in_flight_bytes: 1500, retransmission: false };
+        assert_eq!((pcc.on_sent(&sent(0)), pcc.timer()), (1, Some(now)));
+        pcc.on_timer(now);
+        assert_eq!((pcc.on_sent(&sent(1)), pcc.timer()), (2, None));
+        assert_eq!(pcc.allowance().pacing_rate, Some(Rate::from_bits_per_sec(1_120_000)));
+    }
+}

@@ -1,0 +1,246 @@
+//! The monitor intervals that are pending, and which interval an acknowledgement belongs to.
+//!
+//! Source: PCC-Uspace (30c2cfe), `pcc_monitor_interval_queue.cpp` and `PccSender::CreateNewInterval`. Each RTT sample waits for
+//! the next acknowledgement, since only then the gap after it is known: gaps that differ by far more than usual mean
+//! acknowledgements that were held up and released together, whose RTTs say little.
+//!
+//! Two additions. Acknowledgements of one instant count as one. A packet of which nothing has been heard for four round trips
+//! and two seconds after its interval ended is lost: transports may forget one (uTP does not report a lost path-MTU probe).
+//!
+//! *What it leaves out:* the rule that holds sending back while more than four intervals that do not count are queued: at most
+//! two can be, one before the first RTT sample and one behind those that count.
+
+use super::interval::{Interval, Purpose};
+use crate::PacketFact;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use cede_units::{Duration, Instant};
+
+/// A gap ratio this many times the usual one begins a burst.
+const BURST_RATIO: f64 = 50.0;
+const AVERAGE_WEIGHT: f64 = 0.1;
+/// Acknowledgements of one instant are gathered up to this many packets.
+const MAX_GATHERED: usize = 1024;
+/// When a silent packet is given up.
+const SILENCE_ROUND_TRIPS: u64 = 4;
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// What an acknowledgement says to the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event<'a> {
+    pub now: Instant,
+    pub acked: &'a [PacketFact],
+    pub lost: &'a [PacketFact],
+    /// The newest RTT sample, this one's where it has one.
+    pub rtt: Duration,
+    /// Their average.
+    pub average_rtt: Duration,
+    /// Since the acknowledgement before; none where this one has no RTT sample.
+    pub gap: Option<Duration>,
+}
+
+/// What has become of the batch of intervals that count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Batch {
+    /// Something is still unknown.
+    Pending,
+    /// All is known.
+    Available,
+    /// It cannot be evaluated.
+    Invalid,
+}
+
+/// Acknowledged packets (serial, octets) whose sample waits for the next acknowledgement.
+#[derive(Clone, Debug, Default)]
+struct Waiting {
+    packets: Vec<(u32, u32)>,
+    at: Instant,
+    rtt: Duration,
+    average_rtt: Duration,
+    gap: Duration,
+}
+
+/// Whether samples can be relied upon.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Reliability {
+    in_burst: bool,
+    usual_ratio: Option<f64>,
+}
+
+impl Reliability {
+    /// Judges one packet of `waiting` by the acknowledgement that followed.
+    fn judge(&mut self, waiting: &Waiting, gap: Duration, next_rtt: Duration) -> bool {
+        if waiting.gap.is_zero() {
+            return false;
+        }
+        let (before, after) = (waiting.gap.as_nanos() as f64, gap.as_nanos() as f64);
+        let ratio = if before < after { after / before } else { before / after.max(1.0) };
+        let usual = self.usual_ratio.unwrap_or(ratio);
+        self.usual_ratio = Some(usual * (1.0 - AVERAGE_WEIGHT) + ratio * AVERAGE_WEIGHT);
+        if ratio > BURST_RATIO * usual {
+            self.in_burst = true;
+            return false;
+        }
+        let was_in_burst = self.in_burst;
+        self.in_burst &= !(next_rtt > waiting.rtt && waiting.rtt < waiting.average_rtt);
+        !was_in_burst
+    }
+}
+
+/// See the file's head.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue {
+    intervals: VecDeque<Interval>,
+    waiting: Waiting,
+    reliability: Reliability,
+    /// The fate of packets up to this one has been settled by a timeout.
+    settled: u32,
+}
+
+impl Queue {
+    pub(super) fn newest(&self) -> Option<&Interval> {
+        self.intervals.back()
+    }
+
+    /// The intervals that count, in order.
+    pub(super) fn useful(&self) -> impl Iterator<Item = &Interval> {
+        self.intervals.iter().filter(|interval| interval.purpose.useful)
+    }
+
+    /// Whether the packet that leaves now is to begin an interval.
+    pub(super) fn wants_interval(&mut self, now: Instant, has_rtt: bool) -> bool {
+        let none_counts = self.useful().next().is_none();
+        let Some(newest) = self.intervals.back_mut() else { return true };
+        if !has_rtt {
+            return false;
+        }
+        if none_counts {
+            return true;
+        }
+        if !newest.purpose.useful || !newest.has_enough_samples() || !newest.has_lasted(now) {
+            return false;
+        }
+        if newest.is_reliable() || newest.extended {
+            return true;
+        }
+        newest.extended = true;
+        newest.length = newest.length * 2;
+        false
+    }
+
+    /// Opens an interval that begins with the packet `serial`.
+    pub(super) fn open(&mut self, rate: f64, purpose: Purpose, length: Duration, serial: u32, now: Instant) {
+        self.intervals.push_back(Interval::new(rate, purpose, length, serial, now));
+    }
+
+    pub(super) fn on_sent(&mut self, serial: u32, bytes: u32, now: Instant) {
+        if let Some(newest) = self.intervals.back_mut() {
+            newest.on_sent(serial, bytes, now);
+        }
+    }
+
+    /// Books losses, and acknowledgements by one event late.
+    pub(super) fn on_event(&mut self, event: &Event<'_>) -> Batch {
+        if self.useful().next().is_none() {
+            return Batch::Pending;
+        }
+        let same_instant = event.now == self.waiting.at && self.waiting.packets.len() < MAX_GATHERED;
+        for packet in event.lost {
+            self.on_packet(packet.tag, |interval| interval.lose(packet.bytes));
+        }
+        match event.gap {
+            Some(gap) if !same_instant => self.book_waiting(gap, event.rtt),
+            _ => {}
+        }
+        match event.gap {
+            Some(gap) => self.wait(event, gap, same_instant),
+            // Without an RTT there is nothing to wait for.
+            None => {
+                for packet in event.acked {
+                    self.on_packet(packet.tag, |interval| interval.acknowledge(packet.bytes));
+                }
+            }
+        }
+        self.give_up_silent(event);
+        self.batch()
+    }
+
+    fn on_packet(&mut self, serial: u32, act: impl FnOnce(&mut Interval)) {
+        // Half the space of serial numbers lies behind.
+        if serial.wrapping_sub(self.settled) as i32 <= 0 {
+            return;
+        }
+        let found = self.intervals.iter_mut().find(|interval| interval.contains(serial));
+        if let Some(interval) = found.filter(|interval| interval.purpose.useful) {
+            act(interval);
+        }
+    }
+
+    fn book_waiting(&mut self, gap: Duration, next_rtt: Duration) {
+        let mut waiting = core::mem::take(&mut self.waiting);
+        let mut reliability = self.reliability;
+        for &(serial, bytes) in &waiting.packets {
+            self.on_packet(serial, |interval| {
+                let is_reliable = reliability.judge(&waiting, gap, next_rtt);
+                interval.sample(serial, bytes, waiting.rtt, is_reliable);
+            });
+        }
+        self.reliability = reliability;
+        waiting.packets.clear();
+        self.waiting = waiting;
+    }
+
+    fn wait(&mut self, event: &Event<'_>, gap: Duration, same_instant: bool) {
+        let waiting = &mut self.waiting;
+        waiting.packets.extend(event.acked.iter().map(|packet| (packet.tag, packet.bytes)));
+        (waiting.rtt, waiting.average_rtt) = (event.rtt, event.average_rtt);
+        if !same_instant {
+            (waiting.at, waiting.gap) = (event.now, gap);
+        }
+    }
+
+    /// Of the newest interval more is to come.
+    fn give_up_silent(&mut self, event: &Event<'_>) {
+        let patience = event.average_rtt * SILENCE_ROUND_TRIPS + SILENCE;
+        let ended = self.intervals.len().saturating_sub(1);
+        for interval in self.intervals.iter_mut().take(ended) {
+            if event.now.since(interval.last_at()) > patience {
+                interval.give_up();
+            }
+        }
+    }
+
+    /// A timeout: whatever was under way up to the packet `serial` is lost.
+    pub(super) fn settle(&mut self, serial: u32) -> Batch {
+        if self.useful().next().is_none() {
+            return Batch::Pending;
+        }
+        let packets = core::mem::take(&mut self.waiting.packets);
+        for &(serial, bytes) in &packets {
+            self.on_packet(serial, |interval| interval.acknowledge(bytes));
+        }
+        self.waiting = Waiting { packets, ..Waiting::default() };
+        self.waiting.packets.clear();
+        self.settled = serial;
+        self.intervals.iter_mut().for_each(Interval::give_up);
+        self.batch()
+    }
+
+    fn batch(&self) -> Batch {
+        let available = |interval: &&Interval| interval.is_available();
+        if self.useful().filter(available).any(Interval::is_invalid) {
+            Batch::Invalid
+        } else if self.useful().all(Interval::is_available) {
+            Batch::Available
+        } else {
+            Batch::Pending
+        }
+    }
+
+    /// Removes all intervals up to the last that counts.
+    pub(super) fn remove_batch(&mut self) {
+        if let Some(last) = self.intervals.iter().rposition(|interval| interval.purpose.useful) {
+            self.intervals.drain(..=last);
+        }
+    }
+}
