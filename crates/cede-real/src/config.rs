@@ -156,6 +156,9 @@ pub struct SocketConfig {
     /// Delays are measured from when the kernel got a datagram, where it says so, rather than from when the driver got
     /// round to it. Default true.
     pub kernel_timestamps: bool,
+    /// What routers and peers say of our datagrams (ICMP) is heeded, where the system hands it out: nobody there ends an
+    /// attempt to connect, and what is too large for the path lowers the path-MTU search. Default true.
+    pub heeds_icmp: bool,
     /// Datagrams of other protocols that wait for [`Foreign::recv`](crate::Foreign::recv); more are dropped and
     /// counted. Default 256.
     pub foreign_backlog: usize,
@@ -171,6 +174,7 @@ impl Default for SocketConfig {
             receive_buffer_bytes: Some(4 << 20),
             send_buffer_bytes: Some(4 << 20),
             kernel_timestamps: true,
+            heeds_icmp: true,
             foreign_backlog: 256,
         }
     }

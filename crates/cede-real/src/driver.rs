@@ -22,7 +22,7 @@ const MAX_RECEIVE_ERRORS: u32 = 100;
 /// Drives a socket until nobody needs it any more.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let _gone = Gone(Arc::clone(&shared));
-    let mut driver = Driver { shared, inbox: Inbox::new(), arrivals: ArrivalClock::default(), errors: 0 };
+    let mut driver = Driver::new(shared);
     let mut sleep = Box::pin(tokio::time::sleep_until(tokio::time::Instant::now()));
     let mut turns = 0;
     loop {
@@ -55,9 +55,23 @@ struct Driver {
     inbox: Inbox,
     arrivals: ArrivalClock,
     errors: u32,
+    /// The system is to be asked for datagrams although the runtime knows of none.
+    asks: bool,
+    /// Ends when somebody has said something of what we sent.
+    alarm: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+fn alarm(shared: &Arc<Shared>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let shared = Arc::clone(shared);
+    Box::pin(async move { shared.udp.complaints_wait().await })
 }
 
 impl Driver {
+    fn new(shared: Arc<Shared>) -> Self {
+        let (inbox, arrivals) = (Inbox::new(), ArrivalClock::default());
+        Self { alarm: alarm(&shared), shared, inbox, arrivals, errors: 0, asks: false }
+    }
+
     /// Takes in what has arrived and what is due, and lets out what that causes: one answer to all of it.
     fn turn(&mut self) -> Next {
         let reading = self.read();
@@ -78,7 +92,8 @@ impl Driver {
 
     fn read(&mut self) -> Fill {
         for _ in 0..FILLS_PER_TURN {
-            match self.inbox.fill(&self.shared.udp, false) {
+            let asks = std::mem::take(&mut self.asks);
+            match self.inbox.fill(&self.shared.udp, asks) {
                 Ok(fill) => {
                     self.take_in();
                     if fill == Fill::Dry {
@@ -90,13 +105,30 @@ impl Driver {
                     return Fill::Dry;
                 }
                 // Some systems report here what became of datagrams sent earlier.
-                Err(_) => {
-                    self.errors += 1;
-                    self.shared.lock().receive_errors += 1;
-                }
+                Err(_) => self.on_receive_error(),
             }
         }
         Fill::More
+    }
+
+    /// An error may be somebody's complaint, which is no fault of the socket. It has kept us from reading what is there,
+    /// for which the runtime will not call again.
+    fn on_receive_error(&mut self) {
+        let complaints = self.heed_complaints();
+        self.errors = if complaints > 0 { 0 } else { self.errors + 1 };
+        self.shared.lock().receive_errors += 1;
+        self.asks = true;
+    }
+
+    /// Hears what was said of our datagrams, and returns how much.
+    fn heed_complaints(&mut self) -> usize {
+        let complaints = self.shared.udp.complaints();
+        if !complaints.is_empty() {
+            let now = self.shared.clock.now();
+            let mut state = self.shared.lock();
+            complaints.iter().for_each(|complaint| state.heed(now, complaint));
+        }
+        complaints.len()
     }
 
     fn take_in(&mut self) {
@@ -113,7 +145,7 @@ impl Driver {
     }
 
     /// Sleeps until the socket, the time or another task has something to do.
-    async fn wait(&self, deadline: Instant, blocked: bool, sleep: &mut Pin<Box<Sleep>>) {
+    async fn wait(&mut self, deadline: Instant, blocked: bool, sleep: &mut Pin<Box<Sleep>>) {
         if deadline != Instant::NEVER {
             let at = self.shared.clock.to_runtime(deadline);
             // A timer that fires early does no harm, and setting it costs: it is moved only where it would be late.
@@ -123,9 +155,20 @@ impl Driver {
         }
         poll_fn(|cx| {
             let called = self.shared.lock().is_driver_called(cx);
-            if called || self.is_time(cx, blocked, deadline, sleep) { Poll::Ready(()) } else { Poll::Pending }
+            let ready = called || self.is_alarmed(cx) || self.is_time(cx, blocked, deadline, sleep);
+            if ready { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
+    }
+
+    fn is_alarmed(&mut self, cx: &mut Context<'_>) -> bool {
+        let alarmed = self.alarm.as_mut().poll(cx).is_ready();
+        if alarmed {
+            self.heed_complaints();
+            self.asks = true;
+            self.alarm = alarm(&self.shared);
+        }
+        alarmed
     }
 
     fn is_time(

@@ -102,6 +102,7 @@
 
 mod arrival;
 mod clock;
+mod complaints;
 mod config;
 mod driver;
 mod error;

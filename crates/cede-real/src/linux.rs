@@ -1,9 +1,20 @@
 //! What Linux can do and others cannot, by safe wrappers of its system calls.
 
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, setsockopt, sockopt};
-use std::io::{self, IoSlice};
+use crate::complaints::{Complaint, QUOTED_BYTES, Reason};
+use nix::libc::{SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6, sock_extended_err};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
+
+/// RFC 792: destination unreachable, and its code "fragmentation needed and DF set".
+const ICMP_UNREACHABLE: u8 = 3;
+const ICMP_FRAGMENTATION_NEEDED: u8 = 4;
+/// RFC 4443: destination unreachable, packet too big.
+const ICMP6_UNREACHABLE: u8 = 1;
+const ICMP6_TOO_BIG: u8 = 2;
 
 /// Sends datagrams of `segment` octets each, the last perhaps shorter, gathered from `parts`.
 ///
@@ -36,4 +47,45 @@ pub(crate) fn path_mtu(local: IpAddr, peer: SocketAddr) -> io::Result<u32> {
         SocketAddr::V4(_) => Ok(rustix::net::sockopt::ip_mtu(&socket)?),
         SocketAddr::V6(_) => Ok(rustix::net::sockopt::ipv6_mtu(&socket)?),
     }
+}
+
+/// The next thing that a router or a peer said of a datagram of ours (ICMP): it waits in the socket's error queue, with
+/// the beginning of the datagram. `None` where nothing that is understood came; to be called until it would block.
+///
+/// # Errors
+/// `WouldBlock` where nothing is left.
+pub(crate) fn next_complaint(socket: &impl AsRawFd) -> io::Result<Option<Complaint>> {
+    let mut head = [0; QUOTED_BYTES];
+    // The error itself, and with it whatever the socket is told of ordinary datagrams.
+    let mut space = nix::cmsg_space!([u8; 256]);
+    let (read, peer, reason) = {
+        let mut parts = [IoSliceMut::new(&mut head)];
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+        let reason = message.cmsgs()?.find_map(|control| match control {
+            ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _) => {
+                reason_of(&error)
+            }
+            _ => None,
+        });
+        (message.bytes, message.address.as_ref().and_then(socket_addr), reason)
+    };
+    Ok(peer.zip(reason).map(|(peer, reason)| Complaint { peer, reason, head: head[..read].to_vec() }))
+}
+
+/// What an error says, where a router or a peer said it; what the system refused by itself is known already.
+fn reason_of(error: &sock_extended_err) -> Option<Reason> {
+    match (error.ee_origin, error.ee_type, error.ee_code) {
+        (SO_EE_ORIGIN_ICMP, ICMP_UNREACHABLE, ICMP_FRAGMENTATION_NEEDED)
+        | (SO_EE_ORIGIN_ICMP6, ICMP6_TOO_BIG, _) => Some(Reason::TooBig { mtu_bytes: error.ee_info }),
+        (SO_EE_ORIGIN_ICMP, ICMP_UNREACHABLE, _) | (SO_EE_ORIGIN_ICMP6, ICMP6_UNREACHABLE, _) => {
+            Some(Reason::Unreachable)
+        }
+        _ => None,
+    }
+}
+
+fn socket_addr(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
 }

@@ -66,6 +66,11 @@ impl Outgoing {
             // Whatever was wrong with it, the other way finds out whether it can be had at all.
             _ => self.send_copied(udp, peer),
         });
+        let result = result.or_else(|error| match error.kind() {
+            // Somebody may have complained of an earlier datagram, perhaps to another peer: Linux tells that once.
+            kind if means_unreachable(kind) => self.send_copied(udp, peer),
+            _ => Err(error),
+        });
         match result {
             Ok(()) => {
                 self.sent.calls += 1;

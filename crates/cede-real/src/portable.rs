@@ -1,5 +1,6 @@
 //! In the place of what only Linux can do: everything here says that it cannot, and the callers have another way.
 
+use crate::complaints::Complaint;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,4 +18,8 @@ pub(crate) fn disable_timestamps<S>(_: &S) -> io::Result<()> {
 
 pub(crate) fn path_mtu(_: IpAddr, _: SocketAddr) -> io::Result<u32> {
     unsupported()
+}
+
+pub(crate) fn next_complaint<S>(_: &S) -> io::Result<Option<Complaint>> {
+    Err(io::ErrorKind::WouldBlock.into())
 }

@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub received_datagrams: u64,
     pub receive_calls: u64,
     pub receive_errors: u64,
+    pub complaints_heeded: u64,
+    pub complaints_ignored: u64,
     /// Who waits for news of a stream; one entry per stream that the application holds.
     waiting: HashMap<Handle, Waiting>,
     acceptors: Vec<Waker>,
@@ -89,6 +91,8 @@ impl Shared {
             received_datagrams: 0,
             receive_calls: 0,
             receive_errors: 0,
+            complaints_heeded: 0,
+            complaints_ignored: 0,
             waiting: HashMap::new(),
             acceptors: Vec::new(),
             incoming: None,

@@ -38,6 +38,10 @@ pub struct SocketStatistics {
     pub receive_calls: u64,
     /// System calls to receive that failed.
     pub receive_errors: u64,
+    /// Things that routers and peers said of our datagrams (ICMP) and that were heeded.
+    pub icmp_heeded: u64,
+    /// Likewise, and not: they quote no packet that is under way, or tell what we do not act upon.
+    pub icmp_ignored: u64,
     /// Datagrams that left.
     pub datagrams_sent: u64,
     /// System calls that sent them.
@@ -199,6 +203,8 @@ impl UtpSocket {
             datagrams_received: state.received_datagrams,
             receive_calls: state.receive_calls,
             receive_errors: state.receive_errors,
+            icmp_heeded: state.complaints_heeded,
+            icmp_ignored: state.complaints_ignored,
             datagrams_sent: state.outgoing.sent.datagrams,
             send_calls: state.outgoing.sent.calls,
             send_errors: state.outgoing.sent.errors,

@@ -8,6 +8,7 @@
 //! Every datagram leaves with "don't fragment" set, not only path-MTU probes: ordinary packets have a size that is known
 //! to pass, and one that no longer does is better lost, which shows, than fragmented, which does not.
 
+use crate::complaints::Complaint;
 use crate::config::SocketConfig;
 use crate::inbox::{BUFFERS, Fill};
 use crate::system;
@@ -21,6 +22,10 @@ use tokio::io::Interest;
 /// A call that receives fewer datagrams than it has room for has received all there are. Elsewhere `quinn-udp` receives
 /// one per call.
 const SHORT_MEANS_DRY: bool = cfg!(any(target_os = "linux", target_os = "android"));
+/// Elsewhere a socket's error readiness says something else, or nothing.
+const HAS_ERROR_QUEUE: bool = SHORT_MEANS_DRY;
+/// Complaints that are taken up before packets are looked at again.
+const MAX_COMPLAINTS: usize = 64;
 /// Octets of IP and UDP headers.
 const HEADERS_V4_BYTES: u32 = 28;
 const HEADERS_V6_BYTES: u32 = 48;
@@ -43,6 +48,9 @@ impl Udp {
         config.receive_buffer_bytes.map(|bytes| socket.set_recv_buffer_size(bytes));
         config.send_buffer_bytes.map(|bytes| socket.set_send_buffer_size(bytes));
         let state = UdpSocketState::new((&socket).into())?;
+        if config.heeds_icmp {
+            state.enable_transport_errors((&socket).into())?;
+        }
         if !config.kernel_timestamps {
             // Where they cannot be turned off there are none.
             let _ = system::disable_timestamps(&socket);
@@ -73,8 +81,7 @@ impl Udp {
         let peer = canonical(peer);
         let local = self.local.ip().to_canonical();
         let local = if local.is_ipv4() == peer.is_ipv4() { local } else { unspecified(peer) };
-        let headers = if peer.is_ipv4() { HEADERS_V4_BYTES } else { HEADERS_V6_BYTES };
-        system::path_mtu(local, peer).ok()?.checked_sub(headers)
+        system::path_mtu(local, peer).ok()?.checked_sub(header_bytes(peer))
     }
 
     /// Sends datagrams of `segment` octets each, the last perhaps shorter.
@@ -127,6 +134,28 @@ impl Udp {
         }
     }
 
+    /// Waits until somebody has said something of what we sent: for ever where the system keeps that to itself.
+    pub async fn complaints_wait(&self) {
+        let waiting = self.socket.ready(Interest::ERROR).await;
+        if !HAS_ERROR_QUEUE || waiting.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// What has been said, as much as is taken up at once.
+    pub fn complaints(&self) -> Vec<Complaint> {
+        let mut complaints = Vec::new();
+        let _ = self.socket.try_io(Interest::ERROR, || {
+            for _ in 0..MAX_COMPLAINTS {
+                let complaint = system::next_complaint(&self.socket)?;
+                complaints
+                    .extend(complaint.map(|said| Complaint { peer: without_labels(said.peer), ..said }));
+            }
+            Ok(())
+        });
+        complaints
+    }
+
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.socket.poll_recv_ready(cx).map(drop)
     }
@@ -156,6 +185,11 @@ pub(crate) fn canonical(peer: SocketAddr) -> SocketAddr {
         IpAddr::V6(_) => peer,
         v4 @ IpAddr::V4(_) => SocketAddr::new(v4, peer.port()),
     }
+}
+
+/// Octets of IP and UDP headers in front of what is sent to this peer.
+pub(crate) fn header_bytes(peer: SocketAddr) -> u32 {
+    if canonical(peer).is_ipv4() { HEADERS_V4_BYTES } else { HEADERS_V6_BYTES }
 }
 
 fn unspecified(peer: SocketAddr) -> IpAddr {

@@ -1,4 +1,7 @@
 //! What the tests share.
+#![allow(dead_code)]
+
+pub mod puppet;
 
 use std::future::Future;
 use std::time::Duration;
@@ -6,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// A test that takes longer has failed.
 pub async fn in_time<F: Future>(test: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(15), test).await.expect("the test takes too long")
+    tokio::time::timeout(Duration::from_secs(60), test).await.expect("the test takes too long")
 }
 
 /// An octet of a stream that shows where it belongs.

@@ -4,6 +4,7 @@ use super::send::LocalFin;
 use super::{Connection, State};
 use crate::event::ConnectionError;
 use crate::statistics::{ConnectionState, Snapshot, Statistics};
+use cede_units::Seq16;
 use core::fmt;
 
 impl Connection {
@@ -48,6 +49,15 @@ impl Connection {
     #[must_use]
     pub fn is_drained(&self) -> bool {
         matches!(self.state, State::Closed { reset_due: false, .. })
+    }
+
+    /// A packet of ours with this number has left and is not acknowledged.
+    #[must_use]
+    pub fn is_under_way(&self, seq: Seq16) -> bool {
+        match self.state {
+            State::SynSent { .. } => seq.add(1) == self.first_seq,
+            _ => u64::from(self.next_seq().sub(1).distance_from(seq)) < self.sending.outbox.len(),
+        }
     }
 
     /// Why the connection is over, where it is and did not end in good order.

@@ -303,6 +303,12 @@ impl<P: Copy + Ord> Endpoint<P> {
         }
     }
 
+    /// Is a packet to `peer` under way that began with `head` and has this number? For hosts that doubt what they learn.
+    pub fn is_under_way(&mut self, peer: P, head: &[u8], seq: Seq16) -> bool {
+        let index = self.find_sender(peer, head);
+        index.and_then(|index| self.slots.at_mut(index)).is_some_and(|slot| slot.connection.is_under_way(seq))
+    }
+
     /// The host learnt that a packet to `peer`, which began with `head`, was too large; `fits_bytes` of UDP payload
     /// would have passed, where that is known.
     pub fn packet_too_big(&mut self, now: Instant, peer: P, head: &[u8], fits_bytes: Option<u32>) {

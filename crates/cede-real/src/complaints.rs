@@ -1,0 +1,76 @@
+//! What routers and peers say of our datagrams (ICMP).
+//!
+//! Source: RFC 1191 and RFC 8201 for what is too large, RFC 5927 for what to believe. Anybody can send ICMP. A complaint
+//! is believed where it quotes the header of a packet that is under way on a connection with that peer, by its connection
+//! id and its number; even so it only ever makes packets smaller, never below the search's floor, and ends nothing but
+//! attempts to connect: a connection that is up has its timeouts to find out that nobody is there.
+//!
+//! **What it leaves out.** Systems other than Linux; complaints that quote less than a whole header (RFC 792 asks for
+//! eight octets, which are UDP's own; routers have quoted more since RFC 1812).
+//! **How it was validated.** `tests/icmp.rs`: the kernel's own complaints, and forged ones.
+
+use crate::shared::State;
+use crate::udp::header_bytes;
+use cede_units::{Instant, Seq16};
+use cede_wire::utp::{HEADER_BYTES, Kind, VERSION, View};
+use std::net::SocketAddr;
+
+/// Octets of the quoted packet that are looked at.
+pub(crate) const QUOTED_BYTES: usize = HEADER_BYTES;
+
+/// One thing that was said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Complaint {
+    /// Whom our datagram was for.
+    pub peer: SocketAddr,
+    pub reason: Reason,
+    /// How our datagram began.
+    pub head: Vec<u8>,
+}
+
+/// What was said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// Nobody is there, or no way leads there.
+    Unreachable,
+    /// This is the largest packet that would have passed, IP header included.
+    TooBig { mtu_bytes: u32 },
+}
+
+impl State {
+    /// Heeds a complaint, or counts it as incredible.
+    pub fn heed(&mut self, now: Instant, complaint: &Complaint) {
+        let Some(quoted) = Quoted::read(&complaint.head) else {
+            self.complaints_ignored += 1;
+            return;
+        };
+        let (peer, head) = (complaint.peer, &complaint.head[..]);
+        let credible = self.endpoint.is_under_way(peer, head, quoted.seq);
+        match complaint.reason {
+            Reason::Unreachable if credible && quoted.opens => self.endpoint.unreachable(peer, head),
+            Reason::TooBig { mtu_bytes } if credible => {
+                let fits_bytes = mtu_bytes.checked_sub(header_bytes(peer));
+                self.endpoint.packet_too_big(now, peer, head, fits_bytes);
+            }
+            _ => {
+                self.complaints_ignored += 1;
+                return;
+            }
+        }
+        self.complaints_heeded += 1;
+    }
+}
+
+/// What a quoted header says.
+struct Quoted {
+    opens: bool,
+    seq: Seq16,
+}
+
+impl Quoted {
+    fn read(head: &[u8]) -> Option<Self> {
+        let fields = View::new(head)?;
+        let kind = Kind::from_number(fields.kind_number())?;
+        (fields.version() == VERSION).then(|| Self { opens: kind == Kind::Syn, seq: fields.seq() })
+    }
+}
