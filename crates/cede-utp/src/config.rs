@@ -126,8 +126,14 @@ pub struct Config {
     /// As [`Config::keepalive`], for peers that have announced nothing, so that their patience is unknown. Default `None`:
     /// the same.
     pub keepalive_strangers: Option<Duration>,
-    /// The pause before a packet probes a window of zero. Default 15 s (libutp).
+    /// The pause before a packet probes a window of zero; it doubles from probe to probe. Default 15 s (libutp).
     pub zero_window_probe: Duration,
+    /// The longest pause between such probes. Default 15 s: they come at equal intervals (libutp).
+    pub zero_window_probe_max: Duration,
+    /// A peer whose window stays shut for so long, while there is something to send, has
+    /// [timed out](crate::ConnectionError::TimedOut). Default `None`: as in TCP it is waited for as long as it answers
+    /// probes, since a reader may pause for days, and the application can give up.
+    pub zero_window_limit: Option<Duration>,
     /// How long an answered SYN waits for its connection. Default 10 s.
     pub handshake_timeout: Duration,
     /// How long, after [`close`](crate::Connection::close), a silent peer's FIN is awaited once ours is acknowledged.
@@ -175,6 +181,8 @@ const DEFAULT: Config = Config {
     keepalive: Some(Duration::from_secs(29)),
     keepalive_strangers: None,
     zero_window_probe: Duration::from_secs(15),
+    zero_window_probe_max: Duration::from_secs(15),
+    zero_window_limit: None,
     handshake_timeout: Duration::from_secs(10),
     fin_timeout: Duration::from_secs(10),
     linger_min: Duration::from_secs(1),
@@ -226,7 +234,8 @@ impl Config {
     /// What a host on the Internet wants, beside peers of every make: buffers that grow from 256 KiB to 16 MiB with the
     /// path, enough for 1 Gbit/s at 100 ms; windows of more packets towards peers that announce them; a keepalive every
     /// 9 s towards strangers, some of which hang up after 10 s without traffic; losses told by time, and a retransmission
-    /// timeout of at least 200 ms (Linux's TCP, librqbit), seven of which in a row take 25 s or more.
+    /// timeout of at least 200 ms (Linux's TCP, librqbit), seven of which in a row take 25 s or more; windows of zero
+    /// probed after 1 s, 2 s and so on up to a minute (RFC 9293 section 3.8.6.1).
     ///
     /// [`Config::default`] prescribes fixed buffers instead, so that what is compared in a simulation differs in nothing
     /// but what the comparison is of.
@@ -243,6 +252,8 @@ impl Config {
             rack: true,
             min_rto: Duration::from_millis(200),
             max_retransmissions: 7,
+            zero_window_probe: Duration::from_secs(1),
+            zero_window_probe_max: Duration::from_secs(60),
             ..Self::default()
         }
     }

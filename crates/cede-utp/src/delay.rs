@@ -24,6 +24,8 @@ pub(crate) struct Delays {
     /// What the next packet carries as its difference; zero is none.
     reply_us: u32,
     forward: Unwrapped,
+    /// The smallest sample of our own direction.
+    forward_min_us: i64,
     reverse: Unwrapped,
 }
 
@@ -37,6 +39,10 @@ struct Unwrapped {
 const NONE: i64 = i64::MIN;
 
 impl Unwrapped {
+    fn latest_ns(&self) -> Option<i64> {
+        (self.total_us != NONE).then_some(self.total_us.saturating_mul(1000))
+    }
+
     /// Follows to `sample`, the shorter way round.
     fn follow(&mut self, sample: u32) -> i64 {
         self.total_us = match self.total_us {
@@ -54,6 +60,7 @@ impl Delays {
             arrived_at: Instant::ZERO,
             reply_us: 0,
             forward: Unwrapped { total_us: NONE },
+            forward_min_us: i64::MAX,
             reverse: Unwrapped { total_us: NONE },
         }
     }
@@ -93,12 +100,25 @@ impl Delays {
         if difference_us == 0 || difference_us == UNINITIALISED {
             return None;
         }
-        Some(self.forward.follow(difference_us) * 1000)
+        let delay_us = self.forward.follow(difference_us);
+        self.forward_min_us = self.forward_min_us.min(delay_us);
+        Some(delay_us * 1000)
     }
 
     /// The latest raw delay of our own direction, in nanoseconds.
     pub fn latest_ns(&self) -> Option<i64> {
-        (self.forward.total_us != NONE).then(|| self.forward.total_us * 1000)
+        self.forward.latest_ns()
+    }
+
+    /// The latest raw delay of the peer's direction, in nanoseconds.
+    pub fn latest_reverse_ns(&self) -> Option<i64> {
+        self.reverse.latest_ns()
+    }
+
+    /// The latest delay of our own direction above the smallest.
+    pub fn above_min(&self) -> Option<Duration> {
+        let above_ns = self.latest_ns()? - self.forward_min_us * 1000;
+        Some(Duration::from_nanos(above_ns.unsigned_abs()))
     }
 }
 

@@ -71,12 +71,12 @@ mod reorder;
 mod statistics;
 mod timers;
 
-pub use cede_units::{Duration, Instant, Seq16, Stream};
+pub use cede_units::{Duration, Instant, Rate, Seq16, Stream};
 pub use cede_wire::utp::Packet;
 pub use cede_wire::{Head, Payload, Transmit};
 pub use config::{Config, DelayedAck, Mtu, SubPacketWindow};
 pub use connection::Connection;
 pub use endpoint::{Admission, ControllerFactory, Endpoint, EndpointStatistics, Handle, Limits, Verdict};
 pub use event::{ConnectionError, Event, WriteError};
-pub use statistics::{ConnectionState, Snapshot, Statistics};
+pub use statistics::{ConnectionState, Snapshot, Statistics, Suspicions};
 pub use timers::Timer;

@@ -1,7 +1,7 @@
 //! Counters of a connection, and a look at where it stands.
 
 use cede_cc::Snapshot as ControllerSnapshot;
-use cede_units::Duration;
+use cede_units::{Duration, Rate};
 
 /// What a connection has done since its first packet. Octets are of payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,6 +60,28 @@ pub struct Statistics {
     pub discarded_other: u64,
 }
 
+/// What arrived that no sound peer sends, as far as it is not among what [`Statistics`] calls discarded. None of it does
+/// harm; much of it says that somebody tries. Most connections never count any, and have no room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Suspicions {
+    /// Masks that acknowledge packets never sent. The rest of such a mask counts.
+    pub unsent_selective_acks: u64,
+    /// Acknowledgements that came in less than half of the smallest round trip before: of packets that may not have
+    /// arrived yet (Savage et al., "TCP congestion control with a misbehaving receiver", 1999), or over a path that
+    /// has changed. They are believed, because the second would stall otherwise; a receiver that lies about what
+    /// it has loses data of its own, and the limit of the send buffer bounds what it can draw. (Leaving out numbers now and
+    /// then would catch it; but uTP's numbers leave no room for that.)
+    pub early_acks: u64,
+    /// DATA beyond the FIN, and FINs that contradict it.
+    pub data_after_fin: u64,
+    /// SYNs with this connection's ids that are not its own.
+    pub stray_syns: u64,
+    /// Times that a window too small to be useful was waited out.
+    pub silly_windows: u64,
+    /// Packets dropped because too many small ones wait beyond a gap.
+    pub crowded_out: u64,
+}
+
 /// How far a connection has come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ConnectionState {
@@ -116,6 +138,14 @@ pub struct Snapshot {
     pub rto: Duration,
     /// The latest raw one-way delay of what we send, in nanoseconds: the peer's clock less ours.
     pub one_way_delay_ns: Option<i64>,
+    /// The latest raw one-way delay of what arrives, in nanoseconds: our clock less the peer's.
+    pub reverse_delay_ns: Option<i64>,
+    /// What the one-way delay of what we send is above its smallest value so far: what queues there, as far as the
+    /// clocks keep pace. Controllers that steer by it know it better ([`ControllerSnapshot::queueing_delay`]).
+    pub one_way_delay_above_min: Option<Duration>,
+    /// The rate at which the latest acknowledgement found data delivered, over about a round trip
+    /// (draft-cheng-iccrg-delivery-rate-estimation); zero before the first.
+    pub delivery_rate: Rate,
     /// A loss event is being repaired.
     pub in_recovery: bool,
 }

@@ -183,6 +183,7 @@ impl Connection {
                 continue;
             }
             if number >= self.sending.outbox.next() {
+                self.suspect(|count| count.unsent_selective_acks += 1);
                 break;
             }
             let Some(slot) = self.sending.outbox.get_mut(number) else { continue };
@@ -227,7 +228,7 @@ impl Connection {
             return;
         }
         match progress.rtt {
-            Some(rtt) => self.rtt.update(rtt),
+            Some(rtt) => self.take_round_trip(rtt),
             None => self.rtt.reset_backoff(),
         }
         self.loss.timeouts = 0;
@@ -245,6 +246,13 @@ impl Connection {
         if self.sending.outbox.is_empty() && self.sending.fin_acked() {
             self.settle_close(now);
         }
+    }
+
+    fn take_round_trip(&mut self, rtt: Duration) {
+        if self.rtt.min().is_some_and(|min| rtt < min / 2) {
+            self.suspect(|count| count.early_acks += 1);
+        }
+        self.rtt.update(rtt);
     }
 
     /// How long the retransmission timer runs after progress. Progress above the oldest packet does not put it off for
@@ -274,6 +282,7 @@ impl Connection {
     fn report(&mut self, now: Instant, before: Before, progress: &Progress, samples: DelaySamples) {
         let una = self.sending.outbox.una();
         let Some(scratch) = &self.scratch else { return };
+        self.sending.note_delivery(now, scratch.acked.last(), self.rtt.min().unwrap_or_default());
         let feedback = Feedback {
             now,
             acked: &scratch.acked,

@@ -143,8 +143,20 @@ impl Connection {
             State::SynReceived { .. } if packet.header.seq == self.receiving.ack_nr => {
                 self.receiving.schedule_ack();
             }
-            _ => self.statistics.discarded_other += 1,
+            State::Established { initiator: false } if packet.header.seq == self.receiving.ack_nr => {
+                // Late, and answered by whatever has been sent since.
+                self.statistics.duplicates_received += 1;
+            }
+            _ => {
+                self.statistics.discarded_other += 1;
+                self.suspect(|count| count.stray_syns += 1);
+            }
         }
+    }
+
+    /// The answer to the SYN is not repeated unasked: it may go to somebody who never asked at all.
+    pub(crate) fn answer_once(&mut self) {
+        self.timers.stop(Timer::Retransmission);
     }
 
     /// The acceptor's answer has had no reply.

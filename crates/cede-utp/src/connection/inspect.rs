@@ -3,7 +3,7 @@
 use super::send::LocalFin;
 use super::{Connection, State};
 use crate::event::ConnectionError;
-use crate::statistics::{ConnectionState, Snapshot, Statistics};
+use crate::statistics::{ConnectionState, Snapshot, Statistics, Suspicions};
 use cede_units::Seq16;
 use core::fmt;
 
@@ -81,6 +81,18 @@ impl Connection {
         &self.statistics
     }
 
+    /// What arrived that no sound peer sends.
+    #[must_use]
+    pub fn suspicions(&self) -> Suspicions {
+        self.suspicions.as_deref().copied().unwrap_or_default()
+    }
+
+    /// Counts something suspicious.
+    #[cold]
+    pub(super) fn suspect(&mut self, count: impl FnOnce(&mut Suspicions)) {
+        count(self.suspicions.get_or_insert_default());
+    }
+
     /// Where the connection stands, for records. The controller may allocate for its part.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -103,6 +115,9 @@ impl Connection {
             rtt_min: self.rtt.min(),
             rto: self.rtt.rto(),
             one_way_delay_ns: self.delays.latest_ns(),
+            reverse_delay_ns: self.delays.latest_reverse_ns(),
+            one_way_delay_above_min: self.delays.above_min(),
+            delivery_rate: self.sending.delivery_rate(),
             in_recovery: self.sending.outbox.una() < self.loss.recovery_until,
         }
     }

@@ -25,7 +25,7 @@ use crate::delay::Delays;
 use crate::event::{ConnectionError, Event, Pending};
 use crate::mtu::PathMtu;
 use crate::reorder::Reorder;
-use crate::statistics::Statistics;
+use crate::statistics::{Statistics, Suspicions};
 use crate::timers::{Timer, Timers};
 use acknowledge::Scratch;
 use alloc::boxed::Box;
@@ -81,6 +81,7 @@ pub struct Connection {
     timers: Timers,
     events: Pending,
     statistics: Statistics,
+    suspicions: Option<Box<Suspicions>>,
     /// Made when it is needed, and given back with the rings.
     scratch: Option<Box<Scratch>>,
 }
@@ -142,6 +143,7 @@ impl Connection {
             timers: Timers::new(),
             events: Pending::default(),
             statistics: Statistics::default(),
+            suspicions: None,
             scratch: None,
             config,
             controller,

@@ -8,7 +8,7 @@
 //! and hostile packets in `tests/fuzz.rs`.
 
 use super::Connection;
-use super::tuning::ReceiveLimit;
+use super::tuning::{ReceiveLimit, USUAL_SEQ_WINDOW};
 use crate::chunks::Chunks;
 use crate::config::{Config, MAX_WINDOW_BYTES};
 use crate::reorder::Reorder;
@@ -16,6 +16,9 @@ use crate::timers::Timer;
 use cede_units::{Instant, Seq16};
 use cede_wire::Payload;
 use cede_wire::utp::{Header, Kind, Packet};
+
+/// What a packet that waits beyond a gap takes beside its octets: its place, and its buffer's own books.
+const BYTES_PER_HELD_PACKET: u32 = 128;
 
 /// The receiving half.
 #[derive(Debug)]
@@ -108,7 +111,7 @@ impl Connection {
             return;
         }
         match self.place(header) {
-            None => self.statistics.discarded_seq += 1,
+            None => self.discard_misplaced(header),
             Some(Place::Old) => self.on_old_packet(now, packet),
             Some(Place::Ahead(ahead)) => {
                 self.on_answer_confirmed(now);
@@ -120,6 +123,15 @@ impl Connection {
             }
         }
         self.extend_wait_for_fin(now);
+    }
+
+    /// A packet whose number is out of reach, or beyond the end.
+    #[cold]
+    fn discard_misplaced(&mut self, header: &Header) {
+        self.statistics.discarded_seq += 1;
+        if self.receiving.fin_seq().is_some_and(|fin| fin.before(header.seq)) {
+            self.suspect(|count| count.data_after_fin += 1);
+        }
     }
 
     /// Does `ack` lie between what was acknowledged a few packets ago and what was sent last (plus `beyond`)? The lower
@@ -165,7 +177,11 @@ impl Connection {
     fn on_numbered(&mut self, now: Instant, packet: &Packet<'_>, ahead: u16, payload: Payload) {
         let seq = packet.header.seq;
         let is_held = ahead > 0 && self.receiving.reorder.holds(seq, ahead);
-        if is_held || self.contradicts_fin(&packet.header) {
+        let contradicts = self.contradicts_fin(&packet.header);
+        if contradicts {
+            self.suspect(|count| count.data_after_fin += 1);
+        }
+        if is_held || contradicts {
             self.statistics.duplicates_received += u64::from(is_held);
             self.receiving.schedule_ack();
             return;
@@ -175,6 +191,12 @@ impl Connection {
             (false, true) => Payload::copy_from(packet.payload),
             (false, false) => payload,
         };
+        if ahead > 0 && self.is_crowded() {
+            self.suspect(|count| count.crowded_out += 1);
+            self.statistics.discarded_buffer += 1;
+            self.receiving.schedule_ack();
+            return;
+        }
         if !self.has_room_for(ahead, u64::from(payload.len())) {
             // The acknowledgement tells the window, which is what a probe of a window of zero asks for.
             self.statistics.discarded_buffer += 1;
@@ -191,6 +213,13 @@ impl Connection {
     /// A FIN where another number has been announced as the last.
     fn contradicts_fin(&self, header: &Header) -> bool {
         header.kind == Kind::Fin && self.receiving.fin_seq().is_some_and(|fin| fin != header.seq)
+    }
+
+    /// More packets wait beyond the gap than the window is worth, though they hold little: each costs memory beside its
+    /// octets. As many as libutp would keep, anybody may have there.
+    fn is_crowded(&self) -> bool {
+        let held = self.receiving.reorder.len();
+        held >= u32::from(USUAL_SEQ_WINDOW) && held > self.receiving.limit.bytes / BYTES_PER_HELD_PACKET
     }
 
     /// Memory for a packet: the next expected one needs room among what waits to be read only, or a full reorder
@@ -274,7 +303,9 @@ impl Connection {
 
     /// The peer's window, cut to what makes sense.
     pub(super) fn note_peer_window(&mut self, window_bytes: u32) {
-        self.sending.peer_window_bytes = window_bytes.min(MAX_WINDOW_BYTES);
+        let window = window_bytes.min(MAX_WINDOW_BYTES);
+        self.sending.peer_window_bytes = window;
+        self.sending.peer_window_max_bytes = self.sending.peer_window_max_bytes.max(window);
     }
 
     /// The application has read: a peer that our last window blocked, or nearly, is told at once.

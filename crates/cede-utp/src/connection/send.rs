@@ -6,7 +6,7 @@
 //!
 //! Where this goes beyond libutp: a window below a packet sends one packet every `packet / cwnd` round trips; a peer
 //! whose window is open but smaller than a packet gets a packet cut to it once nothing is under way (libutp waits for
-//! ever); the oldest lost packet may leave whatever the peer's window says, since it was within an earlier one.
+//! ever), at most five a second where the window has been larger; the oldest lost packet may leave whatever the peer's window says, since it was within an earlier one.
 //!
 //! **What it leaves out.** Fairness between connections, which is the endpoint's.
 //! **How it was validated.** `tests/sending.rs`, and check 10 of `tests/checks.rs`.
@@ -16,11 +16,14 @@ use crate::chunks::Chunks;
 use crate::config::{Config, SubPacketWindow};
 use crate::outbox::{Fate, Outbox, Slot};
 use crate::timers::Timer;
-use cede_cc::instruments::{DeliveryRate, Pacer};
-use cede_cc::{Allowance, Sent};
-use cede_units::{Instant, Seq16};
+use cede_cc::instruments::{DeliveryRate, DeliverySample, Pacer};
+use cede_cc::{Allowance, PacketFact, Sent};
+use cede_units::{Duration, Instant, Rate, Seq16};
 use cede_wire::utp::Kind;
 use cede_wire::{Ecn, Transmit};
+
+/// The pause between packets that a window too small to be useful cuts (RFC 1122 section 4.2.3.4: 0.1 to 1 s).
+const SILLY_WINDOW_PAUSE: Duration = Duration::from_millis(200);
 
 /// The sending half.
 #[derive(Debug)]
@@ -59,6 +62,14 @@ pub(super) struct Sending {
     pub pacer: Pacer,
     limit: Limit,
     pub delivery: DeliveryRate,
+    /// What the latest acknowledgement says of it.
+    latest_delivery: (u64, Duration),
+    /// The largest window that the peer has advertised.
+    pub peer_window_max_bytes: u32,
+    /// Probes of a window of zero in a row.
+    pub zero_window_probes: u8,
+    /// The window has been too small since then.
+    pub zero_window_since: Instant,
 }
 
 /// How our stream ends.
@@ -110,6 +121,10 @@ impl Sending {
             pacer,
             limit: Limit::Application,
             delivery: DeliveryRate::new(),
+            latest_delivery: (0, Duration::ZERO),
+            peer_window_max_bytes: 0,
+            zero_window_probes: 0,
+            zero_window_since: Instant::ZERO,
         }
     }
 
@@ -163,6 +178,20 @@ impl Sending {
             .find(|&number| self.outbox.get(number).is_some_and(|slot| slot.fate == Fate::Lost))?;
         self.lost_from = number;
         Some(number)
+    }
+
+    /// The newest packet that was acknowledged tells the rate of delivery, unless in less time than a round trip takes.
+    #[inline]
+    pub fn note_delivery(&mut self, now: Instant, newest: Option<&PacketFact>, least: Duration) {
+        let Some(newest) = newest else { return };
+        let sample = DeliverySample::of(now, self.delivery.delivered_bytes(), newest);
+        if sample.interval >= least {
+            self.latest_delivery = (sample.delivered_bytes, sample.interval);
+        }
+    }
+
+    pub fn delivery_rate(&self) -> Rate {
+        Rate::from_bytes_over(self.latest_delivery.0, self.latest_delivery.1)
     }
 
     /// Forgets everything that was to be sent.
@@ -225,6 +254,9 @@ impl Connection {
             return self.transmit_fin(now);
         }
         let bytes = self.next_payload_bytes()?;
+        if self.is_silly(now, bytes) {
+            return None;
+        }
         if self.sending.outbox.len() >= self.max_outstanding_packets() {
             self.sending.limit = Limit::Peer;
             return None;
@@ -292,6 +324,22 @@ impl Connection {
         Some(full.min(queued).min(cut))
     }
 
+    /// The peer's window cuts the next packet to less than it could take, and has been twice as large: such packets leave
+    /// seldom, or a peer could make us send its octets one by one (RFC 1122 section 4.2.3.4).
+    fn is_silly(&mut self, now: Instant, bytes: u32) -> bool {
+        let window = self.sending.peer_window_bytes;
+        let cut = bytes == window && u64::from(bytes) < self.sending.queue.len_bytes();
+        if !cut || bytes >= self.mtu.payload_bytes() || window >= self.sending.peer_window_max_bytes / 2 {
+            return false;
+        }
+        let waits = !self.wait_until(now, self.sending.last_data_sent_at + SILLY_WINDOW_PAUSE);
+        if waits {
+            self.sending.limit = Limit::Peer;
+            self.suspect(|count| count.silly_windows += 1);
+        }
+        waits
+    }
+
     /// May a packet leave now? If not, notes what limits the flow and sets the timer that will ask again.
     fn may_leave(&mut self, now: Instant, bytes: u32, ignore_peer: bool) -> bool {
         if !self.peer_allows(now, bytes, ignore_peer) {
@@ -312,7 +360,7 @@ impl Connection {
             return true;
         }
         if self.sending.in_flight_packets == 0 && !self.timers.is_set(Timer::ZeroWindow) {
-            self.timers.set(Timer::ZeroWindow, now + self.config.zero_window_probe);
+            self.await_window(now);
         }
         false
     }

@@ -25,7 +25,7 @@ impl Connection {
                 // The next `poll_transmit` looks at the clock itself.
                 Timer::Pacing => {}
                 Timer::DelayedAck => self.receiving.schedule_ack(),
-                Timer::ZeroWindow => self.on_zero_window_timeout(),
+                Timer::ZeroWindow => self.on_zero_window_timeout(now),
                 Timer::Keepalive => self.on_keepalive_timeout(now),
                 Timer::Handshake => self.end(Some(ConnectionError::TimedOut)),
                 Timer::Close => self.on_close_timeout(),
@@ -148,13 +148,27 @@ impl Connection {
     }
 
     /// The peer's window has been too small for long: one packet asks whether it still is.
-    fn on_zero_window_timeout(&mut self) {
-        if self.sending.in_flight_packets == 0
+    fn on_zero_window_timeout(&mut self, now: Instant) {
+        let patience = self.config.zero_window_limit;
+        if patience.is_some_and(|patience| now.since(self.sending.zero_window_since) >= patience) {
+            self.end(Some(ConnectionError::TimedOut));
+        } else if self.sending.in_flight_packets == 0
             && (self.sending.lost_packets > 0 || !self.sending.queue.is_empty())
         {
             self.sending.zero_window_credit = true;
             self.statistics.zero_window_probes += 1;
         }
+    }
+
+    /// The window is too small for anything: asks again after a pause, which doubles from probe to probe.
+    pub(super) fn await_window(&mut self, now: Instant) {
+        let sending = &mut self.sending;
+        if sending.zero_window_probes == 0 {
+            sending.zero_window_since = now;
+        }
+        let pause = self.config.zero_window_probe * (1 << sending.zero_window_probes.min(16));
+        sending.zero_window_probes = sending.zero_window_probes.saturating_add(1);
+        self.timers.set(Timer::ZeroWindow, now + pause.min(self.config.zero_window_probe_max));
     }
 
     /// After a packet has stated the peer's window. One that is open ends the probing. One that is shut, while probes
@@ -163,6 +177,7 @@ impl Connection {
     pub(super) fn settle_zero_window(&mut self, now: Instant) {
         if self.sending.peer_window_bytes > 0 {
             self.timers.stop(Timer::ZeroWindow);
+            self.sending.zero_window_probes = 0;
             self.sending.zero_window_credit = false;
             if core::mem::take(&mut self.sending.probing_zero_window) {
                 self.unsend_probe();
@@ -174,7 +189,7 @@ impl Connection {
             self.unsend_probe();
             self.loss.timeouts = 0;
             self.rtt.reset_backoff();
-            self.timers.set(Timer::ZeroWindow, now + self.config.zero_window_probe);
+            self.await_window(now);
         }
     }
 

@@ -10,10 +10,12 @@
 //! **What it leaves out.** Sockets, addresses (`P` is whatever the host calls its peers by) and ICMP.
 //! **How it was validated.** `tests/endpoint.rs`; checks 7, 11 and 12 of `tests/checks.rs`.
 
+mod books;
 mod deadlines;
 mod slots;
 mod strays;
 
+pub use books::{EndpointStatistics, Limits};
 pub use slots::Handle;
 
 use crate::config::Config;
@@ -37,23 +39,9 @@ pub type ControllerFactory = Box<dyn FnMut(&Path) -> Box<dyn Controller> + Send>
 /// the SYN unanswered.
 pub type Admission<P> = Box<dyn FnMut(&P) -> Option<(Config, Box<dyn Controller>)> + Send>;
 
-/// Limits of an endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Connections of all kinds. Default 3000 (libutp).
-    pub connections: usize,
-    /// Connections that peers have begun to open. Beyond it the oldest is dropped. Default 256.
-    pub half_open: usize,
-    /// Connections that peers have opened and nobody has accepted; beyond it SYNs are ignored, and what was
-    /// half-open is reset once its handshake is complete. Default 128.
-    pub backlog: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { connections: 3000, half_open: 256, backlog: 128 }
-    }
-}
+/// While less than this share of [`Limits::half_open`] is taken, answers that were lost are repeated unasked; beyond it
+/// nothing is, so that forged SYNs draw no more octets than they have.
+const CALM_SHARE: usize = 8;
 
 /// What an endpoint made of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,27 +56,6 @@ pub enum Verdict {
     Refused,
     /// It is no uTP: another protocol on the same port may know it.
     Unrecognised,
-}
-
-/// What came from strangers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct EndpointStatistics {
-    /// Datagrams that are no uTP.
-    pub unrecognised: u64,
-    /// Packets of no connection, RESETs included.
-    pub strays: u64,
-    /// RESETs that answered them.
-    pub resets_sent: u64,
-    /// SYNs that opened a connection.
-    pub opened: u64,
-    /// SYNs refused at a limit.
-    pub syns_refused: u64,
-    /// Connections reset because their handshake was completed while the backlog was full.
-    pub backlog_overflows: u64,
-    /// Half-open connections dropped for newer ones.
-    pub half_open_dropped: u64,
-    /// Half-open connections whose handshake was never completed.
-    pub half_open_expired: u64,
 }
 
 /// Many connections behind one address, driven as one: the rules are those of [`Connection`].
@@ -288,9 +255,7 @@ impl<P: Copy + Ord> Endpoint<P> {
             Some(index) => self.pass_on(times, index, packet, payload),
             None if packet.header.kind == Kind::Syn => self.on_syn(now, peer, packet),
             None => {
-                self.statistics.strays += 1;
-                self.statistics.resets_sent +=
-                    u64::from(self.strays.answer(now, peer, packet, &mut self.random));
+                self.on_stray(now, peer, packet);
                 Verdict::Stray
             }
         }
@@ -469,6 +434,16 @@ impl<P: Copy + Ord> Endpoint<P> {
         }
     }
 
+    #[cold]
+    fn on_stray(&mut self, now: Instant, peer: P, packet: &Packet<'_>) {
+        self.statistics.strays += 1;
+        if self.strays.answer(now, peer, packet, &mut self.random) {
+            self.statistics.resets_sent += 1;
+        } else if packet.header.kind != Kind::Reset {
+            self.statistics.resets_suppressed += 1;
+        }
+    }
+
     fn on_syn(&mut self, now: Instant, peer: P, packet: &Packet<'_>) -> Verdict {
         let full = self.slots.len() >= self.limits.connections || self.backlog.len() >= self.limits.backlog;
         let admission = self.accepting.as_mut().filter(|_| !full && self.limits.half_open > 0);
@@ -477,9 +452,14 @@ impl<P: Copy + Ord> Endpoint<P> {
             return Verdict::Refused;
         };
         let config = self.share(config);
-        let Some(connection) = Connection::accept(now, packet, config, controller, &mut self.random) else {
+        let Some(mut connection) = Connection::accept(now, packet, config, controller, &mut self.random)
+        else {
             return Verdict::Stray;
         };
+        if self.half_open.len() > self.limits.half_open / CALM_SHARE {
+            connection.answer_once();
+            self.statistics.answered_once += 1;
+        }
         self.make_room_half_open();
         let handle = self.insert(peer, connection, false);
         if let Some(slot) = self.slots.get_mut(handle) {

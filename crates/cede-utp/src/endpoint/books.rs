@@ -1,0 +1,44 @@
+//! What an endpoint counts, and how much of it there may be.
+
+/// Limits of an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Connections of all kinds. Default 3000 (libutp).
+    pub connections: usize,
+    /// Connections that peers have begun to open. Beyond it the oldest is dropped. Default 256.
+    pub half_open: usize,
+    /// Connections that peers have opened and nobody has accepted; beyond it SYNs are ignored, and what was
+    /// half-open is reset once its handshake is complete. Default 128.
+    pub backlog: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 3000, half_open: 256, backlog: 128 }
+    }
+}
+
+/// What came from strangers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EndpointStatistics {
+    /// Datagrams that are no uTP.
+    pub unrecognised: u64,
+    /// Packets of no connection, RESETs included.
+    pub strays: u64,
+    /// RESETs that answered them.
+    pub resets_sent: u64,
+    /// Packets of no connection that would have had a RESET, if they had not been too many or too much alike.
+    pub resets_suppressed: u64,
+    /// SYNs that opened a connection.
+    pub opened: u64,
+    /// Of these, such as are answered once and no more unasked, since many others are half-open: they may be forged.
+    pub answered_once: u64,
+    /// SYNs refused at a limit.
+    pub syns_refused: u64,
+    /// Connections reset because their handshake was completed while the backlog was full.
+    pub backlog_overflows: u64,
+    /// Half-open connections dropped for newer ones.
+    pub half_open_dropped: u64,
+    /// Half-open connections whose handshake was never completed.
+    pub half_open_expired: u64,
+}
