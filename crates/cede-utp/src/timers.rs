@@ -30,9 +30,11 @@ pub enum Timer {
     Reordering,
     /// Nothing has been heard of what is under way.
     TailProbe,
+    /// The peer may not have heard that our window is open again.
+    WindowUpdate,
 }
 
-const ALL: [Timer; 12] = [
+const ALL: [Timer; 13] = [
     Timer::Retransmission,
     Timer::Pacing,
     Timer::DelayedAck,
@@ -45,6 +47,7 @@ const ALL: [Timer; 12] = [
     Timer::Controller,
     Timer::Reordering,
     Timer::TailProbe,
+    Timer::WindowUpdate,
 ];
 
 /// The deadlines.

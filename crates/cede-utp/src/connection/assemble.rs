@@ -188,6 +188,7 @@ impl Connection {
             self.timers.stop(Timer::DelayedAck);
         }
         self.receiving.advertised_bytes = self.window_bytes();
+        self.window_told(now);
         self.sending.last_sent_at = now;
         self.statistics.packets_sent += 1;
         debug_assert!(

@@ -129,16 +129,24 @@ impl Connection {
     pub(super) fn on_reset(&mut self, packet: &Packet<'_>) {
         let ack = packet.header.ack;
         // The upper end is one more than for other packets: a RESET that answers our STATE echoes the next number.
-        if !self.is_ack_plausible(ack, 1) {
+        let harmless = self.has_nothing_to_lose();
+        if !harmless && !self.is_ack_plausible(ack, 1) {
             self.statistics.discarded_resets += 1;
             return;
         }
         let error = match self.state {
             State::SynSent { .. } => Some(ConnectionError::Refused),
-            _ if self.is_finished() || self.answers_fin(ack) => None,
+            _ if harmless || self.is_finished() || self.answers_fin(ack) => None,
             _ => Some(ConnectionError::Reset),
         };
         self.end(error);
+    }
+
+    /// All that either side wrote has arrived, or is not wanted; our FIN alone is not acknowledged. utp-rs forgets a
+    /// connection at that point, and answers the FIN with RESETs that acknowledge nothing: they can do no harm.
+    fn has_nothing_to_lose(&self) -> bool {
+        let fin_alone = matches!(self.sending.fin, LocalFin::Sent(_)) && self.sending.outbox.len() == 1;
+        fin_alone && (self.receiving.is_finished() || self.receiving.discarding)
     }
 
     /// libtorrent answers packets to a connection that it has finished with RESETs: one for our FIN is a normal end.

@@ -17,6 +17,7 @@ mod send;
 mod stream;
 mod timeout;
 mod tuning;
+mod update;
 
 pub(crate) use loss::MAX_SACK_THRESHOLD;
 

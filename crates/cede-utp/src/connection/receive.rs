@@ -9,6 +9,7 @@
 
 use super::Connection;
 use super::tuning::{ReceiveLimit, USUAL_SEQ_WINDOW};
+use super::update::Update;
 use crate::chunks::Chunks;
 use crate::config::{Config, MAX_WINDOW_BYTES};
 use crate::reorder::Reorder;
@@ -29,6 +30,7 @@ pub(super) struct Receiving {
     pub reorder: Reorder,
     pub fin: RemoteFin,
     pub ack: Ack,
+    pub update: Update,
     pub limit: ReceiveLimit,
     /// The window that our last packet advertised.
     pub advertised_bytes: u32,
@@ -78,6 +80,7 @@ impl Receiving {
             reorder: Reorder::default(),
             fin: RemoteFin::None,
             ack: Ack::None,
+            update: Update::None,
             advertised_bytes: 0,
             largest_payload_bytes: 0,
             discarding: false,
@@ -234,6 +237,7 @@ impl Connection {
     /// Delivers or holds a new packet, and owes the peer an acknowledgement.
     fn keep(&mut self, now: Instant, header: &Header, ahead: u16, payload: Payload) {
         let had_gap = !self.receiving.reorder.is_empty();
+        self.window_used();
         self.receiving.largest_payload_bytes = self.receiving.largest_payload_bytes.max(payload.len());
         self.statistics.data_packets_received += u64::from(!payload.is_empty());
         if ahead > 0 {
@@ -317,6 +321,9 @@ impl Connection {
         let grown = window.saturating_sub(advertised) >= limit.div_ceil(2);
         if (reopened || grown) && !self.receiving.is_finished() && self.is_established() {
             self.receiving.schedule_ack();
+            if reopened {
+                self.receiving.update = Update::Due;
+            }
         }
     }
 }

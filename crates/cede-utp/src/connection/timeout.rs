@@ -32,6 +32,7 @@ impl Connection {
                 Timer::Idle => self.on_idle_timeout(now),
                 Timer::MtuSearch => self.on_mtu_search_timeout(now),
                 Timer::Reordering => self.on_reordering_timeout(now),
+                Timer::WindowUpdate => self.on_window_update_timeout(now),
                 Timer::TailProbe => self.on_tail_probe_timeout(now),
                 Timer::Controller => {
                     let allowance = self.controller.on_timer(now);

@@ -26,6 +26,8 @@ pub struct Seen {
     pub header: Header,
     pub mask: Option<Vec<u8>>,
     pub close_reason: Option<u16>,
+    /// Kinds and lengths of the extensions.
+    pub chain: Vec<(u8, usize)>,
     pub payload_bytes: u32,
     /// Octets of UDP payload.
     pub udp_bytes: usize,
@@ -44,6 +46,7 @@ impl Seen {
             header: packet.header,
             mask: packet.extensions.selective_ack().map(|mask| mask.as_bytes().to_vec()),
             close_reason: packet.extensions.close_reason(),
+            chain: packet.extensions.iter().map(|extension| (extension.kind, extension.body.len())).collect(),
             payload_bytes: packet.payload.len() as u32,
             udp_bytes: whole.len(),
             dont_fragment: transmit.dont_fragment,
