@@ -1,6 +1,6 @@
 //! Link-layer headers in front of IP packets.
 //!
-//! Source: the registry of link types (draft-ietf-opsawg-pcaplinktype), IEEE 802.1Q for VLAN tags.
+//! Source: the registry of link types (draft-ietf-opsawg-pcaplinktype), IEEE 802.1Q for VLAN tags, RFC 2516 for PPPoE.
 //!
 //! **What it leaves out.** Link types other than those named here, and everything on a link that is not IP.
 //!
@@ -94,6 +94,7 @@ fn behind_family(frame: &[u8]) -> Result<&[u8], StripError> {
 fn behind_ether_type(frame: &[u8], type_at: usize, header_bytes: usize) -> Result<&[u8], StripError> {
     const IPV4: u16 = 0x0800;
     const IPV6: u16 = 0x86dd;
+    const PPPOE_SESSION: u16 = 0x8864;
     // Customer and service tags of IEEE 802.1Q, and the service tag's number before it was standardised.
     const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
     let mut ether_type = u16_at(frame, type_at).ok_or(StripError::Truncated)?;
@@ -104,6 +105,17 @@ fn behind_ether_type(frame: &[u8], type_at: usize, header_bytes: usize) -> Resul
     }
     match ether_type {
         IPV4 | IPV6 => Ok(rest),
+        PPPOE_SESSION => behind_pppoe(rest),
+        other => Err(StripError::NotIp(u32::from(other))),
+    }
+}
+
+/// RFC 2516, section 4: six octets, then PPP's protocol number.
+fn behind_pppoe(rest: &[u8]) -> Result<&[u8], StripError> {
+    const PPP_IPV4: u16 = 0x0021;
+    const PPP_IPV6: u16 = 0x0057;
+    match u16_at(rest, 6).ok_or(StripError::Truncated)? {
+        PPP_IPV4 | PPP_IPV6 => Ok(&rest[8..]),
         other => Err(StripError::NotIp(u32::from(other))),
     }
 }
@@ -125,6 +137,8 @@ mod tests {
             (LinkType::ETHERNET, &[macs, &[0x08, 0x00]]),
             (LinkType::ETHERNET, &[macs, &[0x81, 0x00, 0, 7, 0x86, 0xdd]]),
             (LinkType::ETHERNET, &[macs, &[0x88, 0xa8, 0, 7, 0x81, 0x00, 0, 8, 0x08, 0x00]]),
+            (LinkType::ETHERNET, &[macs, &[0x88, 0x64, 0x11, 0, 0, 9, 0, 6, 0x00, 0x21]]),
+            (LinkType::ETHERNET, &[macs, &[0x81, 0x00, 0, 7, 0x88, 0x64, 0x11, 0, 0, 9, 0, 6, 0x00, 0x57]]),
             (LinkType::RAW, &[]),
             (LinkType::RAW_12, &[]),
             (LinkType::RAW_14, &[]),

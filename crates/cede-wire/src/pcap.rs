@@ -86,30 +86,20 @@ impl core::error::Error for ReadError {}
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     cursor: Cursor<'a>,
-    format: Format,
-}
-
-#[derive(Clone, Debug)]
-enum Format {
-    Classic(classic::Layout),
-    Ng(ng::Section),
+    decoder: Decoder,
     /// An error was met.
-    Broken,
+    is_broken: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of the capture file with these octets, which may be a memory map.
+    /// A reader of the capture file with these octets.
     ///
     /// # Errors
     /// [`ReadErrorKind::NotACapture`], [`ReadErrorKind::Version`] or [`ReadErrorKind::Truncated`].
     pub fn new(file: &'a [u8]) -> Result<Self, ReadError> {
         let mut cursor = Cursor { file, offset: 0 };
-        let format = match file.first_chunk().copied().map(u32::from_be_bytes) {
-            None => return Err(cursor.error(ReadErrorKind::Truncated)),
-            Some(ng::SECTION_HEADER) => Format::Ng(ng::Section::default()),
-            Some(magic) => Format::Classic(classic::Layout::read(magic, &mut cursor)?),
-        };
-        Ok(Self { cursor, format })
+        let format = Format::read(&mut cursor)?;
+        Ok(Self { cursor, decoder: Decoder { format: Some(format) }, is_broken: false })
     }
 
     /// The offset in the file that was reached.
@@ -124,15 +114,91 @@ impl<'a> Iterator for Reader<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let record = match &mut self.format {
-            Format::Classic(layout) => layout.next(&mut self.cursor),
-            Format::Ng(section) => section.next(&mut self.cursor),
-            Format::Broken => return None,
-        };
-        if record.is_err() {
-            self.format = Format::Broken;
+        if self.is_broken {
+            return None;
         }
+        let record = self.decoder.step(&mut self.cursor);
+        self.is_broken = record.is_err();
         record.transpose()
+    }
+}
+
+/// Reads a capture that comes in pieces, such as from a pipe or a decompressor.
+///
+/// ```
+/// use cede_wire::pcap::{Decoder, ReadErrorKind};
+///
+/// /// Counts the packets at the front of `octets` and says how many octets they took.
+/// fn count(decoder: &mut Decoder, octets: &[u8]) -> Result<(usize, usize), ReadErrorKind> {
+///     let (mut packets, mut taken) = (0, 0);
+///     loop {
+///         match decoder.next(octets, &mut taken) {
+///             Ok(Some(_record)) => packets += 1,
+///             Ok(None) => return Ok((packets, taken)),
+///             // The rest is the beginning of something: it belongs in front of the next piece.
+///             Err(error) if error.kind == ReadErrorKind::Truncated => return Ok((packets, taken)),
+///             Err(error) => return Err(error.kind),
+///         }
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    /// `None` until the file's header was seen.
+    format: Option<Format>,
+}
+
+impl Decoder {
+    /// A decoder for the beginning of a file.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { format: None }
+    }
+
+    /// The next packet of `octets` from `taken` on, which moves behind what was read; `None` where they end between
+    /// two packets.
+    ///
+    /// # Errors
+    /// [`ReadErrorKind::Truncated`] where a header, record or block is not whole: `taken` stands before it, and the call
+    /// can be repeated with more octets. All others are final. Offsets count from the beginning of `octets`.
+    #[inline]
+    pub fn next<'a>(&mut self, octets: &'a [u8], taken: &mut usize) -> Result<Option<Record<'a>>, ReadError> {
+        let mut cursor = Cursor { file: octets, offset: *taken };
+        let record = self.step(&mut cursor);
+        *taken = cursor.offset;
+        record
+    }
+
+    #[inline]
+    fn step<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<Record<'a>>, ReadError> {
+        if cursor.is_at_end() {
+            return Ok(None);
+        }
+        let format = match &mut self.format {
+            Some(format) => format,
+            none => none.insert(Format::read(cursor)?),
+        };
+        match format {
+            Format::Classic(layout) => layout.next(cursor),
+            Format::Ng(section) => section.next(cursor),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Format {
+    Classic(classic::Layout),
+    Ng(ng::Section),
+}
+
+impl Format {
+    /// Tells the format by the first octets, and passes the header where it is none of the blocks.
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ReadError> {
+        match cursor.rest().first_chunk().copied().map(u32::from_be_bytes) {
+            None => Err(cursor.error(ReadErrorKind::Truncated)),
+            Some(ng::SECTION_HEADER) => Ok(Self::Ng(ng::Section::default())),
+            Some(magic) => classic::Layout::read(magic, cursor).map(Self::Classic),
+        }
     }
 }
 

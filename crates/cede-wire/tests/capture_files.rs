@@ -241,3 +241,35 @@ fn texts_beyond_an_options_length_are_cut_between_characters() {
     assert_eq!(file.len(), 24 + 4 + 65_536 + 4 + 4);
     assert!(records(&file).is_empty());
 }
+
+#[test]
+fn pieces_of_any_length_read_like_the_whole() {
+    let order = Order::Little;
+    let classic = {
+        let mut file = order.words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1]);
+        for k in 0..20_u32 {
+            file.extend(order.words(&[100 + k, k, 4, 60, 0x0101_0101 * k]));
+        }
+        file
+    };
+    let blocks =
+        [order.section(), order.interface(1, 0, &[]), order.packet(0, 7), order.packet(0, 8)].concat();
+    for file in [classic, blocks] {
+        let whole = records(&file);
+        for piece in 1..60 {
+            let (mut decoder, mut taken, mut found) = (cede_wire::pcap::Decoder::new(), 0, Vec::new());
+            for end in (0..file.len()).step_by(piece).chain([file.len()]) {
+                loop {
+                    match decoder.next(&file[..end], &mut taken) {
+                        Ok(Some(record)) => found.push(record),
+                        Ok(None) => break,
+                        Err(error) if error.kind == ReadErrorKind::Truncated => break,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            assert_eq!(found, whole, "pieces of {piece}");
+            assert_eq!(taken, file.len());
+        }
+    }
+}

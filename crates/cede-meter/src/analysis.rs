@@ -1,0 +1,301 @@
+//! From flows to hosts: whose queue it was.
+//!
+//! A host's delay is its uplink's, whoever caused it, so the samples of all flows that an address sent are put together
+//! in the order of time. uTP flows from one socket share a clock, and with it the base: what one of them saw when the
+//! queue was empty holds for the others. TCP's connections each have an offset of their own.
+
+use crate::clock::Rate;
+use crate::flow::{Flow, Marks, Rtt};
+use crate::frame::Socket;
+use crate::key::Side;
+use crate::meter::{Base, Counters};
+use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
+use crate::samples::Pool;
+use crate::summary::{Delay, Summary};
+use crate::track::{self, Reading};
+use crate::utp;
+use core::net::IpAddr;
+
+/// What a host needs to be listed.
+const HOST_SAMPLES_MIN: usize = 20;
+const SHORT_SAMPLES: u64 = 50;
+const SHORT_S: f64 = 10.0;
+const COARSE_TICK_HZ: f64 = 250.0;
+/// Clocks of one host differ by less than this in what is measured of them.
+const SAME_CLOCK_PPM: f64 = 30.0;
+
+/// A sample of queueing delay.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct QueueSample {
+    /// Who sent the packet.
+    pub source: Socket,
+    /// Who it was for.
+    pub destination: Socket,
+    /// What carried it.
+    pub protocol: Protocol,
+    /// How the delay was inferred.
+    pub estimator: Estimator,
+    /// When, and how long.
+    pub delay: Delay,
+}
+
+/// What is handed out on the way to a report.
+pub trait Visitor {
+    /// A sample; those of one direction and estimator follow each other in the order of time.
+    fn sample(&mut self, sample: &QueueSample) {
+        let _ = sample;
+    }
+
+    /// A direction of a flow, after its samples.
+    fn flow(&mut self, flow: &FlowReport) {
+        let _ = flow;
+    }
+}
+
+/// Wants nothing but the report.
+impl Visitor for () {}
+
+/// A direction that is to be analysed.
+struct Direction<'a> {
+    flow: &'a Flow,
+    side: Side,
+    source: Socket,
+    reading: Reading,
+}
+
+/// Makes the report.
+pub(crate) fn report(
+    flows: &[&Flow],
+    (pool, base): (&Pool, Base),
+    counters: Counters,
+    visitor: &mut impl Visitor,
+) -> Report {
+    let mut report = Report {
+        counters,
+        hosts: Vec::new(),
+        hosts_with_too_little: 0,
+        other_udp_flows: 0,
+        timeless_tcp_flows: 0,
+    };
+    let senders = senders(flows, pool, &mut report);
+    for host in senders.chunk_by(|a, b| a.0 == b.0) {
+        let directions =
+            host.iter().map(|&(_, index, side)| Direction::read(flows[index as usize], side, pool));
+        match analyse(host[0].0, directions.collect(), base, visitor) {
+            Some(host) => report.hosts.push(host),
+            None => report.hosts_with_too_little += 1,
+        }
+    }
+    report
+        .hosts
+        .sort_by(|a, b| b.all.time_mean_ms.total_cmp(&a.all.time_mean_ms).then(a.address.cmp(&b.address)));
+    report
+}
+
+/// Who sent what can be analysed: address, number of the flow, side; in order.
+fn senders(flows: &[&Flow], pool: &Pool, report: &mut Report) -> Vec<(IpAddr, u32, Side)> {
+    let mut senders = Vec::new();
+    for (index, flow) in flows.iter().enumerate() {
+        if tells_something(flow, pool, report) {
+            let sides = [0, 1].into_iter().filter(|&side| flow.sides[side].direct.len() > 0);
+            senders.extend(sides.map(|side| (flow.key.socket(side).address, index as u32, side)));
+        }
+    }
+    senders.sort_unstable();
+    senders
+}
+
+fn tells_something(flow: &Flow, pool: &Pool, report: &mut Report) -> bool {
+    let has_samples = flow.sides.iter().any(|side| side.direct.len() > 0);
+    if flow.key.is_tcp() {
+        report.timeless_tcp_flows += u64::from(!has_samples);
+        return has_samples;
+    }
+    let is_utp = has_samples && utp::is_utp(flow, |side| track::stamps_follow_time(&flow.sides[side], pool));
+    report.other_udp_flows += u64::from(!is_utp);
+    is_utp
+}
+
+impl<'a> Direction<'a> {
+    fn read(flow: &'a Flow, side: Side, pool: &Pool) -> Self {
+        let reading = if flow.key.is_tcp() {
+            track::read_tcp(flow, side, pool)
+        } else {
+            track::read_utp(flow, side, pool)
+        };
+        Self { flow, side, source: flow.key.socket(side), reading }
+    }
+
+    const fn protocol(&self) -> Protocol {
+        if self.flow.key.is_tcp() { Protocol::Tcp } else { Protocol::Utp }
+    }
+
+    fn flags(&self, direct: &Summary, echoed: Option<&Summary>) -> Flags {
+        let mut flags = Flags::default();
+        let (marks, reading) = (self.flow.marks, &self.reading);
+        flags.set_if(!marks.has(Marks::START), Flags::START_NOT_SEEN);
+        flags.set_if(marks.has(Marks::OFFLOADED), Flags::OFFLOADED);
+        flags.set_if(marks.has(Marks::LOST_TRACK), Flags::LOST_TRACK);
+        flags.set_if(marks.has(Marks::EVICTED), Flags::EVICTED);
+        flags.set_if(reading.direct.is_unconfirmed(), Flags::BASE_NOT_REVISITED);
+        flags.set_if(reading.direct.pieces.len() > 1, Flags::CLOCK_STEP);
+        flags.set_if(reading.drift_ppm.is_some(), Flags::DRIFT_CORRECTED);
+        flags.set_if(self.flow.sides[1 - self.side].packets == 0, Flags::ONE_DIRECTION);
+        flags.set_if(direct.samples < SHORT_SAMPLES || direct.covered_s < SHORT_S, Flags::SHORT);
+        match reading.rate {
+            Some(Rate::Unknown) => flags.set_if(true, Flags::RATE_ASSUMED),
+            Some(Rate::Snapped(hz)) => flags.set_if(hz <= COARSE_TICK_HZ, Flags::COARSE_CLOCK),
+            Some(Rate::Odd(_)) | None => {}
+        }
+        flags.set_if(echoed.is_some_and(|echoed| disagree(direct, echoed)), Flags::ESTIMATORS_DISAGREE);
+        flags
+    }
+
+    fn report(&self, direct: Option<Summary>, echoed: Option<Summary>) -> FlowReport {
+        let side = &self.flow.sides[self.side];
+        let mut flags = Flags::default();
+        flags.set_if(matches!(self.reading.rate, Some(Rate::Odd(_))), Flags::RATE_ODD);
+        FlowReport {
+            source: self.source,
+            destination: self.flow.key.socket(1 - self.side),
+            protocol: self.protocol(),
+            packets: side.packets,
+            bytes: side.bytes,
+            span_us: (self.flow.first_us, side.last_us),
+            flags: direct.map_or(flags, |direct| flags.with(self.flags(&direct, echoed.as_ref()))),
+            direct,
+            echoed,
+            clock_hz: self.reading.rate.and_then(track::hz),
+            drift_ppm: self.reading.drift_ppm,
+            // What the other side asked, this side answered.
+            round_trip: round_trip(&self.flow.sides[1 - self.side].rtt),
+        }
+    }
+}
+
+fn round_trip(rtt: &Rtt) -> Option<RoundTrip> {
+    (rtt.count > 0).then(|| RoundTrip {
+        samples: rtt.count,
+        min_ms: f64::from(rtt.min_us) / 1e3,
+        mean_ms: rtt.sum_us as f64 / f64::from(rtt.count) / 1e3,
+    })
+}
+
+/// By more than 10 ms and a fifth in the middle.
+fn disagree(a: &Summary, b: &Summary) -> bool {
+    let difference = (a.p50_ms - b.p50_ms).abs();
+    b.samples >= SHORT_SAMPLES && difference > 10.0 && difference > 0.2 * a.p50_ms.max(b.p50_ms)
+}
+
+/// One base for all uTP flows of one socket.
+fn pool_bases(directions: &mut [Direction<'_>]) {
+    directions.sort_by_key(|direction| (direction.protocol(), direction.source));
+    for group in directions.chunk_by_mut(|a, b| (a.protocol(), a.source) == (b.protocol(), b.source)) {
+        if group.len() < 2 || group[0].protocol() == Protocol::Tcp {
+            continue;
+        }
+        // Offsets that were straightened from different beginnings cannot be compared.
+        if group.iter().any(|direction| direction.reading.drift_ppm.is_some()) {
+            continue;
+        }
+        let base = group.iter().filter_map(|d| d.reading.direct.only_base()).fold(f64::INFINITY, f64::min);
+        let is_near = |own: f64| (own - base).abs() <= 10e6;
+        for direction in group.iter_mut().filter(|d| d.reading.direct.only_base().is_some_and(is_near)) {
+            direction.reading.direct.lower_base(base);
+        }
+    }
+}
+
+/// What one host's flows say together; `None` where that is too little.
+fn analyse(
+    address: IpAddr,
+    mut directions: Vec<Direction<'_>>,
+    base: Base,
+    visitor: &mut impl Visitor,
+) -> Option<HostReport> {
+    pool_bases(&mut directions);
+    let mut by_protocol: [Vec<Delay>; 2] = Default::default();
+    let mut reports = Vec::with_capacity(directions.len());
+    for direction in &directions {
+        let direct = in_order(direction.reading.direct.delays(base));
+        let echoed = in_order(direction.reading.echoed.delays(base));
+        hand_out(direction, Estimator::Direct, &direct, visitor);
+        hand_out(direction, Estimator::Echoed, &echoed, visitor);
+        let report = direction.report(Summary::of(&direct), Summary::of(&echoed));
+        visitor.flow(&report);
+        reports.push(report);
+        by_protocol[direction.protocol() as usize].extend(direct);
+    }
+    let [all, utp, tcp] = summaries(by_protocol)?;
+    Some(HostReport {
+        address,
+        flows: reports.len() as u32,
+        all: all?,
+        utp,
+        tcp,
+        clock_hz: reports.iter().filter(|r| r.protocol == Protocol::Tcp).find_map(|report| report.clock_hz),
+        round_trip: shortest(&reports),
+        flags: host_flags(&directions, &reports),
+    })
+}
+
+/// All samples of a host together, those of uTP and those of TCP; `None` for too few.
+fn summaries(by_protocol: [Vec<Delay>; 2]) -> Option<[Option<Summary>; 3]> {
+    if by_protocol.iter().map(Vec::len).sum::<usize>() < HOST_SAMPLES_MIN {
+        return None;
+    }
+    let [utp, tcp] = by_protocol.map(in_order);
+    Some(match (Summary::of(&utp), Summary::of(&tcp)) {
+        (of_utp @ Some(_), of_tcp @ Some(_)) => [Summary::of(&in_order([utp, tcp].concat())), of_utp, of_tcp],
+        (of_utp, of_tcp) => [of_utp.or(of_tcp), of_utp, of_tcp],
+    })
+}
+
+fn in_order(mut delays: Vec<Delay>) -> Vec<Delay> {
+    delays.sort_by_key(|delay| delay.time_us);
+    delays
+}
+
+fn hand_out(direction: &Direction<'_>, estimator: Estimator, delays: &[Delay], visitor: &mut impl Visitor) {
+    let destination = direction.flow.key.socket(1 - direction.side);
+    for &delay in delays {
+        let (source, protocol) = (direction.source, direction.protocol());
+        visitor.sample(&QueueSample { source, destination, protocol, estimator, delay });
+    }
+}
+
+fn shortest(reports: &[FlowReport]) -> Option<RoundTrip> {
+    let trips = || reports.iter().filter_map(|report| report.round_trip);
+    let samples: u32 = trips().map(|trip| trip.samples).sum();
+    let mean =
+        trips().map(|trip| trip.mean_ms * f64::from(trip.samples)).sum::<f64>() / f64::from(samples.max(1));
+    let min_ms = trips().map(|trip| trip.min_ms).reduce(f64::min)?;
+    Some(RoundTrip { samples, min_ms, mean_ms: mean })
+}
+
+/// What holds of a flow with a tenth of the host's samples or more holds of the host.
+fn host_flags(directions: &[Direction<'_>], reports: &[FlowReport]) -> Flags {
+    let samples = |report: &FlowReport| report.direct.map_or(0, |direct| direct.samples);
+    let total: u64 = reports.iter().map(samples).sum();
+    let counts = |report: &&FlowReport| samples(report) * 10 >= total;
+    let mut flags =
+        reports.iter().filter(counts).fold(Flags::default(), |flags, report| flags.with(report.flags));
+    flags.set_if(has_several_clocks(directions, reports), Flags::SEVERAL_CLOCKS);
+    flags
+}
+
+fn has_several_clocks(directions: &[Direction<'_>], reports: &[FlowReport]) -> bool {
+    let differ = |a: &f64, b: &f64| (a - b).abs() > SAME_CLOCK_PPM;
+    let drifts: Vec<f64> = reports.iter().filter_map(|report| report.drift_ppm).collect();
+    let rates = directions.iter().filter_map(|direction| match direction.reading.rate {
+        Some(Rate::Snapped(hz)) => Some(hz.to_bits()),
+        _ => None,
+    });
+    let hops = directions.iter().map(|direction| u64::from(direction.flow.sides[direction.side].hop_limit));
+    drifts.iter().any(|a| drifts.iter().any(|b| differ(a, b))) || are_several(rates) || are_several(hops)
+}
+
+fn are_several(mut values: impl Iterator<Item = u64>) -> bool {
+    let first = values.next();
+    values.any(|value| Some(value) != first)
+}

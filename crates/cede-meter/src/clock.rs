@@ -1,0 +1,169 @@
+//! What can be told of strangers' clocks: the rate of TCP's timestamp clock, and the drift of one clock against another.
+//!
+//! Sources: RFC 7323 section 5.4 (a tick of 1 ms to 1 s; current systems also have 1 us); the lower convex hull for
+//! the drift after Moon, Skelly, Towsley, "Estimation and removal of clock skew from network delay measurements"
+//! (INFOCOM 1999).
+//!
+//! **What it leaves out.** Clocks that speed up or slow down on the way; a fingerprint by TTL, which names systems of
+//! long ago.
+//!
+//! **How it was validated.** Synthetic clocks with growing queues (below), the recorded captures.
+
+/// Rates that systems have, in ticks per second: 10 (Windows long ago), 100, 200, 250 and 300 (kernels' own ticks), 500,
+/// 1000 (nearly everything today), 10 and 100 kHz, 1 MHz (Linux with the route's feature).
+const RATES_HZ: [f64; 10] = [10.0, 100.0, 200.0, 250.0, 300.0, 500.0, 1e3, 1e4, 1e5, 1e6];
+/// What is assumed where a flow is too short to tell.
+pub(crate) const RATE_ASSUMED_HZ: f64 = 1e3;
+/// What it takes to tell a rate.
+const RATE_SAMPLES_MIN: usize = 20;
+const RATE_SPAN_US_MIN: f64 = 1e6;
+/// Pieces that a flow is cut into, if they are no shorter than that.
+const RATE_PIECES: f64 = 32.0;
+/// Beyond this a raw rate is nobody's.
+const RATE_MISFIT_MAX: f64 = 0.25;
+
+/// What it takes to believe in a drift, and the most that crystals do.
+const DRIFT_SPAN_US_MIN: f64 = 60e6;
+const DRIFT_POINTS_MIN: usize = 30;
+const DRIFT_PPM_MAX: f64 = 200.0;
+/// Half of the points must lie this near the hull, or the path was never empty.
+const DRIFT_RESIDUAL_US_MAX: f64 = 3_000.0;
+
+/// A point of a series: time and value in microseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Point {
+    pub t: f64,
+    pub x: f64,
+}
+
+/// How many ticks a second a clock has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Rate {
+    /// One of those that systems have.
+    Snapped(f64),
+    /// Too short to tell.
+    Unknown,
+    /// It runs at this rate, which nobody's clock has; or it does not run.
+    Odd(f64),
+}
+
+/// The rate of a clock from readings (`x` in ticks) over time. A growing queue makes it look slower: times are those of
+/// arrivals.
+pub(crate) fn rate(readings: &[Point]) -> Rate {
+    let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return Rate::Unknown };
+    let span_us = last.t - first.t;
+    if readings.len() < RATE_SAMPLES_MIN || span_us < RATE_SPAN_US_MIN {
+        return Rate::Unknown;
+    }
+    let raw_hz = median_slope(readings, (span_us / RATE_PIECES).max(RATE_SPAN_US_MIN)) * 1e6;
+    if raw_hz <= 0.0 {
+        return Rate::Odd(raw_hz);
+    }
+    let distance = |hz: &f64| (raw_hz / hz).ln().abs();
+    let nearest = RATES_HZ
+        .iter()
+        .copied()
+        .min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        .unwrap_or(RATE_ASSUMED_HZ);
+    if (raw_hz / nearest - 1.0).abs() <= RATE_MISFIT_MAX { Rate::Snapped(nearest) } else { Rate::Odd(raw_hz) }
+}
+
+/// The middle of the slopes of pieces at least this long: a clock that was set, or a queue that grew, is in few of them.
+fn median_slope(readings: &[Point], piece_us: f64) -> f64 {
+    let mut slopes = Vec::new();
+    let mut from = readings[0];
+    for point in readings {
+        if point.t - from.t >= piece_us {
+            slopes.push((point.x - from.x) / (point.t - from.t));
+            from = *point;
+        }
+    }
+    let middle = slopes.len() / 2;
+    // The whole is at least as long as a piece.
+    *slopes.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+/// The slope in parts per million of the lower edge of a series; `None` where it cannot be told.
+pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
+    let (first, last) = (points.first()?, points.last()?);
+    if points.len() < DRIFT_POINTS_MIN || last.t - first.t < DRIFT_SPAN_US_MIN {
+        return None;
+    }
+    let hull = lower_hull(points);
+    let middle = points.iter().map(|point| point.t).sum::<f64>() / points.len() as f64;
+    let edge = hull.windows(2).find(|edge| edge[0].t <= middle && middle <= edge[1].t)?;
+    let slope = (edge[1].x - edge[0].x) / (edge[1].t - edge[0].t);
+    let mut residuals: Vec<f64> =
+        points.iter().map(|p| p.x - edge[0].x - slope * (p.t - edge[0].t)).collect();
+    let half = residuals.len() / 2;
+    let (_, median, _) = residuals.select_nth_unstable_by(half, f64::total_cmp);
+    let ppm = slope * 1e6;
+    (*median <= DRIFT_RESIDUAL_US_MAX && ppm.abs() <= DRIFT_PPM_MAX).then_some(ppm)
+}
+
+/// The lower convex hull of points in the order of time (Andrew's monotone chain).
+fn lower_hull(points: &[Point]) -> Vec<Point> {
+    let mut hull: Vec<Point> = Vec::new();
+    for &point in points {
+        while let [.., a, b] = hull[..]
+            && (b.x - a.x) * (point.t - a.t) >= (point.x - a.x) * (b.t - a.t)
+        {
+            hull.pop();
+        }
+        // Of points at one time the lowest counts.
+        if hull.last().is_some_and(|last| last.t >= point.t) {
+            if hull.last().is_some_and(|last| last.x <= point.x) {
+                continue;
+            }
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    hull
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_units::Stream;
+
+    #[test]
+    fn rates_are_told_under_queues_that_grow_and_shrink() {
+        for hz in RATES_HZ {
+            for queue_us in [0.0, 200_000.0, -200_000.0] {
+                let point = |k: u32| {
+                    let sent = f64::from(k) * 10_000.0;
+                    Point { t: sent + queue_us * f64::from(k) / 1000.0, x: (sent * hz / 1e6).floor() }
+                };
+                let readings: Vec<Point> = (0..1000).map(point).collect();
+                assert_eq!(rate(&readings), Rate::Snapped(hz), "{queue_us}");
+                assert_eq!(rate(&readings[..15]), Rate::Unknown);
+            }
+        }
+        let stopped: Vec<Point> = (0..100).map(|k| Point { t: f64::from(k) * 1e5, x: 7.0 }).collect();
+        assert_eq!(rate(&stopped), Rate::Odd(0.0));
+    }
+
+    #[test]
+    fn drift_is_that_of_the_lower_edge() {
+        let mut stream = Stream::named(3, "drift");
+        for ppm in [-100.0, -3.0, 0.0, 20.0, 100.0] {
+            let mut point = |k: u32| {
+                let t = f64::from(k) * 50_000.0;
+                Point { t, x: 1e9 + ppm * t / 1e6 + stream.exponential(500.0) }
+            };
+            let points: Vec<Point> = (0..3000).map(&mut point).collect();
+            let found = drift_ppm(&points).unwrap();
+            assert!((found - ppm).abs() < 1.0, "{ppm}: {found}");
+            assert_eq!(drift_ppm(&points[..500]), None, "too short");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_never_empty_tells_no_drift() {
+        let wave =
+            |k: u32| Point { t: f64::from(k) * 50_000.0, x: 20_000.0 * (1.0 + (f64::from(k) / 40.0).sin()) };
+        let points: Vec<Point> = (0..3000).map(wave).collect();
+        assert_eq!(drift_ppm(&points), None);
+    }
+}

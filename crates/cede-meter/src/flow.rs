@@ -1,0 +1,197 @@
+//! A flow: both directions between two sockets, and what was read of each.
+
+use crate::key::{Key, Side};
+use crate::samples::{Pool, Series};
+use crate::tcp::TcpSide;
+use crate::utp::UtpSide;
+
+/// Things worth knowing about a flow, as bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Marks(pub u8);
+
+impl Marks {
+    /// The packet that opens the flow was seen.
+    pub(crate) const START: Self = Self(1);
+    /// A frame was larger than any packet on a path of 1500 octets: it was captured before it was cut up, or after it
+    /// was put together.
+    pub(crate) const OFFLOADED: Self = Self(2);
+    /// Samples were given up for want of memory.
+    pub(crate) const EVICTED: Self = Self(8);
+    /// More out-of-order data or data under way than is kept track of.
+    pub(crate) const LOST_TRACK: Self = Self(16);
+
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// One direction: what one socket sent.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    pub packets: u32,
+    pub bytes: u64,
+    /// Time of the last packet.
+    pub last_us: u64,
+    pub hop_limit: u8,
+    /// Readings of the sender's clock against the observer's, one for each packet.
+    pub direct: Series,
+    /// What the receiver of this direction measured of it and said in its own packets.
+    pub echo: Series,
+    /// TCP: the sender's clock less the receiver's as the sender knows it, the least of each second. In uTP the other
+    /// direction's `echo` says the same.
+    pub reverse: Series,
+    pub rtt: Rtt,
+    pub protocol: Protocol,
+}
+
+/// What only one of the protocols needs.
+#[derive(Debug)]
+pub(crate) enum Protocol {
+    Utp(UtpSide),
+    Tcp(TcpSide),
+}
+
+/// Round trips between the observer and the other end, one at a time: the time from a packet of this direction to
+/// the first packet back that answers it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rtt {
+    /// What an answer must reach, and when the question was seen (lower 32 bits); `None` where none is pending.
+    pub pending: Option<(u32, u32)>,
+    pub count: u32,
+    pub min_us: u32,
+    pub sum_us: u64,
+}
+
+impl Rtt {
+    pub(crate) fn add(&mut self, us: u32) {
+        self.min_us = if self.count == 0 { us } else { self.min_us.min(us) };
+        self.count += 1;
+        self.sum_us += u64::from(us);
+    }
+}
+
+impl Direction {
+    fn new(is_tcp: bool) -> Self {
+        let protocol =
+            if is_tcp { Protocol::Tcp(TcpSide::default()) } else { Protocol::Utp(UtpSide::default()) };
+        Self {
+            packets: 0,
+            bytes: 0,
+            last_us: 0,
+            hop_limit: 0,
+            direct: Series::EMPTY,
+            echo: Series::EMPTY,
+            reverse: Series::EMPTY,
+            rtt: Rtt::default(),
+            protocol,
+        }
+    }
+
+    /// Octets on the heap beside the samples.
+    fn heap_bytes(&self) -> usize {
+        match &self.protocol {
+            Protocol::Utp(_) => 0,
+            Protocol::Tcp(side) => side.heap_bytes(),
+        }
+    }
+}
+
+/// A flow.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub key: Key,
+    pub first_us: u64,
+    pub marks: Marks,
+    /// uTP: packets that bore out that this is uTP, and that spoke against it.
+    pub evidence: (u16, u16),
+    /// Datagrams on these ports that are no uTP.
+    pub foreign: u32,
+    pub sides: [Direction; 2],
+}
+
+impl Flow {
+    pub(crate) fn new(key: Key, first_us: u64) -> Self {
+        Self {
+            key,
+            first_us,
+            marks: Marks::default(),
+            evidence: (0, 0),
+            foreign: 0,
+            sides: [Direction::new(key.is_tcp()), Direction::new(key.is_tcp())],
+        }
+    }
+
+    /// The direction of a packet, and the other one.
+    #[inline]
+    pub(crate) fn split(&mut self, side: Side) -> (&mut Direction, &mut Direction) {
+        let [low, high] = &mut self.sides;
+        if side == 0 { (low, high) } else { (high, low) }
+    }
+
+    pub(crate) fn last_us(&self) -> u64 {
+        self.sides[0].last_us.max(self.sides[1].last_us)
+    }
+
+    /// Gives up all samples.
+    pub(crate) fn forget_samples(&mut self, pool: &mut Pool) {
+        for side in &mut self.sides {
+            pool.free(&mut side.direct);
+            pool.free(&mut side.echo);
+            pool.free(&mut side.reverse);
+        }
+        self.marks.set(Marks::EVICTED);
+    }
+
+    /// Octets that the flow takes beside its samples.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.sides[0].heap_bytes() + self.sides[1].heap_bytes()
+    }
+}
+
+impl Flow {
+    /// Puts what was seen later behind what is here.
+    pub(crate) fn append(&mut self, later: &Self, theirs: &Pool, pool: &mut Pool) {
+        self.marks.0 |= later.marks.0;
+        self.evidence.0 = self.evidence.0.saturating_add(later.evidence.0);
+        self.evidence.1 = self.evidence.1.saturating_add(later.evidence.1);
+        self.foreign = self.foreign.saturating_add(later.foreign);
+        self.first_us = self.first_us.min(later.first_us);
+        for (mine, other) in self.sides.iter_mut().zip(&later.sides) {
+            mine.append(other, theirs, pool);
+        }
+    }
+}
+
+impl Direction {
+    fn append(&mut self, later: &Self, theirs: &Pool, pool: &mut Pool) {
+        self.packets = self.packets.saturating_add(later.packets);
+        self.bytes += later.bytes;
+        self.last_us = self.last_us.max(later.last_us);
+        self.hop_limit = later.hop_limit;
+        self.rtt.append(&later.rtt);
+        let pairs = [
+            (&mut self.direct, &later.direct),
+            (&mut self.echo, &later.echo),
+            (&mut self.reverse, &later.reverse),
+        ];
+        for (mine, other) in pairs {
+            theirs.read(other).into_iter().for_each(|sample| pool.push(mine, sample));
+        }
+    }
+}
+
+impl Rtt {
+    fn append(&mut self, later: &Self) {
+        self.min_us = match (self.count, later.count) {
+            (_, 0) => self.min_us,
+            (0, _) => later.min_us,
+            _ => self.min_us.min(later.min_us),
+        };
+        self.count += later.count;
+        self.sum_us += later.sum_us;
+    }
+}

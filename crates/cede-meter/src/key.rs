@@ -1,0 +1,94 @@
+//! What two packets of one flow have in common.
+
+use crate::frame::Socket;
+use core::hash::{BuildHasher, Hash, Hasher};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use foldhash::fast::RandomState;
+
+/// The two ends of a flow in an order of their own, so that both directions have the same key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Key {
+    low: End,
+    high: End,
+    is_tcp: bool,
+}
+
+/// An address, packed. IPv4 addresses stand where no IPv6 address does: `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Address([u64; 2]);
+
+/// A socket, packed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct End {
+    pub address: Address,
+    pub port: u16,
+}
+
+/// Which end of the key sent a packet.
+pub(crate) type Side = usize;
+
+impl Key {
+    /// The key of a packet, and the side that sent it.
+    #[inline]
+    pub(crate) fn of(source: End, destination: End, is_tcp: bool) -> (Self, Side) {
+        if source <= destination {
+            (Self { low: source, high: destination, is_tcp }, 0)
+        } else {
+            (Self { low: destination, high: source, is_tcp }, 1)
+        }
+    }
+
+    /// The socket of a side.
+    pub(crate) fn socket(&self, side: Side) -> Socket {
+        if side == 0 { self.low.socket() } else { self.high.socket() }
+    }
+
+    pub(crate) const fn is_tcp(&self) -> bool {
+        self.is_tcp
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, state: &RandomState) -> u64 {
+        let mut hasher = state.build_hasher();
+        for word in
+            [self.low.address.0[0], self.low.address.0[1], self.high.address.0[0], self.high.address.0[1]]
+        {
+            word.hash(&mut hasher);
+        }
+        let ports = u64::from(self.low.port) << 32 | u64::from(self.high.port) << 8 | u64::from(self.is_tcp);
+        ports.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+const MAPPED: u64 = 0xffff_0000_0000;
+
+impl Address {
+    #[inline]
+    pub(crate) fn v4(bits: u32) -> Self {
+        Self([0, MAPPED | u64::from(bits)])
+    }
+
+    pub(crate) fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::v4(address.to_bits()),
+            IpAddr::V6(address) => {
+                let bits = address.to_bits();
+                Self([(bits >> 64) as u64, bits as u64])
+            }
+        }
+    }
+
+    fn ip(self) -> IpAddr {
+        match self.0 {
+            [0, low] if low >> 32 == 0xffff => IpAddr::V4(Ipv4Addr::from_bits(low as u32)),
+            [high, low] => IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))),
+        }
+    }
+}
+
+impl End {
+    fn socket(self) -> Socket {
+        Socket { address: self.address.ip(), port: self.port }
+    }
+}

@@ -1,0 +1,326 @@
+//! The meter: packets in, a report out.
+
+use crate::analysis::{self, Visitor};
+use crate::flow::{Flow, Marks};
+use crate::frame::{self, Content, Mute, Seen};
+use crate::key::{Key, Side};
+use crate::report::Report;
+use crate::samples::Pool;
+use crate::{tcp, utp};
+use cede_wire::link::LinkType;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+/// The largest frame on a path of 1500 octets: Ethernet with two tags.
+const FRAME_BYTES_MAX: u32 = 1522;
+const PAGE_FLOWS: usize = 1 << 12;
+
+/// What a meter is asked to do.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Octets that flows and samples may take. Beyond, the flows that were quiet longest are forgotten.
+    pub memory_bytes: usize,
+    /// Packets before this time (nanoseconds since the capture's epoch) and at or after the other are left out.
+    pub since_ns: u64,
+    /// See `since_ns`.
+    pub until_ns: u64,
+    /// What delays are counted from.
+    pub base: Base,
+}
+
+/// Where a direction's queue is taken to have been empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Base {
+    /// At the shortest delay of all that was seen: the best there is once everything was seen.
+    #[default]
+    Whole,
+    /// At the shortest delay so far, as one must say who speaks at once.
+    Running,
+}
+
+impl Default for Config {
+    /// 512 MiB, from the first packet to the last.
+    fn default() -> Self {
+        Self { memory_bytes: 512 << 20, since_ns: 0, until_ns: u64::MAX, base: Base::Whole }
+    }
+}
+
+/// What became of the packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets handed in.
+    pub packets: u64,
+    /// Octets of them on the wire.
+    pub bytes: u64,
+    /// Packets outside the time asked for.
+    pub outside: u64,
+    /// Neither TCP nor UDP over IP.
+    pub other: u64,
+    /// Later parts of fragmented packets.
+    pub fragments: u64,
+    /// Cut off within the headers, or with headers that make no sense.
+    pub cut: u64,
+    /// Of a link type that is not read; the last such.
+    pub unknown_link_type: Option<u16>,
+    /// Without a time.
+    pub timeless: u64,
+    /// Flows seen.
+    pub flows: u64,
+    /// Flows whose samples, or which themselves, were given up for want of memory.
+    pub evicted: u64,
+    /// Time of the first and the last packet, in nanoseconds since the capture's epoch.
+    pub span_ns: Option<(u64, u64)>,
+}
+
+/// Reads packets and keeps what they say of queues, until a report is asked for.
+#[derive(Debug)]
+pub struct Meter {
+    config: Config,
+    counters: Counters,
+    hash: RandomState,
+    table: HashTable<u32>,
+    flows: Flows,
+    pool: Pool,
+    /// Octets that flows take; samples are counted by the pool.
+    flow_bytes: usize,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl Meter {
+    /// A meter that has seen nothing.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            counters: Counters::default(),
+            hash: RandomState::default(),
+            table: HashTable::new(),
+            flows: Flows::default(),
+            pool: Pool::default(),
+            flow_bytes: 0,
+        }
+    }
+
+    /// What became of the packets so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Octets that flows and samples take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.flow_bytes + self.pool.bytes() + self.table.capacity() * 5
+    }
+
+    /// Takes a packet in: when it was captured (nanoseconds since the capture's epoch), what its octets begin with,
+    /// the octets that were captured, and how many it had on the wire.
+    #[inline]
+    pub fn packet(&mut self, time_ns: u64, link_type: LinkType, captured: &[u8], original_len: u32) {
+        self.counters.packets += 1;
+        self.counters.bytes += u64::from(original_len);
+        if !(self.config.since_ns..self.config.until_ns).contains(&time_ns) {
+            self.counters.outside += 1;
+            return;
+        }
+        match &mut self.counters.span_ns {
+            Some((first, last)) => (*first, *last) = ((*first).min(time_ns), (*last).max(time_ns)),
+            none => *none = Some((time_ns, time_ns)),
+        }
+        match frame::read(link_type, captured) {
+            Ok(seen) => self.take(&seen, time_ns / 1000, original_len),
+            Err(mute) => self.count(mute),
+        }
+    }
+
+    /// As [`Self::packet`], for a record of a capture file; those without a time are counted and left out.
+    pub fn record(&mut self, record: &cede_wire::pcap::Record<'_>) {
+        match record.time_ns {
+            Some(time_ns) => self.packet(time_ns, record.link_type, record.captured, record.original_len),
+            None => {
+                self.counters.packets += 1;
+                self.counters.timeless += 1;
+            }
+        }
+    }
+
+    fn count(&mut self, mute: Mute) {
+        match mute {
+            Mute::Other => self.counters.other += 1,
+            Mute::Fragment => self.counters.fragments += 1,
+            Mute::Cut => self.counters.cut += 1,
+            Mute::UnknownLinkType(number) => {
+                self.counters.other += 1;
+                self.counters.unknown_link_type = Some(number);
+            }
+        }
+    }
+
+    fn take(&mut self, seen: &Seen<'_>, time_us: u64, original_len: u32) {
+        let is_tcp = matches!(seen.content, Content::Tcp(_));
+        let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
+        let index = self.find_or_begin(key, time_us);
+        let flow = self.flows.get_mut(index);
+        let before = flow.bytes();
+        if original_len > FRAME_BYTES_MAX {
+            flow.marks.set(Marks::OFFLOADED);
+        }
+        match seen.content {
+            Content::Tcp(segment) => tcp::take(flow, side, time_us, &segment, &mut self.pool),
+            Content::Udp { payload, payload_len } => {
+                if !utp::take(flow, side, time_us, (payload, payload_len), &mut self.pool) {
+                    flow.foreign = flow.foreign.saturating_add(1);
+                }
+            }
+        }
+        note(flow, side, time_us, original_len, seen.hop_limit);
+        self.flow_bytes = self.flow_bytes + flow.bytes() - before;
+        if self.flow_bytes + self.pool.bytes() > self.config.memory_bytes {
+            self.make_room();
+        }
+    }
+
+    fn find_or_begin(&mut self, key: Key, time_us: u64) -> u32 {
+        let hash = key.hash(&self.hash);
+        if let Some(&index) = self.table.find(hash, |&index| self.flows.get(index).key == key) {
+            return index;
+        }
+        self.counters.flows += 1;
+        let flow = Flow::new(key, time_us);
+        self.flow_bytes += flow.bytes();
+        let index = self.flows.push(flow);
+        self.table.insert_unique(hash, index, |&index| self.flows.get(index).key.hash(&self.hash));
+        index
+    }
+
+    /// Forgets the quieter half of all flows: their samples first, then, if that is not enough, themselves.
+    fn make_room(&mut self) {
+        let mut times: Vec<u64> = self.flows.iter().map(Flow::last_us).collect();
+        let middle = times.len() / 2;
+        let (_, &mut median, _) = times.select_nth_unstable(middle);
+        let goal = self.config.memory_bytes / 4 * 3;
+        for flow in self.flows.iter_mut().filter(|flow| flow.last_us() <= median) {
+            if flow.sides.iter().any(|side| side.direct.len() > 0) {
+                flow.forget_samples(&mut self.pool);
+                self.counters.evicted += 1;
+            }
+        }
+        if self.memory_bytes() > goal {
+            self.drop_flows(|flow| flow.last_us() <= median);
+        }
+        if self.memory_bytes() > goal {
+            // A few flows hold everything: all begin anew.
+            for flow in self.flows.iter_mut() {
+                flow.forget_samples(&mut self.pool);
+                self.counters.evicted += 1;
+            }
+        }
+    }
+
+    fn drop_flows(&mut self, is_dropped: impl Fn(&Flow) -> bool) {
+        let old = core::mem::take(&mut self.flows);
+        self.table.clear();
+        self.flow_bytes = 0;
+        for mut flow in old.pages.into_iter().flatten() {
+            if is_dropped(&flow) {
+                flow.forget_samples(&mut self.pool);
+                continue;
+            }
+            let hash = flow.key.hash(&self.hash);
+            self.flow_bytes += flow.bytes();
+            let index = self.flows.push(flow);
+            self.table.insert_unique(hash, index, |&index| self.flows.get(index).key.hash(&self.hash));
+        }
+    }
+
+    /// Puts what another meter saw later behind what this one saw, flow by flow: so several files of one capture can be
+    /// read side by side. Acknowledgements of data across the border say nothing.
+    pub fn append(&mut self, later: &Self) {
+        self.counters.add(&later.counters);
+        for flow in later.flows.pages.iter().flatten() {
+            let index = self.find_or_begin(flow.key, flow.first_us);
+            let mine = self.flows.get_mut(index);
+            mine.append(flow, &later.pool, &mut self.pool);
+        }
+    }
+
+    /// What was found out.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.report_to(&mut ())
+    }
+
+    /// As [`Self::report`]; every sample and every flow is handed to `visitor`, host by host.
+    #[must_use]
+    pub fn report_to(&self, visitor: &mut impl Visitor) -> Report {
+        let flows: Vec<&Flow> = self.flows.iter().collect();
+        analysis::report(&flows, (&self.pool, self.config.base), self.counters.clone(), visitor)
+    }
+}
+
+impl Counters {
+    fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.outside += other.outside;
+        self.other += other.other;
+        self.fragments += other.fragments;
+        self.cut += other.cut;
+        self.timeless += other.timeless;
+        self.evicted += other.evicted;
+        self.unknown_link_type = self.unknown_link_type.or(other.unknown_link_type);
+        self.span_ns = match (self.span_ns, other.span_ns) {
+            (Some(mine), Some(theirs)) => Some((mine.0.min(theirs.0), mine.1.max(theirs.1))),
+            (mine, theirs) => mine.or(theirs),
+        };
+    }
+}
+
+fn note(flow: &mut Flow, side: Side, time_us: u64, len: u32, hop_limit: u8) {
+    let direction = &mut flow.sides[side];
+    direction.packets = direction.packets.saturating_add(1);
+    direction.bytes += u64::from(len);
+    direction.last_us = time_us;
+    direction.hop_limit = hop_limit;
+}
+
+/// Flows by number, in pages, so that growing moves nothing.
+#[derive(Debug, Default)]
+struct Flows {
+    pages: Vec<Vec<Flow>>,
+}
+
+impl Flows {
+    #[inline]
+    fn get(&self, index: u32) -> &Flow {
+        &self.pages[index as usize / PAGE_FLOWS][index as usize % PAGE_FLOWS]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, index: u32) -> &mut Flow {
+        &mut self.pages[index as usize / PAGE_FLOWS][index as usize % PAGE_FLOWS]
+    }
+
+    fn push(&mut self, flow: Flow) -> u32 {
+        if self.pages.last().is_none_or(|page| page.len() == PAGE_FLOWS) {
+            self.pages.push(Vec::with_capacity(PAGE_FLOWS));
+        }
+        let pages = self.pages.len();
+        let page = &mut self.pages[pages - 1];
+        page.push(flow);
+        ((pages - 1) * PAGE_FLOWS + page.len() - 1) as u32
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Flow> {
+        self.pages.iter().flatten()
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
+        self.pages.iter_mut().flatten()
+    }
+}

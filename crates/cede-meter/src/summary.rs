@@ -1,0 +1,130 @@
+//! A series of queueing delays in a few numbers.
+//!
+//! The mean over time comes first: a LEDBAT sender sends least when the queue is longest, so that a mean over samples
+//! may see a third of the truth. Nothing can be seen while a host is silent, so the seconds that were covered stand
+//! beside it.
+
+/// A silence of more than this is not bridged: what happened to the queue meanwhile is unknown.
+pub const BRIDGED_US_MAX: u64 = 10_000_000;
+/// What counts as bufferbloat (ITU-T G.114 wants less than 150 ms one way in all).
+const BLOAT_US: f64 = 100_000.0;
+
+/// A queueing delay at a time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Delay {
+    /// When the packet was captured, in microseconds since the capture's epoch.
+    pub time_us: u64,
+    /// How long it had queued, in microseconds.
+    pub queue_us: f64,
+}
+
+/// What a series of delays comes to; times in milliseconds unless a name says otherwise.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Summary {
+    /// Samples.
+    pub samples: u64,
+    /// The mean over time: trapezoids between samples no more than [`BRIDGED_US_MAX`] apart. With fewer than two such
+    /// samples it is the mean of the samples.
+    pub time_mean_ms: f64,
+    /// The mean over samples, as the paper has it.
+    pub sample_mean_ms: f64,
+    /// Half of the samples are at most this.
+    pub p50_ms: f64,
+    /// 95 of 100 samples are at most this.
+    pub p95_ms: f64,
+    /// 99 of 100 samples are at most this.
+    pub p99_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+    /// Time with more than 100 ms, in seconds.
+    pub bloated_s: f64,
+    /// Time between samples that was bridged, in seconds.
+    pub covered_s: f64,
+}
+
+impl Summary {
+    /// Sums up a series in the order of time; `None` for an empty one.
+    #[must_use]
+    pub fn of(delays: &[Delay]) -> Option<Self> {
+        let samples = delays.len();
+        if samples == 0 {
+            return None;
+        }
+        let sample_mean = delays.iter().map(|delay| delay.queue_us).sum::<f64>() / samples as f64;
+        let (mut area, mut covered, mut bloated) = (0.0, 0.0, 0.0);
+        for pair in delays.windows(2) {
+            let gap_us = pair[1].time_us.saturating_sub(pair[0].time_us);
+            if gap_us <= BRIDGED_US_MAX {
+                let (gap, from, to) = (gap_us as f64, pair[0].queue_us, pair[1].queue_us);
+                area += gap * (from + to) / 2.0;
+                covered += gap;
+                bloated += gap * share_above(from, to, BLOAT_US);
+            }
+        }
+        let mut values: Vec<f64> = delays.iter().map(|delay| delay.queue_us).collect();
+        let [p50_ms, p95_ms, p99_ms, max_ms] =
+            quantiles(&mut values, [0.50, 0.95, 0.99, 1.0]).map(|us| us / 1e3);
+        Some(Self {
+            samples: samples as u64,
+            time_mean_ms: if covered > 0.0 { area / covered / 1e3 } else { sample_mean / 1e3 },
+            sample_mean_ms: sample_mean / 1e3,
+            p50_ms,
+            p95_ms,
+            p99_ms,
+            max_ms,
+            bloated_s: bloated / 1e6,
+            covered_s: covered / 1e6,
+        })
+    }
+}
+
+/// The values of the nearest ranks for shares that grow. Each looks only at what is above the one before, so nothing is
+/// sorted.
+fn quantiles<const N: usize>(values: &mut [f64], shares: [f64; N]) -> [f64; N] {
+    let len = values.len();
+    let mut from = 0;
+    shares.map(|share| {
+        let rank = ((share * len as f64).ceil() as usize).clamp(1, len) - 1;
+        let (_, &mut value, _) = values[from..].select_nth_unstable_by(rank - from, f64::total_cmp);
+        from = rank;
+        value
+    })
+}
+
+/// How much of a straight line from one value to another lies above a level.
+fn share_above(from: f64, to: f64, level: f64) -> f64 {
+    let (low, high) = if from < to { (from, to) } else { (to, from) };
+    if low >= level {
+        return 1.0;
+    }
+    if high <= level { 0.0 } else { (high - level) / (high - low) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delay(time_ms: u64, queue_ms: f64) -> Delay {
+        Delay { time_us: time_ms * 1000, queue_us: queue_ms * 1000.0 }
+    }
+
+    #[test]
+    fn means_weigh_time_and_samples_each_for_itself() {
+        // Ten samples within a tenth of a second without a queue, then three seconds up to 300 ms in one step.
+        let mut delays: Vec<Delay> = (0..10).map(|k| delay(k * 10, 0.0)).collect();
+        delays.push(delay(3090, 300.0));
+        let summary = Summary::of(&delays).unwrap();
+        assert!((summary.sample_mean_ms - 300.0 / 11.0).abs() < 1e-9);
+        assert!((summary.time_mean_ms - 150.0 * 3.0 / 3.09).abs() < 1e-9);
+        assert!((summary.covered_s - 3.09).abs() < 1e-9);
+        assert!((summary.bloated_s - 2.0).abs() < 1e-9, "two thirds of the rise");
+        assert_eq!((summary.p50_ms, summary.max_ms, summary.samples), (0.0, 300.0, 11));
+    }
+
+    #[test]
+    fn silences_are_not_bridged() {
+        let summary = Summary::of(&[delay(0, 10.0), delay(20_000, 30.0)]).unwrap();
+        assert_eq!((summary.covered_s, summary.time_mean_ms), (0.0, 20.0));
+        assert_eq!(Summary::of(&[]), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! What TCP timestamps say about queues.
+//!
+//! Source: RFC 7323 (timestamps); "Passive bufferbloat measurement exploiting transport layer information" (GLOBECOM
+//! 2013), section III, equations 3 and 4, for the echoed estimate: the clock of an acknowledgement less the clock of the
+//! last segment that it acknowledges. That segment must be found among those seen: with holes in the sequence "the last
+//! one" is off by the whole recovery, so segments above a hole, those that fill one and repetitions are left out.
+//!
+//! **What it leaves out.** TSecr is not used for the echoed estimate: with delayed acknowledgements it names the first
+//! segment, not the last. An odd segment acknowledged late by the delayed-acknowledgement timer says nothing.
+//!
+//! **How it was validated.** The sheets' vectors (`tests/vectors.rs`), recorded captures beside the queue's own log
+//! (`tests/ground_truth.rs`).
+
+use crate::flow::{Direction, Flow, Marks, Protocol};
+use crate::frame::Tcp;
+use crate::key::Side;
+use crate::samples::{Pool, Sample};
+use std::collections::VecDeque;
+
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+
+/// Segments whose acknowledgement is awaited, and runs beyond a hole, that are kept at most.
+const PENDING_MAX: usize = 4096;
+const RUNS_MAX: usize = 4096;
+/// An acknowledgement of a single segment that comes later than this after it was waiting for a second one.
+const LONE_ACK_US_MAX: u32 = 30_000;
+/// One reading in this time is kept of what tells the drift of two clocks.
+const DRIFT_BUCKET_US: u64 = 1_000_000;
+
+/// What is kept of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct TcpSide {
+    /// The octet that comes next in order.
+    next: u32,
+    /// The last acknowledgement of this direction's data.
+    acked: u32,
+    is_begun: bool,
+    has_acks: bool,
+    /// The newest segment in order, where it is the only one awaited.
+    newest: Option<Segment>,
+    /// More than that.
+    more: Option<Box<More>>,
+    /// The least difference of both clocks in the current second.
+    reverse: Option<Sample>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segment {
+    begin: u32,
+    end: u32,
+    clock: u32,
+    time: u32,
+}
+
+#[derive(Debug, Default)]
+struct More {
+    pending: VecDeque<Segment>,
+    /// Octets received beyond the next one, as ranges in order.
+    runs: Vec<(u32, u32)>,
+}
+
+fn is_before(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() < 0
+}
+
+impl TcpSide {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let of = |more: &More| {
+            size_of::<More>() + more.pending.capacity() * size_of::<Segment>() + more.runs.capacity() * 8
+        };
+        self.more.as_deref().map_or(0, of)
+    }
+
+    /// Data of this direction; true where the bookkeeping overflowed.
+    fn data(&mut self, segment: Segment) -> bool {
+        if !self.is_begun {
+            (self.is_begun, self.next) = (true, segment.begin);
+        }
+        let has_holes = self.more.as_ref().is_some_and(|more| !more.runs.is_empty());
+        if segment.begin == self.next && !has_holes {
+            self.next = segment.end;
+            return self.await_ack(segment);
+        }
+        if is_before(self.next, segment.begin) {
+            return self.more.get_or_insert_default().add_run(segment.begin, segment.end);
+        }
+        self.reach(segment.end);
+        false
+    }
+
+    /// Everything before `end` has arrived.
+    fn reach(&mut self, end: u32) {
+        if is_before(self.next, end) {
+            self.next = end;
+            if let Some(more) = &mut self.more {
+                self.next = more.close_gaps(self.next);
+            }
+        }
+    }
+
+    fn await_ack(&mut self, segment: Segment) -> bool {
+        if self.newest.is_none() && self.more.is_none() {
+            self.newest = Some(segment);
+            return false;
+        }
+        let newest = self.newest.take();
+        let pending = &mut self.more.get_or_insert_default().pending;
+        pending.extend(newest);
+        pending.push_back(segment);
+        let overflows = pending.len() > PENDING_MAX;
+        if overflows {
+            pending.pop_front();
+        }
+        overflows
+    }
+
+    /// The segment that ends where an acknowledgement of this direction's data points, and whether that is all that it
+    /// acknowledges; `None` where nothing new is acknowledged or no such segment was seen in order.
+    fn acknowledged(&mut self, ack: u32) -> Option<(Segment, bool)> {
+        let before = self.has_acks.then_some(self.acked);
+        if before.is_some_and(|before| !is_before(before, ack)) {
+            return None;
+        }
+        (self.acked, self.has_acks) = (ack, true);
+        // The receiver has what the capture may have missed.
+        self.reach(ack);
+        let segment = self.pop_until(ack).filter(|segment| segment.end == ack)?;
+        Some((segment, before == Some(segment.begin)))
+    }
+
+    fn pop_until(&mut self, ack: u32) -> Option<Segment> {
+        if let Some(newest) = self.newest {
+            if !is_before(ack, newest.end) {
+                self.newest = None;
+            }
+            return Some(newest);
+        }
+        let more = self.more.as_mut()?;
+        let mut found = None;
+        while more.pending.front().is_some_and(|segment| !is_before(ack, segment.end)) {
+            found = more.pending.pop_front();
+        }
+        if more.pending.is_empty() && more.runs.is_empty() && more.pending.capacity() > 64 {
+            self.more = None;
+        }
+        found
+    }
+}
+
+impl More {
+    /// Keeps a run beyond a hole; true where there are too many, and all are forgotten: the next acknowledgement tells
+    /// anew what has arrived.
+    fn add_run(&mut self, begin: u32, end: u32) -> bool {
+        let first = self.runs.partition_point(|run| is_before(run.1, begin));
+        let touching = self.runs[first..].iter().take_while(|run| !is_before(end, run.0)).count();
+        let joined = self.runs[first..first + touching].iter().fold((begin, end), |(begin, end), run| {
+            (
+                if is_before(run.0, begin) { run.0 } else { begin },
+                if is_before(end, run.1) { run.1 } else { end },
+            )
+        });
+        self.runs.splice(first..first + touching, [joined]);
+        let overflows = self.runs.len() > RUNS_MAX;
+        if overflows {
+            self.runs.clear();
+        }
+        overflows
+    }
+
+    /// The octet that comes next once everything up to `next` is there.
+    fn close_gaps(&mut self, mut next: u32) -> u32 {
+        let reached = |run: &(u32, u32)| !is_before(next, run.0);
+        // Runs do not touch each other, so that at most the last one that is reached goes on beyond `next`.
+        let count = self.runs.partition_point(reached);
+        if let Some(&(_, end)) = self.runs[..count].last()
+            && is_before(next, end)
+        {
+            next = end;
+        }
+        self.runs.drain(..count);
+        next
+    }
+}
+
+/// Takes a segment in.
+pub(crate) fn take(flow: &mut Flow, side: Side, time_us: u64, tcp: &Tcp, pool: &mut Pool) {
+    if tcp.flags & SYN != 0 {
+        flow.marks.set(Marks::START);
+    }
+    let Some((clock, echo)) = tcp.timestamps else { return };
+    if tcp.flags & RST != 0 {
+        return;
+    }
+    let (from, to) = flow.split(side);
+    pool.push(&mut from.direct, Sample { time_us, raw: clock });
+    time_round_trip(from, to, time_us as u32, clock, echo);
+    let (Protocol::Tcp(mine), Protocol::Tcp(theirs)) = (&mut from.protocol, &mut to.protocol) else { return };
+    let mut overflows = false;
+    if tcp.payload_len > 0 && tcp.flags & (SYN | FIN) == 0 {
+        let end = tcp.seq.wrapping_add(tcp.payload_len);
+        overflows = mine.data(Segment { begin: tcp.seq, end, clock, time: time_us as u32 });
+    }
+    if tcp.flags & ACK != 0 && tcp.flags & SYN == 0 && theirs.is_begun {
+        report(theirs, &mut to.echo, time_us, tcp.ack, clock, pool);
+    }
+    if echo != 0
+        && let Some(least) = least_difference(mine, time_us, clock.wrapping_sub(echo))
+    {
+        pool.push(&mut from.reverse, least);
+    }
+    if overflows {
+        flow.marks.set(Marks::LOST_TRACK);
+    }
+}
+
+/// Equations 3 and 4: two entries, the clock of the acknowledgement and that of the segment.
+fn report(
+    theirs: &mut TcpSide,
+    echo: &mut crate::samples::Series,
+    time_us: u64,
+    ack: u32,
+    clock: u32,
+    pool: &mut Pool,
+) {
+    let Some((segment, is_alone)) = theirs.acknowledged(ack) else { return };
+    let waited = (time_us as u32).wrapping_sub(segment.time);
+    if is_alone && waited > LONE_ACK_US_MAX {
+        return;
+    }
+    let time_us = time_us.wrapping_sub(u64::from(waited));
+    pool.push(echo, Sample { time_us, raw: clock });
+    pool.push(echo, Sample { time_us, raw: segment.clock });
+}
+
+/// A packet's clock waits for the first packet back that echoes it or a later one.
+fn time_round_trip(from: &mut Direction, to: &mut Direction, now: u32, clock: u32, echo: u32) {
+    if let Some((wanted, since)) = to.rtt.pending
+        && echo != 0
+        && !is_before(echo, wanted)
+    {
+        to.rtt.pending = None;
+        // Only the very clock that was waited for tells a round trip; a later one came with another packet.
+        if echo == wanted {
+            to.rtt.add(now.wrapping_sub(since));
+        }
+    }
+    if from.rtt.pending.is_none() {
+        from.rtt.pending = Some((clock, now));
+    }
+}
+
+/// Keeps the least difference of both clocks for each second, whose slope is their drift: the one of the second that is
+/// over.
+fn least_difference(mine: &mut TcpSide, time_us: u64, difference: u32) -> Option<Sample> {
+    let sample = Sample { time_us, raw: difference };
+    match &mut mine.reverse {
+        Some(least) if least.time_us / DRIFT_BUCKET_US == time_us / DRIFT_BUCKET_US => {
+            if is_before(difference, least.raw) {
+                *least = sample;
+            }
+            None
+        }
+        slot => slot.replace(sample),
+    }
+}

@@ -1,0 +1,148 @@
+//! Frames made by hand, and what a meter makes of them.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use cede_meter::{Config, Estimator, FlowReport, Meter, QueueSample, Report, Visitor};
+use cede_units::Seq16;
+use cede_wire::link::LinkType;
+use cede_wire::utp::{Header, Kind};
+
+/// The host whose queue is of interest, and the one beside the observer.
+pub const B: ([u8; 4], u16) = ([10, 0, 1, 2], 6881);
+pub const A: ([u8; 4], u16) = ([10, 0, 3, 2], 6882);
+
+/// An IPv4 packet.
+pub fn ipv4(protocol: u8, from: [u8; 4], to: [u8; 4], payload: &[u8]) -> Vec<u8> {
+    let len = (20 + payload.len()) as u16;
+    let mut out = vec![0x45, 0];
+    out.extend(len.to_be_bytes());
+    out.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    out.extend(from);
+    out.extend(to);
+    out.extend(payload);
+    out
+}
+
+pub fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
+    [&[2; 12][..], &ether_type.to_be_bytes(), payload].concat()
+}
+
+pub fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
+    let len = (8 + payload.len()) as u16;
+    [&from.to_be_bytes()[..], &to.to_be_bytes(), &len.to_be_bytes(), &[0, 0], payload].concat()
+}
+
+/// A TCP segment with timestamps and `len` octets of payload.
+pub struct Tcp {
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+    pub clock: u32,
+    pub echo: u32,
+    pub len: usize,
+}
+
+impl Tcp {
+    pub fn octets(&self, from: u16, to: u16) -> Vec<u8> {
+        let mut out = [from.to_be_bytes(), to.to_be_bytes()].concat();
+        out.extend(self.seq.to_be_bytes());
+        out.extend(self.ack.to_be_bytes());
+        out.extend([0x80, self.flags, 1, 0, 0, 0, 0, 0, 1, 1, 8, 10]);
+        out.extend(self.clock.to_be_bytes());
+        out.extend(self.echo.to_be_bytes());
+        out.extend(vec![0; self.len]);
+        out
+    }
+}
+
+/// A uTP packet.
+pub fn utp(
+    kind: Kind,
+    id: u16,
+    (seq, ack): (u16, u16),
+    (stamp_us, difference_us): (u32, u32),
+    len: usize,
+) -> Vec<u8> {
+    let header = Header {
+        kind,
+        connection_id: id,
+        timestamp_us: stamp_us,
+        timestamp_difference_us: difference_us,
+        window_bytes: 1 << 20,
+        seq: Seq16(seq),
+        ack: Seq16(ack),
+    };
+    let mut out = Vec::new();
+    header.encode_into(&[], &vec![7; len], &mut out).expect("room");
+    out
+}
+
+/// A meter and the frames between A and B.
+pub struct Tap(pub Meter);
+
+impl Tap {
+    pub fn new(config: Config) -> Self {
+        Self(Meter::new(config))
+    }
+
+    pub fn frame(&mut self, time_us: u64, frame: &[u8]) {
+        self.0.packet(time_us * 1000, LinkType::ETHERNET, frame, frame.len() as u32);
+    }
+
+    pub fn utp(&mut self, time_us: u64, from: ([u8; 4], u16), to: ([u8; 4], u16), packet: &[u8]) {
+        self.frame(time_us, &ethernet(0x0800, &ipv4(17, from.0, to.0, &udp(from.1, to.1, packet))));
+    }
+
+    pub fn tcp(&mut self, time_us: u64, from: ([u8; 4], u16), to: ([u8; 4], u16), segment: &Tcp) {
+        self.frame(time_us, &ethernet(0x0800, &ipv4(6, from.0, to.0, &segment.octets(from.1, to.1))));
+    }
+
+    pub fn found(&self) -> Found {
+        let mut found = Found::default();
+        found.report = Some(self.0.report_to(&mut found.seen));
+        found
+    }
+}
+
+#[derive(Default)]
+pub struct Seen {
+    pub samples: Vec<QueueSample>,
+    pub flows: Vec<FlowReport>,
+}
+
+impl Visitor for Seen {
+    fn sample(&mut self, sample: &QueueSample) {
+        self.samples.push(*sample);
+    }
+
+    fn flow(&mut self, flow: &FlowReport) {
+        self.flows.push(flow.clone());
+    }
+}
+
+#[derive(Default)]
+pub struct Found {
+    pub seen: Seen,
+    pub report: Option<Report>,
+}
+
+impl Found {
+    pub fn report(&self) -> &Report {
+        self.report.as_ref().expect("a report")
+    }
+
+    /// Delays in microseconds of what a host sent.
+    pub fn queue_us(&self, host: [u8; 4], estimator: Estimator) -> Vec<f64> {
+        let of = |sample: &&QueueSample| {
+            sample.source.address == core::net::IpAddr::from(host) && sample.estimator == estimator
+        };
+        self.seen.samples.iter().filter(of).map(|sample| sample.delay.queue_us).collect()
+    }
+
+    pub fn flow(&self, host: [u8; 4]) -> &FlowReport {
+        self.seen
+            .flows
+            .iter()
+            .find(|flow| flow.source.address == core::net::IpAddr::from(host))
+            .expect("a flow of the host")
+    }
+}

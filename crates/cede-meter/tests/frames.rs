@@ -1,0 +1,212 @@
+//! Link types, tunnels, cut and strange frames: what can be had is had, and the rest is counted.
+
+mod common;
+
+use cede_meter::{Config, Counters, Estimator, Flags, Meter};
+use cede_wire::link::LinkType;
+use cede_wire::utp::Kind;
+use common::{A, B, Tap, Tcp, ethernet, ipv4, udp, utp};
+
+/// Sixty packets of B and as many answers, each in a frame of the caller's making.
+fn wrapped(link_type: LinkType, wrap: impl Fn(Vec<u8>) -> Vec<u8>) -> Meter {
+    let mut meter = Meter::default();
+    for k in 0..60_u16 {
+        let time_us = 1_000_000 + u64::from(k) * 20_000;
+        let data = utp(Kind::Data, 8, (10 + k, 4), (time_us as u32, 5), 100);
+        let state = utp(Kind::State, 7, (5, 10 + k), (time_us as u32, 500), 0);
+        for (from, to, packet) in [(B, A, data), (A, B, state)] {
+            let frame = wrap(ipv4(17, from.0, to.0, &udp(from.1, to.1, &packet)));
+            meter.packet(time_us * 1000, link_type, &frame, frame.len() as u32);
+        }
+    }
+    meter
+}
+
+fn is_seen(meter: &Meter) -> bool {
+    let report = meter.report();
+    report.hosts.len() == 2 && report.hosts.iter().all(|host| host.all.samples == 60)
+}
+
+#[test]
+fn frames_of_every_kind_yield_the_same_flow() {
+    let tagged = |tag: &[u8], ip: Vec<u8>| [&[2; 12][..], tag, &ip].concat();
+    assert!(is_seen(&wrapped(LinkType::ETHERNET, |ip| ethernet(0x0800, &ip))));
+    assert!(is_seen(&wrapped(LinkType::ETHERNET, |ip| tagged(&[0x81, 0, 0, 7, 8, 0], ip))));
+    assert!(is_seen(&wrapped(LinkType::ETHERNET, |ip| tagged(&[0x88, 0xa8, 0, 7, 0x81, 0, 0, 7, 8, 0], ip))));
+    assert!(is_seen(&wrapped(LinkType::ETHERNET, |ip| tagged(
+        &[0x88, 0x64, 0x11, 0, 0, 9, 0, 99, 0, 0x21],
+        ip
+    ))));
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| ip)));
+    assert!(is_seen(&wrapped(LinkType::LINUX_SLL, |ip| [&[0; 14][..], &[8, 0], &ip].concat())));
+    assert!(is_seen(&wrapped(LinkType::LINUX_SLL2, |ip| [&[8, 0][..], &[0; 18], &ip].concat())));
+    assert!(is_seen(&wrapped(LinkType::NULL, |ip| [&[2, 0, 0, 0][..], &ip].concat())));
+}
+
+#[test]
+fn tunnels_are_opened_one_level_deep() {
+    let outer = |protocol: u8, payload: &[u8]| ipv4(protocol, [192, 0, 2, 1], [192, 0, 2, 2], payload);
+    let gre = |ip: Vec<u8>| [&[0, 0, 8, 0][..], &ip].concat();
+    let keyed = |ip: Vec<u8>| [&[0xb0, 0, 8, 0][..], &[0; 12], &ip].concat();
+    let vxlan =
+        |ip: Vec<u8>| udp(50_000, 4789, &[&[8, 0, 0, 0, 0, 0, 42, 0][..], &ethernet(0x0800, &ip)].concat());
+    let gtp = |ip: Vec<u8>| udp(2152, 2152, &[&[0x30, 255, 0, 0, 0, 0, 0, 1][..], &ip].concat());
+    let extended = |ip: Vec<u8>| {
+        udp(2152, 2152, &[&[0x34, 255, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x85][..], &[1, 0, 9, 0], &ip].concat())
+    };
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(47, &gre(ip)))));
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(47, &keyed(ip)))));
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &vxlan(ip)))));
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &gtp(ip)))));
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &extended(ip)))));
+    let twice = wrapped(LinkType::RAW, |ip| outer(47, &gre(outer(47, &gre(ip)))));
+    assert!(twice.report().hosts.is_empty() && twice.counters().other == 120);
+}
+
+#[test]
+fn a_snapshot_that_holds_the_header_is_enough() {
+    // Ethernet, IPv4, UDP and uTP's fixed header.
+    let cut =
+        |len: usize| wrapped(LinkType::ETHERNET, move |ip| ethernet(0x0800, &ip)[..len.min(62)].to_vec());
+    assert!(is_seen(&cut(62)));
+    for len in 0..62 {
+        let meter = cut(len);
+        assert!(meter.report().hosts.is_empty(), "{len}");
+        assert_eq!(meter.counters().packets, 120);
+    }
+}
+
+#[test]
+fn what_says_nothing_is_counted_for_what_it_is() {
+    let mut meter = Meter::default();
+    let mut frame = |link: LinkType, octets: &[u8]| meter.packet(7_000, link, octets, octets.len() as u32);
+    frame(LinkType::ETHERNET, &ethernet(0x0806, &[0; 28]));
+    frame(LinkType::ETHERNET, &ethernet(0x0800, &ipv4(1, A.0, B.0, &[8, 0, 0, 0])));
+    frame(LinkType::ETHERNET, &ethernet(0x0800, &ipv4(6, A.0, B.0, &[0; 19])));
+    frame(LinkType(147), &[0; 60]);
+    let mut fragment = ipv4(17, A.0, B.0, &[0; 40]);
+    fragment[7] = 9;
+    frame(LinkType::RAW, &fragment);
+    let Counters { other, fragments, cut, unknown_link_type, .. } = *meter.counters();
+    assert_eq!((other, fragments, cut, unknown_link_type), (3, 1, 1, Some(147)));
+}
+
+#[test]
+fn other_protocols_on_shared_ports_are_told_apart() {
+    let mut tap = Tap::new(Config::default());
+    for k in 0..200_u16 {
+        let time_us = 1_000_000 + u64::from(k) * 20_000;
+        tap.utp(time_us, B, A, &utp(Kind::Data, 8, (10 + k, 4), (time_us as u32, 5), 100));
+        tap.utp(time_us + 10, A, B, &utp(Kind::State, 7, (5, 10 + k), (time_us as u32, 500), 0));
+        // DHT between the same sockets, and a name server whose every answer has the form of uTP.
+        tap.utp(time_us + 20, B, A, b"d1:ad2:id20:abcdefghij0123456789e1:q4:ping1:t2:aa1:y1:qe");
+        let name_server = ([10, 0, 1, 2], 53);
+        let like_utp = [&[0x01, 0, k as u8, 3, 1, 2, 3][..], &[k as u8; 60]].concat();
+        tap.utp(time_us + 30, name_server, A, &like_utp);
+        tap.utp(time_us + 40, A, name_server, &like_utp);
+    }
+    let found = tap.found();
+    assert_eq!(found.report().other_udp_flows, 1);
+    assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 200, "only what is uTP");
+}
+
+#[test]
+fn one_direction_alone_is_enough_if_its_stamps_follow_time() {
+    let mut tap = Tap::new(Config::default());
+    for k in 0..100_u16 {
+        let time_us = 1_000_000 + u64::from(k) * 20_000;
+        let queue = u64::from(k % 10) * 1_000;
+        tap.utp(time_us + queue, B, A, &utp(Kind::Data, 8, (10 + k, 4), (time_us as u32, 5), 100));
+        // Stamps like dice on another port.
+        let dice = u32::from(k).wrapping_mul(2_654_435_761);
+        tap.utp(time_us, ([10, 0, 1, 9], 5), A, &utp(Kind::Data, 8, (10 + k, 4), (dice, 5), 100));
+    }
+    let found = tap.found();
+    assert_eq!(found.report().other_udp_flows, 1);
+    assert!(found.flow(B.0).flags.has(Flags::ONE_DIRECTION));
+    assert_eq!(found.queue_us(B.0, Estimator::Direct).into_iter().fold(0.0, f64::max), 9_000.0);
+}
+
+#[test]
+fn clocks_of_every_rate_are_recognised_and_steps_begin_anew() {
+    for hz in [100, 250, 1000, 1_000_000_u64] {
+        let mut tap = Tap::new(Config::default());
+        for k in 0..2_000_u64 {
+            let (time_us, step) = (1_000_000 + k * 10_000, if k < 1_000 { 0 } else { 60 * hz });
+            let segment = Tcp {
+                seq: 1,
+                ack: 1,
+                flags: 0x10,
+                clock: (time_us * hz / 1_000_000 + step) as u32,
+                echo: 9,
+                len: 0,
+            };
+            tap.tcp(time_us, B, A, &segment);
+        }
+        let found = tap.found();
+        let flow = found.flow(B.0);
+        assert!(flow.flags.has(Flags::CLOCK_STEP), "{hz}");
+        assert!(flow.direct.unwrap().max_ms <= 1e3 / hz as f64, "{hz}: {:?}", flow.direct);
+        assert_eq!(
+            (flow.flags.has(Flags::COARSE_CLOCK), flow.flags.has(Flags::RATE_ODD)),
+            (hz <= 250, false),
+            "{hz}"
+        );
+    }
+}
+
+#[test]
+fn segments_above_a_hole_that_fill_one_or_come_again_say_nothing() {
+    let mut tap = Tap::new(Config::default());
+    let data = |seq: u32, clock: u32| Tcp { seq, ack: 1, flags: 0x10, clock, echo: 9, len: 100 };
+    let ack = |ack: u32, clock: u32| Tcp { seq: 1, ack, flags: 0x10, clock, echo: 9, len: 0 };
+    // In order; a hole at 200, 300 and 400 above it; 200 again; then in order.
+    let script = [(0, 10), (100, 20), (300, 40), (400, 50), (200, 90), (500, 100), (100, 110), (600, 120)];
+    let acks = [100, 200, 200, 200, 500, 600, 600, 700];
+    for (k, (&(seq, clock), acked)) in script.iter().zip(acks).enumerate() {
+        let time_us = 1_000_000 + k as u64 * 10_000;
+        tap.tcp(time_us, B, A, &data(seq, clock));
+        tap.tcp(time_us + 100, A, B, &ack(acked, 1000 + clock));
+    }
+    assert_eq!(tap.found().queue_us(B.0, Estimator::Echoed).len(), 4, "0, 100, 500 and 600");
+}
+
+#[test]
+fn memory_stays_within_what_is_allowed_and_what_is_given_up_is_counted() {
+    let config = Config { memory_bytes: 1 << 20, ..Config::default() };
+    let mut tap = Tap::new(config);
+    for k in 0..30_000_u32 {
+        let time_us = 1_000_000 + u64::from(k) * 1_000;
+        let source = ([10, (k >> 16) as u8, (k >> 8) as u8, k as u8], 6881);
+        tap.utp(time_us, source, A, &utp(Kind::Data, 8, (1, 1), (time_us as u32, 5), 100));
+        assert!(tap.0.memory_bytes() <= (1 << 20) + (1 << 17), "{}", tap.0.memory_bytes());
+    }
+    assert!(tap.0.counters().evicted > 10_000);
+    // One flow alone that goes on for ever.
+    let mut tap = Tap::new(Config { memory_bytes: 1 << 16, ..Config::default() });
+    for k in 0..52_000_u32 {
+        let time_us = 1_000_000 + u64::from(k) * 1_000;
+        tap.utp(time_us, B, A, &utp(Kind::Data, 8, (k as u16, 1), (time_us as u32, 5), 100));
+    }
+    assert!(tap.0.memory_bytes() < 1 << 17);
+    assert!(tap.found().flow(B.0).flags.has(Flags::EVICTED));
+}
+
+#[test]
+fn two_halves_of_a_capture_make_the_whole() {
+    let play = |meter: &mut Meter, range: core::ops::Range<u16>| {
+        for k in range {
+            let time_us = 1_000_000 + u64::from(k) * 20_000;
+            let packet =
+                utp(Kind::Data, 8, (10 + k, 4), ((time_us - u64::from(k % 7) * 1_000) as u32, 5), 100);
+            let frame = ipv4(17, B.0, A.0, &udp(B.1, A.1, &packet));
+            meter.packet(time_us * 1000, LinkType::RAW, &frame, frame.len() as u32);
+        }
+    };
+    let (mut whole, mut first, mut second) = (Meter::default(), Meter::default(), Meter::default());
+    play(&mut whole, 0..200);
+    play(&mut first, 0..90);
+    play(&mut second, 90..200);
+    first.append(&second);
+    assert_eq!(first.report(), whole.report());
+}

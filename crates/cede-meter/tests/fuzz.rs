@@ -1,0 +1,84 @@
+//! Arbitrary octets as captures and frames: no panic, no false sense of certainty, memory within its limit.
+
+use cede_meter::{Config, Feed, Meter};
+use cede_wire::link::LinkType;
+use std::time::Duration;
+
+const LINKS: [u16; 8] = [0, 1, 12, 101, 108, 113, 276, 147];
+
+#[test]
+fn arbitrary_frames_are_counted() {
+    bolero::check!().with_max_len(400).with_test_time(Duration::from_secs(2)).for_each(|octets: &[u8]| {
+        let mut meter = Meter::new(Config { memory_bytes: 1 << 16, ..Config::default() });
+        let mut time_ns = 0_u64;
+        // Lengths are taken from the octets themselves, so that frames repeat and flows have several packets.
+        for (k, frame) in octets.chunks(usize::from(octets.first().copied().unwrap_or(1)).max(1)).enumerate()
+        {
+            time_ns = time_ns.wrapping_add(u64::from(frame[0]) << (k % 50));
+            meter.packet(time_ns, LinkType(LINKS[k % LINKS.len()]), frame, frame.len() as u32);
+        }
+        let report = meter.report();
+        assert!(report.hosts.iter().all(|host| host.all.time_mean_ms.is_finite()));
+    });
+}
+
+#[test]
+fn plausible_frames_with_arbitrary_fields_are_counted() {
+    bolero::check!().with_max_len(2_000).with_test_time(Duration::from_secs(3)).for_each(
+        |octets: &[u8]| {
+            let mut meter = Meter::new(Config { memory_bytes: 1 << 16, ..Config::default() });
+            let mut time_ns = 0_u64;
+            for fields in octets.chunks(24) {
+                let is_tcp = fields[0] & 1 == 0;
+                let mut frame = vec![0x45, 0, 0, 92, 0, 0, 0, 0, 64, if is_tcp { 6 } else { 17 }, 0, 0];
+                let ends = if fields[0] & 2 == 0 { [1, 2] } else { [2, 1] };
+                frame.extend([10, 0, 0, ends[0], 10, 0, 0, ends[1], 0, ends[0], 0, ends[1]]);
+                frame.extend(if is_tcp { [0; 8] } else { [0, 72, 0, 0, fields[0] & 0x41, 0, 0, 1] });
+                frame.extend(fields);
+                frame.resize(92, 0);
+                if is_tcp {
+                    frame[32] = 0x80;
+                    frame[40..44].copy_from_slice(&[1, 1, 8, 10]);
+                }
+                time_ns = time_ns.wrapping_add(u64::from(fields[fields.len() - 1]) * 10_000_000);
+                meter.packet(time_ns, LinkType::RAW, &frame, 92);
+            }
+            let report = meter.report();
+            assert!(report.hosts.iter().all(|host| host.all.time_mean_ms.is_finite()));
+        },
+    );
+}
+
+#[test]
+fn arbitrary_captures_end_with_an_error_or_well() {
+    bolero::check!().with_max_len(600).with_test_time(Duration::from_secs(2)).for_each(|octets: &[u8]| {
+        for magic in [&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0x0a, 0x0d, 0x0d, 0x0a], &[]] {
+            let file = [magic, octets].concat();
+            let mut meter = Meter::default();
+            let mut feed = Feed::new(&file[..]);
+            while matches!(feed.step(&mut meter), Ok(true)) {}
+            assert!(feed.offset() <= file.len() as u64);
+        }
+    });
+}
+
+#[test]
+fn a_recorded_capture_cut_anywhere_gives_what_came_before() {
+    let mut file = Vec::new();
+    let recorded: &[u8] = include_bytes!("vectors/utp_1m.pcap.gz");
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(recorded), &mut file).unwrap();
+    for len in (0..4_000).step_by(7) {
+        let mut meter = Meter::default();
+        let mut feed = Feed::new(&file[..len]);
+        let error = loop {
+            match feed.step(&mut meter) {
+                Ok(true) => {}
+                Ok(false) => break None,
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        let is_whole = feed.offset() == len as u64 && len >= 24;
+        assert_eq!(error.is_none(), is_whole, "{len}: {error:?}");
+        assert!(error.is_none_or(|text| text.contains("the file ends here before its time")), "{len}");
+    }
+}
