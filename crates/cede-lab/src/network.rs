@@ -5,7 +5,8 @@ use crate::scenario::{
     self, Access, BOTTLENECK, Buffer, Dumbbell, Graph, Instance, Limit, Link, RETURN, Scenario, Topology,
 };
 use cede_net::{
-    Address, GilbertElliott, HostId, Impairments, LinkConfig, QueueLimit, Reordering, TrafficControl,
+    Address, Discipline, GilbertElliott, HostId, Impairments, LinkChange, LinkConfig, QueueLimit, Reordering,
+    TrafficControl,
 };
 use cede_sim::{Clock, LinkId};
 use cede_units::{Duration, Instant, Rate, Stream};
@@ -37,6 +38,17 @@ pub struct Network {
     pub flows: Vec<FlowPlan>,
     /// The links that are metered; the first is the bottleneck.
     pub watched: Vec<Watched>,
+    /// What changes while the world runs, in the order of time.
+    pub events: Vec<(Instant, Event)>,
+}
+
+/// Something that changes while the world runs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Event {
+    /// A link changes.
+    Link(LinkId, LinkChange),
+    /// A host's clock is set forward by so many nanoseconds, or back.
+    Clock(HostId, i64),
 }
 
 /// A link under study.
@@ -73,17 +85,25 @@ struct Planner<'a> {
     lowest_offset_ns: i64,
     topology: cede_sim::Topology,
     watched: Vec<(String, Link, Option<Duration>)>,
+    /// Clocks that are set, by host, time and nanoseconds.
+    steps: Vec<(String, Instant, i64)>,
 }
 
 impl<'s> Planner<'s> {
     fn new(scenario: &'s Scenario) -> Self {
-        let offsets = scenario.hosts.iter().map(|host| host.clock.offset_ns);
+        let clocks = scenario.hosts.iter().map(|host| host.clock);
+        let offsets = clocks.map(|clock| clock.offset_ns.saturating_add(clock.step_ns.min(0)));
         let lowest_offset_ns = offsets.min().unwrap_or(0).min(0);
-        Self { scenario, lowest_offset_ns, topology: cede_sim::Topology::new(), watched: Vec::new() }
+        let topology = cede_sim::Topology::new();
+        Self { scenario, lowest_offset_ns, topology, watched: Vec::new(), steps: Vec::new() }
     }
 
     fn host(&mut self, name: &str) {
         let clock = self.scenario.clock(name);
+        let known = self.steps.iter().any(|(stepped, ..)| stepped == name);
+        if clock.step_ns != 0 && !known {
+            self.steps.push((name.to_string(), Instant::ZERO + clock.step_at, clock.step_ns));
+        }
         // Only differences between clocks mean anything, so the one that is furthest behind is put at zero.
         let offset_ns = clock.offset_ns.abs_diff(self.lowest_offset_ns);
         self.topology.host(name, Clock { offset_ns, drift_ppb: clock.drift_ppb });
@@ -197,7 +217,14 @@ impl<'s> Planner<'s> {
                 limit: link.limit(*rtt),
             })
         });
-        Network { flows, watched: watched.collect(), topology: self.topology }
+        let clocks = self.steps.iter().map(|(name, at, step_ns)| (*at, Event::Clock(host(name), *step_ns)));
+        let links = self.scenario.changes.iter().filter_map(|change| {
+            let link = self.topology.link_id(&change.link)?;
+            Some((Instant::ZERO + change.at, Event::Link(link, change.what)))
+        });
+        let mut events: Vec<(Instant, Event)> = links.chain(clocks).collect();
+        events.sort_by_key(|&(at, _)| at);
+        Network { flows, watched: watched.collect(), events, topology: self.topology }
     }
 
     fn start_of(&self, instance: &Instance<'_>) -> Instant {
@@ -216,13 +243,17 @@ fn access_wire(rate: Rate, delay: Duration, buffer: Buffer) -> Link {
         buffer,
         bdp_rtt: None,
         count_in_service: false,
-        queue: scenario::QueueDiscipline::DropTail,
+        queue: Discipline::DropTail,
+        ecn: false,
+        policer: None,
+        shaper: None,
         loss: 0.0,
         loss_burst: None,
         reorder: None,
         duplicate: 0.0,
         jitter: Duration::ZERO,
         jitter_reorders: false,
+        batch: Duration::ZERO,
     }
 }
 
@@ -236,7 +267,12 @@ fn physics(link: &Link, rtt: Option<Duration>) -> LinkConfig {
             None => QueueLimit::Unlimited,
         },
         count_in_service: link.count_in_service,
-        control: TrafficControl::default(),
+        control: TrafficControl {
+            discipline: link.queue,
+            ecn: link.ecn,
+            policer: link.policer,
+            shaper: link.shaper,
+        },
         impairments: Impairments {
             loss: link.loss,
             burst_loss: link.loss_burst.map(|burst| GilbertElliott {
@@ -251,7 +287,7 @@ fn physics(link: &Link, rtt: Option<Duration>) -> LinkConfig {
             duplication: link.duplicate,
             jitter: link.jitter,
             jitter_reorders: link.jitter_reorders,
-            batching: Duration::ZERO,
+            batching: link.batch,
         },
     }
 }

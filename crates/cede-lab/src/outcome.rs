@@ -4,8 +4,10 @@ use crate::histogram::Histogram;
 use crate::meter::{Length, LinkMeter, Meters, jain};
 use crate::network::{FlowPlan, Network, Watched};
 use crate::scenario::{Assertion, Limit, Metric, ProtocolKind, Scenario};
+use cede_net::DropCause;
 use cede_units::{Duration, Instant};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Everything that a run showed.
 #[derive(Clone, Debug, Serialize)]
@@ -92,8 +94,12 @@ pub struct LinkOutcome {
     pub flow_rates_mbps: Vec<f64>,
     /// The part of the packets offered to it that did not get through.
     pub loss: f64,
-    /// Packets that the full queue refused, of those offered.
+    /// Packets that the queue refused or dropped, of those offered.
     pub drop_probability: f64,
+    /// Packets that did not get through, by cause.
+    pub drops: BTreeMap<&'static str, u64>,
+    /// The part of the packets offered to it that its queue marked in place of dropping them.
+    pub marked: f64,
     /// Queueing delays of all its packets.
     pub delays: Delays,
     /// Mean of the queue's length after each enqueue, over the buffer's size.
@@ -266,6 +272,7 @@ impl LinkOutcome {
         match leaf {
             "efficiency" => self.efficiency,
             "loss" => self.loss,
+            "marked" => self.marked,
             "rate_mbps" => self.rate_mbps,
             "index" => self.queue_index,
             delay => self.delays.value(delay),
@@ -363,6 +370,8 @@ fn link(meter: &LinkMeter, watched: &Watched, network: &Network, scenario: &Scen
         flow_rates_mbps: network.flows.iter().filter_map(served).collect(),
         loss: ratio(meter.dropped_packets + meter.lost_packets, meter.arrived_packets),
         drop_probability: ratio(meter.dropped_packets, meter.arrived_packets),
+        drops: DropCause::ALL.into_iter().map(|cause| (cause.word(), meter.drops.of(cause))).collect(),
+        marked: ratio(meter.marked_packets, meter.arrived_packets),
         delays: Delays::of(&meter.delays),
         queue_index: fill(meter.mean_queue_at_enqueue(), watched.limit),
         queue_index_over_time: fill(meter.mean_queue_over(span), watched.limit),

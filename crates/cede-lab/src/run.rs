@@ -3,7 +3,7 @@
 use crate::host::{LabHost, Socket, SocketSetup};
 use crate::journal::Happening;
 use crate::meter::{Meters, PacketTap, QueueTap};
-use crate::network::{FlowPlan, Network};
+use crate::network::{Event, FlowPlan, Network};
 use crate::outcome::{FlowEnds, FlowSeries, Outcome, Series};
 use crate::scenario::{ControllerSpec, Flow, Scenario};
 use crate::traffic::Source;
@@ -174,7 +174,12 @@ impl<'a> Run<'a> {
         if end > world.horizon() {
             return Err(RunError::TooLong { horizon: world.horizon() });
         }
+        let mut events = self.network.events.iter().copied().peekable();
         for stop in self.stops() {
+            while let Some((at, event)) = events.next_if(|&(at, _)| at <= stop) {
+                world.run_until(at);
+                take_place(&mut world, event);
+            }
             world.run_until(stop);
             if stop == warm {
                 before = self.received(&world);
@@ -281,6 +286,13 @@ impl<'a> Run<'a> {
         outcome.tape = world.tape().map(|tape| format!("{:016x}", tape.hash())).unwrap_or_default();
         outcome.events = world.events();
         (outcome, world.into_observer())
+    }
+}
+
+fn take_place(world: &mut LabWorld, event: Event) {
+    match event {
+        Event::Link(link, change) => world.change_link(link, &change),
+        Event::Clock(host, step_ns) => world.step_clock(host, step_ns),
     }
 }
 

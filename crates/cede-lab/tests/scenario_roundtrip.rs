@@ -2,10 +2,11 @@
 
 use cede_cc::{ParamValue, Params};
 use cede_lab::scenario::{
-    Access, Buffer, BurstLoss, Clock, ControllerSpec, Distribution, Dumbbell, Ends, Flow, FlowAccess, Graph,
-    GraphLink, Host, Link, Protocol, QueueDiscipline, Record, Reorder, Routing, Scenario, TcpAck, TcpOptions,
-    Topology, Traffic, UtpAck, UtpOptions, render,
+    Access, BucketConfig, Buffer, BurstLoss, Change, Clock, ControllerSpec, Discipline, Distribution,
+    Dumbbell, Ends, Flow, FlowAccess, Graph, GraphLink, Host, Link, LinkChange, Protocol, Record, Reorder,
+    Routing, Scenario, Shaper, TcpAck, TcpOptions, Topology, Traffic, UtpAck, UtpOptions, render,
 };
+use cede_net::{CodelConfig, FqCodelConfig, PieConfig, PieProfile, RedConfig};
 use cede_units::{Bytes, Duration, Rate};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -52,13 +53,64 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn policer()(rate in rate(), burst_bytes in 128..=1_u64 << 50) -> BucketConfig { BucketConfig { rate, burst_bytes } }
+}
+
+prop_compose! {
+    fn shaper()(peak in of(rate()), burst_bytes in 128..=1_u64 << 50) -> Shaper { Shaper { burst_bytes, peak } }
+}
+
+prop_compose! {
+    fn codel()(target in short(), interval in short()) -> CodelConfig { CodelConfig { target, interval } }
+}
+
+fn queue() -> impl Strategy<Value = Discipline> {
+    let fq = (codel(), 64..=1_u32 << 20, 1..=65_536_u32, any::<bool>()).prop_map(
+        |(codel, quantum_bytes, queues, exact)| FqCodelConfig { codel, quantum_bytes, queues, exact },
+    );
+    let pie = (short(), short(), short(), any::<bool>()).prop_map(|(target, update, burst, linux)| {
+        let profile = if linux { PieProfile::Linux } else { PieProfile::Rfc };
+        PieConfig { target, update, burst, profile }
+    });
+    let red =
+        (0.0..1e6_f64, 1.0..1e6_f64, probability(), 1e-9..=1.0_f64, any::<(bool, bool)>(), 64..=65_535_u32)
+            .prop_map(|(min, span, max_probability, weight, (gentle, adaptive), mean)| RedConfig {
+                min_packets: min,
+                max_packets: min + span,
+                max_probability,
+                weight,
+                gentle,
+                adaptive,
+                mean_packet_bytes: mean,
+            });
+    prop_oneof![
+        Just(Discipline::DropTail),
+        Just(Discipline::HeadDrop),
+        codel().prop_map(Discipline::Codel),
+        fq.prop_map(Discipline::FqCodel),
+        pie.prop_map(Discipline::Pie),
+        red.prop_map(Discipline::Red),
+    ]
+}
+
+prop_compose! {
+    fn change()(
+        at in 0..LONGEST_NS,
+        (rate, delay, loss, lose_packets) in (of(rate()), of(short()), of(probability()), 1..=1_000_000_000_u64),
+    ) -> (Duration, LinkChange) {
+        (Duration::from_nanos(at), LinkChange { rate, delay, loss, lose_packets })
+    }
+}
+
+prop_compose! {
     fn link()(
         (rate, delay, buffer, bdp_rtt) in (rate(), short(), buffer(), (600..1_000_u64).prop_map(Duration::from_secs)),
         (count_in_service, jitter_reorders, jitter) in (any::<bool>(), any::<bool>(), short()),
         (loss, duplicate, loss_burst, reorder) in (probability(), probability(), of(burst()), of(reorder())),
+        (queue, ecn, policer, shaper, batch) in (queue(), any::<bool>(), of(policer()), of(shaper()), short()),
     ) -> Link {
         Link {
-            rate, delay, buffer, bdp_rtt: Some(bdp_rtt), count_in_service, queue: QueueDiscipline::DropTail, loss,
+            rate, delay, buffer, bdp_rtt: Some(bdp_rtt), count_in_service, queue, ecn, policer, shaper, batch, loss,
             loss_burst, reorder, duplicate, jitter, jitter_reorders,
         }
     }
@@ -89,13 +141,13 @@ fn traffic() -> impl Strategy<Value = Traffic> {
 prop_compose! {
     fn tcp()(
         ack in prop_oneof![Just(TcpAck::Every), Just(TcpAck::Delayed), Just(TcpAck::Linux)],
-        (sack, limited_transmit, timestamps) in any::<(bool, bool, bool)>(),
+        (sack, limited_transmit, timestamps, ecn) in any::<(bool, bool, bool, bool)>(),
         (ack_delay, min_rto, timestamp_tick) in (span(), span(), span()),
         initial_window_packets in 1..=1_000_000_000_u32,
         (send, receive) in (2_000..=1_u64 << 40, 2_000..=1_u64 << 40),
     ) -> Protocol {
         Protocol::Tcp(TcpOptions {
-            sack, ack, ack_delay, limited_transmit, initial_window_packets, min_rto, timestamps, timestamp_tick,
+            sack, ack, ack_delay, limited_transmit, initial_window_packets, min_rto, ecn, timestamps, timestamp_tick,
             send_buffer: Bytes(send), receive_buffer: Bytes(receive),
         })
     }
@@ -145,8 +197,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn clock()(offset_ns in -1_000_000_000_000..1_000_000_000_000_i64, drift_ppb in -100_000_000..=100_000_000_i64)
-        -> Clock { Clock { offset_ns, drift_ppb } }
+    fn clock()(
+        offset_ns in -1_000_000_000_000..1_000_000_000_000_i64,
+        drift_ppb in -100_000_000..=100_000_000_i64,
+        step_ns in -1_000_000_000_000..1_000_000_000_000_i64,
+        step_at in short(),
+    ) -> Clock { Clock { offset_ns, drift_ppb, step_ns, step_at } }
 }
 
 prop_compose! {
@@ -198,6 +254,7 @@ prop_compose! {
         clocks in prop::collection::vec(clock(), 5),
         record in record(),
         (description, seed, warmup) in (any::<String>(), 0..=i64::MAX as u64, 0..LONGEST_NS),
+        changes in prop::collection::vec(change(), 0..3),
     ) -> Scenario {
         let dumbbell = matches!(topology, Topology::Dumbbell(_));
         for (i, flow) in flows.iter_mut().enumerate() {
@@ -208,9 +265,16 @@ prop_compose! {
             }
         }
         let hosts = hosts(&topology, star_links, &clocks);
+        let link = match &topology {
+            Topology::Dumbbell(_) => "return",
+            Topology::Star => "h0-up",
+            Topology::Graph(_) => "l0-back",
+        };
+        let change = |(at, what)| Change { at, link: link.to_string(), what };
+        let changes = changes.into_iter().map(change).collect();
         Scenario {
             name: "any".to_string(), description, duration: Duration::from_nanos(LONGEST_NS),
-            warmup: Duration::from_nanos(warmup), seed, topology, hosts, flows, record, assertions: Vec::new(),
+            warmup: Duration::from_nanos(warmup), seed, topology, hosts, flows, changes, record, assertions: Vec::new(),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Impairments {
 
 /// What becomes of a packet on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+enum Fate {
     Lost,
     Delayed(Duration),
 }
@@ -116,10 +116,12 @@ impl Impairer {
         self.doomed = self.doomed.saturating_add(packets);
     }
 
-    /// When a packet arrives whose own time is `arrival`.
-    pub(crate) fn batched(&self, arrival: Instant) -> Instant {
+    /// When a packet arrives that would arrive at `direct` over a perfect wire; none where it is lost.
+    pub(crate) fn arrival(&mut self, direct: Instant) -> Option<Instant> {
+        let Fate::Delayed(extra) = self.fate() else { return None };
+        let arrival = direct + extra;
         let step = self.rules.batching.as_nanos();
-        if step == 0 { arrival } else { Instant::from_nanos(arrival.as_nanos().next_multiple_of(step)) }
+        Some(if step == 0 { arrival } else { Instant::from_nanos(arrival.as_nanos().next_multiple_of(step)) })
     }
 
     /// Whether the packet that is entering shall enter twice.
@@ -128,7 +130,7 @@ impl Impairer {
     }
 
     /// What becomes of the packet that has just been sent.
-    pub(crate) fn fate(&mut self) -> Fate {
+    fn fate(&mut self) -> Fate {
         if self.is_lost() { Fate::Lost } else { Fate::Delayed(self.extra_delay()) }
     }
 

@@ -15,7 +15,7 @@
 //! How it was validated: the serialising-link and token-bucket examples and the conservation law of the tests below.
 
 use crate::bucket::Shaping;
-use crate::impairment::{Fate, Impairer};
+use crate::impairment::Impairer;
 use crate::log::{Counters, Dequeue, DropCause, Enqueue, LinkLog};
 use crate::queue::{Arrival, Discipline, Fifo, Managed, Queue, TrafficControl, Verdicts, Waiting};
 use crate::{Impairments, QueueLimit};
@@ -192,18 +192,16 @@ impl<T> Link<T> {
     pub fn offer(&mut self, now: Instant, token: T, bytes: u32, log: &mut impl LinkLog<T>) -> Result<(), T> {
         self.advance(now, log);
         self.counters.arrived_packets += 1;
-        let idle = self.busy_until <= now && self.queue.is_empty();
         let packet = Waiting { token, bytes, since: now };
-        let in_service = self.in_service(now);
-        let fifo = match &mut self.queue {
-            Queue::DropTail(limit, fifo) => {
-                if !idle && !limit.admits(fifo.len(), fifo.bytes(), bytes, in_service) {
-                    return Err(self.refuse(now, packet, DropCause::QueueFull, log));
-                }
-                fifo
-            }
-            Queue::Managed(_) => return self.offer_managed(Arrival { packet, idle, in_service }, log),
+        let free = self.busy_until <= now;
+        let counted = (self.config.count_in_service && !free).then_some(self.in_service_bytes);
+        let Queue::DropTail(limit, fifo) = &mut self.queue else {
+            return self.offer_managed(Arrival { packet, idle: free, in_service: counted }, log);
         };
+        let idle = free && fifo.is_empty();
+        if !idle && !limit.admits(fifo.len(), fifo.bytes(), bytes, counted) {
+            return Err(self.refuse(now, packet, DropCause::QueueFull, log));
+        }
         // A packet that finds the link idle never waits: its transmission begins as it arrives.
         let (packets, octets) = if idle { (0, 0) } else { (1, u64::from(bytes)) };
         let event = Enqueue {
@@ -224,46 +222,45 @@ impl<T> Link<T> {
     /// Offers a packet to a queue that decides. A packet that finds the link idle passes through the queue as well, so
     /// that the discipline sees it.
     #[cold]
-    fn offer_managed(&mut self, arrival: Arrival<T>, log: &mut impl LinkLog<T>) -> Result<(), T> {
-        let (now, idle) = (arrival.packet.since, arrival.idle);
+    #[inline(never)]
+    fn offer_managed(&mut self, mut arrival: Arrival<T>, log: &mut impl LinkLog<T>) -> Result<(), T> {
         let Queue::Managed(managed) = &mut self.queue else { return Ok(()) };
+        arrival.idle &= managed.is_empty();
+        let (now, idle) = (arrival.packet.since, arrival.idle);
         let mut verdicts = Verdicts { log, counters: &mut self.counters, lost: &mut self.lost };
-        match managed.enqueue(arrival, &mut verdicts) {
-            Err((packet, cause)) => return Err(self.refuse(now, packet, cause, log)),
-            Ok(()) if idle => self.serve_managed(now, log),
-            Ok(()) => true,
-        };
+        if let Err((packet, cause)) = managed.enqueue(arrival, &mut verdicts) {
+            return Err(self.refuse(now, packet, cause, log));
+        }
+        if idle {
+            self.serve_managed(now, log);
+        }
         Ok(())
     }
 
     /// Begins every transmission that is due by `now`.
+    #[inline]
     pub fn advance(&mut self, now: Instant, log: &mut impl LinkLog<T>) {
         while self.busy_until <= now {
-            match &mut self.queue {
-                Queue::DropTail(_, fifo) => {
-                    let Some(packet) = fifo.pop() else { return };
-                    self.transmit(self.busy_until, packet, log);
-                }
-                Queue::Managed(managed) if managed.is_empty() => return,
-                Queue::Managed(_) => {
-                    self.serve_managed(self.busy_until, log);
-                }
-            }
+            let Queue::DropTail(_, fifo) = &mut self.queue else { return self.advance_managed(now, log) };
+            let Some(packet) = fifo.pop() else { return };
+            self.transmit(self.busy_until, packet, log);
         }
     }
 
-    /// Begins the transmission of the packet that the discipline lets go at `at`; says whether there is one.
     #[cold]
-    fn serve_managed(&mut self, at: Instant, log: &mut impl LinkLog<T>) -> bool {
-        let Queue::Managed(managed) = &mut self.queue else { return false };
+    #[inline(never)]
+    fn advance_managed(&mut self, now: Instant, log: &mut impl LinkLog<T>) {
+        while self.busy_until <= now && !self.queue.is_empty() {
+            self.serve_managed(self.busy_until, log);
+        }
+    }
+
+    /// Begins the transmission of the packet that the discipline lets go at `at`, if it lets one go.
+    fn serve_managed(&mut self, at: Instant, log: &mut impl LinkLog<T>) {
+        let Queue::Managed(managed) = &mut self.queue else { return };
         let mut verdicts = Verdicts { log, counters: &mut self.counters, lost: &mut self.lost };
-        let packet = managed.dequeue(at, &mut verdicts);
-        match packet {
-            Some(packet) => {
-                self.transmit(at, packet, log);
-                true
-            }
-            None => false,
+        if let Some(packet) = managed.dequeue(at, &mut verdicts) {
+            self.transmit(at, packet, log);
         }
     }
 
@@ -290,10 +287,6 @@ impl<T> Link<T> {
         self.lost.pop()
     }
 
-    fn in_service(&self, now: Instant) -> Option<u32> {
-        (self.config.count_in_service && self.busy_until > now).then_some(self.in_service_bytes)
-    }
-
     fn refuse(&mut self, now: Instant, packet: Waiting<T>, cause: DropCause, log: &mut impl LinkLog<T>) -> T {
         self.counters.note_drop(packet.bytes, cause);
         log.dropped(&packet.token, now, cause);
@@ -317,22 +310,24 @@ impl<T> Link<T> {
         );
         self.busy_until = at + self.transmission_time(at, packet.bytes);
         self.in_service_bytes = packet.bytes;
-        let fate = self.impairer.as_mut().map_or(Fate::Delayed(Duration::ZERO), |impairer| impairer.fate());
-        match fate {
-            Fate::Delayed(extra) => {
-                let mut arrival = self.busy_until + self.delay + extra;
-                if let Some(impairer) = &self.impairer {
-                    arrival = impairer.batched(arrival);
-                }
-                self.launch(arrival, packet.token);
-            }
-            Fate::Lost => {
-                self.counters.lost_packets += 1;
-                self.counters.drops.note(DropCause::Wire);
-                log.dropped(&packet.token, self.busy_until, DropCause::Wire);
-                self.lost.push(packet.token);
-            }
+        let direct = self.busy_until + self.delay;
+        let arrival = match &mut self.impairer {
+            None => Some(direct),
+            Some(impairer) => impairer.arrival(direct),
+        };
+        match arrival {
+            Some(arrival) => self.launch(arrival, packet.token),
+            None => self.lose(packet, log),
         }
+    }
+
+    /// The wire loses a packet that has been sent.
+    #[cold]
+    fn lose(&mut self, packet: Waiting<T>, log: &mut impl LinkLog<T>) {
+        self.counters.lost_packets += 1;
+        self.counters.drops.note(DropCause::Wire);
+        log.dropped(&packet.token, self.busy_until, DropCause::Wire);
+        self.lost.push(packet.token);
     }
 
     fn transmission_time(&mut self, at: Instant, bytes: u32) -> Duration {

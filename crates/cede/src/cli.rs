@@ -44,7 +44,7 @@ pub enum Command {
     Run(RunArgs),
     /// Repeat a paper's experiments and compare with what it says
     Repro(repro::Args),
-    /// List controllers, scenarios, metrics and figures
+    /// List controllers, queue disciplines, scenarios, metrics and figures
     List(ListArgs),
     /// Explain a controller, a parameter, a metric, an option or the scenario format
     Explain(ExplainArgs),
@@ -188,6 +188,9 @@ pub enum Catalogue {
     /// Congestion controllers
     #[value(alias = "cc")]
     Controllers,
+    /// Queue disciplines of links
+    #[value(alias = "aqm")]
+    Queues,
     /// Built-in scenarios
     Scenarios,
     /// What can be measured and asserted

@@ -88,7 +88,13 @@ impl Topic {
                     doc.group.to_string(),
                 ]
             }
-            Self::Table(table) => vec![table.path.to_string()],
+            Self::Table(table) if table.path == "queue" => {
+                ["queue", "droptail", "head-drop"].map(String::from).to_vec()
+            }
+            Self::Table(table) => {
+                let last = table.path.rsplit('.').next().unwrap_or_default();
+                vec![table.path.to_string(), last.to_string()]
+            }
             Self::Option(table, option) if table.path.is_empty() => vec![option.key.to_string()],
             Self::Option(table, option) => {
                 vec![format!("{}.{}", table.path, option.key), option.key.to_string()]
@@ -235,7 +241,14 @@ fn param_json(param: &ParamDoc) -> Value {
 }
 
 fn table_text(table: &TableDoc, screen: &Screen) -> String {
-    let rows = table.options().map(|option| screen.wrap(&format!("  {:18} ", option.key), option.meaning));
+    let row = |option: &OptionDoc| {
+        let text = match option.fallback {
+            Fallback::Value(default) => format!("{} Default: {default}.", option.meaning),
+            Fallback::Required | Fallback::Absent(_) => option.meaning.to_string(),
+        };
+        screen.wrap(&format!("  {:18} ", option.key), &text)
+    };
+    let rows = table.options().map(row);
     let rows: String = rows.collect();
     let meaning = screen.wrap("  ", table.meaning);
     format!("{}  part of a scenario\n\n{meaning}\n{rows}", screen.bold(table.heading))
@@ -246,7 +259,7 @@ fn option_text(tables: &[&TableDoc], option: &OptionDoc, screen: &Screen) -> Str
     let head = format!("{}\u{a0} option of {}", screen.bold(option.key), headings.join(", "));
     let mut out = format!("{}\n{}\n", screen.wrap("", &head), screen.wrap("  ", option.meaning));
     out += &screen.wrap("  allowed  ", &option.kind.allowed());
-    if let Kind::Word { words, .. } = option.kind {
+    if let Kind::Word { words } = option.kind {
         for (word, meaning) in words {
             out += &screen.wrap(&format!("           {word}: "), meaning);
         }

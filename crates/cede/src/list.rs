@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::scenarios::BUILT_IN;
 use crate::screen::{self, Screen};
 use cede_cc::registry;
-use cede_lab::scenario::METRICS;
+use cede_lab::scenario::{METRICS, QueueKind, Words};
 use cede_plot::{Table, terminal};
 use serde_json::{Value, json};
 
@@ -20,7 +20,13 @@ struct Item {
 pub fn list(args: &ListArgs) -> Result<(), Failure> {
     let catalogues = match args.what {
         Some(what) => vec![what],
-        None => vec![Catalogue::Controllers, Catalogue::Scenarios, Catalogue::Metrics, Catalogue::Figures],
+        None => vec![
+            Catalogue::Controllers,
+            Catalogue::Queues,
+            Catalogue::Scenarios,
+            Catalogue::Metrics,
+            Catalogue::Figures,
+        ],
     };
     let text = if args.json { as_json(&catalogues) } else { as_tables(&catalogues) };
     screen::print(&text)
@@ -50,6 +56,9 @@ fn as_tables(catalogues: &[Catalogue]) -> String {
 const fn heading(catalogue: Catalogue) -> (&'static str, &'static str) {
     match catalogue {
         Catalogue::Controllers => ("controller", "More on one: cede explain NAME"),
+        Catalogue::Queues => {
+            ("queue discipline", "More on one: cede explain NAME. Take one: -s link.queue=NAME")
+        }
         Catalogue::Scenarios => ("scenario", "Run one: cede run NAME. Read it: cede explain NAME"),
         Catalogue::Metrics => ("metric", "More on one: cede explain NAME"),
         Catalogue::Figures => ("figure", "Draw them: cede repro PAPER --figure N"),
@@ -59,6 +68,14 @@ const fn heading(catalogue: Catalogue) -> (&'static str, &'static str) {
 fn items(catalogue: Catalogue) -> Vec<Item> {
     match catalogue {
         Catalogue::Controllers => registry::all().iter().map(controller).collect(),
+        Catalogue::Queues => QueueKind::WORDS
+            .iter()
+            .map(|(name, _, summary)| Item {
+                kind: "queue",
+                name: (*name).to_string(),
+                summary: (*summary).to_string(),
+            })
+            .collect(),
         Catalogue::Scenarios => {
             let item = |scenario: &crate::scenarios::BuiltIn| Item {
                 kind: "scenario",

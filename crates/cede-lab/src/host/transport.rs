@@ -312,6 +312,7 @@ fn tcp_config(options: &TcpOptions, packet_bytes: u32) -> cede_tcp::Config {
         initial_window: InitialWindow::Segments(options.initial_window_packets),
         sack: options.sack,
         limited_transmit: options.limited_transmit,
+        ecn: options.ecn,
         timestamps: options.timestamps,
         timestamp_granularity: options.timestamp_tick,
         ack_policy: match options.ack {

@@ -113,6 +113,8 @@ pub struct TcpOptions {
     pub initial_window_packets: u32,
     /// The smallest retransmission timeout.
     pub min_rto: Duration,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
     /// The timestamps option (RFC 7323).
     pub timestamps: bool,
     /// One tick of the timestamp clock.

@@ -192,6 +192,13 @@ pub(crate) const TCP: &[OptionDoc] = &[
         "Smallest retransmission timeout (RFC 6298: 1 s; Linux: 200 ms).",
     ),
     option(
+        "ecn",
+        Kind::Switch,
+        Value("false"),
+        "true",
+        "Explicit congestion notification (RFC 3168): queues with `ecn` mark its data in place of dropping them.",
+    ),
+    option(
         "timestamps",
         Kind::Switch,
         Value("true"),

@@ -78,6 +78,14 @@ pub const METRICS: &[MetricDoc] = &[
     ),
     metric(
         "link",
+        "marked",
+        "1",
+        "Probability that a packet offered to the link is marked \"congestion experienced\" in place of dropped.",
+        "marked / offered",
+        "RFC 3168",
+    ),
+    metric(
+        "link",
         "rate_mbps",
         "Mbit/s",
         "What left the link.",

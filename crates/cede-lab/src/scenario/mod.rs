@@ -21,8 +21,11 @@ mod names;
 mod overrides;
 mod print;
 mod problem;
+mod queue_tables;
+mod read_changes;
 mod read_flow;
 mod read_links;
+mod read_queue;
 mod read_topology;
 mod reader;
 mod reference;
@@ -32,6 +35,7 @@ mod tables;
 mod values;
 mod words;
 
+pub use cede_net::{BucketConfig, Discipline, LinkChange, Shaper};
 pub use controller::ControllerSpec;
 pub use flow::{
     Distribution, Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpAck, TcpOptions, Traffic, TrafficKind,
@@ -40,8 +44,8 @@ pub use flow::{
 pub use hash::ContentHash;
 pub use metric_names::{Assertion, Comparison, METRICS, Metric, MetricDoc};
 pub use model::{
-    Access, Buffer, BurstLoss, Clock, Dumbbell, Graph, GraphLink, Host, Limit, Link, QueueDiscipline, Record,
-    Reorder, Routing, Scenario, Topology, TopologyKind,
+    Access, Buffer, BurstLoss, Change, Clock, Dumbbell, Graph, GraphLink, Host, Limit, Link, PieKind,
+    QueueKind, Record, Reorder, Routing, Scenario, Topology, TopologyKind,
 };
 pub use names::Instance;
 pub use overrides::Overrides;
@@ -57,6 +61,7 @@ use cede_units::Duration;
 use document::Node;
 use metric_names::Known;
 use problem::{Origin, Sources};
+use read_changes::PlacedChange;
 use read_flow::{PlacedFlow, World};
 use read_topology::ReadTopology;
 use reader::{Fields, Reader};
@@ -104,6 +109,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Scenario> {
     let seed: Option<i64> = root.get(reader, "seed");
     let (topology, network) = read_topology::read(reader, &root);
     let flows = read_flow::read_all(reader, &root, &World { duration, topology });
+    let changes = read_changes::read_all(reader, &root, duration);
     let record = read_record(reader, &root);
     let (Some(network), Some(placed)) = (network, flows) else {
         // Without its names, the form of the assertions can still be checked.
@@ -120,10 +126,12 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Scenario> {
         topology: network.topology.clone(),
         hosts,
         flows: placed.iter().map(|placed| placed.flow.clone()).collect(),
+        changes: changes.iter().flatten().map(|placed| placed.change.clone()).collect(),
         record: record?,
         assertions: Vec::new(),
     };
     check_whole(reader, &root, &scenario, &network, &placed, &origins);
+    check_changed_links(reader, &scenario, &changes?);
     scenario.assertions = metric_names::read(reader, &root, Some(&known_names(&scenario)))?;
     Some(scenario)
 }
@@ -252,6 +260,14 @@ fn check_recorded_links(reader: &mut Reader<'_>, root: &Fields<'_>, scenario: &S
         let record = Fields::quiet("record", root.node("record"), root.at);
         let at = record.map_or(root.at, |record| record.origin("links"));
         reader.report_unknown(at, "link", name, &known);
+    }
+}
+
+fn check_changed_links(reader: &mut Reader<'_>, scenario: &Scenario, changes: &[PlacedChange]) {
+    let links = scenario.named_links();
+    let known: Vec<&str> = links.iter().map(|(name, _)| name.as_str()).collect();
+    for placed in changes.iter().filter(|placed| !known.contains(&placed.change.link.as_str())) {
+        reader.report_unknown(placed.link_origin, "link", &placed.change.link, &known);
     }
 }
 

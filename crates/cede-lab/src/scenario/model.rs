@@ -3,6 +3,7 @@
 use super::flow::Flow;
 use super::metric_names::Assertion;
 use super::words::words;
+use cede_net::{BucketConfig, Discipline, LinkChange, Shaper};
 use cede_units::{Bytes, Duration, Rate};
 use core::fmt;
 
@@ -26,6 +27,8 @@ pub struct Scenario {
     pub hosts: Vec<Host>,
     /// The flows, in the order of the file, each with the number of its replicates.
     pub flows: Vec<Flow>,
+    /// What changes on links while the world runs, in the order of the file.
+    pub changes: Vec<Change>,
     /// What is written down while the world runs.
     pub record: Record,
     /// What must hold of the metrics at the end.
@@ -118,14 +121,24 @@ words! {
 }
 
 words! {
-    /// How a queue decides which packets it takes, keeps and drops.
-    QueueDiscipline, QUEUE_WORDS {
+    /// How a queue decides which packets it takes, keeps, drops and marks.
+    QueueKind, QUEUE_WORDS {
         DropTail = "droptail": "first in, first out; a packet that finds the buffer full is dropped",
+        HeadDrop = "head-drop": "first in, first out; a packet that finds the buffer full pushes out the oldest",
+        Codel = "codel": "drops packets while they have waited too long for too long (RFC 8289)",
+        FqCodel = "fq-codel": "a queue for each flow, with CoDel on it (RFC 8290)",
+        Pie = "pie": "drops packets at arrival with a probability that follows the delay (RFC 8033)",
+        Red = "red": "drops packets at arrival with a probability that follows the average length (Floyd and Jacobson, 1993)",
     }
 }
 
-/// Queue disciplines that are planned; the format knows their names in order to say so.
-pub(crate) const QUEUES_TO_COME: &[&str] = &["codel", "fq_codel", "pie", "red"];
+words! {
+    /// Which PIE.
+    PieKind, PIE_WORDS {
+        Rfc = "rfc": "RFC 8033, section 4 and appendix A",
+        Linux = "linux": "with the enhancements of appendix B that Linux has",
+    }
+}
 
 /// One direction of a link.
 #[derive(Clone, PartialEq, Debug)]
@@ -140,8 +153,14 @@ pub struct Link {
     pub bdp_rtt: Option<Duration>,
     /// The packet being serialised takes room in the buffer.
     pub count_in_service: bool,
-    /// What happens to packets that do not fit.
-    pub queue: QueueDiscipline,
+    /// How its queue decides which packets it takes, keeps, drops and marks.
+    pub queue: Discipline,
+    /// A queue that drops early marks packets instead where their transport understands that.
+    pub ecn: bool,
+    /// Packets beyond a rate are dropped before they reach the queue.
+    pub policer: Option<BucketConfig>,
+    /// The rate is that of a token bucket.
+    pub shaper: Option<Shaper>,
     /// The probability that a packet is lost, independently of all others, after it left the queue.
     pub loss: f64,
     /// Loss in bursts, on top of `loss`.
@@ -154,6 +173,8 @@ pub struct Link {
     pub jitter: Duration,
     /// A packet with less jitter overtakes one with more. Otherwise a packet never arrives before its predecessor.
     pub jitter_reorders: bool,
+    /// Packets arrive in batches, at multiples of this; zero for each at its own time.
+    pub batch: Duration,
 }
 
 /// How much may wait in a queue.
@@ -254,13 +275,29 @@ pub struct Access {
     pub down: Link,
 }
 
-/// How a host's clock differs from the world's: it shows `t + offset + drift * t` at the time `t`.
+/// How a host's clock differs from the world's: it shows `t + offset + drift * t` at the time `t`, and `step` more from
+/// `step_at` on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Clock {
     /// How far it is ahead at the beginning, in nanoseconds; negative where it is behind.
     pub offset_ns: i64,
     /// How much it gains, in nanoseconds a second (parts per billion); negative where it loses.
     pub drift_ppb: i64,
+    /// By how much it is set forward, or back where negative, in nanoseconds.
+    pub step_ns: i64,
+    /// When it is.
+    pub step_at: Duration,
+}
+
+/// Something that changes on a link while the world runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    /// When, counted from the beginning of the run.
+    pub at: Duration,
+    /// The link's name, as in metrics and records.
+    pub link: String,
+    /// What becomes of it.
+    pub what: LinkChange,
 }
 
 /// What is written down while the world runs.

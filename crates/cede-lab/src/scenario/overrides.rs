@@ -8,7 +8,7 @@ use super::document::{Node, Table, Value, shortened};
 use super::problem::{Origin, Problem, Sources, word_help};
 
 /// Keys whose short form is a word, and the key of that word in the long form.
-const SHORT_FORMS: &[(&str, &str)] = &[("controller", "name"), ("traffic", "kind")];
+const SHORT_FORMS: &[(&str, &str)] = &[("controller", "name"), ("traffic", "kind"), ("queue", "kind")];
 
 /// Overrides of a scenario's options, each `key=value`; later ones win.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

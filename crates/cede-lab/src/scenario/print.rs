@@ -2,9 +2,12 @@
 
 use super::controller::ControllerSpec;
 use super::flow::{Flow, FlowAccess, Protocol, TcpOptions, Traffic, UtpOptions};
-use super::model::{Buffer, Dumbbell, Graph, Host, Link, Record, Scenario, Topology};
+use super::model::{
+    Buffer, Change, Dumbbell, Graph, Host, Link, PieKind, QueueKind, Record, Scenario, Topology,
+};
 use super::words::Words;
 use cede_cc::ParamValue;
+use cede_net::{CodelConfig, Discipline, PieConfig, PieProfile, RedConfig};
 use cede_units::{Bytes, Duration, Rate};
 use core::fmt::Write;
 
@@ -117,6 +120,7 @@ impl Scenario {
             Topology::Graph(graph) => print_graph(&mut page, graph),
         }
         self.hosts.iter().for_each(|host| print_host(&mut page, host));
+        self.changes.iter().for_each(|change| print_change(&mut page, change));
         self.flows.iter().for_each(|flow| print_flow(&mut page, flow));
         print_record(&mut page, &self.record);
         page.text
@@ -163,7 +167,16 @@ fn print_link(page: &mut Page, link: &Link) {
     page.put("buffer", &link.buffer);
     page.put_if("bdp_rtt", link.bdp_rtt.as_ref());
     page.put("count_in_service", &link.count_in_service);
-    page.word("queue", link.queue);
+    page.line("queue", &queue_toml(&link.queue));
+    page.put("ecn", &link.ecn);
+    if let Some(policer) = &link.policer {
+        let pairs = [("rate", Some(policer.rate.toml())), ("burst", Some(Bytes(policer.burst_bytes).toml()))];
+        page.line("policer", &inline(&pairs));
+    }
+    if let Some(shaper) = &link.shaper {
+        page.put("burst", &Bytes(shaper.burst_bytes));
+        page.put_if("peak", shaper.peak.as_ref());
+    }
     page.put("loss", &link.loss);
     if let Some(burst) = link.loss_burst {
         let pairs = [
@@ -184,21 +197,90 @@ fn print_link(page: &mut Page, link: &Link) {
     page.put("duplicate", &link.duplicate);
     page.put("jitter", &link.jitter);
     page.put("jitter_reorders", &link.jitter_reorders);
+    page.put("batch", &link.batch);
+}
+
+fn queue_toml(queue: &Discipline) -> String {
+    let kind = |kind: QueueKind| ("kind", Some(kind.word().toml()));
+    let codel = |config: &CodelConfig| {
+        [("target", Some(config.target.toml())), ("interval", Some(config.interval.toml()))]
+    };
+    match queue {
+        Discipline::DropTail => QueueKind::DropTail.word().toml(),
+        Discipline::HeadDrop => QueueKind::HeadDrop.word().toml(),
+        Discipline::Codel(config) => {
+            let [target, interval] = codel(config);
+            inline(&[kind(QueueKind::Codel), target, interval])
+        }
+        Discipline::FqCodel(config) => {
+            let [target, interval] = codel(&config.codel);
+            let quantum = ("quantum", Some(Bytes(u64::from(config.quantum_bytes)).toml()));
+            let queues = ("queues", Some(config.queues.toml()));
+            let exact = ("exact", Some(config.exact.toml()));
+            inline(&[kind(QueueKind::FqCodel), target, interval, quantum, queues, exact])
+        }
+        Discipline::Pie(config) => pie_toml(config, kind(QueueKind::Pie)),
+        Discipline::Red(config) => red_toml(config, kind(QueueKind::Red)),
+    }
+}
+
+fn pie_toml(config: &PieConfig, kind: (&str, Option<String>)) -> String {
+    let profile = match config.profile {
+        PieProfile::Rfc => PieKind::Rfc,
+        PieProfile::Linux => PieKind::Linux,
+    };
+    inline(&[
+        kind,
+        ("target", Some(config.target.toml())),
+        ("update", Some(config.update.toml())),
+        ("burst", Some(config.burst.toml())),
+        ("profile", Some(profile.word().toml())),
+    ])
+}
+
+fn red_toml(config: &RedConfig, kind: (&str, Option<String>)) -> String {
+    inline(&[
+        kind,
+        ("min", Some(config.min_packets.toml())),
+        ("max", Some(config.max_packets.toml())),
+        ("max_p", Some(config.max_probability.toml())),
+        ("weight", Some(config.weight.toml())),
+        ("gentle", Some(config.gentle.toml())),
+        ("adaptive", Some(config.adaptive.toml())),
+        ("mean_packet", Some(Bytes(u64::from(config.mean_packet_bytes)).toml())),
+    ])
+}
+
+fn print_change(page: &mut Page, change: &Change) {
+    page.heading("[[change]]");
+    page.put("at", &change.at);
+    page.put("link", &change.link);
+    page.put_if("rate", change.what.rate.as_ref());
+    page.put_if("delay", change.what.delay.as_ref());
+    page.put_if("loss", change.what.loss.as_ref());
+    if change.what.lose_packets > 0 {
+        page.line("lose", &packets_toml(change.what.lose_packets));
+    }
 }
 
 fn print_host(page: &mut Page, host: &Host) {
     page.heading("[[host]]");
     page.put("name", &host.name);
-    let sign = if host.clock.offset_ns < 0 { "-" } else { "" };
-    let offset = format!("{sign}{}", Duration::from_nanos(host.clock.offset_ns.unsigned_abs()));
-    page.put("clock_offset", &offset);
+    page.put("clock_offset", &signed(host.clock.offset_ns));
     page.put("clock_drift", &format!("{} ppb", host.clock.drift_ppb));
+    page.put("clock_step", &signed(host.clock.step_ns));
+    page.put("clock_step_at", &host.clock.step_at);
     if let Some(access) = &host.access {
         page.heading("[host.uplink]");
         print_link(page, &access.up);
         page.heading("[host.downlink]");
         print_link(page, &access.down);
     }
+}
+
+fn signed(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}", Duration::from_nanos(ns.unsigned_abs()))
 }
 
 fn print_flow(page: &mut Page, flow: &Flow) {
@@ -285,6 +367,7 @@ fn print_tcp(page: &mut Page, tcp: &TcpOptions) {
     page.put("limited_transmit", &tcp.limited_transmit);
     page.line("initial_window", &packets_toml(u64::from(tcp.initial_window_packets)));
     page.put("min_rto", &tcp.min_rto);
+    page.put("ecn", &tcp.ecn);
     page.put("timestamps", &tcp.timestamps);
     page.put("timestamp_tick", &tcp.timestamp_tick);
     page.put("send_buffer", &tcp.send_buffer);

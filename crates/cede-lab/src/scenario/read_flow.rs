@@ -158,6 +158,7 @@ fn read_tcp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TcpOptions> 
     let limited_transmit = fields.get(reader, "limited_transmit");
     let initial_window: Option<Packets> = fields.get(reader, "initial_window");
     let min_rto = fields.get(reader, "min_rto");
+    let ecn = fields.get(reader, "ecn");
     let timestamps = fields.get(reader, "timestamps");
     let timestamp_tick = fields.get(reader, "timestamp_tick");
     let send_buffer = fields.get(reader, "send_buffer");
@@ -170,6 +171,7 @@ fn read_tcp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TcpOptions> 
         // At most a thousand million by its kind.
         initial_window_packets: initial_window?.0 as u32,
         min_rto: min_rto?,
+        ecn: ecn?,
         timestamps: timestamps?,
         timestamp_tick: timestamp_tick?,
         send_buffer: send_buffer?,

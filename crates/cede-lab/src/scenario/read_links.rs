@@ -2,6 +2,7 @@
 
 use super::model::{BurstLoss, Limit, Link, Reorder};
 use super::problem::Origin;
+use super::read_queue::{read_policer, read_queue, read_shaper};
 use super::reader::{Fields, Reader};
 use cede_units::{Duration, Rate};
 
@@ -42,13 +43,17 @@ pub(crate) fn read_link(
     let buffer = from("buffer").get(reader, "buffer");
     let bdp_rtt = from("bdp_rtt").maybe(reader, "bdp_rtt");
     let count_in_service = from("count_in_service").get(reader, "count_in_service");
-    let queue = from("queue").get(reader, "queue");
+    let queue = read_queue(reader, from("queue"));
+    let ecn = from("ecn").get(reader, "ecn");
+    let policer = read_policer(reader, from("policer"));
+    let shaper = read_shaper(reader, from("burst"), from("peak"));
     let loss = from("loss").get(reader, "loss");
     let loss_burst = read_burst(reader, from("loss_burst"));
     let reorder = read_reorder(reader, from("reorder"));
     let duplicate = from("duplicate").get(reader, "duplicate");
     let jitter = from("jitter").get(reader, "jitter");
     let jitter_reorders = from("jitter_reorders").get(reader, "jitter_reorders");
+    let batch = from("batch").get(reader, "batch");
     let link = Link {
         rate: rate?,
         delay: delay?,
@@ -56,12 +61,16 @@ pub(crate) fn read_link(
         bdp_rtt: bdp_rtt?,
         count_in_service: count_in_service?,
         queue: queue?,
+        ecn: ecn?,
+        policer: policer?,
+        shaper: shaper?,
         loss: loss?,
         loss_burst: loss_burst?,
         reorder: reorder?,
         duplicate: duplicate?,
         jitter: jitter?,
         jitter_reorders: jitter_reorders?,
+        batch: batch?,
     };
     Some(PlacedLink { link, buffer_origin: from("buffer").origin("buffer") })
 }

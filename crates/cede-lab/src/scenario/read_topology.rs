@@ -153,6 +153,8 @@ fn read_host(reader: &mut Reader<'_>, root: &Fields<'_>, node: &Node, star: bool
     let name: Option<String> = fields.get(reader, "name");
     let offset: Option<OffsetNs> = fields.get(reader, "clock_offset");
     let drift: Option<DriftPpb> = fields.get(reader, "clock_drift");
+    let step: Option<OffsetNs> = fields.get(reader, "clock_step");
+    let step_at = fields.get(reader, "clock_step_at");
     let access = if star {
         let up = read_access(reader, root, &fields, "uplink", "host.uplink");
         let down = read_access(reader, root, &fields, "downlink", "host.downlink");
@@ -161,7 +163,7 @@ fn read_host(reader: &mut Reader<'_>, root: &Fields<'_>, node: &Node, star: bool
         fields.refuse(reader, &["uplink", "downlink"], "it belongs to a star");
         Some(None)
     };
-    let clock = Clock { offset_ns: offset?.0, drift_ppb: drift?.0 };
+    let clock = Clock { offset_ns: offset?.0, drift_ppb: drift?.0, step_ns: step?.0, step_at: step_at? };
     Some((Host { name: name?, clock, access: access? }, fields.origin("name")))
 }
 

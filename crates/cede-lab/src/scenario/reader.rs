@@ -189,7 +189,7 @@ impl<'a> Fields<'a> {
 
 fn help_for(kind: &Kind, node: &Node) -> Vec<String> {
     match (kind, &node.value) {
-        (Kind::Word { words, .. }, Value::Text(text)) => {
+        (Kind::Word { words }, Value::Text(text)) => {
             word_help(text, &words.iter().map(|(word, _)| *word).collect::<Vec<_>>())
         }
         _ => vec![format!("allowed: {}", kind.allowed())],

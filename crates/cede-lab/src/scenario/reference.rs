@@ -66,7 +66,7 @@ fn push_options(out: &mut String, options: &mut dyn Iterator<Item = &OptionDoc>)
 
 /// The words of an option and their meanings, as a list behind the table.
 fn push_words(out: &mut String, option: &OptionDoc) {
-    if let Kind::Word { words, .. } = option.kind {
+    if let Kind::Word { words } = option.kind {
         let _ = write!(out, "\n`{}`:\n\n", option.key);
         for (word, meaning) in words {
             let _ = writeln!(out, "* `\"{word}\"`: {meaning}");

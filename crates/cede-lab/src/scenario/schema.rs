@@ -90,13 +90,13 @@ pub enum Kind {
     },
     /// True or false.
     Switch,
-    /// One of these words, each with its meaning; `later` are words of things to come.
+    /// One of these words, each with its meaning.
     Word {
         /// The words.
         words: &'static [(&'static str, &'static str)],
-        /// Known, but not available yet.
-        later: &'static [&'static str],
     },
+    /// A queue discipline, or a table with `kind` and its parameters.
+    Queue,
     /// A list of names.
     Names,
     /// The table with this path.
@@ -160,7 +160,7 @@ impl Kind {
             Self::Table(_) => "table",
             Self::Tables(_) => "list of tables",
             Self::LinkOrLinks => "table or list of tables",
-            Self::Controller | Self::Traffic => "word or table",
+            Self::Controller | Self::Traffic | Self::Queue => "word or table",
             Self::Assertions => "list or table",
         }
     }
@@ -183,7 +183,7 @@ impl Kind {
             Self::Number { min, max } => format!("a number from {min} to {max}"),
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Self::Switch => "true or false".to_string(),
-            Self::Word { words, .. } => {
+            Self::Word { words } => {
                 words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
             }
             Self::Names => "a list of names, for instance [\"a\", \"b\"]".to_string(),
@@ -191,6 +191,7 @@ impl Kind {
             Self::Tables(path) => format!("a list of tables, each [[{path}]]"),
             Self::LinkOrLinks => "a table [link], or in a graph a list of tables [[link]]".to_string(),
             Self::Controller => "a controller's name, or { name = \"...\", PARAMETER = ... }".to_string(),
+            Self::Queue => "a queue discipline, or { kind = \"...\", PARAMETER = ... }".to_string(),
             Self::Traffic => "a kind of traffic, or { kind = \"...\", ... }".to_string(),
             Self::Assertions => {
                 "a list such as [\"queue.p95_ms < 70\"], or a table such as queue.p95_ms = \"< 70\"".to_string()
@@ -224,5 +225,5 @@ pub(crate) const fn option(
 
 /// One of these words, for the tables.
 pub(crate) const fn words(words: &'static [(&'static str, &'static str)]) -> Kind {
-    Kind::Word { words, later: &[] }
+    Kind::Word { words }
 }

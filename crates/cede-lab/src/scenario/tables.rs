@@ -1,7 +1,8 @@
 //! The table of options: every key of the scenario format, once. Those of flows are in `flow_tables`.
 
 use super::flow_tables::{CONTROLLER, FLOW, TCP, TRAFFIC, UTP};
-use super::model::{QUEUE_WORDS, QUEUES_TO_COME, ROUTING_WORDS, TOPOLOGY_WORDS};
+use super::model::{ROUTING_WORDS, TOPOLOGY_WORDS};
+use super::queue_tables::{BURST, CHANGE, CODEL, FQ_CODEL, PEAK, PIE, POLICER, QUEUE, RED};
 use super::schema::Fallback::{Absent, Required, Value};
 use super::schema::{Kind, OptionDoc, TableDoc, option, words};
 
@@ -62,6 +63,23 @@ pub const TABLES: &[TableDoc] = &[
         LOSS_BURST,
     ),
     table("reorder", "reorder = { ... }", "Packets that are held back and overtaken, in any link.", REORDER),
+    QUEUE,
+    CODEL,
+    FQ_CODEL,
+    PIE,
+    RED,
+    table(
+        "policer",
+        "policer = { ... }",
+        "A token bucket in front of a link's queue: a packet that finds too few tokens is dropped.",
+        POLICER,
+    ),
+    table(
+        "change",
+        "[[change]]",
+        "Something that changes on a link while the world runs: a path that is routed anew, a modem that trains again, a packet that is lost at a known time.",
+        CHANGE,
+    ),
     table("node", "[[node]]", "A node of a graph.", NODE),
     table("route", "[[route]]", "A route of a graph that is stated instead of found.", ROUTE),
     table(
@@ -178,6 +196,13 @@ const ROOT: &[OptionDoc] = &[
         "Stated routes of a graph.",
     ),
     option("host", Kind::Tables("host"), Absent("every clock is exact"), "", "Properties of single hosts."),
+    option(
+        "change",
+        Kind::Tables("change"),
+        Absent("nothing changes"),
+        "",
+        "What changes on links, and when.",
+    ),
     option("flow", Kind::Tables("flow"), Required, "", "The flows; at least one."),
     option("record", Kind::Table("record"), Absent("the defaults of [record]"), "", "What is written down."),
     option(
@@ -250,11 +275,27 @@ const LINK: &[OptionDoc] = &[
     ),
     option(
         "queue",
-        Kind::Word { words: QUEUE_WORDS, later: QUEUES_TO_COME },
+        Kind::Queue,
         Value("droptail"),
-        "droptail",
-        "What happens to packets that do not fit. codel, fq_codel, pie and red are to come.",
+        "codel",
+        "Which packets the queue takes, keeps, drops and marks: droptail, head-drop, codel, fq-codel, pie or red, with parameters as `queue = { kind = \"codel\", target = \"15 ms\" }`.",
     ),
+    option(
+        "ecn",
+        Kind::Switch,
+        Value("false"),
+        "true",
+        "codel, fq-codel, pie, red: packets are marked in place of dropped where their transport says that it understands (RFC 3168; see `ecn` of [flow.tcp]).",
+    ),
+    option(
+        "policer",
+        Kind::Table("policer"),
+        Absent("no policer"),
+        "",
+        "Packets beyond a rate are dropped before they reach the queue.",
+    ),
+    BURST,
+    PEAK,
     option(
         "loss",
         Kind::Probability,
@@ -284,6 +325,13 @@ const LINK: &[OptionDoc] = &[
         Value("false"),
         "true",
         "Jitter lets packets overtake each other. Otherwise none arrives before its predecessor.",
+    ),
+    option(
+        "batch",
+        Kind::Time,
+        Value("0 s"),
+        "20 ms",
+        "Packets arrive in batches, at multiples of this, as over radio and cable links with time slots; on the way back it compresses acknowledgements.",
     ),
 ];
 
@@ -387,6 +435,14 @@ const HOST: &[OptionDoc] = &[
         "50 ppm",
         "How much its clock gains: 50 ppm are 50 us a second.",
     ),
+    option(
+        "clock_step",
+        Kind::Offset,
+        Value("0 s"),
+        "-1 s",
+        "By how much its clock is set forward at `clock_step_at`.",
+    ),
+    option("clock_step_at", Kind::Time, Value("0 s"), "30 s", "When it is."),
     option("uplink", Kind::Table("host.uplink"), Absent("[uplink]"), "", "Star: its link to the hub."),
     option(
         "downlink",
@@ -421,7 +477,7 @@ const RECORD: &[OptionDoc] = &[
 #[cfg(test)]
 mod tests {
     use super::super::flow::{Distribution, ProtocolKind, TcpAck, TrafficKind, UtpAck};
-    use super::super::model::{Buffer, QueueDiscipline, Routing, TopologyKind};
+    use super::super::model::{Buffer, PieKind, QueueKind, Routing, TopologyKind};
     use super::super::reader::default_node;
     use super::super::values::{DriftPpb, FromNode, OffsetNs, Packets};
     use super::*;
@@ -434,7 +490,9 @@ mod tests {
     /// Whether a text is a value of this kind, for the kinds that are not tables.
     fn fits(kind: &Kind, text: &str) -> bool {
         match kind {
-            Kind::Text | Kind::Name | Kind::Controller | Kind::Traffic => reads::<String>(kind, text),
+            Kind::Text | Kind::Name | Kind::Controller | Kind::Traffic | Kind::Queue => {
+                reads::<String>(kind, text)
+            }
             Kind::Time | Kind::Span => reads::<Duration>(kind, text),
             Kind::Offset => reads::<OffsetNs>(kind, text),
             Kind::Drift => reads::<DriftPpb>(kind, text),
@@ -449,7 +507,8 @@ mod tests {
             Kind::Word { .. } => {
                 reads::<TopologyKind>(kind, text)
                     || reads::<Routing>(kind, text)
-                    || reads::<QueueDiscipline>(kind, text)
+                    || reads::<QueueKind>(kind, text)
+                    || reads::<PieKind>(kind, text)
                     || reads::<ProtocolKind>(kind, text)
                     || reads::<TcpAck>(kind, text)
                     || reads::<UtpAck>(kind, text)

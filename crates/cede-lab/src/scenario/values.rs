@@ -2,7 +2,7 @@
 
 use super::document::{Node, Value, shortened};
 use super::flow::{Distribution, ProtocolKind, TcpAck, TrafficKind, UtpAck};
-use super::model::{Buffer, QueueDiscipline, Routing, TopologyKind};
+use super::model::{Buffer, PieKind, QueueKind, Routing, TopologyKind};
 use super::schema::{Kind, PACKETS_MAX, RATE_MAX_BITS, SIZE_MAX_BYTES, TIME_MAX_HOURS};
 use super::words::Words;
 use cede_units::{Bytes, Duration, ParseQuantityError, Rate};
@@ -247,20 +247,16 @@ impl FromNode for bool {
 }
 
 /// One of the words of a kind.
-pub(crate) fn word_of<T: Words>(node: &Node, kind: &Kind) -> Result<T, Complaint> {
+pub(crate) fn word_of<T: Words>(node: &Node) -> Result<T, Complaint> {
     let Value::Text(text) = &node.value else { return Err(format!("is {}", node.describe())) };
-    let to_come = matches!(kind, Kind::Word { later, .. } if later.contains(&text.as_str()));
-    T::from_word(text).ok_or_else(|| match to_come {
-        true => format!("names \"{text}\", which is not available yet"),
-        false => format!("is no known word: \"{}\"", shortened(text)),
-    })
+    T::from_word(text).ok_or_else(|| format!("is no known word: \"{}\"", shortened(text)))
 }
 
 macro_rules! read_as_word {
     ($($type:ty),+) => {
         $(impl FromNode for $type {
-            fn from_node(node: &Node, kind: &Kind) -> Result<Self, Complaint> {
-                word_of(node, kind)
+            fn from_node(node: &Node, _: &Kind) -> Result<Self, Complaint> {
+                word_of(node)
             }
         })+
     };
@@ -268,7 +264,8 @@ macro_rules! read_as_word {
 read_as_word!(
     TopologyKind,
     Routing,
-    QueueDiscipline,
+    QueueKind,
+    PieKind,
     ProtocolKind,
     TcpAck,
     UtpAck,

@@ -60,8 +60,8 @@ pub(crate) struct Red {
     average: f64,
     /// Packets since the last drop; none below the lower threshold (the paper's -1).
     count: Option<u32>,
-    /// Since when the queue has been empty.
-    idle_since: Option<Instant>,
+    /// Since when an empty queue has been so, as far as the average knows.
+    idle_since: Instant,
     packet_time: Duration,
     next_adaptation: Instant,
     random: Stream,
@@ -72,7 +72,7 @@ impl Red {
         Self {
             average: 0.0,
             count: None,
-            idle_since: Some(Instant::ZERO),
+            idle_since: Instant::ZERO,
             packet_time: rate.time_to_send(u64::from(config.mean_packet_bytes)),
             next_adaptation: Instant::ZERO + ADAPT_EVERY,
             random,
@@ -105,8 +105,10 @@ impl Red {
     }
 
     fn average_in(&mut self, now: Instant, queued: usize) {
-        if let Some(since) = self.idle_since.take() {
-            let packets = now.since(since).as_nanos() / self.packet_time.as_nanos().max(1);
+        // Also a packet that is dropped on arrival leaves the queue empty, and the average to decay from here.
+        if queued == 0 {
+            let idle = now.since(core::mem::replace(&mut self.idle_since, now));
+            let packets = idle.as_nanos() / self.packet_time.as_nanos().max(1);
             self.average *= power(1.0 - self.config.weight, packets);
         }
         self.average += self.config.weight * (queued as f64 - self.average);
@@ -142,7 +144,7 @@ impl Red {
     /// A packet left, and `left` wait.
     pub(crate) const fn on_departure(&mut self, now: Instant, left: usize) {
         if left == 0 {
-            self.idle_since = Some(now);
+            self.idle_since = now;
         }
     }
 }
@@ -212,7 +214,6 @@ mod tests {
     fn drops_are_spread_evenly() {
         let mut red = red(RedConfig { weight: 1e-12, ..RedConfig::default() });
         red.average = 10.0;
-        red.idle_since = None;
         let (mut gaps, mut gap) = (alloc::vec::Vec::new(), 0);
         for _ in 0..20_000 {
             gap += 1;
@@ -234,6 +235,9 @@ mod tests {
         // 8 Mbit/s and 1,000 B: a packet a millisecond.
         red.signals(Instant::from_millis(500), 0);
         assert!((red.average - 10.0 * power(0.998, 501)).abs() < 1e-9, "{}", red.average);
+        // Whether or not that packet was let in, the next pause counts as well.
+        red.signals(Instant::from_millis(1_000), 0);
+        assert!((red.average - 10.0 * power(0.998, 1_002)).abs() < 1e-9, "{}", red.average);
     }
 
     #[test]

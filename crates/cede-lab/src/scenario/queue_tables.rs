@@ -1,0 +1,194 @@
+//! The table of options, continued: queue disciplines, policer, and what changes while the world runs.
+
+use super::model::{PIE_WORDS, QUEUE_WORDS};
+use super::schema::Fallback::{Absent, Required, Value};
+use super::schema::{Kind, OptionDoc, SIZE_MAX_BYTES, TableDoc, option, words};
+
+/// The key that every form of `queue` has.
+const KIND: OptionDoc = option("kind", words(QUEUE_WORDS), Value("droptail"), "codel", "The discipline.");
+const BURST_SIZE: Kind = Kind::Size { min: 128, max: SIZE_MAX_BYTES };
+
+const fn discipline(
+    path: &'static str,
+    heading: &'static str,
+    meaning: &'static str,
+    own: &'static [OptionDoc],
+) -> TableDoc {
+    TableDoc { path, heading, meaning, own, shared: &[] }
+}
+
+pub(crate) const QUEUE: TableDoc = discipline(
+    "queue",
+    "queue = { ... }",
+    "The discipline of a link's queue and its parameters. `queue = \"codel\"` is short for `queue = { kind = \"codel\" }`. Drop-tail and head-drop have no parameters; how much may wait is `buffer` for all of them.",
+    &[KIND],
+);
+
+pub(crate) const CODEL: TableDoc = discipline(
+    "queue.codel",
+    "queue = { kind = \"codel\", ... }",
+    "CoDel: drops (or marks) packets at departure once packets have waited longer than `target` for an `interval`, the next ones after interval / sqrt(count). Source: RFC 8289, section 5.",
+    &[KIND, TARGET_CODEL, INTERVAL],
+);
+
+pub(crate) const FQ_CODEL: TableDoc = discipline(
+    "queue.fq-codel",
+    "queue = { kind = \"fq-codel\", ... }",
+    "FQ-CoDel: a queue for each flow with CoDel on it, served in turn by octets, new flows first. Where the buffer is full, the flow with most octets loses half of what it has waiting. Source: RFC 8290.",
+    &[
+        KIND,
+        TARGET_CODEL,
+        INTERVAL,
+        option(
+            "quantum",
+            Kind::Size { min: 64, max: 1 << 20 },
+            Value("1514 B"),
+            "300 B",
+            "Octets that a flow may send in its turn.",
+        ),
+        option(
+            "queues",
+            Kind::Integer { min: 1, max: 65_536 },
+            Value("1024"),
+            "32",
+            "How many queues; flows are hashed to them.",
+        ),
+        option(
+            "exact",
+            Kind::Switch,
+            Value("false"),
+            "true",
+            "Each flow has a queue of its own as long as there have been no more flows than queues.",
+        ),
+    ],
+);
+
+const TARGET_CODEL: OptionDoc = option(
+    "target",
+    Kind::Span,
+    Value("5 ms"),
+    "15 ms",
+    "The delay that a standing queue may have; at least the time of a packet (15 ms at 1 Mbit/s).",
+);
+const INTERVAL: OptionDoc = option(
+    "interval",
+    Kind::Span,
+    Value("100 ms"),
+    "300 ms",
+    "How long it may have more: about the longest usual round-trip time.",
+);
+
+pub(crate) const PIE: TableDoc = discipline(
+    "queue.pie",
+    "queue = { kind = \"pie\", ... }",
+    "PIE: drops (or marks) packets at arrival with a probability that follows the queueing delay's distance from `target` and its change. Source: RFC 8033.",
+    &[
+        KIND,
+        option("target", Kind::Span, Value("15 ms"), "20 ms", "The delay to hold."),
+        option(
+            "update",
+            Kind::Span,
+            Value("15 ms"),
+            "30 ms",
+            "From one update of the probability to the next.",
+        ),
+        option("burst", Kind::Time, Value("150 ms"), "0 s", "How long a burst is let through."),
+        option("profile", words(PIE_WORDS), Value("rfc"), "linux", "Which PIE."),
+    ],
+);
+
+const LENGTH: Kind = Kind::Number { min: 0.0, max: 1e9 };
+
+pub(crate) const RED: TableDoc = discipline(
+    "queue.red",
+    "queue = { kind = \"red\", ... }",
+    "RED: drops (or marks) packets at arrival with a probability that rises with the average length of the queue, in packets. Source: Floyd and Jacobson, Random Early Detection gateways for congestion avoidance, 1993.",
+    &[
+        KIND,
+        option("min", LENGTH, Value("5.0"), "20.0", "Average below which nothing is dropped."),
+        option(
+            "max",
+            LENGTH,
+            Value("15.0"),
+            "60.0",
+            "Average at which the probability is `max_p`; above `min`.",
+        ),
+        option("max_p", Kind::Probability, Value("0.1"), "0.02", "The probability at `max`."),
+        option(
+            "weight",
+            Kind::Probability,
+            Value("0.002"),
+            "0.01",
+            "Weight of the present length in the average.",
+        ),
+        option(
+            "gentle",
+            Kind::Switch,
+            Value("true"),
+            "false",
+            "From `max` to twice as much the probability rises to 1; otherwise everything is dropped from `max` on.",
+        ),
+        option(
+            "adaptive",
+            Kind::Switch,
+            Value("false"),
+            "true",
+            "`max_p` follows the average every half second, so that it stays in the middle.",
+        ),
+        option(
+            "mean_packet",
+            Kind::Size { min: 64, max: 65_535 },
+            Value("1000 B"),
+            "1500 B",
+            "A usual packet: an idle queue's average decays as if such packets had passed.",
+        ),
+    ],
+);
+
+pub(crate) const POLICER: &[OptionDoc] = &[
+    option("rate", Kind::Rate, Required, "5 Mbit/s", "What may pass on average."),
+    option("burst", BURST_SIZE, Value("15000 B"), "64 KiB", "What may pass at once after a pause."),
+];
+
+/// How a link's token bucket is described.
+pub(crate) const BURST: OptionDoc = option(
+    "burst",
+    BURST_SIZE,
+    Absent("no token bucket: each packet is serialised at `rate`"),
+    "64 KiB",
+    "Makes the link a token bucket that `rate` fills: after a pause so much leaves at once (Linux's tbf).",
+);
+pub(crate) const PEAK: OptionDoc = option(
+    "peak",
+    Kind::Rate,
+    Absent("a packet that has its tokens takes no time"),
+    "100 Mbit/s",
+    "With `burst`: the rate at which packets that have their tokens are serialised.",
+);
+
+pub(crate) const CHANGE: &[OptionDoc] = &[
+    option("at", Kind::Time, Required, "30 s", "When; before the end of the run."),
+    option(
+        "link",
+        Kind::Name,
+        Absent("the bottleneck of a dumbbell; must be given elsewhere"),
+        "return",
+        "Which link.",
+    ),
+    option("rate", Kind::Rate, Absent("as it was"), "2 Mbit/s", "Its rate from then on."),
+    option(
+        "delay",
+        Kind::Time,
+        Absent("as it was"),
+        "150 ms",
+        "The propagation delay of packets that leave it from then on. Those under way are not overtaken unless its jitter or reordering lets them be.",
+    ),
+    option("loss", Kind::Probability, Absent("as it was"), "0.05", "Its probability of loss from then on."),
+    option(
+        "lose",
+        Kind::Packets,
+        Absent("none"),
+        "1 packet",
+        "The next packets that leave it, this many, are lost.",
+    ),
+];

@@ -1,0 +1,140 @@
+//! Reading what a link does to traffic: discipline, marks, policer, token bucket.
+
+use super::document::{Node, Table, Value};
+use super::model::{PieKind, QueueKind};
+use super::reader::{Fields, Reader};
+use cede_net::{
+    BucketConfig, CodelConfig, Discipline, FqCodelConfig, PieConfig, PieProfile, RedConfig, Shaper,
+};
+use cede_units::{Bytes, Rate};
+
+/// Reads `queue = "KIND"` or `queue = { kind = "KIND", ... }`.
+pub(crate) fn read_queue(reader: &mut Reader<'_>, link: &Fields<'_>) -> Option<Discipline> {
+    let Some(node) = link.node("queue") else { return Some(Discipline::DropTail) };
+    let long = long_form(node);
+    let kind = kind_of(reader, link, &long)?;
+    let path = match kind {
+        QueueKind::DropTail | QueueKind::HeadDrop => "queue",
+        QueueKind::Codel => "queue.codel",
+        QueueKind::FqCodel => "queue.fq-codel",
+        QueueKind::Pie => "queue.pie",
+        QueueKind::Red => "queue.red",
+    };
+    let fields = Fields::open(reader, path, Some(&long), node.origin)?;
+    match kind {
+        QueueKind::DropTail => Some(Discipline::DropTail),
+        QueueKind::HeadDrop => Some(Discipline::HeadDrop),
+        QueueKind::Codel => read_codel(reader, &fields).map(Discipline::Codel),
+        QueueKind::FqCodel => read_fq_codel(reader, &fields).map(Discipline::FqCodel),
+        QueueKind::Pie => read_pie(reader, &fields).map(Discipline::Pie),
+        QueueKind::Red => read_red(reader, &fields).map(Discipline::Red),
+    }
+}
+
+/// The discipline's name, before its table can be opened.
+fn kind_of(reader: &mut Reader<'_>, link: &Fields<'_>, long: &Node) -> Option<QueueKind> {
+    match Fields::quiet("queue", Some(long), link.at) {
+        Some(fields) => fields.get(reader, "kind"),
+        None => {
+            let help = vec!["allowed: a discipline's name, or { kind = \"...\", ... }".to_string()];
+            reader.report(long.origin, format!("`queue` is {}", long.describe()), help);
+            None
+        }
+    }
+}
+
+/// `queue = "codel"` as the table that it is short for.
+fn long_form(node: &Node) -> Node {
+    let mut long = node.clone();
+    if let Value::Text(_) = node.value {
+        let mut table = Table::default();
+        table.get_or_insert("kind", node.origin, || node.clone());
+        long.value = Value::Table(table);
+    }
+    long
+}
+
+fn read_codel(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<CodelConfig> {
+    let target = fields.get(reader, "target");
+    let interval = fields.get(reader, "interval");
+    Some(CodelConfig { target: target?, interval: interval? })
+}
+
+fn read_fq_codel(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<FqCodelConfig> {
+    let codel = read_codel(reader, fields);
+    let quantum: Option<Bytes> = fields.get(reader, "quantum");
+    let queues: Option<i64> = fields.get(reader, "queues");
+    let exact = fields.get(reader, "exact");
+    // The kinds bound both, so the casts keep them.
+    Some(FqCodelConfig {
+        codel: codel?,
+        quantum_bytes: quantum?.0 as u32,
+        queues: queues? as u32,
+        exact: exact?,
+    })
+}
+
+fn read_pie(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<PieConfig> {
+    let target = fields.get(reader, "target");
+    let update = fields.get(reader, "update");
+    let burst = fields.get(reader, "burst");
+    let profile = match fields.get(reader, "profile")? {
+        PieKind::Rfc => PieProfile::Rfc,
+        PieKind::Linux => PieProfile::Linux,
+    };
+    Some(PieConfig { target: target?, update: update?, burst: burst?, profile })
+}
+
+fn read_red(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RedConfig> {
+    let min: Option<f64> = fields.get(reader, "min");
+    let max: Option<f64> = fields.get(reader, "max");
+    let max_probability = fields.get(reader, "max_p");
+    let weight: Option<f64> = fields.get(reader, "weight");
+    let gentle = fields.get(reader, "gentle");
+    let adaptive = fields.get(reader, "adaptive");
+    let mean: Option<Bytes> = fields.get(reader, "mean_packet");
+    let (min, max) = (min?, max?);
+    if max <= min {
+        let help = vec![format!("allowed: a number above `min`, {min}")];
+        reader.report(fields.origin("max"), format!("`max` is {max}, not above `min`"), help);
+        return None;
+    }
+    if weight == Some(0.0) {
+        let help = vec!["allowed: a number above 0, up to 1".to_string()];
+        reader.report(fields.origin("weight"), "`weight` is 0: the average would never move", help);
+        return None;
+    }
+    Some(RedConfig {
+        min_packets: min,
+        max_packets: max,
+        max_probability: max_probability?,
+        weight: weight?,
+        gentle: gentle?,
+        adaptive: adaptive?,
+        mean_packet_bytes: mean?.0 as u32,
+    })
+}
+
+/// Reads `policer = { rate = ..., burst = ... }`.
+pub(crate) fn read_policer(reader: &mut Reader<'_>, link: &Fields<'_>) -> Option<Option<BucketConfig>> {
+    let Some(node) = link.node("policer") else { return Some(None) };
+    let fields = Fields::open(reader, "policer", Some(node), node.origin)?;
+    let rate = fields.get(reader, "rate");
+    let burst: Option<Bytes> = fields.get(reader, "burst");
+    Some(Some(BucketConfig { rate: rate?, burst_bytes: burst?.0 }))
+}
+
+/// Reads `burst` and `peak` of a link.
+pub(crate) fn read_shaper(
+    reader: &mut Reader<'_>,
+    burst: &Fields<'_>,
+    peak: &Fields<'_>,
+) -> Option<Option<Shaper>> {
+    let burst: Option<Bytes> = burst.maybe(reader, "burst")?;
+    let rate: Option<Rate> = peak.maybe(reader, "peak")?;
+    if rate.is_some() && burst.is_none() {
+        peak.refuse(reader, &["peak"], "a link without `burst` has no token bucket");
+        return None;
+    }
+    Some(burst.map(|burst| Shaper { burst_bytes: burst.0, peak: rate }))
+}
