@@ -67,7 +67,7 @@ error: unknown key `dealy` in [link]
 4 | dealy = \"25 ms\"
   | ^^^^^
   = did you mean `delay`?
-  = allowed: rate, delay, buffer, bdp_rtt, count_in_service, queue, loss, loss_burst, reorder, duplicate, jitter, jitter_reorders";
+  = allowed: rate, delay, buffer, bdp_rtt, count_in_service, queue, ecn, policer, burst, peak, loss, loss_burst, reorder, duplicate, jitter, jitter_reorders, batch";
     assert_eq!(render(&problems(&text)), expected);
 }
 
@@ -226,7 +226,7 @@ fn what_belongs_elsewhere_says_where() {
         "unknown key `rate` at the top",
         "option of [link]",
     );
-    refused(&with_link("queue = \"codel\""), "codel", "not available yet", "droptail");
+    refused(&with_link("queue = \"choke\""), "choke", "is no known word", "droptail");
     refused(&with_flow("[flow.tcp]"), "flow.tcp", "the protocol of this flow is \"utp\"", "");
     refused(&with_flow("from = \"x\""), "from", "hosts of its own", "");
     refused(&with_flow("[[node]]\nname = \"x\""), "node", "belongs to a graph", "");

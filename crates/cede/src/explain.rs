@@ -7,7 +7,7 @@ use crate::screen::{self, Screen};
 use cede_cc::{ParamDoc, registry};
 use cede_lab::repro::lcn10::FigureNumber;
 use cede_lab::scenario::{
-    Fallback, Kind, METRICS, MetricDoc, OptionDoc, TABLES, TableDoc, nearest, reference,
+    Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, TABLES, TableDoc, Words, nearest, reference,
 };
 use serde_json::{Value, json};
 
@@ -17,6 +17,8 @@ enum Topic {
     Controller(&'static registry::Entry),
     Parameter(&'static registry::Entry, &'static ParamDoc),
     Metric(&'static MetricDoc),
+    /// A queue discipline: its name and what it does.
+    Queue(&'static str, &'static str),
     Table(&'static TableDoc),
     Option(&'static TableDoc, &'static OptionDoc),
     Scenario(&'static BuiltIn),
@@ -59,7 +61,8 @@ fn topics() -> Vec<Topic> {
     let metrics = METRICS.iter().map(Topic::Metric);
     let figures = FigureNumber::ALL.into_iter().map(Topic::Figure);
     let scenarios = BUILT_IN.iter().map(Topic::Scenario);
-    controllers.chain(metrics).chain(scenarios).chain(figures).chain(tables).collect()
+    let queues = QueueKind::WORDS.iter().map(|&(name, _, summary)| Topic::Queue(name, summary));
+    controllers.chain(queues).chain(metrics).chain(scenarios).chain(figures).chain(tables).collect()
 }
 
 fn unknown(what: &str) -> Failure {
@@ -67,7 +70,7 @@ fn unknown(what: &str) -> Failure {
     let guess = nearest(what, names.iter().map(String::as_str));
     let guess = guess.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
     Failure::Usage(format!(
-        "nothing is called `{what}`{guess}\n  = `cede list` names controllers, scenarios, metrics and figures; `cede explain \
+        "nothing is called `{what}`{guess}\n  = `cede list` names controllers, queue disciplines, scenarios, metrics and figures; `cede explain \
          scenario` is the reference of all options"
     ))
 }
@@ -88,13 +91,8 @@ impl Topic {
                     doc.group.to_string(),
                 ]
             }
-            Self::Table(table) if table.path == "queue" => {
-                ["queue", "droptail", "head-drop"].map(String::from).to_vec()
-            }
-            Self::Table(table) => {
-                let last = table.path.rsplit('.').next().unwrap_or_default();
-                vec![table.path.to_string(), last.to_string()]
-            }
+            Self::Queue(name, _) => vec![(*name).to_string()],
+            Self::Table(table) => vec![table.path.to_string()],
             Self::Option(table, option) if table.path.is_empty() => vec![option.key.to_string()],
             Self::Option(table, option) => {
                 vec![format!("{}.{}", table.path, option.key), option.key.to_string()]
@@ -134,6 +132,7 @@ impl Topic {
                 )
             }
             Self::Metric(doc) => metric_text(doc, screen),
+            Self::Queue(name, summary) => queue_text(name, summary, screen),
             Self::Table(table) => table_text(table, screen),
             Self::Option(table, option) => option_text(&tables_with(table, option), option, screen),
             Self::Scenario(scenario) => {
@@ -160,6 +159,13 @@ impl Topic {
                 "kind": "metric", "name": doc.pattern(), "summary": doc.summary, "unit": doc.unit,
                 "formula": doc.formula, "source": doc.source,
             }),
+            Self::Queue(name, summary) => {
+                let table = queue_table(name);
+                json!({
+                    "kind": "queue", "name": name, "summary": summary, "meaning": table.meaning,
+                    "parameters": parameters(table).map(|option| option_json(table, option)).collect::<Value>(),
+                })
+            }
             Self::Table(table) => json!({
                 "kind": "table", "name": table.path, "written": table.heading, "meaning": table.meaning,
                 "options": table.options().map(|option| option_json(table, option)).collect::<Value>(),
@@ -240,16 +246,36 @@ fn param_json(param: &ParamDoc) -> Value {
     })
 }
 
-fn table_text(table: &TableDoc, screen: &Screen) -> String {
-    let row = |option: &OptionDoc| {
-        let text = match option.fallback {
-            Fallback::Value(default) => format!("{} Default: {default}.", option.meaning),
-            Fallback::Required | Fallback::Absent(_) => option.meaning.to_string(),
-        };
-        screen.wrap(&format!("  {:18} ", option.key), &text)
+/// The table with a discipline's parameters; those without any share one.
+fn queue_table(name: &str) -> &'static TableDoc {
+    let path = format!("queue.{name}");
+    let own = TABLES.iter().find(|table| table.path == path);
+    own.or_else(|| TABLES.iter().find(|table| table.path == "queue")).expect("queues have a table")
+}
+
+fn parameters(table: &'static TableDoc) -> impl Iterator<Item = &'static OptionDoc> {
+    table.options().filter(|option| option.key != "kind")
+}
+
+fn queue_text(name: &str, summary: &str, screen: &Screen) -> String {
+    let table = queue_table(name);
+    let head = format!("{}  queue discipline", screen.bold(name));
+    let rows: String = parameters(table).map(|option| option_row(option, screen)).collect();
+    let rows = if rows.is_empty() { "  It has no parameters.\n".to_string() } else { rows };
+    let (summary, meaning) = (screen.wrap("  ", summary), screen.wrap("  ", table.meaning));
+    format!("{head}\n\n{summary}{meaning}  written  queue = {{ kind = \"{name}\" }} in [link]\n\n{rows}")
+}
+
+fn option_row(option: &OptionDoc, screen: &Screen) -> String {
+    let text = match option.fallback {
+        Fallback::Value(default) => format!("{} Default: {default}.", option.meaning),
+        Fallback::Required | Fallback::Absent(_) => option.meaning.to_string(),
     };
-    let rows = table.options().map(row);
-    let rows: String = rows.collect();
+    screen.wrap(&format!("  {:18} ", option.key), &text)
+}
+
+fn table_text(table: &TableDoc, screen: &Screen) -> String {
+    let rows: String = table.options().map(|option| option_row(option, screen)).collect();
     let meaning = screen.wrap("  ", table.meaning);
     format!("{}  part of a scenario\n\n{meaning}\n{rows}", screen.bold(table.heading))
 }
