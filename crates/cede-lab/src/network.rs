@@ -217,6 +217,12 @@ impl<'s> Planner<'s> {
                 limit: link.limit(*rtt),
             })
         });
+        let events = self.events(host);
+        Network { flows, watched: watched.collect(), events, topology: self.topology }
+    }
+
+    /// What changes while the world runs, in the order of time.
+    fn events(&self, host: impl Fn(&str) -> HostId) -> Vec<(Instant, Event)> {
         let clocks = self.steps.iter().map(|(name, at, step_ns)| (*at, Event::Clock(host(name), *step_ns)));
         let links = self.scenario.changes.iter().filter_map(|change| {
             let link = self.topology.link_id(&change.link)?;
@@ -224,7 +230,7 @@ impl<'s> Planner<'s> {
         });
         let mut events: Vec<(Instant, Event)> = links.chain(clocks).collect();
         events.sort_by_key(|&(at, _)| at);
-        Network { flows, watched: watched.collect(), events, topology: self.topology }
+        events
     }
 
     fn start_of(&self, instance: &Instance<'_>) -> Instant {

@@ -167,16 +167,7 @@ fn print_link(page: &mut Page, link: &Link) {
     page.put("buffer", &link.buffer);
     page.put_if("bdp_rtt", link.bdp_rtt.as_ref());
     page.put("count_in_service", &link.count_in_service);
-    page.line("queue", &queue_toml(&link.queue));
-    page.put("ecn", &link.ecn);
-    if let Some(policer) = &link.policer {
-        let pairs = [("rate", Some(policer.rate.toml())), ("burst", Some(Bytes(policer.burst_bytes).toml()))];
-        page.line("policer", &inline(&pairs));
-    }
-    if let Some(shaper) = &link.shaper {
-        page.put("burst", &Bytes(shaper.burst_bytes));
-        page.put_if("peak", shaper.peak.as_ref());
-    }
+    print_control(page, link);
     page.put("loss", &link.loss);
     if let Some(burst) = link.loss_burst {
         let pairs = [
@@ -198,6 +189,19 @@ fn print_link(page: &mut Page, link: &Link) {
     page.put("jitter", &link.jitter);
     page.put("jitter_reorders", &link.jitter_reorders);
     page.put("batch", &link.batch);
+}
+
+fn print_control(page: &mut Page, link: &Link) {
+    page.line("queue", &queue_toml(&link.queue));
+    page.put("ecn", &link.ecn);
+    if let Some(policer) = &link.policer {
+        let pairs = [("rate", Some(policer.rate.toml())), ("burst", Some(Bytes(policer.burst_bytes).toml()))];
+        page.line("policer", &inline(&pairs));
+    }
+    if let Some(shaper) = &link.shaper {
+        page.put("burst", &Bytes(shaper.burst_bytes));
+        page.put_if("peak", shaper.peak.as_ref());
+    }
 }
 
 fn queue_toml(queue: &Discipline) -> String {
