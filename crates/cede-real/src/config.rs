@@ -74,7 +74,8 @@ impl fmt::Debug for ControllerChoice {
 pub struct StreamConfig {
     /// The congestion controller. Default `ledbat` (RFC 6817) with a target of 100 ms.
     pub controller: ControllerChoice,
-    /// The transport's choices; its `mtu` is replaced by [`StreamConfig::mtu`]. Default [`Config::internet`].
+    /// The transport's choices; its `mtu` is replaced by [`StreamConfig::mtu`]. Default [`Config::internet`],
+    /// with a pacing granularity of 2 ms: the runtime's timer has one, and a busy system adds to it.
     pub transport: Config,
     /// The size of packets. Default `None`: a search, from a size that passes nearly everywhere up to an Ethernet
     /// frame; the bounds are those of the socket's address family.
@@ -89,11 +90,14 @@ pub struct StreamConfig {
 /// receive buffer of the system's default size holds more than a dozen.
 pub const LARGEST_DATAGRAM_BYTES: u16 = 16_000;
 
+/// The runtime's timer fires at whole milliseconds, and the processor is to be had a little later.
+const TIMER_GRANULARITY: Duration = Duration::from_millis(2);
+
 impl Default for StreamConfig {
     fn default() -> Self {
         Self {
             controller: ControllerChoice::named("ledbat"),
-            transport: Config::internet(),
+            transport: Config { pacing_granularity: TIMER_GRANULARITY, ..Config::internet() },
             mtu: None,
             large_datagrams: true,
         }

@@ -1,8 +1,10 @@
 //! A stream: what tokio's traits are implemented on.
 
+use crate::config::ControllerChoice;
 use crate::error::{ConnectError, socket_closed, stream_error};
 use crate::shared::Shared;
 use crate::udp::canonical;
+use cede_cc::ParamError;
 use cede_units::{Duration, Instant, Rate};
 use cede_utp::{Connection, Handle, Snapshot, Statistics, WriteError};
 use std::fmt;
@@ -54,6 +56,20 @@ impl UtpStream {
     /// Gives up at once: the peer gets a RESET, and what has not arrived is lost.
     pub fn abort(&self) {
         self.core.change(Connection::abort);
+    }
+
+    /// Hands the stream to another controller, or to one with another target: where it stands, the new one begins with the
+    /// window of the former, if it begins with a window that it is given.
+    ///
+    /// # Errors
+    /// As [`ControllerChoice::build`]; the stream then keeps the controller that it has.
+    pub fn set_controller(&self, choice: &ControllerChoice) -> Result<(), ParamError> {
+        choice.build(&cede_utp::Config::default().path())?;
+        self.core.change(|connection| {
+            // Errors do not depend on the path, and there were none a moment ago.
+            connection.set_controller(|path| choice.build(path).expect("the choice has been checked"));
+        });
+        Ok(())
     }
 }
 

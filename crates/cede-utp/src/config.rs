@@ -126,6 +126,9 @@ pub struct Config {
     /// As [`Config::keepalive`], for peers that have announced nothing, so that their patience is unknown. Default `None`:
     /// the same.
     pub keepalive_strangers: Option<Duration>,
+    /// How late the host may be when it calls at a deadline. Under a pacing rate so much may leave at once as the rate is in
+    /// that time, 96 KiB at most, or else the flow would fall behind it. Default zero: hosts of simulations are on time.
+    pub pacing_granularity: Duration,
     /// The pause before a packet probes a window of zero; it doubles from probe to probe. Default 15 s (libutp).
     pub zero_window_probe: Duration,
     /// The longest pause between such probes. Default 15 s: they come at equal intervals (libutp).
@@ -180,6 +183,7 @@ const DEFAULT: Config = Config {
     timestamp_resolution: Duration::from_micros(1),
     keepalive: Some(Duration::from_secs(29)),
     keepalive_strangers: None,
+    pacing_granularity: Duration::ZERO,
     zero_window_probe: Duration::from_secs(15),
     zero_window_probe_max: Duration::from_secs(15),
     zero_window_limit: None,

@@ -33,7 +33,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cede_cc::instruments::{RttConfig, RttEstimator};
-use cede_cc::{Allowance, Controller};
+use cede_cc::{Allowance, Controller, Path};
 use cede_units::{Duration, Instant, Seq16};
 use cede_wire::utp::{DecodeError, Kind, Packet};
 use cede_wire::{Payload, Transmit};
@@ -256,8 +256,18 @@ impl Connection {
     /// Caches what the controller allows and when it wants to be called.
     fn apply(&mut self, allowance: Allowance) {
         self.allowance = allowance;
-        self.sending.pacer.set(&allowance);
+        self.sending.pacer.set(&send::paced(allowance, &self.config));
         self.refresh_controller_timer();
+    }
+
+    /// Hands the connection to another controller, which begins where it sees fit: most do with the window that the former
+    /// one had, some with one of their own.
+    pub fn set_controller(&mut self, make: impl FnOnce(&Path) -> Box<dyn Controller>) {
+        let cwnd_bytes = u32::try_from(self.allowance.cwnd_bytes).unwrap_or(u32::MAX);
+        let mss_bytes = self.mtu.payload_bytes();
+        self.controller = make(&Path { mss_bytes, initial_cwnd_bytes: cwnd_bytes, ..self.config.path() });
+        let allowance = self.controller.allowance();
+        self.apply(allowance);
     }
 
     fn refresh_controller_timer(&mut self) {

@@ -25,6 +25,9 @@ use cede_wire::{Ecn, Transmit};
 /// The pause between packets that a window too small to be useful cuts (RFC 1122 section 4.2.3.4: 0.1 to 1 s).
 const SILLY_WINDOW_PAUSE: Duration = Duration::from_millis(200);
 
+/// What a late host makes up for at once: two of these fit the receive buffer that Linux gives a socket (208 KiB).
+const MAX_GRANULE_BYTES: u64 = 96 << 10;
+
 /// The sending half.
 #[derive(Debug)]
 pub(super) struct Sending {
@@ -72,6 +75,13 @@ pub(super) struct Sending {
     pub zero_window_since: Instant,
 }
 
+/// The allowance with as large a burst as a host of this granularity needs to keep the rate.
+pub(super) fn paced(allowance: Allowance, config: &Config) -> Allowance {
+    let granule = allowance.pacing_rate.map_or(0, |rate| rate.bytes_in(config.pacing_granularity));
+    let burst_bytes = allowance.burst_bytes.max(granule.min(MAX_GRANULE_BYTES) as u32);
+    Allowance { burst_bytes, ..allowance }
+}
+
 /// How our stream ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LocalFin {
@@ -96,7 +106,7 @@ enum Limit {
 impl Sending {
     pub fn new(config: &Config, allowance: &Allowance) -> Self {
         let mut pacer = Pacer::new();
-        pacer.set(allowance);
+        pacer.set(&paced(*allowance, config));
         Self {
             outbox: Outbox::new(),
             queue: Chunks::default(),
