@@ -12,11 +12,8 @@
 use crate::shared::State;
 use crate::udp::header_bytes;
 use cede_units::{Instant, Seq16};
-use cede_wire::utp::{HEADER_BYTES, Kind, VERSION, View};
+use cede_wire::utp::{Kind, VERSION, View};
 use std::net::SocketAddr;
-
-/// Octets of the quoted packet that are looked at.
-pub(crate) const QUOTED_BYTES: usize = HEADER_BYTES;
 
 /// One thing that was said.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +26,7 @@ pub(crate) struct Complaint {
 }
 
 /// What was said.
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), expect(dead_code))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     /// Nobody is there, or no way leads there.

@@ -108,6 +108,8 @@ mod driver;
 mod error;
 mod foreign;
 mod inbox;
+#[cfg(test)]
+mod model;
 mod outgoing;
 mod shared;
 mod socket;

@@ -1,6 +1,7 @@
 //! What Linux can do and others cannot, by safe wrappers of its system calls.
 
-use crate::complaints::{Complaint, QUOTED_BYTES, Reason};
+use crate::complaints::{Complaint, Reason};
+use cede_wire::utp::HEADER_BYTES;
 use nix::libc::{SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6, sock_extended_err};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
@@ -49,13 +50,22 @@ pub(crate) fn path_mtu(local: IpAddr, peer: SocketAddr) -> io::Result<u32> {
     }
 }
 
+/// Has the kernel keep what routers and peers say of what a socket sends.
+pub(crate) fn enable_complaints(socket: &impl AsFd, is_ipv6: bool) -> io::Result<()> {
+    if is_ipv6 {
+        setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
+    }
+    // Of peers over IPv4 on a socket that speaks both, too.
+    Ok(setsockopt(socket, sockopt::Ipv4RecvErr, &true)?)
+}
+
 /// The next thing that a router or a peer said of a datagram of ours (ICMP): it waits in the socket's error queue, with
 /// the beginning of the datagram. `None` where nothing that is understood came; to be called until it would block.
 ///
 /// # Errors
 /// `WouldBlock` where nothing is left.
 pub(crate) fn next_complaint(socket: &impl AsRawFd) -> io::Result<Option<Complaint>> {
-    let mut head = [0; QUOTED_BYTES];
+    let mut head = [0; HEADER_BYTES];
     // The error itself, and with it whatever the socket is told of ordinary datagrams.
     let mut space = nix::cmsg_space!([u8; 256]);
     let (read, peer, reason) = {

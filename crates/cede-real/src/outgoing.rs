@@ -3,7 +3,6 @@
 //! One call carries packets for one peer that all have the same size, of which the last may be shorter (Linux
 //! `UDP_SEGMENT`). An endpoint is drained connection by connection, so they come in that order by themselves.
 
-use crate::udp::Udp;
 use cede_units::Instant;
 use cede_utp::Endpoint;
 use cede_wire::Transmit;
@@ -16,6 +15,18 @@ const BATCH_BYTES: usize = 65_507;
 
 /// Packets that one call can carry (Linux `UDP_MAX_SEGMENTS`, 64 until Linux 6.9).
 const MAX_PACKETS: usize = 64;
+
+/// What packets leave through: a UDP socket, or what stands in for one.
+pub(crate) trait Wire {
+    /// How many datagrams one call can send.
+    fn max_segments(&self) -> usize;
+
+    /// Sends datagrams of `segment` octets each, the last perhaps shorter.
+    fn send(&self, peer: SocketAddr, contents: &[u8], segment: usize) -> io::Result<()>;
+
+    /// As [`Wire::send`], from parts; any error but `WouldBlock` where that cannot be had.
+    fn send_gathered(&self, peer: SocketAddr, parts: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()>;
+}
 
 /// What became of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +69,12 @@ impl Outgoing {
     }
 
     /// Sends one batch of what the endpoint wants sent.
-    pub fn send_batch(&mut self, now: Instant, endpoint: &mut Endpoint<SocketAddr>, udp: &Udp) -> Sending {
+    pub fn send_batch(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint<SocketAddr>,
+        udp: &impl Wire,
+    ) -> Sending {
         self.gather(now, endpoint, udp.max_segments());
         let Some(peer) = self.peer else { return Sending::Nothing };
         let result = self.send_gathered(udp, peer).or_else(|error| match error.kind() {
@@ -88,7 +104,7 @@ impl Outgoing {
     }
 
     /// Sends the batch from where its parts lie.
-    fn send_gathered(&self, udp: &Udp, peer: SocketAddr) -> io::Result<()> {
+    fn send_gathered(&self, udp: &impl Wire, peer: SocketAddr) -> io::Result<()> {
         let mut parts = [IoSlice::new(&[]); 2 * MAX_PACKETS];
         let mut filled = 0;
         for packet in &self.packets {
@@ -103,7 +119,7 @@ impl Outgoing {
     }
 
     /// Sends the batch from a copy.
-    fn send_copied(&mut self, udp: &Udp, peer: SocketAddr) -> io::Result<()> {
+    fn send_copied(&mut self, udp: &impl Wire, peer: SocketAddr) -> io::Result<()> {
         self.octets.clear();
         for packet in &self.packets {
             self.octets.extend_from_slice(&packet.head);
@@ -158,7 +174,7 @@ impl Outgoing {
         &mut self,
         now: Instant,
         endpoint: &mut Endpoint<SocketAddr>,
-        udp: &Udp,
+        udp: &impl Wire,
         peer: SocketAddr,
     ) {
         for packet in self.octets.chunks(self.segment) {

@@ -23,3 +23,7 @@ pub(crate) fn path_mtu(_: IpAddr, _: SocketAddr) -> io::Result<u32> {
 pub(crate) fn next_complaint<S>(_: &S) -> io::Result<Option<Complaint>> {
     Err(io::ErrorKind::WouldBlock.into())
 }
+
+pub(crate) fn enable_complaints<S>(_: &S, _: bool) -> io::Result<()> {
+    unsupported()
+}

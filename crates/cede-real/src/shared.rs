@@ -8,13 +8,18 @@
 
 use crate::clock::Clock;
 use crate::foreign::Outlet;
-use crate::outgoing::{Outgoing, Sending};
+use crate::outgoing::{Outgoing, Sending, Wire};
 use crate::udp::Udp;
 use cede_units::Instant;
 use cede_utp::{Endpoint, Event, Handle};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+#[cfg(not(test))]
+use std::sync::{Mutex, MutexGuard};
+// The crate's own tests run this under a scheduler that tries orders: see `model.rs`.
+#[cfg(test)]
+use shuttle::sync::{Mutex, MutexGuard};
 use std::task::{Context, Waker};
 
 /// Batches that leave before what has arrived is looked at again: the more at once, the more a receiver with the default
@@ -23,8 +28,8 @@ const BATCHES_PER_TURN: usize = 2;
 /// Tasks that wait for streams of peers; with more, all are asked whether they still do.
 const MAX_ACCEPTORS: usize = 64;
 
-pub(crate) struct Shared {
-    pub udp: Udp,
+pub(crate) struct Shared<W = Udp> {
+    pub udp: W,
     pub clock: Clock,
     state: Mutex<State>,
 }
@@ -82,8 +87,8 @@ pub(crate) enum Next {
     End,
 }
 
-impl Shared {
-    pub fn new(udp: Udp, endpoint: Endpoint<SocketAddr>) -> Self {
+impl<W: Wire> Shared<W> {
+    pub fn new(udp: W, endpoint: Endpoint<SocketAddr>) -> Self {
         let state = State {
             endpoint,
             outgoing: Outgoing::default(),
@@ -134,7 +139,7 @@ impl Shared {
 
 impl State {
     /// Sends what the endpoint wants sent, within bounds, and tells its news.
-    pub fn let_out(&mut self, shared: &Shared) -> Next {
+    pub fn let_out<W: Wire>(&mut self, shared: &Shared<W>) -> Next {
         let mut next = Next::Continue;
         for _ in 0..BATCHES_PER_TURN {
             let now = shared.clock.now();
@@ -253,6 +258,12 @@ impl State {
             self.driver.waker = Some(cx.waker().clone());
         }
         self.driver.called
+    }
+
+    /// The driver will come no later than the endpoint needs it.
+    #[cfg(test)]
+    pub fn is_deadline_known(&self) -> bool {
+        self.driver.until <= self.endpoint.poll_timeout().unwrap_or(Instant::NEVER)
     }
 
     /// Nothing moves any more; whoever waits learns it.

@@ -2,8 +2,9 @@
 
 use crate::config::ControllerChoice;
 use crate::error::{ConnectError, socket_closed, stream_error};
+use crate::outgoing::Wire;
 use crate::shared::Shared;
-use crate::udp::canonical;
+use crate::udp::{Udp, canonical};
 use cede_cc::ParamError;
 use cede_units::{Duration, Instant, Rate};
 use cede_utp::{Connection, Handle, Snapshot, Statistics, WriteError};
@@ -147,27 +148,19 @@ impl Reading {
 }
 
 /// The application's hold on a connection.
-pub(crate) struct Core {
-    shared: Arc<Shared>,
+pub(crate) struct Core<W: Wire = Udp> {
+    shared: Arc<Shared<W>>,
     handle: Handle,
     peer: SocketAddr,
 }
 
-impl Drop for Core {
+impl<W: Wire> Drop for Core<W> {
     fn drop(&mut self) {
         self.shared.with(|state| state.release(self.handle));
     }
 }
 
 impl Core {
-    pub fn new(shared: Arc<Shared>, handle: Handle, peer: SocketAddr) -> Self {
-        Self { shared, handle, peer }
-    }
-
-    fn peer_addr(&self) -> SocketAddr {
-        canonical(self.peer)
-    }
-
     /// Tells the connection what the first link carries, where that is more than an Ethernet frame.
     pub fn search_large_datagrams(&self) {
         let carries = self.shared.udp.link_carries(self.peer).unwrap_or_default();
@@ -176,6 +169,16 @@ impl Core {
             let now = self.shared.clock.now();
             self.change(|connection| connection.on_link_carries(now, carries));
         }
+    }
+}
+
+impl<W: Wire> Core<W> {
+    pub fn new(shared: Arc<Shared<W>>, handle: Handle, peer: SocketAddr) -> Self {
+        Self { shared, handle, peer }
+    }
+
+    fn peer_addr(&self) -> SocketAddr {
+        canonical(self.peer)
     }
 
     fn look<R>(&self, question: impl FnOnce(&Connection) -> R) -> Option<R> {
@@ -215,7 +218,7 @@ impl Core {
         Poll::Pending
     }
 
-    fn poll_read(&self, cx: &Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_read(&self, cx: &Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut state = self.shared.lock();
         let Some(connection) = state.endpoint.connection(self.handle) else {
             return Poll::Ready(Err(socket_closed()));
@@ -242,7 +245,7 @@ impl Core {
         Poll::Pending
     }
 
-    fn poll_write(&self, cx: &Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_write(&self, cx: &Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         let mut state = self.shared.lock();
         if state.is_driver_gone() {
             return Poll::Ready(Err(socket_closed()));
@@ -265,7 +268,7 @@ impl Core {
         }
     }
 
-    fn shutdown(&self) -> io::Result<()> {
+    pub fn shutdown(&self) -> io::Result<()> {
         match self.look(Connection::error) {
             Some(Some(error)) => return Err(stream_error(error)),
             Some(None) => self.change(Connection::shutdown),

@@ -11,6 +11,7 @@
 use crate::complaints::Complaint;
 use crate::config::SocketConfig;
 use crate::inbox::{BUFFERS, Fill};
+use crate::outgoing::Wire;
 use crate::system;
 use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -49,7 +50,8 @@ impl Udp {
         config.send_buffer_bytes.map(|bytes| socket.set_send_buffer_size(bytes));
         let state = UdpSocketState::new((&socket).into())?;
         if config.heeds_icmp {
-            state.enable_transport_errors((&socket).into())?;
+            // Where that cannot be had, nothing is heard, and timeouts find out.
+            let _ = system::enable_complaints(&socket, addr.is_ipv6());
         }
         if !config.kernel_timestamps {
             // Where they cannot be turned off there are none.
@@ -84,32 +86,9 @@ impl Udp {
         system::path_mtu(local, peer).ok()?.checked_sub(header_bytes(peer))
     }
 
-    /// Sends datagrams of `segment` octets each, the last perhaps shorter.
-    pub fn send(&self, peer: SocketAddr, contents: &[u8], segment: usize) -> io::Result<()> {
-        let segment_size = (segment < contents.len()).then_some(segment);
-        let transmit =
-            quinn_udp::Transmit { destination: peer, ecn: None, contents, segment_size, src_ip: None };
-        self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
-    }
-
-    /// As [`Udp::send`], from parts; `Unsupported` where the system cannot, or another way should be tried.
-    pub fn send_gathered(
-        &self,
-        peer: SocketAddr,
-        parts: &[IoSlice<'_>],
-        segment: Option<u16>,
-    ) -> io::Result<()> {
-        self.socket.try_io(Interest::WRITABLE, || system::send_gathered(&self.socket, peer, parts, segment))
-    }
-
     /// Sends one datagram of another protocol.
     pub async fn send_to(&self, octets: &[u8], peer: SocketAddr) -> io::Result<()> {
         self.socket.send_to(octets, peer).await.map(drop)
-    }
-
-    /// How many datagrams one call can send.
-    pub fn max_segments(&self) -> usize {
-        self.state.max_gso_segments()
     }
 
     /// Receives, and says how many buffers are filled and whether there may be more.
@@ -162,6 +141,23 @@ impl Udp {
 
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.socket.poll_send_ready(cx).map(drop)
+    }
+}
+
+impl Wire for Udp {
+    fn max_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    fn send(&self, peer: SocketAddr, contents: &[u8], segment: usize) -> io::Result<()> {
+        let segment_size = (segment < contents.len()).then_some(segment);
+        let transmit =
+            quinn_udp::Transmit { destination: peer, ecn: None, contents, segment_size, src_ip: None };
+        self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
+    }
+
+    fn send_gathered(&self, peer: SocketAddr, parts: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
+        self.socket.try_io(Interest::WRITABLE, || system::send_gathered(&self.socket, peer, parts, segment))
     }
 }
 

@@ -3,7 +3,8 @@
 mod common;
 
 use cede_real::{SocketConfig, StreamConfig, UtpSocket};
-use cede_units::{Duration, Stream};
+use cede_units::Duration;
+use common::relay::lossy_relay;
 use common::{expect_pattern, in_time, send_pattern};
 use std::net::SocketAddr;
 use tokio::net::UdpSocket;
@@ -47,31 +48,6 @@ async fn datagrams_that_nobody_takes_are_counted_and_dropped() {
         assert!(foreign.recv().await.is_some() && foreign.recv().await.is_some());
     })
     .await;
-}
-
-/// Passes datagrams between a caller, who sends first, and `server`; loses 3 % of them and lets 5 % be overtaken.
-async fn lossy_relay(socket: UdpSocket, server: SocketAddr) {
-    let mut random = Stream::named(1, "relay");
-    let (mut caller, mut held) = (None, None::<(Vec<u8>, SocketAddr)>);
-    let mut buffer = vec![0; 65_536];
-    loop {
-        let (n, from) = socket.recv_from(&mut buffer).await.unwrap();
-        let to = if from == server { caller } else { Some(server) };
-        if from != server {
-            caller = Some(from);
-        }
-        let Some(to) = to.filter(|_| !random.chance(0.03)) else { continue };
-        if held.is_none() && random.chance(0.05) {
-            held = Some((buffer[..n].to_vec(), to));
-            continue;
-        }
-        socket.send_to(&buffer[..n], to).await.unwrap();
-        if random.chance(0.3)
-            && let Some((octets, to)) = held.take()
-        {
-            socket.send_to(&octets, to).await.unwrap();
-        }
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod puppet;
+pub mod relay;
 
 use std::future::Future;
 use std::time::Duration;
