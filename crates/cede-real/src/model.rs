@@ -178,7 +178,18 @@ async fn read_to_end(core: &Core<Model>) -> io::Result<usize> {
     }
 }
 
+/// Both drivers.
 type Drivers = [shuttle::thread::JoinHandle<()>; 2];
+
+/// Accepts a stream and reads to its end, or to that of the driver, whichever comes first.
+async fn read_until_something_ends(shared: &Arc<Shared<Model>>) {
+    let Some(stream) = accept(shared).await else { return };
+    if let Err(error) = read_to_end(&stream).await {
+        assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+        let refused = poll_fn(|cx| stream.poll_write(cx, b"too late")).await;
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::NotConnected);
+    }
+}
 
 /// Both ends, their drivers running.
 fn world() -> (Arc<Shared<Model>>, Arc<Shared<Model>>, Drivers) {
@@ -235,15 +246,7 @@ fn a_stream_whose_driver_ends_learns_it_whenever_that_is() {
             let reading = shuttle::thread::spawn({
                 let bob = Arc::clone(&bob);
                 move || {
-                    shuttle::future::block_on(async {
-                        let Some(stream) = accept(&bob).await else { return };
-                        // The end of the stream, or that of the driver, whichever comes first.
-                        if let Err(error) = read_to_end(&stream).await {
-                            assert_eq!(error.kind(), io::ErrorKind::NotConnected);
-                            let refused = poll_fn(|cx| stream.poll_write(cx, b"too late")).await;
-                            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::NotConnected);
-                        }
-                    });
+                    shuttle::future::block_on(read_until_something_ends(&bob));
                 }
             });
             let stream = shuttle::future::block_on(async {
