@@ -11,10 +11,12 @@
 //!
 //! `bits` is the width of the unsigned numbers behind all that. With 32 (as in 2010) -TSecr wraps to about 4 10^9, the largest
 //! owd with it, and the flow no longer senses congestion; with 64, as ns-2 has it today, its absolute value is taken.
-//! `clock_rate = known` leaves step 1 out, `boundary = inclusive` is ns-3's step 4, `reset_extremes = off` the paper's text.
+//! Which of the two it is hangs on the rate of step 1, and that on how the ticks of the two clocks fall: acknowledgements 1.2 ms
+//! apart show 2000 Hz as often as 500 Hz, so that the average rises above 1000 while a flow sends much. Rounding stamps to
+//! the nearest tick in place of down (`stamp_rounding`) moves results by ten points and more. `clock_rate = known` leaves step 1 out, `boundary = inclusive` is ns-3's step 4, `reset_extremes = off` the paper's text.
 //!
-//! *What it leaves out:* acknowledgements inside of a repair, which Linux judges as well; the peer's clock rate is that of
-//! `stamp_tick`, not what its system had.
+//! *What it leaves out:* acknowledgements inside of a repair, which Linux judges as well; clocks of two rates: both tick by
+//! `stamp_tick`.
 //! *How it was validated:* the vectors of `tests/vectors/tcp_lp.json`, and the numbered checks here and in
 //! `tests/background.rs`; the conformance suite; beside Reno, with ns-2 and ns-3 (`docs/validation.md`).
 
@@ -38,9 +40,9 @@ const STAMP_MASK: u64 = 0xffff_ffff;
 const fn bits_param(default: &'static str) -> ParamDoc {
     ParamDoc {
         name: "bits",
-        kind: ParamKind::Word(&["32", "64"]),
+        kind: ParamKind::Word(&["32", "32-delay", "64"]),
         default,
-        doc: "Width of the unsigned numbers: 32 wraps delays below zero to 4 10^9, 64 takes their absolute value.",
+        doc: "Width of the unsigned numbers: 32 wraps delays below zero to 4 10^9, and their average as well; 32-delay wraps delays alone; 64 takes their absolute value.",
     }
 }
 
@@ -56,6 +58,13 @@ const STAMP_TICK: ParamDoc = ParamDoc {
     kind: ParamKind::Duration { min: Duration::from_micros(1), max: Duration::from_secs(1) },
     default: "1 ms",
     doc: "One tick of the timestamps that delays are reckoned from.",
+};
+
+const STAMP_ROUNDING: ParamDoc = ParamDoc {
+    name: "stamp_rounding",
+    kind: ParamKind::Word(&["down", "nearest"]),
+    default: "down",
+    doc: "How a time becomes a stamp: down as in Linux, to the nearest tick as in ns-2; the transport's own must be finer.",
 };
 
 const PERCENT: ParamDoc = ParamDoc {
@@ -79,8 +88,8 @@ const RESET_EXTREMES: ParamDoc = ParamDoc {
     doc: "Early congestion moves the smallest and the largest delay, as in Linux; off: it leaves them.",
 };
 
-const fn params(bits: &'static str) -> [ParamDoc; 7] {
-    [bits_param(bits), CLOCK_RATE, STAMP_TICK, PERCENT, BOUNDARY, RESET_EXTREMES, INIT_CWND]
+const fn params(bits: &'static str) -> [ParamDoc; 8] {
+    [bits_param(bits), CLOCK_RATE, STAMP_TICK, STAMP_ROUNDING, PERCENT, BOUNDARY, RESET_EXTREMES, INIT_CWND]
 }
 
 const PARAMS: &[ParamDoc] = &params("64");
@@ -110,7 +119,8 @@ pub(crate) const ENTRY_26: Entry = Entry {
 /// Where the delays stand, in ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Owd {
-    /// What an unsigned number can hold.
+    /// What an unsigned number can hold: a delay, and everything else.
+    delay_mask: u64,
     mask: u64,
     known_rate: bool,
     percent: u64,
@@ -129,6 +139,7 @@ struct Owd {
 impl Owd {
     fn of(settings: &Settings) -> Self {
         Self {
+            delay_mask: if settings.word("bits") == "64" { u64::MAX } else { STAMP_MASK },
             mask: if settings.word("bits") == "32" { STAMP_MASK } else { u64::MAX },
             known_rate: settings.word("clock_rate") == "known",
             percent: settings.count("percent") as u64,
@@ -178,7 +189,7 @@ impl Owd {
         if self.rate_hz == 0 {
             return None;
         }
-        let difference = self.minus(self.times(theirs, OUR_HZ / self.rate_hz), ours);
+        let difference = theirs.wrapping_mul(OUR_HZ / self.rate_hz).wrapping_sub(ours) & self.delay_mask;
         Some((difference as i64).unsigned_abs()).filter(|&delay| delay > 0)
     }
 
@@ -226,6 +237,7 @@ impl Owd {
 pub struct LpLinux {
     name: &'static str,
     tick: Duration,
+    nearest: bool,
     owd: Owd,
     window: RenoWindow,
     inference: Duration,
@@ -251,6 +263,7 @@ fn build_as(
     Ok(Box::new(LpLinux {
         name,
         tick: settings.duration("stamp_tick"),
+        nearest: settings.word("stamp_rounding") == "nearest",
         owd: Owd::of(&settings),
         window: RenoWindow::new(path, settings.number("init_cwnd")),
         inference: Duration::ZERO,
@@ -266,7 +279,8 @@ impl LpLinux {
         let tick_ns = self.tick.as_nanos().max(1) as i64;
         let sent_ns = feedback.now.saturating_sub(feedback.rtt?).as_nanos().min(i64::MAX as u64 / 2) as i64;
         let arrived_ns = sent_ns.saturating_add(feedback.one_way_delay_ns?);
-        let ticks = |ns: i64| ns.div_euclid(tick_ns) as u64 & STAMP_MASK;
+        let half_ns = if self.nearest { tick_ns / 2 } else { 0 };
+        let ticks = |ns: i64| ns.saturating_add(half_ns).div_euclid(tick_ns) as u64 & STAMP_MASK;
         Some((ticks(sent_ns), ticks(arrived_ns)))
     }
 

@@ -30,7 +30,9 @@ use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
 use crate::signal::{signal_of, signal_param};
-use crate::vegas_rule::{EVERY_OTHER, GAMMA, VegasRule, alpha_param, backlog_param, beta_param};
+use crate::vegas_rule::{
+    AT_SSTHRESH, EVERY_OTHER, GAMMA, VegasRule, WINDOW, alpha_param, backlog_param, beta_param,
+};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::Duration;
@@ -92,6 +94,8 @@ const PARAMS: &[ParamDoc] = &[
     beta_param("3"),
     GAMMA,
     EVERY_OTHER,
+    WINDOW,
+    AT_SSTHRESH,
     INIT_CWND,
 ];
 
@@ -140,7 +144,9 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
     Ok(Box::new(Nice {
         config,
         rule: VegasRule::of(&settings),
-        window: RenoWindow::new(path, settings.number("init_cwnd")).with_min_packets(floor),
+        window: RenoWindow::new(path, settings.number("init_cwnd"))
+            .with_min_packets(floor)
+            .with_inclusive_slow_start(settings.switch("slow_start_at_ssthresh")),
         round: Round::default(),
         rtts: RoundRtts::new(signal_of(&settings)),
         range: DelayRange::new(0, settings.duration("min_spread")),

@@ -30,6 +30,8 @@ pub(crate) struct RenoWindow {
     /// The smallest window in packets.
     min_packets: f64,
     slow_start_limit: f64,
+    /// A window equal to ssthresh is in slow start, too; RFC 5681, section 3.1, leaves that open.
+    inclusive: bool,
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,
     /// Octets acknowledged since the window last grew in congestion avoidance.
@@ -48,6 +50,7 @@ impl RenoWindow {
             initial,
             min_packets: 1.0,
             slow_start_limit: 1.0,
+            inclusive: false,
             cwnd: initial,
             ssthresh: f64::INFINITY,
             counted: 0.0,
@@ -66,13 +69,18 @@ impl RenoWindow {
         Self { slow_start_limit, ..self }
     }
 
+    /// Where a window equal to ssthresh is in slow start, too.
+    pub(crate) const fn with_inclusive_slow_start(self, inclusive: bool) -> Self {
+        Self { inclusive, ..self }
+    }
+
     /// The window in packets.
     pub(crate) fn packets(&self) -> f64 {
         self.cwnd / self.bounds.mss
     }
 
     pub(crate) fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
+        self.cwnd < self.ssthresh || (self.inclusive && self.cwnd == self.ssthresh)
     }
 
     /// Moves the window within its bounds.

@@ -16,17 +16,21 @@ use crate::params::{ParamDoc, ParamError, Params, Settings};
 use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
 use crate::signal::{signal_of, signal_param};
-use crate::vegas_rule::{EVERY_OTHER, GAMMA, VegasRule, alpha_param, backlog_param, beta_param};
+use crate::vegas_rule::{
+    AT_SSTHRESH, EVERY_OTHER, GAMMA, VegasRule, WINDOW, alpha_param, backlog_param, beta_param,
+};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 
 const PARAMS: &[ParamDoc] = &[
     signal_param("rtt"),
-    backlog_param("linux"),
+    backlog_param("classic"),
     alpha_param("2"),
     beta_param("4"),
     GAMMA,
     EVERY_OTHER,
+    WINDOW,
+    AT_SSTHRESH,
     packets_param("min_cwnd", "2", "The smallest window in packets, but after a timeout."),
     INIT_CWND,
 ];
@@ -34,7 +38,7 @@ const PARAMS: &[ParamDoc] = &[
 pub(crate) const ENTRY: Entry = Entry {
     name: "vegas",
     summary: "TCP Vegas: keeps a few packets of its own in the queue.",
-    formula: "once per round, with its smallest RTT: backlog = W (rtt - base)/base (Linux); slow start until backlog > gamma; \
+    formula: "once per round, with its smallest RTT: backlog = W (1 - base/rtt); slow start until backlog > gamma; \
               backlog < alpha: W += 1; backlog > beta: W -= 1; loss and timeout as Reno",
     source: "Brakmo and Peterson, JSAC 1995; Linux 6.12 tcp_vegas.c; ns-3 tcp-vegas.cc",
     params: PARAMS,
@@ -58,7 +62,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
     let settings = Settings::resolve(params, PARAMS)?;
     Ok(Box::new(Vegas {
         rule: VegasRule::of(&settings),
-        window: RenoWindow::new(path, settings.number("init_cwnd")),
+        window: RenoWindow::new(path, settings.number("init_cwnd"))
+            .with_inclusive_slow_start(settings.switch("slow_start_at_ssthresh")),
         floor: settings.number("min_cwnd"),
         round: Round::default(),
         rtts: RoundRtts::new(signal_of(&settings)),
@@ -175,6 +180,10 @@ mod tests {
         round(&mut *vegas(packets, base_us, params), 10, &[rtt_us; 4])
     }
 
+    fn linux() -> Params {
+        Params::new().with("backlog", ParamValue::Word("linux".into()))
+    }
+
     #[test]
     fn check_1_linux_backlog_and_step() {
         let cases = [
@@ -188,7 +197,7 @@ mod tests {
             (20, 62_500, 19.0),
         ];
         for (window, rtt_us, next) in cases {
-            assert_eq!(after(window, 50_000, rtt_us, Params::new()), next, "{window} packets, {rtt_us} us");
+            assert_eq!(after(window, 50_000, rtt_us, linux()), next, "{window} packets, {rtt_us} us");
         }
     }
 
@@ -212,7 +221,7 @@ mod tests {
 
     #[test]
     fn check_3_slow_start_ends_at_a_backlog_above_gamma() {
-        let params = Params::new().with("init_cwnd", ParamValue::Number(16.0));
+        let params = linux().with("init_cwnd", ParamValue::Number(16.0));
         let mut vegas = registry::build("vegas", &params, &path(1000)).unwrap();
         // The base comes with an acknowledgement of nothing new; then a round of three samples.
         let mut base = at(0, 20, 50_000);

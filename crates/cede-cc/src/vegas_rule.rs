@@ -6,7 +6,9 @@
 //! ```text
 //! classic  W (1 - base/rtt)               Linux  floor(W (rtt - base)/base)           ns-3  W - floor(W base/rtt)
 //! ```
-//! With more than two samples in the round, backlog > gamma ends slow start; outside of it backlog > beta takes a packet,
+//! W is the window at the beginning of the round (`window = round`; Linux 2.6 took what was outstanding then), as the
+//! round's RTTs belong to it; Linux 6.12 and ns-3 take the present one, which in slow start is twice as large and
+//! leaves slow start with nearly all of it. With more than two samples in the round, backlog > gamma ends slow start; outside of it backlog > beta takes a packet,
 //! backlog < alpha adds one. With two samples or fewer it is Reno's increase.
 //!
 //! *What it leaves out:* the paper's finer retransmission timers, which neither Linux nor ns-3 has.
@@ -53,6 +55,20 @@ pub(crate) const EVERY_OTHER: ParamDoc = ParamDoc {
     doc: "Slow start doubles the window in every other round only, as the paper has it.",
 };
 
+pub(crate) const AT_SSTHRESH: ParamDoc = ParamDoc {
+    name: "slow_start_at_ssthresh",
+    kind: ParamKind::Switch,
+    default: "off",
+    doc: "A window equal to ssthresh is in slow start, as in Linux before 4.2 and in ns-2: a floor of 2 packets is 3 in effect.",
+};
+
+pub(crate) const WINDOW: ParamDoc = ParamDoc {
+    name: "window",
+    kind: ParamKind::Word(&["round", "present"]),
+    default: "round",
+    doc: "The W of the backlog: that at the beginning of the round, which its RTTs belong to, or the present one.",
+};
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Backlog {
     Classic,
@@ -68,6 +84,8 @@ pub(crate) struct VegasRule {
     beta: f64,
     gamma: f64,
     every_other: bool,
+    /// The backlog is that of the window at the beginning of the round, in packets; else of the present one.
+    round_window: Option<f64>,
     /// With `every_other`: slow start rests in this round.
     rests: bool,
 }
@@ -90,6 +108,7 @@ impl VegasRule {
             beta: settings.number("beta"),
             gamma: settings.number("gamma"),
             every_other: settings.switch("slow_start_every_other"),
+            round_window: (settings.word("window") == "round").then_some(f64::INFINITY),
             rests: false,
         }
     }
@@ -110,8 +129,19 @@ impl VegasRule {
         }
     }
 
-    /// The end of a round.
+    /// The end of a round, and the beginning of the next one.
     pub(crate) fn end_round(
+        &mut self,
+        window: &mut RenoWindow,
+        feedback: &Feedback<'_>,
+        base_ns: Option<i64>,
+        round: RoundSummary,
+    ) {
+        self.step(window, feedback, base_ns, round);
+        self.round_window = self.round_window.map(|_| window.packets());
+    }
+
+    fn step(
         &mut self,
         window: &mut RenoWindow,
         feedback: &Feedback<'_>,
@@ -127,11 +157,12 @@ impl VegasRule {
         };
         // Never zero: Linux adds a microsecond to its samples for the same reason.
         let (base, rtt) = (base_ns.max(1) as f64, rtt_ns.max(base_ns).max(1) as f64);
-        let backlog = self.backlog(window.packets(), base, rtt);
+        let judged = self.round_window.map_or(window.packets(), |began| began.min(window.packets()));
+        let backlog = self.backlog(judged, base, rtt);
         if !window.in_slow_start() {
             self.avoid(window, backlog, feedback.app_limited);
         } else if backlog > self.gamma {
-            self.leave_slow_start(window, base / rtt);
+            self.leave_slow_start(window, judged, base / rtt);
         } else {
             self.rests = self.every_other && !self.rests;
             self.within_round(window, feedback);
@@ -139,16 +170,16 @@ impl VegasRule {
         window.ssthresh = window.ssthresh.max(SSTHRESH_PART * window.cwnd);
     }
 
-    fn leave_slow_start(&self, window: &mut RenoWindow, empty_part: f64) {
-        let (packets, mss) = (window.packets(), window.bounds.mss);
-        let served = packets * empty_part;
-        match self.backlog {
-            // ns-3 keeps the window and sets the threshold a packet below it.
-            Backlog::Ns3 => window.ssthresh = window.ssthresh.min(((packets - 1.0) * mss).max(2.0 * mss)),
-            Backlog::Linux => window.set_packets(packets.min(whole(served) + 1.0)),
-            Backlog::Classic => window.set_packets(packets.min(served + 1.0)),
-        }
+    fn leave_slow_start(&self, window: &mut RenoWindow, judged: f64, empty_part: f64) {
+        let served = judged * empty_part;
+        let served = if self.backlog == Backlog::Classic { served } else { whole(served) };
+        window.set_packets(window.packets().min(served + 1.0));
         window.end_slow_start();
+        if self.backlog == Backlog::Ns3 {
+            // A packet below the window, two at least.
+            let below = (window.packets() - 1.0).max(2.0) * window.bounds.mss;
+            window.ssthresh = window.ssthresh.min(below);
+        }
     }
 
     fn avoid(&self, window: &mut RenoWindow, backlog: f64, app_limited: bool) {

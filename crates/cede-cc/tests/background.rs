@@ -58,8 +58,8 @@ fn check_7_ten_nice_flows_beside_reno_by_their_floor() {
     near(reno("nice", &[], 10, 0), at_once("0"), 4.0, "from the first loss on");
     // Without its halving NICE is Vegas.
     near(
-        reno("nice", &[("threshold", "1"), ("min_cwnd", "2")], 10, 0),
-        reno("vegas", &[("alpha", "1"), ("beta", "3"), ("backlog", "classic")], 10, 0),
+        reno("nice", &[("threshold", "1"), ("begin", "at_once")], 10, 0),
+        reno("vegas", &[("alpha", "1"), ("beta", "3")], 10, 0),
         2.0,
         "no round is late",
     );

@@ -144,11 +144,11 @@ prop_compose! {
         (sack, limited_transmit, timestamps, ecn) in any::<(bool, bool, bool, bool)>(),
         (ack_delay, min_rto, timestamp_tick) in (span(), span(), span()),
         initial_window_packets in 1..=1_000_000_000_u32,
-        (send, receive) in (2_000..=1_u64 << 40, 2_000..=1_u64 << 40),
+        (timestamp_random, send, receive) in (any::<bool>(), 2_000..=1_u64 << 40, 2_000..=1_u64 << 40),
     ) -> Protocol {
         Protocol::Tcp(TcpOptions {
             sack, ack, ack_delay, limited_transmit, initial_window_packets, min_rto, ecn, timestamps, timestamp_tick,
-            send_buffer: Bytes(send), receive_buffer: Bytes(receive),
+            timestamp_random, send_buffer: Bytes(send), receive_buffer: Bytes(receive),
         })
     }
 }

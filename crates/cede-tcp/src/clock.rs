@@ -21,7 +21,7 @@ pub(crate) struct TimestampClock {
 }
 
 impl TimestampClock {
-    /// A clock that begins at a random `offset`, so that connections do not look alike.
+    /// A clock that is ahead of the host's by `offset` ticks; random ones make connections unlike each other.
     pub(crate) fn new(granularity: Duration, offset: u32) -> Self {
         Self { granularity_ns: granularity.as_nanos().max(1), offset }
     }

@@ -90,6 +90,10 @@ pub struct Config {
     /// The length of one tick of the timestamp clock; RFC 7323 allows 1 ms to 1 s, finer ones show the effect of the
     /// resolution on delay-based controllers.
     pub timestamp_granularity: Duration,
+    /// The timestamp clock begins at a random value for each connection (RFC 7323, section 5.4, allows it; Linux since
+    /// 4.10), so that one-way delays have an arbitrary offset. Without, it reads what the host's clock reads, as it did
+    /// before.
+    pub timestamp_random: bool,
     /// When acknowledgements leave.
     pub ack_policy: AckPolicy,
     /// Written octets that may await their acknowledgement.
@@ -129,6 +133,7 @@ impl Default for Config {
             ecn: false,
             timestamps: true,
             timestamp_granularity: Duration::from_millis(1),
+            timestamp_random: true,
             ack_policy: AckPolicy::DELAYED,
             send_buffer_bytes: 4 << 20,
             receive_window_bytes: 4 << 20,

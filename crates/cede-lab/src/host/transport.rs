@@ -315,6 +315,7 @@ fn tcp_config(options: &TcpOptions, packet_bytes: u32) -> cede_tcp::Config {
         ecn: options.ecn,
         timestamps: options.timestamps,
         timestamp_granularity: options.timestamp_tick,
+        timestamp_random: options.timestamp_random,
         ack_policy: match options.ack {
             TcpAck::Every => cede_tcp::AckPolicy::Every,
             TcpAck::Delayed => cede_tcp::AckPolicy::Delayed { every: 2, timeout: options.ack_delay },

@@ -119,6 +119,8 @@ pub struct TcpOptions {
     pub timestamps: bool,
     /// One tick of the timestamp clock.
     pub timestamp_tick: Duration,
+    /// The timestamp clock begins at a random value; it reads the host's clock otherwise.
+    pub timestamp_random: bool,
     /// How much unacknowledged data the sender keeps.
     pub send_buffer: Bytes,
     /// How much unread data the receiver keeps: the largest window it advertises.

@@ -198,19 +198,20 @@ pub(crate) const TCP: &[OptionDoc] = &[
         "true",
         "Explicit congestion notification (RFC 3168): queues with `ecn` mark its data in place of dropping them.",
     ),
-    option(
-        "timestamps",
-        Kind::Switch,
-        Value("true"),
-        "false",
-        "Timestamps option (RFC 7323), with a random offset for each connection.",
-    ),
+    option("timestamps", Kind::Switch, Value("true"), "false", "Timestamps option (RFC 7323)."),
     option(
         "timestamp_tick",
         Kind::Span,
         Value("1 ms"),
         "10 ms",
         "One tick of the timestamp clock: 1 ms to 1 s by RFC 7323.",
+    ),
+    option(
+        "timestamp_random",
+        Kind::Switch,
+        Value("true"),
+        "false",
+        "The timestamp clock begins at a random value for each connection; it reads the host's clock otherwise.",
     ),
     SEND_BUFFER,
     option(

@@ -374,6 +374,7 @@ fn print_tcp(page: &mut Page, tcp: &TcpOptions) {
     page.put("ecn", &tcp.ecn);
     page.put("timestamps", &tcp.timestamps);
     page.put("timestamp_tick", &tcp.timestamp_tick);
+    page.put("timestamp_random", &tcp.timestamp_random);
     page.put("send_buffer", &tcp.send_buffer);
     page.put("receive_buffer", &tcp.receive_buffer);
 }

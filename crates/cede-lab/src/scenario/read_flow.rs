@@ -161,6 +161,7 @@ fn read_tcp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TcpOptions> 
     let ecn = fields.get(reader, "ecn");
     let timestamps = fields.get(reader, "timestamps");
     let timestamp_tick = fields.get(reader, "timestamp_tick");
+    let timestamp_random = fields.get(reader, "timestamp_random");
     let send_buffer = fields.get(reader, "send_buffer");
     let receive_buffer = fields.get(reader, "receive_buffer");
     Some(TcpOptions {
@@ -174,6 +175,7 @@ fn read_tcp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TcpOptions> 
         ecn: ecn?,
         timestamps: timestamps?,
         timestamp_tick: timestamp_tick?,
+        timestamp_random: timestamp_random?,
         send_buffer: send_buffer?,
         receive_buffer: receive_buffer?,
     })

@@ -106,7 +106,10 @@ impl Connection {
         random: &mut Stream,
     ) -> Self {
         let isn = Seq32(random.next_u32());
-        let clock = TimestampClock::new(config.timestamp_granularity, random.next_u32());
+        // Drawn whether it is used or not: what else comes from this stream stays the same.
+        let drawn = random.next_u32();
+        let offset = if config.timestamp_random { drawn } else { 0 };
+        let clock = TimestampClock::new(config.timestamp_granularity, offset);
         let (allowance, mut pacer) = (controller.allowance(), Pacer::new());
         pacer.set(&allowance);
         Self {
