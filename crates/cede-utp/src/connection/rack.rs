@@ -81,11 +81,17 @@ impl Connection {
     }
 
     /// Takes for lost what should have arrived by now, and asks to be called for what should arrive soon.
+    #[inline]
     pub(super) fn find_by_time(&mut self, now: Instant) {
-        let Some(&Rack { newest, round_trip, .. }) = self.rack.as_deref() else { return };
-        if self.is_in_order(newest) {
-            return;
+        if let Some(&rack) = self.rack.as_deref()
+            && !self.is_in_order(rack.newest)
+        {
+            self.find_overdue(now, rack);
         }
+    }
+
+    fn find_overdue(&mut self, now: Instant, rack: Rack) {
+        let Rack { newest, round_trip, .. } = rack;
         let una = self.sending.outbox.una();
         let wait = round_trip + self.rtt.min().unwrap_or_default() / 4;
         let mut earliest = Instant::NEVER;
@@ -153,20 +159,27 @@ impl Connection {
         }
     }
 
-    /// The tail probe, where one is due: the next new packet if there is one, the last one again otherwise.
     #[inline]
-    pub(super) fn transmit_tail_probe(&mut self, now: Instant) -> Option<Transmit> {
-        let rack = self.rack.as_mut().filter(|rack| rack.probe_due)?;
-        (rack.probe_due, rack.probed) = (false, true);
-        if self.sending.in_flight_packets == 0 {
-            return None;
-        }
-        self.statistics.tail_probes += 1;
-        self.timers.stop(Timer::Retransmission);
-        self.transmit_new_beyond_window(now).or_else(|| self.transmit_last_again(now))
+    pub(super) fn is_tail_probe_due(&self) -> bool {
+        self.rack.as_ref().is_some_and(|rack| rack.probe_due)
     }
 
-    fn transmit_last_again(&mut self, now: Instant) -> Option<Transmit> {
+    /// The next packet is a tail probe: the next new one if there is any, the last one again otherwise.
+    #[cold]
+    pub(super) fn begin_tail_probe(&mut self) -> bool {
+        if let Some(rack) = &mut self.rack {
+            (rack.probe_due, rack.probed) = (false, true);
+        }
+        let probes = self.sending.in_flight_packets > 0;
+        if probes {
+            self.statistics.tail_probes += 1;
+            self.timers.stop(Timer::Retransmission);
+        }
+        probes
+    }
+
+    #[cold]
+    pub(super) fn transmit_last_again(&mut self, now: Instant) -> Option<Transmit> {
         let outbox = &self.sending.outbox;
         let last = (outbox.una()..outbox.next())
             .rev()

@@ -227,13 +227,15 @@ impl Connection {
     }
 
     /// The next DATA or FIN, old ones first.
+    #[inline]
     pub(super) fn transmit_packet(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(probe) = self.transmit_tail_probe(now) {
-            return Some(probe);
+        let is_tail_probe = self.is_tail_probe_due() && self.begin_tail_probe();
+        if !is_tail_probe && let Some(number) = self.sending.oldest_lost() {
+            return self.transmit_lost(now, number);
         }
-        match self.sending.oldest_lost() {
-            Some(number) => self.transmit_lost(now, number),
-            None => self.transmit_new(now),
+        match self.transmit_new(now, is_tail_probe) {
+            None if is_tail_probe => self.transmit_last_again(now),
+            packet => packet,
         }
     }
 
@@ -257,37 +259,25 @@ impl Connection {
         self.transmit_numbered(now, number)
     }
 
-    /// Cuts and sends the next new packet, or the FIN behind the last.
-    fn transmit_new(&mut self, now: Instant) -> Option<Transmit> {
+    /// Cuts and sends the next new packet, or the FIN behind the last; as a tail probe whatever the congestion window says.
+    #[inline]
+    fn transmit_new(&mut self, now: Instant, is_tail_probe: bool) -> Option<Transmit> {
         if self.sending.queue.is_empty() {
             self.limited_by_application();
             return self.transmit_fin(now);
         }
         let bytes = self.next_payload_bytes()?;
-        if self.is_silly(now, bytes) {
-            return None;
-        }
         if self.sending.outbox.len() >= self.max_outstanding_packets() {
             self.sending.limit = Limit::Peer;
             return None;
         }
-        if !self.may_leave(now, bytes, false) {
+        let leaves = match is_tail_probe {
+            true => self.has_peer_room(bytes),
+            false => !self.is_silly(now, bytes) && self.may_leave(now, bytes, false),
+        };
+        if !leaves {
             return None;
         }
-        self.transmit_first(now, bytes)
-    }
-
-    /// The next new packet whatever the congestion window says, if the peer has room for it.
-    pub(super) fn transmit_new_beyond_window(&mut self, now: Instant) -> Option<Transmit> {
-        let bytes = self.next_payload_bytes()?;
-        let room = u64::from(self.sending.peer_window_bytes).saturating_sub(self.sending.in_flight_bytes);
-        let fits = bytes > 0 && u64::from(bytes) <= room;
-        let countable = self.sending.outbox.len() < self.max_outstanding_packets();
-        if fits && countable { self.transmit_first(now, bytes) } else { None }
-    }
-
-    /// Cuts a packet off what is queued, and sends it.
-    fn transmit_first(&mut self, now: Instant, bytes: u32) -> Option<Transmit> {
         let payload = self.sending.queue.take(bytes);
         let payload_bytes = payload.len();
         let number = self.sending.outbox.next();
@@ -295,6 +285,10 @@ impl Connection {
         let probe = self.begin_mtu_probe(number, payload_bytes);
         self.sending.outbox.push(Slot { payload, payload_bytes, probe, ..Slot::default() });
         self.transmit_numbered(now, number)
+    }
+
+    fn has_peer_room(&self, bytes: u32) -> bool {
+        self.sending.in_flight_bytes + u64::from(bytes) <= u64::from(self.sending.peer_window_bytes)
     }
 
     /// Makes a new packet a path-MTU probe, where one is due and the packet is a full one.
@@ -336,9 +330,15 @@ impl Connection {
 
     /// The peer's window cuts the next packet to less than it could take, and has been twice as large: such packets leave
     /// seldom, or a peer could make us send its octets one by one (RFC 1122 section 4.2.3.4).
+    #[inline]
     fn is_silly(&mut self, now: Instant, bytes: u32) -> bool {
+        bytes == self.sending.peer_window_bytes && self.waits_for_useful_window(now, bytes)
+    }
+
+    #[cold]
+    fn waits_for_useful_window(&mut self, now: Instant, bytes: u32) -> bool {
         let window = self.sending.peer_window_bytes;
-        let cut = bytes == window && u64::from(bytes) < self.sending.queue.len_bytes();
+        let cut = u64::from(bytes) < self.sending.queue.len_bytes();
         if !cut || bytes >= self.mtu.payload_bytes() || window >= self.sending.peer_window_max_bytes / 2 {
             return false;
         }
@@ -364,9 +364,7 @@ impl Connection {
     }
 
     fn peer_allows(&mut self, now: Instant, bytes: u32, ignore_peer: bool) -> bool {
-        let fits =
-            self.sending.in_flight_bytes + u64::from(bytes) <= u64::from(self.sending.peer_window_bytes);
-        if fits || ignore_peer || self.sending.zero_window_credit {
+        if self.has_peer_room(bytes) || ignore_peer || self.sending.zero_window_credit {
             return true;
         }
         if self.sending.in_flight_packets == 0 && !self.timers.is_set(Timer::ZeroWindow) {
