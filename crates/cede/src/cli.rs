@@ -1,6 +1,6 @@
 //! The commands and their options: help, completions and man pages are all made from this.
 
-use crate::repro;
+use crate::{meter, repro};
 use cede_lab::record::{Format, Vantage};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -44,6 +44,8 @@ pub enum Command {
     Run(RunArgs),
     /// Repeat a paper's experiments and compare with what it says
     Repro(repro::Args),
+    /// Say from a capture how long packets queue at remote hosts, without sending any
+    Meter(meter::MeterArgs),
     /// List controllers, queue disciplines, scenarios, metrics and figures
     List(ListArgs),
     /// Explain a controller, a parameter, a metric, an option or the scenario format

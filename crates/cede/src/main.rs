@@ -11,6 +11,7 @@ mod failure;
 mod generate;
 mod interrupt;
 mod list;
+mod meter;
 mod progress;
 mod repro;
 mod run;
@@ -39,6 +40,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Demo(args) => demo::demo(args),
         Command::Run(args) => run::run(args),
         Command::Repro(args) => repro::run(args),
+        Command::Meter(args) => meter::meter(args),
         Command::List(args) => list::list(args),
         Command::Explain(args) => explain::explain(args),
         Command::ScenarioReference => explain::scenario_reference(),
