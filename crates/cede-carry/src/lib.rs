@@ -1,6 +1,6 @@
 //! What two `cede` processes say to each other over a uTP stream.
 //!
-//! Three things are carried: a **test** of what a path gives ([`bench`]), a **file** ([`file`]), and the TCP
+//! Three things are carried: a **test** of what a path gives ([`mod@bench`]), a **file** ([`mod@file`]), and the TCP
 //! connections of other programs ([`relay`]). Each begins with the same [`greeting`], by which a stray program, or a
 //! release that speaks another version, is told so in words; then frames of one grammar follow ([`message`]).
 //!

@@ -27,7 +27,9 @@ fn heads_never_announce_more_than_there_may_be() {
 #[test]
 fn any_body_is_a_message_that_is_written_the_same_way_or_none() {
     let accepted = AtomicUsize::new(0);
-    let generator = (1_u8..=17, octets_up_to(300));
+    // Small octets, since lengths and switches are: anything else is refused at the first of them.
+    let body = produce::<Vec<u8>>().with().values(0_u8..3).len(0..=64_usize);
+    let generator = (1_u8..=17, body);
     check!().with_iterations(TRIES).with_generator(generator).for_each(|(kind, body)| {
         let Ok(message) = Message::decode(*kind, body) else { return };
         if message == Message::Data {
@@ -52,7 +54,9 @@ fn what_is_damaged_in_one_octet_is_another_message_or_none() {
         octets[*place] = *octet;
         let heard = runtime.block_on(FrameReader::new(octets.as_slice()).next());
         match heard {
-            Ok(message) => assert_eq!(message.encode(), octets),
+            Ok(Message::Data) => {}
+            // A shorter length leaves the rest to the next frame.
+            Ok(message) => assert!(octets.starts_with(&message.encode()), "{message:?}"),
             Err(error) => assert!(matches!(error, WireError::Decode(_) | WireError::Lost(_)), "{error}"),
         }
     });

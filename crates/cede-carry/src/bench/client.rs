@@ -160,19 +160,23 @@ impl Running<'_> {
         self.flows.iter().map(Flow::sample).collect()
     }
 
+    /// When it ends, where that is a matter of time.
+    fn end(&self) -> Option<Instant> {
+        match self.plan.limit {
+            Limit::Time(span) => Some(Instant::now() + std(span)),
+            Limit::Bytes(_) => None,
+        }
+    }
+
     /// Runs until the limit, or until somebody asks for the end.
     async fn until_end(
         &mut self,
         stop: &mut Stop,
         watch: &mut impl FnMut(&[Sample], &[Sample]),
     ) -> Result<bool, TestError> {
-        let began = Instant::now();
-        let end = match self.plan.limit {
-            Limit::Time(span) => Some(began + std(span)),
-            Limit::Bytes(_) => None,
-        };
         let interval = std(self.plan.interval);
-        let mut next = began + interval;
+        let end = self.end();
+        let mut next = Instant::now() + interval;
         loop {
             // The last interval is told with the end.
             let tick = end.map_or(next, |end| next.min(end));

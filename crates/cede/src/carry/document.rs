@@ -6,43 +6,47 @@ use cede_carry::bench::{ControllerSpec, Limit, Outcome, Peer, Plan, Sample};
 use cede_carry::{Target, greeting};
 use cede_units::Rate;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is known when the streams stand.
 pub fn start(target: &Target, peer: &Peer, plan: &Plan, spec: &ControllerSpec) -> Value {
-    let (seconds, bytes) = match plan.limit {
-        Limit::Time(span) => (span.as_secs_f64(), 0),
-        Limit::Bytes(bytes) => (0.0, bytes),
-    };
-    let connected: Vec<Value> = (1..=plan.streams)
-        .map(|stream| {
-            json!({
-                "socket": stream,
-                "local_host": peer.local.ip().to_string(),
-                "local_port": peer.local.port(),
-                "remote_host": peer.remote.ip().to_canonical().to_string(),
-                "remote_port": peer.remote.port(),
-            })
-        })
-        .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     json!({
-        "connected": connected,
+        "connected": (1..=plan.streams).map(|stream| connected(stream, peer)).collect::<Vec<_>>(),
         "version": concat!("cede ", env!("CARGO_PKG_VERSION")),
         "protocol_version": greeting::VERSION,
         "timestamp": { "timesecs": now.as_secs() },
         "connecting_to": { "host": target.host, "port": target.port },
-        "test_start": {
-            "protocol": "uTP",
-            "num_streams": plan.streams,
-            "duration": seconds,
-            "bytes": bytes,
-            "reverse": u8::from(plan.reverse),
-            "target_bitrate": plan.rate.map_or(0, Rate::bits_per_sec),
-            "interval_s": plan.interval.as_secs_f64(),
-            "controller": spec.name,
-            "controller_parameters": spec.params.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
-        },
+        "test_start": test_start(plan, spec),
+    })
+}
+
+fn connected(stream: u16, peer: &Peer) -> Value {
+    json!({
+        "socket": stream,
+        "local_host": peer.local.ip().to_string(),
+        "local_port": peer.local.port(),
+        "remote_host": peer.remote.ip().to_canonical().to_string(),
+        "remote_port": peer.remote.port(),
+    })
+}
+
+fn test_start(plan: &Plan, spec: &ControllerSpec) -> Value {
+    let (seconds, bytes) = match plan.limit {
+        Limit::Time(span) => (span.as_secs_f64(), 0),
+        Limit::Bytes(bytes) => (0.0, bytes),
+    };
+    json!({
+        "protocol": "uTP",
+        "num_streams": plan.streams,
+        "duration": seconds,
+        "bytes": bytes,
+        "reverse": u8::from(plan.reverse),
+        "target_bitrate": plan.rate.map_or(0, Rate::bits_per_sec),
+        "interval_s": plan.interval.as_secs_f64(),
+        "controller": spec.name,
+        "controller_parameters": spec.params.iter().cloned().collect::<BTreeMap<_, _>>(),
     })
 }
 

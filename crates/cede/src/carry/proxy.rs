@@ -5,10 +5,10 @@ use super::{numbers, send::print, stream_config, target, unbound, unreached};
 use crate::failure::Failure;
 use crate::screen::Screen;
 use cede_carry::relay::{self, RelayError, Traffic};
-use cede_carry::{DEFAULT_PORT, DialError, Link, Stop, Target, dial};
-use cede_real::{SocketConfig, StreamConfig, UtpSocket};
+use cede_carry::{DEFAULT_PORT, DialError, Line, Link, Stop, Target, dial};
+use cede_real::{SocketConfig, StreamConfig, UtpSocket, UtpStream};
 use cede_units::{Duration, Rate};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,6 +35,9 @@ struct Office {
     interval: Option<std::time::Duration>,
     next: Instant,
     before: Totals,
+    connections: JoinSet<()>,
+    /// So many at once.
+    most: usize,
 }
 
 /// The books at one instant.
@@ -51,16 +54,59 @@ impl Office {
         let interval = (!args.interval.is_zero())
             .then(|| std::time::Duration::from_secs_f64(args.interval.as_secs_f64().max(0.05)));
         let next = Instant::now() + interval.unwrap_or_default();
-        let screen = Screen::new(true);
-        Self { traffic: Arc::default(), screen, json: args.json, interval, next, before: Totals::default() }
+        let (traffic, before, connections) = Default::default();
+        let (screen, json, most) = (Screen::new(true), args.json, usize::from(args.max_connections));
+        Self { traffic, screen, json, interval, next, before, connections, most }
     }
 
-    /// When the next line is due.
-    async fn due(&self) {
-        match self.interval {
-            Some(_) => sleep_until(self.next).await,
-            None => std::future::pending().await,
+    /// What there is to do beside taking up connections.
+    async fn keep_house(&mut self) {
+        let (interval, next) = (self.interval, self.next);
+        let due = async {
+            match interval {
+                Some(_) => sleep_until(next).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(_) = self.connections.join_next(), if !self.connections.is_empty() => {}
+            () = due => self.tell(),
         }
+    }
+
+    /// Takes up a program's connection, or resets it where there are enough.
+    fn take_tcp(&mut self, tcp: TcpStream, peer: SocketAddr, dialer: &Arc<Dialer>) {
+        if self.is_full(peer) {
+            let _ = tcp.set_zero_linger();
+            return;
+        }
+        let (dialer, traffic, screen) = (Arc::clone(dialer), Arc::clone(&self.traffic), self.screen);
+        self.connections.spawn(async move {
+            let outcome = dialer.carry(tcp, &traffic).await;
+            account(outcome, peer, &traffic, screen);
+        });
+    }
+
+    /// Takes up the other proxy's stream, or resets it where there are enough.
+    fn take_utp(&mut self, stream: UtpStream, server: &Arc<str>) {
+        let peer = stream.peer_addr();
+        if self.is_full(peer) {
+            stream.abort();
+            return;
+        }
+        let (server, traffic, screen) = (Arc::clone(server), Arc::clone(&self.traffic), self.screen);
+        self.connections.spawn(async move {
+            let outcome = relay::leave(Link::new(stream), &server, &traffic).await;
+            account(outcome, peer, &traffic, screen);
+        });
+    }
+
+    fn is_full(&self, peer: SocketAddr) -> bool {
+        let is_full = self.connections.len() >= self.most;
+        if is_full {
+            self.screen.say(&format!("{peer}: reset, {} are open already\n", self.connections.len()));
+        }
+        is_full
     }
 
     fn totals(&self) -> Totals {
@@ -74,48 +120,12 @@ impl Office {
 
     /// A line, where there is news, and in JSON always.
     fn tell(&mut self) {
-        let (now, before) = (self.totals(), self.before);
-        let lines = self.traffic.lines();
-        let snapshots: Vec<_> = lines.iter().filter_map(cede_carry::Line::snapshot).collect();
-        let count = snapshots.len() as u64;
-        let mean = |spans: u64| Duration::from_nanos(spans.checked_div(count).unwrap_or(0));
-        let rtt = mean(snapshots.iter().map(|snapshot| snapshot.srtt.as_nanos()).sum());
-        let queues = snapshots.iter().filter_map(|snapshot| snapshot.controller.queueing_delay);
-        let queue = mean(queues.map(Duration::as_nanos).sum());
-        let span = self.interval.map_or(Duration::ZERO, |span| Duration::from_secs_f64(span.as_secs_f64()));
-        let rates = [
-            Rate::from_bytes_over(now.to_utp_bytes - before.to_utp_bytes, span),
-            Rate::from_bytes_over(now.to_tcp_bytes - before.to_tcp_bytes, span),
-        ];
+        let now = self.totals();
+        let look = Look::new(now, self.before, self.interval.unwrap_or_default(), &self.traffic);
         if self.json {
-            let _ = print(
-                &json!({
-                    "event": "interval",
-                    "open": lines.len(),
-                    "connections": now.connections,
-                    "failures": now.failures,
-                    "to_utp_bytes": now.to_utp_bytes,
-                    "to_tcp_bytes": now.to_tcp_bytes,
-                    "to_utp_bits_per_second": rates[0].bits_per_sec(),
-                    "to_tcp_bits_per_second": rates[1].bits_per_sec(),
-                    "rtt_ms": (count > 0).then(|| rtt.as_millis_f64()),
-                    "queueing_delay_ms": (count > 0).then(|| queue.as_millis_f64()),
-                }),
-                false,
-            );
-        } else if now != before {
-            self.screen.say(&format!(
-                "{} open, {} so far, {} broken; to uTP {} ({}), to TCP {} ({}); RTT {}, queue {}\n",
-                lines.len(),
-                now.connections,
-                now.failures,
-                numbers::amount(now.to_utp_bytes),
-                numbers::rate(rates[0]),
-                numbers::amount(now.to_tcp_bytes),
-                numbers::rate(rates[1]),
-                numbers::span(rtt),
-                numbers::span(queue),
-            ));
+            let _ = print(&look.document(), false);
+        } else if now != self.before {
+            self.screen.say(&look.line());
         }
         self.before = now;
         self.next = Instant::now() + self.interval.unwrap_or_default();
@@ -134,6 +144,69 @@ impl Office {
             let _ = print(&json!({ "event": "waiting", "address": address.to_string() }), false);
         }
     }
+}
+
+/// What is told of an interval.
+struct Look {
+    now: Totals,
+    to_utp: Rate,
+    to_tcp: Rate,
+    open: usize,
+    /// Means over the streams that are open, where any are.
+    rtt: Option<Duration>,
+    queueing_delay: Option<Duration>,
+}
+
+impl Look {
+    fn new(now: Totals, before: Totals, span: std::time::Duration, traffic: &Traffic) -> Self {
+        let snapshots: Vec<_> = traffic.lines().iter().filter_map(Line::snapshot).collect();
+        let queues = snapshots.iter().filter_map(|snapshot| snapshot.controller.queueing_delay);
+        let span = Duration::from_secs_f64(span.as_secs_f64());
+        Self {
+            now,
+            to_utp: Rate::from_bytes_over(now.to_utp_bytes - before.to_utp_bytes, span),
+            to_tcp: Rate::from_bytes_over(now.to_tcp_bytes - before.to_tcp_bytes, span),
+            open: snapshots.len(),
+            rtt: mean(snapshots.iter().map(|snapshot| snapshot.srtt)),
+            queueing_delay: mean(queues),
+        }
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "event": "interval",
+            "open": self.open,
+            "connections": self.now.connections,
+            "failures": self.now.failures,
+            "to_utp_bytes": self.now.to_utp_bytes,
+            "to_tcp_bytes": self.now.to_tcp_bytes,
+            "to_utp_bits_per_second": self.to_utp.bits_per_sec(),
+            "to_tcp_bits_per_second": self.to_tcp.bits_per_sec(),
+            "rtt_ms": self.rtt.map(Duration::as_millis_f64),
+            "queueing_delay_ms": self.queueing_delay.map(Duration::as_millis_f64),
+        })
+    }
+
+    fn line(&self) -> String {
+        let span = |span: Option<Duration>| span.map_or("-".to_owned(), numbers::span);
+        format!(
+            "{} open, {} so far, {} broken; to uTP {} ({}), to TCP {} ({}); RTT {}, queue {}\n",
+            self.open,
+            self.now.connections,
+            self.now.failures,
+            numbers::amount(self.now.to_utp_bytes),
+            numbers::rate(self.to_utp),
+            numbers::amount(self.now.to_tcp_bytes),
+            numbers::rate(self.to_tcp),
+            span(self.rtt),
+            span(self.queueing_delay),
+        )
+    }
+}
+
+fn mean(spans: impl Iterator<Item = Duration>) -> Option<Duration> {
+    let (sum, count) = spans.fold((0_u64, 0_u64), |(sum, count), span| (sum + span.as_nanos(), count + 1));
+    sum.checked_div(count).map(Duration::from_nanos)
 }
 
 /// Says why a connection broke, where that is news.
@@ -157,26 +230,14 @@ async fn entrance(
     let mut office = Office::new(args);
     office.begins(&format!("TCP connections to {address} go over uTP to {to}"), address);
     let dialer = Arc::new(Dialer { to, config, known: tokio::sync::Mutex::new(None) });
-    let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((tcp, peer)) if connections.len() < usize::from(args.max_connections) => {
-                    let (dialer, traffic, screen) = (Arc::clone(&dialer), Arc::clone(&office.traffic), office.screen);
-                    connections.spawn(async move {
-                        let outcome = dialer.carry(tcp, &traffic).await;
-                        account(outcome, peer, &traffic, screen);
-                    });
-                }
-                Ok((tcp, peer)) => {
-                    let _ = tcp.set_zero_linger();
-                    office.screen.say(&format!("{peer}: reset, {} are open already\n", connections.len()));
-                }
+                Ok((tcp, peer)) => office.take_tcp(tcp, peer, &dialer),
                 // Such as too many open files: it passes, and asking again at once would not help.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
             },
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            () = office.due() => office.tell(),
+            () = office.keep_house() => {}
             () = stop.asked() => return Err(office.farewell()),
         }
     }
@@ -205,10 +266,11 @@ impl Dialer {
     /// A stream from the socket that is there, or from a new one where the name has another address by now.
     async fn link(&self) -> Result<Link, DialError> {
         let known = self.known.lock().await.clone();
-        if let Some((socket, peer)) = known
-            && let Ok(stream) = socket.connect_with(peer, &self.config).await
-        {
-            return Ok(Link::new(stream));
+        if let Some((socket, peer)) = known {
+            if let Ok(stream) = socket.connect_with(peer, &self.config).await {
+                return Ok(Link::new(stream));
+            }
+            *self.known.lock().await = None;
         }
         let (socket, stream) = dial(&self.to, &self.config).await?;
         *self.known.lock().await = Some((Arc::new(socket), stream.peer_addr()));
@@ -231,24 +293,13 @@ async fn exit(
     let address = socket.local_addr();
     office.begins(&format!("uTP streams to {address} go over TCP to {to}"), address);
     let server: Arc<str> = to.to_string().into();
-    let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = socket.accept() => {
-                let stream = accepted.map_err(|error| Failure::Failed(format!("the socket is gone: {error}")))?;
-                if connections.len() >= usize::from(args.max_connections) {
-                    stream.abort();
-                    continue;
-                }
-                let (peer, server) = (stream.peer_addr(), Arc::clone(&server));
-                let (traffic, screen) = (Arc::clone(&office.traffic), office.screen);
-                connections.spawn(async move {
-                    let outcome = relay::leave(Link::new(stream), &server, &traffic).await;
-                    account(outcome, peer, &traffic, screen);
-                });
-            }
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            () = office.due() => office.tell(),
+            accepted = socket.accept() => match accepted {
+                Ok(stream) => office.take_utp(stream, &server),
+                Err(error) => return Err(Failure::Failed(format!("the socket is gone: {error}"))),
+            },
+            () = office.keep_house() => {}
             () = stop.asked() => return Err(office.farewell()),
         }
     }

@@ -126,26 +126,7 @@ impl Teller {
     fn tell(&self, number: u64, peer: SocketAddr, event: &Event) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = running.entry(number).or_default();
-        let (words, data) = match event {
-            Event::Refused(why) => {
-                (format!("not served: {why}\n"), json!({ "event": "refused", "error": why }))
-            }
-            Event::TestBegins(plan) => begins(entry, plan),
-            Event::TestRuns(samples) => runs(entry, samples),
-            Event::TestEnds(Ok(samples)) => {
-                (sentence(entry, samples), json!({ "event": "end", "sum": totals(entry, samples) }))
-            }
-            Event::TestEnds(Err(error)) => (
-                format!("the test broke: {error}\n"),
-                json!({ "event": "error", "error": error.to_string() }),
-            ),
-            Event::FileBegins { name, bytes, is_given } => file_begins(name, *bytes, *is_given),
-            Event::FileMoves(_) => return,
-            Event::FileEnds(Ok(moved)) => file_ends(moved),
-            Event::FileEnds(Err(error)) => {
-                (file_breaks(error), json!({ "event": "file_error", "error": error.to_string() }))
-            }
-        };
+        let Some((words, data)) = said(entry, event) else { return };
         let is_over = matches!(event, Event::Refused(_) | Event::TestEnds(_) | Event::FileEnds(_));
         if is_over {
             running.remove(&number);
@@ -170,6 +151,27 @@ impl Teller {
             self.screen.say(&text);
         }
     }
+}
+
+/// What is said of an event: in words, and as JSON.
+fn said(entry: &mut Running, event: &Event) -> Option<(String, Value)> {
+    Some(match event {
+        Event::Refused(why) => (format!("not served: {why}\n"), json!({ "event": "refused", "error": why })),
+        Event::TestBegins(plan) => begins(entry, plan),
+        Event::TestRuns(samples) => runs(entry, samples),
+        Event::TestEnds(Ok(samples)) => {
+            (sentence(entry, samples), json!({ "event": "end", "sum": totals(entry, samples) }))
+        }
+        Event::TestEnds(Err(error)) => {
+            (format!("the test broke: {error}\n"), json!({ "event": "error", "error": error.to_string() }))
+        }
+        Event::FileBegins { name, bytes, is_given } => file_begins(name, *bytes, *is_given),
+        Event::FileMoves(_) => return None,
+        Event::FileEnds(Ok(moved)) => file_ends(moved),
+        Event::FileEnds(Err(error)) => {
+            (file_breaks(error), json!({ "event": "file_error", "error": error.to_string() }))
+        }
+    })
 }
 
 fn begins(entry: &mut Running, plan: &Plan) -> (String, Value) {
