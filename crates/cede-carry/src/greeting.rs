@@ -69,13 +69,21 @@ async fn hear_greeting<R: AsyncRead + Unpin>(reader: &mut FrameReader<R>) -> Res
             return Err(WireError::Lost(io::ErrorKind::UnexpectedEof.into()));
         }
         if n == 0 || heard[..compared] != MAGIC[..compared] {
-            return Err(WireError::Stranger(heard[..filled].to_vec()));
+            return Err(WireError::Stranger(hear_out(reader, heard[..filled].to_vec()).await));
         }
     }
     match u16::from_be_bytes([heard[MAGIC.len()], heard[MAGIC.len() + 1]]) {
         VERSION => Ok(()),
         theirs => Err(WireError::Version { theirs }),
     }
+}
+
+/// What a stranger began to say, and a little of how it goes on.
+async fn hear_out<R: AsyncRead + Unpin>(reader: &mut FrameReader<R>, mut heard: Vec<u8>) -> Vec<u8> {
+    let mut more = [0; 54];
+    let n = timeout(Duration::from_millis(200), reader.raw(&mut more)).await.map_or(0, |n| n.unwrap_or(0));
+    heard.extend(&more[..n]);
+    heard
 }
 
 /// Hears the greeting of whoever has connected, and what it wants. A stranger and another version are answered here;
