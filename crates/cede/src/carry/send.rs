@@ -164,9 +164,11 @@ impl Report {
 
     /// What has happened since the last interval, if that is worth a line.
     fn rest(&mut self, outcome: &Outcome) {
-        let since =
-            |sample: &Sample| sample.at - self.before.0.first().map_or(Duration::ZERO, |before| before.at);
-        if outcome.here.first().is_some_and(|sample| since(sample) > Duration::from_millis(20)) {
+        let is_news = outcome.here.iter().enumerate().any(|(index, sample)| {
+            let before = self.before.0.get(index).copied().unwrap_or_default();
+            sample.bytes != before.bytes || sample.at - before.at > Duration::from_millis(20)
+        });
+        if is_news {
             self.interval(&outcome.here, &outcome.there);
         }
     }
