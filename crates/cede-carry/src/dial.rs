@@ -1,8 +1,8 @@
 //! From a name to a stream: addresses are tried side by side, and a port at which nobody listens is noticed early.
 //!
-//! uTP's own answer to silence is to repeat the SYN for 20 s. What the system learns from ICMP ("port unreachable") it
-//! tells only to sockets that are connected to one peer, and a uTP socket is not. So a second socket, which is, sends one
-//! empty datagram: no uTP program answers it, and a host without the port refuses it.
+//! uTP's own answer to silence is to repeat the SYN for 20 s. What the system learns from ICMP ("port unreachable") most
+//! systems tell only to sockets that are connected to one peer, and a uTP socket is not. So a second socket, which is,
+//! sends one empty datagram: no uTP program answers it, and a host without the port refuses it.
 
 use cede_real::{BindError, ConnectError, SocketConfig, StreamConfig, UtpSocket, UtpStream};
 use cede_utp::ConnectionError;
@@ -91,7 +91,7 @@ pub enum DialError {
         /// What the system says.
         why: String,
     },
-    /// The host says that nobody listens at the port.
+    /// The host says that nobody listens at the port, or somebody there refuses connections.
     NobodyThere(SocketAddr),
     /// Nobody answered.
     Silent(Vec<SocketAddr>),
@@ -166,6 +166,7 @@ async fn attempt(address: SocketAddr, config: &StreamConfig) -> Result<(UtpSocke
         Err(_) | Ok(Err(ConnectError::Failed(ConnectionError::TimedOut))) => {
             Err(DialError::Silent(vec![address]))
         }
+        Ok(Err(ConnectError::Failed(ConnectionError::Refused))) => Err(DialError::NobodyThere(address)),
         Ok(Err(error)) => Err(DialError::Connect(error)),
     }
 }

@@ -3,7 +3,7 @@
 use super::args::PipeArgs;
 use super::{listen, place, stream_config, target, unreached};
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen;
 use cede_carry::{DEFAULT_PORT, Line, Stop, dial};
 use cede_real::{StreamConfig, UtpSocket, UtpStream};
 use serde_json::json;
@@ -47,7 +47,7 @@ async fn carry_out(args: &PipeArgs, config: StreamConfig, mut stop: Stop) -> Res
             "bytes_received": statistics.bytes_delivered,
             "retransmits": statistics.retransmissions,
         });
-        Screen::new(true).say(&format!("{document}\n"));
+        screen::mention(&format!("{document}\n"));
     }
     drop(socket);
     // A reset is still to leave.
@@ -62,7 +62,7 @@ async fn open(args: &PipeArgs, config: StreamConfig) -> Result<(UtpSocket, UtpSt
     }
     let (bind, port) = listening(&args.address)?;
     let socket = listen(bind, port, config).await?;
-    Screen::new(true).say(&format!("waiting at {}\n", place(&socket)));
+    screen::mention(&format!("waiting at {}\n", place(&socket)));
     let accepted = socket.accept().await;
     let stream = accepted.map_err(|error| Failure::Failed(format!("the socket is gone: {error}")))?;
     Ok((socket, stream))

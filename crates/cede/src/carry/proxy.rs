@@ -3,7 +3,7 @@
 use super::args::ProxyArgs;
 use super::{numbers, send::print, stream_config, target, unbound, unreached};
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen;
 use cede_carry::relay::{self, RelayError, Traffic};
 use cede_carry::{DEFAULT_PORT, DialError, Line, Link, Stop, Target, dial};
 use cede_real::{SocketConfig, StreamConfig, UtpSocket, UtpStream};
@@ -30,7 +30,6 @@ pub fn proxy(args: &ProxyArgs) -> Result<(), Failure> {
 /// What both ends have in common: the books, and what is said of them.
 struct Office {
     traffic: Arc<Traffic>,
-    screen: Screen,
     json: bool,
     interval: Option<std::time::Duration>,
     next: Instant,
@@ -55,8 +54,8 @@ impl Office {
             .then(|| std::time::Duration::from_secs_f64(args.interval.as_secs_f64().max(0.05)));
         let next = Instant::now() + interval.unwrap_or_default();
         let (traffic, before, connections) = Default::default();
-        let (screen, json, most) = (Screen::new(true), args.json, usize::from(args.max_connections));
-        Self { traffic, screen, json, interval, next, before, connections, most }
+        let (json, most) = (args.json, usize::from(args.max_connections));
+        Self { traffic, json, interval, next, before, connections, most }
     }
 
     /// What there is to do beside taking up connections.
@@ -80,10 +79,10 @@ impl Office {
             let _ = tcp.set_zero_linger();
             return;
         }
-        let (dialer, traffic, screen) = (Arc::clone(dialer), Arc::clone(&self.traffic), self.screen);
+        let (dialer, traffic) = (Arc::clone(dialer), Arc::clone(&self.traffic));
         self.connections.spawn(async move {
             let outcome = dialer.carry(tcp, &traffic).await;
-            account(outcome, peer, &traffic, screen);
+            account(outcome, peer, &traffic);
         });
     }
 
@@ -94,17 +93,17 @@ impl Office {
             stream.abort();
             return;
         }
-        let (server, traffic, screen) = (Arc::clone(server), Arc::clone(&self.traffic), self.screen);
+        let (server, traffic) = (Arc::clone(server), Arc::clone(&self.traffic));
         self.connections.spawn(async move {
             let outcome = relay::leave(Link::new(stream), &server, &traffic).await;
-            account(outcome, peer, &traffic, screen);
+            account(outcome, peer, &traffic);
         });
     }
 
     fn is_full(&self, peer: SocketAddr) -> bool {
         let is_full = self.connections.len() >= self.most;
         if is_full {
-            self.screen.say(&format!("{peer}: reset, {} are open already\n", self.connections.len()));
+            screen::mention(&format!("{peer}: reset, {} are open already\n", self.connections.len()));
         }
         is_full
     }
@@ -125,7 +124,7 @@ impl Office {
         if self.json {
             let _ = print(&look.document(), false);
         } else if now != self.before {
-            self.screen.say(&look.line());
+            screen::mention(&look.line());
         }
         self.before = now;
         self.next = Instant::now() + self.interval.unwrap_or_default();
@@ -139,7 +138,7 @@ impl Office {
     }
 
     fn begins(&self, text: &str, address: SocketAddr) {
-        self.screen.say(&format!("{text}\n"));
+        screen::mention(&format!("{text}\n"));
         if self.json {
             let _ = print(&json!({ "event": "waiting", "address": address.to_string() }), false);
         }
@@ -210,10 +209,10 @@ fn mean(spans: impl Iterator<Item = Duration>) -> Option<Duration> {
 }
 
 /// Says why a connection broke, where that is news.
-fn account(outcome: Result<(), RelayError>, peer: SocketAddr, traffic: &Traffic, screen: Screen) {
+fn account(outcome: Result<(), RelayError>, peer: SocketAddr, traffic: &Traffic) {
     if let Err(error) = outcome {
         traffic.failures.fetch_add(1, Relaxed);
-        screen.say(&format!("{peer}: {error}\n"));
+        screen::mention(&format!("{peer}: {error}\n"));
     }
 }
 

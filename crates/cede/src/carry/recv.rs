@@ -6,7 +6,7 @@ use super::serve::answer_all;
 use super::transfer::{conclude, open, part};
 use super::{listen, place, target};
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen;
 use cede_carry::file::{self, Attendant, Destination, TransferError, safe_name};
 use cede_carry::message::Purpose;
 use cede_carry::{Allowed, Event, Server, Stop};
@@ -54,7 +54,7 @@ fn destination(args: &RecvArgs) -> Result<Destination, Failure> {
 
 async fn wait(args: &RecvArgs, destination: Destination, stop: Stop) -> Result<(), Failure> {
     let socket = listen(args.bind, args.port, StreamConfig::default()).await?;
-    Screen::new(true).say(&format!("waiting for a file at {}\n", place(&socket)));
+    screen::mention(&format!("waiting for a file at {}\n", place(&socket)));
     let (over, ended) = mpsc::unbounded_channel();
     let state = Mutex::new((Gauge::new(), Instant::now()));
     let is_json = args.json;
@@ -63,7 +63,7 @@ async fn wait(args: &RecvArgs, destination: Destination, stop: Stop) -> Result<(
         match event {
             Event::FileBegins { name, .. } => {
                 *state = (Gauge::new(), Instant::now());
-                Screen::new(true).say(&format!("{peer} sends {name}\n"));
+                screen::mention(&format!("{peer} sends {name}\n"));
             }
             Event::FileMoves(progress) => state.0.update(&progress),
             // The sender that came again tells the end.
@@ -72,7 +72,7 @@ async fn wait(args: &RecvArgs, destination: Destination, stop: Stop) -> Result<(
                 state.0.end();
                 let _ = over.send(conclude(&outcome, state.1.elapsed(), is_json, "received"));
             }
-            Event::Refused(why) => Screen::new(true).say(&format!("{peer} was not served: {why}\n")),
+            Event::Refused(why) => screen::mention(&format!("{peer} was not served: {why}\n")),
             Event::TestBegins(_) | Event::TestRuns(_) | Event::TestEnds(_) => {}
         }
     };

@@ -127,7 +127,7 @@ impl Report {
         match self.form {
             Form::Words => {
                 let text = format!("{}\n{}\n", self.headline(peer), self.screen.bold(HEAD));
-                self.screen.say(&text);
+                let _ = self.screen.say(&text);
             }
             Form::Lines => self.event("start", &self.start),
             Form::Document => {}
@@ -156,7 +156,10 @@ impl Report {
         self.before = (here.to_vec(), there.to_vec());
         let value = document::interval(&rows, !self.plan.reverse);
         match self.form {
-            Form::Words => self.screen.say(&rows.lines()),
+            Form::Words => {
+                // What standard output does not take shows at the end.
+                let _ = self.screen.say(&rows.lines());
+            }
             Form::Lines => self.event("interval", &value),
             Form::Document => self.intervals.push(value),
         }
@@ -178,7 +181,7 @@ impl Report {
         let is_sender = !self.plan.reverse;
         let end = document::end(outcome, is_sender, cpu_s());
         match self.form {
-            Form::Words => self.screen.say(&self.totals(outcome)),
+            Form::Words => self.screen.say(&self.totals(outcome))?,
             Form::Lines => self.event("end", &end),
             Form::Document => {
                 let intervals = std::mem::take(&mut self.intervals);
@@ -243,7 +246,7 @@ impl Report {
 /// Prints a JSON document to standard output.
 pub fn print(value: &Value, is_pretty: bool) -> Result<(), Failure> {
     let text = if is_pretty { format!("{value:#}\n") } else { format!("{value}\n") };
-    screen::print(&text).map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")))
+    screen::print(&text)
 }
 
 /// Processor time of the whole process in seconds, where the system tells (Linux).

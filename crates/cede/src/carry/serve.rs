@@ -26,7 +26,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     super::run(async |stop| {
         let socket = listen(args.bind, args.port, config).await?;
         let screen = Screen::new(args.json);
-        screen.say(&format!("waiting at {}: {about}\n", place(&socket)));
+        screen.say(&format!("waiting at {}: {about}\n", place(&socket)))?;
         if args.json {
             print(
                 &json!({ "event": "waiting", "data": { "address": socket.local_addr().to_string() } }),
@@ -148,7 +148,7 @@ impl Teller {
             let _ = print(&data, false);
         } else {
             let text: String = words.lines().map(|line| format!("#{number} {peer}  {line}\n")).collect();
-            self.screen.say(&text);
+            let _ = self.screen.say(&text);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::gauge::Gauge;
 use super::send::print;
 use super::{broken, numbers, stream_config, target, unreached};
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen;
 use cede_carry::file::{self, Attendant, Moved, Source, TransferError};
 use cede_carry::message::Purpose;
 use cede_carry::{Link, Stop, Target, WireError, dial, greeting};
@@ -31,7 +31,7 @@ fn source(file: &str) -> Result<Source, Failure> {
     if file == "-" {
         let stdin = std::io::stdin();
         if stdin.is_terminal() {
-            Screen::new(true).say("reading from the terminal; Ctrl-D ends it\n");
+            screen::mention("reading from the terminal; Ctrl-D ends it\n");
         }
         return Ok(Source::stream(Box::new(stdin), "stdin", "standard input".to_owned()));
     }
@@ -101,7 +101,7 @@ pub fn conclude(
             if is_json {
                 print(&document(moved, Some(took)), true)?;
             }
-            Screen::new(true).say(&sentence(moved, took, verb));
+            screen::mention(&sentence(moved, took, verb));
             Ok(())
         }
         Err(error) => Err(tell_failure(failure(error), is_json)),
