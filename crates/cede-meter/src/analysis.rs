@@ -8,7 +8,7 @@ use crate::clock::Rate;
 use crate::flow::{Flow, Marks, Rtt};
 use crate::frame::Socket;
 use crate::key::Side;
-use crate::meter::{Base, Counters};
+use crate::meter::{Config, Counters};
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 use crate::samples::Pool;
 use crate::summary::{Delay, Summary};
@@ -16,8 +16,6 @@ use crate::track::{self, Reading};
 use crate::utp;
 use core::net::IpAddr;
 
-/// What a host needs to be listed.
-const HOST_SAMPLES_MIN: usize = 20;
 const SHORT_SAMPLES: u64 = 50;
 const SHORT_S: f64 = 10.0;
 const COARSE_TICK_HZ: f64 = 250.0;
@@ -66,7 +64,8 @@ struct Direction<'a> {
 /// Makes the report.
 pub(crate) fn report(
     flows: &[&Flow],
-    (pool, base): (&Pool, Base),
+    pool: &Pool,
+    config: &Config,
     counters: Counters,
     visitor: &mut impl Visitor,
 ) -> Report {
@@ -77,11 +76,11 @@ pub(crate) fn report(
         other_udp_flows: 0,
         timeless_tcp_flows: 0,
     };
-    let senders = senders(flows, pool, &mut report);
+    let senders = senders(flows, pool, config.protocol, &mut report);
     for host in senders.chunk_by(|a, b| a.0 == b.0) {
         let directions =
             host.iter().map(|&(_, index, side)| Direction::read(flows[index as usize], side, pool));
-        match analyse(host[0].0, directions.collect(), base, visitor) {
+        match analyse(host[0].0, directions.collect(), config, visitor) {
             Some(host) => report.hosts.push(host),
             None => report.hosts_with_too_little += 1,
         }
@@ -93,10 +92,16 @@ pub(crate) fn report(
 }
 
 /// Who sent what can be analysed: address, number of the flow, side; in order.
-fn senders(flows: &[&Flow], pool: &Pool, report: &mut Report) -> Vec<(IpAddr, u32, Side)> {
+fn senders(
+    flows: &[&Flow],
+    pool: &Pool,
+    only: Option<Protocol>,
+    report: &mut Report,
+) -> Vec<(IpAddr, u32, Side)> {
     let mut senders = Vec::new();
     for (index, flow) in flows.iter().enumerate() {
-        if tells_something(flow, pool, report) {
+        let is_wanted = only.is_none_or(|only| (only == Protocol::Tcp) == flow.key.is_tcp());
+        if is_wanted && tells_something(flow, pool, report) {
             let sides = [0, 1].into_iter().filter(|&side| flow.sides[side].direct.len() > 0);
             senders.extend(sides.map(|side| (flow.key.socket(side).address, index as u32, side)));
         }
@@ -210,23 +215,26 @@ fn pool_bases(directions: &mut [Direction<'_>]) {
 fn analyse(
     address: IpAddr,
     mut directions: Vec<Direction<'_>>,
-    base: Base,
+    config: &Config,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
     pool_bases(&mut directions);
     let mut by_protocol: [Vec<Delay>; 2] = Default::default();
     let mut reports = Vec::with_capacity(directions.len());
     for direction in &directions {
-        let direct = in_order(direction.reading.direct.delays(base));
-        let echoed = in_order(direction.reading.echoed.delays(base));
+        let direct = in_order(direction.reading.direct.delays(config.base));
+        let echoed = in_order(direction.reading.echoed.delays(config.base));
         hand_out(direction, Estimator::Direct, &direct, visitor);
         hand_out(direction, Estimator::Echoed, &echoed, visitor);
         let report = direction.report(Summary::of(&direct), Summary::of(&echoed));
         visitor.flow(&report);
         reports.push(report);
-        by_protocol[direction.protocol() as usize].extend(direct);
+        by_protocol[direction.protocol() as usize].extend(match config.estimator {
+            Estimator::Direct => direct,
+            Estimator::Echoed => echoed,
+        });
     }
-    let [all, utp, tcp] = summaries(by_protocol)?;
+    let [all, utp, tcp] = summaries(by_protocol, config.samples_min)?;
     Some(HostReport {
         address,
         flows: reports.len() as u32,
@@ -240,8 +248,8 @@ fn analyse(
 }
 
 /// All samples of a host together, those of uTP and those of TCP; `None` for too few.
-fn summaries(by_protocol: [Vec<Delay>; 2]) -> Option<[Option<Summary>; 3]> {
-    if by_protocol.iter().map(Vec::len).sum::<usize>() < HOST_SAMPLES_MIN {
+fn summaries(by_protocol: [Vec<Delay>; 2], samples_min: u64) -> Option<[Option<Summary>; 3]> {
+    if (by_protocol.iter().map(Vec::len).sum::<usize>() as u64) < samples_min {
         return None;
     }
     let [utp, tcp] = by_protocol.map(in_order);

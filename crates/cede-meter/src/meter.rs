@@ -4,7 +4,7 @@ use crate::analysis::{self, Visitor};
 use crate::flow::{Flow, Marks};
 use crate::frame::{self, Content, Mute, Seen};
 use crate::key::{Key, Side};
-use crate::report::Report;
+use crate::report::{Estimator, Protocol, Report};
 use crate::samples::Pool;
 use crate::{tcp, utp};
 use cede_wire::link::LinkType;
@@ -20,12 +20,20 @@ const PAGE_FLOWS: usize = 1 << 12;
 pub struct Config {
     /// Octets that flows and samples may take. Beyond, the flows that were quiet longest are forgotten.
     pub memory_bytes: usize,
-    /// Packets before this time (nanoseconds since the capture's epoch) and at or after the other are left out.
+    /// Packets before this time after the first packet, and at or after the other, are left out.
     pub since_ns: u64,
     /// See `since_ns`.
     pub until_ns: u64,
+    /// The time of the first packet in nanoseconds since the capture's epoch, where it is not the first one handed in.
+    pub origin_ns: Option<u64>,
+    /// A host with fewer samples is not listed.
+    pub samples_min: u64,
     /// What delays are counted from.
     pub base: Base,
+    /// Which estimate the hosts' figures are made of.
+    pub estimator: Estimator,
+    /// Only this protocol, if any.
+    pub protocol: Option<Protocol>,
 }
 
 /// Where a direction's queue is taken to have been empty.
@@ -39,9 +47,18 @@ pub enum Base {
 }
 
 impl Default for Config {
-    /// 512 MiB, from the first packet to the last.
+    /// 512 MiB, from the first packet to the last, hosts with 20 samples, by the direct estimate.
     fn default() -> Self {
-        Self { memory_bytes: 512 << 20, since_ns: 0, until_ns: u64::MAX, base: Base::Whole }
+        Self {
+            memory_bytes: 512 << 20,
+            since_ns: 0,
+            until_ns: u64::MAX,
+            origin_ns: None,
+            samples_min: 20,
+            base: Base::Whole,
+            estimator: Estimator::Direct,
+            protocol: None,
+        }
     }
 }
 
@@ -124,7 +141,8 @@ impl Meter {
     pub fn packet(&mut self, time_ns: u64, link_type: LinkType, captured: &[u8], original_len: u32) {
         self.counters.packets += 1;
         self.counters.bytes += u64::from(original_len);
-        if !(self.config.since_ns..self.config.until_ns).contains(&time_ns) {
+        let origin_ns = *self.config.origin_ns.get_or_insert(time_ns);
+        if !(self.config.since_ns..self.config.until_ns).contains(&time_ns.saturating_sub(origin_ns)) {
             self.counters.outside += 1;
             return;
         }
@@ -259,7 +277,7 @@ impl Meter {
     #[must_use]
     pub fn report_to(&self, visitor: &mut impl Visitor) -> Report {
         let flows: Vec<&Flow> = self.flows.iter().collect();
-        analysis::report(&flows, (&self.pool, self.config.base), self.counters.clone(), visitor)
+        analysis::report(&flows, &self.pool, &self.config, self.counters.clone(), visitor)
     }
 }
 

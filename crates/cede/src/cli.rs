@@ -1,6 +1,7 @@
 //! The commands and their options: help, completions and man pages are all made from this.
 
-use crate::repro;
+use crate::carry::args::{PipeArgs, ProxyArgs, RecvArgs, SendArgs, ServeArgs};
+use crate::{meter, repro};
 use cede_lab::record::{Format, Vantage};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -44,6 +45,18 @@ pub enum Command {
     Run(RunArgs),
     /// Repeat a paper's experiments and compare with what it says
     Repro(repro::Args),
+    /// Answer tests and take or give files, over uTP
+    Serve(ServeArgs),
+    /// Test the way to another machine over uTP, or send it a file
+    Send(SendArgs),
+    /// Wait for a file over uTP, or fetch one
+    Recv(RecvArgs),
+    /// Connect standard input and output to another machine over uTP
+    Pipe(PipeArgs),
+    /// Carry TCP connections over uTP between two machines
+    Proxy(ProxyArgs),
+    /// Say from a capture how long packets queue at remote hosts, without sending any
+    Meter(meter::MeterArgs),
     /// List controllers, queue disciplines, scenarios, metrics and figures
     List(ListArgs),
     /// Explain a controller, a parameter, a metric, an option or the scenario format

@@ -23,6 +23,8 @@ enum Topic {
     Option(&'static TableDoc, &'static OptionDoc),
     Scenario(&'static BuiltIn),
     Figure(FigureNumber),
+    /// What may be wrong with a figure of the meter: its name, and what it means.
+    Flag(&'static str, &'static str),
 }
 
 /// Explains everything that bears the name.
@@ -62,7 +64,9 @@ fn topics() -> Vec<Topic> {
     let figures = FigureNumber::ALL.into_iter().map(Topic::Figure);
     let scenarios = BUILT_IN.iter().map(Topic::Scenario);
     let queues = QueueKind::WORDS.iter().map(|&(name, _, summary)| Topic::Queue(name, summary));
-    controllers.chain(queues).chain(metrics).chain(scenarios).chain(figures).chain(tables).collect()
+    let flags = cede_meter::Flags::ALL.iter().map(|&(_, name, text)| Topic::Flag(name, text));
+    let named = controllers.chain(queues).chain(flags).chain(metrics);
+    named.chain(scenarios).chain(figures).chain(tables).collect()
 }
 
 fn unknown(what: &str) -> Failure {
@@ -98,6 +102,7 @@ impl Topic {
                 vec![format!("{}.{}", table.path, option.key), option.key.to_string()]
             }
             Self::Scenario(scenario) => vec![scenario.name.to_string()],
+            Self::Flag(name, _) => vec![name.to_string()],
             Self::Figure(figure) => vec![format!("lcn10 {}", figure.number()), "lcn10".to_string()],
         }
     }
@@ -139,6 +144,10 @@ impl Topic {
                 format!("{}  built-in scenario\n\n{}", screen.bold(scenario.name), scenario.text)
             }
             Self::Figure(figure) => figure_text(figure, screen),
+            Self::Flag(name, text) => {
+                let head = format!("{}  flag of the meter\n\n", screen.bold(name));
+                head + &screen.wrap("  ", text)
+            }
         }
     }
 
@@ -174,6 +183,7 @@ impl Topic {
             Self::Scenario(scenario) => {
                 json!({ "kind": "scenario", "name": scenario.name, "toml": scenario.text })
             }
+            Self::Flag(name, text) => json!({ "kind": "flag", "name": name, "summary": text }),
         }
     }
 }

@@ -33,6 +33,16 @@ impl Failure {
         }
     }
 
+    /// What it says, where that is one text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Usage(text) | Self::Failed(text) | Self::NotPermitted(text) | Self::Interrupted(text) => {
+                Some(text)
+            }
+            Self::Scenario(_) | Self::AssertionsFailed(_) => None,
+        }
+    }
+
     /// Prints the failure to standard error.
     pub fn tell(&self) {
         let text = match self {

@@ -1,8 +1,10 @@
-//! The command line of Cede: `demo`, `run`, `repro`, `list`, `explain`, completions and man pages.
+//! The command line of Cede: `demo`, `run`, `repro`, `serve`, `send`, `recv`, `pipe`, `proxy`, `list`,
+//! `explain`, completions and man pages.
 //!
 //! **Invariant:** nothing here measures or decides; it reads arguments, calls the laboratory and shows what came of it.
 //! Data go to standard output, words for people to standard error where both could be meant (`--json`).
 
+mod carry;
 mod cli;
 mod demo;
 mod execute;
@@ -11,6 +13,7 @@ mod failure;
 mod generate;
 mod interrupt;
 mod list;
+mod meter;
 mod progress;
 mod repro;
 mod run;
@@ -39,6 +42,12 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Demo(args) => demo::demo(args),
         Command::Run(args) => run::run(args),
         Command::Repro(args) => repro::run(args),
+        Command::Serve(args) => carry::serve::serve(args),
+        Command::Send(args) => carry::send::send(args),
+        Command::Recv(args) => carry::recv::recv(args),
+        Command::Pipe(args) => carry::pipe::pipe(args),
+        Command::Proxy(args) => carry::proxy::proxy(args),
+        Command::Meter(args) => meter::meter(args),
         Command::List(args) => list::list(args),
         Command::Explain(args) => explain::explain(args),
         Command::ScenarioReference => explain::scenario_reference(),

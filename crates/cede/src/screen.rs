@@ -94,6 +94,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Says something beside the data, to standard error. What that does not take is lost.
+pub fn mention(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Prints to standard error; "error:" at the beginning of a line is red where there are colours.
 pub fn complain(text: &str) {
     let colour = wants_colour(io::stderr().is_terminal());

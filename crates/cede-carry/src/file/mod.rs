@@ -1,0 +1,229 @@
+//! A file, from one machine to another: resumable, and checked from end to end.
+//!
+//! The sender says what it has ([`Offer`]), the receiver how much of it lies in `NAME.part` from an earlier time. Both
+//! compute the BLAKE3 digest of that much; where they agree, the rest is sent, and else everything. At the end the
+//! receiver compares the digest of the whole, flushes the file to the disk and only then gives it its name.
+//!
+//! # What it leaves out
+//! Owners, permissions, extended attributes and folders: `tar` packs them. Holes of sparse files arrive as holes where
+//! they cover whole pieces of 256 KiB; their octets count towards the digest, and are not sent.
+
+mod name;
+mod part;
+mod receive;
+mod send;
+mod source;
+
+pub use name::{is_unprintable, safe_name};
+pub use part::Destination;
+pub use receive::receive;
+pub(crate) use receive::{offered, receive_offered};
+pub use send::send;
+pub use source::Source;
+
+use crate::framed::WireError;
+use crate::stop::Stop;
+use cede_utp::Snapshot;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
+
+/// Octets of a digest.
+pub const DIGEST_BYTES: usize = blake3::OUT_LEN;
+/// Octets that are read, sent and written at once.
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
+/// Pieces between two threads.
+pub(crate) const PIECES: usize = 4;
+/// How often progress is told.
+const TELL_EVERY: Duration = Duration::from_millis(200);
+
+/// When a file was last changed, counted from the beginning of 1970; before it, seconds are negative.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Modified {
+    /// Whole seconds.
+    pub seconds: i64,
+    /// Nanoseconds beyond them.
+    pub nanos: u32,
+}
+
+impl Modified {
+    pub(crate) fn of(time: SystemTime) -> Option<Self> {
+        match time.duration_since(UNIX_EPOCH) {
+            Ok(since) => {
+                Some(Self { seconds: i64::try_from(since.as_secs()).ok()?, nanos: since.subsec_nanos() })
+            }
+            Err(before) => {
+                let before = before.duration();
+                let seconds = i64::try_from(before.as_secs()).ok()?;
+                match before.subsec_nanos() {
+                    0 => Some(Self { seconds: -seconds, nanos: 0 }),
+                    nanos => Some(Self { seconds: -seconds - 1, nanos: 1_000_000_000 - nanos }),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn time(self) -> Option<SystemTime> {
+        let whole = Duration::from_secs(self.seconds.unsigned_abs());
+        let second =
+            if self.seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+        second?.checked_add(Duration::from_nanos(u64::from(self.nanos)))
+    }
+}
+
+/// What is about to be sent.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Offer {
+    /// Its name, as the sender calls it: not to be trusted.
+    pub name: String,
+    /// Its size, where that is known.
+    pub bytes: Option<u64>,
+    /// When it was last changed.
+    pub modified: Option<Modified>,
+}
+
+/// What a transfer is busy with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Comparing what is there already.
+    Comparing,
+    /// Moving octets.
+    Moving,
+    /// Everything has been sent; the receiver checks it and writes it out.
+    Settling,
+}
+
+/// How far a transfer has come.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// What it is busy with.
+    pub phase: Phase,
+    /// Octets that are there, those of an earlier time included.
+    pub done: u64,
+    /// Octets of the whole.
+    pub total: Option<u64>,
+    /// Octets of an earlier time.
+    pub resumed: u64,
+    /// The stream, where it still stands.
+    pub stream: Option<Snapshot>,
+    /// Packets sent again.
+    pub retransmissions: u64,
+    /// How long nothing has been heard of the other side; a sender does not count.
+    pub silent: Duration,
+}
+
+/// What was moved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// The name that it goes by: the sender's for the sender, the safe one for the receiver.
+    pub name: String,
+    /// Where it lies now, for a receiver of a file.
+    pub path: Option<PathBuf>,
+    /// Its octets.
+    pub bytes: u64,
+    /// How many of them had been there.
+    pub resumed: u64,
+    /// The BLAKE3 digest of all.
+    pub digest: [u8; DIGEST_BYTES],
+}
+
+/// Why a transfer did not come to its end.
+#[derive(Debug)]
+pub enum TransferError {
+    /// The conversation broke; what has arrived is kept.
+    Wire(WireError),
+    /// What is to be sent cannot be read.
+    Source(String),
+    /// What arrives cannot be written.
+    Destination(String),
+    /// Somebody asked for the end.
+    Stopped,
+    /// The sender said nothing for a while, and another came with the same file.
+    Superseded,
+}
+
+impl fmt::Display for TransferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wire(error) => error.fmt(f),
+            Self::Source(text) | Self::Destination(text) => f.write_str(text),
+            Self::Stopped => f.write_str("stopped before the end"),
+            Self::Superseded => f.write_str("the sender went silent, and came again"),
+        }
+    }
+}
+
+impl std::error::Error for TransferError {}
+
+impl From<WireError> for TransferError {
+    fn from(error: WireError) -> Self {
+        Self::Wire(error)
+    }
+}
+
+impl From<std::io::Error> for TransferError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Wire(error.into())
+    }
+}
+
+/// Who is told of progress, and who may ask for the end.
+pub struct Attendant<'a> {
+    /// Asks for the end.
+    pub stop: Stop,
+    /// Is told how far it has come.
+    pub watch: &'a mut (dyn FnMut(&Progress) + Send),
+}
+
+/// What is told, and when next.
+pub(crate) struct Ticker {
+    pub progress: Progress,
+    next: Instant,
+}
+
+impl Ticker {
+    fn new(total: Option<u64>) -> Self {
+        let progress = Progress {
+            phase: Phase::Comparing,
+            done: 0,
+            total,
+            resumed: 0,
+            stream: None,
+            retransmissions: 0,
+            silent: Duration::ZERO,
+        };
+        Self { progress, next: Instant::now() + TELL_EVERY }
+    }
+
+    fn tell(&mut self, attendant: &mut Attendant<'_>) {
+        (attendant.watch)(&self.progress);
+        self.next = Instant::now() + TELL_EVERY;
+    }
+}
+
+/// What goes from thread to thread.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// Octets; a source leaves room for a frame's head in front.
+    Data(Vec<u8>),
+    /// So many octets of zero.
+    Hole(u64),
+    /// That was all.
+    End { bytes: u64, digest: [u8; DIGEST_BYTES] },
+    /// It cannot go on.
+    Failed(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_and_after_1970_survive_the_way() {
+        for (seconds, nanos) in [(0, 0), (1, 5), (-1, 999_999_999), (-7, 0), (1 << 33, 1)] {
+            let modified = Modified { seconds, nanos };
+            assert_eq!(modified.time().and_then(Modified::of), Some(modified));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Names that strangers give to files.
+
+/// The longest name: 255 octets are what file systems take, and `.part` comes behind.
+const MAX_NAME_BYTES: usize = 200;
+/// What a file is called whose name has nothing in it that is safe.
+const NAMELESS: &str = "received";
+/// Names that Windows keeps for devices, whatever follows a dot.
+const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "COM", "LPT"];
+
+/// Characters that show nothing, or that turn what stands around them about.
+#[must_use]
+pub fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+}
+
+/// A name that cannot lead out of a folder, hide, command a terminal or mean a device: the last part of what a stranger
+/// calls a file, with `_` for each character that is not safe on some system. A name that ends in `.part` gets a `_`,
+/// so that no file is taken for the remains of another.
+#[must_use]
+pub fn safe_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or_default();
+    let is_safe = |c: char| !is_unprintable(c) && !"<>:\"|?*".contains(c);
+    let mut safe: String = last.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();
+    safe.truncate(safe.trim_end_matches([' ', '.']).len());
+    if safe.starts_with(['.', '-', '~']) {
+        safe.replace_range(..1, "_");
+    }
+    if safe.trim().is_empty() || safe.chars().all(|c| c == '_') {
+        return NAMELESS.to_owned();
+    }
+    if is_device(&safe) {
+        safe.insert(0, '_');
+    }
+    shorten(&mut safe);
+    if safe.to_ascii_lowercase().ends_with(".part") {
+        safe.push('_');
+    }
+    safe
+}
+
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let bare = stem.trim_end_matches(|c: char| c.is_ascii_digit());
+    DEVICES.contains(&bare) && (stem.len() - bare.len()) <= 1
+}
+
+/// Cuts the stem and keeps what tells the kind.
+fn shorten(name: &mut String) {
+    if name.len() <= MAX_NAME_BYTES {
+        return;
+    }
+    let extension = match name.rfind('.') {
+        Some(dot) if name.len() - dot <= 20 => name[dot..].to_owned(),
+        _ => String::new(),
+    };
+    name.truncate(name.floor_char_boundary(MAX_NAME_BYTES - extension.len()));
+    name.push_str(&extension);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_names_stay() {
+        for name in ["a.txt", "Übung 3.pdf", "x", "a..b", "archive.tar.gz", "console.log", "com10.txt"] {
+            assert_eq!(safe_name(name), name);
+        }
+    }
+
+    #[test]
+    fn nothing_leads_out_of_a_folder() {
+        for (name, safe) in [
+            ("../../etc/passwd", "passwd"),
+            ("/etc/passwd", "passwd"),
+            (r"C:\Windows\evil.exe", "evil.exe"),
+            ("..", NAMELESS),
+            (".", NAMELESS),
+            ("", NAMELESS),
+            ("/", NAMELESS),
+            ("a/..", NAMELESS),
+            (".bashrc", "_bashrc"),
+            ("-rf", "_rf"),
+            ("a\0b\nc\x1b[2J", "a_b_c_[2J"),
+            ("gpj.\u{202e}exe", "gpj._exe"),
+            ("NUL", "_NUL"),
+            ("com1.txt", "_com1.txt"),
+            ("film.part", "film.part_"),
+            ("film.PART.. ", "film.PART_"),
+            ("C:stream", "C_stream"),
+        ] {
+            assert_eq!(safe_name(name), safe, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn long_names_keep_their_kind() {
+        let safe = safe_name(&format!("{}.tar", "ü".repeat(400)));
+        assert!(safe.len() <= MAX_NAME_BYTES && safe.ends_with("ü.tar"), "{safe}");
+        assert!(safe_name(&"x".repeat(1000)).len() <= MAX_NAME_BYTES);
+    }
+
+    #[test]
+    fn whatever_comes_is_one_plain_name_and_stays_what_it_is() {
+        bolero::check!().with_iterations(20_000).with_type::<String>().for_each(|name| {
+            let safe = safe_name(name);
+            let path = std::path::Path::new(&safe);
+            assert_eq!(path.components().count(), 1, "{safe:?}");
+            assert!(matches!(path.components().next(), Some(std::path::Component::Normal(_))), "{safe:?}");
+            assert!(safe.len() <= MAX_NAME_BYTES + 1 && !safe.starts_with('.'), "{safe:?}");
+            assert!(!safe.chars().any(is_unprintable), "{safe:?}");
+        });
+    }
+}

@@ -1,0 +1,495 @@
+//! Where what arrives is put: into `NAME.part` until it is complete, then under its name.
+
+use super::{DIGEST_BYTES, Modified, Offer, PIECE_BYTES, PIECES, Piece, safe_name};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc as std_mpsc;
+use std::thread;
+use tokio::sync::{mpsc, oneshot};
+
+/// Where a file is to be put.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Destination {
+    /// Into this folder, under the name that the sender gives, as far as it is safe.
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What has that name already is replaced.
+        force: bool,
+    },
+    /// Under this name. A folder is taken for [`Destination::Folder`]; a device or a pipe is written to as it is.
+    Path {
+        /// The name.
+        path: PathBuf,
+        /// What has that name already is replaced.
+        force: bool,
+    },
+    /// To standard output.
+    Stdout,
+}
+
+impl Destination {
+    /// Opens it for what is offered.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn open(&self, offer: &Offer, most_bytes: Option<u64>) -> Result<Place, String> {
+        let place = match self {
+            Self::Stdout => Place::stream(Box::new(io::stdout()), "standard output".to_owned()),
+            Self::Folder { folder, force } => Place::file(&folder.join(safe_name(&offer.name)), *force)?,
+            Self::Path { path, force } => Self::at(path, *force, offer)?,
+        };
+        if let (Some(bytes), Some(most)) = (offer.bytes, most_bytes)
+            && bytes > most
+        {
+            return Err(format!("{bytes} octets are more than the {most} that are taken here"));
+        }
+        Ok(Place { most_bytes, modified: offer.modified, ..place })
+    }
+
+    fn at(path: &Path, force: bool, offer: &Offer) -> Result<Place, String> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Place::file(&path.join(safe_name(&offer.name)), force),
+            Ok(found) if !found.is_file() => {
+                let opened = OpenOptions::new().write(true).open(path);
+                let device = opened.map_err(|error| unwritable(path, &error))?;
+                Ok(Place::stream(Box::new(device), path.display().to_string()))
+            }
+            _ => Place::file(path, force),
+        }
+    }
+
+    /// The path that a file of this name would get, where it is known.
+    pub(crate) fn path_for(&self, offer: &Offer) -> Option<PathBuf> {
+        match self {
+            Self::Folder { folder, .. } => Some(folder.join(safe_name(&offer.name))),
+            Self::Path { path, .. } if path.is_dir() => Some(path.join(safe_name(&offer.name))),
+            Self::Path { path, .. } => Some(path.clone()),
+            Self::Stdout => None,
+        }
+    }
+}
+
+/// An open destination.
+pub(crate) struct Place {
+    output: Output,
+    label: String,
+    digest: blake3::Hasher,
+    at: u64,
+    most_bytes: Option<u64>,
+    modified: Option<Modified>,
+}
+
+enum Output {
+    /// A file that can be gone on with.
+    Part { file: File, part: PathBuf, target: PathBuf, force: bool },
+    /// Something that takes octets in order.
+    Stream(Box<dyn Write + Send>),
+}
+
+impl Place {
+    fn new(output: Output, label: String) -> Self {
+        Self { output, label, digest: blake3::Hasher::new(), at: 0, most_bytes: None, modified: None }
+    }
+
+    fn stream(stream: Box<dyn Write + Send>, label: String) -> Self {
+        Self::new(Output::Stream(stream), label)
+    }
+
+    fn file(target: &Path, force: bool) -> Result<Self, String> {
+        if !force && fs::symlink_metadata(target).is_ok() {
+            return Err(taken(target));
+        }
+        if target.is_dir() {
+            return Err(format!("{} is a folder", target.display()));
+        }
+        let mut part = target.to_path_buf().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = open_part(&part)?;
+        let output = Output::Part { file, part, target: target.to_path_buf(), force };
+        Ok(Self::new(output, target.display().to_string()))
+    }
+
+    /// Where the complete file will lie.
+    pub fn target(&self) -> Option<&Path> {
+        match &self.output {
+            Output::Part { target, .. } => Some(target),
+            Output::Stream(_) => None,
+        }
+    }
+
+    /// Octets that are there already.
+    pub fn present_bytes(&self) -> Result<u64, String> {
+        match &self.output {
+            Output::Part { file, part, .. } => {
+                file.metadata().map(|found| found.len()).map_err(|error| unwritable(part, &error))
+            }
+            Output::Stream(_) => Ok(0),
+        }
+    }
+
+    /// Reads so many octets of what is there, and says their digest.
+    pub fn digest_of_first(&mut self, bytes: u64) -> Result<[u8; DIGEST_BYTES], String> {
+        if let Output::Part { file, part, .. } = &mut self.output {
+            let unreadable = |error: io::Error| format!("cannot read {}: {error}", part.display());
+            file.rewind().map_err(unreadable)?;
+            let mut from = file.take(bytes);
+            let mut piece = vec![0; PIECE_BYTES];
+            loop {
+                let n = from.read(&mut piece).map_err(unreadable)?;
+                if n == 0 {
+                    break;
+                }
+                self.digest.update(&piece[..n]);
+                self.at += n as u64;
+            }
+        }
+        Ok(self.digest.finalize().into())
+    }
+
+    /// Gets ready for octets from this place on: where the earlier ones end, or the beginning.
+    pub fn begin(&mut self, offset: u64) -> Result<(), String> {
+        if offset != self.at {
+            (self.digest, self.at) = (blake3::Hasher::new(), 0);
+        }
+        if offset != self.at {
+            return Err("the sender begins where nothing ends".to_owned());
+        }
+        let at = self.at;
+        match &mut self.output {
+            Output::Part { file, part, .. } => {
+                let ready = file.set_len(at).and_then(|()| file.seek(SeekFrom::Start(at)));
+                ready.map(drop).map_err(|error| unwritable(part, &error))
+            }
+            Output::Stream(_) => Ok(()),
+        }
+    }
+
+    /// Has a thread write what arrives.
+    pub fn sink(self) -> Result<Sink, String> {
+        let (pieces, pieces_out) = mpsc::channel(PIECES);
+        let (spent_in, spent) = std_mpsc::channel();
+        let (tell, outcome) = oneshot::channel();
+        let thread = thread::Builder::new().name("destination".to_owned());
+        let spawned = thread.spawn(move || {
+            let _ = tell.send(self.write_all(pieces_out, &spent_in));
+        });
+        spawned.map_err(|error| format!("no thread to write with: {error}"))?;
+        Ok(Sink { pieces, spent, outcome })
+    }
+
+    /// Writes until the end, or until nothing more comes.
+    fn write_all(
+        mut self,
+        mut pieces: mpsc::Receiver<Piece>,
+        spent: &std_mpsc::Sender<Vec<u8>>,
+    ) -> Result<Written, String> {
+        while let Some(piece) = pieces.blocking_recv() {
+            match piece {
+                Piece::Data(octets) => {
+                    self.write(&octets)?;
+                    let _ = spent.send(octets);
+                }
+                Piece::Hole(bytes) => self.leave_out(bytes)?,
+                Piece::End { bytes, digest } => return self.finish(bytes, digest),
+                Piece::Failed(text) => return Err(text),
+            }
+        }
+        self.keep();
+        Err("nothing more came".to_owned())
+    }
+
+    fn write(&mut self, octets: &[u8]) -> Result<(), String> {
+        self.make_room(octets.len() as u64)?;
+        let written = match &mut self.output {
+            Output::Part { file, .. } => file.write_all(octets),
+            Output::Stream(stream) => stream.write_all(octets).and_then(|()| stream.flush()),
+        };
+        if let Err(error) = written {
+            self.keep();
+            return Err(self.refused(&error));
+        }
+        self.digest.update(octets);
+        self.at += octets.len() as u64;
+        Ok(())
+    }
+
+    fn leave_out(&mut self, bytes: u64) -> Result<(), String> {
+        let zeros = [0; 16 << 10];
+        let mut left = bytes;
+        if matches!(self.output, Output::Stream(_)) {
+            while left > 0 {
+                let n = left.min(zeros.len() as u64);
+                self.write(&zeros[..n as usize])?;
+                left -= n;
+            }
+            return Ok(());
+        }
+        self.make_room(bytes)?;
+        while left > 0 {
+            let n = left.min(zeros.len() as u64);
+            self.digest.update(&zeros[..n as usize]);
+            left -= n;
+        }
+        self.at += bytes;
+        let at = self.at;
+        if let Output::Part { file, .. } = &mut self.output {
+            let skipped = file.seek(SeekFrom::Start(at));
+            skipped.map_err(|error| self.refused(&error))?;
+        }
+        Ok(())
+    }
+
+    fn make_room(&self, bytes: u64) -> Result<(), String> {
+        match self.most_bytes {
+            Some(most) if self.at.saturating_add(bytes) > most => {
+                Err(format!("no more than {most} octets are taken here"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn refused(&self, error: &io::Error) -> String {
+        let what = if error.kind() == ErrorKind::StorageFull {
+            "; make room and send it again: what has arrived is kept"
+        } else {
+            ""
+        };
+        format!("cannot write {} beyond octet {}: {error}{what}", self.label, self.at)
+    }
+
+    /// What has arrived stays for another time; a part without anything in it goes.
+    fn keep(&self) {
+        if let Output::Part { file, part, .. } = &self.output {
+            if self.at == 0 {
+                let _ = fs::remove_file(part);
+            } else {
+                let _ = file.set_len(self.at);
+            }
+        }
+    }
+
+    fn finish(mut self, bytes: u64, digest: [u8; DIGEST_BYTES]) -> Result<Written, String> {
+        let ours: [u8; DIGEST_BYTES] = self.digest.finalize().into();
+        if bytes != self.at || ours != digest {
+            if let Output::Part { part, .. } = &self.output {
+                let _ = fs::remove_file(part);
+            }
+            let what = "what arrived is not what was sent: its digest differs, and it was thrown away; send it again";
+            return Err(what.to_owned());
+        }
+        let (at, label) = (self.at, &self.label);
+        let path = match &mut self.output {
+            Output::Stream(stream) => {
+                stream.flush().map_err(|error| format!("cannot write {label}: {error}"))?;
+                None
+            }
+            Output::Part { file, part, target, force } => {
+                let settled = settle(file, at, self.modified).map_err(|error| unwritable(part, &error));
+                settled.and_then(|()| name(part, target, *force))?;
+                Some(target.clone())
+            }
+        };
+        Ok(Written { path, bytes, digest })
+    }
+}
+
+/// A destination that is being written.
+pub(crate) struct Sink {
+    /// What is to be written, in order.
+    pub pieces: mpsc::Sender<Piece>,
+    /// Buffers that can be used again.
+    pub spent: std_mpsc::Receiver<Vec<u8>>,
+    /// What came of it.
+    pub outcome: oneshot::Receiver<Result<Written, String>>,
+}
+
+/// What was written, complete and checked.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub path: Option<PathBuf>,
+    pub bytes: u64,
+    pub digest: [u8; DIGEST_BYTES],
+}
+
+/// Brings everything to the disk.
+fn settle(file: &File, bytes: u64, modified: Option<Modified>) -> io::Result<()> {
+    // A hole at the end has been skipped, not written.
+    file.set_len(bytes)?;
+    if let Some(time) = modified.and_then(Modified::time) {
+        // Times beyond what the file system knows are no reason to lose the file.
+        let _ = file.set_modified(time);
+    }
+    file.sync_all()
+}
+
+/// Gives the part its name. Without `force` that of another file is never taken, not even where it has come into being
+/// just now: a second link is made and the first removed, since renaming would replace.
+fn name(part: &Path, target: &Path, force: bool) -> Result<(), String> {
+    let named = if force {
+        fs::rename(part, target)
+    } else {
+        match fs::hard_link(part, target) {
+            Ok(()) => fs::remove_file(part),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                return Err(format!("{}; what arrived is in {}", taken(target), part.display()));
+            }
+            // Not every file system has links.
+            Err(_) if fs::symlink_metadata(target).is_err() => fs::rename(part, target),
+            Err(error) => Err(error),
+        }
+    };
+    named.map_err(|error| unwritable(target, &error))?;
+    // The name too is to survive a power cut, where the system can promise it.
+    if let Some(folder) = target.parent() {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    }
+    Ok(())
+}
+
+fn taken(target: &Path) -> String {
+    format!("{} is there already, and is not replaced without --force", target.display())
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {error}", path.display())
+}
+
+/// Opens what is there of a file, or begins it. It is locked, so that no two processes write it.
+fn open_part(part: &Path) -> Result<File, String> {
+    let found = fs::symlink_metadata(part);
+    if found.is_ok_and(|found| !found.is_file()) {
+        return Err(format!("{} is in the way: it is no ordinary file", part.display()));
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+    }
+    let file = options.open(part).map_err(|error| unwritable(part, &error))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(format!("{} is being received already", part.with_extension("").display()))
+        }
+        // A file system without locks is no reason to lose a file.
+        _ => Ok(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = env::temp_dir().join(format!("cede-part-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn offer(name: &str, bytes: u64) -> Offer {
+        Offer { name: name.to_owned(), bytes: Some(bytes), modified: None }
+    }
+
+    fn end(octets: &[u8]) -> Piece {
+        Piece::End { bytes: octets.len() as u64, digest: blake3::hash(octets).into() }
+    }
+
+    /// Writes pieces into a place, from an offset on.
+    fn write(mut place: Place, offset: u64, pieces: Vec<Piece>) -> Result<Written, String> {
+        place.begin(offset)?;
+        let (sender, receiver) = mpsc::channel(pieces.len().max(1));
+        for piece in pieces {
+            sender.try_send(piece).unwrap();
+        }
+        drop(sender);
+        place.write_all(receiver, &std_mpsc::channel().0)
+    }
+
+    #[test]
+    fn what_is_incomplete_is_kept_and_gone_on_with() {
+        let folder = folder("resume");
+        let to = Destination::Folder { folder: folder.clone(), force: false };
+        let place = to.open(&offer("../a", 6), None).unwrap();
+        assert!(write(place, 0, vec![Piece::Data(b"abc".to_vec())]).is_err());
+        assert_eq!(fs::read(folder.join("a.part")).unwrap(), b"abc");
+        let mut place = to.open(&offer("a", 6), None).unwrap();
+        assert_eq!(place.present_bytes(), Ok(3));
+        assert_eq!(place.digest_of_first(3).unwrap(), *blake3::hash(b"abc").as_bytes());
+        let written = write(place, 3, vec![Piece::Data(b"def".to_vec()), end(b"abcdef")]).unwrap();
+        assert_eq!(written.path, Some(folder.join("a")));
+        assert_eq!(fs::read(folder.join("a")).unwrap(), b"abcdef");
+        assert!(!folder.join("a.part").exists());
+        assert!(to.open(&offer("a", 6), None).err().unwrap().contains("--force"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn holes_are_zeros_and_nothing_is_left_of_nothing() {
+        let folder = folder("holes");
+        let to = Destination::Path { path: folder.join("h"), force: false };
+        drop(write(to.open(&offer("h", 5), None).unwrap(), 0, Vec::new()));
+        assert!(!folder.join("h.part").exists());
+        let pieces = vec![Piece::Data(vec![7]), Piece::Hole(4), end(&[7, 0, 0, 0, 0])];
+        write(to.open(&offer("h", 5), None).unwrap(), 0, pieces).unwrap();
+        assert_eq!(fs::read(folder.join("h")).unwrap(), [7, 0, 0, 0, 0]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn damage_is_found_and_thrown_away() {
+        let folder = folder("damage");
+        let to = Destination::Path { path: folder.join("d"), force: false };
+        let pieces = vec![Piece::Data(b"abd".to_vec()), end(b"abc")];
+        let error = write(to.open(&offer("d", 3), None).unwrap(), 0, pieces).unwrap_err();
+        assert!(error.contains("digest"), "{error}");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_came_into_being_meanwhile_is_left_alone() {
+        let folder = folder("meanwhile");
+        let to = Destination::Path { path: folder.join("m"), force: false };
+        let place = to.open(&offer("m", 1), None).unwrap();
+        fs::write(folder.join("m"), "mine").unwrap();
+        let error = write(place, 0, vec![Piece::Data(vec![1]), end(&[1])]).unwrap_err();
+        assert!(error.contains("--force") && error.contains("m.part"), "{error}");
+        assert_eq!(fs::read(folder.join("m")).unwrap(), b"mine");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn two_do_not_write_one_file_and_limits_hold() {
+        let folder = folder("two");
+        let to = Destination::Folder { folder: folder.clone(), force: false };
+        let first = to.open(&offer("t", 3), None).unwrap();
+        assert!(to.open(&offer("t", 3), None).err().unwrap().contains("already"));
+        drop(first);
+        assert!(to.open(&offer("t", 3), Some(2)).is_err());
+        let endless = Offer { bytes: None, ..offer("t", 0) };
+        let place = to.open(&endless, Some(2)).unwrap();
+        assert!(write(place, 0, vec![Piece::Data(b"abc".to_vec())]).unwrap_err().contains("no more than 2"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_the_way_are_not_followed() {
+        let folder = folder("links");
+        let elsewhere = folder.join("elsewhere");
+        fs::write(&elsewhere, "mine").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.join("l.part")).unwrap();
+        std::os::unix::fs::symlink(folder.join("nowhere"), folder.join("k")).unwrap();
+        let to = Destination::Folder { folder: folder.clone(), force: false };
+        assert!(to.open(&offer("l", 3), None).err().unwrap().contains("in the way"));
+        assert!(to.open(&offer("k", 3), None).err().unwrap().contains("--force"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

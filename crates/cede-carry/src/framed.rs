@@ -1,0 +1,288 @@
+//! Frames over a stream.
+
+use crate::line::Line;
+use crate::message::{DecodeError, HEAD_BYTES, Message, data_head, decode_head};
+use cede_real::UtpStream;
+use std::time::Duration;
+use std::{fmt, io};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, timeout_at};
+
+/// Who says nothing for so long is gone. uTP itself notices only where it has something to send.
+pub const SILENCE: Duration = Duration::from_secs(30);
+/// How often a side that has nothing to say says so.
+pub(crate) const ALIVE_EVERY: Duration = Duration::from_secs(1);
+
+/// Why a conversation ended before its end.
+#[derive(Debug)]
+pub enum WireError {
+    /// The stream broke.
+    Lost(io::Error),
+    /// The other side has been silent for [`SILENCE`].
+    Silent,
+    /// What came is no message.
+    Decode(DecodeError),
+    /// A message came that has no place here.
+    Unexpected,
+    /// The other side is no `cede`: what it said first.
+    Stranger(Vec<u8>),
+    /// The other side speaks another version.
+    Version {
+        /// Which one.
+        theirs: u16,
+    },
+    /// The other side does not want to: why.
+    Refused(String),
+    /// The other side gave up: why.
+    Failed(String),
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ours = crate::greeting::VERSION;
+        match self {
+            Self::Lost(error) => write!(f, "the connection broke: {error}"),
+            Self::Silent => write!(f, "the other end has said nothing for {} s", SILENCE.as_secs()),
+            Self::Decode(error) => write!(f, "the other end does not keep to the protocol: {error}"),
+            Self::Unexpected => {
+                f.write_str("the other end does not keep to the protocol: a message came out of turn")
+            }
+            Self::Stranger(heard) => {
+                write!(f, "the other end speaks uTP, but is no cede: it began with \"{}\"", printable(heard))
+            }
+            Self::Version { theirs } => write!(
+                f,
+                "the other end speaks version {theirs} of the protocol and this one version {ours}: install the same \
+                 release of cede at both ends"
+            ),
+            Self::Refused(text) => write!(f, "the other end refuses: {}", printable(text.as_bytes())),
+            Self::Failed(text) => write!(f, "the other end gave up: {}", printable(text.as_bytes())),
+        }
+    }
+}
+
+impl std::error::Error for WireError {}
+
+impl From<io::Error> for WireError {
+    fn from(error: io::Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl From<DecodeError> for WireError {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
+}
+
+/// What strangers say, without what would move a terminal's cursor.
+pub(crate) fn printable(octets: &[u8]) -> String {
+    let text = String::from_utf8_lossy(octets);
+    text.trim_end().chars().map(|c| if crate::file::is_unprintable(c) { '.' } else { c }).collect()
+}
+
+/// Reads frames. [`FrameReader::next`] may be dropped at any point and called again: nothing is lost.
+#[derive(Debug)]
+pub struct FrameReader<R> {
+    inner: R,
+    head: [u8; HEAD_BYTES],
+    head_filled: usize,
+    /// Grows to the largest body that came; `wanted` octets of it are the current one's.
+    body: Vec<u8>,
+    body_filled: usize,
+    heard: Instant,
+}
+
+impl<R: AsyncRead + Unpin> FrameReader<R> {
+    /// Reads from here on.
+    pub fn new(inner: R) -> Self {
+        let (head, body) = ([0; HEAD_BYTES], Vec::new());
+        Self { inner, head, head_filled: 0, body, body_filled: 0, heard: Instant::now() }
+    }
+
+    /// When an octet came last.
+    pub const fn heard(&self) -> Instant {
+        self.heard
+    }
+
+    /// Waiting begins now: whatever silence there was is forgotten.
+    pub fn listen_anew(&mut self) {
+        self.heard = Instant::now();
+    }
+
+    /// The octets of the frame of data that came last.
+    pub fn data(&self) -> &[u8] {
+        &self.body[..self.body_filled]
+    }
+
+    /// Those octets as a buffer of their own, in exchange for another one.
+    pub fn swap_data(&mut self, other: Vec<u8>) -> Vec<u8> {
+        let mut data = std::mem::replace(&mut self.body, other);
+        data.truncate(self.body_filled);
+        self.body_filled = 0;
+        data
+    }
+
+    /// Octets that are no frames.
+    pub(crate) async fn raw(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(out).await?;
+        self.heard = Instant::now();
+        Ok(n)
+    }
+
+    /// The next message. For [`Message::Data`] the octets are in [`FrameReader::data`] until the next call.
+    ///
+    /// # Errors
+    /// [`WireError`]; a stream that ends is lost, since every conversation has an end of its own.
+    pub async fn next(&mut self) -> Result<Message, WireError> {
+        loop {
+            if let Some(message) = self.advance().await? {
+                return Ok(message);
+            }
+        }
+    }
+
+    /// As [`FrameReader::next`], and an error once nothing has been heard for [`SILENCE`].
+    ///
+    /// # Errors
+    /// As [`FrameReader::next`], and [`WireError::Silent`].
+    pub async fn next_in_time(&mut self) -> Result<Message, WireError> {
+        loop {
+            match timeout_at(self.heard + SILENCE, self.advance()).await {
+                Ok(Ok(Some(message))) => return Ok(message),
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Err(WireError::Silent),
+            }
+        }
+    }
+
+    /// One read, and the message that it completes.
+    async fn advance(&mut self) -> Result<Option<Message>, WireError> {
+        if self.head_filled < HEAD_BYTES {
+            let n = self.inner.read(&mut self.head[self.head_filled..]).await?;
+            self.hear(n)?;
+            self.head_filled += n;
+            self.body_filled = 0;
+        }
+        if self.head_filled < HEAD_BYTES {
+            return Ok(None);
+        }
+        let (kind, wanted) = decode_head(self.head)?;
+        if self.body_filled < wanted {
+            if self.body.len() < wanted {
+                self.body.resize(wanted, 0);
+            }
+            let n = self.inner.read(&mut self.body[self.body_filled..wanted]).await?;
+            self.hear(n)?;
+            self.body_filled += n;
+        }
+        if self.body_filled < wanted {
+            return Ok(None);
+        }
+        self.head_filled = 0;
+        Ok(Some(Message::decode(kind, &self.body[..wanted])?))
+    }
+
+    fn hear(&mut self, n: usize) -> Result<(), WireError> {
+        self.heard = Instant::now();
+        if n == 0 { Err(WireError::Lost(io::ErrorKind::UnexpectedEof.into())) } else { Ok(()) }
+    }
+}
+
+/// Writes frames.
+#[derive(Debug)]
+pub struct FrameWriter<W> {
+    inner: W,
+    said: Instant,
+    /// A frame was begun and not ended: whatever followed would be taken for the rest of it.
+    is_torn: bool,
+}
+
+impl<W: AsyncWrite + Unpin> FrameWriter<W> {
+    /// Writes from here on.
+    pub fn new(inner: W) -> Self {
+        Self { inner, said: Instant::now(), is_torn: false }
+    }
+
+    /// When something was said last.
+    pub(crate) const fn said(&self) -> Instant {
+        self.said
+    }
+
+    /// When the next [`Message::Alive`] is due.
+    pub(crate) fn alive_due(&self) -> Instant {
+        self.said + ALIVE_EVERY
+    }
+
+    /// Octets that are no frames.
+    pub(crate) async fn raw(&mut self, octets: &[u8]) -> io::Result<()> {
+        if self.is_torn {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.is_torn = true;
+        self.inner.write_all(octets).await?;
+        (self.said, self.is_torn) = (Instant::now(), false);
+        Ok(())
+    }
+
+    /// Sends a message. Where that is given up half-way, nothing more can be sent.
+    ///
+    /// # Errors
+    /// Those of the stream, and `BrokenPipe` behind half a frame.
+    pub async fn send(&mut self, message: &Message) -> io::Result<()> {
+        self.raw(&message.encode()).await
+    }
+
+    /// Sends a frame of data, for which `frame` has left room of [`HEAD_BYTES`] in front.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub async fn send_data(&mut self, frame: &mut [u8]) -> io::Result<()> {
+        let bytes = frame.len().saturating_sub(HEAD_BYTES);
+        if let Some(head) = frame.first_chunk_mut() {
+            *head = data_head(bytes);
+        }
+        self.raw(frame).await
+    }
+
+    /// Ends our direction.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub async fn end(&mut self) -> io::Result<()> {
+        self.inner.shutdown().await
+    }
+}
+
+/// Both directions of a uTP stream, in frames.
+#[derive(Debug)]
+pub struct Link {
+    /// What the other side says.
+    pub reader: FrameReader<Line>,
+    /// What this side says.
+    pub writer: FrameWriter<Line>,
+    /// The stream itself.
+    pub line: Line,
+}
+
+impl Link {
+    /// Frames over a stream.
+    #[must_use]
+    pub fn new(stream: UtpStream) -> Self {
+        let line = Line::new(stream);
+        Self { reader: FrameReader::new(line.clone()), writer: FrameWriter::new(line.clone()), line }
+    }
+
+    /// Says a last word, if it still can be said, and waits until it has arrived.
+    pub async fn part_with(mut self, message: &Message) {
+        let _ = self.writer.send(message).await;
+        self.part().await;
+    }
+
+    /// Ends our direction and waits until everything has arrived.
+    pub async fn part(mut self) {
+        let _ = self.writer.end().await;
+        self.line.delivered().await;
+    }
+}

@@ -1,0 +1,32 @@
+//! What two `cede` processes say to each other over a uTP stream.
+//!
+//! Three things are carried: a **test** of what a path gives ([`mod@bench`]), a **file** ([`mod@file`]), and the TCP
+//! connections of other programs ([`relay`]). Each begins with the same [`greeting`], by which a stray program, or a
+//! release that speaks another version, is told so in words; then frames of one grammar follow ([`message`]).
+//!
+//! # Trust
+//! Nothing is encrypted or authenticated: whoever reaches the port may speak. Therefore each length that the wire states
+//! has a bound, names of files lose whatever could lead out of a folder ([`file::safe_name`]), nothing that exists is
+//! overwritten unless the receiver's user said so, and silence ends whatever waits ([`SILENCE`]).
+//!
+//! **Invariant:** nothing here prints, reads a command line, or knows a terminal; progress is told through callbacks.
+
+pub mod bench;
+mod dial;
+pub mod file;
+mod framed;
+pub mod greeting;
+mod line;
+pub mod message;
+pub mod relay;
+mod serve;
+mod stop;
+
+pub use dial::{DialError, Target, dial};
+pub use framed::{FrameReader, FrameWriter, Link, SILENCE, WireError};
+pub use line::Line;
+pub use serve::{Allowed, Event, Server, Share};
+pub use stop::{Stop, Stopper};
+
+/// The port where none is given: the number of LEDBAT's RFC.
+pub const DEFAULT_PORT: u16 = 6817;

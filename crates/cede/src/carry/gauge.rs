@@ -1,0 +1,118 @@
+//! The line that says how far a file has come.
+
+use super::numbers;
+use crate::progress::{bar, clock};
+use cede_carry::file::{Phase, Progress};
+use cede_units::{Duration as Span, Rate};
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// The rate is that of so long.
+const WINDOW: Duration = Duration::from_secs(5);
+/// Where there is no terminal, a line every so often.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The progress of one file, on standard error: drawn anew on a terminal, single lines elsewhere.
+pub struct Gauge {
+    is_terminal: bool,
+    looks: VecDeque<(Instant, u64)>,
+    drawn: Option<Instant>,
+    began: Instant,
+}
+
+impl Gauge {
+    /// Begins now.
+    pub fn new() -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        Self { is_terminal, looks: VecDeque::new(), drawn: None, began: Instant::now() }
+    }
+
+    /// It has come so far.
+    pub fn update(&mut self, progress: &Progress) {
+        let now = Instant::now();
+        self.looks.push_back((now, progress.done));
+        while self.looks.len() > 2 && now - self.looks[1].0 >= WINDOW {
+            self.looks.pop_front();
+        }
+        let last = self.drawn.unwrap_or(self.began);
+        if !self.is_terminal && now - last < LINE_EVERY {
+            return;
+        }
+        self.drawn = Some(now);
+        let text = line(progress, self.rate());
+        let _ = if self.is_terminal {
+            write!(io::stderr(), "\r\x1b[2K{text}").and_then(|()| io::stderr().flush())
+        } else {
+            writeln!(io::stderr(), "{text}")
+        };
+    }
+
+    fn rate(&self) -> Rate {
+        let (Some((then, before)), Some((now, done))) = (self.looks.front(), self.looks.back()) else {
+            return Rate::default();
+        };
+        let span = Span::from_secs_f64((*now - *then).as_secs_f64());
+        Rate::from_bytes_over(done.saturating_sub(*before), span)
+    }
+
+    /// Takes the line away and says how long it took.
+    pub fn end(&mut self) -> Duration {
+        if self.is_terminal && self.drawn.take().is_some() {
+            let _ = write!(io::stderr(), "\r\x1b[2K").and_then(|()| io::stderr().flush());
+        }
+        self.began.elapsed()
+    }
+}
+
+fn line(progress: &Progress, rate: Rate) -> String {
+    let done = numbers::amount(progress.done);
+    match progress.phase {
+        Phase::Comparing => return "comparing what is there already".to_owned(),
+        Phase::Settling => return format!("{done} sent; the other end checks and writes them out"),
+        Phase::Moving => {}
+    }
+    let mut text = match progress.total {
+        Some(total) => {
+            let part = progress.done as f64 / total.max(1) as f64;
+            let left = total.saturating_sub(progress.done) as f64 * 8.0 / rate.bits_per_sec().max(1) as f64;
+            let eta = if rate.bits_per_sec() == 0 { "?".to_owned() } else { clock(left) };
+            format!(
+                "{}  {done} of {}, {}, {eta} left",
+                bar(part),
+                numbers::amount(total),
+                numbers::rate(rate)
+            )
+        }
+        None => format!("{done}, {}", numbers::rate(rate)),
+    };
+    if let Some(stream) = progress.stream.as_ref().filter(|stream| !stream.srtt.is_zero()) {
+        text += &format!(", RTT {}", numbers::span(stream.srtt));
+        if let Some(queue) = stream.controller.queueing_delay {
+            text += &format!(", queue {}", numbers::span(queue));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_far_how_fast_and_how_long_yet() {
+        let progress = Progress {
+            phase: Phase::Moving,
+            done: 25_000_000,
+            total: Some(100_000_000),
+            resumed: 0,
+            stream: None,
+            retransmissions: 0,
+            silent: Duration::ZERO,
+        };
+        let text = line(&progress, Rate::from_mbit(10));
+        assert!(text.ends_with(" 25 %  25.0 MB of 100 MB, 10.0 Mbit/s, 1 min 0 s left"), "{text}");
+        let text = line(&Progress { total: None, ..progress }, Rate::from_mbit(10));
+        assert_eq!(text, "25.0 MB, 10.0 Mbit/s");
+    }
+}

@@ -1,0 +1,100 @@
+//! `cede recv`: waits for a file, or fetches one.
+
+use super::args::RecvArgs;
+use super::gauge::Gauge;
+use super::serve::answer_all;
+use super::transfer::{conclude, open, part};
+use super::{listen, place, target};
+use crate::failure::Failure;
+use crate::screen;
+use cede_carry::file::{self, Attendant, Destination, TransferError, safe_name};
+use cede_carry::message::Purpose;
+use cede_carry::{Allowed, Event, Server, Stop};
+use cede_real::StreamConfig;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+use tokio::sync::mpsc;
+
+/// Waits, or fetches.
+pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
+    let destination = destination(args)?;
+    match &args.from {
+        Some(from) => {
+            let target = target(from, args.port)?;
+            super::run(|stop| fetch(args, target, destination, stop))
+        }
+        None => super::run(|stop| wait(args, destination, stop)),
+    }
+}
+
+fn destination(args: &RecvArgs) -> Result<Destination, Failure> {
+    let force = args.force;
+    let Some(output) = &args.output else {
+        return Ok(Destination::Folder { folder: PathBuf::from("."), force });
+    };
+    if output.as_os_str() == "-" {
+        return Ok(Destination::Stdout);
+    }
+    // What will not work later is better said before anybody waits.
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        let folder = folder.display();
+        return Err(Failure::Usage(format!("-o: there is no folder {folder}; make it: mkdir -p {folder}")));
+    }
+    if output.is_file() && !force {
+        return Err(Failure::Failed(format!(
+            "{} is there already, and is not replaced without --force",
+            output.display()
+        )));
+    }
+    Ok(Destination::Path { path: output.clone(), force })
+}
+
+async fn wait(args: &RecvArgs, destination: Destination, stop: Stop) -> Result<(), Failure> {
+    let socket = listen(args.bind, args.port, StreamConfig::default()).await?;
+    screen::mention(&format!("waiting for a file at {}\n", place(&socket)));
+    let (over, ended) = mpsc::unbounded_channel();
+    let state = Mutex::new((Gauge::new(), Instant::now()));
+    let is_json = args.json;
+    let tell = move |_: u64, peer: SocketAddr, event: Event| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::FileBegins { name, .. } => {
+                *state = (Gauge::new(), Instant::now());
+                screen::mention(&format!("{peer} sends {name}\n"));
+            }
+            Event::FileMoves(progress) => state.0.update(&progress),
+            // The sender that came again tells the end.
+            Event::FileEnds(Err(TransferError::Superseded)) => drop(state.0.end()),
+            Event::FileEnds(outcome) => {
+                state.0.end();
+                let _ = over.send(conclude(&outcome, state.1.elapsed(), is_json, "received"));
+            }
+            Event::Refused(why) => screen::mention(&format!("{peer} was not served: {why}\n")),
+            Event::TestBegins(_) | Event::TestRuns(_) | Event::TestEnds(_) => {}
+        }
+    };
+    let name = "`cede recv`".to_owned();
+    let allowed = Allowed { name, takes: Some(destination), most_bytes: args.max_size, ..Allowed::default() };
+    answer_all(&socket, Server::new(allowed, Box::new(tell)), ended, true, stop).await
+}
+
+async fn fetch(
+    args: &RecvArgs,
+    target: cede_carry::Target,
+    destination: Destination,
+    mut stop: Stop,
+) -> Result<(), Failure> {
+    let name = args.name.as_deref().map(safe_name).unwrap_or_default();
+    let config = StreamConfig::default();
+    let purpose = Purpose::Get { name };
+    let (_socket, mut link) = open(&target, &config, purpose, "cede serve FILE", &mut stop).await?;
+    let mut gauge = Gauge::new();
+    let mut watch = |progress: &file::Progress| gauge.update(progress);
+    let mut attendant = Attendant { stop, watch: &mut watch };
+    let outcome = file::receive(&mut link, &destination, args.max_size, &mut attendant).await;
+    part(link, &outcome).await;
+    conclude(&outcome, gauge.end(), args.json, "received")
+}

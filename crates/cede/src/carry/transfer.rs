@@ -1,0 +1,159 @@
+//! Files: what `cede send FILE` and `cede recv` have in common, and the former.
+
+use super::args::SendArgs;
+use super::gauge::Gauge;
+use super::send::print;
+use super::{broken, numbers, stream_config, target, unreached};
+use crate::failure::Failure;
+use crate::screen;
+use cede_carry::file::{self, Attendant, Moved, Source, TransferError};
+use cede_carry::message::Purpose;
+use cede_carry::{Link, Stop, Target, WireError, dial, greeting};
+use cede_real::StreamConfig;
+use cede_units::Duration;
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// `cede send FILE HOST:PORT`.
+pub fn send_file(args: &SendArgs, file: &str, host: &str) -> Result<(), Failure> {
+    let target = target(host, args.port)?;
+    let (_, config) = stream_config(&args.controller)?;
+    let mut source = source(file)?;
+    if let Some(name) = &args.name {
+        source = source.named(name);
+    }
+    let is_json = args.json || args.json_stream;
+    super::run(|stop| carry_out(target, config, source, is_json, stop))
+}
+
+fn source(file: &str) -> Result<Source, Failure> {
+    if file == "-" {
+        let stdin = std::io::stdin();
+        if stdin.is_terminal() {
+            screen::mention("reading from the terminal; Ctrl-D ends it\n");
+        }
+        return Ok(Source::stream(Box::new(stdin), "stdin", "standard input".to_owned()));
+    }
+    Source::file(Path::new(file)).map_err(|text| {
+        let is_forbidden = text.contains("ermission denied");
+        if is_forbidden { Failure::NotPermitted(text) } else { Failure::Failed(text) }
+    })
+}
+
+async fn carry_out(
+    target: Target,
+    config: StreamConfig,
+    source: Source,
+    is_json: bool,
+    mut stop: Stop,
+) -> Result<(), Failure> {
+    let mut gauge = Gauge::new();
+    let (_socket, mut link) = match open(&target, &config, Purpose::Put, "cede recv", &mut stop).await {
+        Ok(opened) => opened,
+        Err(failure) => return Err(tell_failure(failure, is_json)),
+    };
+    let mut watch = |progress: &file::Progress| gauge.update(progress);
+    let outcome = file::send(&mut link, source, &mut Attendant { stop, watch: &mut watch }).await;
+    part(link, &outcome).await;
+    conclude(&outcome, gauge.end(), is_json, "sent")
+}
+
+/// A link to the other end, on which both have greeted.
+pub async fn open(
+    target: &Target,
+    config: &StreamConfig,
+    purpose: Purpose,
+    there: &str,
+    stop: &mut Stop,
+) -> Result<(cede_real::UtpSocket, Link), Failure> {
+    let opening = async {
+        let (socket, stream) = dial(target, config).await.map_err(|error| unreached(&error, there))?;
+        let mut link = Link::new(stream);
+        let greeted = greeting::greet(&mut link.reader, &mut link.writer, purpose).await;
+        greeted.map_err(|error| broken(&error))?;
+        Ok((socket, link))
+    };
+    tokio::select! {
+        opened = opening => opened,
+        () = stop.asked() => Err(Failure::Interrupted("nothing was moved".to_owned())),
+    }
+}
+
+/// Ends a link: in full where all went well, and else without waiting long for who may be gone.
+pub async fn part(link: Link, outcome: &Result<Moved, TransferError>) {
+    match outcome {
+        Ok(_) => link.part().await,
+        Err(_) => drop(tokio::time::timeout(std::time::Duration::from_secs(1), link.part()).await),
+    }
+}
+
+/// Says what came of it.
+pub fn conclude(
+    outcome: &Result<Moved, TransferError>,
+    took: std::time::Duration,
+    is_json: bool,
+    verb: &str,
+) -> Result<(), Failure> {
+    match outcome {
+        Ok(moved) => {
+            let took = Duration::from_secs_f64(took.as_secs_f64());
+            if is_json {
+                print(&document(moved, Some(took)), true)?;
+            }
+            screen::mention(&sentence(moved, took, verb));
+            Ok(())
+        }
+        Err(error) => Err(tell_failure(failure(error), is_json)),
+    }
+}
+
+fn sentence(moved: &Moved, took: Duration, verb: &str) -> String {
+    let new = moved.bytes - moved.resumed;
+    let what = match &moved.path {
+        Some(path) => path.display().to_string(),
+        None => moved.name.clone(),
+    };
+    let earlier = match moved.resumed {
+        0 => String::new(),
+        bytes => format!(" (after {} of an earlier time)", numbers::amount(bytes)),
+    };
+    let digest = numbers::hex(&moved.digest[..8]);
+    format!("{verb} {what}: {}{earlier}; BLAKE3 {digest}... at both ends\n", super::send::summary(new, took))
+}
+
+/// What was moved, as JSON.
+pub fn document(moved: &Moved, took: Option<Duration>) -> Value {
+    json!({
+        "name": moved.name,
+        "path": moved.path.as_ref().map(|path| path.display().to_string()),
+        "bytes": moved.bytes,
+        "resumed_bytes": moved.resumed,
+        "blake3": numbers::hex(&moved.digest),
+        "seconds": took.map(Duration::as_secs_f64),
+    })
+}
+
+/// What to do about it.
+pub fn failure(error: &TransferError) -> Failure {
+    match error {
+        TransferError::Stopped => Failure::Interrupted(
+            "the receiver keeps what it has; the same commands go on where this ended".to_owned(),
+        ),
+        TransferError::Source(text) | TransferError::Destination(text) => {
+            let is_forbidden = text.contains("ermission denied") || text.contains("ead-only file system");
+            if is_forbidden { Failure::NotPermitted(text.clone()) } else { Failure::Failed(text.clone()) }
+        }
+        TransferError::Wire(WireError::Lost(_) | WireError::Silent) => Failure::Failed(format!(
+            "{error}; the receiver keeps what it has: the same commands go on from there"
+        )),
+        _ => Failure::Failed(error.to_string()),
+    }
+}
+
+fn tell_failure(failure: Failure, is_json: bool) -> Failure {
+    if is_json && let Some(text) = failure.text() {
+        let _ = print(&json!({ "error": text }), true);
+    }
+    failure
+}

@@ -1,0 +1,138 @@
+//! What the meter found, for other programs.
+
+use super::show::socket;
+use super::{Findings, MeterArgs};
+use crate::failure::Failure;
+use crate::screen;
+use cede_meter::{Counters, Estimator, FlowReport, HostReport, QueueSample, RoundTrip, Summary};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Lines that are printed at once.
+const BATCH_LINES: usize = 4096;
+
+/// One document: counters, hosts, and flows where they were asked for.
+pub fn json(args: &MeterArgs, findings: &Findings) -> String {
+    let report = &findings.report;
+    let mut document = json!({
+        "cede": env!("CARGO_PKG_VERSION"),
+        "files": args.files,
+        "estimator": estimator(args.estimator()),
+        "counters": counters(&report.counters),
+        "hosts_with_too_few_samples": report.hosts_with_too_little,
+        "udp_flows_that_are_no_utp": report.other_udp_flows,
+        "tcp_flows_without_timestamps": report.timeless_tcp_flows,
+        "hosts": report.hosts.iter().map(host).collect::<Vec<_>>(),
+    });
+    if args.flows {
+        document["flows"] = findings.flows.iter().map(flow).collect();
+    }
+    format!("{document:#}\n")
+}
+
+const fn estimator(estimator: Estimator) -> &'static str {
+    match estimator {
+        Estimator::Direct => "direct",
+        Estimator::Echoed => "echoed",
+    }
+}
+
+fn counters(counters: &Counters) -> Value {
+    json!({
+        "packets": counters.packets,
+        "bytes": counters.bytes,
+        "flows": counters.flows,
+        "other_packets": counters.other,
+        "fragments": counters.fragments,
+        "cut_packets": counters.cut,
+        "packets_without_time": counters.timeless,
+        "packets_outside_time": counters.outside,
+        "flows_given_up": counters.evicted,
+        "unknown_link_type": counters.unknown_link_type,
+        "first_ns": counters.span_ns.map(|span| span.0),
+        "last_ns": counters.span_ns.map(|span| span.1),
+    })
+}
+
+fn host(host: &HostReport) -> Value {
+    json!({
+        "address": host.address.to_string(),
+        "flows": host.flows,
+        "queue": summary(&host.all),
+        "utp": host.utp.as_ref().map(summary),
+        "tcp": host.tcp.as_ref().map(summary),
+        "clock_hz": host.clock_hz,
+        "round_trip": host.round_trip.as_ref().map(round_trip),
+        "flags": host.flags.names().collect::<Vec<_>>(),
+    })
+}
+
+fn flow(flow: &FlowReport) -> Value {
+    json!({
+        "from": socket(flow.source),
+        "to": socket(flow.destination),
+        "protocol": flow.protocol.to_string(),
+        "packets": flow.packets,
+        "bytes": flow.bytes,
+        "first_us": flow.span_us.0,
+        "last_us": flow.span_us.1,
+        "direct": flow.direct.as_ref().map(summary),
+        "echoed": flow.echoed.as_ref().map(summary),
+        "clock_hz": flow.clock_hz,
+        "drift_ppm": flow.drift_ppm,
+        "round_trip": flow.round_trip.as_ref().map(round_trip),
+        "flags": flow.flags.names().collect::<Vec<_>>(),
+    })
+}
+
+fn summary(summary: &Summary) -> Value {
+    json!({
+        "samples": summary.samples,
+        "time_mean_ms": summary.time_mean_ms,
+        "sample_mean_ms": summary.sample_mean_ms,
+        "p50_ms": summary.p50_ms,
+        "p95_ms": summary.p95_ms,
+        "p99_ms": summary.p99_ms,
+        "max_ms": summary.max_ms,
+        "above_100ms_s": summary.bloated_s,
+        "covered_s": summary.covered_s,
+    })
+}
+
+fn round_trip(trip: &RoundTrip) -> Value {
+    json!({ "samples": trip.samples, "min_ms": trip.min_ms, "mean_ms": trip.mean_ms })
+}
+
+/// Every sample, a line each.
+pub fn series(samples: &[QueueSample], as_json: bool) -> Result<(), Failure> {
+    if !as_json {
+        screen::print("time_us,from,to,protocol,estimator,queue_us\n")?;
+    }
+    for batch in samples.chunks(BATCH_LINES) {
+        let mut out = String::new();
+        for sample in batch {
+            let line = if as_json { json_line(sample) } else { csv_line(sample) };
+            let _ = writeln!(out, "{line}");
+        }
+        screen::print(&out)?;
+    }
+    Ok(())
+}
+
+fn csv_line(sample: &QueueSample) -> String {
+    let (from, to) = (socket(sample.source), socket(sample.destination));
+    let (time_us, queue_us) = (sample.delay.time_us, sample.delay.queue_us);
+    format!("{time_us},{from},{to},{},{},{queue_us:.1}", sample.protocol, estimator(sample.estimator))
+}
+
+fn json_line(sample: &QueueSample) -> String {
+    let line = json!({
+        "time_us": sample.delay.time_us,
+        "from": socket(sample.source),
+        "to": socket(sample.destination),
+        "protocol": sample.protocol.to_string(),
+        "estimator": estimator(sample.estimator),
+        "queue_us": sample.delay.queue_us,
+    });
+    line.to_string()
+}

@@ -1,0 +1,206 @@
+//! `cede meter`: whose queue it is, from captures.
+
+mod data;
+mod page;
+mod show;
+mod source;
+
+use crate::failure::Failure;
+use crate::screen::{self, Screen};
+use cede_meter::{Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Visitor};
+use cede_units::{Bytes, Duration};
+use clap::{Args, ValueEnum, ValueHint};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  cede meter office.pcapng                     remote hosts, the longest queue first
+  cede meter day-*.pcap.gz --report day.html   several files as one run; pictures in one file
+  tcpdump -w - -s 128 -i eth0 | cede meter -   from another program, until it ends
+  cede meter a.pcap --host 203.0.113.7 --flows --plot
+  cede meter a.pcap --series > samples.csv     every sample
+  cede meter a.pcap --json | jq '.hosts[0].queue.time_mean_ms'
+
+Nothing is sent. A delay is that of all queues between a sender and where the capture was taken, most of it in the
+sender's own uplink; hosts on the observer's side of their uplink show none. What may be wrong with a figure stands
+in the column of flags: cede explain start-not-seen.
+
+Exit codes: 0 done; 1 a capture is damaged or cannot be read (what came before counts); 2 wrong usage; 3 not permitted.";
+
+/// Arguments of `cede meter`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct MeterArgs {
+    /// Captures, pcap or pcapng, plain or compressed with gzip or zstd; - is standard input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    /// List directions of flows instead of hosts
+    #[arg(long)]
+    flows: bool,
+    /// Print every sample, as CSV or, with --json, as JSON lines
+    #[arg(long, conflicts_with_all = ["flows", "plot"])]
+    series: bool,
+    /// Only what this host sent; may be repeated [example: --host 203.0.113.7]
+    #[arg(long, value_name = "ADDRESS")]
+    host: Vec<IpAddr>,
+    /// Only this protocol
+    #[arg(long, value_name = "PROTOCOL")]
+    protocol: Option<ProtocolArg>,
+    /// Leave out packets before this time after the first [example: --since '90 s']
+    #[arg(long, value_name = "TIME")]
+    since: Option<Duration>,
+    /// Leave out packets from this time after the first on [example: --until '10 min']
+    #[arg(long, value_name = "TIME")]
+    until: Option<Duration>,
+    /// How delays are inferred: by the observer's clock, or as the paper does, by the other end's
+    #[arg(long, value_name = "HOW", default_value = "direct")]
+    estimator: EstimatorArg,
+    /// Hosts with fewer samples are not listed
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    min_samples: u64,
+    /// Memory for flows and samples; beyond it the quietest are given up, and counted
+    #[arg(long, value_name = "SIZE", default_value = "512 MiB")]
+    memory: Bytes,
+    /// Draw the delay of the worst hosts over time in the terminal
+    #[arg(long)]
+    plot: bool,
+    /// Write a page with time series, distributions and tables; it needs nothing but a browser [example: --report r.html]
+    #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+/// Which protocol counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ProtocolArg {
+    /// uTP over UDP
+    Utp,
+    /// TCP with timestamps
+    Tcp,
+}
+
+/// How delays are inferred.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum EstimatorArg {
+    /// The observer's clock less the sender's stamp
+    Direct,
+    /// uTP: what the receiver says; TCP: the acknowledgement's clock less the segment's (equations 1 to 4 of the paper)
+    Echoed,
+}
+
+/// What was found, as far as it was asked for.
+struct Findings {
+    report: Report,
+    flows: Vec<FlowReport>,
+    /// Delays over time of the hosts, for pictures and series.
+    samples: Vec<QueueSample>,
+}
+
+/// Keeps what the arguments ask for.
+struct Keeper<'a> {
+    args: &'a MeterArgs,
+    flows: Vec<FlowReport>,
+    samples: Vec<QueueSample>,
+}
+
+impl MeterArgs {
+    const fn estimator(&self) -> Estimator {
+        match self.estimator {
+            EstimatorArg::Direct => Estimator::Direct,
+            EstimatorArg::Echoed => Estimator::Echoed,
+        }
+    }
+
+    fn wants(&self, host: IpAddr, protocol: Protocol) -> bool {
+        let is_protocol = match self.protocol {
+            None => true,
+            Some(ProtocolArg::Utp) => protocol == Protocol::Utp,
+            Some(ProtocolArg::Tcp) => protocol == Protocol::Tcp,
+        };
+        is_protocol && (self.host.is_empty() || self.host.contains(&host))
+    }
+
+    const fn wants_samples(&self) -> bool {
+        self.series || self.plot || self.report.is_some()
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
+            since_ns: self.since.map_or(0, Duration::as_nanos),
+            until_ns: self.until.map_or(u64::MAX, Duration::as_nanos),
+            samples_min: self.min_samples,
+            estimator: self.estimator(),
+            protocol: self.protocol.map(|protocol| match protocol {
+                ProtocolArg::Utp => Protocol::Utp,
+                ProtocolArg::Tcp => Protocol::Tcp,
+            }),
+            ..Config::default()
+        }
+    }
+}
+
+impl Visitor for Keeper<'_> {
+    fn sample(&mut self, sample: &QueueSample) {
+        let is_wanted = sample.estimator == self.args.estimator()
+            && self.args.wants_samples()
+            && self.args.wants(sample.source.address, sample.protocol);
+        if is_wanted {
+            self.samples.push(*sample);
+        }
+    }
+
+    fn flow(&mut self, flow: &FlowReport) {
+        let lists_flows = self.args.flows || self.args.report.is_some();
+        if lists_flows && self.args.wants(flow.source.address, flow.protocol) {
+            self.flows.push(flow.clone());
+        }
+    }
+}
+
+/// Reads captures and says what was found.
+pub fn meter(args: &MeterArgs) -> Result<(), Failure> {
+    let (meter, damage) = source::read(&args.files, &args.config())?;
+    let findings = find(args, &meter);
+    if let Some(path) = &args.report {
+        page::write(path, args, &findings)?;
+    }
+    let screen = Screen::new(args.json || args.csv || args.series);
+    if args.series {
+        data::series(&findings.samples, args.json)?;
+    } else if args.json {
+        screen::print(&data::json(args, &findings))?;
+    } else if args.csv {
+        screen::print(&show::table(args, &findings).to_csv())?;
+    } else {
+        screen.say(&show::text(args, &findings, &screen))?;
+    }
+    match damage {
+        None => Ok(()),
+        Some(text) => Err(Failure::Failed(text)),
+    }
+}
+
+fn find(args: &MeterArgs, meter: &Meter) -> Findings {
+    let mut keeper = Keeper { args, flows: Vec::new(), samples: Vec::new() };
+    let mut report = meter.report_to(&mut keeper);
+    report.hosts.retain(|host| args.host.is_empty() || args.host.contains(&host.address));
+    let mut flows = keeper.flows;
+    let mean = |flow: &FlowReport| summary_of(args, flow).map_or(-1.0, |summary| summary.time_mean_ms);
+    flows.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.source.cmp(&b.source)));
+    Findings { report, flows, samples: keeper.samples }
+}
+
+/// A flow's summary by the estimator that was asked for.
+const fn summary_of<'a>(args: &MeterArgs, flow: &'a FlowReport) -> Option<&'a cede_meter::Summary> {
+    match args.estimator {
+        EstimatorArg::Direct => flow.direct.as_ref(),
+        EstimatorArg::Echoed => flow.echoed.as_ref(),
+    }
+}

@@ -1,0 +1,100 @@
+//! What the meter found, as one page that needs nothing but a browser.
+
+use super::show::{over_time, points, table};
+use super::{Findings, MeterArgs};
+use crate::failure::Failure;
+use cede_meter::HostReport;
+use cede_plot::html::{Report as Page, Section};
+use cede_plot::{Axis, Figure, Panel, Series};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Hosts with a picture of their own.
+const PICTURED: usize = 12;
+
+/// Writes the page.
+pub fn write(path: &Path, args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
+    let told = |error: std::io::Error| {
+        let text = format!("cannot write {}: {error}", path.display());
+        if error.kind() == ErrorKind::PermissionDenied {
+            Failure::NotPermitted(text)
+        } else {
+            Failure::Failed(text)
+        }
+    };
+    std::fs::write(path, page(args, findings).to_html()).map_err(told)
+}
+
+fn page(args: &MeterArgs, findings: &Findings) -> Page {
+    let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
+    let counters = &findings.report.counters;
+    let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
+    let hosts = Section::new("Hosts")
+        .prose("Delays in milliseconds that packets spent in queues before the observer saw them, nearly all of it in the sender's uplink. The mean over time comes first; what a flag means: `cede explain NAME`.")
+        .table(&table(args, findings));
+    let mut page = Page::new("Whose queue is it?")
+        .lead("Queueing delays of remote hosts, found in a capture without sending a packet.")
+        .fact("captures", names.join(", "))
+        .fact("packets", counters.packets.to_string())
+        .fact("time", format!("{span_s:.1} s"))
+        .section(hosts);
+    if !findings.samples.is_empty() {
+        page = page.section(Section::new("Over time").figure(&series(findings)));
+        page = page.section(Section::new("Over hosts").figure(&distributions(findings)));
+    }
+    let both: Vec<&HostReport> =
+        findings.report.hosts.iter().filter(|h| h.utp.is_some() && h.tcp.is_some()).collect();
+    if !both.is_empty() {
+        page = page.section(Section::new("The same host under both transports").figure(&scatter(&both)));
+    }
+    page
+}
+
+fn series(findings: &Findings) -> Figure {
+    let hosts: Vec<&HostReport> = findings.report.hosts.iter().take(PICTURED).collect();
+    if hosts.len() < 2 {
+        return Figure::new("Queueing delay").panel(over_time(findings, 1));
+    }
+    let origin_us = findings.samples.iter().map(|sample| sample.delay.time_us).min().unwrap_or(0);
+    let panel = |host: &&HostReport| {
+        Panel::new(host.address.to_string())
+            .x(Axis::new("time").unit("s"))
+            .y(Axis::new("queueing delay").unit("ms").from(0.0))
+            .series(Series::line("delay", points(findings, host.address, origin_us)))
+    };
+    Figure::new("Queueing delay of the worst hosts").columns(2).share_x().panels(hosts.iter().map(panel))
+}
+
+/// The paper's Fig. 3: distributions over hosts of their mean delays.
+fn distributions(findings: &Findings) -> Figure {
+    let hosts = &findings.report.hosts;
+    let utp = steps(hosts.iter().filter_map(|host| host.utp.map(|summary| summary.sample_mean_ms)));
+    let tcp = steps(hosts.iter().filter_map(|host| host.tcp.map(|summary| summary.sample_mean_ms)));
+    let panel = Panel::new("Mean delay per host")
+        .x(Axis::new("mean queueing delay").unit("ms").from(0.0))
+        .y(Axis::new("share of hosts").range(0.0, 1.0));
+    let all = [("uTP", utp), ("TCP", tcp)].into_iter().filter(|(_, steps)| steps.len() > 1);
+    Figure::new("Over hosts").panel(panel.all_series(all.map(|(name, steps)| Series::steps(name, steps))))
+}
+
+/// A distribution function as steps.
+fn steps(values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let n = values.len() as f64;
+    let rising = values.iter().enumerate().map(|(k, &value)| (value, (k + 1) as f64 / n));
+    std::iter::once((0.0, 0.0)).chain(rising).collect()
+}
+
+fn scatter(both: &[&HostReport]) -> Figure {
+    let mean = |summary: Option<cede_meter::Summary>| summary.map_or(0.0, |summary| summary.sample_mean_ms);
+    let points: Vec<(f64, f64)> = both.iter().map(|host| (mean(host.utp), mean(host.tcp))).collect();
+    let most = points.iter().map(|point| point.0.max(point.1)).fold(1.0, f64::max);
+    let panel = Panel::new("Mean delay under uTP and TCP")
+        .x(Axis::new("uTP").unit("ms").range(0.0, most))
+        .y(Axis::new("TCP").unit("ms").range(0.0, most))
+        .series(Series::points("hosts", points))
+        .series(Series::line("y = x", [(0.0, 0.0), (most, most)]))
+        .series(Series::line("y = 2x", [(0.0, 0.0), (most / 2.0, most)]));
+    Figure::new("The same host under both").panel(panel)
+}

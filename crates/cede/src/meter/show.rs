@@ -1,0 +1,215 @@
+//! What the meter found, as tables and pictures in a terminal.
+
+use super::{Findings, MeterArgs, summary_of};
+use crate::screen::Screen;
+use cede_meter::{Flags, Report, Summary};
+use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+/// Hosts that are drawn.
+const DRAWN: usize = 3;
+const PLOT_LINES: usize = 14;
+
+const SUMMARY_COLUMNS: [&str; 9] = [
+    "samples",
+    "mean_ms",
+    "sample_mean_ms",
+    "p50_ms",
+    "p95_ms",
+    "p99_ms",
+    "max_ms",
+    "above_100ms_s",
+    "covered_s",
+];
+
+/// Everything for a person.
+pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
+    let mut out = String::new();
+    let table = if args.flows { brief_flows(args, findings) } else { brief_hosts(findings) };
+    if table.is_empty() {
+        out += &nothing(&findings.report);
+    } else {
+        out += &terminal::table(&table, screen.columns, screen.colour);
+        out += "\nqueueing delay in ms: mean over time, mean over samples, quantiles over samples; more columns: --csv";
+        out += "\nwhat a flag means: cede explain NAME\n";
+    }
+    if args.plot && !findings.samples.is_empty() {
+        out.push('\n');
+        out += &terminal::chart(&over_time(findings, DRAWN), screen.columns, PLOT_LINES, screen.colour);
+    }
+    out.push('\n');
+    out += &screen.wrap("", &counters(&findings.report));
+    out
+}
+
+/// What fits a terminal of a summary.
+const BRIEF_COLUMNS: [&str; 6] = ["samples", "mean", "by sample", "p50", "p95", "max"];
+
+fn brief(summary: Option<&Summary>) -> Vec<Cell> {
+    let Some(s) = summary else { return vec!["–".into(); BRIEF_COLUMNS.len()] };
+    let delays = [s.time_mean_ms, s.sample_mean_ms, s.p50_ms, s.p95_ms, s.max_ms];
+    let samples = Cell::number(s.samples as f64, 0);
+    std::iter::once(samples).chain(delays.into_iter().map(|value| Cell::number(value, 1))).collect()
+}
+
+fn brief_hosts(findings: &Findings) -> Table {
+    let headings = ["host", "by"].into_iter().chain(BRIEF_COLUMNS).chain(["min RTT", "flags"]);
+    let row = |host: &cede_meter::HostReport| {
+        let mut cells: Vec<Cell> = vec![host.address.to_string().into(), protocols(host).into()];
+        cells.extend(brief(Some(&host.all)));
+        cells.push(optional(host.round_trip.map(|trip| trip.min_ms), 1));
+        cells.push(names(host.flags).into());
+        cells
+    };
+    findings.report.hosts.iter().map(row).fold(Table::new(headings), Table::row)
+}
+
+fn brief_flows(args: &MeterArgs, findings: &Findings) -> Table {
+    let headings = ["from", "to", "by"].into_iter().chain(BRIEF_COLUMNS).chain(["flags"]);
+    let row = |flow: &cede_meter::FlowReport| {
+        let mut cells: Vec<Cell> = vec![socket(flow.source).into(), socket(flow.destination).into()];
+        cells.push(flow.protocol.to_string().into());
+        cells.extend(brief(summary_of(args, flow)));
+        cells.push(names(flow.flags).into());
+        cells
+    };
+    findings.flows.iter().map(row).fold(Table::new(headings), Table::row)
+}
+
+fn protocols(host: &cede_meter::HostReport) -> &'static str {
+    match (host.utp, host.tcp) {
+        (Some(_), Some(_)) => "both",
+        (Some(_), None) => "uTP",
+        _ => "TCP",
+    }
+}
+
+/// Hosts, or flows.
+pub fn table(args: &MeterArgs, findings: &Findings) -> Table {
+    if args.flows { flows(args, findings) } else { hosts(findings) }
+}
+
+fn hosts(findings: &Findings) -> Table {
+    let fixed = ["host", "protocols", "flows"];
+    let headings = fixed.into_iter().chain(SUMMARY_COLUMNS).chain(["rtt_min_ms", "clock_hz", "flags"]);
+    let row = |host: &cede_meter::HostReport| {
+        let mut cells: Vec<Cell> = vec![host.address.to_string().into(), protocols(host).into()];
+        cells.push(Cell::number(f64::from(host.flows), 0));
+        cells.extend(numbers(Some(&host.all)));
+        cells.push(optional(host.round_trip.map(|trip| trip.min_ms), 1));
+        cells.push(optional(host.clock_hz, 0));
+        cells.push(names(host.flags).into());
+        cells
+    };
+    findings.report.hosts.iter().map(row).fold(Table::new(headings), Table::row)
+}
+
+fn flows(args: &MeterArgs, findings: &Findings) -> Table {
+    let fixed = ["from", "to", "protocol", "packets"];
+    let more = ["rtt_min_ms", "clock_hz", "drift_ppm", "flags"];
+    let headings = fixed.into_iter().chain(SUMMARY_COLUMNS).chain(more);
+    let row = |flow: &cede_meter::FlowReport| {
+        let mut cells: Vec<Cell> = vec![socket(flow.source).into(), socket(flow.destination).into()];
+        cells.push(flow.protocol.to_string().into());
+        cells.push(Cell::number(f64::from(flow.packets), 0));
+        cells.extend(numbers(summary_of(args, flow)));
+        cells.push(optional(flow.round_trip.map(|trip| trip.min_ms), 1));
+        cells.push(optional(flow.clock_hz, 0));
+        cells.push(optional(flow.drift_ppm, 1));
+        cells.push(names(flow.flags).into());
+        cells
+    };
+    findings.flows.iter().map(row).fold(Table::new(headings), Table::row)
+}
+
+/// "192.0.2.1:80", "[2001:db8::1]:80".
+pub fn socket(socket: cede_meter::Socket) -> String {
+    std::net::SocketAddr::new(socket.address, socket.port).to_string()
+}
+
+fn numbers(summary: Option<&Summary>) -> Vec<Cell> {
+    let Some(s) = summary else { return vec!["–".into(); SUMMARY_COLUMNS.len()] };
+    let delays =
+        [s.time_mean_ms, s.sample_mean_ms, s.p50_ms, s.p95_ms, s.p99_ms, s.max_ms, s.bloated_s, s.covered_s];
+    let samples = Cell::number(s.samples as f64, 0);
+    std::iter::once(samples).chain(delays.into_iter().map(|value| Cell::number(value, 1))).collect()
+}
+
+fn optional(value: Option<f64>, decimals: usize) -> Cell {
+    value.map_or_else(|| "–".into(), |value| Cell::number(value, decimals))
+}
+
+/// The names of flags.
+pub fn names(flags: Flags) -> String {
+    flags.names().collect::<Vec<_>>().join(" ")
+}
+
+/// Why there is no host.
+fn nothing(report: &Report) -> String {
+    let counters = &report.counters;
+    let mut why = Vec::new();
+    if let Some(number) = counters.unknown_link_type {
+        why.push(format!("link type {number} is not read"));
+    }
+    let mut count = |n: u64, what: &str| {
+        if n > 0 {
+            why.push(format!("{n} {what}"));
+        }
+    };
+    count(report.hosts_with_too_little, "hosts have fewer samples than --min-samples asks for");
+    count(report.timeless_tcp_flows, "TCP flows carry no timestamps");
+    count(report.other_udp_flows, "UDP flows are no uTP");
+    count(counters.other, "packets are neither TCP nor UDP");
+    count(counters.cut, "packets were cut off within their headers (snapshot length below 66?)");
+    count(counters.outside, "packets lie outside --since and --until");
+    let why = if why.is_empty() { "no packet was seen".to_string() } else { why.join("; ") };
+    format!("No host says anything about its queue: {why}.\n")
+}
+
+fn counters(report: &Report) -> String {
+    let counters = &report.counters;
+    let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
+    let mut out = format!("{} packets in {span_s:.1} s, {} flows", counters.packets, counters.flows);
+    for (n, what) in [
+        (report.hosts_with_too_little, "hosts with too few samples"),
+        (report.other_udp_flows, "UDP flows that are no uTP"),
+        (report.timeless_tcp_flows, "TCP flows without timestamps"),
+        (counters.other, "packets of other kinds"),
+        (counters.fragments, "later fragments"),
+        (counters.cut, "packets cut within headers"),
+        (counters.timeless, "packets without a time"),
+        (counters.outside, "packets outside the time asked for"),
+        (counters.evicted, "flows given up for want of memory"),
+    ] {
+        if n > 0 {
+            let _ = write!(out, ", {n} {what}");
+        }
+    }
+    out
+}
+
+/// The delay of the first hosts of the report over time.
+pub fn over_time(findings: &Findings, hosts: usize) -> Panel {
+    let origin_us = findings.samples.iter().map(|sample| sample.delay.time_us).min().unwrap_or(0);
+    let panel = Panel::new("Queueing delay at the sender").x(Axis::new("time").unit("s")).y(Axis::new(
+        "queueing delay",
+    )
+    .unit("ms")
+    .from(0.0));
+    let addresses: Vec<IpAddr> = findings.report.hosts.iter().take(hosts).map(|host| host.address).collect();
+    panel.all_series(
+        addresses
+            .iter()
+            .map(|&address| Series::line(address.to_string(), points(findings, address, origin_us))),
+    )
+}
+
+/// Time in seconds and delay in milliseconds of what a host sent, in the order of time.
+pub fn points(findings: &Findings, address: IpAddr, origin_us: u64) -> Vec<(f64, f64)> {
+    let of_host = findings.samples.iter().filter(|sample| sample.source.address == address);
+    let mut points: Vec<(f64, f64)> =
+        of_host.map(|s| ((s.delay.time_us - origin_us) as f64 / 1e6, s.delay.queue_us / 1e3)).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}

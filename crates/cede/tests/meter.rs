@@ -1,0 +1,161 @@
+//! `cede meter`, on recorded captures of a 1 Mbit/s uplink seen from the other end.
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+const UTP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/utp_1m.pcap.gz");
+const TCP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/tcp_1m.pcap.gz");
+
+/// A folder with the captures, removed in the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("cede-meter-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("utp.pcap.gz"), UTP).unwrap();
+        fs::write(path.join("tcp.pcap"), plain(TCP)).unwrap();
+        Self(path)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
+        command.current_dir(&self.0).arg("meter").args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn meter(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(&self.command(arguments).output().unwrap())
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let (code, out, err) = self.meter(&[arguments, &["--json"]].concat());
+        assert_eq!(code, 0, "{err}");
+        serde_json::from_str(&out).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn told(output: &Output) -> (i32, String, String) {
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+fn plain(compressed: &[u8]) -> Vec<u8> {
+    let mut octets = Vec::new();
+    GzDecoder::new(compressed).read_to_end(&mut octets).unwrap();
+    octets
+}
+
+#[test]
+fn the_worst_host_comes_first_in_every_form() {
+    let place = Place::new("forms");
+    let (code, out, err) = place.meter(&["tcp.pcap"]);
+    assert_eq!(code, 0, "{err}");
+    let first = out.lines().find(|line| line.starts_with("10.0.")).expect("a host");
+    assert!(first.starts_with("10.0.1.2"), "{out}");
+    let json = place.json(&["tcp.pcap"]);
+    assert_eq!(json["hosts"][0]["address"], "10.0.1.2");
+    assert!(json["hosts"][0]["queue"]["time_mean_ms"].as_f64().unwrap() > 2_000.0, "{json}");
+    let (_, csv, _) = place.meter(&["tcp.pcap", "--csv"]);
+    assert!(csv.starts_with("host,protocols,flows,samples,mean_ms,sample_mean_ms,"), "{csv}");
+    assert!(csv.lines().nth(1).unwrap().starts_with("10.0.1.2,TCP,1,"), "{csv}");
+    let (_, plot, _) = place.meter(&["tcp.pcap", "--plot"]);
+    assert!(plot.contains("Queueing delay at the sender"), "{plot}");
+}
+
+#[test]
+fn series_flows_and_choices() {
+    let place = Place::new("choices");
+    let (_, all, _) = place.meter(&["utp.pcap.gz", "--series"]);
+    let (_, one, _) = place.meter(&["utp.pcap.gz", "--series", "--host", "10.0.1.2", "--json"]);
+    assert!(all.starts_with("time_us,from,to,protocol,estimator,queue_us\n"));
+    assert!(one.lines().count() > 5_000 && all.lines().count() > 2 * one.lines().count() - 500);
+    let first: Value = serde_json::from_str(one.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["from"], &first["protocol"]), (&Value::from("10.0.1.2:6881"), &Value::from("uTP")));
+    let flows = place.json(&["utp.pcap.gz", "tcp.pcap", "--flows"]);
+    assert_eq!(flows["flows"].as_array().unwrap().len(), 4);
+    assert!(flows["flows"][0]["echoed"]["samples"].as_u64().unwrap() > 3_000, "{}", flows["flows"][0]);
+    let tcp = place.json(&["utp.pcap.gz", "tcp.pcap", "--protocol", "tcp"]);
+    assert!(tcp["hosts"][0]["utp"].is_null() && tcp["hosts"][0]["tcp"].is_object());
+    let later = place.json(&["tcp.pcap", "--since", "60 s", "--until", "70 s"]);
+    let flags = &later["hosts"][0]["flags"];
+    assert!(flags.as_array().unwrap().contains(&"start-not-seen".into()), "{flags}");
+    let covered = later["hosts"][0]["queue"]["covered_s"].as_f64().unwrap();
+    assert!((9.0..=10.0).contains(&covered), "{covered}");
+}
+
+#[test]
+fn several_files_pipes_and_compressions_read_alike() {
+    let place = Place::new("sources");
+    let whole = place.json(&["tcp.pcap"]);
+    let octets = plain(TCP);
+    let zstd = ruzstd::encoding::compress_to_vec(&octets[..], ruzstd::encoding::CompressionLevel::Fastest);
+    fs::write(place.0.join("tcp.zst"), zstd).unwrap();
+    assert_eq!(place.json(&["tcp.zst"])["hosts"], whole["hosts"]);
+    // Cut in two between records, the second half with a file header of its own.
+    let mut at = 24;
+    while at < octets.len() / 2 {
+        at += 16 + u32::from_le_bytes(octets[at + 8..at + 12].try_into().unwrap()) as usize;
+    }
+    fs::write(place.0.join("one.pcap"), &octets[..at]).unwrap();
+    fs::write(place.0.join("two.pcap"), [&octets[..24], &octets[at..]].concat()).unwrap();
+    let halves = place.json(&["one.pcap", "two.pcap"]);
+    assert_eq!(halves["hosts"][0]["queue"], whole["hosts"][0]["queue"]);
+    let mut child =
+        place.command(&["-", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(TCP).unwrap();
+    let piped: Value = serde_json::from_str(&told(&child.wait_with_output().unwrap()).1).unwrap();
+    assert_eq!(piped["hosts"], whole["hosts"]);
+}
+
+#[test]
+fn damage_is_told_and_what_came_before_counts() {
+    let place = Place::new("damage");
+    fs::write(place.0.join("cut.pcap"), &plain(TCP)[..500_000]).unwrap();
+    let (code, out, err) = place.meter(&["cut.pcap"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("10.0.1.2") && err.contains("cut.pcap: at octet"), "{err}");
+    assert!(err.contains("the file ends here before its time; what came before counts"), "{err}");
+    fs::write(place.0.join("cut.gz"), &TCP[..100_000]).unwrap();
+    let (code, out, _) = place.meter(&["cut.gz"]);
+    assert!(code == 1 && out.contains("10.0.1.2"));
+    fs::write(place.0.join("words"), "not a capture at all, only words").unwrap();
+    let (code, _, err) = place.meter(&["words"]);
+    assert!(code == 1 && err.contains("neither pcap nor pcapng"), "{err}");
+    let (code, _, err) = place.meter(&["nowhere.pcap"]);
+    assert!(code == 1 && err.contains("cannot read nowhere.pcap"), "{err}");
+    assert_eq!(place.meter(&["."]).0, 2);
+    let (code, _, err) = place.meter(&["tcp.pcap", "--since", "90"]);
+    assert!(code == 2 && err.contains("lacks its unit"), "{err}");
+}
+
+#[test]
+fn a_report_needs_nothing_but_a_browser() {
+    let place = Place::new("report");
+    assert_eq!(place.meter(&["utp.pcap.gz", "tcp.pcap", "--report", "r.html"]).0, 0);
+    let page = fs::read_to_string(place.0.join("r.html")).unwrap();
+    assert!(page.contains("10.0.1.2") && page.contains("<svg") && page.contains("y = 2x"));
+    assert!(!page.contains("src=\"http") && !page.contains("@import"));
+    let (code, _, err) = place.meter(&["tcp.pcap", "--report", "nowhere/r.html"]);
+    assert!(code == 1 && err.contains("cannot write nowhere/r.html"), "{err}");
+}
+
+#[test]
+fn every_flag_is_explained() {
+    for (_, name, text) in cede_meter::Flags::ALL {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_cede")).args(["explain", name, "--json"]).output().unwrap();
+        let (code, out, _) = told(&output);
+        assert!(code == 0 && out.contains(text), "{name}");
+    }
+}
