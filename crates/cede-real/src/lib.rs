@@ -25,6 +25,8 @@
 //! # }
 //! ```
 //!
+//! [`guide`] goes from there to everything else: choices, errors, sharing a port, measuring, and what it costs.
+//!
 //! # Choices
 //! [`SocketConfig`] holds those of a socket, [`StreamConfig`] those of a stream: the controller by its name in
 //! `cede_cc::registry`, its parameters (its target delay above all), the packet size, and every choice of the transport.
@@ -71,31 +73,43 @@
 //! [`UtpSocket::send_foreign`] answers them. Beyond [`SocketConfig::foreign_backlog`] they are dropped and counted.
 //!
 //! # How it works
-//! One task per socket reads until nothing is there, hands everything to a [`cede_utp::Endpoint`] and lets out what that
-//! causes: what arrived together is acknowledged together, and packets of one size to one peer leave in one system call
-//! (GSO; `quinn-udp` does the calls, and one datagram at a time where the system cannot do better). After at most one such
-//! call, of 64 KB at most, what has arrived is looked at again, so a large window is not poured into a small socket buffer
-//! at once. The task that writes to a stream sends from where it is. There is one timer, with the runtime's granularity of
-//! a millisecond. Random numbers are seeded by the operating system.
+//! One task per socket, its driver, reads until nothing is there, hands everything to a [`cede_utp::Endpoint`] and lets
+//! out what that causes: what arrived together is acknowledged together, and packets of one size to one peer leave in one
+//! system call (GSO; `quinn-udp` and `nix` do the calls, and one datagram at a time where the system cannot do better).
+//! After two such calls, of 64 KB at most, what has arrived is looked at again, so a large window is not poured into a
+//! small socket buffer at once. The task that writes to a stream sends from where it is. What the kernel has put together
+//! is received into buffers that payloads share. There is one timer, with the runtime's granularity of a millisecond;
+//! paced streams make up for it by bursts of 2 ms. Random numbers are seeded by the operating system.
 //!
-//! Path-MTU search is on: streams begin with 548 octets per datagram over IPv4 and 1232 over IPv6 and dual-stack sockets,
-//! and probe for more. All datagrams carry "don't fragment" where the system can set it.
+//! Path-MTU search is on: streams begin with 548 octets per datagram over IPv4 and 1232 over IPv6, and probe for more: up
+//! to an Ethernet frame, and between two of these sockets up to 16,000 octets where the first link carries that (a uTP
+//! peer whose buffer is smaller than a datagram would corrupt the stream, so nobody else gets larger ones). All datagrams
+//! carry "don't fragment" where the system can set it.
+//!
+//! A datagram counts as arrived when the kernel got it (Linux), so a busy machine does not show up as delay in the
+//! network. What the kernel has put together of several has the stamp of the first. Steps of the system's clock are
+//! noticed, and stamps across them ignored.
+//!
+//! uTP has no field for congestion marks (ECN), so none are set, and what `quinn-udp` loses of them on coalesced receives
+//! is missed by nobody.
 //!
 //! **Without tokio**: `examples/blocking.rs` drives the same endpoint over a `std::net::UdpSocket` by hand.
 //!
 //! # Limits
 //! A socket has 3000 connections, 256 half open and 128 waiting to be accepted, unless [`SocketConfig::limits`] says
-//! otherwise; a stream buffers 256 KiB to 16 MiB in each direction, as the path needs. One socket costs 1 MiB of address space for receiving, of which
-//! only what is used becomes memory. On a socket with several addresses the system chooses which one answers leave
-//! from. uTP is neither encrypted nor authenticated.
+//! otherwise. A stream's buffers begin with 256 KiB in each direction and grow to 16 MiB with the path; idle, a
+//! connection takes less than 2 KiB per end, all included (`cargo bench -p cede-real --bench idle`). One socket costs
+//! 1 MiB of address space for receiving, of which only what is used becomes memory, and 2 MiB at most for batches whose
+//! payloads wait to be read. On a socket with several addresses the system chooses which one answers leave from. uTP is
+//! neither encrypted nor authenticated: whoever sees its packets can forge them.
 //!
 //! # Not yet
-//! * ICMP errors: only what the system says to a send call counts (too large; no way to a peer being connected to). The
-//!   error queue of Linux is not read.
-//! * Kernel receive timestamps: arrival is when the driver reads, so a busy machine shows up in the one-way delay.
-//! * Pacing finer than the timer.
-//! * A delivery rate by the estimator that controllers use: rates come from counters.
-//! * Interoperability with other implementations is not tested here, nor are platforms other than Linux.
+//! * ICMP errors are read on Linux alone. Elsewhere only what the system says to a send call counts.
+//! * Kernel timestamps, segmented sends and large datagrams are Linux's alone too; for macOS and Windows it is only checked
+//!   that everything compiles.
+//! * A pacing rate is kept by timers: where the machine is more than 2 ms late, or the rate above about 400 Mbit/s and
+//!   acknowledgements rare, a stream falls behind it.
+//! * Keepalives of many idle connections leave one by one.
 //!
 //! **Invariant:** nothing here decides what a packet says or how much may be under way; that is done below, by code that
 //! runs unchanged in the simulator.
@@ -107,6 +121,7 @@ mod config;
 mod driver;
 mod error;
 mod foreign;
+pub mod guide;
 mod inbox;
 #[cfg(test)]
 mod model;
