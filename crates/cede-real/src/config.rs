@@ -75,7 +75,7 @@ pub struct StreamConfig {
     /// The congestion controller. Default `ledbat` (RFC 6817) with a target of 100 ms.
     pub controller: ControllerChoice,
     /// The transport's choices; its `mtu` is replaced by [`StreamConfig::mtu`]. Default [`Config::internet`],
-    /// with a pacing granularity of 2 ms: the runtime's timer has one, and a busy system adds to it.
+    /// with buffers that begin with 1 MiB and a pacing granularity of 2 ms: the runtime's timer has one, and a busy system adds to it.
     pub transport: Config,
     /// The size of packets. Default `None`: a search, from a size that passes nearly everywhere up to an Ethernet
     /// frame; the bounds are those of the socket's address family.
@@ -90,6 +90,9 @@ pub struct StreamConfig {
 /// receive buffer of the system's default size holds more than a dozen.
 pub const LARGEST_DATAGRAM_BYTES: u16 = 16_000;
 
+/// What buffers begin with (libutp's). It costs nothing until data wait, and less would be full so often that tasks would be
+/// woken for little.
+const FIRST_BUFFER_BYTES: u32 = 1 << 20;
 /// The runtime's timer fires at whole milliseconds, and the processor is to be had a little later.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(2);
 
@@ -97,7 +100,12 @@ impl Default for StreamConfig {
     fn default() -> Self {
         Self {
             controller: ControllerChoice::named("ledbat"),
-            transport: Config { pacing_granularity: TIMER_GRANULARITY, ..Config::internet() },
+            transport: Config {
+                pacing_granularity: TIMER_GRANULARITY,
+                send_buffer_bytes: FIRST_BUFFER_BYTES,
+                receive_buffer_bytes: FIRST_BUFFER_BYTES,
+                ..Config::internet()
+            },
             mtu: None,
             large_datagrams: true,
         }

@@ -97,7 +97,7 @@
 //!
 //! # Limits
 //! A socket has 3000 connections, 256 half open and 128 waiting to be accepted, unless [`SocketConfig::limits`] says
-//! otherwise. A stream's buffers begin with 256 KiB in each direction and grow to 16 MiB with the path; idle, a
+//! otherwise. A stream's buffers begin with 1 MiB in each direction and grow to 16 MiB with the path; idle, a
 //! connection takes less than 2 KiB per end, all included (`cargo bench -p cede-real --bench idle`). One socket costs
 //! 1 MiB of address space for receiving, of which only what is used becomes memory, and 2 MiB at most for batches whose
 //! payloads wait to be read. On a socket with several addresses the system chooses which one answers leave from. uTP is
@@ -109,6 +109,8 @@
 //!   that everything compiles.
 //! * A pacing rate is kept by timers: where the machine is more than 2 ms late, or the rate above about 400 Mbit/s and
 //!   acknowledgements rare, a stream falls behind it.
+//! * The timers of tail-loss probes cost a bulk transfer over the loopback a third more CPU time than it needs
+//!   (`docs/performance.md`).
 //! * Keepalives of many idle connections leave one by one.
 //!
 //! **Invariant:** nothing here decides what a packet says or how much may be under way; that is done below, by code that
