@@ -186,6 +186,10 @@ fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
         let table = terminal::table(table, screen.columns, screen.colour);
         let _ = write!(text, "{}\n\n{table}\n", screen.bold("What the paper leaves open"));
     }
+    if let Some(table) = &report.short_background {
+        let table = terminal::table(table, screen.columns, screen.colour);
+        let _ = write!(text, "{}\n\n{table}\n", screen.bold("Which TCP-LP, which NICE"));
+    }
     let (hold, fail, open) = report.tally();
     if !report.figures.is_empty() {
         let _ = writeln!(text, "{} claims: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
@@ -215,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_the_paper_that_need_more_than_reno_and_ledbat_are_refused() {
+    fn figures_that_the_paper_does_not_have_are_refused() {
         let args = |figure| Args {
             paper: Paper::Lcn10,
             figure,
@@ -226,7 +230,7 @@ mod tests {
             json: false,
         };
         assert!(
-            matches!(request(&args(vec![5])), Err(Failure::Usage(text)) if text.contains("1, 2, 3, 4, 6"))
+            matches!(request(&args(vec![7])), Err(Failure::Usage(text)) if text.contains("1, 2, 3, 4, 5, 6"))
         );
         assert_eq!(request(&args(vec![2])).unwrap().figures(), [FigureNumber::Fig2]);
         assert_eq!(request(&args(Vec::new())).unwrap().figures().len(), figures().len());

@@ -22,6 +22,8 @@ pub struct Claim {
     pub judgement: Judgement,
     /// What else a reader should know: other simulators, limits of the comparison.
     pub note: &'static str,
+    /// The paper's statement that it belongs to, by its number in [`super::statements`].
+    pub statement: u32,
 }
 
 impl Claim {
@@ -34,7 +36,14 @@ impl Claim {
         criterion: &'static str,
         judgement: Judgement,
     ) -> Self {
-        Self { figure, place, says, criterion, judgement, note: "" }
+        Self { figure, place, says, criterion, judgement, note: "", statement: 0 }
+    }
+
+    /// As a part of the paper's statement with this number.
+    #[must_use]
+    pub const fn of(mut self, statement: u32) -> Self {
+        self.statement = statement;
+        self
     }
 
     /// With a note.

@@ -127,13 +127,14 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     claims.extend(fairness_claims(&share, &along(Metric::FairnessLong), &along(Metric::FairnessShort)));
     let two_reno = results.at("two-reno", 1.0, Metric::LossPercent);
     claims.extend(queue_claims(&along(Metric::QueueIndex), &along(Metric::LossPercent), two_reno));
-    claims.push(Claim::new(
+    let used = Claim::new(
         FigureNumber::Fig2,
         "IV-A, Fig. 2a",
         "The link is fully used whatever the target.",
         "eta of 0.99 or more at every T",
         stays_within(&along(Metric::Efficiency), 0.99, 1.0, 4),
-    ));
+    );
+    claims.push(used.of(9));
     claims
 }
 
@@ -146,6 +147,7 @@ fn target_in_buffer() -> Claim {
         "tau C / (S Bmax) for 25 ms lies within 1 of 20 %",
         Judgement::new(format!("{percent:.1} %"), Some((percent - 20.0).abs() <= 1.0)),
     )
+    .of(7)
     .note("RFC 6817 allows up to 100 ms")
 }
 
@@ -174,6 +176,7 @@ fn flat_gain(results: &Results) -> Claim {
         "means lie within 0.01 (eta), 1 (TCP %), 0.02 (both F and B), 0.03 (P_l in %)",
         Judgement::new(text.join("; "), (!open).then_some(holds)),
     )
+    .of(8)
 }
 
 fn share_claims(share: &Curve) -> Vec<Claim> {
@@ -187,25 +190,29 @@ fn share_claims(share: &Curve) -> Vec<Claim> {
             "single runs in T1 differ by 5 points or more",
             is_shaky(&within(share, T1.0, T1.1), 5.0, 2),
         )
+        .of(10)
         .note("neither ns-2 nor ns-3 shows it either (99.0 % throughout)"),
         claim(
             "IV-A, Fig. 2b, T2",
             "For T in 18-65 % LEDBAT yields completely.",
             "TCP % of 95 or more at every T in T2",
             stays_within(&within(share, T2.0, T2.1), 95.0, 100.0, 2),
-        ),
+        )
+        .of(11),
         claim(
             "IV-A, Fig. 2b, T3",
             "For T in 65-100 % the share of TCP falls.",
             "means fall from each T in T3 to the next, by 40 points or more in all",
             share_falls(&within(share, T3.0, T3.1)),
-        ),
+        )
+        .of(12),
         claim(
             "IV-A, Fig. 2b, T3",
             "At T = 100 % the share of TCP is about zero.",
             "TCP % of 5 or less at T = 100 %",
             Judgement::new(overall(&at_full).show(1), known(&means(&at_full), overall(&at_full).mean <= 5.0)),
         )
+        .of(12)
         .note("neither ns-2 (41 %) nor ns-3 (36 %) shows it either"),
         claim(
             "IV-A, Fig. 2b, T4",
@@ -213,19 +220,22 @@ fn share_claims(share: &Curve) -> Vec<Claim> {
             "TCP % within 50 +- 10 at every T beyond 100 %",
             stays_within(&within(share, T4.0 + 0.1, T4.1), 40.0, 60.0, 1),
         )
+        .of(13)
         .note("at 103 % the sudden fall of T3 is not over yet"),
         claim(
             "IV-A, Fig. 2b, T4",
             "The same, from a tenth beyond on.",
             "TCP % within 50 +- 10 at every T of 110 % or more",
             stays_within(&within(share, 110.0, T4.1), 40.0, 60.0, 1),
-        ),
+        )
+        .of(13),
         claim(
             "IV-A",
             "The region T3 is narrow: small changes of the target turn the outcome.",
             "within T3 the means fall by 40 points or more over 20 % of the buffer",
             steepest(&within(share, T3.0, T3.1), 20.0),
-        ),
+        )
+        .of(17),
     ]
 }
 
@@ -263,14 +273,16 @@ fn fairness_claims(share: &Curve, long: &Curve, short: &Curve) -> Vec<Claim> {
             "F is near 1 for an even split and near 1/2 where LEDBAT yields.",
             "F of 0.98 or more where TCP % is nearest to 50; 0.55 or less for T up to 50 %",
             Judgement::new(text, known(&[even_f, uneven.max], even_f >= 0.98 && uneven.max <= 0.55)),
-        ),
+        )
+        .of(14),
         Claim::new(
             FigureNumber::Fig2,
             "IV-A, Fig. 2d",
             "F over short windows has the same shape and lies below F of the whole run.",
             "at no T is the short-term mean above the long-term one by more than 0.01",
             Judgement::new(format!("largest excess {over:.4}"), known(&[over], over <= 0.01)),
-        ),
+        )
+        .of(14),
     ]
 }
 
@@ -284,19 +296,22 @@ fn queue_claims(queue: &Curve, loss: &Curve, two_reno: Spread) -> Vec<Claim> {
             "means of B do not fall by more than 0.005 from one T to the next, T = 2 to 150 %",
             rises(queue, 0.005, 3),
         )
+        .of(15)
         .note("beyond T = 100 % LEDBAT behaves as Reno and the queue falls; so it does in ns-2 and ns-3"),
         claim(
             "IV-A, Fig. 2e",
             "The queue grows with the target, as far as LEDBAT's target fits into the buffer.",
             "the same for T = 2 to 95 %",
             rises(&within(queue, T1.0, 95.0), 0.005, 3),
-        ),
+        )
+        .of(15),
         claim(
             "IV-A, Fig. 2f",
             "Losses grow with the target and are largest at T = 100 %.",
             "the largest mean of P_l is that at T = 100 %",
             peak(loss),
         )
+        .of(16)
         .note("in ns-2 and ns-3 P_l is largest at 150 %, too"),
         claim(
             "IV-A, Fig. 2f",
@@ -304,6 +319,7 @@ fn queue_claims(queue: &Curve, loss: &Curve, two_reno: Spread) -> Vec<Claim> {
             "P_l at T = 150 % within 5 % of that of two Reno flows",
             like_two_reno(within(loss, T4.1, T4.1).first().map(|point| point.1), two_reno),
         )
+        .of(16)
         .note("about a tenth lower in ns-2 (0.171 against 0.194 %) and ns-3 (0.169 against 0.189 %) as well"),
     ]
 }

@@ -90,20 +90,23 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             "Fairness drops to 1/2 as soon as one target is larger.",
             "F of 0.95 or more at T1/T2 = 1, 0.75 or less at 1.1, 0.56 or less from 2 on",
             drops_at_once(&target(Metric::FairnessLong)),
-        ),
+        )
+        .of(19),
         claim(
             "IV-B, Fig. 3 top",
             "Losses appear once T1 + T2 exceeds the buffer, at the ratio 5.",
             "no run with losses up to T1/T2 = 4, losses at every ratio from 5 on",
             losses_appear(&target(Metric::LossPercent)),
         )
+        .of(20)
         .note("T1 + T2 reaches the buffer at the ratio 4; at 5 T1 alone does"),
         claim(
             "IV-B, Fig. 3 top",
             "Losses do not mend the unfairness.",
             "F of 0.56 or less at every ratio from 5 on",
             stays_within(&within(&target(Metric::FairnessLong), 5.0, 10.0), 0.0, 0.56, 3),
-        ),
+        )
+        .of(20),
         claim(
             "IV-B, Fig. 3",
             "The link stays fully used.",
@@ -116,6 +119,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             "F of 0.95 or more at every ratio, with gain times offset clamped",
             stays_within(&gain("gain-ratio"), 0.95, 1.0, 3),
         )
+        .of(18)
         .note("the code behind the paper's figures clamps; its equation 5 does not"),
         claim(
             "IV-B, Fig. 3 bottom",
@@ -123,6 +127,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             "F of 0.95 or more at every ratio, without the clamp",
             stays_within(&gain("gain-ratio-free"), 0.95, 1.0, 3),
         )
+        .of(18)
         .note("ns-3, which does not clamp, has 0.73 at the ratio 10"),
     ]
 }

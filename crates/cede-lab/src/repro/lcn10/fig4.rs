@@ -1,6 +1,8 @@
-//! Figure 4: one Reno flow beside N LEDBAT flows, or beside N Reno flows; and what Fig. 5 says of Reno alone.
+//! Figure 4: one Reno flow beside N flows of LEDBAT, NICE, TCP-LP or Reno. What it says of NICE and TCP-LP is in
+//! `fig4_background.rs`.
 
 use super::claim::{Claim, Curve, Judgement, falls, is_flat, known, means, stays_within};
+use super::fig4_background;
 use super::panels::{Drawn, Plot, caption, one_to_ten};
 use super::plan::{FigureNumber, Point};
 use super::results::{Metric, Results, Spread};
@@ -20,12 +22,9 @@ pub(super) fn points(quick: bool) -> Vec<Point> {
     let mut points: Vec<Point> =
         counts.iter().map(|count| point("n-ledbat", Kind::Ledbat(Ledbat::PAPER), count)).collect();
     points.extend(counts.iter().map(|count| point("n-reno", Kind::Reno, count)));
-    // Fig. 5 has N flows of each of three protocols beside 3 N of Reno.
-    let thirds: &[u32] = if quick { &[1, 5] } else { &[1, 2, 3, 4, 5] };
-    let all = |&third: &u32| {
-        Point::new("all-reno", f64::from(third), vec![Part::one("tcp", Kind::Reno).times(3 * third)])
-    };
-    points.extend(thirds.iter().map(all));
+    for (curve, kind) in fig4_background::CURVES {
+        points.extend(counts.iter().map(|count| point(curve, Kind::Background(*kind), count)));
+    }
     points
 }
 
@@ -34,7 +33,7 @@ const PANELS: [(Metric, &str, &str, (f64, f64)); 6] = [
     (Metric::TcpPercent, "(b) TCP %", "share of the first Reno flow", (0.0, 105.0)),
     (Metric::FairnessLong, "(c) fairness among all", "F", (0.0, 1.03)),
     (Metric::FairnessOthers, "(d) fairness among the N", "F", (0.0, 1.03)),
-    (Metric::QueueIndex, "(e) queue index", "B", (0.6, 0.9)),
+    (Metric::QueueIndex, "(e) queue index", "B", (0.5, 0.9)),
     (Metric::LossPercent, "(f) loss probability", "P_l", (0.0, 1.4)),
 ];
 
@@ -42,12 +41,17 @@ pub(super) fn draw(results: &Results) -> Figure {
     let curves = [
         Drawn { curve: "n-ledbat", name: "N LEDBAT flows", slot: 1 },
         Drawn { curve: "n-reno", name: "N Reno flows", slot: 0 },
+        Drawn { curve: "n-nice", name: "N NICE, floor 2", slot: 2 },
+        Drawn { curve: "n-nice-fractional", name: "N NICE, floor 1/48", slot: 5 },
+        Drawn { curve: "n-lp", name: "N TCP-LP, 32 bits", slot: 3 },
+        Drawn { curve: "n-lp-known", name: "N TCP-LP, rate known", slot: 7 },
+        Drawn { curve: "n-lp-equations", name: "N TCP-LP, equations", slot: 8 },
     ];
     let panels = PANELS.map(|(metric, title, label, (low, high))| {
         let y = Axis::new(label).range(low, high);
         let percent = matches!(metric, Metric::LossPercent | Metric::TcpPercent);
         let (x, y) = (one_to_ten("N"), if percent { y.unit("%") } else { y });
-        let compared = &["n-ledbat", "n-reno"];
+        let compared = &["n-ledbat", "n-reno", "n-nice", "n-lp", "n-lp-known"];
         let panel = Plot { title: title.into(), x, y, metric, curves: &curves, compared }.panel(results);
         if metric == Metric::FairnessLong { panel.series(least_fairness()) } else { panel }
     });
@@ -63,7 +67,7 @@ pub(super) fn draw(results: &Results) -> Figure {
 /// F where one of N + 1 flows has everything.
 fn least_fairness() -> Series {
     let points = (10..=100).map(|tenth| f64::from(tenth) / 10.0).map(|n| (n, 1.0 / (n + 1.0)));
-    Series::line("1/(N+1)", points).slot(7).dash(Dash::Dotted)
+    Series::line("1/(N+1)", points).slot(6).dash(Dash::Dotted)
 }
 
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
@@ -78,8 +82,9 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
         "LEDBAT loses clearly less than Reno.",
         "P_l beside N LEDBAT flows is at most half of that beside N Reno flows from N = 5 on, and lower at every N",
         loses_less(&ledbat(Metric::LossPercent), &reno(Metric::LossPercent)),
-    ));
-    claims.extend(fig5_claims(results));
+    )
+    .of(26));
+    claims.extend(fig4_background::claims(results));
     claims
 }
 
@@ -94,25 +99,28 @@ fn efficiency_claims(ledbat: &Curve, reno: &Curve, goodput: &Curve) -> Vec<Claim
             "LEDBAT uses what Reno leaves over, fully.",
             "eta of 0.99 or more at every N",
             stays_within(ledbat, 0.99, 1.0, 4),
-        ),
+        )
+        .of(21),
         claim(
             "V-A, Fig. 4a",
             "The efficiency of Reno flows falls with N.",
             "the mean of eta at the largest N is below that at N = 1 by 0.005 or more",
             ends_lower(reno, 0.005, 4),
         )
+        .of(21)
         .note("nor does it in ns-2 (0.9986 to 0.9995) and ns-3; packets are dropped before the bottleneck"),
         claim(
             "V-A, Fig. 4a",
             "The same, with payload that was received in order in place of octets that left the bottleneck.",
             "the mean at the largest N is below that at N = 1 by 0.005 or more",
             ends_lower(goodput, 0.005, 4),
-        ),
+        )
+        .of(21),
     ]
 }
 
 /// The last mean is below the first by `least` or more.
-fn ends_lower(curve: &Curve, least: f64, decimals: usize) -> Judgement {
+pub(super) fn ends_lower(curve: &Curve, least: f64, decimals: usize) -> Judgement {
     let (Some(first), Some(last)) = (curve.first(), curve.last()) else { return Judgement::open("not run") };
     let text = format!(
         "{} at N = {:.0}, {} at N = {:.0}",
@@ -133,19 +141,22 @@ fn share_claims(results: &Results) -> Vec<Claim> {
             "Beside ten LEDBAT flows Reno keeps about 90 %, each LEDBAT flow about 1 %.",
             "TCP % within 90 +- 2 and the others' mean within 1 +- 0.2 at N = 10",
             ninety(at_ten(Metric::TcpPercent), at_ten(Metric::OtherPercent)),
-        ),
+        )
+        .of(22),
         claim(
             "V-A, Fig. 4c",
             "F among all flows is near its least value, 1/(N + 1).",
             "F is at most 1.25 / (N + 1) at every N",
             near_least(&fairness),
-        ),
+        )
+        .of(23),
         claim(
             "V-A, Fig. 4d",
             "Among themselves the LEDBAT flows are fair.",
             "F among the N of 0.95 or more at every N",
             stays_within(&results.along("n-ledbat", Metric::FairnessOthers), 0.95, 1.0, 3),
         )
+        .of(24)
         .note("they start together; a late-comer is another matter"),
     ]
 }
@@ -156,7 +167,7 @@ fn ninety(tcp: Spread, other: Spread) -> Judgement {
     Judgement::new(text, known(&[tcp.mean, other.mean], holds))
 }
 
-fn near_least(fairness: &Curve) -> Judgement {
+pub(super) fn near_least(fairness: &Curve) -> Judgement {
     let excess = fairness.iter().map(|(n, spread)| spread.mean * (n + 1.0));
     let largest = excess.fold(f64::NEG_INFINITY, f64::max);
     let last = fairness.last().map_or(f64::NAN, |(_, spread)| spread.mean);
@@ -173,18 +184,20 @@ fn queue_claims(ledbat: &Curve, reno: &Curve) -> Vec<Claim> {
             "The queue does not depend on the number of LEDBAT flows.",
             "means of B lie within 0.05",
             is_flat(ledbat, 0.05, 3),
-        ),
+        )
+        .of(25),
         claim(
             "V-A, Fig. 4e",
             "The queue falls with the number of Reno flows.",
             "means of B do not rise by more than 0.005 from one N to the next",
             falls(reno, 0.005, 3),
         )
+        .of(25)
         .note("it rises in ns-2 (0.695 to 0.767) and ns-3 as well"),
     ]
 }
 
-fn loses_less(ledbat: &Curve, reno: &Curve) -> Judgement {
+pub(super) fn loses_less(ledbat: &Curve, reno: &Curve) -> Judgement {
     let pairs: Vec<(f64, f64, f64)> =
         ledbat.iter().zip(reno).map(|(l, r)| (l.0, l.1.mean, r.1.mean)).collect();
     let Some(&(n, last_ledbat, last_reno)) = pairs.last() else { return Judgement::open("not run") };
@@ -193,30 +206,12 @@ fn loses_less(ledbat: &Curve, reno: &Curve) -> Judgement {
     Judgement::new(text, known(&[last_ledbat, last_reno], lower))
 }
 
-fn fig5_claims(results: &Results) -> Vec<Claim> {
-    let along = |metric| results.along("all-reno", metric);
-    vec![
-        claim(
-            "V-B, Fig. 5a",
-            "With more Reno flows (3 to 15) their efficiency falls.",
-            "the mean of eta with 15 flows is below that with 3 by 0.005 or more",
-            ends_lower(&along(Metric::Efficiency), 0.005, 4),
-        )
-        .note("N is a third of the flows; nor does it fall in ns-2 (0.9989 to 0.9995)"),
-        claim(
-            "V-B, Fig. 5a",
-            "Reno flows fill about 2/3 of the buffer, whatever their number.",
-            "B within 0.667 +- 0.05 for 3 to 15 flows",
-            stays_within(&along(Metric::QueueIndex), 0.617, 0.717, 3),
-        )
-        .note("in ns-2 0.71 to 0.79"),
-    ]
-}
-
 pub(super) const COMPARED: &[Compared] = &[
     Compared { curve: "n-ledbat", axis: "N = {} LEDBAT", metrics: SIX },
     Compared { curve: "n-reno", axis: "N = {} Reno", metrics: SIX },
-    Compared { curve: "all-reno", axis: "3 x {} Reno", metrics: THREE },
+    Compared { curve: "n-nice", axis: "N = {} NICE", metrics: SIX },
+    Compared { curve: "n-lp", axis: "N = {} TCP-LP, 32 bits", metrics: SIX },
+    Compared { curve: "n-lp-known", axis: "N = {} TCP-LP, rate known", metrics: SIX },
 ];
 
 const SIX: &[(Metric, &str)] = &[
@@ -227,9 +222,6 @@ const SIX: &[(Metric, &str)] = &[
     (Metric::QueueIndex, "B"),
     (Metric::LossPercent, "P_l (%)"),
 ];
-const THREE: &[(Metric, &str)] =
-    &[(Metric::Efficiency, "eta"), (Metric::QueueIndex, "B"), (Metric::LossPercent, "P_l (%)")];
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,5 @@
 //! "A hands-on assessment of transport protocols with lower than best effort priority" (Carofiglio, Muscariello, Rossi,
-//! Testa; LCN 2010), as far as Reno and LEDBAT go.
+//! Testa; LCN 2010): Reno, LEDBAT, NICE and TCP-LP.
 //!
 //! ```text
 //! Request -> plan() -> Plan -> execute() -> Results -> Report::of() -> figures, claims, comparison, files
@@ -7,20 +7,24 @@
 //! * [`setting`] is the paper's scenario with what it leaves open as [`setting::Choices`]; [`measure`] its metrics.
 //! * [`plan()`] lists the points of the figures, [`execute()`] runs what the [`Store`] does not hold yet on all cores.
 //! * Each `fig` module has its points, its drawing and the paper's claims about it, each claim with a criterion that
-//!   is computed from the data. [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2
+//!   is computed from the data; `statements` gathers them under the paper's 35 statements. `background` shows which rules of
+//!   TCP-LP and NICE give what. [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2
 //!   and ns-3 for the same scenarios.
 //!
 //! **Invariant:** a criterion never looks at what the paper shows, and no parameter depends on a result: a claim that
 //! does not hold is reported as such.
 //!
-//! *What it leaves out:* Fig. 5 and the curves of NICE and TCP-LP. *How it was validated:* `docs/validation.md`.
+//! *What it leaves out:* nothing that the paper measures. *How it was validated:* `docs/validation.md`.
 
+mod background;
 mod claim;
 mod execute;
 mod fig1;
 mod fig2;
 mod fig3;
 mod fig4;
+mod fig4_background;
+mod fig5;
 mod fig6;
 pub mod measure;
 mod panels;
@@ -30,6 +34,7 @@ mod results;
 pub mod sensitivity;
 pub mod setting;
 pub mod simulators;
+mod statements;
 mod store;
 
 pub use claim::{Claim, Judgement};

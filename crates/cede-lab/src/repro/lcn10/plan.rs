@@ -1,10 +1,10 @@
 //! Which runs the figures need.
 
 use super::setting::{Choices, Part, Setting};
-use super::{fig1, fig2, fig3, fig4, fig6, sensitivity};
+use super::{background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity};
 use std::collections::BTreeMap;
 
-/// The figures of the paper that Reno and LEDBAT suffice for.
+/// The figures of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FigureNumber {
     /// Windows and queue over time.
@@ -15,13 +15,15 @@ pub enum FigureNumber {
     Fig3,
     /// One Reno flow beside N others.
     Fig4,
+    /// N flows each of TCP-LP, NICE and LEDBAT.
+    Fig5,
     /// Two flows with different round-trip times.
     Fig6,
 }
 
 impl FigureNumber {
     /// All of them, in the paper's order.
-    pub const ALL: [Self; 5] = [Self::Fig1, Self::Fig2, Self::Fig3, Self::Fig4, Self::Fig6];
+    pub const ALL: [Self; 6] = [Self::Fig1, Self::Fig2, Self::Fig3, Self::Fig4, Self::Fig5, Self::Fig6];
 
     /// Its number in the paper.
     #[must_use]
@@ -31,6 +33,7 @@ impl FigureNumber {
             Self::Fig2 => 2,
             Self::Fig3 => 3,
             Self::Fig4 => 4,
+            Self::Fig5 => 5,
             Self::Fig6 => 6,
         }
     }
@@ -40,12 +43,13 @@ impl FigureNumber {
     pub const fn summary(self) -> &'static str {
         match self {
             Self::Fig1 => {
-                "Congestion windows and queue over time: Reno alone, Reno and LEDBAT, LEDBAT alone."
+                "Congestion windows and queue over time: Reno, LEDBAT, NICE and TCP-LP, alone and beside Reno."
             }
             Self::Fig2 => "One LEDBAT flow beside one Reno flow, over LEDBAT's target and its gain.",
             Self::Fig3 => "Two LEDBAT flows with different targets or gains.",
-            Self::Fig4 => "One Reno flow beside 1 to 10 LEDBAT or Reno flows.",
-            Self::Fig6 => "Two LEDBAT or two Reno flows whose round-trip times differ.",
+            Self::Fig4 => "One Reno flow beside 1 to 10 LEDBAT, NICE, TCP-LP or Reno flows.",
+            Self::Fig5 => "1 to 5 flows each of TCP-LP, NICE and LEDBAT on one link.",
+            Self::Fig6 => "Two flows of one protocol whose round-trip times differ.",
         }
     }
 
@@ -61,6 +65,7 @@ impl FigureNumber {
             Self::Fig2 => fig2::points(quick),
             Self::Fig3 => fig3::points(quick),
             Self::Fig4 => fig4::points(quick),
+            Self::Fig5 => fig5::points(quick),
             Self::Fig6 => fig6::points(quick),
         }
     }
@@ -164,6 +169,7 @@ pub fn plan(request: &Request) -> Plan {
         request.figures().into_iter().flat_map(|figure| figure.points(request.quick)).collect();
     if request.with_sensitivity() {
         points.extend(sensitivity::points(request.quick));
+        points.extend(background::points(request.quick));
     }
     Plan::of(request.clone(), points)
 }
@@ -229,10 +235,10 @@ mod tests {
 
     #[test]
     fn no_figure_means_all() {
-        assert_eq!(request(&[], true).figures().len(), 5);
+        assert_eq!(request(&[], true).figures().len(), 6);
         assert!(request(&[], true).with_sensitivity());
         assert!(!request(&[FigureNumber::Fig6], true).with_sensitivity());
-        assert_eq!(FigureNumber::from_number(5), None);
+        assert_eq!(FigureNumber::from_number(7), None);
         assert_eq!(FigureNumber::from_number(6), Some(FigureNumber::Fig6));
     }
 }

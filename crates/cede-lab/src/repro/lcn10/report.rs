@@ -4,7 +4,7 @@ use super::claim::Claim;
 use super::plan::FigureNumber;
 use super::results::{Metric, Results};
 use super::simulators::{self, Compared};
-use super::{fig1, fig2, fig3, fig4, fig6, sensitivity};
+use super::{background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity, statements};
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Align, Cell, Figure, Table, Verdict};
 use serde_json::{Value, json};
@@ -29,7 +29,10 @@ impl FigureReport {
     fn of(figure: FigureNumber, results: &Results) -> Self {
         let (pictures, claims, compared): (Vec<(&str, Figure)>, Vec<Claim>, &[Compared]) = match figure {
             FigureNumber::Fig1 => {
-                (vec![("fig1", fig1::draw(results))], fig1::claims(results), fig1::COMPARED)
+                let pictures =
+                    vec![("fig1", fig1::draw(results)), ("fig1-others", fig1::draw_others(results))];
+                let claims = [statements::definitions(), fig1::claims(results)].concat();
+                (pictures, claims, fig1::COMPARED)
             }
             FigureNumber::Fig2 => {
                 let left = ("fig2-target", fig2::draw_targets(results));
@@ -41,6 +44,9 @@ impl FigureReport {
             }
             FigureNumber::Fig4 => {
                 (vec![("fig4", fig4::draw(results))], fig4::claims(results), fig4::COMPARED)
+            }
+            FigureNumber::Fig5 => {
+                (vec![("fig5", fig5::draw(results))], fig5::claims(results), fig5::COMPARED)
             }
             FigureNumber::Fig6 => {
                 (vec![("fig6", fig6::draw(results))], fig6::claims(results), fig6::COMPARED)
@@ -81,6 +87,10 @@ pub struct Report {
     pub sensitivity: Option<Table>,
     /// The same for a narrow screen: means alone.
     pub short_sensitivity: Option<Table>,
+    /// Which rules of TCP-LP and NICE give what, where that was asked for.
+    pub background: Option<Table>,
+    /// The same for a narrow screen.
+    pub short_background: Option<Table>,
     results: Results,
 }
 
@@ -93,7 +103,9 @@ impl Report {
         let wanted = results.request.with_sensitivity();
         let sensitivity = wanted.then(|| sensitivity::table(&results, true));
         let short_sensitivity = wanted.then(|| sensitivity::table(&results, false));
-        Self { figures, sensitivity, short_sensitivity, results }
+        let background = wanted.then(|| background::table(&results, true));
+        let short_background = wanted.then(|| background::table(&results, false));
+        Self { figures, sensitivity, short_sensitivity, background, short_background, results }
     }
 
     /// How many claims hold, do not hold, and are open.
@@ -105,6 +117,13 @@ impl Report {
 
     fn claims(&self) -> impl Iterator<Item = &Claim> {
         self.figures.iter().flat_map(|figure| &figure.claims)
+    }
+
+    /// The paper's 35 statements with what the claims about each measured, where all figures were asked for.
+    #[must_use]
+    pub fn statements(&self) -> Option<Table> {
+        let complete = self.figures.len() == FigureNumber::ALL.len();
+        complete.then(|| statements::table(self.figures.iter().flat_map(|figure| figure.claims.iter())))
     }
 
     /// Runs that did not end as they should: connections that broke or delivered other than what was sent.
@@ -151,11 +170,25 @@ impl Report {
         for figure in &self.figures {
             page = page.section(figure_section(figure));
         }
+        if let Some(table) = &self.statements() {
+            page = page.section(Section::new("The paper's statements").table(table));
+        }
         if let Some(table) = &self.sensitivity {
             let section = Section::new("What the paper leaves open").prose(OPEN_POINTS).table(table);
             page = page.section(section);
         }
+        if let Some(table) = &self.background {
+            page = page.section(self.background_section(table));
+        }
         page.section(self.repeat_section()).footer(SMALL_PRINT).to_html()
+    }
+
+    fn background_section(&self, table: &Table) -> Section {
+        let compared = simulators::table(&self.results, background::COMPARED);
+        Section::new("Which TCP-LP, which NICE")
+            .prose(WHICH_RULES)
+            .table(table)
+            .details(&Section::new("Point by point beside ns-2 and ns-3").table(&compared))
     }
 
     fn repeat_section(&self) -> Section {
@@ -194,6 +227,14 @@ impl Report {
         }
         if let Some(table) = &self.sensitivity {
             text += &format!("\n## What the paper leaves open\n\n{}", table.to_markdown());
+        }
+        if let Some(table) = &self.background {
+            let compared = simulators::table(&self.results, background::COMPARED);
+            text += &format!("\n## Which TCP-LP, which NICE\n\n{}", table.to_markdown());
+            text += &format!("\n### Beside ns-2 and ns-3\n\n{}", compared.to_markdown());
+        }
+        if let Some(table) = &self.statements() {
+            text += &format!("\n## The paper's statements\n\n{}", table.to_markdown());
         }
         text
     }
@@ -243,6 +284,7 @@ fn claim_json(claim: &Claim) -> Value {
         "measured": claim.judgement.measured,
         "verdict": claim.judgement.verdict.words(),
         "note": claim.note,
+        "statement": claim.statement,
     })
 }
 
@@ -273,7 +315,7 @@ fn figure_section(report: &FigureReport) -> Section {
 }
 
 const LEAD: &str = "The experiments of *A hands-on assessment of transport protocols with lower than best effort \
-priority* (Carofiglio, Muscariello, Rossi, Testa; LCN 2010) that need Reno and LEDBAT alone. Each claim of the paper \
+priority* (Carofiglio, Muscariello, Rossi, Testa; LCN 2010). Each claim of the paper \
 has a criterion that is computed from the data; no parameter was chosen by its result.";
 
 const OPEN_POINTS: &str = "Each row alters one choice of the figures. T: one LEDBAT flow with a target of so many \
@@ -281,9 +323,13 @@ percent of the buffer beside one Reno flow; N: so many LEDBAT flows beside one R
 flows (or Reno, where it says so) whose gains or round-trip times have this ratio. Means, with the range over \
 repetitions where it shows.";
 
+const WHICH_RULES: &str = "So many flows of each variant beside one Reno flow, and one alone. TCP-LP: by its paper's \
+equations, or as Linux runs it on millisecond stamps; there the rate of the peer's clock is known or estimated, and numbers have 64 \
+or 32 bits. NICE: by its smallest window in packets; Linux before 4.2 is in slow start at ssthresh, too.";
+
 const SMALL_PRINT: &str = "x_i are octets that left the bottleneck, headers included. eta: their sum over the capacity. \
-F: Jain's index. B: mean queue after each enqueue over the buffer. P_l: drops over arrivals. Reno runs over the model \
-TCP, LEDBAT over uTP.";
+F: Jain's index. B: mean queue after each enqueue over the buffer. P_l: drops over arrivals. Reno, NICE and TCP-LP \
+run over the model TCP, LEDBAT over uTP.";
 
 #[cfg(test)]
 mod tests {
@@ -338,6 +384,15 @@ mod tests {
         for figure in report(&FigureNumber::ALL).figures {
             assert!(figure.comparison.len() >= 4, "{:?}", figure.figure);
         }
+    }
+
+    #[test]
+    fn every_statement_of_the_paper_has_a_claim() {
+        let report = report(&FigureNumber::ALL);
+        for number in 1..=35 {
+            assert!(report.claims().any(|claim| claim.statement == number), "{number}");
+        }
+        assert_eq!(report.statements().map(|table| table.len()), Some(35));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum Metric {
     TcpPercent,
     /// The mean part of one of the other flows, in percent.
     OtherPercent,
+    /// The part of everything that the first third of the flows has, in percent: one protocol of three.
+    FirstThirdPercent,
     /// Jain's index over the whole run.
     FairnessLong,
     /// Mean of Jain's index over windows of 1 s.
@@ -38,6 +40,10 @@ impl Metric {
             Self::Goodput => run.goodput_efficiency,
             Self::TcpPercent => run.tcp_percent(),
             Self::OtherPercent => (100.0 - run.tcp_percent()) / (run.rates_mbps.len() - 1).max(1) as f64,
+            Self::FirstThirdPercent => {
+                let third: f64 = run.rates_mbps[..run.rates_mbps.len() / 3].iter().sum();
+                third / run.rates_mbps.iter().sum::<f64>() * 100.0
+            }
             Self::FairnessLong => run.fairness_long,
             Self::FairnessShort => run.fairness_short,
             Self::FairnessOthers => run.fairness_others,
@@ -51,7 +57,7 @@ impl Metric {
     #[must_use]
     pub const fn decimals(self) -> usize {
         match self {
-            Self::TcpPercent | Self::OtherPercent => 2,
+            Self::TcpPercent | Self::OtherPercent | Self::FirstThirdPercent => 2,
             Self::FirstRate => 0,
             Self::QueueIndex | Self::FairnessLong | Self::FairnessShort | Self::FairnessOthers => 3,
             Self::Efficiency | Self::Goodput | Self::LossPercent => 4,

@@ -1,4 +1,4 @@
-//! The paper's setting: two routers, one bottleneck, Reno and LEDBAT flows, and what the paper leaves open.
+//! The paper's setting: two routers, one bottleneck, flows of four protocols, and what the paper leaves open.
 //!
 //! Source: "A hands-on assessment of transport protocols with lower than best effort priority", LCN 2010, section
 //! III-A: 10 Mbit/s, 25 ms one way, a drop-tail buffer of 100 packets, packets of 1500 octets, 120 s, all flows
@@ -52,6 +52,49 @@ impl Ledbat {
     }
 }
 
+/// TCP-LP, NICE or Vegas: over the model TCP, with timestamps of 1 ms that read the hosts' clocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Background {
+    /// The controller, as the scenario format has it.
+    pub controller: &'static str,
+    /// How far the receivers' clocks are ahead of the senders', in milliseconds.
+    pub clock_offset_ms: u32,
+}
+
+impl Background {
+    /// TCP-LP by the equations of its paper.
+    pub const LP_EQUATIONS: Self = Self::new("\"lp\"");
+    /// TCP-LP as Linux has it, where the rate of the peer's clock is known.
+    pub const LP_KNOWN_RATE: Self = Self::new("{ name = \"lp-linux\", clock_rate = \"known\" }");
+    /// The same where equality with the threshold is no congestion, as in ns-3.
+    pub const LP_NS3: Self =
+        Self::new("{ name = \"lp-linux\", clock_rate = \"known\", boundary = \"inclusive\" }");
+    /// TCP-LP as Linux 2.6 had it on 32-bit machines, which is probably what the paper ran.
+    pub const LP_32_BITS: Self = Self::new("\"lp-linux26\"");
+    /// NICE on Vegas as Linux 2.6 and ns-2 have it: a floor of two packets, slow start up to and at ssthresh, a backlog of
+    /// 2 to 4 packets.
+    pub const NICE_LINUX26: Self = Self::new(
+        "{ name = \"nice\", min_cwnd = 2.0, slow_start_at_ssthresh = true, backlog = \"ns3\", window = \"present\", \
+         alpha = 2.0, beta = 4.0 }",
+    );
+    /// Vegas with the rules of ns-3.
+    pub const VEGAS_NS3: Self = Self::new("{ name = \"vegas\", backlog = \"ns3\", window = \"present\" }");
+    /// NICE with windows down to 1/48 of a packet.
+    pub const NICE_FRACTIONAL: Self = Self::new("\"nice\"");
+
+    /// With synchronised clocks.
+    #[must_use]
+    pub const fn new(controller: &'static str) -> Self {
+        Self { controller, clock_offset_ms: 0 }
+    }
+
+    /// With the receivers' clocks ahead.
+    #[must_use]
+    pub const fn clock_offset_ms(self, clock_offset_ms: u32) -> Self {
+        Self { clock_offset_ms, ..self }
+    }
+}
+
 /// A protocol under study.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kind {
@@ -59,6 +102,8 @@ pub enum Kind {
     Reno,
     /// LEDBAT.
     Ledbat(Ledbat),
+    /// TCP-LP, NICE or Vegas.
+    Background(Background),
 }
 
 /// A flow, or several alike.
@@ -182,6 +227,9 @@ impl Setting {
         for part in &self.parts {
             self.write_flow(&mut text, part);
         }
+        for part in &self.parts {
+            write_clock(&mut text, part);
+        }
         text
     }
 
@@ -201,7 +249,11 @@ impl Setting {
     }
 
     fn controller(&self, kind: Kind) -> String {
-        let Kind::Ledbat(ledbat) = kind else { return "\"reno\"".to_string() };
+        let ledbat = match kind {
+            Kind::Reno => return "\"reno\"".to_string(),
+            Kind::Background(background) => return background.controller.to_string(),
+            Kind::Ledbat(ledbat) => ledbat,
+        };
         let choices = &self.choices;
         format!(
             "{{ name = \"ledbat-draft\", target = \"{} us\", gain = {:?}, clamp = {}, min_cwnd = {:?}, \
@@ -226,12 +278,26 @@ impl Setting {
         };
         match (kind, choices.carrier) {
             (Kind::Reno, _) => tcp(choices.sack, 1000),
+            (Kind::Background(_), _) => tcp(choices.sack, 1000) + "timestamp_random = false\n",
             (Kind::Ledbat(_), Carrier::Tcp { tick_us }) => tcp(choices.sack, tick_us),
             (Kind::Ledbat(_), Carrier::Utp) => {
                 format!("protocol = \"utp\"\n[flow.utp]\nmin_rto = \"200 ms\"\nack = \"{ack}\"\n")
             }
         }
     }
+}
+
+/// Where a part's receivers have clocks that are ahead.
+fn write_clock(text: &mut String, part: &Part) {
+    let Kind::Background(background) = part.kind else { return };
+    if background.clock_offset_ms == 0 {
+        return;
+    }
+    let _ = write!(
+        text,
+        "\n[[host]]\nname = \"{}-receiver\"\nclock_offset = \"{} ms\"\n",
+        part.name, background.clock_offset_ms
+    );
 }
 
 #[cfg(test)]
@@ -274,6 +340,19 @@ mod tests {
         hashes.sort_unstable();
         hashes.dedup();
         assert_eq!(hashes.len(), count);
+    }
+
+    #[test]
+    fn background_protocols_have_their_clocks() {
+        let lp = Background::LP_KNOWN_RATE;
+        let text = |kind| {
+            let parts = vec![Part::one("lbe", Kind::Background(kind)).times(3)];
+            Setting { parts, choices: Choices::PRIMARY, repetition: 0, series: false }.to_toml()
+        };
+        assert!(!text(lp).contains("[[host]]"));
+        assert!(text(lp.clock_offset_ms(100)).contains("clock_offset = \"100 ms\""));
+        assert!(text(lp).contains("timestamp_random = false"));
+        Scenario::parse("lcn10", &text(lp.clock_offset_ms(100))).unwrap();
     }
 
     #[test]

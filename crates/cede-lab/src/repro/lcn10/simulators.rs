@@ -1,7 +1,9 @@
 //! Points of two other simulators for the same scenarios.
 //!
-//! ns-2 2.35 with the LEDBAT code of the paper's authors and Linux's Reno, and ns-3 3.37 with two defects of its
-//! LEDBAT repaired (window growth in congestion avoidance, and a subtraction that wrapped below zero) and NewReno.
+//! ns-2 2.35 with the LEDBAT code of the paper's authors, Linux 2.6's Reno and TCP-LP (with the rate of the peer's clock
+//! known, estimated, and estimated with delays cut to 32 bits) and a NICE on Linux's Vegas, and ns-3 3.37 with two
+//! defects of its LEDBAT repaired (window growth in congestion avoidance, and a subtraction that wrapped below zero),
+//! NewReno and its own TCP-LP.
 //! Means over 4 to 6 (ns-2) or 2 to 3 (ns-3) repetitions with starts jittered by up to 100 ms. Both have timestamps in
 //! milliseconds and filter delay samples by a minimum; ns-3 does not clamp gain times offset.
 
@@ -67,9 +69,27 @@ const COUNTERPARTS: &[Counterpart] = &[
     counterpart("gain-ratio-free", "c_G", "", "ledbatfix+ledbatfix"),
     counterpart("n-ledbat", "b", "reno+ledbat", "newreno+ledbatfix"),
     counterpart("n-reno", "b", "reno+reno", "newreno+newreno"),
+    counterpart("n-nice", "b", "reno+nice_ss", ""),
+    counterpart("n-lp", "b", "reno+lp32", ""),
+    counterpart("n-lp-known", "b", "reno+lpfix", "newreno+lp"),
+    counterpart("nice", "e", "nice_ss", ""),
+    counterpart("lp", "e", "lp32", ""),
+    counterpart("lp-known", "e", "lpfix", "lp"),
     counterpart("all-reno", "fig5", "reno", ""),
+    counterpart("mix", "fig5", "lp32/nice_ss/ledbat", ""),
+    counterpart("mix-known", "fig5", "lpfix/nice_ss/ledbat", ""),
     counterpart("rtt-ledbat", "d", "ledbat-25", "ledbatfix-25"),
     counterpart("rtt-reno", "d", "reno", "newreno"),
+    counterpart("rtt-nice", "d", "nice_ss", ""),
+    counterpart("rtt-lp", "d", "lp32", ""),
+    counterpart("rtt-lp-known", "d", "lpfix", "lp"),
+    counterpart("b-lp-known", "b", "reno+lpfix", ""),
+    counterpart("b-lp-ns3", "b", "", "newreno+lp"),
+    counterpart("b-lp-estimated", "b", "reno+lp", ""),
+    counterpart("b-lp-32-delay", "b", "reno+lp32", ""),
+    counterpart("b-nice-linux26-at-once", "b", "reno+nice", ""),
+    counterpart("b-nice-linux26", "b", "reno+nice_ss", ""),
+    counterpart("b-vegas", "b", "reno+vegas", "newreno+vegas"),
 ];
 
 /// The values of a metric that a simulator has for a curve, with their places.
@@ -99,8 +119,10 @@ fn value(row: &[&str], metric: Metric) -> Option<f64> {
     match metric {
         Metric::Efficiency => number(row, 5),
         // Between flows of one kind the table has no share.
-        Metric::TcpPercent | Metric::OtherPercent if alone => None,
-        Metric::TcpPercent => number(row, 6),
+        Metric::TcpPercent | Metric::OtherPercent | Metric::FirstThirdPercent if alone => None,
+        // Of the mix it has the part of all TCP-LP flows, and no part of a single one.
+        Metric::TcpPercent | Metric::OtherPercent if row[0] == "fig5" => None,
+        Metric::TcpPercent | Metric::FirstThirdPercent => number(row, 6),
         Metric::OtherPercent => Some((100.0 - number(row, 6)?) / number(row, 3)?),
         Metric::FairnessLong => number(row, 9),
         Metric::FairnessShort => number(row, 10),

@@ -55,6 +55,24 @@ protocol = "tcp"
 controller = { name = "ledbat-draft", gain = 10.0, clamp = false, min_cwnd = 2.0 }
 [flow.tcp]
 min_rto = "200 ms"
+[[flow]]
+name = "lp"
+protocol = "tcp"
+controller = "lp"
+[[flow]]
+name = "lp-linux"
+protocol = "tcp"
+controller = "lp-linux26"
+[flow.tcp]
+timestamp_random = false
+[[flow]]
+name = "nice"
+protocol = "tcp"
+controller = { name = "nice", min_cwnd = 2.0, slow_start_at_ssthresh = true, backlog = "ns3" }
+[[flow]]
+name = "fractional"
+protocol = "tcp"
+controller = "nice"
 "#;
 
 /// A hash of how the program behaves.
