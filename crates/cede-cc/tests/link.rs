@@ -93,8 +93,8 @@ fn jitter_and_millisecond_stamps_do_not_spoil_it() {
 #[test]
 fn two_flows_that_share_the_target_no_longer_climb_together() {
     let last_minutes = |hold| {
-        let flows =
-            [0, 0].map(|start| Flow::new(build("ledbat", &[("hold_base", hold)])).starting_at(s(start)));
+        let params = [("hold_base", hold), ("slow_start", "off")];
+        let flows = [0, 0].map(|start| Flow::new(build("ledbat", &params)).starting_at(s(start)));
         let mut world = shared(ms(800), flows.into());
         world.run_until(s(1500));
         world.measure_until(s(1800)).0

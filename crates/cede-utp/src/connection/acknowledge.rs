@@ -112,7 +112,7 @@ impl Connection {
     fn before(&self) -> Before {
         Before {
             una: self.sending.outbox.una(),
-            in_flight_bytes: self.sending.in_flight_bytes,
+            in_flight_bytes: self.sending.flight_bytes(),
             app_limited: self.sending.is_app_limited(),
             recovery_until: self.loss.recovery_until,
         }

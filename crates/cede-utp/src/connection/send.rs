@@ -36,6 +36,8 @@ pub(super) struct Sending {
     pub queue: Chunks,
     pub fin: LocalFin,
     pub in_flight_bytes: u64,
+    /// What was under way when everything had left that might: what the window was used for.
+    flight_bytes: u32,
     pub in_flight_packets: u32,
     /// Payload in the outbox that is not acknowledged.
     pub unacked_bytes: u64,
@@ -112,6 +114,7 @@ impl Sending {
             queue: Chunks::default(),
             fin: LocalFin::None,
             in_flight_bytes: 0,
+            flight_bytes: 0,
             in_flight_packets: 0,
             unacked_bytes: 0,
             peer_window_bytes: config.initial_peer_window_bytes,
@@ -136,6 +139,12 @@ impl Sending {
             zero_window_probes: 0,
             zero_window_since: Instant::ZERO,
         }
+    }
+
+    /// What was under way before an arriving packet. Of several that arrive together, the later ones find less, since
+    /// nothing could leave in between: what the first found counts for all.
+    pub fn flight_bytes(&self) -> u64 {
+        self.in_flight_bytes.max(self.flight_bytes.into())
     }
 
     /// Something other than the controller limited what was under way.
@@ -229,6 +238,16 @@ impl Connection {
     /// The next DATA or FIN, old ones first.
     #[inline]
     pub(super) fn transmit_packet(&mut self, now: Instant) -> Option<Transmit> {
+        let packet = self.next_packet(now);
+        if packet.is_none() {
+            // Windows are bounded far below this.
+            self.sending.flight_bytes = u32::try_from(self.sending.in_flight_bytes).unwrap_or(u32::MAX);
+        }
+        packet
+    }
+
+    #[inline]
+    fn next_packet(&mut self, now: Instant) -> Option<Transmit> {
         let is_tail_probe = self.is_tail_probe_due() && self.begin_tail_probe();
         if !is_tail_probe && let Some(number) = self.sending.oldest_lost() {
             return self.transmit_lost(now, number);
