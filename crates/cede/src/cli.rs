@@ -1,7 +1,7 @@
 //! The commands and their options: help, completions and man pages are all made from this.
 
 use crate::carry::args::{PipeArgs, ProxyArgs, RecvArgs, SendArgs, ServeArgs};
-use crate::{meter, repro};
+use crate::{lab, meter, repro};
 use cede_lab::record::{Format, Vantage};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -45,6 +45,8 @@ pub enum Command {
     Run(RunArgs),
     /// Repeat a paper's experiments and compare with what it says
     Repro(repro::Args),
+    /// Experiments in real time, beside what the simulated world predicts
+    Lab(lab::Args),
     /// Answer tests and take or give files, over uTP
     Serve(ServeArgs),
     /// Test the way to another machine over uTP, or send it a file

@@ -1,4 +1,4 @@
-//! The command line of Cede: `demo`, `run`, `repro`, `serve`, `send`, `recv`, `pipe`, `proxy`, `list`,
+//! The command line of Cede: `demo`, `run`, `repro`, `lab`, `serve`, `send`, `recv`, `pipe`, `proxy`, `list`,
 //! `explain`, completions and man pages.
 //!
 //! **Invariant:** nothing here measures or decides; it reads arguments, calls the laboratory and shows what came of it.
@@ -12,6 +12,7 @@ mod explain;
 mod failure;
 mod generate;
 mod interrupt;
+mod lab;
 mod list;
 mod meter;
 mod progress;
@@ -48,6 +49,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Pipe(args) => carry::pipe::pipe(args),
         Command::Proxy(args) => carry::proxy::proxy(args),
         Command::Meter(args) => meter::meter(args),
+        Command::Lab(args) => lab::run(args),
         Command::List(args) => list::list(args),
         Command::Explain(args) => explain::explain(args),
         Command::ScenarioReference => explain::scenario_reference(),

@@ -1,0 +1,156 @@
+//! The experiment with the kernel's own bottleneck.
+
+use super::namespaces::{Bottleneck, Namespaces, obstacle};
+use super::showing::{INTERVAL, Sample, Showing};
+use super::spec::GentleSpec;
+use super::traffic::Bulk;
+use std::fmt;
+use std::io;
+use std::time::Instant;
+
+/// Why there is no measurement.
+#[derive(Debug)]
+pub enum GentleError {
+    /// It cannot be run here: no root, no Linux, or no tools.
+    Impossible(String),
+    /// The system, or a flow, failed.
+    Io(io::Error),
+    /// The caller did not want to go on.
+    Interrupted,
+}
+
+impl fmt::Display for GentleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Impossible(why) => write!(f, "network namespaces cannot be used here: {why}"),
+            Self::Io(error) => write!(f, "the experiment failed: {error}"),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for GentleError {}
+
+impl From<io::Error> for GentleError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // The second: a kernel without CUBIC.
+            io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound => Self::Impossible(error.to_string()),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// The experiment as it was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What came of it.
+    pub showing: Showing,
+    /// Packets that the bottleneck dropped.
+    pub drops: u64,
+    /// The longest time between two samples, in seconds: far above a tenth, the machine was too slow.
+    pub longest_gap_s: f64,
+}
+
+/// Runs the experiment; `watch` sees each sample and says whether to go on. Whatever was made is gone afterwards.
+///
+/// # Errors
+/// [`GentleError`].
+pub fn measure(spec: &GentleSpec, watch: &mut dyn FnMut(&Sample) -> bool) -> Result<Measured, GentleError> {
+    if let Some(why) = obstacle() {
+        return Err(GentleError::Impossible(why));
+    }
+    let impossible = |error: io::Error| GentleError::Impossible(error.to_string());
+    let namespaces = Namespaces::make(spec.rate, spec.buffer).map_err(impossible)?;
+    let mut experiment = Experiment {
+        spec,
+        began: Instant::now(),
+        utp: Bulk::utp(&namespaces, &spec.stream())?,
+        cubic: None,
+        namespaces,
+        last: Counters::default(),
+        samples: Vec::new(),
+        longest_gap_s: 0.0,
+    };
+    experiment.run(watch)?;
+    let drops = experiment.last.bottleneck.drops;
+    let showing = Showing::of(spec, experiment.samples);
+    Ok(Measured { showing, drops, longest_gap_s: experiment.longest_gap_s })
+}
+
+/// The fields go in this order: the flows first, then what they run in.
+struct Experiment<'a> {
+    spec: &'a GentleSpec,
+    began: Instant,
+    utp: Bulk,
+    cubic: Option<Bulk>,
+    namespaces: Namespaces,
+    last: Counters,
+    samples: Vec<Sample>,
+    longest_gap_s: f64,
+}
+
+/// What had been counted at a moment.
+#[derive(Clone, Copy, Default)]
+struct Counters {
+    t_s: f64,
+    bottleneck: Bottleneck,
+    utp_bytes: u64,
+    tcp_bytes: u64,
+}
+
+impl Experiment<'_> {
+    fn run(&mut self, watch: &mut dyn FnMut(&Sample) -> bool) -> Result<(), GentleError> {
+        let interval = std::time::Duration::from(INTERVAL);
+        let joins = self.spec.alone.as_secs_f64();
+        let leaves = joins + self.spec.joined.as_secs_f64();
+        for tick in 1.. {
+            let next = self.began + interval * tick;
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            let sample = self.sample()?;
+            if !watch(&sample) {
+                return Err(GentleError::Interrupted);
+            }
+            let is_joined = (joins..leaves).contains(&sample.t_s);
+            match &self.cubic {
+                None if is_joined => self.cubic = Some(Bulk::cubic(&self.namespaces)?),
+                Some(_) if !is_joined => self.cubic = None,
+                _ => {}
+            }
+            let failure = self.utp.failure().or_else(|| self.cubic.as_mut()?.failure());
+            if let Some(error) = failure {
+                return Err(error.into());
+            }
+            if sample.t_s >= self.spec.duration().as_secs_f64() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self) -> io::Result<Sample> {
+        let bottleneck = self.namespaces.bottleneck()?;
+        let last = self.last;
+        self.last = Counters {
+            t_s: self.began.elapsed().as_secs_f64(),
+            bottleneck,
+            utp_bytes: self.utp.received_bytes(),
+            tcp_bytes: self.cubic.as_ref().map_or(0, Bulk::received_bytes),
+        };
+        let now = &self.last;
+        let span_s = (now.t_s - last.t_s).max(1e-9);
+        let mbps = |now: u64, last: u64| now.saturating_sub(last) as f64 * 8e-6 / span_s;
+        let rate = self.spec.rate;
+        let sample = Sample {
+            t_s: now.t_s,
+            span_s,
+            queue_ms: rate.time_to_send(bottleneck.backlog_bytes).as_millis_f64(),
+            utilisation: mbps(bottleneck.sent_bytes, last.bottleneck.sent_bytes) / rate.as_mbit_f64(),
+            utp_mbps: mbps(now.utp_bytes, last.utp_bytes),
+            tcp_mbps: mbps(now.tcp_bytes, last.tcp_bytes),
+        };
+        self.longest_gap_s = self.longest_gap_s.max(span_s);
+        self.samples.push(sample);
+        Ok(sample)
+    }
+}

@@ -1,0 +1,23 @@
+//! Does uTP make way? A real bottleneck of the kernel's, a uTP flow, and a kernel TCP flow with CUBIC that comes and goes.
+//!
+//! Three network namespaces: sender, router, receiver. The bottleneck is a token bucket (`tbf`) on the *router's* port: on
+//! the sender's own interface, today's kernel tells its TCP of local drops and keeps its queue short, and the picture is
+//! false. [`measure`] lays them out, runs the traffic in threads that have entered them, and removes them, whatever
+//! happens. It needs root and iproute2; where it cannot run it says so ([`GentleError::Impossible`]).
+//!
+//! [`predict`] runs the same in the simulated world; both give a [`Showing`].
+//!
+//! *What it leaves out:* propagation (the kernel at hand may lack netem), so the round trip is the queue alone.
+//! *How it was validated:* `tests/gentle.rs`; `docs/validation.md` holds the two worlds side by side.
+
+mod measure;
+mod namespaces;
+mod predict;
+mod showing;
+mod spec;
+mod traffic;
+
+pub use measure::{GentleError, Measured, measure};
+pub use predict::predict;
+pub use showing::{Sample, Showing};
+pub use spec::GentleSpec;

@@ -1,0 +1,65 @@
+//! What the experiment is made of.
+
+use cede_real::{ControllerChoice, StreamConfig};
+use cede_units::{Duration, Rate};
+
+/// A uTP flow, joined for a while by a CUBIC flow.
+#[derive(Clone, Debug)]
+pub struct GentleSpec {
+    /// The bottleneck's rate. The kernel counts Ethernet frames, the simulated world IP datagrams.
+    pub rate: Rate,
+    /// How long a packet waits in the full buffer.
+    pub buffer: Duration,
+    /// How long the uTP flow is alone at first.
+    pub alone: Duration,
+    /// How long the CUBIC flow stays.
+    pub joined: Duration,
+    /// How long the uTP flow is alone again.
+    pub again: Duration,
+    /// The delay that uTP aims at; the controller's default where it is not told.
+    pub target: Option<Duration>,
+    /// The uTP flow's choices.
+    pub stream: StreamConfig,
+}
+
+/// RFC 6817, section 2.5; the default of the controllers here that have a target of that name.
+const DEFAULT_TARGET: Duration = Duration::from_millis(100);
+
+impl Default for GentleSpec {
+    fn default() -> Self {
+        Self {
+            rate: Rate::from_mbit(10),
+            buffer: Duration::from_secs(1),
+            alone: Duration::from_secs(30),
+            joined: Duration::from_secs(40),
+            again: Duration::from_secs(40),
+            target: None,
+            stream: StreamConfig::default(),
+        }
+    }
+}
+
+impl GentleSpec {
+    /// How long it lasts.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        self.alone + self.joined + self.again
+    }
+
+    /// The delay that the uTP flow aims at.
+    #[must_use]
+    pub fn target(&self) -> Duration {
+        self.target.unwrap_or(DEFAULT_TARGET)
+    }
+
+    pub(super) fn stream(&self) -> StreamConfig {
+        match self.target {
+            Some(target) => self.stream.clone().target(target),
+            None => self.stream.clone(),
+        }
+    }
+
+    pub(super) fn controller(&self) -> ControllerChoice {
+        self.stream().controller
+    }
+}

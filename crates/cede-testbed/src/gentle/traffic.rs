@@ -1,0 +1,193 @@
+//! The flows: threads that have entered a namespace each.
+
+use super::namespaces::{Namespaces, Place, RECEIVER};
+use cede_real::{SocketConfig, StreamConfig, UtpSocket};
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const CHUNK_BYTES: usize = 64 << 10;
+/// How often a flow that is blocked looks whether it should stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A flow that always has data, from the sender's namespace to the receiver's.
+pub(super) struct Bulk {
+    received: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl Bulk {
+    /// A uTP flow.
+    pub fn utp(namespaces: &Namespaces, stream: &StreamConfig) -> io::Result<Self> {
+        let config = SocketConfig { stream: stream.clone(), ..SocketConfig::default() };
+        let mut bulk = Self::new();
+        let (tell, told) = mpsc::channel();
+        let (received, there) = (Arc::clone(&bulk.received), config.clone());
+        bulk.thread(namespaces.place("d"), move |stop| within(&stop, receive_utp(there, tell, received)));
+        let Ok(address) = told.recv() else { return Err(bulk.why()) };
+        bulk.thread(namespaces.place("s"), move |stop| within(&stop, send_utp(config, address)));
+        Ok(bulk)
+    }
+
+    /// A kernel TCP flow with CUBIC.
+    pub fn cubic(namespaces: &Namespaces) -> io::Result<Self> {
+        let mut bulk = Self::new();
+        let (tell, told) = mpsc::channel();
+        let received = Arc::clone(&bulk.received);
+        bulk.thread(namespaces.place("d"), move |stop| receive_tcp(&tell, &received, &stop));
+        let Ok(address) = told.recv() else { return Err(bulk.why()) };
+        bulk.thread(namespaces.place("s"), move |stop| send_tcp(address, &stop));
+        Ok(bulk)
+    }
+
+    fn new() -> Self {
+        Self { received: Arc::default(), stop: Arc::default(), threads: Vec::new() }
+    }
+
+    fn thread(
+        &mut self,
+        place: Place,
+        work: impl FnOnce(Arc<AtomicBool>) -> io::Result<()> + Send + 'static,
+    ) {
+        let stop = Arc::clone(&self.stop);
+        self.threads.push(thread::spawn(move || place.go().and_then(|()| work(stop))));
+    }
+
+    /// Why it could not begin.
+    fn why(&mut self) -> io::Error {
+        let ended = self.threads.pop().and_then(|thread| thread.join().ok());
+        ended.and_then(Result::err).unwrap_or_else(|| io::Error::other("a flow did not begin"))
+    }
+
+    /// Payload that has arrived.
+    pub fn received_bytes(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// The error of a thread that has ended too soon.
+    pub fn failure(&mut self) -> Option<io::Error> {
+        let ended = self.threads.iter().position(JoinHandle::is_finished)?;
+        match self.threads.swap_remove(ended).join() {
+            Ok(Ok(())) => Some(io::Error::other("a flow has ended by itself")),
+            Ok(Err(error)) => Some(error),
+            Err(_) => Some(io::Error::other("a flow has panicked")),
+        }
+    }
+}
+
+impl Drop for Bulk {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Runs a task in this thread's namespace until it ends or is to stop.
+fn within(stop: &AtomicBool, task: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stopped = async {
+        while !stop.load(Ordering::Relaxed) {
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            ended = task => ended,
+            stopped = stopped => stopped,
+        }
+    })
+}
+
+async fn receive_utp(
+    config: SocketConfig,
+    tell: mpsc::Sender<SocketAddr>,
+    received: Arc<AtomicU64>,
+) -> io::Result<()> {
+    let socket = UtpSocket::bind_with((RECEIVER, 0), config).await?;
+    let _ = tell.send(socket.local_addr());
+    let mut stream = socket.accept().await?;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        let n = stream.read(&mut buffer).await?;
+        if n == 0 {
+            return Ok(());
+        }
+        received.fetch_add(n as u64, Ordering::Relaxed);
+    }
+}
+
+async fn send_utp(config: SocketConfig, to: SocketAddr) -> io::Result<()> {
+    let socket = UtpSocket::bind_with("0.0.0.0:0", config).await?;
+    let mut stream = socket.connect(to).await?;
+    let chunk = vec![0; CHUNK_BYTES];
+    loop {
+        stream.write_all(&chunk).await?;
+    }
+}
+
+fn receive_tcp(tell: &mpsc::Sender<SocketAddr>, received: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
+    let listener = TcpListener::bind((RECEIVER, 0))?;
+    let _ = tell.send(listener.local_addr()?);
+    listener.set_nonblocking(true)?;
+    let mut stream = loop {
+        match listener.accept() {
+            Ok((stream, _)) => break stream,
+            Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(LOOK),
+            Err(error) => return Err(error),
+        }
+    };
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(LOOK))?;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    while !stop.load(Ordering::Relaxed) {
+        match stream.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => drop(received.fetch_add(n as u64, Ordering::Relaxed)),
+            Err(error) if is_pause(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn send_tcp(to: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
+    let mut stream = TcpStream::connect(to)?;
+    let socket = socket2::SockRef::from(&stream);
+    use_cubic(&socket)?;
+    // At its end the flow is gone at once, and not with the megabytes that the kernel has taken.
+    socket.set_linger(Some(Duration::ZERO))?;
+    stream.set_write_timeout(Some(LOOK))?;
+    let chunk = vec![0; CHUNK_BYTES];
+    while !stop.load(Ordering::Relaxed) {
+        match stream.write(&chunk) {
+            Ok(_) => {}
+            Err(error) if is_pause(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn use_cubic(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_tcp_congestion(b"cubic")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn use_cubic(_: &socket2::Socket) -> io::Result<()> {
+    Ok(())
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}

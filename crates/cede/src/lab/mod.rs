@@ -1,0 +1,77 @@
+//! `cede lab`: experiments in real time, each beside what the simulated world predicts.
+
+mod gentle;
+mod path;
+mod show;
+
+use crate::failure::Failure;
+use crate::screen;
+use cede_plot::{Table, terminal};
+use clap::Subcommand;
+use serde_json::json;
+
+const EXAMPLES: &str = "\
+Examples:
+  cede lab path                                      60 MB over 100 Mbit/s at 100 ms
+  cede lab path --rate 50Mbit --rtt 30ms --buffer 4bdp
+  cede lab path --rate 50Mbit --rtt 20ms --mtu 1280  a black hole for larger packets
+  cede lab path -C ledbat-pp --loss 0.1% --json | jq .measured.goodput_mbps
+  sudo cede lab gentle                               a kernel TCP flow comes and goes";
+
+/// `cede lab`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Which experiment.
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+/// The experiments.
+#[derive(Subcommand, Debug)]
+enum Experiment {
+    /// Send over an emulated path on this machine, without root
+    Path(path::Args),
+    /// Let a uTP flow meet kernel TCP at a bottleneck of the kernel's, in network namespaces; needs root
+    Gentle(gentle::Args),
+    /// List the experiments
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs one.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.experiment {
+        Experiment::Path(args) => path::run(args),
+        Experiment::Gentle(args) => gentle::run(args),
+        Experiment::List { json } => list(*json),
+    }
+}
+
+const LIST: [[&str; 3]; 2] = [
+    [
+        "path",
+        "a transfer through a relay on the loopback, whose physics are the simulator's links",
+        "nothing",
+    ],
+    [
+        "gentle",
+        "a uTP flow, a CUBIC flow of the kernel's that comes and goes, and a token bucket between them",
+        "Linux, root, iproute2",
+    ],
+];
+
+fn list(json: bool) -> Result<(), Failure> {
+    if json {
+        let item =
+            |[name, summary, needs]: [&str; 3]| json!({ "name": name, "summary": summary, "needs": needs });
+        return screen::print(&format!("{:#}\n", serde_json::Value::from(LIST.map(item).to_vec())));
+    }
+    let rows = LIST.iter().map(|row| row.map(Into::into));
+    let table = rows.fold(Table::new(["experiment", "what it is", "needs"]), Table::row);
+    let screen = screen::Screen::new(false);
+    screen::print(&terminal::table(&table, screen.columns, screen.colour))
+}

@@ -1,0 +1,75 @@
+//! What both experiments show alike: a table of measured beside predicted, charts, and a line of progress.
+
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::bar;
+use crate::screen::Screen;
+use cede_lab::run::RunError;
+use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
+use std::io::{self, IsTerminal, Write};
+
+const CHART_LINES: usize = 12;
+
+/// One line of the table: what, the unit, how many decimals, measured, predicted.
+pub struct Line(pub &'static str, pub usize, pub Option<f64>, pub Option<f64>);
+
+/// Measured beside predicted.
+pub fn table(screen: &Screen, lines: &[Line]) -> String {
+    let cell = |value: Option<f64>, decimals| {
+        value.map_or_else(|| "-".into(), |value| Cell::number(value, decimals))
+    };
+    let mut table = Table::new(["", "measured", "predicted"]);
+    for &Line(what, decimals, measured, predicted) in lines {
+        table.push([what.into(), cell(measured, decimals), cell(predicted, decimals)]);
+    }
+    terminal::table(&table, screen.columns, screen.colour)
+}
+
+/// A curve: its name and its points.
+pub type Curve<'a> = (&'a str, Vec<(f64, f64)>);
+
+/// Curves over time.
+pub fn chart(screen: &Screen, title: &str, what: &str, unit: &str, curves: Vec<Curve<'_>>) -> String {
+    let panel = Panel::new(title).x(Axis::new("time").unit("s")).y(Axis::new(what).unit(unit).from(0.0));
+    let panel =
+        curves.into_iter().fold(panel, |panel, (name, points)| panel.series(Series::line(name, points)));
+    terminal::chart(&panel, screen.columns, CHART_LINES, screen.colour) + "\n"
+}
+
+/// A line on the terminal that says how far a measurement has come.
+pub struct Progress(bool);
+
+impl Progress {
+    pub fn begin() -> Self {
+        Self(io::stderr().is_terminal())
+    }
+
+    /// Draws it; false where somebody has asked for the end.
+    pub fn update(&self, part: f64, words: &str) -> bool {
+        if self.0 {
+            let _ = write!(io::stderr(), "\r\x1b[2K{}  {words}", bar(part));
+            let _ = io::stderr().flush();
+        }
+        !interrupt::is_asked()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.0 {
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+/// A prediction that failed.
+pub fn unpredicted(error: RunError) -> Failure {
+    match error {
+        RunError::Interrupted => interrupted(),
+        error => Failure::Failed(error.to_string()),
+    }
+}
+
+pub fn interrupted() -> Failure {
+    Failure::Interrupted("the experiment was not finished".to_string())
+}
