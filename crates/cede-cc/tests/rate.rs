@@ -185,3 +185,17 @@ fn a_hybrid_keeps_what_it_needs_beside_the_primary_and_no_more() {
     world.measure_until(s(240));
     assert!((0.2..0.5).contains(&world.share(0)), "{}", world.share(0));
 }
+
+#[test]
+fn all_take_the_link_back_when_reno_leaves() {
+    for name in ["bbr", "vivace", "proteus-p", "proteus-s", "proteus-h"] {
+        for seed in 0..4 {
+            let own = Flow::new(build(name, &[("seed", &seed.to_string())]))
+                .starting_at(Instant::from_millis(20_000 + 77 * seed));
+            let mut world = link(packets(200), vec![Flow::new(build("reno", &[])).stopping_at(s(60)), own]);
+            world.run_until(s(70));
+            let (_, utilisation) = world.measure_until(s(90));
+            assert!(utilisation > 0.8, "{name} {seed}: {utilisation}");
+        }
+    }
+}

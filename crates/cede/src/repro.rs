@@ -4,6 +4,8 @@ use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use crate::{interrupt, progress};
 use cede_lab::repro::lcn10::{self, ExecuteError, FigureNumber, Progress, Report, Request, Results, Store};
+use cede_lab::repro::ledbatpp;
+use cede_lab::run::RunError;
 use cede_plot::terminal;
 use clap::ValueHint;
 use std::fmt::Write as _;
@@ -17,9 +19,11 @@ const EXAMPLES: &str = "\
 Examples:
   cede repro lcn10                         every figure, and what the paper leaves open
   cede repro lcn10 --figure 2 --quick      one figure, with fewer points and repetitions
-  cede repro lcn10 --figure 1 --figure 3 -o paper --jobs 4";
+  cede repro lcn10 --figure 1 --figure 3 -o paper --jobs 4
+  cede repro ledbatpp                      LEDBAT++ beside CUBIC, BBR and Proteus-P, and why it takes BBR's link";
 
-const DEFAULT_FOLDER: &str = "cede-out/lcn10";
+const LCN10_FOLDER: &str = "cede-out/lcn10";
+const LEDBATPP_FOLDER: &str = "cede-out/ledbatpp";
 
 /// Arguments of `cede repro`.
 #[derive(clap::Args, Debug)]
@@ -28,7 +32,7 @@ pub struct Args {
     /// The paper
     #[arg(value_name = "PAPER")]
     pub paper: Paper,
-    /// A figure of the paper; may be repeated; all where it is left out [example: --figure 2]
+    /// A figure of lcn10; may be repeated; all where it is left out [example: --figure 2]
     #[arg(long, value_name = "N")]
     pub figure: Vec<u32>,
     /// Also measure what the paper leaves open (delayed acks, timestamps, clamp, jitter and more); done for all figures
@@ -37,7 +41,7 @@ pub struct Args {
     /// Fewer points and repetitions
     #[arg(long)]
     pub quick: bool,
-    /// The folder for figures, tables and results; what is there already is not computed again
+    /// The folder for figures, tables and results; for lcn10, what is there already is not computed again
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
     /// Runs at a time; as many as there are processors where it is left out [example: --jobs 4]
@@ -53,26 +57,71 @@ pub struct Args {
 pub enum Paper {
     /// A hands-on assessment of transport protocols with lower than best effort priority (LCN 2010)
     Lcn10,
+    /// The evaluation published with LEDBAT++ for libutp (2020)
+    Ledbatpp,
 }
 
 /// Repeats the experiments.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let Paper::Lcn10 = args.paper;
+    match args.paper {
+        Paper::Lcn10 => run_lcn10(args),
+        Paper::Ledbatpp => run_ledbatpp(args),
+    }
+}
+
+fn run_lcn10(args: &Args) -> Result<(), Failure> {
     let request = request(args)?;
-    let folder = args.output.clone().unwrap_or_else(|| DEFAULT_FOLDER.into());
+    let folder = args.output.clone().unwrap_or_else(|| LCN10_FOLDER.into());
     let results = measured(&request, &folder, jobs(args))?;
     let report = Report::of(results);
     let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
     let screen = Screen::new(args.json);
     screen.say(&summary(&screen, &report, &files))?;
     if args.json {
-        let text = format!("{:#}\n", report.to_json());
-        screen::print(&text)?;
+        print_json(&report.to_json())?;
     }
-    match report.broken_runs() {
+    judge_runs(report.broken_runs())
+}
+
+fn run_ledbatpp(args: &Args) -> Result<(), Failure> {
+    if !args.figure.is_empty() || args.sensitivity {
+        return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
+    }
+    let folder = args.output.clone().unwrap_or_else(|| LEDBATPP_FOLDER.into());
+    let request = ledbatpp::Request { quick: args.quick };
+    let results = metered(|hear| ledbatpp::execute(request, jobs(args), &interrupt::is_asked, hear));
+    let report = ledbatpp::Report::of(results.map_err(|error| match error {
+        RunError::Interrupted => Failure::Interrupted("nothing was kept".to_string()),
+        error => Failure::Failed(error.to_string()),
+    })?);
+    let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
+    let screen = Screen::new(args.json);
+    screen.say(&ledbatpp_summary(&screen, &report, &files))?;
+    if args.json {
+        print_json(&report.to_json())?;
+    }
+    judge_runs(report.broken_runs())
+}
+
+fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+    screen::print(&format!("{value:#}\n"))
+}
+
+fn judge_runs(broken: usize) -> Result<(), Failure> {
+    match broken {
         0 => Ok(()),
         broken => Err(Failure::Failed(format!("{broken} runs ended with a broken connection or wrong data"))),
     }
+}
+
+/// Shows progress while something runs.
+fn metered<T>(run: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> T) -> T {
+    let meter = Mutex::new(Meter::default());
+    let hear =
+        |progress: Progress| meter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).hear(&progress);
+    let result = run(&hear);
+    meter.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).end();
+    result
 }
 
 /// The figures that can be drawn, each with what it shows.
@@ -106,11 +155,8 @@ fn failed(folder: &Path, error: &io::Error) -> Failure {
 
 fn measured(request: &Request, folder: &Path, jobs: usize) -> Result<Results, Failure> {
     let store = Store::open(&folder.join("runs")).map_err(|error| failed(&error.path, &error.cause))?;
-    let meter = Mutex::new(Meter::default());
-    let hear =
-        |progress: Progress| meter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).hear(&progress);
-    let results = lcn10::execute(&lcn10::plan(request), &store, jobs, &interrupt::is_asked, &hear);
-    meter.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).end();
+    let results =
+        metered(|hear| lcn10::execute(&lcn10::plan(request), &store, jobs, &interrupt::is_asked, hear));
     results.map_err(|error| match error {
         ExecuteError::Interrupted => Failure::Interrupted(format!(
             "what was measured is in {}; the same command goes on from there",
@@ -200,6 +246,25 @@ fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
     text
 }
 
+fn ledbatpp_summary(screen: &Screen, report: &ledbatpp::Report, files: &[PathBuf]) -> String {
+    let mut text = String::new();
+    let tables = [
+        ("What was published", report.short_table()),
+        ("Every phase", report.phases_table()),
+        ("Duels with BBR", report.duels_table()),
+    ];
+    for (heading, table) in tables {
+        let table = terminal::table(&table, screen.columns, screen.colour);
+        let _ = write!(text, "{}\n\n{table}\n", screen.bold(heading));
+    }
+    let (hold, fail, open) = report.tally();
+    let _ = writeln!(text, "{} statements: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
+    if let Some(page) = files.first() {
+        let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +281,20 @@ mod tests {
         let text = line(&progress);
         assert!(text.contains("30 of 120 runs (10 of an earlier time), about 1 min 30 s left"), "{text}");
         assert!(text.contains("25 %"), "{text}");
+    }
+
+    #[test]
+    fn ledbatpp_has_no_figures_to_choose() {
+        let args = Args {
+            paper: Paper::Ledbatpp,
+            figure: vec![1],
+            sensitivity: false,
+            quick: true,
+            output: None,
+            jobs: None,
+            json: false,
+        };
+        assert!(matches!(run(&args), Err(Failure::Usage(_))));
     }
 
     #[test]

@@ -33,8 +33,6 @@ const HIGH_GAIN: f64 = 739.0 / 256.0;
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 /// Section 4.3.4.3: the gains of PROBE_BW.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// `bbr_pacing_margin_percent`.
-const PACING_MARGIN: f64 = 0.99;
 /// The RTT assumed before the first sample (`bbr_init_pacing_rate_from_rtt`).
 const INITIAL_RTT: Duration = Duration::from_millis(1);
 
@@ -77,6 +75,12 @@ const PARAMS: &[ParamDoc] = &[
         doc: "Allow for acknowledgements that arrive together, as Linux does since 5.1.",
     },
     ParamDoc {
+        name: "pacing_margin",
+        kind: ParamKind::Number { min: 0.0, max: 0.5 },
+        default: "0.01",
+        doc: "What pacing stays below the rate aimed at (bbr_pacing_margin_percent, Linux since 5.0; 0 before and in the draft).",
+    },
+    ParamDoc {
         name: "seed",
         kind: ParamKind::Count { min: 0, max: u32::MAX },
         default: "0",
@@ -104,6 +108,8 @@ struct Tuning {
     probe_rtt_interval: Duration,
     probe_rtt_duration: Duration,
     aggregation: bool,
+    /// One less the margin.
+    pacing: f64,
 }
 
 /// Where BBR stands (section 4.3).
@@ -160,6 +166,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         probe_rtt_interval: settings.duration("probe_rtt_interval"),
         probe_rtt_duration: settings.duration("probe_rtt_duration"),
         aggregation: settings.switch("aggregation"),
+        pacing: 1.0 - settings.number("pacing_margin"),
     };
     let bounds = Bounds::of(path);
     let initial = bounds.initial(settings.number("init_cwnd"), path);
@@ -189,12 +196,12 @@ impl Bbr {
     /// Before anything has been delivered: the window per RTT, at the gain of STARTUP.
     fn pace_from(&mut self, rtt: Duration) {
         let rate = Rate::from_bytes_over(self.window.cwnd() as u64, rtt.max(INITIAL_RTT));
-        self.pacing_rate = rate.mul_f64(HIGH_GAIN * PACING_MARGIN).max(self.floor_rate());
+        self.pacing_rate = rate.mul_f64(HIGH_GAIN * self.tuning.pacing).max(self.floor_rate());
     }
 
     /// Section 4.2.1: before the pipe is full the rate only rises.
     fn set_pacing_rate(&mut self, gain: f64) {
-        let rate = self.model.bandwidth().mul_f64(gain * PACING_MARGIN);
+        let rate = self.model.bandwidth().mul_f64(gain * self.tuning.pacing);
         if self.model.is_full() || rate > self.pacing_rate {
             self.pacing_rate = rate.max(self.floor_rate());
         }

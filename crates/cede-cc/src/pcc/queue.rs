@@ -4,7 +4,8 @@
 //! the next acknowledgement, since only then the gap after it is known: gaps that differ by far more than usual mean
 //! acknowledgements that were held up and released together, whose RTTs say little.
 //!
-//! Two additions. Acknowledgements of one instant count as one. A packet of which nothing has been heard for four round trips
+//! Three additions. Acknowledgements of one instant count as one. A burst also ends at RTTs that do not differ: where a path has
+//! no noise at all, as in a simulator, that code waits for a rise for ever. A packet of which nothing has been heard for four round trips
 //! and two seconds after its interval ended is lost: transports may forget one (uTP does not report a lost path-MTU probe).
 //!
 //! *What it leaves out:* the rule that holds sending back while more than four intervals that do not count are queued: at most
@@ -82,7 +83,7 @@ impl Reliability {
             return false;
         }
         let was_in_burst = self.in_burst;
-        self.in_burst &= !(next_rtt > waiting.rtt && waiting.rtt < waiting.average_rtt);
+        self.in_burst &= !(next_rtt >= waiting.rtt && waiting.rtt <= waiting.average_rtt);
         !was_in_burst
     }
 }
@@ -242,5 +243,78 @@ impl Queue {
         if let Some(last) = self.intervals.iter().rposition(|interval| interval.purpose.useful) {
             self.intervals.drain(..=last);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ack;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Whether the samples of acknowledgements with these (gap, RTT) are reliable; the last one's is not known yet.
+    fn reliable(acks: &[(u64, u64)]) -> Vec<bool> {
+        let mut reliability = Reliability::default();
+        let mut average = acks[0].1;
+        let mut judge = |pair: &[(u64, u64)]| {
+            average = (7 * average + pair[0].1) / 8;
+            let waiting = Waiting {
+                gap: ms(pair[0].0),
+                rtt: ms(pair[0].1),
+                average_rtt: ms(average),
+                ..Waiting::default()
+            };
+            reliability.judge(&waiting, ms(pair[1].0), ms(pair[1].1))
+        };
+        acks.windows(2).map(&mut judge).collect()
+    }
+
+    #[test]
+    fn the_first_sample_and_those_of_a_burst_are_unreliable() {
+        let steady = [(0, 50), (10, 50), (10, 50), (10, 50)];
+        assert_eq!(reliable(&steady), [false, true, true]);
+        // A gap of a second, and acknowledgements that it held up: the RTT falls until the first that was not.
+        let burst =
+            [(10, 50), (10, 50), (1000, 1050), (10, 900), (10, 400), (10, 50), (10, 60), (10, 55), (10, 55)];
+        assert_eq!(reliable(&burst), [true, false, false, false, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_burst_ends_where_rtts_stand_still() {
+        let burst = [(10, 50), (10, 50), (1000, 50), (10, 50), (10, 50), (10, 50)];
+        assert_eq!(reliable(&burst), [true, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_batch_waits_for_the_fate_of_every_packet() {
+        let mut queue = Queue::default();
+        let at = |n: u64| Instant::from_millis(1000 + 10 * n);
+        let purpose = Purpose { useful: true, starting: false };
+        queue.open(1e6, purpose, ms(50), 1, at(0));
+        (0..10).for_each(|n| queue.on_sent(1 + n, 1500, at(u64::from(n))));
+        let hear = |queue: &mut Queue, n: u64, tag: u32| {
+            let mut one = ack(n, 1500).feedback().acked[0];
+            one.tag = tag;
+            let event = Event {
+                now: at(n),
+                acked: &[one],
+                lost: &[],
+                rtt: ms(50),
+                average_rtt: ms(50),
+                gap: Some(ms(10)),
+            };
+            queue.on_event(&event)
+        };
+        assert!((1..=9).all(|tag| hear(&mut queue, 5 + u64::from(tag), tag) == Batch::Pending));
+        let mut late = queue.clone();
+        // The last packet's sample waits for one more acknowledgement; or a timeout settles it.
+        assert_eq!(hear(&mut queue, 20, 10), Batch::Pending);
+        assert_eq!(hear(&mut queue, 21, 99), Batch::Available);
+        assert_eq!(late.settle(10), Batch::Available);
+        late.remove_batch();
+        assert!(late.newest().is_none());
     }
 }

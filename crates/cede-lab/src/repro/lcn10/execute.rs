@@ -26,7 +26,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    fn of(done: usize, reused: usize, total: usize, elapsed: Duration) -> Self {
+    pub(in crate::repro) fn of(done: usize, reused: usize, total: usize, elapsed: Duration) -> Self {
         let run = done - reused;
         let left = (run > 0).then(|| elapsed.mul_f64((total - done) as f64 / run as f64));
         Self { done, reused, total, elapsed, left }

@@ -1,0 +1,328 @@
+//! What was published, and whether it holds.
+//!
+//! Source: the README and the three plots of meng-tong/libutp (2020). The plots give throughput over time; their ranges were
+//! read off and stand here as published. A plotted range holds where our mean over the last 20 s of the phase, over all
+//! repetitions, lies in it or within 2.5 Mbit/s of it, a twentieth of the link.
+
+use super::execute::Results;
+use super::measure::{Measured, mean};
+use super::setting::{ALONE, BESIDE_BBR, BESIDE_CUBIC, BESIDE_PROTEUS, CONTENDER, Contender, Phase};
+use crate::repro::lcn10::Judgement;
+use cede_plot::Verdict;
+
+/// The end of a phase that is judged, in seconds.
+const JUDGED_S: f64 = 20.0;
+/// How far from a plotted range a mean may lie, in Mbit/s.
+const TOLERANCE_MBPS: f64 = 2.5;
+/// What counts as nine tenths of what is shared, in percent.
+const NINE_TENTHS_PERCENT: f64 = 85.0;
+/// What counts as the link taken back.
+const RECOVERED: f64 = 0.9;
+
+/// A published statement and what became of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Statement {
+    /// Where it stands.
+    pub place: &'static str,
+    /// What it says.
+    pub says: String,
+    /// What must be true of the data for it to hold.
+    pub criterion: String,
+    /// What was measured and whether that meets the criterion.
+    pub judgement: Judgement,
+}
+
+impl Statement {
+    fn new(
+        place: &'static str,
+        says: impl Into<String>,
+        criterion: impl Into<String>,
+        judgement: Judgement,
+    ) -> Self {
+        Self { place, says: says.into(), criterion: criterion.into(), judgement }
+    }
+
+    /// Whether it holds.
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict {
+        self.judgement.verdict
+    }
+}
+
+/// A range of the plots, in Mbit/s.
+type Range = (f64, f64);
+
+/// What the plots show at the end of a phase.
+struct Plotted {
+    contender: Contender,
+    phase: Phase,
+    own: Range,
+    rival: Option<Range>,
+}
+
+const fn plotted(contender: Contender, phase: Phase, own: Range, rival: Option<Range>) -> Plotted {
+    Plotted { contender, phase, own, rival }
+}
+
+/// The plots, phase by phase; where throughput moves, what it comes to.
+const PLOTS: [Plotted; 12] = [
+    plotted(Contender::Ledbat, BESIDE_CUBIC, (3.0, 10.0), Some((38.0, 45.0))),
+    plotted(Contender::Ledbat, ALONE, (48.5, 48.5), None),
+    plotted(Contender::Ledbat, BESIDE_BBR, (24.5, 24.5), Some((24.0, 24.0))),
+    plotted(Contender::Ledbat, BESIDE_PROTEUS, (46.0, 48.0), Some((1.0, 3.0))),
+    plotted(Contender::PlusPlus, BESIDE_CUBIC, (0.3, 4.5), Some((43.5, 46.5))),
+    plotted(Contender::PlusPlus, ALONE, (38.0, 48.5), None),
+    plotted(Contender::PlusPlus, BESIDE_BBR, (44.0, 45.0), Some((3.0, 4.0))),
+    plotted(Contender::PlusPlus, BESIDE_PROTEUS, (33.0, 38.0), Some((9.0, 15.0))),
+    plotted(Contender::ProteusS, BESIDE_CUBIC, (0.2, 1.2), Some((47.5, 47.5))),
+    plotted(Contender::ProteusS, ALONE, (41.0, 46.5), None),
+    plotted(Contender::ProteusS, BESIDE_BBR, (0.0, 1.0), Some((47.5, 47.5))),
+    plotted(Contender::ProteusS, BESIDE_PROTEUS, (3.0, 11.0), Some((35.0, 44.0))),
+];
+
+/// Mean, smallest and largest of what is a number.
+pub(super) fn spread(values: &[f64]) -> (f64, f64, f64) {
+    let known = || values.iter().copied().filter(|value| value.is_finite());
+    (mean(known()), known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max))
+}
+
+/// "mean (smallest to largest)".
+pub(super) fn show(values: &[f64], decimals: usize) -> String {
+    let (mean, least, most) = spread(values);
+    if !mean.is_finite() {
+        return "-".into();
+    }
+    let (low, high) = (format!("{least:.decimals$}"), format!("{most:.decimals$}"));
+    if low == high { low } else { format!("{mean:.decimals$} ({low} to {high})") }
+}
+
+/// A flow's throughput at the end of a phase, in each repetition.
+pub(super) fn at_end(runs: &[Measured], flow: &str, phase: Phase) -> Vec<f64> {
+    runs.iter().map(|run| run.mbps(flow, phase.to_s - JUDGED_S, phase.to_s)).collect()
+}
+
+fn is_near(values: &[f64], (low, high): Range) -> Option<bool> {
+    let found = mean(values.iter().copied());
+    let near = found >= low - TOLERANCE_MBPS && found <= high + TOLERANCE_MBPS;
+    found.is_finite().then_some(near)
+}
+
+fn range((low, high): Range) -> String {
+    if low == high { format!("{low}") } else { format!("{low} to {high}") }
+}
+
+fn judge_plot(results: &Results, plot: &Plotted) -> Statement {
+    let runs = results.script(plot.contender);
+    let own = at_end(runs, CONTENDER, plot.phase);
+    let mut says = format!("{} {}: {}", plot.contender.title(), plot.phase.title, range(plot.own));
+    let mut measured = show(&own, 1);
+    let mut holds = is_near(&own, plot.own);
+    if let (Some(rival), Some(name)) = (plot.rival, plot.phase.rival) {
+        let other = at_end(runs, name, plot.phase);
+        says += &format!(" / {}", range(rival));
+        measured += &format!(" / {}", show(&other, 1));
+        holds = holds.zip(is_near(&other, rival)).map(|(own, other)| own && other);
+    }
+    let criterion = format!(
+        "means of the last {JUDGED_S} s of the phase within {TOLERANCE_MBPS} Mbit/s of the plotted ranges"
+    );
+    Statement::new("plot", says + " Mbit/s", criterion, Judgement::new(measured + " Mbit/s", holds))
+}
+
+/// The mean over repetitions of the contender's throughput at the end of a phase.
+fn end_mean(results: &Results, contender: Contender, phase: Phase) -> f64 {
+    mean(at_end(results.script(contender), CONTENDER, phase))
+}
+
+fn all_known(values: &[f64], holds: bool) -> Option<bool> {
+    values.iter().all(|value| value.is_finite()).then_some(holds)
+}
+
+/// How far, in each repetition, the smallest second lies below the largest at the end of the first time alone.
+fn swing(results: &Results, contender: Contender) -> Vec<f64> {
+    let dip = |run: &Measured| {
+        let seconds = run.seconds(ALONE.to_s - JUDGED_S, ALONE.to_s);
+        let (_, least, most) = spread(&seconds);
+        1.0 - least / most
+    };
+    results.script(contender).iter().map(dip).collect()
+}
+
+fn saw_tooth(results: &Results) -> Statement {
+    let [plain, plus] = [Contender::Ledbat, Contender::PlusPlus].map(|who| swing(results, who));
+    let means = [mean(plain.clone()), mean(plus.clone())];
+    let percent = |values: &[f64]| show(&values.iter().map(|v| v * 100.0).collect::<Vec<f64>>(), 0);
+    Statement::new(
+        "README",
+        "Alone, periodic slowdowns tell LEDBAT++ from LEDBAT.",
+        "between 180 and 200 s the smallest second of LEDBAT++ lies a tenth or more below its largest, of LEDBAT less than 2 %",
+        Judgement::new(
+            format!("LEDBAT++ {} % below, LEDBAT {} %", percent(&plus), percent(&plain)),
+            all_known(&means, means[1] >= 0.1 && means[0] < 0.02),
+        ),
+    )
+}
+
+fn conservative(results: &Results, phase: Phase) -> Statement {
+    let [plain, plus] = [Contender::Ledbat, Contender::PlusPlus].map(|who| end_mean(results, who, phase));
+    Statement::new(
+        "README",
+        format!("LEDBAT++ is more conservative than LEDBAT {}: its throughput is lower.", phase.title),
+        "the contender's mean of the last 20 s is lower for LEDBAT++ than for LEDBAT",
+        Judgement::new(
+            format!("LEDBAT++ {plus:.1}, LEDBAT {plain:.1} Mbit/s"),
+            all_known(&[plain, plus], plus < plain),
+        ),
+    )
+}
+
+/// How long each repetition takes after a rival has left, in seconds.
+pub(super) fn recoveries(runs: &[Measured], phase: Phase) -> Vec<f64> {
+    let one = |run: &Measured| {
+        let plateau = run.mbps(CONTENDER, phase.to_s - JUDGED_S, phase.to_s);
+        run.time_to_reach(RECOVERED * plateau, phase.from_s, phase.to_s).unwrap_or(f64::NAN)
+    };
+    runs.iter().map(one).collect()
+}
+
+fn recovery(results: &Results) -> Statement {
+    let times = recoveries(results.script(Contender::PlusPlus), ALONE);
+    let (found, ..) = spread(&times);
+    Statement::new(
+        "README",
+        "LEDBAT++ needs around 20 s to recover after CUBIC ends.",
+        "mean time until nine tenths of what it comes to alone are held for 3 s: 15 to 25 s",
+        Judgement::new(format!("{} s", show(&times, 0)), all_known(&[found], (15.0..=25.0).contains(&found))),
+    )
+}
+
+/// The contender's mean throughput of the 20 s from so many seconds after a phase's beginning.
+fn stretch(results: &Results, contender: Contender, phase: Phase, after_s: f64) -> f64 {
+    let from = phase.from_s + after_s;
+    mean(results.script(contender).iter().map(|run| run.mbps(CONTENDER, from, from + JUDGED_S)))
+}
+
+fn slow_takeover(results: &Results) -> Statement {
+    let at = |after_s| stretch(results, Contender::PlusPlus, BESIDE_BBR, after_s);
+    let steps = [0.0, 20.0, 40.0, 60.0, 80.0].map(at);
+    let shown = steps.map(|mbps| format!("{mbps:.1}")).join(", ");
+    Statement::new(
+        "README",
+        "LEDBAT++ takes up bandwidth slowly beside BBR.",
+        "the contender's means of stretches of 20 s never fall by more than 1 Mbit/s, and the last is above the first by 5 or more",
+        Judgement::new(
+            format!("{shown} Mbit/s"),
+            all_known(
+                &steps,
+                steps.windows(2).all(|pair| pair[1] >= pair[0] - 1.0) && steps[4] >= steps[0] + 5.0,
+            ),
+        ),
+    )
+}
+
+fn inversion(results: &Results) -> Statement {
+    let shares: Vec<f64> = results
+        .script(Contender::PlusPlus)
+        .iter()
+        .map(|run| 100.0 * run.share("bbr", BESIDE_BBR.to_s - JUDGED_S, BESIDE_BBR.to_s))
+        .collect();
+    let (found, ..) = spread(&shares);
+    let many = shares.iter().filter(|&&share| share >= NINE_TENTHS_PERCENT).count();
+    Statement::new(
+        "plot",
+        "In the end LEDBAT++ has nine tenths of what it shares with BBR.",
+        "mean share in the last 20 s: 85 % or more",
+        Judgement::new(
+            format!("{} %; 85 % or more in {many} of {}", show(&shares, 0), shares.len()),
+            all_known(&[found], found >= NINE_TENTHS_PERCENT),
+        ),
+    )
+}
+
+fn robust(results: &Results) -> Statement {
+    let phases = [BESIDE_CUBIC, BESIDE_BBR, BESIDE_PROTEUS];
+    let of = |contender| phases.map(|phase| end_mean(results, contender, phase));
+    let (plus, proteus) = (of(Contender::PlusPlus), of(Contender::ProteusS));
+    let shown = |values: [f64; 3]| values.map(|mbps| format!("{mbps:.1}")).join(", ");
+    Statement::new(
+        "README",
+        "Proteus-S is the more robust scavenger, above all beside Proteus-P.",
+        "its means of the last 20 s beside CUBIC, BBR and Proteus-P are lower than those of LEDBAT++",
+        Judgement::new(
+            format!("Proteus-S {}; LEDBAT++ {} Mbit/s", shown(proteus), shown(plus)),
+            all_known(
+                &[plus, proteus].concat(),
+                plus.iter().zip(&proteus).all(|(plus, proteus)| proteus < plus),
+            ),
+        ),
+    )
+}
+
+/// Every statement, judged.
+#[must_use]
+pub fn statements(results: &Results) -> Vec<Statement> {
+    let mut all: Vec<Statement> = PLOTS.iter().map(|plot| judge_plot(results, plot)).collect();
+    all.push(saw_tooth(results));
+    all.extend([BESIDE_CUBIC, BESIDE_BBR, BESIDE_PROTEUS].map(|phase| conservative(results, phase)));
+    all.extend([inversion, slow_takeover, recovery, robust].map(|judge| judge(results)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::execute::Request;
+    use super::super::measure::tests::run;
+    use super::*;
+
+    /// Every contender carries `own` beside its rivals.
+    fn results(own: impl Fn(Contender, f64) -> f64) -> Results {
+        let scripts = Contender::ALL.map(|who| (who, vec![run("bbr", |t| own(who, t))]));
+        Results { request: Request { quick: true }, scripts: scripts.into(), duels: Vec::new() }
+    }
+
+    fn verdict(results: &Results, says: &str) -> Verdict {
+        let all = statements(results);
+        let found = all.iter().find(|statement| statement.says.contains(says));
+        found.unwrap_or_else(|| panic!("{says}: {all:?}")).verdict()
+    }
+
+    #[test]
+    fn plotted_ranges_forgive_a_twentieth_of_the_link() {
+        let at = |mbps| verdict(&results(|_, _| mbps), "LEDBAT (libutp) beside BBR");
+        assert_eq!((at(24.0), at(26.4), at(28.0)), (Verdict::Holds, Verdict::Holds, Verdict::Fails));
+        let missing = verdict(&results(|_, _| 5.0), "LEDBAT (libutp) beside CUBIC");
+        assert_eq!(missing, Verdict::Open, "there is no such rival in these runs");
+    }
+
+    #[test]
+    fn more_and_less_conservative_are_told_apart() {
+        let less = results(|who, _| if who == Contender::PlusPlus { 40.0 } else { 20.0 });
+        assert_eq!(verdict(&less, "more conservative than LEDBAT beside BBR"), Verdict::Fails);
+        let more = results(|who, _| if who == Contender::PlusPlus { 10.0 } else { 20.0 });
+        assert_eq!(verdict(&more, "more conservative than LEDBAT beside BBR"), Verdict::Holds);
+    }
+
+    #[test]
+    fn a_slow_takeover_is_told_from_a_plateau_and_from_a_fall() {
+        let rising =
+            |from: f64, slope: f64| results(move |_, t| from + slope * (t - 200.0).clamp(0.0, 100.0));
+        assert_eq!(verdict(&rising(5.0, 0.4), "slowly beside BBR"), Verdict::Holds);
+        assert_eq!(verdict(&rising(5.0, 0.4), "nine tenths"), Verdict::Holds);
+        assert_eq!(verdict(&rising(20.0, 0.0), "slowly beside BBR"), Verdict::Fails);
+        assert_eq!(verdict(&rising(45.0, -0.4), "slowly beside BBR"), Verdict::Fails);
+    }
+
+    #[test]
+    fn recovery_and_saw_tooth_come_from_the_seconds() {
+        let ramp = results(|who, t| match who {
+            Contender::PlusPlus if t == 185.0 => 38.0,
+            Contender::PlusPlus => (2.0 * (t - 150.0)).clamp(0.0, 46.0),
+            _ => 48.0,
+        });
+        assert_eq!(verdict(&ramp, "around 20 s"), Verdict::Holds);
+        assert_eq!(verdict(&ramp, "periodic slowdowns"), Verdict::Holds);
+        let flat = results(|_, _| 48.0);
+        assert_eq!(verdict(&flat, "around 20 s"), Verdict::Fails);
+        assert_eq!(verdict(&flat, "periodic slowdowns"), Verdict::Fails);
+    }
+}
