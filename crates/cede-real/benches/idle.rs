@@ -1,10 +1,10 @@
 //! Idle connections: what each costs in memory and CPU time.
 //!
 //! `cargo bench -p cede-real --bench idle [-- CONNECTIONS]`; 10,000 unless given, opened from ten sockets to one, all in
-//! this process. Each has carried 68 octets and idles with its streams held, one of each pair by a task that waits to
-//! read. Memory is the growth of the resident set over both ends of all connections, tasks and the runtime's part
-//! included, once memory that carrying data took has been given back; CPU time that of this process, by `/proc/self`, so
-//! there is none elsewhere than on Linux.
+//! this process. Each has carried 68 octets and idles with both its streams held. Memory is the growth of the resident set
+//! over both ends of all connections, once memory that carrying data took has been given back; then what a task costs that
+//! waits to read, one for each pair; CPU time that of this process, by `/proc/self`, so there is none elsewhere than on
+//! Linux.
 
 use cede_real::{SocketConfig, UtpSocket, UtpStream};
 use cede_utp::Limits;
@@ -32,17 +32,20 @@ async fn main() -> io::Result<()> {
     let before = resident_bytes();
     let mut held = Vec::with_capacity(connections);
     for i in 0..connections {
-        let (there, mut here) = open(&clients[i % CLIENTS], &server).await?;
-        held.push(there);
-        tokio::spawn(async move { here.read_u8().await });
+        held.push(open(&clients[i % CLIENTS], &server).await?);
     }
-    let during = resident_bytes();
     // The rings of packets are given back a timeout after the last acknowledgement.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let after = resident_bytes();
-    let ends = 2.0 * connections as f64;
-    let grown = |to: u64| to.saturating_sub(before) as f64 / ends;
-    println!("{connections} connections: {:.0} octets per end ({:.0} at once)", grown(after), grown(during));
+    let per_end = after.saturating_sub(before) as f64 / (2.0 * connections as f64);
+    println!("{connections} connections: {per_end:.0} octets per end");
+    let mut kept = Vec::with_capacity(connections);
+    for (there, mut here) in held {
+        kept.push(there);
+        tokio::spawn(async move { here.read_u8().await });
+    }
+    let per_task = resident_bytes().saturating_sub(after) as f64 / connections as f64;
+    println!("a task that waits to read: {per_task:.0} octets more");
     let cpu = cpu_seconds();
     tokio::time::sleep(WATCHED).await;
     let used = (cpu_seconds() - cpu) / WATCHED.as_secs_f64();

@@ -98,7 +98,8 @@
 //! # Limits
 //! A socket has 3000 connections, 256 half open and 128 waiting to be accepted, unless [`SocketConfig::limits`] says
 //! otherwise. A stream's buffers begin with 1 MiB in each direction and grow to 16 MiB with the path; idle, a
-//! connection takes less than 2 KiB per end, all included (`cargo bench -p cede-real --bench idle`). One socket costs
+//! connection takes 2,000 octets per end, and a task that waits to read from it 290 more (`cargo bench -p cede-real
+//! --bench idle`). One socket costs
 //! 1 MiB of address space for receiving, of which only what is used becomes memory, and 2 MiB at most for batches whose
 //! payloads wait to be read. On a socket with several addresses the system chooses which one answers leave from. uTP is
 //! neither encrypted nor authenticated: whoever sees its packets can forge them.
