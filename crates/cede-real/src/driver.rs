@@ -141,7 +141,6 @@ impl Driver {
             let arrived_at = self.arrivals.arrival(arrival.stamp);
             take_datagram(&mut state, now, arrived_at, &arrival);
         }
-        state.offer_incoming();
     }
 
     /// Sleeps until the socket, the time or another task has something to do.

@@ -93,7 +93,6 @@ async fn drive(shared: Arc<Shared<Model>>, peer: SocketAddr) {
         for datagram in arrived {
             state.endpoint.handle(now, peer, &datagram, Payload::Empty);
         }
-        state.offer_incoming();
         let next = state.let_out(&shared);
         state.driver_will(next);
         leave(state);

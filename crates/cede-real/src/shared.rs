@@ -46,8 +46,6 @@ pub(crate) struct State {
     /// Who waits for news of a stream; one entry per stream that the application holds.
     waiting: HashMap<Handle, Waiting>,
     acceptors: Vec<Waker>,
-    /// Opened by a peer, and kept for the next that asks.
-    incoming: Option<Handle>,
     driver: Driver,
     /// To be woken once the lock is free.
     woken: Vec<Waker>,
@@ -100,7 +98,6 @@ impl<W: Wire> Shared<W> {
             complaints_ignored: 0,
             waiting: HashMap::new(),
             acceptors: Vec::new(),
-            incoming: None,
             driver: Driver::default(),
             woken: Vec::new(),
             is_held: true,
@@ -153,6 +150,7 @@ impl State {
             }
         }
         self.tell_news();
+        self.offer_incoming();
         if self.is_finished() { Next::End } else { next }
     }
 
@@ -173,24 +171,19 @@ impl State {
         }
     }
 
-    /// Hands a connection that a peer has opened to who waits for one.
-    pub fn offer_incoming(&mut self) {
-        if self.incoming.is_none() {
-            self.incoming = self.endpoint.accept();
-        }
-        if self.incoming.is_some() {
+    /// Wakes who waits for a connection that a peer has opened. It stays with the endpoint until it is asked for: by then
+    /// it may be one of too many, and have to prove itself first.
+    fn offer_incoming(&mut self) {
+        if !self.acceptors.is_empty() && self.endpoint.has_incoming() {
             self.woken.append(&mut self.acceptors);
         }
     }
 
     /// The next connection that a peer has opened; where there is none, the task will be woken.
     pub fn take_incoming(&mut self, cx: &Context<'_>) -> Option<Handle> {
-        let taken = self.incoming.take().or_else(|| self.endpoint.accept());
-        match taken {
-            Some(_) => self.offer_incoming(),
-            None => {
-                self.wait_to_accept(cx);
-            }
+        let taken = self.endpoint.accept();
+        if taken.is_none() {
+            self.wait_to_accept(cx);
         }
         taken
     }
@@ -210,7 +203,7 @@ impl State {
     pub fn stop_accepting(&mut self) {
         self.is_held = false;
         self.endpoint.stop_listening();
-        while let Some(handle) = self.incoming.take().or_else(|| self.endpoint.accept()) {
+        while let Some(handle) = self.endpoint.accept() {
             if let Some(connection) = self.endpoint.connection_mut(handle) {
                 connection.abort();
             }

@@ -139,6 +139,11 @@ impl UtpSocket {
 
     /// The next stream that a peer has opened. Dropping the future loses none.
     ///
+    /// While few peers are at it, this is before they have shown that they receive, so that we can speak first: what is
+    /// written then leaves as far as it fits one small packet, and a SYN with a forged address ends as a stream that times
+    /// out after ten seconds. See [`Limits::early`](cede_utp::Limits::early), which says how many are few, and forbids it
+    /// if it is zero.
+    ///
     /// # Errors
     /// Of kind `NotConnected` once the socket's driver has ended.
     pub async fn accept(&self) -> io::Result<UtpStream> {

@@ -3,8 +3,9 @@
 mod common;
 
 use cede_real::{ConnectError, SocketConfig, StreamConfig, UtpSocket, UtpStream};
-use cede_units::Duration;
+use cede_units::{Duration, Seq16};
 use cede_utp::{ConnectionError, Mtu};
+use cede_wire::utp::{Header, Kind, Packet};
 use common::{expect_pattern, in_time, send_pattern};
 use std::io;
 use std::net::SocketAddr;
@@ -332,4 +333,73 @@ async fn buffers_smaller_than_a_batch_slow_the_stream_and_harm_nothing() {
         assert_eq!(heard, 2 * MEGABYTE);
     })
     .await;
+}
+
+/// The opener only reads, so the acceptor has to speak first, to somebody who has not said anything since the SYN.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_accepts_may_speak_first() {
+    in_time(async {
+        let client = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let server = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let addr = server.local_addr();
+        let serving = async {
+            let mut stream = server.accept().await.unwrap();
+            send_pattern(&mut stream, 1 << 20, 5).await;
+            stream
+        };
+        let reading = async {
+            let mut stream = client.connect(addr).await.unwrap();
+            expect_pattern(&mut stream, 5).await
+        };
+        let (_stream, heard) = tokio::join!(serving, reading);
+        assert_eq!(heard, 1 << 20);
+    })
+    .await;
+}
+
+/// The same with an opener written by hand that acknowledges nothing but data, as librqbit and utp-rs do.
+#[tokio::test]
+async fn an_opener_that_says_nothing_after_the_answer_is_spoken_to() {
+    in_time(async {
+        let server = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+        let opener = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        opener.connect(server.local_addr()).await.unwrap();
+        let serving = async {
+            let mut stream = server.accept().await.unwrap();
+            send_pattern(&mut stream, 100_000, 6).await;
+            stream
+        };
+        let reading = async {
+            let syn = header(Kind::Syn, 100, Seq16(7), Seq16(0));
+            opener.send(&syn).await.unwrap();
+            let (mut expected, mut octets, mut buffer) = (None, 0, vec![0; 2000]);
+            loop {
+                let n = opener.recv(&mut buffer).await.unwrap();
+                let packet = Packet::decode(&buffer[..n]).unwrap();
+                let next = *expected.get_or_insert(packet.header.seq);
+                if !matches!(packet.header.kind, Kind::Data | Kind::Fin) {
+                    continue;
+                }
+                if packet.header.seq == next {
+                    octets += packet.payload.len();
+                    expected = Some(next.add(1));
+                }
+                let ack = header(Kind::State, 101, Seq16(8), expected.unwrap().sub(1));
+                opener.send(&ack).await.unwrap();
+                if packet.header.kind == Kind::Fin && packet.header.seq == next {
+                    return octets;
+                }
+            }
+        };
+        let (_stream, heard) = tokio::join!(serving, reading);
+        assert_eq!(heard, 100_000);
+    })
+    .await;
+}
+
+fn header(kind: Kind, connection_id: u16, seq: Seq16, ack: Seq16) -> Vec<u8> {
+    let (timestamp_us, timestamp_difference_us, window_bytes) = (1, 0, 1 << 20);
+    let header =
+        Header { kind, connection_id, timestamp_us, timestamp_difference_us, window_bytes, seq, ack };
+    header.encode(&[]).unwrap().to_vec()
 }

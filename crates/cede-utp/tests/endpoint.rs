@@ -136,9 +136,9 @@ fn the_last_id_wraps() {
 }
 
 #[test]
-fn nobody_accepts_what_has_not_completed_its_handshake() {
+fn where_it_is_not_wanted_nobody_accepts_what_has_not_completed_its_handshake() {
     let now = Instant::from_secs(1);
-    let mut endpoint = endpoint(1, Limits::default());
+    let mut endpoint = endpoint(1, Limits { early: 0, ..Limits::default() });
     assert!(matches!(endpoint.handle(now, 5, &syn(10), Payload::Empty), Verdict::Opened(_)));
     assert!(endpoint.poll_transmit(now).is_some());
     assert_eq!(endpoint.accept(), None);
@@ -256,7 +256,7 @@ fn a_released_connection_goes_when_it_is_drained_and_its_handle_names_nothing() 
 #[test]
 fn idle_connections_are_not_called() {
     let now = Instant::from_secs(1);
-    let limits = Limits { connections: 5000, backlog: 5000, half_open: 5000 };
+    let limits = Limits { connections: 5000, backlog: 5000, half_open: 5000, ..Limits::default() };
     let (mut one, mut two) = (endpoint(1, limits), endpoint(2, limits));
     let handles: Vec<Handle> = (0..1000).map(|_| connect(&mut one, now, 2)).collect();
     exchange(now, &mut one, &mut two);

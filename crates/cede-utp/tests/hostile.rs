@@ -159,7 +159,7 @@ fn recorded() -> Vec<(usize, Transmit)> {
 fn replayed_connection_ends_half_open_and_forgotten() {
     let log = recorded();
     assert!(log.len() > 8);
-    let mut server = endpoint(3, Limits::default(), &Config::default());
+    let mut server = endpoint(3, Limits { early: 0, ..Limits::default() }, &Config::default());
     let mut now = Instant::from_secs(5000);
     for _ in 0..10 {
         for (_, packet) in log.iter().filter(|(to, _)| *to == 1) {
@@ -546,7 +546,7 @@ fn stray_syn_changes_nothing() {
 /// One peer that really is there may open as many connections as there are, and no more.
 #[test]
 fn connections_that_are_opened_and_forgotten_fill_the_limits_and_nothing_else() {
-    let limits = Limits { connections: 100, half_open: 16, backlog: 10 };
+    let limits = Limits { connections: 100, half_open: 16, backlog: 10, ..Limits::default() };
     let mut server = endpoint(1, limits, &Config::default());
     let mut clients: Vec<Endpoint<u32>> =
         (0..200).map(|seed| endpoint(seed, Limits::default(), &Config::default())).collect();

@@ -212,7 +212,7 @@ fn ten_thousand_idle_connections_cost_what_is_documented() {
 type Sockets = (Endpoint<SocketAddr>, Endpoint<SocketAddr>);
 
 fn idle_endpoints(connections: u64) -> Sockets {
-    let limits = Limits { connections: 20_000, half_open: 20_000, backlog: 20_000 };
+    let limits = Limits { connections: 20_000, half_open: 20_000, backlog: 20_000, ..Limits::default() };
     let config = Config { mtu: Mtu::SEARCH_IPV4, ..Config::default() };
     let build = |path: &Path| registry::build("ledbat", &Params::new(), path).unwrap();
     let mut sockets =

@@ -88,9 +88,10 @@ impl Connection {
         self.settle_zero_window(now);
     }
 
-    /// Takes in the acknowledgements of a STATE with an old number, if they say anything new.
+    /// Takes in the acknowledgements of a STATE with an old number, if they say anything new. None has one before the
+    /// handshake is over.
     pub(super) fn process_old_ack(&mut self, now: Instant, packet: &Packet<'_>) {
-        if !self.sending.outbox.is_empty() {
+        if self.is_established() && !self.sending.outbox.is_empty() {
             let acked_below = self.acked_below(packet.header.ack);
             let sack = packet.extensions.selective_ack();
             self.digest(now, acked_below, sack, false, DelaySamples::default());

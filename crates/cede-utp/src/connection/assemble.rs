@@ -136,10 +136,12 @@ impl Connection {
             return None;
         }
         self.receiving.ack = Ack::None;
-        let header = self.header(now, Kind::State, self.next_seq());
         let encoded = match self.state {
-            State::SynReceived { .. } => self.encode_with_limits(&header),
-            _ => self.encode_with_mask(&header),
+            // Whatever has been sent since, the initiator counts from the number in the answer.
+            State::SynReceived { .. } => {
+                self.encode_with_limits(&self.header(now, Kind::State, self.first_seq))
+            }
+            _ => self.encode_with_mask(&self.header(now, Kind::State, self.next_seq())),
         };
         self.statistics.states_sent += 1;
         Some(self.send_head(now, encoded))

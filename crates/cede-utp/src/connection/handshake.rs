@@ -7,12 +7,18 @@
 //! Where this goes beyond BEP 29, so that no side waits for a packet that was lost:
 //! * a repeated SYN gets the same answer again (libutp stays silent, libtorrent opens a second connection);
 //! * the initiator acknowledges the answer even when it has nothing to send, so that the acceptor may speak first;
-//! * the acceptor repeats its answer twice before it gives up, and the initiator acknowledges such a repetition.
+//! * the acceptor repeats its answer twice before it gives up, and the initiator acknowledges such a repetition;
+//! * the acceptor may send before the initiator has: librqbit and utp-rs say nothing after the answer until their
+//!   application does, and libutp's acceptor waits for them for ever.
 //!
-//! **What it leaves out.** Data in answer to a SYN: until the initiator has shown that it receives, the acceptor sends
-//! nothing but the 20 octets of the answer, so that forged SYNs cannot make it shout at others.
+//! Until the initiator has shown that it receives, which takes the number of our answer, the address may be forged. It is
+//! then sent the 20 octets of the answer and one packet of 548 octets at most, each of them three times at most unasked:
+//! 1704 octets. How many such connections there are at a time, the endpoint bounds
+//! ([`Limits::early`](crate::Limits::early)).
 //!
-//! **How it was validated.** `tests/checks.rs`, check 7, and the scripts beside it.
+//! **What it leaves out.** Data on the answer itself: libtorrent would take its number for delivered, and drop it.
+//!
+//! **How it was validated.** `tests/checks.rs`, check 7, and the scripts beside it; `tests/early.rs`.
 
 use super::{Connection, Ids, State};
 use crate::config::Config;
@@ -159,20 +165,29 @@ impl Connection {
         self.timers.stop(Timer::Retransmission);
     }
 
-    /// The acceptor's answer has had no reply.
+    /// The acceptor's answer has had no reply, nor what was sent behind it.
     pub(super) fn on_answer_timeout(&mut self, now: Instant) {
         let State::SynReceived { repeats } = self.state else { return };
+        if repeats >= MAX_ANSWER_REPEATS {
+            return;
+        }
         self.receiving.schedule_ack();
         self.state = State::SynReceived { repeats: repeats + 1 };
-        if repeats + 1 < MAX_ANSWER_REPEATS {
+        if !self.sending.outbox.is_empty() {
+            // It sets the timer as it leaves again.
+            self.statistics.timeouts += 1;
+            self.rtt.back_off();
+            self.take_all_for_lost();
+        } else if repeats + 1 < MAX_ANSWER_REPEATS {
             self.timers.set(Timer::Retransmission, now + self.config.syn_rto);
         }
     }
 
-    /// While the acceptor waits, only a packet that acknowledges its answer is one of the peer's: it alone knows the
-    /// number. Afterwards any is.
+    /// While the acceptor waits, only a packet that acknowledges its answer, or what it sent behind it, is one of the
+    /// peer's: it alone knows the number. Afterwards any is.
     pub(super) fn shows_answer_arrived(&self, header: &Header) -> bool {
-        !matches!(self.state, State::SynReceived { .. }) || header.ack == self.seq_before_first()
+        let beyond = header.ack.distance_from(self.seq_before_first());
+        !matches!(self.state, State::SynReceived { .. }) || u64::from(beyond) <= self.sending.outbox.next()
     }
 
     /// The peer has the acceptor's answer.
@@ -195,6 +210,9 @@ impl Connection {
         self.state = State::Established { initiator };
         self.timers.stop(Timer::Handshake);
         self.timers.stop(Timer::Retransmission);
+        if self.sending.in_flight_packets > 0 {
+            self.set_retransmission(now, self.rtt.rto());
+        }
         self.refresh_controller_timer();
         if let Some(interval) = self.keepalive_interval() {
             self.timers.set(Timer::Keepalive, now + interval);

@@ -210,7 +210,7 @@ impl Connection {
                 .or_else(|| self.transmit_state(now))
                 .or_else(|| self.transmit_rarity(now)),
             State::SynSent { due, .. } => due.then(|| self.transmit_syn(now)),
-            State::SynReceived { .. } => self.transmit_state(now),
+            State::SynReceived { .. } => self.transmit_state(now).or_else(|| self.transmit_early(now)),
             State::Closed { .. } => self.transmit_reset(now),
         }
     }

@@ -19,11 +19,15 @@ use crate::timers::Timer;
 use cede_cc::instruments::{DeliveryRate, DeliverySample, Pacer};
 use cede_cc::{Allowance, PacketFact, Sent};
 use cede_units::{Duration, Instant, Rate, Seq16};
-use cede_wire::utp::Kind;
+use cede_wire::utp::{HEADER_BYTES, Kind};
 use cede_wire::{Ecn, Transmit};
 
 /// The pause between packets that a window too small to be useful cuts (RFC 1122 section 4.2.3.4: 0.1 to 1 s).
 const SILLY_WINDOW_PAUSE: Duration = Duration::from_millis(200);
+
+/// Payload of the packet that leaves before the initiator has shown that it receives: together with the header, the
+/// smallest datagram that every host takes (RFC 791: 576 octets) less 28 of IP and UDP.
+const EARLY_PAYLOAD_BYTES: u32 = 548 - HEADER_BYTES as u32;
 
 /// What a late host makes up for at once: two of these fit the receive buffer that Linux gives a socket (208 KiB).
 const MAX_GRANULE_BYTES: u64 = 96 << 10;
@@ -297,13 +301,48 @@ impl Connection {
         if !leaves {
             return None;
         }
+        let number = self.cut(bytes);
+        self.transmit_numbered(now, number)
+    }
+
+    /// The acceptor's first packet, or its repetition, while nothing shows that the initiator is there.
+    pub(super) fn transmit_early(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(number) = self.sending.oldest_lost() {
+            return self.transmit_lost(now, number);
+        }
+        if !self.sending.outbox.is_empty() {
+            return None;
+        }
+        let most = EARLY_PAYLOAD_BYTES.min(self.mtu.payload_bytes());
+        let bytes = self.sending.queue.len_bytes().min(u64::from(most)) as u32;
+        let leaves = match bytes {
+            0 => self.sending.fin == LocalFin::Queued,
+            _ => self.may_leave(now, bytes, false),
+        };
+        if !leaves {
+            return None;
+        }
+        // From now on it is that of this packet.
+        self.timers.stop(Timer::Retransmission);
+        match bytes {
+            0 => self.transmit_fin(now),
+            _ => {
+                let number = self.cut(bytes);
+                self.transmit_numbered(now, number)
+            }
+        }
+    }
+
+    /// Cuts the next new packet, and returns its number.
+    #[inline]
+    fn cut(&mut self, bytes: u32) -> u64 {
         let payload = self.sending.queue.take(bytes);
         let payload_bytes = payload.len();
         let number = self.sending.outbox.next();
         self.sending.unacked_bytes += u64::from(payload_bytes);
         let probe = self.begin_mtu_probe(number, payload_bytes);
         self.sending.outbox.push(Slot { payload, payload_bytes, probe, ..Slot::default() });
-        self.transmit_numbered(now, number)
+        number
     }
 
     fn has_peer_room(&self, bytes: u32) -> bool {
@@ -314,11 +353,12 @@ impl Connection {
     fn begin_mtu_probe(&mut self, number: u64, payload_bytes: u32) -> bool {
         let Some(probe_bytes) = self.mtu.probe_due(self.allowance.cwnd_bytes) else { return false };
         let full = payload_bytes + self.mask_bytes() as u32 >= self.mtu.payload_bytes();
-        if full {
+        let probes = full && self.is_established();
+        if probes {
             self.mtu.sent_probe(number, probe_bytes);
             self.statistics.mtu_probes_sent += 1;
         }
-        full
+        probes
     }
 
     /// The FIN goes as soon as all data have, whatever the windows say: it has no payload.

@@ -7,7 +7,8 @@ use cede_wire::Payload;
 
 impl Connection {
     /// Queues as much of `payload` as the send buffer has room for, and returns how many octets that is. Writing is
-    /// allowed from the start; what is written before the handshake is over leaves after it.
+    /// allowed from the start; what is written before the handshake is over leaves after it, but for the acceptor's first
+    /// 528 octets.
     ///
     /// # Errors
     /// [`WriteError::Full`] where there is no room at all, [`WriteError::Closed`] after the stream was ended.

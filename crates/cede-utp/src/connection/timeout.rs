@@ -92,7 +92,7 @@ impl Connection {
     }
 
     /// Everything outstanding is to leave again, the oldest packet at once.
-    fn take_all_for_lost(&mut self) {
+    pub(super) fn take_all_for_lost(&mut self) {
         for number in self.sending.outbox.una()..self.sending.outbox.next() {
             let Some(slot) = self.sending.outbox.get_mut(number) else { break };
             if slot.fate == Fate::Outstanding {

@@ -5,13 +5,14 @@
 //!
 //! A packet belongs to a connection by its sender's address and the id it carries. Connections that nobody has accepted
 //! yet are few: a flood of SYNs pushes out the oldest of those that have not completed their handshake, and what is
-//! kept of each is bounded.
+//! kept of each is bounded. While there is no sign of a flood, the application need not wait for the handshake.
 //!
 //! **What it leaves out.** Sockets, addresses (`P` is whatever the host calls its peers by) and ICMP.
 //! **How it was validated.** `tests/endpoint.rs`; checks 7, 11 and 12 of `tests/checks.rs`.
 
 mod books;
 mod deadlines;
+mod incoming;
 mod slots;
 mod strays;
 
@@ -29,7 +30,7 @@ use cede_units::{Instant, Seq16, Stream};
 use cede_wire::utp::{HEADER_BYTES, Header, Kind, Packet, VERSION};
 use cede_wire::{Payload, Transmit};
 use deadlines::Deadlines;
-use slots::Slots;
+use slots::{Slots, Stage};
 use strays::Strays;
 
 /// Makes the controllers of connections that peers open.
@@ -38,10 +39,6 @@ pub type ControllerFactory = Box<dyn FnMut(&Path) -> Box<dyn Controller> + Send>
 /// Decides about each connection that a peer wants to open, by the peer's address: how it is set up, or `None` to leave
 /// the SYN unanswered.
 pub type Admission<P> = Box<dyn FnMut(&P) -> Option<(Config, Box<dyn Controller>)> + Send>;
-
-/// While less than this share of [`Limits::half_open`] is taken, answers that were lost are repeated unasked; beyond it
-/// nothing is, so that forged SYNs draw no more octets than they have.
-const CALM_SHARE: usize = 8;
 
 /// What an endpoint made of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +59,8 @@ pub enum Verdict {
 ///
 /// A connection stays until the application [`release`](Self::release)s it; before that, what arrived can be read even
 /// after the end. Connections that peers open belong to the application once [`accept`](Self::accept) has handed them
-/// out, and never get that far without completing their handshake.
+/// out. They get that far once their handshake is complete, or before while few are half-open ([`Limits::early`]): an
+/// application that has something to say then says it, and others need not care.
 pub struct Endpoint<P> {
     accepting: Option<Admission<P>>,
     limits: Limits,
@@ -79,6 +77,8 @@ pub struct Endpoint<P> {
     eventful: VecDeque<u32>,
     deadlines: Deadlines,
     half_open: VecDeque<Handle>,
+    /// Connections that the application has, and whose peers have yet to show that they receive.
+    early: usize,
     backlog: VecDeque<Handle>,
     strays: Strays<P>,
     statistics: EndpointStatistics,
@@ -100,6 +100,7 @@ impl<P: Copy + Ord> Endpoint<P> {
             eventful: VecDeque::new(),
             deadlines: Deadlines::new(),
             half_open: VecDeque::new(),
+            early: 0,
             backlog: VecDeque::new(),
             strays: Strays::new(),
             statistics: EndpointStatistics::default(),
@@ -140,18 +141,6 @@ impl<P: Copy + Ord> Endpoint<P> {
         let config = self.share(config);
         let connection = Connection::connect_as(now, id, config, controller, &mut self.random);
         Some(self.insert(peer, connection, true))
-    }
-
-    /// The next connection that a peer has opened.
-    pub fn accept(&mut self) -> Option<Handle> {
-        while let Some(handle) = self.backlog.pop_front() {
-            if let Some(slot) = self.slots.get_mut(handle) {
-                slot.owned = true;
-                self.touch(handle.index());
-                return Some(handle);
-            }
-        }
-        None
     }
 
     /// The connection behind a handle; `None` after its release. Whatever is done with it, the endpoint looks at it
@@ -414,24 +403,10 @@ impl<P: Copy + Ord> Endpoint<P> {
         if slot.has_news() {
             self.eventful.push_back(index);
         }
-        if slot.half_open && slot.connection.is_established() {
+        if slot.stage != Stage::Settled && slot.connection.is_established() {
             self.on_handshake_complete(handle);
         }
         Verdict::Taken(handle)
-    }
-
-    /// A peer's connection waits to be accepted from now on, or finds no room to wait in.
-    fn on_handshake_complete(&mut self, handle: Handle) {
-        self.half_open.retain(|&other| other != handle);
-        let full = self.backlog.len() >= self.limits.backlog;
-        let Some(slot) = self.slots.get_mut(handle) else { return };
-        slot.half_open = false;
-        if full {
-            slot.connection.abort();
-            self.statistics.backlog_overflows += 1;
-        } else {
-            self.backlog.push_back(handle);
-        }
     }
 
     #[cold]
@@ -441,43 +416,6 @@ impl<P: Copy + Ord> Endpoint<P> {
             self.statistics.resets_sent += 1;
         } else if packet.header.kind != Kind::Reset {
             self.statistics.resets_suppressed += 1;
-        }
-    }
-
-    fn on_syn(&mut self, now: Instant, peer: P, packet: &Packet<'_>) -> Verdict {
-        let full = self.slots.len() >= self.limits.connections || self.backlog.len() >= self.limits.backlog;
-        let admission = self.accepting.as_mut().filter(|_| !full && self.limits.half_open > 0);
-        let Some((config, controller)) = admission.and_then(|admission| admission(&peer)) else {
-            self.statistics.syns_refused += 1;
-            return Verdict::Refused;
-        };
-        let config = self.share(config);
-        let Some(mut connection) = Connection::accept(now, packet, config, controller, &mut self.random)
-        else {
-            return Verdict::Stray;
-        };
-        if self.half_open.len() > self.limits.half_open / CALM_SHARE {
-            connection.answer_once();
-            self.statistics.answered_once += 1;
-        }
-        self.make_room_half_open();
-        let handle = self.insert(peer, connection, false);
-        if let Some(slot) = self.slots.get_mut(handle) {
-            slot.half_open = true;
-        }
-        self.half_open.push_back(handle);
-        self.statistics.opened += 1;
-        Verdict::Opened(handle)
-    }
-
-    /// Drops the oldest half-open connection where there are too many: a flood then costs those who answer fast least.
-    fn make_room_half_open(&mut self) {
-        while self.half_open.len() >= self.limits.half_open {
-            let Some(oldest) = self.half_open.pop_front() else { break };
-            if self.slots.get(oldest).is_some_and(|slot| slot.half_open) {
-                self.statistics.half_open_dropped += 1;
-                self.remove(oldest.index());
-            }
         }
     }
 
@@ -519,14 +457,13 @@ impl<P: Copy + Ord> Endpoint<P> {
         let Some(slot) = self.slots.at_mut(index) else { return };
         let (key, handle) = ((slot.peer, slot.connection.receive_id()), slot.handle);
         let waits_for_owner = self.backlog.contains(&handle);
-        let (owned, half_open) = (slot.owned, slot.half_open);
+        let owned = slot.owned;
         if self.demux.get(&key) == Some(&index) {
             self.demux.remove(&key);
         }
         self.latest = None;
-        if half_open {
+        if self.leave_stage(handle) != Stage::Settled {
             self.statistics.half_open_expired += 1;
-            self.half_open.retain(|&other| other != handle);
         }
         if !owned && !waits_for_owner {
             self.remove(index);

@@ -18,6 +18,17 @@ impl Handle {
     }
 }
 
+/// Whether a connection waits for a peer that has yet to show that it receives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// It is ours, or the handshake is over, or the connection.
+    Settled,
+    /// A peer's SYN has opened it, and nobody has taken it up.
+    HalfOpen,
+    /// Likewise, and the application has taken it up all the same.
+    Early,
+}
+
 /// A connection and what the endpoint knows of it.
 pub(super) struct Slot<P> {
     pub handle: Handle,
@@ -25,8 +36,7 @@ pub(super) struct Slot<P> {
     pub connection: Box<Connection>,
     /// The application holds it.
     pub owned: bool,
-    /// A peer's, and its handshake is not over.
-    pub half_open: bool,
+    pub stage: Stage,
     /// It stands in the queue of those that may want to send.
     pub active: bool,
     /// It stands in the queue of those that may have events.
@@ -71,8 +81,8 @@ impl<P> Slots<P> {
         let place = &mut self.places[index as usize];
         place.generation = place.generation.wrapping_add(1);
         let handle = Handle { index, generation: place.generation };
-        let (half_open, active, eventful) = (false, false, false);
-        place.slot = Some(Slot { handle, peer, connection, owned, half_open, active, eventful });
+        let (stage, active, eventful) = (Stage::Settled, false, false);
+        place.slot = Some(Slot { handle, peer, connection, owned, stage, active, eventful });
         self.len += 1;
         handle
     }
