@@ -126,7 +126,7 @@ fn five_out() -> (Script, Vec<u16>) {
 #[test]
 fn one_probe_leaves_after_two_round_trips_and_no_second_one() {
     let (mut script, sent) = five_out();
-    script.wait(ms(101));
+    script.wait(ms(109));
     assert!(script.drain().is_empty());
     script.wait(ms(1));
     assert_eq!(script.drain_data(), [sent[4]]);
@@ -150,7 +150,7 @@ fn a_probe_is_new_data_where_there_is_any_whatever_the_window_says() {
 #[test]
 fn a_probe_that_repaired_a_loss_is_a_loss_to_the_controller() {
     let (mut script, sent) = five_out();
-    script.wait(ms(102));
+    script.wait(ms(110));
     assert_eq!(script.drain_data(), [sent[4]]);
     script.wait(ms(50));
     script.state(Seq16(sent[4]), &[]);
@@ -163,7 +163,7 @@ fn a_probe_that_repaired_a_loss_is_a_loss_to_the_controller() {
 #[test]
 fn a_probe_that_was_not_needed_is_no_loss() {
     let (mut script, sent) = five_out();
-    script.wait(ms(102));
+    script.wait(ms(110));
     assert_eq!(script.drain_data(), [sent[4]]);
     // Sooner than any round trip: this is about the first transmission.
     script.wait(ms(10));

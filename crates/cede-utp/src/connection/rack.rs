@@ -29,8 +29,9 @@ use cede_wire::Transmit;
 const MAX_LOOKED_AT: u64 = 64;
 /// What a single packet's acknowledgement may wait at a peer of whom nothing is known (librqbit: 40 ms).
 const PEER_ACK_DELAY: Duration = Duration::from_millis(50);
-/// What any acknowledgement may wait for its turn: clocks tick in milliseconds.
-const HOST_DELAY: Duration = Duration::from_millis(2);
+/// What any acknowledgement may wait for its turn: a busy host's scheduler gives others turns of some milliseconds, and a
+/// probe that leaves meanwhile is in vain and costs both ends a turn.
+const HOST_DELAY: Duration = Duration::from_millis(10);
 
 /// What is known of the packet that was sent last of all that have arrived.
 #[derive(Clone, Copy, Debug, Default)]
