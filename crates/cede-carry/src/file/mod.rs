@@ -8,6 +8,7 @@
 //! Owners, permissions, extended attributes and folders: `tar` packs them. Holes of sparse files arrive as holes where
 //! they cover whole pieces of 256 KiB; their octets count towards the digest, and are not sent.
 
+mod holes;
 mod name;
 mod part;
 mod receive;

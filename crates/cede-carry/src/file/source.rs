@@ -1,13 +1,16 @@
 //! What is sent: a file, or a stream without a known end, read by a thread of its own.
 
+use super::holes::{Stretch, stretch};
 use super::{DIGEST_BYTES, Modified, Offer, PIECE_BYTES, PIECES, Piece};
 use crate::message::HEAD_BYTES;
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::mpsc as std_mpsc;
 use std::thread;
 use tokio::sync::mpsc;
+
+static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
 /// Something to be sent.
 pub struct Source {
@@ -17,6 +20,7 @@ pub struct Source {
     label: String,
     digest: blake3::Hasher,
     at: u64,
+    stretch: Stretch,
 }
 
 enum Input {
@@ -66,7 +70,7 @@ impl Source {
     }
 
     fn new(input: Input, offer: Offer, label: String) -> Self {
-        Self { input, offer, label, digest: blake3::Hasher::new(), at: 0 }
+        Self { input, offer, label, digest: blake3::Hasher::new(), at: 0, stretch: Stretch::default() }
     }
 
     /// The same under another name.
@@ -114,7 +118,7 @@ impl Source {
             let rewound = file.rewind();
             rewound.map_err(|error| self.unreadable(&error))?;
         }
-        (self.digest, self.at) = (blake3::Hasher::new(), 0);
+        (self.digest, self.at, self.stretch) = (blake3::Hasher::new(), 0, Stretch::default());
         Ok(())
     }
 
@@ -131,7 +135,17 @@ impl Source {
     fn read_all(mut self, out: &mpsc::Sender<Piece>, spent: &std_mpsc::Receiver<Vec<u8>>) {
         loop {
             let mut frame = spent.try_recv().unwrap_or_default();
-            let piece = match self.fill(&mut frame) {
+            let filled = match self.skip() {
+                Ok(0) => self.fill(&mut frame),
+                Ok(bytes) => {
+                    if out.blocking_send(Piece::Hole(bytes)).is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
+            let piece = match filled {
                 Ok(0) => self.end(),
                 Ok(bytes) if bytes == PIECE_BYTES && is_zero(&frame[HEAD_BYTES..]) => {
                     Piece::Hole(bytes as u64)
@@ -144,6 +158,23 @@ impl Source {
                 return;
             }
         }
+    }
+
+    /// Skips a piece of a hole, and says how long it was.
+    fn skip(&mut self) -> io::Result<u64> {
+        let (Input::File(file), Some(bytes)) = (&mut self.input, self.offer.bytes) else { return Ok(0) };
+        if self.at >= self.stretch.end && self.at < bytes {
+            self.stretch = stretch(file, self.at, bytes);
+            file.seek(SeekFrom::Start(self.at))?;
+        }
+        let left = self.stretch.end.saturating_sub(self.at).min(PIECE_BYTES as u64);
+        if !self.stretch.is_hole || left == 0 {
+            return Ok(0);
+        }
+        self.at += left;
+        file.seek(SeekFrom::Start(self.at))?;
+        self.digest.update(&ZEROS[..left as usize]);
+        Ok(left)
     }
 
     /// Fills a frame as far as what there is goes, and takes it into the digest.
