@@ -2,10 +2,12 @@
 //!
 //! * [`scenario`] is the one format in which every experiment is written down.
 //! * [`network`] lays out its hosts and links, [`run`] runs it in the simulated world, [`outcome`] adds up.
+//! * [`check`] is the battery: pinned scenarios with pass marks that any background controller should survive.
 //! * [`record`] keeps a run in a folder, [`report`] turns what it showed into figures, tables, sentences and a page.
 //!
 //! **Invariant:** nothing here decides what a transport or a controller does; nothing here talks to a terminal.
 
+pub mod check;
 pub mod histogram;
 pub mod host;
 pub mod journal;

@@ -8,7 +8,8 @@ use crate::outcome::{FlowEnds, FlowSeries, Outcome, Series};
 use crate::scenario::{ControllerSpec, Flow, Scenario};
 use crate::traffic::Source;
 use crate::view::SocketView;
-use cede_cc::{ParamValue, Path, registry};
+use cede_cc::registry::{self, Entry};
+use cede_cc::{ParamValue, Params, Path};
 use cede_net::HostId;
 use cede_sim::World;
 use cede_units::{Duration, Instant, Stream};
@@ -106,6 +107,14 @@ pub struct Run<'a> {
     journal: bool,
     sampling: bool,
     tape: bool,
+    stand_in: Option<StandIn>,
+}
+
+/// A controller that takes the place of those that a scenario names.
+struct StandIn {
+    prefix: &'static str,
+    entry: Entry,
+    params: Params,
 }
 
 impl<'a> Run<'a> {
@@ -120,7 +129,23 @@ impl<'a> Run<'a> {
             journal: false,
             sampling: true,
             tape: true,
+            stand_in: None,
         }
+    }
+
+    /// Gives the flows whose names begin with `prefix` a controller that need not be in the registry, whatever the
+    /// scenario says.
+    #[must_use]
+    pub fn stand_in(mut self, prefix: &'static str, entry: Entry, params: Params) -> Self {
+        self.stand_in = Some(StandIn { prefix, entry, params });
+        self
+    }
+
+    /// Leaves out the tape.
+    #[must_use]
+    pub const fn without_tape(mut self) -> Self {
+        self.tape = false;
+        self
     }
 
     /// Hands every packet at a host to `tap`.
@@ -255,9 +280,19 @@ impl<'a> Run<'a> {
         SocketSetup {
             protocol: flow.protocol.clone(),
             packet_bytes: flow.packet_bytes,
-            controller: controller_factory(&flow.controller, self.scenario.seed, &plan.name),
+            controller: self.controller_factory(plan, flow),
             random: Stream::named(self.scenario.seed, &format!("flow {}/{end}", plan.name)),
         }
+    }
+
+    fn controller_factory(&self, plan: &FlowPlan, flow: &Flow) -> ControllerFactory {
+        let seed = self.scenario.seed;
+        if let Some(other) = self.stand_in.as_ref().filter(|other| plan.name.starts_with(other.prefix)) {
+            return controller_factory(other.entry, other.params.clone(), seed, &plan.name);
+        }
+        let ControllerSpec { name, params } = &flow.controller;
+        let entry = registry::find(name).expect("parsing the scenario has found it");
+        controller_factory(*entry, params.clone(), seed, &plan.name)
     }
 
     fn source(&self, plan: &FlowPlan, flow: &Flow) -> Source {
@@ -337,17 +372,15 @@ fn tell_events(network: &Network, world: &LabWorld, watcher: &mut dyn Watcher) {
 }
 
 /// Makes a flow's controllers. One that draws random numbers has a stream of its own: its parameter `seed` comes from the
-/// run's seed and the flow's name, where the scenario does not give it.
-fn controller_factory(spec: &ControllerSpec, seed: u64, flow: &str) -> ControllerFactory {
-    let mut spec = spec.clone();
-    let draws =
-        registry::find(&spec.name).is_some_and(|entry| entry.params.iter().any(|doc| doc.name == "seed"));
-    if draws && spec.params.get("seed").is_none() {
+/// run's seed and the flow's name, where it is not given.
+fn controller_factory(entry: Entry, mut params: Params, seed: u64, flow: &str) -> ControllerFactory {
+    let draws = entry.params.iter().any(|doc| doc.name == "seed");
+    if draws && params.get("seed").is_none() {
         let drawn = Stream::named(seed, &format!("flow {flow}/controller")).next_u32();
-        spec.params.set("seed", ParamValue::Number(f64::from(drawn)));
+        params.set("seed", ParamValue::Number(f64::from(drawn)));
     }
     Box::new(move |path: &Path| {
-        registry::build(&spec.name, &spec.params, path).expect("parsing the scenario has built it once")
+        (entry.build)(&params, path).expect("whoever named it has built it once with these parameters")
     })
 }
 

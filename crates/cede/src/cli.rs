@@ -1,7 +1,7 @@
 //! The commands and their options: help, completions and man pages are all made from this.
 
 use crate::carry::args::{PipeArgs, ProxyArgs, RecvArgs, SendArgs, ServeArgs};
-use crate::{lab, meter, repro};
+use crate::{check, lab, meter, repro};
 use cede_lab::record::{Format, Vantage};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -45,6 +45,8 @@ pub enum Command {
     Run(RunArgs),
     /// Repeat a paper's experiments and compare with what it says
     Repro(repro::Args),
+    /// Check a controller in pinned scenarios with pass marks
+    Check(check::Args),
     /// Experiments in real time, beside what the simulated world predicts
     Lab(lab::Args),
     /// Answer tests and take or give files, over uTP
@@ -208,6 +210,8 @@ pub enum Catalogue {
     Queues,
     /// Built-in scenarios
     Scenarios,
+    /// Scenarios of `cede check`
+    Checks,
     /// What can be measured and asserted
     Metrics,
     /// Figures that `cede repro` draws

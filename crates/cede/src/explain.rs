@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::scenarios::{BUILT_IN, BuiltIn};
 use crate::screen::{self, Screen};
 use cede_cc::{ParamDoc, registry};
+use cede_lab::check::{self, Case};
 use cede_lab::repro::lcn10::FigureNumber;
 use cede_lab::scenario::{
     Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, TABLES, TableDoc, Words, nearest, reference,
@@ -21,6 +22,7 @@ enum Topic {
     Queue(&'static str, &'static str),
     Table(&'static TableDoc),
     Option(&'static TableDoc, &'static OptionDoc),
+    Check(&'static Case),
     Scenario(&'static BuiltIn),
     Figure(FigureNumber),
     /// What may be wrong with a figure of the meter: its name, and what it means.
@@ -65,7 +67,8 @@ fn topics() -> Vec<Topic> {
     let scenarios = BUILT_IN.iter().map(Topic::Scenario);
     let queues = QueueKind::WORDS.iter().map(|&(name, _, summary)| Topic::Queue(name, summary));
     let flags = cede_meter::Flags::ALL.iter().map(|&(_, name, text)| Topic::Flag(name, text));
-    let named = controllers.chain(queues).chain(flags).chain(metrics);
+    let checks = check::cases().map(Topic::Check);
+    let named = controllers.chain(checks).chain(queues).chain(flags).chain(metrics);
     named.chain(scenarios).chain(figures).chain(tables).collect()
 }
 
@@ -101,6 +104,7 @@ impl Topic {
             Self::Option(table, option) => {
                 vec![format!("{}.{}", table.path, option.key), option.key.to_string()]
             }
+            Self::Check(case) => vec![case.name.to_string()],
             Self::Scenario(scenario) => vec![scenario.name.to_string()],
             Self::Flag(name, _) => vec![name.to_string()],
             Self::Figure(figure) => vec![format!("lcn10 {}", figure.number()), "lcn10".to_string()],
@@ -138,6 +142,7 @@ impl Topic {
             }
             Self::Metric(doc) => metric_text(doc, screen),
             Self::Queue(name, summary) => queue_text(name, summary, screen),
+            Self::Check(case) => check_text(case, screen),
             Self::Table(table) => table_text(table, screen),
             Self::Option(table, option) => option_text(&tables_with(table, option), option, screen),
             Self::Scenario(scenario) => {
@@ -180,6 +185,9 @@ impl Topic {
                 "options": table.options().map(|option| option_json(table, option)).collect::<Value>(),
             }),
             Self::Option(table, option) => option_json(table, option),
+            Self::Check(case) => {
+                json!({ "kind": "check", "name": case.name, "world": case.world, "story": case.story })
+            }
             Self::Scenario(scenario) => {
                 json!({ "kind": "scenario", "name": scenario.name, "toml": scenario.text })
             }
@@ -282,6 +290,12 @@ fn option_row(option: &OptionDoc, screen: &Screen) -> String {
         Fallback::Required | Fallback::Absent(_) => option.meaning.to_string(),
     };
     screen.wrap(&format!("  {:18} ", option.key), &text)
+}
+
+fn check_text(case: &Case, screen: &Screen) -> String {
+    let head = format!("{}  scenario of `cede check`", screen.bold(case.name));
+    let (world, story) = (screen.wrap("  ", case.world), screen.wrap("  ", case.story));
+    format!("{head}\n\n{world}{story}  run it   cede check CONTROLLER --only {}\n", case.name)
 }
 
 fn table_text(table: &TableDoc, screen: &Screen) -> String {

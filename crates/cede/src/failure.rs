@@ -16,6 +16,8 @@ pub enum Failure {
     Failed(String),
     /// Assertions do not hold; the screen has shown which.
     AssertionsFailed(usize),
+    /// Pass marks of the battery were missed; the screen has shown which.
+    MarksMissed(usize),
     /// The system does not permit it.
     NotPermitted(String),
     /// Ctrl-C; the text says what there is nevertheless.
@@ -26,7 +28,7 @@ impl Failure {
     /// The process's exit code.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Failed(_) | Self::AssertionsFailed(_) => 1,
+            Self::Failed(_) | Self::AssertionsFailed(_) | Self::MarksMissed(_) => 1,
             Self::Scenario(_) | Self::Usage(_) => 2,
             Self::NotPermitted(_) => 3,
             Self::Interrupted(_) => 130,
@@ -55,6 +57,8 @@ impl Failure {
             Self::Usage(text) | Self::Failed(text) | Self::NotPermitted(text) => format!("error: {text}"),
             Self::AssertionsFailed(1) => "error: an assertion does not hold".to_string(),
             Self::AssertionsFailed(count) => format!("error: {count} assertions do not hold"),
+            Self::MarksMissed(1) => "error: a scenario of the battery was not passed".to_string(),
+            Self::MarksMissed(count) => format!("error: {count} scenarios of the battery were not passed"),
             Self::Interrupted(text) => format!("interrupted: {text}"),
         };
         screen::complain(&text);

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::scenarios::BUILT_IN;
 use crate::screen::{self, Screen};
 use cede_cc::registry;
+use cede_lab::check;
 use cede_lab::scenario::{METRICS, QueueKind, Words};
 use cede_plot::{Table, terminal};
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ pub fn list(args: &ListArgs) -> Result<(), Failure> {
             Catalogue::Controllers,
             Catalogue::Queues,
             Catalogue::Scenarios,
+            Catalogue::Checks,
             Catalogue::Metrics,
             Catalogue::Figures,
         ],
@@ -60,6 +62,9 @@ const fn heading(catalogue: Catalogue) -> (&'static str, &'static str) {
             ("queue discipline", "More on one: cede explain NAME. Take one: -s link.queue=NAME")
         }
         Catalogue::Scenarios => ("scenario", "Run one: cede run NAME. Read it: cede explain NAME"),
+        Catalogue::Checks => {
+            ("check", "More on one: cede explain NAME. Take one: cede check CONTROLLER --only NAME")
+        }
         Catalogue::Metrics => ("metric", "More on one: cede explain NAME"),
         Catalogue::Figures => ("figure", "Draw them: cede repro PAPER --figure N"),
     }
@@ -84,6 +89,9 @@ fn items(catalogue: Catalogue) -> Vec<Item> {
             };
             BUILT_IN.iter().map(item).collect()
         }
+        Catalogue::Checks => check::cases()
+            .map(|case| Item { kind: "check", name: case.name.to_string(), summary: case.world.to_string() })
+            .collect(),
         Catalogue::Metrics => METRICS
             .iter()
             .map(|metric| Item {

@@ -5,6 +5,7 @@
 //! Data go to standard output, words for people to standard error where both could be meant (`--json`).
 
 mod carry;
+mod check;
 mod cli;
 mod demo;
 mod execute;
@@ -50,6 +51,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Proxy(args) => carry::proxy::proxy(args),
         Command::Meter(args) => meter::meter(args),
         Command::Lab(args) => lab::run(args),
+        Command::Check(args) => check::run(args),
         Command::List(args) => list::list(args),
         Command::Explain(args) => explain::explain(args),
         Command::ScenarioReference => explain::scenario_reference(),

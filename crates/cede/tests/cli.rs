@@ -495,3 +495,41 @@ fn completions_and_man_pages_cover_every_command() {
     assert!(place.read("man/cede-run.1").contains("Examples"));
     assert!(place.cede(&["--help"]).exits(0).out.contains("130  interrupted"));
 }
+
+#[test]
+fn a_check_shows_each_mark_and_exits_by_them() {
+    let place = Place::new("check");
+    let good = place.cede(&["check", "ledbat", "--only", "application/limited"]).exits(0);
+    assert!(good.out.contains("of what it had to say") && good.out.contains("1 of 1 scenarios passed"));
+    let bad = place.cede(&["check", "reno", "--only", "buffers/bloated", "--json"]).exits(1);
+    let findings: Value = bad.json();
+    assert_eq!(findings[0]["passed"], false);
+    assert!(findings[0]["findings"][0]["measured"].as_f64().is_some_and(|ms| ms > 1_000.0));
+    let table =
+        place.cede(&["check", "ledbat", "--over", "tcp", "--only", "application/limited", "--markdown"]);
+    assert!(table.out.starts_with("| scenario "), "{}", table.out);
+}
+
+#[test]
+fn a_checks_scenario_can_be_run_by_itself() {
+    let place = Place::new("check-toml");
+    let only = ["check", "ledbat", "-s", "target=60 ms", "--only", "application/limited", "--toml"];
+    let toml = place.cede(&only).exits(0);
+    assert!(toml.out.contains("target = \"60 ms\""), "{}", toml.out);
+    place.cede_reading(&["run", "-", "-o", "out"], &toml.out).exits(0);
+}
+
+#[test]
+fn a_check_refuses_what_there_is_not() {
+    let place = Place::new("check-wrong");
+    for (arguments, says) in [
+        (&["check", "ledbatt"][..], "did you mean `ledbat`?"),
+        (&["check", "ledbat", "--only", "yield"], "yields/call"),
+        (&["check", "ledbat", "-s", "target=25"], "a time from"),
+        (&["check"], "CONTROLLER"),
+        (&["check", "ledbat", "--all"], "--all"),
+    ] {
+        let refused = place.cede(arguments).exits(2);
+        assert!(refused.err.contains(says), "{refused:?}");
+    }
+}

@@ -1,0 +1,229 @@
+//! Where a controller is checked: runs scenarios, and measures what they showed.
+
+use super::setup::Setup;
+use crate::outcome::{FlowOutcome, LinkOutcome, Outcome};
+use crate::run::{Run, RunError, Watcher};
+use crate::scenario::{ProtocolKind, Scenario, render};
+use cede_cc::registry::{self, Entry};
+use cede_cc::{ParamKind, ParamValue, Params};
+use cede_units::Instant;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What is checked: a controller with its parameters, over a transport.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The controller.
+    pub entry: Entry,
+    /// Its parameters; defaults hold for those that are not given.
+    pub params: Params,
+    /// The transport.
+    pub over: ProtocolKind,
+}
+
+impl Subject {
+    /// The controller with its defaults, over uTP.
+    #[must_use]
+    pub fn new(entry: &Entry) -> Self {
+        Self { entry: *entry, params: Params::new(), over: ProtocolKind::Utp }
+    }
+
+    /// Whether scenarios can name the controller.
+    fn is_registered(&self) -> bool {
+        registry::find(self.entry.name).is_some()
+    }
+}
+
+/// The flows under test: all flows whose name begins so.
+pub(super) const OWN: &str = "own";
+/// The flow that serves as a measure.
+pub(super) const RENO: &str = "measure";
+/// What a scenario calls a controller that the registry does not know; the run puts the real one in its place.
+const PLACEHOLDER: &str = "reno";
+
+/// Where one case is measured.
+pub(super) struct Bench<'a> {
+    subject: &'a Subject,
+    case: &'static str,
+    /// Asked now and then whether to go on.
+    go_on: &'a (dyn Fn() -> bool + Sync),
+    /// What has been run, by text: a case may look at one run from several sides.
+    seen: RefCell<BTreeMap<String, Rc<Seen>>>,
+}
+
+/// What a run showed.
+pub(super) struct Seen {
+    outcome: Outcome,
+}
+
+struct Patience<'a>(&'a (dyn Fn() -> bool + Sync));
+
+impl Watcher for Patience<'_> {
+    fn progress(&mut self, _: Instant, _: Instant) -> bool {
+        (self.0)()
+    }
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        subject: &'a Subject,
+        case: &'static str,
+        go_on: &'a (dyn Fn() -> bool + Sync),
+    ) -> Self {
+        Self { subject, case, go_on, seen: RefCell::default() }
+    }
+
+    /// The texts of all scenarios that were run.
+    pub(super) fn into_scenarios(self) -> Vec<String> {
+        self.seen.into_inner().into_keys().collect()
+    }
+
+    /// A flow of the controller under test, with these further options.
+    pub(super) fn own(&self, options: &str) -> String {
+        self.flow(OWN, &self.controller(), options)
+    }
+
+    /// Another one beside it.
+    pub(super) fn own_too(&self, name: &str, options: &str) -> String {
+        self.flow(name, &self.controller(), options)
+    }
+
+    /// A flow of Reno over the same transport, as a measure.
+    pub(super) fn reno(&self, options: &str) -> String {
+        self.flow(RENO, "\"reno\"", options)
+    }
+
+    fn flow(&self, name: &str, controller: &str, options: &str) -> String {
+        let transport = match self.subject.over {
+            ProtocolKind::Utp => "protocol = \"utp\"",
+            ProtocolKind::Tcp => "protocol = \"tcp\"\ntcp.min_rto = \"200 ms\"",
+        };
+        format!("[[flow]]\nname = \"{name}\"\n{transport}\ncontroller = {controller}\n{options}\n")
+    }
+
+    /// The transport under test.
+    pub(super) fn over(&self) -> ProtocolKind {
+        self.subject.over
+    }
+
+    fn controller(&self) -> String {
+        if !self.subject.is_registered() {
+            return format!("\"{PLACEHOLDER}\"");
+        }
+        let params = self.subject.params.iter().map(|(name, value)| format!(", {name} = {}", literal(value)));
+        format!("{{ name = \"{}\"{} }}", self.subject.entry.name, params.collect::<String>())
+    }
+
+    /// Runs a set-up, or remembers it.
+    pub(super) fn run(&self, setup: &Setup) -> Result<Rc<Seen>, RunError> {
+        self.run_text(&setup.text(&self.case.replace('/', "-")))
+    }
+
+    /// Runs a scenario, or remembers it.
+    pub(super) fn run_text(&self, text: &str) -> Result<Rc<Seen>, RunError> {
+        if let Some(seen) = self.seen.borrow().get(text) {
+            return Ok(Rc::clone(seen));
+        }
+        let scenario = Scenario::parse(self.case, text)
+            .unwrap_or_else(|problems| panic!("a pinned scenario is wrong:\n{}\n{text}", render(&problems)));
+        let mut run = Run::new(&scenario).without_tape();
+        if !self.subject.is_registered() {
+            run = run.stand_in(OWN, self.subject.entry, self.subject.params.clone());
+        }
+        let (outcome, _) = run.go(&mut Patience(self.go_on))?;
+        let seen = Rc::new(Seen { outcome });
+        self.seen.borrow_mut().insert(text.to_string(), Rc::clone(&seen));
+        Ok(seen)
+    }
+}
+
+/// A parameter as TOML.
+fn literal(value: &ParamValue) -> String {
+    match value {
+        ParamValue::Number(number) => format!("{number:?}"),
+        ParamValue::Switch(switch) => switch.to_string(),
+        other => format!("\"{other}\""),
+    }
+}
+
+impl Seen {
+    /// The bottleneck.
+    pub(super) fn bottleneck(&self) -> &LinkOutcome {
+        &self.outcome.links[0]
+    }
+
+    /// The link of this name.
+    pub(super) fn link(&self, name: &str) -> Option<&LinkOutcome> {
+        self.outcome.links.iter().find(|link| link.name == name)
+    }
+
+    /// The flows whose name or group this is.
+    pub(super) fn flows<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s FlowOutcome> {
+        self.outcome.flows.iter().filter(move |flow| flow.name == name || flow.group == name)
+    }
+
+    /// What the flows of this name got through together in the measured time, in Mbit/s.
+    pub(super) fn rate_mbps(&self, name: &str) -> f64 {
+        self.flows(name).map(|flow| flow.rate_mbps).sum()
+    }
+
+    /// The share of the flows of this name in what all flows got through.
+    pub(super) fn share(&self, name: &str) -> f64 {
+        self.outcome.share_of(|flow| flow.group == name)
+    }
+
+    /// Jain's index of all flows' rates.
+    pub(super) fn jain(&self) -> f64 {
+        self.outcome.fairness_long.unwrap_or(f64::NAN)
+    }
+
+    /// The first time after `from_s` from which the flows of this name have `rate_mbps` for two seconds on average, in
+    /// seconds after `from_s`; infinite where they never do.
+    pub(super) fn time_to_reach_s(&self, name: &str, rate_mbps: f64, from_s: f64) -> f64 {
+        let last = self.outcome.series.t_s.last().copied().unwrap_or(0.0);
+        let mut at = from_s;
+        while at + 2.0 <= last {
+            if self.mean_rate_mbps(name, at, at + 2.0) >= rate_mbps {
+                return at - from_s;
+            }
+            at += 0.25;
+        }
+        f64::INFINITY
+    }
+
+    /// The mean rate of the flows of this name in a window, in Mbit/s.
+    pub(super) fn mean_rate_mbps(&self, name: &str, from_s: f64, until_s: f64) -> f64 {
+        let series = &self.outcome.series;
+        let within = |t: &f64| *t > from_s + 1e-9 && *t <= until_s + 1e-9;
+        let intervals = series.t_s.iter().filter(|t| within(t)).count();
+        let of_flow = |(index, flow): (usize, &FlowOutcome)| -> f64 {
+            let counts = flow.name == name || flow.group == name;
+            let rates = series.t_s.iter().zip(&series.flows[index].rate_mbps);
+            rates.filter(|(t, _)| counts && within(t)).map(|(_, rate)| rate).sum()
+        };
+        self.outcome.flows.iter().enumerate().map(of_flow).sum::<f64>() / intervals as f64
+    }
+
+    /// How long each flow of this name took to send what it had, in seconds; not-a-number where it did not finish.
+    pub(super) fn completions_s(&self, name: &str) -> Vec<f64> {
+        let took = |flow: &FlowOutcome| flow.finish_s.map_or(f64::NAN, |finish_s| finish_s - flow.start_s);
+        self.flows(name).map(took).collect()
+    }
+}
+
+/// Reads `PARAMETER=VALUE` for a controller.
+///
+/// # Errors
+/// What is wrong, and what is allowed.
+pub(super) fn set_parameter(subject: &mut Subject, text: &str) -> Result<(), String> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err(format!("`{text}` has no `=`; allowed: PARAMETER=VALUE"));
+    };
+    let (name, docs) = (name.trim(), subject.entry.params);
+    // As in scenarios, a word may stand in quotes.
+    let bare = value.trim().trim_matches('"');
+    let is_word = docs.iter().any(|doc| doc.name == name && matches!(doc.kind, ParamKind::Word(_)));
+    let value = if is_word { bare } else { value.trim() };
+    subject.params.parse_and_set(docs, name, value).map_err(|error| error.to_string())
+}

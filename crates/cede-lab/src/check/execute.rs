@@ -1,0 +1,156 @@
+//! Running the battery on all cores.
+
+use super::bench::{Bench, Subject, set_parameter};
+use super::case::{Case, Family, Finding};
+use super::cases;
+use crate::run::RunError;
+use crate::scenario::ProtocolKind;
+use serde::Serialize;
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What came of a case.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Findings {
+    /// The case's name.
+    pub case: &'static str,
+    /// Its family.
+    pub family: Family,
+    /// What the world was like.
+    pub world: &'static str,
+    /// What it guards against.
+    pub story: &'static str,
+    /// Every figure is within its mark.
+    pub passed: bool,
+    /// The figures with their marks.
+    pub findings: Vec<Finding>,
+    /// The scenarios that were run, as texts for `cede run -`.
+    #[serde(skip)]
+    pub scenarios: Vec<String>,
+}
+
+impl Findings {
+    /// The figure that decides: the one that is furthest beyond its mark, or nearest to it.
+    #[must_use]
+    pub fn decisive(&self) -> Option<&Finding> {
+        let margin = |finding: &&Finding| finding.mark.margin(finding.measured);
+        self.findings.iter().min_by(|a, b| margin(a).total_cmp(&margin(b)))
+    }
+}
+
+/// How far the battery has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Cases that are done.
+    pub done: usize,
+    /// All cases.
+    pub total: usize,
+}
+
+/// A battery, ready to run.
+#[derive(Clone, Debug)]
+pub struct Battery {
+    subject: Subject,
+    chosen: Vec<&'static Case>,
+    jobs: usize,
+}
+
+impl Battery {
+    /// All cases, on all cores.
+    #[must_use]
+    pub fn new(subject: Subject) -> Self {
+        let jobs = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self { subject, chosen: cases().collect(), jobs }
+    }
+
+    /// Those cases alone whose name or family this is.
+    ///
+    /// # Errors
+    /// The names there are, where nothing is called so.
+    pub fn only(mut self, names: &[String]) -> Result<Self, String> {
+        let is = |case: &Case, name: &str| case.name == name || case.family.word() == name;
+        if let Some(unknown) = names.iter().find(|name| !cases().any(|case| is(case, name))) {
+            let all: Vec<&str> = cases().map(|case| case.name).collect();
+            return Err(format!("no scenario is called `{unknown}`; there are: {}", all.join(", ")));
+        }
+        if !names.is_empty() {
+            self.chosen.retain(|case| names.iter().any(|name| is(case, name)));
+        }
+        Ok(self)
+    }
+
+    /// Over this transport in place of uTP.
+    #[must_use]
+    pub fn over(mut self, over: ProtocolKind) -> Self {
+        self.subject.over = over;
+        self
+    }
+
+    /// So many cases at a time, one at least.
+    #[must_use]
+    pub fn jobs(mut self, jobs: usize) -> Self {
+        self.jobs = jobs.max(1);
+        self
+    }
+
+    /// Sets a parameter of the controller: `PARAMETER=VALUE`.
+    ///
+    /// # Errors
+    /// What is wrong, and what is allowed.
+    pub fn set(mut self, text: &str) -> Result<Self, String> {
+        set_parameter(&mut self.subject, text)?;
+        let path = cede_cc::Path { mss_bytes: 1_400, initial_cwnd_bytes: 14_000, max_cwnd_bytes: 1 << 24 };
+        (self.subject.entry.build)(&self.subject.params, &path).map_err(|error| error.to_string())?;
+        Ok(self)
+    }
+
+    /// Runs the cases; the findings are in the cases' order whatever finished first. `hear` is told of each case that
+    /// is done, and asked now and then whether to go on.
+    ///
+    /// # Errors
+    /// [`RunError::Interrupted`] where `hear` says no; others where a scenario could not be run.
+    pub fn run(&self, hear: &(dyn Fn(Progress) -> bool + Sync)) -> Result<Vec<Findings>, RunError> {
+        let total = self.chosen.len();
+        let (next, done, stopped) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let results = Mutex::new((0..total).map(|_| None).collect::<Vec<_>>());
+        let go_on = || {
+            let answer = hear(Progress { done: done.load(Ordering::Relaxed), total });
+            stopped.fetch_or(!answer, Ordering::Relaxed);
+            !stopped.load(Ordering::Relaxed)
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.min(total) {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(case) = self.chosen.get(index).filter(|_| go_on()) else { return };
+                        let result = self.examine(case, &go_on);
+                        stopped.fetch_or(result.is_err(), Ordering::Relaxed);
+                        done.fetch_add(1, Ordering::Relaxed);
+                        results.lock().expect("no thread panics while it holds this")[index] = Some(result);
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().expect("all threads are done");
+        // What was not begun was stopped; what failed comes before it.
+        let failed = results.iter().flatten().find_map(|result| result.as_ref().err().cloned());
+        let complete: Option<Vec<Findings>> = results.into_iter().map(|result| result?.ok()).collect();
+        complete.ok_or(failed.unwrap_or(RunError::Interrupted))
+    }
+
+    fn examine(&self, case: &'static Case, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Findings, RunError> {
+        let bench = Bench::new(&self.subject, case.name, go_on);
+        let findings = (case.measure)(&bench)?;
+        Ok(Findings {
+            case: case.name,
+            family: case.family,
+            world: case.world,
+            story: case.story,
+            passed: !findings.is_empty() && findings.iter().all(|finding| finding.holds),
+            findings,
+            scenarios: bench.into_scenarios(),
+        })
+    }
+}

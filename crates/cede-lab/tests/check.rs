@@ -1,0 +1,85 @@
+//! The battery tells controllers that yield from those that do not, and takes those from outside the registry.
+
+use cede_cc::registry::{Entry, find};
+use cede_lab::check::{Battery, Findings, Subject, cases};
+use cede_lab::scenario::ProtocolKind;
+
+fn check(entry: &Entry, over: ProtocolKind, only: &[&str]) -> Vec<Findings> {
+    let names: Vec<String> = only.iter().map(ToString::to_string).collect();
+    let battery = Battery::new(Subject::new(entry)).over(over).only(&names).expect("the names are known");
+    battery.run(&|_| true).expect("it runs")
+}
+
+fn passed(findings: &[Findings]) -> Vec<(&str, bool)> {
+    findings.iter().map(|findings| (findings.case, findings.passed)).collect()
+}
+
+#[test]
+fn cases_have_names_of_their_own_and_tell_a_story() {
+    let names: Vec<&str> = cases().map(|case| case.name).collect();
+    assert!(names.len() >= 45, "{}", names.len());
+    for (index, case) in cases().enumerate() {
+        assert!(!names[..index].contains(&case.name), "{}", case.name);
+        assert_eq!(case.name.split('/').next(), Some(case.family.word()), "{}", case.name);
+        assert!(
+            case.story.ends_with('.') && case.story.len() > 40 && !case.world.is_empty(),
+            "{}",
+            case.name
+        );
+    }
+}
+
+#[test]
+fn reno_passes_what_asks_for_throughput_and_fails_what_asks_for_yielding() {
+    let reno = find("reno").expect("it is there");
+    let only = ["loss/single", "path/faster", "yields/reno", "buffers/bloated"];
+    for over in [ProtocolKind::Utp, ProtocolKind::Tcp] {
+        let findings = check(reno, over, &only);
+        let expected = [
+            ("yields/reno", false),
+            ("loss/single", true),
+            ("path/faster", true),
+            ("buffers/bloated", false),
+        ];
+        assert_eq!(passed(&findings), expected);
+        let decisive = findings[3].decisive().expect("a figure decides");
+        // A full buffer of five seconds.
+        assert!(decisive.measured > 1_000.0 && !decisive.holds, "{}", decisive.figure());
+    }
+}
+
+#[test]
+fn an_entry_from_elsewhere_is_measured_as_one_of_ours() {
+    let known = find("ledbat").expect("it is there");
+    let stranger = Entry { name: "stranger", ..*known };
+    let only = ["application/limited", "loss/no-crawl"];
+    let (ours, theirs) = (check(known, ProtocolKind::Utp, &only), check(&stranger, ProtocolKind::Utp, &only));
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(ours.findings, theirs.findings);
+    }
+}
+
+#[test]
+fn the_same_battery_gives_the_same_figures_on_any_number_of_threads() {
+    let ledbat = Subject::new(find("ledbat").expect("it is there"));
+    let battery = Battery::new(ledbat).only(&["application".to_string()]).expect("a family");
+    let (one, two) = (battery.clone().jobs(1).run(&|_| true), battery.jobs(2).run(&|_| true));
+    assert_eq!(one, two);
+    assert_eq!(one.expect("it runs").len(), 2);
+}
+
+#[test]
+fn parameters_and_names_are_checked() {
+    let battery = || Battery::new(Subject::new(find("ledbat").expect("it is there")));
+    assert!(battery().set("target=25 ms").is_ok());
+    assert!(battery().set("target=25").is_err_and(|text| text.contains("a time from")));
+    assert!(battery().set("aim=25 ms").is_err_and(|text| text.contains("there are: target")));
+    assert!(battery().set("target").is_err_and(|text| text.contains("PARAMETER=VALUE")));
+    assert!(battery().only(&["yield".to_string()]).is_err_and(|text| text.contains("yields/call")));
+}
+
+#[test]
+fn a_battery_that_is_stopped_says_so() {
+    let battery = Battery::new(Subject::new(find("ledbat").expect("it is there")));
+    assert_eq!(battery.run(&|_| false), Err(cede_lab::run::RunError::Interrupted));
+}

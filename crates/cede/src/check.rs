@@ -1,0 +1,265 @@
+//! `cede check`: the battery that any background controller should survive.
+
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::{bar, clock};
+use crate::screen::{self, Screen};
+use cede_cc::registry::{self, Entry};
+use cede_lab::check::{Battery, Findings, Progress, Subject};
+use cede_lab::run::RunError;
+use cede_lab::scenario::{ProtocolKind, nearest};
+use cede_plot::{Cell, Table, Verdict, terminal};
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+const EXAMPLES: &str = "\
+Examples:
+  cede check ledbat                              every scenario, over uTP
+  cede check bbr --over tcp
+  cede check ledbat --only yields --only path/longer
+  cede check ledbat -s target='25 ms' --json | jq '.[].findings'
+  cede check ledbat --only path/longer --toml | cede run -
+  cede check --all                               every controller, scenario by scenario
+
+The exit code is 1 where a mark is missed.";
+
+/// Arguments of `cede check`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The controller [example: ledbat]
+    #[arg(value_name = "CONTROLLER", required_unless_present = "all", conflicts_with = "all")]
+    pub controller: Option<String>,
+    /// Every controller of the registry that responds to congestion
+    #[arg(long)]
+    pub all: bool,
+    /// The transport [example: --over tcp]
+    #[arg(long, value_name = "TRANSPORT", default_value = "utp")]
+    pub over: Over,
+    /// A scenario or a family of them; may be repeated; all where it is left out [example: --only path/longer]
+    #[arg(long, value_name = "SCENARIO")]
+    pub only: Vec<String>,
+    /// Set a parameter of the controller; may be repeated [example: -s target='25 ms']
+    #[arg(short, long = "set", value_name = "PARAMETER=VALUE", conflicts_with = "all")]
+    pub set: Vec<String>,
+    /// Print the findings as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Print a table in Markdown, as in docs/controllers.md
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Print the scenarios that were run, for `cede run -`
+    #[arg(long, conflicts_with_all = ["json", "markdown", "all"])]
+    pub toml: bool,
+    /// Scenarios at a time; as many as there are processors where it is left out [example: --jobs 1]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZero<usize>>,
+}
+
+/// A transport.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Over {
+    /// uTP
+    Utp,
+    /// The model TCP
+    Tcp,
+}
+
+/// A controller and what came of it.
+struct Checked {
+    name: &'static str,
+    findings: Vec<Findings>,
+}
+
+/// Checks one controller, or all.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let entries: Vec<&'static Entry> = match &args.controller {
+        Some(name) => vec![find(name)?],
+        None => registry::all().iter().filter(|entry| entry.responsive).collect(),
+    };
+    let mut checked = Vec::new();
+    for (index, &entry) in entries.iter().enumerate() {
+        let ticker = Ticker::new(entry.name, index, entries.len());
+        let findings = battery(args, entry)?.run(&|progress| ticker.hear(progress));
+        ticker.clear();
+        checked.push(Checked { name: entry.name, findings: findings.map_err(|error| failure(&error))? });
+    }
+    let missed = checked.iter().flat_map(|one| &one.findings).filter(|findings| !findings.passed).count();
+    screen::print(&output(args, &checked))?;
+    if missed == 0 || args.toml { Ok(()) } else { Err(Failure::MarksMissed(missed)) }
+}
+
+fn find(name: &str) -> Result<&'static Entry, Failure> {
+    registry::find(name).ok_or_else(|| {
+        let guess = nearest(name, registry::all().iter().map(|entry| entry.name));
+        let guess = guess.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        Failure::Usage(format!(
+            "no controller is called `{name}`{guess}\n  = `cede list controllers` names them"
+        ))
+    })
+}
+
+fn battery(args: &Args, entry: &Entry) -> Result<Battery, Failure> {
+    let over = match args.over {
+        Over::Utp => ProtocolKind::Utp,
+        Over::Tcp => ProtocolKind::Tcp,
+    };
+    let mut battery =
+        Battery::new(Subject::new(entry)).over(over).only(&args.only).map_err(Failure::Usage)?;
+    for text in &args.set {
+        battery = battery.set(text).map_err(Failure::Usage)?;
+    }
+    Ok(args.jobs.map_or(battery.clone(), |jobs| battery.jobs(jobs.get())))
+}
+
+fn failure(error: &RunError) -> Failure {
+    match error {
+        RunError::Interrupted => Failure::Interrupted("the battery is not complete".to_string()),
+        other => Failure::Failed(other.to_string()),
+    }
+}
+
+fn output(args: &Args, checked: &[Checked]) -> String {
+    match checked {
+        _ if args.json => as_json(checked),
+        [one] if args.toml => one
+            .findings
+            .iter()
+            .flat_map(|findings| &findings.scenarios)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("\n"),
+        [one] if args.markdown => single(one).to_markdown(),
+        [one] => report(one),
+        _ if args.markdown => grid(checked).to_markdown(),
+        many => signs(many),
+    }
+}
+
+fn as_json(checked: &[Checked]) -> String {
+    let values: Vec<Value> = match checked {
+        [one] => one.findings.iter().map(|findings| json!(findings)).collect(),
+        many => many.iter().map(|one| json!({ "controller": one.name, "findings": one.findings })).collect(),
+    };
+    format!("{:#}\n", Value::from(values))
+}
+
+/// One row per figure.
+fn single(one: &Checked) -> Table {
+    let rows = one.findings.iter().flat_map(|findings| {
+        findings.findings.iter().map(|finding| -> [Cell; 4] {
+            let verdict = Verdict::from(finding.holds);
+            [findings.case.into(), finding.what.into(), finding.figure().into(), verdict.into()]
+        })
+    });
+    rows.fold(Table::new(["scenario", "measured", "figure (mark)", "verdict"]), Table::row)
+}
+
+/// A table, then the stories of what failed.
+fn report(one: &Checked) -> String {
+    let screen = Screen::new(false);
+    let mut out = terminal::table(&single(one), screen.columns, screen.colour);
+    for findings in one.findings.iter().filter(|findings| !findings.passed) {
+        let head = format!("{}  {}", screen.bold(findings.case), findings.world);
+        out += &format!("\n{}{}", screen.wrap("", &head), screen.wrap("  ", findings.story));
+    }
+    let passed = one.findings.iter().filter(|findings| findings.passed).count();
+    let total = one.findings.len();
+    let again = one.findings.iter().find(|findings| !findings.passed).map_or(String::new(), |findings| {
+        format!("\nlook into one: cede check {} --only {} --toml | cede run -\n", one.name, findings.case)
+    });
+    out + &format!("\n{}: {passed} of {total} scenarios passed\n{again}", screen.bold(one.name))
+}
+
+/// Controllers by scenarios as signs, narrow enough for a terminal: a column for each controller, by number.
+fn signs(checked: &[Checked]) -> String {
+    let numbers = (1..=checked.len()).map(|number| format!("{number:>3}")).collect::<String>();
+    let mut out = format!("{:28}{numbers}\n", "scenario");
+    let first = checked.first().map(|one| one.findings.as_slice()).unwrap_or_default();
+    for (row, findings) in first.iter().enumerate() {
+        let sign = |one: &Checked| if one.findings[row].passed { "  ✓" } else { "  ✗" };
+        out += &format!("{:28}{}\n", findings.case, checked.iter().map(sign).collect::<String>());
+    }
+    let passed = |one: &Checked| one.findings.iter().filter(|findings| findings.passed).count();
+    out += &format!(
+        "{:28}{}\n\n",
+        "passed",
+        checked.iter().map(|one| format!("{:>3}", passed(one))).collect::<String>()
+    );
+    for (number, one) in (1..).zip(checked) {
+        out += &format!("{number:>3} {} ({} of {})\n", one.name, passed(one), one.findings.len());
+    }
+    out + "\nThe figures: --markdown or --json; one controller with its marks: cede check CONTROLLER\n"
+}
+
+/// Controllers by scenarios: the deciding figure, in bold where it misses its mark.
+fn grid(checked: &[Checked]) -> Table {
+    let headings = ["scenario", "mark"].into_iter().chain(checked.iter().map(|one| one.name));
+    let mut table = Table::new(headings);
+    let first = checked.first().map(|one| one.findings.as_slice()).unwrap_or_default();
+    for (row, findings) in first.iter().enumerate() {
+        let mark = findings.findings.iter().map(|f| format!("{} {}", f.what, f.mark)).collect::<Vec<_>>();
+        let cells = checked.iter().map(|one| cell(&one.findings[row]));
+        table.push([Cell::from(findings.case), mark.join("; ").into()].into_iter().chain(cells));
+    }
+    let passed = checked.iter().map(|one| {
+        let passed = one.findings.iter().filter(|findings| findings.passed).count();
+        Cell::from(format!("{passed} of {}", one.findings.len()))
+    });
+    table.push([Cell::from("passed"), "".into()].into_iter().chain(passed));
+    table
+}
+
+fn cell(findings: &Findings) -> Cell {
+    let figure = findings.decisive().map_or("nothing".to_string(), |finding| {
+        let text = finding.figure();
+        text.split(" (").next().unwrap_or_default().to_string()
+    });
+    if findings.passed { Cell::from(figure) } else { Cell::from(format!("✗ {figure}")) }
+}
+
+/// The line that says how far it has come, on standard error where that is a terminal.
+struct Ticker {
+    label: String,
+    began: Instant,
+    drawn: Mutex<Option<Instant>>,
+}
+
+impl Ticker {
+    fn new(name: &str, index: usize, total: usize) -> Self {
+        let label = if total > 1 { format!("{name} ({} of {total})", index + 1) } else { name.to_string() };
+        Self { label, began: Instant::now(), drawn: Mutex::new(None) }
+    }
+
+    fn hear(&self, progress: Progress) -> bool {
+        const REFRESH: Duration = Duration::from_millis(200);
+        let mut drawn = self.drawn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if io::stderr().is_terminal() && drawn.is_none_or(|at| at.elapsed() > REFRESH) {
+            let part = progress.done as f64 / progress.total.max(1) as f64;
+            let left = self.began.elapsed().as_secs_f64() * (1.0 - part) / part.max(1e-9);
+            let left =
+                if progress.done > 0 { format!(", about {} left", clock(left)) } else { String::new() };
+            let text = format!(
+                "{}  {}: {} of {} scenarios{left}",
+                bar(part),
+                self.label,
+                progress.done,
+                progress.total
+            );
+            let _ = write!(io::stderr(), "\r\x1b[2K{text}");
+            let _ = io::stderr().flush();
+            *drawn = Some(Instant::now());
+        }
+        !interrupt::is_asked()
+    }
+
+    fn clear(&self) {
+        if self.drawn.lock().is_ok_and(|drawn| drawn.is_some()) {
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+            let _ = io::stderr().flush();
+        }
+    }
+}
