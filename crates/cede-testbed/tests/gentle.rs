@@ -31,6 +31,10 @@ fn both_flows_run_and_nothing_is_left_behind() {
     assert_eq!(left_behind(), Vec::<String>::new());
     let measured = measure(&spec(), &mut |_| true).unwrap();
     assert_eq!(left_behind(), Vec::<String>::new());
+    if measured.longest_gap_s > 1.0 {
+        println!("SKIPPED: this machine stood still for {:.1} s", measured.longest_gap_s);
+        return;
+    }
     let samples = &measured.showing.samples;
     let arrived = |from: f64, to: f64, mbps: fn(&cede_testbed::gentle::Sample) -> f64| {
         samples.iter().filter(|sample| sample.t_s > from && sample.t_s <= to).map(mbps).sum::<f64>()

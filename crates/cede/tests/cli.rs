@@ -190,7 +190,8 @@ fn the_queue_is_written_down_at_every_dequeue() {
 fn events_tell_the_life_of_a_flow() {
     let place = Place::new("events");
     place.write("short.toml", SHORT);
-    place.cede(&["run", "short.toml", "-o", "out", "-s", "flow.other.stop=2 s"]).exits(0);
+    let choices = ["-s", "flow.other.stop=2 s", "-s", "duration=6 s"];
+    place.cede(&[&["run", "short.toml", "-o", "out"][..], &choices[..]].concat()).exits(0);
     let events: Vec<Value> =
         place.read("out/events.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let times: Vec<f64> = events.iter().map(|event| event["t_s"].as_f64().unwrap()).collect();
