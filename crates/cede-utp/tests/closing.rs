@@ -456,3 +456,35 @@ fn a_window_that_opens_forfeits_the_leave_to_probe() {
     assert!(script.drain_data().is_empty());
     assert_eq!(script.connection.statistics().retransmissions, 0);
 }
+
+/// librqbit and utp-rs end their stream, hear that ours knows, and forget the connection.
+#[test]
+fn a_fin_that_nobody_answers_any_more_is_given_up_in_good_order() {
+    for (data, peer_ends) in [(0, true), (3, true), (0, false)] {
+        let mut script = Script::new(Config::default(), 100_000, Seq16(100), Seq16(500));
+        if data > 0 {
+            script.send_packets(data);
+        }
+        if peer_ends {
+            let fin = script.header(Kind::Fin, script.peer_seq, Seq16(99));
+            script.packet(&fin, &[], Payload::Empty);
+        }
+        script.connection.close();
+        script.drain();
+        script.wait(ms(50));
+        // All but the FIN is acknowledged, and then nothing more is heard.
+        if data > 0 {
+            script.state(Seq16(99 + data as u16), &[]);
+        }
+        let mut fins = 0;
+        while !script.connection.is_drained() {
+            let at = script.connection.poll_timeout().expect("it ends some time");
+            script.wait(at.since(script.now));
+            fins += script.drain().iter().filter(|seen| seen.header.kind == Kind::Fin).count();
+        }
+        let (resends, error) = if peer_ends { (2, None) } else { (4, Some(ConnectionError::TimedOut)) };
+        assert_eq!((fins, script.connection.error()), (resends, error));
+        let events: Vec<Event> = std::iter::from_fn(|| script.connection.poll_event()).collect();
+        assert_eq!(events.contains(&Event::Closed), peer_ends);
+    }
+}

@@ -145,8 +145,17 @@ impl Connection {
     /// All that either side wrote has arrived, or is not wanted; our FIN alone is not acknowledged. utp-rs forgets a
     /// connection at that point, and answers the FIN with RESETs that acknowledge nothing: they can do no harm.
     fn has_nothing_to_lose(&self) -> bool {
-        let fin_alone = matches!(self.sending.fin, LocalFin::Sent(_)) && self.sending.outbox.len() == 1;
-        fin_alone && (self.receiving.is_finished() || self.receiving.discarding)
+        self.is_fin_alone() && (self.receiving.is_finished() || self.receiving.discarding)
+    }
+
+    /// The peer has ended its stream and has all of ours: only that it has is missing.
+    pub(super) fn awaits_last_ack(&self) -> bool {
+        self.is_fin_alone() && self.receiving.is_finished()
+    }
+
+    /// Our FIN is the one packet that is not acknowledged.
+    fn is_fin_alone(&self) -> bool {
+        matches!(self.sending.fin, LocalFin::Sent(_)) && self.sending.outbox.len() == 1
     }
 
     /// libtorrent answers packets to a connection that it has finished with RESETs: one for our FIN is a normal end.

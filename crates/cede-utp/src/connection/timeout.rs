@@ -16,6 +16,10 @@ use crate::timers::Timer;
 use cede_cc::Timeout;
 use cede_units::{Duration, Instant};
 
+/// Times that a FIN is sent again to a peer that has ended its own stream and has everything else (libtorrent's
+/// `fin_resends`): librqbit and utp-rs forget a connection then, and answer nothing.
+const MAX_LAST_FIN_RESENDS: u32 = 2;
+
 impl Connection {
     /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
@@ -76,6 +80,10 @@ impl Connection {
         }
         if self.loss.timeouts >= u32::from(self.config.max_retransmissions) {
             self.end(Some(ConnectionError::TimedOut));
+            return;
+        }
+        if self.loss.timeouts >= MAX_LAST_FIN_RESENDS && self.awaits_last_ack() {
+            self.end(None);
             return;
         }
         self.loss.timeouts += 1;
