@@ -90,8 +90,9 @@ Examples:
   cede serve --dir inbox                     take files too: cede send FILE HOST:PORT
   cede serve film.mkv                        give a file: cede recv HOST:PORT -o film.mkv
 
-Whoever reaches the port may use it: uTP is neither encrypted nor authenticated. Files are only taken with --dir, only
-into that folder, under names without anything that leads out of it, and what is there is not replaced without --force.
+Whoever reaches the port may use it: uTP is neither encrypted nor authenticated. Files are only
+taken with --dir, only into that folder, under names that cannot lead out of it, and what is there
+is not replaced without --force.
 Ctrl-C ends it (exit code 130).";
 
 /// `cede serve`.
@@ -138,8 +139,9 @@ Examples:
 
 The other end runs `cede serve` for tests, `cede serve --dir FOLDER` or `cede recv` for files.
 A file that was interrupted goes on where it ended when the same command is given again.
-Columns: what the receiver has acknowledged, its rate, the round trip, how long packets queue (~ where that is the RTT
-less the smallest, because the controller does not say), packets sent again, and the congestion window.
+Columns: what the receiver has acknowledged, its rate, the round trip, how long packets queue (~
+where that is the RTT less the smallest, because the controller does not say), packets sent again,
+and the congestion window.
 Ctrl-C ends a test with what there is (exit code 130).";
 
 /// `cede send`.
@@ -194,8 +196,9 @@ Examples:
   cede recv -o - | tar x                     to standard output
   cede recv example.org:6817 -o film.mkv     fetch it from `cede serve film.mkv`
 
-While it comes it is in FILE.part. After an interruption of either end the same commands go on where it ended: the parts
-at both ends are compared by their digest first. The whole is checked by its BLAKE3 digest before it gets its name.";
+While it comes it is in FILE.part. After an interruption of either end the same commands go on where
+it ended: the parts at both ends are compared by their digest first. The whole is checked by its
+BLAKE3 digest before it gets its name.";
 
 /// `cede recv`.
 #[derive(Args, Debug)]
@@ -233,9 +236,10 @@ Examples:
   cede pipe example.org:7000 < original      and this is somebody
   cede pipe -l 127.0.0.1:7000                on the loopback alone
 
-Nothing is added on the wire: any program that speaks uTP can be at the other end. The end of standard input ends this
-direction and leaves the other open; the pipe ends when both have ended. Where standard input is a terminal, it ends
-when the other end has. Nothing is checked but what uTP checks; for files there are `cede send` and `cede recv`.
+Nothing is added on the wire: any program that speaks uTP can be at the other end. The end of
+standard input ends this direction and leaves the other open; the pipe ends when both have ended.
+Where standard input is a terminal, it ends when the other end has. Nothing is checked but what uTP
+checks; for files there are `cede send` and `cede recv`.
 uTP is neither encrypted nor authenticated.";
 
 /// `cede pipe`.
@@ -267,10 +271,11 @@ Examples, with a backup through ssh as the case in point:
 
 What it cannot do:
   * Both ends must run it: uTP is not TCP, and nothing on the way translates.
-  * uTP is neither encrypted nor authenticated. Carry what protects itself, such as ssh or TLS; whoever reaches the
-    --utp-listen end reaches the server behind it. A port alone therefore means the loopback, at either end.
-  * It carries TCP and nothing else, to one server, and shows that server its own address, not the client's.
-  * A connection that waits on both sides for the other's data gains nothing: yielding takes time to take the line back.";
+  * uTP is neither encrypted nor authenticated. Carry what protects itself, such as ssh or TLS;
+    whoever reaches the --utp-listen end reaches the server behind it. A port alone therefore
+    means the loopback, at either end.
+  * It carries TCP and nothing else, to one server, which sees the proxy's address.
+  * Conversations of short questions and answers gain nothing: a line is taken back slowly.";
 
 /// `cede proxy`.
 #[derive(Args, Debug)]
