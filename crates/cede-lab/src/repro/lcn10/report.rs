@@ -123,7 +123,7 @@ impl Report {
     #[must_use]
     pub fn statements(&self) -> Option<Table> {
         let complete = self.figures.len() == FigureNumber::ALL.len();
-        complete.then(|| statements::table(self.figures.iter().flat_map(|figure| figure.claims.iter())))
+        complete.then(|| statements::table(&self.claims().collect::<Vec<&Claim>>()))
     }
 
     /// Runs that did not end as they should: connections that broke or delivered other than what was sent.

@@ -281,10 +281,11 @@ fn verdicts(claims: &[&Claim]) -> Cell {
 }
 
 /// All statements, each with what the claims about it measured.
-pub(super) fn table<'a>(claims: impl Iterator<Item = &'a Claim> + Clone) -> Table {
+pub(super) fn table(claims: &[&Claim]) -> Table {
     let mut table = Table::new(["no.", "paper", "its word", "ours", "verdict", "ns-2 and ns-3"]);
     for statement in STATEMENTS {
-        let about: Vec<&Claim> = claims.clone().filter(|claim| claim.statement == statement.number).collect();
+        let about: Vec<&Claim> =
+            claims.iter().copied().filter(|claim| claim.statement == statement.number).collect();
         let ours: Vec<&str> = about.iter().map(|claim| claim.judgement.measured.as_str()).collect();
         let ours = if ours.is_empty() { "–".to_string() } else { ours.join(" | ") };
         table.push([
@@ -322,7 +323,7 @@ mod tests {
         let claim =
             |holds| Claim::new(FigureNumber::Fig1, "", "", "", Judgement::new("x", Some(holds))).of(1);
         let claims = [claim(true), claim(false)];
-        let table = table(claims.iter());
+        let table = table(&claims.iter().collect::<Vec<&Claim>>());
         assert!(table.to_markdown().contains("1 of 2 hold"), "{}", table.to_markdown());
         assert_eq!(table.len(), 35);
     }
