@@ -41,7 +41,7 @@ impl Failure {
             Self::Usage(text) | Self::Failed(text) | Self::NotPermitted(text) | Self::Interrupted(text) => {
                 Some(text)
             }
-            Self::Scenario(_) | Self::AssertionsFailed(_) => None,
+            Self::Scenario(_) | Self::AssertionsFailed(_) | Self::MarksMissed(_) => None,
         }
     }
 
