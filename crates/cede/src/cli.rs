@@ -23,11 +23,11 @@ First steps:
   cede list                             what there is
   cede explain scenario                 how to write an experiment of your own";
 
-/// Transport that yields: simulate it, measure it, compare it.
+/// Transport that yields: carry with it, simulate it, measure it, compare it.
 ///
-/// Cede runs the very same protocol code in virtual time that an application links against: uTP and TCP endpoints with
-/// congestion controllers such as LEDBAT, over links and queues that a scenario file describes. The same scenario and
-/// seed give the same run to the bit.
+/// Cede sends data over uTP with congestion controllers such as LEDBAT, which use only what nobody else wants; runs the very
+/// same protocol code in virtual time, over links and queues that a scenario file describes; and says from captures how
+/// long packets queue at remote hosts. The same scenario and seed give the same run to the bit.
 #[derive(Parser, Debug)]
 #[command(name = "cede", version, after_help = EXIT_CODES, disable_help_subcommand = true, max_term_width = 100)]
 pub struct Cli {

@@ -30,7 +30,7 @@ impl Screen {
     /// Prints a text. Whoever has stopped reading (`| head`) is no error.
     ///
     /// # Errors
-    /// As [`print`]; what standard error does not take is lost.
+    /// As [`print()`]; what standard error does not take is lost.
     pub fn say(&self, text: &str) -> Result<(), Failure> {
         if self.to_stderr {
             let _ = io::stderr().write_all(text.as_bytes());

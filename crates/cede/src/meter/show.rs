@@ -123,7 +123,7 @@ fn flows(args: &MeterArgs, findings: &Findings) -> Table {
     findings.flows.iter().map(row).fold(Table::new(headings), Table::row)
 }
 
-/// "192.0.2.1:80", "[2001:db8::1]:80".
+/// `192.0.2.1:80`, `[2001:db8::1]:80`.
 pub fn socket(socket: cede_meter::Socket) -> String {
     std::net::SocketAddr::new(socket.address, socket.port).to_string()
 }
