@@ -22,7 +22,7 @@ pub struct Claim {
     pub judgement: Judgement,
     /// What else a reader should know: other simulators, limits of the comparison.
     pub note: &'static str,
-    /// The paper's statement that it belongs to, by its number in [`super::statements`].
+    /// The paper's statement that it belongs to, by its number in `statements.rs`; 0 for none.
     pub statement: u32,
 }
 
