@@ -413,10 +413,14 @@ fn check_14_keepalives_are_neither_news_nor_duplicates() {
     assert_eq!(keepalives.len(), 6, "three in 100 s from each side");
     for seen in keepalives {
         assert_eq!((seen.header.kind, seen.payload_bytes), (Kind::State, 0));
-        // One less than what was received last.
-        let last_data = world.sent_by(1 - seen.from, Kind::Data).last().map(|seen| seen.header.seq);
-        if let Some(last_data) = last_data {
-            assert_eq!(next(seen.header.ack), last_data);
+        // One less than what was received last; where nothing was, no less than the number before the first.
+        match world.sent_by(1 - seen.from, Kind::Data).last() {
+            Some(last_data) => assert_eq!(next(seen.header.ack), last_data.header.seq),
+            None => {
+                let states = world.sent_by(1 - seen.from, Kind::State);
+                let answer = states.first().expect("the handshake's");
+                assert_eq!(next(seen.header.ack), answer.header.seq);
+            }
         }
     }
     for side in &world.sides {

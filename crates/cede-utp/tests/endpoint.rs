@@ -136,6 +136,15 @@ fn the_last_id_wraps() {
 }
 
 #[test]
+fn the_last_id_is_not_chosen_for_libutp_would_not_understand_it() {
+    let draws_the_last = |seed: &u64| Stream::named(*seed, "endpoint").next_u16() == u16::MAX;
+    let seed = (0..1_000_000).find(draws_the_last).expect("one of 65,536 does");
+    let mut endpoint = endpoint(seed, Limits::default());
+    let handle = connect(&mut endpoint, Instant::from_secs(1), 9);
+    assert_eq!(endpoint.connection(handle).unwrap().receive_id(), 0);
+}
+
+#[test]
 fn where_it_is_not_wanted_nobody_accepts_what_has_not_completed_its_handshake() {
     let now = Instant::from_secs(1);
     let mut endpoint = endpoint(1, Limits { early: 0, ..Limits::default() });

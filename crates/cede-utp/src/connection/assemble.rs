@@ -156,12 +156,15 @@ impl Connection {
         core::mem::take(&mut self.sending.keepalive_due).then(|| self.keepalive(now))
     }
 
-    /// A STATE that acknowledges one packet less than the last did: it cannot be mistaken for news (libutp).
+    /// A STATE that acknowledges one packet less than the last did: it cannot be mistaken for news (libutp). Where nothing
+    /// has come, there is nothing to be less than: utp-rs ends a connection at the acknowledgement of a packet that it
+    /// never sent.
     fn keepalive(&mut self, now: Instant) -> Transmit {
         let header = self.header(now, Kind::State, self.next_seq());
+        let less = u16::from(self.statistics.data_packets_received > 0 || self.receiving.is_finished());
         self.statistics.keepalives_sent += 1;
         self.statistics.states_sent += 1;
-        self.send_head(now, Header { ack: header.ack.sub(1), ..header }.encode(&[]))
+        self.send_head(now, Header { ack: header.ack.sub(less), ..header }.encode(&[]))
     }
 
     /// A RESET, once, after the application has given up.

@@ -9,11 +9,13 @@
 //! * the initiator acknowledges the answer even when it has nothing to send, so that the acceptor may speak first;
 //! * the acceptor repeats its answer twice before it gives up, and the initiator acknowledges such a repetition;
 //! * the acceptor may send before the initiator has: librqbit and utp-rs say nothing after the answer until their
-//!   application does, and libutp's acceptor waits for them for ever.
+//!   application does, and libutp's acceptor waits for them for ever. libtorrent, whose initiator speaks at once, drops the
+//!   octets of DATA that overtake the answer, and acknowledges them: so they wait a quarter of a second for the
+//!   initiator's first word, and then leave behind a second answer.
 //!
 //! Until the initiator has shown that it receives, which takes the number of our answer, the address may be forged. It is
-//! then sent the 20 octets of the answer and one packet of 548 octets at most, each of them three times at most unasked:
-//! 1704 octets. How many such connections there are at a time, the endpoint bounds
+//! then sent the 20 octets of the answer, four times at most unasked, and one packet of 548 octets at most, three times:
+//! 1724 octets. How many such connections there are at a time, the endpoint bounds
 //! ([`Limits::early`](crate::Limits::early)).
 //!
 //! **What it leaves out.** Data on the answer itself: libtorrent would take its number for delivered, and drop it.
@@ -27,12 +29,14 @@ use crate::timers::Timer;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use cede_cc::Controller;
-use cede_units::{Instant, Seq16, Stream};
+use cede_units::{Duration, Instant, Seq16, Stream};
 use cede_wire::utp::{Header, Kind, Packet};
 use cede_wire::{Payload, Transmit};
 
 /// Times that the acceptor repeats its answer, `Config::syn_rto` apart.
 const MAX_ANSWER_REPEATS: u8 = 2;
+/// What the acceptor has to say waits this long for the initiator to speak: most do within a round trip.
+const EARLY_WAIT: Duration = Duration::from_millis(250);
 
 impl Connection {
     /// Opens a connection: the SYN leaves with the next [`Connection::poll_transmit`].
@@ -82,7 +86,8 @@ impl Connection {
         let send = syn.header.connection_id;
         let first_seq = config.initial_seq.unwrap_or_else(|| Seq16(random.next_u16()));
         let ids = Ids { receive: send.wrapping_add(1), send };
-        let mut connection = Self::new(config, controller, ids, State::SynReceived { repeats: 0 }, first_seq);
+        let state = State::SynReceived { repeats: 0, held_until: Some(now + EARLY_WAIT) };
+        let mut connection = Self::new(config, controller, ids, state, first_seq);
         connection.receiving.ack_nr = syn.header.seq;
         connection.receiving.schedule_ack();
         connection.note_peer_limits(syn);
@@ -167,12 +172,16 @@ impl Connection {
 
     /// The acceptor's answer has had no reply, nor what was sent behind it.
     pub(super) fn on_answer_timeout(&mut self, now: Instant) {
-        let State::SynReceived { repeats } = self.state else { return };
+        let State::SynReceived { repeats, held_until } = self.state else { return };
         if repeats >= MAX_ANSWER_REPEATS {
             return;
         }
+        if held_until.is_some() && self.has_early() {
+            // What waited leaves now, and sets the timer.
+            return self.timers.set(Timer::Retransmission, now + self.config.syn_rto);
+        }
         self.receiving.schedule_ack();
-        self.state = State::SynReceived { repeats: repeats + 1 };
+        self.state = State::SynReceived { repeats: repeats + 1, held_until };
         if !self.sending.outbox.is_empty() {
             // It sets the timer as it leaves again.
             self.statistics.timeouts += 1;
@@ -181,6 +190,18 @@ impl Connection {
         } else if repeats + 1 < MAX_ANSWER_REPEATS {
             self.timers.set(Timer::Retransmission, now + self.config.syn_rto);
         }
+    }
+
+    /// The acceptor has something to say: does it have to wait? When the wait is over, the answer leaves once more first.
+    pub(super) fn holds_early(&mut self, now: Instant) -> bool {
+        let State::SynReceived { repeats, held_until: Some(until) } = self.state else { return false };
+        if now < until {
+            self.timers.set(Timer::Retransmission, until);
+        } else {
+            self.receiving.schedule_ack();
+            self.state = State::SynReceived { repeats, held_until: None };
+        }
+        true
     }
 
     /// While the acceptor waits, only a packet that acknowledges its answer, or what it sent behind it, is one of the

@@ -99,6 +99,8 @@ enum State {
     /// The SYN was answered; the answer is repeated while nothing shows that it arrived.
     SynReceived {
         repeats: u8,
+        /// Before this nothing but the answer leaves; `None` once something has.
+        held_until: Option<Instant>,
     },
     Established {
         initiator: bool,

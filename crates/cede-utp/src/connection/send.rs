@@ -305,6 +305,12 @@ impl Connection {
         self.transmit_numbered(now, number)
     }
 
+    /// Has the acceptor something to send that has not left yet?
+    pub(super) fn has_early(&self) -> bool {
+        let sending = &self.sending;
+        sending.outbox.is_empty() && (sending.queue.len_bytes() > 0 || sending.fin == LocalFin::Queued)
+    }
+
     /// The acceptor's first packet, or its repetition, while nothing shows that the initiator is there.
     pub(super) fn transmit_early(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(number) = self.sending.oldest_lost() {
@@ -321,6 +327,9 @@ impl Connection {
         };
         if !leaves {
             return None;
+        }
+        if self.holds_early(now) {
+            return self.transmit_state(now);
         }
         // From now on it is that of this packet.
         self.timers.stop(Timer::Retransmission);

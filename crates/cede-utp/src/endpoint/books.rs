@@ -12,7 +12,7 @@ pub struct Limits {
     pub backlog: usize,
     /// Half-open connections that the application is handed at once, so that it can speak first: while there are no more
     /// of them, those that it has already included, and no more than an eighth of [`Limits::half_open`]; beyond it all
-    /// wait for the peer to speak. Each costs a peer whose address was forged 1704 octets at most, and 10 s after the SYN
+    /// wait for the peer to speak. Each costs a peer whose address was forged 1724 octets at most, and 10 s after the SYN
     /// it ends as [`TimedOut`](crate::ConnectionError::TimedOut). With 0 the application hears of none but peers that
     /// have shown that they receive. Default 32.
     pub early: usize,

@@ -340,7 +340,8 @@ impl<P: Copy + Ord> Endpoint<P> {
     fn free_id(&mut self, peer: P, wanted: Option<u16>) -> Option<u16> {
         let first = wanted.unwrap_or_else(|| self.random.next_u16());
         let is_free = |id: u16| !self.demux.contains_key(&(peer, id));
-        let mut candidates = (0..=u16::MAX).map(|step| first.wrapping_add(step));
+        // Not 65535, unless asked for: libutp takes the id after it for 65536, answers the SYN, and resets the first DATA.
+        let mut candidates = (0..=u16::MAX).map(|step| first.wrapping_add(step)).filter(|&id| id != u16::MAX);
         match wanted {
             Some(id) => is_free(id).then_some(id),
             None => candidates.find(|&id| is_free(id) && is_free(id.wrapping_add(1))),
