@@ -18,6 +18,7 @@ pub mod case;
 pub mod clients;
 pub mod data;
 pub mod matrix;
+pub mod quirks;
 pub mod relay;
 pub mod report;
 pub mod stack;

@@ -1,12 +1,13 @@
 //! Runs the matrix and writes the report.
 //!
-//! `cargo run --release -p cede-interop [-- --quick] [--json] [--only PEER]`: `--quick` runs the cases of the tests and
-//! writes no report, `--json` prints the results as one object a line, `--only` takes peers whose name contains a word. The
+//! `cargo run --release -p cede-interop [-- --quick|--quirks] [--json] [--only PEER]`: `--quick` runs the cases of the tests
+//! and writes no report, `--quirks` the experiments alone, `--json` prints the results as one object a line, `--only` takes peers whose name contains a word. The
 //! report is written to `docs/interop.md` by a full run over all peers, and printed otherwise. Ends with 1 where a failure
 //! is not theirs.
 
 use cede_interop::case::Case;
 use cede_interop::matrix::{self, Peer, Scope, Verdict};
+use cede_interop::quirks::{self, Finding, Quirk};
 use cede_interop::report::{self, Section};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,20 +20,22 @@ const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interop.md
 
 struct Arguments {
     scope: Scope,
+    transfers: bool,
     json: bool,
     only: Option<String>,
 }
 
 impl Arguments {
     fn parse() -> Result<Self, String> {
-        let mut parsed = Self { scope: Scope::Full, json: false, only: None };
+        let mut parsed = Self { scope: Scope::Full, transfers: true, json: false, only: None };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--quick" => parsed.scope = Scope::Quick,
+                "--quirks" => parsed.transfers = false,
                 "--json" => parsed.json = true,
                 "--only" => parsed.only = Some(words.next().ok_or("--only wants a peer")?.to_lowercase()),
-                _ => return Err(format!("{word}: known are --quick, --json and --only PEER")),
+                _ => return Err(format!("{word}: known are --quick, --quirks, --json and --only PEER")),
             }
         }
         Ok(parsed)
@@ -51,7 +54,7 @@ async fn main() -> ExitCode {
     let wanted = |name: &str| arguments.only.as_ref().is_none_or(|word| name.to_lowercase().contains(word));
     let mut sections = Vec::new();
     for peer in Peer::ALL.into_iter().filter(|peer| wanted(peer.name())) {
-        sections.push(section(peer, arguments.scope).await);
+        sections.push(section(peer, &arguments).await);
     }
     if let Err(error) = deliver(&arguments, &sections) {
         eprintln!("{REPORT}: {error}");
@@ -61,14 +64,31 @@ async fn main() -> ExitCode {
     ExitCode::from(u8::from(sections.iter().any(|section| section.results.iter().any(is_ours))))
 }
 
-async fn section(peer: Peer, scope: Scope) -> Section {
+async fn section(peer: Peer, arguments: &Arguments) -> Section {
     let version = peer.version();
     match &version {
         Ok(version) => eprintln!("{} {version}", peer.name()),
         Err(why) => eprintln!("{}: SKIPPED: {why}", peer.name()),
     }
-    let cases = if version.is_ok() { matrix::cases(peer, scope) } else { Vec::new() };
-    Section { peer, version, results: run(peer, cases).await }
+    let has_it = version.is_ok();
+    let cases = if has_it && arguments.transfers { matrix::cases(peer, arguments.scope) } else { Vec::new() };
+    let quirks = if has_it && arguments.scope == Scope::Full { try_quirks(peer).await } else { Vec::new() };
+    Section { peer, version, results: run(peer, cases).await, quirks }
+}
+
+/// All at once: most of their time is silence.
+async fn try_quirks(peer: Peer) -> Vec<(Quirk, Finding)> {
+    let mut running = JoinSet::new();
+    for quirk in Quirk::ALL {
+        running.spawn(async move { (quirk, quirks::run(peer, quirk).await) });
+    }
+    let findings = running.join_all().await.into_iter();
+    let mut known: Vec<_> = findings.filter_map(|(quirk, finding)| Some((quirk, finding?))).collect();
+    known.sort_by_key(|(quirk, _)| *quirk as u8);
+    for (quirk, finding) in &known {
+        eprintln!("{}: {}: {}", peer.name(), quirk.name(), finding.as_ref().unwrap_or_else(|error| error));
+    }
+    known
 }
 
 /// Small transfers several at a time; large ones alone.
@@ -95,7 +115,7 @@ fn deliver(arguments: &Arguments, sections: &[Section]) -> std::io::Result<()> {
         print!("{}", report::json(sections));
     }
     let text = report::markdown(sections);
-    if arguments.scope == Scope::Full && arguments.only.is_none() {
+    if arguments.scope == Scope::Full && arguments.transfers && arguments.only.is_none() {
         return std::fs::write(REPORT, text);
     }
     if !arguments.json {

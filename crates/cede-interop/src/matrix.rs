@@ -125,15 +125,12 @@ fn large(peer: Peer) -> Vec<Case> {
 /// Transmission takes a quarter of a minute for anything, and `utp-rs` loses its way on bad paths now and then.
 fn is_quick(peer: Peer, case: &Case) -> bool {
     let is_plain = case.path == Path::Direct && (case.bytes == 1 << 20 || case.family == Family::V4);
-    // The libraries say nothing when they have opened a connection, and ours accepts nobody who has not shown that he is
-    // there: the full run says so.
-    let theirs_is_mute = case.direction == Direction::ToTheirs && case.opener == Opener::Receiver;
     let is_rough = case.path == Path::Rough && case.family == Family::V4 && case.bytes > 1;
     match peer {
         Peer::Client(Client::Transmission) => is_plain && case.bytes > 1 && case.family == Family::V4,
-        Peer::Stack(Stack::UtpRs) => is_plain && !theirs_is_mute,
+        Peer::Stack(Stack::UtpRs) => is_plain,
         Peer::Client(_) => (is_plain && case.bytes > 1) || (is_rough && case.opener == Opener::Sender),
-        Peer::Stack(_) => (is_plain && !theirs_is_mute) || (is_rough && case.opener == Opener::Sender),
+        Peer::Stack(_) => is_plain || (is_rough && case.opener == Opener::Sender),
     }
 }
 

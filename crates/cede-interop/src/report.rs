@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Direction, Opener, size};
 use crate::matrix::{Peer, Verdict};
+use crate::quirks::{Finding, Quirk};
 use std::fmt::Write as _;
 
 const HEAD: &str = "# Understood by others
@@ -29,6 +30,8 @@ pub struct Section {
     pub version: Result<String, String>,
     /// Cases and verdicts.
     pub results: Vec<(Case, Verdict)>,
+    /// Experiments and what they came to.
+    pub quirks: Vec<(Quirk, Finding)>,
 }
 
 /// The whole report as Markdown.
@@ -76,7 +79,17 @@ impl Section {
             let (size, cells) = (size(row.bytes), cells.join(" | "));
             let _ = writeln!(text, "| {size} | {} | {} | {cells} |", row.family, row.path);
         }
-        text + &notes.text()
+        text + &notes.text() + &self.quirks()
+    }
+
+    fn quirks(&self) -> String {
+        let mut text = String::new();
+        for (quirk, finding) in &self.quirks {
+            let head = if text.is_empty() { "\n| experiment | what was seen |\n|---|---|\n" } else { "" };
+            let seen = finding.clone().unwrap_or_else(|error| format!("**failed**: {error}"));
+            let _ = writeln!(text, "{head}| {} | {seen} |", quirk.name());
+        }
+        text
     }
 
     /// One case for each row.
@@ -187,7 +200,12 @@ mod tests {
             (case(Direction::ToOurs, Opener::Sender), theirs.clone()),
             (case(Direction::ToOurs, Opener::Receiver), theirs),
         ];
-        let sections = [Section { peer, version: Ok("1".into()), results }];
+        let sections = [Section {
+            peer,
+            version: Ok("1".into()),
+            results,
+            quirks: vec![(Quirk::Fin, Ok("acknowledged".into()))],
+        }];
         let text = markdown(&sections);
         assert!(text.contains("| 1 B | IPv4 | direct | 0.25 |  | theirs [1] | theirs [1] |"), "{text}");
         assert_eq!(text.matches("between two of theirs: c").count(), 1);

@@ -106,7 +106,8 @@ impl Transfer {
         let mut sending = JoinSet::new();
         sending.spawn(async move {
             let mut stream = stream(&sender, target).await?;
-            stream.send(&octets).await?;
+            stream.write(&octets).await?;
+            stream.end().await?;
             // Dropping earlier could be taken by some stack for giving up.
             let _ = receiver_is_done.await;
             Ok(())
@@ -134,7 +135,8 @@ impl Transfer {
         digest: data::Digest,
     ) -> Result<(), String> {
         let mut stream = stream(node, target).await.map_err(|error| format!("receiver: {error}"))?;
-        let result = stream.receive(&self.progress).await;
+        let result =
+            stream.receive(|octets| self.progress.lock().expect("no panic holds it").add(octets)).await;
         let arrived = self.progress.lock().expect("no panic holds it").clone();
         let bytes = arrived.bytes;
         result.map_err(|error| format!("receiver after {bytes} B: {error}"))?;
@@ -142,7 +144,7 @@ impl Transfer {
             return Err(format!("{bytes} B arrived, and they are not those that left"));
         }
         // The other direction ends too, without having carried anything; some stacks have ended it by themselves.
-        match stream.send(&[]).await {
+        match stream.end().await {
             Err(error) if matches!(stream, Stream::Cede(_)) => {
                 Err(format!("all arrived, but ending the way back: {error}"))
             }

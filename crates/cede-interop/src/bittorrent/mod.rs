@@ -8,19 +8,31 @@ mod peer;
 mod torrent;
 mod wire;
 
-pub use peer::{leech, seed};
+pub use peer::{Pauses, leech, seed};
 pub use torrent::Torrent;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
+
+    async fn exchange(given: &Torrent, wanted: &Torrent) -> (io::Result<()>, io::Result<Vec<u8>>) {
+        let (here, there) = tokio::io::duplex(1000);
+        let ((here, mut out), (there, mut back)) = (tokio::io::split(here), tokio::io::split(there));
+        let giving = async { seed(here, &mut out, given).await };
+        let taking = async {
+            let got = leech(there, &mut back, wanted, Pauses::default()).await;
+            // Whoever is disappointed leaves.
+            tokio::io::AsyncWriteExt::shutdown(&mut back).await.map(|()| got)?
+        };
+        tokio::join!(giving, taking)
+    }
 
     #[tokio::test]
     async fn two_of_ours_exchange_a_torrent() {
         for bytes in [1, 16_384, 300_001] {
             let torrent = Torrent::new("t", 5, bytes, None);
-            let (here, there) = tokio::io::duplex(1000);
-            let (gave, got) = tokio::join!(seed(here, &torrent), leech(there, &torrent));
+            let (gave, got) = exchange(&torrent, &torrent).await;
             gave.unwrap();
             assert_eq!(got.unwrap(), torrent.octets);
         }
@@ -31,8 +43,7 @@ mod tests {
         let torrent = Torrent::new("t", 5, 40_000, None);
         let mut forged = torrent.clone();
         forged.octets[20_000] ^= 1;
-        let (here, there) = tokio::io::duplex(1000);
-        let (_, got) = tokio::join!(seed(here, &forged), leech(there, &torrent));
+        let (_, got) = exchange(&forged, &torrent).await;
         assert!(got.unwrap_err().to_string().contains("digest"));
     }
 }

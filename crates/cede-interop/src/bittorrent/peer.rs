@@ -5,6 +5,7 @@ use super::wire::{Block, Message, expect_handshake, read_message, write_handshak
 use crate::data;
 use std::collections::VecDeque;
 use std::io;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
 const BLOCK_BYTES: usize = 16 << 10;
@@ -15,10 +16,13 @@ const PIPELINE: usize = 128;
 ///
 /// # Errors
 /// The stream's; a peer that asks for what is not in the torrent.
-pub async fn seed(stream: impl AsyncRead + AsyncWrite, torrent: &Torrent) -> io::Result<()> {
-    let (reader, mut out) = tokio::io::split(stream);
+pub async fn seed(
+    reader: impl AsyncRead + Unpin,
+    out: &mut (impl AsyncWrite + Unpin),
+    torrent: &Torrent,
+) -> io::Result<()> {
     let mut from = BufReader::with_capacity(1 << 16, reader);
-    write_handshake(&mut out, &torrent.info_hash).await?;
+    write_handshake(out, &torrent.info_hash).await?;
     expect_handshake(&mut from, &torrent.info_hash).await?;
     out.write_all(&Message::Bitfield(torrent.full_bitfield()).octets()).await?;
     while let Some(message) = read_message(&mut from).await? {
@@ -38,27 +42,48 @@ fn answer(torrent: &Torrent, block: Block) -> io::Result<Message> {
     Ok(Message::Piece { index: block.index, begin: block.begin, octets: octets.to_vec() })
 }
 
+/// Where a leech does nothing for a while, the first time that it may ask.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Pauses {
+    /// Neither side says anything meanwhile.
+    pub before_asking: Duration,
+    /// The seed sends until our window is zero.
+    pub before_reading: Duration,
+}
+
 /// Takes the torrent from whoever is at the other end, and ends our direction. The end of the other is not waited for:
 /// Transmission's libutp, once it has seen ours, sends none.
 ///
 /// # Errors
 /// The stream's; a peer that ends too early or gives what is not in the torrent.
-pub async fn leech(stream: impl AsyncRead + AsyncWrite, torrent: &Torrent) -> io::Result<Vec<u8>> {
-    let (reader, mut out) = tokio::io::split(stream);
+pub async fn leech(
+    reader: impl AsyncRead + Unpin,
+    out: &mut (impl AsyncWrite + Unpin),
+    torrent: &Torrent,
+    pauses: Pauses,
+) -> io::Result<Vec<u8>> {
     let mut from = BufReader::with_capacity(1 << 16, reader);
-    write_handshake(&mut out, &torrent.info_hash).await?;
+    write_handshake(out, &torrent.info_hash).await?;
     expect_handshake(&mut from, &torrent.info_hash).await?;
     out.write_all(&Message::Interested.octets()).await?;
     let mut wanted = Wanted::all_of(torrent);
     while wanted.missing > 0 {
         let message = read_message(&mut from).await?;
+        let was_unchoked = wanted.is_unchoked;
         match message.ok_or(io::ErrorKind::UnexpectedEof)? {
             Message::Choke => wanted.is_unchoked = false,
             Message::Unchoke => wanted.is_unchoked = true,
             Message::Piece { index, begin, octets } => wanted.take(torrent, index, begin, &octets)?,
             _ => {}
         }
+        let begins = wanted.is_unchoked && !was_unchoked;
+        if begins {
+            tokio::time::sleep(pauses.before_asking).await;
+        }
         out.write_all(&wanted.requests()).await?;
+        if begins {
+            tokio::time::sleep(pauses.before_reading).await;
+        }
     }
     wanted.check(torrent)?;
     out.shutdown().await?;

@@ -2,8 +2,8 @@
 
 use super::tracker::Tracker;
 use super::{Client, Role, Running, Task};
-use crate::bittorrent::{Torrent, leech, seed};
-use crate::case::{Case, Direction};
+use crate::bittorrent::{Pauses, Torrent, leech, seed};
+use crate::case::{Case, Direction, Family};
 use crate::data;
 use crate::relay::Relay;
 use crate::transfer::Outcome;
@@ -46,7 +46,7 @@ async fn exchange(case: &Case, client: Client, ip: IpAddr) -> io::Result<f64> {
     let us = relay_to_us.as_ref().map_or(socket.local_addr(), Relay::front);
     let connect = (!case.ours_opens()).then_some(us);
     peer.send_replace(connect);
-    let task = Task { role, torrent: &torrent, ip, connect };
+    let task = Task { role, torrent: &torrent, ip, connect, buffer_bytes: None };
     let mut theirs = start(client, &task, &tracker).await?;
     let began = Instant::now();
     let relay_to_them = case.ours_opens().then(|| relay(case, theirs.addr())).transpose()?.flatten();
@@ -55,6 +55,32 @@ async fn exchange(case: &Case, client: Client, ip: IpAddr) -> io::Result<f64> {
     let result = talk(&socket, opening, role, &torrent, &mut theirs).await;
     result.map_err(|error| io::Error::other(format!("{error} [{}]", theirs.notes())))?;
     Ok(began.elapsed().as_secs_f64())
+}
+
+/// A client that runs its torrent and waits for us at the loopback.
+pub struct Ready {
+    /// The client.
+    pub running: Running,
+    /// Its torrent.
+    pub torrent: Torrent,
+    // Held: a tracker that falls silent is asked again and again.
+    _tracker: Tracker,
+}
+
+impl Ready {
+    /// Starts a client with a torrent of this size.
+    ///
+    /// # Errors
+    /// What kept it from starting.
+    pub async fn start(client: Client, role: Role, bytes: usize) -> io::Result<Self> {
+        let tracker = Tracker::start(watch::channel(None).1).await?;
+        let announce = (client == Client::Transmission).then_some(tracker.url.as_str());
+        let torrent = Torrent::new("cede-interop", bytes as u64, bytes, announce);
+        let ip = Family::V4.loopback();
+        let task = Task { role, torrent: &torrent, ip, connect: None, buffer_bytes: None };
+        let running = start(client, &task, &tracker).await?;
+        Ok(Self { running, torrent, _tracker: tracker })
+    }
 }
 
 /// Starts a client, and waits until it runs its torrent: Transmission turns peers away before that.
@@ -92,14 +118,18 @@ async fn talk(
     };
     match role {
         Role::Leech => {
-            let ours = async { seed(stream.await?, torrent).await };
+            let ours = async {
+                let (from, mut out) = stream.await?.into_split();
+                seed(from, &mut out, torrent).await
+            };
             tokio::select! {
                 complete = theirs.complete(torrent) => complete,
                 Err(error) = ours => Err(error),
             }
         }
         Role::Seed => {
-            let got = leech(stream.await?, torrent).await?;
+            let (from, mut out) = stream.await?.into_split();
+            let got = leech(from, &mut out, torrent, Pauses::default()).await?;
             let is_it = data::digest(&got) == data::digest(&torrent.octets);
             if is_it { Ok(()) } else { Err(io::Error::other("a torrent that differs")) }
         }
@@ -123,12 +153,12 @@ async fn between_theirs(case: &Case, client: Client, ip: IpAddr) -> io::Result<f
     let tracker = Tracker::start(known).await?;
     let announce = (client == Client::Transmission).then_some(tracker.url.as_str());
     let torrent = Torrent::new("cede-interop", case.seed(), case.bytes, announce);
-    let seeding = Task { role: Role::Seed, torrent: &torrent, ip, connect: None };
+    let seeding = Task { role: Role::Seed, torrent: &torrent, ip, connect: None, buffer_bytes: None };
     let seeder = start(client, &seeding, &tracker).await?;
     let relay = relay(case, seeder.addr())?;
     let connect = Some(relay.as_ref().map_or(seeder.addr(), Relay::front));
     peer.send_replace(connect);
-    let leeching = Task { role: Role::Leech, torrent: &torrent, ip, connect };
+    let leeching = Task { role: Role::Leech, torrent: &torrent, ip, connect, buffer_bytes: None };
     let began = Instant::now();
     let mut leecher = Running::start(client, &leeching).await?;
     leecher.complete(&torrent).await?;

@@ -42,7 +42,7 @@ pub struct Session {
     folder: Folder,
     // Held: the session ends with its input, or when it is killed.
     _input: ChildStdin,
-    _child: Child,
+    child: Child,
 }
 
 impl Session {
@@ -53,11 +53,15 @@ impl Session {
         };
         let events = BufReader::new(output).lines();
         let addr = SocketAddr::new(task.ip, 0);
-        let mut session = Self { events, addr, notes: Vec::new(), folder, _input: input, _child: child };
+        let mut session = Self { events, addr, notes: Vec::new(), folder, _input: input, child };
         let line = session.until("listening").await?;
         let port = line.rsplit("\"port\": ").next().and_then(|tail| tail.trim_end_matches('}').parse().ok());
         session.addr.set_port(port.ok_or_else(|| io::Error::other(line))?);
         Ok(session)
+    }
+
+    pub(super) fn process_id(&self) -> Option<u32> {
+        self.child.id()
     }
 
     pub(super) async fn complete(&mut self) -> io::Result<&Folder> {
@@ -89,7 +93,8 @@ fn command(python: PathBuf, task: &Task<'_>, folder: &Folder) -> io::Result<Comm
     let (host, port) = task.connect.map_or(("-".to_owned(), 0), |peer| (peer.ip().to_string(), peer.port()));
     let mut command = Command::new(python);
     command.arg(script).arg(role).arg(folder.metainfo()).arg(folder.data());
-    command.args([task.ip.to_string(), host, port.to_string()]);
+    let buffer_bytes = task.buffer_bytes.unwrap_or(0);
+    command.args([task.ip.to_string(), host, port.to_string(), buffer_bytes.to_string()]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     Ok(command)
 }

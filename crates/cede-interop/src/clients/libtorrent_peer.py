@@ -2,7 +2,7 @@
 and ends with its standard input.
 
 Arguments: seed|leech, metainfo file, directory of the data, address to listen on, and the peer to connect to ("-": none),
-as HOST PORT.
+as HOST PORT; the size of the socket's buffers (0: the system's).
 """
 import json
 import select
@@ -10,7 +10,7 @@ import sys
 
 import libtorrent as lt
 
-role, metainfo, directory, listen, host, port = sys.argv[1:7]
+role, metainfo, directory, listen, host, port, buffer_bytes = sys.argv[1:8]
 
 
 def say(**event):
@@ -33,6 +33,8 @@ session = lt.session({
     "out_enc_policy": 2,
     "allow_multiple_connections_per_ip": True,
     "rate_limit_ip_overhead": False,
+    "recv_socket_buffer_size": int(buffer_bytes),
+    "send_socket_buffer_size": int(buffer_bytes),
     "alert_mask": categories.status_notification | categories.error_notification | categories.connect_notification
     | categories.peer_notification,
 })

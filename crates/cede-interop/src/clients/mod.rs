@@ -8,7 +8,7 @@ mod process;
 mod tracker;
 mod transmission;
 
-pub use exchange::{control, run};
+pub use exchange::{Ready, control, run};
 
 use crate::bittorrent::Torrent;
 use process::Folder;
@@ -84,6 +84,8 @@ pub struct Task<'a> {
     pub ip: IpAddr,
     /// Whom it connects to.
     pub connect: Option<SocketAddr>,
+    /// The size of its UDP socket's buffers, where that can be chosen, instead of the system's default.
+    pub buffer_bytes: Option<usize>,
 }
 
 /// A running client.
@@ -116,6 +118,15 @@ impl Running {
         match self {
             Self::Libtorrent(session) => session.addr,
             Self::Transmission(daemon) => daemon.addr,
+        }
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        match self {
+            Self::Libtorrent(session) => session.process_id(),
+            Self::Transmission(daemon) => daemon.process_id(),
         }
     }
 

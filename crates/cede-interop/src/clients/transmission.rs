@@ -46,7 +46,7 @@ pub struct Daemon {
     rpc: SocketAddr,
     folder: Folder,
     // Held: killed when dropped.
-    _child: Child,
+    child: Child,
 }
 
 impl Daemon {
@@ -56,7 +56,7 @@ impl Daemon {
         let mut command = Command::new("transmission-daemon");
         command.args(["--foreground", "--config-dir"]).arg(&folder.path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        let daemon = Self { addr, rpc, folder, _child: command.spawn()? };
+        let daemon = Self { addr, rpc, folder, child: command.spawn()? };
         daemon.until(|answer| answer.contains("Daemon version"), &["--session-info"]).await?;
         let (metainfo, data) = (daemon.folder.metainfo(), daemon.folder.data());
         daemon
@@ -69,6 +69,10 @@ impl Daemon {
                 .await?;
         }
         Ok(daemon)
+    }
+
+    pub(super) fn process_id(&self) -> Option<u32> {
+        self.child.id()
     }
 
     pub(super) async fn complete(&mut self) -> io::Result<&Folder> {

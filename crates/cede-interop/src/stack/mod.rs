@@ -3,13 +3,15 @@
 mod rqbit;
 mod utp_rs;
 
-use crate::data::Running;
+use crate::relay;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const PIECE_BYTES: usize = 128 << 10;
+/// What an idle reader holds.
+const IDLE_BYTES: usize = 128;
 
 /// An implementation of uTP that is linked in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,8 +55,26 @@ impl Node {
         Ok(match stack {
             Stack::Cede => Self::ours(ip, cede_real::SocketConfig::default()).await?,
             Stack::Rqbit => Self::Rqbit(rqbit::bind(ip).await?),
-            Stack::UtpRs => Self::UtpRs(Box::new(utp_rs::Node::bind(ip)?)),
+            Stack::UtpRs => Self::UtpRs(Box::new(utp_rs::Node::bind(ip, Some(relay::SOCKET_BUFFER_BYTES))?)),
         })
+    }
+
+    /// As [`Node::bind`], with the UDP socket's buffers of this size, or of the system's default size.
+    /// `librqbit-utp` leaves no choice: it asks for 160 MB to receive into and takes what it gets.
+    ///
+    /// # Errors
+    /// The implementation's.
+    pub async fn bind_with_buffers(stack: Stack, ip: IpAddr, bytes: Option<usize>) -> io::Result<Self> {
+        let config = cede_real::SocketConfig {
+            receive_buffer_bytes: bytes,
+            send_buffer_bytes: bytes,
+            ..cede_real::SocketConfig::default()
+        };
+        match stack {
+            Stack::Cede => Self::ours(ip, config).await,
+            Stack::Rqbit => Self::bind(stack, ip).await,
+            Stack::UtpRs => Ok(Self::UtpRs(Box::new(utp_rs::Node::bind(ip, bytes)?))),
+        }
     }
 
     /// One of ours, with choices.
@@ -64,6 +84,14 @@ impl Node {
     pub async fn ours(ip: IpAddr, config: cede_real::SocketConfig) -> io::Result<Self> {
         let socket = cede_real::UtpSocket::bind_with((ip, 0), config).await.map_err(io::Error::other)?;
         Ok(Self::Cede(Box::new(socket)))
+    }
+
+    /// A socket of `librqbit-utp` that holds this many connections, for as long as they like to be silent.
+    ///
+    /// # Errors
+    /// Those of binding.
+    pub async fn patient_rqbit(ip: IpAddr, connections: usize) -> io::Result<Self> {
+        Ok(Self::Rqbit(rqbit::bind_patiently(ip, connections).await?))
     }
 
     /// Where it is bound.
@@ -112,44 +140,72 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Sends everything and ends our direction. Where the implementation says when the end was acknowledged, waits for it.
+    /// Writes all of this.
     ///
     /// # Errors
     /// The implementation's.
-    pub async fn send(&mut self, octets: &[u8]) -> io::Result<()> {
+    pub async fn write(&mut self, octets: &[u8]) -> io::Result<()> {
         match self {
-            Self::Cede(stream) => send(stream, octets).await,
-            Self::Rqbit(stream) => send(stream, octets).await,
-            Self::UtpRs(stream) => stream.send(octets).await,
+            Self::Cede(stream) => write(stream, octets).await,
+            Self::Rqbit(stream) => write(stream, octets).await,
+            Self::UtpRs(stream) => stream.write(octets).await,
         }
     }
 
-    /// Receives to the end of the peer's direction. `arrived` counts on the way, so that one knows where it got stuck.
+    /// Ends our direction. Where the implementation says when the end was acknowledged, waits for it.
     ///
     /// # Errors
     /// The implementation's.
-    pub async fn receive(&mut self, arrived: &Mutex<Running>) -> io::Result<()> {
+    pub async fn end(&mut self) -> io::Result<()> {
         match self {
-            Self::Cede(stream) => receive(stream, arrived).await,
-            Self::Rqbit(stream) => receive(stream, arrived).await,
+            Self::Cede(stream) => stream.shutdown().await,
+            Self::Rqbit(stream) => stream.shutdown().await,
+            Self::UtpRs(stream) => stream.end().await,
+        }
+    }
+
+    /// Hands over what arrives, to the end of the peer's direction.
+    ///
+    /// # Errors
+    /// The implementation's.
+    pub async fn receive(&mut self, arrived: impl FnMut(&[u8])) -> io::Result<()> {
+        match self {
+            Self::Cede(stream) => receive(stream, PIECE_BYTES, arrived).await,
+            Self::Rqbit(stream) => receive(stream, PIECE_BYTES, arrived).await,
             Self::UtpRs(stream) => stream.receive(arrived).await,
         }
     }
+
+    /// Waits for the end with a small buffer, and drops what arrives.
+    ///
+    /// # Errors
+    /// The implementation's.
+    pub async fn idle(&mut self) -> io::Result<()> {
+        match self {
+            Self::Cede(stream) => receive(stream, IDLE_BYTES, |_| {}).await,
+            Self::Rqbit(stream) => receive(stream, IDLE_BYTES, |_| {}).await,
+            Self::UtpRs(stream) => stream.receive(|_| {}).await,
+        }
+    }
 }
 
-async fn send(stream: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
+async fn write(stream: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     for piece in octets.chunks(PIECE_BYTES) {
         stream.write_all(piece).await?;
     }
-    stream.shutdown().await
+    Ok(())
 }
 
-async fn receive(stream: &mut (impl AsyncRead + Unpin), arrived: &Mutex<Running>) -> io::Result<()> {
-    let mut buffer = vec![0; PIECE_BYTES];
+async fn receive(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffer_bytes: usize,
+    mut arrived: impl FnMut(&[u8]),
+) -> io::Result<()> {
+    let mut buffer = vec![0; buffer_bytes];
     loop {
         match stream.read(&mut buffer).await? {
             0 => return Ok(()),
-            n => arrived.lock().expect("no panic holds it").add(&buffer[..n]),
+            n => arrived(&buffer[..n]),
         }
     }
 }

@@ -1,10 +1,8 @@
 //! `utp-rs`, with its defaults. It reads to the end or not at all, and it has no way to ask for the bound address.
 
-use crate::data::Running;
 use crate::relay;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Mutex;
 use utp_rs::conn::ConnectionConfig;
 use utp_rs::peer::Peer;
 use utp_rs::socket::UtpSocket;
@@ -17,8 +15,8 @@ pub struct Node {
 }
 
 impl Node {
-    pub(super) fn bind(ip: IpAddr) -> io::Result<Self> {
-        let socket = relay::bind(ip)?;
+    pub(super) fn bind(ip: IpAddr, buffer_bytes: Option<usize>) -> io::Result<Self> {
+        let socket = relay::bind(ip, buffer_bytes)?;
         let addr = socket.local_addr()?;
         Ok(Self { socket: UtpSocket::with_socket(socket), addr })
     }
@@ -36,21 +34,25 @@ impl Node {
 pub struct Stream(UtpStream<SocketAddr>);
 
 impl Stream {
-    /// `close` ends when the peer has acknowledged everything.
-    pub(super) async fn send(&mut self, octets: &[u8]) -> io::Result<()> {
+    pub(super) async fn write(&mut self, octets: &[u8]) -> io::Result<()> {
         for piece in octets.chunks(super::PIECE_BYTES) {
             let mut rest = piece;
             while !rest.is_empty() {
                 rest = &rest[self.0.write(rest).await?..];
             }
         }
+        Ok(())
+    }
+
+    /// Comes back when the peer has acknowledged everything.
+    pub(super) async fn end(&mut self) -> io::Result<()> {
         self.0.close().await
     }
 
-    pub(super) async fn receive(&mut self, arrived: &Mutex<Running>) -> io::Result<()> {
+    pub(super) async fn receive(&mut self, mut arrived: impl FnMut(&[u8])) -> io::Result<()> {
         let mut all = Vec::new();
         let result = self.0.read_to_eof(&mut all).await;
-        arrived.lock().expect("no panic holds it").add(&all);
+        arrived(&all);
         result.map(drop)
     }
 }
