@@ -55,7 +55,9 @@ async fn streams_come_and_go_and_leave_nothing_behind() {
 
 /// Waits until nothing is left but the server.
 async fn settle(server: &UtpSocket, relays: &mut Vec<JoinHandle<()>>, first: Option<Use>) {
+    let begun = Instant::now();
     while server.statistics().connections > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "connections stay: {:#?}", server.statistics());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     relays.drain(..).for_each(|relay| relay.abort());
