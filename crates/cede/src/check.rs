@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::progress::{bar, clock};
+use crate::progress::{Pace, StatusLine, bar, clock};
 use crate::screen::{self, Screen};
 use cede_cc::registry::{self, Entry};
 use cede_lab::check::{Battery, Findings, Progress, Subject};
@@ -10,10 +10,9 @@ use cede_lab::run::RunError;
 use cede_lab::scenario::{ProtocolKind, nearest};
 use cede_plot::{Cell, Table, Verdict, terminal};
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal, Write};
 use std::num::NonZero;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -221,45 +220,36 @@ fn cell(findings: &Findings) -> Cell {
     if findings.passed { Cell::from(figure) } else { Cell::from(format!("✗ {figure}")) }
 }
 
-/// The line that says how far it has come, on standard error where that is a terminal.
+/// How far a battery has come, where there is a terminal.
 struct Ticker {
     label: String,
-    began: Instant,
-    drawn: Mutex<Option<Instant>>,
+    status: Mutex<StatusLine>,
 }
 
 impl Ticker {
     fn new(name: &str, index: usize, total: usize) -> Self {
         let label = if total > 1 { format!("{name} ({} of {total})", index + 1) } else { name.to_string() };
-        Self { label, began: Instant::now(), drawn: Mutex::new(None) }
+        let pace = Pace { every: Duration::from_millis(200), ..Pace::UNHURRIED };
+        Self { label, status: Mutex::new(StatusLine::begin(pace, None)) }
+    }
+
+    fn status(&self) -> MutexGuard<'_, StatusLine> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn hear(&self, progress: Progress) -> bool {
-        const REFRESH: Duration = Duration::from_millis(200);
-        let mut drawn = self.drawn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if io::stderr().is_terminal() && drawn.is_none_or(|at| at.elapsed() > REFRESH) {
-            let part = progress.done as f64 / progress.total.max(1) as f64;
-            let left = self.began.elapsed().as_secs_f64() * (1.0 - part) / part.max(1e-9);
-            let left =
-                if progress.done > 0 { format!(", about {} left", clock(left)) } else { String::new() };
-            let text = format!(
-                "{}  {}: {} of {} scenarios{left}",
-                bar(part),
-                self.label,
-                progress.done,
-                progress.total
-            );
-            let _ = write!(io::stderr(), "\r\x1b[2K{text}");
-            let _ = io::stderr().flush();
-            *drawn = Some(Instant::now());
-        }
+        self.status().show(|elapsed_s| self.line(elapsed_s, progress));
         !interrupt::is_asked()
     }
 
+    fn line(&self, elapsed_s: f64, progress: Progress) -> String {
+        let part = progress.done as f64 / progress.total.max(1) as f64;
+        let left_s = elapsed_s * (1.0 - part) / part.max(1e-9);
+        let left = if progress.done > 0 { format!(", about {} left", clock(left_s)) } else { String::new() };
+        format!("{}  {}: {} of {} scenarios{left}", bar(part), self.label, progress.done, progress.total)
+    }
+
     fn clear(&self) {
-        if self.drawn.lock().is_ok_and(|drawn| drawn.is_some()) {
-            let _ = write!(io::stderr(), "\r\x1b[2K");
-            let _ = io::stderr().flush();
-        }
+        self.status().end();
     }
 }

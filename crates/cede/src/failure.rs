@@ -35,6 +35,14 @@ impl Failure {
         }
     }
 
+    /// What the system refuses or cannot do, by the kind of its error.
+    pub fn of_system(text: String, kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Self::NotPermitted(text),
+            _ => Self::Failed(text),
+        }
+    }
+
     /// What it says, where that is one text.
     pub fn text(&self) -> Option<&str> {
         match self {
@@ -67,11 +75,6 @@ impl Failure {
 
 impl From<RecordError> for Failure {
     fn from(error: RecordError) -> Self {
-        match error.kind() {
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                Self::NotPermitted(error.to_string())
-            }
-            _ => Self::Failed(error.to_string()),
-        }
+        Self::of_system(error.to_string(), error.kind())
     }
 }

@@ -23,12 +23,7 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     };
     let failed = |error: io::Error| {
         let text = format!("cannot write man pages to {}: {error}", folder.display());
-        match error.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Failure::NotPermitted(text)
-            }
-            _ => Failure::Failed(text),
-        }
+        Failure::of_system(text, error.kind())
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(failed)

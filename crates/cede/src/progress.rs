@@ -1,47 +1,90 @@
-//! A line on the terminal that says how far a long run has come.
+//! A line on standard error that says how far something long has come.
 
 use cede_units::Instant as SimulatedInstant;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// A run that is over before this shows nothing.
-const PATIENCE: Duration = Duration::from_secs(2);
-const REFRESH: Duration = Duration::from_millis(100);
 const BAR_COLUMNS: usize = 30;
 
-/// The progress of one run, on standard error, and only where that is a terminal.
-#[derive(Debug)]
-pub struct Progress {
-    started: Instant,
-    drawn: Option<Instant>,
-    is_terminal: bool,
+/// When a line is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Nothing is shown of what is over before this.
+    pub first: Duration,
+    /// The least time between two lines.
+    pub every: Duration,
 }
+
+impl Pace {
+    /// Whatever there is, at once.
+    pub const UNHURRIED: Self = Self { first: Duration::ZERO, every: Duration::ZERO };
+
+    /// From the second second on, so many times a second.
+    pub const fn patient(every: Duration) -> Self {
+        Self { first: Duration::from_secs(2), every }
+    }
+}
+
+/// A line that is drawn anew on a terminal; elsewhere single lines, or none.
+#[derive(Debug)]
+pub struct StatusLine {
+    is_terminal: bool,
+    pace: Option<Pace>,
+    began: Instant,
+    drawn: Option<Instant>,
+}
+
+impl StatusLine {
+    /// A line of what begins now, at the pace of a terminal or, where there is none, at the other.
+    pub fn begin(terminal: Pace, elsewhere: Option<Pace>) -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        let pace = if is_terminal { Some(terminal) } else { elsewhere };
+        Self { is_terminal, pace, began: Instant::now(), drawn: None }
+    }
+
+    /// Shows a text, given the time since the beginning in seconds, if it is time for one.
+    pub fn show(&mut self, text: impl FnOnce(f64) -> String) {
+        let Some(pace) = self.pace else { return };
+        let elapsed = self.began.elapsed();
+        if elapsed < pace.first || self.drawn.is_some_and(|drawn| drawn.elapsed() < pace.every) {
+            return;
+        }
+        let text = text(elapsed.as_secs_f64());
+        let _ = if self.is_terminal {
+            write!(io::stderr(), "\r\x1b[2K{text}").and_then(|()| io::stderr().flush())
+        } else {
+            writeln!(io::stderr(), "{text}")
+        };
+        self.drawn = Some(Instant::now());
+    }
+
+    /// Takes the line away and tells how long it took.
+    pub fn end(&mut self) -> Duration {
+        if self.drawn.take().is_some() && self.is_terminal {
+            let _ = write!(io::stderr(), "\r\x1b[2K").and_then(|()| io::stderr().flush());
+        }
+        self.began.elapsed()
+    }
+}
+
+/// The progress of one run, where there is a terminal.
+#[derive(Debug)]
+pub struct Progress(StatusLine);
 
 impl Progress {
     /// The progress of a run that begins now.
     pub fn begin() -> Self {
-        Self { started: Instant::now(), drawn: None, is_terminal: io::stderr().is_terminal() }
+        Self(StatusLine::begin(Pace::patient(Duration::from_millis(100)), None))
     }
 
     /// `now` of `end` has been simulated.
     pub fn update(&mut self, now: SimulatedInstant, end: SimulatedInstant) {
-        let elapsed = self.started.elapsed();
-        let is_fresh = self.drawn.is_some_and(|drawn| drawn.elapsed() < REFRESH);
-        if self.is_terminal && elapsed >= PATIENCE && !is_fresh {
-            let text = line(elapsed.as_secs_f64(), now.as_secs_f64(), end.as_secs_f64());
-            let _ = write!(io::stderr(), "\r\x1b[2K{text}");
-            let _ = io::stderr().flush();
-            self.drawn = Some(Instant::now());
-        }
+        self.0.show(|elapsed_s| line(elapsed_s, now.as_secs_f64(), end.as_secs_f64()));
     }
 
     /// Clears the line and tells how long the run took, in seconds.
     pub fn end(&mut self) -> f64 {
-        if self.drawn.take().is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[2K");
-            let _ = io::stderr().flush();
-        }
-        self.started.elapsed().as_secs_f64()
+        self.0.end().as_secs_f64()
     }
 }
 

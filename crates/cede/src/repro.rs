@@ -1,6 +1,7 @@
 //! `cede repro`: a paper's experiments.
 
 use crate::failure::Failure;
+use crate::progress::{Pace, StatusLine};
 use crate::screen::{self, Screen};
 use crate::{interrupt, progress};
 use cede_lab::repro::lcn10::{self, ExecuteError, FigureNumber, Progress, Report, Request, Results, Store};
@@ -9,11 +10,11 @@ use cede_lab::run::RunError;
 use cede_plot::terminal;
 use clap::ValueHint;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write as _};
+use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,11 +117,11 @@ fn judge_runs(broken: usize) -> Result<(), Failure> {
 
 /// Shows progress while something runs.
 fn metered<T>(run: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> T) -> T {
-    let meter = Mutex::new(Meter::default());
-    let hear =
-        |progress: Progress| meter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).hear(&progress);
-    let result = run(&hear);
-    meter.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).end();
+    let elsewhere = Pace::patient(Duration::from_secs(10));
+    let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), Some(elsewhere)));
+    let status_line = || status.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let result = run(&|progress: Progress| status_line().show(|_| line(&progress)));
+    status_line().end();
     result
 }
 
@@ -146,11 +147,7 @@ fn jobs(args: &Args) -> usize {
 }
 
 fn failed(folder: &Path, error: &io::Error) -> Failure {
-    let text = format!("{}: {error}", folder.display());
-    match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Failure::NotPermitted(text),
-        _ => Failure::Failed(text),
-    }
+    Failure::of_system(format!("{}: {error}", folder.display()), error.kind())
 }
 
 fn measured(request: &Request, folder: &Path, jobs: usize) -> Result<Results, Failure> {
@@ -165,47 +162,6 @@ fn measured(request: &Request, folder: &Path, jobs: usize) -> Result<Results, Fa
         ExecuteError::Store(error) => failed(&error.path, &error.cause),
         ExecuteError::Run(error) => Failure::Failed(error.to_string()),
     })
-}
-
-/// What is shown of progress: a line that is drawn anew on a terminal, single lines elsewhere.
-struct Meter {
-    is_terminal: bool,
-    drawn: Option<Instant>,
-    began: Instant,
-}
-
-/// Nothing is shown of what is over before this.
-const PATIENCE: Duration = Duration::from_secs(2);
-const REFRESH: Duration = Duration::from_millis(200);
-const LINE_EVERY: Duration = Duration::from_secs(10);
-
-impl Default for Meter {
-    fn default() -> Self {
-        Self { is_terminal: io::stderr().is_terminal(), drawn: None, began: Instant::now() }
-    }
-}
-
-impl Meter {
-    fn hear(&mut self, progress: &Progress) {
-        let pause = if self.is_terminal { REFRESH } else { LINE_EVERY };
-        let is_fresh = self.drawn.is_some_and(|drawn| drawn.elapsed() < pause);
-        if self.began.elapsed() < PATIENCE || is_fresh {
-            return;
-        }
-        self.drawn = Some(Instant::now());
-        let text = line(progress);
-        let _ = if self.is_terminal {
-            write!(io::stderr(), "\r\x1b[2K{text}").and_then(|()| io::stderr().flush())
-        } else {
-            writeln!(io::stderr(), "{text}")
-        };
-    }
-
-    fn end(self) {
-        if self.is_terminal && self.drawn.is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[2K").and_then(|()| io::stderr().flush());
-        }
-    }
 }
 
 fn line(progress: &Progress) -> String {

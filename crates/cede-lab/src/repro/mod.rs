@@ -2,3 +2,26 @@
 
 pub mod lcn10;
 pub mod ledbatpp;
+
+use cede_plot::Figure;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// A file that is to be written: its name and what is in it.
+type File = (String, Vec<u8>);
+
+/// A picture as SVG and as PNG.
+fn drawn(name: &str, picture: &Figure) -> io::Result<[File; 2]> {
+    let png = picture.to_png(2.0).map_err(io::Error::other)?;
+    Ok([(format!("{name}.svg"), picture.to_svg().into_bytes()), (format!("{name}.png"), png)])
+}
+
+/// Writes files into a folder, which is made if it is not there, and answers with their paths in the same order.
+fn write_all(folder: &Path, files: Vec<File>) -> io::Result<Vec<PathBuf>> {
+    fs::create_dir_all(folder)?;
+    let write = |(name, content): File| {
+        let path = folder.join(name);
+        fs::write(&path, content).map(|()| path)
+    };
+    files.into_iter().map(write).collect()
+}

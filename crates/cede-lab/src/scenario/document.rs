@@ -14,6 +14,19 @@ pub(crate) struct Node {
     pub value: Value,
 }
 
+impl Node {
+    /// `key = "word"` as the table that it is short for, `key = { kind = "word" }`; anything else as it is.
+    pub fn long_form(&self) -> Self {
+        let mut long = self.clone();
+        if let Value::Text(_) = self.value {
+            let mut table = Table::default();
+            table.get_or_insert("kind", self.origin, || self.clone());
+            long.value = Value::Table(table);
+        }
+        long
+    }
+}
+
 /// A TOML value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {

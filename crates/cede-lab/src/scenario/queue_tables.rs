@@ -2,36 +2,27 @@
 
 use super::model::{PIE_WORDS, QUEUE_WORDS};
 use super::schema::Fallback::{Absent, Required, Value};
-use super::schema::{Kind, OptionDoc, SIZE_MAX_BYTES, TableDoc, option, words};
+use super::schema::{Kind, OptionDoc, SIZE_MAX_BYTES, TableDoc, option, table, words};
 
 /// The key that every form of `queue` has.
 const KIND: OptionDoc = option("kind", words(QUEUE_WORDS), Value("droptail"), "codel", "The discipline.");
 const BURST_SIZE: Kind = Kind::Size { min: 128, max: SIZE_MAX_BYTES };
 
-const fn discipline(
-    path: &'static str,
-    heading: &'static str,
-    meaning: &'static str,
-    own: &'static [OptionDoc],
-) -> TableDoc {
-    TableDoc { path, heading, meaning, own, shared: &[] }
-}
-
-pub(crate) const QUEUE: TableDoc = discipline(
+pub(crate) const QUEUE: TableDoc = table(
     "queue",
     "queue = { ... }",
     "The discipline of a link's queue and its parameters. `queue = \"codel\"` is short for `queue = { kind = \"codel\" }`. Drop-tail and head-drop have no parameters; how much may wait is `buffer` for all of them.",
     &[KIND],
 );
 
-pub(crate) const CODEL: TableDoc = discipline(
+pub(crate) const CODEL: TableDoc = table(
     "queue.codel",
     "queue = { kind = \"codel\", ... }",
     "CoDel: drops (or marks) packets at departure once packets have waited longer than `target` for an `interval`, the next ones after interval / sqrt(count). Source: RFC 8289, section 5.",
     &[KIND, TARGET_CODEL, INTERVAL],
 );
 
-pub(crate) const FQ_CODEL: TableDoc = discipline(
+pub(crate) const FQ_CODEL: TableDoc = table(
     "queue.fq-codel",
     "queue = { kind = \"fq-codel\", ... }",
     "FQ-CoDel: a queue for each flow with CoDel on it, served in turn by octets, new flows first. Where the buffer is full, the flow with most octets loses half of what it has waiting. Source: RFC 8290.",
@@ -78,7 +69,7 @@ const INTERVAL: OptionDoc = option(
     "How long it may have more: about the longest usual round-trip time.",
 );
 
-pub(crate) const PIE: TableDoc = discipline(
+pub(crate) const PIE: TableDoc = table(
     "queue.pie",
     "queue = { kind = \"pie\", ... }",
     "PIE: drops (or marks) packets at arrival with a probability that follows the queueing delay's distance from `target` and its change. Source: RFC 8033.",
@@ -99,7 +90,7 @@ pub(crate) const PIE: TableDoc = discipline(
 
 const LENGTH: Kind = Kind::Number { min: 0.0, max: 1e9 };
 
-pub(crate) const RED: TableDoc = discipline(
+pub(crate) const RED: TableDoc = table(
     "queue.red",
     "queue = { kind = \"red\", ... }",
     "RED: drops (or marks) packets at arrival with a probability that rises with the average length of the queue, in packets. Source: Floyd and Jacobson, Random Early Detection gateways for congestion avoidance, 1993.",

@@ -1,7 +1,7 @@
 //! Reading flows.
 
 use super::controller;
-use super::document::{Node, Table, Value};
+use super::document::Node;
 use super::flow::{
     Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpOptions, Traffic, TrafficKind, UtpOptions,
 };
@@ -212,7 +212,7 @@ fn keys_of(kind: TrafficKind) -> &'static [&'static str] {
 }
 
 fn read_traffic(reader: &mut Reader<'_>, flow: &Fields<'_>) -> Option<Traffic> {
-    let long_form = flow.node("traffic").map(long_form);
+    let long_form = flow.node("traffic").map(Node::long_form);
     let fields = Fields::open(reader, "traffic", long_form.as_ref(), flow.at)?;
     let kind: TrafficKind = fields.get(reader, "kind")?;
     let others: Vec<&str> = super::tables::get("traffic")
@@ -222,17 +222,6 @@ fn read_traffic(reader: &mut Reader<'_>, flow: &Fields<'_>) -> Option<Traffic> {
         .collect();
     fields.refuse(reader, &others, &format!("it is no option of \"{}\" traffic", kind.word()));
     read_traffic_of(reader, &fields, kind)
-}
-
-/// `traffic = "backlogged"` as the table that it is short for.
-fn long_form(node: &Node) -> Node {
-    let mut long = node.clone();
-    if let Value::Text(_) = node.value {
-        let mut table = Table::default();
-        table.get_or_insert("kind", node.origin, || node.clone());
-        long.value = Value::Table(table);
-    }
-    long
 }
 
 fn read_traffic_of(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: TrafficKind) -> Option<Traffic> {

@@ -1,6 +1,6 @@
 //! Reading what a link does to traffic: discipline, marks, policer, token bucket.
 
-use super::document::{Node, Table, Value};
+use super::document::Node;
 use super::model::{PieKind, QueueKind};
 use super::reader::{Fields, Reader};
 use cede_net::{
@@ -11,7 +11,7 @@ use cede_units::{Bytes, Rate};
 /// Reads `queue = "KIND"` or `queue = { kind = "KIND", ... }`.
 pub(crate) fn read_queue(reader: &mut Reader<'_>, link: &Fields<'_>) -> Option<Discipline> {
     let Some(node) = link.node("queue") else { return Some(Discipline::DropTail) };
-    let long = long_form(node);
+    let long = node.long_form();
     let kind = kind_of(reader, link, &long)?;
     let path = match kind {
         QueueKind::DropTail | QueueKind::HeadDrop => "queue",
@@ -41,17 +41,6 @@ fn kind_of(reader: &mut Reader<'_>, link: &Fields<'_>, long: &Node) -> Option<Qu
             None
         }
     }
-}
-
-/// `queue = "codel"` as the table that it is short for.
-fn long_form(node: &Node) -> Node {
-    let mut long = node.clone();
-    if let Value::Text(_) = node.value {
-        let mut table = Table::default();
-        table.get_or_insert("kind", node.origin, || node.clone());
-        long.value = Value::Table(table);
-    }
-    long
 }
 
 fn read_codel(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<CodelConfig> {

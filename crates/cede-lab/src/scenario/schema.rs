@@ -223,6 +223,16 @@ pub(crate) const fn option(
     OptionDoc { key, kind, fallback, example, meaning }
 }
 
+/// A table that shares no options with others.
+pub(crate) const fn table(
+    path: &'static str,
+    heading: &'static str,
+    meaning: &'static str,
+    own: &'static [OptionDoc],
+) -> TableDoc {
+    TableDoc { path, heading, meaning, own, shared: &[] }
+}
+
 /// One of these words, for the tables.
 pub(crate) const fn words(words: &'static [(&'static str, &'static str)]) -> Kind {
     Kind::Word { words }

@@ -4,16 +4,7 @@ use super::flow_tables::{CONTROLLER, FLOW, TCP, TRAFFIC, UTP};
 use super::model::{ROUTING_WORDS, TOPOLOGY_WORDS};
 use super::queue_tables::{BURST, CHANGE, CODEL, FQ_CODEL, PEAK, PIE, POLICER, QUEUE, RED};
 use super::schema::Fallback::{Absent, Required, Value};
-use super::schema::{Kind, OptionDoc, TableDoc, option, words};
-
-const fn table(
-    path: &'static str,
-    heading: &'static str,
-    meaning: &'static str,
-    own: &'static [OptionDoc],
-) -> TableDoc {
-    TableDoc { path, heading, meaning, own, shared: &[] }
-}
+use super::schema::{Kind, OptionDoc, TableDoc, option, table, words};
 
 const fn link_table(
     path: &'static str,

@@ -1,11 +1,10 @@
 //! The line that says how far a file has come.
 
 use super::numbers;
-use crate::progress::{bar, clock};
+use crate::progress::{Pace, StatusLine, bar, clock};
 use cede_carry::file::{Phase, Progress};
 use cede_units::{Duration as Span, Rate};
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// The rate is that of so long.
@@ -13,19 +12,17 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// Where there is no terminal, a line every so often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// The progress of one file, on standard error: drawn anew on a terminal, single lines elsewhere.
+/// The progress of one file: drawn anew on a terminal, single lines elsewhere.
 pub struct Gauge {
-    is_terminal: bool,
     looks: VecDeque<(Instant, u64)>,
-    drawn: Option<Instant>,
-    began: Instant,
+    status: StatusLine,
 }
 
 impl Gauge {
     /// Begins now.
     pub fn new() -> Self {
-        let is_terminal = io::stderr().is_terminal();
-        Self { is_terminal, looks: VecDeque::new(), drawn: None, began: Instant::now() }
+        let elsewhere = Pace { first: LINE_EVERY, every: LINE_EVERY };
+        Self { looks: VecDeque::new(), status: StatusLine::begin(Pace::UNHURRIED, Some(elsewhere)) }
     }
 
     /// It has come so far.
@@ -35,17 +32,8 @@ impl Gauge {
         while self.looks.len() > 2 && now - self.looks[1].0 >= WINDOW {
             self.looks.pop_front();
         }
-        let last = self.drawn.unwrap_or(self.began);
-        if !self.is_terminal && now - last < LINE_EVERY {
-            return;
-        }
-        self.drawn = Some(now);
-        let text = line(progress, self.rate());
-        let _ = if self.is_terminal {
-            write!(io::stderr(), "\r\x1b[2K{text}").and_then(|()| io::stderr().flush())
-        } else {
-            writeln!(io::stderr(), "{text}")
-        };
+        let rate = self.rate();
+        self.status.show(|_| line(progress, rate));
     }
 
     fn rate(&self) -> Rate {
@@ -58,10 +46,7 @@ impl Gauge {
 
     /// Takes the line away and says how long it took.
     pub fn end(&mut self) -> Duration {
-        if self.is_terminal && self.drawn.take().is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[2K").and_then(|()| io::stderr().flush());
-        }
-        self.began.elapsed()
+        self.status.end()
     }
 }
 

@@ -68,7 +68,7 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let spec = args.spec()?;
     let screen = Screen::new(args.json);
-    let progress = Progress::begin();
+    let mut progress = Progress::begin();
     let whole = spec.duration().as_secs_f64();
     let show = |sample: &Sample| {
         let rates = format!("uTP {:.1}, TCP {:.1} Mbit/s", sample.utp_mbps, sample.tcp_mbps);

@@ -109,7 +109,7 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let spec = args.spec()?;
     let screen = Screen::new(args.json);
-    let progress = Progress::begin();
+    let mut progress = Progress::begin();
     let show = |sample: &Sample, arrived: u64| {
         let queue = sample.queue_ms.unwrap_or_default();
         let words = format!("{:.1} s  {:.1} Mbit/s  queue {queue:.0} ms", sample.t_s, sample.rate_mbps);

@@ -2,11 +2,10 @@
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::progress::bar;
+use crate::progress::{Pace, StatusLine, bar};
 use crate::screen::Screen;
 use cede_lab::run::RunError;
 use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
-use std::io::{self, IsTerminal, Write};
 
 const CHART_LINES: usize = 12;
 
@@ -36,29 +35,24 @@ pub fn chart(screen: &Screen, title: &str, what: &str, unit: &str, curves: Vec<C
     terminal::chart(&panel, screen.columns, CHART_LINES, screen.colour) + "\n"
 }
 
-/// A line on the terminal that says how far a measurement has come.
-pub struct Progress(bool);
+/// How far a measurement has come, where there is a terminal.
+pub struct Progress(StatusLine);
 
 impl Progress {
     pub fn begin() -> Self {
-        Self(io::stderr().is_terminal())
+        Self(StatusLine::begin(Pace::UNHURRIED, None))
     }
 
     /// Draws it; false where somebody has asked for the end.
-    pub fn update(&self, part: f64, words: &str) -> bool {
-        if self.0 {
-            let _ = write!(io::stderr(), "\r\x1b[2K{}  {words}", bar(part));
-            let _ = io::stderr().flush();
-        }
+    pub fn update(&mut self, part: f64, words: &str) -> bool {
+        self.0.show(|_| format!("{}  {words}", bar(part)));
         !interrupt::is_asked()
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.0 {
-            let _ = write!(io::stderr(), "\r\x1b[2K");
-        }
+        self.0.end();
     }
 }
 

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use cede_meter::HostReport;
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Axis, Figure, Panel, Series};
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Hosts with a picture of their own.
@@ -15,12 +14,7 @@ const PICTURED: usize = 12;
 /// Writes the page.
 pub fn write(path: &Path, args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
     let told = |error: std::io::Error| {
-        let text = format!("cannot write {}: {error}", path.display());
-        if error.kind() == ErrorKind::PermissionDenied {
-            Failure::NotPermitted(text)
-        } else {
-            Failure::Failed(text)
-        }
+        Failure::of_system(format!("cannot write {}: {error}", path.display()), error.kind())
     };
     std::fs::write(path, page(args, findings).to_html()).map_err(told)
 }

@@ -1,19 +1,16 @@
 //! Captures from files and pipes, plain or compressed, side by side on all processors.
 
 use crate::failure::Failure;
-use crate::progress;
+use crate::progress::{self, Pace, StatusLine};
 use cede_meter::{Config, Feed, FeedError, Meter};
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(2);
-const REFRESH: Duration = Duration::from_millis(200);
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What is read of one file, and what is wrong with it.
 type Read1 = (Meter, Option<String>);
@@ -22,16 +19,12 @@ type Read1 = (Meter, Option<String>);
 pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>), Failure> {
     let sources = files.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
     let total = files.iter().map(|path| std::fs::metadata(path).map_or(0, |meta| meta.len())).sum();
-    let progress = Progress {
-        total,
-        read: AtomicU64::new(0),
-        began: Instant::now(),
-        is_terminal: io::stderr().is_terminal(),
-    };
+    let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
+    let progress = Progress { total, read: AtomicU64::new(0), status };
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
     let config = Config { memory_bytes: config.memory_bytes / workers.max(1), ..config.clone() };
     let mut results = side_by_side(sources, files, &config, workers, &progress);
-    progress.clear();
+    progress.status().end();
     let damage: Vec<String> = results.iter_mut().filter_map(|(_, damage)| damage.take()).collect();
     let mut meters = results.into_iter().map(|(meter, _)| meter);
     let mut meter = meters.next().unwrap_or_default();
@@ -94,12 +87,7 @@ fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
         return Ok(Box::new(io::stdin()));
     }
     let told = |error: io::Error| {
-        let text = format!("cannot read {}: {error}", path.display());
-        if error.kind() == ErrorKind::PermissionDenied {
-            Failure::NotPermitted(text)
-        } else {
-            Failure::Failed(text)
-        }
+        Failure::of_system(format!("cannot read {}: {error}", path.display()), error.kind())
     };
     let file = File::open(path).map_err(told)?;
     if file.metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -135,28 +123,21 @@ impl Read for Counted<'_> {
     }
 }
 
-/// How far all files together have come, on standard error, where that is a terminal.
+/// How far all files together have come, where there is a terminal.
 struct Progress {
     /// Octets of all files; zero where nobody knows.
     total: u64,
     read: AtomicU64,
-    began: Instant,
-    is_terminal: bool,
+    status: Mutex<StatusLine>,
 }
 
 impl Progress {
+    fn status(&self) -> MutexGuard<'_, StatusLine> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn show(&self) {
-        static LAST: Mutex<Option<Instant>> = Mutex::new(None);
-        let elapsed = self.began.elapsed();
-        if !self.is_terminal || elapsed < PATIENCE {
-            return;
-        }
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| last.elapsed() >= REFRESH) {
-            let _ = write!(io::stderr(), "\r\x1b[2K{}", self.line(elapsed.as_secs_f64()));
-            let _ = io::stderr().flush();
-            *last = Some(Instant::now());
-        }
+        self.status().show(|elapsed_s| self.line(elapsed_s));
     }
 
     fn line(&self, elapsed_s: f64) -> String {
@@ -172,11 +153,5 @@ impl Progress {
             progress::bar(read / self.total as f64),
             progress::clock(left_s)
         )
-    }
-
-    fn clear(&self) {
-        if self.is_terminal && self.began.elapsed() >= PATIENCE {
-            let _ = write!(io::stderr(), "\r\x1b[2K");
-        }
     }
 }

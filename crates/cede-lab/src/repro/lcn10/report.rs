@@ -1,5 +1,6 @@
 //! What is shown and written: figures, the claims about them, the other simulators' points, and the sensitivity.
 
+use super::super::{drawn, write_all};
 use super::claim::Claim;
 use super::plan::FigureNumber;
 use super::results::{Metric, Results};
@@ -8,7 +9,6 @@ use super::{background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity, stateme
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Align, Cell, Figure, Table, Verdict};
 use serde_json::{Value, json};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -144,15 +144,9 @@ impl Report {
             ("lcn10.json".to_string(), format!("{:#}\n", self.to_json()).into_bytes()),
         ];
         for (name, picture) in self.figures.iter().flat_map(|figure| &figure.pictures) {
-            let png = picture.to_png(2.0).map_err(io::Error::other)?;
-            files.push((format!("{name}.svg"), picture.to_svg().into_bytes()));
-            files.push((format!("{name}.png"), png));
+            files.extend(drawn(name, picture)?);
         }
-        let write = |(name, content): (String, Vec<u8>)| {
-            let path = folder.join(name);
-            fs::write(&path, content).map(|()| path)
-        };
-        files.into_iter().map(write).collect()
+        write_all(folder, files)
     }
 
     /// One page that needs nothing else.

@@ -1,5 +1,6 @@
 //! What is shown and written: pictures, statements, every phase in numbers, and the duels.
 
+use super::super::{drawn, write_all};
 use super::draw::{average, duel_delays, duel_share, queue, throughput, why};
 use super::execute::Results;
 use super::measure::Measured;
@@ -8,7 +9,6 @@ use super::statements::{Statement, at_end, recoveries, show, statements};
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Align, Cell, Figure, Table, Verdict};
 use serde_json::{Value, json};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -110,7 +110,6 @@ impl Report {
     /// # Errors
     /// What the file system says.
     pub fn write(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        fs::create_dir_all(folder)?;
         let mut files = vec![
             ("ledbatpp.html".to_string(), self.to_html().into_bytes()),
             ("ledbatpp.md".to_string(), self.to_markdown().into_bytes()),
@@ -121,14 +120,9 @@ impl Report {
             files.push((format!("{}.toml", file_name(*contender)), toml));
         }
         for (name, picture) in &self.pictures {
-            files.push((format!("{name}.svg"), picture.to_svg().into_bytes()));
-            files.push((format!("{name}.png"), picture.to_png(2.0).map_err(io::Error::other)?));
+            files.extend(drawn(name, picture)?);
         }
-        let write = |(name, content): (String, Vec<u8>)| {
-            let path = folder.join(name);
-            fs::write(&path, content).map(|()| path)
-        };
-        files.into_iter().map(write).collect()
+        write_all(folder, files)
     }
 
     /// One page that needs nothing else.
