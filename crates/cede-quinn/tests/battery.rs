@@ -1,0 +1,68 @@
+//! What is offered uses an idle link, gives way to CUBIC and takes the link back: `cede check`'s scenarios
+//! `alone`, `yields/cubic` and `yields/back-after-cubic` and their marks, over quinn-proto.
+
+mod world;
+
+use cede_cc::{Params, registry};
+use cede_quinn::{Scavenger, UNFIT};
+use quinn_proto::congestion::CubicConfig;
+use std::sync::Arc;
+use world::{Flow, Path, Seen, run};
+
+const RATE_MBPS: f64 = 20.0;
+const IDLE_LINK_USED: f64 = 0.8;
+const OWN_DELAY_MS: f64 = 110.0 + 1.2;
+const FOREGROUND_KEEPS: f64 = 0.9;
+const TAKE_BACK_S: f64 = 10.0;
+const TAKEN_BACK: f64 = 0.75;
+
+fn offered() -> impl Iterator<Item = &'static str> {
+    let refused = |name: &str| UNFIT.iter().any(|(unfit, _)| *unfit == name);
+    registry::all().iter().map(|entry| entry.name).filter(move |name| !refused(name))
+}
+
+fn own(name: &str) -> Flow {
+    let scavenger = Scavenger::named(name, &Params::new()).expect("it is offered");
+    Flow { name: "own", congestion: Arc::new(scavenger), span_s: (0, 100) }
+}
+
+fn cubic() -> Flow {
+    Flow { name: "cubic", congestion: Arc::new(CubicConfig::default()), span_s: (20, 60) }
+}
+
+fn cubic_mbps(seen: &Seen) -> f64 {
+    seen.rate_mbps("cubic", 25.0, 60.0)
+}
+
+#[test]
+fn an_idle_link_is_used_with_little_queue() {
+    for name in offered() {
+        let seen = run(Path::default(), vec![own(name)], 45);
+        assert_eq!(seen.controllers["own"], name, "quinn runs the controller that was asked for");
+        let used = seen.rate_mbps("own", 15.0, 45.0) / RATE_MBPS;
+        assert!(used >= IDLE_LINK_USED, "{name} uses {used} of an idle link");
+        let queue_ms = seen.queue_ms(95.0, 15.0, 45.0);
+        assert!(queue_ms <= OWN_DELAY_MS, "{name} holds {queue_ms} ms of queue");
+    }
+}
+
+#[test]
+fn cubic_keeps_its_rate_and_the_link_is_taken_back() {
+    let alone = cubic_mbps(&run(Path::default(), vec![cubic()], 60));
+    assert!(alone >= IDLE_LINK_USED * RATE_MBPS, "CUBIC alone has {alone} Mbit/s");
+    for name in offered() {
+        let seen = run(Path::default(), vec![own(name), cubic()], 80);
+        let kept = cubic_mbps(&seen) / alone;
+        assert!(kept >= FOREGROUND_KEEPS, "beside {name} CUBIC keeps {kept} of its rate");
+        let back_s = seen.time_to_reach_s("own", TAKEN_BACK * RATE_MBPS, 60.0);
+        assert!(back_s <= TAKE_BACK_S, "{name} needs {back_s} s to take the link back");
+    }
+}
+
+#[test]
+fn two_of_quinns_cubic_share_so_the_marks_can_fail() {
+    let own = Flow { name: "own", congestion: Arc::new(CubicConfig::default()), span_s: (0, 100) };
+    let alone = cubic_mbps(&run(Path::default(), vec![cubic()], 60));
+    let kept = cubic_mbps(&run(Path::default(), vec![own, cubic()], 60)) / alone;
+    assert!(kept < 0.75, "CUBIC beside CUBIC keeps {kept}");
+}
