@@ -2,10 +2,29 @@
 //! One BitTorrent peer, without socket, clock, disk or random numbers of its own, and the formats around it.
 //!
 //! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10).
+//! * [`picker`], [`choker`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`] puts
+//!   those of deployed clients together; [`disposition`] is its choice of transports.
+//! * [`engine`] is the peer: one torrent's member of a swarm, driven by whatever world there is.
 //!
 //! **Invariant:** nothing here knows a socket, a clock, a file or a simulator, and nothing here decides how much a
 //! transport may have under way. No input panics, and nothing that a peer can make grow is without a limit.
 
 extern crate alloc;
 
+pub mod bitfield;
+pub mod choker;
+pub mod disposition;
+pub mod engine;
+pub mod geometry;
+pub mod limiter;
+pub mod picker;
+pub mod pipeline;
+pub mod profile;
+pub mod rate;
 pub mod wire;
+
+pub use bitfield::Bitfield;
+pub use disposition::{Dialling, Disposition, Duplicates, Transport};
+pub use engine::Engine;
+pub use geometry::{BLOCK_BYTES, Geometry};
+pub use profile::Profile;

@@ -28,6 +28,14 @@ impl Default for WireLimits {
     }
 }
 
+impl WireLimits {
+    /// The limits for a torrent of so many pieces.
+    #[must_use]
+    pub fn of(pieces: u32) -> Self {
+        Self { bitfield_bytes: pieces.div_ceil(8), ..Self::default() }
+    }
+}
+
 /// Why a stream cannot be read on. The connection is to be closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WireError {

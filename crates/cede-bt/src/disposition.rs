@@ -1,0 +1,113 @@
+//! Which transports a peer attempts and accepts, and which of two connections to a peer stays.
+//!
+//! Source: uTorrent's `bt.transp_disposition` as the TMA 2012 paper describes it (section 2.2): bits 1 and 2 attempt
+//! TCP and uTP, 4 and 8 accept them; 16 chooses uTP's newer header. Where both transports of an attempt succeed, the
+//! TCP connection is closed. A connection carries data both ways, whoever opened it.
+//!
+//! **What it leaves out.** Bit 16: there is one header.
+//! **How it was validated.** The table of all pairs in `tests/disposition.rs`; the paper's Table 1 in its reproduction.
+
+/// What carries a connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// uTP.
+    Utp,
+}
+
+impl Transport {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Tcp, Self::Utp];
+
+    /// What people call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Utp => "utp",
+        }
+    }
+}
+
+/// The bit mask of transports attempted and accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Disposition(pub u8);
+
+impl Disposition {
+    /// Everything: the default.
+    pub const ALL: Self = Self(31);
+    /// TCP alone.
+    pub const TCP: Self = Self(5);
+    /// uTP alone.
+    pub const UTP: Self = Self(10);
+
+    /// Whether a transport is attempted.
+    #[must_use]
+    pub const fn attempts(self, transport: Transport) -> bool {
+        self.0
+            & match transport {
+                Transport::Tcp => 1,
+                Transport::Utp => 2,
+            }
+            != 0
+    }
+
+    /// Whether a transport is accepted.
+    #[must_use]
+    pub const fn accepts(self, transport: Transport) -> bool {
+        self.0
+            & match transport {
+                Transport::Tcp => 4,
+                Transport::Utp => 8,
+            }
+            != 0
+    }
+}
+
+/// How a peer is dialled where several transports may be attempted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dialling {
+    /// All at once (uTorrent 3).
+    Race,
+    /// uTP, and TCP once that has failed (libtorrent).
+    UtpFirst,
+    /// TCP, and uTP once that has failed.
+    TcpFirst,
+}
+
+/// Which of two connections between the same two peers stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Duplicates {
+    /// uTP rather than TCP; of equals the one that the peer with the larger id has opened.
+    PreferUtp,
+    /// The one that the peer with the larger id has opened, whatever carries it; of equals the older (libtorrent).
+    ByPeerId,
+    /// Both, each for the data of the side that opened it. No client does so; it takes away what the TMA paper's
+    /// section 3.3 holds responsible for the fairness between transports.
+    KeepBoth,
+}
+
+/// What decides between two connections to the same peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contender {
+    /// What carries it.
+    pub transport: Transport,
+    /// Whether the side that asks has opened it.
+    pub opened_by_us: bool,
+}
+
+impl Duplicates {
+    /// Whether `newer` replaces `older`; `None` where both stay. Both ends come to the same answer, whatever order
+    /// they learn of the two in, as long as the two differ.
+    #[must_use]
+    pub fn newer_wins(self, older: Contender, newer: Contender, our_id_is_larger: bool) -> Option<bool> {
+        match self {
+            Self::KeepBoth => (older.opened_by_us == newer.opened_by_us).then_some(false),
+            Self::PreferUtp if older.transport != newer.transport => Some(newer.transport == Transport::Utp),
+            Self::PreferUtp | Self::ByPeerId => {
+                Some(older.opened_by_us != newer.opened_by_us && newer.opened_by_us == our_id_is_larger)
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What the choker decides becomes messages.
+
+use super::conn::Conn;
+use super::{Action, Engine};
+use crate::choker::{Candidate, ChokerRule, Occasion, Situation};
+use crate::disposition::Duplicates;
+use crate::wire::Message;
+use alloc::vec::Vec;
+use cede_units::Instant;
+
+impl<A: Copy + Ord> Engine<A> {
+    pub(super) fn rechoke_at_event(&mut self, now: Instant) {
+        self.rechoke(now, Occasion::Event);
+    }
+
+    pub(super) fn rechoke(&mut self, now: Instant, occasion: Occasion) {
+        let candidates: Vec<Candidate> = self
+            .list
+            .iter()
+            .filter_map(|&index| self.slots[index as usize].as_deref())
+            .map(|conn| self.candidate(now, conn))
+            .collect();
+        let situation = Situation {
+            now,
+            seeding: self.complete,
+            slots: self.profile.slots(self.limiter.limit()),
+            piece_bytes: self.geometry.piece_bytes(),
+            occasion,
+        };
+        let decision = self.choker.decide(&situation, &candidates);
+        for (place, &unchoke) in decision.unchoke.iter().enumerate() {
+            self.set_choke(now, self.list[place], unchoke, decision.optimistic.contains(&place));
+        }
+        if occasion == Occasion::Round {
+            for conn in self.slots.iter_mut().flatten() {
+                (conn.tally.round_download, conn.tally.round_upload) = (0, 0);
+            }
+        }
+        if !self.list.is_empty() {
+            self.list.rotate_left(decision.first % candidates.len().max(1));
+        }
+    }
+
+    fn candidate(&self, now: Instant, conn: &Conn<A>) -> Candidate {
+        // Where each side sends over its own connections alone, the others' never get a place.
+        let may_serve = self.profile.duplicates != Duplicates::KeepBoth || conn.opened_by_us;
+        Candidate {
+            interested: conn.peer_interested && may_serve,
+            unchoked: !conn.choking,
+            snubbed: self.is_snubbed(now, conn),
+            download_rate: conn.download.rate(now),
+            upload_rate: conn.upload.rate(now),
+            downloaded: conn.tally.round_download,
+            uploaded: conn.tally.round_upload,
+            uploaded_in_turn: conn.tally.turn_upload,
+            unchoke_round: conn.tally.unchoke_round,
+            unchoked_at: conn.tally.unchoked_at,
+            optimistic_at: conn.tally.optimistic_at,
+            has_requests: !conn.out.uploads.is_empty(),
+            flushed: conn.out.room > 0,
+        }
+    }
+
+    /// Whether a peer has been waited for in vain.
+    pub(super) fn is_snubbed(&self, now: Instant, conn: &Conn<A>) -> bool {
+        match self.profile.choker {
+            ChokerRule::Libtorrent => {
+                let since = conn.tally.last_data_at.unwrap_or(conn.times.asked_at).max(conn.times.asked_at);
+                !conn.owed.is_empty() && now.since(since) > self.profile.snub_after
+            }
+            // For mainline somebody who has never sent anything is snubbed as well.
+            _ => conn.tally.last_data_at.is_none_or(|at| now.since(at) > self.profile.snub_after),
+        }
+    }
+
+    fn set_choke(&mut self, now: Instant, index: u32, unchoke: bool, on_trial: bool) {
+        let (notes, round) = (self.notes, self.choker.round());
+        let Some(conn) = self.at(index) else { return };
+        conn.tally.optimistic_at = match (on_trial, conn.choking) {
+            (true, true) => Some(now),
+            _ => conn.tally.optimistic_at,
+        };
+        if unchoke != conn.choking {
+            return;
+        }
+        let (id, busy) = (conn.id, !conn.out.uploads.is_empty() || conn.out.sending.is_some());
+        conn.choking = !unchoke;
+        if unchoke {
+            (conn.tally.unchoke_round, conn.tally.turn_upload) = (round, 0);
+            self.say(now, index, &Message::Unchoke);
+        } else {
+            self.choke(now, index);
+        }
+        if let Some(conn) = self.at(index) {
+            conn.tally.unchoked_at = Some(now);
+        }
+        if notes {
+            self.act(Action::Unchoked { conn: id, unchoked: unchoke, busy });
+        }
+    }
+
+    /// Chokes: requests that wait are dropped, and with the fast extension each is answered.
+    fn choke(&mut self, now: Instant, index: u32) {
+        self.say(now, index, &Message::Choke);
+        let Some(conn) = self.at(index) else { return };
+        let dropped = core::mem::take(&mut conn.out.uploads);
+        if conn.fast {
+            dropped.into_iter().for_each(|block| self.say(now, index, &Message::Reject(block)));
+        }
+    }
+}

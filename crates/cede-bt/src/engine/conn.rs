@@ -1,0 +1,222 @@
+//! A connection as the engine knows it.
+
+use crate::bitfield::Bitfield;
+use crate::disposition::{Contender, Transport};
+use crate::pipeline::Pipeline;
+use crate::profile::Profile;
+use crate::rate::RateMeasure;
+use crate::wire::{BlockRef, Decoder, Reserved, WireLimits};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use cede_units::Instant;
+
+/// The name of a connection; never given twice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+impl ConnId {
+    /// A small number, free again once the connection is gone: for tables beside the engine's.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// The transport is being opened.
+    Dialling,
+    /// The peer's handshake has not come.
+    Handshaking,
+    /// Both handshakes have been exchanged; the first message may be a bitfield.
+    Greeted,
+    /// Anything but a bitfield may come.
+    Talking,
+}
+
+impl Stage {
+    pub(super) const fn is_ready(self) -> bool {
+        matches!(self, Self::Greeted | Self::Talking)
+    }
+}
+
+/// What is being sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sending {
+    pub(super) block: BlockRef,
+    /// Octets of the message that have left, its head included.
+    pub(super) sent: u32,
+}
+
+/// What waits to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    pub(super) control: Vec<u8>,
+    pub(super) sending: Option<Sending>,
+    pub(super) uploads: VecDeque<BlockRef>,
+    /// Octets that the transport takes.
+    pub(super) room: u32,
+    pub(super) in_ring: bool,
+}
+
+impl Outbox {
+    pub(super) fn is_empty(&self) -> bool {
+        self.control.is_empty() && self.sending.is_none() && self.uploads.is_empty()
+    }
+}
+
+/// What the choker counts.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) round_download: u64,
+    pub(super) round_upload: u64,
+    pub(super) turn_upload: u64,
+    pub(super) last_data_at: Option<Instant>,
+    pub(super) unchoke_round: u64,
+    pub(super) unchoked_at: Option<Instant>,
+    pub(super) optimistic_at: Option<Instant>,
+    pub(super) bad_pieces: u32,
+}
+
+/// When something was last asked, heard and said.
+#[derive(Debug)]
+pub(super) struct Times {
+    pub(super) asked_at: Instant,
+    pub(super) heard_at: Instant,
+    pub(super) said_at: Instant,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Conn<A> {
+    pub(super) id: ConnId,
+    pub(super) address: A,
+    pub(super) transport: Transport,
+    pub(super) opened_by_us: bool,
+    pub(super) stage: Stage,
+    pub(super) decoder: Decoder,
+    pub(super) peer_id: [u8; 20],
+    pub(super) reserved: Reserved,
+    pub(super) fast: bool,
+    pub(super) we_sent_handshake: bool,
+    pub(super) out: Outbox,
+
+    pub(super) have: Bitfield,
+    /// Pieces that it has and we lack.
+    pub(super) wanted: u32,
+    pub(super) choking: bool,
+    pub(super) interested: bool,
+    pub(super) peer_choking: bool,
+    pub(super) peer_interested: bool,
+    pub(super) owed: Vec<BlockRef>,
+    pub(super) allowed_fast: Vec<u32>,
+    pub(super) request_limit: u32,
+    pub(super) pipeline: Pipeline,
+
+    pub(super) download: RateMeasure,
+    pub(super) upload: RateMeasure,
+    pub(super) tally: Tally,
+    pub(super) times: Times,
+}
+
+/// libtorrent's default for what a peer may owe; a peer can say otherwise (BEP 10, `reqq`).
+const REQUEST_LIMIT: u32 = 250;
+
+impl<A: Copy> Conn<A> {
+    pub(super) fn new(
+        id: ConnId,
+        address: A,
+        (transport, opened_by_us): (Transport, bool),
+        (profile, pieces): (&Profile, u32),
+        now: Instant,
+    ) -> Self {
+        Self {
+            id,
+            address,
+            transport,
+            opened_by_us,
+            stage: Stage::Dialling,
+            decoder: Decoder::new(WireLimits::of(pieces)),
+            peer_id: [0; 20],
+            reserved: Reserved::default(),
+            fast: false,
+            we_sent_handshake: false,
+            out: Outbox::default(),
+            have: Bitfield::none(pieces),
+            wanted: 0,
+            choking: true,
+            interested: false,
+            peer_choking: true,
+            peer_interested: false,
+            owed: Vec::new(),
+            allowed_fast: Vec::new(),
+            request_limit: REQUEST_LIMIT,
+            pipeline: Pipeline::new(profile.pipeline),
+            download: RateMeasure::new(now),
+            upload: RateMeasure::new(now),
+            tally: Tally::default(),
+            times: Times { asked_at: now, heard_at: now, said_at: now },
+        }
+    }
+
+    pub(super) const fn contender(&self) -> Contender {
+        Contender { transport: self.transport, opened_by_us: self.opened_by_us }
+    }
+
+    /// What can be seen from outside.
+    pub(super) fn view(&self) -> ConnView<A> {
+        ConnView {
+            id: self.id,
+            address: self.address,
+            transport: self.transport,
+            opened_by_us: self.opened_by_us,
+            peer_id: self.peer_id,
+            pieces: self.have.count(),
+            choking: self.choking,
+            interested: self.interested,
+            peer_choking: self.peer_choking,
+            peer_interested: self.peer_interested,
+            download: self.download,
+            upload: self.upload,
+            requests: self.owed.len(),
+            uploads: self.out.uploads.len() + usize::from(self.out.sending.is_some()),
+        }
+    }
+}
+
+/// A connection as seen from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnView<A> {
+    /// Which.
+    pub id: ConnId,
+    /// Who.
+    pub address: A,
+    /// Over what.
+    pub transport: Transport,
+    /// We opened it.
+    pub opened_by_us: bool,
+    /// What the peer calls itself.
+    pub peer_id: [u8; 20],
+    /// How many pieces the peer has.
+    pub pieces: u32,
+    /// We choke the peer.
+    pub choking: bool,
+    /// We want something of the peer.
+    pub interested: bool,
+    /// The peer chokes us.
+    pub peer_choking: bool,
+    /// The peer wants something of us.
+    pub peer_interested: bool,
+    /// How fast the peer sends blocks.
+    pub download: RateMeasure,
+    /// How fast we send blocks.
+    pub upload: RateMeasure,
+    /// Blocks that the peer owes us.
+    pub requests: usize,
+    /// Blocks that we owe the peer.
+    pub uploads: usize,
+}

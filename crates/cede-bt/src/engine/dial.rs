@@ -1,0 +1,272 @@
+//! Finding peers: whom to dial and over what, and which of two connections to the same peer stays.
+
+use super::conn::{Conn, ConnId, Stage};
+use super::{Action, AnnounceEvent, CloseReason, Engine};
+use crate::disposition::{Dialling, Transport};
+use crate::profile::Profile;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use cede_units::{Duration, Instant};
+
+/// Peers that are remembered.
+const KNOWN_MAX: usize = 4096;
+/// A peer that could not be reached is tried again after so long, once more for each failure (libtorrent).
+const RETRY: Duration = Duration::from_secs(60);
+/// It is given up after so many failures in a row (libtorrent).
+const FAILURES_MAX: u8 = 3;
+
+/// What is remembered of an address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// Connections and attempts there are.
+    live: u8,
+    /// It waits to be dialled.
+    queued: bool,
+    utp_failed: bool,
+    tcp_failed: bool,
+    failures: u8,
+    not_before: Instant,
+    /// Neither of us can want anything of the other.
+    useless: bool,
+}
+
+/// Whom we know, and whom we shall dial.
+#[derive(Debug)]
+pub(super) struct Dials<A> {
+    pub(super) known: BTreeMap<A, Known>,
+    pub(super) queue: VecDeque<A>,
+    pub(super) tokens: u32,
+    pub(super) banned: BTreeSet<A>,
+}
+
+impl<A> Dials<A> {
+    pub(super) fn new(profile: &Profile) -> Self {
+        Self {
+            known: BTreeMap::new(),
+            queue: VecDeque::new(),
+            tokens: profile.dials_per_second.unwrap_or(u32::MAX),
+            banned: BTreeSet::new(),
+        }
+    }
+}
+
+impl<A: Copy + Ord> Engine<A> {
+    /// The tracker, or somebody else, knows of these peers.
+    pub fn add_peers(&mut self, now: Instant, peers: &[A]) {
+        for &address in peers {
+            if self.dials.known.len() < KNOWN_MAX || self.dials.known.contains_key(&address) {
+                self.dials.known.entry(address).or_default();
+                self.queue(now, address);
+            }
+        }
+        self.dial(now);
+    }
+
+    /// A peer has opened a connection. `None` where it is not wanted and should be closed.
+    pub fn accept(&mut self, now: Instant, address: A, transport: Transport) -> Option<ConnId> {
+        let refused = !self.disposition.accepts(transport)
+            || self.open >= self.profile.connections_max
+            || self.dials.banned.contains(&address);
+        if refused {
+            return None;
+        }
+        if self.dials.known.len() < KNOWN_MAX {
+            self.dials.known.entry(address).or_default();
+        }
+        let id = self.open(now, address, transport, false);
+        self.at(id.index)?.stage = Stage::Handshaking;
+        Some(id)
+    }
+
+    /// A connection that was asked for is open: the engine speaks first.
+    pub fn connected(&mut self, now: Instant, id: ConnId) {
+        let Some(conn) = self.conn(id).filter(|conn| conn.stage == Stage::Dialling) else { return };
+        conn.stage = Stage::Handshaking;
+        conn.times.heard_at = now;
+        self.send_handshake(now, id.index);
+    }
+
+    /// A connection or an attempt is over.
+    pub fn closed(&mut self, now: Instant, id: ConnId) {
+        let Some(conn) = self.conn(id) else { return };
+        let (address, transport, stage) = (conn.address, conn.transport, conn.stage);
+        let opened_by_us = conn.opened_by_us;
+        self.forget(now, id.index);
+        let Some(known) = self.dials.known.get_mut(&address) else { return };
+        if stage == Stage::Dialling && opened_by_us {
+            match transport {
+                Transport::Tcp => known.tcp_failed = true,
+                Transport::Utp => known.utp_failed = true,
+            }
+            if !self.falls_back(now, address) {
+                self.note_failure(now, address);
+            }
+        } else if !stage.is_ready() && opened_by_us {
+            self.note_failure(now, address);
+        }
+        self.dial(now);
+    }
+
+    fn note_failure(&mut self, now: Instant, address: A) {
+        let Some(known) = self.dials.known.get_mut(&address) else { return };
+        known.failures = known.failures.saturating_add(1);
+        known.not_before = now + RETRY * u64::from(known.failures);
+        (known.tcp_failed, known.utp_failed) = (false, false);
+    }
+
+    /// Tries the other transport where one has failed, by the profile's rule.
+    fn falls_back(&mut self, now: Instant, address: A) -> bool {
+        let Some(known) = self.dials.known.get(&address).copied() else { return false };
+        let second = match self.profile.dialling {
+            Dialling::Race => return known.live > 0,
+            Dialling::UtpFirst if known.utp_failed && !known.tcp_failed => Transport::Tcp,
+            Dialling::TcpFirst if known.tcp_failed && !known.utp_failed => Transport::Utp,
+            _ => return false,
+        };
+        self.attempt(now, address, second)
+    }
+
+    /// Puts an address in the queue where it is worth dialling.
+    fn queue(&mut self, now: Instant, address: A) {
+        let Some(known) = self.dials.known.get_mut(&address) else { return };
+        let worth = known.live == 0
+            && !known.queued
+            && known.failures < FAILURES_MAX
+            && known.not_before <= now
+            && !(known.useless && self.complete);
+        if worth && !self.dials.banned.contains(&address) {
+            known.queued = true;
+            self.dials.queue.push_back(address);
+        }
+    }
+
+    /// Looks again at those that could not be reached, and at how many connections there are.
+    pub(super) fn look_for_peers(&mut self, now: Instant) {
+        self.timers.announce_at = now + self.profile.reannounce;
+        if (self.list.len() as u32) < self.profile.peers_min && !self.complete {
+            self.act(Action::Announce { event: AnnounceEvent::More, want: self.profile.want_peers });
+        }
+    }
+
+    /// Dials as long as there is somebody to dial and room.
+    pub(super) fn dial(&mut self, now: Instant) {
+        while self.open < self.profile.initiate_max && self.dials.tokens > 0 {
+            let Some(address) = self.dials.queue.pop_front() else { return };
+            let Some(known) = self.dials.known.get_mut(&address) else { continue };
+            known.queued = false;
+            if known.live == 0 && !self.dials.banned.contains(&address) && self.dial_one(now, address) {
+                self.dials.tokens -= u32::from(self.profile.dials_per_second.is_some());
+            }
+        }
+    }
+
+    /// Attempts what the disposition allows, in the profile's way.
+    fn dial_one(&mut self, now: Instant, address: A) -> bool {
+        let order = match self.profile.dialling {
+            Dialling::TcpFirst => [Transport::Tcp, Transport::Utp],
+            Dialling::UtpFirst | Dialling::Race => [Transport::Utp, Transport::Tcp],
+        };
+        let mut dialled = false;
+        for transport in order {
+            if !dialled || self.profile.dialling == Dialling::Race {
+                dialled |= self.attempt(now, address, transport);
+            }
+        }
+        dialled
+    }
+
+    fn attempt(&mut self, now: Instant, address: A, transport: Transport) -> bool {
+        if !self.disposition.attempts(transport) || self.open >= self.profile.connections_max {
+            return false;
+        }
+        let conn = self.open(now, address, transport, true);
+        self.act(Action::Connect { conn, address, transport });
+        true
+    }
+
+    fn open(&mut self, now: Instant, address: A, transport: Transport, by_us: bool) -> ConnId {
+        let index = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        if index == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.generation += 1;
+        let id = ConnId { index: index as u32, generation: self.generation };
+        let facts = (&self.profile, self.geometry.pieces());
+        self.slots[index] = Some(Box::new(Conn::new(id, address, (transport, by_us), facts, now)));
+        self.open += 1;
+        if let Some(known) = self.dials.known.get_mut(&address) {
+            known.live = known.live.saturating_add(1);
+        }
+        id
+    }
+
+    /// The connection is gone: what it owed is free again.
+    pub(super) fn forget(&mut self, now: Instant, index: u32) {
+        let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::take) else { return };
+        self.open -= 1;
+        self.picker.release(&conn.owed);
+        self.ring.retain(|&other| other != index);
+        self.turn = self.turn.filter(|&(other, _)| other != index);
+        if let Some(known) = self.dials.known.get_mut(&conn.address) {
+            known.live = known.live.saturating_sub(1);
+        }
+        if conn.stage.is_ready() {
+            self.picker.lose_all(&conn.have);
+            self.list.retain(|&other| other != index);
+            if !conn.choking && conn.peer_interested {
+                self.rechoke_at_event(now);
+            }
+        }
+        if !conn.owed.is_empty() {
+            self.ask_everybody(now);
+        }
+    }
+
+    /// Ends a connection from our side.
+    pub(super) fn close(&mut self, now: Instant, index: u32, reason: CloseReason) {
+        let Some(conn) = self.at(index) else { return };
+        let (id, address) = (conn.id, conn.address);
+        if let Some(known) = self.dials.known.get_mut(&address) {
+            known.useless |= matches!(reason, CloseReason::BothComplete | CloseReason::Ourselves);
+            let failed = !matches!(reason, CloseReason::Duplicate | CloseReason::BothComplete);
+            known.failures += u8::from(failed && known.failures < FAILURES_MAX);
+        }
+        self.act(Action::Close { conn: id, reason });
+        self.forget(now, index);
+    }
+
+    /// Both handshakes are there: is this the connection to keep? Closes whichever loses; answers whether this one
+    /// stays.
+    pub(super) fn settle_duplicates(&mut self, now: Instant, index: u32) -> bool {
+        let Some(conn) = self.at(index) else { return false };
+        let (newer, peer_id) = (conn.contender(), conn.peer_id);
+        let larger = self.peer_id > peer_id;
+        let rivals: alloc::vec::Vec<_> = self
+            .list
+            .iter()
+            .filter_map(|&other| self.slots[other as usize].as_deref())
+            .filter(|other| other.peer_id == peer_id && other.id.index != index)
+            .map(|other| (other.id.index, other.contender()))
+            .collect();
+        for (other, older) in rivals {
+            match self.profile.duplicates.newer_wins(older, newer, larger) {
+                Some(true) => self.close(now, other, CloseReason::Duplicate),
+                Some(false) => {
+                    self.close(now, index, CloseReason::Duplicate);
+                    return false;
+                }
+                None => {}
+            }
+        }
+        true
+    }
+
+    /// Those that may be dialled again are.
+    pub(super) fn retry(&mut self, now: Instant) {
+        let due = |known: &Known| known.live == 0 && !known.queued && known.not_before <= now;
+        let due: alloc::vec::Vec<A> =
+            self.dials.known.iter().filter(|(_, known)| due(known)).map(|(&address, _)| address).collect();
+        due.into_iter().for_each(|address| self.queue(now, address));
+        self.dial(now);
+    }
+}

@@ -1,0 +1,315 @@
+//! What peers say.
+
+use super::conn::{Conn, ConnId, Stage};
+use super::{Action, CloseReason, Engine};
+use crate::bitfield::Bitfield;
+use crate::choker::ChokerRule;
+use crate::disposition::Transport;
+use crate::wire::{BlockRef, Handshake, Item, Message, Reserved};
+use cede_units::Instant;
+use cede_wire::Payload;
+
+/// Requests of one peer that wait to be answered; more are refused (libtorrent allows 500).
+const UPLOADS_MAX: usize = 512;
+/// Pieces that a peer may allow us while it chokes us.
+const ALLOWED_FAST_MAX: usize = 32;
+/// Octets of control messages that wait for a peer that reads nothing; beyond, it is closed.
+const CONTROL_BYTES_MAX: usize = 1 << 20;
+
+/// Something is wrong with the peer.
+type Verdict = Result<(), CloseReason>;
+
+impl<A: Copy + Ord> Engine<A> {
+    /// Octets came over a connection.
+    pub fn received(&mut self, now: Instant, id: ConnId, mut payload: Payload) {
+        if let Some(conn) = self.conn(id) {
+            conn.times.heard_at = now;
+        }
+        while let Some(conn) = self.conn(id) {
+            match conn.decoder.next(&mut payload) {
+                Ok(None) => return,
+                Ok(Some(item)) => {
+                    if let Err(reason) = self.on_item(now, id.index, item) {
+                        return self.close(now, id.index, reason);
+                    }
+                }
+                Err(error) => return self.close(now, id.index, CloseReason::Wire(error)),
+            }
+        }
+    }
+
+    fn on_item(&mut self, now: Instant, index: u32, item: Item) -> Verdict {
+        match item {
+            Item::Data { block, at, payload } => self.on_data(now, index, (block, at), payload),
+            Item::Message(message) => self.on_message(now, index, message),
+            Item::Handshake(handshake) => self.on_handshake(now, index, &handshake),
+        }
+    }
+
+    fn on_handshake(&mut self, now: Instant, index: u32, handshake: &Handshake) -> Verdict {
+        if handshake.info_hash != self.info_hash {
+            return Err(CloseReason::OtherTorrent);
+        }
+        if handshake.peer_id == self.peer_id {
+            return Err(CloseReason::Ourselves);
+        }
+        let fast = self.profile.fast && handshake.reserved.has(Reserved::FAST);
+        let Some(conn) = self.at(index) else { return Ok(()) };
+        (conn.peer_id, conn.reserved, conn.fast) = (handshake.peer_id, handshake.reserved, fast);
+        conn.stage = Stage::Greeted;
+        let (id, answered, transport) = (conn.id, conn.we_sent_handshake, conn.transport);
+        if !self.settle_duplicates(now, index) {
+            return Ok(());
+        }
+        if !answered {
+            self.send_handshake(now, index);
+        }
+        self.totals.connections[usize::from(transport == Transport::Utp)] += 1;
+        self.introduce(now, index);
+        self.act(Action::Ready { conn: id, peer_id: handshake.peer_id, reserved: handshake.reserved });
+        // New connections stand at a random place (mainline).
+        let place = self.random.below(self.list.len() as u64 + 1) as usize;
+        self.list.insert(place, index);
+        if self.profile.choker == ChokerRule::Mainline4 {
+            self.rechoke_at_event(now);
+        }
+        Ok(())
+    }
+
+    /// Says what we have, and what we understand.
+    fn introduce(&mut self, now: Instant, index: u32) {
+        let Some(conn) = self.at(index) else { return };
+        let (fast, extends) = (conn.fast, conn.reserved.has(Reserved::EXTENDED));
+        let have = self.picker.have();
+        let first = match (fast, have.is_full(), have.is_empty()) {
+            (true, true, _) => Some(Message::HaveAll),
+            (true, _, true) => Some(Message::HaveNone),
+            (false, _, true) => None,
+            _ => Some(Message::Bitfield(have.to_octets())),
+        };
+        first.iter().for_each(|message| self.say(now, index, message));
+        if let Some(handshake) = self.extended.clone().filter(|_| extends) {
+            self.say(now, index, &Message::Extended(0, handshake));
+        }
+    }
+
+    fn on_message(&mut self, now: Instant, index: u32, message: Message) -> Verdict {
+        let Some(conn) = self.at(index) else { return Ok(()) };
+        let first = core::mem::replace(&mut conn.stage, Stage::Talking) == Stage::Greeted;
+        if conn.out.control.len() > CONTROL_BYTES_MAX {
+            return Err(CloseReason::Misbehaved);
+        }
+        match message {
+            Message::KeepAlive => {}
+            Message::Choke => self.on_choke(index),
+            Message::Unchoke => {
+                conn.peer_choking = false;
+                self.ask(now, index);
+            }
+            Message::Interested => self.on_interest(now, index, true),
+            Message::NotInterested => self.on_interest(now, index, false),
+            Message::Have(piece) => return self.on_have(now, index, piece),
+            Message::Bitfield(octets) if first => {
+                let pieces = self.geometry.pieces();
+                let have = Bitfield::from_octets(&octets, pieces).ok_or(CloseReason::Misbehaved)?;
+                return self.on_bitfield(now, index, have);
+            }
+            Message::Request(block) => return self.on_request(now, index, block),
+            Message::Cancel(block) => self.on_cancel(now, index, block),
+            Message::Port(port) => {
+                let conn = conn.id;
+                self.act(Action::DhtPort { conn, port });
+            }
+            Message::Extended(id, payload) => {
+                let conn = conn.id;
+                self.act(Action::Extended { conn, id, payload });
+            }
+            other => return self.on_fast_message(now, index, &other, first),
+        }
+        Ok(())
+    }
+
+    /// Messages of the fast extension; a bitfield that is not the first message ends here too.
+    fn on_fast_message(&mut self, now: Instant, index: u32, message: &Message, first: bool) -> Verdict {
+        let pieces = self.geometry.pieces();
+        let Some(conn) = self.at(index) else { return Ok(()) };
+        if !conn.fast {
+            return Err(CloseReason::Misbehaved);
+        }
+        match *message {
+            Message::HaveAll if first => return self.on_bitfield(now, index, Bitfield::all(pieces)),
+            Message::HaveNone if first => {}
+            Message::Suggest(_) => {}
+            Message::AllowedFast(piece) if piece < pieces => {
+                if conn.allowed_fast.len() < ALLOWED_FAST_MAX && !conn.allowed_fast.contains(&piece) {
+                    conn.allowed_fast.push(piece);
+                    self.ask(now, index);
+                }
+            }
+            Message::Reject(block) => self.on_reject(now, index, block),
+            _ => return Err(CloseReason::Misbehaved),
+        }
+        Ok(())
+    }
+
+    fn on_choke(&mut self, index: u32) {
+        let Some(conn) = self.at(index) else { return };
+        conn.peer_choking = true;
+        // With the fast extension each request is answered by itself.
+        if !conn.fast {
+            let lost = core::mem::take(&mut conn.owed);
+            self.picker.release(&lost);
+        }
+    }
+
+    fn on_reject(&mut self, now: Instant, index: u32, block: BlockRef) {
+        let Some(conn) = self.at(index) else { return };
+        let Some(at) = conn.owed.iter().position(|&owed| owed == block) else { return };
+        conn.owed.remove(at);
+        conn.allowed_fast.retain(|&piece| piece != block.piece);
+        let choking = conn.peer_choking;
+        self.picker.release(&[block]);
+        if !choking {
+            self.ask(now, index);
+        }
+    }
+
+    fn on_interest(&mut self, now: Instant, index: u32, interested: bool) {
+        let mainline = self.profile.choker == ChokerRule::Mainline4;
+        let Some(conn) = self.at(index) else { return };
+        if core::mem::replace(&mut conn.peer_interested, interested) != interested {
+            // Mainline looks again only at those that are unchoked; libtorrent fills free places.
+            if !conn.choking || (!mainline && interested) {
+                self.rechoke_at_event(now);
+            }
+        }
+    }
+
+    fn on_have(&mut self, now: Instant, index: u32, piece: u32) -> Verdict {
+        if piece >= self.geometry.pieces() {
+            return Err(CloseReason::Misbehaved);
+        }
+        let lacked = self.picker.lacks(piece);
+        let Some(conn) = self.slots[index as usize].as_deref_mut() else { return Ok(()) };
+        if !conn.have.insert(piece) {
+            return Ok(());
+        }
+        conn.wanted += u32::from(lacked);
+        let is_seed = conn.have.is_full();
+        self.picker.gain(piece);
+        if is_seed && self.complete {
+            return Err(CloseReason::BothComplete);
+        }
+        if lacked {
+            self.tell_interest(now, index);
+            self.ask(now, index);
+        }
+        Ok(())
+    }
+
+    fn on_bitfield(&mut self, now: Instant, index: u32, have: Bitfield) -> Verdict {
+        let is_seed = have.is_full();
+        let Some(conn) = self.slots[index as usize].as_deref_mut() else { return Ok(()) };
+        self.picker.lose_all(&conn.have);
+        have.iter().for_each(|piece| self.picker.gain(piece));
+        conn.wanted = have.iter().filter(|&piece| self.picker.lacks(piece)).count() as u32;
+        conn.have = have;
+        if is_seed && self.complete {
+            return Err(CloseReason::BothComplete);
+        }
+        self.tell_interest(now, index);
+        Ok(())
+    }
+
+    fn on_request(&mut self, now: Instant, index: u32, block: BlockRef) -> Verdict {
+        let longest = self.profile.request_bytes_max;
+        let servable = self.geometry.holds(block) && self.picker.have().has(block.piece);
+        let Some(conn) = self.at(index) else { return Ok(()) };
+        if block.len > longest {
+            return Err(CloseReason::Misbehaved);
+        }
+        let fits = conn.out.uploads.len() < UPLOADS_MAX;
+        if servable && fits && !conn.choking {
+            if !conn.out.uploads.contains(&block) {
+                conn.out.uploads.push_back(block);
+                self.join_ring(index);
+            }
+            return Ok(());
+        }
+        // One that was on its way when we choked is not the peer's fault.
+        let (fast, choking) = (conn.fast, conn.choking);
+        self.totals.requests_refused += 1;
+        if fast {
+            self.say(now, index, &Message::Reject(block));
+        }
+        if servable || choking { Ok(()) } else { Err(CloseReason::Misbehaved) }
+    }
+
+    fn on_cancel(&mut self, now: Instant, index: u32, block: BlockRef) {
+        let Some(conn) = self.at(index) else { return };
+        let Some(at) = conn.out.uploads.iter().position(|&waiting| waiting == block) else { return };
+        conn.out.uploads.remove(at);
+        if conn.fast {
+            self.say(now, index, &Message::Reject(block));
+        }
+    }
+
+    fn on_data(
+        &mut self,
+        now: Instant,
+        index: u32,
+        (block, at): (BlockRef, u32),
+        payload: Payload,
+    ) -> Verdict {
+        let (len, holds) = (payload.len(), self.geometry.holds(block));
+        let Some(conn) = self.slots[index as usize].as_deref_mut() else { return Ok(()) };
+        conn.stage = Stage::Talking;
+        conn.note_data(now, len);
+        let (id, transport) = (conn.id, conn.transport);
+        let owed = conn.owed.iter().position(|&owed| owed == block);
+        if owed.is_none() && (conn.fast || !holds) {
+            return Err(CloseReason::Misbehaved);
+        }
+        self.totals.downloaded[usize::from(transport == Transport::Utp)] += u64::from(len);
+        // A block that was cancelled, or that a choke took off the list, is welcome where it is still missing.
+        if self.picker.awaits(block) {
+            if owed.is_none() {
+                self.picker.note_shared(block);
+            }
+            self.act(Action::Store { conn: id, block, at, payload });
+        } else {
+            self.totals.redundant += u64::from(len);
+        }
+        if at + len == block.len {
+            self.on_block(now, index, owed, block);
+        }
+        Ok(())
+    }
+
+    fn on_block(&mut self, now: Instant, index: u32, owed: Option<usize>, block: BlockRef) {
+        let Some(conn) = self.at(index) else { return };
+        if let Some(at) = owed {
+            conn.owed.remove(at);
+        }
+        conn.pipeline.on_block();
+        let sender = conn.id.generation;
+        if let Some(arrival) = self.picker.arrive(block, sender) {
+            if arrival.others > 0 {
+                self.cancel_elsewhere(now, index, block);
+            }
+            if arrival.whole {
+                self.act(Action::Check { piece: block.piece });
+            }
+        }
+        self.ask(now, index);
+    }
+}
+
+impl<A: Copy> Conn<A> {
+    fn note_data(&mut self, now: Instant, bytes: u32) {
+        self.download.add(now, bytes);
+        self.tally.round_download += u64::from(bytes);
+        self.pipeline.on_data(bytes);
+        self.tally.last_data_at = Some(now);
+    }
+}

@@ -1,0 +1,149 @@
+//! What happens with time, and what the disk answers.
+
+use super::conn::Stage;
+use super::{Action, AnnounceEvent, CloseReason, Engine, TICK};
+use crate::bitfield::Bitfield;
+use crate::choker::{ChokerRule, Occasion};
+use crate::picker::Origin;
+use crate::wire::Message;
+use alloc::vec::Vec;
+use cede_units::{Duration, Instant};
+
+/// A peer that had a part in so many bad pieces is banned; one that alone sent a bad piece is at once.
+const BAD_PIECES_MAX: u32 = 3;
+/// How often those that could not be reached are looked at, in ticks.
+const RETRY_TICKS: u64 = 10;
+
+impl<A: Copy + Ord> Engine<A> {
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.timers.tick_at <= now {
+            self.tick(now);
+        }
+        if self.timers.round_at <= now {
+            self.timers.round_at = now + self.profile.choker.interval();
+            self.rechoke(now, Occasion::Round);
+        }
+        if self.timers.announce_at <= now {
+            self.look_for_peers(now);
+        }
+    }
+
+    /// A piece has been checked against its hash.
+    pub fn checked(&mut self, now: Instant, piece: u32, good: bool) {
+        if !self.picker.lacks(piece) {
+            return;
+        }
+        let origin = self.picker.checked(piece, good);
+        if good {
+            self.on_piece(now, piece);
+        } else {
+            self.totals.bad_pieces += 1;
+            self.blame(now, &origin);
+            self.ask_everybody(now);
+        }
+    }
+
+    /// Wants these pieces and no others.
+    pub fn want(&mut self, now: Instant, wanted: Bitfield) {
+        self.picker.want(wanted);
+        self.complete = self.picker.is_complete();
+        for index in self.list.clone() {
+            if let Some(conn) = self.slots[index as usize].as_deref_mut() {
+                conn.wanted = conn.have.iter().filter(|&piece| self.picker.lacks(piece)).count() as u32;
+            }
+            self.tell_interest(now, index);
+        }
+        self.ask_everybody(now);
+    }
+
+    fn tick(&mut self, now: Instant) {
+        // Mainline's pipelines follow the rate by themselves: a coarser look is enough.
+        let slow = self.profile.choker == ChokerRule::Mainline4;
+        let step = if slow { TICK * 10 } else { TICK };
+        self.timers.tick_at = now + step;
+        self.dials.tokens = self.profile.dials_per_second.unwrap_or(u32::MAX);
+        for index in self.list.clone() {
+            self.look_at(now, index);
+        }
+        self.end_stale_handshakes(now);
+        let ticks = now.as_nanos() / step.as_nanos();
+        if slow || ticks.is_multiple_of(RETRY_TICKS) {
+            self.retry(now);
+        } else {
+            self.dial(now);
+        }
+    }
+
+    fn look_at(&mut self, now: Instant, index: u32) {
+        let (keepalive, silence) = (self.profile.keepalive, self.profile.silence_max);
+        let Some(conn) = self.at(index) else { return };
+        if now.since(conn.times.heard_at) > silence {
+            return self.close(now, index, CloseReason::Silent);
+        }
+        conn.pipeline.on_second();
+        let quiet = now.since(conn.times.said_at) >= keepalive && conn.out.is_empty();
+        if quiet {
+            self.say(now, index, &Message::KeepAlive);
+        }
+        self.ask(now, index);
+    }
+
+    /// Whoever opens a connection and says nothing does not keep its place.
+    fn end_stale_handshakes(&mut self, now: Instant) {
+        let patience = Duration::from_secs(60);
+        let stale = |conn: &super::Conn<A>| {
+            conn.stage == Stage::Handshaking && now.since(conn.times.heard_at) > patience
+        };
+        let stale: Vec<u32> =
+            self.slots.iter().flatten().filter(|conn| stale(conn)).map(|conn| conn.id.index).collect();
+        stale.into_iter().for_each(|index| self.close(now, index, CloseReason::Silent));
+    }
+
+    /// A good piece: everybody hears of it.
+    fn on_piece(&mut self, now: Instant, piece: u32) {
+        let complete = self.picker.is_complete();
+        for place in 0..self.list.len() {
+            let index = self.list[place];
+            let Some(conn) = self.slots[index as usize].as_deref_mut() else { continue };
+            if conn.have.has(piece) {
+                conn.wanted = conn.wanted.saturating_sub(1);
+            }
+            Message::Have(piece).encode(&mut conn.out.control);
+            conn.times.said_at = now;
+            self.totals.haves_sent += 1;
+            self.join_ring(index);
+            self.tell_interest(now, index);
+        }
+        if complete && !self.complete {
+            self.on_complete(now);
+        }
+    }
+
+    fn on_complete(&mut self, now: Instant) {
+        self.complete = true;
+        self.act(Action::Announce { event: AnnounceEvent::Completed, want: 0 });
+        self.act(Action::Complete);
+        for index in self.list.clone() {
+            if self.at(index).is_some_and(|conn| conn.have.is_full()) {
+                self.close(now, index, CloseReason::BothComplete);
+            }
+        }
+    }
+
+    /// A piece was bad: who alone sent it is banned, and who had a part in too many.
+    fn blame(&mut self, now: Instant, origin: &Origin) {
+        let sole = origin.peers.len() == 1 && !origin.shared;
+        for &generation in &origin.peers {
+            let found = self.slots.iter_mut().flatten().find(|conn| conn.id.generation == generation);
+            let Some(conn) = found else { continue };
+            conn.tally.bad_pieces += 1;
+            if sole || conn.tally.bad_pieces >= BAD_PIECES_MAX {
+                let (index, address) = (conn.id.index, conn.address);
+                self.dials.banned.insert(address);
+                self.act(Action::Banned { address });
+                self.close(now, index, CloseReason::Banned);
+            }
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! One member of a swarm, for one torrent, as a state machine.
+//!
+//! An [`Engine`] is told of the time, of connections and of the octets that they bring, of what the tracker and the disk
+//! answer; it is asked for [`Action`]s, for octets to send ([`Engine::poll_transmit`]) and for its next deadline.
+//!
+//! # Drive rule
+//! Mutate, then drain: after any call that hands something in, take actions until there are none ([`Engine::poll_action`]),
+//! then octets until there are none, then ask [`Engine::poll_timeout`].
+//!
+//! # Connections
+//! The engine asks for a connection with [`Action::Connect`] and hears [`Engine::connected`] or [`Engine::closed`]; one
+//! that a peer has opened is offered to [`Engine::accept`]. After each turn the driver says how many octets the transport
+//! takes ([`Engine::set_room`]); nothing is queued here beyond control messages and the references of requested blocks.
+//!
+//! # Content
+//! Blocks are not held here. What arrives goes out at once as [`Action::Store`]; once all of a piece is stored there is
+//! [`Action::Check`], answered by [`Engine::checked`]. What is sent is named by its place ([`Chunk::Content`]), and the
+//! driver supplies the octets: from a disk, or a pattern in simulation.
+//!
+//! # Extensions
+//! The extension protocol's handshake is composed by the driver ([`Setup::extended`]); its messages pass through
+//! ([`Action::Extended`], [`Engine::send_extended`]). A magnet link's metadata has to be fetched before there is an
+//! engine, since the number of pieces is not known until then: [`crate::wire`] is enough for that.
+
+mod chokes;
+mod conn;
+mod dial;
+mod inbound;
+mod life;
+mod outbound;
+mod requests;
+
+use crate::bitfield::Bitfield;
+use crate::choker::Choker;
+use crate::disposition::{Disposition, Transport};
+use crate::geometry::Geometry;
+use crate::limiter::Limiter;
+use crate::picker::Picker;
+use crate::profile::Profile;
+use crate::wire::{BlockRef, Reserved, WireError};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use cede_units::{Duration, Instant, Stream};
+use cede_wire::Payload;
+use conn::Conn;
+pub use conn::{ConnId, ConnView};
+use dial::Dials;
+
+/// What an engine is made of.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How the torrent is cut.
+    pub geometry: Geometry,
+    /// Its name on the wire.
+    pub info_hash: [u8; 20],
+    /// Ours.
+    pub peer_id: [u8; 20],
+    /// What is here already, and checked.
+    pub have: Bitfield,
+    /// How it behaves.
+    pub profile: Profile,
+    /// Which transports it attempts and accepts.
+    pub disposition: Disposition,
+    /// Octets per second that it sends at most.
+    pub upload_limit: Option<u64>,
+    /// The extension handshake, where the extension protocol is spoken.
+    pub extended: Option<Vec<u8>>,
+    /// Tell of unchokes and chokes ([`Action::Unchoked`]).
+    pub notes: bool,
+    /// All random numbers come from here.
+    pub random: Stream,
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CloseReason {
+    /// The transport failed or the peer closed.
+    Transport,
+    /// What came was no BitTorrent, or too much of it.
+    Wire(WireError),
+    /// Another torrent.
+    OtherTorrent,
+    /// We have met ourselves.
+    Ourselves,
+    /// There is a better connection to the same peer.
+    Duplicate,
+    /// Neither can want anything of the other.
+    BothComplete,
+    /// The peer broke the protocol's rules.
+    Misbehaved,
+    /// The peer sent data that was not the torrent's.
+    Banned,
+    /// Nothing was heard for too long.
+    Silent,
+}
+
+/// What a tracker is to be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AnnounceEvent {
+    /// The first announce.
+    Started,
+    /// Everything is here now.
+    Completed,
+    /// More peers are wanted.
+    More,
+}
+
+/// What an engine wants done.
+#[derive(Clone, Debug)]
+pub enum Action<A> {
+    /// Open a connection; answer with [`Engine::connected`] or [`Engine::closed`].
+    Connect {
+        /// Its name from now on.
+        conn: ConnId,
+        /// Whom to.
+        address: A,
+        /// Over what.
+        transport: Transport,
+    },
+    /// Close a connection, once what was taken from [`Engine::poll_transmit`] has left. The engine knows it no more.
+    Close {
+        /// Which.
+        conn: ConnId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// Octets of a block arrived: put them there.
+    Store {
+        /// From whom.
+        conn: ConnId,
+        /// Of which block.
+        block: BlockRef,
+        /// Where in the block they begin.
+        at: u32,
+        /// They.
+        payload: Payload,
+    },
+    /// A piece is whole: check it and answer with [`Engine::checked`].
+    Check {
+        /// Which.
+        piece: u32,
+    },
+    /// Ask the tracker, and answer with [`Engine::add_peers`].
+    Announce {
+        /// What has happened.
+        event: AnnounceEvent,
+        /// How many peers are wanted.
+        want: u32,
+    },
+    /// The peer's handshake has come and the connection stays.
+    Ready {
+        /// Which.
+        conn: ConnId,
+        /// Who.
+        peer_id: [u8; 20],
+        /// What it understands.
+        reserved: Reserved,
+    },
+    /// A message of an extension.
+    Extended {
+        /// From whom.
+        conn: ConnId,
+        /// Under which id.
+        id: u8,
+        /// The message.
+        payload: Vec<u8>,
+    },
+    /// The peer's DHT node listens at this port.
+    DhtPort {
+        /// From whom.
+        conn: ConnId,
+        /// Where.
+        port: u16,
+    },
+    /// A peer sent bad data and is not to be talked to any more.
+    Banned {
+        /// Who.
+        address: A,
+    },
+    /// We unchoked a peer or choked it again, where [`Setup::notes`] asks for it.
+    Unchoked {
+        /// Whom.
+        conn: ConnId,
+        /// Which of both.
+        unchoked: bool,
+        /// It had requests waiting.
+        busy: bool,
+    },
+    /// Everything wanted is here.
+    Complete,
+}
+
+/// Octets to send.
+#[derive(Clone, Debug)]
+pub enum Chunk {
+    /// These.
+    Octets(Payload),
+    /// A run of the torrent's content.
+    Content {
+        /// Where in the torrent it begins.
+        offset: u64,
+        /// How many octets.
+        len: u32,
+    },
+}
+
+/// What an engine has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Octets of blocks received, by transport ([`Transport::ALL`]).
+    pub downloaded: [u64; 2],
+    /// Octets of blocks sent, by transport.
+    pub uploaded: [u64; 2],
+    /// Octets of blocks that were here already.
+    pub redundant: u64,
+    /// Pieces that turned out bad.
+    pub bad_pieces: u32,
+    /// Connections that were ready, by transport.
+    pub connections: [u32; 2],
+    /// HAVE messages sent.
+    pub haves_sent: u64,
+    /// REQUEST messages sent.
+    pub requests_sent: u64,
+    /// Requests refused for being too many or impossible.
+    pub requests_refused: u64,
+}
+
+/// One member of a swarm. `A` is whatever the driver calls peers by.
+#[derive(Debug)]
+pub struct Engine<A> {
+    geometry: Geometry,
+    profile: Profile,
+    disposition: Disposition,
+    info_hash: [u8; 20],
+    peer_id: [u8; 20],
+    extended: Option<Vec<u8>>,
+    notes: bool,
+    picker: Picker,
+    choker: Choker,
+    limiter: Limiter,
+    random: Stream,
+    slots: Vec<Option<Box<Conn<A>>>>,
+    generation: u32,
+    /// Ready connections in the choker's order.
+    list: Vec<u32>,
+    /// Connections of any kind.
+    open: u32,
+    dials: Dials<A>,
+    /// Connections with something to send and room for it.
+    ring: VecDeque<u32>,
+    /// Whose turn it is, and how many octets are left of it.
+    turn: Option<(u32, u32)>,
+    actions: VecDeque<Action<A>>,
+    scratch: Vec<BlockRef>,
+    timers: Timers,
+    complete: bool,
+    totals: Totals,
+}
+
+/// When what is due.
+#[derive(Debug)]
+struct Timers {
+    round_at: Instant,
+    tick_at: Instant,
+    announce_at: Instant,
+}
+
+/// The time between looks at silence, snubs and pipelines.
+const TICK: Duration = Duration::from_secs(1);
+
+impl<A: Copy + Ord> Engine<A> {
+    /// A member that knows nobody yet.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let Setup { geometry, profile, mut random, .. } = setup;
+        let choices = Stream::named(random.next_u64(), "picker");
+        let picker = Picker::new(geometry, profile.picker, setup.have, choices);
+        Self {
+            complete: picker.is_complete(),
+            picker,
+            geometry,
+            profile,
+            disposition: setup.disposition,
+            info_hash: setup.info_hash,
+            peer_id: setup.peer_id,
+            extended: setup.extended,
+            notes: setup.notes,
+            choker: Choker::new(profile.choker),
+            limiter: Limiter::new(profile.limiter, setup.upload_limit),
+            random,
+            slots: Vec::new(),
+            generation: 0,
+            list: Vec::new(),
+            open: 0,
+            dials: Dials::new(&profile),
+            ring: VecDeque::new(),
+            turn: None,
+            actions: VecDeque::new(),
+            scratch: Vec::new(),
+            timers: Timers { round_at: Instant::NEVER, tick_at: Instant::NEVER, announce_at: Instant::NEVER },
+            totals: Totals::default(),
+        }
+    }
+
+    /// Joins the swarm: the tracker is asked, and rounds begin.
+    pub fn start(&mut self, now: Instant) {
+        self.timers.round_at = now + self.profile.choker.interval();
+        self.timers.tick_at = now + TICK;
+        self.timers.announce_at = now + self.profile.reannounce;
+        self.act(Action::Announce { event: AnnounceEvent::Started, want: self.profile.want_peers });
+    }
+
+    /// What the torrent looks like.
+    #[must_use]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// What is here and has been checked.
+    #[must_use]
+    pub const fn have(&self) -> &Bitfield {
+        self.picker.have()
+    }
+
+    /// Whether everything wanted is here.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// What has been done so far.
+    #[must_use]
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// How many peers have a piece.
+    #[must_use]
+    pub fn availability(&self, piece: u32) -> u32 {
+        self.picker.availability(piece)
+    }
+
+    /// Rounds of the choker so far.
+    #[must_use]
+    pub const fn rounds(&self) -> u64 {
+        self.choker.round()
+    }
+
+    /// Ready connections.
+    pub fn connections(&self) -> impl Iterator<Item = ConnView<A>> + '_ {
+        self.list.iter().filter_map(|&index| self.slots[index as usize].as_deref()).map(Conn::view)
+    }
+
+    /// Changes the upload limit in octets per second.
+    pub const fn set_upload_limit(&mut self, limit: Option<u64>) {
+        self.limiter.set(limit);
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action<A>> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Engine::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let mut at = self.timers.round_at.min(self.timers.tick_at).min(self.timers.announce_at);
+        if (!self.ring.is_empty() || self.turn.is_some()) && self.limiter.limit().is_some() {
+            at = at.min(self.limiter.next_turn());
+        }
+        (at != Instant::NEVER).then_some(at)
+    }
+
+    fn act(&mut self, action: Action<A>) {
+        self.actions.push_back(action);
+    }
+
+    fn conn(&mut self, id: ConnId) -> Option<&mut Conn<A>> {
+        self.slots.get_mut(id.index as usize)?.as_deref_mut().filter(|conn| conn.id == id)
+    }
+
+    fn at(&mut self, index: u32) -> Option<&mut Conn<A>> {
+        self.slots.get_mut(index as usize)?.as_deref_mut()
+    }
+}

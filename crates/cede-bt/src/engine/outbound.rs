@@ -1,0 +1,174 @@
+//! What leaves: control messages and blocks, in turns under the upload limit.
+
+use super::conn::{ConnId, Sending};
+use super::{Chunk, Engine};
+use crate::disposition::Transport;
+use crate::wire::{Handshake, Message, PIECE_HEADER_BYTES, Reserved, piece_header};
+use cede_units::Instant;
+use cede_wire::Payload;
+
+/// Without an upload limit, so much leaves over one connection before the next has its turn.
+const TURN_BYTES: u32 = 16 << 10;
+
+impl<A: Copy + Ord> Engine<A> {
+    /// Says how many octets the transport of a connection takes now.
+    pub fn set_room(&mut self, id: ConnId, room: u32) {
+        let Some(conn) = self.conn(id) else { return };
+        conn.out.room = room;
+        self.join_ring(id.index);
+    }
+
+    /// The next octets to send, and over which connection; none where nothing may leave now.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<(ConnId, Chunk)> {
+        loop {
+            let (index, left) = match self.turn {
+                Some(turn) => turn,
+                None => self.next_turn(now)?,
+            };
+            let taken = self.take_chunk(now, index, left);
+            self.turn = match &taken {
+                Some((_, _, len)) if left > *len => Some((index, left - len)),
+                _ => None,
+            };
+            if self.turn.is_none() {
+                self.leave_turn(index);
+            }
+            if let Some((id, chunk, len)) = taken {
+                self.limiter.spend(now, len);
+                return Some((id, chunk));
+            }
+        }
+    }
+
+    /// Sends a message of an extension under the peer's id for it.
+    pub fn send_extended(&mut self, now: Instant, id: ConnId, extension: u8, payload: &[u8]) {
+        if self.conn(id).is_some_and(|conn| conn.stage.is_ready()) {
+            self.say(now, id.index, &Message::Extended(extension, payload.to_vec()));
+        }
+    }
+
+    /// Tells a peer where our DHT node listens.
+    pub fn send_dht_port(&mut self, now: Instant, id: ConnId, port: u16) {
+        if self.conn(id).is_some_and(|conn| conn.reserved.has(Reserved::DHT)) {
+            self.say(now, id.index, &Message::Port(port));
+        }
+    }
+
+    pub(super) fn say(&mut self, now: Instant, index: u32, message: &Message) {
+        let Some(conn) = self.at(index) else { return };
+        message.encode(&mut conn.out.control);
+        conn.times.said_at = now;
+        self.join_ring(index);
+    }
+
+    pub(super) fn send_handshake(&mut self, now: Instant, index: u32) {
+        let mut reserved = Reserved::default();
+        if self.profile.fast {
+            reserved = reserved.with(Reserved::FAST);
+        }
+        if self.extended.is_some() {
+            reserved = reserved.with(Reserved::EXTENDED);
+        }
+        let handshake = Handshake { reserved, info_hash: self.info_hash, peer_id: self.peer_id };
+        let Some(conn) = self.at(index) else { return };
+        conn.out.control.extend_from_slice(&handshake.encode());
+        conn.we_sent_handshake = true;
+        conn.times.said_at = now;
+        self.join_ring(index);
+    }
+
+    /// Gives a connection that has something to send and room for it a place in the ring.
+    pub(super) fn join_ring(&mut self, index: u32) {
+        let Some(conn) = self.at(index) else { return };
+        if !conn.out.in_ring && conn.out.room > 0 && !conn.out.is_empty() {
+            conn.out.in_ring = true;
+            self.ring.push_back(index);
+        }
+    }
+
+    fn next_turn(&mut self, now: Instant) -> Option<(u32, u32)> {
+        let Some(&index) = self.ring.front() else {
+            self.limiter.rest();
+            return None;
+        };
+        let budget = match self.limiter.limit() {
+            Some(_) => self.limiter.turn(now),
+            None => TURN_BYTES,
+        };
+        if budget == 0 {
+            return None;
+        }
+        self.ring.pop_front();
+        Some((index, budget))
+    }
+
+    /// The turn is over: back to the end of the ring, where there is more.
+    fn leave_turn(&mut self, index: u32) {
+        if let Some(conn) = self.at(index) {
+            conn.out.in_ring = false;
+        }
+        self.join_ring(index);
+    }
+
+    /// The next octets of one connection, at most `limit`; none where it has no room or nothing to say.
+    fn take_chunk(&mut self, now: Instant, index: u32, limit: u32) -> Option<(ConnId, Chunk, u32)> {
+        let geometry = self.geometry;
+        let conn = self.slots.get_mut(index as usize)?.as_deref_mut()?;
+        let out = &mut conn.out;
+        if out.room == 0 {
+            return None;
+        }
+        if out.sending.is_none() && out.control.is_empty() {
+            out.sending = out.uploads.pop_front().map(|block| Sending { block, sent: 0 });
+        }
+        let room = limit.min(out.room);
+        let (chunk, len) = match &mut out.sending {
+            None => take_control(&mut out.control, room)?,
+            Some(sending) => take_block(sending, &geometry, room),
+        };
+        out.room -= len;
+        if out.sending.is_some_and(|sending| sending.sent == sending.block.len + PIECE_HEADER_BYTES) {
+            out.sending = None;
+        }
+        if matches!(chunk, Chunk::Content { .. }) {
+            conn.upload.add(now, len);
+            conn.tally.round_upload += u64::from(len);
+            conn.tally.turn_upload += u64::from(len);
+            self.totals.uploaded[usize::from(conn.transport == Transport::Utp)] += u64::from(len);
+        }
+        conn.times.said_at = now;
+        Some((conn.id, chunk, len))
+    }
+}
+
+fn take_control(control: &mut alloc::vec::Vec<u8>, room: u32) -> Option<(Chunk, u32)> {
+    let len = control.len().min(room as usize);
+    if len == 0 {
+        return None;
+    }
+    let octets = Payload::copy_from(&control[..len]);
+    if len == control.len() {
+        control.clear();
+    } else {
+        control.drain(..len);
+    }
+    Some((Chunk::Octets(octets), len as u32))
+}
+
+/// The head of a block, or the next run of its data.
+fn take_block(sending: &mut Sending, geometry: &crate::Geometry, room: u32) -> (Chunk, u32) {
+    let head_left = PIECE_HEADER_BYTES.saturating_sub(sending.sent);
+    let (chunk, len) = if head_left > 0 {
+        let len = head_left.min(room);
+        let head = piece_header(sending.block);
+        let start = sending.sent as usize;
+        (Chunk::Octets(Payload::copy_from(&head[start..start + len as usize])), len)
+    } else {
+        let at = sending.sent - PIECE_HEADER_BYTES;
+        let len = (sending.block.len - at).min(room);
+        let offset = geometry.offset(sending.block.piece, sending.block.begin + at);
+        (Chunk::Content { offset, len }, len)
+    };
+    sending.sent += len;
+    (chunk, len)
+}

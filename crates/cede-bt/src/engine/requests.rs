@@ -1,0 +1,112 @@
+//! Asking for blocks.
+
+use super::Engine;
+use crate::wire::{BlockRef, Message};
+use alloc::vec::Vec;
+use cede_units::Instant;
+
+impl<A: Copy + Ord> Engine<A> {
+    /// How many requests a peer answers at a time, as it says itself (BEP 10, `reqq`).
+    pub fn set_request_limit(&mut self, id: super::ConnId, requests: u32) {
+        if let Some(conn) = self.conn(id) {
+            conn.request_limit = requests.max(1);
+        }
+    }
+
+    pub(super) fn ask_everybody(&mut self, now: Instant) {
+        for place in 0..self.list.len() {
+            self.ask(now, self.list[place]);
+        }
+    }
+
+    /// Keeps a peer's pipeline full.
+    pub(super) fn ask(&mut self, now: Instant, index: u32) {
+        let Some(conn) = self.slots.get(index as usize).and_then(Option::as_deref) else { return };
+        if conn.peer_choking && conn.allowed_fast.is_empty() || !conn.interested || !conn.stage.is_ready() {
+            return;
+        }
+        let snubbed = self.is_snubbed(now, conn) && conn.tally.last_data_at.is_some();
+        let depth = conn.pipeline.depth(conn.download.rate(now), snubbed).min(conn.request_limit);
+        if conn.owed.len() as u32 >= depth {
+            return;
+        }
+        let fill = conn.pipeline.fill(depth).min(conn.request_limit);
+        self.fill_pipeline(now, index, depth, fill);
+    }
+
+    fn fill_pipeline(&mut self, now: Instant, index: u32, depth: u32, fill: u32) {
+        let mut found = core::mem::take(&mut self.scratch);
+        while let Some(conn) = self.slots[index as usize].as_deref() {
+            let owed = conn.owed.len() as u32;
+            if owed >= depth {
+                break;
+            }
+            found.clear();
+            self.choose(index, fill - owed, &mut found);
+            if found.is_empty() {
+                break;
+            }
+            self.request(now, index, &found);
+        }
+        self.scratch = found;
+    }
+
+    fn choose(&mut self, index: u32, wanted: u32, found: &mut Vec<BlockRef>) {
+        let Some(conn) = self.slots[index as usize].as_deref() else { return };
+        if conn.peer_choking {
+            for &piece in conn.allowed_fast.iter().filter(|&&piece| conn.have.has(piece)) {
+                self.picker.pick_of(piece, wanted, found);
+                if !found.is_empty() {
+                    return;
+                }
+            }
+            return;
+        }
+        self.picker.pick(&conn.have, self.list.len(), wanted, found);
+        if found.is_empty() && self.picker.is_end_game() {
+            self.picker.pick_again(&conn.have, &conn.owed, wanted, found);
+        }
+    }
+
+    fn request(&mut self, now: Instant, index: u32, blocks: &[BlockRef]) {
+        self.totals.requests_sent += blocks.len() as u64;
+        let Some(conn) = self.at(index) else { return };
+        if conn.owed.is_empty() {
+            conn.times.asked_at = now;
+        }
+        for &block in blocks {
+            conn.owed.push(block);
+            Message::Request(block).encode(&mut conn.out.control);
+        }
+        conn.times.said_at = now;
+        self.join_ring(index);
+    }
+
+    /// A block came: the others that were asked for it need not send it.
+    pub(super) fn cancel_elsewhere(&mut self, now: Instant, except: u32, block: BlockRef) {
+        for place in 0..self.list.len() {
+            let index = self.list[place];
+            let Some(conn) = self.slots[index as usize].as_deref_mut().filter(|_| index != except) else {
+                continue;
+            };
+            let Some(at) = conn.owed.iter().position(|&owed| owed == block) else { continue };
+            // With the fast extension a cancelled request is still answered, so it stays on the list.
+            if !conn.fast {
+                conn.owed.remove(at);
+            }
+            self.say(now, index, &Message::Cancel(block));
+            self.ask(now, index);
+        }
+    }
+
+    /// Says whether we want anything of a peer, where that has changed.
+    pub(super) fn tell_interest(&mut self, now: Instant, index: u32) {
+        let Some(conn) = self.at(index) else { return };
+        let interested = conn.wanted > 0;
+        if interested != conn.interested {
+            conn.interested = interested;
+            let message = if interested { Message::Interested } else { Message::NotInterested };
+            self.say(now, index, &message);
+        }
+    }
+}

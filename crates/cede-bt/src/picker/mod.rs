@@ -1,0 +1,392 @@
+//! Which blocks to ask a peer for.
+//!
+//! Sources: mainline 4.0.2: pieces that have been begun come first, the rarest of them, for a seed only those begun with
+//! seeds; then random pieces until four are complete, and the rarest, ties at random. libtorrent 2.0.8: a begun piece
+//! comes first among equally rare ones only, unless there are more than one and a half for each peer. End game: mainline
+//! asks everybody for what is outstanding; libtorrent asks a second peer, and only one that has nothing else to do.
+//!
+//! **What it leaves out.** libtorrent's sorting of peers by speed and its affinity of fast ones to whole pieces.
+//! **How it was validated.** Orders of choice in `tests.rs`; the bookkeeping against a naive count there.
+
+mod partial;
+mod rarity;
+#[cfg(test)]
+mod tests;
+
+use crate::bitfield::Bitfield;
+use crate::geometry::Geometry;
+use crate::wire::BlockRef;
+use alloc::vec;
+use alloc::vec::Vec;
+use cede_units::Stream;
+use partial::{Block, Partial};
+use rarity::Rarity;
+
+/// When a piece that has been begun comes before others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PartialRule {
+    /// Always (mainline).
+    Strict,
+    /// Among equally rare ones (libtorrent).
+    EquallyRare,
+}
+
+/// What may be asked for twice, once everything has been asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndGame {
+    /// Every block, of everybody (mainline).
+    Everyone,
+    /// Every block of a second peer that has no other request (libtorrent).
+    Strict,
+}
+
+/// Which pieces are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PickerRule {
+    /// The order is random until so many pieces are complete.
+    pub random_first: u32,
+    /// Pieces that have been begun.
+    pub partials: PartialRule,
+    /// The end.
+    pub end_game: EndGame,
+}
+
+/// What a piece came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// How many other peers have been asked for the same block.
+    pub others: u32,
+    /// The piece is whole and wants to be checked.
+    pub whole: bool,
+}
+
+/// Who sent a piece.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Origin {
+    /// Whose blocks were taken.
+    pub peers: Vec<u32>,
+    /// Some blocks came from several, so that one may have spoilt what another gets the blame for.
+    pub shared: bool,
+}
+
+const NOT_BEGUN: u32 = u32::MAX;
+/// libtorrent: more begun pieces than one and a half for each peer come first whatever their rarity.
+const PARTIALS_PER_PEER: f64 = 1.5;
+
+/// What we have, what has been begun, and what to ask for next.
+#[derive(Clone, Debug)]
+pub struct Picker {
+    geometry: Geometry,
+    rule: PickerRule,
+    have: Bitfield,
+    wanted: Bitfield,
+    /// Wanted pieces that we have not.
+    missing: u32,
+    rarity: Rarity,
+    partials: Vec<Partial>,
+    /// Where a piece stands in `partials`.
+    begun: Vec<u32>,
+    /// Blocks of begun pieces that nobody has been asked for.
+    free: u32,
+    random: Stream,
+}
+
+impl Picker {
+    /// A picker for a torrent of which `have` is here.
+    #[must_use]
+    pub fn new(geometry: Geometry, rule: PickerRule, have: Bitfield, random: Stream) -> Self {
+        let pieces = geometry.pieces();
+        let mut picker = Self {
+            geometry,
+            rule,
+            have,
+            wanted: Bitfield::all(pieces),
+            missing: 0,
+            rarity: Rarity::new(pieces),
+            partials: Vec::new(),
+            begun: vec![NOT_BEGUN; pieces as usize],
+            free: 0,
+            random,
+        };
+        picker.list_missing();
+        picker
+    }
+
+    /// What is here and has been checked.
+    #[must_use]
+    pub const fn have(&self) -> &Bitfield {
+        &self.have
+    }
+
+    /// Whether a piece is wanted and not here.
+    #[must_use]
+    pub fn lacks(&self, piece: u32) -> bool {
+        !self.have.has(piece) && self.wanted.has(piece)
+    }
+
+    /// How many wanted pieces are not here.
+    #[must_use]
+    pub const fn missing(&self) -> u32 {
+        self.missing
+    }
+
+    /// Whether everything wanted is here.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    /// Every block that is wanted has been asked for, and something is outstanding.
+    #[must_use]
+    pub fn is_end_game(&self) -> bool {
+        self.free == 0 && self.rarity.len() == 0 && !self.partials.is_empty()
+    }
+
+    /// How many peers have a piece.
+    #[must_use]
+    pub fn availability(&self, piece: u32) -> u32 {
+        u32::from(self.rarity.availability(piece))
+    }
+
+    /// Pieces that have been begun.
+    #[must_use]
+    pub const fn begun(&self) -> usize {
+        self.partials.len()
+    }
+
+    /// Wants these pieces and no others; what has been begun is finished.
+    pub fn want(&mut self, wanted: Bitfield) {
+        for piece in 0..self.geometry.pieces() {
+            self.rarity.remove(piece);
+        }
+        self.wanted = wanted;
+        self.list_missing();
+    }
+
+    /// A peer has this piece.
+    pub fn gain(&mut self, piece: u32) {
+        if piece < self.geometry.pieces() {
+            self.rarity.gain(piece);
+        }
+    }
+
+    /// A peer that had these pieces is gone.
+    pub fn lose_all(&mut self, pieces: &Bitfield) {
+        pieces.iter().for_each(|piece| self.rarity.lose(piece));
+    }
+
+    /// Asks a peer that has `theirs` for blocks, until there are `wanted`; they are all of one piece. `peers` is the
+    /// number of connections.
+    pub fn pick(&mut self, theirs: &Bitfield, peers: usize, wanted: u32, out: &mut Vec<BlockRef>) {
+        let Some(index) = self.choose(theirs, peers) else { return };
+        let partial = &mut self.partials[index];
+        for _ in 0..wanted {
+            let Some(block) = partial.take_free(&self.geometry) else { break };
+            self.free -= 1;
+            out.push(block);
+        }
+    }
+
+    /// Asks for blocks of one piece, whatever its rarity: one that may be requested while choked.
+    pub fn pick_of(&mut self, piece: u32, wanted: u32, out: &mut Vec<BlockRef>) {
+        if !self.lacks(piece) {
+            return;
+        }
+        let index = match self.begun[piece as usize] {
+            NOT_BEGUN => self.begin(piece, false),
+            index => index as usize,
+        };
+        for _ in 0..wanted {
+            let Some(block) = self.partials[index].take_free(&self.geometry) else { break };
+            self.free -= 1;
+            out.push(block);
+        }
+    }
+
+    /// Asks a peer once more for blocks that others have been asked for, but not for those that it owes already
+    /// (`owes`).
+    pub fn pick_again(&mut self, theirs: &Bitfield, owes: &[BlockRef], wanted: u32, out: &mut Vec<BlockRef>) {
+        let (limit, wanted) = match self.rule.end_game {
+            EndGame::Everyone => (u8::MAX, wanted),
+            EndGame::Strict if owes.is_empty() => (2, 1),
+            EndGame::Strict => return,
+        };
+        let mut outstanding = self.outstanding(theirs, owes, limit);
+        for _ in 0..wanted.min(outstanding.len() as u32) {
+            let drawn = self.random.below(outstanding.len() as u64) as usize;
+            let (index, number) = outstanding.swap_remove(drawn);
+            let partial = &mut self.partials[index];
+            if let Block::Requested(count) = &mut partial.blocks[number] {
+                *count = count.saturating_add(1);
+            }
+            partial.shared = true;
+            out.push(self.geometry.block(partial.piece, number as u32));
+        }
+    }
+
+    /// Requests for these blocks have come to nothing.
+    pub fn release(&mut self, blocks: &[BlockRef]) {
+        for &block in blocks {
+            let Some((index, number)) = self.find(block) else { continue };
+            let free = self.partials[index].free;
+            self.partials[index].release(number);
+            self.free += self.partials[index].free - free;
+        }
+    }
+
+    /// Whether a block is still waited for.
+    #[must_use]
+    pub fn awaits(&self, block: BlockRef) -> bool {
+        self.find(block).is_some_and(|(index, number)| {
+            !matches!(self.partials[index].blocks[number as usize], Block::Here(_))
+        })
+    }
+
+    /// Somebody sends what he has not been asked for, or not alone: nobody is to blame by himself.
+    pub fn note_shared(&mut self, block: BlockRef) {
+        if let Some((index, _)) = self.find(block) {
+            self.partials[index].shared = true;
+        }
+    }
+
+    /// A block has come from `peer`. `None` where nobody waits for it.
+    pub fn arrive(&mut self, block: BlockRef, peer: u32) -> Option<Arrival> {
+        let (index, number) = self.find(block)?;
+        let partial = &mut self.partials[index];
+        let free = partial.free;
+        let others = u32::from(partial.arrive(number, peer)?);
+        self.free -= free - partial.free;
+        Some(Arrival { others, whole: partial.missing == 0 })
+    }
+
+    /// A whole piece has been checked. Where it is bad, it is wanted again. Names those who sent it.
+    pub fn checked(&mut self, piece: u32, good: bool) -> Origin {
+        let Some(&index) = self.begun.get(piece as usize).filter(|&&index| index != NOT_BEGUN) else {
+            return Origin::default();
+        };
+        let partial = self.remove_partial(index as usize);
+        self.free -= partial.free;
+        if good {
+            self.missing -= u32::from(self.have.insert(piece) && self.wanted.has(piece));
+        } else if self.lacks(piece) {
+            self.rarity.insert(piece);
+        }
+        Origin { peers: partial.contributors(), shared: partial.shared }
+    }
+
+    fn list_missing(&mut self) {
+        let lacking: Vec<u32> = (0..self.geometry.pieces()).filter(|&piece| self.lacks(piece)).collect();
+        self.missing = lacking.len() as u32;
+        for piece in lacking.into_iter().filter(|&piece| self.begun[piece as usize] == NOT_BEGUN) {
+            self.rarity.insert(piece);
+        }
+    }
+
+    fn find(&self, block: BlockRef) -> Option<(usize, u32)> {
+        let number = self.geometry.number_of(block)?;
+        let index = self.begun[block.piece as usize];
+        (index != NOT_BEGUN).then_some((index as usize, number))
+    }
+
+    /// The begun piece that a peer is asked for next, begun now if need be.
+    fn choose(&mut self, theirs: &Bitfield, peers: usize) -> Option<usize> {
+        let partial = if self.free > 0 { self.rarest_partial(theirs) } else { None };
+        let strict = self.rule.partials == PartialRule::Strict
+            || self.have.count() < self.rule.random_first
+            || self.partials.len() as f64 > PARTIALS_PER_PEER * peers as f64;
+        if strict && partial.is_some() {
+            return partial;
+        }
+        let fresh = self.rarest_fresh(theirs);
+        match (partial, fresh) {
+            (Some(index), Some(piece)) => {
+                let begun = self.rarity.availability(self.partials[index].piece);
+                let is_rarer = self.rarity.availability(piece) < begun;
+                Some(if is_rarer { self.begin(piece, theirs.is_full()) } else { index })
+            }
+            (None, Some(piece)) => Some(self.begin(piece, theirs.is_full())),
+            (partial, None) => partial,
+        }
+    }
+
+    /// The rarest begun piece that has something to ask for, ties at random.
+    fn rarest_partial(&mut self, theirs: &Bitfield) -> Option<usize> {
+        let seeds_only = self.rule.partials == PartialRule::Strict && theirs.is_full();
+        let (mut best, mut rarest, mut ties) = (None, u16::MAX, 0);
+        for (index, partial) in self.partials.iter().enumerate() {
+            if partial.free == 0 || !theirs.has(partial.piece) || (seeds_only && !partial.from_seed) {
+                continue;
+            }
+            let availability = self.rarity.availability(partial.piece);
+            if availability > rarest {
+                continue;
+            }
+            ties = if availability < rarest { 1 } else { ties + 1 };
+            rarest = availability;
+            if ties == 1 || self.random.below(ties) == 0 {
+                best = Some(index);
+            }
+        }
+        best
+    }
+
+    /// A piece that has not been begun: the rarest that the peer has, or any while there is little to offer.
+    fn rarest_fresh(&mut self, theirs: &Bitfield) -> Option<u32> {
+        if self.have.count() < self.rule.random_first {
+            return self.any_fresh(theirs);
+        }
+        let random = &mut self.random;
+        self.rarity.buckets().find_map(|bucket| first_from(bucket, theirs, random))
+    }
+
+    fn any_fresh(&mut self, theirs: &Bitfield) -> Option<u32> {
+        let everything = self.rarity.buckets().map(<[u32]>::len).sum::<usize>() as u64;
+        if everything == 0 {
+            return None;
+        }
+        let start = self.random.below(everything) as usize;
+        let all = || self.rarity.buckets().flatten().copied();
+        all().skip(start).chain(all().take(start)).find(|&piece| theirs.has(piece))
+    }
+
+    fn begin(&mut self, piece: u32, from_seed: bool) -> usize {
+        self.rarity.remove(piece);
+        let partial = Partial::new(&self.geometry, piece, from_seed);
+        self.free += partial.free;
+        self.begun[piece as usize] = self.partials.len() as u32;
+        self.partials.push(partial);
+        self.partials.len() - 1
+    }
+
+    fn remove_partial(&mut self, index: usize) -> Partial {
+        let partial = self.partials.swap_remove(index);
+        self.begun[partial.piece as usize] = NOT_BEGUN;
+        if let Some(moved) = self.partials.get(index) {
+            self.begun[moved.piece as usize] = index as u32;
+        }
+        partial
+    }
+
+    fn outstanding(&self, theirs: &Bitfield, owes: &[BlockRef], limit: u8) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        for (index, partial) in self.partials.iter().enumerate().filter(|(_, p)| theirs.has(p.piece)) {
+            for (number, block) in partial.blocks.iter().enumerate() {
+                let asked = matches!(block, Block::Requested(count) if *count < limit);
+                if asked && !owes.contains(&self.geometry.block(partial.piece, number as u32)) {
+                    found.push((index, number));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The first piece of a bucket that a peer has, from a random place on.
+fn first_from(bucket: &[u32], theirs: &Bitfield, random: &mut Stream) -> Option<u32> {
+    if bucket.is_empty() {
+        return None;
+    }
+    let start = random.below(bucket.len() as u64) as usize;
+    let (before, after) = bucket.split_at(start);
+    after.iter().chain(before).copied().find(|&piece| theirs.has(piece))
+}

@@ -1,0 +1,91 @@
+//! A piece that has been begun.
+
+use crate::geometry::Geometry;
+use crate::wire::BlockRef;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Where a block stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Block {
+    /// Nobody has been asked for it.
+    Free,
+    /// So many peers have been asked for it.
+    Requested(u8),
+    /// It is here; this peer sent it.
+    Here(u32),
+}
+
+/// A piece that has been begun.
+#[derive(Clone, Debug)]
+pub(super) struct Partial {
+    pub(super) piece: u32,
+    pub(super) blocks: Vec<Block>,
+    /// Blocks that nobody has been asked for.
+    pub(super) free: u32,
+    /// Blocks that are not here.
+    pub(super) missing: u32,
+    /// It was begun with a peer that has everything.
+    pub(super) from_seed: bool,
+    /// Several peers may have sent the same block.
+    pub(super) shared: bool,
+}
+
+impl Partial {
+    pub(super) fn new(geometry: &Geometry, piece: u32, from_seed: bool) -> Self {
+        let blocks = geometry.blocks(piece);
+        let free = vec![Block::Free; blocks as usize];
+        Self { piece, blocks: free, free: blocks, missing: blocks, from_seed, shared: false }
+    }
+
+    /// Takes the first block that nobody has been asked for.
+    pub(super) fn take_free(&mut self, geometry: &Geometry) -> Option<BlockRef> {
+        let number = self.blocks.iter().position(|&block| block == Block::Free)?;
+        self.blocks[number] = Block::Requested(1);
+        self.free -= 1;
+        Some(geometry.block(self.piece, number as u32))
+    }
+
+    /// A request for this block has come to nothing.
+    pub(super) fn release(&mut self, number: u32) {
+        match self.blocks.get_mut(number as usize) {
+            Some(block @ Block::Requested(..=1)) => {
+                *block = Block::Free;
+                self.free += 1;
+            }
+            Some(Block::Requested(count)) => *count -= 1,
+            _ => {}
+        }
+    }
+
+    /// A block has come from `peer`. Says how many others had been asked for it, or `None` where it is no news.
+    pub(super) fn arrive(&mut self, number: u32, peer: u32) -> Option<u8> {
+        let block = self.blocks.get_mut(number as usize)?;
+        let others = match *block {
+            Block::Here(_) => return None,
+            Block::Free => {
+                self.free -= 1;
+                0
+            }
+            Block::Requested(count) => count.saturating_sub(1),
+        };
+        *block = Block::Here(peer);
+        self.missing -= 1;
+        Some(others)
+    }
+
+    /// Whoever sent something of it, each once.
+    pub(super) fn contributors(&self) -> Vec<u32> {
+        let mut peers: Vec<u32> = self
+            .blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Here(peer) => Some(*peer),
+                _ => None,
+            })
+            .collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers
+    }
+}

@@ -1,0 +1,129 @@
+use super::*;
+use crate::geometry::BLOCK_BYTES;
+
+const STRICT: PickerRule =
+    PickerRule { random_first: 0, partials: PartialRule::Strict, end_game: EndGame::Everyone };
+
+fn picker(pieces: u32, rule: PickerRule) -> Picker {
+    let geometry = Geometry::new(u64::from(pieces) * 4 * u64::from(BLOCK_BYTES), 4 * BLOCK_BYTES).unwrap();
+    Picker::new(geometry, rule, Bitfield::none(pieces), Stream::named(1, "picker"))
+}
+
+fn set(pieces: u32, of: &[u32]) -> Bitfield {
+    let mut set = Bitfield::none(pieces);
+    of.iter().for_each(|&piece| {
+        set.insert(piece);
+    });
+    set
+}
+
+fn picked(picker: &mut Picker, theirs: &Bitfield, wanted: u32) -> Vec<(u32, u32)> {
+    let mut out = Vec::new();
+    picker.pick(theirs, 9, wanted, &mut out);
+    out.iter().map(|block| (block.piece, block.begin / BLOCK_BYTES)).collect()
+}
+
+#[test]
+fn the_rarest_piece_comes_first_and_then_what_has_been_begun() {
+    let mut picker = picker(5, STRICT);
+    for (piece, peers) in [(0, 3), (1, 2), (2, 1), (3, 4), (4, 4)] {
+        (0..peers).for_each(|_| picker.gain(piece));
+    }
+    assert_eq!(picked(&mut picker, &set(5, &[0, 1, 3]), 2), [(1, 0), (1, 1)]);
+    // Piece 2 is rarer, but piece 1 has been begun.
+    assert_eq!(picked(&mut picker, &set(5, &[0, 1, 2]), 9), [(1, 2), (1, 3)]);
+    assert_eq!(picked(&mut picker, &set(5, &[0, 1, 2]), 1), [(2, 0)]);
+    // A seed is not asked for what was begun with others.
+    assert_eq!(picked(&mut picker, &Bitfield::all(5), 1), [(0, 0)]);
+}
+
+#[test]
+fn libtorrent_begins_a_rarer_piece_before_it_goes_on() {
+    let mut picker = picker(3, PickerRule { partials: PartialRule::EquallyRare, ..STRICT });
+    for (piece, peers) in [(0, 2), (1, 1), (2, 2)] {
+        (0..peers).for_each(|_| picker.gain(piece));
+    }
+    assert_eq!(picked(&mut picker, &set(3, &[0]), 1), [(0, 0)]);
+    assert_eq!(picked(&mut picker, &set(3, &[0, 1]), 1), [(1, 0)]);
+    assert_eq!(picked(&mut picker, &set(3, &[0, 2]), 1), [(0, 1)]);
+}
+
+#[test]
+fn the_end_game_asks_everybody_for_everything_once() {
+    let mut picker = picker(1, STRICT);
+    let all = Bitfield::all(1);
+    assert_eq!(picked(&mut picker, &all, 9).len(), 4);
+    assert!(picker.is_end_game());
+    let (mut again, owes) = (Vec::new(), [BlockRef { piece: 0, begin: 0, len: BLOCK_BYTES }]);
+    picker.pick_again(&all, &owes, 9, &mut again);
+    again.sort();
+    assert_eq!(again.iter().map(|block| block.begin / BLOCK_BYTES).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(picker.arrive(again[0], 7), Some(Arrival { others: 1, whole: false }));
+    assert_eq!(picker.arrive(again[0], 8), None);
+}
+
+#[test]
+fn libtorrents_end_game_asks_one_more_peer_that_is_idle() {
+    let mut picker = picker(1, PickerRule { end_game: EndGame::Strict, ..STRICT });
+    let all = Bitfield::all(1);
+    assert_eq!(picked(&mut picker, &all, 9).len(), 4);
+    let mut again = Vec::new();
+    picker.pick_again(&all, &[BlockRef { piece: 0, begin: 0, len: BLOCK_BYTES }], 9, &mut again);
+    assert!(again.is_empty());
+    for count in 1..=4 {
+        picker.pick_again(&all, &[], 9, &mut again);
+        assert_eq!(again.len(), count);
+    }
+    picker.pick_again(&all, &[], 9, &mut again);
+    assert_eq!(again.len(), 4);
+}
+
+#[test]
+fn a_bad_piece_is_wanted_again_and_those_who_sent_it_are_named() {
+    let mut picker = picker(2, STRICT);
+    picker.gain(0);
+    let mut out = Vec::new();
+    picker.pick(&set(2, &[0]), 1, 9, &mut out);
+    for (block, peer) in out.iter().zip([5, 6, 5, 6]) {
+        picker.arrive(*block, peer).unwrap();
+    }
+    assert_eq!(picker.checked(0, false), Origin { peers: alloc::vec![5, 6], shared: false });
+    assert!(picker.lacks(0) && !picker.is_complete());
+    out.clear();
+    picker.pick(&set(2, &[0]), 1, 9, &mut out);
+    out.iter().for_each(|block| {
+        assert!(picker.awaits(*block) && picker.arrive(*block, 5).is_some() && !picker.awaits(*block));
+    });
+    picker.checked(0, true);
+    assert_eq!((picker.missing(), picker.have().has(0)), (1, true));
+    picker.want(set(2, &[0]));
+    assert!(picker.is_complete());
+}
+
+#[test]
+fn free_blocks_are_counted_whatever_happens() {
+    let mut random = Stream::named(3, "happens");
+    let mut picker = picker(8, STRICT);
+    let mut owed: Vec<BlockRef> = Vec::new();
+    for _ in 0..5_000 {
+        let theirs = set(8, &[random.below(8) as u32, random.below(8) as u32]);
+        match random.below(4) {
+            0 => picker.pick(&theirs, 3, 1 + random.below(4) as u32, &mut owed),
+            1 if !owed.is_empty() => {
+                let block = owed.swap_remove(random.below(owed.len() as u64) as usize);
+                picker.release(&[block]);
+            }
+            2 if !owed.is_empty() => {
+                let block = owed.swap_remove(random.below(owed.len() as u64) as usize);
+                if picker.arrive(block, 1).is_some_and(|arrival| arrival.whole) {
+                    picker.checked(block.piece, random.chance(0.3));
+                }
+            }
+            _ => picker.gain(random.below(8) as u32),
+        }
+        let counted: u32 = picker.partials.iter().map(|partial| partial.free).sum();
+        let naive = picker.partials.iter().flat_map(|partial| &partial.blocks);
+        assert_eq!(picker.free, counted);
+        assert_eq!(counted as usize, naive.filter(|&&block| block == Block::Free).count());
+    }
+}

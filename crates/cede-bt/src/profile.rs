@@ -1,0 +1,131 @@
+//! What deployed clients do differently, as data.
+//!
+//! Sources: the mainline client, release 4.0.2 (the generation that the P2P 2010 study ran), and libtorrent 2.0.8, both
+//! as observed and read; each rule's own file names what it comes from.
+
+use crate::choker::ChokerRule;
+use crate::disposition::{Dialling, Duplicates};
+use crate::limiter::LimiterRule;
+use crate::picker::{EndGame, PartialRule, PickerRule};
+use crate::pipeline::PipelineRule;
+use cede_units::Duration;
+
+/// The rules of one client. Each field may be changed on its own.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Profile {
+    /// What it is called.
+    pub name: &'static str,
+    /// Who is unchoked.
+    pub choker: ChokerRule,
+    /// Upload slots; `None` derives them from the upload limit as the mainline client does.
+    pub slots: Option<u32>,
+    /// How many requests a peer has to answer at a time.
+    pub pipeline: PipelineRule,
+    /// Which pieces are asked for.
+    pub picker: PickerRule,
+    /// How the upload limit is kept.
+    pub limiter: LimiterRule,
+    /// How a peer is dialled.
+    pub dialling: Dialling,
+    /// Which of two connections stays.
+    pub duplicates: Duplicates,
+    /// No connection is opened where there are so many.
+    pub initiate_max: u32,
+    /// None is taken up where there are so many.
+    pub connections_max: u32,
+    /// Connections opened at once, and per second afterwards; `None` for no bound.
+    pub dials_per_second: Option<u32>,
+    /// The fast extension (BEP 6).
+    pub fast: bool,
+    /// Requests of more octets close the connection.
+    pub request_bytes_max: u32,
+    /// A peer that owes blocks and sends none for so long is snubbed.
+    pub snub_after: Duration,
+    /// Something is said at least this often.
+    pub keepalive: Duration,
+    /// A peer that says nothing for so long is gone.
+    pub silence_max: Duration,
+    /// Peers asked of the tracker.
+    pub want_peers: u32,
+    /// The tracker is asked again where there are fewer connections.
+    pub peers_min: u32,
+    /// How often it is looked whether there are.
+    pub reannounce: Duration,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Self; 3] = [Self::MAINLINE4, Self::LIBTORRENT, Self::UTORRENT3];
+
+    /// The mainline client, release 4.0.2.
+    pub const MAINLINE4: Self = Self {
+        name: "mainline4",
+        choker: ChokerRule::Mainline4,
+        slots: None,
+        pipeline: PipelineRule::Mainline4,
+        picker: PickerRule { random_first: 4, partials: PartialRule::Strict, end_game: EndGame::Everyone },
+        limiter: LimiterRule::RoundRobin { unit_bytes: 1380 },
+        dialling: Dialling::TcpFirst,
+        duplicates: Duplicates::ByPeerId,
+        initiate_max: 40,
+        connections_max: 80,
+        dials_per_second: None,
+        fast: false,
+        request_bytes_max: 16 << 10,
+        snub_after: Duration::from_secs(30),
+        keepalive: Duration::from_secs(120),
+        silence_max: Duration::from_secs(300),
+        want_peers: 50,
+        peers_min: 20,
+        reannounce: Duration::from_secs(300),
+    };
+
+    /// libtorrent 2.0.8 with its default settings.
+    pub const LIBTORRENT: Self = Self {
+        name: "libtorrent",
+        choker: ChokerRule::Libtorrent,
+        slots: Some(8),
+        pipeline: PipelineRule::Libtorrent,
+        picker: PickerRule { random_first: 4, partials: PartialRule::EquallyRare, end_game: EndGame::Strict },
+        limiter: LimiterRule::Bucket { tick: Duration::from_millis(500) },
+        dialling: Dialling::UtpFirst,
+        duplicates: Duplicates::ByPeerId,
+        initiate_max: 200,
+        connections_max: 200,
+        dials_per_second: Some(30),
+        fast: true,
+        request_bytes_max: 128 << 10,
+        snub_after: Duration::from_secs(60),
+        keepalive: Duration::from_secs(100),
+        silence_max: Duration::from_secs(120),
+        want_peers: 200,
+        peers_min: 20,
+        reannounce: Duration::from_secs(300),
+    };
+
+    /// uTorrent 3.0 as far as it is known: transports race and uTP wins (TMA 2012, section 2.2); its choker and pipeline
+    /// are not public, so libtorrent's stand in, with uTorrent's documented four slots and fifty connections.
+    pub const UTORRENT3: Self = Self {
+        name: "utorrent3",
+        slots: Some(4),
+        dialling: Dialling::Race,
+        duplicates: Duplicates::PreferUtp,
+        initiate_max: 50,
+        connections_max: 50,
+        dials_per_second: None,
+        want_peers: 50,
+        ..Self::LIBTORRENT
+    };
+
+    /// The profile of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.name == name)
+    }
+
+    /// Upload slots under an upload limit in octets per second.
+    #[must_use]
+    pub fn slots(&self, upload_limit: Option<u64>) -> u32 {
+        self.slots.unwrap_or_else(|| crate::choker::slots_for(upload_limit))
+    }
+}

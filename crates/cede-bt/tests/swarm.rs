@@ -1,0 +1,100 @@
+//! Whole swarms without a network.
+
+mod common;
+
+use cede_bt::engine::CloseReason;
+use cede_bt::{Disposition, Profile, Transport};
+use cede_units::Duration;
+use common::{Swarm, geometry, setup};
+
+fn swarm(profile: Profile, disposition: Disposition, leechers: u8) -> Swarm {
+    Swarm::new((0..=leechers).map(|number| setup(number, number == 0, profile, disposition)).collect())
+}
+
+#[test]
+fn every_profile_finishes() {
+    for profile in Profile::ALL {
+        let mut swarm = swarm(profile, Disposition::ALL, 8);
+        assert!(swarm.run(Duration::from_secs(600)), "{}", profile.name);
+        for member in &swarm.members[1..] {
+            let stored: u64 = member.stored.values().sum();
+            assert!(stored >= geometry().total_bytes(), "{} {stored}", profile.name);
+            assert_eq!(member.engine.totals().bad_pieces, 0);
+        }
+        let seed = swarm.members[0].engine.totals();
+        assert!(seed.uploaded[0] + seed.uploaded[1] > 0);
+    }
+}
+
+#[test]
+fn an_upload_limit_is_kept() {
+    for profile in Profile::ALL {
+        let limit = 100 << 10;
+        let limited = |number: u8| {
+            let mut setup = setup(number, number == 0, profile, Disposition::ALL);
+            setup.upload_limit = Some(limit);
+            setup
+        };
+        let mut swarm = Swarm::new((0..2).map(limited).collect());
+        let start = swarm.now;
+        assert!(swarm.run(Duration::from_secs(600)), "{}", profile.name);
+        let bound_s = geometry().total_bytes() as f64 / limit as f64;
+        let took_s = swarm.now.since(start).as_secs_f64();
+        assert!((bound_s * 0.97..bound_s * 1.5 + 15.0).contains(&took_s), "{}: {took_s}", profile.name);
+    }
+}
+
+#[test]
+fn two_complete_peers_part() {
+    let setups = (0..2).map(|number| setup(number, true, Profile::LIBTORRENT, Disposition::ALL));
+    let mut swarm = Swarm::new(setups.collect());
+    swarm.run(Duration::from_secs(60));
+    assert!(swarm.members.iter().any(|member| member.closed.contains(&CloseReason::BothComplete)));
+    assert!(swarm.wires.is_empty());
+}
+
+#[test]
+fn who_sends_bad_pieces_is_banned_and_the_download_still_ends() {
+    for profile in Profile::ALL {
+        let seeds = (0..3).map(|number| setup(number, number < 2, profile, Disposition::ALL));
+        let mut swarm = Swarm::new(seeds.collect());
+        swarm.members[1].lies = true;
+        assert!(swarm.run(Duration::from_secs(3_600)), "{}", profile.name);
+        assert_eq!(swarm.members[2].banned, [1], "{}", profile.name);
+        assert!(swarm.members[2].engine.totals().bad_pieces > 0);
+    }
+}
+
+/// The transport on which two peers end up, and whether they do.
+fn meets(a: u8, b: u8) -> Option<Transport> {
+    let profile = Profile::UTORRENT3;
+    let setups = [setup(0, true, profile, Disposition(a)), setup(1, false, profile, Disposition(b))];
+    let mut swarm = Swarm::new(setups.into());
+    swarm.run(Duration::from_secs(300));
+    let moved = swarm.members[1].engine.totals().downloaded;
+    assert_eq!(swarm.wires.len() % 2, 0);
+    match moved {
+        [0, 0] => None,
+        [_, 0] => Some(Transport::Tcp),
+        [0, _] => Some(Transport::Utp),
+        _ => panic!("{a} and {b} used both: {moved:?}"),
+    }
+}
+
+#[test]
+fn every_pair_of_dispositions_settles_on_one_transport() {
+    let masks = [5, 10, 13, 14, 31, 9];
+    for a in masks {
+        for b in masks {
+            let opens = |from: u8, to: u8, out: u8, take: u8| from & out != 0 && to & take != 0;
+            let either = |out, take| opens(a, b, out, take) || opens(b, a, out, take);
+            let expected = match (either(2, 8), either(1, 4)) {
+                (true, _) => Some(Transport::Utp),
+                (false, true) => Some(Transport::Tcp),
+                (false, false) => None,
+            };
+            assert_eq!(meets(a, b), expected, "{a} and {b}");
+            assert_eq!(meets(b, a), expected, "{b} and {a}");
+        }
+    }
+}
