@@ -1,6 +1,7 @@
 #![no_std]
 //! One BitTorrent peer, without socket, clock, disk or random numbers of its own, and the formats around it.
 //!
+//! * [`bencode`], [`metainfo`], [`magnet`] and [`tracker`] are the formats of torrents, of links to them and of trackers.
 //! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10).
 //! * [`picker`], [`choker`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`] puts
 //!   those of deployed clients together; [`disposition`] is its choice of transports.
@@ -11,16 +12,20 @@
 
 extern crate alloc;
 
+pub mod bencode;
 pub mod bitfield;
 pub mod choker;
 pub mod disposition;
 pub mod engine;
 pub mod geometry;
 pub mod limiter;
+pub mod magnet;
+pub mod metainfo;
 pub mod picker;
 pub mod pipeline;
 pub mod profile;
 pub mod rate;
+pub mod tracker;
 pub mod wire;
 
 pub use bitfield::Bitfield;

@@ -1,0 +1,368 @@
+//! Torrent files: what a torrent consists of, and how it is told from others.
+//!
+//! Source: BEP 3 (v1), BEP 12 (tiers of trackers), BEP 27 (private), BEP 47 (padding files), BEP 52 (v2 and hybrid).
+//! The info-hash is that of the info dictionary's octets as they came; nothing is written anew to be hashed.
+//!
+//! What it leaves out: the trees of hashes of BEP 52 are read (names, lengths, roots) and not checked against piece layers:
+//! a v2 torrent can be shown, and a hybrid one used by its v1 side. How it was validated: torrents made by
+//! libtorrent, Transmission and mktorrent, a fuzz target, and the table of names in the tests.
+
+mod path;
+mod tree;
+mod write;
+
+pub use path::{PathError, check_component};
+pub use write::{MIN_PIECE_BYTES, Writer, piece_length_for};
+
+use crate::bencode::{self, Document, Limits, Node};
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
+/// The longest piece that is taken: it is held in memory until it has been checked.
+pub const MAX_PIECE_BYTES: u32 = 64 << 20;
+/// The most pieces that are taken: four times what a torrent of 4 TiB in pieces of 4 MiB has.
+pub const MAX_PIECES: u32 = 1 << 22;
+/// The most files that are taken.
+pub const MAX_FILES: usize = 1 << 20;
+/// The longest torrent file that is read.
+pub const MAX_FILE_BYTES: usize = 128 << 20;
+/// The most trackers that are kept.
+const MAX_TRACKERS: usize = 200;
+
+/// SHA-1 of some octets.
+#[must_use]
+pub fn sha1(octets: &[u8]) -> [u8; 20] {
+    Sha1::digest(octets).into()
+}
+
+/// Why octets are no torrent that can be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// They are not bencoded.
+    Bencode(bencode::Error),
+    /// A key is missing, or its value is of another kind.
+    Key(&'static str),
+    /// A length or number is beyond what is taken.
+    Limit(&'static str),
+    /// The hashes are not as many as the pieces.
+    Pieces,
+    /// A name leads out of the folder, or cannot be one.
+    Path(PathError),
+    /// The info dictionary is not the one that was asked for.
+    Hash,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bencode(error) => write!(f, "this is no torrent: {error}"),
+            Self::Key(key) => write!(f, "the torrent has no usable \"{key}\""),
+            Self::Limit(what) => write!(f, "the torrent's {what} is beyond what is taken"),
+            Self::Pieces => f.write_str("the torrent has not as many hashes as pieces"),
+            Self::Path(error) => error.fmt(f),
+            Self::Hash => f.write_str("the info dictionary has another hash than was asked for"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl From<bencode::Error> for Error {
+    fn from(error: bencode::Error) -> Self {
+        Self::Bencode(error)
+    }
+}
+
+impl From<PathError> for Error {
+    fn from(error: PathError) -> Self {
+        Self::Path(error)
+    }
+}
+
+/// A file of a torrent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct File {
+    /// Its place below the folder of the download, from the torrent's name on; each part is a plain name.
+    pub path: Vec<String>,
+    /// Its length in octets.
+    pub length: u64,
+    /// Where it begins in the torrent's content.
+    pub offset: u64,
+    /// It only fills the piece before the next file with zeros, and is never written (BEP 47).
+    pub is_padding: bool,
+}
+
+/// Which generation of the format an info dictionary is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Version {
+    /// BEP 3.
+    V1,
+    /// BEP 52 alone: it can be shown, not downloaded.
+    V2,
+    /// Both: its v1 side is used.
+    Hybrid,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+            Self::Hybrid => "hybrid (v1 and v2)",
+        })
+    }
+}
+
+/// What the info dictionary says: all that identifies a torrent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Info {
+    /// The name of the file, or of the folder of several.
+    pub name: String,
+    /// Octets of each piece but the last.
+    pub piece_length: u32,
+    /// The SHA-1 of each piece, 20 octets each; empty for [`Version::V2`].
+    pub pieces: Vec<u8>,
+    /// The files in the order of the content, padding included.
+    pub files: Vec<File>,
+    /// Octets of the whole, padding included.
+    pub total_bytes: u64,
+    /// Several files in a folder of the torrent's name, rather than one.
+    pub is_folder: bool,
+    /// Peers come from its trackers alone (BEP 27).
+    pub is_private: bool,
+    /// The generation.
+    pub version: Version,
+    /// SHA-1 of the dictionary.
+    pub hash_v1: [u8; 20],
+    /// SHA-256 of the dictionary, where it is of v2.
+    pub hash_v2: Option<[u8; 32]>,
+    /// The dictionary's octets as they came.
+    pub raw: Vec<u8>,
+}
+
+impl Info {
+    /// Reads an info dictionary.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn parse(raw: &[u8]) -> Result<Self, Error> {
+        let document = Document::parse(raw, Limits::METAINFO)?;
+        let info = document.root();
+        if !info.is_dict() {
+            return Err(Error::Key("info"));
+        }
+        let name = path::component(info.get(b"name").ok_or(Error::Key("name"))?)?;
+        let piece_length = piece_length(info)?;
+        let has_v2 = info.get(b"meta version").and_then(Node::uint) == Some(2);
+        let has_v1 = info.get(b"pieces").is_some();
+        let (version, files) = match (has_v1, has_v2) {
+            (false, true) => (Version::V2, tree::files(info, &name, piece_length)?),
+            (true, true) => (Version::Hybrid, hybrid(info, &name, piece_length)?),
+            (true, false) => (Version::V1, files(info, &name)?),
+            (false, false) => return Err(Error::Key("pieces")),
+        };
+        path::check_tree(&files)?;
+        let total_bytes = total(&files)?;
+        let pieces = pieces(info, version, total_bytes, piece_length)?;
+        Ok(Self {
+            is_folder: files.first().is_some_and(|file| file.path.len() > 1) || files.len() > 1,
+            name,
+            piece_length,
+            pieces,
+            files,
+            total_bytes,
+            is_private: info.get(b"private").and_then(Node::int) == Some(1),
+            version,
+            hash_v1: sha1(raw),
+            hash_v2: has_v2.then(|| Sha256::digest(raw).into()),
+            raw: raw.to_vec(),
+        })
+    }
+
+    /// The hash that trackers, DHT and handshakes use: SHA-1, or the beginning of SHA-256 where the torrent is of v2 alone.
+    #[must_use]
+    pub fn info_hash(&self) -> [u8; 20] {
+        match (self.version, self.hash_v2) {
+            (Version::V2, Some(hash)) => hash.first_chunk().copied().unwrap_or(self.hash_v1),
+            _ => self.hash_v1,
+        }
+    }
+
+    /// How many pieces there are.
+    #[must_use]
+    pub fn piece_count(&self) -> u32 {
+        // Both checked when it was read.
+        self.total_bytes.div_ceil(self.piece_length.into()) as u32
+    }
+
+    /// Octets of a piece; zero where there is no such piece.
+    #[must_use]
+    pub fn piece_bytes(&self, piece: u32) -> u32 {
+        let left = self.total_bytes.saturating_sub(u64::from(piece) * u64::from(self.piece_length));
+        left.min(self.piece_length.into()) as u32
+    }
+
+    /// The SHA-1 that a piece must have.
+    #[must_use]
+    pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
+        let at = usize::try_from(piece).ok()?.checked_mul(20)?;
+        self.pieces.get(at..)?.first_chunk().copied()
+    }
+}
+
+fn piece_length(info: Node<'_, '_>) -> Result<u32, Error> {
+    let length = info.get(b"piece length").and_then(Node::uint).ok_or(Error::Key("piece length"))?;
+    match u32::try_from(length) {
+        Ok(0) => Err(Error::Key("piece length")),
+        Ok(length) if length <= MAX_PIECE_BYTES => Ok(length),
+        _ => Err(Error::Limit("piece length")),
+    }
+}
+
+fn pieces(info: Node<'_, '_>, version: Version, total: u64, piece_length: u32) -> Result<Vec<u8>, Error> {
+    let count = total.div_ceil(piece_length.into());
+    if count > MAX_PIECES.into() {
+        return Err(Error::Limit("number of pieces"));
+    }
+    if version == Version::V2 {
+        return Ok(Vec::new());
+    }
+    let pieces = info.get(b"pieces").and_then(Node::bytes).ok_or(Error::Key("pieces"))?;
+    if pieces.len() as u64 != count * 20 {
+        return Err(Error::Pieces);
+    }
+    Ok(pieces.to_vec())
+}
+
+fn total(files: &[File]) -> Result<u64, Error> {
+    let total = files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.length));
+    let total = total.filter(|total| *total <= i64::MAX as u64).ok_or(Error::Limit("length"))?;
+    if total == 0 {
+        return Err(Error::Key("length"));
+    }
+    Ok(total)
+}
+
+/// The files of a v1 dictionary.
+fn files(info: Node<'_, '_>, name: &str) -> Result<Vec<File>, Error> {
+    let length = info.get(b"length");
+    let list = info.get(b"files").filter(|list| list.is_list());
+    match (length, list) {
+        (Some(length), None) => {
+            let length = length.uint().ok_or(Error::Key("length"))?;
+            Ok(vec![File { path: vec![name.to_string()], length, offset: 0, is_padding: false }])
+        }
+        (None, Some(list)) => several(list, name),
+        _ => Err(Error::Key("length or files")),
+    }
+}
+
+/// The files of a hybrid dictionary: its two sides must tell of the same.
+fn hybrid(info: Node<'_, '_>, name: &str, piece_length: u32) -> Result<Vec<File>, Error> {
+    let (v1, v2) = (files(info, name)?, tree::files(info, name, piece_length)?);
+    if lengths(&v1) == lengths(&v2) { Ok(v1) } else { Err(Error::Key("file tree")) }
+}
+
+/// Lengths by path, without padding.
+fn lengths(files: &[File]) -> BTreeMap<&[String], u64> {
+    let real = files.iter().filter(|file| !file.is_padding);
+    real.map(|file| (&file.path[..], file.length)).collect()
+}
+
+fn several(list: Node<'_, '_>, name: &str) -> Result<Vec<File>, Error> {
+    let (mut files, mut offset) = (Vec::new(), 0_u64);
+    for entry in list.items() {
+        if files.len() >= MAX_FILES {
+            return Err(Error::Limit("number of files"));
+        }
+        let length = entry.get(b"length").and_then(Node::uint).ok_or(Error::Key("length"))?;
+        let attributes = entry.get(b"attr").and_then(Node::bytes).unwrap_or_default();
+        // The text of a symbolic link would lead wherever it likes.
+        if attributes.contains(&b'l') {
+            return Err(Error::Path(PathError::Link));
+        }
+        let is_padding = attributes.contains(&b'p');
+        let mut path = vec![name.to_string()];
+        path.extend(path::components(entry.get(b"path").ok_or(Error::Key("path"))?)?);
+        files.push(File { path, length, offset, is_padding });
+        offset = offset.checked_add(length).ok_or(Error::Limit("length"))?;
+    }
+    Ok(files)
+}
+
+/// A torrent file: an info dictionary, and where peers may be found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Metainfo {
+    /// What the torrent consists of.
+    pub info: Info,
+    /// Trackers by tiers (BEP 12).
+    pub trackers: Vec<Vec<String>>,
+    /// Servers that have the content (BEP 19). Not used, only shown.
+    pub web_seeds: Vec<String>,
+    /// Whatever its maker says.
+    pub comment: Option<String>,
+    /// The program that made it.
+    pub created_by: Option<String>,
+    /// When, in seconds since 1970.
+    pub creation_s: Option<i64>,
+}
+
+impl Metainfo {
+    /// Reads a torrent file.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn parse(octets: &[u8]) -> Result<Self, Error> {
+        if octets.len() > MAX_FILE_BYTES {
+            return Err(Error::Limit("length as a file"));
+        }
+        let document = Document::parse(octets, Limits::METAINFO)?;
+        let root = document.root();
+        let info = root.get(b"info").filter(|info| info.is_dict()).ok_or(Error::Key("info"))?;
+        let text = |key: &[u8]| root.get(key).and_then(Node::bytes).map(path::lossy);
+        Ok(Self {
+            info: Info::parse(info.raw())?,
+            trackers: trackers(root),
+            web_seeds: web_seeds(root),
+            comment: text(b"comment"),
+            created_by: text(b"created by"),
+            creation_s: root.get(b"creation date").and_then(Node::int),
+        })
+    }
+
+    /// A torrent of which only the info dictionary is known, such as one behind a magnet link.
+    #[must_use]
+    pub const fn of_info(info: Info, trackers: Vec<Vec<String>>) -> Self {
+        Self { info, trackers, web_seeds: Vec::new(), comment: None, created_by: None, creation_s: None }
+    }
+}
+
+fn trackers(root: Node<'_, '_>) -> Vec<Vec<String>> {
+    let urls = |tier: Node<'_, '_>| tier.items().filter_map(Node::text).map(String::from).collect::<Vec<_>>();
+    let list = root.get(b"announce-list").into_iter().flat_map(Node::items);
+    let mut tiers: Vec<Vec<String>> = list.map(urls).filter(|tier| !tier.is_empty()).collect();
+    if tiers.is_empty() {
+        tiers.extend(root.get(b"announce").and_then(Node::text).map(|url| vec![url.to_string()]));
+    }
+    let mut room = MAX_TRACKERS;
+    for tier in &mut tiers {
+        tier.truncate(room);
+        room -= tier.len();
+    }
+    tiers.retain(|tier| !tier.is_empty());
+    tiers
+}
+
+fn web_seeds(root: Node<'_, '_>) -> Vec<String> {
+    let Some(list) = root.get(b"url-list") else { return Vec::new() };
+    let one = list.text().filter(|url| !url.is_empty()).map(String::from);
+    one.into_iter().chain(list.items().filter_map(Node::text).map(String::from)).take(MAX_TRACKERS).collect()
+}
+
+#[cfg(test)]
+mod tests;

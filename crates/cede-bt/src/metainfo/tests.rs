@@ -1,0 +1,156 @@
+use super::*;
+use alloc::format;
+
+fn file(path: &[&str], length: u64, offset: u64) -> File {
+    File { path: path.iter().map(|part| (*part).to_string()).collect(), length, offset, is_padding: false }
+}
+
+fn writer(files: Vec<File>) -> Writer {
+    let total: u64 = files.iter().map(|file| file.length).sum();
+    let count = total.div_ceil(16_384);
+    let pieces = (0..count).flat_map(|piece| sha1(&piece.to_be_bytes())).collect();
+    Writer { name: "n".to_string(), piece_length: 16_384, pieces, files, ..Writer::default() }
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let mut writer = writer(vec![file(&["n", "a"], 20_000, 0), file(&["n", "d", "b"], 5, 20_000)]);
+    writer.trackers = vec![vec!["http://a/".into(), "udp://b:1".into()], vec!["http://c/".into()]];
+    writer.is_private = true;
+    writer.comment = Some("c".into());
+    let octets = writer.encode();
+    let metainfo = Metainfo::parse(&octets).unwrap();
+    assert_eq!(metainfo.info.files, writer.files);
+    assert_eq!(metainfo.trackers, writer.trackers);
+    assert!(metainfo.info.is_private && metainfo.info.is_folder);
+    assert_eq!(metainfo.info.raw, writer.info().encode());
+    assert_eq!(metainfo.info.hash_v1, sha1(&writer.info().encode()));
+    assert_eq!((metainfo.info.piece_count(), metainfo.info.piece_bytes(1)), (2, 20_005 - 16_384));
+    assert_eq!(metainfo.info.piece_hash(1), Some(sha1(&1_u64.to_be_bytes())));
+    assert_eq!((metainfo.info.piece_bytes(2), metainfo.info.piece_hash(2)), (0, None));
+}
+
+#[test]
+fn one_file_is_no_folder() {
+    let metainfo = Metainfo::parse(&writer(vec![file(&["n"], 7, 0)]).encode()).unwrap();
+    assert!(!metainfo.info.is_folder);
+    assert_eq!(metainfo.info.files, [file(&["n"], 7, 0)]);
+    let metainfo = Metainfo::parse(&writer(vec![file(&["n", "n"], 7, 0)]).encode()).unwrap();
+    assert!(metainfo.info.is_folder);
+}
+
+#[test]
+fn the_hash_is_that_of_the_octets_with_keys_that_are_not_known() {
+    let info =
+        format!("d6:lengthi1e4:name1:x12:piece lengthi16384e6:pieces20:{}7:unknowni5ee", "h".repeat(20));
+    let metainfo = Metainfo::parse(format!("d4:info{info}e").as_bytes()).unwrap();
+    assert_eq!(metainfo.info.hash_v1, sha1(info.as_bytes()));
+}
+
+#[test]
+fn names_that_lead_anywhere_else_are_refused() {
+    let cases: [(&[&str], PathError); 8] = [
+        (&["n", ".."], PathError::Upwards),
+        (&["n", "a", "..", "b"], PathError::Upwards),
+        (&["n", "."], PathError::Upwards),
+        (&["n", ""], PathError::Empty),
+        (&["n", "/etc/passwd"], PathError::Separator("/etc/passwd".into())),
+        (&["n", "a/../../b"], PathError::Separator("a/../../b".into())),
+        (&["n", "a\\b"], PathError::Separator("a\\b".into())),
+        (&["n", "a\0b"], PathError::Separator("a\0b".into())),
+    ];
+    for (path, error) in cases {
+        let octets = writer(vec![file(path, 1, 0), file(&["n", "z"], 1, 1)]).encode();
+        assert_eq!(Metainfo::parse(&octets), Err(Error::Path(error)), "{path:?}");
+    }
+    for name in ["..", "", "/x", "a/b"] {
+        let mut writer = writer(vec![file(&["n"], 1, 0)]);
+        writer.name = name.to_string();
+        assert!(matches!(Metainfo::parse(&writer.encode()), Err(Error::Path(_))), "{name}");
+    }
+}
+
+#[test]
+fn files_at_one_place_are_refused() {
+    for clash in [["n", "a"].as_slice(), ["n", "a", "b"].as_slice()] {
+        let octets = writer(vec![file(&["n", "a"], 1, 0), file(clash, 1, 1)]).encode();
+        assert_eq!(Metainfo::parse(&octets), Err(Error::Path(PathError::Clash("n/a".into()))));
+    }
+    // A name that merely begins alike is another name.
+    let octets = writer(vec![file(&["n", "a"], 1, 0), file(&["n", "a.b"], 1, 1)]).encode();
+    assert!(Metainfo::parse(&octets).is_ok());
+}
+
+#[test]
+fn lengths_that_cannot_be_are_refused() {
+    let parse = |lengths: &[u64], pieces: usize, piece_length: u64| {
+        let files: Vec<_> = lengths
+            .iter()
+            .enumerate()
+            .map(|(k, length)| file(&["n", &format!("f{k}")], *length, 0))
+            .collect();
+        let pieces = vec![0; pieces * 20];
+        let writer = Writer { name: "n".to_string(), pieces, files, ..Writer::default() };
+        let octets = writer.info().with("piece length", piece_length).encode();
+        Info::parse(&octets)
+    };
+    assert_eq!(parse(&[0], 0, 16_384), Err(Error::Key("length")));
+    assert_eq!(parse(&[16_385], 1, 16_384), Err(Error::Pieces));
+    assert_eq!(parse(&[16_384], 2, 16_384), Err(Error::Pieces));
+    assert_eq!(parse(&[1], 1, 0), Err(Error::Key("piece length")));
+    assert_eq!(parse(&[1], 1, 1 << 33), Err(Error::Limit("piece length")));
+    let most = i64::MAX as u64;
+    assert_eq!(parse(&[most, most, 7], 1, 16_384), Err(Error::Limit("length")));
+    assert_eq!(parse(&[1 << 50], 1, 1), Err(Error::Limit("number of pieces")));
+    assert!(parse(&[16_384], 1, 16_384).is_ok());
+}
+
+#[test]
+fn padding_is_told_and_links_are_refused() {
+    let mut files = vec![file(&["n", "a"], 1, 0), file(&["n", ".pad", "1"], 16_383, 1)];
+    files.push(file(&["n", "b"], 1, 16_384));
+    files[1].is_padding = true;
+    let octets = writer(files.clone()).encode();
+    assert_eq!(Metainfo::parse(&octets).unwrap().info.files, files);
+    let link = "d5:filesld4:attr1:l6:lengthi1e4:pathl1:aeee4:name1:x12:piece lengthi16384e6:pieces20:";
+    let octets = format!("{link}{}e", "h".repeat(20));
+    assert_eq!(Info::parse(octets.as_bytes()), Err(Error::Path(PathError::Link)));
+}
+
+#[test]
+fn a_v2_torrent_is_shown_with_its_own_hash() {
+    let leaf = |length: u32| {
+        Form::dict().with("", Form::dict().with("length", length).with("pieces root", vec![7_u8; 32]))
+    };
+    let tree = Form::dict().with("a", leaf(20_000)).with("d", Form::dict().with("b", leaf(3)));
+    let info = Form::dict().with("file tree", tree).with("meta version", 2_u32).with("name", "n");
+    let octets = info.with("piece length", 16_384_u32).encode();
+    let info = Info::parse(&octets).unwrap();
+    assert_eq!(info.version, Version::V2);
+    assert_eq!(info.files, [file(&["n", "a"], 20_000, 0), file(&["n", "d", "b"], 3, 32_768)]);
+    assert_eq!(info.info_hash(), info.hash_v2.unwrap()[..20]);
+    assert!(info.pieces.is_empty());
+}
+
+#[test]
+fn a_hybrid_torrent_is_known_by_its_v1_hash() {
+    let leaf = Form::dict().with("", Form::dict().with("length", 3_u32).with("pieces root", vec![7_u8; 32]));
+    let info = writer(vec![file(&["n"], 3, 0)]).info().with("meta version", 2_u32);
+    let octets = info.with("file tree", Form::dict().with("n", leaf.clone())).encode();
+    let info = Info::parse(&octets).unwrap();
+    assert_eq!((info.version, info.info_hash()), (Version::Hybrid, sha1(&octets)));
+    let other = writer(vec![file(&["n"], 4, 0)]).info().with("meta version", 2_u32);
+    let octets = other.with("file tree", Form::dict().with("n", leaf)).encode();
+    assert_eq!(Info::parse(&octets), Err(Error::Key("file tree")));
+}
+
+#[test]
+fn pieces_are_of_a_sane_length() {
+    let cases = [(1, 16_384), (20_000_000, 16_384), (100_000_000, 131_072), (1 << 30, 1 << 20)];
+    for (total, piece_length) in cases {
+        assert_eq!(piece_length_for(total), piece_length, "{total}");
+    }
+    assert_eq!(piece_length_for(1 << 40), 16 << 20);
+}
+
+use crate::bencode::Form;

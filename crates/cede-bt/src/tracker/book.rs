@@ -1,0 +1,315 @@
+//! Who is where: the book that a tracker keeps of its torrents and their peers.
+//!
+//! Source: BEP 3 and the sheet of trackers in use. An announce is answered with random other peers of the torrent,
+//! 50 unless the asker says otherwise. What it leaves out: statistics of traffic, which peers could forge anyway.
+//! How it was validated: the tests below, and swarms of libtorrent, aria2 and Transmission that find each other by it.
+
+use super::{Announce, Answer, Event, Tally};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use cede_units::{Duration, Instant, Stream};
+use core::net::{IpAddr, SocketAddr};
+
+/// What a tracker allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// What it tells peers to wait between two announces.
+    pub interval: Duration,
+    /// Peers in an answer where none are asked for.
+    pub default_peers: usize,
+    /// Peers in an answer at most.
+    pub most_peers: usize,
+    /// Torrents in the book; others are refused.
+    pub torrents: usize,
+    /// Peers of a torrent in the book; the one that was silent longest makes room.
+    pub peers: usize,
+    /// Peers at one address, of one torrent: nobody can fill the book alone.
+    pub peers_per_address: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(30 * 60),
+            default_peers: 50,
+            most_peers: 200,
+            torrents: 10_000,
+            peers: 5_000,
+            peers_per_address: 400,
+        }
+    }
+}
+
+/// Why an announce was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There are too many torrents.
+    Full,
+    /// The torrent is none of those that this tracker is for.
+    Unknown,
+    /// There are too many peers at the address.
+    Crowd,
+}
+
+impl Refusal {
+    /// What to tell the peer.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Full => "this tracker has as many torrents as it takes",
+            Self::Unknown => "this tracker is not for that torrent",
+            Self::Crowd => "too many peers at this address",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    address: SocketAddr,
+    heard: Instant,
+    is_seeder: bool,
+    key: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Torrent {
+    peers: BTreeMap<[u8; 20], Peer>,
+    completed: u32,
+}
+
+/// The book.
+#[derive(Clone, Debug)]
+pub struct Book {
+    limits: Limits,
+    torrents: BTreeMap<[u8; 20], Torrent>,
+    /// Only these, where there are any.
+    allowed: Vec<[u8; 20]>,
+    random: Stream,
+}
+
+impl Book {
+    /// An empty book.
+    #[must_use]
+    pub const fn new(limits: Limits, random: Stream) -> Self {
+        Self { limits, torrents: BTreeMap::new(), allowed: Vec::new(), random }
+    }
+
+    /// The book is for these torrents alone.
+    #[must_use]
+    pub fn only(mut self, allowed: Vec<[u8; 20]>) -> Self {
+        self.allowed = allowed;
+        self
+    }
+
+    /// Enters an announce that came from an address, and answers it.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn announce(&mut self, now: Instant, from: IpAddr, announce: &Announce) -> Result<Answer, Refusal> {
+        let hash = announce.info_hash;
+        if !self.allowed.is_empty() && !self.allowed.contains(&hash) {
+            return Err(Refusal::Unknown);
+        }
+        if !self.torrents.contains_key(&hash) && self.torrents.len() >= self.limits.torrents {
+            self.expire(now);
+            if self.torrents.len() >= self.limits.torrents {
+                return Err(Refusal::Full);
+            }
+        }
+        let limits = self.limits;
+        let torrent = self.torrents.entry(hash).or_default();
+        torrent.forget(now, limits.interval);
+        torrent.enter(now, from, announce, limits)?;
+        let wanted = announce.wanted.map_or(limits.default_peers, |wanted| wanted as usize);
+        let wanted = if announce.event == Event::Stopped { 0 } else { wanted.min(limits.most_peers) };
+        let peers = torrent.others(announce, wanted, &mut self.random);
+        let tally = torrent.tally();
+        Ok(Answer {
+            interval_s: u32::try_from(limits.interval.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
+            seeders: Some(tally.seeders),
+            leechers: Some(tally.leechers),
+            peers,
+            ..Answer::default()
+        })
+    }
+
+    /// What there is of a torrent.
+    #[must_use]
+    pub fn tally(&self, hash: &[u8; 20]) -> Tally {
+        self.torrents.get(hash).map(Torrent::tally).unwrap_or_default()
+    }
+
+    /// Torrents in the book.
+    pub fn torrents(&self) -> impl Iterator<Item = &[u8; 20]> {
+        self.torrents.keys()
+    }
+
+    /// Strikes out peers that were silent for two intervals, and torrents without peers.
+    pub fn expire(&mut self, now: Instant) {
+        let interval = self.limits.interval;
+        self.torrents.retain(|_, torrent| {
+            torrent.forget(now, interval);
+            !torrent.peers.is_empty()
+        });
+    }
+}
+
+impl Torrent {
+    fn forget(&mut self, now: Instant, interval: Duration) {
+        self.peers.retain(|_, peer| now.since(peer.heard) <= interval + interval);
+    }
+
+    fn enter(
+        &mut self,
+        now: Instant,
+        from: IpAddr,
+        announce: &Announce,
+        limits: Limits,
+    ) -> Result<(), Refusal> {
+        let known = self.peers.get(&announce.peer_id).copied();
+        // Nobody moves or removes another's entry: the same address, or the same key, tells that it is the same peer.
+        if known.is_some_and(|peer| peer.address.ip() != from && peer.key != announce.key) {
+            return Ok(());
+        }
+        if announce.event == Event::Stopped {
+            self.peers.remove(&announce.peer_id);
+            return Ok(());
+        }
+        if known.is_none() {
+            self.make_room(from, limits)?;
+        }
+        let is_seeder = announce.left == 0;
+        if announce.event == Event::Completed && known.is_none_or(|peer| !peer.is_seeder) {
+            self.completed = self.completed.saturating_add(1);
+        }
+        let address = SocketAddr::new(from, announce.port);
+        self.peers.insert(announce.peer_id, Peer { address, heard: now, is_seeder, key: announce.key });
+        Ok(())
+    }
+
+    fn make_room(&mut self, from: IpAddr, limits: Limits) -> Result<(), Refusal> {
+        if self.peers.values().filter(|peer| peer.address.ip() == from).count() >= limits.peers_per_address {
+            return Err(Refusal::Crowd);
+        }
+        if self.peers.len() >= limits.peers {
+            let silent = self.peers.iter().min_by_key(|(_, peer)| peer.heard).map(|(id, _)| *id);
+            silent.map(|id| self.peers.remove(&id));
+        }
+        Ok(())
+    }
+
+    /// Random peers other than the asker; a seed is told of no seeds.
+    fn others(&self, announce: &Announce, wanted: usize, random: &mut Stream) -> Vec<SocketAddr> {
+        let is_useful = |peer: &Peer| peer.address.port() != 0 && !(announce.left == 0 && peer.is_seeder);
+        let others = self.peers.iter().filter(|(id, peer)| **id != announce.peer_id && is_useful(peer));
+        let mut peers: Vec<SocketAddr> = others.map(|(_, peer)| peer.address).collect();
+        let count = wanted.min(peers.len());
+        for at in 0..count {
+            let other = at + random.below((peers.len() - at) as u64) as usize;
+            peers.swap(at, other);
+        }
+        peers.truncate(count);
+        peers
+    }
+
+    fn tally(&self) -> Tally {
+        let seeders = self.peers.values().filter(|peer| peer.is_seeder).count() as u32;
+        Tally { seeders, completed: self.completed, leechers: self.peers.len() as u32 - seeders }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn announce(id: u8, left: u64, event: Event) -> Announce {
+        Announce {
+            info_hash: [7; 20],
+            peer_id: [id; 20],
+            port: 1000 + u16::from(id),
+            uploaded: 0,
+            downloaded: 0,
+            left,
+            event,
+            key: id.into(),
+            wanted: None,
+        }
+    }
+
+    fn ip(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    fn book(limits: Limits) -> Book {
+        Book::new(limits, Stream::named(1, "tracker"))
+    }
+
+    const NOW: Instant = Instant::ZERO;
+
+    #[test]
+    fn peers_hear_of_each_other_and_not_of_themselves() {
+        let mut book = book(Limits::default());
+        let first = book.announce(NOW, ip(1), &announce(1, 5, Event::Started)).unwrap();
+        assert!(first.peers.is_empty());
+        let second = book.announce(NOW, ip(2), &announce(2, 0, Event::Started)).unwrap();
+        assert_eq!(second.peers, ["192.0.2.1:1001".parse().unwrap()]);
+        assert_eq!((second.seeders, second.leechers, second.interval_s), (Some(1), Some(1), 1800));
+        let third = book.announce(NOW, ip(3), &announce(3, 0, Event::Started)).unwrap();
+        assert_eq!(third.peers.len(), 1, "a seed is told of no seeds");
+        let stopped = book.announce(NOW, ip(1), &announce(1, 0, Event::Stopped)).unwrap();
+        assert!(stopped.peers.is_empty());
+        assert_eq!(book.tally(&[7; 20]), Tally { seeders: 2, completed: 0, leechers: 0 });
+    }
+
+    #[test]
+    fn answers_are_random_and_as_long_as_asked() {
+        let mut book = book(Limits::default());
+        for id in 0..100 {
+            book.announce(NOW, ip(id), &announce(id, 1, Event::Started)).unwrap();
+        }
+        let asker = announce(200, 1, Event::Interval);
+        let ask = |book: &mut Book, wanted| {
+            let mut peers = book.announce(NOW, ip(200), &Announce { wanted, ..asker.clone() }).unwrap().peers;
+            peers.sort_unstable();
+            peers.dedup();
+            peers
+        };
+        let (one, other) = (ask(&mut book, None), ask(&mut book, None));
+        assert_eq!((one.len(), other.len()), (50, 50));
+        assert_ne!(one, other);
+        assert_eq!((ask(&mut book, Some(3)).len(), ask(&mut book, Some(1000)).len()), (3, 100));
+    }
+
+    #[test]
+    fn the_silent_are_forgotten_and_completions_counted_once() {
+        let mut book = book(Limits::default());
+        book.announce(NOW, ip(1), &announce(1, 5, Event::Started)).unwrap();
+        book.announce(NOW, ip(1), &announce(1, 0, Event::Completed)).unwrap();
+        book.announce(NOW, ip(1), &announce(1, 0, Event::Completed)).unwrap();
+        assert_eq!(book.tally(&[7; 20]).completed, 1);
+        book.expire(NOW + Duration::from_secs(3601));
+        assert_eq!(book.torrents().count(), 0);
+    }
+
+    #[test]
+    fn nobody_fills_the_book_or_strikes_out_another() {
+        let limits = Limits { torrents: 1, peers: 2, peers_per_address: 1, ..Limits::default() };
+        let mut book = book(limits);
+        book.announce(NOW, ip(1), &announce(1, 1, Event::Started)).unwrap();
+        let crowd = book.announce(NOW, ip(1), &announce(2, 1, Event::Started));
+        assert_eq!(crowd, Err(Refusal::Crowd));
+        let other = Announce { info_hash: [8; 20], ..announce(1, 1, Event::Started) };
+        assert_eq!(book.announce(NOW, ip(1), &other), Err(Refusal::Full));
+        let forged = Announce { key: 99, ..announce(1, 1, Event::Stopped) };
+        book.announce(NOW, ip(9), &forged).unwrap();
+        assert_eq!(book.tally(&[7; 20]).leechers, 1);
+        let later = NOW + Duration::from_secs(1);
+        for (id, k) in [(2, 2), (3, 3)] {
+            book.announce(later, ip(id), &announce(k, 1, Event::Started)).unwrap();
+        }
+        assert_eq!(book.tally(&[7; 20]).leechers, 2, "the most silent made room");
+        let mut closed = Book::new(limits, Stream::named(1, "x")).only(vec![[9; 20]]);
+        assert_eq!(closed.announce(NOW, ip(1), &announce(1, 1, Event::Started)), Err(Refusal::Unknown));
+    }
+}

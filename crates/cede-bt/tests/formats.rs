@@ -1,0 +1,224 @@
+//! Octets of any kind as torrents, links and messages of trackers: nothing panics, limits hold, and what is read survives
+//! the way back. The test run makes a bounded number of tries; `cargo bolero` runs these without an end.
+
+use bolero::generator::bolero_generator::TypeGenerator;
+use bolero::{ValueGenerator, check, produce};
+use cede_bt::bencode::{Document, Form, Limits, Node};
+use cede_bt::magnet::Magnet;
+use cede_bt::metainfo::{File, Info, Metainfo, Writer, check_component};
+use cede_bt::tracker::{http, udp};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+const TRIES: usize = 20_000;
+
+fn octets_up_to(len: usize) -> impl ValueGenerator<Output = Vec<u8>> {
+    produce::<Vec<u8>>().with().len(0..=len)
+}
+
+/// How many tries came how far: a generator whose octets are all refused would test little.
+#[derive(Default)]
+struct Tally(AtomicUsize, AtomicUsize);
+
+impl Tally {
+    fn count(&self, is_accepted: bool) {
+        self.0.fetch_add(1, Relaxed);
+        self.1.fetch_add(usize::from(is_accepted), Relaxed);
+    }
+
+    /// At least so many in a hundred must have been accepted.
+    fn check(&self, percent: usize) {
+        let (tries, accepted) = (self.0.load(Relaxed), self.1.load(Relaxed));
+        println!("{accepted} of {tries} tries were accepted");
+        assert!(accepted * 100 >= tries * percent);
+    }
+}
+
+/// A value that can be bencoded.
+#[derive(Clone, Debug, TypeGenerator)]
+enum Value {
+    Int(i64),
+    Bytes(Vec<u8>),
+    List(#[generator(produce::<Vec<u8>>().with().len(0..=6))] Vec<u8>),
+    Dict(#[generator(produce::<Vec<(u8, i64)>>().with().len(0..=6))] Vec<(u8, i64)>),
+}
+
+impl Value {
+    fn form(&self) -> Form {
+        match self {
+            Self::Int(int) => Form::Int(*int),
+            Self::Bytes(bytes) => Form::Bytes(bytes.clone()),
+            Self::List(items) => Form::List(items.iter().map(|item| Form::Bytes(vec![*item])).collect()),
+            Self::Dict(entries) => {
+                entries.iter().fold(Form::dict(), |dict, (key, value)| dict.with([*key], *value))
+            }
+        }
+    }
+}
+
+fn form_of(node: Node<'_, '_>) -> Form {
+    if node.is_dict() {
+        return Form::Dict(node.entries().map(|(key, value)| (key.to_vec(), form_of(value))).collect());
+    }
+    if node.is_list() {
+        return Form::List(node.items().map(form_of).collect());
+    }
+    match (node.int(), node.bytes()) {
+        (Some(int), _) => Form::Int(int),
+        (_, Some(bytes)) => Form::Bytes(bytes.to_vec()),
+        // An integer beyond 64 bits.
+        _ => Form::Raw(node.raw().to_vec()),
+    }
+}
+
+#[test]
+fn whatever_is_read_canonically_is_written_as_the_same_octets() {
+    let tally = Tally::default();
+    let values = produce::<Vec<Value>>().with().len(0..=6);
+    check!().with_iterations(TRIES).with_generator((values, octets_up_to(3), produce::<u16>())).for_each(
+        |(values, noise, at)| {
+            let mut octets = Form::List(values.iter().map(Value::form).collect()).encode();
+            let at = usize::from(*at) % (octets.len() + 1);
+            // Sometimes with a few octets too many.
+            if values.len() % 3 == 0 {
+                octets.splice(at..at, noise.iter().copied());
+            }
+            let document = Document::parse(&octets, Limits::METAINFO);
+            tally.count(document.is_ok());
+            if let Ok(document) = document {
+                assert_eq!(form_of(document.root()).encode(), octets);
+            }
+            let _ = Document::parse(&octets, Limits { depth: 2, values: 5, canonical: false });
+        },
+    );
+    tally.check(50);
+}
+
+#[test]
+fn octets_of_any_kind_are_read_without_a_panic() {
+    check!().with_iterations(TRIES).with_generator(octets_up_to(300)).for_each(|octets| {
+        let _ = Document::parse_prefix(octets, Limits::MESSAGE);
+        let _ = Metainfo::parse(octets);
+        let _ = http::parse_answer(octets);
+        let _ = udp::Asked::decode(octets);
+        let _ = udp::Response::decode(octets, octets.len() % 2 == 0);
+        let text = String::from_utf8_lossy(octets);
+        let _ = Magnet::parse(&text);
+        let _ = Magnet::parse(&format!("magnet:?xt=urn:btih:{}&{text}", "a".repeat(40)));
+        let _ = http::parse_query(&text);
+        let _ = http::parse_query(&format!("/announce?{text}"));
+    });
+}
+
+/// An info dictionary with whatever values where known keys are expected.
+#[derive(Clone, Debug, TypeGenerator)]
+struct Torrent {
+    name: u8,
+    piece_length: u32,
+    pieces: u8,
+    #[generator(produce::<Vec<(u32, Vec<u8>)>>().with().len(1..=4).values((0..=u32::MAX, produce::<Vec<u8>>().with().len(0..=4))))]
+    files: Vec<(u32, Vec<u8>)>,
+    odd: Option<(u8, Value)>,
+}
+
+/// A name: mostly plain, sometimes a trick.
+fn name(octet: u8) -> Vec<u8> {
+    match octet {
+        0 => b"..".to_vec(),
+        1 => Vec::new(),
+        2 => b"a/b".to_vec(),
+        3 => b"/etc".to_vec(),
+        4 => b".".to_vec(),
+        5 => vec![0xff, 0xfe],
+        octet => format!("n{octet}").into_bytes(),
+    }
+}
+
+impl Torrent {
+    fn encode(&self) -> Vec<u8> {
+        let file = |(length, path): &(u32, Vec<u8>)| {
+            let path = path.iter().map(|part| Form::Bytes(name(*part))).collect::<Vec<_>>();
+            Form::dict().with("length", *length % 100_000).with("path", path)
+        };
+        let total: u64 = self.files.iter().map(|(length, _)| u64::from(length % 100_000)).sum();
+        let piece_length = 1_000 + self.piece_length % 100_000;
+        let count = if self.pieces == 0 { 1 } else { total.div_ceil(piece_length.into()) as usize };
+        let info = Form::dict()
+            .with("name", name(self.name))
+            .with("piece length", piece_length)
+            .with("pieces", vec![0; count * 20])
+            .with("files", self.files.iter().map(file).collect::<Vec<_>>());
+        let keys =
+            ["name", "piece length", "pieces", "files", "length", "private", "meta version", "file tree"];
+        let odd = |(key, value): &(u8, Value)| (keys[usize::from(*key) % keys.len()], value.form());
+        match self.odd.as_ref().map(odd) {
+            Some((key, value)) => info.with(key, value).encode(),
+            None => info.encode(),
+        }
+    }
+}
+
+#[test]
+fn no_torrent_leads_out_of_its_folder_or_contradicts_itself() {
+    let tally = Tally::default();
+    check!().with_iterations(TRIES).with_type::<Torrent>().for_each(|torrent| {
+        let octets = torrent.encode();
+        let info = Info::parse(&octets);
+        tally.count(info.is_ok());
+        let Ok(info) = info else { return };
+        assert!(info.files.iter().flat_map(|file| &file.path).all(|part| check_component(part).is_ok()));
+        assert!(info.files.iter().all(|file| file.path[0] == info.name));
+        let pieces: u64 = (0..info.piece_count()).map(|piece| u64::from(info.piece_bytes(piece))).sum();
+        assert_eq!(pieces, info.total_bytes);
+        let mut offset = 0;
+        for file in &info.files {
+            assert_eq!(file.offset, offset);
+            offset += file.length;
+        }
+    });
+    tally.check(5);
+}
+
+#[test]
+fn a_torrent_that_was_made_is_read_as_it_was_made() {
+    let names = produce::<Vec<(u8, u16)>>().with().len(1..=8);
+    check!().with_iterations(2_000).with_generator((names, produce::<bool>())).for_each(
+        |(names, private)| {
+            let (mut files, mut offset) = (Vec::new(), 0);
+            for (index, (letter, length)) in names.iter().enumerate() {
+                let (path, length) =
+                    (vec!["t".into(), format!("{letter}"), format!("{index}")], u64::from(*length) + 1);
+                files.push(File { path, length, offset, is_padding: false });
+                offset += length;
+            }
+            let writer = Writer {
+                name: "t".into(),
+                piece_length: 16_384,
+                pieces: vec![1; 20 * offset.div_ceil(16_384) as usize],
+                files,
+                is_private: *private,
+                trackers: vec![vec!["http://x/".into()]],
+                ..Writer::default()
+            };
+            let read = Metainfo::parse(&writer.encode()).unwrap();
+            assert_eq!((&read.info.files, read.info.is_private), (&writer.files, *private));
+            assert_eq!((read.trackers, read.info.pieces), (writer.trackers, writer.pieces));
+        },
+    );
+}
+
+#[test]
+fn a_link_that_was_written_is_read() {
+    let text = || produce::<String>();
+    let texts = produce::<Vec<String>>().with().len(0..=4);
+    let link = (produce::<[u8; 20]>(), text(), texts, produce::<Vec<(u16, u16)>>().with().len(0..=4));
+    check!().with_iterations(TRIES).with_generator(link).for_each(|(hash, name, trackers, ranges)| {
+        let magnet = Magnet {
+            hash_v1: Some(*hash),
+            name: Some(name.clone()),
+            trackers: trackers.clone(),
+            selected: ranges.iter().map(|(a, b)| (u32::from(*a.min(b)), u32::from(*a.max(b)))).collect(),
+            ..Magnet::default()
+        };
+        assert_eq!(Magnet::parse(&magnet.to_string()), Ok(magnet));
+    });
+}
