@@ -1,6 +1,7 @@
 //! The commands and their options: help, completions and man pages are all made from this.
 
 use crate::carry::args::{PipeArgs, ProxyArgs, RecvArgs, SendArgs, ServeArgs};
+use crate::torrent::args::TorrentArgs;
 use crate::{check, lab, meter, repro};
 use cede_lab::record::{Format, Vantage};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -59,6 +60,8 @@ pub enum Command {
     Pipe(PipeArgs),
     /// Carry TCP connections over uTP between two machines
     Proxy(ProxyArgs),
+    /// Download, seed, make and show torrents, over TCP and uTP
+    Torrent(TorrentArgs),
     /// Say from a capture how long packets queue at remote hosts, without sending any
     Meter(meter::MeterArgs),
     /// List controllers, queue disciplines, scenarios, metrics and figures

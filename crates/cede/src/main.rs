@@ -1,5 +1,5 @@
-//! The command line of Cede: `demo`, `run`, `repro`, `lab`, `serve`, `send`, `recv`, `pipe`, `proxy`, `list`,
-//! `explain`, completions and man pages.
+//! The command line of Cede: `demo`, `run`, `repro`, `lab`, `serve`, `send`, `recv`, `pipe`, `proxy`, `torrent`,
+//! `list`, `explain`, completions and man pages.
 //!
 //! **Invariant:** nothing here measures or decides; it reads arguments, calls the laboratory and shows what came of it.
 //! Data go to standard output, words for people to standard error where both could be meant (`--json`).
@@ -21,6 +21,7 @@ mod repro;
 mod run;
 mod scenarios;
 mod screen;
+mod torrent;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -49,6 +50,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Recv(args) => carry::recv::recv(args),
         Command::Pipe(args) => carry::pipe::pipe(args),
         Command::Proxy(args) => carry::proxy::proxy(args),
+        Command::Torrent(args) => torrent::run(args),
         Command::Meter(args) => meter::meter(args),
         Command::Lab(args) => lab::run(args),
         Command::Check(args) => check::run(args),

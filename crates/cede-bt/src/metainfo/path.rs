@@ -42,6 +42,8 @@ impl fmt::Display for PathError {
     }
 }
 
+impl core::error::Error for PathError {}
+
 /// Is this one plain name?
 ///
 /// # Errors

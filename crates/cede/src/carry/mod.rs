@@ -3,7 +3,7 @@
 pub mod args;
 mod document;
 mod gauge;
-mod numbers;
+pub mod numbers;
 pub mod pipe;
 pub mod proxy;
 pub mod recv;

@@ -1,0 +1,164 @@
+//! Files below a folder, and nowhere else.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[cfg(unix)]
+mod system {
+    use super::{File, io};
+    use rustix::fs::{FallocateFlags, Mode, OFlags};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::FileExt;
+    use std::path::Path;
+
+    pub type Handle = OwnedFd;
+
+    pub fn open_folder(path: &Path) -> io::Result<Handle> {
+        Ok(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    /// A folder inside another; never one behind a link.
+    pub fn enter(folder: &Handle, name: &str, may_make: bool) -> io::Result<Handle> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+            Err(rustix::io::Errno::NOENT) if may_make => {
+                match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    pub fn open(folder: &Handle, name: &str, to_write: bool) -> io::Result<File> {
+        let access = if to_write { OFlags::RDWR | OFlags::CREATE } else { OFlags::RDONLY };
+        // A pipe of that name would keep us waiting.
+        let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666))?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+        }
+        Ok(file)
+    }
+
+    pub fn remove(folder: &Handle, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(folder, name, rustix::fs::AtFlags::empty())?)
+    }
+
+    pub fn write_at(file: &File, octets: &[u8], at: u64) -> io::Result<()> {
+        file.write_all_at(octets, at)
+    }
+
+    pub fn read_at(file: &File, octets: &mut [u8], at: u64) -> io::Result<()> {
+        file.read_exact_at(octets, at)
+    }
+
+    pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
+            // A file system that cannot.
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use super::{File, io};
+    use std::fs::{self, OpenOptions};
+    use std::io::{Read, Seek, SeekFrom, Write};
+    use std::path::{Component, Path, PathBuf};
+
+    pub type Handle = PathBuf;
+
+    pub fn open_folder(path: &Path) -> io::Result<Handle> {
+        fs::canonicalize(path)
+    }
+
+    /// Joins one name, and refuses whatever the system takes for more than a name, or for a link.
+    fn joined(folder: &Handle, name: &str) -> io::Result<PathBuf> {
+        let parts: Vec<Component<'_>> = Path::new(name).components().collect();
+        if !matches!(parts[..], [Component::Normal(_)]) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the system takes it for no name"));
+        }
+        let path = folder.join(name);
+        match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_symlink() => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a link"))
+            }
+            _ => Ok(path),
+        }
+    }
+
+    pub fn enter(folder: &Handle, name: &str, may_make: bool) -> io::Result<Handle> {
+        let path = joined(folder, name)?;
+        if may_make && !path.is_dir() {
+            fs::create_dir(&path)?;
+        }
+        Ok(path)
+    }
+
+    pub fn open(folder: &Handle, name: &str, to_write: bool) -> io::Result<File> {
+        let path = joined(folder, name)?;
+        OpenOptions::new().read(true).write(to_write).create(to_write).truncate(false).open(path)
+    }
+
+    pub fn remove(folder: &Handle, name: &str) -> io::Result<()> {
+        fs::remove_file(joined(folder, name)?)
+    }
+
+    pub fn write_at(mut file: &File, octets: &[u8], at: u64) -> io::Result<()> {
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(octets)
+    }
+
+    pub fn read_at(mut file: &File, octets: &mut [u8], at: u64) -> io::Result<()> {
+        file.seek(SeekFrom::Start(at))?;
+        file.read_exact(octets)
+    }
+
+    pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
+        file.set_len(length)
+    }
+}
+
+pub use system::{read_at, set_aside, write_at};
+
+/// A folder that was chosen.
+pub struct Folder {
+    path: PathBuf,
+    handle: system::Handle,
+}
+
+impl Folder {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_path_buf(), handle: system::open_folder(path)? })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the file at a path of plain names below the folder, which is reached without following any link. To be
+    /// written, it is made with the folders that lead to it.
+    pub fn file(&self, path: &[String], to_write: bool) -> io::Result<File> {
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "a file without a name");
+        let (name, folders) = path.split_last().ok_or_else(none)?;
+        for part in path {
+            cede_bt::metainfo::check_component(part).map_err(io::Error::other)?;
+        }
+        let mut inside = None;
+        for folder in folders {
+            inside = Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, to_write)?);
+        }
+        system::open(inside.as_ref().unwrap_or(&self.handle), name, to_write)
+    }
+
+    /// Removes a file right in the folder.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        system::remove(&self.handle, name)
+    }
+}

@@ -1,0 +1,84 @@
+//! Which file holds which octets of the content.
+
+use cede_bt::metainfo::{self, Info};
+use std::ops::Range;
+
+/// A torrent's files, one behind the other, and its pieces.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    files: Vec<metainfo::File>,
+    piece_length: u32,
+    total_bytes: u64,
+}
+
+/// A run of octets inside one file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// Which file.
+    pub file: usize,
+    /// Where in the file.
+    pub offset: u64,
+    /// Which of the octets that were asked for.
+    pub range: Range<usize>,
+    /// The file is padding: these octets are zeros and stored nowhere.
+    pub is_padding: bool,
+}
+
+impl Layout {
+    /// That of a torrent.
+    #[must_use]
+    pub fn new(info: &Info) -> Self {
+        Self { files: info.files.clone(), piece_length: info.piece_length, total_bytes: info.total_bytes }
+    }
+
+    /// The files in the order of the content.
+    #[must_use]
+    pub fn files(&self) -> &[metainfo::File] {
+        &self.files
+    }
+
+    /// Octets of the whole.
+    #[must_use]
+    pub const fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// How many pieces there are.
+    #[must_use]
+    pub const fn piece_count(&self) -> u32 {
+        self.total_bytes.div_ceil(self.piece_length as u64) as u32
+    }
+
+    /// Where a piece lies in the content.
+    #[must_use]
+    pub fn piece_range(&self, piece: u32) -> Range<u64> {
+        let start = u64::from(piece) * u64::from(self.piece_length);
+        start.min(self.total_bytes)..(start + u64::from(self.piece_length)).min(self.total_bytes)
+    }
+
+    /// The pieces with octets of a file. None where the file is empty.
+    #[must_use]
+    pub fn pieces_of(&self, file: usize) -> Range<u32> {
+        let Some(file) = self.files.get(file).filter(|file| file.length > 0) else { return 0..0 };
+        let length = u64::from(self.piece_length);
+        (file.offset / length) as u32..(file.offset + file.length).div_ceil(length) as u32
+    }
+
+    /// The files that a run of the content reaches into, in order. What lies beyond the end of the content is left out.
+    pub fn slices(&self, offset: u64, len: usize) -> impl Iterator<Item = Slice> + '_ {
+        let end = offset.saturating_add(len as u64).min(self.total_bytes);
+        let first = self.files.partition_point(|file| file.offset + file.length <= offset);
+        let files = self.files.iter().enumerate().skip(first);
+        files.take_while(move |(_, file)| file.offset < end).filter(|(_, file)| file.length > 0).map(
+            move |(index, file)| {
+                let (from, to) = (file.offset.max(offset), (file.offset + file.length).min(end));
+                Slice {
+                    file: index,
+                    offset: from - file.offset,
+                    range: (from - offset) as usize..(to - offset) as usize,
+                    is_padding: file.is_padding,
+                }
+            },
+        )
+    }
+}

@@ -1,0 +1,271 @@
+//! A torrent's content in files.
+//!
+//! Files are sparse unless space is to be set aside. What is written is written in place, so nothing is lost when the
+//! process is killed; which pieces are whole is told by their hashes alone ([`crate::check`]), and [`Notes`] only say
+//! which need not be looked at. Files that are not wanted get no place of their own: the ends of pieces that reach into
+//! them are kept in one hidden sparse file, where each octet has the place that it has in the torrent.
+//!
+//! What it leaves out: files that others change while a torrent is seeded are noticed when a hash is next computed, not
+//! before. How it was validated: property tests against a plain vector; a disk that is full (a file system of its own, where
+//! the system lets the test make one), a process that is killed, and names that are links (`tests/`).
+
+mod files;
+mod layout;
+mod notes;
+
+pub use layout::{Layout, Slice};
+pub use notes::{Notes, Stamp};
+
+use cede_bt::metainfo::Info;
+use files::Folder;
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Files that are open at once.
+const MAX_OPEN: usize = 64;
+/// The index of the hidden file among the open ones.
+const PARTS: usize = usize::MAX;
+
+/// What went wrong with a file.
+#[derive(Debug)]
+pub struct StorageError {
+    /// Which.
+    pub path: PathBuf,
+    /// What was tried: "read", "write" and so on.
+    pub action: &'static str,
+    /// What the system says.
+    pub error: io::Error,
+}
+
+impl StorageError {
+    /// Is there no room left?
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.action, self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for StorageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// How room is made for files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Allocation {
+    /// A file takes the room of what has been written to it.
+    #[default]
+    Sparse,
+    /// All of it is set aside at the beginning, so that a full disk is noticed then.
+    Full,
+}
+
+/// A torrent's content.
+pub struct Storage {
+    folder: Folder,
+    layout: Layout,
+    hash: [u8; 20],
+    wanted: Vec<bool>,
+    open: Mutex<HashMap<usize, Open>>,
+}
+
+struct Open {
+    file: Arc<File>,
+    is_writable: bool,
+    /// Grows with each use.
+    used: u64,
+}
+
+impl Storage {
+    /// The content of a torrent below a folder, which must exist. Nothing is made yet. `wanted` tells for each file
+    /// whether it gets a place; beyond its end all do.
+    ///
+    /// # Errors
+    /// The folder cannot be opened.
+    pub fn new(folder: &Path, info: &Info, wanted: &[bool]) -> Result<Self, StorageError> {
+        let layout = Layout::new(info);
+        let wanted = (0..layout.files().len()).map(|file| wanted.get(file).copied().unwrap_or(true));
+        Ok(Self {
+            folder: Folder::open(folder).map_err(|error| StorageError {
+                path: folder.to_path_buf(),
+                action: "open",
+                error,
+            })?,
+            wanted: wanted.collect(),
+            layout,
+            hash: info.info_hash(),
+            open: Mutex::default(),
+        })
+    }
+
+    /// Where in the content which file lies.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whether a file has a place of its own.
+    #[must_use]
+    pub fn is_wanted(&self, file: usize) -> bool {
+        self.wanted.get(file).copied().unwrap_or(false)
+    }
+
+    /// Where a file is, or would be.
+    #[must_use]
+    pub fn path_of(&self, file: usize) -> PathBuf {
+        let parts = self.layout.files().get(file).map(|file| &file.path[..]).unwrap_or_default();
+        parts.iter().fold(self.folder.path().to_path_buf(), |path, part| path.join(part))
+    }
+
+    /// The name of the hidden file with the ends of pieces.
+    fn parts_name(&self) -> String {
+        format!(".{}.cede-parts", hex(&self.hash))
+    }
+
+    /// Makes the files that have no content, and with [`Allocation::Full`] room for the others.
+    ///
+    /// # Errors
+    /// A file cannot be made, or there is no room.
+    pub fn prepare(&self, allocation: Allocation) -> Result<(), StorageError> {
+        for (index, file) in self.layout.files().iter().enumerate() {
+            let is_due = file.length == 0 || allocation == Allocation::Full;
+            if !is_due || file.is_padding || !self.is_wanted(index) {
+                continue;
+            }
+            let open = self.file(index, true)?;
+            if allocation == Allocation::Full && file.length > 0 {
+                files::set_aside(&open, file.length).map_err(|error| self.failed(index, "make", error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes octets at a place of the content, which must not reach beyond its end.
+    ///
+    /// # Errors
+    /// What the system says. Part of the octets may be there.
+    pub fn write(&self, offset: u64, octets: &[u8]) -> Result<(), StorageError> {
+        for slice in self.layout.slices(offset, octets.len()) {
+            let octets = &octets[slice.range.clone()];
+            if slice.is_padding {
+                continue;
+            }
+            let (index, at) = self.place(&slice, offset);
+            let file = self.file(index, true)?;
+            files::write_at(&file, octets, at).map_err(|error| self.failed(index, "write to", error))?;
+        }
+        Ok(())
+    }
+
+    /// Reads octets from a place of the content, which must not reach beyond its end.
+    ///
+    /// # Errors
+    /// What the system says; `UnexpectedEof` or `NotFound` where nothing has been written yet.
+    pub fn read(&self, offset: u64, octets: &mut [u8]) -> Result<(), StorageError> {
+        for slice in self.layout.slices(offset, octets.len()) {
+            let octets = &mut octets[slice.range.clone()];
+            if slice.is_padding {
+                octets.fill(0);
+                continue;
+            }
+            let (index, at) = self.place(&slice, offset);
+            let file = self.file(index, false)?;
+            files::read_at(&file, octets, at).map_err(|error| self.failed(index, "read", error))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until what was written is on the disk.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        let open: Vec<(usize, Arc<File>)> = self
+            .lock()
+            .iter()
+            .filter(|(_, open)| open.is_writable)
+            .map(|(k, o)| (*k, o.file.clone()))
+            .collect();
+        for (index, file) in open {
+            file.sync_data().map_err(|error| self.failed(index, "write out", error))?;
+        }
+        Ok(())
+    }
+
+    /// Which file a slice is in, and where.
+    fn place(&self, slice: &Slice, offset: u64) -> (usize, u64) {
+        if self.is_wanted(slice.file) {
+            (slice.file, slice.offset)
+        } else {
+            (PARTS, offset + slice.range.start as u64)
+        }
+    }
+
+    /// Removes the hidden file with the ends of pieces, once nobody is to be served from it.
+    pub fn discard_parts(&self) {
+        self.lock().remove(&PARTS);
+        let _ = self.folder.remove(&self.parts_name());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An open file. Where it is to be written and is not there, it is made.
+    fn file(&self, index: usize, to_write: bool) -> Result<Arc<File>, StorageError> {
+        let mut open = self.lock();
+        let newest = open.values().map(|open| open.used).max().unwrap_or(0);
+        if let Some(known) = open.get_mut(&index).filter(|open| open.is_writable || !to_write) {
+            known.used = newest + 1;
+            return Ok(known.file.clone());
+        }
+        let made = self.open_file(index, to_write);
+        let action = if to_write { "make or open" } else { "open" };
+        let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?);
+        if open.len() >= MAX_OPEN {
+            let oldest = open.iter().min_by_key(|(_, open)| open.used).map(|(index, _)| *index);
+            oldest.map(|index| open.remove(&index));
+        }
+        open.insert(index, Open { file: file.clone(), is_writable: to_write, used: newest + 1 });
+        Ok(file)
+    }
+
+    fn open_file(&self, index: usize, to_write: bool) -> io::Result<File> {
+        if index == PARTS {
+            return self.folder.file(&[self.parts_name()], to_write);
+        }
+        let entry = &self.layout.files()[index];
+        let file = self.folder.file(&entry.path, to_write)?;
+        let length = file.metadata()?.len();
+        if length > entry.length {
+            let text = format!("it has {length} octets, and the torrent says {}; move it away", entry.length);
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+        }
+        if to_write && length < entry.length {
+            file.set_len(entry.length)?;
+        }
+        Ok(file)
+    }
+
+    fn failed(&self, index: usize, action: &'static str, error: io::Error) -> StorageError {
+        let path =
+            if index == PARTS { self.folder.path().join(self.parts_name()) } else { self.path_of(index) };
+        StorageError { path, action, error }
+    }
+}
+
+/// Hexadecimal digits.
+pub(crate) fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}

@@ -1,0 +1,111 @@
+//! Notes about a download that is not over: a small hidden file beside it.
+//!
+//! They only ever save work: a piece that they call missing is not looked at if no file has changed since. A piece that they
+//! call whole is hashed like any other before it is offered to anybody. While a download runs the file is locked, so that no
+//! two processes write to the same.
+
+use super::files::Folder;
+use super::{Layout, StorageError, files, hex};
+use cede_bt::bencode::{Document, Form, Limits, Node};
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+/// A million pieces take an eighth of that.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The hidden file, open and locked.
+pub struct Notes {
+    folder: Folder,
+    name: String,
+    file: File,
+}
+
+impl Notes {
+    /// Opens or makes the notes of a torrent in the folder of its download.
+    ///
+    /// # Errors
+    /// What the system says; `ResourceBusy` where another process has the same download open.
+    pub fn open(folder: &Path, hash: &[u8; 20]) -> Result<Self, StorageError> {
+        let name = format!(".{}.cede-resume", hex(hash));
+        let path = folder.join(&name);
+        let failed = |error| StorageError { path: path.clone(), action: "open", error };
+        let folder = Folder::open(folder).map_err(failed)?;
+        let file = folder.file(std::slice::from_ref(&name), true).map_err(failed)?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            let text = "another process is at the same download";
+            return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, text)));
+        }
+        Ok(Self { folder, name, file })
+    }
+
+    /// The pieces that are missing for certain, one flag each: all others are to be hashed. Without usable notes, or where a
+    /// file has changed since they were written, none is.
+    #[must_use]
+    pub fn missing(&self, layout: &Layout, files: &[Option<Stamp>]) -> Vec<bool> {
+        let count = layout.piece_count() as usize;
+        self.read(count, files).unwrap_or_else(|| vec![false; count])
+    }
+
+    fn read(&self, count: usize, stamps: &[Option<Stamp>]) -> Option<Vec<bool>> {
+        let length = self.file.metadata().ok()?.len();
+        let mut octets = vec![0; usize::try_from(length.min(MAX_BYTES)).ok()?];
+        files::read_at(&self.file, &mut octets, 0).ok()?;
+        let (document, _) = Document::parse_prefix(&octets, Limits::METAINFO).ok()?;
+        let root = document.root();
+        let written: Vec<Option<Stamp>> = root.get(b"files")?.items().map(Stamp::read).collect();
+        let pieces = root.get(b"pieces")?.bytes().filter(|bits| bits.len() == count.div_ceil(8))?;
+        (written == stamps).then(|| (0..count).map(|at| pieces[at / 8] << (at % 8) & 0x80 == 0).collect())
+    }
+
+    /// Writes down which pieces are there, and how the files stand.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(&self, whole: &[bool], files: &[Option<Stamp>]) -> Result<(), StorageError> {
+        let mut bits = vec![0_u8; whole.len().div_ceil(8)];
+        for (at, _) in whole.iter().enumerate().filter(|(_, is_whole)| **is_whole) {
+            bits[at / 8] |= 0x80 >> (at % 8);
+        }
+        let stamps = files.iter().map(|stamp| stamp.map_or_else(Form::dict, Stamp::form)).collect::<Vec<_>>();
+        let octets = Form::dict().with("files", stamps).with("pieces", bits).encode();
+        let written =
+            files::write_at(&self.file, &octets, 0).and_then(|()| self.file.set_len(octets.len() as u64));
+        written.map_err(|error| StorageError {
+            path: self.folder.path().join(&self.name),
+            action: "write to",
+            error,
+        })
+    }
+
+    /// Removes the notes: there is nothing left to resume.
+    pub fn discard(self) {
+        let _ = self.folder.remove(&self.name);
+    }
+}
+
+/// How a file stood.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    length: u64,
+    modified_ns: i64,
+}
+
+impl Stamp {
+    /// That of the file at a path, where there is one.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let metadata = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(Self { length: metadata.len(), modified_ns: i64::try_from(modified.as_nanos()).ok()? })
+    }
+
+    fn form(self) -> Form {
+        Form::dict().with("length", self.length).with("modified", self.modified_ns)
+    }
+
+    fn read(node: Node<'_, '_>) -> Option<Self> {
+        Some(Self { length: node.get(b"length")?.uint()?, modified_ns: node.get(b"modified")?.int()? })
+    }
+}

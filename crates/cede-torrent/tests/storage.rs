@@ -1,0 +1,270 @@
+//! Content in files: whatever is written is read, wherever files begin and end; nothing leaves the folder; notes are never
+//! believed over a hash.
+
+use bolero::{TypeGenerator, check, produce};
+use cede_bt::metainfo::{File, Info, Writer, sha1};
+use cede_torrent::check::{Watch, check as check_pieces};
+use cede_torrent::create::{CreateError, Plan};
+use cede_torrent::storage::{Allocation, Layout, Notes, Stamp, Storage};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const PIECE: usize = 16_384;
+
+/// A folder of one test, removed at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("cede-torrent-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn octets(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = cede_units::Stream::named(seed, "octets");
+    (0..len).map(|_| state.next_u64() as u8).collect()
+}
+
+/// A torrent of files of these lengths, some of them padding, and its content.
+fn torrent(lengths: &[(u64, bool)]) -> (Info, Vec<u8>) {
+    let (mut files, mut content) = (Vec::new(), Vec::new());
+    for (index, &(length, is_padding)) in lengths.iter().enumerate() {
+        let folder = if index % 2 == 0 { "even" } else { "odd" };
+        let path = vec!["t".to_owned(), folder.to_owned(), format!("f{index}")];
+        files.push(File { path, length, offset: content.len() as u64, is_padding });
+        let part = if is_padding { vec![0; length as usize] } else { octets(length as usize, index as u64) };
+        content.extend(part);
+    }
+    let pieces = content.chunks(PIECE).flat_map(sha1).collect();
+    let writer = Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+    (Info::parse(&writer.info().encode()).unwrap(), content)
+}
+
+fn plain() -> (Info, Vec<u8>) {
+    torrent(&[(40_000, false), (0, false), (5, false), (50_000, false)])
+}
+
+fn stamps(storage: &Storage, info: &Info) -> Vec<Option<Stamp>> {
+    (0..info.files.len()).map(|file| Stamp::of(&storage.path_of(file))).collect()
+}
+
+#[derive(Clone, Debug, TypeGenerator)]
+struct Case {
+    #[generator(produce::<Vec<(u16, bool)>>().with().len(1..=6))]
+    lengths: Vec<(u16, bool)>,
+    wanted: u8,
+    #[generator(produce::<Vec<(u16, u16)>>().with().len(1..=8))]
+    writes: Vec<(u16, u16)>,
+}
+
+#[test]
+fn what_is_written_is_read_wherever_files_begin_and_end() {
+    check!().with_iterations(300).with_type::<Case>().for_each(|case| {
+        let lengths: Vec<(u64, bool)> =
+            case.lengths.iter().map(|(length, pad)| (u64::from(length % 5_000), *pad)).collect();
+        if lengths.iter().all(|(length, _)| *length == 0) {
+            return;
+        }
+        let (info, content) = torrent(&lengths);
+        let scratch = Scratch::new();
+        let wanted: Vec<bool> = (0..lengths.len()).map(|file| case.wanted >> file & 1 == 1).collect();
+        let storage = Storage::new(&scratch.0, &info, &wanted).unwrap();
+        for (from, len) in &case.writes {
+            let from = usize::from(*from) % content.len();
+            let part = &content[from..(from + usize::from(*len)).min(content.len())];
+            storage.write(from as u64, part).unwrap();
+            let mut read = vec![1; part.len()];
+            storage.read(from as u64, &mut read).unwrap();
+            assert_eq!(read, part);
+        }
+        storage.write(0, &content).unwrap();
+        let whole = check_pieces(&storage, &info, &[], &Watch::default());
+        assert!(whole.iter().all(|is_whole| *is_whole));
+        for (index, file) in info.files.iter().enumerate() {
+            let is_there = storage.path_of(index).exists();
+            assert_eq!(is_there, wanted[index] && !file.is_padding && file.length > 0);
+        }
+    });
+}
+
+#[test]
+fn files_have_their_octets_and_empty_ones_are_made() {
+    let (info, content) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    storage.prepare(Allocation::Full).unwrap();
+    storage.write(0, &content).unwrap();
+    storage.sync().unwrap();
+    for (index, file) in info.files.iter().enumerate() {
+        let (start, end) = (file.offset as usize, (file.offset + file.length) as usize);
+        assert_eq!(fs::read(storage.path_of(index)).unwrap(), content[start..end]);
+    }
+}
+
+#[test]
+fn a_check_finds_what_is_whole_and_nothing_else() {
+    let (info, content) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let missing = vec![false; info.piece_count() as usize];
+    assert_eq!(check_pieces(&storage, &info, &[], &Watch::default()), missing);
+    storage.write(PIECE as u64, &content[PIECE..3 * PIECE]).unwrap();
+    storage.write(4 * PIECE as u64 + 7, b"wrong").unwrap();
+    let expected = [false, true, true, false, false, false];
+    assert_eq!(check_pieces(&storage, &info, &[], &Watch::default()), expected);
+    let ended = Watch::default();
+    ended.is_ended.store(true, Relaxed);
+    assert_eq!(check_pieces(&storage, &info, &[], &ended), missing);
+}
+
+#[test]
+fn notes_save_work_and_are_never_believed_over_a_hash() {
+    let (info, content) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let (layout, hash) = (Layout::new(&info), info.info_hash());
+    storage.write(0, &content).unwrap();
+    let notes = Notes::open(&scratch.0, &hash).unwrap();
+    let none = vec![false; 6];
+    assert_eq!(
+        notes.missing(&layout, &stamps(&storage, &info)),
+        none,
+        "without notes all is to be looked at"
+    );
+    // Notes that say that pieces 0 and 5 alone are there: the others need not be looked at.
+    let claimed = [true, false, false, false, false, true];
+    notes.write(&claimed, &stamps(&storage, &info)).unwrap();
+    let missing = notes.missing(&layout, &stamps(&storage, &info));
+    assert_eq!(missing, claimed.map(|is_there| !is_there));
+    // What they call whole is hashed: a piece that was broken behind their back, with the old time, is not offered.
+    let path = storage.path_of(0);
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    storage.write(3, b"broken").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    let missing = notes.missing(&layout, &stamps(&storage, &info));
+    let whole = check_pieces(&storage, &info, &missing, &Watch::default());
+    assert_eq!(whole, [false, false, false, false, false, true]);
+    // Once a file's time says that something was written, everything is looked at.
+    storage.write(3, &content[3..9]).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let missing = notes.missing(&layout, &stamps(&storage, &info));
+    assert_eq!(missing, none);
+    assert_eq!(check_pieces(&storage, &info, &missing, &Watch::default()), [true; 6]);
+}
+
+#[test]
+fn notes_that_are_damaged_count_for_nothing_and_one_process_has_them() {
+    let (info, _) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let (layout, hash) = (Layout::new(&info), info.info_hash());
+    let notes = Notes::open(&scratch.0, &hash).unwrap();
+    let taken = Notes::open(&scratch.0, &hash).err().unwrap();
+    assert_eq!(taken.error.kind(), ErrorKind::ResourceBusy);
+    notes.write(&[false; 6], &stamps(&storage, &info)).unwrap();
+    assert_eq!(notes.missing(&layout, &stamps(&storage, &info)), [true; 6]);
+    let path = fs::read_dir(&scratch.0).unwrap().next().unwrap().unwrap().path();
+    let whole = fs::read(&path).unwrap();
+    for cut in 0..whole.len() {
+        fs::write(&path, &whole[..cut]).unwrap();
+        assert_eq!(notes.missing(&layout, &stamps(&storage, &info)), [false; 6], "cut to {cut}");
+    }
+    notes.discard();
+    assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed_out_of_the_folder() {
+    let (info, content) = plain();
+    for (place, target) in [("t", ""), ("t/even", ""), ("t/even/f0", "victim")] {
+        let (scratch, outside) = (Scratch::new(), Scratch::new());
+        let victim = outside.0.join("victim");
+        fs::write(&victim, b"mine").unwrap();
+        let link = scratch.0.join(place);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(outside.0.join(target), &link).unwrap();
+        let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+        assert!(storage.write(0, &content).is_err(), "{place}");
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(&outside.0).unwrap().count(), 1, "{place}");
+    }
+}
+
+#[test]
+fn a_longer_file_of_the_same_name_is_not_touched() {
+    let (info, content) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let path = storage.path_of(2);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, b"somebody's").unwrap();
+    let error = storage.write(0, &content).unwrap_err();
+    assert_eq!((error.path, error.error.kind()), (path.clone(), ErrorKind::AlreadyExists));
+    assert_eq!(fs::read(&path).unwrap(), b"somebody's");
+}
+
+#[test]
+fn many_files_need_few_handles() {
+    let lengths: Vec<(u64, bool)> = (0..300).map(|index| (100 + index % 7, false)).collect();
+    let (info, content) = torrent(&lengths);
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    storage.write(0, &content).unwrap();
+    let mut read = vec![0; content.len()];
+    storage.read(0, &mut read).unwrap();
+    assert_eq!(read, content);
+}
+
+fn made(path: &Path) -> (Plan, Vec<u8>) {
+    let plan = Plan::scan(path, Some(PIECE as u32)).unwrap();
+    let mut last = 0;
+    let pieces = plan.hash(&mut |done| {
+        last = done;
+        true
+    });
+    assert_eq!(last, plan.total_bytes);
+    let pieces = pieces.unwrap();
+    (plan, pieces)
+}
+
+#[test]
+fn a_torrent_of_a_folder_has_the_hashes_of_its_content() {
+    let (info, content) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    storage.prepare(Allocation::Sparse).unwrap();
+    storage.write(0, &content).unwrap();
+    let (plan, pieces) = made(&scratch.0.join("t"));
+    let names: Vec<String> = plan.files.iter().map(|file| file.path.join("/")).collect();
+    assert_eq!(names, ["t/even/f0", "t/even/f2", "t/odd/f1", "t/odd/f3"]);
+    let ordered: Vec<u8> = plan.places.iter().flat_map(|place| fs::read(place).unwrap()).collect();
+    assert_eq!(pieces, ordered.chunks(PIECE).flat_map(sha1).collect::<Vec<u8>>());
+    let (plan, pieces) = made(&scratch.0.join("t/even/f0"));
+    assert_eq!(plan.files[0].path, ["f0"]);
+    assert_eq!(pieces, content[..40_000].chunks(PIECE).flat_map(sha1).collect::<Vec<u8>>());
+}
+
+#[test]
+fn what_cannot_be_shared_says_why() {
+    let scratch = Scratch::new();
+    assert!(matches!(Plan::scan(&scratch.0, None), Err(CreateError::Empty(_))));
+    assert!(matches!(Plan::scan(&scratch.0.join("none"), None), Err(CreateError::Io(..))));
+    fs::write(scratch.0.join("a"), octets(100_000, 1)).unwrap();
+    let plan = Plan::scan(&scratch.0, None).unwrap();
+    assert!(matches!(plan.hash(&mut |_| false), Err(CreateError::Ended)));
+    fs::write(scratch.0.join("a"), b"shorter").unwrap();
+    assert!(matches!(plan.hash(&mut |_| true), Err(CreateError::Changed(_))));
+}

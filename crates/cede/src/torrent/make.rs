@@ -1,0 +1,128 @@
+//! `cede torrent make`.
+
+use super::args::MakeArgs;
+use super::{count, shown};
+use crate::carry::numbers;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::{Pace, StatusLine, bar, clock};
+use crate::screen::{self, Screen};
+use cede_bt::magnet::Magnet;
+use cede_bt::metainfo::{Metainfo, Writer};
+use cede_torrent::create::{CreateError, Plan};
+use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Makes a torrent.
+pub fn make(args: &MakeArgs) -> Result<(), Failure> {
+    if let Some(url) = args.trackers.iter().find(|url| !is_tracker(url)) {
+        return Err(Failure::Usage(format!(
+            "-t {url}: a tracker's URL begins with http://, https:// or udp://"
+        )));
+    }
+    let plan = Plan::scan(&args.path, args.piece_length).map_err(|error| failed(&error))?;
+    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.torrent", plan.name)));
+    let is_stdout = output.as_os_str() == "-";
+    if !is_stdout && output.exists() && !args.force {
+        let text = format!("{} is there already, and is not replaced without --force", output.display());
+        return Err(Failure::Failed(text));
+    }
+    for path in &plan.passed_over {
+        screen::mention(&format!("passed over, because it is neither file nor folder: {}\n", path.display()));
+    }
+    let octets = writer(args, &plan, hash(&plan)?).encode();
+    let metainfo = Metainfo::parse(&octets).map_err(|error| Failure::Failed(error.to_string()))?;
+    put(&output, &octets, args.force)?;
+    tell(args, &metainfo, &output, is_stdout)
+}
+
+fn is_tracker(url: &str) -> bool {
+    ["http://", "https://", "udp://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+fn failed(error: &CreateError) -> Failure {
+    match error {
+        CreateError::Io(_, inner) => Failure::of_system(error.to_string(), inner.kind()),
+        CreateError::Ended => Failure::Interrupted(error.to_string()),
+        _ => Failure::Failed(error.to_string()),
+    }
+}
+
+fn hash(plan: &Plan) -> Result<Vec<u8>, Failure> {
+    let mut status = StatusLine::begin(Pace::patient(Duration::from_millis(100)), None);
+    let total = plan.total_bytes;
+    let hashed = plan.hash(&mut |done| {
+        status.show(|elapsed_s| {
+            let part = done as f64 / total as f64;
+            let left = clock(elapsed_s * (1.0 - part) / part.max(1e-9));
+            let (done, total) = (numbers::amount(done), numbers::amount(total));
+            format!("{}  {done} of {total} hashed, about {left} left", bar(part))
+        });
+        !interrupt::is_asked()
+    });
+    status.end();
+    hashed.map_err(|error| failed(&error))
+}
+
+fn writer(args: &MakeArgs, plan: &Plan, pieces: Vec<u8>) -> Writer {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+    Writer {
+        name: plan.name.clone(),
+        piece_length: plan.piece_length,
+        pieces,
+        files: plan.files.clone(),
+        trackers: args.trackers.iter().map(|url| vec![url.clone()]).collect(),
+        is_private: args.private,
+        comment: args.comment.clone(),
+        created_by: Some(format!("cede {}", env!("CARGO_PKG_VERSION"))),
+        creation_s: now.filter(|_| !args.no_date).and_then(|now| i64::try_from(now.as_secs()).ok()),
+        source: args.source.clone(),
+    }
+}
+
+fn put(path: &Path, octets: &[u8], force: bool) -> Result<(), Failure> {
+    if path.as_os_str() == "-" {
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout.write_all(octets).and_then(|()| stdout.flush());
+        return written.map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")));
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).truncate(true).create(true).create_new(!force);
+    let written = options.open(path).and_then(|mut file| file.write_all(octets));
+    written.map_err(|error| {
+        let hint = if error.kind() == ErrorKind::NotFound { "; is there such a folder?" } else { "" };
+        Failure::of_system(format!("cannot write {}: {error}{hint}", path.display()), error.kind())
+    })
+}
+
+fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) -> Result<(), Failure> {
+    let info = &metainfo.info;
+    let trackers: Vec<String> = metainfo.trackers.iter().flatten().cloned().collect();
+    let magnet =
+        Magnet { hash_v1: Some(info.hash_v1), name: Some(info.name.clone()), trackers, ..Magnet::default() };
+    if args.json && !is_stdout {
+        let value = json!({
+            "file": output.display().to_string(),
+            "info_hash": numbers::hex(&info.hash_v1),
+            "bytes": info.total_bytes,
+            "files": info.files.len(),
+            "pieces": info.piece_count(),
+            "piece_length": info.piece_length,
+            "magnet": magnet.to_string(),
+        });
+        return screen::print(&format!("{value:#}\n"));
+    }
+    let text = format!(
+        "{}: {} in {}, {} of {} KiB\ninfo-hash {}\n{magnet}\n",
+        if is_stdout { shown(std::slice::from_ref(&info.name)) } else { output.display().to_string() },
+        numbers::amount(info.total_bytes),
+        count(info.files.len(), "file"),
+        count(info.piece_count() as usize, "piece"),
+        info.piece_length >> 10,
+        numbers::hex(&info.hash_v1),
+    );
+    Screen::new(is_stdout).say(&text)
+}

@@ -1,0 +1,53 @@
+//! `cede torrent`: BitTorrent on real sockets and files.
+
+pub mod args;
+mod make;
+mod show;
+
+use crate::failure::Failure;
+use args::{TorrentArgs, Verb};
+use cede_bt::metainfo::{MAX_FILE_BYTES, Metainfo};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Runs a verb.
+pub fn run(args: &TorrentArgs) -> Result<(), Failure> {
+    match &args.verb {
+        Verb::Make(args) => make::make(args),
+        Verb::Show(args) => show::show(args),
+    }
+}
+
+/// Reads a torrent file; `-` is standard input.
+fn read_metainfo(path: &Path) -> Result<Metainfo, Failure> {
+    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let octets = read_limited(path).map_err(|error| {
+        let text = format!("cannot read {name}: {error}");
+        Failure::of_system(text, error.kind())
+    })?;
+    Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{name}: {error}")))
+}
+
+/// All octets of a file, or one more than a torrent file may have.
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    let limit = MAX_FILE_BYTES as u64 + 1;
+    if path.as_os_str() == "-" {
+        io::stdin().lock().take(limit).read_to_end(&mut octets)?;
+    } else {
+        File::open(path)?.take(limit).read_to_end(&mut octets)?;
+    }
+    Ok(octets)
+}
+
+/// How a file of a torrent is shown.
+fn shown(path: &[String]) -> String {
+    // What a terminal would take for a command does not reach it.
+    path.join("/").chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// "1 file", "2 files".
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}

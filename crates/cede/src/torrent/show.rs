@@ -1,0 +1,137 @@
+//! `cede torrent show`.
+
+use super::args::ShowArgs;
+use super::{count, read_metainfo, shown};
+use crate::carry::numbers;
+use crate::failure::Failure;
+use crate::screen::{self, Screen};
+use cede_bt::magnet::Magnet;
+use cede_bt::metainfo::{Info, Metainfo, Version};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Files that are listed for people; programs get all.
+const MAX_LISTED: usize = 200;
+
+/// Shows a torrent or a link.
+pub fn show(args: &ShowArgs) -> Result<(), Failure> {
+    let is_magnet = args.what.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:"));
+    let (value, text) = if is_magnet {
+        let magnet = Magnet::parse(&args.what).map_err(|error| Failure::Usage(error.to_string()))?;
+        (magnet_document(&magnet), magnet_text(&magnet))
+    } else {
+        let metainfo = read_metainfo(Path::new(&args.what))?;
+        (document(&metainfo), text(&metainfo))
+    };
+    if args.json { screen::print(&format!("{value:#}\n")) } else { Screen::new(false).say(&text) }
+}
+
+/// The link that names the same torrent.
+fn magnet_of(metainfo: &Metainfo) -> Magnet {
+    let info = &metainfo.info;
+    Magnet {
+        hash_v1: (info.version != Version::V2).then_some(info.hash_v1),
+        hash_v2: info.hash_v2,
+        name: Some(info.name.clone()),
+        trackers: metainfo.trackers.iter().flatten().cloned().collect(),
+        ..Magnet::default()
+    }
+}
+
+fn document(metainfo: &Metainfo) -> Value {
+    let info = &metainfo.info;
+    let file = |file: &cede_bt::metainfo::File| json!({ "path": file.path.join("/"), "length": file.length, "padding": file.is_padding });
+    json!({
+        "name": info.name,
+        "version": match info.version { Version::V1 => "v1", Version::V2 => "v2", Version::Hybrid => "hybrid" },
+        "info_hash": numbers::hex(&info.info_hash()),
+        "info_hash_v2": info.hash_v2.map(|hash| numbers::hex(&hash)),
+        "bytes": info.total_bytes,
+        "piece_length": info.piece_length,
+        "pieces": info.piece_count(),
+        "private": info.is_private,
+        "files": info.files.iter().map(file).collect::<Vec<_>>(),
+        "trackers": metainfo.trackers,
+        "web_seeds": metainfo.web_seeds,
+        "comment": metainfo.comment,
+        "created_by": metainfo.created_by,
+        "creation_s": metainfo.creation_s,
+        "magnet": magnet_of(metainfo).to_string(),
+    })
+}
+
+fn line(out: &mut String, name: &str, value: &str) {
+    let _ = writeln!(out, "{name:<13} {}", shown(&[value.to_owned()]));
+}
+
+fn text(metainfo: &Metainfo) -> String {
+    let info = &metainfo.info;
+    let mut out = String::new();
+    line(&mut out, "name", &info.name);
+    line(&mut out, "version", &version(info));
+    line(&mut out, "info-hash", &numbers::hex(&info.info_hash()));
+    if let Some(hash) = info.hash_v2 {
+        line(&mut out, "v2 info-hash", &numbers::hex(&hash));
+    }
+    let files = info.files.iter().filter(|file| !file.is_padding).count();
+    line(&mut out, "content", &format!("{} in {}", numbers::amount(info.total_bytes), count(files, "file")));
+    let pieces = count(info.piece_count() as usize, "piece");
+    line(&mut out, "pieces", &format!("{pieces} of {} B", info.piece_length));
+    if info.is_private {
+        line(&mut out, "private", "yes: peers come from the trackers alone");
+    }
+    for (tier, urls) in metainfo.trackers.iter().enumerate() {
+        urls.iter().for_each(|url| line(&mut out, &format!("tracker {}", tier + 1), url));
+    }
+    metainfo.web_seeds.iter().for_each(|url| line(&mut out, "web seed", &format!("{url} (not used)")));
+    for (name, value) in [("comment", &metainfo.comment), ("made by", &metainfo.created_by)] {
+        value.iter().for_each(|value| line(&mut out, name, value));
+    }
+    line(&mut out, "magnet link", &magnet_of(metainfo).to_string());
+    out + &list(info)
+}
+
+fn version(info: &Info) -> String {
+    match info.version {
+        Version::V1 => "v1".to_owned(),
+        Version::V2 => "v2 alone: it can be shown, not downloaded yet".to_owned(),
+        Version::Hybrid => "hybrid: its v1 side is used, and its v2 hashes are not checked".to_owned(),
+    }
+}
+
+/// The files with the numbers by which they are selected.
+fn list(info: &Info) -> String {
+    let mut out = String::new();
+    let real = info.files.iter().enumerate().filter(|(_, file)| !file.is_padding);
+    for (index, file) in real.clone().take(MAX_LISTED) {
+        let _ = writeln!(out, "{:>6} {:>9}  {}", index, numbers::amount(file.length), shown(&file.path));
+    }
+    let more = real.count().saturating_sub(MAX_LISTED);
+    if more > 0 {
+        let _ = writeln!(out, "and {}; --json lists all", count(more, "more file"));
+    }
+    out
+}
+
+fn magnet_document(magnet: &Magnet) -> Value {
+    json!({
+        "name": magnet.name,
+        "info_hash": numbers::hex(&magnet.info_hash()),
+        "info_hash_v2": magnet.hash_v2.map(|hash| numbers::hex(&hash)),
+        "trackers": magnet.trackers,
+        "peers": magnet.peers,
+        "selected": magnet.selected,
+        "magnet": magnet.to_string(),
+    })
+}
+
+fn magnet_text(magnet: &Magnet) -> String {
+    let mut out = String::new();
+    magnet.name.iter().for_each(|name| line(&mut out, "name", name));
+    line(&mut out, "info-hash", &numbers::hex(&magnet.info_hash()));
+    magnet.hash_v2.iter().for_each(|hash| line(&mut out, "v2 info-hash", &numbers::hex(hash)));
+    magnet.trackers.iter().for_each(|url| line(&mut out, "tracker", url));
+    magnet.peers.iter().for_each(|peer| line(&mut out, "peer", peer));
+    out + "Names, sizes and files are known once a peer has told them: cede torrent get\n"
+}
