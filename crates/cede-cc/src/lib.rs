@@ -21,6 +21,7 @@
 extern crate alloc;
 
 mod bbr;
+mod cede;
 pub mod conformance;
 mod controller;
 mod cubic;

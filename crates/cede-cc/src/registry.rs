@@ -4,7 +4,7 @@ pub use crate::entry::{Build, Entry};
 use crate::ledbat::{draft, fledbat, libtorrent, libutp, plus_plus, plus_plus_libutp, rfc6817};
 use crate::params::{ParamError, Params, Settings};
 use crate::{Controller, Path};
-use crate::{bbr, cubic, fixed, lp, lp_linux, nice, pcc, reno, vegas};
+use crate::{bbr, cede, cubic, fixed, lp, lp_linux, nice, pcc, reno, vegas};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -17,6 +17,7 @@ const ALL: &[Entry] = &[
     fledbat::ENTRY,
     plus_plus::ENTRY,
     plus_plus_libutp::ENTRY,
+    cede::ENTRY,
     lp::ENTRY,
     lp_linux::ENTRY,
     lp_linux::ENTRY_26,

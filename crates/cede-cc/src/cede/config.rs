@@ -1,0 +1,139 @@
+//! The parameters of `cede`.
+
+use crate::params::{ParamDoc, ParamKind, Settings};
+use cede_units::Duration;
+
+const fn span(
+    name: &'static str,
+    default: &'static str,
+    min_us: u64,
+    max_ms: u64,
+    doc: &'static str,
+) -> ParamDoc {
+    let kind = ParamKind::Duration { min: Duration::from_micros(min_us), max: Duration::from_millis(max_ms) };
+    ParamDoc { name, kind, default, doc }
+}
+
+const fn number(
+    name: &'static str,
+    default: &'static str,
+    (min, max): (f64, f64),
+    doc: &'static str,
+) -> ParamDoc {
+    ParamDoc { name, kind: ParamKind::Number { min, max }, default, doc }
+}
+
+const fn switch(name: &'static str, doc: &'static str) -> ParamDoc {
+    ParamDoc { name, kind: ParamKind::Switch, default: "on", doc }
+}
+
+pub(super) const PARAMS: &[ParamDoc] = &[
+    span(
+        "target",
+        "15 ms",
+        100,
+        1_000,
+        "The queueing delay aimed at (RFC 6817: at most 100 ms); two packets' time where that is more.",
+    ),
+    ParamDoc {
+        name: "signal",
+        kind: ParamKind::Word(&["both", "owd", "rtt"]),
+        default: "both",
+        doc: "The delay that steers: the smaller queue of one-way delay and RTT, or one of them alone.",
+    },
+    switch(
+        "adapt_target",
+        "Where packets are lost at a full queue that is shorter than the target, aim at half of that queue.",
+    ),
+    number(
+        "gain_rtt",
+        "100",
+        (1.0, 10_000.0),
+        "Base RTT in milliseconds from which on a round trip adds a whole packet; shorter ones add in proportion, a sixteenth at least.",
+    ),
+    switch(
+        "velocity",
+        "Double the growth each round trip while there is no queue, up to an eighth of the window.",
+    ),
+    switch("pace", "Spread packets over the round trip."),
+    switch("slowdowns", "Drain the queue periodically, so that the base delay shows."),
+    number(
+        "freeze",
+        "2",
+        (0.1, 100.0),
+        "Smoothed RTTs for which a slowdown keeps the window at its smallest.",
+    ),
+    number("slowdown_spacing", "20", (0.0, 1000.0), "Time to the next slowdown over the duration of one."),
+    switch("loss_guard", "Losses without a queue take a fifth of the window in place of half of it."),
+    number(
+        "guard_loss",
+        "0.15",
+        (0.0, 1.0),
+        "The part of what is sent above which losses count as congestion whatever the queue.",
+    ),
+    switch(
+        "follow_route",
+        "At the smallest window, take a higher delay that stands still for a new base, on trial.",
+    ),
+    span(
+        "route_time",
+        "6 s",
+        1_000,
+        3_600_000,
+        "How long a delay must stand still at first to be taken for a new base.",
+    ),
+    number(
+        "fair_share",
+        "0.5",
+        (0.05, 1.0),
+        "Behind a scheduler that divides the link among flows: the part of the own share that is taken; 1 for all.",
+    ),
+    ParamDoc {
+        name: "train",
+        kind: ParamKind::Count { min: 4, max: 16 },
+        default: "8",
+        doc: "Packets that leave back to back after a slowdown; their spacing shows such a scheduler.",
+    },
+    number("min_cwnd", "2", (1.0, 1000.0), "The smallest window in packets."),
+    number("init_cwnd", "4", (1.0, 1000.0), "The initial window in packets."),
+];
+
+/// What is set.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Config {
+    pub(super) target: Duration,
+    pub(super) adapt_target: bool,
+    pub(super) gain_rtt: Duration,
+    pub(super) velocity: bool,
+    pub(super) pace: bool,
+    pub(super) slowdowns: bool,
+    pub(super) freeze: f64,
+    pub(super) spacing: f64,
+    pub(super) loss_guard: bool,
+    pub(super) guard_loss: f64,
+    pub(super) fair_share: f64,
+    pub(super) train: usize,
+    pub(super) min_packets: f64,
+    pub(super) init_packets: f64,
+}
+
+impl Config {
+    pub(super) fn of(settings: &Settings) -> Self {
+        Self {
+            target: settings.duration("target"),
+            adapt_target: settings.switch("adapt_target"),
+            gain_rtt: Duration::from_secs_f64(settings.number("gain_rtt") / 1e3),
+            velocity: settings.switch("velocity"),
+            pace: settings.switch("pace"),
+            slowdowns: settings.switch("slowdowns"),
+            freeze: settings.number("freeze"),
+            spacing: settings.number("slowdown_spacing"),
+            loss_guard: settings.switch("loss_guard"),
+            guard_loss: settings.number("guard_loss"),
+            fair_share: settings.number("fair_share"),
+            train: settings.count("train"),
+            min_packets: settings.number("min_cwnd"),
+            init_packets: settings.number("init_cwnd"),
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! `cede`: a scavenger put together from what works.
+//!
+//! Source: of this project; `docs/cede-controller.md` argues each part from measurements. The parts and where they come from:
+//! ```text
+//! q        = min(queue by one-way delay, queue by RTT)                            queue.rs
+//! slow start:  W += a, paced; until q > 3/4 T, then W = delivered rate * base RTT
+//! q <= T:      W += (G + v) a / W per ack; G = min(1, base RTT / 100 ms), 1/16 at least
+//!              v doubles per round trip while q < T/2, up to W/8; 0 from then on
+//! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away; then, once per RTT,
+//!              W -= W min(1/2, q/T - 1)                                           LEDBAT++, section 4.2, K = 1
+//! slowdown:    W = 2 for 2 RTT, then W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
+//! loss:        with a queue: W/2, and T = half of that queue where it is shorter; without: 4/5 W
+//! divided link (trains of packets say so, train.rs): half of the own share         explicit
+//! ```
+//! T is 15 ms, or two packets' time at the largest rate seen where that is more (60 ms at most).
+//!
+//! *What it leaves out:* telling a competitor that holds its queue still from a route (`queue.rs` says what limits the harm);
+//! fair queueing where packets are few, batched or acknowledged in pairs (`train.rs`).
+//! *How it was validated:* unit tests; the conformance suite; the battery, with its parts switched off one by one and with
+//! varied links (`docs/cede-controller.md`).
+
+mod config;
+mod queue;
+mod rounds;
+mod train;
+
+use crate::entry::Entry;
+use crate::instruments::{DelayFilter, FilterKind, LossEpoch};
+use crate::params::{ParamError, Params, Settings};
+use crate::window::{Bounds, congested_number, snapshot_of};
+use crate::{Allowance, Controller, Feedback, Path, Phase, Sent, Snapshot, Tag, Timeout};
+use alloc::boxed::Box;
+use alloc::format;
+use cede_units::{Duration, Instant, Rate};
+use config::{Config, PARAMS};
+use queue::{Queue, Steer};
+use rounds::{Rounds, Seen};
+use train::Trains;
+
+/// Queue over the target at which slow start ends.
+const SLOW_START_EXIT: f64 = 0.75;
+/// Samples of which slow start takes the smallest.
+const EXIT_SAMPLES: usize = 8;
+/// Queue over the target below which there is none.
+const NO_QUEUE: f64 = 0.5;
+/// Rounds without a queue after which growth doubles.
+const QUIET_ROUNDS: u32 = 3;
+/// The part of the window by which it grows per round at most.
+const MAX_VELOCITY: f64 = 0.125;
+/// The least growth per round in packets.
+const MIN_GAIN: f64 = 1.0 / 16.0;
+/// What a loss without a queue leaves.
+const GUARDED_CUT: f64 = 0.8;
+/// What a target that has adapted to a short queue is of it, and what it grows back by per second.
+const ADAPTED: f64 = 0.5;
+const ADAPTED_GROWTH_PER_S: f64 = 0.03;
+/// The smallest target.
+const MIN_TARGET_NS: f64 = 1e6;
+/// The largest that packets' time makes of it.
+const MAX_PACKET_TARGET_NS: f64 = 60e6;
+/// Packets' time that the target is at least.
+const TARGET_PACKETS: f64 = 2.0;
+/// After a loss with a queue growth does not double for so long.
+const CAREFUL: Duration = Duration::from_secs(5);
+/// Pacing gains.
+const SLOW_START_PACE: f64 = 2.0;
+const STEADY_PACE: f64 = 1.25;
+/// A burst that is worth a timer: so much time at the rate, and not more than this.
+const BURST: Duration = Duration::from_micros(500);
+const MAX_BURST_BYTES: u64 = 64 * 1024;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "cede",
+    summary: "Cede's own: LEDBAT++'s slowdowns with a short target, pacing, a base that follows routes, and answers to shallow, managed and fair queues.",
+    formula: "q <= T: W += (G + v) a/W, v doubling while q < T/2; q > T: W (base + T/2)/(base + q), then -W min(1/2, q/T - 1) per RTT; \
+              slowdown: 2 packets for 2 RTT, again after 20 times that; loss: W/2 with a queue, 4/5 W without; fair queueing: half the share",
+    source: "docs/cede-controller.md",
+    params: PARAMS,
+    responsive: true,
+    experimental: true,
+    build,
+};
+
+/// Where the flow stands.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Stage {
+    SlowStart,
+    Steady,
+    /// The window stands at its smallest, and was so large.
+    Slowdown {
+        began: Instant,
+        until: Instant,
+        before: f64,
+    },
+}
+
+/// See the file's head.
+#[derive(Clone, Debug)]
+pub struct Cede {
+    config: Config,
+    bounds: Bounds,
+    cwnd: f64,
+    ssthresh: f64,
+    stage: Stage,
+    queue: Queue,
+    recent: DelayFilter,
+    rounds: Rounds,
+    trains: Trains,
+    epoch: LossEpoch,
+    /// What the target has adapted to, in nanoseconds, and when.
+    adapted_ns: f64,
+    adapted_at: Instant,
+    /// Growth per round beyond the gain, in octets.
+    velocity: f64,
+    quiet_rounds: u32,
+    /// Rounds in a row above the target.
+    loud_rounds: u32,
+    careful_until: Instant,
+    next_slowdown: Option<Instant>,
+    next_number: u64,
+    srtt: Duration,
+}
+
+fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
+    let settings = Settings::resolve(params, PARAMS)?;
+    let (config, bounds) = (Config::of(&settings), Bounds::of(path));
+    let route_time =
+        if settings.switch("follow_route") { settings.duration("route_time") } else { Duration::ZERO };
+    Ok(Box::new(Cede {
+        config,
+        bounds,
+        cwnd: bounds.initial(config.init_packets, path),
+        ssthresh: f64::INFINITY,
+        stage: Stage::SlowStart,
+        queue: Queue::new(Steer::of(settings.word("signal")), route_time),
+        recent: DelayFilter::new(FilterKind::MinOf(EXIT_SAMPLES)),
+        rounds: Rounds::new(),
+        trains: Trains::new(config.train),
+        epoch: LossEpoch::new(),
+        adapted_ns: f64::INFINITY,
+        adapted_at: Instant::ZERO,
+        velocity: 0.0,
+        quiet_rounds: 0,
+        loud_rounds: 0,
+        careful_until: Instant::ZERO,
+        next_slowdown: None,
+        next_number: 0,
+        srtt: Duration::ZERO,
+    }))
+}
+
+impl Cede {
+    fn floor(&self) -> f64 {
+        self.config.min_packets * self.bounds.mss
+    }
+
+    fn set(&mut self, cwnd: f64) {
+        self.cwnd = self.bounds.bound(cwnd, self.floor()).min(self.share_limit().max(self.floor()));
+        self.cwnd = self.bounds.bound(self.cwnd, self.floor());
+    }
+
+    /// The window that takes the part of a divided link that is ours to take.
+    fn share_limit(&self) -> f64 {
+        let Some(share) = self.trains.share().filter(|_| self.config.fair_share < 1.0) else {
+            return f64::INFINITY;
+        };
+        let rate = share.bits_per_sec() as f64 / 8.0 * self.config.fair_share;
+        rate * self.queue.base_rtt().as_secs_f64()
+    }
+
+    /// The time of a packet at the largest rate that was seen, in nanoseconds.
+    fn packet_ns(&self) -> f64 {
+        self.bounds.mss * 8e9 / self.rounds.peak_rate().max(1.0)
+    }
+
+    /// The queue that is aimed at, in nanoseconds.
+    fn target_ns(&self, now: Instant) -> f64 {
+        let grown = now.since(self.adapted_at).as_secs_f64()
+            * ADAPTED_GROWTH_PER_S
+            * self.config.target.as_nanos() as f64;
+        let target_ns = (self.config.target.as_nanos() as f64).min(self.adapted_ns + grown);
+        target_ns.max((TARGET_PACKETS * self.packet_ns()).min(MAX_PACKET_TARGET_NS)).max(MIN_TARGET_NS)
+    }
+
+    /// Packets per round trip.
+    fn gain(&self) -> f64 {
+        let base = self.queue.base_rtt().as_secs_f64();
+        (base / self.config.gain_rtt.as_secs_f64().max(1e-9)).clamp(MIN_GAIN, 1.0)
+    }
+
+    fn bdp(&self) -> Option<f64> {
+        let rate = self.rounds.rate()?.bits_per_sec() as f64 / 8.0;
+        Some(rate * self.queue.base_rtt().as_secs_f64())
+    }
+
+    fn on_ack(&mut self, feedback: &Feedback<'_>, queue_ns: i64) {
+        let may_grow = !feedback.app_limited;
+        let acked = (feedback.acked_bytes as f64).min(self.cwnd);
+        match self.stage {
+            Stage::Slowdown { .. } => {}
+            Stage::SlowStart => {
+                if queue_ns as f64 > SLOW_START_EXIT * self.target_ns(feedback.now) {
+                    let delivered = self.bdp().unwrap_or(self.cwnd).max(self.cwnd / 2.0);
+                    self.leave_slow_start(feedback, delivered);
+                } else if may_grow {
+                    let grown = self.cwnd + acked;
+                    self.set(grown.min(self.ssthresh));
+                    if grown >= self.ssthresh {
+                        self.leave_slow_start(feedback, self.cwnd);
+                    }
+                }
+            }
+            Stage::Steady if may_grow && self.loud_rounds == 0 && !feedback.in_recovery => {
+                let step = self.gain() * self.bounds.mss + self.velocity;
+                self.set(self.cwnd + step * acked / self.cwnd);
+            }
+            Stage::Steady => {}
+        }
+    }
+
+    fn leave_slow_start(&mut self, feedback: &Feedback<'_>, cwnd: f64) {
+        self.set(cwnd.min(self.cwnd));
+        self.stage = Stage::Steady;
+        self.rounds.restart(feedback.next_number);
+        (self.velocity, self.quiet_rounds, self.loud_rounds) = (0.0, 0, 0);
+        self.next_slowdown = Some(feedback.now + self.srtt * 2);
+    }
+
+    /// Once per round trip in the steady stage.
+    fn end_round(&mut self, feedback: &Feedback<'_>, seen: Seen) {
+        let queueing = seen.queue_ns as f64 / self.target_ns(feedback.now);
+        if queueing > 1.0 {
+            self.yield_to(seen.queue_ns, queueing);
+            return;
+        }
+        self.loud_rounds = 0;
+        let quiet = queueing < NO_QUEUE && !seen.lost && !feedback.app_limited;
+        self.quiet_rounds = if quiet { self.quiet_rounds.saturating_add(1) } else { 0 };
+        let faster =
+            self.config.velocity && self.quiet_rounds >= QUIET_ROUNDS && feedback.now >= self.careful_until;
+        let doubled = (2.0 * self.velocity).max(self.gain() * self.bounds.mss);
+        self.velocity = if faster { doubled.min(MAX_VELOCITY * self.cwnd) } else { 0.0 };
+    }
+
+    /// A round was above the target. Our own queue goes first; what the next round still shows was sent before.
+    fn yield_to(&mut self, queue_ns: i64, queueing: f64) {
+        (self.velocity, self.quiet_rounds) = (0.0, 0);
+        match self.loud_rounds {
+            0 => {
+                let base_ns = self.queue.base_rtt().as_nanos() as f64;
+                let target_ns = queue_ns as f64 / queueing;
+                let kept = (base_ns + target_ns / 2.0) / (base_ns + queue_ns as f64);
+                self.set(self.cwnd * kept.max(0.5));
+            }
+            1 => {}
+            _ => self.set(self.cwnd * (2.0 - queueing).max(0.5)),
+        }
+        self.loud_rounds = self.loud_rounds.saturating_add(1);
+    }
+
+    /// Once per window of data.
+    fn cut(&mut self, feedback: &Feedback<'_>) {
+        let peak_ns = self.rounds.recent_peak_ns() as f64;
+        let queued = peak_ns > (1.5 * self.packet_ns()).max(MIN_TARGET_NS);
+        let random = self.config.loss_guard && !queued && self.rounds.loss() < self.config.guard_loss;
+        let left = if random { GUARDED_CUT } else { 0.5 };
+        if let Stage::Slowdown { before, .. } = &mut self.stage {
+            *before *= left;
+            return;
+        }
+        if !random {
+            self.careful_until = feedback.now + CAREFUL;
+            let target_ns = self.target_ns(feedback.now);
+            if self.config.adapt_target && peak_ns < 2.0 * target_ns && queued {
+                (self.adapted_ns, self.adapted_at) = (ADAPTED * peak_ns, feedback.now);
+            }
+        }
+        let cut = (self.cwnd * left).max(self.floor()).min(self.cwnd);
+        if self.stage == Stage::SlowStart {
+            self.leave_slow_start(feedback, cut);
+        }
+        (self.velocity, self.quiet_rounds) = (0.0, 0);
+        (self.cwnd, self.ssthresh) = (cut, cut);
+    }
+
+    fn slow_down_if_due(&mut self, feedback: &Feedback<'_>) {
+        let due = self.next_slowdown.is_some_and(|at| feedback.now >= at);
+        if !due || !self.config.slowdowns || self.stage != Stage::Steady || feedback.in_recovery {
+            return;
+        }
+        let now = feedback.now;
+        // Who has little under way keeps no queue to drain.
+        if feedback.app_limited || self.cwnd <= self.floor() {
+            self.next_slowdown = Some(now + self.srtt * 2);
+            return;
+        }
+        let until = now + self.srtt.mul_f64(self.config.freeze);
+        self.stage = Stage::Slowdown { began: now, until, before: self.cwnd };
+        self.cwnd = self.bounds.bound(0.0, self.floor());
+    }
+
+    fn end_slowdown(&mut self, now: Instant) {
+        let Stage::Slowdown { began, until, before } = self.stage else { return };
+        if now < until {
+            return;
+        }
+        self.queue.end_epoch();
+        self.rounds.fade_peak_rate();
+        self.stage = Stage::Steady;
+        self.next_slowdown = Some(now + now.since(began).mul_f64(self.config.spacing));
+        let queue_ns = self.queue.queueing().map_or(0.0, |queue| queue.as_nanos() as f64);
+        // Somebody else keeps a queue.
+        let kept = if queue_ns > self.target_ns(now) { 0.5 } else { 1.0 };
+        self.set(before * kept);
+        (self.velocity, self.quiet_rounds, self.loud_rounds) = (0.0, 0, 0);
+        self.rounds.restart(self.next_number);
+        if self.config.fair_share < 1.0
+            && self.config.pace
+            && self.cwnd >= self.config.train as f64 * self.bounds.mss
+        {
+            self.trains.begin(self.next_number);
+        }
+    }
+
+    /// Above its target at its smallest window, the flow sees whether the delay moves.
+    fn watch_route(&mut self, feedback: &Feedback<'_>) {
+        let queue_ns = self.queue.queueing().map_or(0.0, |queue| queue.as_nanos() as f64);
+        let yields = self.stage == Stage::Steady
+            && self.cwnd <= self.floor() + self.bounds.mss
+            && queue_ns > self.target_ns(feedback.now);
+        if self.queue.watch_route(feedback.now, feedback.srtt, yields) {
+            self.stage = Stage::SlowStart;
+            self.ssthresh = f64::INFINITY;
+            self.loud_rounds = 0;
+            self.recent.clear();
+            self.rounds.restart(feedback.next_number);
+        }
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        if !self.config.pace || self.srtt.is_zero() {
+            return None;
+        }
+        let gain = if self.stage == Stage::SlowStart { SLOW_START_PACE } else { STEADY_PACE };
+        let bits = self.cwnd * 8.0 * gain / self.srtt.as_secs_f64();
+        Some(Rate::from_bits_per_sec((bits as u64).max(1)))
+    }
+}
+
+impl Controller for Cede {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.next_number = self.next_number.max(sent.number.saturating_add(1));
+        self.trains.on_sent(sent);
+        0
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        self.srtt = feedback.srtt;
+        self.next_number = feedback.next_number;
+        let queue_ns = self.queue.measure(feedback);
+        let seen = self.rounds.on_feedback(feedback, queue_ns);
+        self.trains.on_feedback(feedback);
+        if let Some(number) = congested_number(feedback) {
+            if self.epoch.try_start(number, feedback.next_number) {
+                self.cut(feedback);
+            }
+            return self.allowance();
+        }
+        self.end_slowdown(feedback.now);
+        if let Some(queue_ns) = queue_ns.filter(|_| feedback.acked_bytes > 0) {
+            let recent_ns = self.recent.update(feedback.now, queue_ns, feedback.srtt);
+            self.on_ack(feedback, recent_ns);
+        }
+        if let Some(seen) = seen.filter(|_| self.stage == Stage::Steady) {
+            self.end_round(feedback, seen);
+        }
+        self.watch_route(feedback);
+        self.slow_down_if_due(feedback);
+        self.allowance()
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        let before = match self.stage {
+            Stage::Slowdown { before, .. } => before,
+            _ => self.cwnd,
+        };
+        self.stage = Stage::SlowStart;
+        if timeout.idle {
+            self.ssthresh = before;
+            self.cwnd = self.cwnd.min(self.config.init_packets * self.bounds.mss);
+        } else {
+            if timeout.consecutive <= 1 {
+                self.ssthresh = (before / 2.0).max(self.floor());
+            }
+            self.cwnd = self.cwnd.min(self.floor()).min(self.bounds.mss);
+            self.epoch.start(timeout.next_number);
+        }
+        (self.velocity, self.quiet_rounds, self.loud_rounds) = (0.0, 0, 0);
+        self.allowance()
+    }
+
+    fn on_timer(&mut self, now: Instant) -> Allowance {
+        self.end_slowdown(now);
+        self.allowance()
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Slowdown { until, .. } => Some(until),
+            _ => None,
+        }
+    }
+
+    fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        self.bounds.set_mss(mss_bytes);
+        self.cwnd = self.bounds.bound(self.cwnd, self.bounds.mss);
+        self.allowance()
+    }
+
+    fn allowance(&self) -> Allowance {
+        let pacing_rate = self.pacing();
+        let packets = if self.trains.leaving() { self.config.train as f64 } else { 2.0 };
+        let timely = pacing_rate.map_or(0, |rate| rate.bytes_in(BURST)).min(MAX_BURST_BYTES);
+        let burst_bytes = ((packets * self.bounds.mss) as u64).max(timely).clamp(1, u32::MAX.into()) as u32;
+        let burst_bytes = if pacing_rate.is_some() { burst_bytes } else { u32::MAX };
+        Allowance { cwnd_bytes: (self.cwnd as u64).max(1), pacing_rate, burst_bytes }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let phase = match self.stage {
+            Stage::SlowStart => Phase::SlowStart,
+            Stage::Steady => Phase::CongestionAvoidance,
+            Stage::Slowdown { .. } => Phase::Named("slowdown"),
+        };
+        Snapshot {
+            base_delay_ns: self.queue.base_ns(),
+            queueing_delay: self.queue.queueing(),
+            pacing_rate: self.pacing(),
+            note: self.trains.share().map(|share| format!("divided link, own share {share}")),
+            ..snapshot_of(self.cwnd, self.ssthresh, phase)
+        }
+    }
+}
