@@ -59,12 +59,14 @@
 
 extern crate alloc;
 
+mod bits;
 mod chunks;
 mod config;
 mod connection;
 mod delay;
 mod endpoint;
 mod event;
+mod mask;
 mod mtu;
 mod outbox;
 mod reorder;

@@ -138,10 +138,9 @@ impl Target {
     fn drain(&mut self) {
         let mut sent = 0;
         while let Some(transmit) = self.connection.poll_transmit(self.now) {
-            // A path-MTU probe's extensions reach into its payload.
+            // The extensions of a path-MTU probe reach into its payload, and long masks do.
             let whole = [transmit.head.to_vec(), transmit.payload.to_vec()].concat();
-            let octets = if transmit.dont_fragment { &whole[..] } else { &transmit.head[..] };
-            let header = Packet::decode(octets).expect("what we send decodes").header;
+            let header = Packet::decode(&whole).expect("what we send decodes").header;
             if matches!(header.kind, Kind::Data | Kind::Fin) {
                 self.our_seq = header.seq;
             }
@@ -172,7 +171,10 @@ impl Target {
             21..=60 => u32::from(source.half()),
             _ => u32::MAX,
         };
-        let mask_len = usize::from(source.byte() / 8);
+        let mask_len = match source.byte() {
+            n @ 0..=239 => usize::from(n / 8),
+            _ => usize::from(source.byte()),
+        };
         let mask = source.take(mask_len);
         let payload = match (source.byte(), source.half()) {
             (0..=80, _) => Payload::Empty,

@@ -9,18 +9,28 @@
 //! **How it was validated.** `tests/checks.rs` (checks 3, 4, 5, 9), `tests/feedback.rs` for every field of the feedback.
 
 use super::Connection;
-use crate::outbox::{Fate, Slot};
+use crate::bits::{BitRing, WORD_BITS};
+use crate::outbox::{Fate, MAX_PACKETS, Slot};
+use crate::reorder::MAX_MASK_BYTES;
 use crate::timers::Timer;
 use alloc::vec::Vec;
 use cede_cc::{Feedback, PacketFact};
 use cede_units::{Duration, Instant, Seq16};
 use cede_wire::utp::{Kind, Packet, SelectiveAck};
 
+/// Packets of which [`Scratch::selective`] knows: more than the longest mask and what it can be late by,
+const SELECTIVE_BITS: usize = 4096;
+/// or twice as many as can be outstanding, where far masks tell of all of them.
+const FAR_SELECTIVE_BITS: usize = 2 * MAX_PACKETS as usize;
+
 /// Facts of one arriving packet; kept so that their memory is.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub acked: Vec<PacketFact>,
     pub lost: Vec<PacketFact>,
+    /// Outstanding packets that have been selectively acknowledged, by their numbers: a long mask repeats most of the one
+    /// before. Made with the first mask. What it does not know of is found out at the packet itself.
+    selective: BitRing,
 }
 
 impl Scratch {
@@ -39,6 +49,21 @@ impl Scratch {
 struct DelaySamples {
     forward_ns: Option<i64>,
     reverse_ns: Option<i64>,
+}
+
+/// What a packet tells of packets beyond a gap.
+struct Told<'a> {
+    sack: Option<SelectiveAck<'a>>,
+    /// The place of its first bit, and the far mask.
+    far: Option<(u16, SelectiveAck<'a>)>,
+}
+
+impl<'a> Told<'a> {
+    #[inline]
+    fn by(packet: &Packet<'a>) -> Self {
+        let sack = packet.extensions.selective_ack();
+        Self { sack, far: sack.and_then(|_| packet.extensions.far_ack()) }
+    }
 }
 
 /// The state before an arriving packet was taken into account.
@@ -81,9 +106,9 @@ impl Connection {
             self.note_peer_window(header.window_bytes);
         }
         if !self.sending.outbox.is_empty() {
-            let sack = packet.extensions.selective_ack();
-            let duplicate = repeats && (!opens || sack.is_some());
-            self.digest(now, acked_below, sack, duplicate, samples);
+            let told = Told::by(packet);
+            let duplicate = repeats && (!opens || told.sack.is_some());
+            self.digest(now, acked_below, &told, duplicate, samples);
         }
         self.settle_zero_window(now);
     }
@@ -93,8 +118,7 @@ impl Connection {
     pub(super) fn process_old_ack(&mut self, now: Instant, packet: &Packet<'_>) {
         if self.is_established() && !self.sending.outbox.is_empty() {
             let acked_below = self.acked_below(packet.header.ack);
-            let sack = packet.extensions.selective_ack();
-            self.digest(now, acked_below, sack, false, DelaySamples::default());
+            self.digest(now, acked_below, &Told::by(packet), false, DelaySamples::default());
         }
     }
 
@@ -133,7 +157,7 @@ impl Connection {
         &mut self,
         now: Instant,
         acked_below: i64,
-        sack: Option<SelectiveAck<'_>>,
+        told: &Told<'_>,
         duplicate: bool,
         samples: DelaySamples,
     ) {
@@ -141,9 +165,7 @@ impl Connection {
         self.scratch().clear();
         let mut progress = Progress::default();
         self.take_cumulative(now, acked_below, &mut progress);
-        if let Some(sack) = sack {
-            self.take_selective(now, acked_below, sack, &mut progress);
-        }
+        self.take_masks(now, acked_below, told, &mut progress);
         self.find_losses(now, before.una, duplicate);
         self.after_progress(now, &progress);
         if self.scratch.as_ref().is_some_and(|scratch| !scratch.is_empty()) {
@@ -165,37 +187,70 @@ impl Connection {
                 break;
             }
             let Some(mut slot) = self.sending.outbox.pop() else { break };
+            if slot.fate == Fate::Acked {
+                self.scratch().selective.clear(number as usize);
+            }
             self.take_packet(now, number, &mut slot, progress);
         }
     }
 
-    /// Bit i of the mask is the packet two beyond the acknowledged one, plus i. Bits for packets that were never sent,
-    /// or are acknowledged already, say nothing, and none can be set for the oldest: it is missing by definition.
+    /// Takes in the mask, and the far one behind it.
+    fn take_masks(&mut self, now: Instant, acked_below: i64, told: &Told<'_>, progress: &mut Progress) {
+        let Some(sack) = told.sack else { return };
+        if self.scratch().selective.is_empty() {
+            let far = self.max_outstanding_packets() > SELECTIVE_BITS as u64 / 2;
+            self.scratch().selective = BitRing::new(if far { FAR_SELECTIVE_BITS } else { SELECTIVE_BITS });
+        }
+        let rtt = progress.rtt;
+        self.take_selective(now, acked_below + 1, sack, progress);
+        if sack.as_bytes().len() >= MAX_MASK_BYTES {
+            // What comes into the reach of such a mask may have arrived long ago.
+            progress.rtt = rtt;
+        }
+        if let Some((start, far)) = told.far {
+            self.take_selective(now, acked_below + 1 + i64::from(start), far, progress);
+        }
+    }
+
+    /// Bit i of the mask is packet number `first` plus i, `first` being two beyond the acknowledged one. Bits for packets that
+    /// were never sent, or are acknowledged already, say nothing, and none can be set for the oldest: it is missing by
+    /// definition.
     fn take_selective(
         &mut self,
         now: Instant,
-        acked_below: i64,
+        mut first: i64,
         sack: SelectiveAck<'_>,
         progress: &mut Progress,
     ) {
-        for bit in sack.bits() {
-            let Ok(number) = u64::try_from(acked_below + 1 + i64::from(bit)) else { continue };
-            if number <= self.sending.outbox.una() {
-                continue;
+        let (above, next) = (self.sending.outbox.una() as i64, self.sending.outbox.next() as i64);
+        for word in sack.words() {
+            let mut fresh = word & !self.scratch().selective.word_from(first as usize);
+            while fresh != 0 {
+                let number = first + i64::from(fresh.trailing_zeros());
+                fresh &= fresh - 1;
+                if number >= next {
+                    self.suspect(|count| count.unsent_selective_acks += 1);
+                    return;
+                }
+                if number > above {
+                    self.take_selected(now, number as u64, progress);
+                }
             }
-            if number >= self.sending.outbox.next() {
-                self.suspect(|count| count.unsent_selective_acks += 1);
-                break;
-            }
-            let Some(slot) = self.sending.outbox.get_mut(number) else { continue };
-            if slot.fate != Fate::Acked {
-                // The slot stays as a place marker; its payload is not needed any more.
-                let marker = Slot { fate: Fate::Acked, ..Slot::default() };
-                let mut slot = core::mem::replace(slot, marker);
-                self.take_packet(now, number, &mut slot, progress);
-                self.loss.note_selective(number);
-            }
+            first += WORD_BITS as i64;
         }
+    }
+
+    /// A mask says that this outstanding packet has arrived, perhaps not for the first time.
+    fn take_selected(&mut self, now: Instant, number: u64, progress: &mut Progress) {
+        let Some(slot) = self.sending.outbox.get_mut(number) else { return };
+        if slot.fate != Fate::Acked {
+            // The slot stays as a place marker; its payload is not needed any more.
+            let marker = Slot { fate: Fate::Acked, ..Slot::default() };
+            let mut slot = core::mem::replace(slot, marker);
+            self.take_packet(now, number, &mut slot, progress);
+            self.loss.note_selective(number);
+        }
+        self.scratch().selective.set(number as usize);
     }
 
     /// A packet is acknowledged, unless it has been before.

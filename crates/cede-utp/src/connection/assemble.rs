@@ -1,26 +1,30 @@
 //! Headers of what leaves.
 //!
-//! Source: BEP 29, header format. A mask is sent as long as needed in multiples of four octets, up to 256 packets, on
-//! STATE, DATA and FIN (libutp sends four octets on STATE only; libtorrent lengths that are no multiple of four, which
-//! some implementations refuse).
+//! Source: BEP 29, header format. A mask is sent as long as needed in multiples of four octets: on a STATE up to what an
+//! extension can say, which is 2016 packets; on DATA and FIN up to 256 packets, with a STATE to follow where more is to
+//! be told. (libutp sends four octets on STATE only; libtorrent up to 120, of lengths that are no multiple of four, which
+//! some implementations refuse; utp-rs up to 252. All of them read any length.) The longest makes a STATE 274 octets long, half of the
+//! smallest datagram that every host takes.
 //!
 //! **What it leaves out.** What a SYN and its answer say of their sender: that is in `peer.rs`.
 //! **How it was validated.** `tests/checks.rs` (checks 1 to 5).
 
 use super::receive::Ack;
 use super::{Connection, State};
-use crate::reorder::MAX_MASK_BYTES;
 use crate::timers::Timer;
 use alloc::sync::Arc;
 use alloc::vec;
 use cede_units::{Instant, Seq16};
 use cede_wire::utp::{
-    EXT_CLOSE_REASON, EXT_PADDING, EXT_SELECTIVE_ACK, HEADER_BYTES, Header, Kind, close_reason_body,
+    EXT_CLOSE_REASON, EXT_FAR_ACK, EXT_PADDING, EXT_SELECTIVE_ACK, HEADER_BYTES, Header, Kind,
+    close_reason_body,
 };
 use cede_wire::{Ecn, Head, Payload, Transmit};
 
 /// Octets that an extension has before its body.
 const EXTENSION_HEADER_BYTES: usize = 2;
+/// The longest mask within a head, where a close reason may follow it.
+const MAX_HEAD_MASK_BYTES: usize = 32;
 
 impl Connection {
     /// The fixed header of any packet.
@@ -37,16 +41,34 @@ impl Connection {
         }
     }
 
-    /// Octets that a mask would take now, extension header included.
+    /// Octets that a mask would take now in a head, extension header included.
     pub(super) fn mask_bytes(&self) -> usize {
         if self.receiving.reorder.is_empty() {
             return 0;
         }
-        self.receiving.reorder.mask_len_bytes(self.receiving.ack_nr) + EXTENSION_HEADER_BYTES
+        self.mask_len_bytes().min(MAX_HEAD_MASK_BYTES) + EXTENSION_HEADER_BYTES
+    }
+
+    fn mask_len_bytes(&self) -> usize {
+        self.receiving.reorder.mask_len_bytes(self.receiving.ack_nr)
+    }
+
+    /// The mask as far as a head has room for it, and its length.
+    fn head_mask(&self) -> ([u8; MAX_HEAD_MASK_BYTES], usize) {
+        let mut mask = [0; MAX_HEAD_MASK_BYTES];
+        let len = self.receiving.reorder.write_mask(self.receiving.ack_nr, &mut mask);
+        (mask, len)
+    }
+
+    /// A packet leaves with as much of the mask as a head holds: no STATE is owed any more, if that was all.
+    fn settle_ack(&mut self) {
+        if self.mask_len_bytes() <= MAX_HEAD_MASK_BYTES {
+            self.receiving.ack = Ack::None;
+        }
     }
 
     /// The head of a DATA or FIN. It acknowledges as a STATE would, so none is owed after it, unless a packet that
-    /// was cut earlier leaves no room for the mask.
+    /// was cut earlier leaves no room for the mask, or the mask is longer than a head.
     pub(super) fn head_of_numbered(
         &mut self,
         now: Instant,
@@ -61,7 +83,7 @@ impl Connection {
         }
         let room = self.mtu.payload_bytes().max(bytes) - bytes;
         let encoded = if self.mask_bytes() <= room as usize {
-            self.receiving.ack = Ack::None;
+            self.settle_ack();
             self.encode_with_mask(&header)
         } else {
             header.encode(&[])
@@ -72,9 +94,8 @@ impl Connection {
     /// A close reason goes only behind a mask, if need be one without bits: libutp does not see packets that begin with
     /// it. A FIN that is sent again goes without, in case that was why.
     fn head_of_fin(&mut self, now: Instant, header: &Header, again: bool) -> Head {
-        self.receiving.ack = Ack::None;
-        let mut mask = [0; MAX_MASK_BYTES];
-        let len = self.receiving.reorder.write_mask(header.ack, &mut mask);
+        self.settle_ack();
+        let (mask, len) = self.head_mask();
         let encoded = match self.close_reason_to_send() {
             Some(reason) if !again => header.encode(&[
                 (EXT_SELECTIVE_ACK, &mask[..len.max(4)]),
@@ -89,10 +110,10 @@ impl Connection {
     /// bits, is for libutp, which does not see packets that begin with an unknown extension. What is more than a head
     /// holds goes before the payload.
     pub(super) fn probe(&mut self, now: Instant, number: u64, payload: &Payload) -> Transmit {
-        self.receiving.ack = Ack::None;
+        self.settle_ack();
         let header = self.header(now, Kind::Data, self.seq_of(number));
-        let mut mask = [0; MAX_MASK_BYTES];
-        let len = self.receiving.reorder.write_mask(header.ack, &mut mask).max(4);
+        let (mask, len) = self.head_mask();
+        let len = len.max(4);
         let ordinary = HEADER_BYTES + EXTENSION_HEADER_BYTES + len + payload.len() as usize;
         let wanted = usize::from(self.mtu.probe_bytes(number).unwrap_or_default());
         let padding = wanted.saturating_sub(ordinary).max(EXTENSION_HEADER_BYTES);
@@ -120,9 +141,24 @@ impl Connection {
         if self.receiving.reorder.is_empty() {
             return header.encode(&[]);
         }
-        let mut mask = [0; MAX_MASK_BYTES];
-        let len = self.receiving.reorder.write_mask(header.ack, &mut mask);
+        let (mask, len) = self.head_mask();
         header.encode(&[(EXT_SELECTIVE_ACK, &mask[..len])])
+    }
+
+    /// A STATE whose mask follows the head.
+    #[cold]
+    fn state_with_long_mask(&mut self, now: Instant, header: &Header) -> Transmit {
+        let mask = self.receiving.reorder.shared_mask(header.ack, self.tells_far());
+        let next = if mask.has_far { EXT_FAR_ACK } else { 0 };
+        let encoded = Head::new(&header.to_bytes(EXT_SELECTIVE_ACK))
+            .and_then(|mut head| head.push(&[next, mask.mask_bytes as u8]).map(|()| head));
+        Transmit { payload: mask.octets, ..self.send_head(now, encoded) }
+    }
+
+    /// Does the peer know our extension? Whoever has set up windows of many packets without announcing them knows that it
+    /// does.
+    fn tells_far(&self) -> bool {
+        self.is_peer_known() || !self.config.announce
     }
 
     /// True where a STATE wants to leave.
@@ -136,14 +172,18 @@ impl Connection {
             return None;
         }
         self.receiving.ack = Ack::None;
-        let encoded = match self.state {
-            // Whatever has been sent since, the initiator counts from the number in the answer.
-            State::SynReceived { .. } => {
-                self.encode_with_limits(&self.header(now, Kind::State, self.first_seq))
-            }
-            _ => self.encode_with_mask(&self.header(now, Kind::State, self.next_seq())),
-        };
         self.statistics.states_sent += 1;
+        // Whatever has been sent since, the initiator counts from the number in the answer.
+        let answers = matches!(self.state, State::SynReceived { .. });
+        let seq = if answers { self.first_seq } else { self.next_seq() };
+        let header = self.header(now, Kind::State, seq);
+        if !answers && self.mask_len_bytes() > MAX_HEAD_MASK_BYTES {
+            let state = self.state_with_long_mask(now, &header);
+            self.receiving.reorder.note_told();
+            return Some(state);
+        }
+        self.receiving.reorder.note_told();
+        let encoded = if answers { self.encode_with_limits(&header) } else { self.encode_with_mask(&header) };
         Some(self.send_head(now, encoded))
     }
 

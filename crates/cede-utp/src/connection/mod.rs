@@ -31,6 +31,7 @@ use crate::timers::{Timer, Timers};
 use acknowledge::Scratch;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use cede_cc::instruments::{RttConfig, RttEstimator};
 use cede_cc::{Allowance, Controller, Path};
@@ -162,8 +163,8 @@ impl Connection {
     pub fn handle(&mut self, now: Instant, head: &[u8], payload: Payload) {
         match Packet::decode(head) {
             Ok(packet) => self.handle_packet(now, &packet, payload),
-            Err(error) => match whole_datagram(error, head, &payload) {
-                Some(octets) => self.handle(now, &octets, Payload::Empty),
+            Err(error) => match WholeDatagram::of(error, head, &payload) {
+                Some(whole) => self.handle(now, whole.octets(), Payload::Empty),
                 None => self.statistics.discarded_other += 1,
             },
         }
@@ -295,16 +296,51 @@ impl Connection {
     }
 }
 
-/// Head and payload as one, where extensions reach from one into the other: those of a path-MTU probe do.
-pub(crate) fn whole_datagram(error: DecodeError, head: &[u8], payload: &Payload) -> Option<Vec<u8>> {
-    let cut = matches!(error, DecodeError::TruncatedExtensionHeader | DecodeError::ExtensionOverrun);
-    if !cut || payload.is_empty() {
-        return None;
+/// Head and payload as one, where extensions reach from one into the other: those of a path-MTU probe do, and the mask of
+/// a STATE that is longer than a head.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for one call, and short ones shall cost no allocation"
+)]
+pub(crate) enum WholeDatagram {
+    Short([u8; SHORT_DATAGRAM_BYTES], usize),
+    Long(Vec<u8>),
+}
+
+/// A STATE with the longest mask is shorter.
+const SHORT_DATAGRAM_BYTES: usize = 548;
+
+impl WholeDatagram {
+    /// `None` where `error` means that the two as one would be no better.
+    pub fn of(error: DecodeError, head: &[u8], payload: &Payload) -> Option<Self> {
+        let cut = matches!(error, DecodeError::TruncatedExtensionHeader | DecodeError::ExtensionOverrun);
+        if !cut || payload.is_empty() {
+            return None;
+        }
+        let len = head.len() + payload.len() as usize;
+        let mut whole = match len {
+            ..=SHORT_DATAGRAM_BYTES => Self::Short([0; SHORT_DATAGRAM_BYTES], len),
+            _ => Self::Long(vec![0; len]),
+        };
+        let (front, back) = whole.octets_mut().split_at_mut(head.len());
+        front.copy_from_slice(head);
+        payload.copy_to(back);
+        Some(whole)
     }
-    let mut octets = head.to_vec();
-    octets.resize(head.len() + payload.len() as usize, 0);
-    payload.copy_to(&mut octets[head.len()..]);
-    Some(octets)
+
+    fn octets_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Short(octets, len) => &mut octets[..*len],
+            Self::Long(octets) => octets,
+        }
+    }
+
+    pub fn octets(&self) -> &[u8] {
+        match self {
+            Self::Short(octets, len) => &octets[..*len],
+            Self::Long(octets) => octets,
+        }
+    }
 }
 
 /// Timeouts are exact: the clock's granularity is nothing beside them.

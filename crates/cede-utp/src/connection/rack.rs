@@ -9,8 +9,10 @@
 //! Where this leaves the RFC: uTP cannot tell that something arrived twice (section 7.4), so a probe that is acknowledged no
 //! sooner than the path allows counts as the repair of a loss; and the wait for the peer's delayed acknowledgement of a
 //! single packet is what deployed peers take (40 ms at most), not TCP's 200 ms. The reordering window does not adapt
-//! (section 6.2, step 4, needs to see duplicates too). At most [`MAX_LOOKED_AT`] packets from the oldest on are looked
-//! at per acknowledgement, as those that keep the others from being delivered.
+//! (section 6.2, step 4, needs to see duplicates too).
+//!
+//! Packets leave for the first time in the order of their numbers, and those that leave again are noted in the order in
+//! which they do: both lists are looked at from the front, and each of their entries is judged once.
 //!
 //! **What it leaves out.** Section 8's changes to congestion control: a lost repetition is reported, and asks for no second
 //! reduction within a loss event.
@@ -19,14 +21,15 @@
 
 use super::Connection;
 use super::acknowledge::fact;
-use crate::outbox::{Fate, Slot};
+use crate::outbox::{Fate, MAX_PACKETS, Slot};
 use crate::timers::Timer;
+use alloc::collections::VecDeque;
 use cede_cc::PacketFact;
 use cede_units::{Duration, Instant};
 use cede_wire::Transmit;
 
-/// Packets from the oldest on whose time is looked at.
-const MAX_LOOKED_AT: u64 = 64;
+/// Packets that have left again and are not judged: more than can be outstanding, so that none is missed.
+const MAX_RESENT: usize = 2 * MAX_PACKETS as usize;
 /// What a single packet's acknowledgement may wait at a peer of whom nothing is known (librqbit: 40 ms).
 const PEER_ACK_DELAY: Duration = Duration::from_millis(50);
 /// What any acknowledgement may wait for its turn: a busy host's scheduler gives others turns of some milliseconds, and a
@@ -34,10 +37,14 @@ const PEER_ACK_DELAY: Duration = Duration::from_millis(50);
 const HOST_DELAY: Duration = Duration::from_millis(10);
 
 /// What is known of the packet that was sent last of all that have arrived.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Rack {
     newest: (Instant, u64),
     round_trip: Duration,
+    /// Packets below this have been judged, as far as they have left once.
+    judged_below: u64,
+    /// Packets that have left again, and when.
+    resent: VecDeque<(u64, Instant)>,
     /// Something was sent or newly acknowledged last.
     active_at: Instant,
     /// A tail probe has left, and nothing has been newly acknowledged since.
@@ -50,6 +57,15 @@ impl Rack {
     /// A timeout starts everything anew.
     pub fn on_timeout(&mut self) {
         (self.probed, self.probe_due) = (false, false);
+        self.resent.clear();
+    }
+
+    /// A packet leaves again.
+    fn note_resent(&mut self, now: Instant, number: u64) {
+        if self.resent.len() >= MAX_RESENT {
+            self.resent.pop_front();
+        }
+        self.resent.push_back((number, now));
     }
 
     fn note_arrival(&mut self, now: Instant, number: u64, slot: &Slot) {
@@ -81,34 +97,75 @@ impl Connection {
         }
     }
 
-    /// Takes for lost what should have arrived by now, and asks to be called for what should arrive soon.
-    #[inline]
-    pub(super) fn find_by_time(&mut self, now: Instant) {
-        if let Some(&rack) = self.rack.as_deref()
-            && !self.is_in_order(rack.newest)
-        {
-            self.find_overdue(now, rack);
+    /// A packet leaves again.
+    pub(super) fn note_resent(&mut self, now: Instant, number: u64) {
+        if let Some(rack) = &mut self.rack {
+            rack.note_resent(now, number);
         }
     }
 
-    fn find_overdue(&mut self, now: Instant, rack: Rack) {
-        let Rack { newest, round_trip, .. } = rack;
-        let una = self.sending.outbox.una();
-        let wait = round_trip + self.rtt.min().unwrap_or_default() / 4;
-        let mut earliest = Instant::NEVER;
-        for number in una..(una + MAX_LOOKED_AT).min(self.sending.outbox.next()) {
-            let Some(slot) = self.sending.outbox.get(number) else { break };
-            if slot.fate != Fate::Outstanding || (slot.sent_at, number) >= newest {
-                continue;
-            }
-            let due = slot.sent_at + wait;
-            if due > now {
-                earliest = earliest.min(due);
-            } else {
+    /// Takes for lost what should have arrived by now, and asks to be called for what should arrive soon.
+    #[inline]
+    pub(super) fn find_by_time(&mut self, now: Instant) {
+        if let Some(newest) = self.rack.as_ref().map(|rack| rack.newest)
+            && !self.is_in_order(newest)
+        {
+            self.find_overdue(now);
+        }
+    }
+
+    fn find_overdue(&mut self, now: Instant) {
+        let earliest = self.find_overdue_first(now).min(self.find_overdue_again(now));
+        self.timers.set(Timer::Reordering, earliest);
+    }
+
+    /// Among packets that have left once: when the first of those that are not judged is due.
+    fn find_overdue_first(&mut self, now: Instant) -> Instant {
+        let Some(rack) = &self.rack else { return Instant::NEVER };
+        let mut number = rack.judged_below.max(self.sending.outbox.una());
+        let mut due = Instant::NEVER;
+        while let Some(slot) = self.sending.outbox.get(number) {
+            if slot.fate == Fate::Outstanding && slot.transmissions == 1 {
+                due = self.due(slot.sent_at, number);
+                if due > now {
+                    break;
+                }
                 self.mark_lost(number);
             }
+            number += 1;
         }
-        self.timers.set(Timer::Reordering, earliest);
+        if let Some(rack) = &mut self.rack {
+            rack.judged_below = number;
+        }
+        if self.sending.outbox.get(number).is_some() { due } else { Instant::NEVER }
+    }
+
+    /// The same among packets that have left again.
+    fn find_overdue_again(&mut self, now: Instant) -> Instant {
+        while let Some((number, sent_at)) = self.rack.as_ref().and_then(|rack| rack.resent.front().copied()) {
+            let slot = self.sending.outbox.get(number);
+            if slot.is_some_and(|slot| slot.fate == Fate::Outstanding && slot.sent_at == sent_at) {
+                let due = self.due(sent_at, number);
+                if due > now {
+                    return due;
+                }
+                self.mark_lost(number);
+            }
+            if let Some(rack) = &mut self.rack {
+                rack.resent.pop_front();
+            }
+        }
+        Instant::NEVER
+    }
+
+    /// When a packet is overdue; never, while nothing that was sent later has arrived.
+    fn due(&self, sent_at: Instant, number: u64) -> Instant {
+        match &self.rack {
+            Some(rack) if (sent_at, number) < rack.newest => {
+                sent_at + rack.round_trip + self.rtt.min().unwrap_or_default() / 4
+            }
+            _ => Instant::NEVER,
+        }
     }
 
     /// True where nothing outstanding was sent before what has arrived: packets are sent in the order of their

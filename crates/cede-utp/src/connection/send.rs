@@ -504,6 +504,9 @@ impl Connection {
         let (payload, bytes, fin, probe) = (slot.payload.clone(), slot.payload_bytes, slot.fin, slot.probe);
         self.sending.in_flight_packets += 1;
         self.sending.in_flight_bytes += u64::from(bytes);
+        if again {
+            self.note_resent(now, number);
+        }
         if !fin {
             self.on_data_leaving(now, number, bytes, again);
         }

@@ -20,7 +20,7 @@ pub use books::{EndpointStatistics, Limits};
 pub use slots::Handle;
 
 use crate::config::Config;
-use crate::connection::{Connection, whole_datagram};
+use crate::connection::{Connection, WholeDatagram};
 use crate::event::Event;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -221,8 +221,8 @@ impl<P: Copy + Ord> Endpoint<P> {
     ) -> Verdict {
         match Packet::decode(head) {
             Ok(packet) => self.handle_packet([now, arrived_at], peer, &packet, payload),
-            Err(error) => match whole_datagram(error, head, &payload) {
-                Some(octets) => self.handle_stamped(now, arrived_at, peer, &octets, Payload::Empty),
+            Err(error) => match WholeDatagram::of(error, head, &payload) {
+                Some(whole) => self.handle_stamped(now, arrived_at, peer, whole.octets(), Payload::Empty),
                 None => {
                     self.statistics.unrecognised += 1;
                     Verdict::Unrecognised

@@ -8,6 +8,9 @@ pub const EXT_SELECTIVE_ACK: u8 = 1;
 pub const EXT_BITS: u8 = 2;
 /// Why the sender closes, as libtorrent sends it; not in BEP 29.
 pub const EXT_CLOSE_REASON: u8 = 3;
+/// A mask of packets received far beyond the gap, which Cede sends to its own kind behind a selective acknowledgement of
+/// full length; see [`Extensions::far_ack`]. The number is nobody's.
+pub const EXT_FAR_ACK: u8 = 0xfe;
 /// Octets without meaning, which Cede sends to make a path-MTU probe as large as it should be. The number is nobody's:
 /// receivers skip what they do not know.
 pub const EXT_PADDING: u8 = 0xff;
@@ -77,6 +80,14 @@ impl<'a> Extensions<'a> {
     #[must_use]
     pub fn selective_ack(&self) -> Option<SelectiveAck<'a>> {
         self.find(EXT_SELECTIVE_ACK).map(SelectiveAck::new)
+    }
+
+    /// The far mask ([`EXT_FAR_ACK`]), and the place of its first bit among those of a selective acknowledgement without end.
+    /// An extension shorter than that place says nothing.
+    #[must_use]
+    pub fn far_ack(&self) -> Option<(u16, SelectiveAck<'a>)> {
+        let (start, mask) = self.find(EXT_FAR_ACK)?.split_first_chunk::<2>()?;
+        Some((u16::from_be_bytes(*start), SelectiveAck::new(mask)))
     }
 
     /// Why the sender closes, if it says so: a number to report and never to act upon. An extension shorter than
@@ -165,7 +176,13 @@ impl<'a> SelectiveAck<'a> {
     #[inline]
     #[must_use]
     pub fn count_ones(&self) -> u32 {
-        self.mask.chunks(8).map(|chunk| word(chunk).count_ones()).sum()
+        self.words().map(u64::count_ones).sum()
+    }
+
+    /// The mask 64 bits at a time, the first bit of each word the least significant; the last is filled up with zeros.
+    #[inline]
+    pub fn words(&self) -> impl Iterator<Item = u64> + Clone + use<'a> {
+        self.mask.chunks(8).map(word)
     }
 
     /// The set bits in rising order.
@@ -227,6 +244,10 @@ mod tests {
             let slow: Vec<u16> = (0..mask.len_bits() + 9).filter(|&i| mask.contains(i)).collect();
             assert_eq!(mask.bits().collect::<Vec<_>>(), slow, "{len} octets");
             assert_eq!(mask.count_ones() as usize, slow.len());
+            let of_words = mask.words().enumerate().flat_map(|(k, word)| {
+                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * k as u16 + bit)
+            });
+            assert_eq!(of_words.collect::<Vec<_>>(), slow, "{len} octets in words");
         }
     }
 
