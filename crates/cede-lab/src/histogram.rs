@@ -33,6 +33,14 @@ impl Histogram {
         self.max = self.max.max(sample);
     }
 
+    /// Adds another histogram's samples.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(other.counts.iter()).for_each(|(mine, theirs)| *mine += theirs);
+        self.samples += other.samples;
+        self.sum_ns += other.sum_ns;
+        self.max = self.max.max(other.max);
+    }
+
     /// How many samples there were.
     #[must_use]
     pub const fn samples(&self) -> u64 {

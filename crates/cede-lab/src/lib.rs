@@ -3,6 +3,7 @@
 //! * [`scenario`] is the one format in which every experiment is written down.
 //! * [`network`] lays out its hosts and links, [`run`] runs it in the simulated world, [`outcome`] adds up.
 //! * [`check`] is the battery: pinned scenarios with pass marks that any background controller should survive.
+//! * [`swarm`] is BitTorrent: many peers in the simulated world.
 //! * [`record`] keeps a run in a folder, [`report`] turns what it showed into figures, tables, sentences and a page.
 //!
 //! **Invariant:** nothing here decides what a transport or a controller does; nothing here talks to a terminal.
@@ -19,5 +20,6 @@ pub mod report;
 pub mod repro;
 pub mod run;
 pub mod scenario;
+pub mod swarm;
 pub mod traffic;
 pub mod view;

@@ -9,6 +9,10 @@ use core::cmp::Reverse;
 
 /// The end of a path in the flat table.
 const END: u32 = u32::MAX;
+/// A path that has not been sought.
+const UNSOUGHT: u32 = u32::MAX;
+/// A path that there is not.
+const NO_PATH: u32 = u32::MAX - 1;
 
 /// A link as routing sees it.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +31,13 @@ pub(crate) struct Hop(u32);
 pub(crate) struct Routes {
     edges: Vec<Edge>,
     outgoing: Vec<Vec<u32>>,
-    hosts: usize,
+    /// Where each host sends from and where it receives: its own node unless it stands elsewhere.
+    stands: Vec<(u32, u32)>,
     hops: Vec<u32>,
-    known: BTreeMap<(HostId, HostId), Option<Hop>>,
+    /// The beginning of the path from each host to each other, in a row per host that has sent anything.
+    known: Vec<Vec<u32>>,
+    /// The links by which each node is reached best, for every node from which routes have been sought.
+    trees: BTreeMap<u32, Vec<u32>>,
     /// The destination that each host sent to last, and the way there: most hosts talk to few.
     last: Vec<(HostId, Hop)>,
 }
@@ -41,7 +49,20 @@ impl Routes {
             outgoing[edge.from as usize].push(index as u32);
         }
         let nowhere = (HostId(END), Hop(0));
-        Self { edges, outgoing, hosts, hops: vec![END], known: BTreeMap::new(), last: vec![nowhere; hosts] }
+        Self {
+            edges,
+            outgoing,
+            stands: (0..hosts as u32).map(|host| (host, host)).collect(),
+            hops: vec![END],
+            known: vec![Vec::new(); hosts],
+            trees: BTreeMap::new(),
+            last: vec![nowhere; hosts],
+        }
+    }
+
+    /// Puts a host at two nodes: what it sends begins at the one, what it receives arrives at the other.
+    pub(crate) fn stand(&mut self, host: HostId, sends_from: u32, arrives_at: u32) {
+        self.stands[host.0 as usize] = (sends_from, arrives_at);
     }
 
     /// The beginning of the path between two hosts; `None` where there is none.
@@ -50,9 +71,11 @@ impl Routes {
         if last == to {
             return Some(hop);
         }
-        let hop = match self.known.get(&(from, to)) {
-            Some(&known) => known,
-            None => self.discover(from, to),
+        let known = self.known[from.0 as usize].get(to.0 as usize).copied();
+        let hop = match known {
+            None | Some(UNSOUGHT) => self.discover(from, to),
+            Some(NO_PATH) => None,
+            Some(hop) => Some(Hop(hop)),
         }?;
         self.last[from.0 as usize] = (to, hop);
         Some(hop)
@@ -82,17 +105,47 @@ impl Routes {
             self.hops.push(END);
             Hop(start)
         });
-        self.known.insert((from, to), hop);
+        let hosts = self.stands.len();
+        let row = &mut self.known[from.0 as usize];
+        if row.is_empty() {
+            row.resize(hosts, UNSOUGHT);
+        }
+        if let Some(place) = row.get_mut(to.0 as usize) {
+            *place = hop.map_or(NO_PATH, |hop| hop.0);
+        }
         hop
     }
 
     fn discover(&mut self, from: HostId, to: HostId) -> Option<Hop> {
-        let path = if to.0 as usize >= self.hosts { None } else { self.shortest(from.0, to.0) };
+        let (start, _) = self.stands[from.0 as usize];
+        let (_, end) = *self.stands.get(to.0 as usize)?;
+        let path = self.shortest(start, end);
         self.remember(from, to, path.as_deref())
     }
 
+    /// The best path between two nodes. A node with a single way out shares the tree of the node behind it.
+    fn shortest(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
+        if from == to {
+            return Some(Vec::new());
+        }
+        let only = match self.outgoing[from as usize][..] {
+            [link] => Some(link),
+            _ => None,
+        };
+        let root = only.map_or(from, |link| self.edges[link as usize].to);
+        if !self.trees.contains_key(&root) {
+            let tree = self.tree(root);
+            self.trees.insert(root, tree);
+        }
+        let mut path = self.trace_back(root, to, &self.trees[&root])?;
+        if let Some(link) = only {
+            path.insert(0, link);
+        }
+        Some(path)
+    }
+
     /// Dijkstra's algorithm over (delay, links); among equals the link with the smaller number wins.
-    fn shortest(&self, from: u32, to: u32) -> Option<Vec<u32>> {
+    fn tree(&self, from: u32) -> Vec<u32> {
         let mut best = vec![(u64::MAX, u64::MAX); self.outgoing.len()];
         let mut via = vec![END; self.outgoing.len()];
         let mut frontier = BinaryHeap::from([Reverse((0, 0, from))]);
@@ -111,7 +164,7 @@ impl Routes {
                 }
             }
         }
-        self.trace_back(from, to, &via)
+        via
     }
 
     fn trace_back(&self, from: u32, to: u32, via: &[u32]) -> Option<Vec<u32>> {

@@ -59,6 +59,7 @@ pub struct Topology {
     hosts: BTreeMap<String, Clock>,
     links: BTreeMap<String, LinkPlan>,
     routes: BTreeMap<(String, String), Vec<String>>,
+    stands: BTreeMap<String, (String, String)>,
     duplicate: Option<String>,
 }
 
@@ -88,6 +89,13 @@ impl Topology {
     pub fn route(&mut self, from: &str, to: &str, links: &[&str]) -> &mut Self {
         let links = links.iter().map(|name| (*name).to_string()).collect();
         self.routes.insert((from.to_string(), to.to_string()), links);
+        self
+    }
+
+    /// Puts a host at nodes that others share, without links of its own: what it sends begins at `sends_from`, what it
+    /// receives arrives at `arrives_at`. Either may be the host's own node. Nodes without links are ignored.
+    pub fn stand(&mut self, host: &str, sends_from: &str, arrives_at: &str) -> &mut Self {
+        self.stands.insert(host.to_string(), (sends_from.to_string(), arrives_at.to_string()));
         self
     }
 
@@ -155,6 +163,13 @@ impl Topology {
             delay_ns: plan.config.delay.as_nanos(),
         });
         let mut routes = Routes::new(edges.collect(), nodes.len(), self.hosts.len());
+        for (host, (from, to)) in &self.stands {
+            let number = nodes.get(host.as_str()).filter(|_| self.hosts.contains_key(host));
+            let places = (number.map(|&host| HostId(host)), nodes.get(from.as_str()), nodes.get(to.as_str()));
+            if let (Some(host), Some(&from), Some(&to)) = places {
+                routes.stand(host, from, to);
+            }
+        }
         for ((from, to), links) in &self.routes {
             self.prescribe(&mut routes, from, to, links)?;
         }

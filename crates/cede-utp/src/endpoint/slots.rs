@@ -13,7 +13,9 @@ pub struct Handle {
 }
 
 impl Handle {
-    pub(super) fn index(self) -> u32 {
+    /// A small number, free again once the connection is gone: for tables beside the endpoint's.
+    #[must_use]
+    pub const fn index(self) -> u32 {
         self.index
     }
 }

@@ -1,0 +1,53 @@
+//! One seed and eight leechers behind 1 Mbit/s uplinks, 20 MB, libtorrent's profile: the swarm that was run with real
+//! clients (`cargo run --release -p cede-lab --example swarm_reference -- utp|tcp [seeds]`).
+
+use cede_bt::{Disposition, Profile};
+use cede_lab::swarm::{Arrival, ControllerChoice, Group, Hashing, Links, Role, Swarm, SwarmRecords, run};
+use cede_net::QueueLimit;
+use cede_units::{Duration, Rate};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let transport = args.first().map_or("utp", String::as_str);
+    let number =
+        |at: usize, otherwise: u64| args.get(at).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+    for seed in 1..=number(1, 3) {
+        let swarm = reference(transport, seed, number(2, 8) as u32, number(3, 20_000_000));
+        let began = std::time::Instant::now();
+        match run(&swarm, &mut ()) {
+            Ok(outcome) => {
+                let summary = outcome.summary(swarm.content_bytes);
+                println!(
+                    "{transport} {seed}: {summary:.2?} events {} in {:?}",
+                    outcome.events,
+                    began.elapsed()
+                );
+            }
+            Err(error) => println!("{error}"),
+        }
+    }
+}
+
+fn reference(transport: &str, seed: u64, leechers: u32, content_bytes: u64) -> Swarm {
+    let disposition = if transport == "tcp" { Disposition::TCP } else { Disposition::ALL };
+    let group = |name, count, role, at| Group {
+        uplink: Some(Rate::from_mbit(1)),
+        buffer: QueueLimit::Bytes(125_000),
+        disposition,
+        utp: ControllerChoice::named("ledbat-libtorrent"),
+        arrival: Arrival::Together { at: Duration::from_secs(at), within: Duration::from_millis(200) },
+        ..Group::new(name, count, role, Profile::LIBTORRENT)
+    };
+    Swarm {
+        name: "reference".to_string(),
+        seed,
+        duration: Duration::from_secs(3_000),
+        content_bytes,
+        piece_bytes: 256 << 10,
+        hashing: Hashing::Compare,
+        tracker_peers: 200,
+        groups: vec![group("seed", 1, Role::Seed, 0), group("leecher", leechers, Role::Leecher, 2)],
+        links: Links::Homogeneous { rtt: Duration::ZERO, loss: 0.0 },
+        records: SwarmRecords::default(),
+    }
+}

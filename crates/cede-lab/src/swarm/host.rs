@@ -1,0 +1,375 @@
+//! A peer of a simulated swarm as a host of the world.
+
+use super::model::{Departure, Hashing};
+use super::sockets::{News, Sockets};
+use super::tracker::Tracker;
+use crate::histogram::Histogram;
+use cede_bt::engine::{Action, AnnounceEvent, Chunk, CloseReason, ConnId, Setup, Totals};
+use cede_bt::{Bitfield, Engine, Transport};
+use cede_net::{Datagram, Host, HostId, Input, Output};
+use cede_units::{Duration, Instant, Stream};
+use cede_wire::Payload;
+use sha1::{Digest, Sha1};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What a peer's life is like.
+pub(super) struct Life {
+    pub(super) setup: Setup,
+    pub(super) arrives_at: Instant,
+    pub(super) departure: Departure,
+    pub(super) hashing: Hashing,
+    pub(super) random: Stream,
+    pub(super) records: super::SwarmRecords,
+}
+
+/// What was written down at a peer.
+#[derive(Clone, Debug, Default)]
+pub struct HostRecord {
+    /// When everything was there.
+    pub completed_at: Option<Instant>,
+    /// When it came.
+    pub arrived_at: Option<Instant>,
+    /// When it left for good.
+    pub left_at: Option<Instant>,
+    /// When each piece was there, and which.
+    pub pieces: Vec<(Instant, u32)>,
+    /// Unchokes and chokes: when, whom, whether it was an unchoke, and whether requests waited.
+    pub unchokes: Vec<(Instant, u32, bool, bool)>,
+    /// Rounds of the choker.
+    pub rounds: u64,
+    /// Gaps between data packets that left.
+    pub gaps: Option<Box<Histogram>>,
+    /// Payload octets of data packets that left, and how many there were of each size.
+    pub payloads: std::collections::BTreeMap<u32, u64>,
+    /// Connections that ended, by reason.
+    pub duplicates_closed: u32,
+    /// Connections that were closed for breaking rules.
+    pub misbehaved: u32,
+    /// What the engine counted.
+    pub totals: Totals,
+    /// Octets that were not the torrent's.
+    pub corrupt_bytes: u64,
+}
+
+/// A peer of a simulated swarm.
+pub struct SwarmHost {
+    me: HostId,
+    engine: Engine<u32>,
+    sockets: Sockets,
+    tracker: Rc<RefCell<Tracker>>,
+    life: Life,
+    online: bool,
+    leaves_at: Instant,
+    returns_at: Instant,
+    record: HostRecord,
+    last_send: Option<Instant>,
+    /// Who stands behind each connection, for records.
+    peers: Vec<u32>,
+    rooms: Vec<(ConnId, u32)>,
+    /// Pieces of which something was not the torrent's.
+    spoilt: Vec<u32>,
+}
+
+impl SwarmHost {
+    pub(super) fn new(me: HostId, life: Life, sockets: Sockets, tracker: Rc<RefCell<Tracker>>) -> Self {
+        Self {
+            me,
+            engine: Engine::new(life.setup.clone()),
+            sockets,
+            tracker,
+            online: false,
+            leaves_at: Instant::NEVER,
+            returns_at: life.arrives_at,
+            record: HostRecord::default(),
+            last_send: None,
+            peers: Vec::new(),
+            rooms: Vec::new(),
+            spoilt: Vec::new(),
+            life,
+        }
+    }
+
+    /// What was written down, with the engine's own counts.
+    #[must_use]
+    pub fn record(&self) -> HostRecord {
+        let mut record = self.record.clone();
+        record.totals = *self.engine.totals();
+        record.rounds = self.engine.rounds();
+        record
+    }
+
+    /// The engine, to look at.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine<u32> {
+        &self.engine
+    }
+
+    /// When everything was there.
+    #[must_use]
+    pub const fn completed_at(&self) -> Option<Instant> {
+        self.record.completed_at
+    }
+
+    /// Whether nothing more is to be waited for: it is complete, or it has left for good.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.record.completed_at.is_some() || self.record.left_at.is_some()
+    }
+
+    /// Octets per second that it sends at most, from now on.
+    pub const fn set_upload_limit(&mut self, limit: Option<u64>) {
+        self.engine.set_upload_limit(limit);
+    }
+
+    fn come(&mut self, now: Instant) {
+        self.returns_at = Instant::NEVER;
+        self.online = true;
+        self.record.arrived_at.get_or_insert(now);
+        if let Departure::Churn(mean) = self.life.departure {
+            self.leaves_at = now + self.draw(mean);
+        }
+        if self.engine.is_complete() {
+            self.record.completed_at.get_or_insert(now);
+        }
+        self.engine.start(now);
+    }
+
+    fn draw(&mut self, mean: Duration) -> Duration {
+        Duration::from_secs_f64(self.life.random.exponential(mean.as_secs_f64()).max(1.0))
+    }
+
+    /// Leaves: every connection is closed. Who is to come back keeps what it has.
+    fn leave(&mut self, now: Instant) {
+        self.online = false;
+        self.leaves_at = Instant::NEVER;
+        self.tracker.borrow_mut().leave(now, self.me.0);
+        let conns: Vec<ConnId> = self.engine.connections().map(|conn| conn.id).collect();
+        conns.into_iter().for_each(|conn| self.sockets.close(conn));
+        let back = match self.life.departure {
+            Departure::Churn(mean) if !self.engine.is_complete() => Some(mean),
+            _ => None,
+        };
+        let have = self.engine.have().clone();
+        let random = Stream::named(self.life.random.next_u64(), "engine");
+        let totals = *self.engine.totals();
+        self.record.totals = totals;
+        let Some(mean) = back else {
+            self.record.left_at = Some(now);
+            return;
+        };
+        self.engine = Engine::new(Setup { have, random, ..self.life.setup.clone() });
+        self.returns_at = now + self.draw(mean);
+    }
+
+    /// Does what is due by the peer's own plans.
+    fn live(&mut self, now: Instant) {
+        if self.returns_at <= now {
+            self.come(now);
+        }
+        if self.leaves_at <= now {
+            self.leave(now);
+        }
+        if self.online && self.engine.poll_timeout().is_some_and(|at| at <= now) {
+            self.engine.handle_timeout(now);
+        }
+    }
+
+    /// Lets engine and transports talk until neither has anything to say.
+    fn settle(&mut self, now: Instant, output: &mut Output) {
+        loop {
+            let first = output.sends.len();
+            let mut busy = self.sockets.work(now, &mut output.sends);
+            self.note_sends(now, &output.sends[first..]);
+            busy |= self.hear(now);
+            if self.online {
+                busy |= self.act(now);
+                busy |= self.say(now);
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, now: Instant) -> bool {
+        let mut busy = false;
+        while let Some(news) = self.sockets.next_news() {
+            busy = true;
+            match news {
+                News::Arrived(newcomer, peer, transport) => {
+                    let taken = match self.online {
+                        true => self.engine.accept(now, peer.0, transport),
+                        false => None,
+                    };
+                    match taken {
+                        Some(conn) => {
+                            self.note_peer(conn, peer.0);
+                            self.sockets.adopt(newcomer, conn);
+                        }
+                        None => self.sockets.turn_away(newcomer),
+                    }
+                }
+                News::Connected(conn) => self.engine.connected(now, conn),
+                News::Received(conn, payload) => self.engine.received(now, conn, payload),
+                News::Closed(conn) => {
+                    self.sockets.close(conn);
+                    self.engine.closed(now, conn);
+                }
+            }
+        }
+        busy
+    }
+
+    fn act(&mut self, now: Instant) -> bool {
+        let mut busy = false;
+        while let Some(action) = self.engine.poll_action() {
+            busy = true;
+            self.do_action(now, action);
+        }
+        busy
+    }
+
+    fn do_action(&mut self, now: Instant, action: Action<u32>) {
+        match action {
+            Action::Store { block, at, payload, .. } => {
+                let offset = self.engine.geometry().offset(block.piece, block.begin + at);
+                if !is_content(&payload, offset) {
+                    self.record.corrupt_bytes += u64::from(payload.len());
+                    self.spoilt.push(block.piece);
+                }
+            }
+            Action::Check { piece } => self.check(now, piece),
+            Action::Connect { conn, address, transport } => {
+                self.note_peer(conn, address);
+                self.sockets.connect(now, conn, HostId(address), transport);
+            }
+            Action::Close { conn, reason } => {
+                self.record.duplicates_closed += u32::from(reason == CloseReason::Duplicate);
+                self.record.misbehaved += u32::from(matches!(
+                    reason,
+                    CloseReason::Misbehaved | CloseReason::Wire(_) | CloseReason::Banned
+                ));
+                self.sockets.close(conn);
+            }
+            Action::Announce { event, want } => self.announce(now, event, want),
+            Action::Unchoked { conn, unchoked, busy } => {
+                let peer = self.peers.get(conn.index()).copied().unwrap_or(u32::MAX);
+                self.record.unchokes.push((now, peer, unchoked, busy));
+            }
+            Action::Complete => self.complete(now),
+            Action::Ready { .. }
+            | Action::Extended { .. }
+            | Action::DhtPort { .. }
+            | Action::Banned { .. } => {}
+        }
+    }
+
+    fn announce(&mut self, now: Instant, event: AnnounceEvent, want: u32) {
+        let named = self.tracker.borrow_mut().announce(now, self.me.0, event, want);
+        self.engine.add_peers(now, &named);
+    }
+
+    fn complete(&mut self, now: Instant) {
+        self.record.completed_at.get_or_insert(now);
+        if let Departure::WhenDone(after) = self.life.departure {
+            self.leaves_at = now + after;
+        }
+    }
+
+    fn check(&mut self, now: Instant, piece: u32) {
+        let mut good = !self.spoilt.contains(&piece);
+        self.spoilt.retain(|&other| other != piece);
+        if self.life.hashing == Hashing::Sha1 {
+            good &= hash_of(&self.engine, piece) != [0; 20];
+        }
+        self.engine.checked(now, piece, good);
+        if good && self.life.records.pieces {
+            self.record.pieces.push((now, piece));
+        }
+    }
+
+    fn say(&mut self, now: Instant) -> bool {
+        self.sockets.take_rooms(&mut self.rooms);
+        for (conn, room) in self.rooms.drain(..) {
+            self.engine.set_room(conn, room);
+        }
+        let mut busy = false;
+        while let Some((conn, chunk)) = self.engine.poll_transmit(now) {
+            busy = true;
+            let payload = match chunk {
+                Chunk::Octets(payload) => payload,
+                Chunk::Content { offset, len } => Payload::Pattern { start: offset, len },
+            };
+            self.sockets.write(conn, payload);
+        }
+        busy
+    }
+
+    fn note_peer(&mut self, conn: ConnId, peer: u32) {
+        if self.life.records.unchokes {
+            if self.peers.len() <= conn.index() {
+                self.peers.resize(conn.index() + 1, u32::MAX);
+            }
+            self.peers[conn.index()] = peer;
+        }
+    }
+
+    fn note_sends(&mut self, now: Instant, sends: &[Datagram]) {
+        if !self.life.records.sends {
+            return;
+        }
+        // Acknowledgements and control messages are short; what is of interest is the content's.
+        for datagram in sends.iter().filter(|datagram| datagram.payload.len() > 200) {
+            *self.record.payloads.entry(datagram.payload.len()).or_default() += 1;
+            if let Some(last) = self.last_send.replace(now) {
+                self.record.gaps.get_or_insert_default().record(now.since(last));
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let engine = if self.online { self.engine.poll_timeout() } else { None };
+        let at = self.sockets.deadline().min(self.leaves_at).min(self.returns_at);
+        let at = at.min(engine.unwrap_or(Instant::NEVER));
+        (at != Instant::NEVER).then_some(at)
+    }
+}
+
+impl Host for SwarmHost {
+    fn handle(&mut self, now: Instant, input: Input, output: &mut Output) {
+        match input {
+            Input::Start => {}
+            Input::Datagram(datagram) => {
+                let accepts = self.online && self.life.setup.disposition.accepts(Transport::Tcp);
+                output.sends.extend(self.sockets.handle(now, datagram, accepts));
+            }
+            Input::Timeout => self.sockets.handle_timeout(now),
+        }
+        self.live(now);
+        self.settle(now, output);
+        output.wake_at = self.deadline();
+    }
+}
+
+/// The octets of a piece through SHA-1, as a client would.
+fn hash_of(engine: &Engine<u32>, piece: u32) -> [u8; 20] {
+    let geometry = engine.geometry();
+    let content = Payload::Pattern { start: geometry.offset(piece, 0), len: geometry.piece_len(piece) };
+    Sha1::digest(content.to_vec()).into()
+}
+
+/// Whether octets are the torrent's from `offset` on.
+fn is_content(payload: &Payload, offset: u64) -> bool {
+    match payload {
+        Payload::Pattern { start, .. } => *start == offset,
+        other => other.as_slice().is_some_and(|octets| {
+            octets.iter().zip(offset..).all(|(&octet, at)| octet == cede_wire::pattern_octet(at))
+        }),
+    }
+}
+
+/// A bitfield for a role.
+pub(super) fn begins_with(seed: bool, pieces: u32) -> Bitfield {
+    if seed { Bitfield::all(pieces) } else { Bitfield::none(pieces) }
+}

@@ -1,0 +1,120 @@
+//! What is heard of the access links.
+
+use crate::histogram::Histogram;
+use cede_net::{Datagram, Dequeue, DropCause, Protocol};
+use cede_sim::{LinkId, Observer};
+use cede_units::{Instant, Rate};
+
+/// What a link carried and how long its queue was.
+#[derive(Clone, Debug)]
+pub struct LinkRecord {
+    /// Time that the octets left in the queue after each dequeue take to send.
+    pub backlog: Histogram,
+    /// How long each packet waited.
+    pub waits: Histogram,
+    /// Dequeues, and those that left something behind.
+    pub dequeues: u64,
+    /// Dequeues that left something behind.
+    pub busy_dequeues: u64,
+    /// Octets on the wire, by protocol: TCP, UDP.
+    pub bytes: [u64; 2],
+    /// Packets dropped.
+    pub dropped: u64,
+    rate: Rate,
+}
+
+impl LinkRecord {
+    fn new(rate: Rate) -> Self {
+        Self {
+            backlog: Histogram::default(),
+            waits: Histogram::default(),
+            dequeues: 0,
+            busy_dequeues: 0,
+            bytes: [0; 2],
+            dropped: 0,
+            rate,
+        }
+    }
+
+    /// The link's rate.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+}
+
+/// Hears every access link.
+#[derive(Clone, Debug, Default)]
+pub struct SwarmMeter {
+    links: Vec<LinkRecord>,
+    place: Vec<Option<usize>>,
+    /// Nothing is counted after this.
+    closed_at: Option<Instant>,
+    /// Nothing is counted before this.
+    opened_at: Instant,
+}
+
+impl SwarmMeter {
+    /// A meter of these links, of `links` in all.
+    #[must_use]
+    pub fn new(links: usize, watched: &[(LinkId, Rate)]) -> Self {
+        let mut place = vec![None; links];
+        for (index, (link, _)) in watched.iter().enumerate() {
+            place[link.0 as usize] = Some(index);
+        }
+        let links = watched.iter().map(|&(_, rate)| LinkRecord::new(rate)).collect();
+        Self { links, place, closed_at: None, opened_at: Instant::ZERO }
+    }
+
+    /// The links in the order in which they were named.
+    #[must_use]
+    pub fn links(&self) -> &[LinkRecord] {
+        &self.links
+    }
+
+    /// Counts nothing after this.
+    pub const fn close(&mut self, at: Instant) {
+        self.closed_at = Some(at);
+    }
+
+    /// Counts from here on.
+    pub const fn open(&mut self, at: Instant) {
+        self.opened_at = at;
+    }
+}
+
+impl Observer for SwarmMeter {
+    fn watches(&self, link: LinkId) -> bool {
+        self.place.get(link.0 as usize).is_some_and(Option::is_some)
+    }
+
+    fn dequeued(&mut self, link: LinkId, datagram: &Datagram, event: &Dequeue) {
+        let Some(index) = self.place[link.0 as usize] else { return };
+        if self.closed_at.is_some_and(|closed| event.at > closed) || event.at < self.opened_at {
+            return;
+        }
+        let record = &mut self.links[index];
+        let backlog = record.rate.time_to_send(event.queued_bytes);
+        record.backlog.record(backlog);
+        record.waits.record(event.waited);
+        record.dequeues += 1;
+        record.busy_dequeues += u64::from(event.queued_packets > 0);
+        record.bytes[usize::from(datagram.protocol == Protocol::Udp)] += u64::from(event.bytes);
+    }
+
+    fn dropped(&mut self, link: LinkId, _: &Datagram, _: Instant, _: DropCause) {
+        if let Some(index) = self.place[link.0 as usize] {
+            self.links[index].dropped += 1;
+        }
+    }
+}
+
+/// All samples of several histograms' means, weighted by their samples.
+pub(super) fn joint_mean_ms<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Option<f64> {
+    let (mut sum, mut samples) = (0.0, 0);
+    for histogram in histograms {
+        sum += histogram.mean_ms().unwrap_or(0.0) * histogram.samples() as f64;
+        samples += histogram.samples();
+    }
+    (samples > 0).then(|| sum / samples as f64)
+}

@@ -1,0 +1,27 @@
+//! Swarms: many BitTorrent peers in the simulated world.
+//!
+//! A [`Swarm`] says who takes part and what lies between them; [`run`] runs it, with a [`SwarmHost`] for each peer: the
+//! engine of `cede-bt` over uTP endpoints and model TCP connections behind one access link. Content is a pattern: its
+//! octets are a function of their place in the torrent, so nothing is stored, and each octet that arrives is compared.
+//!
+//! **Invariant:** nothing here decides what a peer, a transport or a controller does.
+
+mod host;
+mod layout;
+mod meter;
+mod model;
+mod offload;
+mod outcome;
+mod run;
+mod sockets;
+mod timers;
+mod tracker;
+
+pub use host::{HostRecord, SwarmHost};
+pub use meter::{LinkRecord, SwarmMeter};
+pub use model::{
+    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords,
+};
+pub use outcome::{PeerOutcome, Summary, SwarmOutcome, mean, percentile};
+pub use run::{SwarmError, SwarmWatcher, run};
+pub use tracker::{Tracker, TrackerEntry};

@@ -1,0 +1,217 @@
+//! What a swarm consists of.
+
+use cede_bt::{Disposition, Profile};
+use cede_cc::Params;
+use cede_net::QueueLimit;
+use cede_units::{Duration, Rate};
+
+/// A swarm, ready to run.
+#[derive(Clone, Debug)]
+pub struct Swarm {
+    /// What it is called.
+    pub name: String,
+    /// All random numbers come from this.
+    pub seed: u64,
+    /// The run ends here at the latest.
+    pub duration: Duration,
+    /// Octets of the torrent.
+    pub content_bytes: u64,
+    /// Octets of a piece.
+    pub piece_bytes: u32,
+    /// Whether pieces are really hashed.
+    pub hashing: Hashing,
+    /// The most peers that the tracker names at a time.
+    pub tracker_peers: u32,
+    /// The peers, by groups.
+    pub groups: Vec<Group>,
+    /// What lies between them.
+    pub links: Links,
+    /// What is written down beyond totals.
+    pub records: SwarmRecords,
+}
+
+/// Whether pieces are really hashed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hashing {
+    /// Each run of octets is compared with the pattern by its place.
+    Compare,
+    /// The pattern's octets are written out as well and run through SHA-1, as a client would.
+    Sha1,
+}
+
+/// What is written down beyond totals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SwarmRecords {
+    /// The arrival of each piece at each peer.
+    pub pieces: bool,
+    /// Unchokes and chokes.
+    pub unchokes: bool,
+    /// Gaps between sends and sizes of payloads.
+    pub sends: bool,
+    /// The smoothed RTT at each data packet of TCP that is sent, for the mean.
+    pub rtt: bool,
+}
+
+/// What a group's peers begin with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Everything.
+    Seed,
+    /// Nothing.
+    Leecher,
+}
+
+/// When a group's peers come.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Arrival {
+    /// All at once, at a time, spread evenly at random over `within`.
+    Together {
+        /// When.
+        at: Duration,
+        /// How close together.
+        within: Duration,
+    },
+    /// One by one, with gaps drawn from an exponential distribution.
+    Poisson {
+        /// Since when.
+        from: Duration,
+        /// The mean gap.
+        gap: Duration,
+    },
+    /// At stated times; the last one serves for whoever is left.
+    Trace(Vec<Duration>),
+}
+
+/// When a group's peers leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// Never.
+    Stay,
+    /// So long after they are complete.
+    WhenDone(Duration),
+    /// After a time online, drawn from an exponential distribution with this mean, complete or not; leechers that were
+    /// not complete come back after as long away, with what they had.
+    Churn(Duration),
+}
+
+/// A congestion controller by name, with its parameters.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ControllerChoice {
+    /// The name in the registry.
+    pub name: String,
+    /// Its parameters.
+    pub params: Params,
+}
+
+impl ControllerChoice {
+    /// A controller with its default parameters.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_string(), params: Params::new() }
+    }
+}
+
+/// Peers that are alike.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What it is called.
+    pub name: String,
+    /// How many.
+    pub count: u32,
+    /// What they begin with.
+    pub role: Role,
+    /// The access link's rate from the peer; `None` for no access link.
+    pub uplink: Option<Rate>,
+    /// The access link's rate to the peer; `None` for no limit.
+    pub downlink: Option<Rate>,
+    /// How much waits before the access link, in each direction that has one.
+    pub buffer: QueueLimit,
+    /// Propagation of the access link, one way, in each direction that has one.
+    pub latency: Duration,
+    /// Loss on the way to the peer.
+    pub loss: f64,
+    /// Whose rules the peers follow.
+    pub profile: Profile,
+    /// Which transports they attempt and accept.
+    pub disposition: Disposition,
+    /// The controller of their uTP.
+    pub utp: ControllerChoice,
+    /// The controller of their TCP.
+    pub tcp: ControllerChoice,
+    /// Octets per second that a peer sends at most.
+    pub upload_limit: Option<u64>,
+    /// When they come.
+    pub arrival: Arrival,
+    /// When they leave.
+    pub departure: Departure,
+    /// Octets of a full packet, all headers included.
+    pub packet_bytes: u32,
+    /// Segments of TCP that leave in a row travel as one, up to so many octets; 0 for no such offload.
+    pub offload_bytes: u32,
+    /// What a peer keeps written ahead of its transports, in octets per connection.
+    pub write_ahead_bytes: u32,
+    /// The machine that the peers run on, where links are devices; the group's place in a matrix is its own.
+    pub machine: usize,
+}
+
+impl Group {
+    /// A group with a peer's usual properties: no access link, CUBIC and LEDBAT with their defaults, everything
+    /// attempted and accepted, and a stay to the end.
+    #[must_use]
+    pub fn new(name: &str, count: u32, role: Role, profile: Profile) -> Self {
+        Self {
+            name: name.to_string(),
+            count,
+            role,
+            uplink: None,
+            downlink: None,
+            buffer: QueueLimit::Unlimited,
+            latency: Duration::ZERO,
+            loss: 0.0,
+            profile,
+            disposition: Disposition::ALL,
+            utp: ControllerChoice::named("ledbat"),
+            tcp: ControllerChoice::named("cubic"),
+            upload_limit: None,
+            arrival: Arrival::Together { at: Duration::ZERO, within: Duration::ZERO },
+            departure: Departure::Stay,
+            packet_bytes: 1500,
+            offload_bytes: 0,
+            write_ahead_bytes: 32 << 10,
+            machine: 0,
+        }
+    }
+}
+
+/// A netem-like device that the peers of one machine share: each packet is delayed when it leaves by it and when it
+/// comes in by it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Device {
+    /// Delay of the loopback device, at egress and at ingress.
+    pub loopback: Duration,
+    /// Delay of the Ethernet device, at egress and at ingress.
+    pub ethernet: Duration,
+    /// Loss at ingress.
+    pub loss: f64,
+}
+
+/// What lies between the access links.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Links {
+    /// The same round-trip time between all peers, beside that of their access links.
+    Homogeneous {
+        /// The round-trip time.
+        rtt: Duration,
+        /// Loss, each way.
+        loss: f64,
+    },
+    /// Round-trip times between groups (autonomous systems), by their places in the list of groups.
+    Matrix {
+        /// Row by row.
+        rtt: Vec<Vec<Duration>>,
+        /// Loss, each way.
+        loss: f64,
+    },
+    /// Machines with devices; groups say on which machine they run.
+    Devices(Vec<Device>),
+}

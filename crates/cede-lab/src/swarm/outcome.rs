@@ -1,0 +1,168 @@
+//! What a swarm came to.
+
+use super::host::HostRecord;
+use super::meter::{LinkRecord, joint_mean_ms};
+use super::model::Role;
+use super::tracker::TrackerEntry;
+use cede_units::Instant;
+
+/// A peer at the end.
+#[derive(Clone, Debug)]
+pub struct PeerOutcome {
+    /// What it is called.
+    pub name: String,
+    /// Its group's place.
+    pub group: usize,
+    /// What it began with.
+    pub role: Role,
+    /// What was written down.
+    pub record: HostRecord,
+}
+
+impl PeerOutcome {
+    /// Seconds from its arrival until everything was there.
+    #[must_use]
+    pub fn completion_s(&self) -> Option<f64> {
+        let arrived = self.record.arrived_at?;
+        self.record.completed_at.map(|at| at.since(arrived).as_secs_f64())
+    }
+}
+
+/// What a swarm came to.
+#[derive(Clone, Debug)]
+pub struct SwarmOutcome {
+    /// The peers, in the order of their names.
+    pub peers: Vec<PeerOutcome>,
+    /// The access links from peers that have one, in the order of the peers.
+    pub uplinks: Vec<(usize, LinkRecord)>,
+    /// Every announce.
+    pub tracker: Vec<TrackerEntry>,
+    /// When the run ended.
+    pub ended_at: Instant,
+    /// Events of the simulated world.
+    pub events: u64,
+}
+
+/// A swarm in a few numbers.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Summary {
+    /// Leechers.
+    pub leechers: usize,
+    /// Leechers that have everything.
+    pub complete: usize,
+    /// Mean of the leechers' completion times.
+    pub mean_s: f64,
+    /// Their standard deviation.
+    pub sd_s: f64,
+    /// The last.
+    pub max_s: f64,
+    /// Mean queue at the dequeues of all access links, in ms.
+    pub queue_mean_ms: f64,
+    /// The 95th percentile of the same samples.
+    pub queue_p95_ms: f64,
+    /// Share of dequeues that left something behind.
+    pub busy_share: f64,
+    /// Share of TCP in the octets on the access links; where there are none, in the octets of blocks.
+    pub tcp_share: f64,
+    /// Octets of blocks sent by seeds, in torrents.
+    pub seed_copies: f64,
+    /// Mean queue at the dequeues of seeds' access links.
+    pub seed_queue_ms: f64,
+}
+
+impl SwarmOutcome {
+    /// Completion times of the leechers that have everything, in seconds.
+    #[must_use]
+    pub fn completion_s(&self) -> Vec<f64> {
+        self.leechers().filter_map(PeerOutcome::completion_s).collect()
+    }
+
+    /// The leechers.
+    pub fn leechers(&self) -> impl Iterator<Item = &PeerOutcome> {
+        self.peers.iter().filter(|peer| peer.role == Role::Leecher)
+    }
+
+    /// Completion times of one group.
+    #[must_use]
+    pub fn group_completion_s(&self, group: usize) -> Vec<f64> {
+        self.peers.iter().filter(|peer| peer.group == group).filter_map(PeerOutcome::completion_s).collect()
+    }
+
+    /// Mean queue in ms at the dequeues of the access links of those peers.
+    #[must_use]
+    pub fn queue_mean_ms(&self, of: impl Fn(&PeerOutcome) -> bool) -> Option<f64> {
+        let links = self.uplinks.iter().filter(|(peer, _)| of(&self.peers[*peer]));
+        joint_mean_ms(links.map(|(_, link)| &link.backlog))
+    }
+
+    /// The percentile of all samples of the queue at dequeues.
+    #[must_use]
+    pub fn queue_percentile_ms(&self, percent: f64) -> Option<f64> {
+        let mut all = crate::histogram::Histogram::default();
+        self.uplinks.iter().for_each(|(_, link)| all.merge(&link.backlog));
+        all.percentile_ms(percent)
+    }
+
+    /// Share of TCP in the octets that moved.
+    #[must_use]
+    pub fn tcp_share(&self) -> f64 {
+        let sum = |bytes: [u64; 2], more: [u64; 2]| [bytes[0] + more[0], bytes[1] + more[1]];
+        let [tcp, utp] = if self.uplinks.is_empty() {
+            self.peers.iter().map(|peer| peer.record.totals.uploaded).fold([0; 2], sum)
+        } else {
+            self.uplinks.iter().map(|(_, link)| link.bytes).fold([0; 2], sum)
+        };
+        tcp as f64 / ((tcp + utp) as f64).max(1.0)
+    }
+
+    /// A few numbers.
+    #[must_use]
+    pub fn summary(&self, content_bytes: u64) -> Summary {
+        let times = self.completion_s();
+        let (dequeues, busy) = self
+            .uplinks
+            .iter()
+            .fold((0, 0), |(all, busy), (_, link)| (all + link.dequeues, busy + link.busy_dequeues));
+        let is_seed = |peer: &PeerOutcome| peer.role == Role::Seed;
+        let sent: u64 = self
+            .peers
+            .iter()
+            .filter(|peer| is_seed(peer))
+            .map(|peer| peer.record.totals.uploaded.iter().sum::<u64>())
+            .sum();
+        Summary {
+            leechers: self.leechers().count(),
+            complete: times.len(),
+            mean_s: mean(&times),
+            sd_s: deviation(&times),
+            max_s: times.iter().copied().fold(0.0, f64::max),
+            queue_mean_ms: self.queue_mean_ms(|_| true).unwrap_or(0.0),
+            queue_p95_ms: self.queue_percentile_ms(95.0).unwrap_or(0.0),
+            busy_share: busy as f64 / (dequeues as f64).max(1.0),
+            tcp_share: self.tcp_share(),
+            seed_copies: sent as f64 / content_bytes as f64,
+            seed_queue_ms: self.queue_mean_ms(is_seed).unwrap_or(0.0),
+        }
+    }
+}
+
+/// The mean; 0 of nothing.
+#[must_use]
+pub fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+/// The value that `percent` of all do not exceed; 0 of nothing.
+#[must_use]
+pub fn percentile(values: &[f64], percent: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (sorted.len() as f64 * percent / 100.0).ceil() as usize;
+    sorted.get(place.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    if values.len() < 2 { 0.0 } else { (squares / (values.len() - 1) as f64).sqrt() }
+}

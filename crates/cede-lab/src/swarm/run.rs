@@ -1,0 +1,173 @@
+//! Running a swarm.
+
+use super::host::{Life, SwarmHost, begins_with};
+use super::layout::Layout;
+use super::meter::SwarmMeter;
+use super::model::{Role, Swarm};
+use super::outcome::{PeerOutcome, SwarmOutcome};
+use super::sockets::{Sockets, Stack};
+use super::tracker::Tracker;
+use cede_bt::Geometry;
+use cede_bt::engine::Setup;
+use cede_net::HostId;
+use cede_sim::{TopologyError, World};
+use cede_units::{Duration, Instant, Stream};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// Why a swarm could not be run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SwarmError {
+    /// The content cannot be cut into such pieces.
+    Content,
+    /// A group's stack cannot be built.
+    Stack(String),
+    /// The network does not hang together.
+    Topology(TopologyError),
+    /// It takes longer than the event queue of so large a network can count.
+    TooLong(Instant),
+    /// The watcher stopped it.
+    Interrupted,
+}
+
+impl fmt::Display for SwarmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Content => f.write_str("the content cannot be cut into such pieces"),
+            Self::Stack(what) => f.write_str(what),
+            Self::Topology(error) => error.fmt(f),
+            Self::TooLong(horizon) => write!(f, "a swarm of this size can be run for {horizon} at most"),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for SwarmError {}
+
+/// Hears how a swarm proceeds.
+pub trait SwarmWatcher {
+    /// So many of the leechers are complete at `now`; answers whether to go on.
+    fn progress(&mut self, now: Instant, complete: usize, leechers: usize) -> bool {
+        let _ = (now, complete, leechers);
+        true
+    }
+}
+
+impl SwarmWatcher for () {}
+
+type SwarmWorld = World<SwarmHost, SwarmMeter>;
+
+/// Runs a swarm until every leecher is complete or gone, or its time is over.
+///
+/// # Errors
+/// [`SwarmError`].
+pub fn run(swarm: &Swarm, watcher: &mut dyn SwarmWatcher) -> Result<SwarmOutcome, SwarmError> {
+    let layout = Layout::of(swarm);
+    let random = Stream::named(swarm.seed, "tracker");
+    let tracker = Rc::new(RefCell::new(Tracker::new(swarm.tracker_peers, random)));
+    let mut world = build(swarm, &layout, &tracker)?;
+    let end = Instant::ZERO + swarm.duration;
+    if end > world.horizon() {
+        return Err(SwarmError::TooLong(world.horizon()));
+    }
+    let leechers: Vec<HostId> = (0..)
+        .map(HostId)
+        .zip(&layout.seats)
+        .filter(|(_, seat)| swarm.groups[seat.group].role == Role::Leecher)
+        .map(|(id, _)| id)
+        .collect();
+    let mut now = Instant::ZERO;
+    while now < end {
+        now = (now + Duration::from_secs(1)).min(end);
+        world.run_until(now);
+        let complete = leechers.iter().filter(|&&id| world.host(id).is_done()).count();
+        if !watcher.progress(now, complete, leechers.len()) {
+            return Err(SwarmError::Interrupted);
+        }
+        if complete == leechers.len() {
+            break;
+        }
+    }
+    Ok(finish(swarm, &layout, &world, &tracker.borrow()))
+}
+
+fn build(swarm: &Swarm, layout: &Layout, tracker: &Rc<RefCell<Tracker>>) -> Result<SwarmWorld, SwarmError> {
+    let geometry = Geometry::new(swarm.content_bytes, swarm.piece_bytes).ok_or(SwarmError::Content)?;
+    for group in &swarm.groups {
+        Stack::of(group).map_err(SwarmError::Stack)?;
+    }
+    let numbers: std::collections::BTreeMap<&str, u32> = layout.topology.link_names().zip(0..).collect();
+    let watched: Vec<_> =
+        layout.uplinks.iter().map(|(name, rate)| (cede_sim::LinkId(numbers[name.as_str()]), *rate)).collect();
+    let meter = SwarmMeter::new(numbers.len(), &watched);
+    let host = |id: HostId, name: &str| {
+        let seat = &layout.seats[id.0 as usize];
+        debug_assert_eq!(seat.name, name);
+        host(swarm, seat, id, geometry, tracker)
+    };
+    layout.topology.build(swarm.seed, meter, host).map_err(SwarmError::Topology)
+}
+
+fn host(
+    swarm: &Swarm,
+    seat: &super::layout::Seat,
+    id: HostId,
+    geometry: Geometry,
+    tracker: &Rc<RefCell<Tracker>>,
+) -> SwarmHost {
+    let group = &swarm.groups[seat.group];
+    let stream = |what: &str| Stream::named(swarm.seed, &format!("peer {}/{what}", seat.name));
+    let mut ids = stream("id");
+    let setup = Setup {
+        geometry,
+        info_hash: *b"cede simulated swarm",
+        peer_id: core::array::from_fn(|_| ids.next_u16() as u8),
+        have: begins_with(group.role == Role::Seed, geometry.pieces()),
+        profile: group.profile,
+        disposition: group.disposition,
+        upload_limit: group.upload_limit,
+        extended: None,
+        notes: swarm.records.unchokes,
+        random: stream("engine"),
+    };
+    let life = Life {
+        setup,
+        arrives_at: seat.arrives_at,
+        departure: group.departure,
+        hashing: swarm.hashing,
+        random: stream("life"),
+        records: swarm.records,
+    };
+    let stack = Stack::of(group).expect("built once already");
+    let sockets = Sockets::new(id, stack, group, stream("sockets"));
+    SwarmHost::new(id, life, sockets, Rc::clone(tracker))
+}
+
+fn finish(swarm: &Swarm, layout: &Layout, world: &SwarmWorld, tracker: &Tracker) -> SwarmOutcome {
+    let peers: Vec<PeerOutcome> = layout
+        .seats
+        .iter()
+        .zip((0..).map(HostId))
+        .map(|(seat, id)| PeerOutcome {
+            name: seat.name.clone(),
+            group: seat.group,
+            role: swarm.groups[seat.group].role,
+            record: world.host(id).record(),
+        })
+        .collect();
+    let peer_of = |link: &str| peers.iter().position(|peer| link.strip_suffix("/up") == Some(&*peer.name));
+    let uplinks = layout
+        .uplinks
+        .iter()
+        .zip(world.observer().links())
+        .filter_map(|((name, _), link)| Some((peer_of(name)?, link.clone())))
+        .collect();
+    SwarmOutcome {
+        peers,
+        uplinks,
+        tracker: tracker.log().to_vec(),
+        ended_at: world.now(),
+        events: world.events(),
+    }
+}
