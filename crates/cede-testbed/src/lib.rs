@@ -5,20 +5,24 @@
 //! * [`path`] sends a stream of `cede-real` through it, and predicts in the simulated world what should come of it.
 //!
 //! * [`gentle`] lets a uTP flow meet kernel TCP at a bottleneck of the kernel's, between network namespaces.
+//! * [`kernel`] lets two of the kernel's own congestion controls meet there, to hold the models in the simulator against them.
 //!
 //! **Invariant:** nothing here decides what a transport or a controller does, and nothing here talks to a terminal. What
 //! the testbed cannot vouch for, because the machine was too slow for it, it says itself.
 
 pub mod gentle;
+pub mod kernel;
 pub mod path;
 pub mod relay;
 
 mod clock;
+mod netns;
 mod overflow;
 mod pause;
 mod priority;
 mod summary;
 
+pub use netns::NetnsError;
 pub use overflow::overflows;
 pub use priority::Priority;
 pub use summary::Summary;

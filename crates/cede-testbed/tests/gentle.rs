@@ -1,7 +1,8 @@
 //! The whole experiment in small, where namespaces can be made: both flows run, and nothing is left behind. How gentle uTP
 //! is takes longer to see than a test may last; `cede lab gentle` measures it.
 
-use cede_testbed::gentle::{GentleError, GentleSpec, measure, predict};
+use cede_testbed::NetnsError;
+use cede_testbed::gentle::{GentleSpec, measure, predict};
 use cede_units::Duration;
 use std::fs;
 
@@ -23,11 +24,11 @@ fn left_behind() -> Vec<String> {
 #[test]
 fn both_flows_run_and_nothing_is_left_behind() {
     let interrupted = measure(&spec(), &mut |sample| sample.t_s < 0.5);
-    if let Err(GentleError::Impossible(why)) = interrupted {
+    if let Err(NetnsError::Impossible(why)) = interrupted {
         println!("SKIPPED: {why}");
         return;
     }
-    assert!(matches!(interrupted, Err(GentleError::Interrupted)), "{interrupted:?}");
+    assert!(matches!(interrupted, Err(NetnsError::Interrupted)), "{interrupted:?}");
     assert_eq!(left_behind(), Vec::<String>::new());
     let measured = measure(&spec(), &mut |_| true).unwrap();
     assert_eq!(left_behind(), Vec::<String>::new());

@@ -1,45 +1,10 @@
 //! The experiment with the kernel's own bottleneck.
 
-use super::namespaces::{Bottleneck, Namespaces, obstacle};
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::GentleSpec;
-use super::traffic::Bulk;
-use std::fmt;
+use crate::netns::{Bottleneck, Bulk, Namespaces, NetnsError};
 use std::io;
 use std::time::Instant;
-
-/// Why there is no measurement.
-#[derive(Debug)]
-pub enum GentleError {
-    /// It cannot be run here: no root, no Linux, or no tools.
-    Impossible(String),
-    /// The system, or a flow, failed.
-    Io(io::Error),
-    /// The caller did not want to go on.
-    Interrupted,
-}
-
-impl fmt::Display for GentleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Impossible(why) => write!(f, "network namespaces cannot be used here: {why}"),
-            Self::Io(error) => write!(f, "the experiment failed: {error}"),
-            Self::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for GentleError {}
-
-impl From<io::Error> for GentleError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            // The second: a kernel without CUBIC.
-            io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound => Self::Impossible(error.to_string()),
-            _ => Self::Io(error),
-        }
-    }
-}
 
 /// The experiment as it was measured.
 #[derive(Clone, Debug)]
@@ -55,13 +20,9 @@ pub struct Measured {
 /// Runs the experiment; `watch` sees each sample and says whether to go on. Whatever was made is gone afterwards.
 ///
 /// # Errors
-/// [`GentleError`].
-pub fn measure(spec: &GentleSpec, watch: &mut dyn FnMut(&Sample) -> bool) -> Result<Measured, GentleError> {
-    if let Some(why) = obstacle() {
-        return Err(GentleError::Impossible(why));
-    }
-    let impossible = |error: io::Error| GentleError::Impossible(error.to_string());
-    let namespaces = Namespaces::make(spec.rate, spec.buffer).map_err(impossible)?;
+/// [`NetnsError`].
+pub fn measure(spec: &GentleSpec, watch: &mut dyn FnMut(&Sample) -> bool) -> Result<Measured, NetnsError> {
+    let namespaces = Namespaces::where_possible(spec.rate, spec.buffer)?;
     let mut experiment = Experiment {
         spec,
         began: Instant::now(),
@@ -100,7 +61,7 @@ struct Counters {
 }
 
 impl Experiment<'_> {
-    fn run(&mut self, watch: &mut dyn FnMut(&Sample) -> bool) -> Result<(), GentleError> {
+    fn run(&mut self, watch: &mut dyn FnMut(&Sample) -> bool) -> Result<(), NetnsError> {
         let interval = std::time::Duration::from(INTERVAL);
         let joins = self.spec.alone.as_secs_f64();
         let leaves = joins + self.spec.joined.as_secs_f64();
@@ -109,11 +70,11 @@ impl Experiment<'_> {
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
             let sample = self.sample()?;
             if !watch(&sample) {
-                return Err(GentleError::Interrupted);
+                return Err(NetnsError::Interrupted);
             }
             let is_joined = (joins..leaves).contains(&sample.t_s);
             match &self.cubic {
-                None if is_joined => self.cubic = Some(Bulk::cubic(&self.namespaces)?),
+                None if is_joined => self.cubic = Some(Bulk::tcp(&self.namespaces, "cubic")?),
                 Some(_) if !is_joined => self.cubic = None,
                 _ => {}
             }

@@ -3,7 +3,7 @@
 //! Three network namespaces: sender, router, receiver. The bottleneck is a token bucket (`tbf`) on the *router's* port: on
 //! the sender's own interface, today's kernel tells its TCP of local drops and keeps its queue short, and the picture is
 //! false. [`measure`] lays them out, runs the traffic in threads that have entered them, and removes them, whatever
-//! happens. It needs root and iproute2; where it cannot run it says so ([`GentleError::Impossible`]).
+//! happens. It needs root and iproute2; where it cannot run it says so ([`NetnsError::Impossible`](crate::NetnsError::Impossible)).
 //!
 //! [`predict`] runs the same in the simulated world; both give a [`Showing`].
 //!
@@ -11,13 +11,12 @@
 //! *How it was validated:* `tests/gentle.rs`; `docs/validation.md` holds the two worlds side by side.
 
 mod measure;
-mod namespaces;
 mod predict;
 mod showing;
 mod spec;
-mod traffic;
 
-pub use measure::{GentleError, Measured, measure};
+pub use measure::{Measured, measure};
+pub(crate) use predict::Asking;
 pub use predict::predict;
 pub use showing::{Sample, Showing};
 pub use spec::GentleSpec;

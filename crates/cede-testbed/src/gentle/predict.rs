@@ -58,8 +58,8 @@ pub fn predict(spec: &GentleSpec, go_on: &mut dyn FnMut() -> bool) -> Result<Sho
     Ok(Showing::of(spec, series.t_s.iter().enumerate().map(sample).collect()))
 }
 
-struct Asking<'a> {
-    go_on: &'a mut dyn FnMut() -> bool,
+pub(crate) struct Asking<'a> {
+    pub go_on: &'a mut dyn FnMut() -> bool,
 }
 
 impl Watcher for Asking<'_> {

@@ -1,12 +1,12 @@
 //! `cede lab gentle`: does a uTP flow make way for kernel TCP, and take the link back?
 
-use super::show::{Line, Progress, chart, interrupted, table, unpredicted};
+use super::show::{Line, Progress, chart, table, unmeasured, unpredicted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::{self, Screen};
 use cede_cc::registry;
 use cede_real::StreamConfig;
-use cede_testbed::gentle::{GentleError, GentleSpec, Measured, Sample, Showing, measure, predict};
+use cede_testbed::gentle::{GentleSpec, Measured, Sample, Showing, measure, predict};
 use cede_units::{Duration, Rate};
 use serde_json::json;
 
@@ -77,13 +77,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             &format!("{:.0} s  queue {:.0} ms  {rates}", sample.t_s, sample.queue_ms),
         )
     };
-    let measured = measure(&spec, &mut { show }).map_err(|error| match error {
-        GentleError::Interrupted => interrupted(),
-        GentleError::Impossible(why) => {
-            Failure::NotPermitted(format!("SKIPPED, network namespaces cannot be used here: {why}"))
-        }
-        error => Failure::Failed(error.to_string()),
-    })?;
+    let measured = measure(&spec, &mut { show }).map_err(unmeasured)?;
     drop(progress);
     let predicted = predict(&spec, &mut || !interrupt::is_asked()).map_err(unpredicted)?;
     screen.say(&words(&screen, &spec, &measured, &predicted))?;
@@ -93,7 +87,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn words(screen: &Screen, spec: &GentleSpec, measured: &Measured, predicted: &Showing) -> String {
     let real = &measured.showing;
     let both = |what, decimals, value: fn(&Showing) -> Option<f64>| {
-        Line(what, decimals, value(real), value(predicted))
+        Line(String::from(what), decimals, value(real), value(predicted))
     };
     let lines = [
         both("alone: mean queue (ms)", 1, |showing| Some(showing.alone_queue_ms)),

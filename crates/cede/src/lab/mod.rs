@@ -1,6 +1,7 @@
 //! `cede lab`: experiments in real time, each beside what the simulated world predicts.
 
 mod gentle;
+mod kernel;
 mod path;
 mod show;
 
@@ -16,7 +17,8 @@ Examples:
   cede lab path --rate 50Mbit --rtt 30ms --buffer 4bdp
   cede lab path --rate 50Mbit --rtt 20ms --mtu 1280  a black hole for larger packets
   cede lab path -C ledbat-pp --loss 0.1% --json | jq .measured.goodput_mbps
-  sudo cede lab gentle                               a kernel TCP flow comes and goes";
+  sudo cede lab gentle                               a kernel TCP flow comes and goes
+  sudo cede lab kernel reno bbr --rtt 80ms           the kernel's TCP beside its models";
 
 /// `cede lab`.
 #[derive(clap::Args, Debug)]
@@ -34,6 +36,8 @@ enum Experiment {
     Path(path::Args),
     /// Let a uTP flow meet kernel TCP at a bottleneck of the kernel's, in network namespaces; needs root
     Gentle(gentle::Args),
+    /// Let two of the kernel's TCP congestion controls meet, beside their models; needs root
+    Kernel(kernel::Args),
     /// List the experiments
     List {
         /// Print JSON
@@ -47,11 +51,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.experiment {
         Experiment::Path(args) => path::run(args),
         Experiment::Gentle(args) => gentle::run(args),
+        Experiment::Kernel(args) => kernel::run(args),
         Experiment::List { json } => list(*json),
     }
 }
 
-const LIST: [[&str; 3]; 2] = [
+const LIST: [[&str; 3]; 3] = [
     [
         "path",
         "a transfer through a relay on the loopback, whose physics are the simulator's links",
@@ -61,6 +66,11 @@ const LIST: [[&str; 3]; 2] = [
         "gentle",
         "a uTP flow, a CUBIC flow of the kernel's that comes and goes, and a token bucket between them",
         "Linux, root, iproute2",
+    ],
+    [
+        "kernel",
+        "two TCP flows of the kernel's, each alone and both, beside the model TCP's",
+        "Linux, root, iproute2, TUN",
     ],
 ];
 

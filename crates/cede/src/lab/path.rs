@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn words(screen: &Screen, measured: &Measured, predicted: &Showing) -> String {
     let real = &measured.showing;
     let both = |what, decimals, value: fn(&Showing) -> Option<f64>| {
-        Line(what, decimals, value(real), value(predicted))
+        Line(String::from(what), decimals, value(real), value(predicted))
     };
     let lines = [
         both("goodput, start-up included (Mbit/s)", 1, |showing| Some(showing.goodput_mbps)),

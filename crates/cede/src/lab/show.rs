@@ -1,4 +1,4 @@
-//! What both experiments show alike: a table of measured beside predicted, charts, and a line of progress.
+//! What the experiments show alike: a table of measured beside predicted, charts, and a line of progress.
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -6,11 +6,12 @@ use crate::progress::{Pace, StatusLine, bar};
 use crate::screen::Screen;
 use cede_lab::run::RunError;
 use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
+use cede_testbed::NetnsError;
 
 const CHART_LINES: usize = 12;
 
 /// One line of the table: what, the unit, how many decimals, measured, predicted.
-pub struct Line(pub &'static str, pub usize, pub Option<f64>, pub Option<f64>);
+pub struct Line(pub String, pub usize, pub Option<f64>, pub Option<f64>);
 
 /// Measured beside predicted.
 pub fn table(screen: &Screen, lines: &[Line]) -> String {
@@ -18,8 +19,8 @@ pub fn table(screen: &Screen, lines: &[Line]) -> String {
         value.map_or_else(|| "-".into(), |value| Cell::number(value, decimals))
     };
     let mut table = Table::new(["", "measured", "predicted"]);
-    for &Line(what, decimals, measured, predicted) in lines {
-        table.push([what.into(), cell(measured, decimals), cell(predicted, decimals)]);
+    for Line(what, decimals, measured, predicted) in lines {
+        table.push([what.as_str().into(), cell(*measured, *decimals), cell(*predicted, *decimals)]);
     }
     terminal::table(&table, screen.columns, screen.colour)
 }
@@ -53,6 +54,17 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.0.end();
+    }
+}
+
+/// A measurement between namespaces that failed.
+pub fn unmeasured(error: NetnsError) -> Failure {
+    match error {
+        NetnsError::Interrupted => interrupted(),
+        NetnsError::Impossible(why) => {
+            Failure::NotPermitted(format!("SKIPPED, network namespaces cannot be used here: {why}"))
+        }
+        error => Failure::Failed(error.to_string()),
     }
 }
 

@@ -16,7 +16,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A flow that always has data, from the sender's namespace to the receiver's.
-pub(super) struct Bulk {
+pub(crate) struct Bulk {
     received: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -35,14 +35,15 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// A kernel TCP flow with CUBIC.
-    pub fn cubic(namespaces: &Namespaces) -> io::Result<Self> {
+    /// A kernel TCP flow with a congestion control that the kernel knows by this name.
+    pub fn tcp(namespaces: &Namespaces, control: &str) -> io::Result<Self> {
         let mut bulk = Self::new();
         let (tell, told) = mpsc::channel();
         let received = Arc::clone(&bulk.received);
         bulk.thread(namespaces.place("d"), move |stop| receive_tcp(&tell, &received, &stop));
         let Ok(address) = told.recv() else { return Err(bulk.why()) };
-        bulk.thread(namespaces.place("s"), move |stop| send_tcp(address, &stop));
+        let control = control.to_string();
+        bulk.thread(namespaces.place("s"), move |stop| send_tcp(address, &control, &stop));
         Ok(bulk)
     }
 
@@ -70,14 +71,18 @@ impl Bulk {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// The error of a thread that has ended too soon.
+    /// Why the flow has ended too soon, if it has. Its other end may end well for that very reason: all are asked.
     pub fn failure(&mut self) -> Option<io::Error> {
-        let ended = self.threads.iter().position(JoinHandle::is_finished)?;
-        match self.threads.swap_remove(ended).join() {
-            Ok(Ok(())) => Some(io::Error::other("a flow has ended by itself")),
-            Ok(Err(error)) => Some(error),
-            Err(_) => Some(io::Error::other("a flow has panicked")),
-        }
+        self.threads.iter().any(JoinHandle::is_finished).then(|| {
+            self.stop.store(true, Ordering::Relaxed);
+            let ends: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
+            let error = ends.into_iter().find_map(|end| match end {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error),
+                Err(_) => Some(io::Error::other("a flow has panicked")),
+            });
+            error.unwrap_or_else(|| io::Error::other("a flow has ended by itself"))
+        })
     }
 }
 
@@ -160,10 +165,10 @@ fn receive_tcp(tell: &mpsc::Sender<SocketAddr>, received: &AtomicU64, stop: &Ato
     Ok(())
 }
 
-fn send_tcp(to: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
+fn send_tcp(to: SocketAddr, control: &str, stop: &AtomicBool) -> io::Result<()> {
     let mut stream = TcpStream::connect(to)?;
     let socket = socket2::SockRef::from(&stream);
-    use_cubic(&socket)?;
+    use_control(&socket, control)?;
     // At its end the flow is gone at once, and not with the megabytes that the kernel has taken.
     socket.set_linger(Some(Duration::ZERO))?;
     stream.set_write_timeout(Some(LOOK))?;
@@ -179,12 +184,18 @@ fn send_tcp(to: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn use_cubic(socket: &socket2::Socket) -> io::Result<()> {
-    socket.set_tcp_congestion(b"cubic")
+fn use_control(socket: &socket2::Socket, name: &str) -> io::Result<()> {
+    let unknown = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), format!("this kernel's TCP has no congestion control `{name}`"))
+        }
+        _ => error,
+    };
+    socket.set_tcp_congestion(name.as_bytes()).map_err(unknown)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn use_cubic(_: &socket2::Socket) -> io::Result<()> {
+fn use_control(_: &socket2::Socket, _: &str) -> io::Result<()> {
     Ok(())
 }
 

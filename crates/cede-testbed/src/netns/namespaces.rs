@@ -6,6 +6,7 @@
 //! Neighbours are permanent, so that no address resolution waits in the shaped queue, and nothing is offloaded across the
 //! wires, so that packets are packets.
 
+use super::NetnsError;
 use cede_units::{Duration, Rate};
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +14,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-pub(super) const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 2);
+pub(crate) const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 2);
 const PREFIX: &str = "cede-";
 /// The token bucket's depth: one Ethernet frame with its header, and a little more, as `tbf` wants it.
 const BURST_BYTES: u32 = 1_600;
@@ -22,20 +23,20 @@ const ROUTER_MACS: [&str; 2] = ["02:ce:de:00:01:02", "02:ce:de:00:02:01"];
 const RECEIVER_MAC: &str = "02:ce:de:00:02:02";
 
 /// The three namespaces; dropping them removes them.
-pub(super) struct Namespaces {
+pub(crate) struct Namespaces {
     name: String,
 }
 
 /// What the bottleneck has done and holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Bottleneck {
+pub(crate) struct Bottleneck {
     pub sent_bytes: u64,
     pub backlog_bytes: u64,
     pub drops: u64,
 }
 
 /// Says why namespaces cannot be used here.
-pub(super) fn obstacle() -> Option<String> {
+fn obstacle() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("network namespaces are Linux's".to_string());
     }
@@ -49,7 +50,17 @@ pub(super) fn obstacle() -> Option<String> {
 
 impl Namespaces {
     /// Lays them out, with a token bucket of this rate and a buffer of this time on the router's port to the receiver.
-    pub fn make(rate: Rate, buffer: Duration) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// [`NetnsError::Impossible`], whatever it is that fails.
+    pub fn where_possible(rate: Rate, buffer: Duration) -> Result<Self, NetnsError> {
+        match obstacle() {
+            Some(why) => Err(NetnsError::Impossible(why)),
+            None => Self::make(rate, buffer).map_err(|error| NetnsError::Impossible(error.to_string())),
+        }
+    }
+
+    fn make(rate: Rate, buffer: Duration) -> io::Result<Self> {
         sweep();
         let made = Self { name: unique_name() };
         for end in ["s", "r", "d"] {
@@ -93,6 +104,21 @@ impl Namespaces {
         run("tc", &format!("-n {}-r qdisc add dev r1 root {bucket}", self.name)).map(drop)
     }
 
+    /// Sends what comes from the receiver through a device of the router's, and on to the sender what comes out of it.
+    #[cfg(target_os = "linux")]
+    pub fn route_back_through(&self, port: &str) -> io::Result<()> {
+        let router = format!("{}-r", self.name);
+        ip(&format!("-n {router} link set {port} mtu 1500 up"))?;
+        // The packets come out of the device with an address that is not behind it.
+        self.enter("r", || {
+            ["all", port]
+                .iter()
+                .try_for_each(|name| fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "0"))
+        })??;
+        ip(&format!("-n {router} route add 10.77.1.0/24 dev {port} table 100"))?;
+        ip(&format!("-n {router} rule add iif r1 to 10.77.1.0/24 lookup 100"))
+    }
+
     /// Reads the bottleneck's counters.
     pub fn bottleneck(&self) -> io::Result<Bottleneck> {
         let output = run("tc", &format!("-n {}-r -s -j qdisc show dev r1", self.name))?;
@@ -132,7 +158,7 @@ impl Drop for Namespaces {
 }
 
 /// The way into a namespace.
-pub(super) struct Place {
+pub(crate) struct Place {
     path: PathBuf,
 }
 
