@@ -79,36 +79,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn words(screen: &Screen, spec: &KernelSpec, measured: &Measured, predicted: &Showing) -> String {
     let [first, second] = &spec.controls;
-    let names = [format!("{first} alone"), format!("{first} and {second}"), format!("{second} alone")];
-    let mut lines = Vec::new();
-    for (index, phase) in Phase::ALL.into_iter().enumerate() {
-        let (real, model) = (&measured.showing.phases[index], &predicted.phases[index]);
-        let mut push = |what: &str, decimals, value: &dyn Fn(&PhaseShowing) -> f64| {
-            let words = format!("{}: {what}", names[index]);
-            lines.push(Line(words, decimals, Some(value(real)), Some(value(model))));
-        };
-        if phase != Phase::Second {
-            push(&format!("{first} (Mbit/s)"), 2, &|showing| showing.mbps[0]);
-        }
-        if phase != Phase::First {
-            push(&format!("{second} (Mbit/s)"), 2, &|showing| showing.mbps[1]);
-        }
-        push("mean queue (ms)", 0, &|showing| showing.queue_mean_ms);
-        push("queue, 95th percentile (ms)", 0, &|showing| showing.queue_p95_ms);
-    }
-    let mut text = table(screen, &lines);
+    let mut text = table(screen, &lines(spec, &measured.showing, predicted));
     for (title, showing) in [("Measured", &measured.showing), ("Predicted", predicted)] {
         let title = format!("{title} rates at the receivers");
-        text += &chart(
-            screen,
-            &title,
-            "rate",
-            "Mbit/s",
-            vec![
-                curve(first, showing, |sample| sample.mbps[0]),
-                curve(second, showing, |sample| sample.mbps[1]),
-            ],
-        );
+        let rates = vec![
+            curve(first, showing, |sample| sample.mbps[0]),
+            curve(second, showing, |sample| sample.mbps[1]),
+        ];
+        text += &chart(screen, &title, "rate", "Mbit/s", rates);
     }
     let queues = vec![
         curve("measured", &measured.showing, |sample| sample.queue_ms),
@@ -119,6 +97,28 @@ fn words(screen: &Screen, spec: &KernelSpec, measured: &Measured, predicted: &Sh
         "{} packets dropped; longest time between two samples {:.2} s; latest acknowledgement {:.1} ms late\n",
         measured.drops, measured.longest_gap_s, measured.latest_ms
     )
+}
+
+fn lines(spec: &KernelSpec, measured: &Showing, predicted: &Showing) -> Vec<Line> {
+    let [first, second] = &spec.controls;
+    let names = [format!("{first} alone"), format!("{first} and {second}"), format!("{second} alone")];
+    let mut lines = Vec::new();
+    for (index, phase) in Phase::ALL.into_iter().enumerate() {
+        let (real, model) = (&measured.phases[index], &predicted.phases[index]);
+        let mut push = |what: &str, decimals, value: fn(&PhaseShowing) -> f64| {
+            let words = format!("{}: {what}", names[index]);
+            lines.push(Line(words, decimals, Some(value(real)), Some(value(model))));
+        };
+        if phase != Phase::Second {
+            push(&format!("{first} (Mbit/s)"), 2, |showing| showing.mbps[0]);
+        }
+        if phase != Phase::First {
+            push(&format!("{second} (Mbit/s)"), 2, |showing| showing.mbps[1]);
+        }
+        push("mean queue (ms)", 0, |showing| showing.queue_mean_ms);
+        push("queue, 95th percentile (ms)", 0, |showing| showing.queue_p95_ms);
+    }
+    lines
 }
 
 fn curve<'a>(name: &'a str, showing: &Showing, value: fn(&Sample) -> f64) -> Curve<'a> {
