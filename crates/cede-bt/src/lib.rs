@@ -2,6 +2,7 @@
 //! One BitTorrent peer, without socket, clock, disk or random numbers of its own, and the formats around it.
 //!
 //! * [`bencode`], [`metainfo`], [`magnet`] and [`tracker`] are the formats of torrents, of links to them and of trackers.
+//! * [`extension`], [`metadata`] and [`pex`] are what peers say to each other beyond BEP 3; [`mse`] hides it.
 //! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10).
 //! * [`picker`], [`choker`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`] puts
 //!   those of deployed clients together; [`disposition`] is its choice of transports.
@@ -17,10 +18,14 @@ pub mod bitfield;
 pub mod choker;
 pub mod disposition;
 pub mod engine;
+pub mod extension;
 pub mod geometry;
 pub mod limiter;
 pub mod magnet;
+pub mod metadata;
 pub mod metainfo;
+pub mod mse;
+pub mod pex;
 pub mod picker;
 pub mod pipeline;
 pub mod profile;

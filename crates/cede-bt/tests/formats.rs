@@ -6,7 +6,9 @@ use bolero::{ValueGenerator, check, produce};
 use cede_bt::bencode::{Document, Form, Limits, Node};
 use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{File, Info, Metainfo, Writer, check_component};
+use cede_bt::mse::{Accept, Handshake, Secrets};
 use cede_bt::tracker::{http, udp};
+use cede_bt::{extension, metadata, pex};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const TRIES: usize = 20_000;
@@ -101,6 +103,13 @@ fn octets_of_any_kind_are_read_without_a_panic() {
         let _ = http::parse_answer(octets);
         let _ = udp::Asked::decode(octets);
         let _ = udp::Response::decode(octets, octets.len() % 2 == 0);
+        let _ = extension::Extension::parse(octets);
+        let _ = pex::parse(octets);
+        let message = metadata::Message::parse(octets);
+        if let Some(mut fetch) = metadata::Fetch::begin(metadata::Wanted::V1([0; 20]), 40_000) {
+            fetch.next();
+            message.map(|message| fetch.receive(&message));
+        }
         let text = String::from_utf8_lossy(octets);
         let _ = Magnet::parse(&text);
         let _ = Magnet::parse(&format!("magnet:?xt=urn:btih:{}&{text}", "a".repeat(40)));
@@ -220,5 +229,22 @@ fn a_link_that_was_written_is_read() {
             ..Magnet::default()
         };
         assert_eq!(Magnet::parse(&magnet.to_string()), Ok(magnet));
+    });
+}
+
+#[test]
+fn an_encryption_handshake_takes_octets_of_any_kind() {
+    let parts = produce::<Vec<Vec<u8>>>().with().len(1..=12).values(octets_up_to(200));
+    check!().with_iterations(300).with_generator((parts, produce::<bool>())).for_each(|(parts, opens)| {
+        let secrets = Secrets { private: [9; 20], padding: vec![1; 5] };
+        let begin = if *opens { Handshake::open } else { Handshake::answer };
+        let mut handshake = begin([1; 20], Accept::EITHER, secrets);
+        for part in parts {
+            match handshake.receive(part) {
+                Ok(None) => {}
+                Ok(Some(outcome)) => assert!(!outcome.is_mse, "nobody guesses the hashes"),
+                Err(_) => return,
+            }
+        }
     });
 }
