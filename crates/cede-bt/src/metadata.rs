@@ -121,7 +121,7 @@ impl Fetch {
     }
 
     /// The parts to be asked for now.
-    pub fn next(&mut self) -> Vec<u32> {
+    pub fn due(&mut self) -> Vec<u32> {
         let held = self.held.iter().filter(|is_held| **is_held).count() as u32;
         let until = (held + MAX_OPEN).min(self.held.len() as u32);
         let parts = self.asked..until.max(self.asked);
@@ -147,7 +147,7 @@ impl Fetch {
         self.octets[start..start + len].copy_from_slice(octets);
         self.held[part as usize] = true;
         if !self.held.iter().all(|is_held| *is_held) {
-            return Progress::Ask(self.next());
+            return Progress::Ask(self.due());
         }
         let is_right = match self.wanted {
             Wanted::V1(hash) => sha1(&self.octets) == hash,
@@ -176,7 +176,7 @@ mod tests {
         let raw: Vec<u8> = (0..200_000_u32).map(|at| (at * 7 % 251) as u8).collect();
         for wanted in [Wanted::V1(sha1(&raw)), Wanted::V2(Sha256::digest(&raw).into())] {
             let mut fetch = Fetch::begin(wanted, raw.len() as u32).unwrap();
-            let mut open = fetch.next();
+            let mut open = fetch.due();
             assert_eq!(open.len(), 8);
             let whole = loop {
                 match fetch.receive(&Message::answer(open.remove(0), &raw)) {
@@ -196,7 +196,7 @@ mod tests {
         for message in [data(0, 11, 10), data(0, 10, 9), data(1, 10, 10), data(0, 10, 10), Message::Reject(0)]
         {
             let mut fetch = Fetch::begin(Wanted::V1([0; 20]), 10).unwrap();
-            fetch.next();
+            fetch.due();
             assert_eq!(fetch.receive(&message), Progress::Failed);
         }
         assert_eq!(Message::answer(1, b"short"), Message::Reject(1));

@@ -107,7 +107,7 @@ fn octets_of_any_kind_are_read_without_a_panic() {
         let _ = pex::parse(octets);
         let message = metadata::Message::parse(octets);
         if let Some(mut fetch) = metadata::Fetch::begin(metadata::Wanted::V1([0; 20]), 40_000) {
-            fetch.next();
+            fetch.due();
             message.map(|message| fetch.receive(&message));
         }
         let text = String::from_utf8_lossy(octets);

@@ -1,0 +1,197 @@
+//! A thread that writes what arrives and hashes it, so that no connection waits for a disk.
+//!
+//! A piece is hashed as its octets come, as long as they come in order, while they are still in the processor's cache;
+//! what came out of order, or twice, is read back. At most [`MAX_WAITING_BYTES`] wait to be written: beyond that
+//! connections are not read from, so a slow disk slows the peers and not the memory.
+
+use crate::check::is_whole;
+use crate::storage::{Storage, StorageError};
+use cede_bt::metainfo::Info;
+use cede_bt::wire::BlockRef;
+use cede_wire::Payload;
+use sha1::{Digest, Sha1};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What may wait to be written.
+pub const MAX_WAITING_BYTES: u64 = 8 << 20;
+/// Read back at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What the thread is to do.
+enum Job {
+    Store { block: BlockRef, at: u32, payload: Payload },
+    Check(u32),
+    Sync,
+}
+
+/// What it tells.
+#[derive(Debug)]
+pub enum Report {
+    /// A piece has its hash, or has not.
+    Checked {
+        /// Which.
+        piece: u32,
+        /// It has.
+        good: bool,
+    },
+    /// Less waits to be written than may.
+    Eased,
+    /// All that was stored before is on the disk.
+    Synced,
+    /// It went wrong; nothing more is written.
+    Failed(StorageError),
+}
+
+/// The way to the thread. It ends when this is dropped and all jobs are done.
+pub struct Disk {
+    jobs: Option<mpsc::Sender<Job>>,
+    waiting: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Disk {
+    /// Starts the thread. `whole` are the pieces that are there and are not written again.
+    #[must_use]
+    pub fn start(
+        storage: Arc<Storage>,
+        info: Arc<Info>,
+        whole: Vec<bool>,
+        reports: UnboundedSender<Report>,
+    ) -> Self {
+        let (jobs, inbox) = mpsc::channel();
+        let waiting = Arc::new(AtomicU64::new(0));
+        let (partial, scratch) = (HashMap::new(), vec![0; CHUNK_BYTES]);
+        let worker = Worker { storage, info, whole, partial, scratch, waiting: waiting.clone(), reports };
+        let thread = std::thread::Builder::new().name("disk".to_owned()).spawn(move || worker.run(&inbox));
+        Self { jobs: Some(jobs), waiting, thread: thread.ok() }
+    }
+
+    /// Writes octets of a block.
+    pub fn store(&self, block: BlockRef, at: u32, payload: Payload) {
+        self.waiting.fetch_add(payload.len().into(), Ordering::Relaxed);
+        self.send(Job::Store { block, at, payload });
+    }
+
+    /// Checks a piece of which everything has been stored.
+    pub fn check(&self, piece: u32) {
+        self.send(Job::Check(piece));
+    }
+
+    /// Waits until everything is on the disk, and reports [`Report::Synced`].
+    pub fn sync(&self) {
+        self.send(Job::Sync);
+    }
+
+    /// Whether more waits than may.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > MAX_WAITING_BYTES
+    }
+
+    fn send(&self, job: Job) {
+        // A thread that is gone has reported why.
+        let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.jobs = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// How far a piece has been hashed.
+struct Partial {
+    digest: Sha1,
+    at: u32,
+    /// Something was written where it had been hashed already.
+    is_stale: bool,
+}
+
+struct Worker {
+    storage: Arc<Storage>,
+    info: Arc<Info>,
+    whole: Vec<bool>,
+    partial: HashMap<u32, Partial>,
+    scratch: Vec<u8>,
+    waiting: Arc<AtomicU64>,
+    reports: UnboundedSender<Report>,
+}
+
+impl Worker {
+    fn run(mut self, inbox: &mpsc::Receiver<Job>) {
+        while let Ok(job) = inbox.recv() {
+            let done = match job {
+                Job::Store { block, at, payload } => self.store(block, at, &payload),
+                Job::Check(piece) => self.check(piece),
+                Job::Sync => self.storage.sync().map(|()| self.tell(Report::Synced)),
+            };
+            if let Err(error) = done {
+                self.tell(Report::Failed(error));
+                return;
+            }
+        }
+    }
+
+    fn tell(&self, report: Report) {
+        let _ = self.reports.send(report);
+    }
+
+    fn store(&mut self, block: BlockRef, at: u32, payload: &Payload) -> Result<(), StorageError> {
+        let octets = payload.as_slice().unwrap_or_default();
+        let is_whole = self.whole.get(block.piece as usize).copied().unwrap_or(true);
+        if !is_whole {
+            let start = self.storage.layout().piece_range(block.piece).start;
+            let begin = block.begin + at;
+            self.storage.write(start + u64::from(begin), octets)?;
+            self.digest(block.piece, begin, octets);
+        }
+        let len = u64::from(payload.len());
+        let before = self.waiting.fetch_sub(len, Ordering::Relaxed);
+        if before > MAX_WAITING_BYTES && before - len <= MAX_WAITING_BYTES {
+            self.tell(Report::Eased);
+        }
+        Ok(())
+    }
+
+    fn digest(&mut self, piece: u32, begin: u32, octets: &[u8]) {
+        let fresh = || Partial { digest: Sha1::new(), at: 0, is_stale: false };
+        let partial = self.partial.entry(piece).or_insert_with(fresh);
+        if begin == partial.at {
+            partial.digest.update(octets);
+            partial.at += octets.len() as u32;
+        } else if begin < partial.at {
+            partial.is_stale = true;
+        }
+    }
+
+    fn check(&mut self, piece: u32) -> Result<(), StorageError> {
+        let good = match self.partial.remove(&piece) {
+            Some(partial) if !partial.is_stale => self.finish(piece, partial)?,
+            _ => is_whole(&self.storage, &self.info, piece, &mut self.scratch),
+        };
+        if let Some(whole) = self.whole.get_mut(piece as usize) {
+            *whole = good;
+        }
+        self.tell(Report::Checked { piece, good });
+        Ok(())
+    }
+
+    /// Hashes what is left of a piece.
+    fn finish(&mut self, piece: u32, mut partial: Partial) -> Result<bool, StorageError> {
+        let range = self.storage.layout().piece_range(piece);
+        let mut at = range.start + u64::from(partial.at);
+        while at < range.end {
+            let len = self.scratch.len().min((range.end - at) as usize);
+            self.storage.read(at, &mut self.scratch[..len])?;
+            partial.digest.update(&self.scratch[..len]);
+            at += len as u64;
+        }
+        Ok(self.info.piece_hash(piece) == Some(partial.digest.finalize().into()))
+    }
+}

@@ -1,0 +1,107 @@
+//! One connection to a peer: TCP or uTP, in the clear or enciphered.
+
+use cede_bt::Transport;
+use cede_bt::mse::{Ciphers, Rc4};
+use cede_real::UtpStream;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A byte stream to a peer.
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over uTP.
+    Utp(Box<UtpStream>),
+}
+
+impl Stream {
+    /// What carries it.
+    #[must_use]
+    pub const fn transport(&self) -> Transport {
+        match self {
+            Self::Tcp(_) => Transport::Tcp,
+            Self::Utp(_) => Transport::Utp,
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Utp(stream) => Pin::new(&mut **stream).poll_read(cx, buf),
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, octets),
+            Self::Utp(stream) => Pin::new(&mut **stream).poll_write(cx, octets),
+        }
+    }
+
+    /// Ends our direction.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Utp(stream) => Pin::new(&mut **stream).poll_shutdown(cx),
+        }
+    }
+}
+
+/// A byte stream, and what enciphers it.
+pub struct Link {
+    /// The stream.
+    pub stream: Stream,
+    ciphers: Option<Ciphers>,
+    /// What came with the handshake of the encryption, in the clear already.
+    early: Vec<u8>,
+}
+
+impl Link {
+    /// A stream in the clear, of which some octets have been read already.
+    #[must_use]
+    pub const fn plain(stream: Stream, early: Vec<u8>) -> Self {
+        Self { stream, ciphers: None, early }
+    }
+
+    /// A stream with its ciphers.
+    #[must_use]
+    pub const fn enciphered(stream: Stream, ciphers: Option<Ciphers>, early: Vec<u8>) -> Self {
+        Self { stream, ciphers, early }
+    }
+
+    /// Whether what passes is enciphered.
+    #[must_use]
+    pub const fn is_enciphered(&self) -> bool {
+        self.ciphers.is_some()
+    }
+
+    /// Reads into the buffer: how many octets came, none at the stream's end.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        if !self.early.is_empty() {
+            let n = self.early.len().min(buffer.len());
+            buffer[..n].copy_from_slice(&self.early[..n]);
+            self.early.drain(..n);
+            return Poll::Ready(Ok(n));
+        }
+        let mut unread = ReadBuf::new(buffer);
+        ready!(self.stream.poll_read(cx, &mut unread))?;
+        let n = unread.filled().len();
+        if let Some(ciphers) = &mut self.ciphers {
+            ciphers.incoming.apply(&mut buffer[..n]);
+        }
+        Poll::Ready(Ok(n))
+    }
+
+    /// The cipher of what leaves: each octet is to be enciphered once, before it is handed to [`Link::poll_write`].
+    pub fn outgoing(&mut self) -> Option<&mut Rc4> {
+        self.ciphers.as_mut().map(|ciphers| &mut ciphers.outgoing)
+    }
+
+    /// Writes octets as they are.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+        self.stream.poll_write(cx, octets)
+    }
+}

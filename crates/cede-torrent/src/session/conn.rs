@@ -1,0 +1,246 @@
+//! One connection's task: reads into the engine, and writes what that has left for it.
+
+use super::Inner;
+use crate::link::Link;
+use cede_bt::engine::ConnId;
+use cede_bt::extension::Extension;
+use cede_bt::pex::Told;
+use cede_wire::Payload;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+use tokio::time::Sleep;
+
+/// What waits to be written at most: eight blocks.
+const OUT_BYTES: usize = 128 << 10;
+/// What is read at once from a connection that brings much.
+const READ_BYTES: usize = 128 << 10;
+/// And from one that does not.
+const IDLE_READ_BYTES: usize = 4 << 10;
+/// Buffers that are kept for another use.
+const MAX_BUFFERS: usize = 64;
+/// Reads at a stretch before others have their turn.
+const READS_PER_TURN: usize = 8;
+/// A peer that takes nothing does not keep a closed connection longer.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(5);
+/// Reading is tried again so long after a rate limit has stopped it.
+const LIMITED_PAUSE: Duration = Duration::from_millis(20);
+
+/// What the session and the connection's task both know.
+pub(crate) struct Shared {
+    pub id: ConnId,
+    pub address: SocketAddr,
+    /// Octets to be written, in the clear.
+    pub out: Vec<u8>,
+    pub is_closing: bool,
+    pub is_enciphered: bool,
+    pub waker: Option<Waker>,
+    /// The task that opens the connection, as long as it does.
+    pub dial: Option<AbortHandle>,
+    pub extension: Extension,
+    pub told: Told,
+    /// Parts of the info dictionary that the peer has had.
+    pub metadata_sent: u32,
+}
+
+impl Shared {
+    pub fn new(id: ConnId, address: SocketAddr) -> Self {
+        Self {
+            id,
+            address,
+            out: Vec::new(),
+            is_closing: false,
+            is_enciphered: false,
+            waker: None,
+            dial: None,
+            extension: Extension::default(),
+            told: Told::default(),
+            metadata_sent: 0,
+        }
+    }
+
+    pub fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+struct Task {
+    inner: Rc<Inner>,
+    shared: Rc<RefCell<Shared>>,
+    id: ConnId,
+    link: Link,
+    /// Read into; whole again once the disk has let go of it.
+    buffer: Arc<[u8]>,
+    /// What is being written, enciphered where it has to be.
+    writing: Vec<u8>,
+    written: usize,
+    /// Until reading is tried again.
+    pause: Option<Pin<Box<Sleep>>>,
+    /// Until a connection that is to end is given up.
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+/// Runs a connection to its end.
+pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Link) {
+    let id = shared.borrow().id;
+    let buffer = Arc::from(vec![0; IDLE_READ_BYTES]);
+    let (writing, written, pause, patience) = (Vec::new(), 0, None, None);
+    let mut task = Task { inner, shared, id, link, buffer, writing, written, pause, patience };
+    {
+        let mut state = task.inner.state.borrow_mut();
+        state.engine.set_room(id, OUT_BYTES as u32);
+        task.inner.pump(&mut state);
+    }
+    let _ = poll_fn(|cx| task.poll(cx)).await;
+    {
+        let mut state = task.inner.state.borrow_mut();
+        let now = task.inner.now();
+        state.engine.closed(now, id);
+        if let Some(place) = state.conns.get_mut(id.index()) {
+            place.take_if(|conn| conn.borrow().id == id);
+        }
+        task.inner.pump(&mut state);
+    }
+    let closing = poll_fn(|cx| task.link.stream.poll_shutdown(cx));
+    let _ = tokio::time::timeout(CLOSING_PATIENCE, closing).await;
+}
+
+impl Task {
+    /// Ready when the connection is over.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // What we leave for ourselves below is seen below.
+        self.shared.borrow_mut().waker = None;
+        for _ in 0..READS_PER_TURN {
+            let is_drained = self.poll_write(cx)?;
+            if self.shared.borrow().is_closing {
+                return self.poll_closing(cx, is_drained);
+            }
+            match self.poll_read(cx)? {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(Ok(())),
+                Poll::Pending => {
+                    self.shared.borrow_mut().waker = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// A connection that is to end waits for what it still has to say, but not long.
+    fn poll_closing(&mut self, cx: &mut Context<'_>, is_drained: bool) -> Poll<io::Result<()>> {
+        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(CLOSING_PATIENCE)));
+        if is_drained || patience.as_mut().poll(cx).is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    /// Writes what there is; true once nothing is left.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        loop {
+            if self.written == self.writing.len() && !self.refill() {
+                return Ok(true);
+            }
+            match self.link.poll_write(cx, &self.writing[self.written..]) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(n)) => self.written += n,
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(false),
+            }
+        }
+    }
+
+    /// Takes over what the session has left; false where that is nothing. The engine then hears of the room.
+    fn refill(&mut self) -> bool {
+        self.writing.clear();
+        self.written = 0;
+        if self.shared.borrow().out.is_empty() {
+            // A connection at rest keeps no large buffers.
+            self.writing = Vec::new();
+            return false;
+        }
+        std::mem::swap(&mut self.shared.borrow_mut().out, &mut self.writing);
+        if let Some(cipher) = self.link.outgoing() {
+            cipher.apply(&mut self.writing);
+        }
+        let mut state = self.inner.state.borrow_mut();
+        state.engine.set_room(self.id, OUT_BYTES as u32);
+        self.inner.pump(&mut state);
+        true
+    }
+
+    /// Reads once; false at the end of the stream.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<bool>> {
+        let Some(allowance) = self.poll_allowance(cx) else { return Ok(Poll::Pending) };
+        if Arc::get_mut(&mut self.buffer).is_none() {
+            self.change_buffer();
+        }
+        let len = self.buffer.len().min(allowance);
+        let Some(space) = Arc::get_mut(&mut self.buffer) else { return Ok(Poll::Pending) };
+        let n = match self.link.poll_read(cx, &mut space[..len]) {
+            Poll::Ready(Ok(n)) => n,
+            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Pending => return Ok(Poll::Pending),
+        };
+        if n == 0 {
+            return Ok(Poll::Ready(false));
+        }
+        let payload = Payload::from_part(&self.buffer, 0, n as u32);
+        let mut state = self.inner.state.borrow_mut();
+        state.download.spend(n);
+        let now = self.inner.now();
+        state.engine.received(now, self.id, payload);
+        self.inner.pump(&mut state);
+        drop(state);
+        if n == self.buffer.len() && n < READ_BYTES {
+            self.buffer = Arc::from(vec![0; READ_BYTES]);
+        }
+        Ok(Poll::Ready(true))
+    }
+
+    /// How much may be read now; `None` where nothing may, and the task will be woken.
+    fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Option<usize> {
+        let mut state = self.inner.state.borrow_mut();
+        if state.disk.is_busy() {
+            state.waiting.push(cx.waker().clone());
+            return None;
+        }
+        let allowance = state.download.allowance();
+        drop(state);
+        if allowance > 0 {
+            self.pause = None;
+            return Some(allowance);
+        }
+        let mut pause = self.pause.take().unwrap_or_else(|| Box::pin(tokio::time::sleep(LIMITED_PAUSE)));
+        if pause.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        } else {
+            self.pause = Some(pause);
+        }
+        None
+    }
+
+    /// The disk still has parts of the buffer: another takes its place, one that it has let go of where there is one.
+    fn change_buffer(&mut self) {
+        let mut state = self.inner.state.borrow_mut();
+        let len = self.buffer.len();
+        let is_free = |buffer: &mut Arc<[u8]>| buffer.len() == len && Arc::get_mut(buffer).is_some();
+        let mut next = state.buffers.pop_front();
+        if !next.as_mut().is_some_and(is_free) {
+            state.buffers.extend(next.take());
+        }
+        let next = next.unwrap_or_else(|| Arc::from(vec![0; len]));
+        let used = std::mem::replace(&mut self.buffer, next);
+        if len == READ_BYTES && state.buffers.len() < MAX_BUFFERS {
+            state.buffers.push_back(used);
+        }
+    }
+}

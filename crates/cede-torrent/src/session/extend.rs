@@ -1,0 +1,100 @@
+//! Messages of extensions: metadata for those who have a magnet link, and peers told by peers.
+
+use super::conn::Shared;
+use super::{Inner, State, canonical};
+use cede_bt::engine::ConnId;
+use cede_bt::extension::{Extension, UT_METADATA, UT_PEX};
+use cede_bt::metadata::Message;
+use cede_bt::pex::{self, Contact};
+use cede_bt::{Transport, metadata};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Parts of the info dictionary for one peer: all of it a few times.
+const METADATA_TIMES: u32 = 4;
+
+/// A message of an extension has come.
+pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extension: u8, payload: &[u8]) {
+    match extension {
+        0 => introduce(state, id, payload),
+        UT_METADATA => answer(inner, state, id, payload),
+        UT_PEX if inner.exchanges_peers() => {
+            let peers: Vec<SocketAddr> =
+                pex::parse(payload).unwrap_or_default().into_iter().map(canonical).collect();
+            state.engine.add_peers(inner.now(), &peers);
+        }
+        _ => {}
+    }
+}
+
+fn introduce(state: &mut State, id: ConnId, payload: &[u8]) {
+    let (Some(conn), Some(extension)) = (Inner::conn(state, id), Extension::parse(payload)) else { return };
+    if let Some(requests) = extension.requests {
+        state.engine.set_request_limit(id, requests);
+    }
+    conn.borrow_mut().extension = extension;
+}
+
+/// Somebody asks for a part of the info dictionary.
+fn answer(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
+    let Some(Message::Request(part)) = Message::parse(payload) else { return };
+    let Some(conn) = Inner::conn(state, id) else { return };
+    let mut conn = conn.borrow_mut();
+    let name = conn.extension.ut_metadata;
+    let parts = (inner.info.raw.len() as u32).div_ceil(metadata::PART_BYTES);
+    let reply = if conn.metadata_sent < parts * METADATA_TIMES {
+        conn.metadata_sent += 1;
+        Message::answer(part, &inner.info.raw)
+    } else {
+        Message::Reject(part)
+    };
+    drop(conn);
+    if name != 0 {
+        state.engine.send_extended(inner.now(), id, name, &reply.encode());
+    }
+}
+
+/// Where a peer takes connections, as far as that is known.
+fn contact_of(shared: &Shared, opened_by_us: bool) -> Option<SocketAddr> {
+    if opened_by_us {
+        return Some(shared.address);
+    }
+    shared.extension.port.map(|port| SocketAddr::new(shared.address.ip(), port))
+}
+
+impl Inner {
+    fn exchanges_peers(&self) -> bool {
+        self.choices.pex && !self.info.is_private
+    }
+
+    /// Tells each peer who has come and gone.
+    pub fn exchange_peers(self: &Rc<Self>) {
+        if !self.exchanges_peers() {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        let pieces = self.info.piece_count();
+        let mut contacts = Vec::new();
+        for view in state.engine.connections() {
+            let Some(conn) = Self::conn(&state, view.id) else { continue };
+            if let Some(address) = contact_of(&conn.borrow(), view.opened_by_us) {
+                let (is_seed, is_utp) = (view.pieces == pieces, view.transport == Transport::Utp);
+                let is_reached = view.opened_by_us;
+                contacts.push((view.id, Contact { address, is_seed, is_utp, is_reached }));
+            }
+        }
+        let conns: Vec<_> = state.conns.iter().flatten().cloned().collect();
+        for conn in conns {
+            let mut conn = conn.borrow_mut();
+            let (id, name) = (conn.id, conn.extension.ut_pex);
+            let others: Vec<Contact> =
+                contacts.iter().filter(|(other, _)| *other != id).map(|(_, contact)| *contact).collect();
+            let message = (name != 0).then(|| conn.told.update(&others)).flatten();
+            drop(conn);
+            if let Some(message) = message {
+                state.engine.send_extended(self.now(), id, name, &message);
+            }
+        }
+        self.pump(&mut state);
+    }
+}

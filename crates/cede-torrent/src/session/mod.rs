@@ -1,0 +1,397 @@
+//! A torrent that runs: the engine of `cede-bt`, driven by sockets, a disk and the clock.
+//!
+//! Everything but the disk lives on one thread. A task for each connection reads what has come, hands it to the engine and
+//! at once takes out whatever that causes, for any connection; a task of its own keeps the deadlines. The engine is never held
+//! across an `await`.
+
+mod conn;
+mod dial;
+mod extend;
+mod pump;
+mod view;
+
+pub use dial::{Encryption, Listener};
+pub use view::{PeerView, View};
+
+use crate::disk::{Disk, Report};
+use crate::storage::{Notes, Stamp, Storage, StorageError};
+use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
+use cede_bt::extension::Extension;
+use cede_bt::metainfo::Info;
+use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile};
+use cede_units::{Duration as Span, Instant as Time, Stream as Random};
+use conn::Shared;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, mpsc};
+
+/// Notes about the download are written so often.
+const NOTES_EVERY: Duration = Duration::from_secs(30);
+/// Peers are told of others so often (BEP 11).
+const PEX_EVERY: Duration = Duration::from_secs(60);
+
+/// What can be chosen.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// How the peer behaves.
+    pub profile: Profile,
+    /// Which transports it attempts and accepts.
+    pub disposition: Disposition,
+    /// Octets per second sent at most.
+    pub upload_limit: Option<u64>,
+    /// Octets per second read at most.
+    pub download_limit: Option<u64>,
+    /// Whether connections are enciphered.
+    pub encryption: Encryption,
+    /// Peers are told by peers.
+    pub pex: bool,
+    /// Our name among peers.
+    pub peer_id: [u8; 20],
+    /// What we call ourselves.
+    pub client: String,
+    /// Seeds the random choices.
+    pub seed: u64,
+}
+
+/// What is wanted of whoever looks for peers.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// What has happened.
+    pub event: AnnounceEvent,
+    /// How many are wanted.
+    pub want: u32,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum SessionError {
+    /// A file could not be read or written. What is there stays.
+    Storage(StorageError),
+    /// The torrent is of a kind that cannot be downloaded.
+    Unsupported(&'static str),
+}
+
+impl std::fmt::Display for SessionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Storage(error) if error.is_full() => {
+                write!(f, "{error}; what has come so far stays: make room and start again")
+            }
+            Self::Storage(error) => error.fmt(f),
+            Self::Unsupported(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+/// A torrent that runs. Clones are the same one; they stay on the thread that made them.
+#[derive(Clone)]
+pub struct Session {
+    inner: Rc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub state: RefCell<State>,
+    pub info: Arc<Info>,
+    pub storage: Arc<Storage>,
+    pub choices: Choices,
+    /// Something the deadline task should know of.
+    pub alarm: Notify,
+    began: Instant,
+}
+
+pub(crate) struct State {
+    pub engine: Engine<SocketAddr>,
+    /// By the engine's small numbers.
+    pub conns: Vec<Option<Rc<RefCell<Shared>>>>,
+    pub disk: Disk,
+    /// Tasks that wait for the disk.
+    pub waiting: Vec<Waker>,
+    /// Buffers of connections that the disk may still have parts of.
+    pub buffers: VecDeque<Arc<[u8]>>,
+    pub listener: Option<Rc<Listener>>,
+    pub wishes: mpsc::UnboundedSender<Wish>,
+    pub error: Option<SessionError>,
+    pub is_complete: bool,
+    pub is_synced: bool,
+    pub handshaking: usize,
+    /// When the deadline task will look by itself.
+    pub armed: Option<Time>,
+    pub download: Bucket,
+    pub banned: Vec<SocketAddr>,
+}
+
+impl State {
+    fn new(
+        engine: Engine<SocketAddr>,
+        disk: Disk,
+        listener: Option<Rc<Listener>>,
+        wishes: mpsc::UnboundedSender<Wish>,
+        download: Bucket,
+    ) -> Self {
+        Self {
+            engine,
+            conns: Vec::new(),
+            disk,
+            waiting: Vec::new(),
+            buffers: VecDeque::new(),
+            listener,
+            wishes,
+            error: None,
+            is_complete: false,
+            is_synced: false,
+            handshaking: 0,
+            armed: None,
+            download,
+            banned: Vec::new(),
+        }
+    }
+}
+
+/// What may be read, where there is a limit.
+#[derive(Debug, Default)]
+pub(crate) struct Bucket {
+    rate: Option<u64>,
+    tokens: f64,
+    at: Option<Instant>,
+}
+
+impl Bucket {
+    /// How many octets may be read now; at least one where there is no limit.
+    pub fn allowance(&mut self) -> usize {
+        let Some(rate) = self.rate else { return usize::MAX };
+        let (now, burst) = (Instant::now(), (rate as f64 / 4.0).max(16_384.0));
+        let passed = self.at.replace(now).map_or(0.0, |at| (now - at).as_secs_f64());
+        self.tokens = (self.tokens + passed * rate as f64).min(burst);
+        self.tokens.max(0.0) as usize
+    }
+
+    pub fn spend(&mut self, octets: usize) {
+        if self.rate.is_some() {
+            self.tokens -= octets as f64;
+        }
+    }
+}
+
+impl Session {
+    /// A torrent with what is there of it already. Must be called on the thread that runs it. The other end of `wishes` looks
+    /// for peers and hands them to [`Session::add_peers`].
+    ///
+    /// # Errors
+    /// [`SessionError::Unsupported`].
+    pub fn new(
+        info: &Arc<Info>,
+        storage: &Arc<Storage>,
+        whole: &[bool],
+        listener: Option<Rc<Listener>>,
+        choices: Choices,
+    ) -> Result<(Self, mpsc::UnboundedReceiver<Wish>, Driver), SessionError> {
+        let setup = setup(info, whole, listener.as_deref(), &choices)?;
+        let (reports, inbox) = mpsc::unbounded_channel();
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let disk = Disk::start(storage.clone(), info.clone(), whole.to_vec(), reports);
+        let download = Bucket { rate: choices.download_limit, ..Bucket::default() };
+        let state = State::new(Engine::new(setup), disk, listener, wishes, download);
+        let inner = Rc::new(Inner {
+            state: RefCell::new(state),
+            info: info.clone(),
+            storage: storage.clone(),
+            choices,
+            alarm: Notify::new(),
+            began: Instant::now(),
+        });
+        let session = Self { inner };
+        Ok((session.clone(), wished, Driver { session, inbox, notes: None }))
+    }
+
+    /// Wants these files and no others.
+    pub fn want_files(&self) {
+        let layout = self.inner.storage.layout();
+        let mut wanted = Bitfield::none(layout.piece_count());
+        let files = (0..layout.files().len()).filter(|file| self.inner.storage.is_wanted(*file));
+        for piece in files.flat_map(|file| layout.pieces_of(file)) {
+            wanted.insert(piece);
+        }
+        let mut state = self.inner.state.borrow_mut();
+        let now = self.inner.now();
+        state.engine.want(now, wanted);
+        self.inner.pump(&mut state);
+    }
+
+    /// Somebody knows of these peers.
+    pub fn add_peers(&self, peers: &[SocketAddr]) {
+        let mut state = self.inner.state.borrow_mut();
+        let peers: Vec<SocketAddr> = peers.iter().map(|peer| canonical(*peer)).collect();
+        state.engine.add_peers(self.inner.now(), &peers);
+        self.inner.pump(&mut state);
+    }
+
+    /// Changes the upload limit, in octets per second.
+    pub fn set_upload_limit(&self, limit: Option<u64>) {
+        let mut state = self.inner.state.borrow_mut();
+        state.engine.set_upload_limit(limit);
+        self.inner.pump(&mut state);
+    }
+
+    /// How everything stands.
+    #[must_use]
+    pub fn view(&self) -> View {
+        self.inner.view()
+    }
+
+    /// Which pieces are there, checked.
+    #[must_use]
+    pub fn whole(&self) -> Vec<bool> {
+        let state = self.inner.state.borrow();
+        (0..self.inner.info.piece_count()).map(|piece| state.engine.have().has(piece)).collect()
+    }
+
+    /// Everything wanted is there, and on the disk.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let state = self.inner.state.borrow();
+        state.engine.is_complete() && (state.is_synced || !state.is_complete)
+    }
+}
+
+fn setup(
+    info: &Info,
+    whole: &[bool],
+    listener: Option<&Listener>,
+    choices: &Choices,
+) -> Result<Setup, SessionError> {
+    if info.pieces.is_empty() {
+        let why = "this torrent is of v2 alone (BEP 52), which can be shown and not downloaded yet";
+        return Err(SessionError::Unsupported(why));
+    }
+    let geometry = Geometry::new(info.total_bytes, info.piece_length);
+    let geometry = geometry.ok_or(SessionError::Unsupported("the torrent has too many pieces"))?;
+    let mut have = Bitfield::none(info.piece_count());
+    for (piece, _) in (0..).zip(whole).filter(|(_, is_whole)| **is_whole) {
+        have.insert(piece);
+    }
+    let port = listener.map(Listener::port);
+    let size = u32::try_from(info.raw.len()).ok();
+    let is_silent = info.is_private || !choices.pex;
+    Ok(Setup {
+        geometry,
+        info_hash: info.info_hash(),
+        peer_id: choices.peer_id,
+        have,
+        profile: choices.profile,
+        disposition: choices.disposition,
+        upload_limit: choices.upload_limit,
+        extended: Some(Extension::ours(&choices.client, port, size, is_silent)),
+        notes: false,
+        random: Random::named(choices.seed, "engine"),
+    })
+}
+
+/// An IPv4 address that is written as an IPv6 one is an IPv4 address.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+impl Inner {
+    /// The time as the engine counts it.
+    pub fn now(&self) -> Time {
+        Time::ZERO + Span::from(self.began.elapsed())
+    }
+
+    fn instant(&self, time: Time) -> Instant {
+        self.began + Duration::from_nanos(time.as_nanos())
+    }
+
+    fn start(self: &Rc<Self>) {
+        let mut state = self.state.borrow_mut();
+        state.engine.start(self.now());
+        self.pump(&mut state);
+        if let Some(listener) = state.listener.clone() {
+            tokio::task::spawn_local(dial::listen(self.clone(), listener));
+        }
+    }
+
+    /// When the engine wants to be looked at; from now on only something earlier is told.
+    fn arm(&self) -> Option<Instant> {
+        let mut state = self.state.borrow_mut();
+        state.armed = state.engine.poll_timeout();
+        state.armed.map(|time| self.instant(time))
+    }
+
+    /// A connection by its name, where it still has it.
+    pub fn conn(state: &State, id: ConnId) -> Option<Rc<RefCell<Shared>>> {
+        state.conns.get(id.index())?.clone().filter(|conn| conn.borrow().id == id)
+    }
+}
+
+/// What has to run for a session to live.
+pub struct Driver {
+    session: Session,
+    inbox: mpsc::UnboundedReceiver<Report>,
+    notes: Option<Notes>,
+}
+
+impl Driver {
+    /// Keeps notes of what is there, for a resumption.
+    pub fn keep_notes(&mut self, notes: Option<Notes>) {
+        self.notes = notes;
+    }
+
+    /// Runs until something fails. Dropping the future is the other end: what is under way then is lost, what was stored is
+    /// not. Must run within a [`tokio::task::LocalSet`].
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub async fn run(&mut self) -> Result<(), SessionError> {
+        let inner = self.session.inner.clone();
+        inner.start();
+        let mut notes_at = Instant::now() + NOTES_EVERY;
+        let mut pex_at = Instant::now() + PEX_EVERY;
+        loop {
+            let deadline = inner.arm().map_or(notes_at, |at| at.min(notes_at)).min(pex_at);
+            tokio::select! {
+                report = self.inbox.recv() => inner.on_report(report),
+                () = tokio::time::sleep_until(deadline.into()) => inner.on_deadline(),
+                () = inner.alarm.notified() => {}
+            }
+            if let Some(error) = inner.state.borrow_mut().error.take() {
+                return Err(error);
+            }
+            let now = Instant::now();
+            if now >= notes_at {
+                notes_at = now + NOTES_EVERY;
+                self.write_notes();
+            }
+            if now >= pex_at {
+                pex_at = now + PEX_EVERY;
+                inner.exchange_peers();
+            }
+        }
+    }
+
+    /// Writes down what is there. What cannot be written only costs a check later.
+    pub fn write_notes(&self) {
+        if let Some(notes) = &self.notes {
+            let storage = &self.session.inner.storage;
+            let _ = notes.write(&self.session.whole(), &stamps(storage));
+        }
+    }
+
+    /// The notes, when the session is over.
+    pub fn take_notes(&mut self) -> Option<Notes> {
+        self.notes.take()
+    }
+}
+
+/// How the files of a torrent stand.
+#[must_use]
+pub fn stamps(storage: &Storage) -> Vec<Option<Stamp>> {
+    (0..storage.layout().files().len()).map(|file| Stamp::of(Path::new(&storage.path_of(file)))).collect()
+}

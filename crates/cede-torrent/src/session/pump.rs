@@ -1,0 +1,130 @@
+//! Between the engine and everything else: what it wants done, and what it has to send.
+
+use super::conn::Shared;
+use super::{Inner, SessionError, State, Wish, dial, extend};
+use crate::disk::Report;
+use crate::storage::StorageError;
+use cede_bt::engine::{Action, Chunk, ConnId};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Addresses of banned peers that are remembered to be shown.
+const MAX_BANNED: usize = 100;
+
+impl Inner {
+    /// Takes out of the engine whatever there is: actions, then octets, until there is nothing.
+    pub fn pump(self: &Rc<Self>, state: &mut State) {
+        loop {
+            while let Some(action) = state.engine.poll_action() {
+                self.act(state, action);
+            }
+            let Some((id, chunk)) = state.engine.poll_transmit(self.now()) else { break };
+            if let Err(error) = self.fill(state, id, chunk) {
+                self.fail(state, error);
+                break;
+            }
+        }
+        let next = state.engine.poll_timeout();
+        if next.is_some_and(|next| state.armed.is_none_or(|armed| next < armed)) {
+            self.alarm.notify_one();
+        }
+    }
+
+    /// Hands octets to a connection.
+    fn fill(&self, state: &State, id: ConnId, chunk: Chunk) -> Result<(), StorageError> {
+        let Some(conn) = Self::conn(state, id) else { return Ok(()) };
+        let mut conn = conn.borrow_mut();
+        match chunk {
+            Chunk::Octets(payload) => match payload.as_slice() {
+                Some(octets) => conn.out.extend_from_slice(octets),
+                None => conn.out.extend_from_slice(&payload.to_vec()),
+            },
+            Chunk::Content { offset, len } => {
+                let start = conn.out.len();
+                conn.out.resize(start + len as usize, 0);
+                self.storage.read(offset, &mut conn.out[start..])?;
+            }
+        }
+        conn.wake();
+        Ok(())
+    }
+
+    /// Everything ends: a file cannot be read or written.
+    fn fail(&self, state: &mut State, error: StorageError) {
+        state.error.get_or_insert(SessionError::Storage(error));
+        self.alarm.notify_one();
+    }
+
+    fn act(self: &Rc<Self>, state: &mut State, action: Action<SocketAddr>) {
+        match action {
+            Action::Store { block, at, payload, .. } => state.disk.store(block, at, payload),
+            Action::Check { piece } => state.disk.check(piece),
+            Action::Connect { conn, address, transport } => dial::dial(self, state, conn, address, transport),
+            Action::Close { conn, .. } => Self::close(state, conn),
+            Action::Announce { event, want } => {
+                let _ = state.wishes.send(Wish { event, want });
+            }
+            Action::Extended { conn, id, payload } => extend::receive(self, state, conn, id, &payload),
+            Action::Banned { address } => {
+                if state.banned.len() < MAX_BANNED {
+                    state.banned.push(address);
+                }
+            }
+            Action::Complete => {
+                state.is_complete = true;
+                state.disk.sync();
+            }
+            Action::Ready { .. } | Action::DhtPort { .. } | Action::Unchoked { .. } => {}
+        }
+    }
+
+    /// The engine knows the connection no more: it ends once everything has left.
+    fn close(state: &mut State, id: ConnId) {
+        let place = state.conns.get_mut(id.index());
+        let conn = place.and_then(|place| place.take_if(|conn| conn.borrow().id == id));
+        if let Some(conn) = conn {
+            let mut conn = conn.borrow_mut();
+            conn.is_closing = true;
+            if let Some(dial) = conn.dial.take() {
+                dial.abort();
+            }
+            conn.wake();
+        }
+    }
+
+    /// Puts a connection into the table.
+    pub fn enter(state: &mut State, shared: Shared) -> Rc<RefCell<Shared>> {
+        let index = shared.id.index();
+        if state.conns.len() <= index {
+            state.conns.resize_with(index + 1, || None);
+        }
+        let shared = Rc::new(RefCell::new(shared));
+        state.conns[index] = Some(shared.clone());
+        shared
+    }
+
+    /// The disk has said something.
+    pub fn on_report(self: &Rc<Self>, report: Option<Report>) {
+        let mut state = self.state.borrow_mut();
+        match report {
+            Some(Report::Checked { piece, good }) => {
+                let now = self.now();
+                state.engine.checked(now, piece, good);
+            }
+            Some(Report::Eased) => state.waiting.drain(..).for_each(std::task::Waker::wake),
+            Some(Report::Synced) => state.is_synced = true,
+            Some(Report::Failed(error)) => self.fail(&mut state, error),
+            None => {}
+        }
+        self.pump(&mut state);
+    }
+
+    /// Something is due.
+    pub fn on_deadline(self: &Rc<Self>) {
+        let mut state = self.state.borrow_mut();
+        let now = self.now();
+        state.engine.handle_timeout(now);
+        self.pump(&mut state);
+    }
+}

@@ -1,0 +1,74 @@
+//! How a session stands, for whoever watches.
+
+use super::Inner;
+use cede_bt::Transport;
+use cede_bt::engine::Totals;
+use std::net::SocketAddr;
+
+/// A session at one instant.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// What has been sent and received.
+    pub totals: Totals,
+    /// Pieces that are there.
+    pub pieces: u32,
+    /// Octets that are there, in whole pieces.
+    pub bytes: u64,
+    /// Everything wanted is there.
+    pub is_complete: bool,
+    /// Ready connections.
+    pub peers: Vec<PeerView>,
+    /// Peers that sent bad data.
+    pub banned: Vec<SocketAddr>,
+}
+
+/// A peer.
+#[derive(Clone, Debug)]
+pub struct PeerView {
+    /// Where.
+    pub address: SocketAddr,
+    /// Over what.
+    pub transport: Transport,
+    /// The connection is enciphered.
+    pub is_enciphered: bool,
+    /// We opened it.
+    pub is_outgoing: bool,
+    /// What it calls itself.
+    pub client: Option<String>,
+    /// Pieces that it has.
+    pub pieces: u32,
+    /// It gives to us.
+    pub unchokes_us: bool,
+    /// We give to it.
+    pub is_unchoked: bool,
+}
+
+impl Inner {
+    pub(super) fn view(&self) -> View {
+        let state = self.state.borrow();
+        let have = state.engine.have();
+        let bytes = have.iter().map(|piece| u64::from(self.info.piece_bytes(piece))).sum();
+        let peers = state.engine.connections().map(|view| {
+            let conn = Self::conn(&state, view.id);
+            let conn = conn.as_ref().map(|conn| conn.borrow());
+            PeerView {
+                address: view.address,
+                transport: view.transport,
+                is_enciphered: conn.as_ref().is_some_and(|conn| conn.is_enciphered),
+                is_outgoing: view.opened_by_us,
+                client: conn.and_then(|conn| conn.extension.client.clone()),
+                pieces: view.pieces,
+                unchokes_us: !view.peer_choking,
+                is_unchoked: !view.choking,
+            }
+        });
+        View {
+            totals: *state.engine.totals(),
+            pieces: have.count(),
+            bytes,
+            is_complete: state.engine.is_complete(),
+            peers: peers.collect(),
+            banned: state.banned.clone(),
+        }
+    }
+}

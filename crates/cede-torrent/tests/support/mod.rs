@@ -1,0 +1,131 @@
+//! Torrents, folders and sessions for tests.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use cede_bt::metainfo::{File, Info, Writer, sha1};
+use cede_bt::{Disposition, Profile};
+use cede_real::StreamConfig;
+use cede_torrent::session::{Choices, Driver, Encryption, Listener, Session, Wish};
+use cede_torrent::storage::Storage;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::LocalSet;
+
+pub const PIECE: usize = 16_384;
+/// Every wait in these tests ends after that, however busy the machine.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// A folder of one test, removed at its end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("cede-torrent-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn octets(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = cede_units::Stream::named(seed, "octets");
+    (0..len).map(|_| state.next_u64() as u8).collect()
+}
+
+/// A torrent of files of these lengths, and its content.
+pub fn torrent(lengths: &[usize]) -> (Arc<Info>, Vec<u8>) {
+    let (mut files, mut content) = (Vec::new(), Vec::new());
+    for (index, &length) in lengths.iter().enumerate() {
+        let path = vec!["t".to_owned(), format!("f{index}")];
+        files.push(File { path, length: length as u64, offset: content.len() as u64, is_padding: false });
+        content.extend(octets(length, index as u64));
+    }
+    let pieces = content.chunks(PIECE).flat_map(sha1).collect();
+    let writer = Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+    (Arc::new(Info::parse(&writer.info().encode()).unwrap()), content)
+}
+
+pub fn choices(id: u8, transports: u8) -> Choices {
+    Choices {
+        profile: Profile::UTORRENT3,
+        disposition: Disposition(transports),
+        upload_limit: None,
+        download_limit: None,
+        encryption: Encryption::Allow,
+        pex: true,
+        peer_id: [id; 20],
+        client: "cede test".to_owned(),
+        seed: id.into(),
+    }
+}
+
+/// A session with a folder and a place where it is reached.
+pub struct Member {
+    pub session: Session,
+    pub address: SocketAddr,
+    pub scratch: Scratch,
+    pub storage: Arc<Storage>,
+    pub wishes: UnboundedReceiver<Wish>,
+    pub driver: Option<Driver>,
+}
+
+impl Member {
+    /// One that has `content`, or nothing. Called within a runtime.
+    pub async fn new(info: &Arc<Info>, content: Option<&[u8]>, wanted: &[bool], choices: Choices) -> Self {
+        let scratch = Scratch::new();
+        let storage = Arc::new(Storage::new(&scratch.0, info, wanted).unwrap());
+        if let Some(content) = content {
+            storage.write(0, content).unwrap();
+        }
+        let whole = vec![content.is_some(); info.piece_count() as usize];
+        let local = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let stream = StreamConfig::default();
+        let listener = Rc::new(Listener::bind(Some(local), 0, choices.disposition, stream).await.unwrap());
+        let address = SocketAddr::new(local, listener.port());
+        let made = Session::new(info, &storage, &whole, Some(listener), choices).unwrap();
+        let (session, wishes, driver) = made;
+        Self { session, address, scratch, storage, wishes, driver: Some(driver) }
+    }
+
+    /// Runs it in the background.
+    pub fn start(&mut self) {
+        let mut driver = self.driver.take().unwrap();
+        tokio::task::spawn_local(async move { driver.run().await.unwrap() });
+    }
+
+    /// Waits until everything wanted is there and on the disk.
+    pub async fn done(&self) {
+        let waiting = async {
+            while !self.session.is_done() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let view = || format!("{:?}", self.session.view());
+        assert!(tokio::time::timeout(LIMIT, waiting).await.is_ok(), "not done: {}", view());
+    }
+
+    /// The whole content as it is stored.
+    pub fn content(&self, len: usize) -> Vec<u8> {
+        let mut octets = vec![0; len];
+        self.storage.read(0, &mut octets).unwrap();
+        octets
+    }
+}
+
+/// Runs a test on one thread.
+pub fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, test);
+}

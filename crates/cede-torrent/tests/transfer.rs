@@ -1,0 +1,150 @@
+//! Sessions on the loopback: over both transports, in the clear and enciphered, from part of a torrent and among several.
+
+mod support;
+
+use cede_bt::Profile;
+use cede_bt::disposition::Transport;
+use cede_torrent::check::{Watch, check};
+use cede_torrent::session::{Choices, Encryption};
+use std::sync::Arc;
+use support::{LIMIT, Member, choices, run, torrent};
+
+const LENGTHS: [usize; 4] = [300_000, 0, 5, 450_000];
+
+/// A seed and a leecher exchange a torrent; the leecher's view at the end.
+async fn exchange(seed: Choices, leech: Choices) -> cede_torrent::session::View {
+    let (info, content) = torrent(&LENGTHS);
+    let mut seed = Member::new(&info, Some(&content), &[], seed).await;
+    let mut leech = Member::new(&info, None, &[], leech).await;
+    seed.start();
+    leech.start();
+    leech.session.add_peers(&[seed.address]);
+    leech.done().await;
+    assert_eq!(leech.content(content.len()), content);
+    leech.session.view()
+}
+
+#[test]
+fn a_torrent_arrives_over_the_transport_that_both_have() {
+    run(async {
+        for (ours, theirs, expected) in
+            [(5, 31, Transport::Tcp), (10, 31, Transport::Utp), (31, 10, Transport::Utp)]
+        {
+            let view = exchange(choices(1, theirs), choices(2, ours)).await;
+            let other = 1 - expected as usize;
+            assert!(view.totals.downloaded[expected as usize] >= 750_000, "{ours} {theirs}: {view:?}");
+            assert_eq!(view.totals.downloaded[other], 0, "{ours} {theirs}");
+        }
+    });
+}
+
+#[test]
+fn both_transports_may_race_or_take_turns() {
+    run(async {
+        for profile in Profile::ALL {
+            let profile = |id| Choices { profile, ..choices(id, 31) };
+            let view = exchange(profile(1), profile(2)).await;
+            assert_eq!(view.pieces, view.bytes.div_ceil(16_384) as u32);
+        }
+    });
+}
+
+#[test]
+fn what_passes_may_be_enciphered_over_either_transport() {
+    run(async {
+        let with = |id, transports, encryption| Choices { encryption, ..choices(id, transports) };
+        use Encryption::{Allow, Off, Prefer, Require};
+        for transports in [5, 10] {
+            for (seed, leech) in [(Allow, Require), (Require, Prefer), (Off, Prefer), (Prefer, Off)] {
+                exchange(with(1, transports, seed), with(2, transports, leech)).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn who_requires_encryption_gets_nothing_from_who_has_none() {
+    run(async {
+        let (info, content) = torrent(&LENGTHS);
+        let with = |id, encryption| Choices { encryption, ..choices(id, 5) };
+        let mut seed = Member::new(&info, Some(&content), &[], with(1, Encryption::Require)).await;
+        let mut leech = Member::new(&info, None, &[], with(2, Encryption::Off)).await;
+        seed.start();
+        leech.start();
+        leech.session.add_peers(&[seed.address]);
+        // The seed closes the connection: wait until the leecher has noticed that it has none.
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        assert_eq!((leech.session.view().pieces, seed.session.view().peers.len()), (0, 0));
+    });
+}
+
+#[test]
+fn some_files_are_enough() {
+    run(async {
+        let (info, content) = torrent(&[100_000, 100_000, 100_000]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        let mut leech = Member::new(&info, None, &[false, true, false], choices(2, 5)).await;
+        seed.start();
+        leech.start();
+        leech.session.want_files();
+        leech.session.add_peers(&[seed.address]);
+        leech.done().await;
+        assert_eq!(std::fs::read(leech.storage.path_of(1)).unwrap(), content[100_000..200_000]);
+        assert!(!leech.storage.path_of(0).exists() && !leech.storage.path_of(2).exists());
+        let whole = check(&leech.storage, &info, &[], &Watch::default());
+        assert_eq!(whole, leech.session.whole(), "the ends of pieces in other files are there, too");
+        assert_eq!(whole.iter().filter(|is_whole| **is_whole).count(), 7);
+    });
+}
+
+#[test]
+fn a_swarm_finishes_together() {
+    run(async {
+        let (info, content) = torrent(&[1_000_000]);
+        let mut members = vec![Member::new(&info, Some(&content), &[], choices(1, 31)).await];
+        for id in 2..7 {
+            let transports = [5, 10, 31, 13, 14][usize::from(id) - 2];
+            members.push(Member::new(&info, None, &[], choices(id, transports)).await);
+        }
+        let addresses: Vec<_> = members.iter().map(|member| member.address).collect();
+        for member in &mut members {
+            member.start();
+            member.session.add_peers(&addresses);
+        }
+        for member in &members {
+            member.done().await;
+            assert_eq!(member.content(content.len()), content);
+        }
+    });
+}
+
+#[test]
+fn a_limit_on_reading_is_kept() {
+    run(async {
+        let (info, content) = torrent(&[400_000]);
+        let limited = Choices { download_limit: Some(200_000), ..choices(2, 5) };
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        let mut leech = Member::new(&info, None, &[], limited).await;
+        let began = std::time::Instant::now();
+        seed.start();
+        leech.start();
+        leech.session.add_peers(&[seed.address]);
+        leech.done().await;
+        // A quarter of a second's worth may come at once. However slow the machine, it is never faster.
+        assert!(began.elapsed().as_secs_f64() > (400_000.0 - 50_000.0) / 200_000.0 * 0.9);
+        assert!(began.elapsed() < LIMIT);
+    });
+}
+
+#[test]
+fn a_torrent_without_v1_hashes_is_refused() {
+    run(async {
+        let (info, _) = torrent(&[5]);
+        let mut v2 = (*info).clone();
+        v2.pieces.clear();
+        let scratch = support::Scratch::new();
+        let storage = Arc::new(cede_torrent::storage::Storage::new(&scratch.0, &info, &[]).unwrap());
+        let refused = cede_torrent::session::Session::new(&Arc::new(v2), &storage, &[], None, choices(1, 5));
+        assert!(refused.is_err_and(|error| error.to_string().contains("v2")));
+    });
+}
