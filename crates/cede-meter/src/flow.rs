@@ -136,6 +136,19 @@ impl Flow {
         self.sides[0].last_us.max(self.sides[1].last_us)
     }
 
+    pub(crate) fn has_samples(&self) -> bool {
+        self.sides.iter().any(|side| side.direct.len() > 0)
+    }
+
+    /// Gives up samples from before a time.
+    pub(crate) fn trim(&mut self, pool: &mut Pool, before_us: u64) {
+        for side in &mut self.sides {
+            pool.trim(&mut side.direct, before_us);
+            pool.trim(&mut side.echo, before_us);
+            pool.trim(&mut side.reverse, before_us);
+        }
+    }
+
     /// Gives up all samples.
     pub(crate) fn forget_samples(&mut self, pool: &mut Pool) {
         for side in &mut self.sides {

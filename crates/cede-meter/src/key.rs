@@ -69,6 +69,18 @@ impl Address {
         Self([0, MAPPED | u64::from(bits)])
     }
 
+    /// Whether this is an IPv4 address.
+    pub(crate) const fn is_v4(self) -> bool {
+        self.0[0] == 0 && self.0[1] >> 32 == 0xffff
+    }
+
+    /// Whether the first so many of 128 bits are the same.
+    pub(crate) fn shares(self, other: Self, bits: u32) -> bool {
+        let whole = |address: Self| u128::from(address.0[0]) << 64 | u128::from(address.0[1]);
+        let ignored = u128::MAX.checked_shr(bits).unwrap_or(0);
+        (whole(self) ^ whole(other)) & !ignored == 0
+    }
+
     pub(crate) fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::v4(address.to_bits()),

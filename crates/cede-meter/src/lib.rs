@@ -38,10 +38,12 @@
 mod analysis;
 mod clock;
 mod feed;
+mod filter;
 mod flow;
 mod frame;
 mod key;
 mod meter;
+mod pseudonyms;
 mod report;
 mod samples;
 mod summary;
@@ -51,7 +53,9 @@ mod utp;
 
 pub use analysis::{QueueSample, Visitor};
 pub use feed::{Feed, FeedError};
+pub use filter::{Filter, FilterError};
 pub use frame::Socket;
 pub use meter::{Base, Config, Counters, Meter};
+pub use pseudonyms::{KEY_BYTES, Pseudonyms};
 pub use report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 pub use summary::{BRIDGED_US_MAX, Delay, Summary};

@@ -1,6 +1,7 @@
 //! The meter: packets in, a report out.
 
 use crate::analysis::{self, Visitor};
+use crate::filter::Filter;
 use crate::flow::{Flow, Marks};
 use crate::frame::{self, Content, Mute, Seen};
 use crate::key::{Key, Side};
@@ -14,11 +15,19 @@ use hashbrown::HashTable;
 /// The largest frame on a path of 1500 octets: Ethernet with two tags.
 const FRAME_BYTES_MAX: u32 = 1522;
 const PAGE_FLOWS: usize = 1 << 12;
+/// How the memory is divided: flows and samples have shares of their own, as what one of them took from the system is not
+/// given back for the other; what is left is for the table's growth and for making the report.
+const SHARES: usize = 8;
+const SHARES_OF_SAMPLES: usize = 4;
+const SHARES_OF_FLOWS: usize = 3;
+/// Octets of the table for each flow that there is room for.
+const TABLE_BYTES: usize = 6;
 
 /// What a meter is asked to do.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Octets that flows and samples may take. Beyond, the flows that were quiet longest are forgotten.
+    /// Octets that flows, samples and the making of the report may take: three eighths for flows, half for samples.
+    /// Beyond, what was quiet longest is forgotten.
     pub memory_bytes: usize,
     /// Packets before this time after the first packet, and at or after the other, are left out.
     pub since_ns: u64,
@@ -34,6 +43,8 @@ pub struct Config {
     pub estimator: Estimator,
     /// Only this protocol, if any.
     pub protocol: Option<Protocol>,
+    /// Only packets that pass, if any.
+    pub filter: Option<Filter>,
 }
 
 /// Where a direction's queue is taken to have been empty.
@@ -58,6 +69,7 @@ impl Default for Config {
             base: Base::Whole,
             estimator: Estimator::Direct,
             protocol: None,
+            filter: None,
         }
     }
 }
@@ -71,6 +83,8 @@ pub struct Counters {
     pub bytes: u64,
     /// Packets outside the time asked for.
     pub outside: u64,
+    /// TCP and UDP that does not pass the filter.
+    pub filtered: u64,
     /// Neither TCP nor UDP over IP.
     pub other: u64,
     /// Later parts of fragmented packets.
@@ -85,6 +99,8 @@ pub struct Counters {
     pub flows: u64,
     /// Flows whose samples, or which themselves, were given up for want of memory.
     pub evicted: u64,
+    /// Samples that were left out because they came too soon after others ([`Meter::set_spacing_us`]).
+    pub thinned: u64,
     /// Time of the first and the last packet, in nanoseconds since the capture's epoch.
     pub span_ns: Option<(u64, u64)>,
 }
@@ -125,14 +141,39 @@ impl Meter {
 
     /// What became of the packets so far.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
+    pub fn counters(&self) -> Counters {
+        Counters { thinned: self.counters.thinned + self.pool.thinned(), ..self.counters.clone() }
+    }
+
+    /// Flows that are remembered.
+    #[must_use]
+    pub fn flows(&self) -> usize {
+        self.table.len()
+    }
+
+    /// From now on, of the samples of one direction those that come sooner than this after the last one are left out
+    /// and counted: for whoever must keep up. Zero keeps all.
+    pub fn set_spacing_us(&mut self, spacing_us: u32) {
+        self.pool.set_spacing_us(spacing_us);
+    }
+
+    /// Gives up samples older than a time (microseconds since the capture's epoch), and flows that were silent since:
+    /// so a meter that runs for ever looks back through a window. Up to two dozen older samples of a flow may stay.
+    pub fn forget_before(&mut self, time_us: u64) {
+        for flow in self.flows.iter_mut().filter(|flow| flow.first_us < time_us) {
+            flow.trim(&mut self.pool, time_us);
+        }
+        let silent = self.flows.iter().filter(|flow| flow.last_us() < time_us).count();
+        // Moving all flows is worth it for an eighth of them.
+        if silent * 8 > self.table.len() {
+            self.drop_flows(|flow| flow.last_us() < time_us);
+        }
     }
 
     /// Octets that flows and samples take.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.flow_bytes + self.pool.bytes() + self.table.capacity() * 5
+        self.bytes_of_flows() + self.pool.bytes_taken()
     }
 
     /// Takes a packet in: when it was captured (nanoseconds since the capture's epoch), what its octets begin with,
@@ -151,6 +192,9 @@ impl Meter {
             none => *none = Some((time_ns, time_ns)),
         }
         match frame::read(link_type, captured) {
+            Ok(seen) if self.config.filter.as_ref().is_some_and(|filter| !filter.passes(&seen)) => {
+                self.counters.filtered += 1;
+            }
             Ok(seen) => self.take(&seen, time_ns / 1000, original_len),
             Err(mute) => self.count(mute),
         }
@@ -198,8 +242,11 @@ impl Meter {
         }
         note(flow, side, time_us, original_len, seen.hop_limit);
         self.flow_bytes = self.flow_bytes + flow.bytes() - before;
-        if self.flow_bytes + self.pool.bytes() > self.config.memory_bytes {
-            self.make_room();
+        if self.pool.bytes() > self.config.memory_bytes / SHARES * SHARES_OF_SAMPLES {
+            self.make_room_for_samples();
+        }
+        if self.bytes_of_flows() > self.config.memory_bytes / SHARES * SHARES_OF_FLOWS {
+            self.make_room_for_flows();
         }
     }
 
@@ -216,36 +263,49 @@ impl Meter {
         index
     }
 
-    /// Forgets the quieter half of all flows: their samples first, then, if that is not enough, themselves.
-    fn make_room(&mut self) {
-        let mut times: Vec<u64> = self.flows.iter().map(Flow::last_us).collect();
-        let middle = times.len() / 2;
-        let (_, &mut median, _) = times.select_nth_unstable(middle);
-        let goal = self.config.memory_bytes / 4 * 3;
-        for flow in self.flows.iter_mut().filter(|flow| flow.last_us() <= median) {
-            if flow.sides.iter().any(|side| side.direct.len() > 0) {
-                flow.forget_samples(&mut self.pool);
-                self.counters.evicted += 1;
+    /// Forgets the samples of the quieter half of all flows; those of all if that is not enough, as where a few flows
+    /// hold everything.
+    fn make_room_for_samples(&mut self) {
+        let goal = self.pool.bytes() / 4 * 3;
+        for quiet_since in [self.median_last_us(), u64::MAX] {
+            for flow in self.flows.iter_mut().filter(|flow| flow.last_us() <= quiet_since) {
+                if flow.has_samples() {
+                    flow.forget_samples(&mut self.pool);
+                    self.counters.evicted += 1;
+                }
             }
-        }
-        if self.memory_bytes() > goal {
-            self.drop_flows(|flow| flow.last_us() <= median);
-        }
-        if self.memory_bytes() > goal {
-            // A few flows hold everything: all begin anew.
-            for flow in self.flows.iter_mut() {
-                flow.forget_samples(&mut self.pool);
-                self.counters.evicted += 1;
+            if self.pool.bytes() <= goal {
+                return;
             }
         }
     }
 
-    fn drop_flows(&mut self, is_dropped: impl Fn(&Flow) -> bool) {
+    /// Forgets the quieter half of all flows.
+    fn make_room_for_flows(&mut self) {
+        let median = self.median_last_us();
+        let dropped = self.drop_flows(|flow| flow.last_us() <= median);
+        self.counters.evicted += dropped;
+    }
+
+    fn median_last_us(&self) -> u64 {
+        let mut times: Vec<u64> = self.flows.iter().map(Flow::last_us).collect();
+        let middle = times.len() / 2;
+        *times.select_nth_unstable(middle).1
+    }
+
+    fn bytes_of_flows(&self) -> usize {
+        self.flow_bytes + self.table.capacity() * TABLE_BYTES
+    }
+
+    /// How many of those that are dropped had not lost samples before.
+    fn drop_flows(&mut self, is_dropped: impl Fn(&Flow) -> bool) -> u64 {
+        let mut dropped = 0;
         let old = core::mem::take(&mut self.flows);
         self.table.clear();
         self.flow_bytes = 0;
         for mut flow in old.pages.into_iter().flatten() {
             if is_dropped(&flow) {
+                dropped += u64::from(!flow.marks.has(Marks::EVICTED));
                 flow.forget_samples(&mut self.pool);
                 continue;
             }
@@ -254,12 +314,13 @@ impl Meter {
             let index = self.flows.push(flow);
             self.table.insert_unique(hash, index, |&index| self.flows.get(index).key.hash(&self.hash));
         }
+        dropped
     }
 
     /// Puts what another meter saw later behind what this one saw, flow by flow: so several files of one capture can be
     /// read side by side. Acknowledgements of data across the border say nothing.
     pub fn append(&mut self, later: &Self) {
-        self.counters.add(&later.counters);
+        self.counters.add(&later.counters());
         for flow in later.flows.pages.iter().flatten() {
             let index = self.find_or_begin(flow.key, flow.first_us);
             let mine = self.flows.get_mut(index);
@@ -277,7 +338,7 @@ impl Meter {
     #[must_use]
     pub fn report_to(&self, visitor: &mut impl Visitor) -> Report {
         let flows: Vec<&Flow> = self.flows.iter().collect();
-        analysis::report(&flows, &self.pool, &self.config, self.counters.clone(), visitor)
+        analysis::report(&flows, &self.pool, &self.config, self.counters(), visitor)
     }
 }
 
@@ -287,10 +348,12 @@ impl Counters {
         self.bytes += other.bytes;
         self.outside += other.outside;
         self.other += other.other;
+        self.filtered += other.filtered;
         self.fragments += other.fragments;
         self.cut += other.cut;
         self.timeless += other.timeless;
         self.evicted += other.evicted;
+        self.thinned += other.thinned;
         self.unknown_link_type = self.unknown_link_type.or(other.unknown_link_type);
         self.span_ns = match (self.span_ns, other.span_ns) {
             (Some(mine), Some(theirs)) => Some((mine.0.min(theirs.0), mine.1.max(theirs.1))),

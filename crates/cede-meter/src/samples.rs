@@ -30,6 +30,17 @@ struct Block {
     state: u32,
 }
 
+impl Block {
+    /// The times of the samples, with all their bits.
+    fn times(&self) -> impl Iterator<Item = u64> + '_ {
+        let mut time_us = u64::from(self.state >> 3) << 32 | u64::from(self.samples[0].0);
+        self.samples[..(self.state & 7) as usize].iter().map(move |&(low, _)| {
+            time_us = time_us.wrapping_add_signed(i64::from(low.wrapping_sub(time_us as u32).cast_signed()));
+            time_us
+        })
+    }
+}
+
 /// A series of samples in the order in which they came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Series {
@@ -55,12 +66,83 @@ pub(crate) struct Pool {
     free: u32,
     has_free: bool,
     in_use: usize,
+    /// The least time between two samples of a series that are kept, in units of 256 us.
+    spacing: u32,
+    /// Samples that were left out for coming sooner.
+    thinned: u64,
 }
 
 impl Pool {
     /// Octets of blocks in use.
     pub(crate) const fn bytes(&self) -> usize {
         self.in_use * size_of::<Block>()
+    }
+
+    /// Octets of all blocks, used and free: what was taken from the system is not given back.
+    pub(crate) fn bytes_taken(&self) -> usize {
+        match self.pages.last() {
+            Some(page) => ((self.pages.len() - 1) * PAGE_BLOCKS + page.len()) * size_of::<Block>(),
+            None => 0,
+        }
+    }
+
+    /// From now on samples of a series that come sooner than this after the last one are left out.
+    pub(crate) fn set_spacing_us(&mut self, spacing_us: u32) {
+        self.spacing = spacing_us >> 8;
+    }
+
+    /// Samples that were left out.
+    pub(crate) const fn thinned(&self) -> u64 {
+        self.thinned
+    }
+
+    /// Whether a sample is to be kept; one that is not is counted.
+    #[inline]
+    pub(crate) fn wants(&mut self, series: &Series, time_us: u64) -> bool {
+        if self.spacing == 0 || series.len == 0 {
+            return true;
+        }
+        let gap = ((time_us >> 8) as u32).wrapping_sub(series.last_time).cast_signed();
+        let wants = gap < 0 || gap.unsigned_abs() >= self.spacing;
+        self.thinned += u64::from(!wants);
+        wants
+    }
+
+    /// Gives up the front of a series whose samples are all older than a time. The number of samples stays even or odd,
+    /// so that pairs stay pairs, and the last block stays.
+    pub(crate) fn trim(&mut self, series: &mut Series, before_us: u64) {
+        let (mut index, mut passed, mut cut) = (series.first, 0, None);
+        while index != NONE && index != series.last {
+            let block = *self.block(index);
+            if block.times().any(|time_us| time_us >= before_us) {
+                break;
+            }
+            passed += block.state & 7;
+            if passed % 2 == 0 {
+                cut = Some((index, passed));
+            }
+            index = block.next;
+        }
+        let Some((last, count)) = cut else { return };
+        let rest = self.block(last).next;
+        self.release(series.first, last);
+        (series.first, series.len) = (rest, series.len.saturating_sub(count));
+    }
+
+    /// Puts a chain of blocks on the list of free ones.
+    fn release(&mut self, first: u32, last: u32) {
+        let mut index = first;
+        loop {
+            let free = if self.has_free { self.free } else { NONE };
+            let block = self.block_mut(index);
+            let next = core::mem::replace(&mut block.next, free);
+            (self.free, self.has_free) = (index, true);
+            self.in_use -= 1;
+            if index == last {
+                return;
+            }
+            index = next;
+        }
     }
 
     fn block(&self, index: u32) -> &Block {
@@ -120,14 +202,8 @@ impl Pool {
 
     /// Gives the blocks of a series back.
     pub(crate) fn free(&mut self, series: &mut Series) {
-        let mut index = series.first;
-        while index != NONE {
-            let free = if self.has_free { self.free } else { NONE };
-            let block = self.block_mut(index);
-            let next = core::mem::replace(&mut block.next, free);
-            (self.free, self.has_free) = (index, true);
-            self.in_use -= 1;
-            index = next;
+        if series.first != NONE {
+            self.release(series.first, series.last);
         }
         *series = Series::EMPTY;
     }
@@ -138,12 +214,8 @@ impl Pool {
         let mut index = series.first;
         while index != NONE {
             let block = self.block(index);
-            let mut time_us = u64::from(block.state >> 3) << 32 | u64::from(block.samples[0].0);
-            for &(low, raw) in &block.samples[..(block.state & 7) as usize] {
-                time_us =
-                    time_us.wrapping_add_signed(i64::from(low.wrapping_sub(time_us as u32).cast_signed()));
-                samples.push(Sample { time_us, raw });
-            }
+            let values = block.samples.iter().map(|&(_, raw)| raw);
+            samples.extend(block.times().zip(values).map(|(time_us, raw)| Sample { time_us, raw }));
             index = block.next;
         }
         samples
@@ -179,6 +251,15 @@ mod tests {
         }
         for (series, kept) in series.iter().zip(&kept) {
             assert_eq!(&pool.read(series), kept);
+        }
+        for (series, kept) in series.iter_mut().zip(&kept) {
+            pool.trim(series, time_us - 20_000_000);
+            let left = pool.read(series);
+            assert!(
+                kept.ends_with(&left) && (kept.len() - left.len()) % 2 == 0 && left.len() == series.len()
+            );
+            let old = left.iter().take_while(|sample| sample.time_us < time_us - 20_000_000).count();
+            assert!(old < 3 * PER_BLOCK, "{old} old ones of {}", left.len());
         }
         let most = pool.bytes();
         series.iter_mut().for_each(|series| pool.free(series));

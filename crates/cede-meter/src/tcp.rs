@@ -195,7 +195,9 @@ pub(crate) fn take(flow: &mut Flow, side: Side, time_us: u64, tcp: &Tcp, pool: &
         return;
     }
     let (from, to) = flow.split(side);
-    pool.push(&mut from.direct, Sample { time_us, raw: clock });
+    if pool.wants(&from.direct, time_us) {
+        pool.push(&mut from.direct, Sample { time_us, raw: clock });
+    }
     time_round_trip(from, to, time_us as u32, clock, echo);
     let (Protocol::Tcp(mine), Protocol::Tcp(theirs)) = (&mut from.protocol, &mut to.protocol) else { return };
     let mut overflows = false;
@@ -231,6 +233,9 @@ fn report(
         return;
     }
     let time_us = time_us.wrapping_sub(u64::from(waited));
+    if !pool.wants(echo, time_us) {
+        return;
+    }
     pool.push(echo, Sample { time_us, raw: clock });
     pool.push(echo, Sample { time_us, raw: segment.clock });
 }

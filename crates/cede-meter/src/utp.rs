@@ -83,13 +83,18 @@ fn sample(
     view: &View<'_>,
     pool: &mut Pool,
 ) {
-    if is_fresh {
+    if is_fresh && pool.wants(&to.echo, to.last_us) {
         pool.push(&mut to.echo, Sample { time_us: to.last_us, raw: view.timestamp_difference_us() });
     }
-    if view.timestamp_us() != 0 {
+    if view.timestamp_us() != 0 && pool.wants(&from.direct, time_us) {
         let raw = (time_us as u32).wrapping_sub(view.timestamp_us());
         pool.push(&mut from.direct, Sample { time_us, raw });
     }
+}
+
+/// Whether a datagram has the form of uTP.
+pub(crate) fn has_form(payload: &[u8], payload_len: usize) -> bool {
+    plausible(payload, payload_len).is_some()
 }
 
 /// What may be uTP by itself.

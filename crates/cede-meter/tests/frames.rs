@@ -87,7 +87,7 @@ fn what_says_nothing_is_counted_for_what_it_is() {
     let mut fragment = ipv4(17, A.0, B.0, &[0; 40]);
     fragment[7] = 9;
     frame(LinkType::RAW, &fragment);
-    let Counters { other, fragments, cut, unknown_link_type, .. } = *meter.counters();
+    let Counters { other, fragments, cut, unknown_link_type, .. } = meter.counters();
     assert_eq!((other, fragments, cut, unknown_link_type), (3, 1, 1, Some(147)));
 }
 

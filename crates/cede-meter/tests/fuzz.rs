@@ -1,6 +1,6 @@
 //! Arbitrary octets as captures and frames: no panic, no false sense of certainty, memory within its limit.
 
-use cede_meter::{Config, Feed, Meter};
+use cede_meter::{Config, Feed, Filter, Meter};
 use cede_wire::link::LinkType;
 use std::time::Duration;
 
@@ -81,4 +81,46 @@ fn a_recorded_capture_cut_anywhere_gives_what_came_before() {
         assert_eq!(error.is_none(), is_whole, "{len}: {error:?}");
         assert!(error.is_none_or(|text| text.contains("the file ends here before its time")), "{len}");
     }
+}
+
+#[test]
+fn arbitrary_filters_are_read_or_refused_with_a_place() {
+    const WORDS: [&str; 20] = [
+        "and",
+        "or",
+        "not",
+        "!",
+        "(",
+        ")",
+        "tcp",
+        "udp",
+        "utp",
+        "ip6",
+        "src",
+        "dst",
+        "host",
+        "net",
+        "port",
+        "10.0.0.0/8",
+        "::1",
+        "80",
+        "80-90",
+        "portrange",
+    ];
+    bolero::check!().with_max_len(60).with_test_time(Duration::from_secs(2)).for_each(|octets: &[u8]| {
+        let words = octets.iter().map(|&k| WORDS[usize::from(k) % WORDS.len()]).collect::<Vec<_>>().join(" ");
+        for text in [words.as_str(), &String::from_utf8_lossy(octets)] {
+            match Filter::parse(text) {
+                Ok(filter) => {
+                    let mut meter = Meter::new(Config { filter: Some(filter), ..Config::default() });
+                    meter.packet(1, LinkType::RAW, &[0x45; 60], 60);
+                    assert_eq!(meter.counters().packets, 1);
+                }
+                Err(error) => {
+                    assert!(text.get(error.offset..error.offset + error.len).is_some(), "{error:?}");
+                    assert!(error.to_string().contains('^'));
+                }
+            }
+        }
+    });
 }

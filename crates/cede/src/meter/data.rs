@@ -13,10 +13,20 @@ const BATCH_LINES: usize = 4096;
 
 /// One document: counters, hosts, and flows where they were asked for.
 pub fn json(args: &MeterArgs, findings: &Findings) -> String {
+    format!("{:#}\n", document(args, findings))
+}
+
+/// The same in one line.
+pub fn json_line_of_all(args: &MeterArgs, findings: &Findings) -> String {
+    format!("{}\n", document(args, findings))
+}
+
+fn document(args: &MeterArgs, findings: &Findings) -> Value {
     let report = &findings.report;
     let mut document = json!({
         "cede": env!("CARGO_PKG_VERSION"),
         "files": args.files,
+        "interface": args.live.interface,
         "estimator": estimator(args.estimator()),
         "counters": counters(&report.counters),
         "hosts_with_too_few_samples": report.hosts_with_too_little,
@@ -27,7 +37,7 @@ pub fn json(args: &MeterArgs, findings: &Findings) -> String {
     if args.flows {
         document["flows"] = findings.flows.iter().map(flow).collect();
     }
-    format!("{document:#}\n")
+    document
 }
 
 const fn estimator(estimator: Estimator) -> &'static str {
@@ -37,7 +47,7 @@ const fn estimator(estimator: Estimator) -> &'static str {
     }
 }
 
-fn counters(counters: &Counters) -> Value {
+pub fn counters(counters: &Counters) -> Value {
     json!({
         "packets": counters.packets,
         "bytes": counters.bytes,
@@ -47,14 +57,16 @@ fn counters(counters: &Counters) -> Value {
         "cut_packets": counters.cut,
         "packets_without_time": counters.timeless,
         "packets_outside_time": counters.outside,
+        "packets_that_do_not_pass": counters.filtered,
         "flows_given_up": counters.evicted,
+        "samples_left_out": counters.thinned,
         "unknown_link_type": counters.unknown_link_type,
         "first_ns": counters.span_ns.map(|span| span.0),
         "last_ns": counters.span_ns.map(|span| span.1),
     })
 }
 
-fn host(host: &HostReport) -> Value {
+pub fn host(host: &HostReport) -> Value {
     json!({
         "address": host.address.to_string(),
         "flows": host.flows,
@@ -85,7 +97,7 @@ fn flow(flow: &FlowReport) -> Value {
     })
 }
 
-fn summary(summary: &Summary) -> Value {
+pub fn summary(summary: &Summary) -> Value {
     json!({
         "samples": summary.samples,
         "time_mean_ms": summary.time_mean_ms,

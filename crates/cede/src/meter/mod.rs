@@ -1,16 +1,19 @@
-//! `cede meter`: whose queue it is, from captures.
+//! `cede meter`: whose queue it is, from captures or a live interface.
 
 mod data;
+#[cfg(target_os = "linux")]
+mod live;
 mod page;
 mod show;
 mod source;
+mod veil;
 
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
-use cede_meter::{Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Visitor};
+use cede_meter::{Config, Estimator, FilterError, FlowReport, Meter, Protocol, QueueSample, Report, Visitor};
 use cede_units::{Bytes, Duration};
 use clap::{Args, ValueEnum, ValueHint};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -21,6 +24,9 @@ Examples:
   cede meter a.pcap --host 203.0.113.7 --flows --plot
   cede meter a.pcap --series > samples.csv     every sample
   cede meter a.pcap --json | jq '.hosts[0].queue.time_mean_ms'
+  cede meter a.pcap --filter 'udp and not port 53' --pseudonyms=key
+  cede meter -i eth0 --ui                      the same live, as a screen that updates
+  cede meter -i eth0 --prometheus 127.0.0.1:9464      as a line every two seconds, and as metrics
 
 Nothing is sent. A delay is that of all queues between a sender and where the capture was taken, most of it in the
 sender's own uplink; hosts on the observer's side of their uplink show none. What may be wrong with a figure stands
@@ -33,8 +39,19 @@ Exit codes: 0 done; 1 a capture is damaged or cannot be read (what came before c
 #[command(after_help = EXAMPLES)]
 pub struct MeterArgs {
     /// Captures, pcap or pcapng, plain or compressed with gzip or zstd; - is standard input
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE", required_unless_present = "interface", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    live: LiveArgs,
+    /// Only packets that pass [example: --filter 'net 10.0.0.0/8 and udp and not port 53']
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<String>,
+    /// Replace addresses by pseudonyms that share their prefixes, under the key in a file of 32 octets or 64
+    /// hexadecimal digits; without a file under a fresh key that nobody keeps
+    #[arg(long, value_name = "KEYFILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
+    pseudonyms: Option<Option<PathBuf>>,
+    #[arg(skip)]
+    veil: veil::Veil,
     /// List directions of flows instead of hosts
     #[arg(long)]
     flows: bool,
@@ -74,6 +91,33 @@ pub struct MeterArgs {
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+}
+
+/// What only a live interface has.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Live")]
+struct LiveArgs {
+    /// Watch an interface until Ctrl-C in place of reading files (Linux; needs CAP_NET_RAW) [example: -i eth0]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["files", "series", "plot", "report", "since", "until"])]
+    interface: Option<String>,
+    /// Show a screen that updates
+    #[arg(long, requires = "interface", conflicts_with_all = ["json", "csv"])]
+    ui: bool,
+    /// Serve metrics for Prometheus [example: --prometheus 127.0.0.1:9464]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "interface")]
+    prometheus: Option<SocketAddr>,
+    /// Hosts with metrics of their own; all others are in the totals
+    #[arg(long, value_name = "N", requires = "prometheus", default_value_t = 50)]
+    metrics_hosts: usize,
+    /// Time between two lines, pictures or sets of metrics
+    #[arg(long, value_name = "TIME", requires = "interface", default_value = "2 s")]
+    interval: Duration,
+    /// How far back figures and the shortest delay reach
+    #[arg(long, value_name = "TIME", requires = "interface", default_value = "10 min")]
+    window: Duration,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", requires = "interface")]
+    duration: Option<Duration>,
 }
 
 /// Which protocol counts.
@@ -117,21 +161,33 @@ impl MeterArgs {
         }
     }
 
+    /// The address as it is shown.
+    fn shown(&self, address: IpAddr) -> IpAddr {
+        self.veil.shown(address)
+    }
+
+    fn wants_host(&self, host: IpAddr) -> bool {
+        self.host.is_empty() || self.host.contains(&host)
+    }
+
     fn wants(&self, host: IpAddr, protocol: Protocol) -> bool {
         let is_protocol = match self.protocol {
             None => true,
             Some(ProtocolArg::Utp) => protocol == Protocol::Utp,
             Some(ProtocolArg::Tcp) => protocol == Protocol::Tcp,
         };
-        is_protocol && (self.host.is_empty() || self.host.contains(&host))
+        is_protocol && self.wants_host(host)
     }
 
     const fn wants_samples(&self) -> bool {
         self.series || self.plot || self.report.is_some()
     }
 
-    fn config(&self) -> Config {
-        Config {
+    fn config(&self) -> Result<Config, Failure> {
+        let filter = self.filter.as_deref().map(str::parse).transpose();
+        let wrong = |error: FilterError| Failure::Usage(format!("--filter: {error}"));
+        Ok(Config {
+            filter: filter.map_err(wrong)?,
             memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
             since_ns: self.since.map_or(0, Duration::as_nanos),
             until_ns: self.until.map_or(u64::MAX, Duration::as_nanos),
@@ -142,7 +198,7 @@ impl MeterArgs {
                 ProtocolArg::Tcp => Protocol::Tcp,
             }),
             ..Config::default()
-        }
+        })
     }
 }
 
@@ -164,9 +220,31 @@ impl Visitor for Keeper<'_> {
     }
 }
 
-/// Reads captures and says what was found.
+/// Reads captures, or watches an interface, and says what was found.
 pub fn meter(args: &MeterArgs) -> Result<(), Failure> {
-    let (meter, damage) = source::read(&args.files, &args.config())?;
+    if let Some(file) = &args.pseudonyms {
+        args.veil.put_on(file.as_deref())?;
+    }
+    match &args.live.interface {
+        Some(interface) => watch(args, interface),
+        None => read(args),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn watch(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
+    live::run(args, interface)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn watch(_: &MeterArgs, interface: &str) -> Result<(), Failure> {
+    Err(Failure::Usage(format!(
+        "live interfaces are read on Linux only; elsewhere: tcpdump -i {interface} -s 320 -w - | cede meter -"
+    )))
+}
+
+fn read(args: &MeterArgs) -> Result<(), Failure> {
+    let (meter, damage) = source::read(&args.files, &args.config()?)?;
     let findings = find(args, &meter);
     if let Some(path) = &args.report {
         page::write(path, args, &findings)?;
@@ -190,11 +268,20 @@ pub fn meter(args: &MeterArgs) -> Result<(), Failure> {
 fn find(args: &MeterArgs, meter: &Meter) -> Findings {
     let mut keeper = Keeper { args, flows: Vec::new(), samples: Vec::new() };
     let mut report = meter.report_to(&mut keeper);
-    report.hosts.retain(|host| args.host.is_empty() || args.host.contains(&host.address));
-    let mut flows = keeper.flows;
+    report.hosts.retain(|host| args.wants_host(host.address));
+    let (mut flows, mut samples) = (keeper.flows, keeper.samples);
+    report.hosts.iter_mut().for_each(|host| host.address = args.shown(host.address));
+    for end in flows.iter_mut().flat_map(|flow| [&mut flow.source, &mut flow.destination]) {
+        end.address = args.shown(end.address);
+    }
+    if args.veil.is_on() {
+        for end in samples.iter_mut().flat_map(|sample| [&mut sample.source, &mut sample.destination]) {
+            end.address = args.shown(end.address);
+        }
+    }
     let mean = |flow: &FlowReport| summary_of(args, flow).map_or(-1.0, |summary| summary.time_mean_ms);
     flows.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.source.cmp(&b.source)));
-    Findings { report, flows, samples: keeper.samples }
+    Findings { report, flows, samples }
 }
 
 /// A flow's summary by the estimator that was asked for.

@@ -162,6 +162,7 @@ fn nothing(report: &Report) -> String {
     count(report.other_udp_flows, "UDP flows are no uTP");
     count(counters.other, "packets are neither TCP nor UDP");
     count(counters.cut, "packets were cut off within their headers (snapshot length below 66?)");
+    count(counters.filtered, "packets do not pass the filter");
     count(counters.outside, "packets lie outside --since and --until");
     let why = if why.is_empty() { "no packet was seen".to_string() } else { why.join("; ") };
     format!("No host says anything about its queue: {why}.\n")
@@ -180,6 +181,8 @@ fn counters(report: &Report) -> String {
         (counters.cut, "packets cut within headers"),
         (counters.timeless, "packets without a time"),
         (counters.outside, "packets outside the time asked for"),
+        (counters.filtered, "packets that do not pass the filter"),
+        (counters.thinned, "samples left out to keep up"),
         (counters.evicted, "flows given up for want of memory"),
     ] {
         if n > 0 {

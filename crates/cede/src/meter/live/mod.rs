@@ -1,0 +1,233 @@
+//! `cede meter -i`: the meter on a live interface, as lines, as a screen that updates, as metrics.
+//!
+//! One thread reads packets and makes pictures of the window by turns; a picture that takes long is made less often, and
+//! of fewer samples. The kernel's ring holds what comes meanwhile.
+
+mod http;
+mod line;
+mod metrics;
+mod picture;
+mod privileges;
+mod tap;
+mod ui;
+
+use super::{MeterArgs, show};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::screen::{self, Screen};
+use cede_meter::Meter;
+use metrics::Labels;
+use picture::{Picture, Recent, Tally};
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tap::Tap;
+
+/// While keys may be pressed the ring is left as often as that.
+const KEYS_EVERY: Duration = Duration::from_millis(50);
+const SIGNALS_EVERY: Duration = Duration::from_millis(200);
+/// A picture may take this part of the time; beyond, it is made less often.
+const PICTURE_PART: u32 = 4;
+/// A picture that takes longer than this is made of fewer samples, one in this time of each direction at the sparsest.
+const PICTURE_SLOW: Duration = Duration::from_millis(400);
+const SPACING_FIRST: Duration = Duration::from_millis(1);
+const SPACING_MOST: Duration = Duration::from_secs(1);
+
+/// Where pictures go.
+struct Sinks<'a> {
+    args: &'a MeterArgs,
+    screen: Option<(ui::Screen, ui::View)>,
+    metrics: Option<(http::Shared, Labels)>,
+    last: Option<Picture>,
+}
+
+/// Watches an interface until Ctrl-C, or as long as asked for.
+pub fn run(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
+    if args.live.ui && !std::io::stdout().is_terminal() {
+        return Err(Failure::Usage("--ui needs a terminal on standard output".to_string()));
+    }
+    let mut tap = Tap::open(interface)?;
+    let listener = args.live.prometheus.map(http::bind).transpose()?;
+    let became = privileges::give_up();
+    let mut session = Session::new(args)?;
+    let mut sinks = Sinks::open(args, interface, listener)?;
+    if !args.live.ui {
+        screen::mention(&format!(
+            "watching {interface}, {became}; Ctrl-C ends with the table of the window\n"
+        ));
+    }
+    session.watch(&mut tap, &mut sinks)?;
+    drop(sinks.screen.take());
+    session.end(args)
+}
+
+/// What is watched.
+struct Session<'a> {
+    args: &'a MeterArgs,
+    meter: Meter,
+    began: Instant,
+    /// When the last picture was made, and the packets and octets until then.
+    last: (Instant, u64, u64),
+    /// Samples from this time on are new.
+    since_us: u64,
+    tallies: [Tally; 2],
+    spacing: Duration,
+}
+
+impl<'a> Session<'a> {
+    fn new(args: &'a MeterArgs) -> Result<Self, Failure> {
+        let now = Instant::now();
+        Ok(Self {
+            args,
+            meter: Meter::new(args.config()?),
+            began: now,
+            last: (now, 0, 0),
+            since_us: 0,
+            tallies: [Tally::default(); 2],
+            spacing: Duration::ZERO,
+        })
+    }
+
+    fn watch(&mut self, tap: &mut Tap, sinks: &mut Sinks<'_>) -> Result<(), Failure> {
+        let interval = duration(self.args.live.interval);
+        let end = self.args.live.duration.map(|time| self.began + duration(time));
+        let mut due = self.began + interval;
+        while !interrupt::is_asked() && end.is_none_or(|end| Instant::now() < end) {
+            let patience = if self.args.live.ui { KEYS_EVERY } else { SIGNALS_EVERY };
+            let until = end.map_or(due, |end| end.min(due));
+            tap.read(&mut self.meter, until.saturating_duration_since(Instant::now()).min(patience))?;
+            if sinks.wants_to_quit() {
+                break;
+            }
+            if Instant::now() >= due {
+                let began = Instant::now();
+                let picture = self.picture(tap.losses());
+                sinks.show(picture)?;
+                let took = began.elapsed();
+                self.adapt(took);
+                due = (due + interval).max(Instant::now() + took * (PICTURE_PART - 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be seen now; what is older than the window is forgotten.
+    fn picture(&mut self, lost: u64) -> Picture {
+        let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64);
+        self.meter.forget_before(now_us.saturating_sub(duration(self.args.live.window).as_micros() as u64));
+        let recent = Recent {
+            since_us: std::mem::replace(&mut self.since_us, now_us),
+            estimator: self.args.estimator(),
+            tallies: &mut self.tallies,
+            by_host: HashMap::new(),
+        };
+        let mut rows = recent.rows(&self.meter);
+        rows.retain(|row| self.args.wants_host(row.host.address));
+        let (counters, now) = (self.meter.counters(), Instant::now());
+        let (since, packets, bytes) =
+            std::mem::replace(&mut self.last, (now, counters.packets, counters.bytes));
+        let seconds = now.duration_since(since).as_secs_f64().max(1e-9);
+        Picture {
+            rows,
+            flows: self.meter.flows(),
+            memory_bytes: self.meter.memory_bytes(),
+            packets_per_s: (counters.packets - packets) as f64 / seconds,
+            bits_per_s: (counters.bytes - bytes) as f64 * 8.0 / seconds,
+            counters,
+            lost,
+            spacing: self.spacing,
+            tallies: self.tallies,
+            running_s: self.began.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// Keeps fewer samples where pictures take too long, and more again where there is time.
+    fn adapt(&mut self, took: Duration) {
+        let before = self.spacing;
+        if took > PICTURE_SLOW {
+            self.spacing = (self.spacing * 2).clamp(SPACING_FIRST, SPACING_MOST);
+        } else if took < PICTURE_SLOW / 8 {
+            self.spacing /= 2;
+            if self.spacing < SPACING_FIRST {
+                self.spacing = Duration::ZERO;
+            }
+        }
+        if self.spacing != before {
+            self.meter.set_spacing_us(self.spacing.as_micros() as u32);
+        }
+    }
+
+    /// The table of what the window holds in the end.
+    fn end(&self, args: &MeterArgs) -> Result<(), Failure> {
+        let findings = super::find(args, &self.meter);
+        if args.json {
+            return screen::print(&super::data::json_line_of_all(args, &findings));
+        }
+        if args.csv {
+            return screen::print(&show::table(args, &findings).to_csv());
+        }
+        let screen = Screen::new(false);
+        screen.say(&show::text(args, &findings, &screen))
+    }
+}
+
+impl<'a> Sinks<'a> {
+    fn open(args: &'a MeterArgs, interface: &str, listener: Option<TcpListener>) -> Result<Self, Failure> {
+        let serve = |listener: TcpListener| -> Result<(http::Shared, Labels), Failure> {
+            let address =
+                listener.local_addr().map_or_else(|_| String::new(), |at: SocketAddr| at.to_string());
+            let text = http::Shared::default();
+            http::serve(listener, text.clone())?;
+            screen::mention(&format!("metrics at http://{address}/metrics\n"));
+            Ok((text, Labels::new(args.live.metrics_hosts)))
+        };
+        let metrics = listener.map(serve);
+        let title = format!("cede meter -i {interface}, last {}", args.live.window);
+        let screen = if args.live.ui { Some((ui::Screen::open()?, ui::View::new(title))) } else { None };
+        Ok(Self { args, screen, metrics: metrics.transpose()?, last: None })
+    }
+
+    fn show(&mut self, picture: Picture) -> Result<(), Failure> {
+        let shown = |address: IpAddr| self.args.shown(address);
+        if let Some((text, labels)) = &mut self.metrics {
+            let fresh = metrics::text(&picture, labels, shown);
+            *text.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = fresh;
+        }
+        match &mut self.screen {
+            Some((screen, view)) => {
+                view.remember(&picture);
+                if !view.is_paused() {
+                    screen.draw(view, &picture, &shown);
+                }
+            }
+            None if self.args.json => screen::print(&line::json(&picture, shown))?,
+            // Standard output is for the table then.
+            None if self.args.csv => {}
+            None => screen::print(&line::text(&picture, shown))?,
+        }
+        if !self.screen.as_ref().is_some_and(|(_, view)| view.is_paused()) {
+            self.last = Some(picture);
+        }
+        Ok(())
+    }
+
+    /// Does what the keys say.
+    fn wants_to_quit(&mut self) -> bool {
+        let Some((screen, view)) = &mut self.screen else { return false };
+        match ui::wish(view) {
+            ui::Wish::Quit => true,
+            ui::Wish::Nothing => false,
+            ui::Wish::Redraw => {
+                if let Some(picture) = &self.last {
+                    screen.draw(view, picture, &|address| self.args.shown(address));
+                }
+                false
+            }
+        }
+    }
+}
+
+fn duration(time: cede_units::Duration) -> Duration {
+    Duration::from_nanos(time.as_nanos())
+}

@@ -1,0 +1,82 @@
+//! What is to be seen at a time: the hosts of the window, and what is new since the last time.
+
+use cede_meter::{Counters, Delay, Estimator, HostReport, Meter, Protocol, QueueSample, Summary, Visitor};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Upper ends of the metric's buckets in seconds: from below a packet's time at 10 Mbit/s to the worst uplinks.
+pub const BUCKETS_S: [f64; 14] =
+    [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
+
+/// Delays since the beginning, by buckets.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Samples no longer than each bucket's end, and longer than the one's before; the last has no end.
+    pub counts: [u64; BUCKETS_S.len() + 1],
+    pub sum_s: f64,
+}
+
+impl Tally {
+    fn add(&mut self, queue_s: f64) {
+        self.counts[BUCKETS_S.partition_point(|&end| end < queue_s)] += 1;
+        self.sum_s += queue_s;
+    }
+}
+
+/// A host, in the window and now.
+pub struct Row {
+    pub host: HostReport,
+    /// Since the last picture; `None` where nothing came.
+    pub now: Option<Summary>,
+}
+
+/// What is to be seen.
+pub struct Picture {
+    pub rows: Vec<Row>,
+    pub counters: Counters,
+    pub flows: usize,
+    pub memory_bytes: usize,
+    /// Packets and octets a second since the last picture.
+    pub packets_per_s: f64,
+    pub bits_per_s: f64,
+    /// Packets that the kernel had no room for.
+    pub lost: u64,
+    /// The least time between two samples of a direction that are kept.
+    pub spacing: Duration,
+    /// Delays since the beginning, by uTP and TCP.
+    pub tallies: [Tally; 2],
+    pub running_s: f64,
+}
+
+/// Collects what is new.
+pub struct Recent<'a> {
+    /// Samples from this time on are new.
+    pub since_us: u64,
+    pub estimator: Estimator,
+    pub tallies: &'a mut [Tally; 2],
+    pub by_host: HashMap<IpAddr, Vec<Delay>>,
+}
+
+impl Visitor for Recent<'_> {
+    fn sample(&mut self, sample: &QueueSample) {
+        if sample.estimator != self.estimator || sample.delay.time_us < self.since_us {
+            return;
+        }
+        self.tallies[usize::from(sample.protocol == Protocol::Tcp)].add(sample.delay.queue_us / 1e6);
+        self.by_host.entry(sample.source.address).or_default().push(sample.delay);
+    }
+}
+
+impl Recent<'_> {
+    /// The report's hosts with what is new of each.
+    pub fn rows(mut self, meter: &Meter) -> Vec<Row> {
+        let report = meter.report_to(&mut self);
+        let mut now = |host: &HostReport| {
+            let mut delays = self.by_host.remove(&host.address)?;
+            delays.sort_by_key(|delay| delay.time_us);
+            Summary::of(&delays)
+        };
+        report.hosts.into_iter().map(|host| Row { now: now(&host), host }).collect()
+    }
+}

@@ -1,0 +1,264 @@
+//! The picture as a screen that updates.
+
+use super::picture::{Picture, Row as HostRow};
+use crate::failure::Failure;
+use cede_meter::Summary;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, TableState};
+use ratatui::{DefaultTerminal, Frame};
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Intervals of a host that are drawn, and hosts that they are kept of.
+const HISTORY: usize = 240;
+const HISTORIES_MAX: usize = 512;
+/// Hosts that the table has at most.
+const ROWS_MAX: usize = 1000;
+const HEADINGS: [&str; 9] = ["host", "via", "now", "mean", "p50", "p95", "max", "> 100 ms", "flags"];
+
+/// By what hosts are sorted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Order {
+    #[default]
+    Mean,
+    Now,
+    P95,
+    Max,
+}
+
+/// What a key asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    Nothing,
+    Redraw,
+    Quit,
+}
+
+/// What the person at the screen chose, and what was drawn before.
+#[derive(Default)]
+pub struct View {
+    order: Order,
+    selected: usize,
+    is_paused: bool,
+    histories: HashMap<IpAddr, VecDeque<u64>>,
+    /// What is watched, in words.
+    title: String,
+}
+
+/// A terminal that is given back when this goes.
+pub struct Screen(DefaultTerminal);
+
+impl Screen {
+    /// Takes the terminal.
+    pub fn open() -> Result<Self, Failure> {
+        let told = |error| Failure::Usage(format!("--ui needs a terminal: {error}"));
+        ratatui::try_init().map(Self).map_err(told)
+    }
+
+    /// Draws.
+    pub fn draw(&mut self, view: &mut View, picture: &Picture, shown: &dyn Fn(IpAddr) -> IpAddr) {
+        // What a terminal does not take now it gets the next time.
+        let _ = self.0.draw(|frame| view.draw(frame, picture, shown));
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// What the keys pressed since the last time ask for.
+pub fn wish(view: &mut View) -> Wish {
+    let mut wish = Wish::Nothing;
+    while event::poll(Duration::ZERO).unwrap_or(false) {
+        let asked = match event::read() {
+            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => view.press(key),
+            Ok(Event::Resize(..)) => Wish::Redraw,
+            Ok(_) => Wish::Nothing,
+            Err(_) => return wish,
+        };
+        match asked {
+            Wish::Quit => return Wish::Quit,
+            Wish::Redraw => wish = Wish::Redraw,
+            Wish::Nothing => {}
+        }
+    }
+    wish
+}
+
+impl View {
+    /// A view of what is called this.
+    pub fn new(title: String) -> Self {
+        Self { title, ..Self::default() }
+    }
+
+    fn press(&mut self, key: KeyEvent) -> Wish {
+        match key.code {
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Wish::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
+            KeyCode::Char('s') => {
+                self.order = match self.order {
+                    Order::Mean => Order::Now,
+                    Order::Now => Order::P95,
+                    Order::P95 => Order::Max,
+                    Order::Max => Order::Mean,
+                }
+            }
+            KeyCode::Char(' ') => self.is_paused = !self.is_paused,
+            KeyCode::Down | KeyCode::Char('j') => self.selected = (self.selected + 1).min(ROWS_MAX),
+            KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Home => self.selected = 0,
+            _ => return Wish::Nothing,
+        }
+        Wish::Redraw
+    }
+
+    /// Whether the picture is to stand still.
+    pub const fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Keeps what is drawn over time.
+    pub fn remember(&mut self, picture: &Picture) {
+        let there: HashMap<IpAddr, u64> = picture
+            .rows
+            .iter()
+            .map(|row| (row.host.address, row.now.as_ref().map_or(0, |now| now.time_mean_ms as u64)))
+            .collect();
+        self.histories.retain(|address, _| there.contains_key(address));
+        for row in &picture.rows {
+            let address = row.host.address;
+            if self.histories.len() >= HISTORIES_MAX && !self.histories.contains_key(&address) {
+                continue;
+            }
+            let history = self.histories.entry(address).or_default();
+            history.push_back(there[&address]);
+            if history.len() > HISTORY {
+                history.pop_front();
+            }
+        }
+    }
+
+    /// Draws everything.
+    pub fn draw(&mut self, frame: &mut Frame<'_>, picture: &Picture, shown: &dyn Fn(IpAddr) -> IpAddr) {
+        let parts = [Constraint::Length(3), Constraint::Min(4), Constraint::Length(6), Constraint::Length(1)];
+        let [head, table, chart, keys] = Layout::vertical(parts).areas(frame.area());
+        let rows = self.sorted(picture);
+        self.selected = self.selected.min(rows.len().saturating_sub(1));
+        frame.render_widget(Paragraph::new(header(&self.title, picture)), head);
+        self.draw_table(frame, table, &rows, shown);
+        if let Some(row) = rows.get(self.selected) {
+            self.draw_chart(frame, chart, row, shown);
+        }
+        let help = "q quit  s sort  space pause  ↑↓ choose    a flag's meaning: cede explain NAME";
+        frame.render_widget(Paragraph::new(help).dim(), keys);
+    }
+
+    fn sorted<'a>(&self, picture: &'a Picture) -> Vec<&'a HostRow> {
+        let mut rows: Vec<&HostRow> = picture.rows.iter().collect();
+        let order = self.order;
+        let value = move |row: &HostRow| match order {
+            Order::Mean => row.host.all.time_mean_ms,
+            Order::Now => row.now.as_ref().map_or(-1.0, |now| now.time_mean_ms),
+            Order::P95 => row.host.all.p95_ms,
+            Order::Max => row.host.all.max_ms,
+        };
+        rows.sort_by(|a, b| value(b).total_cmp(&value(a)).then(a.host.address.cmp(&b.host.address)));
+        rows.truncate(ROWS_MAX);
+        rows
+    }
+
+    fn draw_table(
+        &self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        rows: &[&HostRow],
+        shown: &dyn Fn(IpAddr) -> IpAddr,
+    ) {
+        let sorted_by = match self.order {
+            Order::Now => 2,
+            Order::Mean => 3,
+            Order::P95 => 5,
+            Order::Max => 6,
+        };
+        let headings = HEADINGS.iter().enumerate().map(|(k, &heading)| {
+            if k == sorted_by { Cell::from(format!("{heading} ▼")).bold() } else { Cell::from(heading) }
+        });
+        let widths =
+            [24, 8, 9, 9, 9, 9, 9, 9].map(Constraint::Length).into_iter().chain([Constraint::Min(10)]);
+        let table = Table::new(rows.iter().map(|row| cells(row, shown)), widths)
+            .header(Row::new(headings).style(Style::new().underlined()))
+            .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+        let mut state = TableState::default().with_selected(Some(self.selected));
+        frame.render_stateful_widget(table, area, &mut state);
+    }
+
+    fn draw_chart(&self, frame: &mut Frame<'_>, area: Rect, row: &HostRow, shown: &dyn Fn(IpAddr) -> IpAddr) {
+        let history = self.histories.get(&row.host.address);
+        let data: Vec<u64> = history.into_iter().flatten().copied().collect();
+        let room = usize::from(area.width.saturating_sub(2));
+        let most = data.iter().max().copied().unwrap_or(0);
+        let title =
+            format!(" {}: queueing delay of each interval, up to {most} ms ", shown(row.host.address));
+        let chart = Sparkline::default().block(Block::bordered().title(title)).max(most.max(1));
+        frame.render_widget(chart.data(&data[data.len().saturating_sub(room)..]), area);
+    }
+}
+
+fn cells<'a>(row: &HostRow, shown: &dyn Fn(IpAddr) -> IpAddr) -> Row<'a> {
+    let HostRow { host, now } = row;
+    let via = match (&host.utp, &host.tcp) {
+        (Some(_), Some(_)) => "uTP TCP",
+        (Some(_), None) => "uTP",
+        _ => "TCP",
+    };
+    let ms = |value: f64| Cell::from(format!("{value:.1}")).style(shade(value));
+    let all: &Summary = &host.all;
+    let bloated = format!("{:.0} %", 100.0 * all.bloated_s / all.covered_s.max(1e-9));
+    Row::new([
+        Cell::from(shown(host.address).to_string()),
+        Cell::from(via),
+        now.as_ref().map_or_else(|| Cell::from("–"), |now| ms(now.time_mean_ms)),
+        ms(all.time_mean_ms),
+        ms(all.p50_ms),
+        ms(all.p95_ms),
+        ms(all.max_ms),
+        Cell::from(bloated),
+        Cell::from(host.flags.names().collect::<Vec<_>>().join(" ")),
+    ])
+}
+
+/// 100 ms is what counts as bufferbloat; half a second ruins everything.
+fn shade(ms: f64) -> Style {
+    match ms {
+        ms if ms >= 500.0 => Style::new().fg(Color::Red),
+        ms if ms >= 100.0 => Style::new().fg(Color::Yellow),
+        _ => Style::new(),
+    }
+}
+
+fn header(title: &str, picture: &Picture) -> Vec<Line<'static>> {
+    let counters = &picture.counters;
+    let first = format!(
+        "{title}   {:.0} s, {} packets, {:.0} packets/s, {:.1} Mbit/s",
+        picture.running_s,
+        counters.packets,
+        picture.packets_per_s,
+        picture.bits_per_s / 1e6
+    );
+    let second = format!(
+        "{} hosts, {} flows, {:.1} MB; given up: {} flows; left out: {} samples, {} packets",
+        picture.rows.len(),
+        picture.flows,
+        picture.memory_bytes as f64 / 1e6,
+        counters.evicted,
+        counters.thinned,
+        picture.lost
+    );
+    vec![Line::from(first).bold(), Line::from(second), Line::from("")]
+}
