@@ -101,7 +101,9 @@ pub struct Counters {
     pub evicted: u64,
     /// Samples that were left out because they came too soon after others ([`Meter::set_spacing_us`]).
     pub thinned: u64,
-    /// Time of the first and the last packet, in nanoseconds since the capture's epoch.
+    /// Time of the packet that was handed in first, in nanoseconds since the capture's epoch.
+    pub first_ns: Option<u64>,
+    /// Time of the earliest and the latest packet, in nanoseconds since the capture's epoch.
     pub span_ns: Option<(u64, u64)>,
 }
 
@@ -182,6 +184,7 @@ impl Meter {
     pub fn packet(&mut self, time_ns: u64, link_type: LinkType, captured: &[u8], original_len: u32) {
         self.counters.packets += 1;
         self.counters.bytes += u64::from(original_len);
+        self.counters.first_ns.get_or_insert(time_ns);
         let origin_ns = *self.config.origin_ns.get_or_insert(time_ns);
         if !(self.config.since_ns..self.config.until_ns).contains(&time_ns.saturating_sub(origin_ns)) {
             self.counters.outside += 1;
@@ -242,6 +245,11 @@ impl Meter {
         }
         note(flow, side, time_us, original_len, seen.hop_limit);
         self.flow_bytes = self.flow_bytes + flow.bytes() - before;
+        self.stay_within_memory();
+    }
+
+    #[inline]
+    fn stay_within_memory(&mut self) {
         if self.pool.bytes() > self.config.memory_bytes / SHARES * SHARES_OF_SAMPLES {
             self.make_room_for_samples();
         }
@@ -324,7 +332,10 @@ impl Meter {
         for flow in later.flows.pages.iter().flatten() {
             let index = self.find_or_begin(flow.key, flow.first_us);
             let mine = self.flows.get_mut(index);
+            let before = mine.bytes();
             mine.append(flow, &later.pool, &mut self.pool);
+            self.flow_bytes = self.flow_bytes + mine.bytes() - before;
+            self.stay_within_memory();
         }
     }
 
@@ -354,6 +365,7 @@ impl Counters {
         self.timeless += other.timeless;
         self.evicted += other.evicted;
         self.thinned += other.thinned;
+        self.first_ns = self.first_ns.or(other.first_ns);
         self.unknown_link_type = self.unknown_link_type.or(other.unknown_link_type);
         self.span_ns = match (self.span_ns, other.span_ns) {
             (Some(mine), Some(theirs)) => Some((mine.0.min(theirs.0), mine.1.max(theirs.1))),

@@ -24,6 +24,9 @@ use cede_wire::utp::{HEADER_BYTES, Kind, VERSION, View};
 const NO_DIFFERENCE: u32 = 0x7fff_ffff;
 /// How far an acknowledgement may be from the newest packet of the other direction to be about it.
 const ACK_WINDOW_PACKETS: i16 = 4096;
+/// How far an acknowledgement may be ahead of it: segmentation offload hands several packets over as one datagram, of which
+/// only the first one's header is seen (Linux: UDP_MAX_SEGMENTS, 128).
+const ACK_AHEAD_PACKETS: i16 = 128;
 
 /// What is kept of one direction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -140,7 +143,7 @@ fn judge(theirs: &UtpSide, view: &View<'_>, kind: Kind) -> Option<bool> {
     // After a SYN the answer carries the same id.
     let is_pair = matches!(ids_differ, 0 | 1 | u16::MAX);
     let behind = theirs.seq.wrapping_sub(view.ack().0).cast_signed();
-    Some(is_pair && (-1..ACK_WINDOW_PACKETS).contains(&behind))
+    Some(is_pair && (-ACK_AHEAD_PACKETS..ACK_WINDOW_PACKETS).contains(&behind))
 }
 
 impl UtpSide {

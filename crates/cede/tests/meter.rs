@@ -159,3 +159,57 @@ fn every_flag_is_explained() {
         assert!(code == 0 && out.contains(text), "{name}");
     }
 }
+
+#[test]
+fn filters_choose_packets_and_their_errors_are_marked() {
+    let place = Place::new("filter");
+    let whole = place.json(&["utp.pcap.gz", "tcp.pcap"]);
+    let only = |filter: &str| place.json(&["utp.pcap.gz", "tcp.pcap", "--filter", filter]);
+    let tcp = only("tcp and host 10.0.1.2");
+    assert_eq!(tcp["hosts"][0]["tcp"], whole["hosts"][0]["tcp"]);
+    assert!(tcp["hosts"].as_array().unwrap().iter().all(|host| host["utp"].is_null()));
+    assert!(tcp["counters"]["packets_that_do_not_pass"].as_u64().unwrap() > 1_000);
+    assert!(only("net 192.0.2.0/24")["hosts"].as_array().unwrap().is_empty());
+    let (_, out, _) = place.meter(&["tcp.pcap", "--filter", "ip6"]);
+    assert!(out.contains("packets do not pass the filter"), "{out}");
+    let (code, _, err) = place.meter(&["tcp.pcap", "--filter", "tcp and prot 80"]);
+    assert!(code == 2 && err.contains("did you mean `port`?") && err.contains("\n          ^^^^"), "{err}");
+}
+
+#[test]
+fn pseudonyms_hide_addresses_in_every_output_and_stay_under_one_key() {
+    let place = Place::new("pseudonyms");
+    fs::write(place.0.join("key"), [7; 32]).unwrap();
+    fs::write(place.0.join("digits"), "07".repeat(32) + "\n").unwrap();
+    let of = |arguments: &[&str]| {
+        let (code, out, err) = place.meter(&[&["tcp.pcap", "utp.pcap.gz"], arguments].concat());
+        assert_eq!(code, 0, "{err}");
+        assert!(
+            !out.contains("10.0.1.2") && !out.contains("10.0.3.2") && !out.is_empty(),
+            "{arguments:?}: {out}"
+        );
+        out
+    };
+    for form in [
+        &[][..],
+        &["--flows"],
+        &["--csv"],
+        &["--series"],
+        &["--series", "--json"],
+        &["--plot"],
+        &["--json", "--flows"],
+    ] {
+        of(&[form, &["--pseudonyms=key"]].concat());
+    }
+    assert_eq!(of(&["--csv", "--pseudonyms=key"]), of(&["--csv", "--pseudonyms=digits"]));
+    assert_ne!(of(&["--csv", "--pseudonyms"]), of(&["--csv", "--pseudonyms"]), "a fresh key each time");
+    of(&["--pseudonyms=key", "--report", "r.html", "--parquet", "set"]);
+    assert!(!fs::read_to_string(place.0.join("r.html")).unwrap().contains("10.0.1.2"));
+    // Who is meant by --host is said by the true address.
+    let chosen = of(&["--pseudonyms=key", "--host", "10.0.1.2", "--csv"]);
+    assert_eq!(chosen.lines().count(), 2, "{chosen}");
+    fs::write(place.0.join("short"), [7; 31]).unwrap();
+    assert_eq!(place.meter(&["tcp.pcap", "--pseudonyms=short"]).0, 2);
+    let (code, _, err) = place.meter(&["tcp.pcap", "--pseudonyms=nokey"]);
+    assert!(code == 1 && err.contains("/dev/urandom"), "{err}");
+}

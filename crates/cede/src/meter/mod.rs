@@ -4,13 +4,16 @@ mod data;
 #[cfg(target_os = "linux")]
 mod live;
 mod page;
+mod parquet;
 mod show;
 mod source;
 mod veil;
 
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
-use cede_meter::{Config, Estimator, FilterError, FlowReport, Meter, Protocol, QueueSample, Report, Visitor};
+use cede_meter::{
+    Config, Estimator, FilterError, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor,
+};
 use cede_units::{Bytes, Duration};
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +27,7 @@ Examples:
   cede meter a.pcap --host 203.0.113.7 --flows --plot
   cede meter a.pcap --series > samples.csv     every sample
   cede meter a.pcap --json | jq '.hosts[0].queue.time_mean_ms'
+  cede meter day-*.pcap.gz --parquet delays    a data set for Dask, Spark, DuckDB, Polars
   cede meter a.pcap --filter 'udp and not port 53' --pseudonyms=key
   cede meter -i eth0 --ui                      the same live, as a screen that updates
   cede meter -i eth0 --prometheus 127.0.0.1:9464      as a line every two seconds, and as metrics
@@ -85,6 +89,9 @@ pub struct MeterArgs {
     /// Write a page with time series, distributions and tables; it needs nothing but a browser [example: --report r.html]
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
+    /// Add samples, flows, hosts and histograms to a data set of Parquet files [example: --parquet delays]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    parquet: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -98,7 +105,7 @@ pub struct MeterArgs {
 #[command(next_help_heading = "Live")]
 struct LiveArgs {
     /// Watch an interface until Ctrl-C in place of reading files (Linux; needs CAP_NET_RAW) [example: -i eth0]
-    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["files", "series", "plot", "report", "since", "until"])]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["files", "series", "plot", "report", "parquet", "since", "until"])]
     interface: Option<String>,
     /// Show a screen that updates
     #[arg(long, requires = "interface", conflicts_with_all = ["json", "csv"])]
@@ -151,6 +158,7 @@ struct Keeper<'a> {
     args: &'a MeterArgs,
     flows: Vec<FlowReport>,
     samples: Vec<QueueSample>,
+    data_set: Option<parquet::DataSet>,
 }
 
 impl MeterArgs {
@@ -202,20 +210,43 @@ impl MeterArgs {
     }
 }
 
+impl Keeper<'_> {
+    fn shown(&self, socket: Socket) -> Socket {
+        Socket { address: self.args.shown(socket.address), ..socket }
+    }
+}
+
 impl Visitor for Keeper<'_> {
     fn sample(&mut self, sample: &QueueSample) {
-        let is_wanted = sample.estimator == self.args.estimator()
-            && self.args.wants_samples()
-            && self.args.wants(sample.source.address, sample.protocol);
-        if is_wanted {
-            self.samples.push(*sample);
+        let has_use = self.args.wants_samples() || self.data_set.is_some();
+        if !has_use
+            || sample.estimator != self.args.estimator()
+            || !self.args.wants(sample.source.address, sample.protocol)
+        {
+            return;
+        }
+        let (source, destination) = (self.shown(sample.source), self.shown(sample.destination));
+        let sample = QueueSample { source, destination, ..*sample };
+        if let Some(data_set) = &mut self.data_set {
+            data_set.sample(&sample);
+        }
+        if self.args.wants_samples() {
+            self.samples.push(sample);
         }
     }
 
     fn flow(&mut self, flow: &FlowReport) {
         let lists_flows = self.args.flows || self.args.report.is_some();
-        if lists_flows && self.args.wants(flow.source.address, flow.protocol) {
-            self.flows.push(flow.clone());
+        if !(lists_flows || self.data_set.is_some()) || !self.args.wants(flow.source.address, flow.protocol) {
+            return;
+        }
+        let (source, destination) = (self.shown(flow.source), self.shown(flow.destination));
+        let flow = FlowReport { source, destination, ..flow.clone() };
+        if let Some(data_set) = &mut self.data_set {
+            data_set.flow(&flow);
+        }
+        if lists_flows {
+            self.flows.push(flow);
         }
     }
 }
@@ -245,7 +276,7 @@ fn watch(_: &MeterArgs, interface: &str) -> Result<(), Failure> {
 
 fn read(args: &MeterArgs) -> Result<(), Failure> {
     let (meter, damage) = source::read(&args.files, &args.config()?)?;
-    let findings = find(args, &meter);
+    let findings = find(args, &meter)?;
     if let Some(path) = &args.report {
         page::write(path, args, &findings)?;
     }
@@ -265,23 +296,17 @@ fn read(args: &MeterArgs) -> Result<(), Failure> {
     }
 }
 
-fn find(args: &MeterArgs, meter: &Meter) -> Findings {
-    let mut keeper = Keeper { args, flows: Vec::new(), samples: Vec::new() };
+fn find(args: &MeterArgs, meter: &Meter) -> Result<Findings, Failure> {
+    let data_set = args.parquet.as_deref().map(|folder| parquet::DataSet::new(folder, args));
+    let mut keeper = Keeper { args, flows: Vec::new(), samples: Vec::new(), data_set };
     let mut report = meter.report_to(&mut keeper);
+    keeper.data_set.map_or(Ok(()), parquet::DataSet::finish)?;
     report.hosts.retain(|host| args.wants_host(host.address));
-    let (mut flows, mut samples) = (keeper.flows, keeper.samples);
     report.hosts.iter_mut().for_each(|host| host.address = args.shown(host.address));
-    for end in flows.iter_mut().flat_map(|flow| [&mut flow.source, &mut flow.destination]) {
-        end.address = args.shown(end.address);
-    }
-    if args.veil.is_on() {
-        for end in samples.iter_mut().flat_map(|sample| [&mut sample.source, &mut sample.destination]) {
-            end.address = args.shown(end.address);
-        }
-    }
+    let mut flows = keeper.flows;
     let mean = |flow: &FlowReport| summary_of(args, flow).map_or(-1.0, |summary| summary.time_mean_ms);
     flows.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.source.cmp(&b.source)));
-    Findings { report, flows, samples }
+    Ok(Findings { report, flows, samples: keeper.samples })
 }
 
 /// A flow's summary by the estimator that was asked for.

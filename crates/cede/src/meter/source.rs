@@ -5,11 +5,12 @@ use crate::progress::{self, Pace, StatusLine};
 use cede_meter::{Config, Feed, FeedError, Meter};
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is read of one file, and what is wrong with it.
@@ -21,44 +22,78 @@ pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>
     let total = files.iter().map(|path| std::fs::metadata(path).map_or(0, |meta| meta.len())).sum();
     let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
     let progress = Progress { total, read: AtomicU64::new(0), status };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
-    let config = Config { memory_bytes: config.memory_bytes / workers.max(1), ..config.clone() };
-    let mut results = side_by_side(sources, files, &config, workers, &progress);
+    let mut sources = sources.into_iter();
+    let (meter, damage) = match (files, sources.next()) {
+        ([path], Some(source)) => {
+            let (meter, damage) = read_one(source, path, config, &progress);
+            (meter, damage.into_iter().collect())
+        }
+        (_, first) => side_by_side(first.into_iter().chain(sources).collect(), files, config, &progress),
+    };
     progress.status().end();
-    let damage: Vec<String> = results.iter_mut().filter_map(|(_, damage)| damage.take()).collect();
-    let mut meters = results.into_iter().map(|(meter, _)| meter);
-    let mut meter = meters.next().unwrap_or_default();
-    meters.for_each(|later| meter.append(&later));
     Ok((meter, (!damage.is_empty()).then(|| damage.join("\nerror: "))))
 }
 
-/// Each worker takes the next file until there is none.
+/// Files that were read, put behind each other in their order.
+struct Merge {
+    whole: Meter,
+    merged: usize,
+    waiting: BTreeMap<usize, Read1>,
+    damage: Vec<String>,
+}
+
+impl Merge {
+    fn take(&mut self, k: usize, file: Read1) {
+        self.waiting.insert(k, file);
+        while let Some((meter, damage)) = self.waiting.remove(&self.merged) {
+            self.whole.append(&meter);
+            self.damage.extend(damage);
+            self.merged += 1;
+        }
+    }
+}
+
+/// Each worker takes the next file until there is none, and waits where it would be too far ahead: half of the memory is
+/// for the whole, the other half for files that are being read or wait for an earlier one.
 fn side_by_side(
     sources: Vec<Box<dyn Read + Send>>,
     files: &[PathBuf],
     config: &Config,
-    workers: usize,
     progress: &Progress,
-) -> Vec<Read1> {
-    let sources: Vec<Mutex<Option<Box<dyn Read + Send>>>> =
-        sources.into_iter().map(|s| Mutex::new(Some(s))).collect();
-    let results: Vec<Mutex<Option<Read1>>> = files.iter().map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let k = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(slot) = sources.get(k) else { break };
-                    let source = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    let Some(source) = source else { break };
-                    let result = read_one(source, &files[k], config, progress);
-                    *results[k].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-                }
-            });
+) -> (Meter, Vec<String>) {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
+    let (ahead, half) = (2 * workers, config.memory_bytes / 2);
+    let config = Config { memory_bytes: half / ahead, origin_ns: origin_ns(files, config), ..config.clone() };
+    let whole = Meter::new(Config { memory_bytes: half, ..config.clone() });
+    let merge = Mutex::new(Merge { whole, merged: 0, waiting: BTreeMap::new(), damage: Vec::new() });
+    let (moved, queue) = (Condvar::new(), Mutex::new(sources.into_iter().enumerate()));
+    let work = || {
+        loop {
+            let Some((k, source)) = lock(&queue).next() else { break };
+            let too_far = |merge: &mut Merge| k >= merge.merged + ahead;
+            drop(moved.wait_while(lock(&merge), too_far).unwrap_or_else(PoisonError::into_inner));
+            let file = read_one(source, &files[k], &config, progress);
+            lock(&merge).take(k, file);
+            moved.notify_all();
         }
-    });
-    results.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+    };
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    let merge = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (merge.whole, merge.damage)
+}
+
+/// The time of the first packet of the first file, where times are counted from it.
+fn origin_ns(files: &[PathBuf], config: &Config) -> Option<u64> {
+    let counts = config.since_ns > 0 || config.until_ns < u64::MAX;
+    let path = files.first().filter(|path| counts && path.as_os_str() != "-")?;
+    let mut meter = Meter::new(Config { memory_bytes: 1 << 20, ..Config::default() });
+    let mut feed = Feed::new(decompressed(Box::new(File::open(path).ok()?)).ok()?);
+    while meter.counters().span_ns.is_none() && matches!(feed.step(&mut meter), Ok(true)) {}
+    meter.counters().first_ns
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn read_one(source: Box<dyn Read + Send>, path: &Path, config: &Config, progress: &Progress) -> Read1 {
@@ -133,7 +168,7 @@ struct Progress {
 
 impl Progress {
     fn status(&self) -> MutexGuard<'_, StatusLine> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.status)
     }
 
     fn show(&self) {

@@ -26,10 +26,6 @@ impl Veil {
         Ok(())
     }
 
-    pub fn is_on(&self) -> bool {
-        self.pseudonyms.get().is_some()
-    }
-
     /// The address as it is shown.
     pub fn shown(&self, address: IpAddr) -> IpAddr {
         let Some(pseudonyms) = self.pseudonyms.get() else { return address };

@@ -4,7 +4,6 @@
 //! `_total` for what only grows).
 
 use super::picture::{BUCKETS_S, Picture, Row, Tally};
-use cede_meter::Summary;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -59,31 +58,9 @@ pub fn text(picture: &Picture, labels: &mut Labels, shown: impl Fn(IpAddr) -> Ip
         histogram(&mut out, tally, protocol);
     }
     let rows = labels.choose(&picture.rows, Instant::now());
-    gauge(
-        &mut out,
-        "labelled_hosts",
-        "Hosts with a label of their own; the others are in the totals only",
-        rows.len() as f64,
-    );
-    let of_window = |row: &Row, value: fn(&Summary) -> f64| Some(value(&row.host.all));
-    let of_now = |row: &Row, value: fn(&Summary) -> f64| row.now.as_ref().map(value);
-    type Value<'a> = &'a dyn Fn(&Row) -> Option<f64>;
-    let families: [(&str, &str, Value<'_>); 5] = [
-        ("host_queue_delay_now_seconds", "Mean over time since the last interval", &|row| {
-            of_now(row, |s| s.time_mean_ms / 1e3)
-        }),
-        ("host_queue_delay_mean_seconds", "Mean over time within the window", &|row| {
-            of_window(row, |s| s.time_mean_ms / 1e3)
-        }),
-        ("host_queue_delay_p95_seconds", "95th percentile of the window's samples", &|row| {
-            of_window(row, |s| s.p95_ms / 1e3)
-        }),
-        ("host_bloated_ratio", "Share of the time covered with more than 100 ms", &|row| {
-            of_window(row, |s| s.bloated_s / s.covered_s.max(1e-9))
-        }),
-        ("host_samples", "Samples within the window", &|row| of_window(row, |s| s.samples as f64)),
-    ];
-    for (name, help, value) in families {
+    let help = "Hosts with a label of their own; the others are in the totals only";
+    gauge(&mut out, "labelled_hosts", help, rows.len() as f64);
+    for (name, help, value) in OF_HOSTS {
         family(&mut out, name, "gauge", help);
         for row in &rows {
             if let Some(value) = value(row) {
@@ -93,6 +70,25 @@ pub fn text(picture: &Picture, labels: &mut Labels, shown: impl Fn(IpAddr) -> Ip
     }
     out
 }
+
+type OfHost = (&'static str, &'static str, fn(&Row) -> Option<f64>);
+
+/// What each labelled host has.
+const OF_HOSTS: [OfHost; 5] = [
+    ("host_queue_delay_now_seconds", "Mean over time since the last interval", |row| {
+        row.now.as_ref().map(|now| now.time_mean_ms / 1e3)
+    }),
+    ("host_queue_delay_mean_seconds", "Mean over time within the window", |row| {
+        Some(row.host.all.time_mean_ms / 1e3)
+    }),
+    ("host_queue_delay_p95_seconds", "95th percentile of the window's samples", |row| {
+        Some(row.host.all.p95_ms / 1e3)
+    }),
+    ("host_bloated_ratio", "Share of the time covered with more than 100 ms", |row| {
+        Some(row.host.all.bloated_s / row.host.all.covered_s.max(1e-9))
+    }),
+    ("host_samples", "Samples within the window", |row| Some(row.host.all.samples as f64)),
+];
 
 fn totals(out: &mut String, picture: &Picture) {
     let counters = &picture.counters;

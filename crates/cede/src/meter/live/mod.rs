@@ -160,7 +160,7 @@ impl<'a> Session<'a> {
 
     /// The table of what the window holds in the end.
     fn end(&self, args: &MeterArgs) -> Result<(), Failure> {
-        let findings = super::find(args, &self.meter);
+        let findings = super::find(args, &self.meter)?;
         if args.json {
             return screen::print(&super::data::json_line_of_all(args, &findings));
         }

@@ -1,0 +1,409 @@
+//! What captures of the world bring: IPv6 and odd link types, snapshots that end anywhere, every byte order and
+//! resolution, fragments, coalesced frames, several hosts behind one address, clocks that drift.
+
+mod common;
+
+use cede_meter::{Config, Estimator, Feed, Flags, Meter};
+use cede_units::Stream;
+use cede_wire::link::LinkType;
+use cede_wire::utp::Kind;
+use common::{A, B, Found, Tap, Tcp, ethernet, ipv4, udp, utp};
+
+/// An IPv6 packet with hop-by-hop and destination options before its payload.
+fn ipv6(protocol: u8, from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
+    let end = |last: u8| [&[0x20, 1, 0xd, 0xb8][..], &[0; 11], &[last]].concat();
+    let options = [&[60, 0, 1, 4, 0, 0, 0, 0][..], &[protocol, 0, 1, 4, 0, 0, 0, 0]].concat();
+    let len = (options.len() + payload.len()) as u16;
+    let head = [&[0x60, 0, 0, 0][..], &len.to_be_bytes(), &[0, 64], &end(from), &end(to)].concat();
+    [head, options, payload.to_vec()].concat()
+}
+
+/// A segment with selective acknowledgements before its timestamps, the longest way to them.
+fn sack_first(tcp: &Tcp, from: u16, to: u16) -> Vec<u8> {
+    let plain = tcp.octets(from, to);
+    let sack = [&[1, 1, 5, 26][..], &[9; 24]].concat();
+    let mut out = [&plain[..20], &sack, &plain[20..]].concat();
+    out[12] = (15 << 4) as u8;
+    out
+}
+
+/// A minute of B's packets through a queue that grows to 50 ms and empties, every 20 ms one, with A's answers.
+fn play(mut take: impl FnMut(u64, bool, Vec<u8>, Vec<u8>)) {
+    for k in 0..3_000_u64 {
+        let (sent, queue) = (1_000_000 + k * 20_000, k % 100 * 500);
+        let arrives = sent + 20_000 + queue;
+        let seq = k as u32 * 100;
+        let data = Tcp { seq, ack: 1, flags: 0x10, clock: (sent / 1000) as u32, echo: 9, len: 100 };
+        let ack =
+            Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock: (arrives / 1000) as u32, echo: 9, len: 0 };
+        let utp_data = utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100);
+        let state = utp(Kind::State, 7, (5, k as u16), (arrives as u32, (arrives - sent) as u32), 0);
+        take(arrives, true, sack_first(&data, 80, 5000), udp(B.1, A.1, &utp_data));
+        take(arrives + 10, false, sack_first(&ack, 5000, 80), udp(A.1, B.1, &state));
+    }
+}
+
+fn seen_over(link_type: LinkType, snapshot: usize, wrap: impl Fn(Vec<u8>) -> Vec<u8>) -> Meter {
+    let mut meter = Meter::default();
+    play(|time_us, is_data, tcp, udp| {
+        let (from, to) = if is_data { (2, 1) } else { (1, 2) };
+        for (protocol, octets) in [(6, tcp), (17, udp)] {
+            let frame = wrap(ipv6(protocol, from, to, &octets));
+            let captured = &frame[..frame.len().min(snapshot)];
+            meter.packet(time_us * 1000, link_type, captured, frame.len() as u32);
+        }
+    });
+    meter
+}
+
+/// Samples of uTP and of TCP that the worst host sent, and the longest delay.
+fn of_worst(meter: &Meter) -> (u64, u64, f64) {
+    let report = meter.report();
+    let Some(host) = report.hosts.first() else { return (0, 0, 0.0) };
+    (host.utp.map_or(0, |utp| utp.samples), host.tcp.map_or(0, |tcp| tcp.samples), host.all.max_ms)
+}
+
+#[test]
+fn ipv6_with_extensions_is_read_on_every_link() {
+    let tagged = |ip: Vec<u8>| [&[2; 12][..], &[0x81, 0, 0, 7, 0x86, 0xdd], &ip].concat();
+    let links: [(LinkType, &dyn Fn(Vec<u8>) -> Vec<u8>); 8] = [
+        (LinkType::ETHERNET, &|ip| ethernet(0x86dd, &ip)),
+        (LinkType::ETHERNET, &tagged),
+        (LinkType::LINUX_SLL, &|ip| [&[0; 14][..], &[0x86, 0xdd], &ip].concat()),
+        (LinkType::LINUX_SLL2, &|ip| [&[0x86, 0xdd][..], &[0; 18], &ip].concat()),
+        (LinkType::RAW, &|ip| ip),
+        (LinkType::NULL, &|ip| [&[30, 0, 0, 0][..], &ip].concat()),
+        (LinkType(108), &|ip| [&[0, 0, 0, 24][..], &ip].concat()),
+        (LinkType::ETHERNET, &|ip| {
+            [&[2; 12][..], &[0x88, 0x64, 0x11, 0, 0, 9, 0, 99, 0, 0x57], &ip].concat()
+        }),
+    ];
+    for (k, (link_type, wrap)) in links.into_iter().enumerate() {
+        let (of_utp, of_tcp, most_ms) = of_worst(&seen_over(link_type, usize::MAX, wrap));
+        assert_eq!((of_utp, of_tcp), (3_000, 3_000), "link {k}");
+        assert!((most_ms - 49.5).abs() < 1.5, "link {k}: {most_ms}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_ends_before_the_stamp_yields_no_sample_and_never_a_false_one() {
+    // Tagged Ethernet, IPv6 with two extension headers, TCP with SACK first: 18 + 56 + 20 + 28 + 12.
+    let tagged = |ip: Vec<u8>| [&[2; 12][..], &[0x81, 0, 0, 7, 0x86, 0xdd], &ip].concat();
+    for (snapshot, has_utp, has_tcp) in [
+        (66, false, false),
+        (90, false, false),
+        (101, false, false),
+        (102, true, false),
+        (133, true, false),
+        (134, true, true),
+    ] {
+        let (of_utp, of_tcp, most_ms) = of_worst(&seen_over(LinkType::ETHERNET, snapshot, tagged));
+        assert_eq!((of_utp == 3_000, of_tcp == 3_000), (has_utp, has_tcp), "{snapshot}");
+        assert!(of_utp % 3_000 == 0 && of_tcp % 3_000 == 0 && most_ms < 51.5, "{snapshot}: {most_ms}");
+    }
+}
+
+#[test]
+fn fragments_give_no_false_samples() {
+    let (mut tap, mut rest) = (Tap::new(Config::default()), 0);
+    let mut whole = Tap::new(Config::default());
+    play(|time_us, is_data, _, udp| {
+        let (from, to) = if is_data { (B.0, A.0) } else { (A.0, B.0) };
+        let packet = ipv4(17, from, to, &udp);
+        whole.frame(time_us, &ethernet(0x0800, &packet));
+        if !is_data {
+            return tap.frame(time_us, &ethernet(0x0800, &packet));
+        }
+        let mut first = ipv4(17, from, to, &udp[..64]);
+        first[6] = 0x20;
+        // What follows looks like a uTP packet with a wild stamp.
+        let mut later = ipv4(17, from, to, &utp(Kind::Data, 8, (3, 4), (time_us as u32 ^ 0x55aa, 5), 60));
+        (later[6], later[7]) = (0, 8);
+        tap.frame(time_us, &ethernet(0x0800, &first));
+        tap.frame(time_us + 1, &ethernet(0x0800, &later));
+        rest += 1;
+    });
+    assert_eq!(tap.0.counters().fragments, rest);
+    assert_eq!(tap.found().queue_us(B.0, Estimator::Direct), whole.found().queue_us(B.0, Estimator::Direct));
+}
+
+#[test]
+fn ipv4_with_options_is_read() {
+    let mut tap = Tap::new(Config::default());
+    play(|time_us, is_data, tcp, _| {
+        let (from, to) = if is_data { (B.0, A.0) } else { (A.0, B.0) };
+        let plain = ipv4(6, from, to, &tcp);
+        let mut packet = [&plain[..20], &[1; 12], &plain[20..]].concat();
+        packet[0] = 0x48;
+        let len = packet.len() as u16;
+        packet[2..4].copy_from_slice(&len.to_be_bytes());
+        tap.frame(time_us, &ethernet(0x0800, &packet));
+    });
+    assert_eq!(tap.found().queue_us(B.0, Estimator::Direct).len(), 3_000);
+    assert!(tap.found().queue_us(B.0, Estimator::Echoed).len() > 2_900);
+}
+
+/// The frames of `play`, with their times in nanoseconds.
+fn frames() -> Vec<(u64, Vec<u8>)> {
+    let mut frames = Vec::new();
+    play(|time_us, is_data, _, udp| {
+        let (from, to) = if is_data { (B.0, A.0) } else { (A.0, B.0) };
+        frames.push((time_us * 1000, ethernet(0x0800, &ipv4(17, from, to, &udp))));
+    });
+    frames
+}
+
+fn read(capture: &[u8]) -> Found {
+    let mut tap = Tap::new(Config::default());
+    let mut feed = Feed::new(capture);
+    while feed.step(&mut tap.0).unwrap() {}
+    tap.found()
+}
+
+#[test]
+fn captures_of_both_byte_orders_and_resolutions_say_the_same() {
+    let frames = frames();
+    let mut said = Vec::new();
+    for is_big in [false, true] {
+        let word = |value: u32| if is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+        let half = |value: u16| if is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+        for (magic, unit_ns) in [(0xa1b2_c3d4, 1000), (0xa1b2_3c4d, 1)] {
+            let mut file = [&word(magic)[..], &half(2), &half(4), &[0; 8], &word(65_535), &word(1)].concat();
+            for (time_ns, frame) in &frames {
+                let (seconds, rest) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000 / unit_ns);
+                let len = word(frame.len() as u32);
+                file.extend([word(seconds as u32), word(rest as u32), len, len].concat());
+                file.extend(frame);
+            }
+            said.push(read(&file));
+        }
+        said.push(read(&pcapng(&frames, &word, &half)));
+    }
+    let wanted = said[0].queue_us(B.0, Estimator::Direct);
+    assert_eq!(wanted.len(), 3_000);
+    for found in &said {
+        assert_eq!(found.queue_us(B.0, Estimator::Direct), wanted);
+        assert_eq!(found.report().hosts, said[0].report().hosts);
+    }
+}
+
+/// Two interfaces: Ethernet by microseconds, raw IP by nanoseconds; packets by turns.
+fn pcapng(
+    frames: &[(u64, Vec<u8>)],
+    word: &dyn Fn(u32) -> [u8; 4],
+    half: &dyn Fn(u16) -> [u8; 2],
+) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let padded = [body, &vec![0; body.len().next_multiple_of(4) - body.len()]].concat();
+        let len = word(padded.len() as u32 + 12);
+        [&word(kind)[..], &len, &padded, &len].concat()
+    };
+    let mut file = block(0x0a0d_0d0a, &[&word(0x1a2b_3c4d)[..], &half(1), &half(0), &[0xff; 8]].concat());
+    file.extend(block(1, &[&half(1)[..], &half(0), &word(0)].concat()));
+    let by_nanoseconds = [&half(9)[..], &half(1), &[9, 0, 0, 0], &half(0), &half(0)].concat();
+    file.extend(block(1, &[&half(101)[..], &half(0), &word(0), &by_nanoseconds].concat()));
+    for (k, (time_ns, frame)) in frames.iter().enumerate() {
+        let (interface, time, octets) =
+            if k % 2 == 0 { (0, time_ns / 1000, &frame[..]) } else { (1, *time_ns, &frame[14..]) };
+        let len = word(octets.len() as u32);
+        let head = [word(interface), word((time >> 32) as u32), word(time as u32), len, len].concat();
+        file.extend(block(6, &[&head, octets].concat()));
+    }
+    file
+}
+
+#[test]
+fn a_queue_on_the_receivers_side_makes_the_estimates_differ() {
+    // The observer sits before a downlink with a queue, so only the receiver's own clock knows of it.
+    let mut tap = Tap::new(Config::default());
+    for k in 0..3_000_u64 {
+        let (sent, behind) = (1_000_000 + k * 20_000, if k < 100 { 0 } else { 60_000 });
+        let data = utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100);
+        let state = utp(Kind::State, 7, (5, k as u16), (sent as u32, (20_000 + behind) as u32), 0);
+        tap.utp(sent + 20_000, B, A, &data);
+        tap.utp(sent + 20_010, A, B, &state);
+    }
+    let found = tap.found();
+    let flow = found.flow(B.0);
+    assert!(flow.flags.has(Flags::ESTIMATORS_DISAGREE), "{flow:?}");
+    assert!(flow.direct.unwrap().max_ms < 1.0 && flow.echoed.unwrap().p50_ms > 59.0);
+}
+
+#[test]
+fn coalesced_frames_are_flagged_and_count_once() {
+    let mut tap = Tap::new(Config::default());
+    for k in 0..100_u64 {
+        let time_us = 1_000_000 + k * 20_000;
+        let len = if k % 10 == 0 { 2_896 } else { 1_448 };
+        let segment =
+            Tcp { seq: k as u32 * 3_000, ack: 1, flags: 0x10, clock: (time_us / 1000) as u32, echo: 9, len };
+        tap.tcp(time_us, B, A, &segment);
+    }
+    let found = tap.found();
+    assert!(found.flow(B.0).flags.has(Flags::OFFLOADED) && !found.flow(B.0).flags.has(Flags::CLOCK_STEP));
+    assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 100);
+}
+
+#[test]
+fn datagrams_that_were_put_together_are_still_utp() {
+    // Twenty packets as one datagram, as UDP segmentation offload has it, acknowledged four at a time.
+    let mut tap = Tap::new(Config::default());
+    for k in 0..100_u16 {
+        let time_us = 1_000_000 + u64::from(k) * 20_000;
+        tap.utp(time_us, B, A, &utp(Kind::Data, 8, (k * 20, 4), (time_us as u32, 5), 20 * 1_420));
+        for ack in (k * 20 + 3..).step_by(4).take(5) {
+            tap.utp(time_us + 10, A, B, &utp(Kind::State, 7, (5, ack), (time_us as u32, 500), 0));
+        }
+    }
+    let found = tap.found();
+    assert!(found.report().other_udp_flows == 0 && found.flow(B.0).flags.has(Flags::OFFLOADED));
+    assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 100);
+}
+
+/// Two minutes of a connection whose sender's clock has this rate and drift, and whose queue grows to 15 ms and empties
+/// every two seconds.
+fn connection(tap: &mut Tap, port: u16, hz: u64, ppm: f64, noise: &mut Stream) {
+    for k in 0..6_000_u64 {
+        let (sent, queue) = (1_000_000 + k * 20_000, k % 100 * 150 + noise.below(30));
+        let of_b = |at: u64| ((at as f64 * (1.0 + ppm / 1e6)) as u64 * hz / 1_000_000) as u32;
+        let of_a = |at: u64| (at / 1000) as u32;
+        let arrives = sent + 20_000 + queue;
+        let data = Tcp {
+            seq: k as u32 * 100,
+            ack: 1,
+            flags: 0x10,
+            clock: of_b(sent),
+            echo: of_a(sent - 1_000),
+            len: 100,
+        };
+        let ack = Tcp {
+            seq: 1,
+            ack: k as u32 * 100 + 100,
+            flags: 0x10,
+            clock: of_a(arrives),
+            echo: of_b(sent),
+            len: 0,
+        };
+        tap.tcp(arrives, (B.0, port), A, &data);
+        tap.tcp(arrives + 10, A, (B.0, port), &ack);
+    }
+}
+
+#[test]
+fn the_drift_of_a_tcp_clock_is_taken_out() {
+    for ppm in [-100.0, 100.0] {
+        let mut tap = Tap::new(Config::default());
+        connection(&mut tap, 80, 1000, ppm, &mut Stream::named(1, "noise"));
+        let found = tap.found();
+        let flow = found.flow(B.0);
+        assert!(flow.flags.has(Flags::DRIFT_CORRECTED), "{ppm}: {flow:?}");
+        assert!((flow.drift_ppm.unwrap() + ppm).abs() < 10.0, "{ppm}: {:?}", flow.drift_ppm);
+        for (k, queue_us) in found.queue_us(B.0, Estimator::Direct).into_iter().enumerate() {
+            let truth = (k % 100) as f64 * 150.0;
+            assert!((queue_us - truth).abs() < 2_500.0, "{ppm} ppm, packet {k}: {queue_us} for {truth}");
+        }
+    }
+}
+
+#[test]
+fn several_hosts_behind_one_address_are_called_out() {
+    let flags = |clocks: &[(u64, f64)]| {
+        let mut tap = Tap::new(Config::default());
+        let mut noise = Stream::named(2, "noise");
+        for (port, &(hz, ppm)) in (80..).zip(clocks) {
+            connection(&mut tap, port, hz, ppm, &mut noise);
+        }
+        let found = tap.found();
+        let host =
+            found.report().hosts.iter().find(|host| host.address == core::net::IpAddr::from(B.0)).unwrap();
+        assert_eq!(host.flows as usize, clocks.len());
+        host.flags.has(Flags::SEVERAL_CLOCKS)
+    };
+    assert!(!flags(&[(1000, 0.0), (1000, 0.0)]), "one clock");
+    assert!(flags(&[(1000, 0.0), (100, 0.0)]), "two rates");
+    assert!(flags(&[(1000, 60.0), (1000, -60.0)]), "two drifts");
+}
+
+#[test]
+fn what_begins_in_the_middle_says_so() {
+    let flags = |starts: bool| {
+        let mut tap = Tap::new(Config::default());
+        if starts {
+            let syn = Tcp { seq: u32::MAX, ack: 0, flags: 0x02, clock: 980, echo: 0, len: 0 };
+            tap.tcp(1_000_000, B, A, &syn);
+        }
+        for k in 0..500_u64 {
+            let (sent, queue) = (1_000_000 + k * 20_000, 500_000 + k * 100);
+            let clock = (sent / 1000) as u32;
+            tap.tcp(
+                sent + 20_000 + queue,
+                B,
+                A,
+                &Tcp { seq: k as u32, ack: 1, flags: 0x10, clock, echo: 9, len: 1 },
+            );
+        }
+        tap.found().flow(B.0).flags
+    };
+    assert!(flags(false).has(Flags::START_NOT_SEEN.with(Flags::BASE_NOT_REVISITED)));
+    assert!(!flags(true).has(Flags::START_NOT_SEEN));
+}
+
+#[test]
+fn flows_of_one_utp_socket_share_its_shortest_delay() {
+    let mut tap = Tap::new(Config::default());
+    let other = ([10, 0, 3, 9], 7000);
+    for k in 0..1_000_u64 {
+        let sent = 1_000_000 + k * 20_000;
+        let queue = if k < 50 { 0 } else { 80_000 };
+        tap.utp(sent + 20_000 + queue, B, A, &utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100));
+        // The second connection begins once the queue stands.
+        if k >= 100 {
+            let packet = utp(Kind::Data, 9, (k as u16, 4), (sent as u32, 5), 100);
+            tap.utp(sent + 20_100 + queue, B, other, &packet);
+        }
+    }
+    let found = tap.found();
+    let later = found.seen.flows.iter().find(|flow| flow.destination.port == 7000).unwrap();
+    assert!((later.direct.unwrap().p50_ms - 80.1).abs() < 0.2, "{later:?}");
+}
+
+#[test]
+fn a_window_forgets_what_is_older_and_flows_that_are_silent() {
+    let mut tap = Tap::new(Config::default());
+    let mut longest = 0;
+    for k in 0..200_000_u64 {
+        let time_us = 1_000_000 + k * 10_000;
+        // A new flow each minute, and one that goes on; the queue of the first quarter of an hour is long ago.
+        let queue = if k < 1_000 || k > 90_000 { 0 } else { 50_000 };
+        let packet = utp(Kind::Data, 8, (k as u16, 4), ((time_us - queue) as u32, 5), 100);
+        tap.utp(time_us, B, A, &packet);
+        tap.utp(time_us, ([10, 0, 4, (k / 6_000) as u8], 1), A, &packet);
+        if k % 1_000 == 0 {
+            tap.0.forget_before(time_us.saturating_sub(60_000_000));
+            longest = longest.max(tap.0.memory_bytes());
+        }
+    }
+    assert!(tap.0.flows() <= 4 && longest < 600_000, "{} flows, {longest} octets", tap.0.flows());
+    let found = tap.found();
+    let delays = found.queue_us(B.0, Estimator::Direct);
+    // A minute, and the ten seconds since it was asked to forget.
+    assert!((6_990..7_030).contains(&delays.len()), "{}", delays.len());
+    assert!(delays.iter().all(|&queue_us| queue_us < 1.0));
+    assert_eq!(tap.0.counters().evicted, 0);
+}
+
+#[test]
+fn samples_that_come_too_soon_are_left_out_and_counted() {
+    let mut tap = Tap::new(Config::default());
+    tap.0.set_spacing_us(10_240);
+    play(|time_us, is_data, tcp, udp| {
+        let (from, to) = if is_data { (B.0, A.0) } else { (A.0, B.0) };
+        for again in 0..4 {
+            tap.frame(time_us + again * 1_000, &ethernet(0x0800, &ipv4(17, from, to, &udp)));
+        }
+        tap.frame(time_us, &ethernet(0x0800, &ipv4(6, from, to, &tcp)));
+    });
+    let thinned = tap.0.counters().thinned;
+    assert!((17_900..=18_100).contains(&thinned), "{thinned}");
+    assert!((2_900..=3_000).contains(&tap.found().report().hosts[0].tcp.unwrap().samples));
+}

@@ -1,0 +1,208 @@
+//! Data sets: what `cede meter --parquet` writes, read by another program, and merged over captures by Dask on two local
+//! workers (`docs/scale/many.py`).
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const UTP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/utp_1m.pcap.gz");
+const TCP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/tcp_1m.pcap.gz");
+
+/// A folder with captures, removed in the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("cede-scale-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("utp.pcap.gz"), UTP).unwrap();
+        let tcp = plain(TCP);
+        let half = record_boundary(&tcp, tcp.len() / 2);
+        fs::write(path.join("early.pcap"), &tcp[..half]).unwrap();
+        fs::write(path.join("late.pcap"), [&tcp[..24], &tcp[half..]].concat()).unwrap();
+        Self(path)
+    }
+
+    fn meter(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
+        command.current_dir(&self.0).arg("meter").args(arguments).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output
+    }
+
+    fn python(&self, python: &Path, arguments: &[&str]) -> String {
+        let output = Command::new(python).current_dir(&self.0).args(arguments).output().unwrap();
+        let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn plain(compressed: &[u8]) -> Vec<u8> {
+    let mut octets = Vec::new();
+    GzDecoder::new(compressed).read_to_end(&mut octets).unwrap();
+    octets
+}
+
+fn record_boundary(capture: &[u8], near: usize) -> usize {
+    let mut at = 24;
+    while at < near {
+        at += 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize;
+    }
+    at
+}
+
+/// The Python that `./test` puts beside the build.
+fn python() -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let found = exe.ancestors().map(|folder| folder.join("scale-venv/bin/python")).find(|path| path.exists());
+    let works = |path: &PathBuf| {
+        let done = Command::new(path).args(["-c", "import distributed, pyarrow"]).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    let found = found.filter(works);
+    if found.is_none() {
+        println!(
+            "SKIPPED: there is no virtual environment scale-venv with Dask and pyarrow beside the build (./test makes it)"
+        );
+    }
+    found
+}
+
+/// All delays in microseconds by host and protocol, from the samples in words.
+fn delays(place: &Place, captures: &[&str]) -> BTreeMap<(String, String), Vec<f64>> {
+    let mut delays: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
+    for capture in captures {
+        let output = place.meter(&[capture, "--series", "--json"]);
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let sample: Value = serde_json::from_str(line).unwrap();
+            let host = sample["from"].as_str().unwrap().rsplit_once(':').unwrap().0.to_string();
+            let key = (host, sample["protocol"].as_str().unwrap().to_string());
+            delays.entry(key).or_default().push(sample["queue_us"].as_f64().unwrap());
+        }
+    }
+    delays.values_mut().for_each(|delays| delays.sort_by(f64::total_cmp));
+    delays
+}
+
+#[test]
+fn runs_add_files_of_their_own_and_replace_them_when_repeated() {
+    let place = Place::new("files");
+    let list = || {
+        let mut files = Vec::new();
+        for table in ["samples", "flows", "hosts", "histograms"] {
+            for date in fs::read_dir(place.0.join("set").join(table)).unwrap() {
+                let date = date.unwrap().path();
+                assert!(date.file_name().unwrap().to_string_lossy().starts_with("date=20"), "{date:?}");
+                files.extend(fs::read_dir(date).unwrap().map(|file| file.unwrap().path()));
+            }
+        }
+        files.sort();
+        files
+    };
+    place.meter(&["early.pcap", "--parquet", "set"]);
+    let first = list();
+    assert_eq!(first.len(), 4, "{first:?}");
+    for file in &first {
+        let octets = fs::read(file).unwrap();
+        assert!(octets.starts_with(b"PAR1") && octets.ends_with(b"PAR1"), "{file:?}");
+        assert!(file.file_name().unwrap().to_string_lossy().starts_with("part-early-"));
+    }
+    place.meter(&["early.pcap", "--parquet", "set", "--json"]);
+    assert_eq!(list(), first);
+    place.meter(&["late.pcap", "--parquet", "set"]);
+    assert_eq!(list().len(), 8);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told() {
+    let place = Place::new("told");
+    fs::write(place.0.join("file"), "in the way").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_cede"))
+        .current_dir(&place.0)
+        .args(["meter", "early.pcap", "--parquet", "file"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && told.contains("cannot write the data set file"), "{told}");
+}
+
+#[test]
+fn every_column_is_documented() {
+    let document = include_str!("../../../docs/meter.md");
+    let source = include_str!("../src/meter/parquet/mod.rs");
+    let columns = source.lines().filter_map(|line| line.trim().strip_suffix(';')).filter_map(|line| {
+        let mut words = line.split(' ');
+        matches!(words.next(), Some("REQUIRED" | "OPTIONAL")).then(|| words.nth(1))?
+    });
+    let columns: Vec<&str> = columns.collect();
+    assert!(columns.len() > 40, "{columns:?}");
+    for column in columns {
+        assert!(document.contains(&format!("`{column}`")), "{column}");
+    }
+}
+
+#[test]
+fn another_program_reads_the_samples_back() {
+    let Some(python) = python() else { return };
+    let place = Place::new("read");
+    place.meter(&["early.pcap", "--parquet", "set"]);
+    let script = "import pyarrow.dataset as d, json; t = d.dataset('set/samples', partitioning='hive').to_table(); \
+                  print(json.dumps([t.num_rows, str(t.schema.field('time').type), sum(t['queue_us'].to_pylist())]))";
+    let read: Value = serde_json::from_str(&place.python(&python, &["-c", script])).unwrap();
+    let wanted = delays(&place, &["early.pcap"]);
+    assert_eq!(read[0].as_u64().unwrap() as usize, wanted.values().map(Vec::len).sum::<usize>());
+    assert_eq!(read[1], "timestamp[us, tz=UTC]");
+    let sum: f64 = wanted.values().flatten().sum();
+    assert!((read[2].as_f64().unwrap() / sum - 1.0).abs() < 1e-6, "{read} for {sum}");
+}
+
+#[test]
+fn two_workers_read_captures_and_the_merge_is_that_of_all_samples() {
+    let Some(python) = python() else { return };
+    let place = Place::new("workers");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scale/many.py");
+    let captures = ["utp.pcap.gz", "early.pcap", "late.pcap"];
+    let mut arguments = vec![script];
+    arguments.extend(captures);
+    arguments.extend(["--out", "set", "--workers", "2", "--cede", env!("CARGO_BIN_EXE_cede")]);
+    let merged: Value = serde_json::from_str(&place.python(&python, &arguments)).unwrap();
+    assert_eq!((&merged["captures"], &merged["failed"]), (&Value::from(3), &Value::from(0)));
+    let all = delays(&place, &captures);
+    let hosts = merged["hosts"].as_array().unwrap();
+    assert_eq!(hosts.len(), all.len());
+    for host in hosts {
+        let of = |name: &str| host[name].as_str().unwrap().to_string();
+        let sorted = &all[&(of("host"), of("protocol"))];
+        assert_eq!(host["samples"].as_u64().unwrap() as usize, sorted.len());
+        for (name, share) in [("p50_us", 0.5), ("p95_us", 0.95)] {
+            let exact = sorted[((share * sorted.len() as f64).ceil() as usize).max(1) - 1].round();
+            let [low, high] = [0, 1].map(|k| host[name][k].as_f64().unwrap());
+            assert!(low <= exact && exact < high, "{name}: {exact} is not within {low}..{high}");
+        }
+        assert!((host["max_ms"].as_f64().unwrap() * 1e3 - sorted[sorted.len() - 1]).abs() < 0.01);
+    }
+    // The mean over time of what was covered, against the runs' own.
+    let (mut area, mut covered) = (0.0, 0.0);
+    for capture in &captures[1..] {
+        let json: Value = serde_json::from_slice(&place.meter(&[capture, "--json"]).stdout).unwrap();
+        let host =
+            json["hosts"].as_array().unwrap().iter().find(|host| host["address"] == "10.0.1.2").unwrap();
+        let seconds = host["queue"]["covered_s"].as_f64().unwrap();
+        (area, covered) =
+            (area + host["queue"]["time_mean_ms"].as_f64().unwrap() * seconds, covered + seconds);
+    }
+    let mean = hosts.iter().find(|host| host["host"] == "10.0.1.2" && host["protocol"] == "TCP").unwrap();
+    assert!((mean["time_mean_ms"].as_f64().unwrap() - area / covered).abs() < 1e-6, "{mean}");
+}
