@@ -22,8 +22,9 @@ use cede_wire::utp::{HEADER_BYTES, Kind, VERSION, View};
 
 /// What old uTorrent says where it has no measurement.
 const NO_DIFFERENCE: u32 = 0x7fff_ffff;
-/// How far an acknowledgement may be from the newest packet of the other direction to be about it.
-const ACK_WINDOW_PACKETS: i16 = 4096;
+/// How far an acknowledgement may be behind the newest packet of the other direction to be about it: numbers have 16 bits,
+/// and fast paths have thousands of packets under way.
+const ACK_WINDOW_PACKETS: i16 = 1 << 14;
 /// How far an acknowledgement may be ahead of it: segmentation offload hands several packets over as one datagram, of which
 /// only the first one's header is seen (Linux: UDP_MAX_SEGMENTS, 128).
 const ACK_AHEAD_PACKETS: i16 = 128;

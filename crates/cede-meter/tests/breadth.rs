@@ -66,7 +66,8 @@ fn of_worst(meter: &Meter) -> (u64, u64, f64) {
 #[test]
 fn ipv6_with_extensions_is_read_on_every_link() {
     let tagged = |ip: Vec<u8>| [&[2; 12][..], &[0x81, 0, 0, 7, 0x86, 0xdd], &ip].concat();
-    let links: [(LinkType, &dyn Fn(Vec<u8>) -> Vec<u8>); 8] = [
+    type Wrap<'a> = &'a dyn Fn(Vec<u8>) -> Vec<u8>;
+    let links: [(LinkType, Wrap<'_>); 8] = [
         (LinkType::ETHERNET, &|ip| ethernet(0x86dd, &ip)),
         (LinkType::ETHERNET, &tagged),
         (LinkType::LINUX_SLL, &|ip| [&[0; 14][..], &[0x86, 0xdd], &ip].concat()),
@@ -374,7 +375,7 @@ fn a_window_forgets_what_is_older_and_flows_that_are_silent() {
     for k in 0..200_000_u64 {
         let time_us = 1_000_000 + k * 10_000;
         // A new flow each minute, and one that goes on; the queue of the first quarter of an hour is long ago.
-        let queue = if k < 1_000 || k > 90_000 { 0 } else { 50_000 };
+        let queue = if (1_000..=90_000).contains(&k) { 50_000 } else { 0 };
         let packet = utp(Kind::Data, 8, (k as u16, 4), ((time_us - queue) as u32, 5), 100);
         tap.utp(time_us, B, A, &packet);
         tap.utp(time_us, ([10, 0, 4, (k / 6_000) as u8], 1), A, &packet);

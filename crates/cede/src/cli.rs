@@ -63,7 +63,7 @@ pub enum Command {
     /// Download, seed, make and show torrents, over TCP and uTP
     Torrent(TorrentArgs),
     /// Say from a capture how long packets queue at remote hosts, without sending any
-    Meter(meter::MeterArgs),
+    Meter(Box<meter::MeterArgs>),
     /// List controllers, queue disciplines, scenarios, metrics and figures
     List(ListArgs),
     /// Explain a controller, a parameter, a metric, an option or the scenario format
