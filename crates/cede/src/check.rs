@@ -5,7 +5,7 @@ use crate::interrupt;
 use crate::progress::{Pace, StatusLine, bar, clock};
 use crate::screen::{self, Screen};
 use cede_cc::registry::{self, Entry};
-use cede_lab::check::{Battery, Findings, Progress, Subject};
+use cede_lab::check::{Battery, Findings, Progress, Subject, ablations, differences};
 use cede_lab::run::RunError;
 use cede_lab::scenario::{ProtocolKind, nearest};
 use cede_plot::{Cell, Table, Verdict, terminal};
@@ -21,6 +21,8 @@ Examples:
   cede check ledbat --only yields --only path/longer
   cede check ledbat -s target='25 ms' --json | jq '.[].findings'
   cede check ledbat --only path/longer --toml | cede run -
+  cede check ledbat --vary 7                     on other links, drawn by this seed
+  cede check cede --ablate                       what each part of a controller is worth
   cede check --all                               every controller, scenario by scenario
 
 The exit code is 1 where a mark is missed.";
@@ -44,6 +46,12 @@ pub struct Args {
     /// Set a parameter of the controller; may be repeated [example: -s target='25 ms']
     #[arg(short, long = "set", value_name = "PARAMETER=VALUE", conflicts_with = "all")]
     pub set: Vec<String>,
+    /// Run on links whose rates, delays and buffers are varied by this seed [example: --vary 7]
+    #[arg(long, value_name = "SEED")]
+    pub vary: Option<u64>,
+    /// Run once more for each part of the controller, with that part switched off or set otherwise
+    #[arg(long, conflicts_with_all = ["all", "json", "toml"])]
+    pub ablate: bool,
     /// Print the findings as JSON on standard output
     #[arg(long)]
     pub json: bool,
@@ -79,6 +87,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(name) => vec![find(name)?],
         None => registry::all().iter().filter(|entry| entry.responsive).collect(),
     };
+    if let (true, [entry]) = (args.ablate, entries.as_slice()) {
+        return ablate(args, entry);
+    }
     let mut checked = Vec::new();
     for (index, &entry) in entries.iter().enumerate() {
         let ticker = Ticker::new(entry.name, index, entries.len());
@@ -89,6 +100,43 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let missed = checked.iter().flat_map(|one| &one.findings).filter(|findings| !findings.passed).count();
     screen::print(&output(args, &checked))?;
     if missed == 0 || args.toml { Ok(()) } else { Err(Failure::MarksMissed(missed)) }
+}
+
+/// The battery as it is, and once for each part that is set otherwise.
+fn ablate(args: &Args, entry: &'static Entry) -> Result<(), Failure> {
+    let parts = ablations(entry);
+    let run = |label: &str, index: usize, battery: Battery| {
+        let ticker = Ticker::new(label, index, parts.len() + 1);
+        let findings = battery.run(&|progress| ticker.hear(progress));
+        ticker.clear();
+        findings.map_err(|error| failure(&error))
+    };
+    let whole = run(entry.name, 0, battery(args, entry)?)?;
+    let mut table = Table::new(["part", "passed", "lost", "gained"]);
+    table.push([Cell::from("as it is"), passed(&whole).into(), "".into(), "".into()]);
+    for (index, part) in (1..).zip(&parts) {
+        let findings = run(part, index, battery(args, entry)?.set(part).map_err(Failure::Usage)?)?;
+        let differences = differences(&whole, &findings);
+        let told = |gained: bool| {
+            let of = differences.iter().filter(|difference| difference.gained == gained);
+            of.map(|difference| format!("{} ({})", difference.case, difference.what))
+                .collect::<Vec<_>>()
+                .join("; ")
+        };
+        table.push([
+            Cell::from(part.as_str()),
+            passed(&findings).into(),
+            told(false).into(),
+            told(true).into(),
+        ]);
+    }
+    let screen = Screen::new(false);
+    let wide = || terminal::table(&table, screen.columns, screen.colour);
+    screen::print(&if args.markdown { table.to_markdown() } else { wide() })
+}
+
+fn passed(findings: &[Findings]) -> String {
+    format!("{} of {}", findings.iter().filter(|findings| findings.passed).count(), findings.len())
 }
 
 fn find(name: &str) -> Result<&'static Entry, Failure> {
@@ -110,6 +158,9 @@ fn battery(args: &Args, entry: &Entry) -> Result<Battery, Failure> {
         Battery::new(Subject::new(entry)).over(over).only(&args.only).map_err(Failure::Usage)?;
     for text in &args.set {
         battery = battery.set(text).map_err(Failure::Usage)?;
+    }
+    if let Some(seed) = args.vary {
+        battery = battery.vary(seed);
     }
     Ok(args.jobs.map_or(battery.clone(), |jobs| battery.jobs(jobs.get())))
 }

@@ -42,6 +42,10 @@ pub(super) const PARAMS: &[ParamDoc] = &[
         doc: "The delay that steers: the smaller queue of one-way delay and RTT, or one of them alone.",
     },
     switch(
+        "allow_jitter",
+        "Aim at as much more as samples of one round trip differ by at the least: jitter is no queue.",
+    ),
+    switch(
         "adapt_target",
         "Where packets are lost at a full queue that is shorter than the target, aim at half of that queue.",
     ),
@@ -82,11 +86,15 @@ pub(super) const PARAMS: &[ParamDoc] = &[
         3_600_000,
         "How long a delay must stand still at first to be taken for a new base.",
     ),
+    switch(
+        "fair_queueing",
+        "Find schedulers that divide the link among flows, by trains of packets, and take less than the own share there.",
+    ),
     number(
         "fair_share",
         "0.5",
         (0.05, 1.0),
-        "Behind a scheduler that divides the link among flows: the part of the own share that is taken; 1 for all.",
+        "Behind a scheduler that divides the link among flows: the part of the own share that is taken.",
     ),
     ParamDoc {
         name: "train",
@@ -102,6 +110,7 @@ pub(super) const PARAMS: &[ParamDoc] = &[
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Config {
     pub(super) target: Duration,
+    pub(super) allow_jitter: bool,
     pub(super) adapt_target: bool,
     pub(super) gain_rtt: Duration,
     pub(super) velocity: bool,
@@ -111,6 +120,7 @@ pub(super) struct Config {
     pub(super) spacing: f64,
     pub(super) loss_guard: bool,
     pub(super) guard_loss: f64,
+    pub(super) fair_queueing: bool,
     pub(super) fair_share: f64,
     pub(super) train: usize,
     pub(super) min_packets: f64,
@@ -121,6 +131,7 @@ impl Config {
     pub(super) fn of(settings: &Settings) -> Self {
         Self {
             target: settings.duration("target"),
+            allow_jitter: settings.switch("allow_jitter"),
             adapt_target: settings.switch("adapt_target"),
             gain_rtt: Duration::from_secs_f64(settings.number("gain_rtt") / 1e3),
             velocity: settings.switch("velocity"),
@@ -130,6 +141,7 @@ impl Config {
             spacing: settings.number("slowdown_spacing"),
             loss_guard: settings.switch("loss_guard"),
             guard_loss: settings.number("guard_loss"),
+            fair_queueing: settings.switch("fair_queueing"),
             fair_share: settings.number("fair_share"),
             train: settings.count("train"),
             min_packets: settings.number("min_cwnd"),

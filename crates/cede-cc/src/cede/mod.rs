@@ -44,7 +44,9 @@ const EXIT_SAMPLES: usize = 8;
 /// Queue over the target below which there is none.
 const NO_QUEUE: f64 = 0.5;
 /// Rounds without a queue after which growth doubles.
-const QUIET_ROUNDS: u32 = 3;
+const QUIET_ROUNDS: i32 = 3;
+/// The same after a loss, in addition.
+const LOSS_ROUNDS: i32 = 8;
 /// The part of the window by which it grows per round at most.
 const MAX_VELOCITY: f64 = 0.125;
 /// The least growth per round in packets.
@@ -53,7 +55,9 @@ const MIN_GAIN: f64 = 1.0 / 16.0;
 const GUARDED_CUT: f64 = 0.8;
 /// What a target that has adapted to a short queue is of it, and what it grows back by per second.
 const ADAPTED: f64 = 0.5;
-const ADAPTED_GROWTH_PER_S: f64 = 0.03;
+const ADAPTED_GROWTH_PER_S: f64 = 0.01;
+/// What jitter adds to the target at most, over the target.
+const MAX_NOISE: f64 = 2.0;
 /// The smallest target.
 const MIN_TARGET_NS: f64 = 1e6;
 /// The largest that packets' time makes of it.
@@ -112,7 +116,8 @@ pub struct Cede {
     adapted_at: Instant,
     /// Growth per round beyond the gain, in octets.
     velocity: f64,
-    quiet_rounds: u32,
+    /// After a loss below zero.
+    quiet_rounds: i32,
     /// Rounds in a row above the target.
     loud_rounds: u32,
     careful_until: Instant,
@@ -161,7 +166,7 @@ impl Cede {
 
     /// The window that takes the part of a divided link that is ours to take.
     fn share_limit(&self) -> f64 {
-        let Some(share) = self.trains.share().filter(|_| self.config.fair_share < 1.0) else {
+        let Some(share) = self.trains.share() else {
             return f64::INFINITY;
         };
         let rate = share.bits_per_sec() as f64 / 8.0 * self.config.fair_share;
@@ -179,6 +184,8 @@ impl Cede {
             * ADAPTED_GROWTH_PER_S
             * self.config.target.as_nanos() as f64;
         let target_ns = (self.config.target.as_nanos() as f64).min(self.adapted_ns + grown);
+        let noise_ns = if self.config.allow_jitter { self.rounds.noise_ns() } else { 0 };
+        let target_ns = target_ns + (noise_ns as f64).min(MAX_NOISE * self.config.target.as_nanos() as f64);
         target_ns.max((TARGET_PACKETS * self.packet_ns()).min(MAX_PACKET_TARGET_NS)).max(MIN_TARGET_NS)
     }
 
@@ -188,9 +195,26 @@ impl Cede {
         (base / self.config.gain_rtt.as_secs_f64().max(1e-9)).clamp(MIN_GAIN, 1.0)
     }
 
+    /// The round trip without our queue, but with what the way back has, in seconds.
+    fn path_rtt_s(&self) -> f64 {
+        let queue_s = self.queue.queueing().map_or(0.0, Duration::as_secs_f64);
+        (self.srtt.as_secs_f64() - queue_s).max(self.queue.base_rtt().as_secs_f64())
+    }
+
+    /// The round trip as it is now: the smoothed one follows slowly where few packets are under way.
+    fn rtt_s(&self) -> f64 {
+        let queue_s = self.queue.queueing().map_or(0.0, Duration::as_secs_f64);
+        let srtt_s = self.srtt.as_secs_f64();
+        if self.queue.base_rtt().is_zero() {
+            srtt_s
+        } else {
+            srtt_s.min(self.queue.base_rtt().as_secs_f64() + queue_s)
+        }
+    }
+
+    /// What the path holds at the largest rate of the last rounds.
     fn bdp(&self) -> Option<f64> {
-        let rate = self.rounds.rate()?.bits_per_sec() as f64 / 8.0;
-        Some(rate * self.queue.base_rtt().as_secs_f64())
+        Some(self.rounds.rate()?.bits_per_sec() as f64 / 8.0 * self.path_rtt_s())
     }
 
     fn on_ack(&mut self, feedback: &Feedback<'_>, queue_ns: i64) {
@@ -211,6 +235,9 @@ impl Cede {
                 }
             }
             Stage::Steady if may_grow && self.loud_rounds == 0 && !feedback.in_recovery => {
+                if queue_ns as f64 > NO_QUEUE * self.target_ns(feedback.now) {
+                    self.velocity = 0.0;
+                }
                 let step = self.gain() * self.bounds.mss + self.velocity;
                 self.set(self.cwnd + step * acked / self.cwnd);
             }
@@ -235,11 +262,14 @@ impl Cede {
         }
         self.loud_rounds = 0;
         let quiet = queueing < NO_QUEUE && !seen.lost && !feedback.app_limited;
-        self.quiet_rounds = if quiet { self.quiet_rounds.saturating_add(1) } else { 0 };
+        self.quiet_rounds =
+            if quiet { self.quiet_rounds.saturating_add(1) } else { self.quiet_rounds.min(0) };
         let faster =
             self.config.velocity && self.quiet_rounds >= QUIET_ROUNDS && feedback.now >= self.careful_until;
-        let doubled = (2.0 * self.velocity).max(self.gain() * self.bounds.mss);
-        self.velocity = if faster { doubled.min(MAX_VELOCITY * self.cwnd) } else { 0.0 };
+        let doubled = (2.0 * self.velocity).max(self.gain() * self.bounds.mss).min(MAX_VELOCITY * self.cwnd);
+        // What was delivered a moment ago will be again.
+        let missing = self.bdp().map_or(0.0, |bdp| (bdp - self.cwnd) / 2.0);
+        self.velocity = if faster { doubled.max(missing) } else { 0.0 };
     }
 
     /// A round was above the target. Our own queue goes first; what the next round still shows was sent before.
@@ -247,10 +277,12 @@ impl Cede {
         (self.velocity, self.quiet_rounds) = (0.0, 0);
         match self.loud_rounds {
             0 => {
-                let base_ns = self.queue.base_rtt().as_nanos() as f64;
+                let path_ns = self.path_rtt_s() * 1e9;
                 let target_ns = queue_ns as f64 / queueing;
-                let kept = (base_ns + target_ns / 2.0) / (base_ns + queue_ns as f64);
-                self.set(self.cwnd * kept.max(0.5));
+                let kept = self.cwnd * (path_ns + target_ns / 2.0) / (path_ns + queue_ns as f64);
+                let delivered =
+                    self.bdp().map_or(kept, |bdp| bdp * (path_ns + target_ns / 2.0) / path_ns.max(1.0));
+                self.set(kept.min(delivered).max(self.cwnd / 2.0));
             }
             1 => {}
             _ => self.set(self.cwnd * (2.0 - queueing).max(0.5)),
@@ -279,7 +311,8 @@ impl Cede {
         if self.stage == Stage::SlowStart {
             self.leave_slow_start(feedback, cut);
         }
-        (self.velocity, self.quiet_rounds) = (0.0, 0);
+        self.velocity = 0.0;
+        self.quiet_rounds = -LOSS_ROUNDS;
         (self.cwnd, self.ssthresh) = (cut, cut);
     }
 
@@ -294,7 +327,7 @@ impl Cede {
             self.next_slowdown = Some(now + self.srtt * 2);
             return;
         }
-        let until = now + self.srtt.mul_f64(self.config.freeze);
+        let until = now + Duration::from_secs_f64(self.rtt_s() * self.config.freeze);
         self.stage = Stage::Slowdown { began: now, until, before: self.cwnd };
         self.cwnd = self.bounds.bound(0.0, self.floor());
     }
@@ -309,12 +342,16 @@ impl Cede {
         self.stage = Stage::Steady;
         self.next_slowdown = Some(now + now.since(began).mul_f64(self.config.spacing));
         let queue_ns = self.queue.queueing().map_or(0.0, |queue| queue.as_nanos() as f64);
-        // Somebody else keeps a queue.
-        let kept = if queue_ns > self.target_ns(now) { 0.5 } else { 1.0 };
-        self.set(before * kept);
+        // Where somebody else keeps a queue, half; else what was delivered lately, which slow start may have left above.
+        let after = if queue_ns > self.target_ns(now) {
+            before / 2.0
+        } else {
+            before.max(self.bdp().unwrap_or(0.0).min(2.0 * before))
+        };
+        self.set(after);
         (self.velocity, self.quiet_rounds, self.loud_rounds) = (0.0, 0, 0);
         self.rounds.restart(self.next_number);
-        if self.config.fair_share < 1.0
+        if self.config.fair_queueing
             && self.config.pace
             && self.cwnd >= self.config.train as f64 * self.bounds.mss
         {
@@ -342,7 +379,7 @@ impl Cede {
             return None;
         }
         let gain = if self.stage == Stage::SlowStart { SLOW_START_PACE } else { STEADY_PACE };
-        let bits = self.cwnd * 8.0 * gain / self.srtt.as_secs_f64();
+        let bits = self.cwnd * 8.0 * gain / self.rtt_s().max(1e-9);
         Some(Rate::from_bits_per_sec((bits as u64).max(1)))
     }
 }
@@ -363,6 +400,7 @@ impl Controller for Cede {
         self.next_number = feedback.next_number;
         let queue_ns = self.queue.measure(feedback);
         let seen = self.rounds.on_feedback(feedback, queue_ns);
+        self.trains.release();
         self.trains.on_feedback(feedback);
         if let Some(number) = congested_number(feedback) {
             if self.epoch.try_start(number, feedback.next_number) {
@@ -404,6 +442,7 @@ impl Controller for Cede {
     }
 
     fn on_timer(&mut self, now: Instant) -> Allowance {
+        self.trains.release();
         self.end_slowdown(now);
         self.allowance()
     }
@@ -411,7 +450,7 @@ impl Controller for Cede {
     fn timer(&self) -> Option<Instant> {
         match self.stage {
             Stage::Slowdown { until, .. } => Some(until),
-            _ => None,
+            _ => self.trains.has_left(),
         }
     }
 
@@ -422,12 +461,15 @@ impl Controller for Cede {
     }
 
     fn allowance(&self) -> Allowance {
-        let pacing_rate = self.pacing();
-        let packets = if self.trains.leaving() { self.config.train as f64 } else { 2.0 };
-        let timely = pacing_rate.map_or(0, |rate| rate.bytes_in(BURST)).min(MAX_BURST_BYTES);
-        let burst_bytes = ((packets * self.bounds.mss) as u64).max(timely).clamp(1, u32::MAX.into()) as u32;
-        let burst_bytes = if pacing_rate.is_some() { burst_bytes } else { u32::MAX };
-        Allowance { cwnd_bytes: (self.cwnd as u64).max(1), pacing_rate, burst_bytes }
+        if self.trains.leaving() {
+            let train = (self.config.min_packets + self.config.train as f64) * self.bounds.mss;
+            return Allowance::window((self.cwnd.min(train) as u64).max(1));
+        }
+        let cwnd_bytes = (self.cwnd as u64).max(1);
+        let Some(rate) = self.pacing() else { return Allowance::window(cwnd_bytes) };
+        let two_packets = (2.0 * self.bounds.mss).min(f64::from(u32::MAX)) as u32;
+        let timely = rate.bytes_in(BURST).min(MAX_BURST_BYTES) as u32;
+        Allowance { cwnd_bytes, pacing_rate: Some(rate), burst_bytes: two_packets.max(timely) }
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -7,11 +7,13 @@
 //! *How it was validated:* unit tests below; by the controller.
 
 use crate::Feedback;
-use crate::instruments::{DeliverySample, Round, WindowedMax};
+use crate::instruments::{DeliverySample, Round, WindowedMax, WindowedMin};
 use cede_units::Rate;
 
 /// Rounds over which the delivered rate is the largest.
 const RATE_ROUNDS: u64 = 8;
+/// Rounds over which the noise is the smallest range.
+const NOISE_ROUNDS: u64 = 8;
 /// Weight of a round in the part of packets that are lost.
 const LOSS_WEIGHT: f64 = 0.25;
 /// Per slowdown, what the largest rate of all keeps.
@@ -39,6 +41,8 @@ pub(super) struct Rounds {
     lost_bytes: u64,
     loss: f64,
     rates: WindowedMax,
+    /// From the smallest to the largest queue of each round.
+    ranges: WindowedMin,
     peak_rate: f64,
 }
 
@@ -54,6 +58,7 @@ impl Rounds {
             lost_bytes: 0,
             loss: 0.0,
             rates: WindowedMax::new(RATE_ROUNDS),
+            ranges: WindowedMin::new(NOISE_ROUNDS),
             peak_rate: 0.0,
         }
     }
@@ -90,6 +95,7 @@ impl Rounds {
         self.count += 1;
         (self.acked_bytes, self.lost_bytes) = (0, 0);
         let seen = Seen { queue_ns: self.least_ns.take()?, peak_ns: self.peak_ns, lost };
+        self.ranges.update(self.count, (seen.peak_ns - seen.queue_ns).max(0) as u64);
         self.before_peak_ns = core::mem::take(&mut self.peak_ns);
         Some(seen)
     }
@@ -97,6 +103,12 @@ impl Rounds {
     /// The largest queue of this round and the last one.
     pub(super) fn recent_peak_ns(&self) -> i64 {
         self.peak_ns.max(self.before_peak_ns)
+    }
+
+    /// Jitter: the least by which samples of one round have differed in the last rounds. A queue that others fill has
+    /// rounds in which it hardly moves.
+    pub(super) fn noise_ns(&self) -> u64 {
+        self.ranges.get().unwrap_or(0)
     }
 
     /// The part of what is sent that is lost, smoothed over rounds.

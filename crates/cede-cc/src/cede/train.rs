@@ -42,6 +42,7 @@ struct UnderWay {
 pub(super) struct Trains {
     length: u64,
     under_way: Option<UnderWay>,
+    leaving: bool,
     /// Verdicts of the last trains, the newest in the lowest bit.
     verdicts: u32,
     /// Stamps have been seen that are finer than a millisecond.
@@ -52,7 +53,14 @@ pub(super) struct Trains {
 
 impl Trains {
     pub(super) const fn new(length: usize) -> Self {
-        Self { length: length as u64, under_way: None, verdicts: 0, fine_stamps: false, share: None }
+        Self {
+            length: length as u64,
+            under_way: None,
+            leaving: false,
+            verdicts: 0,
+            fine_stamps: false,
+            share: None,
+        }
     }
 
     /// The own share of the link, where it is divided.
@@ -63,6 +71,7 @@ impl Trains {
 
     /// A train is to leave: the packets from `next_number` on.
     pub(super) fn begin(&mut self, next_number: u64) {
+        self.leaving = true;
         self.under_way = Some(UnderWay {
             first: next_number,
             sent: 0,
@@ -72,9 +81,23 @@ impl Trains {
         });
     }
 
-    /// A train is leaving.
-    pub(super) fn leaving(&self) -> bool {
-        self.under_way.is_some_and(|train| train.sent < self.length)
+    /// A train is leaving: nothing may hold it up, and nothing else may leave.
+    pub(super) const fn leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// When the last packet of a leaving train left: what was held back for it may go.
+    pub(super) fn has_left(&self) -> Option<Instant> {
+        let whole = self.under_way.filter(|train| self.leaving && train.sent >= self.length)?;
+        Some(whole.last_left)
+    }
+
+    /// Nothing is held back any longer. A train that is not whole by now says nothing.
+    pub(super) fn release(&mut self) {
+        if self.leaving {
+            self.leaving = false;
+            self.under_way = self.under_way.filter(|train| train.sent >= self.length);
+        }
     }
 
     pub(super) fn on_sent(&mut self, sent: &Sent) {
@@ -108,6 +131,7 @@ impl Trains {
         let place = newest.number - train.first;
         train.arrived += acked;
         // In order, whole, and the first two singly.
+
         if newest.retransmitted || train.arrived != place + 1 || (place >= 1 && train.arrived < 2) {
             self.under_way = None;
             return;
@@ -222,6 +246,7 @@ mod tests {
             let now = Instant::from_millis(number);
             trains.on_sent(&Sent { now, number, bytes: 1500, in_flight_bytes: 0, retransmission: false });
         }
-        assert!(!trains.leaving());
+        trains.release();
+        assert!(!trains.leaving() && trains.has_left().is_none());
     }
 }

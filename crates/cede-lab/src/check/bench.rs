@@ -1,6 +1,7 @@
 //! Where a controller is checked: runs scenarios, and measures what they showed.
 
 use super::setup::Setup;
+use super::vary::Variation;
 use crate::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use crate::run::{Run, RunError, Watcher};
 use crate::scenario::{ProtocolKind, Scenario, render};
@@ -20,13 +21,15 @@ pub struct Subject {
     pub params: Params,
     /// The transport.
     pub over: ProtocolKind,
+    /// The seed of links other than the pinned ones; none for those.
+    pub vary: Option<u64>,
 }
 
 impl Subject {
     /// The controller with its defaults, over uTP.
     #[must_use]
     pub fn new(entry: &Entry) -> Self {
-        Self { entry: *entry, params: Params::new(), over: ProtocolKind::Utp }
+        Self { entry: *entry, params: Params::new(), over: ProtocolKind::Utp, vary: None }
     }
 
     /// Whether scenarios can name the controller.
@@ -46,6 +49,7 @@ const PLACEHOLDER: &str = "reno";
 pub(super) struct Bench<'a> {
     subject: &'a Subject,
     case: &'static str,
+    variation: Variation,
     /// Asked now and then whether to go on.
     go_on: &'a (dyn Fn() -> bool + Sync),
     /// What has been run, by text: a case may look at one run from several sides.
@@ -55,6 +59,8 @@ pub(super) struct Bench<'a> {
 /// What a run showed.
 pub(super) struct Seen {
     outcome: Outcome,
+    /// By how much the links were faster than the case says: rates are divided by it.
+    rate_factor: f64,
 }
 
 struct Patience<'a>(&'a (dyn Fn() -> bool + Sync));
@@ -71,7 +77,8 @@ impl<'a> Bench<'a> {
         case: &'static str,
         go_on: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
-        Self { subject, case, go_on, seen: RefCell::default() }
+        let variation = subject.vary.map_or(Variation::NONE, |seed| Variation::of(seed, case));
+        Self { subject, case, variation, go_on, seen: RefCell::default() }
     }
 
     /// The texts of all scenarios that were run.
@@ -122,18 +129,19 @@ impl<'a> Bench<'a> {
 
     /// Runs a scenario, or remembers it.
     pub(super) fn run_text(&self, text: &str) -> Result<Rc<Seen>, RunError> {
-        if let Some(seen) = self.seen.borrow().get(text) {
-            return Ok(Rc::clone(seen));
-        }
         let scenario = Scenario::parse(self.case, text)
             .unwrap_or_else(|problems| panic!("a pinned scenario is wrong:\n{}\n{text}", render(&problems)));
+        let (scenario, text) = self.variation.apply(scenario, text);
+        if let Some(seen) = self.seen.borrow().get(&text) {
+            return Ok(Rc::clone(seen));
+        }
         let mut run = Run::new(&scenario).without_tape();
         if !self.subject.is_registered() {
             run = run.stand_in(OWN, self.subject.entry, self.subject.params.clone());
         }
         let (outcome, _) = run.go(&mut Patience(self.go_on))?;
-        let seen = Rc::new(Seen { outcome });
-        self.seen.borrow_mut().insert(text.to_string(), Rc::clone(&seen));
+        let seen = Rc::new(Seen { outcome, rate_factor: self.variation.rate });
+        self.seen.borrow_mut().insert(text, Rc::clone(&seen));
         Ok(seen)
     }
 }
@@ -165,7 +173,7 @@ impl Seen {
 
     /// What the flows of this name got through together in the measured time, in Mbit/s.
     pub(super) fn rate_mbps(&self, name: &str) -> f64 {
-        self.flows(name).map(|flow| flow.rate_mbps).sum()
+        self.flows(name).map(|flow| flow.rate_mbps).sum::<f64>() / self.rate_factor
     }
 
     /// The share of the flows of this name in what all flows got through.
@@ -202,7 +210,7 @@ impl Seen {
             let rates = series.t_s.iter().zip(&series.flows[index].rate_mbps);
             rates.filter(|(t, _)| counts && within(t)).map(|(_, rate)| rate).sum()
         };
-        self.outcome.flows.iter().enumerate().map(of_flow).sum::<f64>() / intervals as f64
+        self.outcome.flows.iter().enumerate().map(of_flow).sum::<f64>() / intervals as f64 / self.rate_factor
     }
 
     /// How long each flow of this name took to send what it had, in seconds; not-a-number where it did not finish.

@@ -87,6 +87,13 @@ impl Battery {
         self
     }
 
+    /// On links that are varied by this seed in place of the pinned ones.
+    #[must_use]
+    pub fn vary(mut self, seed: u64) -> Self {
+        self.subject.vary = Some(seed);
+        self
+    }
+
     /// So many cases at a time, one at least.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> Self {

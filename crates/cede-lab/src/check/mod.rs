@@ -9,6 +9,9 @@
 //! Every run is a scenario of the laboratory's own format: [`Findings::scenarios`] holds their texts, to be run again
 //! with `cede run`.
 //!
+//! [`Battery::vary`] runs the same cases on links whose rates, delays and buffers are drawn anew; [`ablations`] names what a
+//! controller's parts are worth.
+//!
 //! **What it leaves out.** Radio links whose rate changes by the millisecond, paths with several bottlenecks, and swarms
 //! with hundreds of connections: they are sweeps of their own. Marks are pass or fail: a controller that passes two
 //! times over is not told from one that passes just so, except by its figures.
@@ -16,6 +19,7 @@
 //! **How it was validated.** A window that ignores everything fails to yield and fails every mark on delay; Reno passes
 //! what asks for throughput and fails what asks for yielding (tests).
 
+mod ablate;
 mod alone;
 mod application;
 mod bench;
@@ -30,8 +34,10 @@ mod path;
 mod queues;
 mod setup;
 mod sharing;
+mod vary;
 mod yields;
 
+pub use ablate::{Difference, ablations, differences};
 pub use bench::Subject;
 pub use case::{Case, Family, Finding, Mark};
 pub use execute::{Battery, Findings, Progress};
