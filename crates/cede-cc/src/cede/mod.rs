@@ -48,9 +48,11 @@ const QUIET_ROUNDS: i32 = 3;
 /// The same after a loss, in addition.
 const LOSS_ROUNDS: i32 = 8;
 /// The part of the window by which it grows per round at most.
-const MAX_VELOCITY: f64 = 0.125;
+const MAX_VELOCITY: f64 = 0.1;
 /// The least growth per round in packets.
 const MIN_GAIN: f64 = 1.0 / 16.0;
+/// Queue over the target from which on the window shrinks each round trip, however short.
+const FAR_ABOVE: f64 = 3.0;
 /// What a loss without a queue leaves.
 const GUARDED_CUT: f64 = 0.8;
 /// What a target that has adapted to a short queue is of it, and what it grows back by per second.
@@ -121,6 +123,7 @@ pub struct Cede {
     /// Rounds in a row above the target.
     loud_rounds: u32,
     careful_until: Instant,
+    next_decrease: Instant,
     next_slowdown: Option<Instant>,
     next_number: u64,
     srtt: Duration,
@@ -148,6 +151,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         quiet_rounds: 0,
         loud_rounds: 0,
         careful_until: Instant::ZERO,
+        next_decrease: Instant::ZERO,
         next_slowdown: None,
         next_number: 0,
         srtt: Duration::ZERO,
@@ -178,14 +182,18 @@ impl Cede {
         self.bounds.mss * 8e9 / self.rounds.peak_rate().max(1.0)
     }
 
+    /// The target that a short queue leaves, in nanoseconds; it grows back.
+    fn adapted_ns_at(&self, now: Instant) -> f64 {
+        let grown = now.since(self.adapted_at).as_secs_f64() * ADAPTED_GROWTH_PER_S;
+        self.adapted_ns + grown * self.config.target.as_nanos() as f64
+    }
+
     /// The queue that is aimed at, in nanoseconds.
     fn target_ns(&self, now: Instant) -> f64 {
-        let grown = now.since(self.adapted_at).as_secs_f64()
-            * ADAPTED_GROWTH_PER_S
-            * self.config.target.as_nanos() as f64;
-        let target_ns = (self.config.target.as_nanos() as f64).min(self.adapted_ns + grown);
+        let wanted_ns = self.config.target.as_nanos() as f64;
         let noise_ns = if self.config.allow_jitter { self.rounds.noise_ns() } else { 0 };
-        let target_ns = target_ns + (noise_ns as f64).min(MAX_NOISE * self.config.target.as_nanos() as f64);
+        let target_ns =
+            (wanted_ns + (noise_ns as f64).min(MAX_NOISE * wanted_ns)).min(self.adapted_ns_at(now));
         target_ns.max((TARGET_PACKETS * self.packet_ns()).min(MAX_PACKET_TARGET_NS)).max(MIN_TARGET_NS)
     }
 
@@ -255,9 +263,12 @@ impl Cede {
 
     /// Once per round trip in the steady stage.
     fn end_round(&mut self, feedback: &Feedback<'_>, seen: Seen) {
-        let queueing = seen.queue_ns as f64 / self.target_ns(feedback.now);
+        // A short queue that others fill moves within a round trip.
+        let is_short = self.adapted_ns_at(feedback.now) < self.config.target.as_nanos() as f64;
+        let queue_ns = if is_short { seen.queue_ns.midpoint(seen.peak_ns) } else { seen.queue_ns };
+        let queueing = queue_ns as f64 / self.target_ns(feedback.now);
         if queueing > 1.0 {
-            self.yield_to(seen.queue_ns, queueing);
+            self.yield_to(feedback.now, queue_ns, queueing);
             return;
         }
         self.loud_rounds = 0;
@@ -273,10 +284,12 @@ impl Cede {
     }
 
     /// A round was above the target. Our own queue goes first; what the next round still shows was sent before.
-    fn yield_to(&mut self, queue_ns: i64, queueing: f64) {
+    fn yield_to(&mut self, now: Instant, queue_ns: i64, queueing: f64) {
         (self.velocity, self.quiet_rounds) = (0.0, 0);
+        let mut wait_s = self.rtt_s();
         match self.loud_rounds {
             0 => {
+                wait_s *= 2.0;
                 let path_ns = self.path_rtt_s() * 1e9;
                 let target_ns = queue_ns as f64 / queueing;
                 let kept = self.cwnd * (path_ns + target_ns / 2.0) / (path_ns + queue_ns as f64);
@@ -284,9 +297,12 @@ impl Cede {
                     self.bdp().map_or(kept, |bdp| bdp * (path_ns + target_ns / 2.0) / path_ns.max(1.0));
                 self.set(kept.min(delivered).max(self.cwnd / 2.0));
             }
-            1 => {}
+            // What was sent before the first decrease.
+            1 if queueing >= FAR_ABOVE => {}
+            _ if now < self.next_decrease && queueing < FAR_ABOVE => return,
             _ => self.set(self.cwnd * (2.0 - queueing).max(0.5)),
         }
+        self.next_decrease = now + Duration::from_secs_f64(wait_s).max(self.config.gain_rtt);
         self.loud_rounds = self.loud_rounds.saturating_add(1);
     }
 
