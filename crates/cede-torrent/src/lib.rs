@@ -3,14 +3,31 @@
 //! * [`storage`] keeps a torrent's content in files, below one folder and nowhere else.
 //! * [`check`] says which pieces are there, by their hashes.
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
+//! * [`announce`] asks trackers, [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker.
+//! * [`server`] is a tracker.
 //! * [`create`] makes torrents.
 //!
 //! **Invariant:** nothing here decides whom to unchoke, what to request or what a message means; that is done below, by
 //! code that runs unchanged in the simulator.
 
+pub mod announce;
 pub mod check;
 pub mod create;
+#[cfg(feature = "dht")]
+pub mod dht;
 mod disk;
 mod link;
+pub mod magnet;
+pub mod server;
 pub mod session;
 pub mod storage;
+
+/// Random octets of the operating system, for names among peers and seeds.
+///
+/// # Errors
+/// The system has none.
+pub fn chance() -> std::io::Result<[u8; 20]> {
+    let mut octets = [0; 20];
+    getrandom::fill(&mut octets).map_err(std::io::Error::other)?;
+    Ok(octets)
+}

@@ -61,7 +61,7 @@ pub enum Command {
     /// Carry TCP connections over uTP between two machines
     Proxy(ProxyArgs),
     /// Download, seed, make and show torrents, over TCP and uTP
-    Torrent(TorrentArgs),
+    Torrent(Box<TorrentArgs>),
     /// Say from a capture how long packets queue at remote hosts, without sending any
     Meter(Box<meter::MeterArgs>),
     /// List controllers, queue disciplines, scenarios, metrics and figures

@@ -10,6 +10,7 @@ mod extend;
 mod pump;
 mod view;
 
+pub(crate) use dial::connect_by;
 pub use dial::{Encryption, Listener};
 pub use view::{PeerView, View};
 
@@ -244,6 +245,18 @@ impl Session {
     #[must_use]
     pub fn view(&self) -> View {
         self.inner.view()
+    }
+
+    /// Wants nothing more: only what is there is given.
+    pub fn want_nothing(&self) {
+        let mut state = self.inner.state.borrow_mut();
+        state.engine.want(self.inner.now(), Bitfield::none(self.inner.info.piece_count()));
+        self.inner.pump(&mut state);
+    }
+
+    /// Whoever looks for peers hears nothing more of this session, and so may say goodbye.
+    pub fn leave(&self) {
+        self.inner.state.borrow_mut().wishes = mpsc::unbounded_channel().0;
     }
 
     /// Which pieces are there, checked.

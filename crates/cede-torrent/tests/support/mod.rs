@@ -79,6 +79,7 @@ pub struct Member {
     pub storage: Arc<Storage>,
     pub wishes: UnboundedReceiver<Wish>,
     pub driver: Option<Driver>,
+    pub listener: Rc<Listener>,
 }
 
 impl Member {
@@ -94,9 +95,9 @@ impl Member {
         let stream = StreamConfig::default();
         let listener = Rc::new(Listener::bind(Some(local), 0, choices.disposition, stream).await.unwrap());
         let address = SocketAddr::new(local, listener.port());
-        let made = Session::new(info, &storage, &whole, Some(listener), choices).unwrap();
+        let made = Session::new(info, &storage, &whole, Some(listener.clone()), choices).unwrap();
         let (session, wishes, driver) = made;
-        Self { session, address, scratch, storage, wishes, driver: Some(driver) }
+        Self { session, address, scratch, storage, wishes, driver: Some(driver), listener }
     }
 
     /// Runs it in the background.

@@ -1,14 +1,20 @@
 //! The options of `cede torrent`.
 
 use cede_bt::metainfo::{MAX_PIECE_BYTES, MIN_PIECE_BYTES};
-use cede_units::Bytes;
-use clap::{Args, Subcommand, ValueHint};
+use cede_bt::{Disposition, Profile};
+use cede_torrent::session::Encryption;
+use cede_units::{Bytes, Rate};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   cede torrent make photos -t http://tracker.example:6969/announce
-  cede torrent show photos.torrent";
+  cede torrent seed photos.torrent                      from this folder, until Ctrl-C
+  cede torrent get photos.torrent -o inbox              and elsewhere, this fetches it
+  cede torrent get 'magnet:?xt=urn:btih:...' --transport utp
+  cede torrent tracker -p 6969                          a tracker of one's own";
 
 /// `cede torrent`.
 #[derive(Args, Debug)]
@@ -22,6 +28,12 @@ pub struct TorrentArgs {
 /// What to do with torrents.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Download a torrent from its file, its URL or a magnet link
+    Get(GetArgs),
+    /// Give a torrent's content to others
+    Seed(SeedArgs),
+    /// Run a tracker, over HTTP and UDP
+    Tracker(TrackerArgs),
     /// Make a torrent of a file or folder
     Make(MakeArgs),
     /// Show what a torrent file or magnet link says
@@ -105,9 +117,213 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
+/// The bitmask of uTorrent's `bt.transp_disposition`, or names.
+fn transport(text: &str) -> Result<Disposition, String> {
+    match text {
+        "both" | "all" => return Ok(Disposition::ALL),
+        "tcp" => return Ok(Disposition::TCP),
+        "utp" => return Ok(Disposition::UTP),
+        _ => {}
+    }
+    let mask = text.parse::<u8>().ok().filter(|mask| *mask != 0 && *mask < 32);
+    mask.map(Disposition).ok_or_else(|| {
+        "take tcp, utp or both, or the sum of 1 (attempt TCP), 2 (attempt uTP), 4 (accept TCP), 8 (accept uTP)".to_owned()
+    })
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    Profile::named(text).ok_or_else(|| {
+        let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name).collect();
+        format!("take one of {}", names.join(", "))
+    })
+}
+
+/// Octets per second.
+fn rate(text: &str) -> Result<u64, String> {
+    let rate = text.parse::<Rate>().map_err(|error| error.to_string())?;
+    match rate.bits_per_sec() / 8 {
+        0 => Err("that is no rate to go by; leave it out for no limit".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// Whether connections are enciphered.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum EncryptionArg {
+    /// Never
+    Off,
+    /// If the peer begins so
+    Allow,
+    /// Tried first, in the clear where that fails
+    Prefer,
+    /// Always
+    Require,
+}
+
+impl From<EncryptionArg> for Encryption {
+    fn from(argument: EncryptionArg) -> Self {
+        match argument {
+            EncryptionArg::Off => Self::Off,
+            EncryptionArg::Allow => Self::Allow,
+            EncryptionArg::Prefer => Self::Prefer,
+            EncryptionArg::Require => Self::Require,
+        }
+    }
+}
+
+/// What is common to `get` and `seed`.
+#[derive(Args, Debug)]
+pub struct SwarmArgs {
+    /// TCP and UDP port; 0 takes a free one [default: 6881, or a free one where that is taken]
+    #[arg(short, long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// The address to wait at [default: all, IPv4 and IPv6]
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    pub bind: Option<IpAddr>,
+    /// Transports: tcp, utp, both, or the sum of 1 attempt TCP, 2 attempt uTP, 4 accept TCP, 8 accept uTP
+    #[arg(long, value_name = "WHICH", default_value = "31", value_parser = transport)]
+    pub transport: Disposition,
+    /// How it behaves among peers: mainline4, libtorrent (uTP first, TCP if that fails) or utorrent3 (both race, uTP wins)
+    #[arg(long, value_name = "NAME", default_value = "utorrent3", value_parser = profile)]
+    pub profile: Profile,
+    /// The congestion controller of uTP (`cede list controllers`) [default: ledbat]
+    #[arg(short = 'C', long = "controller", value_name = "NAME")]
+    pub controller: Option<String>,
+    /// The queueing delay that uTP aims at [default: the controller's, 100 ms for ledbat] [example: --utp-target-delay 25ms]
+    #[arg(long, value_name = "TIME", visible_alias = "target")]
+    pub utp_target_delay: Option<String>,
+    /// Set a parameter of the controller; may be repeated [example: -s gain=0.5]
+    #[arg(short = 's', long = "set", value_name = "PARAM=VALUE")]
+    pub set: Vec<String>,
+    /// Send no faster, all peers together [example: --up 500kB/s]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub up: Option<u64>,
+    /// Read no faster, all peers together [example: --down 10Mbit/s]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub down: Option<u64>,
+    /// Whether connections are enciphered (MSE)
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "allow")]
+    pub encryption: EncryptionArg,
+    /// A further tracker; may be repeated
+    #[arg(short, long = "tracker", value_name = "URL")]
+    pub trackers: Vec<String>,
+    /// A peer to connect to; may be repeated
+    #[arg(long = "peer", value_name = "ADDRESS:PORT")]
+    pub peers: Vec<SocketAddr>,
+    /// Do not look for peers in the distributed hash table
+    #[arg(long)]
+    pub no_dht: bool,
+    /// A node of the table to begin with, in place of the usual ones; may be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    pub dht_node: Vec<String>,
+    /// Do not exchange peers with peers
+    #[arg(long)]
+    pub no_pex: bool,
+    /// Print one JSON document per line for each event, and words on standard error
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}
+
+const GET_EXAMPLES: &str = "\
+Examples:
+  cede torrent get photos.torrent -o inbox
+  cede torrent get 'magnet:?xt=urn:btih:...&tr=udp://tracker.example:6969'
+  cede torrent get http://example.org/photos.torrent --files 0,3-5
+  cede torrent get photos.torrent --transport utp --utp-target-delay 25ms -C ledbat++
+  cede torrent get photos.torrent --up 100kB/s --seed   goes on giving when it has everything
+
+An interrupted download goes on where it ended when the same command is given again: what is there
+is checked by its hashes. Nothing is written outside of the folder. The numbers of files are those
+of `cede torrent show`. Ctrl-C ends it (exit code 130) and keeps what has come.";
+
+/// `cede torrent get`.
+#[derive(Args, Debug)]
+#[command(after_help = GET_EXAMPLES)]
+pub struct GetArgs {
+    /// A torrent file, its http URL, or a magnet link
+    #[arg(value_name = "FILE|MAGNET|URL", value_hint = ValueHint::FilePath)]
+    pub what: String,
+    /// The folder to put it into
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub output: PathBuf,
+    /// Which files, by their numbers or a part of their names [default: all] [example: --files 0,3-5,readme]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub files: Vec<String>,
+    /// Set all room aside at the beginning
+    #[arg(long)]
+    pub preallocate: bool,
+    /// Go on giving when everything is there
+    #[arg(long)]
+    pub seed: bool,
+    /// How it is fetched
+    #[command(flatten)]
+    pub swarm: SwarmArgs,
+}
+
+const SEED_EXAMPLES: &str = "\
+Examples:
+  cede torrent seed photos.torrent                      from photos in this folder
+  cede torrent seed photos.torrent --data /mnt/archive --up 2Mbit/s
+
+The content is checked first; pieces that are missing or different are not given. Ctrl-C ends it.";
+
+/// `cede torrent seed`.
+#[derive(Args, Debug)]
+#[command(after_help = SEED_EXAMPLES)]
+pub struct SeedArgs {
+    /// A torrent file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub what: String,
+    /// The folder that the content is in
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub data: PathBuf,
+    /// How it is given
+    #[command(flatten)]
+    pub swarm: SwarmArgs,
+}
+
+const TRACKER_EXAMPLES: &str = "\
+Examples:
+  cede torrent tracker                       http://HOST:6969/announce and udp://HOST:6969
+  cede torrent tracker --interval 60s --json | tee announces.jsonl
+  cede torrent tracker --only photos.torrent
+
+Each announce is a line: who, over what, which torrent, why, what is left, how many peers it heard of.
+Ctrl-C ends it.";
+
+/// `cede torrent tracker`.
+#[derive(Args, Debug)]
+#[command(after_help = TRACKER_EXAMPLES)]
+pub struct TrackerArgs {
+    /// TCP and UDP port; 0 takes a free one and says which
+    #[arg(short, long, value_name = "PORT", default_value_t = 6969)]
+    pub port: u16,
+    /// The address [default: all, IPv4 and IPv6]
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    pub bind: Option<IpAddr>,
+    /// What peers are told to wait between two announces
+    #[arg(long, value_name = "TIME", default_value = "30 min")]
+    pub interval: cede_units::Duration,
+    /// Only for these torrents; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub only: Vec<PathBuf>,
+    /// Print one JSON document per line for each announce
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transports_are_names_or_a_bitmask() {
+        assert_eq!(transport("utp"), Ok(Disposition(10)));
+        assert_eq!(transport("13"), Ok(Disposition(13)));
+        assert!(transport("0").is_err() && transport("32").is_err() && transport("quic").is_err());
+        assert_eq!(rate("100kB/s"), Ok(100_000));
+        assert!(rate("100").is_err() && rate("1bit/s").is_err());
+    }
 
     #[test]
     fn pieces_are_powers_of_two() {

@@ -1,8 +1,13 @@
 //! `cede torrent`: BitTorrent on real sockets and files.
 
 pub mod args;
+mod gauge;
+mod get;
 mod make;
 mod show;
+mod source;
+mod swarm;
+mod tracker;
 
 use crate::failure::Failure;
 use args::{TorrentArgs, Verb};
@@ -14,6 +19,9 @@ use std::path::Path;
 /// Runs a verb.
 pub fn run(args: &TorrentArgs) -> Result<(), Failure> {
     match &args.verb {
+        Verb::Get(args) => get::get(args),
+        Verb::Seed(args) => get::seed(args),
+        Verb::Tracker(args) => tracker::tracker(args),
         Verb::Make(args) => make::make(args),
         Verb::Show(args) => show::show(args),
     }

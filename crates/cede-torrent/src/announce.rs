@@ -1,0 +1,262 @@
+//! Asking trackers, over HTTP and UDP.
+//!
+//! Source: BEP 3, 12, 15 and 23. Each tier is asked by itself, its trackers in order until one answers; that one is asked
+//! first from then on. What it leaves out: names of hosts in answers, scrapes. How it was validated: against the tracker of
+//! this crate in the tests, and opentracker.
+
+use crate::session::Wish;
+use cede_bt::engine::AnnounceEvent;
+use cede_bt::tracker::udp::{Asked, Request, Response};
+use cede_bt::tracker::{Announce, Answer, Event, http};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::{UdpSocket, lookup_host};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, timeout};
+
+/// A tracker over HTTP answers within that, or is passed over.
+const HTTP_PATIENCE: Duration = Duration::from_secs(20);
+/// BEP 15 waits 15 s and doubles that eight times; a person waits for two.
+const UDP_TRIES: u32 = 2;
+/// When no tracker of a tier has answered, the tier is asked again after that, and twice that, up to the limit.
+const RETRY: Duration = Duration::from_secs(15);
+const MAX_RETRY: Duration = Duration::from_secs(30 * 60);
+/// More peers are not asked for sooner than that after the last time.
+const MORE_AFTER: Duration = Duration::from_secs(60);
+/// A torrent file from a URL: as long as torrents can be.
+const MAX_DOWNLOAD_BYTES: u64 = cede_bt::metainfo::MAX_FILE_BYTES as u64;
+
+/// Who announces itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// The torrent.
+    pub info_hash: [u8; 20],
+    /// The peer.
+    pub peer_id: [u8; 20],
+    /// Where it is reached.
+    pub port: u16,
+    /// Tells it from others at the same address.
+    pub key: u32,
+}
+
+/// How much has passed, for trackers that count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Amounts {
+    /// Octets sent.
+    pub uploaded: u64,
+    /// Octets received.
+    pub downloaded: u64,
+    /// Octets that are missing.
+    pub left: u64,
+}
+
+/// What came of an announce.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// The tracker.
+    pub url: String,
+    /// Its answer, or why there is none.
+    pub result: Result<Answer, String>,
+}
+
+/// Announces to all tiers as long as `wishes` come; `amounts` is asked before each announce. Notes go to `notes`. Ends, after
+/// every tier has been told that we leave, when the other end of `wishes` is gone.
+pub async fn run(
+    tiers: Vec<Vec<String>>,
+    identity: Identity,
+    amounts: impl Fn() -> Amounts + Clone + 'static,
+    mut wishes: UnboundedReceiver<Wish>,
+    notes: UnboundedSender<Note>,
+) {
+    let mut inboxes = Vec::new();
+    let mut tasks = Vec::new();
+    for urls in tiers {
+        let (inbox, wishes) = unbounded_channel();
+        let tier = Tier { urls, identity, tracker_id: None, notes: notes.clone() };
+        inboxes.push(inbox);
+        tasks.push(tokio::task::spawn_local(tier.run(amounts.clone(), wishes)));
+    }
+    while let Some(wish) = wishes.recv().await {
+        for inbox in &inboxes {
+            let _ = inbox.send(wish);
+        }
+    }
+    drop(inboxes);
+    for task in tasks {
+        let _ = task.await;
+    }
+}
+
+struct Tier {
+    urls: Vec<String>,
+    identity: Identity,
+    tracker_id: Option<Vec<u8>>,
+    notes: UnboundedSender<Note>,
+}
+
+impl Tier {
+    async fn run(mut self, amounts: impl Fn() -> Amounts, mut wishes: UnboundedReceiver<Wish>) {
+        let (mut next, mut retry, mut last) = (None, RETRY, None::<Instant>);
+        let mut is_known = false;
+        loop {
+            let (event, want) = tokio::select! {
+                wish = wishes.recv() => match wish {
+                    Some(Wish { event: AnnounceEvent::More, .. })
+                        if last.is_some_and(|last| last.elapsed() < MORE_AFTER) => continue,
+                    Some(wish) => (event_of(wish.event), wish.want),
+                    None => break,
+                },
+                () = until(next) => (if is_known { Event::Interval } else { Event::Started }, 50),
+            };
+            last = Some(Instant::now());
+            match self.announce(event, want, amounts()).await {
+                Some(interval) => {
+                    (is_known, retry) = (true, RETRY);
+                    next = Some(Instant::now() + interval);
+                }
+                None => {
+                    next = Some(Instant::now() + retry);
+                    retry = (retry * 2).min(MAX_RETRY);
+                }
+            }
+        }
+        if is_known {
+            self.urls.truncate(1);
+            self.announce(Event::Stopped, 0, amounts()).await;
+        }
+    }
+
+    /// Asks the trackers until one answers, and says when it wants to be asked again.
+    async fn announce(&mut self, event: Event, want: u32, amounts: Amounts) -> Option<Duration> {
+        for index in 0..self.urls.len() {
+            let url = self.urls[index].clone();
+            let result =
+                ask(&url, &self.announcement(event, want, amounts), self.tracker_id.as_deref()).await;
+            let answer = result.as_ref().ok().cloned();
+            let _ = self.notes.send(Note { url, result });
+            if let Some(answer) = answer {
+                self.urls.swap(0, index);
+                let interval = Duration::from_secs(answer.sane_interval_s().into());
+                self.tracker_id = answer.tracker_id.or(self.tracker_id.take());
+                return Some(interval);
+            }
+        }
+        None
+    }
+
+    fn announcement(&self, event: Event, want: u32, amounts: Amounts) -> Announce {
+        let Identity { info_hash, peer_id, port, key } = self.identity;
+        let Amounts { uploaded, downloaded, left } = amounts;
+        Announce { info_hash, peer_id, port, uploaded, downloaded, left, event, key, wanted: Some(want) }
+    }
+}
+
+/// Waits until then; for ever, where there is no such time.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+const fn event_of(event: AnnounceEvent) -> Event {
+    match event {
+        AnnounceEvent::Started => Event::Started,
+        AnnounceEvent::Completed => Event::Completed,
+        AnnounceEvent::More => Event::Interval,
+    }
+}
+
+/// Asks one tracker.
+///
+/// # Errors
+/// Why there is no answer, for people.
+pub async fn ask(url: &str, announce: &Announce, tracker_id: Option<&[u8]>) -> Result<Answer, String> {
+    if let Some(rest) = url.strip_prefix("udp://") {
+        let host = rest.split('/').next().unwrap_or(rest);
+        return ask_udp(host, announce).await.map_err(|error| error.to_string());
+    }
+    let url = http::url(url, announce, tracker_id);
+    let octets = get(url, http::MAX_ANSWER_BYTES as u64, false).await?;
+    http::parse_answer(&octets).map_err(|error| error.to_string())
+}
+
+/// What is at a URL.
+///
+/// # Errors
+/// Why it cannot be had, for people.
+pub async fn download(url: &str) -> Result<Vec<u8>, String> {
+    get(url.to_owned(), MAX_DOWNLOAD_BYTES, true).await
+}
+
+async fn get(url: String, limit: u64, status_is_error: bool) -> Result<Vec<u8>, String> {
+    if url.starts_with("https://") && !cfg!(feature = "https") {
+        return Err("https is not built in (feature `https`)".to_owned());
+    }
+    let fetching = tokio::task::spawn_blocking(move || {
+        // Trackers say why they refuse under any status.
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(HTTP_PATIENCE))
+            .http_status_as_error(status_is_error)
+            .max_redirects(5)
+            .user_agent(concat!("cede/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let mut response = config.new_agent().get(&url).call().map_err(|error| error.to_string())?;
+        let body = response.body_mut().with_config().limit(limit);
+        body.read_to_vec().map_err(|error| error.to_string())
+    });
+    fetching.await.map_err(|error| error.to_string())?
+}
+
+async fn ask_udp(host: &str, announce: &Announce) -> io::Result<Answer> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
+    for address in lookup_host(host).await?.take(4) {
+        match ask_udp_at(address, announce).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn ask_udp_at(address: SocketAddr, announce: &Announce) -> io::Result<Answer> {
+    let any: SocketAddr =
+        if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().map_err(io::Error::other)?;
+    let socket = UdpSocket::bind(any).await?;
+    socket.connect(address).await?;
+    let is_v6 = address.is_ipv6();
+    for attempt in 0..UDP_TRIES {
+        let patience = Duration::from_secs(15 << attempt);
+        let exchange = async {
+            let Response::Connect(connection) = call(&socket, 0, Request::Connect, is_v6).await? else {
+                return Err(io::Error::other("the tracker answers something else than was asked"));
+            };
+            call(&socket, connection, Request::Announce(announce.clone()), is_v6).await
+        };
+        match timeout(patience, exchange).await {
+            Ok(Ok(Response::Announce(answer))) => return Ok(answer),
+            Ok(Ok(_)) => return Err(io::Error::other("the tracker answers something else than was asked")),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the tracker does not answer"))
+}
+
+/// Asks, and waits for the answer to exactly that.
+async fn call(socket: &UdpSocket, connection: u64, request: Request, is_v6: bool) -> io::Result<Response> {
+    let transaction = getrandom::u32().map_err(io::Error::other)?;
+    socket.send(&Asked { connection, transaction, request }.encode()).await?;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let n = socket.recv(&mut buffer).await?;
+        match Response::decode(&buffer[..n], is_v6) {
+            Ok((heard, Response::Error(why))) if heard == transaction => {
+                return Err(io::Error::other(format!("the tracker refuses: {why}")));
+            }
+            Ok((heard, response)) if heard == transaction => return Ok(response),
+            _ => {}
+        }
+    }
+}

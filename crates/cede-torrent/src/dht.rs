@@ -1,0 +1,57 @@
+//! Peers from the distributed hash table (BEP 5), through the `mainline` crate.
+//!
+//! Only for torrents that are not private. It has a UDP port of its own, and speaks IPv4.
+
+use mainline::{Dht, Id};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The table is asked, and told of us, so often; entries live for half an hour.
+const EVERY: Duration = Duration::from_secs(15 * 60);
+/// As long as nobody is found.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table where we are. `bootstrap`
+/// are nodes to begin with, where not the usual ones.
+///
+/// # Errors
+/// The system does not give a socket.
+pub fn search(
+    info_hash: [u8; 20],
+    port: u16,
+    bootstrap: &[String],
+    found: UnboundedSender<Vec<SocketAddr>>,
+) -> std::io::Result<()> {
+    let mut builder = Dht::builder();
+    if !bootstrap.is_empty() {
+        builder.bootstrap(bootstrap);
+    }
+    let dht = builder.build()?;
+    let work = move || {
+        while !found.is_closed() {
+            let count = look(&dht, info_hash, &found);
+            // Nobody to tell is no reason to fail.
+            #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+            let _ = dht.announce_peer(Id::from(info_hash), Some(port));
+            let mut left = if count == 0 { RETRY } else { EVERY };
+            while !left.is_zero() && !found.is_closed() {
+                std::thread::sleep(Duration::from_millis(500));
+                left = left.saturating_sub(Duration::from_millis(500));
+            }
+        }
+    };
+    std::thread::Builder::new().name("dht".to_owned()).spawn(work).map(drop)
+}
+
+fn look(dht: &Dht, info_hash: [u8; 20], found: &UnboundedSender<Vec<SocketAddr>>) -> usize {
+    let mut count = 0;
+    #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+    for peers in dht.get_peers(Id::from(info_hash)) {
+        count += peers.len();
+        if found.send(peers.into_iter().map(SocketAddr::V4).collect()).is_err() {
+            break;
+        }
+    }
+    count
+}

@@ -1,0 +1,266 @@
+//! A tracker: HTTP and UDP at one port number, one book behind both.
+//!
+//! What it leaves out: keep-alive over HTTP (each answer closes its connection), and IPv4 addresses for those who ask over IPv6
+//! by UDP. How it was validated: by this crate's own client, libtorrent, Transmission and aria2.
+
+use cede_bt::tracker::book::{Book, Limits};
+use cede_bt::tracker::http::{self, Query};
+use cede_bt::tracker::udp::{Asked, CONNECTION_TAKEN_S, MAX_SCRAPED, Request, Response};
+use cede_bt::tracker::{Announce, Answer, Tally};
+use cede_units::{Duration as Span, Instant as Time, Stream as Random};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::cell::RefCell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+/// Whoever asks over HTTP has asked within that.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections over HTTP at once.
+const MAX_CONNECTIONS: usize = 500;
+/// The book is looked through so often.
+const EXPIRE_EVERY: Duration = Duration::from_secs(60);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How somebody asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Over {
+    /// HTTP.
+    Http,
+    /// UDP.
+    Udp,
+}
+
+/// An announce that was answered, or was not.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Who.
+    pub from: SocketAddr,
+    /// How.
+    pub over: Over,
+    /// What it said.
+    pub announce: Announce,
+    /// How many peers it was told of, or why none.
+    pub result: Result<usize, &'static str>,
+    /// The torrent's peers after that.
+    pub tally: Tally,
+}
+
+/// What hears of each announce.
+pub type Log = Box<dyn FnMut(&Entry)>;
+
+/// A tracker.
+pub struct Tracker {
+    tcp: TcpListener,
+    udp: UdpSocket,
+    state: Rc<State>,
+}
+
+struct State {
+    book: RefCell<Book>,
+    log: RefCell<Log>,
+    began: Instant,
+    /// What connection ids are made of.
+    secret: [u8; 20],
+    connections: RefCell<usize>,
+}
+
+impl Tracker {
+    /// Waits at an address for HTTP and UDP; port 0 takes a free one. Only for these torrents, where there are any.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn bind(address: SocketAddr, limits: Limits, only: Vec<[u8; 20]>, log: Log) -> io::Result<Self> {
+        let tcp = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        #[cfg(unix)]
+        tcp.set_reuse_address(true)?;
+        prepare(&tcp, address)?;
+        tcp.listen(256)?;
+        let tcp = TcpListener::from_std(tcp.into())?;
+        let address = SocketAddr::new(address.ip(), tcp.local_addr()?.port());
+        let udp = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        prepare(&udp, address)?;
+        let udp = UdpSocket::from_std(udp.into())?;
+        let seed = getrandom::u64().map_err(io::Error::other)?;
+        let mut secret = [0; 20];
+        getrandom::fill(&mut secret).map_err(io::Error::other)?;
+        let state = State {
+            book: RefCell::new(Book::new(limits, Random::named(seed, "tracker")).only(only)),
+            log: RefCell::new(log),
+            began: Instant::now(),
+            secret,
+            connections: RefCell::new(0),
+        };
+        Ok(Self { tcp, udp, state: Rc::new(state) })
+    }
+
+    /// Where it waits.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// Answers until the future is dropped. Must run within a [`tokio::task::LocalSet`].
+    pub async fn run(&self) {
+        let expiring = async {
+            loop {
+                tokio::time::sleep(EXPIRE_EVERY).await;
+                self.state.book.borrow_mut().expire(self.state.now());
+            }
+        };
+        tokio::join!(self.answer_http(), self.answer_udp(), expiring);
+    }
+
+    async fn answer_http(&self) {
+        loop {
+            let Ok((stream, from)) = self.tcp.accept().await else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            if *self.state.connections.borrow() < MAX_CONNECTIONS {
+                *self.state.connections.borrow_mut() += 1;
+                let state = self.state.clone();
+                tokio::task::spawn_local(async move {
+                    let _ = tokio::time::timeout(PATIENCE, serve(&state, stream, from)).await;
+                    *state.connections.borrow_mut() -= 1;
+                });
+            }
+        }
+    }
+
+    async fn answer_udp(&self) {
+        let mut buffer = vec![0; 2048];
+        loop {
+            let Ok((n, from)) = self.udp.recv_from(&mut buffer).await else { continue };
+            let Ok(asked) = Asked::decode(&buffer[..n]) else { continue };
+            if let Some(response) = self.state.respond(from, &asked) {
+                let is_v6 = from.ip().to_canonical().is_ipv6();
+                let _ = self.udp.send_to(&response.encode(asked.transaction, is_v6), from).await;
+            }
+        }
+    }
+}
+
+fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())
+}
+
+impl State {
+    fn now(&self) -> Time {
+        Time::ZERO + Span::from(self.began.elapsed())
+    }
+
+    fn announce(&self, from: SocketAddr, over: Over, announce: &Announce) -> Result<Answer, &'static str> {
+        let ip = from.ip().to_canonical();
+        let mut book = self.book.borrow_mut();
+        let result = book.announce(self.now(), ip, announce).map_err(|refusal| refusal.text());
+        let tally = book.tally(&announce.info_hash);
+        drop(book);
+        let count = result.as_ref().map(|answer| answer.peers.len()).map_err(|why| *why);
+        let from = SocketAddr::new(ip, from.port());
+        (self.log.borrow_mut())(&Entry { from, over, announce: announce.clone(), result: count, tally });
+        result
+    }
+
+    /// The id of whoever receives at an address, during one span of time.
+    fn connection(&self, from: IpAddr, epoch: u64) -> u64 {
+        let mut octets = self.secret.to_vec();
+        octets.extend_from_slice(from.to_string().as_bytes());
+        octets.extend_from_slice(&epoch.to_be_bytes());
+        cede_bt::metainfo::sha1(&octets).first_chunk().map_or(0, |id| u64::from_be_bytes(*id))
+    }
+
+    fn respond(&self, from: SocketAddr, asked: &Asked) -> Option<Response> {
+        // Two spans are taken, so that an id lives between one and two of them.
+        let epoch = self.began.elapsed().as_secs() / u64::from(CONNECTION_TAKEN_S / 2);
+        let ip = from.ip();
+        if asked.request == Request::Connect {
+            return Some(Response::Connect(self.connection(ip, epoch)));
+        }
+        let is_known = [epoch, epoch.wrapping_sub(1), epoch.wrapping_sub(2)]
+            .iter()
+            .any(|epoch| self.connection(ip, *epoch) == asked.connection);
+        if !is_known {
+            return Some(Response::Error("the connection id is none, or too old".to_owned()));
+        }
+        Some(match &asked.request {
+            Request::Connect => return None,
+            Request::Announce(announce) => match self.announce(from, Over::Udp, announce) {
+                Ok(answer) => Response::Announce(fitting(answer, ip)),
+                Err(why) => Response::Error(why.to_owned()),
+            },
+            Request::Scrape(hashes) => {
+                let book = self.book.borrow();
+                Response::Scrape(hashes.iter().take(MAX_SCRAPED).map(|hash| book.tally(hash)).collect())
+            }
+        })
+    }
+
+    fn answer(&self, from: SocketAddr, target: &str) -> (u16, Vec<u8>) {
+        match http::parse_query(target) {
+            Ok(Query::Announce { announce, is_compact }) => {
+                match self.announce(from, Over::Http, &announce) {
+                    Ok(answer) => (200, http::answer(&answer, is_compact)),
+                    Err(why) => (200, http::failure(why)),
+                }
+            }
+            Ok(Query::Scrape(hashes)) => {
+                let book = self.book.borrow();
+                let all: Vec<[u8; 20]> =
+                    if hashes.is_empty() { book.torrents().copied().collect() } else { hashes };
+                let tallies: Vec<_> = all.into_iter().map(|hash| (hash, book.tally(&hash))).collect();
+                (200, http::scrape_answer(&tallies))
+            }
+            Err(http::QueryError::Path) => (404, http::failure(&http::QueryError::Path.to_string())),
+            Err(error) => (400, http::failure(&error.to_string())),
+        }
+    }
+}
+
+/// As many peers as fit an unfragmented datagram.
+fn fitting(mut answer: Answer, to: IpAddr) -> Answer {
+    let each = if to.to_canonical().is_ipv4() { 6 } else { 18 };
+    answer.peers.truncate((1_200 - 20) / each);
+    answer
+}
+
+/// One request over HTTP.
+async fn serve(state: &State, mut stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+    let mut head = Vec::new();
+    let mut buffer = [0; 2048];
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        let n = stream.read(&mut buffer).await?;
+        head.extend_from_slice(&buffer[..n]);
+        if n == 0 || head.len() > 2 * http::MAX_QUERY_BYTES {
+            return Ok(());
+        }
+    }
+    let line = head.split(|octet| *octet == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split(' ');
+    let (status, body) = match (words.next(), words.next()) {
+        (Some("GET"), Some(target)) => state.answer(from, target),
+        _ => (405, http::failure("ask with GET")),
+    };
+    let reason = match status {
+        200 => "OK",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        _ => "Bad Request",
+    };
+    let head = format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), &body].concat()).await?;
+    stream.shutdown().await
+}

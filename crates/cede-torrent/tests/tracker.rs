@@ -1,0 +1,195 @@
+//! The tracker of this crate, asked over HTTP and UDP by its own client; and a magnet link that is followed through it.
+
+mod support;
+
+use cede_bt::Disposition;
+use cede_bt::metadata::Wanted;
+use cede_bt::tracker::book::Limits;
+use cede_bt::tracker::{Announce, Event};
+use cede_torrent::announce::{self, Amounts, Identity};
+use cede_torrent::magnet::{Seeker, fetch};
+use cede_torrent::server::{Entry, Over, Tracker};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use support::{LIMIT, Member, choices, run, torrent};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+type Entries = Rc<RefCell<Vec<Entry>>>;
+
+/// A tracker that runs, and what it has heard.
+fn start(only: Vec<[u8; 20]>) -> (SocketAddr, Entries) {
+    let entries = Entries::default();
+    let log = entries.clone();
+    let log = Box::new(move |entry: &Entry| log.borrow_mut().push(entry.clone()));
+    let tracker = Tracker::bind("127.0.0.1:0".parse().unwrap(), Limits::default(), only, log).unwrap();
+    let address = tracker.local_addr().unwrap();
+    tokio::task::spawn_local(async move { tracker.run().await });
+    (address, entries)
+}
+
+fn announcement(id: u8, left: u64) -> Announce {
+    Announce {
+        info_hash: [9; 20],
+        peer_id: [id; 20],
+        port: 1000 + u16::from(id),
+        uploaded: 1,
+        downloaded: 2,
+        left,
+        event: Event::Started,
+        key: 5,
+        wanted: None,
+    }
+}
+
+#[test]
+fn peers_that_ask_over_http_and_udp_find_each_other() {
+    run(async {
+        let (address, entries) = start(Vec::new());
+        let (http, udp) = (format!("http://{address}/announce"), format!("udp://{address}/announce"));
+        let first = announce::ask(&http, &announcement(1, 7), None).await.unwrap();
+        assert_eq!((first.peers.len(), first.leechers, first.interval_s), (0, Some(1), 1800));
+        let second = announce::ask(&udp, &announcement(2, 0), None).await.unwrap();
+        assert_eq!(second.peers, ["127.0.0.1:1001".parse().unwrap()]);
+        let third = announce::ask(&http, &announcement(3, 7), None).await.unwrap();
+        assert_eq!((third.peers.len(), third.seeders, third.leechers), (2, Some(1), Some(2)));
+        let heard: Vec<_> = entries.borrow().iter().map(|entry| (entry.over, entry.result)).collect();
+        assert_eq!(heard, [(Over::Http, Ok(0)), (Over::Udp, Ok(1)), (Over::Http, Ok(2))]);
+        assert_eq!(entries.borrow()[1].announce, announcement(2, 0));
+    });
+}
+
+#[test]
+fn refusals_reach_the_asker() {
+    run(async {
+        let (address, _) = start(vec![[8; 20]]);
+        for url in [format!("http://{address}/announce"), format!("udp://{address}")] {
+            let why = announce::ask(&url, &announcement(1, 7), None).await.unwrap_err();
+            assert!(why.contains("not for that torrent"), "{url}: {why}");
+        }
+        let why = announce::ask(&format!("http://{address}/elsewhere"), &announcement(1, 7), None).await;
+        assert!(why.unwrap_err().contains("/announce"));
+    });
+}
+
+#[test]
+fn whatever_is_sent_to_the_tracker_it_goes_on() {
+    run(async {
+        let (address, _) = start(Vec::new());
+        let udp = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        for octets in [&b""[..], b"x", &[0; 16], &[255; 98]] {
+            udp.send_to(octets, address).await.unwrap();
+        }
+        for request in
+            ["POST / HTTP/1.1\r\n\r\n", "nonsense\r\n\r\n", "GET /announce?port=1 HTTP/1.0\r\n\r\n"]
+        {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 40"), "{answer}");
+        }
+        announce::ask(&format!("udp://{address}"), &announcement(1, 7), None).await.unwrap();
+    });
+}
+
+#[test]
+fn a_swarm_meets_at_the_tracker_and_says_goodbye() {
+    run(async {
+        let (info, content) = torrent(&[200_000]);
+        let (address, entries) = start(Vec::new());
+        let mut announcing = Vec::new();
+        let mut members = Vec::new();
+        for id in 1..4 {
+            let content = (id == 1).then_some(&content[..]);
+            let mut member = Member::new(&info, content, &[], choices(id, 31)).await;
+            let tier =
+                vec![if id == 2 { format!("udp://{address}") } else { format!("http://{address}/announce") }];
+            let (notes, mut noted) = mpsc::unbounded_channel::<announce::Note>();
+            let session = member.session.clone();
+            tokio::task::spawn_local(async move {
+                while let Some(note) = noted.recv().await {
+                    session.add_peers(&note.result.unwrap().peers);
+                }
+            });
+            let (_, closed) = mpsc::unbounded_channel();
+            let wishes = std::mem::replace(&mut member.wishes, closed);
+            let port = member.address.port();
+            let identity = Identity { info_hash: info.info_hash(), peer_id: [id; 20], port, key: id.into() };
+            let left = u64::from(content.is_none());
+            let amounts = move || Amounts { left, ..Amounts::default() };
+            announcing.push(tokio::task::spawn_local(announce::run(
+                vec![tier],
+                identity,
+                amounts,
+                wishes,
+                notes,
+            )));
+            member.start();
+            // So that none comes to an empty book.
+            while entries.borrow().len() < usize::from(id) {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            members.push(member);
+        }
+        for member in &members {
+            member.done().await;
+            member.session.leave();
+        }
+        for task in announcing {
+            tokio::time::timeout(LIMIT, task).await.unwrap().unwrap();
+        }
+        let stopped = entries.borrow().iter().filter(|entry| entry.announce.event == Event::Stopped).count();
+        let completed =
+            entries.borrow().iter().filter(|entry| entry.announce.event == Event::Completed).count();
+        assert_eq!((stopped, completed), (3, 2));
+    });
+}
+
+#[test]
+fn a_magnet_link_leads_to_its_torrent() {
+    run(async {
+        // More than one part of 16 KiB.
+        let (info, content) = torrent(&[14_000_000 / 800 * 800]);
+        assert!(info.raw.len() > 16_384);
+        for transports in [5, 10] {
+            let mut seed = Member::new(&info, Some(&content), &[], choices(1, transports)).await;
+            seed.start();
+            let stranger = Member::new(&info, None, &[], choices(3, transports)).await;
+            let seeker = Seeker {
+                wanted: Wanted::V1(info.hash_v1),
+                info_hash: info.info_hash(),
+                peer_id: [2; 20],
+                client: "cede test".to_owned(),
+                disposition: Disposition(transports),
+                listener: Some(stranger.listener.clone()),
+            };
+            let (found, mut peers) = mpsc::unbounded_channel();
+            // One that nobody answers at, and one that has it.
+            found.send(vec!["127.0.0.1:1".parse().unwrap(), seed.address]).unwrap();
+            drop(found);
+            let fetched = tokio::time::timeout(LIMIT, fetch(&seeker, &mut peers)).await.unwrap();
+            assert_eq!(fetched.0.as_deref(), Some(&info.raw[..]));
+            assert_eq!(fetched.1.len(), 2);
+        }
+    });
+}
+
+#[test]
+fn a_link_to_nothing_ends() {
+    run(async {
+        let seeker = Seeker {
+            wanted: Wanted::V1([1; 20]),
+            info_hash: [1; 20],
+            peer_id: [2; 20],
+            client: "cede test".to_owned(),
+            disposition: Disposition::TCP,
+            listener: None,
+        };
+        let (found, mut peers) = mpsc::unbounded_channel();
+        found.send(vec!["127.0.0.1:1".parse().unwrap()]).unwrap();
+        drop(found);
+        assert_eq!(tokio::time::timeout(LIMIT, fetch(&seeker, &mut peers)).await.unwrap().0, None);
+    });
+}

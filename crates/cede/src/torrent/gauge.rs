@@ -1,0 +1,116 @@
+//! The line that says how a torrent stands.
+
+use crate::carry::numbers;
+use crate::progress::{Pace, StatusLine, bar, clock};
+use cede_bt::Transport;
+use cede_torrent::session::View;
+use cede_units::{Duration as Span, Rate};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Rates are those of so long.
+const WINDOW: Duration = Duration::from_secs(5);
+/// Where there is no terminal, a line every so often.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Rates by transport.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rates {
+    /// Of what comes, over TCP and uTP.
+    pub down: [Rate; 2],
+    /// Of what leaves.
+    pub up: [Rate; 2],
+}
+
+/// The progress of a torrent.
+pub struct Gauge {
+    looks: VecDeque<(Instant, [u64; 4])>,
+    status: StatusLine,
+    total_pieces: u32,
+    wanted_bytes: u64,
+}
+
+impl Gauge {
+    /// Begins now, with so many pieces of which so many octets are wanted.
+    pub fn new(total_pieces: u32, wanted_bytes: u64) -> Self {
+        let elsewhere = Pace { first: LINE_EVERY, every: LINE_EVERY };
+        let status = StatusLine::begin(Pace::UNHURRIED, Some(elsewhere));
+        Self { looks: VecDeque::new(), status, total_pieces, wanted_bytes }
+    }
+
+    /// Shows how it stands.
+    pub fn update(&mut self, view: &View) -> Rates {
+        let now = Instant::now();
+        let totals = &view.totals;
+        let sums = [totals.downloaded[0], totals.downloaded[1], totals.uploaded[0], totals.uploaded[1]];
+        self.looks.push_back((now, sums));
+        while self.looks.len() > 2 && now - self.looks[1].0 >= WINDOW {
+            self.looks.pop_front();
+        }
+        let rates = self.rates();
+        let text = line(view, &rates, self.total_pieces, self.wanted_bytes);
+        self.status.show(|_| text);
+        rates
+    }
+
+    fn rates(&self) -> Rates {
+        let (Some((then, before)), Some((now, after))) = (self.looks.front(), self.looks.back()) else {
+            return Rates::default();
+        };
+        let span = Span::from_secs_f64((*now - *then).as_secs_f64());
+        let rate = |at: usize| Rate::from_bytes_over(after[at].saturating_sub(before[at]), span);
+        Rates { down: [rate(0), rate(1)], up: [rate(2), rate(3)] }
+    }
+
+    /// Takes the line away, and says how long it took.
+    pub fn end(&mut self) -> Duration {
+        self.status.end()
+    }
+}
+
+fn sum(rates: [Rate; 2]) -> Rate {
+    Rate::from_bits_per_sec(rates[0].bits_per_sec() + rates[1].bits_per_sec())
+}
+
+fn line(view: &View, rates: &Rates, total_pieces: u32, wanted_bytes: u64) -> String {
+    let peers = super::count(view.peers.len(), "peer");
+    let up = numbers::rate(sum(rates.up));
+    if view.is_complete {
+        let sent = numbers::amount(view.totals.uploaded.iter().sum());
+        return format!("seeding to {peers}: {sent} sent, {up}");
+    }
+    let part = view.bytes as f64 / wanted_bytes.max(1) as f64;
+    let down = sum(rates.down).bits_per_sec();
+    let left = wanted_bytes.saturating_sub(view.bytes) as f64 * 8.0 / down.max(1) as f64;
+    let left = if down == 0 { "?".to_owned() } else { clock(left) };
+    let [tcp, utp] = rates.down.map(numbers::rate);
+    format!(
+        "{}  {} of {total_pieces} pieces, down {tcp} TCP {utp} uTP, up {up}, {peers}, {left} left",
+        bar(part),
+        view.pieces
+    )
+}
+
+/// The same for programs.
+pub fn document(view: &View, rates: &Rates) -> Value {
+    let totals = &view.totals;
+    let over = |sums: [u64; 2]| json!({ "tcp": sums[0], "utp": sums[1] });
+    let bits = |rates: [Rate; 2]| json!({ "tcp": rates[0].bits_per_sec(), "utp": rates[1].bits_per_sec() });
+    let peers = view.peers.iter().map(|peer| {
+        json!({
+            "address": peer.address.to_string(),
+            "transport": if peer.transport == Transport::Tcp { "tcp" } else { "utp" },
+            "encrypted": peer.is_enciphered, "outgoing": peer.is_outgoing, "client": peer.client,
+            "pieces": peer.pieces, "unchokes_us": peer.unchokes_us, "unchoked": peer.is_unchoked,
+        })
+    });
+    json!({
+        "pieces": view.pieces, "bytes": view.bytes, "complete": view.is_complete,
+        "downloaded": over(totals.downloaded), "uploaded": over(totals.uploaded),
+        "down_bits_per_second": bits(rates.down), "up_bits_per_second": bits(rates.up),
+        "redundant": totals.redundant, "bad_pieces": totals.bad_pieces,
+        "banned": view.banned.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "peers": peers.collect::<Vec<_>>(),
+    })
+}

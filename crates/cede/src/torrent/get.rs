@@ -1,0 +1,288 @@
+//! `cede torrent get` and `cede torrent seed`.
+
+use super::args::{GetArgs, SeedArgs, SwarmArgs};
+use super::gauge::{Gauge, document};
+use super::source::{self, Source};
+use super::swarm::{self, Swarm};
+use super::tracker::asked;
+use crate::carry::numbers;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::{Pace, StatusLine, bar};
+use crate::screen;
+use cede_bt::metainfo::Info;
+use cede_torrent::announce::{self, Amounts};
+use cede_torrent::check::{self, Watch};
+use cede_torrent::session::{Driver, Session, SessionError, Wish, stamps};
+use cede_torrent::storage::{Allocation, Notes, Storage, StorageError};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::task::JoinHandle;
+
+const TICK: Duration = Duration::from_millis(250);
+/// A line of JSON each second.
+const TICKS_PER_LINE: u32 = 4;
+/// Trackers hear that we leave, if they listen.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// Downloads a torrent.
+pub fn get(args: &GetArgs) -> Result<(), Failure> {
+    if !args.output.is_dir() {
+        let folder = args.output.display();
+        return Err(Failure::Usage(format!("-o: there is no folder {folder}; make it: mkdir -p {folder}")));
+    }
+    swarm::run(async {
+        let listener = Swarm::listen(&args.swarm).await?;
+        let source = source::open(&args.what, &args.swarm, &listener).await?;
+        let wanted = source::wanted(args, &source)?;
+        let allocation = if args.preallocate { Allocation::Full } else { Allocation::Sparse };
+        let place = Place { folder: &args.output, wanted, allocation: Some(allocation) };
+        let mut job = Job::begin(&args.swarm, source, place, &listener).await?;
+        let outcome = job.run(|job| job.session.is_done() && !args.seed).await;
+        job.end(outcome).await
+    })
+}
+
+/// Gives a torrent's content.
+pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
+    swarm::run(async {
+        let listener = Swarm::listen(&args.swarm).await?;
+        let source = source::open(&args.what, &args.swarm, &listener).await?;
+        let place = Place { folder: &args.data, wanted: Vec::new(), allocation: None };
+        let mut job = Job::begin(&args.swarm, source, place, &listener).await?;
+        let outcome = job.run(|_| false).await;
+        job.end(outcome).await
+    })
+}
+
+/// Where the content is, or goes.
+struct Place<'a> {
+    folder: &'a Path,
+    wanted: Vec<bool>,
+    /// `None` where nothing is written.
+    allocation: Option<Allocation>,
+}
+
+/// A torrent that runs.
+struct Job<'a> {
+    args: &'a SwarmArgs,
+    info: Arc<Info>,
+    session: Session,
+    driver: Option<Driver>,
+    announcing: JoinHandle<()>,
+    found: UnboundedReceiver<Vec<std::net::SocketAddr>>,
+    gauge: Gauge,
+    was_complete: bool,
+    ticks: u32,
+}
+
+fn unstored(error: &StorageError) -> Failure {
+    Failure::of_system(error.to_string(), error.error.kind())
+}
+
+fn unrun(error: &SessionError) -> Failure {
+    match error {
+        SessionError::Storage(inner) => Failure::of_system(error.to_string(), inner.error.kind()),
+        SessionError::Unsupported(_) => Failure::Failed(error.to_string()),
+    }
+}
+
+impl<'a> Job<'a> {
+    async fn begin(
+        args: &'a SwarmArgs,
+        source: Source,
+        place: Place<'_>,
+        listener: &std::rc::Rc<cede_torrent::session::Listener>,
+    ) -> Result<Self, Failure> {
+        let Source { metainfo, peers, .. } = source;
+        let info = Arc::new(metainfo.info);
+        let (storage, notes, whole) = open(&info, &place).await?;
+        let here = whole.iter().filter(|is_whole| **is_whole).count();
+        let peer_id = swarm::peer_id()?;
+        let choices = Swarm::choices(args, peer_id)?;
+        let made = Session::new(&info, &storage, &whole, Some(listener.clone()), choices);
+        let (session, wishes, mut driver) = made.map_err(|error| unrun(&error))?;
+        driver.keep_notes(notes);
+        match place.allocation {
+            Some(_) => session.want_files(),
+            None => session.want_nothing(),
+        }
+        let port = listener.port();
+        screen::mention(&headline(&info, here, port));
+        let tiers = metainfo.trackers.into_iter().chain(args.trackers.iter().map(|url| vec![url.clone()]));
+        let (announcing, found) =
+            look_for_peers(args, &info, (&session, wishes, peer_id), tiers.collect(), port)?;
+        session.add_peers(&peers);
+        session.add_peers(&args.peers);
+        let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
+        let was_complete = session.is_done();
+        let driver = Some(driver);
+        Ok(Self { args, info, session, driver, announcing, found, gauge, was_complete, ticks: 0 })
+    }
+
+    /// Runs until Ctrl-C, a failure, or `is_over`.
+    async fn run(&mut self, is_over: impl Fn(&Self) -> bool) -> Result<(), Failure> {
+        self.tell(
+            "begin",
+            &json!({
+                "name": self.info.name, "info_hash": numbers::hex(&self.info.info_hash()),
+                "bytes": self.info.total_bytes, "pieces": self.info.piece_count(),
+            }),
+        );
+        let Some(mut driver) = self.driver.take() else { return Ok(()) };
+        let outcome = {
+            let mut running = std::pin::pin!(driver.run());
+            loop {
+                if is_over(self) {
+                    break Ok(());
+                }
+                tokio::select! {
+                    ended = &mut running => break ended.map_err(|error| unrun(&error)),
+                    () = tokio::time::sleep(TICK) => self.look(),
+                    Some(peers) = self.found.recv() => self.session.add_peers(&peers),
+                    () = asked() => break Err(Failure::Interrupted("what has come stays".to_owned())),
+                }
+            }
+        };
+        self.driver = Some(driver);
+        outcome
+    }
+
+    fn look(&mut self) {
+        let view = self.session.view();
+        let rates = self.gauge.update(&view);
+        self.ticks += 1;
+        if self.args.json && self.ticks.is_multiple_of(TICKS_PER_LINE) {
+            self.tell("progress", &document(&view, &rates));
+        }
+        if self.session.is_done() && !std::mem::replace(&mut self.was_complete, true) {
+            self.tell("complete", &json!({ "bytes": view.bytes }));
+        }
+    }
+
+    fn tell(&self, event: &str, data: &Value) {
+        if self.args.json {
+            let _ = screen::print(&format!("{}\n", json!({ "event": event, "data": data })));
+        }
+    }
+
+    /// Leaves the swarm, and says how it was.
+    async fn end(mut self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        let elapsed = self.gauge.end();
+        let view = self.session.view();
+        self.session.leave();
+        if let Some(driver) = &mut self.driver {
+            driver.write_notes();
+            driver.take_notes().filter(|_| self.session.is_done()).into_iter().for_each(Notes::discard);
+        }
+        let _ = tokio::time::timeout(GOODBYE, &mut self.announcing).await;
+        let rates = super::gauge::Rates::default();
+        let mut data = document(&view, &rates);
+        data["seconds"] = elapsed.as_secs_f64().into();
+        data["cpu_s"] = crate::carry::send::cpu_s().into();
+        if let Err(failure) = &outcome {
+            data["error"] = failure.text().into();
+        }
+        self.tell("end", &data);
+        let (down, up) = (view.totals.downloaded, view.totals.uploaded);
+        screen::mention(&format!(
+            "{} received ({} over uTP), {} sent ({} over uTP) in {:.1} s\n",
+            numbers::amount(down.iter().sum()),
+            numbers::amount(down[1]),
+            numbers::amount(up.iter().sum()),
+            numbers::amount(up[1]),
+            elapsed.as_secs_f64()
+        ));
+        outcome
+    }
+}
+
+/// Octets of pieces that are wanted.
+fn wanted_bytes(info: &Info, storage: &Storage) -> u64 {
+    let layout = storage.layout();
+    let mut is_wanted = vec![false; info.piece_count() as usize];
+    for piece in
+        (0..layout.files().len()).filter(|file| storage.is_wanted(*file)).flat_map(|f| layout.pieces_of(f))
+    {
+        is_wanted[piece as usize] = true;
+    }
+    (0..info.piece_count())
+        .filter(|at| is_wanted[*at as usize])
+        .map(|at| u64::from(info.piece_bytes(at)))
+        .sum()
+}
+
+/// Opens the content and finds out what is there.
+async fn open(
+    info: &Arc<Info>,
+    place: &Place<'_>,
+) -> Result<(Arc<Storage>, Option<Notes>, Vec<bool>), Failure> {
+    let storage = Storage::new(place.folder, info, &place.wanted).map_err(|error| unstored(&error))?;
+    let storage = Arc::new(storage);
+    let mut notes = None;
+    if let Some(allocation) = place.allocation {
+        notes = Some(Notes::open(place.folder, &info.info_hash()).map_err(|error| unstored(&error))?);
+        storage.prepare(allocation).map_err(|error| unstored(&error))?;
+    }
+    let skip =
+        notes.as_ref().map(|notes| notes.missing(storage.layout(), &stamps(&storage))).unwrap_or_default();
+    let watch = Arc::new(Watch::default());
+    let (checked, total) = (watch.clone(), info.total_bytes);
+    let (subject, torrent) = (storage.clone(), info.clone());
+    let mut checking = tokio::task::spawn_blocking(move || check::check(&subject, &torrent, &skip, &checked));
+    let mut status = StatusLine::begin(Pace::patient(Duration::from_millis(100)), None);
+    let whole = loop {
+        tokio::select! {
+            whole = &mut checking => break whole,
+            () = tokio::time::sleep(TICK) => {}
+        }
+        watch.is_ended.store(interrupt::is_asked(), Relaxed);
+        let part = watch.done.load(Relaxed) as f64 / total as f64;
+        status.show(|_| format!("{}  checking what is there", bar(part)));
+    };
+    status.end();
+    if interrupt::is_asked() {
+        return Err(Failure::Interrupted("what is there was not checked".to_owned()));
+    }
+    let whole = whole.map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok((storage, notes, whole))
+}
+
+fn headline(info: &Info, here: usize, port: u16) -> String {
+    let name = super::shown(std::slice::from_ref(&info.name));
+    let (amount, pieces) =
+        (numbers::amount(info.total_bytes), super::count(info.piece_count() as usize, "piece"));
+    format!("{name}: {amount}, {here} of {pieces} are here; TCP and UDP port {port}\n")
+}
+
+type Peers = UnboundedReceiver<Vec<std::net::SocketAddr>>;
+
+/// Asks trackers and the distributed hash table from now on.
+fn look_for_peers(
+    args: &SwarmArgs,
+    info: &Arc<Info>,
+    (session, wishes, peer_id): (&Session, UnboundedReceiver<Wish>, [u8; 20]),
+    tiers: Vec<Vec<String>>,
+    port: u16,
+) -> Result<(JoinHandle<()>, Peers), Failure> {
+    let (found, peers) = mpsc::unbounded_channel();
+    let (notes, noted) = mpsc::unbounded_channel();
+    let (subject, total) = (session.clone(), info.total_bytes);
+    let amounts = move || {
+        let view = subject.view();
+        let sum = |sums: [u64; 2]| sums.iter().sum();
+        let left = total.saturating_sub(view.bytes);
+        Amounts { uploaded: sum(view.totals.uploaded), downloaded: sum(view.totals.downloaded), left }
+    };
+    let identity = Swarm::identity(info.info_hash(), peer_id, port)?;
+    let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
+    tokio::task::spawn_local(source::hear(noted, found.clone()));
+    if !args.no_dht && !info.is_private {
+        swarm::search_dht(args, info.info_hash(), port, &found);
+    }
+    Ok((announcing, peers))
+}

@@ -1,0 +1,165 @@
+//! What is to be downloaded: a torrent from a file, a URL or a magnet link, and which of its files.
+
+use super::args::{GetArgs, SwarmArgs};
+use super::read_metainfo;
+use super::swarm::{Swarm, peer_id};
+use crate::failure::Failure;
+use crate::screen;
+use cede_bt::engine::AnnounceEvent;
+use cede_bt::magnet::Magnet;
+use cede_bt::metadata::Wanted;
+use cede_bt::metainfo::{Info, Metainfo};
+use cede_torrent::announce::{self, Amounts, Note};
+use cede_torrent::magnet::{Seeker, fetch};
+use cede_torrent::session::{Listener, Wish};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+/// A torrent, and where peers may be.
+pub struct Source {
+    /// The torrent.
+    pub metainfo: Metainfo,
+    /// Peers that are known already.
+    pub peers: Vec<SocketAddr>,
+    /// Files that a link selects.
+    pub selected: Vec<(u32, u32)>,
+}
+
+fn is_magnet(text: &str) -> bool {
+    text.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:"))
+}
+
+/// Finds out what there is to download; a magnet link is followed to its torrent.
+pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
+    let plain = |metainfo| Source { metainfo, peers: Vec::new(), selected: Vec::new() };
+    if is_magnet(what) {
+        return follow(what, args, listener).await;
+    }
+    if what.starts_with("http://") || what.starts_with("https://") {
+        let octets = announce::download(what).await;
+        let octets = octets.map_err(|error| Failure::Failed(format!("cannot fetch {what}: {error}")))?;
+        let metainfo =
+            Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{what}: {error}")))?;
+        return Ok(plain(metainfo));
+    }
+    read_metainfo(Path::new(what)).map(plain)
+}
+
+async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
+    let magnet = Magnet::parse(what).map_err(|error| Failure::Usage(error.to_string()))?;
+    let wanted = match (magnet.hash_v1, magnet.hash_v2) {
+        (Some(hash), _) => Wanted::V1(hash),
+        (None, Some(hash)) => Wanted::V2(hash),
+        (None, None) => return Err(Failure::Usage("the magnet link has no hash".to_owned())),
+    };
+    screen::mention("looking for somebody who has the torrent behind the link\n");
+    let mut given: Vec<SocketAddr> = args.peers.clone();
+    for peer in &magnet.peers {
+        given.extend(tokio::net::lookup_host(peer).await.into_iter().flatten());
+    }
+    let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
+    let (raw, peers) = search(args, listener, &magnet, (wanted, &trackers, given)).await?;
+    let raw = raw.ok_or_else(|| Failure::Failed("nobody could tell what the link stands for".to_owned()))?;
+    let info = Info::parse(&raw).map_err(|error| Failure::Failed(error.to_string()))?;
+    let metainfo = Metainfo::of_info(info, trackers);
+    Ok(Source { metainfo, peers, selected: magnet.selected })
+}
+
+/// Hands on what trackers say of peers, and mentions what keeps them from it.
+pub async fn hear(mut notes: UnboundedReceiver<Note>, found: UnboundedSender<Vec<SocketAddr>>) {
+    while let Some(note) = notes.recv().await {
+        match note.result {
+            Ok(answer) => {
+                let _ = found.send(answer.peers);
+            }
+            Err(why) => screen::mention(&format!("{}: {why}\n", note.url)),
+        }
+    }
+}
+
+type Found = (Option<Vec<u8>>, Vec<SocketAddr>);
+
+fn seeker(
+    args: &SwarmArgs,
+    listener: &Rc<Listener>,
+    magnet: &Magnet,
+    wanted: Wanted,
+) -> Result<Seeker, Failure> {
+    Ok(Seeker {
+        wanted,
+        info_hash: magnet.info_hash(),
+        peer_id: peer_id()?,
+        client: super::swarm::client(),
+        disposition: args.transport,
+        listener: Some(listener.clone()),
+    })
+}
+
+async fn search(
+    args: &SwarmArgs,
+    listener: &Rc<Listener>,
+    magnet: &Magnet,
+    (wanted, trackers, given): (Wanted, &[Vec<String>], Vec<SocketAddr>),
+) -> Result<Found, Failure> {
+    let seeker = seeker(args, listener, magnet, wanted)?;
+    let (found, mut peers) = mpsc::unbounded_channel();
+    let _ = found.send(given);
+    let (wishes, wished) = mpsc::unbounded_channel();
+    let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
+    let identity = Swarm::identity(magnet.info_hash(), seeker.peer_id, listener.port())?;
+    // What is missing is not known; anything but nothing says that we are no seed.
+    let amounts = || Amounts { left: 1, ..Amounts::default() };
+    let (notes, noted) = mpsc::unbounded_channel();
+    let tiers = trackers.iter().cloned().chain(args.trackers.iter().map(|url| vec![url.clone()])).collect();
+    let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wished, notes));
+    tokio::task::spawn_local(hear(noted, found.clone()));
+    if !args.no_dht {
+        super::swarm::search_dht(args, magnet.info_hash(), listener.port(), &found);
+    }
+    drop(found);
+    let fetched = fetch(&seeker, &mut peers);
+    let outcome = tokio::select! {
+        outcome = fetched => Ok(outcome),
+        () = super::tracker::asked() => Err(Failure::Interrupted("nothing was downloaded".to_owned())),
+    };
+    announcing.abort();
+    outcome
+}
+
+/// Which files are wanted: by number, by ranges of numbers, or by a part of their names.
+pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
+    let files = &source.metainfo.info.files;
+    if args.files.is_empty() && source.selected.is_empty() {
+        return Ok(vec![true; files.len()]);
+    }
+    let mut wanted = vec![false; files.len()];
+    if args.files.is_empty() {
+        for (first, last) in &source.selected {
+            let range = *first as usize..=(*last as usize).min(files.len().saturating_sub(1));
+            wanted.get_mut(range).into_iter().flatten().for_each(|file| *file = true);
+        }
+    }
+    for text in &args.files {
+        let chosen: Vec<usize> = match range(text) {
+            Some((first, last)) if last < files.len() => (first..=last).collect(),
+            Some(_) => Vec::new(),
+            None => (0..files.len()).filter(|at| files[*at].path.join("/").contains(text.as_str())).collect(),
+        };
+        if chosen.is_empty() {
+            return Err(Failure::Usage(format!(
+                "--files {text}: there is no such file; see: cede torrent show"
+            )));
+        }
+        chosen.into_iter().for_each(|at| wanted[at] = true);
+    }
+    Ok(wanted)
+}
+
+/// "3" or "3-5".
+fn range(text: &str) -> Option<(usize, usize)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first <= last).then_some((first, last))
+}

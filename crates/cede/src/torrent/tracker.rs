@@ -1,0 +1,111 @@
+//! `cede torrent tracker`.
+
+use super::args::TrackerArgs;
+use super::read_metainfo;
+use crate::carry::numbers;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::screen;
+use cede_bt::tracker::Event;
+use cede_bt::tracker::book::Limits;
+use cede_torrent::server::{Entry, Over, Tracker};
+use serde_json::json;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Runs a tracker until Ctrl-C.
+pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
+    let only = args.only.iter().map(|path| Ok(read_metainfo(path)?.info.info_hash()));
+    let only = only.collect::<Result<Vec<_>, Failure>>()?;
+    super::swarm::run(async {
+        let tracker = bind(args, &only)?;
+        let address = tracker.local_addr().map_err(|error| Failure::Failed(error.to_string()))?;
+        let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { host(address.ip()) };
+        let port = address.port();
+        screen::mention(&format!("tracker at http://{host}:{port}/announce and udp://{host}:{port}\n"));
+        tokio::select! {
+            () = tracker.run() => {}
+            () = asked() => {}
+        }
+        Err(Failure::Interrupted("the tracker has ended".to_owned()))
+    })
+}
+
+fn host(ip: IpAddr) -> String {
+    if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
+}
+
+/// Waits for Ctrl-C.
+pub async fn asked() {
+    while !interrupt::is_asked() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn bind(args: &TrackerArgs, only: &[[u8; 20]]) -> Result<Tracker, Failure> {
+    let all = [IpAddr::from(Ipv6Addr::UNSPECIFIED), IpAddr::from(Ipv4Addr::UNSPECIFIED)];
+    let addresses = args.bind.map_or(all.to_vec(), |address| vec![address]);
+    let limits = Limits { interval: args.interval, ..Limits::default() };
+    let mut last = None;
+    for address in addresses {
+        let is_json = args.json;
+        let log = Box::new(move |entry: &Entry| tell(entry, is_json));
+        match Tracker::bind(SocketAddr::new(address, args.port), limits, only.to_vec(), log) {
+            Ok(tracker) => return Ok(tracker),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                let port = args.port;
+                let hint = "give another (0 for a free one)";
+                return Err(Failure::Failed(format!(
+                    "port {port} is taken; {hint}, or see who has it: ss -lntup"
+                )));
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    let error = last.unwrap_or_else(|| ErrorKind::AddrNotAvailable.into());
+    Err(Failure::of_system(format!("cannot wait there: {error}"), error.kind()))
+}
+
+/// One line for each announce.
+fn tell(entry: &Entry, is_json: bool) {
+    let announce = &entry.announce;
+    let over = if entry.over == Over::Http { "http" } else { "udp" };
+    let event = match announce.event {
+        Event::Interval => "interval",
+        Event::Started => "started",
+        Event::Completed => "completed",
+        Event::Stopped => "stopped",
+    };
+    let peer = SocketAddr::new(entry.from.ip(), announce.port);
+    let hash = numbers::hex(&announce.info_hash);
+    let line = if is_json {
+        let value = json!({
+            "at_s": now_s(), "peer": peer.to_string(), "over": over, "info_hash": hash, "event": event,
+            "peer_id": numbers::hex(&announce.peer_id), "left": announce.left,
+            "uploaded": announce.uploaded, "downloaded": announce.downloaded,
+            "told": entry.result.ok(), "refused": entry.result.err(),
+            "seeders": entry.tally.seeders, "leechers": entry.tally.leechers, "completed": entry.tally.completed,
+        });
+        format!("{value}\n")
+    } else {
+        let told = match entry.result {
+            Ok(count) => super::count(count, "peer"),
+            Err(why) => format!("refused: {why}"),
+        };
+        let left = numbers::amount(announce.left);
+        let (seeders, leechers) = (entry.tally.seeders, entry.tally.leechers);
+        format!(
+            "{peer:<24} {over:<4} {}  {event:<9} left {left:>8}, told {told}, {seeders} seeding {leechers} leeching\n",
+            &hash[..8]
+        )
+    };
+    let _ = screen::print(&line);
+}
+
+fn now_s() -> f64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0.0, |now| now.as_secs_f64())
+}
