@@ -126,10 +126,16 @@ impl Case {
         axes.iter().fold(self.bytes as u64, |seed, axis| seed * 4 + axis)
     }
 
+    /// Large enough to keep a machine busy.
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        self.bytes > 10 << 20
+    }
+
     /// After this it has failed: a stack that recovers by timeouts of seconds alone still has room for dozens.
     #[must_use]
     pub fn limit(&self) -> Duration {
-        Duration::from_secs(if self.bytes > 10 << 20 { 180 } else { 60 })
+        Duration::from_secs(if self.is_large() { 120 } else { 60 })
     }
 }
 

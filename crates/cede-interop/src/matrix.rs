@@ -96,7 +96,7 @@ pub fn cases(peer: Peer, scope: Scope) -> Vec<Case> {
     });
     match scope {
         Scope::Quick => all.filter(|case| is_quick(peer, case)).collect(),
-        Scope::Full => all.chain(large(peer)).collect(),
+        Scope::Full => all.chain(large()).collect(),
     }
 }
 
@@ -115,10 +115,8 @@ fn four(case: Case) -> [Case; 4] {
     ways.map(|(direction, opener)| Case { direction, opener, ..case })
 }
 
-fn large(peer: Peer) -> Vec<Case> {
-    let direct_only = peer == Peer::Stack(Stack::UtpRs);
-    let paths = [Path::Direct, Path::Lossy].into_iter().filter(|&path| path == Path::Direct || !direct_only);
-    let all = paths.flat_map(|path| families(100 << 20, path)).flat_map(four);
+fn large() -> Vec<Case> {
+    let all = Path::ALL.into_iter().flat_map(|path| families(100 << 20, path)).flat_map(four);
     all.filter(|case| case.opener == Opener::Sender).collect()
 }
 
@@ -188,7 +186,10 @@ pub async fn judge(peer: Peer, case: &Case) -> Verdict {
         match peer.run(case).await {
             Err(why) => return Verdict::Skipped { why },
             Ok(Outcome::Arrived { seconds }) => return Verdict::Ok { seconds, failed_before: before },
-            Ok(Outcome::Failed { what }) if attempt == ATTEMPTS => return blame(peer, case, what).await,
+            // A large one that took too long would do so again.
+            Ok(Outcome::Failed { what }) if attempt == ATTEMPTS || case.is_large() => {
+                return blame(peer, case, what).await;
+            }
             Ok(Outcome::Failed { what }) => before = Some(what),
         }
     }

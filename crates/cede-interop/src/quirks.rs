@@ -23,7 +23,7 @@ const SILENCE: Duration = Duration::from_secs(35);
 const DEAFNESS: Duration = Duration::from_secs(20);
 /// A FIN that is not acknowledged has been sent again after this.
 const FIN_WATCHED: Duration = Duration::from_secs(2);
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// An experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,8 +34,10 @@ pub enum Quirk {
     PathMtu,
     /// Our FIN is acknowledged.
     Fin,
-    /// A connection outlives 35 s of silence.
+    /// A connection outlives 35 s of silence after both ends have spoken.
     Silence,
+    /// Likewise, where only ours has spoken.
+    SilentListener,
     /// Our window is zero for 20 s.
     OurZeroWindow,
     /// Theirs is.
@@ -46,11 +48,12 @@ pub enum Quirk {
 
 impl Quirk {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::LastId,
         Self::PathMtu,
         Self::Fin,
         Self::Silence,
+        Self::SilentListener,
         Self::OurZeroWindow,
         Self::TheirZeroWindow,
         Self::HalfClose,
@@ -64,6 +67,7 @@ impl Quirk {
             Self::PathMtu => "our path-MTU probes are acknowledged",
             Self::Fin => "our FIN is acknowledged",
             Self::Silence => "35 s of silence",
+            Self::SilentListener => "35 s of silence, theirs having only listened",
             Self::OurZeroWindow => "our window is zero for 20 s",
             Self::TheirZeroWindow => "their window is zero for 20 s",
             Self::HalfClose => "they send after our FIN",
@@ -125,7 +129,8 @@ async fn with_stack(opener: Stack, other: Stack, quirk: Quirk) -> io::Result<Str
         Quirk::LastId => pair.bulk(SMALL).await.map(|_| "understood".to_owned()),
         Quirk::PathMtu => pair.bulk(LARGE).await.map(|end| probes(&end)),
         Quirk::Fin => pair.bulk(1000).await.map(|end| fin(end.statistics.timeouts)),
-        Quirk::Silence => pair.silence().await,
+        Quirk::Silence => pair.silence(true).await,
+        Quirk::SilentListener => pair.silence(false).await,
         Quirk::OurZeroWindow => pair.deaf_opener().await,
         Quirk::TheirZeroWindow => pair.deaf_acceptor().await,
         Quirk::HalfClose => pair.half_close().await,
@@ -167,8 +172,11 @@ impl Pair {
         Ok(self.end())
     }
 
-    /// One octet, a long silence, and more octets.
-    async fn silence(mut self) -> io::Result<String> {
+    /// One octet, answered or not, a long silence, and more octets.
+    async fn silence(mut self, answered: bool) -> io::Result<String> {
+        if answered {
+            self.there.write(b"2").await?;
+        }
         let sending = async {
             self.here.write(b"1").await?;
             tokio::time::sleep(SILENCE).await;
@@ -253,8 +261,8 @@ async fn with_client(client: Client, quirk: Quirk) -> io::Result<Option<String>>
         Quirk::LastId | Quirk::Fin => (Role::Seed, SMALL, none),
         Quirk::Silence => (Role::Seed, SMALL, Pauses { before_asking: SILENCE, ..none }),
         Quirk::OurZeroWindow => (Role::Seed, LARGE, Pauses { before_reading: DEAFNESS, ..none }),
-        // Nobody can tell a client to stop reading, or to send to someone who has left.
-        Quirk::TheirZeroWindow | Quirk::HalfClose => return Ok(None),
+        // Nobody can tell a client to stop reading or speaking, or to send to someone who has left.
+        Quirk::TheirZeroWindow | Quirk::HalfClose | Quirk::SilentListener => return Ok(None),
     };
     let exchange = Exchange::start(client, role, bytes, choices(quirk)).await?;
     if role == Role::Leech {

@@ -1,5 +1,6 @@
 //! libtorrent, through its Python binding and a script of ours.
 
+use super::guard::Guard;
 use super::process::{Folder, version_of};
 use super::{Client, Role, Task};
 use std::io;
@@ -39,10 +40,12 @@ pub struct Session {
     pub addr: SocketAddr,
     /// What happened to its connections, the latest last.
     pub notes: Vec<String>,
-    folder: Folder,
-    // Held: the session ends with its input, or when it is killed.
+    // Dropped before what it watches over.
+    _guard: Guard,
+    // Held: the session ends with its input, or when it is killed, and before its folder goes.
     _input: ChildStdin,
     child: Child,
+    folder: Folder,
 }
 
 impl Session {
@@ -53,7 +56,9 @@ impl Session {
         };
         let events = BufReader::new(output).lines();
         let addr = SocketAddr::new(task.ip, 0);
-        let mut session = Self { events, addr, notes: Vec::new(), folder, _input: input, child };
+        let guard = Guard::over(&child, &folder)?;
+        let notes = Vec::new();
+        let mut session = Self { events, addr, notes, _guard: guard, _input: input, child, folder };
         let line = session.until("listening").await?;
         let port = line.rsplit("\"port\": ").next().and_then(|tail| tail.trim_end_matches('}').parse().ok());
         session.addr.set_port(port.ok_or_else(|| io::Error::other(line))?);

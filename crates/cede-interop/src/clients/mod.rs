@@ -3,6 +3,7 @@
 //! Nothing here installs anything: what is missing is said, and skipped.
 
 mod exchange;
+mod guard;
 mod libtorrent;
 mod process;
 mod tracker;

@@ -4,6 +4,7 @@
 //! own choice from a tracker alone, and believes no tracker that names a loopback address: where it is to open the
 //! connection, both meet at an address of one of this machine's interfaces, over which the packets still never leave it.
 
+use super::guard::Guard;
 use super::process::{Folder, version_of};
 use super::{Role, Task};
 use std::io;
@@ -34,9 +35,14 @@ pub(super) fn believable(loopback: IpAddr) -> Result<IpAddr, String> {
         socket.connect((world, 9))?;
         socket.local_addr()
     });
-    let ip = socket
+    let addr = socket
         .map_err(|error| format!("no address but loopback ({error}), which it takes from no tracker"))?;
-    Ok(ip.ip())
+    match addr.ip() {
+        IpAddr::V6(ip) if ip.segments()[0] & 0xe000 != 0x2000 => {
+            Err(format!("{ip} is not a global unicast address, without which it opens no socket for IPv6"))
+        }
+        ip => Ok(ip),
+    }
 }
 
 /// A daemon with one torrent.
@@ -44,9 +50,11 @@ pub struct Daemon {
     /// Where it takes connections.
     pub addr: SocketAddr,
     rpc: SocketAddr,
-    folder: Folder,
-    // Held: killed when dropped.
+    // Dropped before what it watches over.
+    _guard: Guard,
+    // Held: killed when dropped, and before its folder goes.
     child: Child,
+    folder: Folder,
 }
 
 impl Daemon {
@@ -56,7 +64,8 @@ impl Daemon {
         let mut command = Command::new("transmission-daemon");
         command.args(["--foreground", "--config-dir"]).arg(&folder.path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        let daemon = Self { addr, rpc, folder, child: command.spawn()? };
+        let child = command.spawn()?;
+        let daemon = Self { addr, rpc, _guard: Guard::over(&child, &folder)?, child, folder };
         daemon.until(|answer| answer.contains("Daemon version"), &["--session-info"]).await?;
         let (metainfo, data) = (daemon.folder.metainfo(), daemon.folder.data());
         daemon
