@@ -18,9 +18,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// Small transfers under way at once, of all peers: most of them wait for a client.
-const PLACES: usize = 4;
+const PLACES: usize = 6;
 /// How many places a large one takes.
-const PLACES_OF_LARGE: u32 = 2;
+const PLACES_OF_LARGE: u32 = 3;
 const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interop.md");
 
 #[derive(Clone)]
@@ -90,88 +90,112 @@ async fn run(arguments: &Arguments) -> std::io::Result<Vec<Section>> {
     sections(arguments).await
 }
 
-/// All peers at once, in the order of their names' list.
+/// All peers side by side: the experiments, which are silent for most of the time, and meanwhile one transfer after the
+/// other, large ones last.
 async fn sections(arguments: &Arguments) -> std::io::Result<Vec<Section>> {
     let log = std::env::current_exe()?.with_file_name("interop.log");
     let log = Arc::new(Log::open(&log, arguments.resumes)?);
-    let room = Arc::new(Semaphore::new(PLACES));
-    let mut running = Vec::new();
-    for peer in Peer::ALL.into_iter().filter(|&peer| arguments.wants(peer)) {
-        let work = Work { peer, log: Arc::clone(&log), room: Arc::clone(&room) };
-        running.push(tokio::spawn(work.section(arguments.clone())));
+    let mut sections: Vec<_> =
+        Peer::ALL.into_iter().filter(|&peer| arguments.wants(peer)).map(announce).collect();
+    let mut work = Vec::new();
+    for (number, section) in sections.iter().enumerate() {
+        if let Ok(version) = &section.version {
+            let subject = format!("{} {version}", section.peer.name());
+            work.push(Work { number, peer: section.peer, subject, log: Arc::clone(&log) });
+        }
     }
-    let mut sections = Vec::new();
-    for section in running {
-        sections.push(section.await.map_err(std::io::Error::other)?);
+    let quirks = tokio::spawn(try_quirks(match arguments.scope {
+        Scope::Full => work.clone(),
+        Scope::Quick => Vec::new(),
+    }));
+    if arguments.transfers {
+        for (number, case, verdict) in transfers(&work, arguments.scope).await {
+            sections[number].results.push((case, verdict));
+        }
+    }
+    for (number, quirk, finding) in quirks.await.map_err(std::io::Error::other)? {
+        sections[number].quirks.push((quirk, finding));
     }
     Ok(sections)
 }
 
+fn announce(peer: Peer) -> Section {
+    let version = peer.version();
+    match &version {
+        Ok(version) => eprintln!("{} {version}", peer.name()),
+        Err(why) => eprintln!("{}: SKIPPED: {why}", peer.name()),
+    }
+    Section { peer, version, results: Vec::new(), quirks: Vec::new() }
+}
+
 /// What is done with one peer.
+#[derive(Clone)]
 struct Work {
+    /// Its section's.
+    number: usize,
     peer: Peer,
+    subject: String,
     log: Arc<Log>,
-    room: Arc<Semaphore>,
+}
+
+async fn try_quirks(work: Vec<Work>) -> Vec<(usize, Quirk, Finding)> {
+    let mut running = JoinSet::new();
+    for work in work {
+        for quirk in Quirk::ALL {
+            let work = work.clone();
+            running.spawn(async move { Some((work.number, quirk, work.try_quirk(quirk).await?)) });
+        }
+    }
+    let mut known: Vec<_> = running.join_all().await.into_iter().flatten().collect();
+    known.sort_by_key(|(number, quirk, _)| (*number, *quirk as u8));
+    known
+}
+
+/// In the order of their beginnings, as many at once as there is room for.
+async fn transfers(work: &[Work], scope: Scope) -> Vec<(usize, Case, Verdict)> {
+    let of = |work: &Work| {
+        let work = work.clone();
+        matrix::cases(work.peer, scope).into_iter().map(move |case| (work.clone(), case))
+    };
+    let mut cases: Vec<_> = work.iter().flat_map(of).collect();
+    let total = cases.len();
+    cases.sort_by_key(|(_, case)| case.is_large());
+    let (room, mut running) = (Arc::new(Semaphore::new(PLACES)), JoinSet::new());
+    for (n, (work, case)) in cases.into_iter().enumerate() {
+        let places = if case.is_large() { PLACES_OF_LARGE } else { 1 };
+        let place = Arc::clone(&room).acquire_many_owned(places).await;
+        running.spawn(async move {
+            let verdict = work.try_transfer(&case, &format!("{}/{total}", n + 1)).await;
+            drop(place);
+            (n, work.number, case, verdict)
+        });
+    }
+    let mut results = running.join_all().await;
+    results.sort_by_key(|(n, _, _, _)| *n);
+    results.into_iter().map(|(_, number, case, verdict)| (number, case, verdict)).collect()
 }
 
 impl Work {
-    async fn section(self, arguments: Arguments) -> Section {
-        let (peer, version) = (self.peer, self.peer.version());
-        let Ok(known) = &version else {
-            eprintln!("{}: SKIPPED: {}", peer.name(), version.as_ref().err().map_or("", String::as_str));
-            return Section { peer, version, results: Vec::new(), quirks: Vec::new() };
-        };
-        eprintln!("{} {known}", peer.name());
-        let subject = format!("{} {known}", peer.name());
-        let quirks =
-            if arguments.scope == Scope::Full { self.try_quirks(&subject).await } else { Vec::new() };
-        let cases = if arguments.transfers { matrix::cases(peer, arguments.scope) } else { Vec::new() };
-        let results = self.run(cases, &subject).await;
-        Section { peer, version, results, quirks }
+    async fn try_quirk(&self, quirk: Quirk) -> Option<Finding> {
+        let subject = format!("{}: {}", self.subject, quirk.name());
+        if let Some(known) = self.log.finding(&subject) {
+            return Some(known);
+        }
+        let finding = quirks::run(self.peer, quirk).await?;
+        eprintln!("{subject}: {}", finding.as_ref().unwrap_or_else(|error| error));
+        complain(self.log.keep_finding(&subject, &finding));
+        Some(finding)
     }
 
-    /// All at once: most of their time is silence.
-    async fn try_quirks(&self, subject: &str) -> Vec<(Quirk, Finding)> {
-        let mut running = JoinSet::new();
-        for quirk in Quirk::ALL {
-            let (peer, log) = (self.peer, Arc::clone(&self.log));
-            let subject = format!("{subject}: {}", quirk.name());
-            running.spawn(async move {
-                if let Some(known) = log.finding(&subject) {
-                    return Some((quirk, known));
-                }
-                let finding = quirks::run(peer, quirk).await?;
-                eprintln!("{subject}: {}", finding.as_ref().unwrap_or_else(|error| error));
-                complain(log.keep_finding(&subject, &finding));
-                Some((quirk, finding))
-            });
+    async fn try_transfer(&self, case: &Case, count: &str) -> Verdict {
+        let subject = format!("{}: {case}", self.subject);
+        if let Some(known) = self.log.verdict(&subject) {
+            return known;
         }
-        let mut known: Vec<_> = running.join_all().await.into_iter().flatten().collect();
-        known.sort_by_key(|(quirk, _)| *quirk as u8);
-        known
-    }
-
-    /// As many at once as there is room for.
-    async fn run(&self, cases: Vec<Case>, subject: &str) -> Vec<(Case, Verdict)> {
-        let mut running = JoinSet::new();
-        for (n, case) in cases.into_iter().enumerate() {
-            let (peer, log, room) = (self.peer, Arc::clone(&self.log), Arc::clone(&self.room));
-            let subject = format!("{subject}: {case}");
-            running.spawn(async move {
-                if let Some(known) = log.verdict(&subject) {
-                    return (n, case, known);
-                }
-                let places = if case.is_large() { PLACES_OF_LARGE } else { 1 };
-                let _place = room.acquire_many(places).await;
-                let verdict = matrix::judge(peer, &case).await;
-                eprintln!("{subject}: {verdict}");
-                complain(log.keep_verdict(&subject, &verdict));
-                (n, case, verdict)
-            });
-        }
-        let mut results = running.join_all().await;
-        results.sort_by_key(|(n, _, _)| *n);
-        results.into_iter().map(|(_, case, verdict)| (case, verdict)).collect()
+        let verdict = matrix::judge(self.peer, case).await;
+        eprintln!("{count} {subject}: {verdict}");
+        complain(self.log.keep_verdict(&subject, &verdict));
+        verdict
     }
 }
 

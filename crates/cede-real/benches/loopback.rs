@@ -1,9 +1,10 @@
 //! One connection over the loopback, one way: goodput and CPU time of both ends together, beside the kernel's TCP.
 //!
-//! `cargo bench -p cede-real --bench loopback [-- MEGABYTES [CONTROLLER [frames]]]`; 1000 MB and `ledbat` unless given. With
-//! `frames` datagrams are no larger than an Ethernet frame, as they are towards other implementations. CPU time is user and system time
-//! of this process by `/proc/self/stat`, so there is none elsewhere than on Linux. Everything is done twice: with the
-//! system's default socket buffers and with 4 MiB.
+//! `cargo bench -p cede-real --bench loopback [-- MEGABYTES [CONTROLLER [frames|large [default|4mib]]]]`; 1000 MB and
+//! `ledbat` unless given. With `frames` datagrams are no larger than an Ethernet frame, as they are towards other
+//! implementations. CPU time is user and system time of this process by `/proc/self/stat`, so there is none elsewhere than
+//! on Linux. Everything is done twice, with the system's default socket buffers and with 4 MiB, unless one is named: alone,
+//! and without TCP beside it, for a profile.
 
 use cede_real::{SocketConfig, SocketStatistics, StreamConfig, UtpSocket};
 use cede_utp::{Snapshot, Statistics};
@@ -24,6 +25,13 @@ async fn main() -> io::Result<()> {
     let mut stream = StreamConfig::with_controller(&controller);
     stream.large_datagrams = arguments.next().as_deref() != Some("frames");
     let bytes = megabytes * 1_000_000;
+    if let Some(named) = arguments.next() {
+        let buffers = (named != "default").then_some(4 << 20);
+        let (cost, end) = utp(bytes, &stream, buffers).await?;
+        cost.print(&named, bytes);
+        end.print();
+        return Ok(());
+    }
     let tcp = kernel_tcp(bytes).await?;
     tcp.print("kernel TCP", bytes);
     for (name, buffers) in [("uTP, default buffers", None), ("uTP, 4 MiB buffers", Some(4 << 20))] {

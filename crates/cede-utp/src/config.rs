@@ -126,6 +126,9 @@ pub struct Config {
     /// As [`Config::keepalive`], for peers that have announced nothing, so that their patience is unknown. Default `None`:
     /// the same.
     pub keepalive_strangers: Option<Duration>,
+    /// Keepalives leave at multiples of this on the host's clock, up to so much earlier than they would: those of many
+    /// connections then leave together, and the host sleeps in between. Default zero: each at its own time.
+    pub keepalive_step: Duration,
     /// How late the host may be when it calls at a deadline. Under a pacing rate so much may leave at once as the rate is in
     /// that time, 96 KiB at most, or else the flow would fall behind it. Default zero: hosts of simulations are on time.
     pub pacing_granularity: Duration,
@@ -183,6 +186,7 @@ const DEFAULT: Config = Config {
     timestamp_resolution: Duration::from_micros(1),
     keepalive: Some(Duration::from_secs(29)),
     keepalive_strangers: None,
+    keepalive_step: Duration::ZERO,
     pacing_granularity: Duration::ZERO,
     zero_window_probe: Duration::from_secs(15),
     zero_window_probe_max: Duration::from_secs(15),
@@ -237,7 +241,7 @@ impl Config {
 
     /// What a host on the Internet wants, beside peers of every make: buffers that grow from 256 KiB to 16 MiB with the
     /// path, enough for 1 Gbit/s at 100 ms; windows of more packets towards peers that announce them; a keepalive every
-    /// 9 s towards strangers, some of which hang up after 10 s without traffic; losses told by time, and a retransmission
+    /// 9 s towards strangers, some of which hang up after 10 s without traffic, at whole seconds; losses told by time, and a retransmission
     /// timeout of at least 200 ms (Linux's TCP, librqbit), seven of which in a row take 25 s or more; windows of zero
     /// probed after 1 s, 2 s and so on up to a minute (RFC 9293 section 3.8.6.1).
     ///
@@ -253,6 +257,7 @@ impl Config {
             seq_window_packets: crate::reorder::MAX_PACKETS,
             announce: true,
             keepalive_strangers: Some(Duration::from_secs(9)),
+            keepalive_step: Duration::from_secs(1),
             rack: true,
             min_rto: Duration::from_millis(200),
             max_retransmissions: 7,

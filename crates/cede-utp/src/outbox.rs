@@ -7,7 +7,8 @@ use cede_wire::Payload;
 
 /// The ring never outgrows this many packets: a quarter of the sequence space, so that serial comparisons hold.
 pub(crate) const MAX_PACKETS: u16 = 1 << 14;
-const INITIAL_SLOTS: usize = 16;
+/// Few: of connections that say a word now and then there may be many, and rings come and go among what stays in memory.
+const INITIAL_SLOTS: usize = 4;
 
 /// What is known of a packet that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

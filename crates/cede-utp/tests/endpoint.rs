@@ -282,6 +282,25 @@ fn idle_connections_are_not_called() {
 }
 
 #[test]
+fn keepalives_of_connections_that_fell_silent_apart_leave_together() {
+    let limits = Limits { connections: 5000, backlog: 5000, half_open: 5000, ..Limits::default() };
+    let (mut one, mut two) = (endpoint(1, limits), endpoint(2, limits));
+    let config = Config { keepalive_step: Duration::from_secs(1), ..Config::default() };
+    for i in 0..1000 {
+        let now = Instant::from_millis(1000 + i);
+        one.connect(now, 2, config.clone(), controller("reno", &config)).unwrap();
+        exchange(now, &mut one, &mut two);
+    }
+    // Never later than 29 s after the last packet, nor more than a second earlier.
+    let mut left = Vec::new();
+    while let Some(at) = one.poll_timeout().filter(|&at| at < Instant::from_secs(40)) {
+        one.handle_timeout(at);
+        left.push((at, std::iter::from_fn(|| one.poll_transmit(at)).count()));
+    }
+    assert_eq!(left, [(Instant::from_secs(30), 1000)]);
+}
+
+#[test]
 fn what_icmp_tells_finds_its_connection() {
     let now = Instant::from_secs(1);
     let (mut one, mut two) = (endpoint(1, Limits::default()), endpoint(2, Limits::default()));

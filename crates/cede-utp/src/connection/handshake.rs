@@ -235,8 +235,8 @@ impl Connection {
             self.set_retransmission(now, self.rtt.rto());
         }
         self.refresh_controller_timer();
-        if let Some(interval) = self.keepalive_interval() {
-            self.timers.set(Timer::Keepalive, now + interval);
+        if let Some(at) = self.keepalive_after(now) {
+            self.timers.set(Timer::Keepalive, at);
         }
         self.events.connected();
     }

@@ -106,8 +106,17 @@ impl Connection {
     }
 
     /// Silence of ours after which this peer gets a keepalive.
-    pub(super) fn keepalive_interval(&self) -> Option<Duration> {
+    fn keepalive_interval(&self) -> Option<Duration> {
         let (usual, strangers) = (self.config.keepalive, self.config.keepalive_strangers);
         if self.peer.has_spoken { usual } else { strangers.or(usual) }
+    }
+
+    /// When the keepalive is due that follows a packet that left at `since`.
+    pub(super) fn keepalive_after(&self, since: Instant) -> Option<Instant> {
+        let interval = self.keepalive_interval()?;
+        let (due, step) = (since + interval, self.config.keepalive_step.as_nanos());
+        let early = due.as_nanos().checked_rem(step).unwrap_or_default();
+        // Where the step is longer than the interval, no more than half of the latter.
+        Some(Instant::from_nanos(due.as_nanos() - early).max(since + interval / 2))
     }
 }

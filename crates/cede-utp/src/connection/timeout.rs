@@ -213,14 +213,13 @@ impl Connection {
 
     /// Nothing has left for long: the next packet is a keepalive.
     fn on_keepalive_timeout(&mut self, now: Instant) {
-        let Some(interval) = self.keepalive_interval() else { return };
-        let due = self.sending.last_sent_at + interval;
+        let Some(due) = self.keepalive_after(self.sending.last_sent_at) else { return };
         if due > now {
             self.timers.set(Timer::Keepalive, due);
         } else if !self.sending.is_ended() {
             self.release_memory();
             self.sending.keepalive_due = true;
-            self.timers.set(Timer::Keepalive, now + interval);
+            self.timers.set(Timer::Keepalive, self.keepalive_after(now).unwrap_or(Instant::NEVER));
         }
     }
 

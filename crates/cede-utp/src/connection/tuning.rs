@@ -4,7 +4,9 @@
 //! it (`tcp_rcv_space_adjust`): once per round trip the receiver looks at how much its application has taken; where that
 //! is more than half of the window, the window is what limits the sender, or will within a round trip of slow start,
 //! and grows to four times what was taken. The sender's side follows the congestion window: twice as much is held, one
-//! window under way and one that waits.
+//! window under way and one that waits. On a path of less than [`SHORT_ROUND_TRIP`] it stays as it was: a window that
+//! grows there measures the hosts' own queues, which controllers that steer by the network's delay do not see, and what
+//! has left the processor's caches by the time that it is sent costs twice.
 //!
 //! A uTP receiver need not send data to know the round trip: each packet says how long our last one took to the peer,
 //! its own timestamp says how long it took to us, and in the sum the clocks' difference cancels out. A peer that lies
@@ -26,6 +28,8 @@ use crate::config::Config;
 use cede_units::{Duration, Instant};
 use cede_wire::utp::Header;
 
+/// A send buffer of 1 MiB carries 8 Gbit/s over it.
+const SHORT_ROUND_TRIP: Duration = Duration::from_millis(1);
 /// Round trips beyond this are not believed; a growth per second is slow enough.
 const MAX_ROUND: Duration = Duration::from_secs(1);
 /// Taken for the round trip before anything has told it.
@@ -101,11 +105,15 @@ impl Connection {
     /// Octets that the send buffer holds at most now.
     pub(super) fn send_limit_bytes(&self) -> u32 {
         let least = self.config.send_buffer_bytes;
-        match self.config.send_buffer_limit_bytes {
+        match self.config.send_buffer_limit_bytes.filter(|_| !self.is_short_path()) {
             Some(most) => (2 * self.allowance.cwnd_bytes.min(u64::from(most))).min(u64::from(most)) as u32,
             None => least,
         }
         .max(least)
+    }
+
+    fn is_short_path(&self) -> bool {
+        self.rtt.min().is_some_and(|least| least < SHORT_ROUND_TRIP)
     }
 
     /// How far ahead of the next expected number a packet may be. Beyond what every peer relies on, a window of packets
