@@ -33,6 +33,9 @@ use deadlines::Deadlines;
 use slots::{Slots, Stage};
 use strays::Strays;
 
+/// So many connections due at once are worth sorting by their peers: keepalives, most likely.
+const WORTH_GROUPING: usize = 16;
+
 /// Makes the controllers of connections that peers open.
 pub type ControllerFactory = Box<dyn FnMut(&Path) -> Box<dyn Controller> + Send>;
 
@@ -299,9 +302,11 @@ impl<P: Copy + Ord> Endpoint<P> {
 
     /// Does what is due by `now`. Connections whose time has not come cost nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
+        let waiting = self.active.len();
         while let Some(index) = self.deadlines.take_due(now) {
             self.with_connection(index, |connection| connection.handle_timeout(now));
         }
+        self.group_by_peer(waiting);
     }
 
     /// Takes the next event of any connection that the application owns. Ask after `poll_transmit` has given `None`:
@@ -321,6 +326,17 @@ impl<P: Copy + Ord> Endpoint<P> {
 }
 
 impl<P: Copy + Ord> Endpoint<P> {
+    /// Puts connections to the same peer next to each other among those that may want to send, behind the first so many:
+    /// the host sends packets in a row to one address together.
+    fn group_by_peer(&mut self, from: usize) {
+        if self.active.len() < from + WORTH_GROUPING {
+            return;
+        }
+        let slots = &self.slots;
+        let peer = |index: u32| slots.at(index).map(|slot| slot.peer);
+        self.active.make_contiguous()[from..].sort_unstable_by_key(|&index| (peer(index), index));
+    }
+
     /// The configuration in good order, and the one before where it is the same.
     fn share(&mut self, config: Config) -> Arc<Config> {
         let config = Config::checked(Arc::new(config));

@@ -93,6 +93,10 @@ impl<P> Slots<P> {
         self.places.get_mut(index as usize)?.slot.as_mut()
     }
 
+    pub fn at(&self, index: u32) -> Option<&Slot<P>> {
+        self.places.get(index as usize)?.slot.as_ref()
+    }
+
     pub fn get_mut(&mut self, handle: Handle) -> Option<&mut Slot<P>> {
         self.at_mut(handle.index).filter(|slot| slot.handle == handle)
     }
