@@ -49,5 +49,6 @@ fn reference(transport: &str, seed: u64, leechers: u32, content_bytes: u64) -> S
         groups: vec![group("seed", 1, Role::Seed, 0), group("leecher", leechers, Role::Leecher, 2)],
         links: Links::Homogeneous { rtt: Duration::ZERO, loss: 0.0 },
         records: SwarmRecords::default(),
+        measure_from: Duration::ZERO,
     }
 }

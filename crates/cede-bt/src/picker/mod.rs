@@ -290,7 +290,8 @@ impl Picker {
 
     /// The begun piece that a peer is asked for next, begun now if need be.
     fn choose(&mut self, theirs: &Bitfield, peers: usize) -> Option<usize> {
-        let partial = if self.free > 0 { self.rarest_partial(theirs) } else { None };
+        let seeds_only = self.rule.partials == PartialRule::Strict && theirs.is_full();
+        let partial = if self.free > 0 { self.rarest_partial(theirs, seeds_only) } else { None };
         let strict = self.rule.partials == PartialRule::Strict
             || self.have.count() < self.rule.random_first
             || self.partials.len() as f64 > PARTIALS_PER_PEER * peers as f64;
@@ -305,13 +306,15 @@ impl Picker {
                 Some(if is_rarer { self.begin(piece, theirs.is_full()) } else { index })
             }
             (None, Some(piece)) => Some(self.begin(piece, theirs.is_full())),
-            (partial, None) => partial,
+            (Some(index), None) => Some(index),
+            // What was begun with others is asked of a seed where nothing else is left.
+            (None, None) if seeds_only && self.free > 0 => self.rarest_partial(theirs, false),
+            (None, None) => None,
         }
     }
 
     /// The rarest begun piece that has something to ask for, ties at random.
-    fn rarest_partial(&mut self, theirs: &Bitfield) -> Option<usize> {
-        let seeds_only = self.rule.partials == PartialRule::Strict && theirs.is_full();
+    fn rarest_partial(&mut self, theirs: &Bitfield, seeds_only: bool) -> Option<usize> {
         let (mut best, mut rarest, mut ties) = (None, u16::MAX, 0);
         for (index, partial) in self.partials.iter().enumerate() {
             if partial.free == 0 || !theirs.has(partial.piece) || (seeds_only && !partial.from_seed) {

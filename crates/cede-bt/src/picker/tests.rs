@@ -35,6 +35,9 @@ fn the_rarest_piece_comes_first_and_then_what_has_been_begun() {
     assert_eq!(picked(&mut picker, &set(5, &[0, 1, 2]), 1), [(2, 0)]);
     // A seed is not asked for what was begun with others.
     assert_eq!(picked(&mut picker, &Bitfield::all(5), 1), [(0, 0)]);
+    // Unless there is nothing else.
+    let rest = (0..40).map(|_| picked(&mut picker, &Bitfield::all(5), 1)).filter(|block| !block.is_empty());
+    assert_eq!(rest.count(), 5 * 4 - 6);
 }
 
 #[test]

@@ -2,6 +2,9 @@
 
 pub mod lcn10;
 pub mod ledbatpp;
+pub mod rao10;
+pub mod swarms;
+pub mod tma12;
 
 use cede_plot::Figure;
 use std::path::{Path, PathBuf};

@@ -50,6 +50,10 @@ pub struct HostRecord {
     pub totals: Totals,
     /// Octets that were not the torrent's.
     pub corrupt_bytes: u64,
+    /// The sum of TCP's smoothed RTTs in ms, one for each data packet that was sent.
+    pub rtt_sum_ms: f64,
+    /// How many.
+    pub rtt_samples: u64,
 }
 
 /// A peer of a simulated swarm.
@@ -96,6 +100,7 @@ impl SwarmHost {
         let mut record = self.record.clone();
         record.totals = *self.engine.totals();
         record.rounds = self.engine.rounds();
+        (record.rtt_sum_ms, record.rtt_samples) = self.sockets.rtt_estimates();
         record
     }
 

@@ -34,8 +34,9 @@ impl Layout {
         for (number, group) in swarm.groups.iter().enumerate() {
             let arrivals = arrivals(group, swarm.seed);
             for (member, &arrives_at) in arrivals.iter().enumerate() {
-                let name = format!("{number:02}-{}-{member:05}", group.name);
-                layout.lay_access(swarm, group, number, &name);
+                let name = name_of(group, number, member as u32);
+                let shared = member as u32 / group.per_link.max(1) * group.per_link.max(1);
+                layout.lay_access(swarm, group, (number, &name_of(group, number, shared)), &name);
                 layout.seats.push(Seat { name, group: number, arrives_at });
             }
         }
@@ -43,16 +44,19 @@ impl Layout {
         layout
     }
 
-    /// The access links of a peer; where it has none, it stands at its group's door.
-    fn lay_access(&mut self, swarm: &Swarm, group: &Group, number: usize, name: &str) {
+    /// The access links of a peer; where it has none, it stands at its group's door. Several peers of one host share the
+    /// link from the first of them.
+    fn lay_access(&mut self, swarm: &Swarm, group: &Group, (number, first): (usize, &str), name: &str) {
         self.topology.host(name, Clock::default());
         let (out, door) = doors(&swarm.links, group, number);
         let mut from = out.clone();
         if let Some(rate) = group.uplink {
-            let link = format!("{name}/up");
-            self.topology.link(&link, name, &out, LinkConfig::new(rate, group.latency, group.buffer));
-            self.uplinks.push((link, rate));
-            from = name.to_string();
+            let link = format!("{first}/up");
+            if first == name {
+                self.topology.link(&link, name, &out, LinkConfig::new(rate, group.latency, group.buffer));
+                self.uplinks.push((link, rate));
+            }
+            from = first.to_string();
         }
         let mut arrives = door.clone();
         if group.downlink.is_some() || group.loss > 0.0 {
@@ -102,6 +106,10 @@ impl Layout {
         link("lo-out", &node("out"), &node("lo"), egress(device.loopback));
         link("lo-in", &node("lo"), &node("in"), ingress(device.loopback));
     }
+}
+
+fn name_of(group: &Group, number: usize, member: u32) -> String {
+    format!("{number:02}-{}-{member:05}", group.name)
 }
 
 /// Where a group's packets set out and where they come in.

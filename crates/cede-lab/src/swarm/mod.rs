@@ -20,7 +20,7 @@ mod tracker;
 pub use host::{HostRecord, SwarmHost};
 pub use meter::{LinkRecord, SwarmMeter};
 pub use model::{
-    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords,
+    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords, UtpStack,
 };
 pub use outcome::{PeerOutcome, Summary, SwarmOutcome, mean, percentile};
 pub use run::{SwarmError, SwarmWatcher, run};

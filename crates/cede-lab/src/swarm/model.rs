@@ -28,6 +28,8 @@ pub struct Swarm {
     pub links: Links,
     /// What is written down beyond totals.
     pub records: SwarmRecords,
+    /// Queues count from this time on.
+    pub measure_from: Duration,
 }
 
 /// Whether pieces are really hashed.
@@ -94,6 +96,17 @@ pub enum Departure {
     Churn(Duration),
 }
 
+/// Whose decisions a uTP transport takes, beside its controller's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UtpStack {
+    /// libutp's (uTorrent, Transmission).
+    Libutp,
+    /// libtorrent's.
+    Libtorrent,
+    /// Those of BEP 29 where deployed peers agree with it.
+    Standard,
+}
+
 /// A congestion controller by name, with its parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ControllerChoice {
@@ -122,6 +135,8 @@ pub struct Group {
     pub role: Role,
     /// The access link's rate from the peer; `None` for no access link.
     pub uplink: Option<Rate>,
+    /// Peers that share one access link from them: 1 where each has its own.
+    pub per_link: u32,
     /// The access link's rate to the peer; `None` for no limit.
     pub downlink: Option<Rate>,
     /// How much waits before the access link, in each direction that has one.
@@ -136,6 +151,8 @@ pub struct Group {
     pub disposition: Disposition,
     /// The controller of their uTP.
     pub utp: ControllerChoice,
+    /// Whose decisions their uTP takes.
+    pub utp_stack: UtpStack,
     /// The controller of their TCP.
     pub tcp: ControllerChoice,
     /// Octets per second that a peer sends at most.
@@ -164,6 +181,7 @@ impl Group {
             count,
             role,
             uplink: None,
+            per_link: 1,
             downlink: None,
             buffer: QueueLimit::Unlimited,
             latency: Duration::ZERO,
@@ -171,6 +189,7 @@ impl Group {
             profile,
             disposition: Disposition::ALL,
             utp: ControllerChoice::named("ledbat"),
+            utp_stack: UtpStack::Libtorrent,
             tcp: ControllerChoice::named("cubic"),
             upload_limit: None,
             arrival: Arrival::Together { at: Duration::ZERO, within: Duration::ZERO },

@@ -100,7 +100,8 @@ fn build(swarm: &Swarm, layout: &Layout, tracker: &Rc<RefCell<Tracker>>) -> Resu
     let numbers: std::collections::BTreeMap<&str, u32> = layout.topology.link_names().zip(0..).collect();
     let watched: Vec<_> =
         layout.uplinks.iter().map(|(name, rate)| (cede_sim::LinkId(numbers[name.as_str()]), *rate)).collect();
-    let meter = SwarmMeter::new(numbers.len(), &watched);
+    let mut meter = SwarmMeter::new(numbers.len(), &watched);
+    meter.open(Instant::ZERO + swarm.measure_from);
     let host = |id: HostId, name: &str| {
         let seat = &layout.seats[id.0 as usize];
         debug_assert_eq!(seat.name, name);
@@ -140,7 +141,10 @@ fn host(
         records: swarm.records,
     };
     let stack = Stack::of(group).expect("built once already");
-    let sockets = Sockets::new(id, stack, group, stream("sockets"));
+    let mut sockets = Sockets::new(id, stack, group, stream("sockets"));
+    if swarm.records.rtt {
+        sockets.note_rtt();
+    }
     SwarmHost::new(id, life, sockets, Rc::clone(tracker))
 }
 

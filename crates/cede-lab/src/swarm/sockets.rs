@@ -1,6 +1,6 @@
 //! The connections of a simulated peer: a uTP endpoint and model TCP connections behind one set of names.
 
-use super::model::{ControllerChoice, Group};
+use super::model::{ControllerChoice, Group, UtpStack};
 use super::timers::Deadlines;
 use cede_bt::Transport;
 use cede_bt::engine::ConnId;
@@ -8,7 +8,7 @@ use cede_cc::registry::{self, Entry};
 use cede_cc::{Controller, ParamValue, Params, Path};
 use cede_net::{Address, Datagram, HostId, Protocol};
 use cede_tcp::Ports;
-use cede_units::{Duration, Instant, Stream};
+use cede_units::{Instant, Stream};
 use cede_utp::{Endpoint, Handle, Limits, Verdict};
 use cede_wire::{Payload, Transmit};
 use std::collections::HashMap;
@@ -39,15 +39,13 @@ impl Stack {
             Ok::<_, String>((entry, choice.params.clone()))
         };
         let payload = group.packet_bytes.saturating_sub(UTP_OVERHEAD_BYTES).max(1) as u16;
-        let libtorrent = cede_utp::Config::libtorrent();
+        let utp = match group.utp_stack {
+            UtpStack::Libutp => cede_utp::Config::libutp(),
+            UtpStack::Libtorrent => cede_utp::Config::libtorrent(),
+            UtpStack::Standard => cede_utp::Config::default(),
+        };
         Ok(Self {
-            utp: cede_utp::Config {
-                mtu: cede_utp::Mtu::Fixed(payload),
-                max_syn_retransmissions: 2,
-                keepalive: Some(Duration::from_secs(29)),
-                nagle: true,
-                ..libtorrent
-            },
+            utp: cede_utp::Config { mtu: cede_utp::Mtu::Fixed(payload), ..utp },
             tcp: cede_tcp::Config {
                 mss_bytes: group.packet_bytes.saturating_sub(2 * IPV4_BYTES).max(1) as u16,
                 nagle: true,
@@ -135,6 +133,8 @@ pub(super) struct Sockets {
     news: std::collections::VecDeque<News>,
     write_ahead: u32,
     offload_bytes: u32,
+    /// The sum of smoothed RTTs at sends in ms and their number, where they are wanted.
+    rtt: Option<(f64, u64)>,
     /// Connections whose room may have grown.
     stirred: Vec<ConnId>,
 }
@@ -192,8 +192,19 @@ impl Sockets {
             news: std::collections::VecDeque::new(),
             write_ahead: group.write_ahead_bytes,
             offload_bytes: group.offload_bytes,
+            rtt: None,
             stirred: Vec::new(),
         }
+    }
+
+    /// Notes TCP's RTT estimate at each send of data from now on.
+    pub(super) const fn note_rtt(&mut self) {
+        self.rtt = Some((0.0, 0));
+    }
+
+    /// The sum of the estimates in ms, and how many there were.
+    pub(super) fn rtt_estimates(&self) -> (f64, u64) {
+        self.rtt.unwrap_or_default()
     }
 
     /// Opens a connection for the engine.
@@ -426,6 +437,12 @@ impl Sockets {
         }
         if self.offload_bytes > 0 {
             super::offload::merge(sends, first, self.offload_bytes);
+        }
+        if let Some((sum, samples)) = &mut self.rtt
+            && sends[first..].iter().any(|datagram| !datagram.payload.is_empty())
+            && let Some(rtt) = slot.connection.smoothed_rtt()
+        {
+            (*sum, *samples) = (*sum + rtt.as_millis_f64(), *samples + 1);
         }
         self.stirred.extend(slot.conn);
         let deadline = slot.connection.poll_timeout().unwrap_or(Instant::NEVER);

@@ -249,6 +249,12 @@ impl Connection {
         }
     }
 
+    /// The smoothed round-trip time, once there is a sample (RFC 6298).
+    #[must_use]
+    pub fn smoothed_rtt(&self) -> Option<cede_units::Duration> {
+        Some(self.rtt.smoothed()).filter(|rtt| !rtt.is_zero())
+    }
+
     /// Counts since the connection began.
     #[must_use]
     pub const fn statistics(&self) -> &Statistics {

@@ -1,0 +1,174 @@
+//! A paper's report: claims, pictures and tables, on one page and as files.
+
+use super::claim::Claim;
+use crate::repro::{drawn, write_all};
+use cede_plot::html::{Report as Page, Section};
+use cede_plot::{Align, Cell, Figure, Table, Verdict};
+use serde_json::{Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is said about a paper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Paper {
+    /// The name of the command and of files.
+    pub name: &'static str,
+    /// The page's title.
+    pub title: &'static str,
+    /// What the paper is about, how it was repeated, and what was left open.
+    pub lead: &'static str,
+}
+
+/// A part of the report.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Its heading.
+    pub heading: String,
+    /// What there is to know.
+    pub prose: String,
+    /// The picture with the name of its files.
+    pub picture: Option<(&'static str, Figure)>,
+    /// The numbers.
+    pub table: Option<Table>,
+}
+
+/// A report.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// About which paper.
+    pub paper: Paper,
+    /// The command that makes it.
+    pub command: String,
+    /// The claims.
+    pub claims: Vec<Claim>,
+    /// Everything else.
+    pub parts: Vec<Part>,
+    /// Swarms in which something arrived that was not the torrent's.
+    pub broken_runs: usize,
+    /// Everything that was measured, for programs.
+    pub data: Value,
+}
+
+impl Report {
+    /// How many claims hold, do not hold, and are open.
+    #[must_use]
+    pub fn tally(&self) -> (usize, usize, usize) {
+        let count = |verdict| self.claims.iter().filter(|claim| claim.verdict() == verdict).count();
+        (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::Open))
+    }
+
+    /// The claims as a table.
+    #[must_use]
+    pub fn claims_table(&self) -> Table {
+        let headings = ["", "from", "the paper says", "measured", "verdict", "criterion"];
+        let mut table = Table::new(headings).align(4, Align::Left);
+        for claim in &self.claims {
+            table.push([
+                Cell::from(claim.id),
+                claim.place.into(),
+                claim.says.into(),
+                claim.judgement.measured.clone().into(),
+                claim.verdict().into(),
+                claim.criterion.into(),
+            ]);
+        }
+        table
+    }
+
+    /// The same for a narrow screen.
+    #[must_use]
+    pub fn short_table(&self) -> Table {
+        let mut table = Table::new(["", "the paper says", "measured", "verdict"]);
+        for claim in &self.claims {
+            table.push([
+                Cell::from(claim.id),
+                claim.says.into(),
+                claim.judgement.measured.clone().into(),
+                claim.verdict().into(),
+            ]);
+        }
+        table
+    }
+
+    /// The page, the tables as Markdown, everything as JSON, and each picture as SVG and PNG. Answers with what was
+    /// written, the page first.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let name = self.paper.name;
+        let mut files = vec![
+            (format!("{name}.html"), self.to_html().into_bytes()),
+            (format!("{name}.md"), self.to_markdown().into_bytes()),
+            (format!("{name}.json"), format!("{:#}\n", self.to_json()).into_bytes()),
+        ];
+        for (name, picture) in self.parts.iter().filter_map(|part| part.picture.as_ref()) {
+            files.extend(drawn(name, picture)?);
+        }
+        write_all(folder, files)
+    }
+
+    /// One page that needs nothing else.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let (hold, fail, open) = self.tally();
+        let lead = format!(
+            "{}\n\nOf {} claims **{hold} hold**, **{fail} do not hold**, {open} are open.",
+            self.paper.lead,
+            hold + fail + open
+        );
+        let mut page = Page::new(self.paper.title).lead(lead).fact("version", env!("CARGO_PKG_VERSION"));
+        page = page.section(Section::new("Claims").table(&self.claims_table()));
+        for part in &self.parts {
+            let mut section = Section::new(part.heading.as_str()).prose(&part.prose);
+            if let Some((_, picture)) = &part.picture {
+                section = section.figure(picture);
+            }
+            if let Some(table) = &part.table {
+                section = section.table(table);
+            }
+            page = page.section(section);
+        }
+        page.section(Section::new("To repeat this").code("shell", &self.command)).to_html()
+    }
+
+    /// The tables, for documents.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!(
+            "# {}\n\n`{}`\n\n{}\n\n## Claims\n\n{}",
+            self.paper.title,
+            self.command,
+            self.paper.lead,
+            self.claims_table().to_markdown()
+        );
+        for part in &self.parts {
+            if let Some(table) = &part.table {
+                text += &format!("\n## {}\n\n{}\n\n{}", part.heading, part.prose, table.to_markdown());
+            }
+        }
+        text
+    }
+
+    /// Everything, for programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let claims = self.claims.iter().map(|claim| {
+            json!({
+                "id": claim.id,
+                "place": claim.place,
+                "says": claim.says,
+                "criterion": claim.criterion,
+                "measured": claim.judgement.measured,
+                "verdict": claim.verdict().words(),
+            })
+        });
+        json!({
+            "paper": self.paper.name,
+            "version": env!("CARGO_PKG_VERSION"),
+            "command": self.command,
+            "claims": claims.collect::<Vec<Value>>(),
+            "runs": self.data,
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! Experimental assessment of BitTorrent completion time in heterogeneous TCP/uTP swarms (TMA 2012).
+//!
+//! ```text
+//! Request -> jobs -> swarms::execute() -> Results -> report() -> claims, pictures, tables, files
+//! ```
+//! * [`setting`] is the paper's swarms and what is read into them where it is silent.
+//! * `claims` holds A1 to A20, each with a criterion that is computed from the data; `draw` the four figures.
+//!
+//! **Invariant:** a criterion knows the published figures, and no parameter of a run does.
+//!
+//! *What it leaves out:* uTorrent's own choker and pipeline, which are not public. *How it was validated:* the swarm of
+//! `tests/swarm_reference.rs`, which was run with real clients too.
+
+mod claims;
+mod draw;
+mod results;
+pub mod setting;
+
+pub use results::{Request, Results};
+
+use super::swarms::{Paper, Part, Report, show};
+use cede_plot::{Cell, Table};
+use serde_json::json;
+
+const PAPER: Paper = Paper {
+    name: "tma12",
+    title: "BitTorrent completion time in heterogeneous TCP/uTP swarms",
+    lead: "The experiments of \"Experimental assessment of BitTorrent completion time in heterogeneous TCP/uTP swarms\" \
+(TMA 2012) in virtual time: 76 peers behind 1, 2 or 5 Mbit/s uplinks with a second of buffer share 100 MB over TCP CUBIC and \
+uTP. The paper's client, uTorrent 3.0, is closed: its race of transports is as the paper describes it; choker and pipeline \
+are libtorrent's with uTorrent's four slots, and pieces are 1 MiB. Nothing was chosen by its result.",
+};
+
+/// Draws and judges.
+#[must_use]
+pub fn report(results: &Results) -> Report {
+    let picture = |name, heading: &str, prose: &str, figure| Part {
+        heading: heading.to_string(),
+        prose: prose.to_string(),
+        picture: Some((name, figure)),
+        table: None,
+    };
+    let mut parts = vec![
+        picture("fig1", "Figure 1: target delay", "", draw::fig1(results)),
+        picture("fig2", "Figure 2: homogeneous swarms", "", draw::fig2(results)),
+        picture("fig3", "Figure 3: heterogeneous swarms", "", draw::fig3(results)),
+        picture("fig4", "Figure 4: completion time by traffic and by queue", "", draw::fig4(results)),
+    ];
+    parts[1].table = Some(swarms_table(results));
+    parts.push(Part {
+        heading: "Questions that the paper left".to_string(),
+        prose: "Several peers behind one uplink, targets and capacities that differ, and leechers that come and go."
+            .to_string(),
+        picture: None,
+        table: Some(questions_table(results)),
+    });
+    let runs = results.cells.iter().map(|(setting, runs)| json!({ "key": setting.key, "runs": runs }));
+    Report {
+        paper: PAPER,
+        command: format!("cede repro tma12{}", if results.request.quick { " --quick" } else { "" }),
+        claims: claims::claims(results),
+        parts,
+        broken_runs: results.runs().filter(|run| !run.is_intact()).count(),
+        data: runs.collect(),
+    }
+}
+
+fn swarms_table(results: &Results) -> Table {
+    let headings = ["swarm", "complete", "T s", "sd s", "queue ms", "busy %", "TCP %", "seed sent files"];
+    let mut table = Table::new(headings);
+    for (setting, runs) in results.swarms() {
+        table.push(row(&setting.key, runs));
+    }
+    table
+}
+
+fn questions_table(results: &Results) -> Table {
+    let headings = ["question", "complete", "T s", "sd s", "queue ms", "busy %", "TCP %", "seed sent files"];
+    let mut table = Table::new(headings);
+    for key in results::QUESTIONS {
+        table.push(row(key, results.of(key)));
+    }
+    table
+}
+
+fn row(key: &str, runs: &[super::swarms::Measured]) -> [Cell; 8] {
+    let all = |of: &dyn Fn(&super::swarms::Measured) -> f64| runs.iter().map(of).collect::<Vec<f64>>();
+    let complete: usize = runs.iter().map(|run| run.leechers[1]).sum();
+    let leechers: usize = runs.iter().map(|run| run.leechers[0]).sum();
+    [
+        Cell::from(key.to_string()),
+        format!("{complete} of {leechers}").into(),
+        show(&all(&|run| run.mean_s), 0).into(),
+        show(&all(&|run| run.sd_s), 1).into(),
+        show(&all(&|run| run.queue_ms), 0).into(),
+        show(&all(&|run| 100.0 * run.busy_share), 0).into(),
+        show(&all(&|run| 100.0 * run.tcp_share), 1).into(),
+        show(&all(&|run| run.seed_copies), 2).into(),
+    ]
+}
