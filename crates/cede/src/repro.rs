@@ -5,7 +5,8 @@ use crate::progress::{Pace, StatusLine};
 use crate::screen::{self, Screen};
 use crate::{interrupt, progress};
 use cede_lab::repro::lcn10::{self, ExecuteError, FigureNumber, Progress, Report, Request, Results, Store};
-use cede_lab::repro::ledbatpp;
+use cede_lab::repro::swarms::{self, ExecuteSwarmsError};
+use cede_lab::repro::{ledbatpp, rao10, tma12};
 use cede_lab::run::RunError;
 use cede_plot::terminal;
 use clap::ValueHint;
@@ -21,10 +22,14 @@ Examples:
   cede repro lcn10                         every figure, and what the paper leaves open
   cede repro lcn10 --figure 2 --quick      one figure, with fewer points and repetitions
   cede repro lcn10 --figure 1 --figure 3 -o paper --jobs 4
-  cede repro ledbatpp                      LEDBAT++ beside CUBIC, BBR and Proteus-P, and why it takes BBR's link";
+  cede repro ledbatpp                      LEDBAT++ beside CUBIC, BBR and Proteus-P, and why it takes BBR's link
+  cede repro tma12 --quick                 BitTorrent swarms over TCP and uTP, smaller than the paper's
+  cede repro rao10                         BitTorrent swarms under latency and loss, at full size";
 
 const LCN10_FOLDER: &str = "cede-out/lcn10";
 const LEDBATPP_FOLDER: &str = "cede-out/ledbatpp";
+const TMA12_FOLDER: &str = "cede-out/tma12";
+const RAO10_FOLDER: &str = "cede-out/rao10";
 
 /// Arguments of `cede repro`.
 #[derive(clap::Args, Debug)]
@@ -42,7 +47,7 @@ pub struct Args {
     /// Fewer points and repetitions
     #[arg(long)]
     pub quick: bool,
-    /// The folder for figures, tables and results; for lcn10, what is there already is not computed again
+    /// The folder for figures, tables and results; but for ledbatpp, what is there already is not computed again
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
     /// Runs at a time; as many as there are processors where it is left out [example: --jobs 4]
@@ -60,6 +65,10 @@ pub enum Paper {
     Lcn10,
     /// The evaluation published with LEDBAT++ for libutp (2020)
     Ledbatpp,
+    /// BitTorrent completion time in heterogeneous TCP/uTP swarms (TMA 2012)
+    Tma12,
+    /// BitTorrent swarms under network latency and packet loss (P2P 2010)
+    Rao10,
 }
 
 /// Repeats the experiments.
@@ -67,6 +76,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match args.paper {
         Paper::Lcn10 => run_lcn10(args),
         Paper::Ledbatpp => run_ledbatpp(args),
+        Paper::Tma12 => {
+            let request = tma12::Request { quick: args.quick };
+            run_swarms(args, TMA12_FOLDER, &request.jobs(), |measured| {
+                tma12::report(&tma12::Results::sorted(request, measured))
+            })
+        }
+        Paper::Rao10 => {
+            let request = rao10::Request { quick: args.quick };
+            run_swarms(args, RAO10_FOLDER, &request.jobs(), |measured| {
+                rao10::report(&rao10::Results::sorted(request, measured))
+            })
+        }
     }
 }
 
@@ -85,9 +106,7 @@ fn run_lcn10(args: &Args) -> Result<(), Failure> {
 }
 
 fn run_ledbatpp(args: &Args) -> Result<(), Failure> {
-    if !args.figure.is_empty() || args.sensitivity {
-        return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
-    }
+    refuse_choices(args)?;
     let folder = args.output.clone().unwrap_or_else(|| LEDBATPP_FOLDER.into());
     let request = ledbatpp::Request { quick: args.quick };
     let results = metered(|hear| ledbatpp::execute(request, jobs(args), &interrupt::is_asked, hear));
@@ -102,6 +121,58 @@ fn run_ledbatpp(args: &Args) -> Result<(), Failure> {
         print_json(&report.to_json())?;
     }
     judge_runs(report.broken_runs())
+}
+
+fn refuse_choices(args: &Args) -> Result<(), Failure> {
+    if !args.figure.is_empty() || args.sensitivity {
+        return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
+    }
+    Ok(())
+}
+
+/// A paper about swarms: runs what has not been run, draws and judges.
+fn run_swarms(
+    args: &Args,
+    otherwise: &str,
+    swarms: &[swarms::Job],
+    report: impl FnOnce(Vec<swarms::Measured>) -> swarms::Report,
+) -> Result<(), Failure> {
+    refuse_choices(args)?;
+    let folder = args.output.clone().unwrap_or_else(|| otherwise.into());
+    let store = folder.join("runs");
+    let results = metered(|hear| swarms::execute(swarms, &store, jobs(args), &interrupt::is_asked, hear));
+    let report = report(results.map_err(|error| match error {
+        ExecuteSwarmsError::Interrupted => Failure::Interrupted(format!(
+            "what was measured is in {}; the same command goes on from there",
+            folder.display()
+        )),
+        ExecuteSwarmsError::Store(path, cause) => failed(&path, &cause),
+        error @ ExecuteSwarmsError::Swarm(_) => Failure::Failed(error.to_string()),
+    })?);
+    let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
+    let screen = Screen::new(args.json);
+    screen.say(&swarms_summary(&screen, &report, &files))?;
+    if args.json {
+        print_json(&report.to_json())?;
+    }
+    judge_runs(report.broken_runs)
+}
+
+fn swarms_summary(screen: &Screen, report: &swarms::Report, files: &[PathBuf]) -> String {
+    let table = terminal::table(&report.short_table(), screen.columns, screen.colour);
+    let mut text = format!("{}\n\n{table}\n", screen.bold("Claims"));
+    for part in &report.parts {
+        if let Some(table) = &part.table {
+            let table = terminal::table(table, screen.columns, screen.colour);
+            let _ = write!(text, "{}\n\n{table}\n", screen.bold(&part.heading));
+        }
+    }
+    let (hold, fail, open) = report.tally();
+    let _ = writeln!(text, "{} claims: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
+    if let Some(page) = files.first() {
+        let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
+    }
+    text
 }
 
 fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
