@@ -98,3 +98,15 @@ fn every_pair_of_dispositions_settles_on_one_transport() {
         }
     }
 }
+
+#[test]
+fn one_way_connections_carry_their_openers_data_alone() {
+    let mut profile = Profile::UTORRENT3;
+    profile.duplicates = cede_bt::Duplicates::KeepBoth;
+    let mut swarm = swarm(profile, Disposition(13), 3);
+    assert!(swarm.run(Duration::from_secs(600)));
+    for member in &swarm.members {
+        let totals = member.engine.totals();
+        assert_eq!((totals.uploaded[1], totals.downloaded[1]), (0, 0));
+    }
+}

@@ -3,15 +3,28 @@
 use crate::cli::RunArgs;
 use crate::execute::{Job, execute};
 use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Progress;
 use crate::scenarios;
+use crate::screen::Screen;
 use cede_lab::record;
-use cede_lab::scenario::Overrides;
+use cede_lab::scenario::{Overrides, is_swarm, parse_swarm};
+use cede_lab::swarm::{self, SwarmError, SwarmWatcher};
+use cede_plot::terminal;
+use cede_units::Instant;
 use std::path::{Path, PathBuf};
 
 /// Reads the scenario and runs it.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let seed = args.seed.map(|seed| format!("seed={seed}"));
     let overrides = Overrides::new(args.set.iter().cloned().chain(seed));
+    // Standard input can be read once only, and scenarios read it themselves.
+    if args.scenario != "-"
+        && let Ok(text) = scenarios::text_of(&args.scenario)
+        && is_swarm(&text)
+    {
+        return run_swarm(args, &text);
+    }
     let loaded = scenarios::load(&args.scenario, &overrides)?;
     let folder = match &args.output {
         Some(folder) => folder.clone(),
@@ -25,6 +38,48 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         plots: &args.plot,
         json: args.json,
     })
+}
+
+/// Reads a swarm file and runs it.
+fn run_swarm(args: &RunArgs, text: &str) -> Result<(), Failure> {
+    if !args.set.is_empty() {
+        return Err(Failure::Usage("`-s` is for scenarios of flows, not for swarms".to_string()));
+    }
+    let mut swarm = parse_swarm(&args.scenario, text).map_err(Failure::Scenario)?;
+    swarm.seed = args.seed.unwrap_or(swarm.seed);
+    let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("cede-out").join(&swarm.name));
+    let mut attendant = SwarmAttendant { progress: Progress::begin(), end: Instant::ZERO + swarm.duration };
+    let outcome = swarm::run(&swarm, &mut attendant);
+    attendant.progress.end();
+    let outcome = outcome.map_err(|error| match error {
+        SwarmError::Interrupted => Failure::Interrupted("nothing was kept".to_string()),
+        error => Failure::Failed(error.to_string()),
+    })?;
+    let failed =
+        |error: std::io::Error| Failure::of_system(format!("{}: {error}", folder.display()), error.kind());
+    let files = swarm::write(&swarm, &outcome, &folder).map_err(failed)?;
+    std::fs::write(folder.join("swarm.toml"), text).map_err(failed)?;
+    let screen = Screen::new(args.json);
+    let table = terminal::table(&swarm::summary_table(&swarm, &outcome), screen.columns, screen.colour);
+    screen.say(&format!("{table}\nRecords: {} files in {}\n", files.len() + 1, folder.display()))?;
+    let corrupt: u64 = outcome.peers.iter().map(|peer| peer.record.corrupt_bytes).sum();
+    match corrupt {
+        0 => Ok(()),
+        corrupt => Err(Failure::Failed(format!("{corrupt} octets arrived that were not the torrent's"))),
+    }
+}
+
+/// Shows progress, and stops where that is asked for.
+struct SwarmAttendant {
+    progress: Progress,
+    end: Instant,
+}
+
+impl SwarmWatcher for SwarmAttendant {
+    fn progress(&mut self, now: Instant, _: usize, _: usize) -> bool {
+        self.progress.update(now, self.end);
+        !interrupt::is_asked()
+    }
 }
 
 /// The command that repeats the run. What came through standard input is in the run folder.

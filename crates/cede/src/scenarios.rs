@@ -64,7 +64,11 @@ pub fn load_built_in(name: &str, overrides: &Overrides) -> Result<Loaded, Failur
     Ok(Loaded { scenario, text: found.text.to_string(), source: name.to_string() })
 }
 
-fn text_of(source: &str) -> Result<String, Failure> {
+/// The text of a scenario or swarm file.
+///
+/// # Errors
+/// [`Failure::Usage`] where nothing can be read.
+pub fn text_of(source: &str) -> Result<String, Failure> {
     let mut octets = Vec::new();
     let read = match source {
         "-" => std::io::stdin().read_to_end(&mut octets).map(drop),

@@ -2,7 +2,7 @@
 
 use super::conn::{Conn, ConnId, Stage};
 use super::{Action, AnnounceEvent, CloseReason, Engine};
-use crate::disposition::{Dialling, Transport};
+use crate::disposition::{Dialling, Duplicates, Transport};
 use crate::profile::Profile;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,6 +20,8 @@ const FAILURES_MAX: u8 = 3;
 pub(super) struct Known {
     /// Connections and attempts there are.
     live: u8,
+    /// Those of them that we have opened.
+    ours: u8,
     /// It waits to be dialled.
     queued: bool,
     utp_failed: bool,
@@ -75,6 +77,10 @@ impl<A: Copy + Ord> Engine<A> {
         }
         let id = self.open(now, address, transport, false);
         self.at(id.index)?.stage = Stage::Handshaking;
+        if self.profile.duplicates == Duplicates::KeepBoth {
+            self.queue(now, address);
+            self.dial(now);
+        }
         Some(id)
     }
 
@@ -126,10 +132,19 @@ impl<A: Copy + Ord> Engine<A> {
         self.attempt(now, address, second)
     }
 
+    /// Whether there is a connection already that does for one that we might open.
+    fn is_served(&self, known: &Known) -> bool {
+        match self.profile.duplicates {
+            Duplicates::KeepBoth => known.ours > 0,
+            Duplicates::PreferUtp | Duplicates::ByPeerId => known.live > 0,
+        }
+    }
+
     /// Puts an address in the queue where it is worth dialling.
     fn queue(&mut self, now: Instant, address: A) {
+        let served = self.dials.known.get(&address).is_none_or(|known| self.is_served(known));
         let Some(known) = self.dials.known.get_mut(&address) else { return };
-        let worth = known.live == 0
+        let worth = !served
             && !known.queued
             && known.failures < FAILURES_MAX
             && known.not_before <= now
@@ -154,7 +169,9 @@ impl<A: Copy + Ord> Engine<A> {
             let Some(address) = self.dials.queue.pop_front() else { return };
             let Some(known) = self.dials.known.get_mut(&address) else { continue };
             known.queued = false;
-            if known.live == 0 && !self.dials.banned.contains(&address) && self.dial_one(now, address) {
+            let known = *known;
+            if !self.is_served(&known) && !self.dials.banned.contains(&address) && self.dial_one(now, address)
+            {
                 self.dials.tokens -= u32::from(self.profile.dials_per_second.is_some());
             }
         }
@@ -196,6 +213,7 @@ impl<A: Copy + Ord> Engine<A> {
         self.open += 1;
         if let Some(known) = self.dials.known.get_mut(&address) {
             known.live = known.live.saturating_add(1);
+            known.ours = known.ours.saturating_add(u8::from(by_us));
         }
         id
     }
@@ -209,6 +227,7 @@ impl<A: Copy + Ord> Engine<A> {
         self.turn = self.turn.filter(|&(other, _)| other != index);
         if let Some(known) = self.dials.known.get_mut(&conn.address) {
             known.live = known.live.saturating_sub(1);
+            known.ours = known.ours.saturating_sub(u8::from(conn.opened_by_us));
         }
         if conn.stage.is_ready() {
             self.picker.lose_all(&conn.have);
@@ -263,7 +282,7 @@ impl<A: Copy + Ord> Engine<A> {
 
     /// Those that may be dialled again are.
     pub(super) fn retry(&mut self, now: Instant) {
-        let due = |known: &Known| known.live == 0 && !known.queued && known.not_before <= now;
+        let due = |known: &Known| !self.is_served(known) && !known.queued && known.not_before <= now;
         let due: alloc::vec::Vec<A> =
             self.dials.known.iter().filter(|(_, known)| due(known)).map(|(&address, _)| address).collect();
         due.into_iter().for_each(|address| self.queue(now, address));

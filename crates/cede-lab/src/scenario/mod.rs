@@ -26,11 +26,13 @@ mod read_changes;
 mod read_flow;
 mod read_links;
 mod read_queue;
+mod read_swarm;
 mod read_topology;
 mod reader;
 mod reference;
 mod routes;
 mod schema;
+mod swarm_tables;
 mod tables;
 mod values;
 mod words;
@@ -50,9 +52,11 @@ pub use model::{
 pub use names::Instance;
 pub use overrides::Overrides;
 pub use problem::{MAX_PROBLEMS, Problem, nearest, render};
+pub use read_swarm::{is_swarm, parse_swarm};
 pub use reference::reference;
 pub use routes::{BOTTLENECK, DirectedLink, RETURN};
 pub use schema::{Fallback, Kind, OptionDoc, TableDoc};
+pub use swarm_tables::SWARM_TABLES;
 pub use tables::TABLES;
 pub use words::Words;
 

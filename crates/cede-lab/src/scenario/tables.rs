@@ -117,7 +117,7 @@ pub const TABLES: &[TableDoc] = &[
 
 /// The table with this path.
 pub(crate) fn table_or_none(path: &str) -> Option<&'static TableDoc> {
-    TABLES.iter().find(|table| table.path == path)
+    TABLES.iter().chain(super::SWARM_TABLES).find(|table| table.path == path)
 }
 
 /// The table with this path, which must be in the list.

@@ -43,6 +43,23 @@ impl LinkRecord {
     }
 }
 
+/// A dequeue, as the queue was afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueEntry {
+    /// When.
+    pub at: Instant,
+    /// Which of the uplinks, in their order.
+    pub link: u32,
+    /// Packets left in the queue.
+    pub packets: u32,
+    /// Octets left in the queue.
+    pub bytes: u64,
+    /// Octets served so far.
+    pub served_bytes: u64,
+    /// Packets dropped so far.
+    pub dropped: u64,
+}
+
 /// Hears every access link.
 #[derive(Clone, Debug, Default)]
 pub struct SwarmMeter {
@@ -52,6 +69,7 @@ pub struct SwarmMeter {
     closed_at: Option<Instant>,
     /// Nothing is counted before this.
     opened_at: Instant,
+    log: Option<Vec<QueueEntry>>,
 }
 
 impl SwarmMeter {
@@ -63,13 +81,24 @@ impl SwarmMeter {
             place[link.0 as usize] = Some(index);
         }
         let links = watched.iter().map(|&(_, rate)| LinkRecord::new(rate)).collect();
-        Self { links, place, closed_at: None, opened_at: Instant::ZERO }
+        Self { links, place, closed_at: None, opened_at: Instant::ZERO, log: None }
     }
 
     /// The links in the order in which they were named.
     #[must_use]
     pub fn links(&self) -> &[LinkRecord] {
         &self.links
+    }
+
+    /// Logs each dequeue from now on.
+    pub fn keep_log(&mut self) {
+        self.log.get_or_insert_default();
+    }
+
+    /// Each dequeue, where they are logged.
+    #[must_use]
+    pub fn log(&self) -> &[QueueEntry] {
+        self.log.as_deref().unwrap_or_default()
     }
 
     /// Counts nothing after this.
@@ -98,6 +127,16 @@ impl Observer for SwarmMeter {
         record.backlog.record(backlog);
         record.waits.record(event.waited);
         record.dequeues += 1;
+        if let Some(log) = &mut self.log {
+            log.push(QueueEntry {
+                at: event.at,
+                link: index as u32,
+                packets: event.queued_packets,
+                bytes: event.queued_bytes,
+                served_bytes: event.served_bytes,
+                dropped: event.dropped_packets,
+            });
+        }
         record.busy_dequeues += u64::from(event.queued_packets > 0);
         record.bytes[usize::from(datagram.protocol == Protocol::Udp)] += u64::from(event.bytes);
     }

@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** nothing here decides what a peer, a transport or a controller does.
 
+mod files;
 mod host;
 mod layout;
 mod meter;
@@ -17,8 +18,9 @@ mod sockets;
 mod timers;
 mod tracker;
 
+pub use files::{peers_table, summary_table, write};
 pub use host::{HostRecord, SwarmHost};
-pub use meter::{LinkRecord, SwarmMeter};
+pub use meter::{LinkRecord, QueueEntry, SwarmMeter};
 pub use model::{
     Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords, UtpStack,
 };

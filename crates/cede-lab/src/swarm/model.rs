@@ -44,6 +44,8 @@ pub enum Hashing {
 /// What is written down beyond totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SwarmRecords {
+    /// Each dequeue of each uplink.
+    pub queue: bool,
     /// The arrival of each piece at each peer.
     pub pieces: bool,
     /// Unchokes and chokes.

@@ -1,7 +1,7 @@
 //! What a swarm came to.
 
 use super::host::HostRecord;
-use super::meter::{LinkRecord, joint_mean_ms};
+use super::meter::{LinkRecord, QueueEntry, joint_mean_ms};
 use super::model::Role;
 use super::tracker::TrackerEntry;
 use cede_units::Instant;
@@ -37,6 +37,8 @@ pub struct SwarmOutcome {
     pub uplinks: Vec<(usize, LinkRecord)>,
     /// Every announce.
     pub tracker: Vec<TrackerEntry>,
+    /// Each dequeue, where they were asked for.
+    pub queue: Vec<QueueEntry>,
     /// When the run ended.
     pub ended_at: Instant,
     /// Events of the simulated world.
@@ -93,6 +95,13 @@ impl SwarmOutcome {
     pub fn queue_mean_ms(&self, of: impl Fn(&PeerOutcome) -> bool) -> Option<f64> {
         let links = self.uplinks.iter().filter(|(peer, _)| of(&self.peers[*peer]));
         joint_mean_ms(links.map(|(_, link)| &link.backlog))
+    }
+
+    /// Mean time that packets waited at the access links of those peers, in ms.
+    #[must_use]
+    pub fn wait_mean_ms(&self, of: impl Fn(&PeerOutcome) -> bool) -> Option<f64> {
+        let links = self.uplinks.iter().filter(|(peer, _)| of(&self.peers[*peer]));
+        joint_mean_ms(links.map(|(_, link)| &link.waits))
     }
 
     /// The percentile of all samples of the queue at dequeues.

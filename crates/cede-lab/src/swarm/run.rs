@@ -102,6 +102,9 @@ fn build(swarm: &Swarm, layout: &Layout, tracker: &Rc<RefCell<Tracker>>) -> Resu
         layout.uplinks.iter().map(|(name, rate)| (cede_sim::LinkId(numbers[name.as_str()]), *rate)).collect();
     let mut meter = SwarmMeter::new(numbers.len(), &watched);
     meter.open(Instant::ZERO + swarm.measure_from);
+    if swarm.records.queue {
+        meter.keep_log();
+    }
     let host = |id: HostId, name: &str| {
         let seat = &layout.seats[id.0 as usize];
         debug_assert_eq!(seat.name, name);
@@ -118,20 +121,8 @@ fn host(
     tracker: &Rc<RefCell<Tracker>>,
 ) -> SwarmHost {
     let group = &swarm.groups[seat.group];
-    let stream = |what: &str| Stream::named(swarm.seed, &format!("peer {}/{what}", seat.name));
-    let mut ids = stream("id");
-    let setup = Setup {
-        geometry,
-        info_hash: *b"cede simulated swarm",
-        peer_id: core::array::from_fn(|_| ids.next_u16() as u8),
-        have: begins_with(group.role == Role::Seed, geometry.pieces()),
-        profile: group.profile,
-        disposition: group.disposition,
-        upload_limit: group.upload_limit,
-        extended: None,
-        notes: swarm.records.unchokes,
-        random: stream("engine"),
-    };
+    let stream = |what: &str| stream(swarm, seat, what);
+    let setup = setup(swarm, seat, geometry);
     let life = Life {
         setup,
         arrives_at: seat.arrives_at,
@@ -146,6 +137,28 @@ fn host(
         sockets.note_rtt();
     }
     SwarmHost::new(id, life, sockets, Rc::clone(tracker))
+}
+
+/// A peer's random numbers for one purpose.
+fn stream(swarm: &Swarm, seat: &super::layout::Seat, what: &str) -> Stream {
+    Stream::named(swarm.seed, &format!("peer {}/{what}", seat.name))
+}
+
+fn setup(swarm: &Swarm, seat: &super::layout::Seat, geometry: Geometry) -> Setup {
+    let group = &swarm.groups[seat.group];
+    let mut ids = stream(swarm, seat, "id");
+    Setup {
+        geometry,
+        info_hash: *b"cede simulated swarm",
+        peer_id: core::array::from_fn(|_| ids.next_u16() as u8),
+        have: begins_with(group.role == Role::Seed, geometry.pieces()),
+        profile: group.profile,
+        disposition: group.disposition,
+        upload_limit: group.upload_limit,
+        extended: None,
+        notes: swarm.records.unchokes,
+        random: stream(swarm, seat, "engine"),
+    }
 }
 
 fn finish(swarm: &Swarm, layout: &Layout, world: &SwarmWorld, tracker: &Tracker) -> SwarmOutcome {
@@ -171,6 +184,7 @@ fn finish(swarm: &Swarm, layout: &Layout, world: &SwarmWorld, tracker: &Tracker)
         peers,
         uplinks,
         tracker: tracker.log().to_vec(),
+        queue: world.observer().log().to_vec(),
         ended_at: world.now(),
         events: world.events(),
     }

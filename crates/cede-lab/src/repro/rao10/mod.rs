@@ -36,41 +36,43 @@ by its result.",
 /// Draws and judges.
 #[must_use]
 pub fn report(results: &Results) -> Report {
-    let part = |heading: &str, prose: &str, picture, table| Part {
-        heading: heading.to_string(),
-        prose: prose.to_string(),
-        picture,
-        table,
-    };
-    let drawn = |name, figure| Some((name, figure));
-    let parts = vec![
-        part("Figure 2: RTT estimates by leechers per machine", "", drawn("fig2", draw::fig2(results)), None),
-        part("Figure 4: payloads", "", drawn("fig4", draw::fig4(results)), None),
-        part("Figure 5: completion time by RTT", "", drawn("fig5", draw::fig5(results)), None),
-        part("Figure 6: time between sends", "", drawn("fig6", draw::fig6(results)), None),
-        part("Figure 7: pieces at leechers", "", drawn("fig7", draw::fig7(results)), None),
-        part(
-            "Figures 8 and 9: autonomous systems",
-            "Tables I to III are the devices' delays and the round trips that follow from them.",
-            drawn("fig8", draw::fig8(results)),
-            Some(systems_table(results)),
-        ),
-        part(
-            "Table IV",
-            "Mean completion times in seconds beside the paper's, and how far off they are.",
-            None,
-            Some(table_iv(results)),
-        ),
-    ];
     let runs = results.cells.iter().map(|(setting, runs)| json!({ "key": setting.key, "runs": runs }));
     Report {
         paper: PAPER,
         command: format!("cede repro rao10{}", if results.request.quick { " --quick" } else { "" }),
         claims: claims::claims(results),
-        parts,
+        parts: parts(results),
         broken_runs: results.runs().filter(|run| !run.is_intact()).count(),
         data: runs.collect(),
     }
+}
+
+fn parts(results: &Results) -> Vec<Part> {
+    let drawn = |heading: &str, name, figure| Part {
+        heading: heading.to_string(),
+        prose: String::new(),
+        picture: Some((name, figure)),
+        table: None,
+    };
+    let mut parts = vec![
+        drawn("Figure 2: RTT estimates by leechers per machine", "fig2", draw::fig2(results)),
+        drawn("Figure 4: payloads", "fig4", draw::fig4(results)),
+        drawn("Figure 5: completion time by RTT", "fig5", draw::fig5(results)),
+        drawn("Figure 6: time between sends", "fig6", draw::fig6(results)),
+        drawn("Figure 7: pieces at leechers", "fig7", draw::fig7(results)),
+    ];
+    let mut systems = drawn("Figures 8 and 9: autonomous systems", "fig8", draw::fig8(results));
+    systems.prose =
+        "Tables I to III are the devices' delays and the round trips that follow from them.".into();
+    systems.table = Some(systems_table(results));
+    parts.push(systems);
+    parts.push(Part {
+        heading: "Table IV".to_string(),
+        prose: "Mean completion times in seconds beside the paper's, and how far off they are.".to_string(),
+        picture: None,
+        table: Some(table_iv(results)),
+    });
+    parts
 }
 
 fn table_iv(results: &Results) -> Table {

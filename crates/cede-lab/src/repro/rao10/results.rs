@@ -72,7 +72,7 @@ impl Request {
 
     fn case(self, kbps: u64, rtt_ms: u64, case: Case) -> Setting {
         let loss = if case == Case::Loss { 0.05 } else { 0.0 };
-        let records = SwarmRecords { pieces: true, unchokes: true, sends: true, rtt: false };
+        let records = SwarmRecords { pieces: true, unchokes: true, sends: true, ..SwarmRecords::default() };
         self.sized(Setting {
             key: key(kbps, rtt_ms, case),
             offload: case == Case::Offload,

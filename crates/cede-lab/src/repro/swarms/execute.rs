@@ -57,6 +57,32 @@ struct Done {
     error: Option<ExecuteSwarmsError>,
 }
 
+impl Done {
+    /// Takes a result in; false where it is an error.
+    fn take(&mut self, place: usize, result: Result<(Measured, bool), ExecuteSwarmsError>) -> bool {
+        match result {
+            Ok((measured, reused)) => {
+                self.measured[place] = Some(measured);
+                self.reused += usize::from(reused);
+                self.count += 1;
+                true
+            }
+            Err(error) => {
+                self.error.get_or_insert(error);
+                false
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Vec<Measured>, ExecuteSwarmsError> {
+        match (self.error, self.measured.into_iter().collect()) {
+            (Some(error), _) => Err(error),
+            (None, Some(measured)) => Ok(measured),
+            (None, None) => Err(ExecuteSwarmsError::Interrupted),
+        }
+    }
+}
+
 /// Runs everything, `threads` swarms at a time (at least one), and answers in the order of the jobs. Results are kept in
 /// `store`, one file for each key; what is there already is not run again. `hear` is called after each swarm; nothing
 /// starts, and what runs is given up, once `stop` says so.
@@ -79,17 +105,9 @@ pub fn execute(
             let Some(job) = jobs.get(place) else { return };
             let result = one(job, store, stop);
             let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            match result {
-                Ok((measured, reused)) => {
-                    done.measured[place] = Some(measured);
-                    done.reused += usize::from(reused);
-                }
-                Err(error) => {
-                    done.error.get_or_insert(error);
-                    return;
-                }
+            if !done.take(place, result) {
+                return;
             }
-            done.count += 1;
             hear(Progress::of(done.count, done.reused, jobs.len(), began.elapsed()));
         }
     };
@@ -98,12 +116,7 @@ pub fn execute(
             scope.spawn(work);
         }
     });
-    let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    match (done.error, done.measured.into_iter().collect()) {
-        (Some(error), _) => Err(error),
-        (None, Some(measured)) => Ok(measured),
-        (None, None) => Err(ExecuteSwarmsError::Interrupted),
-    }
+    done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).finish()
 }
 
 /// One job; true where it had been run before.

@@ -1,0 +1,184 @@
+//! Hostile peers: whatever octets come, in whatever cuts, nothing panics and nothing grows without a limit.
+//! `cargo bolero test hostile_neighbour` fuzzes with coverage; `cargo test` draws at random.
+
+mod common;
+
+use cede_bt::engine::{Action, ConnId};
+use cede_bt::wire::{BlockRef, Decoder, Handshake, Message, Reserved, WireLimits, piece_header};
+use cede_bt::{Disposition, Engine, Profile, Transport};
+use cede_units::{Duration, Instant};
+use cede_wire::Payload;
+use common::{geometry, setup};
+
+/// Numbers drawn from the fuzzer's octets; zero after their end.
+struct Source<'a>(&'a [u8]);
+
+impl Source<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    /// Mostly small, sometimes anything.
+    fn number(&mut self) -> u32 {
+        match self.byte() {
+            n @ 0..=199 => u32::from(n % 48),
+            _ => u32::from_be_bytes([self.byte(), self.byte(), self.byte(), self.byte()]),
+        }
+    }
+
+    fn block(&mut self) -> BlockRef {
+        let (piece, begin) = (self.number(), self.number().wrapping_mul(16_384));
+        let len = if self.byte() < 200 { 16_384 } else { self.number() };
+        BlockRef { piece, begin, len }
+    }
+}
+
+#[test]
+fn any_octets_are_read_or_refused() {
+    bolero::check!().with_iterations(2_000).for_each(|octets: &[u8]| {
+        let mut decoder = Decoder::new(WireLimits { extended_bytes: 4_096, ..WireLimits::of(41) });
+        let handshake = Handshake { reserved: Reserved::default(), info_hash: [0; 20], peer_id: [1; 20] };
+        let mut stream = handshake.encode().to_vec();
+        stream.extend_from_slice(octets);
+        let cut = usize::from(octets.first().copied().unwrap_or(0)) + 1;
+        for part in stream.chunks(cut) {
+            let mut input = Payload::copy_from(part);
+            loop {
+                match decoder.next(&mut input) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return,
+                }
+            }
+            assert!(input.is_empty());
+        }
+    });
+}
+
+/// A message that a hostile peer might send.
+fn message(source: &mut Source<'_>) -> Vec<u8> {
+    let message = match source.byte() % 18 {
+        0 => Message::Choke,
+        1 => Message::Unchoke,
+        2 => Message::Interested,
+        3 => Message::NotInterested,
+        4 | 5 => Message::Have(source.number()),
+        6 => Message::Bitfield((0..6).map(|_| source.byte()).collect()),
+        7 | 8 => Message::Request(source.block()),
+        9 => Message::Cancel(source.block()),
+        10 => Message::HaveAll,
+        11 => Message::HaveNone,
+        12 => Message::Reject(source.block()),
+        13 => Message::AllowedFast(source.number()),
+        14 => Message::Extended(source.byte(), vec![0; usize::from(source.byte())]),
+        15 => return (0..source.byte() % 32).map(|_| source.byte()).collect(),
+        _ => {
+            let block = BlockRef { len: source.number().min(20_000), ..source.block() };
+            let mut octets = piece_header(block).to_vec();
+            octets.resize(octets.len() + block.len as usize, 7);
+            return octets;
+        }
+    };
+    message.to_vec()
+}
+
+struct Target {
+    engine: Engine<usize>,
+    now: Instant,
+    conns: Vec<ConnId>,
+    stored: u64,
+}
+
+impl Target {
+    fn new(seed: bool, profile: Profile) -> Self {
+        let mut engine = Engine::new(setup(1, seed, profile, Disposition::ALL));
+        let now = Instant::from_secs(1);
+        engine.start(now);
+        Self { engine, now, conns: Vec::new(), stored: 0 }
+    }
+
+    fn join(&mut self, fast: bool) {
+        let (peer, transport) = (self.conns.len(), Transport::ALL[self.conns.len() % 2]);
+        let Some(conn) = self.engine.accept(self.now, peer, transport) else { return };
+        self.engine.set_room(conn, 1 << 20);
+        let reserved = if fast { Reserved::default().with(Reserved::FAST) } else { Reserved::default() };
+        let handshake = Handshake { reserved, info_hash: [7; 20], peer_id: [100 + peer as u8; 20] };
+        self.engine.received(self.now, conn, Payload::copy_from(&handshake.encode()));
+        self.conns.push(conn);
+    }
+
+    /// Bounded work after each step.
+    fn drain(&mut self) {
+        for _ in 0..100_000 {
+            let Some(action) = self.engine.poll_action() else { break };
+            match action {
+                Action::Store { payload, block, at, .. } => {
+                    assert!(at + payload.len() <= block.len && geometry().holds(block));
+                    self.stored += u64::from(payload.len());
+                }
+                // Nothing that such a peer sends is the torrent's.
+                Action::Check { piece } => self.engine.checked(self.now, piece, false),
+                _ => {}
+            }
+        }
+        assert!(self.engine.poll_action().is_none());
+        let mut left = 0_u64;
+        while let Some((conn, _)) = self.engine.poll_transmit(self.now) {
+            self.engine.set_room(conn, 1 << 20);
+            left += 1;
+            assert!(left < 100_000, "it never stops sending");
+        }
+    }
+}
+
+#[test]
+fn hostile_neighbour() {
+    bolero::check!().with_iterations(1_000).with_max_len(1_024).for_each(|octets: &[u8]| {
+        let mut source = Source(octets);
+        let profile = Profile::ALL[usize::from(source.byte() % 3)];
+        let mut target = Target::new(source.byte() % 2 == 0, profile);
+        while !source.0.is_empty() {
+            match source.byte() {
+                0..=30 => target.join(source.byte() % 2 == 0),
+                31..=50 => target.now += Duration::from_millis(100 * u64::from(source.byte())),
+                choice => {
+                    let text = message(&mut source);
+                    if let Some(&conn) = target.conns.get(usize::from(choice) % target.conns.len().max(1)) {
+                        target.engine.received(target.now, conn, Payload::copy_from(&text));
+                    }
+                }
+            }
+            target.engine.handle_timeout(target.now);
+            target.drain();
+        }
+        for view in target.engine.connections() {
+            assert!(view.uploads <= 600 && view.requests <= 600 && view.pieces <= geometry().pieces());
+        }
+        assert_eq!(target.engine.have().count() > 0, target.engine.is_complete());
+    });
+}
+
+#[test]
+fn a_flood_of_requests_is_bounded() {
+    for profile in Profile::ALL {
+        let mut target = Target::new(true, profile);
+        target.join(true);
+        let conn = target.conns[0];
+        let mut text = Message::Interested.to_vec();
+        target.engine.received(target.now, conn, Payload::copy_from(&text));
+        target.now += Duration::from_secs(30);
+        target.engine.handle_timeout(target.now);
+        // The transport takes nothing, and the peer goes on asking.
+        target.engine.set_room(conn, 0);
+        text.clear();
+        for n in 0..20_000 {
+            let block = BlockRef { piece: n % 40, begin: n / 40 % 4 * 16_384, len: 16_384 - n / 160 };
+            Message::Request(block).encode(&mut text);
+        }
+        target.engine.received(target.now, conn, Payload::copy_from(&text));
+        let most = target.engine.connections().map(|view| view.uploads).max().unwrap_or(0);
+        assert!(most <= 513, "{}: {most}", profile.name);
+    }
+}

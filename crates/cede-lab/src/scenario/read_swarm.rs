@@ -1,0 +1,345 @@
+//! Reading swarm files.
+
+use super::document::{Node, Value};
+use super::flow::ProtocolKind;
+use super::model::{Buffer, Limit};
+use super::problem::{Problem, Sources};
+use super::reader::{Fields, Reader};
+use super::{ControllerSpec, controller};
+use crate::swarm::{
+    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords, UtpStack,
+};
+use cede_bt::{Disposition, Geometry, Profile};
+use cede_cc::ParamValue;
+use cede_net::QueueLimit;
+use cede_units::{Bytes, Duration, Rate};
+
+/// Whether a text is a swarm file: TOML with a table `[swarm]`.
+#[must_use]
+pub fn is_swarm(text: &str) -> bool {
+    let mut sources = Sources::default();
+    let file = sources.add("", text);
+    let root = Node::parse(&sources, file, text).ok();
+    root.as_ref().and_then(Node::table).is_some_and(|table| table.get("swarm").is_some())
+}
+
+/// Reads a swarm file.
+///
+/// # Errors
+/// Everything that is wrong with the text, in its order; at least one.
+pub fn parse_swarm(file_name: &str, text: &str) -> Result<Swarm, Vec<Problem>> {
+    let mut sources = Sources::default();
+    let file = sources.add(file_name, text);
+    let root = Node::parse(&sources, file, text)?;
+    let mut reader = Reader::new(&sources);
+    let swarm = read(&mut reader, &root);
+    let problems = reader.into_problems();
+    match swarm {
+        Some(swarm) if problems.is_empty() => Ok(swarm),
+        _ => Err(problems),
+    }
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
+    let root = Fields::open(reader, "swarm_file", Some(node), node.origin)?;
+    let name = root.get(reader, "name");
+    let _description: Option<String> = root.get(reader, "description");
+    let seed: Option<i64> = root.get(reader, "seed");
+    let fields = Fields::open(reader, "swarm", root.node("swarm"), root.at)?;
+    let content: Option<Bytes> = fields.get(reader, "content");
+    let piece: Option<Bytes> = fields.get(reader, "piece");
+    let duration = fields.get(reader, "duration");
+    let hashing: Option<String> = fields.get(reader, "hashing");
+    let tracker_peers: Option<i64> = fields.get(reader, "tracker_peers");
+    let measure_from = fields.get(reader, "measure_from");
+    let devices = read_devices(reader, &root);
+    let names: Vec<String> = devices.iter().flatten().map(|(name, _)| name.clone()).collect();
+    let groups = read_groups(reader, &root, &names);
+    let links = read_links(reader, &root, devices);
+    let records = read_records(reader, &root);
+    let (content_bytes, piece_bytes) = (content?.0, piece?.0 as u32);
+    check_pieces(reader, &fields, content_bytes, piece_bytes);
+    Some(Swarm {
+        name: name?,
+        seed: seed?.unsigned_abs(),
+        duration: duration?,
+        content_bytes,
+        piece_bytes,
+        hashing: if hashing? == "sha1" { Hashing::Sha1 } else { Hashing::Compare },
+        tracker_peers: tracker_peers? as u32,
+        groups: groups?,
+        links: links?,
+        records: records?,
+        measure_from: measure_from?,
+    })
+}
+
+fn check_pieces(reader: &mut Reader<'_>, fields: &Fields<'_>, content_bytes: u64, piece_bytes: u32) {
+    if Geometry::new(content_bytes, piece_bytes).is_none() {
+        let help = vec![format!("allowed: at most {} pieces", Geometry::PIECES_MAX)];
+        reader.report(fields.origin("piece"), "the content has too many such pieces", help);
+    }
+}
+
+fn read_records(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<SwarmRecords> {
+    let fields = Fields::open(reader, "swarm_records", root.node("records"), root.at)?;
+    Some(SwarmRecords {
+        queue: fields.get(reader, "queue")?,
+        pieces: fields.get(reader, "pieces")?,
+        unchokes: fields.get(reader, "unchokes")?,
+        sends: fields.get(reader, "sends")?,
+        rtt: fields.get(reader, "rtt")?,
+    })
+}
+
+fn read_devices(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<Vec<(String, Device)>> {
+    let read = |node| {
+        let fields = Fields::open(reader, "swarm_device", Some(node), root.at)?;
+        let name = fields.get(reader, "name");
+        let (loopback, ethernet) = (fields.get(reader, "loopback"), fields.get(reader, "ethernet"));
+        let loss = fields.get(reader, "loss");
+        Some((name?, Device { loopback: loopback?, ethernet: ethernet?, loss: loss? }))
+    };
+    let nodes = match root.node("device") {
+        Some(Node { value: Value::List(nodes), .. }) => &nodes[..],
+        _ => &[],
+    };
+    nodes.iter().map(read).collect()
+}
+
+fn read_links(
+    reader: &mut Reader<'_>,
+    root: &Fields<'_>,
+    devices: Option<Vec<(String, Device)>>,
+) -> Option<Links> {
+    let fields = Fields::open(reader, "swarm_links", root.node("links"), root.at)?;
+    let rtt = fields.get(reader, "rtt");
+    let loss = fields.get(reader, "loss");
+    let matrix: Option<String> = fields.maybe(reader, "matrix")?;
+    let devices = devices?;
+    if !devices.is_empty() {
+        fields.refuse(reader, &["rtt", "matrix", "loss"], "the devices say it");
+        return Some(Links::Devices(devices.into_iter().map(|(_, device)| device).collect()));
+    }
+    let Some(matrix) = matrix else {
+        return Some(Links::Homogeneous { rtt: rtt?, loss: loss? });
+    };
+    let groups = root.list(reader, "group").len();
+    let rows: Option<Vec<Vec<Duration>>> = matrix.split(';').map(times).collect();
+    match rows.filter(|rows| rows.len() == groups && rows.iter().all(|row| row.len() == groups)) {
+        Some(rtt) => Some(Links::Matrix { rtt, loss: loss? }),
+        None => {
+            let help =
+                vec![format!("allowed: {groups} rows of {groups} times, as \"0 ms, 40 ms; 40 ms, 0 ms\"")];
+            reader.report(fields.origin("matrix"), "`matrix` does not fit the groups", help);
+            None
+        }
+    }
+}
+
+/// Times between commas.
+fn times(text: &str) -> Option<Vec<Duration>> {
+    text.split(',').map(|time| time.trim().parse().ok()).collect()
+}
+
+fn read_groups(reader: &mut Reader<'_>, root: &Fields<'_>, machines: &[String]) -> Option<Vec<Group>> {
+    let nodes = root.list(reader, "group");
+    if nodes.is_empty() {
+        reader.report(root.at, "there is no group of peers", vec!["allowed: [[group]], at least one".into()]);
+        return None;
+    }
+    let read: Vec<Option<Group>> = nodes.iter().map(|node| read_group(reader, node, machines)).collect();
+    let groups: Vec<Group> = read.into_iter().collect::<Option<_>>()?;
+    if groups.iter().all(|group| group.role == Role::Leecher) {
+        let help = vec!["allowed: role = \"seed\" in at least one [[group]]".into()];
+        reader.report(root.at, "nobody has the content", help);
+    }
+    Some(groups)
+}
+
+fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Option<Group> {
+    let fields = Fields::open(reader, "swarm_group", Some(node), node.origin)?;
+    let name: Option<String> = fields.get(reader, "name");
+    let count: Option<i64> = fields.get(reader, "count");
+    let role: Option<String> = fields.get(reader, "role");
+    let profile = read_profile(reader, &fields);
+    let transports: Option<i64> = fields.get(reader, "transports");
+    let access = read_access(reader, &fields);
+    let controllers = read_controllers(reader, &fields);
+    let arrival = read_arrival(reader, &fields);
+    let departure = read_departure(reader, &fields);
+    let limit: Option<Option<Rate>> = fields.maybe(reader, "upload_limit");
+    let packet: Option<Bytes> = fields.get(reader, "packet");
+    let offload: Option<Bytes> = fields.get(reader, "offload");
+    let machine = read_machine(reader, &fields, machines);
+    let role = if role? == "seed" { Role::Seed } else { Role::Leecher };
+    let mut group = Group::new(&name?, count? as u32, role, profile?);
+    access?(&mut group);
+    (group.utp, group.utp_stack, group.tcp) = controllers?;
+    group.disposition = Disposition(transports? as u8);
+    (group.arrival, group.departure) = (arrival?, departure?);
+    group.upload_limit = limit?.map(|rate| rate.bits_per_sec() / 8);
+    (group.packet_bytes, group.offload_bytes) = (packet?.0 as u32, offload?.0 as u32);
+    group.machine = machine?;
+    Some(group)
+}
+
+fn read_profile(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Profile> {
+    let word: Option<String> = fields.get(reader, "profile");
+    let slots: Option<Option<i64>> = fields.maybe(reader, "slots");
+    let mut profile = Profile::named(&word?)?;
+    if let Some(slots) = slots? {
+        profile.slots = Some(slots as u32);
+    }
+    Some(profile)
+}
+
+/// What the access links are like, as a change of a group.
+fn read_access(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<impl FnOnce(&mut Group) + use<>> {
+    let uplink: Option<Option<Rate>> = fields.maybe(reader, "uplink");
+    let downlink: Option<Option<Rate>> = fields.maybe(reader, "downlink");
+    let buffer: Option<Buffer> = fields.get(reader, "buffer");
+    let latency = fields.get(reader, "latency");
+    let loss = fields.get(reader, "loss");
+    let per_link: Option<i64> = fields.get(reader, "per_link");
+    let (uplink, downlink) = (uplink?, downlink?);
+    let rate = uplink.or(downlink).unwrap_or(Rate::from_mbit(1));
+    let Some(limit) = buffer?.limit(rate, None) else {
+        let help = vec!["allowed: packets, an amount of data, or time".into()];
+        reader.report(fields.origin("buffer"), "`buffer` is in BDPs, and a swarm has many round trips", help);
+        return None;
+    };
+    let buffer = match limit {
+        Limit::Packets(packets) => QueueLimit::Packets(u32::try_from(packets).unwrap_or(u32::MAX)),
+        Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
+    };
+    let (latency, loss, per_link) = (latency?, loss?, per_link? as u32);
+    Some(move |group: &mut Group| {
+        (group.uplink, group.downlink, group.buffer) = (uplink, downlink, buffer);
+        (group.latency, group.loss, group.per_link) = (latency, loss, per_link);
+    })
+}
+
+type Controllers = (ControllerChoice, UtpStack, ControllerChoice);
+
+fn read_controllers(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Controllers> {
+    let utp = controller::read(reader, fields.node("controller"), fields.at, ProtocolKind::Utp);
+    let tcp = controller::read(reader, fields.node("tcp_controller"), fields.at, ProtocolKind::Tcp);
+    let target: Option<Option<Duration>> = fields.maybe(reader, "target");
+    let stack: Option<String> = fields.get(reader, "stack");
+    let choice = |spec: ControllerSpec| ControllerChoice { name: spec.name, params: spec.params };
+    let (mut utp, tcp) = (choice(utp?), choice(tcp?));
+    if let Some(target) = target? {
+        utp.params.set("target", ParamValue::Duration(target));
+        if let Err(error) = cede_cc::registry::resolve(&utp.name, &utp.params) {
+            reader.report(fields.origin("target"), error.to_string(), Vec::new());
+            return None;
+        }
+    }
+    let stack = match stack?.as_str() {
+        "libutp" => UtpStack::Libutp,
+        "standard" => UtpStack::Standard,
+        _ => UtpStack::Libtorrent,
+    };
+    Some((utp, stack, tcp))
+}
+
+fn read_arrival(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Arrival> {
+    let word: Option<String> = fields.get(reader, "arrival");
+    let at = fields.get(reader, "at");
+    let within = fields.get(reader, "within");
+    let gap = fields.get(reader, "gap");
+    let listed: Option<String> = fields.get(reader, "times");
+    match word?.as_str() {
+        "poisson" => Some(Arrival::Poisson { from: at?, gap: gap? }),
+        "trace" => match times(&listed?) {
+            Some(times) => Some(Arrival::Trace(times)),
+            None => {
+                let help = vec!["allowed: times between commas, as \"0 s, 5 s, 20 s\"".into()];
+                reader.report(fields.origin("times"), "`times` is no list of times", help);
+                None
+            }
+        },
+        _ => Some(Arrival::Together { at: at?, within: within? }),
+    }
+}
+
+fn read_departure(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Departure> {
+    let word: Option<String> = fields.get(reader, "departure");
+    let after: Option<Duration> = fields.get(reader, "after");
+    Some(match word?.as_str() {
+        "when-done" => Departure::WhenDone(after?),
+        "churn" => Departure::Churn(after?),
+        _ => Departure::Stay,
+    })
+}
+
+fn read_machine(reader: &mut Reader<'_>, fields: &Fields<'_>, machines: &[String]) -> Option<usize> {
+    let Some(name) = fields.maybe::<String>(reader, "machine")? else { return Some(0) };
+    let found = machines.iter().position(|machine| *machine == name);
+    if found.is_none() {
+        let known: Vec<&str> = machines.iter().map(String::as_str).collect();
+        reader.report_unknown(fields.origin("machine"), "machine", &name, &known);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+name = "mixed"
+[swarm]
+content = "1 MB"
+piece = "64 KiB"
+[[group]]
+name = "seed"
+role = "seed"
+uplink = "1 Mbit/s"
+[[group]]
+name = "leecher"
+count = 3
+uplink = "2 Mbit/s"
+buffer = "40 packets"
+transports = 13
+controller = "ledbat-libutp"
+target = "25 ms"
+arrival = "trace"
+times = "0 s, 5 s"
+departure = "when-done"
+upload_limit = "20 KiB/s"
+[links]
+matrix = "0 ms, 40 ms; 40 ms, 10 ms"
+"#;
+
+    #[test]
+    fn a_swarm_file_is_read() {
+        assert!(is_swarm(TEXT) && !is_swarm("name = \"x\"\n[[flow]]\n") && !is_swarm("["));
+        let swarm = parse_swarm("swarm.toml", TEXT).unwrap();
+        assert_eq!(swarm.groups[0].buffer, QueueLimit::Bytes(125_000));
+        let leecher = &swarm.groups[1];
+        assert_eq!((leecher.count, leecher.buffer), (3, QueueLimit::Packets(40)));
+        assert_eq!((leecher.upload_limit, leecher.disposition), (Some(20 << 10), Disposition(13)));
+        assert_eq!(leecher.departure, Departure::WhenDone(Duration::ZERO));
+        assert!(matches!(&swarm.links, Links::Matrix { rtt, .. } if rtt[1][1] == Duration::from_millis(10)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (good, bad, said) in [
+            ("count = 3", "counts = 3", "count"),
+            ("transports = 13", "transports = 77", "31"),
+            ("\"25 ms\"", "\"soon\"", "target"),
+            ("40 ms; 40 ms", "40 ms", "matrix"),
+            ("role = \"seed\"", "role = \"leecher\"", "nobody has the content"),
+            ("\"0 s, 5 s\"", "\"never\"", "times"),
+            ("\"40 packets\"", "\"2 BDP\"", "BDP"),
+            ("\"ledbat-libutp\"", "\"led\"", "led"),
+        ] {
+            let problems = parse_swarm("swarm.toml", &TEXT.replace(good, bad)).unwrap_err();
+            let told: String = problems.iter().map(|problem| format!("{problem:?}")).collect();
+            assert!(told.contains(said), "{bad}: {told}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The options of swarm files: a file with a table `[swarm]` is one.
+
+use super::schema::Fallback::{Absent, Required, Value};
+use super::schema::{Kind, OptionDoc, TableDoc, option, table, words};
+
+/// Every table of a swarm file.
+pub const SWARM_TABLES: &[TableDoc] = &[
+    table("swarm_file", "top of a swarm file", "The swarm as a whole.", FILE),
+    table("swarm", "[swarm]", "What is shared, and how long it is looked at.", SWARM),
+    table("swarm_group", "[[group]]", "Peers that are alike.", GROUP),
+    table("swarm_links", "[links]", "What lies between the peers' access links.", LINKS),
+    table(
+        "swarm_device",
+        "[[device]]",
+        "A machine with netem-like devices, which its peers share: a packet is delayed at egress and at ingress.",
+        DEVICE,
+    ),
+    table("swarm_records", "[records]", "What is written down beyond the peers' totals.", RECORDS),
+];
+
+const ANY: u64 = super::schema::SIZE_MAX_BYTES;
+
+const FILE: &[OptionDoc] = &[
+    option("name", Kind::Name, Required, "flash-crowd", "The swarm's name."),
+    option("description", Kind::Text, Value(""), "A seed and 75 leechers", "What it is for."),
+    option(
+        "seed",
+        Kind::Integer { min: 0, max: i64::MAX },
+        Value("1"),
+        "7",
+        "All random numbers come from it.",
+    ),
+    option("swarm", Kind::Table("swarm"), Required, "", "See below."),
+    option("group", Kind::Tables("swarm_group"), Required, "", "See below."),
+    option("links", Kind::Table("swarm_links"), Absent("no delay between access links"), "", "See below."),
+    option("device", Kind::Tables("swarm_device"), Absent("none"), "", "See below."),
+    option("records", Kind::Table("swarm_records"), Absent("totals only"), "", "See below."),
+];
+
+const SWARM: &[OptionDoc] = &[
+    option("content", Kind::Size { min: 1, max: ANY }, Required, "100 MB", "Octets of the torrent."),
+    option("piece", Kind::Size { min: 1, max: 1 << 30 }, Value("256 KiB"), "1 MiB", "Octets of a piece."),
+    option("duration", Kind::Span, Value("24 h"), "1 h", "The run ends here at the latest."),
+    option(
+        "hashing",
+        words(&[
+            ("compare", "each run of octets is compared with the content by its place"),
+            ("sha1", "pieces are written out and hashed as well"),
+        ]),
+        Value("compare"),
+        "sha1",
+        "How pieces are checked.",
+    ),
+    option(
+        "tracker_peers",
+        Kind::Integer { min: 1, max: 10_000 },
+        Value("50"),
+        "200",
+        "The most peers that the tracker names at a time.",
+    ),
+    option("measure_from", Kind::Time, Value("0 s"), "30 s", "Queues count from this time on."),
+];
+
+const GROUP: &[OptionDoc] = &[
+    option("name", Kind::Name, Required, "leecher", "The group's name."),
+    option("count", Kind::Integer { min: 1, max: 100_000 }, Value("1"), "75", "How many peers."),
+    option(
+        "role",
+        words(&[("seed", "has everything"), ("leecher", "has nothing")]),
+        Value("leecher"),
+        "seed",
+        "What they begin with.",
+    ),
+    option(
+        "uplink",
+        Kind::Rate,
+        Absent("no access link"),
+        "1 Mbit/s",
+        "Rate of the access link from a peer.",
+    ),
+    option("downlink", Kind::Rate, Absent("no limit"), "8 Mbit/s", "Rate of the access link to a peer."),
+    option(
+        "buffer",
+        Kind::Buffer,
+        Value("1 s"),
+        "125 kB",
+        "What waits before an access link, in each direction.",
+    ),
+    option("latency", Kind::Time, Value("0 s"), "5 ms", "Propagation of the access link, one way."),
+    option("loss", Kind::Probability, Value("0"), "0.01", "Loss on the way to a peer."),
+    option("per_link", Kind::Integer { min: 1, max: 1_000 }, Value("1"), "2", "Peers that share one uplink."),
+    option(
+        "profile",
+        words(&[
+            ("mainline4", "the mainline client, release 4.0.2"),
+            ("libtorrent", "libtorrent 2.0.8"),
+            ("utorrent3", "uTorrent 3.0 as far as it is known"),
+        ]),
+        Value("libtorrent"),
+        "mainline4",
+        "Whose rules they follow.",
+    ),
+    option("slots", Kind::Integer { min: 1, max: 1_000 }, Absent("the profile's"), "4", "Upload slots."),
+    option(
+        "transports",
+        Kind::Integer { min: 0, max: 31 },
+        Value("31"),
+        "13",
+        "The bit mask: 1 attempts TCP, 2 uTP, 4 accepts TCP, 8 uTP; 16 changes nothing.",
+    ),
+    option("controller", Kind::Controller, Value("ledbat"), "ledbat-libutp", "The controller of uTP."),
+    option("target", Kind::Span, Absent("the controller's"), "100 ms", "Its target delay."),
+    option(
+        "stack",
+        words(&[
+            ("standard", "BEP 29 where deployed peers agree with it"),
+            ("libtorrent", "libtorrent's decisions"),
+            ("libutp", "libutp's"),
+        ]),
+        Value("libtorrent"),
+        "libutp",
+        "Whose decisions uTP takes beside its controller's.",
+    ),
+    option("tcp_controller", Kind::Controller, Value("cubic"), "reno", "The controller of TCP."),
+    option("upload_limit", Kind::Rate, Absent("none"), "20 KiB/s", "What a peer itself sends at most."),
+    option(
+        "arrival",
+        words(&[
+            ("together", "at `at`, within `within` of each other"),
+            ("poisson", "from `at` on, with a mean gap of `gap`"),
+            ("trace", "at the `times`"),
+        ]),
+        Value("together"),
+        "poisson",
+        "When they come.",
+    ),
+    option("at", Kind::Time, Value("0 s"), "2 s", "See `arrival`."),
+    option("within", Kind::Time, Value("1 s"), "200 ms", "See `arrival`."),
+    option("gap", Kind::Span, Value("10 s"), "30 s", "See `arrival`."),
+    option("times", Kind::Text, Value(""), "0 s, 5 s, 20 s", "See `arrival`."),
+    option(
+        "departure",
+        words(&[
+            ("stay", "never"),
+            ("when-done", "`after` they are complete"),
+            ("churn", "after a random time with mean `after`; who is not complete comes back after as long"),
+        ]),
+        Value("stay"),
+        "when-done",
+        "When they leave.",
+    ),
+    option("after", Kind::Time, Value("0 s"), "5 min", "See `departure`."),
+    option(
+        "packet",
+        Kind::Size { min: 200, max: 9_000 },
+        Value("1500 B"),
+        "1400 B",
+        "A full packet with all headers.",
+    ),
+    option(
+        "offload",
+        Kind::Size { min: 0, max: 65_000 },
+        Value("0 B"),
+        "64 kB",
+        "TCP segments travel together up to this.",
+    ),
+    option(
+        "machine",
+        Kind::Name,
+        Absent("the first device"),
+        "m1",
+        "The device of a group, where links are devices.",
+    ),
+];
+
+const LINKS: &[OptionDoc] = &[
+    option("rtt", Kind::Time, Value("0 s"), "400 ms", "The round-trip time between all peers."),
+    option(
+        "matrix",
+        Kind::Text,
+        Absent("the same everywhere"),
+        "0 ms, 40 ms; 40 ms, 0 ms",
+        "Round-trip times between groups, row by row in the groups' order.",
+    ),
+    option("loss", Kind::Probability, Value("0"), "0.05", "Loss, each way."),
+];
+
+const DEVICE: &[OptionDoc] = &[
+    option("name", Kind::Name, Required, "m1", "The machine's name."),
+    option(
+        "loopback",
+        Kind::Time,
+        Value("0 s"),
+        "2 ms",
+        "Delay of the loopback device, at egress and at ingress.",
+    ),
+    option("ethernet", Kind::Time, Value("0 s"), "5 ms", "Delay of the Ethernet device, likewise."),
+    option("loss", Kind::Probability, Value("0"), "0.05", "Loss at ingress."),
+];
+
+const RECORDS: &[OptionDoc] = &[
+    option("queue", Kind::Switch, Value("false"), "true", "Each dequeue of each uplink."),
+    option("pieces", Kind::Switch, Value("true"), "false", "When each piece was at each peer."),
+    option("unchokes", Kind::Switch, Value("true"), "false", "Unchokes and chokes."),
+    option("sends", Kind::Switch, Value("true"), "false", "Gaps between sends and sizes of payloads."),
+    option("rtt", Kind::Switch, Value("true"), "false", "The mean of TCP's RTT estimates."),
+];

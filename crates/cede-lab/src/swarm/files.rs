@@ -1,0 +1,201 @@
+//! What a swarm showed, as files.
+
+use super::model::Swarm;
+use super::outcome::{PeerOutcome, SwarmOutcome};
+use cede_plot::{Cell, Table};
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A few numbers as a table.
+#[must_use]
+pub fn summary_table(swarm: &Swarm, outcome: &SwarmOutcome) -> Table {
+    let summary = outcome.summary(swarm.content_bytes);
+    let mut table = Table::new(["what", "value"]);
+    let mut row = |what: &str, value: String| table.push([Cell::from(what), value.into()]);
+    row("leechers complete", format!("{} of {}", summary.complete, summary.leechers));
+    row(
+        "mean completion",
+        format!("{:.1} s (sd {:.1}, last {:.1})", summary.mean_s, summary.sd_s, summary.max_s),
+    );
+    row("octets over TCP", format!("{:.1} %", 100.0 * summary.tcp_share));
+    row("copies sent by seeds", format!("{:.2}", summary.seed_copies));
+    if !outcome.uplinks.is_empty() {
+        row(
+            "queue at dequeues",
+            format!(
+                "{:.1} ms (p95 {:.1}, seeds {:.1})",
+                summary.queue_mean_ms, summary.queue_p95_ms, summary.seed_queue_ms
+            ),
+        );
+        row("dequeues that leave a queue", format!("{:.1} %", 100.0 * summary.busy_share));
+    }
+    table
+}
+
+/// Each peer.
+#[must_use]
+pub fn peers_table(outcome: &SwarmOutcome) -> Table {
+    let headings = [
+        "peer",
+        "arrived_s",
+        "complete_after_s",
+        "left_s",
+        "down_tcp",
+        "down_utp",
+        "up_tcp",
+        "up_utp",
+        "connections_tcp",
+        "connections_utp",
+        "haves_sent",
+        "requests_sent",
+        "redundant",
+        "mean_rtt_ms",
+    ];
+    let mut table = Table::new(headings);
+    outcome.peers.iter().for_each(|peer| table.push(peer_row(peer)));
+    table
+}
+
+fn peer_row(peer: &PeerOutcome) -> Vec<Cell> {
+    let record = &peer.record;
+    let totals = &record.totals;
+    let time = |at: Option<cede_units::Instant>| {
+        at.map_or_else(|| Cell::from(""), |at| Cell::number(at.as_secs_f64(), 3))
+    };
+    let count = |count: u64| Cell::number(count as f64, 0);
+    let rtt = record.rtt_sum_ms / (record.rtt_samples as f64).max(1.0);
+    vec![
+        Cell::from(peer.name.clone()),
+        time(record.arrived_at),
+        peer.completion_s().map_or_else(|| Cell::from(""), |s| Cell::number(s, 3)),
+        time(record.left_at),
+        count(totals.downloaded[0]),
+        count(totals.downloaded[1]),
+        count(totals.uploaded[0]),
+        count(totals.uploaded[1]),
+        count(u64::from(totals.connections[0])),
+        count(u64::from(totals.connections[1])),
+        count(totals.haves_sent),
+        count(totals.requests_sent),
+        count(totals.redundant),
+        Cell::number(rtt, 2),
+    ]
+}
+
+/// Writes everything that was recorded into a folder, which is made if it is not there. Answers with the files.
+///
+/// # Errors
+/// What the file system says.
+pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder)?;
+    let mut files = vec![
+        ("summary.md", summary_table(swarm, outcome).to_markdown()),
+        ("peers.csv", peers_table(outcome).to_csv()),
+        ("links.csv", links(outcome)),
+        ("tracker.csv", tracker(outcome)),
+    ];
+    let records = swarm.records;
+    let optional = [
+        (records.pieces, "pieces.csv", pieces as fn(&SwarmOutcome) -> String),
+        (records.unchokes, "unchokes.csv", unchokes),
+        (records.sends, "sends.csv", sends),
+        (records.queue, "queue.csv", queue),
+    ];
+    files
+        .extend(optional.iter().filter(|(wanted, ..)| *wanted).map(|(_, name, make)| (*name, make(outcome))));
+    let write = |(name, text): (&str, String)| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map(|()| path)
+    };
+    files.into_iter().map(write).collect()
+}
+
+/// Lines of text, each made from one item.
+fn lines<T>(heading: &str, items: impl Iterator<Item = T>, line: impl Fn(&mut String, T)) -> String {
+    let mut text = format!("{heading}\n");
+    items.for_each(|item| {
+        line(&mut text, item);
+        text.push('\n');
+    });
+    text
+}
+
+fn links(outcome: &SwarmOutcome) -> String {
+    let heading = "peer,rate_mbps,dequeues,busy_dequeues,queue_mean_ms,queue_p95_ms,wait_mean_ms,tcp_bytes,udp_bytes,dropped";
+    lines(heading, outcome.uplinks.iter(), |text, (peer, link)| {
+        let number = |value: Option<f64>| value.unwrap_or(0.0);
+        let _ = write!(
+            text,
+            "{},{},{},{},{:.3},{:.3},{:.3},{},{},{}",
+            outcome.peers[*peer].name,
+            link.rate().as_mbit_f64(),
+            link.dequeues,
+            link.busy_dequeues,
+            number(link.backlog.mean_ms()),
+            number(link.backlog.percentile_ms(95.0)),
+            number(link.waits.mean_ms()),
+            link.bytes[0],
+            link.bytes[1],
+            link.dropped
+        );
+    })
+}
+
+fn tracker(outcome: &SwarmOutcome) -> String {
+    lines("time_s,peer,event,named", outcome.tracker.iter(), |text, entry| {
+        let event =
+            entry.event.map_or_else(|| "stopped".to_string(), |event| format!("{event:?}").to_lowercase());
+        let name = &outcome.peers[entry.peer as usize].name;
+        let _ = write!(text, "{:.6},{name},{event},{}", entry.at.as_secs_f64(), entry.named);
+    })
+}
+
+fn pieces(outcome: &SwarmOutcome) -> String {
+    let all = outcome.peers.iter().flat_map(|peer| peer.record.pieces.iter().map(move |entry| (peer, entry)));
+    lines("time_s,peer,piece", all, |text, (peer, (at, piece))| {
+        let _ = write!(text, "{:.6},{},{piece}", at.as_secs_f64(), peer.name);
+    })
+}
+
+fn unchokes(outcome: &SwarmOutcome) -> String {
+    let all =
+        outcome.peers.iter().flat_map(|peer| peer.record.unchokes.iter().map(move |entry| (peer, entry)));
+    lines("time_s,peer,whom,unchoked,requests_waited", all, |text, (peer, (at, whom, unchoked, busy))| {
+        let whom = outcome.peers.get(*whom as usize).map_or("", |whom| &whom.name);
+        let _ = write!(text, "{:.6},{},{whom},{unchoked},{busy}", at.as_secs_f64(), peer.name);
+    })
+}
+
+fn sends(outcome: &SwarmOutcome) -> String {
+    let all =
+        outcome.peers.iter().flat_map(|peer| peer.record.payloads.iter().map(move |entry| (peer, entry)));
+    let mut text = lines("peer,payload_bytes,packets", all, |text, (peer, (size, count))| {
+        let _ = write!(text, "{},{size},{count}", peer.name);
+    });
+    text.push_str("\npeer,gap_percentile,gap_ms\n");
+    for peer in &outcome.peers {
+        let Some(gaps) = &peer.record.gaps else { continue };
+        for percent in [1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 99.0] {
+            let _ =
+                writeln!(text, "{},{percent},{:.3}", peer.name, gaps.percentile_ms(percent).unwrap_or(0.0));
+        }
+    }
+    text
+}
+
+fn queue(outcome: &SwarmOutcome) -> String {
+    lines("time_s,peer,packets,bytes,served_bytes,dropped", outcome.queue.iter(), |text, entry| {
+        let peer = outcome.uplinks.get(entry.link as usize).map_or(0, |(peer, _)| *peer);
+        let _ = write!(
+            text,
+            "{:.6},{},{},{},{},{}",
+            entry.at.as_secs_f64(),
+            outcome.peers[peer].name,
+            entry.packets,
+            entry.bytes,
+            entry.served_bytes,
+            entry.dropped
+        );
+    })
+}

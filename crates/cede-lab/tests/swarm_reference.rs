@@ -1,0 +1,121 @@
+//! Swarms that were run with real clients as well: one seed and eight leechers, 20 MB in pieces of 256 KiB, uplinks of
+//! 1 Mbit/s with 125,000 octets of buffer, libtorrent 2.0.8 with its default settings, through an emulator in user space;
+//! means of three runs. And single uTP flows of the same client at 5 Mbit/s with targets of 25 and 100 ms.
+
+use cede_bt::{Disposition, Profile};
+use cede_cc::ParamValue;
+use cede_lab::swarm::{
+    Arrival, ControllerChoice, Group, Hashing, Links, Role, Summary, Swarm, SwarmOutcome, SwarmRecords, mean,
+    run,
+};
+use cede_net::QueueLimit;
+use cede_units::{Duration, Rate};
+
+fn group(name: &str, count: u32, role: Role, mbps: u64) -> Group {
+    let rate = Rate::from_mbit(mbps);
+    Group {
+        uplink: Some(rate),
+        buffer: QueueLimit::Bytes(rate.bytes_in(Duration::from_secs(1))),
+        utp: ControllerChoice::named("ledbat-libtorrent"),
+        arrival: Arrival::Together {
+            at: Duration::from_secs(if role == Role::Leecher { 2 } else { 0 }),
+            within: Duration::from_millis(200),
+        },
+        ..Group::new(name, count, role, Profile::LIBTORRENT)
+    }
+}
+
+fn swarm(groups: Vec<Group>, content_bytes: u64, seed: u64) -> Swarm {
+    Swarm {
+        name: "reference".to_string(),
+        seed,
+        duration: Duration::from_secs(1_000),
+        content_bytes,
+        piece_bytes: 256 << 10,
+        hashing: Hashing::Compare,
+        tracker_peers: 200,
+        groups,
+        links: Links::Homogeneous { rtt: Duration::ZERO, loss: 0.0 },
+        records: SwarmRecords::default(),
+        measure_from: Duration::ZERO,
+    }
+}
+
+fn outcome(swarm: &Swarm) -> SwarmOutcome {
+    let outcome = run(swarm, &mut ()).expect("the swarm runs");
+    assert!(outcome.peers.iter().all(|peer| peer.record.corrupt_bytes == 0));
+    outcome
+}
+
+/// Three runs of the reference swarm.
+fn reference(disposition: Disposition) -> [Summary; 3] {
+    [1, 2, 3].map(|seed| {
+        let mut groups = vec![group("seed", 1, Role::Seed, 1), group("leecher", 8, Role::Leecher, 1)];
+        groups.iter_mut().for_each(|group| group.disposition = disposition);
+        let swarm = swarm(groups, 20_000_000, seed);
+        let summary = outcome(&swarm).summary(swarm.content_bytes);
+        assert_eq!(summary.complete, 8);
+        summary
+    })
+}
+
+#[track_caller]
+fn assert_within(what: &str, measured: f64, reference: f64, percent: f64) {
+    let off = 100.0 * (measured / reference - 1.0);
+    assert!(off.abs() <= percent, "{what}: {measured:.1} is {off:+.1} % off {reference}");
+}
+
+fn compare(runs: &[Summary; 3], mean_s: f64, queue_ms: f64, p95_ms: f64) {
+    let over = |of: fn(&Summary) -> f64| mean(&runs.iter().map(of).collect::<Vec<f64>>());
+    assert_within("completion", over(|run| run.mean_s), mean_s, 8.0);
+    assert_within("mean queue", over(|run| run.queue_mean_ms), queue_ms, 15.0);
+    assert_within("p95 of the queue", over(|run| run.queue_p95_ms), p95_ms, 20.0);
+}
+
+#[test]
+fn a_swarm_over_tcp_is_as_with_real_clients() {
+    let runs = reference(Disposition::TCP);
+    compare(&runs, 230.9, 392.0, 918.0);
+    assert!(runs.iter().all(|run| run.tcp_share == 1.0));
+}
+
+#[test]
+fn a_swarm_over_utp_is_as_with_real_clients() {
+    let runs = reference(Disposition::ALL);
+    compare(&runs, 236.5, 81.6, 191.0);
+    // libtorrent attempts uTP first, and TCP only where that fails.
+    assert!(runs.iter().all(|run| run.tcp_share < 0.001));
+}
+
+#[test]
+fn a_single_flow_keeps_its_target() {
+    for (target_ms, measured_ms) in [(25, 23.2), (100, 100.7)] {
+        let mut seed = group("seed", 1, Role::Seed, 5);
+        let target = Duration::from_millis(target_ms);
+        seed.utp.params.set("target", ParamValue::Duration(target));
+        let mut swarm = swarm(vec![seed, group("leecher", 1, Role::Leecher, 5)], 25_000_000, 1);
+        swarm.measure_from = Duration::from_secs(6);
+        let outcome = outcome(&swarm);
+        let queue_ms = outcome.queue_mean_ms(|peer| peer.role == Role::Seed).unwrap();
+        let wait_ms = outcome.wait_mean_ms(|peer| peer.role == Role::Seed).unwrap();
+        let off = (queue_ms - measured_ms).abs().min((wait_ms - measured_ms).abs());
+        assert!(
+            off <= 2.0,
+            "target {target_ms} ms: queue {queue_ms:.1}, wait {wait_ms:.1}, real {measured_ms}"
+        );
+        let bound_s = 25e6 * 8.0 / 5e6 * 1500.0 / 1452.0;
+        let took_s = mean(&outcome.completion_s());
+        assert!(took_s < 1.05 * bound_s, "{took_s:.1} s for a bound of {bound_s:.1}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_swarm() {
+    let leechers = group("leecher", 4, Role::Leecher, 1);
+    let once = || {
+        let swarm = swarm(vec![group("seed", 1, Role::Seed, 1), leechers.clone()], 2_000_000, 7);
+        let outcome = outcome(&swarm);
+        (outcome.events, outcome.completion_s())
+    };
+    assert_eq!(once(), once());
+}
