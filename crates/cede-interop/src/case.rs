@@ -135,7 +135,7 @@ impl Case {
     /// After this it has failed: a stack that recovers by timeouts of seconds alone still has room for dozens.
     #[must_use]
     pub fn limit(&self) -> Duration {
-        Duration::from_secs(if self.is_large() { 300 } else { 60 })
+        Duration::from_secs(if self.is_large() { 150 } else { 60 })
     }
 }
 

@@ -40,6 +40,11 @@ impl Log {
                 seconds: seconds.parse().ok()?,
                 failed_before: (!before.is_empty()).then(|| before.to_owned()),
             },
+            ["shortened", bytes, seconds, what] => Verdict::Shortened {
+                bytes: bytes.parse().ok()?,
+                seconds: seconds.parse().ok()?,
+                what: what.to_owned(),
+            },
             ["theirs", what, among_them] => {
                 Verdict::Theirs { what: what.to_owned(), among_them: among_them.to_owned() }
             }
@@ -65,6 +70,9 @@ impl Log {
         match verdict {
             Verdict::Ok { seconds, failed_before } => {
                 self.keep(&[subject, "ok", &seconds.to_string(), failed_before.as_deref().unwrap_or("")])
+            }
+            Verdict::Shortened { bytes, seconds, what } => {
+                self.keep(&[subject, "shortened", &bytes.to_string(), &seconds.to_string(), what])
             }
             Verdict::Theirs { what, among_them } => self.keep(&[subject, "theirs", what, among_them]),
             Verdict::Ours { what, controls } => self.keep(&[subject, "ours", what, controls]),
@@ -101,6 +109,7 @@ mod tests {
             Verdict::Ok { seconds: 0.125, failed_before: None },
             Verdict::Ok { seconds: 2.0, failed_before: Some("a\tb\nc".into()) },
             Verdict::Theirs { what: "x".into(), among_them: "y".into() },
+            Verdict::Shortened { bytes: 10, seconds: 1.5, what: "z".into() },
             Verdict::Ours { what: "x".into(), controls: "y".into() },
         ];
         let log = Log::open(&path, false).unwrap();
@@ -114,7 +123,8 @@ mod tests {
         let cleaned = Verdict::Ok { seconds: 2.0, failed_before: Some("a b c".into()) };
         assert_eq!(log.verdict("case 1"), Some(cleaned));
         assert_eq!(log.verdict("case 2"), Some(verdicts[2].clone()));
-        assert_eq!((log.verdict("case 3"), log.verdict("case 4")), (None, None), "ours is tried again");
+        assert_eq!(log.verdict("case 3"), Some(verdicts[3].clone()));
+        assert_eq!((log.verdict("case 4"), log.verdict("case 5")), (None, None), "ours is tried again");
         assert_eq!(log.finding("quirk"), Some(Ok("seen so".into())));
         drop(log);
         assert_eq!(Log::open(&path, false).unwrap().verdict("case 0"), None);

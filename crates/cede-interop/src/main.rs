@@ -18,9 +18,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// Small transfers under way at once, of all peers: most of them wait for a client.
-const PLACES: usize = 6;
+const PLACES: usize = 8;
 /// How many places a large one takes.
-const PLACES_OF_LARGE: u32 = 3;
+const PLACES_OF_LARGE: u32 = 2;
 const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interop.md");
 
 #[derive(Clone)]

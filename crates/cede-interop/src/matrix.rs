@@ -1,6 +1,6 @@
 //! The matrix: which cases each peer is put to, and whose fault a failure is.
 
-use crate::case::{Case, Direction, Family, Opener, Path};
+use crate::case::{Case, Direction, Family, Opener, Path, size};
 use crate::clients::{self, Client};
 use crate::stack::Stack;
 use crate::transfer::{self, Outcome};
@@ -8,6 +8,8 @@ use std::fmt;
 
 /// A case is tried this often before it has failed: a 3 % path can lose three SYNs in a row.
 const ATTEMPTS: u32 = 2;
+/// What is tried where the large size takes longer than there is time for.
+const SHORTENED_BYTES: usize = 10 << 20;
 /// The workspace's lock file names the versions of the peers that are linked in.
 const LOCK_FILE: &str = include_str!("../../../Cargo.lock");
 
@@ -142,6 +144,15 @@ pub enum Verdict {
         /// The attempts before that failed.
         failed_before: Option<String>,
     },
+    /// The large size was not over in time, and a smaller one arrived.
+    Shortened {
+        /// The size,
+        bytes: usize,
+        /// how long it took,
+        seconds: f64,
+        /// and what became of the large one, and of the smaller one between two of theirs and two of ours.
+        what: String,
+    },
     /// It failed, as it does between two of theirs, and not between two of ours.
     Theirs {
         /// What went wrong,
@@ -170,6 +181,9 @@ impl fmt::Display for Verdict {
             Self::Ok { seconds, failed_before: Some(what) } => {
                 write!(f, "ok, {seconds:.2} s, at the second attempt; the first: {what}")
             }
+            Self::Shortened { bytes, seconds, what } => {
+                write!(f, "ok for {} only, {seconds:.2} s; {what}", size(*bytes))
+            }
             Self::Theirs { what, among_them } => {
                 write!(f, "FAILED, theirs: {what}; between two of theirs: {among_them}")
             }
@@ -187,13 +201,28 @@ pub async fn judge(peer: Peer, case: &Case) -> Verdict {
             Err(why) => return Verdict::Skipped { why },
             Ok(Outcome::Arrived { seconds }) => return Verdict::Ok { seconds, failed_before: before },
             // A large one that took too long would do so again.
-            Ok(Outcome::Failed { what }) if attempt == ATTEMPTS || case.is_large() => {
-                return blame(peer, case, what).await;
-            }
+            Ok(Outcome::Failed { what }) if case.is_large() => return shorten(peer, case, what).await,
+            Ok(Outcome::Failed { what }) if attempt == ATTEMPTS => return blame(peer, case, what).await,
             Ok(Outcome::Failed { what }) => before = Some(what),
         }
     }
     unreachable!("the last attempt returns")
+}
+
+/// Does less of the same get through, and how does that stand beside two of theirs? If not, whose fault is the large one?
+async fn shorten(peer: Peer, case: &Case, what: String) -> Verdict {
+    let less = Case { bytes: SHORTENED_BYTES, ..*case };
+    let Ok(Outcome::Arrived { seconds }) = peer.run(&less).await else {
+        return blame(peer, case, what).await;
+    };
+    let theirs = peer.control(&less).await.unwrap_or_else(|why| Outcome::failed(format!("not tried: {why}")));
+    let ours = transfer::run(&less, Stack::Cede, Stack::Cede).await;
+    let what = format!(
+        "{}: {what}; {} between two of theirs: {theirs}; between two of ours: {ours}",
+        size(case.bytes),
+        size(less.bytes)
+    );
+    Verdict::Shortened { bytes: less.bytes, seconds, what }
 }
 
 async fn blame(peer: Peer, case: &Case, what: String) -> Verdict {

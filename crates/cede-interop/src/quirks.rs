@@ -75,6 +75,29 @@ impl Quirk {
     }
 }
 
+impl Quirk {
+    /// What ours does about it.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::LastId => {
+                "never draws 65535 (libutp takes the id after it for 65536); opened by others it works"
+            }
+            Self::PathMtu => {
+                "probes carry their padding in extensions, behind a mask; a lost one is no sign of congestion"
+            }
+            Self::Fin => "a close reason goes behind a mask, and not again with a repetition",
+            Self::Silence => "a keepalive every 29 s to its own kind, every 9 s to others",
+            Self::SilentListener => {
+                "nothing helps: librqbit's clock starts anew with data alone, and empty DATA it refuses"
+            }
+            Self::OurZeroWindow => "tells an open window at once, and again",
+            Self::TheirZeroWindow => "probes after 1 s, 2 s and so on up to a minute",
+            Self::HalfClose => "reads on after its own FIN",
+        }
+    }
+}
+
 /// What an experiment came to: what was seen, or what went wrong.
 pub type Finding = Result<String, String>;
 

@@ -98,8 +98,8 @@
 //! # Limits
 //! A socket has 3000 connections, 256 half open and 128 waiting to be accepted, unless [`SocketConfig::limits`] says
 //! otherwise. A stream's buffers begin with 1 MiB in each direction and grow to 16 MiB with the path; idle, a
-//! connection takes 2,000 octets per end, and a task that waits to read from it 290 more (`cargo bench -p cede-real
-//! --bench idle`). One socket costs
+//! connection takes 1,930 octets per end, and a task that waits to read from it 290 to 380 more, which are the runtime's
+//! (`cargo bench -p cede-real --bench idle`). Keepalives leave at whole seconds, those of many connections together. One socket costs
 //! 1 MiB of address space for receiving, of which only what is used becomes memory, and 2 MiB at most for batches whose
 //! payloads wait to be read. On a socket with several addresses the system chooses which one answers leave from. uTP is
 //! neither encrypted nor authenticated: whoever sees its packets can forge them.
@@ -110,9 +110,6 @@
 //!   that everything compiles.
 //! * A pacing rate is kept by timers: where the machine is more than 2 ms late, or the rate above about 400 Mbit/s and
 //!   acknowledgements rare, a stream falls behind it.
-//! * With UDP buffers of 4 MiB a bulk transfer over the loopback takes nearly twice the CPU time that it takes with the
-//!   system's default (`docs/performance.md`).
-//! * Keepalives of many idle connections leave one by one.
 //!
 //! **Invariant:** nothing here decides what a packet says or how much may be under way; that is done below, by code that
 //! runs unchanged in the simulator.
