@@ -23,9 +23,19 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// What the thread is to do.
 enum Job {
-    Store { block: BlockRef, at: u32, payload: Payload },
+    Store(Vec<Part>),
     Check(u32),
     Sync,
+}
+
+/// Octets of a block.
+pub struct Part {
+    /// Which block.
+    pub block: BlockRef,
+    /// Where in the block they begin.
+    pub at: u32,
+    /// They.
+    pub payload: Payload,
 }
 
 /// What it tells.
@@ -70,10 +80,11 @@ impl Disk {
         Self { jobs: Some(jobs), waiting, thread: thread.ok() }
     }
 
-    /// Writes octets of a block.
-    pub fn store(&self, block: BlockRef, at: u32, payload: Payload) {
-        self.waiting.fetch_add(payload.len().into(), Ordering::Relaxed);
-        self.send(Job::Store { block, at, payload });
+    /// Writes octets of blocks. What arrived together goes together: to wake the thread costs more than to write.
+    pub fn store(&self, parts: Vec<Part>) {
+        let octets = parts.iter().map(|part| u64::from(part.payload.len())).sum();
+        self.waiting.fetch_add(octets, Ordering::Relaxed);
+        self.send(Job::Store(parts));
     }
 
     /// Checks a piece of which everything has been stored.
@@ -127,7 +138,7 @@ impl Worker {
     fn run(mut self, inbox: &mpsc::Receiver<Job>) {
         while let Ok(job) = inbox.recv() {
             let done = match job {
-                Job::Store { block, at, payload } => self.store(block, at, &payload),
+                Job::Store(parts) => parts.iter().try_for_each(|part| self.store(part)),
                 Job::Check(piece) => self.check(piece),
                 Job::Sync => self.storage.sync().map(|()| self.tell(Report::Synced)),
             };
@@ -142,12 +153,13 @@ impl Worker {
         let _ = self.reports.send(report);
     }
 
-    fn store(&mut self, block: BlockRef, at: u32, payload: &Payload) -> Result<(), StorageError> {
+    fn store(&mut self, part: &Part) -> Result<(), StorageError> {
+        let Part { block, at, payload } = part;
         let octets = payload.as_slice().unwrap_or_default();
         let is_whole = self.whole.get(block.piece as usize).copied().unwrap_or(true);
         if !is_whole {
             let start = self.storage.layout().piece_range(block.piece).start;
-            let begin = block.begin + at;
+            let begin = block.begin + *at;
             self.storage.write(start + u64::from(begin), octets)?;
             self.digest(block.piece, begin, octets);
         }

@@ -19,6 +19,18 @@ const CONTROL_BYTES_MAX: usize = 1 << 20;
 /// Something is wrong with the peer.
 type Verdict = Result<(), CloseReason>;
 
+impl<A> Conn<A> {
+    /// Whether nothing has come yet that a bitfield would have to precede. libtorrent and aria2 introduce their extensions
+    /// before they say what they have.
+    fn is_first(&mut self, message: &Message) -> bool {
+        let first = self.stage == Stage::Greeted;
+        if !matches!(message, Message::Extended(..) | Message::Port(_) | Message::KeepAlive) {
+            self.stage = Stage::Talking;
+        }
+        first
+    }
+}
+
 impl<A: Copy + Ord> Engine<A> {
     /// Octets came over a connection.
     pub fn received(&mut self, now: Instant, id: ConnId, mut payload: Payload) {
@@ -95,7 +107,7 @@ impl<A: Copy + Ord> Engine<A> {
 
     fn on_message(&mut self, now: Instant, index: u32, message: Message) -> Verdict {
         let Some(conn) = self.at(index) else { return Ok(()) };
-        let first = core::mem::replace(&mut conn.stage, Stage::Talking) == Stage::Greeted;
+        let first = conn.is_first(&message);
         if conn.out.control.len() > CONTROL_BYTES_MAX {
             return Err(CloseReason::Misbehaved);
         }

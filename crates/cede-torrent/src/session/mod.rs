@@ -14,7 +14,7 @@ pub(crate) use dial::connect_by;
 pub use dial::{Encryption, Listener};
 pub use view::{PeerView, View};
 
-use crate::disk::{Disk, Report};
+use crate::disk::{Disk, Part, Report};
 use crate::storage::{Notes, Stamp, Storage, StorageError};
 use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
 use cede_bt::extension::Extension;
@@ -113,6 +113,8 @@ pub(crate) struct State {
     /// By the engine's small numbers.
     pub conns: Vec<Option<Rc<RefCell<Shared>>>>,
     pub disk: Disk,
+    /// What has arrived and is not with the disk yet.
+    pub stores: Vec<Part>,
     /// Tasks that wait for the disk.
     pub waiting: Vec<Waker>,
     /// Buffers of connections that the disk may still have parts of.
@@ -141,6 +143,7 @@ impl State {
             engine,
             conns: Vec::new(),
             disk,
+            stores: Vec::new(),
             waiting: Vec::new(),
             buffers: VecDeque::new(),
             listener,

@@ -2,7 +2,7 @@
 
 use super::conn::Shared;
 use super::{Inner, SessionError, State, Wish, dial, extend};
-use crate::disk::Report;
+use crate::disk::{Part, Report};
 use crate::storage::StorageError;
 use cede_bt::engine::{Action, Chunk, ConnId};
 use std::cell::RefCell;
@@ -25,9 +25,17 @@ impl Inner {
                 break;
             }
         }
+        Self::store(state);
         let next = state.engine.poll_timeout();
         if next.is_some_and(|next| state.armed.is_none_or(|armed| next < armed)) {
             self.alarm.notify_one();
+        }
+    }
+
+    /// Hands what has arrived to the disk.
+    fn store(state: &mut State) {
+        if !state.stores.is_empty() {
+            state.disk.store(std::mem::take(&mut state.stores));
         }
     }
 
@@ -58,8 +66,11 @@ impl Inner {
 
     fn act(self: &Rc<Self>, state: &mut State, action: Action<SocketAddr>) {
         match action {
-            Action::Store { block, at, payload, .. } => state.disk.store(block, at, payload),
-            Action::Check { piece } => state.disk.check(piece),
+            Action::Store { block, at, payload, .. } => state.stores.push(Part { block, at, payload }),
+            Action::Check { piece } => {
+                Self::store(state);
+                state.disk.check(piece);
+            }
             Action::Connect { conn, address, transport } => dial::dial(self, state, conn, address, transport),
             Action::Close { conn, .. } => Self::close(state, conn),
             Action::Announce { event, want } => {
@@ -73,6 +84,7 @@ impl Inner {
             }
             Action::Complete => {
                 state.is_complete = true;
+                Self::store(state);
                 state.disk.sync();
             }
             Action::Ready { .. } | Action::DhtPort { .. } | Action::Unchoked { .. } => {}
