@@ -230,10 +230,32 @@ pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool) -> Reading {
         direct: Track::new(&direct, tick_us),
         echoed: Track::new(&echoed, tick_us),
         rate: Some(rate),
-        drift_ppm: reverse.zip(receiver).map(|(reverse, receiver)| receiver - reverse),
+        drift_ppm: reverse
+            .zip(receiver)
+            .map_or_else(|| own_drift(&direct), |(reverse, receiver)| Some(receiver - reverse)),
     };
-    reading.take_out_drift(reverse.map(|reverse| -reverse));
+    // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
+    let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
+    reading.take_out_drift(echoed_ppm);
     reading
+}
+
+/// The drift that the queued direction itself shows, where the other direction does not tell: heartbeats are answered
+/// after delays that vary. It is believed only where most seconds saw an empty queue ([`clock::drift_ppm`]).
+fn own_drift(direct: &[Point]) -> Option<f64> {
+    const SECOND_US: f64 = 1e6;
+    let mut least: Vec<Point> = Vec::new();
+    for point in direct {
+        match least.last_mut() {
+            Some(last) if (last.t / SECOND_US).floor() == (point.t / SECOND_US).floor() => {
+                if point.x < last.x {
+                    *last = *point;
+                }
+            }
+            _ => least.push(*point),
+        }
+    }
+    clock::drift_ppm(&least)
 }
 
 /// TSval less TSecr in what the sender says: its clock against the receiver's.

@@ -3,12 +3,13 @@
 use crate::failure::Failure;
 use crate::progress::{Pace, StatusLine};
 use crate::screen::{self, Screen};
-use crate::{interrupt, progress};
+use crate::{interrupt, meter, progress};
+use cede_lab::repro::bufferbloat;
 use cede_lab::repro::lcn10::{self, ExecuteError, FigureNumber, Progress, Report, Request, Results, Store};
 use cede_lab::repro::swarms::{self, ExecuteSwarmsError};
 use cede_lab::repro::{ledbatpp, rao10, tma12};
 use cede_lab::run::RunError;
-use cede_plot::terminal;
+use cede_plot::{Table, terminal};
 use clap::ValueHint;
 use std::fmt::Write as _;
 use std::io;
@@ -24,12 +25,15 @@ Examples:
   cede repro lcn10 --figure 1 --figure 3 -o paper --jobs 4
   cede repro ledbatpp                      LEDBAT++ beside CUBIC, BBR and Proteus-P, and why it takes BBR's link
   cede repro tma12 --quick                 BitTorrent swarms over TCP and uTP, smaller than the paper's
-  cede repro rao10                         BitTorrent swarms under latency and loss, at full size";
+  cede repro rao10                         BitTorrent swarms under latency and loss, at full size
+  cede repro bufferbloat                   the passive meter beside the queue's own log, and the analysis of many peers
+  cede repro bufferbloat --capture a.pcap  the analysis of the peers in captures of one's own";
 
 const LCN10_FOLDER: &str = "cede-out/lcn10";
 const LEDBATPP_FOLDER: &str = "cede-out/ledbatpp";
 const TMA12_FOLDER: &str = "cede-out/tma12";
 const RAO10_FOLDER: &str = "cede-out/rao10";
+const BUFFERBLOAT_FOLDER: &str = "cede-out/bufferbloat";
 
 /// Arguments of `cede repro`.
 #[derive(clap::Args, Debug)]
@@ -44,6 +48,9 @@ pub struct Args {
     /// Also measure what the paper leaves open (delayed acks, timestamps, clamp, jitter and more); done for all figures
     #[arg(long)]
     pub sensitivity: bool,
+    /// bufferbloat: analyse the peers in this capture, in the place of the simulated population; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub capture: Vec<PathBuf>,
     /// Fewer points and repetitions
     #[arg(long)]
     pub quick: bool,
@@ -69,10 +76,18 @@ pub enum Paper {
     Tma12,
     /// BitTorrent swarms under network latency and packet loss (P2P 2010)
     Rao10,
+    /// Passive bufferbloat measurement exploiting transport layer information (GLOBECOM 2013)
+    Bufferbloat,
 }
 
 /// Repeats the experiments.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.paper != Paper::Lcn10 && (!args.figure.is_empty() || args.sensitivity) {
+        return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
+    }
+    if args.paper != Paper::Bufferbloat && !args.capture.is_empty() {
+        return Err(Failure::Usage("`--capture` is for bufferbloat".to_string()));
+    }
     match args.paper {
         Paper::Lcn10 => run_lcn10(args),
         Paper::Ledbatpp => run_ledbatpp(args),
@@ -88,6 +103,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 rao10::report(&rao10::Results::sorted(request, measured))
             })
         }
+        Paper::Bufferbloat => run_bufferbloat(args),
     }
 }
 
@@ -106,14 +122,10 @@ fn run_lcn10(args: &Args) -> Result<(), Failure> {
 }
 
 fn run_ledbatpp(args: &Args) -> Result<(), Failure> {
-    refuse_choices(args)?;
     let folder = args.output.clone().unwrap_or_else(|| LEDBATPP_FOLDER.into());
     let request = ledbatpp::Request { quick: args.quick };
     let results = metered(|hear| ledbatpp::execute(request, jobs(args), &interrupt::is_asked, hear));
-    let report = ledbatpp::Report::of(results.map_err(|error| match error {
-        RunError::Interrupted => Failure::Interrupted("nothing was kept".to_string()),
-        error => Failure::Failed(error.to_string()),
-    })?);
+    let report = ledbatpp::Report::of(results.map_err(not_run)?);
     let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
     let screen = Screen::new(args.json);
     screen.say(&ledbatpp_summary(&screen, &report, &files))?;
@@ -123,13 +135,6 @@ fn run_ledbatpp(args: &Args) -> Result<(), Failure> {
     judge_runs(report.broken_runs())
 }
 
-fn refuse_choices(args: &Args) -> Result<(), Failure> {
-    if !args.figure.is_empty() || args.sensitivity {
-        return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
-    }
-    Ok(())
-}
-
 /// A paper about swarms: runs what has not been run, draws and judges.
 fn run_swarms(
     args: &Args,
@@ -137,7 +142,6 @@ fn run_swarms(
     swarms: &[swarms::Job],
     report: impl FnOnce(Vec<swarms::Measured>) -> swarms::Report,
 ) -> Result<(), Failure> {
-    refuse_choices(args)?;
     let folder = args.output.clone().unwrap_or_else(|| otherwise.into());
     let store = folder.join("runs");
     let results = metered(|hear| swarms::execute(swarms, &store, jobs(args), &interrupt::is_asked, hear));
@@ -173,6 +177,41 @@ fn swarms_summary(screen: &Screen, report: &swarms::Report, files: &[PathBuf]) -
         let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
     }
     text
+}
+
+fn run_bufferbloat(args: &Args) -> Result<(), Failure> {
+    let folder = args.output.clone().unwrap_or_else(|| BUFFERBLOAT_FOLDER.into());
+    let captured = (!args.capture.is_empty()).then(|| captured(&args.capture)).transpose()?;
+    let request = bufferbloat::Request { quick: args.quick, captured };
+    let results = metered(|hear| bufferbloat::execute(request, jobs(args), &interrupt::is_asked, hear));
+    let report = bufferbloat::Report::of(results.map_err(not_run)?);
+    let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
+    let screen = Screen::new(args.json);
+    let tables = [("What the paper says", report.short_table()), ("Every case", report.cases_table())];
+    screen.say(&tables_and_tally(&screen, tables, report.tally(), &files))?;
+    if args.json { print_json(&report.to_json()) } else { Ok(()) }
+}
+
+/// The peers in captures.
+fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
+    let (meter, damage) = meter::read_captures(files, &cede_meter::Config::default())?;
+    if let Some(damage) = damage {
+        eprintln!("cede: {damage}");
+    }
+    let peers = bufferbloat::Peer::all(&meter.report());
+    if peers.is_empty() {
+        let text =
+            "no peer in these captures has 50 samples; see what there is with: cede meter FILE".to_string();
+        return Err(Failure::Failed(text));
+    }
+    Ok(peers)
+}
+
+fn not_run(error: RunError) -> Failure {
+    match error {
+        RunError::Interrupted => Failure::Interrupted("nothing was kept".to_string()),
+        error => Failure::Failed(error.to_string()),
+    }
 }
 
 fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
@@ -274,17 +313,25 @@ fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
 }
 
 fn ledbatpp_summary(screen: &Screen, report: &ledbatpp::Report, files: &[PathBuf]) -> String {
-    let mut text = String::new();
     let tables = [
         ("What was published", report.short_table()),
         ("Every phase", report.phases_table()),
         ("Duels with BBR", report.duels_table()),
     ];
+    tables_and_tally(screen, tables, report.tally(), files)
+}
+
+fn tables_and_tally<const N: usize>(
+    screen: &Screen,
+    tables: [(&str, Table); N],
+    (hold, fail, open): (usize, usize, usize),
+    files: &[PathBuf],
+) -> String {
+    let mut text = String::new();
     for (heading, table) in tables {
         let table = terminal::table(&table, screen.columns, screen.colour);
         let _ = write!(text, "{}\n\n{table}\n", screen.bold(heading));
     }
-    let (hold, fail, open) = report.tally();
     let _ = writeln!(text, "{} statements: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
     if let Some(page) = files.first() {
         let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
@@ -316,6 +363,7 @@ mod tests {
             paper: Paper::Ledbatpp,
             figure: vec![1],
             sensitivity: false,
+            capture: Vec::new(),
             quick: true,
             output: None,
             jobs: None,
@@ -330,6 +378,7 @@ mod tests {
             paper: Paper::Lcn10,
             figure,
             sensitivity: false,
+            capture: Vec::new(),
             quick: true,
             output: None,
             jobs: None,

@@ -52,10 +52,44 @@ pub(super) struct Capture {
     vantage: Vantage,
     /// The host that sends each flow's data, by flow number.
     senders: Vec<HostId>,
+    octets: Octets,
+}
+
+/// Simulated packets as octets.
+#[derive(Debug, Default)]
+pub(crate) struct Octets {
     /// IPv4's identification of each host's next packet.
     identifications: Vec<u16>,
     /// Scratch: the packet in the making.
     octets: Vec<u8>,
+}
+
+impl Octets {
+    /// The IP packet that `datagram` is.
+    pub(crate) fn of(&mut self, datagram: &Datagram) -> &[u8] {
+        self.octets.clear();
+        let source = datagram.source.host.0 as usize;
+        self.identifications.resize(self.identifications.len().max(source + 1), 0);
+        let identification = &mut self.identifications[source];
+        *identification = identification.wrapping_add(1);
+        let envelope = Envelope {
+            identification: *identification,
+            dont_fragment: datagram.dont_fragment,
+            traffic_class: datagram.ecn.bits(),
+            ..Envelope::new(Addresses::V4 {
+                source: address(datagram.source.host),
+                destination: address(datagram.destination.host),
+            })
+        };
+        let (from, to) = (datagram.source.port, datagram.destination.port);
+        let built = match datagram.protocol {
+            Protocol::Udp => envelope.put_udp(from, to, &datagram.head, &datagram.payload, &mut self.octets),
+            Protocol::Tcp => envelope.put_tcp(&datagram.head, &datagram.payload, &mut self.octets),
+        };
+        // A scenario's packets are at most 65,535 octets long, and a segment's head is a TCP header.
+        debug_assert!(built.is_ok());
+        &self.octets
+    }
 }
 
 impl Capture {
@@ -79,7 +113,7 @@ impl Capture {
         for plan in &network.flows {
             senders[plan.number] = plan.sender.host;
         }
-        Ok(Self { writer, vantage, senders, identifications: vec![0; names.len()], octets: Vec::new() })
+        Ok(Self { writer, vantage, senders, octets: Octets::default() })
     }
 
     pub fn has_failed(&self) -> bool {
@@ -105,30 +139,12 @@ impl Capture {
     }
 
     fn write(&mut self, at: Instant, host: HostId, datagram: &Datagram) {
-        self.octets.clear();
-        let identification = &mut self.identifications[datagram.source.host.0 as usize];
-        *identification = identification.wrapping_add(1);
-        let envelope = Envelope {
-            identification: *identification,
-            dont_fragment: datagram.dont_fragment,
-            traffic_class: datagram.ecn.bits(),
-            ..Envelope::new(Addresses::V4 {
-                source: address(datagram.source.host),
-                destination: address(datagram.destination.host),
-            })
-        };
-        let (from, to) = (datagram.source.port, datagram.destination.port);
-        let built = match datagram.protocol {
-            Protocol::Udp => envelope.put_udp(from, to, &datagram.head, &datagram.payload, &mut self.octets),
-            Protocol::Tcp => envelope.put_tcp(&datagram.head, &datagram.payload, &mut self.octets),
-        };
-        // A scenario's packets are at most 65,535 octets long, and a segment's head is a TCP header.
-        debug_assert!(built.is_ok());
+        let octets = self.octets.of(datagram);
         let packet = Captured {
             interface: InterfaceId(host.0),
             time_ns: at.as_nanos(),
-            octets: &self.octets,
-            original_len: self.octets.len() as u32,
+            octets,
+            original_len: octets.len() as u32,
             comment: "",
         };
         // The sink keeps its errors, the interface exists, and an IP packet fits a block.
@@ -146,7 +162,7 @@ impl PacketTap for Rc<RefCell<Capture>> {
 }
 
 /// `10.x.y.z`; worlds with 2^24 hosts are beyond any scenario.
-const fn address(host: HostId) -> Ipv4Addr {
+pub(crate) const fn address(host: HostId) -> Ipv4Addr {
     Ipv4Addr::from_bits((10 << 24) | ((host.0 + 1) & 0x00ff_ffff))
 }
 

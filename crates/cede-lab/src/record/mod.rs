@@ -25,6 +25,7 @@ mod queues;
 mod rows;
 
 pub use capture::Vantage;
+pub(crate) use capture::{Octets, address};
 pub use folder::Folder;
 pub use manifest::{Manifest, Results, ScenarioRecord, Status};
 pub use output::RecordError;

@@ -9,6 +9,8 @@ mod show;
 mod source;
 mod veil;
 
+pub use source::read as read_captures;
+
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use cede_meter::{

@@ -2,11 +2,9 @@
 
 use super::measure::{Measured, measure};
 use super::setting::{Contender, Duel, Setting, duels};
+use crate::repro::in_parallel;
 use crate::repro::lcn10::Progress;
 use crate::run::RunError;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,22 +71,6 @@ impl Results {
     }
 }
 
-struct Done {
-    measured: Vec<Option<Measured>>,
-    count: usize,
-    error: Option<RunError>,
-}
-
-impl Done {
-    fn finish(self, request: Request) -> Result<Results, RunError> {
-        match (self.error, self.measured.into_iter().collect::<Option<Vec<Measured>>>()) {
-            (Some(error), _) => Err(error),
-            (None, Some(measured)) => Ok(Results::of(request, measured)),
-            (None, None) => Err(RunError::Interrupted),
-        }
-    }
-}
-
 /// Runs everything, `jobs` runs at a time (at least one). `hear` is called after each run; nothing starts, and what runs
 /// is given up, once `stop` says so.
 ///
@@ -101,31 +83,8 @@ pub fn execute(
     hear: &(dyn Fn(Progress) + Sync),
 ) -> Result<Results, RunError> {
     let settings = request.settings();
-    let done = Mutex::new(Done { measured: vec![None; settings.len()], count: 0, error: None });
-    let (next, began) = (AtomicUsize::new(0), Instant::now());
-    let work = || {
-        while !stop() {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(setting) = settings.get(place) else { return };
-            let result = measure(setting, stop);
-            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            match result {
-                Ok(measured) => done.measured[place] = Some(measured),
-                Err(error) => {
-                    done.error.get_or_insert(error);
-                    return;
-                }
-            }
-            done.count += 1;
-            hear(Progress::of(done.count, 0, settings.len(), began.elapsed()));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, settings.len()) {
-            scope.spawn(work);
-        }
-    });
-    done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).finish(request)
+    in_parallel(&settings, jobs, stop, hear, |setting| measure(setting, stop))
+        .map(|measured| Results::of(request, measured))
 }
 
 #[cfg(test)]

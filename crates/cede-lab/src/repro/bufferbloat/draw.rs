@@ -1,0 +1,122 @@
+//! The pictures: inferred and true delay over time, errors, and the peers.
+
+use super::execute::Results;
+use super::measure::Measured;
+use super::peers::{Peer, distribution};
+use super::setting::{DURATION_S, Hidden};
+use cede_meter::{Delay, Estimator};
+use cede_plot::{Axis, Dash, Figure, Panel, Series};
+
+/// More points than these are not drawn: the longest delay of each interval stands for the others.
+const DRAWN: usize = 600;
+
+/// The paper's Fig. 2.
+pub(super) fn validation(results: &Results) -> Figure {
+    Figure::new("Inferred and true queueing delay")
+        .subtitle("What the observer infers of what it sees, over the log of the queue, hidden traffic included")
+        .caption(
+            "1 Mbit/s, 6 s of buffer, the remote clock 3 s behind and 60 ppm fast. Dotted: the wait of every packet that left the \
+             queue. Line: inferred from the packets that pass the observer.",
+        )
+        .columns(Hidden::ALL.len())
+        .panel_height(150.0)
+        .shared_legend(true)
+        .panels(results.cases.iter().map(over_time))
+}
+
+fn over_time(measured: &Measured) -> Panel {
+    let log: Vec<Delay> = measured
+        .truth
+        .iter()
+        .map(|truth| Delay { time_us: truth.at.as_micros(), queue_us: truth.waited.as_nanos() as f64 / 1e3 })
+        .collect();
+    let inferred = measured.estimate(Estimator::Direct).map(|estimate| thinned(&estimate.samples));
+    Panel::new(measured.case.title())
+        .x(Axis::new("time").unit("s").range(0.0, f64::from(DURATION_S)))
+        .y(Axis::new("delay").unit("ms").from(0.0))
+        .series(Series::line("true", thinned(&log)).slot(7).width(3.0))
+        .all_series(inferred.map(|points| Series::line("inferred", points).slot(0).width(1.2)))
+}
+
+/// The largest of every so many.
+fn thinned(delays: &[Delay]) -> Vec<(f64, f64)> {
+    let group = delays.len().div_ceil(DRAWN).max(1);
+    let largest = |part: &[Delay]| part.iter().copied().max_by(|a, b| a.queue_us.total_cmp(&b.queue_us));
+    delays
+        .chunks(group)
+        .filter_map(largest)
+        .map(|delay| (delay.time_us as f64 / 1e6, delay.queue_us / 1e3))
+        .collect()
+}
+
+/// The distribution of the errors.
+pub(super) fn errors(results: &Results) -> Figure {
+    let panel = |(estimator, title): (Estimator, &str)| {
+        let series = results.cases.iter().enumerate().filter_map(|(slot, measured)| {
+            let estimate = measured.estimate(estimator)?;
+            let amounts = estimate.errors_ms.iter().map(|error| error.abs().max(1e-3));
+            let curve = distribution(amounts);
+            let step = curve.len().div_ceil(DRAWN).max(1);
+            Some(Series::steps(measured.case.title(), curve.into_iter().step_by(step)).slot(slot).width(1.2))
+        });
+        Panel::new(title)
+            .x(Axis::new("error").unit("ms").log10().range(1e-3, 100.0))
+            .y(Axis::new("part of the samples").range(0.0, 1.0))
+            .all_series(series)
+            .vline(super::setting::PACKET_MS, "a packet")
+    };
+    Figure::new("How far the inferred delay is from the true one")
+        .caption("Amounts of the errors of all samples. A packet of 1,500 octets takes 12 ms; TCP's clock ticks each millisecond.")
+        .columns(2)
+        .panel_height(260.0)
+        .shared_legend(true)
+        .panels(
+            [(Estimator::Direct, "direct: the observer's clock less the stamp"), (Estimator::Echoed, "the paper's equations")]
+                .map(panel),
+        )
+}
+
+/// The paper's Fig. 3.
+pub(super) fn peers(results: &Results) -> Figure {
+    Figure::new("Queueing delay of many peers")
+        .caption(if results.request.captured.is_some() {
+            "Peers with at least 50 samples in the captures that were given."
+        } else {
+            "A simulated population: uplinks of 256 kbit/s to 10 Mbit/s with 50 ms to 4 s of buffer, a third limited by the \
+             application, in a tenth of the houses a hidden upload. Each peer is seen for a minute under uTP, then under TCP."
+        })
+        .columns(2)
+        .panel_height(300.0)
+        .panels([distributions(&results.peers), scatter(&results.peers)])
+}
+
+/// What a logarithmic axis shows at least, in milliseconds.
+const LEAST_MS: f64 = 0.1;
+
+fn distributions(peers: &[Peer]) -> Panel {
+    let means = |of: fn(&Peer) -> Option<f64>| {
+        distribution(peers.iter().filter_map(of).map(|mean| mean.max(LEAST_MS)))
+    };
+    Panel::new("Mean delay per peer")
+        .x(Axis::new("delay").unit("ms").log10())
+        .y(Axis::new("part of the peers").range(0.0, 1.0))
+        .series(Series::steps("uTP", means(|peer| peer.utp_ms)).slot(0))
+        .series(Series::steps("TCP", means(|peer| peer.tcp_ms)).slot(1))
+        .vline(100.0, "target")
+}
+
+fn scatter(peers: &[Peer]) -> Panel {
+    let both = peers.iter().filter_map(Peer::both).map(|(utp, tcp)| (utp.max(LEAST_MS), tcp.max(LEAST_MS)));
+    let both: Vec<(f64, f64)> = both.collect();
+    let (low, high) = both.iter().fold((1.0_f64, 1000.0_f64), |(low, high), (utp, tcp)| {
+        (low.min(*utp).min(*tcp), high.max(*utp).max(*tcp))
+    });
+    let axis = |label: &str| Axis::new(label).unit("ms").log10().range(low, high);
+    let twice = [(low, 2.0 * low), (high / 2.0, high)];
+    Panel::new("The same peer under both")
+        .x(axis("delay under uTP"))
+        .y(axis("delay under TCP"))
+        .series(Series::points("a peer", both).slot(2))
+        .series(Series::line("y = x", [(low, low), (high, high)]).slot(6).width(1.0))
+        .series(Series::line("y = 2x", twice).slot(6).dash(Dash::Dotted).width(1.0))
+}

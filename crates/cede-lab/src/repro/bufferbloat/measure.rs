@@ -1,0 +1,275 @@
+//! A setting with the meter at the observer and the queue's log beside it.
+
+use super::setting::{Case, Household, UPLINK_MBPS};
+use crate::meter::{PacketTap, QueueTap};
+use crate::record::{Octets, address};
+use crate::run::{Run, RunError, Watcher};
+use crate::scenario::Scenario;
+use cede_meter::{
+    BRIDGED_US_MAX, Config, Delay, Estimator, Meter, Protocol, QueueSample, Report, Summary, Visitor,
+};
+use cede_net::{Datagram, Dequeue, HostId};
+use cede_units::{Duration, Instant, Rate};
+use cede_wire::link::LinkType;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+const UPLINK: &str = "remote-up";
+/// Propagation of uplink and downlink in the validation.
+const WAY: Duration = Duration::from_millis(20);
+const DOWNLINK: Rate = Rate::from_mbit(100);
+/// A sample that lies further than this from every packet's arrival belongs to none.
+const MATCH: Duration = Duration::from_micros(50);
+
+/// A packet that left the uplink's queue: when it was seen by the observer, or would have been, and how long it had waited.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Truth {
+    /// Arrival at the observer.
+    pub at: Instant,
+    /// How long the packet had waited.
+    pub waited: Duration,
+}
+
+/// What one estimator made of a case.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Estimate {
+    /// How the delays were inferred.
+    pub estimator: Estimator,
+    /// The samples of the remote host's packets, in the order of time.
+    pub samples: Vec<Delay>,
+    /// What they come to.
+    pub summary: Summary,
+    /// Inferred less true delay of each sample that belongs to a packet, in milliseconds, by rising amount.
+    pub errors_ms: Vec<f64>,
+    /// The true mean delay over the time that the samples cover, in milliseconds.
+    pub true_mean_ms: f64,
+}
+
+impl Estimate {
+    /// The error that this part of the samples does not exceed, in milliseconds.
+    #[must_use]
+    pub fn error_ms(&self, part: f64) -> f64 {
+        let place = (part * self.errors_ms.len() as f64) as usize;
+        self.errors_ms
+            .get(place.min(self.errors_ms.len().saturating_sub(1)))
+            .map_or(f64::NAN, |error| error.abs())
+    }
+
+    /// The mean over time that was inferred, as a part of the true one.
+    #[must_use]
+    pub fn mean_ratio(&self) -> f64 {
+        self.summary.time_mean_ms / self.true_mean_ms
+    }
+
+    /// The mean over samples, as the paper has it, as a part of the true mean over time.
+    #[must_use]
+    pub fn sample_mean_ratio(&self) -> f64 {
+        self.summary.sample_mean_ms / self.true_mean_ms
+    }
+}
+
+/// What a case showed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// Which.
+    pub case: Case,
+    /// The queue's own log.
+    pub truth: Vec<Truth>,
+    /// The direct estimate, and the paper's.
+    pub estimates: Vec<Estimate>,
+    /// The longest wait there was, in milliseconds.
+    pub longest_ms: f64,
+}
+
+impl Measured {
+    /// What this estimator made of it.
+    #[must_use]
+    pub fn estimate(&self, estimator: Estimator) -> Option<&Estimate> {
+        self.estimates.iter().find(|estimate| estimate.estimator == estimator)
+    }
+}
+
+/// Feeds the meter with what passes the observer's port.
+struct Observer {
+    host: HostId,
+    meter: Rc<RefCell<Meter>>,
+    octets: Octets,
+}
+
+impl PacketTap for Observer {
+    fn packet(&mut self, at: Instant, host: HostId, _outbound: bool, datagram: &Datagram) {
+        if host == self.host {
+            let octets = self.octets.of(datagram);
+            self.meter.borrow_mut().packet(at.as_nanos(), LinkType::RAW, octets, octets.len() as u32);
+        }
+    }
+}
+
+struct Log {
+    uplink: usize,
+    truth: Rc<RefCell<Vec<Truth>>>,
+}
+
+impl QueueTap for Log {
+    fn dequeued(&mut self, link: usize, event: &Dequeue) {
+        if link == self.uplink {
+            let bytes = u64::from(event.bytes);
+            let at = event.at + uplink().time_to_send(bytes) + WAY + DOWNLINK.time_to_send(bytes);
+            self.truth.borrow_mut().push(Truth { at, waited: event.waited });
+        }
+    }
+}
+
+fn uplink() -> Rate {
+    Rate::from_bits_per_sec((UPLINK_MBPS * 1e6) as u64)
+}
+
+struct Stopping<'a>(&'a (dyn Fn() -> bool + Sync));
+
+impl Watcher for Stopping<'_> {
+    fn progress(&mut self, _: Instant, _: Instant) -> bool {
+        !(self.0)()
+    }
+}
+
+struct Watched {
+    meter: Meter,
+    truth: Vec<Truth>,
+    remote: IpAddr,
+}
+
+fn watch(scenario: &Scenario, stop: &(dyn Fn() -> bool + Sync)) -> Result<Watched, RunError> {
+    let run = Run::new(scenario).without_tape();
+    let names = ["observer", "remote"].map(|name| run.network().topology.host_id(name).unwrap_or_default());
+    let uplink = run.network().watched.iter().position(|watched| watched.name == UPLINK).unwrap_or_default();
+    let (meter, truth) =
+        (Rc::new(RefCell::new(Meter::new(Config::default()))), Rc::new(RefCell::new(Vec::new())));
+    let observer = Observer { host: names[0], meter: Rc::clone(&meter), octets: Octets::default() };
+    let log = Log { uplink, truth: Rc::clone(&truth) };
+    run.tap(Box::new(observer)).tap_queues(Box::new(log)).go(&mut Stopping(stop))?;
+    let meter = meter.replace(Meter::default());
+    let truth = truth.take();
+    Ok(Watched { meter, truth, remote: IpAddr::V4(address(names[1])) })
+}
+
+/// Collects the samples of one host's packets.
+struct Collect {
+    remote: IpAddr,
+    protocol: Protocol,
+    samples: Vec<(Estimator, Delay)>,
+}
+
+impl Visitor for Collect {
+    fn sample(&mut self, sample: &QueueSample) {
+        if sample.source.address == self.remote && sample.protocol == self.protocol {
+            self.samples.push((sample.estimator, sample.delay));
+        }
+    }
+}
+
+/// Runs a case of the validation.
+///
+/// # Errors
+/// [`RunError::Interrupted`] once `stop` says so.
+pub fn validate(case: Case, stop: &(dyn Fn() -> bool + Sync)) -> Result<Measured, RunError> {
+    let watched = watch(&case.scenario(), stop)?;
+    let protocol = if case.seen.is_utp() { Protocol::Utp } else { Protocol::Tcp };
+    let mut collect = Collect { remote: watched.remote, protocol, samples: Vec::new() };
+    let _ = watched.meter.report_to(&mut collect);
+    let truth = watched.truth;
+    let estimates = [Estimator::Direct, Estimator::Echoed].into_iter().filter_map(|estimator| {
+        let of_this = collect.samples.iter().filter(|(by, _)| *by == estimator);
+        let mut samples: Vec<Delay> = of_this.map(|(_, delay)| *delay).collect();
+        samples.sort_by_key(|delay| delay.time_us);
+        estimate(estimator, samples, &truth)
+    });
+    let longest_ms = truth.iter().map(|truth| truth.waited.as_millis_f64()).fold(0.0, f64::max);
+    Ok(Measured { case, estimates: estimates.collect(), longest_ms, truth })
+}
+
+fn estimate(estimator: Estimator, samples: Vec<Delay>, truth: &[Truth]) -> Option<Estimate> {
+    let summary = Summary::of(&samples)?;
+    let mut errors_ms: Vec<f64> = samples.iter().filter_map(|sample| error_ms(sample, truth)).collect();
+    errors_ms.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let true_mean_ms = true_mean_ms(&samples, truth)?;
+    Some(Estimate { estimator, samples, summary, errors_ms, true_mean_ms })
+}
+
+/// The true mean delay over the time that samples cover: between two that are no further apart than the meter bridges.
+fn true_mean_ms(samples: &[Delay], truth: &[Truth]) -> Option<f64> {
+    let (mut area, mut covered_us) = (0.0, 0.0);
+    for pair in samples.windows(2) {
+        let (from, to) = (pair[0].time_us, pair[1].time_us);
+        if to - from > BRIDGED_US_MAX {
+            continue;
+        }
+        // Of the packet at or before each end, and of all between.
+        let [first, last] =
+            [from, to].map(|us| truth.partition_point(|truth| truth.at.as_micros() <= us + 1));
+        for step in truth.get(first.saturating_sub(1)..last)?.windows(2) {
+            let span_us = (step[1].at.since(step[0].at)).as_nanos() as f64 / 1e3;
+            area += span_us * (step[0].waited.as_millis_f64() + step[1].waited.as_millis_f64()) / 2.0;
+            covered_us += span_us;
+        }
+    }
+    (covered_us > 0.0).then(|| area / covered_us)
+}
+
+/// Inferred less true delay; none where the sample belongs to no packet of the log.
+fn error_ms(sample: &Delay, truth: &[Truth]) -> Option<f64> {
+    let seen = Instant::from_micros(sample.time_us);
+    let next = truth.partition_point(|truth| truth.at < seen);
+    let near = truth.get(next.saturating_sub(1)..(next + 1).min(truth.len()))?;
+    let apart = |truth: &Truth| truth.at.since(seen).as_nanos() + seen.since(truth.at).as_nanos();
+    let packet = near.iter().min_by_key(|truth| apart(truth))?;
+    (apart(packet) <= MATCH.as_nanos()).then(|| sample.queue_us / 1e3 - packet.waited.as_millis_f64())
+}
+
+/// What the meter says of a household.
+///
+/// # Errors
+/// [`RunError::Interrupted`] once `stop` says so.
+pub fn observe(house: &Household, stop: &(dyn Fn() -> bool + Sync)) -> Result<(IpAddr, Report), RunError> {
+    let watched = watch(&house.scenario(), stop)?;
+    Ok((watched.remote, watched.meter.report()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::setting::{Hidden, Seen};
+    use super::*;
+
+    #[test]
+    fn the_meter_agrees_with_the_log_of_the_queue() {
+        let case = Case { seen: Seen::UtpBacklogged, hidden: Hidden::Nothing };
+        let measured = validate(case, &|| false).unwrap();
+        let direct = measured.estimate(Estimator::Direct).expect("samples");
+        assert!(direct.samples.len() > 5_000, "{}", direct.samples.len());
+        assert!(direct.errors_ms.len() * 10 > direct.samples.len() * 9, "{} matched", direct.errors_ms.len());
+        assert!((direct.true_mean_ms - 100.0).abs() < 15.0, "{}", direct.true_mean_ms);
+    }
+
+    #[test]
+    fn the_true_mean_is_of_the_time_that_samples_cover() {
+        let truth = |s: u64, ms| Truth { at: Instant::from_secs(s), waited: Duration::from_millis(ms) };
+        let log =
+            [truth(1, 0), truth(2, 100), truth(3, 100), truth(10, 5_000), truth(30, 5_000), truth(31, 300)];
+        let sample = |s: u64| Delay { time_us: s * 1_000_000, queue_us: 0.0 };
+        assert_eq!(true_mean_ms(&[sample(1), sample(2), sample(3)], &log), Some(75.0));
+        let mean = true_mean_ms(&[sample(1), sample(3), sample(30), sample(31)], &log);
+        assert_eq!(mean, Some((50.0 + 100.0 + 2_650.0) / 3.0), "nobody was looking from 3 to 30 s");
+        assert_eq!(true_mean_ms(&[sample(1)], &log), None);
+    }
+
+    #[test]
+    fn errors_are_those_of_the_nearest_packet() {
+        let truth =
+            [10, 22, 34].map(|ms| Truth { at: Instant::from_millis(ms), waited: Duration::from_millis(ms) });
+        let sample = |time_us| Delay { time_us, queue_us: 23_000.0 };
+        assert_eq!(error_ms(&sample(22_010), &truth), Some(1.0));
+        assert_eq!(error_ms(&sample(33_960), &truth), Some(-11.0));
+        assert_eq!(error_ms(&sample(28_000), &truth), None, "nothing came then");
+        assert_eq!(error_ms(&sample(28_000), &[]), None);
+    }
+}

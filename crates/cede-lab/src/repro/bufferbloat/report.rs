@@ -1,0 +1,287 @@
+//! What is shown and written: pictures, statements, every case in numbers, the peers.
+
+use super::super::{drawn, write_all};
+use super::draw;
+use super::execute::Results;
+use super::measure::{Estimate, Measured};
+use super::peers::Peer;
+use super::statements::{Statement, statements};
+use cede_meter::Estimator;
+use cede_plot::html::{Report as Page, Section};
+use cede_plot::{Align, Cell, Figure, Table, Verdict};
+use serde_json::{Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a reproduction showed.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The pictures, each with the name of its files.
+    pub pictures: Vec<(&'static str, Figure)>,
+    /// What the paper says, judged.
+    pub statements: Vec<Statement>,
+    results: Results,
+}
+
+impl Report {
+    /// Draws and judges.
+    #[must_use]
+    pub fn of(results: Results) -> Self {
+        let pictures = vec![
+            ("validation", draw::validation(&results)),
+            ("errors", draw::errors(&results)),
+            ("peers", draw::peers(&results)),
+        ];
+        Self { pictures, statements: statements(&results), results }
+    }
+
+    /// How many statements hold, do not hold, and are open.
+    #[must_use]
+    pub fn tally(&self) -> (usize, usize, usize) {
+        let count = |verdict| self.statements.iter().filter(|one| one.verdict() == verdict).count();
+        (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::Open))
+    }
+
+    /// The statements as a table.
+    #[must_use]
+    pub fn statements_table(&self) -> Table {
+        let mut table =
+            Table::new(["from", "says", "measured", "verdict", "criterion"]).align(3, Align::Left);
+        for statement in &self.statements {
+            table.push([
+                Cell::from(statement.place),
+                statement.says.into(),
+                statement.judgement.measured.clone().into(),
+                statement.verdict().into(),
+                statement.criterion.clone().into(),
+            ]);
+        }
+        table
+    }
+
+    /// The same for a narrow screen: without criteria.
+    #[must_use]
+    pub fn short_table(&self) -> Table {
+        let mut table = Table::new(["says", "measured", "verdict"]);
+        for statement in &self.statements {
+            table.push([
+                statement.says.into(),
+                statement.judgement.measured.clone().into(),
+                statement.verdict().into(),
+            ]);
+        }
+        table
+    }
+
+    /// Each case and estimator: samples, means, errors.
+    #[must_use]
+    pub fn cases_table(&self) -> Table {
+        let headings = [
+            "seen, hidden",
+            "estimate",
+            "samples",
+            "true mean ms",
+            "time mean %",
+            "sample mean %",
+            "error p50 ms",
+            "p95",
+            "p99",
+        ];
+        let mut table = Table::new(headings);
+        for measured in &self.results.cases {
+            for estimate in &measured.estimates {
+                table.push(case_row(measured, estimate));
+            }
+        }
+        table
+    }
+
+    /// The page, the tables as Markdown, everything as JSON, and each picture as SVG and PNG. Answers with what was
+    /// written, the page first.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut files = vec![
+            ("bufferbloat.html".to_string(), self.to_html().into_bytes()),
+            ("bufferbloat.md".to_string(), self.to_markdown().into_bytes()),
+            ("bufferbloat.json".to_string(), format!("{:#}\n", self.to_json()).into_bytes()),
+        ];
+        for (name, picture) in &self.pictures {
+            files.extend(drawn(name, picture)?);
+        }
+        write_all(folder, files)
+    }
+
+    /// One page that needs nothing else.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let (hold, fail, open) = self.tally();
+        let lead = format!(
+            "{LEAD}\n\nOf {} statements **{hold} hold**, **{fail} do not hold**, {open} are open.",
+            hold + fail + open
+        );
+        let mut page = Page::new("Passive measurement of bufferbloat")
+            .lead(lead)
+            .fact("version", env!("CARGO_PKG_VERSION"))
+            .fact("peers", self.results.peers.len().to_string());
+        let parts = [
+            ("Inferred and true delay", "", Some(self.statements_table())),
+            ("Errors", ERRORS_NOTE, Some(self.cases_table())),
+            ("Many peers", "", None),
+        ];
+        for ((_, picture), (heading, prose, table)) in self.pictures.iter().zip(parts) {
+            let section = Section::new(heading).prose(prose).figure(picture);
+            page = page.section(match &table {
+                Some(table) => section.table(table),
+                None => section,
+            });
+        }
+        page.section(self.repeat_section()).to_html()
+    }
+
+    fn repeat_section(&self) -> Section {
+        let case = self.results.cases.first().map(|measured| measured.case.scenario().to_toml());
+        let section = Section::new("To repeat this").code("shell", self.command());
+        match case {
+            Some(toml) => section.details(&Section::new("A run as a scenario").code("TOML", toml)),
+            None => section,
+        }
+    }
+
+    /// The command that makes this report.
+    #[must_use]
+    pub const fn command(&self) -> &'static str {
+        match (&self.results.request.captured, self.results.request.quick) {
+            (Some(_), _) => "cede repro bufferbloat --capture FILE",
+            (None, true) => "cede repro bufferbloat --quick",
+            (None, false) => "cede repro bufferbloat",
+        }
+    }
+
+    /// The tables, for documents.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        format!(
+            "# Passive measurement of bufferbloat\n\n`{}`\n\n## What the paper says\n\n{}\n## Every case\n\n{}",
+            self.command(),
+            self.statements_table().to_markdown(),
+            self.cases_table().to_markdown()
+        )
+    }
+
+    /// Everything, for programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let statements = self.statements.iter().map(|statement| {
+            json!({
+                "place": statement.place,
+                "says": statement.says,
+                "criterion": statement.criterion,
+                "measured": statement.judgement.measured,
+                "verdict": statement.verdict().words(),
+            })
+        });
+        let cases = self.results.cases.iter().map(|measured| {
+            json!({
+                "seen": measured.case.seen.title(),
+                "hidden": measured.case.hidden.title(),
+                "longest_ms": measured.longest_ms,
+                "estimates": measured.estimates.iter().map(estimate_json).collect::<Vec<Value>>(),
+            })
+        });
+        json!({
+            "paper": "bufferbloat",
+            "version": env!("CARGO_PKG_VERSION"),
+            "command": self.command(),
+            "statements": statements.collect::<Vec<Value>>(),
+            "cases": cases.collect::<Vec<Value>>(),
+            "peers": self.results.peers.iter().map(peer_json).collect::<Vec<Value>>(),
+        })
+    }
+}
+
+const fn name(estimator: Estimator) -> &'static str {
+    match estimator {
+        Estimator::Direct => "direct",
+        Estimator::Echoed => "paper",
+    }
+}
+
+fn case_row(measured: &Measured, estimate: &Estimate) -> [Cell; 9] {
+    let percent = |ratio: f64| Cell::number(100.0 * ratio, 1);
+    [
+        measured.case.title().into(),
+        name(estimate.estimator).into(),
+        Cell::number(estimate.summary.samples as f64, 0),
+        Cell::number(estimate.true_mean_ms, 1),
+        percent(estimate.mean_ratio()),
+        percent(estimate.sample_mean_ratio()),
+        Cell::number(estimate.error_ms(0.5), 2),
+        Cell::number(estimate.error_ms(0.95), 2),
+        Cell::number(estimate.error_ms(0.99), 2),
+    ]
+}
+
+fn estimate_json(estimate: &Estimate) -> Value {
+    json!({
+        "estimator": name(estimate.estimator),
+        "samples": estimate.summary.samples,
+        "time_mean_ms": estimate.summary.time_mean_ms,
+        "sample_mean_ms": estimate.summary.sample_mean_ms,
+        "true_mean_ms": estimate.true_mean_ms,
+        "error_p50_ms": estimate.error_ms(0.5),
+        "error_p95_ms": estimate.error_ms(0.95),
+        "error_p99_ms": estimate.error_ms(0.99),
+    })
+}
+
+fn peer_json(peer: &Peer) -> Value {
+    serde_json::to_value(peer).unwrap_or_default()
+}
+
+const LEAD: &str = "The validation and the analysis of \"Passive bufferbloat measurement exploiting transport layer \
+information\" (GLOBECOM 2013): a host behind a slow uplink sends to an observer, who infers from uTP's headers and from TCP's \
+timestamps how long its packets queued, traffic that the observer does not see included. The truth is the queue's own log. \
+Each statement has a criterion that is computed from the data.";
+
+const ERRORS_NOTE: &str = "Means as parts of the true mean over time. The mean over samples, which the paper reports, misleads \
+where the sender sends least when the queue is longest, as LEDBAT does beside hidden TCP; the mean over time does not.";
+
+#[cfg(test)]
+mod tests {
+    use super::super::execute::Request;
+    use super::super::measure::validate;
+    use super::super::setting::{Case, Hidden, Seen};
+    use super::*;
+
+    fn report() -> Report {
+        let case = Case { seen: Seen::UtpHeartbeat, hidden: Hidden::Chirp };
+        let peer = |name: &str, utp_ms, tcp_ms| Peer {
+            name: name.to_string(),
+            utp_ms,
+            tcp_ms,
+            utp_time_mean_ms: utp_ms,
+            tcp_time_mean_ms: tcp_ms,
+        };
+        let peers = vec![peer("1", Some(80.0), Some(300.0)), peer("2", Some(90.0), None)];
+        let cases = vec![validate(case, &|| false).unwrap()];
+        Report::of(Results { request: Request { quick: true, captured: None }, cases, peers })
+    }
+
+    #[test]
+    fn everything_measured_is_in_every_form_and_every_file() {
+        let report = report();
+        let (hold, fail, open) = report.tally();
+        assert_eq!(hold + fail + open, report.statements.len());
+        assert!(open > 0, "one case does not answer everything");
+        assert_eq!(report.cases_table().len(), report.results.cases[0].estimates.len());
+        let (html, json) = (report.to_html(), report.to_json());
+        assert!(html.contains("<svg") && html.contains("cede repro bufferbloat --quick"));
+        assert_eq!(json["peers"][0]["tcp_ms"], 300.0);
+        let folder = std::env::temp_dir().join(format!("cede-bufferbloat-{}", std::process::id()));
+        let files = report.write(&folder).unwrap();
+        assert!(files.iter().all(|file| std::fs::metadata(file).is_ok_and(|meta| meta.len() > 100)));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,237 @@
+//! What the paper says, and whether it holds here.
+//!
+//! Source: the paper's abstract, its Fig. 2 (section IV) and Fig. 3 (section V). Its words on error are "about one
+//! packet" for LEDBAT and "a few packets" for TCP, a packet of 1,500 octets being 12 ms at 1 Mbit/s; the criteria here are the
+//! stricter ones that our meter should meet. What it says of the internet is judged by the population, which is of our making,
+//! or by the captures that were given.
+
+use super::execute::Results;
+use super::measure::{Estimate, Measured};
+use super::peers::{Peer, part};
+use super::setting::{BUFFER_S, Hidden, PACKET_MS, Seen, TICK_MS};
+use crate::repro::lcn10::Judgement;
+use cede_meter::Estimator;
+use cede_plot::Verdict;
+
+/// A statement of the paper's, and what was measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Statement {
+    /// Where it stands.
+    pub place: &'static str,
+    /// What it says.
+    pub says: &'static str,
+    /// When it holds.
+    pub criterion: String,
+    /// What was measured, and the verdict.
+    pub judgement: Judgement,
+}
+
+impl Statement {
+    /// Whether it holds.
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict {
+        self.judgement.verdict
+    }
+}
+
+/// What is left of 60 ppm when the drift has been found to within 2 ppm, over the length of a case.
+const CLOCKS_MS: f64 = 0.6;
+/// How far a mean over time may be off.
+const MEAN_TOLERANCE: f64 = 0.06;
+const TARGET_MS: f64 = 100.0;
+const MANY_SECONDS_MS: f64 = 1000.0;
+
+pub(super) fn statements(results: &Results) -> Vec<Statement> {
+    let mut all = accuracy(&results.cases);
+    all.extend(delays(&results.cases));
+    all.extend(internet(&results.peers));
+    all
+}
+
+fn accuracy(cases: &[Measured]) -> Vec<Statement> {
+    let utp = errors(cases, true, Estimator::Direct);
+    let echoed = errors(cases, true, Estimator::Echoed);
+    let tcp = errors(cases, false, Estimator::Direct);
+    let equations = errors(cases, false, Estimator::Echoed);
+    let utp_bound = PACKET_MS + CLOCKS_MS;
+    let tcp_bound = PACKET_MS + TICK_MS + CLOCKS_MS;
+    vec![
+        within("IV, Fig. 2", "LEDBAT's delay is inferred to about one packet", &utp, utp_bound),
+        within("IV, eq. 1", "the same from what the receiver echoes", &echoed, utp_bound),
+        within("IV, Fig. 2", "TCP's delay is inferred to a few packets", &tcp, tcp_bound),
+        within("IV, eq. 3-4", "the same from what the receiver echoes", &equations, tcp_bound),
+        means(cases),
+    ]
+}
+
+fn delays(cases: &[Measured]) -> Vec<Statement> {
+    vec![
+        statement("IV, Fig. 2", "LEDBAT alone holds its target of 100 ms", "time mean 90 to 110 ms", {
+            let mean =
+                direct(cases, Seen::UtpBacklogged, Hidden::Nothing).map(|one| one.summary.time_mean_ms);
+            judged(mean, "ms", |mean| (mean - TARGET_MS).abs() <= 0.1 * TARGET_MS)
+        }),
+        statement("IV, Fig. 2", "backlogged TCP queues for seconds", "time mean above 1 s", {
+            let mean =
+                direct(cases, Seen::TcpBacklogged, Hidden::Nothing).map(|one| one.summary.time_mean_ms);
+            judged(mean, "ms", |mean| mean > MANY_SECONDS_MS)
+        }),
+        statement("IV, Fig. 2", "a chirp reaches six seconds", "longest inferred above 5 s", {
+            let longest = direct(cases, Seen::TcpChirp, Hidden::Nothing).map(|one| one.summary.max_ms);
+            judged(longest, "ms", |longest| longest > (BUFFER_S - 1.0) * 1e3)
+        }),
+        statement(
+            "IV, Fig. 2",
+            "hidden traffic shows in what is seen",
+            "LEDBAT beside a hidden chirp: longest above 1 s",
+            {
+                let longest = direct(cases, Seen::UtpBacklogged, Hidden::Chirp).map(|one| one.summary.max_ms);
+                judged(longest, "ms", |longest| longest > MANY_SECONDS_MS)
+            },
+        ),
+        heartbeats(cases),
+    ]
+}
+
+fn heartbeats(cases: &[Measured]) -> Statement {
+    statement(
+        "IV",
+        "a heartbeat suffices to see hidden traffic",
+        "its time mean within 6 % of the true one",
+        {
+            let beats = [Seen::UtpHeartbeat, Seen::TcpHeartbeat];
+            let ratios = cases.iter().filter(|one| beats.contains(&one.case.seen));
+            let ratios: Vec<f64> =
+                ratios.filter_map(|one| one.estimate(Estimator::Direct)).map(Estimate::mean_ratio).collect();
+            worst_ratio(&ratios)
+        },
+    )
+}
+
+fn internet(peers: &[Peer]) -> Vec<Statement> {
+    let utp: Vec<f64> = peers.iter().filter_map(|peer| peer.utp_ms).collect();
+    let both: Vec<(f64, f64)> = peers.iter().filter_map(Peer::both).collect();
+    let percent = |part: Option<f64>| part.map(|part| 100.0 * part);
+    vec![
+        statement(
+            "V, Fig. 3",
+            "LEDBAT keeps the delay of the bulk of peers low",
+            "more than half below 100 ms",
+            judged(percent(part(&utp, |mean| *mean < TARGET_MS)), "% below 100 ms", |part| part > 50.0),
+        ),
+        statement("V, Fig. 3", "the same peer queues longer under TCP", "more than half above y = x", {
+            judged(percent(part(&both, |(utp, tcp)| tcp > utp)), "% above y = x", |part| part > 50.0)
+        }),
+        statement(
+            "V, Fig. 3",
+            "for many it is more than twice as long",
+            "more than a quarter above y = 2x",
+            {
+                judged(percent(part(&both, |(utp, tcp)| *tcp > 2.0 * utp)), "% above y = 2x", |part| {
+                    part > 25.0
+                })
+            },
+        ),
+        statement("V", "few peers see a second and more under LEDBAT", "fewer than 5 %", {
+            judged(percent(part(&utp, |mean| *mean > MANY_SECONDS_MS)), "% above 1 s", |part| part < 5.0)
+        }),
+    ]
+}
+
+fn statement(
+    place: &'static str,
+    says: &'static str,
+    criterion: impl Into<String>,
+    judgement: Judgement,
+) -> Statement {
+    Statement { place, says, criterion: criterion.into(), judgement }
+}
+
+fn judged(value: Option<f64>, unit: &str, holds: impl Fn(f64) -> bool) -> Judgement {
+    match value.filter(|value| value.is_finite()) {
+        Some(value) => Judgement::new(format!("{value:.1} {unit}"), Some(holds(value))),
+        None => Judgement::new("-", None),
+    }
+}
+
+fn direct(cases: &[Measured], seen: Seen, hidden: Hidden) -> Option<&Estimate> {
+    let measured = cases.iter().find(|one| one.case.seen == seen && one.case.hidden == hidden)?;
+    measured.estimate(Estimator::Direct)
+}
+
+/// For each case of a transport, its title and the 99th percentile of the error.
+fn errors(cases: &[Measured], utp: bool, estimator: Estimator) -> Vec<(String, f64)> {
+    let of_transport = cases.iter().filter(|measured| measured.case.seen.is_utp() == utp);
+    of_transport
+        .filter_map(|measured| Some((measured.case.title(), measured.estimate(estimator)?.error_ms(0.99))))
+        .collect()
+}
+
+fn within(place: &'static str, says: &'static str, errors: &[(String, f64)], bound_ms: f64) -> Statement {
+    let worst = errors.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let criterion = format!("99 % of the errors within {bound_ms:.1} ms, in every case");
+    let judgement = match worst {
+        Some((title, error)) => {
+            Judgement::new(format!("worst {error:.2} ms ({title})"), Some(*error <= bound_ms))
+        }
+        None => Judgement::new("-", None),
+    };
+    statement(place, says, criterion, judgement)
+}
+
+fn means(cases: &[Measured]) -> Statement {
+    let dense = cases.iter().filter(|measured| !measured.case.seen.is_heartbeat());
+    let ratios: Vec<f64> =
+        dense.filter_map(|one| one.estimate(Estimator::Direct)).map(Estimate::mean_ratio).collect();
+    statement(
+        "IV",
+        "the mean delay is inferred, hidden traffic or not",
+        "time mean within 6 % of the true one",
+        worst_ratio(&ratios),
+    )
+}
+
+fn worst_ratio(ratios: &[f64]) -> Judgement {
+    let off = |ratio: &f64| (ratio - 1.0).abs();
+    match ratios.iter().max_by(|a, b| off(a).total_cmp(&off(b))) {
+        Some(worst) => {
+            let percent = 100.0 * (worst - 1.0);
+            Judgement::new(format!("worst {percent:+.1} %"), Some(off(worst) <= MEAN_TOLERANCE))
+        }
+        None => Judgement::new("-", None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(utp_ms: f64, tcp_ms: f64) -> Peer {
+        Peer {
+            name: String::new(),
+            utp_ms: Some(utp_ms),
+            tcp_ms: Some(tcp_ms),
+            utp_time_mean_ms: None,
+            tcp_time_mean_ms: None,
+        }
+    }
+
+    #[test]
+    fn peers_decide_what_is_said_of_the_internet() {
+        let verdicts = |peers: &[Peer]| internet(peers).iter().map(Statement::verdict).collect::<Vec<_>>();
+        let good: Vec<Peer> = (0..10).map(|_| peer(50.0, 400.0)).collect();
+        assert_eq!(verdicts(&good), [Verdict::Holds; 4]);
+        let bad: Vec<Peer> = (0..10).map(|_| peer(2_000.0, 400.0)).collect();
+        assert_eq!(verdicts(&bad), [Verdict::Fails; 4]);
+        assert_eq!(verdicts(&[]), [Verdict::Open; 4]);
+    }
+
+    #[test]
+    fn the_worst_case_decides() {
+        let errors = [("a".to_string(), 3.0), ("b".to_string(), 14.0)];
+        assert_eq!(within("", "", &errors, PACKET_MS).verdict(), Verdict::Fails);
+        assert_eq!(within("", "", &errors[..1], PACKET_MS).verdict(), Verdict::Holds);
+        assert_eq!(worst_ratio(&[1.01, 0.9]).verdict, Verdict::Fails);
+        assert_eq!(worst_ratio(&[]).verdict, Verdict::Open);
+    }
+}
