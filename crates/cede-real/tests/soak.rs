@@ -20,6 +20,8 @@ const STREAMS_AT_ONCE: u64 = 20;
 const WARM_AFTER: u64 = 200;
 /// On a machine so busy that the streams take longer than this, fewer have to do.
 const AT_MOST: Duration = Duration::from_secs(90);
+/// A round takes a second or two.
+const ROUND_LIMIT: Duration = Duration::from_secs(180);
 /// What the allocator may keep for itself. 800 streams that each left 24 KiB behind, a small part of what one
 /// holds while it works, would be more.
 const SLACK_BYTES: u64 = 16 << 20;
@@ -32,7 +34,10 @@ async fn streams_come_and_go_and_leave_nothing_behind() {
     let first = Use::now();
     let (mut streams, mut warm, mut relays) = (0, None, Vec::new());
     while wanted.map_or(streams < STREAMS && begun.elapsed() < AT_MOST, |wanted| begun.elapsed() < wanted) {
-        relays.push(round(&server, streams).await);
+        let Ok(relay) = tokio::time::timeout(ROUND_LIMIT, round(&server, streams)).await else {
+            panic!("after {streams} streams a round does not end: {:#?}", server.statistics());
+        };
+        relays.push(relay);
         streams += STREAMS_AT_ONCE;
         if streams % WARM_AFTER == 0 {
             settle(&server, &mut relays, first).await;
@@ -70,15 +75,16 @@ async fn settle(server: &UtpSocket, relays: &mut Vec<JoinHandle<()>>, first: Opt
     }
 }
 
-/// Impatient enough that lost packets do not make the soak last.
+/// Impatient enough that lost packets do not make the soak last; patient enough for a machine that lets this process wait for
+/// seconds: a stream that gives up here leaves the other side waiting for one that never comes.
 fn config() -> SocketConfig {
     let mut stream = StreamConfig::default();
     stream.transport.syn_rto = Span::from_millis(200);
     stream.transport.max_syn_retransmissions = 8;
     stream.transport.initial_rto = Span::from_millis(200);
     stream.transport.min_rto = Span::from_millis(20);
-    stream.transport.max_retransmissions = 5;
-    stream.transport.handshake_timeout = Span::from_secs(3);
+    stream.transport.max_retransmissions = 9;
+    stream.transport.handshake_timeout = Span::from_secs(20);
     stream.transport.linger_min = Span::from_millis(400);
     SocketConfig { stream, ..SocketConfig::default() }
 }
