@@ -2,6 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release -p cede-lab --example check_my_controller
+//! cargo run --release -p cede-lab --example check_my_controller -- loss yields/cubic
 //! ```
 //!
 //! A crate elsewhere needs `cede-cc` for the contract, `cede-units` for its quantities and `cede-lab` for the battery.
@@ -12,7 +13,7 @@ use cede_cc::registry::Entry;
 use cede_cc::{
     Allowance, Controller, Feedback, ParamDoc, ParamError, ParamKind, Params, Path, Phase, Snapshot, Timeout,
 };
-use cede_lab::check::battery;
+use cede_lab::check::{Battery, Findings, Subject};
 use cede_units::Duration;
 use std::process::ExitCode;
 
@@ -23,7 +24,8 @@ const PARAMS: &[ParamDoc] = &[ParamDoc {
     doc: "Packets beyond what the path holds.",
 }];
 
-const ENTRY: Entry = Entry {
+/// What the laboratory needs to know of the controller.
+pub const ENTRY: Entry = Entry {
     name: "spare",
     summary: "A window of the path's content and a few packets.",
     formula: "cwnd += (base / rtt * cwnd + spare - cwnd) / 8 per round trip; half after a loss",
@@ -51,7 +53,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         mss_bytes: f64::from(path.mss_bytes),
         max_bytes: path.max_cwnd_bytes as f64,
         spare_packets: settings.number("spare"),
-        cwnd_bytes: 2.0 * f64::from(path.mss_bytes),
+        cwnd_bytes: f64::from(path.mss_bytes)
+            .max((path.max_cwnd_bytes as f64).min(2.0 * f64::from(path.mss_bytes))),
         base: Duration::MAX,
         cut_at: 0,
     }))
@@ -59,7 +62,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
 
 impl Spare {
     fn set(&mut self, bytes: f64) {
-        self.cwnd_bytes = bytes.clamp(2.0 * self.mss_bytes, self.max_bytes.max(2.0 * self.mss_bytes));
+        let largest = self.max_bytes.max(self.mss_bytes);
+        self.cwnd_bytes = bytes.clamp((2.0 * self.mss_bytes).min(largest), largest);
     }
 }
 
@@ -103,8 +107,18 @@ impl Controller for Spare {
     }
 }
 
+/// The battery, or those scenarios and families of it that are named.
+///
+/// # Errors
+/// The names there are, where one is unknown; what kept a scenario from running.
+pub fn check(only: &[String]) -> Result<Vec<Findings>, String> {
+    let battery = Battery::new(Subject::new(&ENTRY)).only(only)?;
+    battery.run(&|_| true).map_err(|error| error.to_string())
+}
+
 fn main() -> ExitCode {
-    let findings = match battery(&ENTRY) {
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    let findings = match check(&only) {
         Ok(findings) => findings,
         Err(error) => {
             eprintln!("{error}");

@@ -60,6 +60,21 @@ fn an_entry_from_elsewhere_is_measured_as_one_of_ours() {
 }
 
 #[test]
+fn other_links_are_drawn_by_a_seed_and_cede_passes_on_them() {
+    let battery = |seed: u64| {
+        let only = ["yields/cubic", "path/longer", "loss/1-percent"].map(String::from);
+        let battery = Battery::new(Subject::new(find("cede").expect("it is there")))
+            .only(&only)
+            .expect("the names are known");
+        battery.vary(seed).run(&|_| true).expect("it runs")
+    };
+    let (first, again, other) = (battery(1), battery(1), battery(2));
+    assert_eq!(first, again);
+    assert!(first.iter().zip(&other).all(|(first, other)| first.scenarios != other.scenarios));
+    assert!(first.iter().chain(&other).all(|findings| findings.passed), "{first:?} {other:?}");
+}
+
+#[test]
 fn the_same_battery_gives_the_same_figures_on_any_number_of_threads() {
     let ledbat = Subject::new(find("ledbat").expect("it is there"));
     let battery = Battery::new(ledbat).only(&["application".to_string()]).expect("a family");

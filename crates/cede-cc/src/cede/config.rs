@@ -57,7 +57,7 @@ pub(super) const PARAMS: &[ParamDoc] = &[
     ),
     switch(
         "velocity",
-        "Double the growth each round trip while there is no queue, up to an eighth of the window.",
+        "Double the growth each round trip while there is no queue, up to a tenth of the window.",
     ),
     switch("pace", "Spread packets over the round trip."),
     switch("slowdowns", "Drain the queue periodically, so that the base delay shows."),

@@ -5,9 +5,9 @@
 //! q        = min(queue by one-way delay, queue by RTT)                            queue.rs
 //! slow start:  W += a, paced; until q > 3/4 T, then W = delivered rate * base RTT
 //! q <= T:      W += (G + v) a / W per ack; G = min(1, base RTT / 100 ms), 1/16 at least
-//!              v doubles per round trip while q < T/2, up to W/8; 0 from then on
+//!              v doubles per round trip while q < T/2, up to W/10; 0 from then on
 //! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away; then, once per RTT,
-//!              W -= W min(1/2, q/T - 1)                                           LEDBAT++, section 4.2, K = 1
+//!              or per 100 ms where that is longer and q < 3 T, W -= W min(1/2, q/T - 1)   LEDBAT++, section 4.2, K = 1
 //! slowdown:    W = 2 for 2 RTT, then W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
 //! loss:        with a queue: W/2, and T = half of that queue where it is shorter; without: 4/5 W
 //! divided link (trains of packets say so, train.rs): half of the own share         explicit
@@ -501,5 +501,70 @@ impl Controller for Cede {
             note: self.trains.share().map(|share| format!("divided link, own share {share}")),
             ..snapshot_of(self.cwnd, self.ssthresh, phase)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ParamValue;
+    use crate::testing::{ack, loss, path, timeout};
+
+    /// A flow in slow start whose first round trip took 50 ms and whose second, of 18 packets, so long, at 8 Mbit/s.
+    fn flow(rtt_ms: u64) -> Box<dyn Controller> {
+        let params = Params::new().with("init_cwnd", ParamValue::Number(20.0));
+        let mut flow = build(&params, &path(1000)).unwrap();
+        for number in 0..19 {
+            let mut one = ack(number, 1000);
+            one.feedback.next_number = 20;
+            one.feedback.rtt = Some(Duration::from_millis(if number == 0 { 50 } else { rtt_ms }));
+            one.feedback.delivered_bytes = 1_000_000;
+            flow.on_feedback(&one.feedback());
+        }
+        assert_eq!(flow.snapshot().cwnd_bytes, 39_000.0);
+        flow
+    }
+
+    fn left_by_a_loss(rtt_ms: u64) -> f64 {
+        let mut flow = flow(rtt_ms);
+        flow.on_feedback(&loss(19, 20).feedback());
+        flow.snapshot().cwnd_bytes / 39_000.0
+    }
+
+    #[test]
+    fn a_loss_takes_half_with_a_queue_and_a_fifth_without() {
+        assert!((left_by_a_loss(50) - 0.8).abs() < 1e-9);
+        assert!((left_by_a_loss(60) - 0.5).abs() < 1e-9, "ten packets waited");
+    }
+
+    #[test]
+    fn slow_start_ends_at_three_quarters_of_the_target_and_a_slowdown_restores_the_window() {
+        let mut flow = flow(50);
+        let mut feed = |number: u64, at_ms: u64, rtt_ms: u64| {
+            let mut one = ack(number, 1000);
+            one.feedback.now = Instant::from_millis(at_ms);
+            one.feedback.next_number = number + 20;
+            one.feedback.rtt = Some(Duration::from_millis(rtt_ms));
+            one.feedback.srtt = Duration::from_millis(50);
+            flow.on_feedback(&one.feedback());
+            (flow.snapshot(), flow.timer())
+        };
+        // Eight samples of 13 ms of queue; the smallest of them counts.
+        let last = (30..38).map(|number| feed(number, 1_100, 63)).last().expect("eight");
+        assert_eq!(last.0.phase, Phase::CongestionAvoidance);
+        // Two smoothed round trips later the first slowdown is due.
+        let (frozen, timer) = feed(40, 1_300, 50);
+        assert_eq!((frozen.phase, frozen.cwnd_bytes), (Phase::Named("slowdown"), 2000.0));
+        let until = timer.expect("it ends by itself");
+        flow.on_timer(until);
+        assert!(flow.snapshot().cwnd_bytes > 15_000.0, "{:?}", flow.snapshot());
+    }
+
+    #[test]
+    fn a_timeout_leaves_one_packet_and_remembers_half() {
+        let mut flow = flow(50);
+        flow.on_timeout(&timeout(20_000, 1));
+        let snapshot = flow.snapshot();
+        assert_eq!((snapshot.cwnd_bytes, snapshot.ssthresh_bytes), (1000.0, Some(19_500.0)));
     }
 }
