@@ -1,8 +1,9 @@
 //! How fast captures are read, in packets a second on one core, beside a bare loop over the same octets that parses the
 //! headers and does nothing else, and beside tshark and tcptrace where they are installed.
 //!
-//! `cargo bench -p cede-meter --bench captures [-- --packets 10000000] [--alone]`. Two captures are made: `bulk`, 220 directions of TCP and uTP
-//! data, and `churn`, where each flow has ten packets. They lie in memory; other programs get them as files.
+//! `cargo bench -p cede-meter --bench captures [-- --packets 10000000] [--alone] [--write DIR]`. Two captures are made: `bulk`, 220
+//! directions of TCP and uTP data, and `churn`, where each flow has ten packets. They lie in memory; other programs get
+//! them as files. With `--write` they are written to a folder, and nothing is measured.
 
 use cede_meter::{Feed, Meter};
 use std::process::{Command, Stdio};
@@ -15,27 +16,39 @@ fn main() {
     println!("{packets} packets each; medians of {ROUNDS} rounds, one core");
     for (name, flows) in [("bulk", 110), ("churn", packets / 10)] {
         let capture = capture(packets, flows);
+        if let Some(folder) = argument("--write") {
+            std::fs::write(std::path::Path::new(&folder).join(format!("{name}.pcap")), capture)
+                .expect("room");
+            continue;
+        }
         println!("\n{name}: {} flows, {:.0} MB", flows, capture.len() as f64 / 1e6);
         let bare = median(|| bare_loop(&capture));
         let meter = median(|| read(&capture).1);
         let (seen, _) = read(&capture);
         row("bare loop", packets, capture.len(), bare, bare);
         row("cede-meter", packets, capture.len(), meter, bare);
-        let began = Instant::now();
+        let began = now();
         let report = seen.report();
+        let samples: u64 = report.hosts.iter().map(|host| host.all.samples).sum();
         println!(
-            "  report: {:.2} s, {} hosts; memory {:.0} MB",
-            began.elapsed().as_secs_f64(),
+            "  report: {:.2} s, {:.2} us a sample of {} hosts; memory {:.0} MB, {} flows given up, {} samples left out",
+            (now() - began).as_secs_f64(),
+            (now() - began).as_secs_f64() * 1e6 / samples.max(1) as f64,
             report.hosts.len(),
-            seen.memory_bytes() as f64 / 1e6
+            seen.memory_bytes() as f64 / 1e6,
+            report.counters.evicted,
+            report.counters.thinned
         );
         others(name, &capture, packets, bare);
     }
 }
 
 fn packets_asked_for() -> usize {
-    let mut args = std::env::args().skip_while(|arg| arg != "--packets").skip(1);
-    args.next().and_then(|text| text.parse().ok()).unwrap_or(2_000_000)
+    argument("--packets").and_then(|text| text.parse().ok()).unwrap_or(2_000_000)
+}
+
+fn argument(name: &str) -> Option<String> {
+    std::env::args().skip_while(|arg| arg != name).nth(1)
 }
 
 fn median(mut run: impl FnMut() -> Duration) -> Duration {

@@ -8,7 +8,7 @@ use crate::clock::Rate;
 use crate::flow::{Flow, Marks, Rtt};
 use crate::frame::Socket;
 use crate::key::Side;
-use crate::meter::{Config, Counters};
+use crate::meter::{Config, Counters, SHARES, SHARES_OF_ANALYSIS};
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 use crate::samples::Pool;
 use crate::summary::{Delay, Summary};
@@ -19,6 +19,10 @@ use core::net::IpAddr;
 const SHORT_SAMPLES: u64 = 50;
 const SHORT_S: f64 = 10.0;
 const COARSE_TICK_HZ: f64 = 250.0;
+/// Octets that a sample takes while its host is analysed: as a point, as a delay of its flow and of its host, and as a
+/// value whose rank is sought.
+const ANALYSIS_BYTES_DIRECT: usize = 64;
+const ANALYSIS_BYTES_ECHOED: usize = 16;
 /// Clocks of one host differ by less than this in what is measured of them.
 const SAME_CLOCK_PPM: f64 = 30.0;
 
@@ -61,6 +65,26 @@ struct Direction<'a> {
     reading: Reading,
 }
 
+/// Where directions are read from: of so many samples one.
+struct Source<'a> {
+    flows: &'a [&'a Flow],
+    pool: &'a Pool,
+    stride: usize,
+}
+
+/// What the host needs to know of a direction once its samples were handed out.
+struct Facts {
+    protocol: Protocol,
+    samples: u64,
+    flags: Flags,
+    clock_hz: Option<f64>,
+    drift_ppm: Option<f64>,
+    round_trip: Option<RoundTrip>,
+    /// A rate that systems have.
+    rate_hz: Option<f64>,
+    hop_limit: u8,
+}
+
 /// Makes the report.
 pub(crate) fn report(
     flows: &[&Flow],
@@ -78,9 +102,10 @@ pub(crate) fn report(
     };
     let senders = senders(flows, pool, config.protocol, &mut report);
     for host in senders.chunk_by(|a, b| a.0 == b.0) {
-        let directions =
-            host.iter().map(|&(_, index, side)| Direction::read(flows[index as usize], side, pool));
-        match analyse(host[0].0, directions.collect(), config, visitor) {
+        let stride = stride(host, flows, config);
+        report.counters.thinned += left_out(host, flows, stride);
+        let source = Source { flows, pool, stride };
+        match analyse(&source, host, config, visitor) {
             Some(host) => report.hosts.push(host),
             None => report.hosts_with_too_little += 1,
         }
@@ -89,6 +114,22 @@ pub(crate) fn report(
         .hosts
         .sort_by(|a, b| b.all.time_mean_ms.total_cmp(&a.all.time_mean_ms).then(a.address.cmp(&b.address)));
     report
+}
+
+/// Of how many samples one is looked at, so that what a host's analysis takes stays within its share of the memory.
+fn stride(host: &[(IpAddr, u32, Side)], flows: &[&Flow], config: &Config) -> usize {
+    let bytes_of = |&(_, index, side): &(IpAddr, u32, Side)| {
+        let side = &flows[index as usize].sides[side];
+        side.direct.len() * ANALYSIS_BYTES_DIRECT + side.echo.len() * ANALYSIS_BYTES_ECHOED
+    };
+    let needed: usize = host.iter().map(bytes_of).sum();
+    needed.div_ceil((config.memory_bytes / SHARES * SHARES_OF_ANALYSIS).max(1)).max(1)
+}
+
+fn left_out(host: &[(IpAddr, u32, Side)], flows: &[&Flow], stride: usize) -> u64 {
+    let samples = |&(_, index, side): &(IpAddr, u32, Side)| flows[index as usize].sides[side].direct.len();
+    host.iter().map(|direction| samples(direction) - samples(direction).div_ceil(stride)).sum::<usize>()
+        as u64
 }
 
 /// Who sent what can be analysed: address, number of the flow, side; in order.
@@ -122,11 +163,13 @@ fn tells_something(flow: &Flow, pool: &Pool, report: &mut Report) -> bool {
 }
 
 impl<'a> Direction<'a> {
-    fn read(flow: &'a Flow, side: Side, pool: &Pool) -> Self {
+    fn read(source: &Source<'a>, index: u32, side: Side) -> Self {
+        let Source { flows, pool, stride } = *source;
+        let flow = flows[index as usize];
         let reading = if flow.key.is_tcp() {
-            track::read_tcp(flow, side, pool)
+            track::read_tcp(flow, side, pool, stride)
         } else {
-            track::read_utp(flow, side, pool)
+            track::read_utp(flow, side, pool, stride)
         };
         Self { flow, side, source: flow.key.socket(side), reading }
     }
@@ -178,6 +221,25 @@ impl<'a> Direction<'a> {
     }
 }
 
+impl Facts {
+    fn of(direction: &Direction<'_>, report: &FlowReport) -> Self {
+        let rate_hz = match direction.reading.rate {
+            Some(Rate::Snapped(hz)) => Some(hz),
+            _ => None,
+        };
+        Self {
+            protocol: report.protocol,
+            samples: report.direct.map_or(0, |direct| direct.samples),
+            flags: report.flags,
+            clock_hz: report.clock_hz,
+            drift_ppm: report.drift_ppm,
+            round_trip: report.round_trip,
+            rate_hz,
+            hop_limit: direction.flow.sides[direction.side].hop_limit,
+        }
+    }
+}
+
 fn round_trip(rtt: &Rtt) -> Option<RoundTrip> {
     (rtt.count > 0).then(|| RoundTrip {
         samples: rtt.count,
@@ -193,58 +255,87 @@ fn disagree(a: &Summary, b: &Summary) -> bool {
 }
 
 /// One base for all uTP flows of one socket.
-fn pool_bases(directions: &mut [Direction<'_>]) {
-    directions.sort_by_key(|direction| (direction.protocol(), direction.source));
-    for group in directions.chunk_by_mut(|a, b| (a.protocol(), a.source) == (b.protocol(), b.source)) {
-        if group.len() < 2 || group[0].protocol() == Protocol::Tcp {
-            continue;
-        }
-        // Offsets that were straightened from different beginnings cannot be compared.
-        if group.iter().any(|direction| direction.reading.drift_ppm.is_some()) {
-            continue;
-        }
-        let base = group.iter().filter_map(|d| d.reading.direct.only_base()).fold(f64::INFINITY, f64::min);
-        let is_near = |own: f64| (own - base).abs() <= 10e6;
-        for direction in group.iter_mut().filter(|d| d.reading.direct.only_base().is_some_and(is_near)) {
-            direction.reading.direct.lower_base(base);
-        }
+fn pool_bases(group: &mut [Direction<'_>]) {
+    // Offsets that were straightened from different beginnings cannot be compared.
+    if group.len() < 2 || group.iter().any(|direction| direction.reading.drift_ppm.is_some()) {
+        return;
+    }
+    let base = group.iter().filter_map(|d| d.reading.direct.only_base()).fold(f64::INFINITY, f64::min);
+    let is_near = |own: f64| (own - base).abs() <= 10e6;
+    for direction in group.iter_mut().filter(|d| d.reading.direct.only_base().is_some_and(is_near)) {
+        direction.reading.direct.lower_base(base);
     }
 }
 
-/// What one host's flows say together; `None` where that is too little.
+/// What one host's flows say together; `None` where that is too little. Flows are read one by one, but those of one uTP
+/// socket, which share their base, together.
 fn analyse(
-    address: IpAddr,
-    mut directions: Vec<Direction<'_>>,
+    source: &Source<'_>,
+    host: &[(IpAddr, u32, Side)],
     config: &Config,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
-    pool_bases(&mut directions);
+    let key = |index: u32, side: Side| {
+        let key = &source.flows[index as usize].key;
+        (if key.is_tcp() { Protocol::Tcp } else { Protocol::Utp }, key.socket(side))
+    };
+    let mut order: Vec<(u32, Side)> = host.iter().map(|&(_, index, side)| (index, side)).collect();
+    order.sort_by_key(|&(index, side)| key(index, side));
     let mut by_protocol: [Vec<Delay>; 2] = Default::default();
-    let mut reports = Vec::with_capacity(directions.len());
-    for direction in &directions {
-        let direct = in_order(direction.reading.direct.delays(config.base));
-        let echoed = in_order(direction.reading.echoed.delays(config.base));
-        hand_out(direction, Estimator::Direct, &direct, visitor);
-        hand_out(direction, Estimator::Echoed, &echoed, visitor);
-        let report = direction.report(Summary::of(&direct), Summary::of(&echoed));
-        visitor.flow(&report);
-        reports.push(report);
-        by_protocol[direction.protocol() as usize].extend(match config.estimator {
-            Estimator::Direct => direct,
-            Estimator::Echoed => echoed,
-        });
+    let mut facts = Vec::with_capacity(order.len());
+    let share_base = |a: &(u32, Side), b: &(u32, Side)| {
+        let (a, b) = (key(a.0, a.1), key(b.0, b.1));
+        a.0 == Protocol::Utp && a == b
+    };
+    for group in order.chunk_by(share_base) {
+        let mut group: Vec<Direction<'_>> =
+            group.iter().map(|&(index, side)| Direction::read(source, index, side)).collect();
+        pool_bases(&mut group);
+        for direction in &mut group {
+            let delays = &mut by_protocol[direction.protocol() as usize];
+            facts.push(hand_out_all(direction, config, delays, visitor));
+        }
     }
     let [all, utp, tcp] = summaries(by_protocol, config.samples_min)?;
     Some(HostReport {
-        address,
-        flows: reports.len() as u32,
+        address: host[0].0,
+        flows: facts.len() as u32,
         all: all?,
         utp,
         tcp,
-        clock_hz: reports.iter().filter(|r| r.protocol == Protocol::Tcp).find_map(|report| report.clock_hz),
-        round_trip: shortest(&reports),
-        flags: host_flags(&directions, &reports),
+        clock_hz: facts
+            .iter()
+            .filter(|facts| facts.protocol == Protocol::Tcp)
+            .find_map(|facts| facts.clock_hz),
+        round_trip: shortest(&facts),
+        flags: host_flags(&facts),
     })
+}
+
+/// Hands out samples and report of a direction, and adds to the host's delays.
+fn hand_out_all(
+    direction: &mut Direction<'_>,
+    config: &Config,
+    delays: &mut Vec<Delay>,
+    visitor: &mut impl Visitor,
+) -> Facts {
+    let direct = in_order(direction.reading.direct.take_delays(config.base));
+    let echoed = in_order(direction.reading.echoed.take_delays(config.base));
+    let direction = &*direction;
+    hand_out(direction, Estimator::Direct, &direct, visitor);
+    hand_out(direction, Estimator::Echoed, &echoed, visitor);
+    let report = direction.report(Summary::of(&direct), Summary::of(&echoed));
+    visitor.flow(&report);
+    let chosen = match config.estimator {
+        Estimator::Direct => direct,
+        Estimator::Echoed => echoed,
+    };
+    if delays.is_empty() {
+        *delays = chosen
+    } else {
+        delays.extend(chosen)
+    }
+    Facts::of(direction, &report)
 }
 
 /// All samples of a host together, those of uTP and those of TCP; `None` for too few.
@@ -272,8 +363,8 @@ fn hand_out(direction: &Direction<'_>, estimator: Estimator, delays: &[Delay], v
     }
 }
 
-fn shortest(reports: &[FlowReport]) -> Option<RoundTrip> {
-    let trips = || reports.iter().filter_map(|report| report.round_trip);
+fn shortest(facts: &[Facts]) -> Option<RoundTrip> {
+    let trips = || facts.iter().filter_map(|facts| facts.round_trip);
     let samples: u32 = trips().map(|trip| trip.samples).sum();
     let mean =
         trips().map(|trip| trip.mean_ms * f64::from(trip.samples)).sum::<f64>() / f64::from(samples.max(1));
@@ -282,25 +373,21 @@ fn shortest(reports: &[FlowReport]) -> Option<RoundTrip> {
 }
 
 /// What holds of a flow with a tenth of the host's samples or more holds of the host.
-fn host_flags(directions: &[Direction<'_>], reports: &[FlowReport]) -> Flags {
-    let samples = |report: &FlowReport| report.direct.map_or(0, |direct| direct.samples);
-    let total: u64 = reports.iter().map(samples).sum();
-    let counts = |report: &&FlowReport| samples(report) * 10 >= total;
+fn host_flags(facts: &[Facts]) -> Flags {
+    let total: u64 = facts.iter().map(|facts| facts.samples).sum();
+    let counts = |facts: &&Facts| facts.samples * 10 >= total;
     let mut flags =
-        reports.iter().filter(counts).fold(Flags::default(), |flags, report| flags.with(report.flags));
-    flags.set_if(has_several_clocks(directions, reports), Flags::SEVERAL_CLOCKS);
+        facts.iter().filter(counts).fold(Flags::default(), |flags, facts| flags.with(facts.flags));
+    flags.set_if(has_several_clocks(facts), Flags::SEVERAL_CLOCKS);
     flags
 }
 
-fn has_several_clocks(directions: &[Direction<'_>], reports: &[FlowReport]) -> bool {
-    let differ = |a: &f64, b: &f64| (a - b).abs() > SAME_CLOCK_PPM;
-    let drifts: Vec<f64> = reports.iter().filter_map(|report| report.drift_ppm).collect();
-    let rates = directions.iter().filter_map(|direction| match direction.reading.rate {
-        Some(Rate::Snapped(hz)) => Some(hz.to_bits()),
-        _ => None,
-    });
-    let hops = directions.iter().map(|direction| u64::from(direction.flow.sides[direction.side].hop_limit));
-    drifts.iter().any(|a| drifts.iter().any(|b| differ(a, b))) || are_several(rates) || are_several(hops)
+fn has_several_clocks(facts: &[Facts]) -> bool {
+    let drifts = || facts.iter().filter_map(|facts| facts.drift_ppm);
+    let (low, high) = (drifts().fold(f64::INFINITY, f64::min), drifts().fold(f64::NEG_INFINITY, f64::max));
+    let rates = facts.iter().filter_map(|facts| facts.rate_hz.map(f64::to_bits));
+    let hops = facts.iter().map(|facts| u64::from(facts.hop_limit));
+    high - low > SAME_CLOCK_PPM || are_several(rates) || are_several(hops)
 }
 
 fn are_several(mut values: impl Iterator<Item = u64>) -> bool {

@@ -140,6 +140,20 @@ impl Flow {
         self.sides.iter().any(|side| side.direct.len() > 0)
     }
 
+    /// Leaves out samples that come sooner after each other than they may now.
+    pub(crate) fn thin(&mut self, pool: &mut Pool) {
+        let in_pairs = self.key.is_tcp();
+        for side in &mut self.sides {
+            pool.thin(&mut side.direct, false);
+            pool.thin(&mut side.echo, in_pairs);
+        }
+    }
+
+    /// Octets of samples.
+    pub(crate) fn bytes_of_samples(&self) -> usize {
+        self.sides.iter().map(|side| side.direct.bytes() + side.echo.bytes() + side.reverse.bytes()).sum()
+    }
+
     /// Gives up samples from before a time.
     pub(crate) fn trim(&mut self, pool: &mut Pool, before_us: u64) {
         for side in &mut self.sides {
@@ -192,7 +206,7 @@ impl Direction {
             (&mut self.reverse, &later.reverse),
         ];
         for (mine, other) in pairs {
-            theirs.read(other).into_iter().for_each(|sample| pool.push(mine, sample));
+            theirs.iter(other).for_each(|sample| pool.push(mine, sample));
         }
     }
 }

@@ -15,19 +15,24 @@ use hashbrown::HashTable;
 /// The largest frame on a path of 1500 octets: Ethernet with two tags.
 const FRAME_BYTES_MAX: u32 = 1522;
 const PAGE_FLOWS: usize = 1 << 12;
-/// How the memory is divided: flows and samples have shares of their own, as what one of them took from the system is not
-/// given back for the other; what is left is for the table's growth and for making the report.
-const SHARES: usize = 8;
+/// How the memory is divided: flows, samples and the making of the report have shares of their own, as what one of them
+/// took from the system is not given back for the other.
+pub(crate) const SHARES: usize = 16;
 const SHARES_OF_SAMPLES: usize = 4;
-const SHARES_OF_FLOWS: usize = 3;
+const SHARES_OF_FLOWS: usize = 6;
+pub(crate) const SHARES_OF_ANALYSIS: usize = 5;
+/// Samples further apart than this are not left out for want of memory.
+const SPACING_US_MAX: u32 = 1 << 19;
+/// Samples of a direction that take no less if every other one is left out.
+const SERIES_SHORT_BYTES: usize = 256;
 /// Octets of the table for each flow that there is room for.
 const TABLE_BYTES: usize = 6;
 
 /// What a meter is asked to do.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Octets that flows, samples and the making of the report may take: three eighths for flows, half for samples.
-    /// Beyond, what was quiet longest is forgotten.
+    /// Octets that flows, samples and the making of the report may take: six sixteenths for flows, four for samples.
+    /// Beyond, samples that come soon after others are left out, and what was quiet longest is forgotten.
     pub memory_bytes: usize,
     /// Packets before this time after the first packet, and at or after the other, are left out.
     pub since_ns: u64,
@@ -118,6 +123,8 @@ pub struct Meter {
     pool: Pool,
     /// Octets that flows take; samples are counted by the pool.
     flow_bytes: usize,
+    /// The least time between two samples of a direction, as asked for and as the memory has it.
+    spacing_us: [u32; 2],
 }
 
 impl Default for Meter {
@@ -138,6 +145,7 @@ impl Meter {
             flows: Flows::default(),
             pool: Pool::default(),
             flow_bytes: 0,
+            spacing_us: [0; 2],
         }
     }
 
@@ -156,7 +164,8 @@ impl Meter {
     /// From now on, of the samples of one direction those that come sooner than this after the last one are left out
     /// and counted: for whoever must keep up. Zero keeps all.
     pub fn set_spacing_us(&mut self, spacing_us: u32) {
-        self.pool.set_spacing_us(spacing_us);
+        self.spacing_us[0] = spacing_us;
+        self.pool.set_spacing_us(spacing_us.max(self.spacing_us[1]));
     }
 
     /// Gives up samples older than a time (microseconds since the capture's epoch), and flows that were silent since:
@@ -164,6 +173,10 @@ impl Meter {
     pub fn forget_before(&mut self, time_us: u64) {
         for flow in self.flows.iter_mut().filter(|flow| flow.first_us < time_us) {
             flow.trim(&mut self.pool, time_us);
+        }
+        if self.spacing_us[1] > 0 && self.pool.bytes() < self.config.memory_bytes / SHARES {
+            self.spacing_us[1] /= 2;
+            self.pool.set_spacing_us(self.spacing_us[1].max(self.spacing_us[0]));
         }
         let silent = self.flows.iter().filter(|flow| flow.last_us() < time_us).count();
         // Moving all flows is worth it for an eighth of them.
@@ -271,10 +284,16 @@ impl Meter {
         index
     }
 
-    /// Forgets the samples of the quieter half of all flows; those of all if that is not enough, as where a few flows
-    /// hold everything.
+    /// Leaves out samples that come soon after others while that is worth something; then forgets the samples of the
+    /// quieter half of all flows, and those of all if that is not enough.
     fn make_room_for_samples(&mut self) {
         let goal = self.pool.bytes() / 4 * 3;
+        while self.spacing_us[1] < SPACING_US_MAX && self.has_long_series() {
+            self.thin();
+            if self.pool.bytes() <= goal {
+                return;
+            }
+        }
         for quiet_since in [self.median_last_us(), u64::MAX] {
             for flow in self.flows.iter_mut().filter(|flow| flow.last_us() <= quiet_since) {
                 if flow.has_samples() {
@@ -285,6 +304,22 @@ impl Meter {
             if self.pool.bytes() <= goal {
                 return;
             }
+        }
+    }
+
+    /// Whether half of the samples' memory is that of flows with many.
+    fn has_long_series(&self) -> bool {
+        let long =
+            self.flows.iter().map(Flow::bytes_of_samples).filter(|&bytes| bytes > 4 * SERIES_SHORT_BYTES);
+        long.sum::<usize>() * 2 > self.pool.bytes()
+    }
+
+    /// Doubles the time between samples: from then on, and in what is there.
+    fn thin(&mut self) {
+        self.spacing_us[1] = (self.spacing_us[1] * 2).max(1 << 10);
+        self.pool.set_spacing_us(self.spacing_us[1].max(self.spacing_us[0]));
+        for flow in self.flows.iter_mut().filter(|flow| flow.bytes_of_samples() > SERIES_SHORT_BYTES) {
+            flow.thin(&mut self.pool);
         }
     }
 

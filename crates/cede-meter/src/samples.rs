@@ -57,6 +57,11 @@ impl Series {
     pub(crate) const fn len(&self) -> usize {
         self.len as usize
     }
+
+    /// Octets that blocks of it take, if they are full.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.len().div_ceil(PER_BLOCK) * size_of::<Block>()
+    }
 }
 
 /// The blocks of all series.
@@ -209,16 +214,28 @@ impl Pool {
     }
 
     /// The samples of a series, times with all their bits.
-    pub(crate) fn read(&self, series: &Series) -> Vec<Sample> {
-        let mut samples = Vec::with_capacity(series.len());
+    pub(crate) fn iter(&self, series: &Series) -> impl Iterator<Item = Sample> + '_ {
         let mut index = series.first;
-        while index != NONE {
-            let block = self.block(index);
-            let values = block.samples.iter().map(|&(_, raw)| raw);
-            samples.extend(block.times().zip(values).map(|(time_us, raw)| Sample { time_us, raw }));
+        let blocks = core::iter::from_fn(move || {
+            let block = (index != NONE).then(|| self.block(index))?;
             index = block.next;
+            Some(block)
+        });
+        blocks.flat_map(|block| {
+            let values = block.samples.iter().map(|&(_, raw)| raw);
+            block.times().zip(values).map(|(time_us, raw)| Sample { time_us, raw })
+        })
+    }
+
+    /// Leaves out what comes sooner after the sample before it than samples may now; pairs are kept or left out as such.
+    pub(crate) fn thin(&mut self, series: &mut Series, in_pairs: bool) {
+        let samples: Vec<Sample> = self.iter(series).collect();
+        self.free(series);
+        for group in samples.chunks(1 + usize::from(in_pairs)) {
+            if self.wants(series, group[0].time_us) {
+                group.iter().for_each(|&sample| self.push(series, sample));
+            }
         }
-        samples
     }
 }
 
@@ -250,11 +267,11 @@ mod tests {
             }
         }
         for (series, kept) in series.iter().zip(&kept) {
-            assert_eq!(&pool.read(series), kept);
+            assert!(pool.iter(series).eq(kept.iter().copied()));
         }
         for (series, kept) in series.iter_mut().zip(&kept) {
             pool.trim(series, time_us - 20_000_000);
-            let left = pool.read(series);
+            let left: Vec<Sample> = pool.iter(series).collect();
             assert!(
                 kept.ends_with(&left) && (kept.len() - left.len()) % 2 == 0 && left.len() == series.len()
             );

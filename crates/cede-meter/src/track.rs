@@ -4,7 +4,7 @@ use crate::clock::{self, Point, RATE_ASSUMED_HZ, Rate};
 use crate::flow::{Direction, Flow};
 use crate::key::Side;
 use crate::meter::Base;
-use crate::samples::{Pool, Sample};
+use crate::samples::{Pool, Series};
 use crate::summary::Delay;
 
 /// A silence after which a 32-bit clock of microseconds cannot be followed any more.
@@ -39,19 +39,22 @@ pub(crate) struct Piece {
 
 impl Track {
     /// Cuts a series wherever its constant changes.
-    pub(crate) fn new(points: &[Point], tick_us: f64) -> Self {
-        let mut pieces = Vec::new();
-        let mut current = Watch::default();
-        for &point in points {
-            if current.breaks(point, tick_us) {
-                pieces.push(core::mem::take(&mut current).points);
+    pub(crate) fn new(mut points: Vec<Point>, tick_us: f64) -> Self {
+        let mut watch = Watch::default();
+        let mut cuts = Vec::new();
+        for (k, &point) in points.iter().enumerate() {
+            if watch.breaks(point, tick_us) {
+                cuts.push(k);
+                watch = Watch::default();
             }
-            current.push(point, tick_us);
+            watch.push(point, tick_us);
         }
-        pieces.push(current.points);
-        let piece = |points: Vec<Point>| Piece { points, ..Piece::default() };
-        let mut track =
-            Self { pieces: pieces.into_iter().filter(|p| !p.is_empty()).map(piece).collect(), tick_us };
+        let mut pieces = Vec::with_capacity(cuts.len() + 1);
+        pieces.extend(cuts.iter().rev().map(|&cut| Piece::of(points.split_off(cut))));
+        pieces.push(Piece::of(points));
+        pieces.reverse();
+        pieces.retain(|piece| !piece.points.is_empty());
+        let mut track = Self { pieces, tick_us };
         track.find_bases();
         track
     }
@@ -89,15 +92,16 @@ impl Track {
         self.pieces.iter().any(|piece| piece.revisits < 2)
     }
 
-    /// The delays, in the order of the points.
-    pub(crate) fn delays(&self, base: Base) -> Vec<Delay> {
+    /// The delays, in the order of the points, which are given up; what is known of pieces stays.
+    pub(crate) fn take_delays(&mut self, base: Base) -> Vec<Delay> {
         let delay =
             |point: &Point, zero: f64| Delay { time_us: point.t as u64, queue_us: (point.x - zero).max(0.0) };
         let mut delays = Vec::with_capacity(self.pieces.iter().map(|piece| piece.points.len()).sum());
-        for piece in &self.pieces {
+        for piece in &mut self.pieces {
             let zero = piece.base + piece.rounding(self.tick_us);
             let mut least = f64::INFINITY;
-            delays.extend(piece.points.iter().map(|point| match base {
+            let points = core::mem::take(&mut piece.points);
+            delays.extend(points.iter().map(|point| match base {
                 Base::Whole => delay(point, zero),
                 Base::Running => {
                     least = least.min(point.x);
@@ -110,6 +114,10 @@ impl Track {
 }
 
 impl Piece {
+    fn of(points: Vec<Point>) -> Self {
+        Self { points, ..Self::default() }
+    }
+
     fn set_base(&mut self, base: f64, tick_us: f64) {
         self.base = base;
         let mut second = f64::NEG_INFINITY;
@@ -132,7 +140,7 @@ impl Piece {
 /// Follows a series to find where its constant changes.
 #[derive(Default)]
 struct Watch {
-    points: Vec<Point>,
+    last: Option<Point>,
     base: f64,
     confirmations: u32,
     confirmed_at: f64,
@@ -140,7 +148,7 @@ struct Watch {
 
 impl Watch {
     fn breaks(&self, point: Point, tick_us: f64) -> bool {
-        let Some(last) = self.points.last() else { return false };
+        let Some(last) = self.last else { return false };
         let (silence, change) = (point.t - last.t, point.x - last.x);
         // Packets do not overtake each other in a queue: a delay grows no faster than time passes.
         silence > SILENCE_US_MAX
@@ -150,28 +158,40 @@ impl Watch {
     }
 
     fn push(&mut self, point: Point, tick_us: f64) {
-        if self.points.is_empty() || point.x < self.base - NEAR_BASE_US - tick_us {
+        if self.last.is_none() || point.x < self.base - NEAR_BASE_US - tick_us {
             (self.base, self.confirmations, self.confirmed_at) = (point.x, 1, point.t);
         } else if point.x < self.base + NEAR_BASE_US + tick_us && point.t - self.confirmed_at >= 1e6 {
             (self.confirmations, self.confirmed_at) = (self.confirmations + 1, point.t);
         }
         self.base = self.base.min(point.x);
-        self.points.push(point);
+        self.last = Some(point);
     }
 }
 
-/// Readings of 32 bits without their wraps, over time.
-pub(crate) fn unwrap(samples: &[Sample]) -> Vec<Point> {
-    let mut value = 0_i64;
-    let mut last = None;
-    let mut point = |sample: &Sample| {
-        let step = |last: u32| i64::from(sample.raw.wrapping_sub(last).cast_signed());
+/// Follows readings of 32 bits over their wraps.
+#[derive(Default)]
+struct Unwrap {
+    value: i64,
+    last: Option<u32>,
+}
+
+impl Unwrap {
+    fn next(&mut self, raw: u32) -> f64 {
+        let step = |last: u32| i64::from(raw.wrapping_sub(last).cast_signed());
         // The first is taken as a number with a sign, as the differences are that follow.
-        value += last.map_or(i64::from(sample.raw.cast_signed()), step);
-        last = Some(sample.raw);
-        Point { t: sample.time_us as f64, x: value as f64 }
-    };
-    samples.iter().map(&mut point).collect()
+        self.value += self.last.map_or(i64::from(raw.cast_signed()), step);
+        self.last = Some(raw);
+        self.value as f64
+    }
+}
+
+/// Readings without their wraps, over time: of each so many one, where there is no room for all.
+fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
+    let mut unwrap = Unwrap::default();
+    let mut points = Vec::with_capacity(series.len().div_ceil(stride));
+    let kept = pool.iter(series).step_by(stride);
+    points.extend(kept.map(|sample| Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) }));
+    points
 }
 
 /// What was read of a direction.
@@ -192,17 +212,15 @@ pub(crate) fn hz(rate: Rate) -> Option<f64> {
     }
 }
 
-/// Reads a direction of a uTP flow.
-pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool) -> Reading {
+/// Reads a direction of a uTP flow; of each `stride` samples one.
+pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
     let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
-    let direct = unwrap(&pool.read(&from.direct));
-    let echoed = unwrap(&pool.read(&from.echo));
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let reverse = clock::drift_ppm(&unwrap(&pool.read(&to.echo)));
-    let receiver = clock::drift_ppm(&unwrap(&pool.read(&to.direct)));
+    let reverse = clock::drift_ppm(&unwrapped(pool, &to.echo, stride));
+    let receiver = clock::drift_ppm(&unwrapped(pool, &to.direct, stride));
     let mut reading = Reading {
-        direct: Track::new(&direct, 0.0),
-        echoed: Track::new(&echoed, 0.0),
+        direct: Track::new(unwrapped(pool, &from.direct, stride), 0.0),
+        echoed: Track::new(unwrapped(pool, &from.echo, stride), 0.0),
         rate: None,
         drift_ppm: reverse.zip(receiver).map(|(reverse, receiver)| receiver - reverse),
     };
@@ -210,29 +228,26 @@ pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool) -> Reading {
     reading
 }
 
-/// Reads a direction of a TCP flow.
-pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool) -> Reading {
+/// Reads a direction of a TCP flow; of each `stride` samples one.
+pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
     let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
-    let clock = unwrap(&pool.read(&from.direct));
-    let rate = clock::rate(&clock);
+    let mut direct = unwrapped(pool, &from.direct, stride);
+    let rate = clock::rate(&direct);
     let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
-    let other = unwrap(&pool.read(&to.direct));
-    let hz_to = hz(clock::rate(&other));
     let tick_us = 1e6 / hz_from;
-    let direct: Vec<Point> = clock.iter().map(|p| Point { t: p.t, x: p.t - p.x * tick_us }).collect();
-    let receiver_us =
-        |hz: f64| other.iter().map(|p| Point { t: p.t, x: p.t - p.x * 1e6 / hz }).collect::<Vec<_>>();
-    let receiver = hz_to.and_then(|hz| clock::drift_ppm(&receiver_us(hz)));
+    against_arrival(&mut direct, tick_us);
+    let (hz_to, receiver) = receiver_clock(to, pool, stride);
     let reverse = if hz_to == Some(hz_from) { reverse_drift(from, tick_us, pool) } else { None };
     let echoed =
-        hz_to.map_or_else(Vec::new, |hz_to| echoed_points(&from_pairs(from, pool), tick_us, 1e6 / hz_to));
+        hz_to.map_or_else(Vec::new, |hz_to| echoed_points(from, pool, [tick_us, 1e6 / hz_to], stride));
+    let drift_ppm = reverse
+        .zip(receiver)
+        .map_or_else(|| own_drift(&direct), |(reverse, receiver)| Some(receiver - reverse));
     let mut reading = Reading {
-        direct: Track::new(&direct, tick_us),
-        echoed: Track::new(&echoed, tick_us),
+        direct: Track::new(direct, tick_us),
+        echoed: Track::new(echoed, tick_us),
         rate: Some(rate),
-        drift_ppm: reverse
-            .zip(receiver)
-            .map_or_else(|| own_drift(&direct), |(reverse, receiver)| Some(receiver - reverse)),
+        drift_ppm,
     };
     // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
     let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
@@ -258,27 +273,49 @@ fn own_drift(direct: &[Point]) -> Option<f64> {
     clock::drift_ppm(&least)
 }
 
+/// The receiver's rate, and its drift against the observer.
+fn receiver_clock(to: &Direction, pool: &Pool, stride: usize) -> (Option<f64>, Option<f64>) {
+    let mut points = unwrapped(pool, &to.direct, stride);
+    let hz = hz(clock::rate(&points));
+    let drift = hz.and_then(|hz| {
+        against_arrival(&mut points, 1e6 / hz);
+        clock::drift_ppm(&points)
+    });
+    (hz, drift)
+}
+
+/// From ticks to how much later they were seen.
+fn against_arrival(points: &mut [Point], tick_us: f64) {
+    points.iter_mut().for_each(|point| point.x = point.t - point.x * tick_us);
+}
+
 /// TSval less TSecr in what the sender says: its clock against the receiver's.
 fn reverse_drift(from: &Direction, tick_us: f64, pool: &Pool) -> Option<f64> {
-    let mut points = unwrap(&pool.read(&from.reverse));
+    let mut points = unwrapped(pool, &from.reverse, 1);
     points.iter_mut().for_each(|point| point.x *= tick_us);
     clock::drift_ppm(&points)
 }
 
-/// The echoed samples of TCP come in pairs: the acknowledgement's clock, and the segment's.
-fn from_pairs(from: &Direction, pool: &Pool) -> [Vec<Point>; 2] {
-    let samples = pool.read(&from.echo);
-    let every_second = |first: usize| samples.iter().skip(first).step_by(2).copied().collect::<Vec<_>>();
-    [unwrap(&every_second(0)), unwrap(&every_second(1))]
-}
-
-/// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks.
-fn echoed_points(pairs: &[Vec<Point>; 2], tick_us: f64, tick_us_to: f64) -> Vec<Point> {
-    pairs[0]
-        .iter()
-        .zip(&pairs[1])
-        .map(|(ack, data)| Point { t: data.t, x: ack.x * tick_us_to - data.x * tick_us })
-        .collect()
+/// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the
+/// acknowledgement's clock, and the segment's.
+fn echoed_points(
+    from: &Direction,
+    pool: &Pool,
+    [tick_us, tick_us_to]: [f64; 2],
+    stride: usize,
+) -> Vec<Point> {
+    let mut points = Vec::with_capacity((from.echo.len() / 2).div_ceil(stride));
+    let (mut acks, mut segments) = (Unwrap::default(), Unwrap::default());
+    let mut samples = pool.iter(&from.echo);
+    while let (Some(ack), Some(data)) = (samples.next(), samples.next()) {
+        let x = acks.next(ack.raw) * tick_us_to - segments.next(data.raw) * tick_us;
+        points.push(Point { t: data.time_us as f64, x });
+        // Two for each that is left out.
+        for _ in 1..stride {
+            let _ = (samples.next(), samples.next());
+        }
+    }
+    points
 }
 
 impl Reading {
@@ -298,7 +335,7 @@ impl Reading {
 
 /// Whether a direction's stamps run as fast as the observer's clock.
 pub(crate) fn stamps_follow_time(direction: &Direction, pool: &Pool) -> bool {
-    let points = unwrap(&pool.read(&direction.direct));
+    let points = unwrapped(pool, &direction.direct, 1);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return false };
     let span_us = last.t - first.t;
     // Random stamps would differ by a quarter of their range, half an hour, from one to the next.

@@ -1,0 +1,77 @@
+//! Everything that the meter allocates, the making of the report included, stays within what it is allowed.
+
+mod common;
+
+use cede_meter::{Config, Meter};
+use cede_wire::link::LinkType;
+use cede_wire::utp::Kind;
+use common::{A, Tcp, ipv4, udp, utp};
+
+/// A thirty-second of the default; a tenth where there are many flows. What has a fixed size (pages of flows, a table that
+/// grows) weighs more here than there.
+const MEMORY_BYTES: usize = 16 << 20;
+const MEMORY_BYTES_FLOWS: usize = 48 << 20;
+
+/// Plays packets of as many flows by turns and makes a report: the most that was allocated at a time, and the meter's own
+/// estimate before the report.
+fn most_bytes(memory_bytes: usize, packets: u32, under_way: u32, of_flow: u32, hosts: u32) -> (usize, Meter) {
+    let mut kept = None;
+    let counted = allocation_counter::measure(|| {
+        let mut meter = Meter::new(Config { memory_bytes, ..Config::default() });
+        for k in 0..packets {
+            let (round, within) = (k / (under_way * of_flow), k % (under_way * of_flow));
+            let (flow, step) = (round * under_way + within % under_way, within / under_way);
+            let time_us = 1_000_000 + u64::from(k) * 50;
+            let (port, last) = (1024 + (flow / hosts) as u16, flow % hosts);
+            let from = [10, (last >> 16) as u8, (last >> 8) as u8, last as u8];
+            // Data and acknowledgements by turns, TCP and uTP by turns.
+            let packet = if flow.is_multiple_of(2) {
+                let clock = (time_us / 1000) as u32;
+                let (seq, ack) = if step % 2 == 0 { (step * 100, 1) } else { (1, (step - 1) * 100 + 100) };
+                let segment =
+                    Tcp { seq, ack, flags: 0x10, clock, echo: 9, len: if step % 2 == 0 { 100 } else { 0 } };
+                if step % 2 == 0 {
+                    ipv4(6, from, A.0, &segment.octets(port, 80))
+                } else {
+                    ipv4(6, A.0, from, &segment.octets(80, port))
+                }
+            } else if step % 2 == 0 {
+                let data = utp(Kind::Data, 8, (step as u16, 4), (time_us as u32, 5), 20);
+                ipv4(17, from, A.0, &udp(port, 80, &data))
+            } else {
+                let state = utp(Kind::State, 7, (5, step as u16 - 1), (time_us as u32, 500 + step), 0);
+                ipv4(17, A.0, from, &udp(80, port, &state))
+            };
+            meter.packet(time_us * 1000, LinkType::RAW, &packet, packet.len() as u32);
+        }
+        assert!(meter.memory_bytes() <= memory_bytes, "{}", meter.memory_bytes());
+        assert!(!meter.report().hosts.is_empty());
+        kept = Some(meter);
+    });
+    (counted.bytes_max as usize, kept.expect("a meter"))
+}
+
+#[test]
+fn many_short_flows() {
+    let (most, meter) = most_bytes(MEMORY_BYTES_FLOWS, 600_000, 1_000, 10, 5_000);
+    assert!(most <= MEMORY_BYTES_FLOWS, "{most} octets");
+    assert!(meter.counters().flows >= 60_000 && meter.counters().evicted > 0, "{:?}", meter.counters());
+}
+
+#[test]
+fn a_few_long_flows_of_one_host() {
+    let (most, meter) = most_bytes(MEMORY_BYTES, 1_500_000, 20, 75_000, 1);
+    assert!(most <= MEMORY_BYTES, "{most} octets");
+    assert!(meter.counters().evicted == 0 && meter.counters().thinned > 500_000, "{:?}", meter.counters());
+    // Everything is covered: 75 seconds.
+    let covered = meter.report().hosts[0].all.covered_s;
+    assert!((covered - 75.0).abs() < 1.0, "{covered}");
+}
+
+#[test]
+fn long_flows_of_many_hosts() {
+    let (most, meter) = most_bytes(MEMORY_BYTES, 1_500_000, 300, 5_000, 300);
+    assert!(most <= MEMORY_BYTES, "{most} octets");
+    assert_eq!(meter.counters().evicted, 0, "{:?}", meter.counters());
+    assert_eq!(meter.report().hosts.len(), 301);
+}
