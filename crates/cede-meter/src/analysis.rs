@@ -331,9 +331,9 @@ fn hand_out_all(
         Estimator::Echoed => echoed,
     };
     if delays.is_empty() {
-        *delays = chosen
+        *delays = chosen;
     } else {
-        delays.extend(chosen)
+        delays.extend(chosen);
     }
     Facts::of(direction, &report)
 }

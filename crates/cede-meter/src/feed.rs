@@ -7,8 +7,8 @@ use std::io::{self, Read};
 
 /// Octets read at once. A packet that is longer than what is there makes the buffer grow, up to the limit below.
 const CHUNK_BYTES: usize = 1 << 20;
-/// No block of a capture is longer than this.
-const BUFFER_BYTES_MAX: usize = 1 << 28;
+/// No block of a capture is longer than this; a length that says so is a wrong one.
+const BUFFER_BYTES_MAX: usize = 1 << 25;
 
 /// Why a capture was not read to its end. What came before counts.
 #[derive(Debug)]

@@ -273,7 +273,9 @@ mod tests {
             pool.trim(series, time_us - 20_000_000);
             let left: Vec<Sample> = pool.iter(series).collect();
             assert!(
-                kept.ends_with(&left) && (kept.len() - left.len()) % 2 == 0 && left.len() == series.len()
+                kept.ends_with(&left)
+                    && (kept.len() - left.len()).is_multiple_of(2)
+                    && left.len() == series.len()
             );
             let old = left.iter().take_while(|sample| sample.time_us < time_us - 20_000_000).count();
             assert!(old < 3 * PER_BLOCK, "{old} old ones of {}", left.len());
