@@ -275,19 +275,13 @@ fn analyse(
     config: &Config,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
-    let key = |index: u32, side: Side| {
-        let key = &source.flows[index as usize].key;
-        (if key.is_tcp() { Protocol::Tcp } else { Protocol::Utp }, key.socket(side))
-    };
-    let mut order: Vec<(u32, Side)> = host.iter().map(|&(_, index, side)| (index, side)).collect();
-    order.sort_by_key(|&(index, side)| key(index, side));
     let mut by_protocol: [Vec<Delay>; 2] = Default::default();
-    let mut facts = Vec::with_capacity(order.len());
+    let mut facts = Vec::with_capacity(host.len());
     let share_base = |a: &(u32, Side), b: &(u32, Side)| {
-        let (a, b) = (key(a.0, a.1), key(b.0, b.1));
-        a.0 == Protocol::Utp && a == b
+        let socket = socket_of(source, *a);
+        socket.0 == Protocol::Utp && socket == socket_of(source, *b)
     };
-    for group in order.chunk_by(share_base) {
+    for group in by_socket(source, host).chunk_by(share_base) {
         let mut group: Vec<Direction<'_>> =
             group.iter().map(|&(index, side)| Direction::read(source, index, side)).collect();
         pool_bases(&mut group);
@@ -310,6 +304,18 @@ fn analyse(
         round_trip: shortest(&facts),
         flags: host_flags(&facts),
     })
+}
+
+fn socket_of(source: &Source<'_>, (index, side): (u32, Side)) -> (Protocol, Socket) {
+    let key = &source.flows[index as usize].key;
+    (if key.is_tcp() { Protocol::Tcp } else { Protocol::Utp }, key.socket(side))
+}
+
+/// A host's directions, number of the flow and side, by protocol and socket.
+fn by_socket(source: &Source<'_>, host: &[(IpAddr, u32, Side)]) -> Vec<(u32, Side)> {
+    let mut order: Vec<(u32, Side)> = host.iter().map(|&(_, index, side)| (index, side)).collect();
+    order.sort_unstable_by_key(|&direction| (socket_of(source, direction), direction));
+    order
 }
 
 /// Hands out samples and report of a direction, and adds to the host's delays.

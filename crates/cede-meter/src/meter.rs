@@ -19,7 +19,7 @@ const PAGE_FLOWS: usize = 1 << 12;
 /// took from the system is not given back for the other.
 pub(crate) const SHARES: usize = 16;
 const SHARES_OF_SAMPLES: usize = 4;
-const SHARES_OF_FLOWS: usize = 6;
+const SHARES_OF_FLOWS: usize = 5;
 pub(crate) const SHARES_OF_ANALYSIS: usize = 5;
 /// Samples further apart than this are not left out for want of memory.
 const SPACING_US_MAX: u32 = 1 << 19;
@@ -31,7 +31,7 @@ const TABLE_BYTES: usize = 6;
 /// What a meter is asked to do.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Octets that flows, samples and the making of the report may take: six sixteenths for flows, four for samples.
+    /// Octets that flows, samples and the making of the report may take: five sixteenths for flows, four for samples.
     /// Beyond, samples that come soon after others are left out, and what was quiet longest is forgotten.
     pub memory_bytes: usize,
     /// Packets before this time after the first packet, and at or after the other, are left out.
