@@ -277,11 +277,7 @@ fn analyse(
 ) -> Option<HostReport> {
     let mut by_protocol: [Vec<Delay>; 2] = Default::default();
     let mut facts = Vec::with_capacity(host.len());
-    let share_base = |a: &(u32, Side), b: &(u32, Side)| {
-        let socket = socket_of(source, *a);
-        socket.0 == Protocol::Utp && socket == socket_of(source, *b)
-    };
-    for group in by_socket(source, host).chunk_by(share_base) {
+    for group in by_socket(source, host).chunk_by(|&a, &b| share_base(source, a, b)) {
         let mut group: Vec<Direction<'_>> =
             group.iter().map(|&(index, side)| Direction::read(source, index, side)).collect();
         pool_bases(&mut group);
@@ -309,6 +305,11 @@ fn analyse(
 fn socket_of(source: &Source<'_>, (index, side): (u32, Side)) -> (Protocol, Socket) {
     let key = &source.flows[index as usize].key;
     (if key.is_tcp() { Protocol::Tcp } else { Protocol::Utp }, key.socket(side))
+}
+
+fn share_base(source: &Source<'_>, a: (u32, Side), b: (u32, Side)) -> bool {
+    let socket = socket_of(source, a);
+    socket.0 == Protocol::Utp && socket == socket_of(source, b)
 }
 
 /// A host's directions, number of the flow and side, by protocol and socket.
