@@ -25,7 +25,9 @@ pub enum ControllerChoice {
 }
 
 impl ControllerChoice {
-    /// The controller of this name, with its defaults. Whether there is one shows when it is used.
+    /// The controller of this name, with its defaults, but for `ledbat`: where nothing else is set, it begins with the
+    /// transport's first window and has a `fast_start`, since the transport paces. Whether there is one shows when it is
+    /// used.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self::Named { name: name.to_owned(), params: Params::new() }
@@ -52,8 +54,17 @@ impl ControllerChoice {
     /// As [`registry::build`]; they depend on the choice alone, never on the path.
     pub fn build(&self, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
         match self {
-            Self::Named { name, params } => registry::build(name, params, path),
+            Self::Named { name, params } => registry::build(name, &started_fast(name, params, path), path),
             Self::Custom(make) => Ok(make(path)),
+        }
+    }
+
+    /// Name and parameters with which [`ControllerChoice::build`] builds one for a path; `None` for custom ones.
+    #[must_use]
+    pub fn named_for(&self, path: &Path) -> Option<(&str, Params)> {
+        match self {
+            Self::Named { name, params } => Some((name, started_fast(name, params, path))),
+            Self::Custom(_) => None,
         }
     }
 }
@@ -69,13 +80,35 @@ impl fmt::Debug for ControllerChoice {
     }
 }
 
+/// The parameters, with those of a fast start where the controller has it and the caller has said nothing of it.
+fn started_fast(name: &str, params: &Params, path: &Path) -> Params {
+    let mut params = params.clone();
+    let has =
+        |wanted| registry::find(name).is_some_and(|entry| entry.params.iter().any(|doc| doc.name == wanted));
+    if has(FAST_START) && has(FIRST_WINDOW) {
+        let packets = f64::from(path.initial_cwnd_bytes) / f64::from(path.mss_bytes.max(1));
+        let first = ParamValue::Number(packets.clamp(1.0, MOST_FIRST_PACKETS));
+        for (parameter, value) in [(FAST_START, ParamValue::Switch(true)), (FIRST_WINDOW, first)] {
+            if params.get(parameter).is_none() {
+                params.set(parameter, value);
+            }
+        }
+    }
+    params
+}
+
+const FAST_START: &str = "fast_start";
+const FIRST_WINDOW: &str = "init_cwnd";
+/// What controllers take at most.
+const MOST_FIRST_PACKETS: f64 = 1000.0;
+
 /// What can be chosen about one stream.
 #[derive(Clone, Debug)]
 pub struct StreamConfig {
     /// The congestion controller. Default `ledbat` (RFC 6817) with a target of 100 ms.
     pub controller: ControllerChoice,
     /// The transport's choices; its `mtu` is replaced by [`StreamConfig::mtu`]. Default [`Config::internet`],
-    /// with buffers that begin with 1 MiB and a pacing granularity of 2 ms: the runtime's timer has one, and a busy system adds to it.
+    /// with buffers that begin with 1 and 2 MiB and a pacing granularity of 2 ms: the runtime's timer has one, and a busy system adds to it.
     pub transport: Config,
     /// The size of packets. Default `None`: a search, from a size that passes nearly everywhere up to an Ethernet
     /// frame; the bounds are those of the socket's address family.
@@ -93,6 +126,8 @@ pub const LARGEST_DATAGRAM_BYTES: u16 = 16_000;
 /// What buffers begin with (libutp's). It costs nothing until data wait, and less would be full so often that tasks would be
 /// woken for little.
 const FIRST_BUFFER_BYTES: u32 = 1 << 20;
+/// As much again on the receiving side, where packets beyond a gap wait too while the flow starts up.
+const FIRST_RECEIVE_BUFFER_BYTES: u32 = 2 << 20;
 /// The runtime's timer fires at whole milliseconds, and the processor is to be had a little later.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(2);
 
@@ -103,7 +138,7 @@ impl Default for StreamConfig {
             transport: Config {
                 pacing_granularity: TIMER_GRANULARITY,
                 send_buffer_bytes: FIRST_BUFFER_BYTES,
-                receive_buffer_bytes: FIRST_BUFFER_BYTES,
+                receive_buffer_bytes: FIRST_RECEIVE_BUFFER_BYTES,
                 ..Config::internet()
             },
             mtu: None,

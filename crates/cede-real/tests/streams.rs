@@ -218,7 +218,8 @@ async fn a_way_that_the_system_does_not_know_fails_at_once() {
 async fn controllers_and_sizes_are_chosen_per_stream() {
     in_time(async {
         let (alice, bob, mut ledbat, mut accepted) = pair("127.0.0.1:0", SocketConfig::default()).await;
-        tokio::join!(send_pattern(&mut ledbat, 5000, 0), expect_pattern(&mut accepted, 0));
+        // More than a first window, so that something has been acknowledged.
+        tokio::join!(send_pattern(&mut ledbat, 200_000, 0), expect_pattern(&mut accepted, 0));
         assert!(ledbat.snapshot().unwrap().controller.base_delay_ns.is_some());
         let mut config = StreamConfig::with_controller("cubic");
         config.mtu = Some(Mtu::Fixed(1000));

@@ -6,6 +6,7 @@
 use alloc::sync::Arc;
 use cede_cc::Path;
 use cede_units::{Duration, Seq16};
+use cede_wire::utp::HEADER_BYTES;
 
 /// How the payload of full packets is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,7 +118,8 @@ pub struct Config {
     pub resends_beyond_window: u16,
     /// What happens while the window is smaller than a packet. Default [`SubPacketWindow::Paced`].
     pub sub_packet_window: SubPacketWindow,
-    /// The initial window that [`Config::path`] suggests, in packets. Default 2 (RFC 6817 section 2.4).
+    /// The initial window that [`Config::path`] suggests, in packets; of the largest size that [`Mtu::Search`] looks for,
+    /// which most paths carry. Default 2 (RFC 6817 section 2.4).
     pub initial_window_packets: u16,
     /// The step of the clock that timestamps are taken from. Default 1 us.
     pub timestamp_resolution: Duration,
@@ -129,6 +131,9 @@ pub struct Config {
     /// Keepalives leave at multiples of this on the host's clock, up to so much earlier than they would: those of many
     /// connections then leave together, and the host sleeps in between. Default zero: each at its own time.
     pub keepalive_step: Duration,
+    /// Windows of controllers without a pacing rate leave spread over most of a round trip, instead of as acknowledgements let
+    /// them: behind a short queue a burst is lost. Default false, since nobody deployed does so.
+    pub pace_windows: bool,
     /// How late the host may be when it calls at a deadline. Under a pacing rate so much may leave at once as the rate is in
     /// that time, 96 KiB at most, or else the flow would fall behind it. Default zero: hosts of simulations are on time.
     pub pacing_granularity: Duration,
@@ -187,6 +192,7 @@ const DEFAULT: Config = Config {
     keepalive: Some(Duration::from_secs(29)),
     keepalive_strangers: None,
     keepalive_step: Duration::ZERO,
+    pace_windows: false,
     pacing_granularity: Duration::ZERO,
     zero_window_probe: Duration::from_secs(15),
     zero_window_probe_max: Duration::from_secs(15),
@@ -241,8 +247,9 @@ impl Config {
 
     /// What a host on the Internet wants, beside peers of every make: buffers that grow from 256 KiB to 16 MiB with the
     /// path, enough for 1 Gbit/s at 100 ms; windows of more packets towards peers that announce them; a keepalive every
-    /// 9 s towards strangers, some of which hang up after 10 s without traffic, at whole seconds; losses told by time, and a retransmission
-    /// timeout of at least 200 ms (Linux's TCP, librqbit), seven of which in a row take 25 s or more; windows of zero
+    /// 9 s towards strangers, some of which hang up after 10 s without traffic, at whole seconds; a first window of ten packets
+    /// (RFC 6928), and windows that are paced; losses told by time, and a retransmission timeout of at least 200 ms
+    /// (Linux's TCP, librqbit), seven of which in a row take 25 s or more; windows of zero
     /// probed after 1 s, 2 s and so on up to a minute (RFC 9293 section 3.8.6.1).
     ///
     /// [`Config::default`] prescribes fixed buffers instead, so that what is compared in a simulation differs in nothing
@@ -259,6 +266,8 @@ impl Config {
             keepalive_strangers: Some(Duration::from_secs(9)),
             keepalive_step: Duration::from_secs(1),
             rack: true,
+            pace_windows: true,
+            initial_window_packets: 10,
             min_rto: Duration::from_millis(200),
             max_retransmissions: 7,
             zero_window_probe: Duration::from_secs(1),
@@ -277,9 +286,15 @@ impl Config {
     #[must_use]
     pub fn path(&self) -> Path {
         let mss_bytes = self.initial_payload_bytes();
+        let usual_bytes = match self.mtu {
+            Mtu::Fixed(_) => mss_bytes,
+            Mtu::Search { ceiling_bytes, .. } => {
+                mss_bytes.max(u32::from(ceiling_bytes).saturating_sub(HEADER_BYTES as u32))
+            }
+        };
         Path {
             mss_bytes,
-            initial_cwnd_bytes: mss_bytes * u32::from(self.initial_window_packets),
+            initial_cwnd_bytes: usual_bytes * u32::from(self.initial_window_packets),
             max_cwnd_bytes: self.max_cwnd_bytes(),
         }
     }

@@ -2,7 +2,10 @@
 //!
 //! Source: libtorrent's scheme (`utp_stream.cpp`): ordinary packets have the largest size known to pass, a probe has
 //! the middle between that and the smallest size known to fail, leaves with "don't fragment" set, and only while the
-//! window is worth more than three ordinary packets. The step at which the search ends (16 octets) and its repetition
+//! window is worth more than three ordinary packets. The first two probes have sizes that most paths carry instead: a
+//! frame's, and what the least MTU of IPv6 leaves (RFC 8899 section 5.1.2 begins with 1200 octets likewise). Beyond a frame
+//! two sizes alone are tried, the largest and a jumbo frame's: each probe that is lost leaves a gap for a round trip, and other
+//! sizes are rare. The step at which the search ends (16 octets) and its repetition
 //! after 30 minutes are libutp's. libutp itself begins with the largest size instead, so that its first packets of a
 //! path that cannot carry them are lost or fragmented: that is why it is not followed.
 //!
@@ -27,6 +30,10 @@ pub(crate) const RESTART: Duration = Duration::from_secs(30 * 60);
 /// What a router may claim in earnest (libutp).
 const CREDIBLE_MTU_BYTES: core::ops::Range<u32> = 576..8192;
 const HEADER: u16 = HEADER_BYTES as u16;
+/// RFC 8200 section 5: 1280 octets less IPv6 and UDP headers.
+const LIKELY_BYTES: u16 = 1232;
+/// What is usually meant by a jumbo frame: 9000 octets less IPv6 and UDP headers.
+const JUMBO_BYTES: u16 = 8952;
 
 /// Where the search stands. Sizes are octets of UDP payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +41,7 @@ pub(crate) enum PathMtu {
     /// No search.
     Fixed { payload_bytes: u16 },
     /// Between the largest size known to pass and the largest not known to fail.
-    Searching { floor: u16, ceiling: u16, limits: (u16, u16), probe: Option<Probe> },
+    Searching { floor: u16, ceiling: u16, limits: (u16, u16), frame: u16, probe: Option<Probe> },
 }
 
 /// The probe under way.
@@ -51,7 +58,7 @@ impl PathMtu {
             Mtu::Search { floor_bytes, ceiling_bytes } => {
                 let floor = floor_bytes.max(HEADER + 1);
                 let limits = (floor, ceiling_bytes.max(floor));
-                Self::Searching { floor, ceiling: limits.1, limits, probe: None }
+                Self::Searching { floor, ceiling: limits.1, limits, frame: limits.1, probe: None }
             }
         }
     }
@@ -69,13 +76,28 @@ impl PathMtu {
     #[inline]
     pub fn probe_due(&self, cwnd_bytes: u64) -> Option<u16> {
         match *self {
-            Self::Searching { floor, ceiling, probe: None, .. }
-                if ceiling - floor > STEP_BYTES && cwnd_bytes > 3 * u64::from(floor) =>
-            {
-                Some(floor + (ceiling - floor).div_ceil(2))
+            Self::Searching { floor, probe: None, .. } if cwnd_bytes > 3 * u64::from(floor) => {
+                self.next_size()
             }
             _ => None,
         }
+    }
+
+    /// The next size to try; none where the search has ended.
+    fn next_size(&self) -> Option<u16> {
+        let Self::Searching { floor, ceiling, limits, frame, .. } = *self else { return None };
+        if ceiling - floor <= STEP_BYTES {
+            return None;
+        }
+        if floor >= frame {
+            let larger = if ceiling == limits.1 { ceiling } else { JUMBO_BYTES };
+            return (floor + 1..=ceiling).contains(&larger).then_some(larger);
+        }
+        Some(match ceiling {
+            _ if ceiling >= frame => frame,
+            _ if (floor + 1..ceiling).contains(&LIKELY_BYTES) => LIKELY_BYTES,
+            _ => floor + (ceiling - floor).div_ceil(2),
+        })
     }
 
     /// A probe of this size leaves as packet `number`.
@@ -137,7 +159,7 @@ impl PathMtu {
     /// A router or the local system refused a packet as too large, and may have named the size (of UDP payload) that
     /// would pass. True where the size of ordinary packets shrank.
     pub fn too_big(&mut self, next_hop_bytes: Option<u32>) -> bool {
-        let Self::Searching { floor, ceiling, limits, probe } = self else { return false };
+        let Self::Searching { floor, ceiling, limits, probe, .. } = self else { return false };
         let named = next_hop_bytes.filter(|bytes| CREDIBLE_MTU_BYTES.contains(bytes));
         let fits = named.map_or(*floor + (*ceiling - *floor) / 2, |bytes| bytes as u16);
         // Whatever size is named, the probe's was refused: or else it would be tried again for ever.
@@ -161,12 +183,12 @@ impl PathMtu {
 
     /// True where the search has ended and will begin again after [`RESTART`].
     pub fn is_settled(&self) -> bool {
-        matches!(self, Self::Searching { floor, ceiling, .. } if ceiling - floor <= STEP_BYTES)
+        matches!(self, Self::Searching { .. }) && self.next_size().is_none()
     }
 
     /// Begins the search anew; true where the size of ordinary packets shrank.
     pub fn restart(&mut self) -> bool {
-        let Self::Searching { floor, ceiling, limits, probe } = self else { return false };
+        let Self::Searching { floor, ceiling, limits, probe, .. } = self else { return false };
         let shrank = *floor > limits.0;
         (*floor, *ceiling, *probe) = (limits.0, limits.1, None);
         shrank
@@ -191,7 +213,23 @@ mod tests {
             }
             let found = mtu.payload_bytes() + u32::from(HEADER);
             assert!(found <= passes && passes - found <= u32::from(STEP_BYTES), "{passes}: {found}");
-            assert!(probes <= 7 && mtu.is_settled());
+            assert!(probes <= 8 && mtu.is_settled());
+        }
+    }
+
+    #[test]
+    fn beyond_a_frame_two_sizes_are_tried() {
+        for (passes, found) in [(1472, 1472), (3000, 1472), (9000, 8952), (16_000, 16_000)] {
+            let mut mtu = PathMtu::new(Mtu::SEARCH_IPV4);
+            mtu.raise_limit(16_000);
+            let mut probes = 0;
+            while let Some(bytes) = mtu.probe_due(1 << 20) {
+                probes += 1;
+                mtu.sent_probe(probes, bytes);
+                assert!(if bytes <= passes { mtu.acked(probes) } else { mtu.lost(probes) });
+            }
+            assert_eq!((mtu.payload_bytes(), mtu.is_settled()), (found - 20, true), "{passes}");
+            assert!(probes <= 3, "{passes}: {probes}");
         }
     }
 

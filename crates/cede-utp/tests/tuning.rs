@@ -96,7 +96,9 @@ fn the_window_stays_where_it_is_while_nobody_reads() {
 fn the_send_buffer_is_twice_the_congestion_window() {
     let mut world = far_apart([Config::internet(), Config::internet()]);
     assert_eq!(world.sides[0].connection.writable_bytes(), 256 << 10);
-    world.run_for(ms(1200));
+    let end = world.now + Duration::from_secs(3);
+    assert!(world.run_until(end, |world| world.sides[0].connection.snapshot().cwnd_bytes > MIB));
+    world.run_for(ms(20));
     let snapshot = world.sides[0].connection.snapshot();
     let held = snapshot.queued_bytes + snapshot.unacked_bytes;
     assert!(snapshot.cwnd_bytes > MIB);

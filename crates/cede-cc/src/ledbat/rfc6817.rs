@@ -15,7 +15,12 @@
 //! TCP's, times what is left of the way from the empty queue to `slow_start_exit` times TARGET: the queue answers a round
 //! trip late, so a window that doubled until it hears of that mark would end far beyond TARGET. After the first such
 //! landing the window approaches at an eighth of that growth, times what is left of the way to TARGET, up to nine tenths
-//! of it: equation 2.4.2 alone would need minutes on long fast paths. A loss ends both. `decrease_gain` (3) makes a flow
+//! of it: equation 2.4.2 alone would need minutes on long fast paths. A loss ends both. `fast_start` (off, and on for
+//! streams of `cede-real`) lets the first slow start treble what is acknowledged while the queue is below a twentieth of
+//! TARGET: a window that has left at four times its own rate, as transports pace it then, and has met no queue, has shown
+//! that there is room for one four times as large (compare SUSS, Arghavani et al., SIGCOMM 2024). A queue beyond that
+//! twentieth holds the window for a round trip, after which it shows what the window makes of it: TCP's growth goes on from
+//! there, or the fast one where it was a passing one. It is the one place in which this ramps up faster than TCP. `decrease_gain` (3) makes a flow
 //! give way in 6 s where the plain rule takes 10, beside the kernel's CUBIC, whose own start is careful (10 Mbit/s, 1 s of
 //! buffer).
 //!
@@ -70,6 +75,12 @@ const PARAMS: &[ParamDoc] = &[
         default: "0.35",
         doc: "Queueing delay, as a share of the target, at which growth as TCP's has faded out.",
     },
+    ParamDoc {
+        name: "fast_start",
+        kind: ParamKind::Switch,
+        default: "off",
+        doc: "Grow up to twice as fast as TCP's slow start while there is no queue; for transports that pace.",
+    },
     drift_param("on"),
     hold_param("on"),
 ];
@@ -89,6 +100,10 @@ pub(crate) const ENTRY: Entry = Entry {
 /// What the growth of slow start is multiplied by in the approach: half of Conservative Slow Start's (RFC 9406, section
 /// 4.2), so that the round trip by which the queue answers late does not carry the window past the target.
 const APPROACH_GROWTH: f64 = 0.125;
+/// Where the queue is empty, a fast start adds so many octets to each that slow start adds.
+const FAST_GROWTH: f64 = 2.0;
+/// A fast start is TCP's from this part of the target on.
+const FAST_END: f64 = 0.05;
 /// The approach ends at this part of the target: the rest is the controller's own.
 const APPROACH_END: f64 = 0.9;
 
@@ -110,6 +125,19 @@ pub struct Ledbat {
     window: DelayWindow,
     /// The first slow start is over, and the queue not yet near its target.
     approaches: bool,
+    fast: FastStart,
+}
+
+/// Where a fast start stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FastStart {
+    /// There was none, or it is over.
+    Over,
+    Growing,
+    /// The window stays as it is until a packet from this number on is acknowledged.
+    Held {
+        until: u64,
+    },
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -125,8 +153,9 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         slow_start: settings.switch("slow_start"),
         slow_start_exit: settings.number("slow_start_exit"),
     };
+    let fast = if settings.switch("fast_start") { FastStart::Growing } else { FastStart::Over };
     let window = DelayWindow::new(&settings, path, config.slow_start);
-    Ok(Box::new(Ledbat { config, window, approaches: false }))
+    Ok(Box::new(Ledbat { config, window, approaches: false, fast }))
 }
 
 impl Ledbat {
@@ -142,9 +171,10 @@ impl Ledbat {
         let (acked, flight) = (feedback.acked_bytes as f64, feedback.in_flight_before_bytes as f64);
         let (cwnd, mss) = (self.window.cwnd, self.window.bounds.mss);
         let allowed = flight + self.config.allowed_increase * mss;
-        if let Some(growth) = self.start_up(queueing_ns) {
+        if let Some(growth) = self.start_up(feedback, queueing_ns) {
             // What is acknowledged counts in octets: acknowledgements may answer many packets, or come in batches.
-            return self.window.set((cwnd + acked * growth).min(allowed.max(2.0 * flight)));
+            let most = flight * (1.0 + growth.max(1.0));
+            return self.window.set((cwnd + acked * growth).min(allowed.max(most)));
         }
         // Two short chains of arithmetic in place of one long one: the share does not wait for the delay.
         let share = acked * mss / cwnd;
@@ -152,17 +182,35 @@ impl Ledbat {
     }
 
     /// Octets by which one that is acknowledged raises the window while the flow starts up; none once it has.
-    fn start_up(&mut self, queueing_ns: i64) -> Option<f64> {
+    fn start_up(&mut self, feedback: &Feedback<'_>, queueing_ns: i64) -> Option<f64> {
         let queueing = queueing_ns as f64 / self.config.target_ns;
         if self.window.in_slow_start() {
             if queueing < self.config.slow_start_exit {
-                return Some((1.0 - queueing / self.config.slow_start_exit).min(1.0));
+                let growth = (1.0 - queueing / self.config.slow_start_exit).min(1.0);
+                self.follow_fast_start(feedback, queueing);
+                return Some(match self.fast {
+                    FastStart::Over => growth,
+                    FastStart::Growing => growth + FAST_GROWTH * (1.0 - queueing.max(0.0) / FAST_END),
+                    FastStart::Held { .. } => 0.0,
+                });
             }
+            self.fast = FastStart::Over;
             self.approaches = self.window.ssthresh.is_infinite();
             self.window.ssthresh = self.window.cwnd;
         }
         self.approaches &= queueing < APPROACH_END;
         self.approaches.then_some(APPROACH_GROWTH * (1.0 - queueing))
+    }
+
+    fn follow_fast_start(&mut self, feedback: &Feedback<'_>, queueing: f64) {
+        let newest = feedback.acked.last().map_or(0, |packet| packet.number);
+        let queues = queueing >= FAST_END;
+        self.fast = match self.fast {
+            FastStart::Growing if queues => FastStart::Held { until: feedback.next_number },
+            FastStart::Held { until } if newest >= until && queues => FastStart::Over,
+            FastStart::Held { until } if newest >= until => FastStart::Growing,
+            unchanged => unchanged,
+        };
     }
 
     /// Section 2.4.2, `on data loss`, and no higher than it stood before this feedback.
@@ -171,6 +219,7 @@ impl Ledbat {
         self.window.cwnd = before.min(half);
         self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd);
         self.approaches = false;
+        self.fast = FastStart::Over;
     }
 }
 
@@ -197,6 +246,7 @@ impl Controller for Ledbat {
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
         let half = (timeout.in_flight_bytes as f64 / 2.0).max(self.window.floor());
         self.approaches = false;
+        self.fast = FastStart::Over;
         self.window.on_timeout(timeout, if self.config.slow_start { half } else { self.window.ssthresh })
     }
 
@@ -259,7 +309,7 @@ mod tests {
         let settings = Settings::resolve(&Params::new(), PARAMS).unwrap();
         let mut window = DelayWindow::new(&settings, &path(1500), false);
         window.cwnd = cwnd;
-        Ledbat { config, window, approaches: false }
+        Ledbat { config, window, approaches: false, fast: FastStart::Over }
     }
 
     fn step(cwnd: f64, flight: u64, acked: u64, queueing_s: f64, target_s: f64, gain: f64) -> f64 {
@@ -344,6 +394,27 @@ mod tests {
         // Equation 2.4.2 from here on, and for good: 1500 * 0.05 * 1500 / 5925, then with 0.5.
         assert_eq!(cwnd(5, 95, 5925).0, 5943);
         assert_eq!(cwnd(6, 50, 5943).0, 5943 + 190);
+    }
+
+    #[test]
+    fn a_fast_start_trebles_what_is_acknowledged_while_there_is_no_queue() {
+        let params = Params::new().with("fast_start", ParamValue::Switch(true));
+        let mut ledbat = ledbat(&params.with("init_cwnd", ParamValue::Number(10.0)));
+        let mut cwnd = |number, queueing_ms| {
+            let mut one = at(number, queueing_ms, 1 << 20);
+            one.feedback.next_number = number + 2;
+            ledbat.on_feedback(&one.feedback()).cwnd_bytes
+        };
+        assert_eq!(cwnd(1, 0), 15_000 + 4500);
+        assert_eq!(
+            cwnd(2, 4),
+            19_500 + 1500 - 172 + 600,
+            "a fifth of the extra, and slow start less 4 of 35"
+        );
+        assert_eq!((cwnd(3, 7), cwnd(4, 7)), (21_428, 21_428), "a round trip to look at it");
+        assert_eq!(cwnd(5, 0), 21_428 + 4500, "it has passed");
+        assert_eq!((cwnd(6, 7), cwnd(7, 7)), (25_928, 25_928));
+        assert_eq!((cwnd(8, 7), cwnd(9, 0)), (25_928 + 1200, 27_128 + 1500), "slow start alone");
     }
 
     #[test]

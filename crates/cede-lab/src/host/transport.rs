@@ -301,6 +301,9 @@ fn utp_config(options: &UtpOptions, packet_bytes: u32) -> cede_utp::Config {
         receive_buffer_bytes: clamp(options.receive_buffer),
         max_outstanding_packets: packets,
         seq_window_packets: packets + 1,
+        rack: options.internet,
+        pace_windows: options.internet,
+        initial_window_packets: if options.internet { 10 } else { 2 },
         ..cede_utp::Config::default()
     }
 }

@@ -140,6 +140,8 @@ pub struct UtpOptions {
     pub min_rto: Duration,
     /// Find the largest packet that passes; `packet` is the upper bound then, and every packet's size otherwise.
     pub mtu_search: bool,
+    /// As on real sockets: RACK, paced windows, and a first window of ten packets.
+    pub internet: bool,
     /// How much unacknowledged data the sender keeps.
     pub send_buffer: Bytes,
     /// How much unread data the receiver keeps: the largest window it advertises.

@@ -253,6 +253,13 @@ pub(crate) const UTP: &[OptionDoc] = &[
         "true",
         "Find the largest packet that passes, with `packet` as the upper bound. Otherwise every full packet has the size `packet`.",
     ),
+    option(
+        "internet",
+        Kind::Switch,
+        Value("false"),
+        "true",
+        "As on real sockets: losses are told by time too (RFC 8985), windows are paced, and the first has ten packets where the controller leaves it to the transport.",
+    ),
     SEND_BUFFER,
     option(
         "receive_buffer",

@@ -386,6 +386,7 @@ fn print_utp(page: &mut Page, utp: &UtpOptions) {
     page.put("ack_packets", &utp.ack_packets);
     page.put("min_rto", &utp.min_rto);
     page.put("mtu_search", &utp.mtu_search);
+    page.put("internet", &utp.internet);
     page.put("send_buffer", &utp.send_buffer);
     page.put("receive_buffer", &utp.receive_buffer);
 }

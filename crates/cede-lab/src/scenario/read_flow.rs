@@ -187,6 +187,7 @@ fn read_utp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UtpOptions> 
     let ack_packets: Option<i64> = fields.get(reader, "ack_packets");
     let min_rto = fields.get(reader, "min_rto");
     let mtu_search = fields.get(reader, "mtu_search");
+    let internet = fields.get(reader, "internet");
     let send_buffer = fields.get(reader, "send_buffer");
     let receive_buffer = fields.get(reader, "receive_buffer");
     Some(UtpOptions {
@@ -195,6 +196,7 @@ fn read_utp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UtpOptions> 
         ack_packets: ack_packets? as u32,
         min_rto: min_rto?,
         mtu_search: mtu_search?,
+        internet: internet?,
         send_buffer: send_buffer?,
         receive_buffer: receive_buffer?,
     })

@@ -3,8 +3,9 @@
 use crate::relay::{RelayConfig, Wire};
 use cede_lab::scenario::{Buffer, ControllerSpec, Limit, Protocol, Scenario, Topology};
 use cede_net::{Impairments, QueueLimit, Reordering};
-use cede_real::{ControllerChoice, StreamConfig};
+use cede_real::StreamConfig;
 use cede_units::{Bytes, Duration, Rate};
+use cede_utp::{Config, Mtu};
 use std::net::SocketAddr;
 
 /// A transfer over a path.
@@ -123,20 +124,25 @@ impl PathSpec {
         });
     }
 
+    fn mtu(&self) -> Mtu {
+        self.stream.mtu.unwrap_or(if self.ipv6 { Mtu::SEARCH_IPV6 } else { Mtu::SEARCH_IPV4 })
+    }
+
     fn lay_flow(&self, scenario: &mut Scenario) {
         let flow = &mut scenario.flows[0];
-        if let ControllerChoice::Named { name, params } = &self.stream.controller {
-            flow.controller = ControllerSpec { name: name.clone(), params: params.clone() };
+        let transport = Config { mtu: self.mtu(), ..self.stream.transport.clone() };
+        if let Some((name, params)) = self.stream.controller.named_for(&transport.path()) {
+            flow.controller = ControllerSpec { name: name.to_string(), params };
         }
         flow.bytes = Some(Bytes(self.bytes));
         flow.packet_bytes = self.mtu_bytes;
         if let Protocol::Utp(options) = &mut flow.protocol {
-            let transport = &self.stream.transport;
             // Buffers that grow are as good as grown.
             let (sends, receives) = (transport.send_buffer_limit_bytes, transport.receive_buffer_limit_bytes);
             options.send_buffer = Bytes(sends.unwrap_or(transport.send_buffer_bytes).into());
             options.receive_buffer = Bytes(receives.unwrap_or(transport.receive_buffer_bytes).into());
             options.min_rto = transport.min_rto;
+            options.internet = true;
         }
     }
 }

@@ -360,6 +360,8 @@ impl Connection {
             in_recovery: before.una < before.recovery_until && una < before.recovery_until,
         };
         let allowance = self.controller.on_feedback(&feedback);
+        let grown = allowance.cwnd_bytes.saturating_sub(self.allowance.cwnd_bytes);
+        self.sending.pacing.note_growth(progress.bytes, grown);
         self.apply(allowance);
     }
 }

@@ -1,8 +1,8 @@
 //! One uTP connection.
 //!
 //! Each room of the protocol has a file of its own: [`handshake`] opens, [`receive`] judges what arrives and puts it in
-//! order, [`acknowledge`] reads what the peer has and [`loss`] infers what it lacks, [`send`] decides what may leave,
-//! [`assemble`] writes it, [`timeout`] acts when time has passed, [`close`] ends.
+//! order, [`acknowledge`] reads what the peer has and [`loss`] infers what it lacks, [`send`] decides what may leave and
+//! [`pacing`] when, [`assemble`] writes it, [`timeout`] acts when time has passed, [`close`] ends.
 
 mod acknowledge;
 mod assemble;
@@ -10,6 +10,7 @@ mod close;
 mod handshake;
 mod inspect;
 mod loss;
+mod pacing;
 mod peer;
 mod rack;
 mod receive;
@@ -259,7 +260,7 @@ impl Connection {
     /// Caches what the controller allows and when it wants to be called.
     fn apply(&mut self, allowance: Allowance) {
         self.allowance = allowance;
-        self.sending.pacer.set(&send::paced(allowance, &self.config));
+        self.pace();
         self.refresh_controller_timer();
     }
 

@@ -12,11 +12,12 @@
 //! **How it was validated.** `tests/sending.rs`, and check 10 of `tests/checks.rs`.
 
 use super::Connection;
+use super::pacing::Pacing;
 use crate::chunks::Chunks;
 use crate::config::{Config, SubPacketWindow};
 use crate::outbox::{Fate, Outbox, Slot};
 use crate::timers::Timer;
-use cede_cc::instruments::{DeliveryRate, DeliverySample, Pacer};
+use cede_cc::instruments::{DeliveryRate, DeliverySample};
 use cede_cc::{Allowance, PacketFact, Sent};
 use cede_units::{Duration, Instant, Rate, Seq16};
 use cede_wire::utp::{HEADER_BYTES, Kind};
@@ -28,9 +29,6 @@ const SILLY_WINDOW_PAUSE: Duration = Duration::from_millis(200);
 /// Payload of the packet that leaves before the initiator has shown that it receives: together with the header, the
 /// smallest datagram that every host takes (RFC 791: 576 octets) less 28 of IP and UDP.
 const EARLY_PAYLOAD_BYTES: u32 = 548 - HEADER_BYTES as u32;
-
-/// What a late host makes up for at once: two of these fit the receive buffer that Linux gives a socket (208 KiB).
-const MAX_GRANULE_BYTES: u64 = 96 << 10;
 
 /// The sending half.
 #[derive(Debug)]
@@ -68,7 +66,7 @@ pub(super) struct Sending {
     pub close_due: bool,
     pub last_sent_at: Instant,
     last_data_sent_at: Instant,
-    pub pacer: Pacer,
+    pub pacing: Pacing,
     limit: Limit,
     pub delivery: DeliveryRate,
     /// What the latest acknowledgement says of it.
@@ -79,13 +77,6 @@ pub(super) struct Sending {
     pub zero_window_probes: u8,
     /// The window has been too small since then.
     pub zero_window_since: Instant,
-}
-
-/// The allowance with as large a burst as a host of this granularity needs to keep the rate.
-pub(super) fn paced(allowance: Allowance, config: &Config) -> Allowance {
-    let granule = allowance.pacing_rate.map_or(0, |rate| rate.bytes_in(config.pacing_granularity));
-    let burst_bytes = allowance.burst_bytes.max(granule.min(MAX_GRANULE_BYTES) as u32);
-    Allowance { burst_bytes, ..allowance }
 }
 
 /// How our stream ends.
@@ -103,16 +94,16 @@ pub(super) enum LocalFin {
 enum Limit {
     /// There was nothing to send.
     Application,
-    /// The congestion window or the pacing rate.
+    /// The congestion window or the controller's pacing rate.
     Controller,
+    /// Our own pacing of a window.
+    Pacing,
     /// The peer's window, or the number of packets it can tell apart.
     Peer,
 }
 
 impl Sending {
     pub fn new(config: &Config, allowance: &Allowance) -> Self {
-        let mut pacer = Pacer::new();
-        pacer.set(&paced(*allowance, config));
         Self {
             outbox: Outbox::new(),
             queue: Chunks::default(),
@@ -135,7 +126,7 @@ impl Sending {
             close_due: false,
             last_sent_at: Instant::ZERO,
             last_data_sent_at: Instant::ZERO,
-            pacer,
+            pacing: Pacing::new(allowance, config),
             limit: Limit::Application,
             delivery: DeliveryRate::new(),
             latest_delivery: (0, Duration::ZERO),
@@ -153,7 +144,18 @@ impl Sending {
 
     /// Something other than the controller limited what was under way.
     pub fn is_app_limited(&self) -> bool {
-        self.limit != Limit::Controller
+        !matches!(self.limit, Limit::Controller | Limit::Pacing)
+    }
+
+    /// Everything has left that might for now. What our own pacing holds back for a moment counts as under way: the
+    /// controller has nothing to do with that.
+    fn note_flight(&mut self, cwnd_bytes: u64) {
+        let flight = match self.limit {
+            Limit::Pacing => self.in_flight_bytes.max(cwnd_bytes),
+            _ => self.in_flight_bytes,
+        };
+        // Windows are bounded far below this.
+        self.flight_bytes = u32::try_from(flight).unwrap_or(u32::MAX);
     }
 
     /// Nothing is outstanding, nothing waits.
@@ -217,6 +219,12 @@ impl Sending {
         Rate::from_bytes_over(self.latest_delivery.0, self.latest_delivery.1)
     }
 
+    /// The same without rounding, zero before the first sample.
+    pub fn delivery_bits_per_sec(&self) -> f64 {
+        let (bytes, span) = self.latest_delivery;
+        if span.is_zero() { 0.0 } else { bytes as f64 * 8e9 / span.as_nanos() as f64 }
+    }
+
     /// Forgets everything that was to be sent.
     pub fn forget(&mut self) {
         self.outbox.clear();
@@ -244,8 +252,7 @@ impl Connection {
     pub(super) fn transmit_packet(&mut self, now: Instant) -> Option<Transmit> {
         let packet = self.next_packet(now);
         if packet.is_none() {
-            // Windows are bounded far below this.
-            self.sending.flight_bytes = u32::try_from(self.sending.in_flight_bytes).unwrap_or(u32::MAX);
+            self.sending.note_flight(self.allowance.cwnd_bytes);
         }
         packet
     }
@@ -424,11 +431,16 @@ impl Connection {
             self.sending.limit = Limit::Peer;
             return false;
         }
-        if self.window_allows(now, bytes) && self.pacing_allows(now, bytes) {
-            return true;
+        if !self.window_allows(now, bytes) {
+            self.sending.limit = Limit::Controller;
+            return false;
         }
-        self.sending.limit = Limit::Controller;
-        false
+        let is_time = self.wait_until(now, self.sending.pacing.departure(now, bytes));
+        if !is_time {
+            let is_ours = self.allowance.pacing_rate.is_none();
+            self.sending.limit = if is_ours { Limit::Pacing } else { Limit::Controller };
+        }
+        is_time
     }
 
     fn peer_allows(&mut self, now: Instant, bytes: u32, ignore_peer: bool) -> bool {
@@ -472,14 +484,6 @@ impl Connection {
         }
         let round_trip = if self.rtt.srtt().is_zero() { self.rtt.rto() } else { self.rtt.srtt() };
         let at = self.sending.last_data_sent_at + round_trip * u64::from(bytes) / cwnd;
-        self.wait_until(now, at)
-    }
-
-    fn pacing_allows(&mut self, now: Instant, bytes: u32) -> bool {
-        if self.allowance.pacing_rate.is_none() {
-            return true;
-        }
-        let at = self.sending.pacer.departure(now, u64::from(bytes));
         self.wait_until(now, at)
     }
 
@@ -530,9 +534,7 @@ impl Connection {
             slot.tag = tag;
         }
         self.refresh_controller_timer();
-        if self.allowance.pacing_rate.is_some() {
-            self.sending.pacer.on_sent(now, u64::from(bytes));
-        }
+        self.sending.pacing.on_sent(now, bytes);
         self.timers.stop(Timer::Idle);
         self.sending.last_data_sent_at = now;
         self.sending.probing_zero_window |= core::mem::take(&mut self.sending.zero_window_credit);
