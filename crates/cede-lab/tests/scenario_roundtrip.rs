@@ -157,11 +157,11 @@ prop_compose! {
     fn utp()(
         ack in prop_oneof![Just(UtpAck::Every), Just(UtpAck::Delayed)],
         (ack_delay, min_rto) in (span(), span()),
-        (ack_packets, mtu_search) in (1..=1_000_u32, any::<bool>()),
+        (ack_packets, mtu_search, internet) in (1..=1_000_u32, any::<bool>(), any::<bool>()),
         (send, receive) in (2_000..=1_u64 << 40, 2_000..=1_u64 << 40),
     ) -> Protocol {
         Protocol::Utp(UtpOptions {
-            ack, ack_delay, ack_packets, min_rto, mtu_search, send_buffer: Bytes(send), receive_buffer: Bytes(receive),
+            ack, ack_delay, ack_packets, min_rto, mtu_search, internet, send_buffer: Bytes(send), receive_buffer: Bytes(receive),
         })
     }
 }
