@@ -6,8 +6,8 @@
 //! them are kept in one hidden sparse file, where each octet has the place that it has in the torrent.
 //!
 //! What it leaves out: files that others change while a torrent is seeded are noticed when a hash is next computed, not
-//! before. How it was validated: property tests against a plain vector; a disk that is full (a file system of its own, where
-//! the system lets the test make one), a process that is killed, and names that are links (`tests/`).
+//! before. How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`); a disk
+//! that is full and a process that is killed have no test yet.
 
 mod files;
 mod layout;

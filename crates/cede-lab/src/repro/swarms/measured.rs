@@ -49,7 +49,7 @@ pub struct Measured {
     pub classes: Vec<Class>,
     /// Pieces at leechers over time: every hundredth of them, when.
     pub pieces: Vec<(f64, f64)>,
-    /// Unchokes that the seed ended before 30 s, with nothing queued, for each of its rounds.
+    /// Unchokes that the seed ended with nothing queued, whatever their length, for each of its rounds.
     pub seed_idle_ends: f64,
     /// How long the seed's unchokes lasted on average, in seconds.
     pub seed_unchoke_s: f64,
@@ -144,7 +144,7 @@ fn pieces(outcome: &SwarmOutcome) -> Vec<(f64, f64)> {
     times.iter().enumerate().step_by(step).map(|(at, &time)| (time, at as f64)).collect()
 }
 
-/// Turns at the seed that ended before 30 s with nothing queued, per round, and the mean turn in seconds.
+/// Turns at the seed that ended with nothing queued, per round, and the mean turn in seconds.
 fn seed_turns(outcome: &SwarmOutcome) -> (f64, f64) {
     let (mut early, mut rounds, mut turns) = (0.0, 0.0, Vec::new());
     for seed in outcome.peers.iter().filter(|peer| peer.role == Role::Seed) {
