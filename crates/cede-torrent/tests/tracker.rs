@@ -133,10 +133,11 @@ fn a_swarm_meets_at_the_tracker_and_says_goodbye() {
             }
             members.push(member);
         }
+        // The seed is done at once; it stays until the others are.
         for member in &members {
             member.done().await;
-            member.session.leave();
         }
+        members.iter().for_each(|member| member.session.leave());
         for task in announcing {
             tokio::time::timeout(LIMIT, task).await.unwrap().unwrap();
         }
