@@ -83,10 +83,15 @@ fn median_slope(readings: &[Point], piece_us: f64) -> f64 {
     *slopes.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
+/// Whether a series is long enough to tell a drift.
+pub(crate) fn is_long_enough(points: &[Point]) -> bool {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return false };
+    points.len() >= DRIFT_POINTS_MIN && last.t - first.t >= DRIFT_SPAN_US_MIN
+}
+
 /// The slope in parts per million of the lower edge of a series; `None` where it cannot be told.
 pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
-    let (first, last) = (points.first()?, points.last()?);
-    if points.len() < DRIFT_POINTS_MIN || last.t - first.t < DRIFT_SPAN_US_MIN {
+    if !is_long_enough(points) {
         return None;
     }
     let hull = lower_hull(points);

@@ -259,6 +259,10 @@ pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
 /// after delays that vary. It is believed only where most seconds saw an empty queue ([`clock::drift_ppm`]).
 fn own_drift(direct: &[Point]) -> Option<f64> {
     const SECOND_US: f64 = 1e6;
+    // Most flows are short: nothing is gathered for them.
+    if !clock::is_long_enough(direct) {
+        return None;
+    }
     let mut least: Vec<Point> = Vec::new();
     for point in direct {
         match least.last_mut() {

@@ -5,9 +5,9 @@ use crate::progress::{Pace, StatusLine};
 use crate::screen::{self, Screen};
 use crate::{interrupt, meter, progress};
 use cede_lab::repro::bufferbloat;
-use cede_lab::repro::lcn10::{self, ExecuteError, FigureNumber, Progress, Report, Request, Results, Store};
+use cede_lab::repro::lcn10::{self, ExecuteError, FigureNumber, Report, Request, Results, Store};
 use cede_lab::repro::swarms::{self, ExecuteSwarmsError};
-use cede_lab::repro::{ledbatpp, rao10, tma12};
+use cede_lab::repro::{Progress, Tally, ledbatpp, rao10, tma12};
 use cede_lab::run::RunError;
 use cede_plot::{Table, terminal};
 use clap::ValueHint;
@@ -163,20 +163,9 @@ fn run_swarms(
 }
 
 fn swarms_summary(screen: &Screen, report: &swarms::Report, files: &[PathBuf]) -> String {
-    let table = terminal::table(&report.short_table(), screen.columns, screen.colour);
-    let mut text = format!("{}\n\n{table}\n", screen.bold("Claims"));
-    for part in &report.parts {
-        if let Some(table) = &part.table {
-            let table = terminal::table(table, screen.columns, screen.colour);
-            let _ = write!(text, "{}\n\n{table}\n", screen.bold(&part.heading));
-        }
-    }
-    let (hold, fail, open) = report.tally();
-    let _ = writeln!(text, "{} claims: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
-    if let Some(page) = files.first() {
-        let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
-    }
-    text
+    let parts = report.parts.iter().filter_map(|part| Some((part.heading.as_str(), part.table.clone()?)));
+    let tables = std::iter::once(("Claims", report.short_table())).chain(parts);
+    titled(screen, tables) + &tally_and_page("claims", report.tally(), files)
 }
 
 fn run_bufferbloat(args: &Args) -> Result<(), Failure> {
@@ -188,7 +177,7 @@ fn run_bufferbloat(args: &Args) -> Result<(), Failure> {
     let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
     let screen = Screen::new(args.json);
     let tables = [("What the paper says", report.short_table()), ("Every case", report.cases_table())];
-    screen.say(&tables_and_tally(&screen, tables, report.tally(), &files))?;
+    screen.say(&(titled(&screen, tables) + &tally_and_page("statements", report.tally(), &files)))?;
     if args.json { print_json(&report.to_json()) } else { Ok(()) }
 }
 
@@ -291,25 +280,17 @@ fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
     let mut text = String::new();
     for figure in &report.figures {
         let heading = format!("Figure {}: {}", figure.figure.number(), figure.figure.summary());
-        let table = terminal::table(&figure.short_table(), screen.columns, screen.colour);
-        let _ = write!(text, "{}\n\n{table}\n", screen.bold(&heading));
+        text += &titled(screen, [(heading.as_str(), figure.short_table())]);
     }
-    if let Some(table) = &report.short_sensitivity {
-        let table = terminal::table(table, screen.columns, screen.colour);
-        let _ = write!(text, "{}\n\n{table}\n", screen.bold("What the paper leaves open"));
+    let more = [
+        ("What the paper leaves open", &report.short_sensitivity),
+        ("Which TCP-LP, which NICE", &report.short_background),
+    ];
+    text += &titled(screen, more.into_iter().filter_map(|(heading, table)| Some((heading, table.clone()?))));
+    text + &match report.figures.is_empty() {
+        true => page(files),
+        false => tally_and_page("claims", report.tally(), files),
     }
-    if let Some(table) = &report.short_background {
-        let table = terminal::table(table, screen.columns, screen.colour);
-        let _ = write!(text, "{}\n\n{table}\n", screen.bold("Which TCP-LP, which NICE"));
-    }
-    let (hold, fail, open) = report.tally();
-    if !report.figures.is_empty() {
-        let _ = writeln!(text, "{} claims: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
-    }
-    if let Some(page) = files.first() {
-        let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
-    }
-    text
 }
 
 fn ledbatpp_summary(screen: &Screen, report: &ledbatpp::Report, files: &[PathBuf]) -> String {
@@ -318,25 +299,27 @@ fn ledbatpp_summary(screen: &Screen, report: &ledbatpp::Report, files: &[PathBuf
         ("Every phase", report.phases_table()),
         ("Duels with BBR", report.duels_table()),
     ];
-    tables_and_tally(screen, tables, report.tally(), files)
+    titled(screen, tables) + &tally_and_page("statements", report.tally(), files)
 }
 
-fn tables_and_tally<const N: usize>(
-    screen: &Screen,
-    tables: [(&str, Table); N],
-    (hold, fail, open): (usize, usize, usize),
-    files: &[PathBuf],
-) -> String {
+/// Tables under their headings.
+fn titled<'a>(screen: &Screen, tables: impl IntoIterator<Item = (&'a str, Table)>) -> String {
     let mut text = String::new();
     for (heading, table) in tables {
         let table = terminal::table(&table, screen.columns, screen.colour);
         let _ = write!(text, "{}\n\n{table}\n", screen.bold(heading));
     }
-    let _ = writeln!(text, "{} statements: {hold} hold, {fail} do not hold, {open} open", hold + fail + open);
-    if let Some(page) = files.first() {
-        let _ = writeln!(text, "Report: {} (figures as SVG and PNG beside it)", page.display());
-    }
     text
+}
+
+/// How many of the claims, or what they are called, hold, and where the page is.
+fn tally_and_page(what: &str, (hold, fail, open): Tally, files: &[PathBuf]) -> String {
+    format!("{} {what}: {hold} hold, {fail} do not hold, {open} open\n{}", hold + fail + open, page(files))
+}
+
+fn page(files: &[PathBuf]) -> String {
+    let words = |page: &PathBuf| format!("Report: {} (figures as SVG and PNG beside it)\n", page.display());
+    files.first().map(words).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::measure::{Measured, observe, validate};
 use super::peers::Peer;
 use super::setting::{Case, Household};
-use crate::repro::in_parallel;
-use crate::repro::lcn10::Progress;
+use crate::repro::Progress;
+use crate::repro::parallel::{Outcome, in_parallel};
 use crate::run::RunError;
 
 /// What is asked for.
@@ -64,13 +64,15 @@ pub fn execute(
     let work: Vec<Job> = (Case::all().into_iter().map(Job::Validate))
         .chain(houses.map(|(house, number)| Job::Observe(number, house)))
         .collect();
-    let done = in_parallel(&work, jobs, stop, hear, |job| match job {
+    let run = |job: &Job| match job {
         Job::Validate(case) => validate(*case, stop).map(|measured| Done::Case(Box::new(measured))),
         Job::Observe(number, house) => observe(house, stop).map(|(remote, report)| {
             let host = report.hosts.iter().find(|host| host.address == remote);
             Done::Peer(host.and_then(|host| Peer::of(number.to_string(), host)))
         }),
-    })?;
+    };
+    let done = in_parallel(&work, jobs, stop, hear, |job| run(job).map(Outcome::fresh));
+    let done = done.map_err(|error| error.unwrap_or(RunError::Interrupted))?;
     let (mut cases, mut peers) = (Vec::new(), request.captured.clone().unwrap_or_default());
     for one in done {
         match one {

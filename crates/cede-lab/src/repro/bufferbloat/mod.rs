@@ -27,4 +27,3 @@ pub use execute::{Request, Results, execute};
 pub use measure::Measured;
 pub use peers::Peer;
 pub use report::Report;
-pub use statements::Statement;

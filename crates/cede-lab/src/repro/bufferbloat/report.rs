@@ -1,14 +1,14 @@
 //! What is shown and written: pictures, statements, every case in numbers, the peers.
 
-use super::super::{drawn, write_all};
 use super::draw;
 use super::execute::Results;
 use super::measure::{Estimate, Measured};
 use super::peers::Peer;
-use super::statements::{Statement, statements};
+use super::statements::statements;
+use crate::repro::{Statement, Tally, drawn, lead, pages, tally, write_all};
 use cede_meter::Estimator;
 use cede_plot::html::{Report as Page, Section};
-use cede_plot::{Align, Cell, Figure, Table, Verdict};
+use cede_plot::{Cell, Figure, Table};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,40 +37,20 @@ impl Report {
 
     /// How many statements hold, do not hold, and are open.
     #[must_use]
-    pub fn tally(&self) -> (usize, usize, usize) {
-        let count = |verdict| self.statements.iter().filter(|one| one.verdict() == verdict).count();
-        (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::Open))
+    pub fn tally(&self) -> Tally {
+        tally(self.statements.iter().map(Statement::verdict))
     }
 
     /// The statements as a table.
     #[must_use]
     pub fn statements_table(&self) -> Table {
-        let mut table =
-            Table::new(["from", "says", "measured", "verdict", "criterion"]).align(3, Align::Left);
-        for statement in &self.statements {
-            table.push([
-                Cell::from(statement.place),
-                statement.says.into(),
-                statement.judgement.measured.clone().into(),
-                statement.verdict().into(),
-                statement.criterion.clone().into(),
-            ]);
-        }
-        table
+        Statement::table(&self.statements)
     }
 
     /// The same for a narrow screen: without criteria.
     #[must_use]
     pub fn short_table(&self) -> Table {
-        let mut table = Table::new(["says", "measured", "verdict"]);
-        for statement in &self.statements {
-            table.push([
-                statement.says.into(),
-                statement.judgement.measured.clone().into(),
-                statement.verdict().into(),
-            ]);
-        }
-        table
+        Statement::short_table(&self.statements)
     }
 
     /// Each case and estimator: samples, means, errors.
@@ -102,11 +82,7 @@ impl Report {
     /// # Errors
     /// What the file system says.
     pub fn write(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let mut files = vec![
-            ("bufferbloat.html".to_string(), self.to_html().into_bytes()),
-            ("bufferbloat.md".to_string(), self.to_markdown().into_bytes()),
-            ("bufferbloat.json".to_string(), format!("{:#}\n", self.to_json()).into_bytes()),
-        ];
+        let mut files = pages("bufferbloat", self.to_html(), self.to_markdown(), &self.to_json());
         for (name, picture) in &self.pictures {
             files.extend(drawn(name, picture)?);
         }
@@ -116,13 +92,8 @@ impl Report {
     /// One page that needs nothing else.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let (hold, fail, open) = self.tally();
-        let lead = format!(
-            "{LEAD}\n\nOf {} statements **{hold} hold**, **{fail} do not hold**, {open} are open.",
-            hold + fail + open
-        );
         let mut page = Page::new("Passive measurement of bufferbloat")
-            .lead(lead)
+            .lead(lead(LEAD, "statements", self.tally()))
             .fact("version", env!("CARGO_PKG_VERSION"))
             .fact("peers", self.results.peers.len().to_string());
         let parts = [
@@ -173,15 +144,7 @@ impl Report {
     /// Everything, for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let statements = self.statements.iter().map(|statement| {
-            json!({
-                "place": statement.place,
-                "says": statement.says,
-                "criterion": statement.criterion,
-                "measured": statement.judgement.measured,
-                "verdict": statement.verdict().words(),
-            })
-        });
+        let statements = self.statements.iter().map(Statement::to_json);
         let cases = self.results.cases.iter().map(|measured| {
             json!({
                 "seen": measured.case.seen.title(),

@@ -9,30 +9,8 @@ use super::execute::Results;
 use super::measure::{Estimate, Measured};
 use super::peers::{Peer, part};
 use super::setting::{BUFFER_S, Hidden, PACKET_MS, Seen, TICK_MS};
-use crate::repro::lcn10::Judgement;
+use crate::repro::{Judgement, Statement};
 use cede_meter::Estimator;
-use cede_plot::Verdict;
-
-/// A statement of the paper's, and what was measured.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Statement {
-    /// Where it stands.
-    pub place: &'static str,
-    /// What it says.
-    pub says: &'static str,
-    /// When it holds.
-    pub criterion: String,
-    /// What was measured, and the verdict.
-    pub judgement: Judgement,
-}
-
-impl Statement {
-    /// Whether it holds.
-    #[must_use]
-    pub const fn verdict(&self) -> Verdict {
-        self.judgement.verdict
-    }
-}
 
 /// What is left of 60 ppm when the drift has been found to within 2 ppm, over the length of a case.
 const CLOCKS_MS: f64 = 0.6;
@@ -66,21 +44,21 @@ fn accuracy(cases: &[Measured]) -> Vec<Statement> {
 
 fn delays(cases: &[Measured]) -> Vec<Statement> {
     vec![
-        statement("IV, Fig. 2", "LEDBAT alone holds its target of 100 ms", "time mean 90 to 110 ms", {
+        Statement::new("IV, Fig. 2", "LEDBAT alone holds its target of 100 ms", "time mean 90 to 110 ms", {
             let mean =
                 direct(cases, Seen::UtpBacklogged, Hidden::Nothing).map(|one| one.summary.time_mean_ms);
             judged(mean, "ms", |mean| (mean - TARGET_MS).abs() <= 0.1 * TARGET_MS)
         }),
-        statement("IV, Fig. 2", "backlogged TCP queues for seconds", "time mean above 1 s", {
+        Statement::new("IV, Fig. 2", "backlogged TCP queues for seconds", "time mean above 1 s", {
             let mean =
                 direct(cases, Seen::TcpBacklogged, Hidden::Nothing).map(|one| one.summary.time_mean_ms);
             judged(mean, "ms", |mean| mean > MANY_SECONDS_MS)
         }),
-        statement("IV, Fig. 2", "a chirp reaches six seconds", "longest inferred above 5 s", {
+        Statement::new("IV, Fig. 2", "a chirp reaches six seconds", "longest inferred above 5 s", {
             let longest = direct(cases, Seen::TcpChirp, Hidden::Nothing).map(|one| one.summary.max_ms);
             judged(longest, "ms", |longest| longest > (BUFFER_S - 1.0) * 1e3)
         }),
-        statement(
+        Statement::new(
             "IV, Fig. 2",
             "hidden traffic shows in what is seen",
             "LEDBAT beside a hidden chirp: longest above 1 s",
@@ -94,7 +72,7 @@ fn delays(cases: &[Measured]) -> Vec<Statement> {
 }
 
 fn heartbeats(cases: &[Measured]) -> Statement {
-    statement(
+    Statement::new(
         "IV",
         "a heartbeat suffices to see hidden traffic",
         "its time mean within 6 % of the true one",
@@ -113,16 +91,16 @@ fn internet(peers: &[Peer]) -> Vec<Statement> {
     let both: Vec<(f64, f64)> = peers.iter().filter_map(Peer::both).collect();
     let percent = |part: Option<f64>| part.map(|part| 100.0 * part);
     vec![
-        statement(
+        Statement::new(
             "V, Fig. 3",
             "LEDBAT keeps the delay of the bulk of peers low",
             "more than half below 100 ms",
             judged(percent(part(&utp, |mean| *mean < TARGET_MS)), "% below 100 ms", |part| part > 50.0),
         ),
-        statement("V, Fig. 3", "the same peer queues longer under TCP", "more than half above y = x", {
+        Statement::new("V, Fig. 3", "the same peer queues longer under TCP", "more than half above y = x", {
             judged(percent(part(&both, |(utp, tcp)| tcp > utp)), "% above y = x", |part| part > 50.0)
         }),
-        statement(
+        Statement::new(
             "V, Fig. 3",
             "for many it is more than twice as long",
             "more than a quarter above y = 2x",
@@ -132,19 +110,10 @@ fn internet(peers: &[Peer]) -> Vec<Statement> {
                 })
             },
         ),
-        statement("V", "few peers see a second and more under LEDBAT", "fewer than 5 %", {
+        Statement::new("V", "few peers see a second and more under LEDBAT", "fewer than 5 %", {
             judged(percent(part(&utp, |mean| *mean > MANY_SECONDS_MS)), "% above 1 s", |part| part < 5.0)
         }),
     ]
-}
-
-fn statement(
-    place: &'static str,
-    says: &'static str,
-    criterion: impl Into<String>,
-    judgement: Judgement,
-) -> Statement {
-    Statement { place, says, criterion: criterion.into(), judgement }
 }
 
 fn judged(value: Option<f64>, unit: &str, holds: impl Fn(f64) -> bool) -> Judgement {
@@ -176,14 +145,14 @@ fn within(place: &'static str, says: &'static str, errors: &[(String, f64)], bou
         }
         None => Judgement::new("-", None),
     };
-    statement(place, says, criterion, judgement)
+    Statement::new(place, says, criterion, judgement)
 }
 
 fn means(cases: &[Measured]) -> Statement {
     let dense = cases.iter().filter(|measured| !measured.case.seen.is_heartbeat());
     let ratios: Vec<f64> =
         dense.filter_map(|one| one.estimate(Estimator::Direct)).map(Estimate::mean_ratio).collect();
-    statement(
+    Statement::new(
         "IV",
         "the mean delay is inferred, hidden traffic or not",
         "time mean within 6 % of the true one",
@@ -205,6 +174,7 @@ fn worst_ratio(ratios: &[f64]) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cede_plot::Verdict;
 
     fn peer(utp_ms: f64, tcp_ms: f64) -> Peer {
         Peer {

@@ -5,7 +5,7 @@
 
 use super::plan::FigureNumber;
 use super::results::Spread;
-use cede_plot::Verdict;
+pub use crate::repro::{Judgement, known};
 
 /// A statement of the paper and what became of it.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,29 +54,6 @@ impl Claim {
     }
 }
 
-/// What was measured, and what came of it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Judgement {
-    /// What was measured, with its spread.
-    pub measured: String,
-    /// Whether the criterion is met.
-    pub verdict: Verdict,
-}
-
-impl Judgement {
-    /// Met or not; open where what was measured is not a number.
-    #[must_use]
-    pub fn new(measured: impl Into<String>, holds: Option<bool>) -> Self {
-        Self { measured: measured.into(), verdict: holds.map_or(Verdict::Open, Verdict::from) }
-    }
-
-    /// Nothing was measured that could decide it.
-    #[must_use]
-    pub fn open(why: impl Into<String>) -> Self {
-        Self::new(why, None)
-    }
-}
-
 /// A curve: places and spreads.
 pub type Curve = [(f64, Spread)];
 
@@ -96,12 +73,6 @@ pub fn overall(curve: &Curve) -> Spread {
     let empty = means.is_empty();
     let known = |value: f64| if empty { f64::NAN } else { value };
     Spread { mean: Spread::of(&means).mean, min: known(min), max: known(max), runs }
-}
-
-/// Whether a condition on numbers holds; unknown where one of them is not a number.
-#[must_use]
-pub fn known(values: &[f64], holds: bool) -> Option<bool> {
-    (!values.is_empty() && values.iter().all(|value| value.is_finite())).then_some(holds)
 }
 
 /// Every mean lies in `low..=high`.
@@ -179,6 +150,7 @@ pub fn place(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cede_plot::Verdict;
 
     fn curve(means: &[f64]) -> Vec<(f64, Spread)> {
         let point = |(k, &mean): (usize, &f64)| {

@@ -37,8 +37,8 @@ pub mod simulators;
 mod statements;
 mod store;
 
-pub use claim::{Claim, Judgement};
-pub use execute::{ExecuteError, Progress, execute};
+pub use claim::Claim;
+pub use execute::{ExecuteError, execute};
 pub use measure::Measured;
 pub use plan::{FigureNumber, Plan, Point, Request, plan};
 pub use report::{FigureReport, Report};

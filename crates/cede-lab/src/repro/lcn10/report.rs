@@ -1,13 +1,13 @@
 //! What is shown and written: figures, the claims about them, the other simulators' points, and the sensitivity.
 
-use super::super::{drawn, write_all};
 use super::claim::Claim;
 use super::plan::FigureNumber;
 use super::results::{Metric, Results};
 use super::simulators::{self, Compared};
 use super::{background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity, statements};
+use crate::repro::{Tally, drawn, lead, pages, tally, write_all};
 use cede_plot::html::{Report as Page, Section};
-use cede_plot::{Align, Cell, Figure, Table, Verdict};
+use cede_plot::{Align, Cell, Figure, Table};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -110,9 +110,8 @@ impl Report {
 
     /// How many claims hold, do not hold, and are open.
     #[must_use]
-    pub fn tally(&self) -> (usize, usize, usize) {
-        let count = |verdict| self.claims().filter(|claim| claim.judgement.verdict == verdict).count();
-        (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::Open))
+    pub fn tally(&self) -> Tally {
+        tally(self.claims().map(|claim| claim.judgement.verdict))
     }
 
     fn claims(&self) -> impl Iterator<Item = &Claim> {
@@ -138,11 +137,7 @@ impl Report {
     /// # Errors
     /// What the file system says.
     pub fn write(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let mut files = vec![
-            ("lcn10.html".to_string(), self.to_html().into_bytes()),
-            ("lcn10.md".to_string(), self.to_markdown().into_bytes()),
-            ("lcn10.json".to_string(), format!("{:#}\n", self.to_json()).into_bytes()),
-        ];
+        let mut files = pages("lcn10", self.to_html(), self.to_markdown(), &self.to_json());
         for (name, picture) in self.figures.iter().flat_map(|figure| &figure.pictures) {
             files.extend(drawn(name, picture)?);
         }
@@ -152,12 +147,8 @@ impl Report {
     /// One page that needs nothing else.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let (hold, fail, open) = self.tally();
         let mut page = Page::new("LCN 2010: transport protocols with lower than best effort priority")
-            .lead(format!(
-                "{LEAD}\n\nOf {} claims **{hold} hold**, **{fail} do not hold**, {open} are open.",
-                hold + fail + open
-            ))
+            .lead(lead(LEAD, "claims", self.tally()))
             .fact("version", env!("CARGO_PKG_VERSION"))
             .fact("repetitions", self.results.request.repetitions().to_string())
             .fact("points", self.results.points().len().to_string());

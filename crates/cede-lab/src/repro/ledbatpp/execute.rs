@@ -2,8 +2,8 @@
 
 use super::measure::{Measured, measure};
 use super::setting::{Contender, Duel, Setting, duels};
-use crate::repro::in_parallel;
-use crate::repro::lcn10::Progress;
+use crate::repro::Progress;
+use crate::repro::parallel::{Outcome, in_parallel};
 use crate::run::RunError;
 
 /// What is asked for.
@@ -83,8 +83,10 @@ pub fn execute(
     hear: &(dyn Fn(Progress) + Sync),
 ) -> Result<Results, RunError> {
     let settings = request.settings();
-    in_parallel(&settings, jobs, stop, hear, |setting| measure(setting, stop))
+    let measured = in_parallel(&settings, jobs, stop, hear, |one| measure(one, stop).map(Outcome::fresh));
+    measured
         .map(|measured| Results::of(request, measured))
+        .map_err(|error| error.unwrap_or(RunError::Interrupted))
 }
 
 #[cfg(test)]

@@ -21,4 +21,3 @@ mod statements;
 pub use execute::{Request, Results, execute};
 pub use measure::Measured;
 pub use report::Report;
-pub use statements::Statement;

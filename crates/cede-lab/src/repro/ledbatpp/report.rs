@@ -1,13 +1,13 @@
 //! What is shown and written: pictures, statements, every phase in numbers, and the duels.
 
-use super::super::{drawn, write_all};
 use super::draw::{average, duel_delays, duel_share, queue, throughput, why};
 use super::execute::Results;
 use super::measure::Measured;
 use super::setting::{ALONE, ALONE_AGAIN, CONTENDER, Contender, PHASES, Phase, Setting};
-use super::statements::{Statement, at_end, recoveries, show, statements};
+use super::statements::{at_end, recoveries, show, statements};
+use crate::repro::{Statement, Tally, drawn, lead, pages, tally, write_all};
 use cede_plot::html::{Report as Page, Section};
-use cede_plot::{Align, Cell, Figure, Table, Verdict};
+use cede_plot::{Cell, Figure, Table};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,9 +33,8 @@ impl Report {
 
     /// How many statements hold, do not hold, and are open.
     #[must_use]
-    pub fn tally(&self) -> (usize, usize, usize) {
-        let count = |verdict| self.statements.iter().filter(|one| one.verdict() == verdict).count();
-        (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::Open))
+    pub fn tally(&self) -> Tally {
+        tally(self.statements.iter().map(Statement::verdict))
     }
 
     /// Runs that did not end as they should: connections that broke or delivered other than what was sent.
@@ -47,32 +46,13 @@ impl Report {
     /// The statements as a table.
     #[must_use]
     pub fn statements_table(&self) -> Table {
-        let mut table =
-            Table::new(["from", "says", "measured", "verdict", "criterion"]).align(3, Align::Left);
-        for statement in &self.statements {
-            table.push([
-                Cell::from(statement.place),
-                statement.says.clone().into(),
-                statement.judgement.measured.clone().into(),
-                statement.verdict().into(),
-                statement.criterion.clone().into(),
-            ]);
-        }
-        table
+        Statement::table(&self.statements)
     }
 
     /// The same for a narrow screen: without criteria.
     #[must_use]
     pub fn short_table(&self) -> Table {
-        let mut table = Table::new(["says", "measured", "verdict"]);
-        for statement in &self.statements {
-            table.push([
-                statement.says.clone().into(),
-                statement.judgement.measured.clone().into(),
-                statement.verdict().into(),
-            ]);
-        }
-        table
+        Statement::short_table(&self.statements)
     }
 
     /// Each contender in each phase: both throughputs, the queue, and the time to take the link back.
@@ -110,11 +90,7 @@ impl Report {
     /// # Errors
     /// What the file system says.
     pub fn write(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let mut files = vec![
-            ("ledbatpp.html".to_string(), self.to_html().into_bytes()),
-            ("ledbatpp.md".to_string(), self.to_markdown().into_bytes()),
-            ("ledbatpp.json".to_string(), format!("{:#}\n", self.to_json()).into_bytes()),
-        ];
+        let mut files = pages("ledbatpp", self.to_html(), self.to_markdown(), &self.to_json());
         for (contender, _) in &self.results.scripts {
             let toml = Setting::script(*contender, 0).to_toml().into_bytes();
             files.push((format!("{}.toml", file_name(*contender)), toml));
@@ -128,13 +104,8 @@ impl Report {
     /// One page that needs nothing else.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let (hold, fail, open) = self.tally();
-        let lead = format!(
-            "{LEAD}\n\nOf {} statements **{hold} hold**, **{fail} do not hold**, {open} are open.",
-            hold + fail + open
-        );
         let mut page = Page::new("LEDBAT++ beside CUBIC, BBR and Proteus-P")
-            .lead(lead)
+            .lead(lead(LEAD, "statements", self.tally()))
             .fact("version", env!("CARGO_PKG_VERSION"))
             .fact("repetitions", self.results.request.repetitions().to_string());
         let parts: [(&str, &str, Table); 3] = [
@@ -177,15 +148,7 @@ impl Report {
     /// Everything, for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let statements = self.statements.iter().map(|statement| {
-            json!({
-                "place": statement.place,
-                "says": statement.says,
-                "criterion": statement.criterion,
-                "measured": statement.judgement.measured,
-                "verdict": statement.verdict().words(),
-            })
-        });
+        let statements = self.statements.iter().map(Statement::to_json);
         let scripts = self.results.scripts.iter().map(|(contender, runs)| {
             let phases = PHASES.map(|phase| phase_json(runs, phase));
             json!({ "scavenger": contender.title(), "phases": phases })

@@ -7,8 +7,7 @@
 use super::execute::Results;
 use super::measure::{Measured, mean};
 use super::setting::{ALONE, BESIDE_BBR, BESIDE_CUBIC, BESIDE_PROTEUS, CONTENDER, Contender, Phase};
-use crate::repro::lcn10::Judgement;
-use cede_plot::Verdict;
+use crate::repro::{Judgement, Statement};
 
 /// The end of a phase that is judged, in seconds.
 const JUDGED_S: f64 = 20.0;
@@ -18,36 +17,6 @@ const TOLERANCE_MBPS: f64 = 2.5;
 const NINE_TENTHS_PERCENT: f64 = 85.0;
 /// What counts as the link taken back.
 const RECOVERED: f64 = 0.9;
-
-/// A published statement and what became of it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Statement {
-    /// Where it stands.
-    pub place: &'static str,
-    /// What it says.
-    pub says: String,
-    /// What must be true of the data for it to hold.
-    pub criterion: String,
-    /// What was measured and whether that meets the criterion.
-    pub judgement: Judgement,
-}
-
-impl Statement {
-    fn new(
-        place: &'static str,
-        says: impl Into<String>,
-        criterion: impl Into<String>,
-        judgement: Judgement,
-    ) -> Self {
-        Self { place, says: says.into(), criterion: criterion.into(), judgement }
-    }
-
-    /// Whether it holds.
-    #[must_use]
-    pub const fn verdict(&self) -> Verdict {
-        self.judgement.verdict
-    }
-}
 
 /// A range of the plots, in Mbit/s.
 type Range = (f64, f64);
@@ -273,6 +242,7 @@ mod tests {
     use super::super::execute::Request;
     use super::super::measure::tests::run;
     use super::*;
+    use cede_plot::Verdict;
 
     /// Every contender carries `own` beside its rivals.
     fn results(own: impl Fn(Contender, f64) -> f64) -> Results {

@@ -2,7 +2,8 @@
 
 use super::published::TABLE_IV;
 use super::results::{CROWDS, Case, LIMITS, Results};
-use crate::repro::swarms::{Claim, Measured, verdict};
+use crate::repro::known;
+use crate::repro::swarms::{Claim, Measured};
 use crate::swarm::mean;
 
 type Judge = fn(&Results) -> (String, Option<bool>);
@@ -144,25 +145,25 @@ fn table_iv(results: &Results) -> (String, Option<bool>) {
     let worst =
         off.iter().copied().fold(0.0, |worst: f64, off| if off.abs() > worst.abs() { off } else { worst });
     let text = format!("{within} of {} within 15 %; the worst off by {worst:+.1} %", off.len());
-    (text, verdict(&off, within == off.len()))
+    (text, known(&off, within == off.len()))
 }
 
 fn latency(results: &Results) -> (String, Option<bool>) {
     let grown = LIMITS
         .map(|kbps| longer(time(results, kbps, 1000, Case::Plain), time(results, kbps, 0, Case::Plain)));
     let text = format!("{} % at 10, 20, 50, 100 kB/s", listed(&grown));
-    (text, verdict(&grown, grown.iter().all(|&grown| grown < 15.0)))
+    (text, known(&grown, grown.iter().all(|&grown| grown < 15.0)))
 }
 
 fn slow_limit(results: &Results) -> (String, Option<bool>) {
     let [none, some, most] = [0, 200, 1000].map(|rtt| time(results, 10, rtt, Case::Plain));
     let text = format!("{:+.1} % at 200 ms, {:+.1} % at 1000 ms", longer(some, none), longer(most, none));
-    (text, verdict(&[none, some, most], longer(some, none) < 5.0 && most > some))
+    (text, known(&[none, some, most], longer(some, none) < 5.0 && most > some))
 }
 
 fn hump(results: &Results) -> (String, Option<bool>) {
     let [none, some, most] = [0, 400, 1000].map(|rtt| time(results, 20, rtt, Case::Plain));
-    (format!("{none:.0}, {some:.0}, {most:.0} s"), verdict(&[none, some, most], most < some && none < some))
+    (format!("{none:.0}, {some:.0}, {most:.0} s"), known(&[none, some, most], most < some && none < some))
 }
 
 fn idle_ends(results: &Results) -> (String, Option<bool>) {
@@ -170,7 +171,7 @@ fn idle_ends(results: &Results) -> (String, Option<bool>) {
     let [none, some, most] = [0, 400, 1000].map(|rtt| ends(results.table_iv(20, rtt, Case::Plain)));
     let fast = ends(results.fast_seed(400));
     let text = format!("{none:.2}, {some:.2}, {most:.2} at 0, 400, 1000 ms; 50 kB/s seed {fast:.2}");
-    (text, verdict(&[none, some, most, fast], some > 1.5 * none && some > 1.5 * most && some > fast))
+    (text, known(&[none, some, most, fast], some > 1.5 * none && some > 1.5 * most && some > fast))
 }
 
 fn piece_curves(results: &Results) -> (String, Option<bool>) {
@@ -181,7 +182,7 @@ fn piece_curves(results: &Results) -> (String, Option<bool>) {
     let fast = longer(half(results.fast_seed(400)), half(results.fast_seed(0)));
     let later = [same(20), fast, same(50), same(100)];
     let text = format!("{} % later at 400 ms for 20/20, 50/20, 50/50, 100/100", listed(&later));
-    (text, verdict(&later, later[0] > 3.0 && later[1..].iter().all(|later| later.abs() <= 5.0)))
+    (text, known(&later, later[0] > 3.0 && later[1..].iter().all(|later| later.abs() <= 5.0)))
 }
 
 fn gaps(results: &Results) -> (String, Option<bool>) {
@@ -194,7 +195,7 @@ fn gaps(results: &Results) -> (String, Option<bool>) {
     let text = medians.map(|(near, far)| format!("{near:.0}/{far:.0}")).join(", ");
     let all: Vec<f64> = medians.iter().flat_map(|&(near, far)| [near, far]).collect();
     let alike = medians.iter().all(|&(near, far)| longer(far, near).abs() <= 25.0);
-    (format!("{text} ms at 0/400 ms for 10, 20, 50, 100 kB/s"), verdict(&all, alike))
+    (format!("{text} ms at 0/400 ms for 10, 20, 50, 100 kB/s"), known(&all, alike))
 }
 
 fn systems(results: &Results) -> (String, Option<bool>) {
@@ -208,7 +209,7 @@ fn systems(results: &Results) -> (String, Option<bool>) {
         longer(high, low)
     });
     let text = format!("{} % between the fastest and the slowest at 20, 50 kB/s", listed(&ratios));
-    (text, verdict(&ratios, ratios.iter().all(|&ratio| ratio < 15.0)))
+    (text, known(&ratios, ratios.iter().all(|&ratio| ratio < 15.0)))
 }
 
 fn bound(results: &Results) -> (String, Option<bool>) {
@@ -216,7 +217,7 @@ fn bound(results: &Results) -> (String, Option<bool>) {
     let other = average(results.system(20, [1, 3, 5], 5), |run| run.mean_s);
     let text =
         format!("homogeneous 400 ms {homogeneous:.0} s; AS1, AS3, AS5 with the seed in AS'5 {other:.0} s");
-    (text, verdict(&[homogeneous, other], other <= 1.02 * homogeneous))
+    (text, known(&[homogeneous, other], other <= 1.02 * homogeneous))
 }
 
 fn loss(results: &Results) -> (String, Option<bool>) {
@@ -226,7 +227,7 @@ fn loss(results: &Results) -> (String, Option<bool>) {
     let text = format!("0 and 400 ms: {}; 1000 ms: {} %", listed(&near), listed(&far));
     let as_said = far[0] >= 15.0 && far[1] < 15.0 && far[2] < 15.0 && far[3] >= 15.0;
     let all: Vec<f64> = near.iter().chain(&far).copied().collect();
-    (text, verdict(&all, near.iter().all(|&grown| grown < 15.0) && as_said))
+    (text, known(&all, near.iter().all(|&grown| grown < 15.0) && as_said))
 }
 
 fn offload(results: &Results) -> (String, Option<bool>) {
@@ -236,7 +237,7 @@ fn offload(results: &Results) -> (String, Option<bool>) {
             longer(time(results, kbps, rtt, Case::Offload), time(results, kbps, rtt, Case::Plain))
         })
         .collect();
-    (format!("{} %", listed(&off)), verdict(&off, off.iter().all(|off| off.abs() <= 5.0)))
+    (format!("{} %", listed(&off)), known(&off, off.iter().all(|off| off.abs() <= 5.0)))
 }
 
 fn payloads(results: &Results) -> (String, Option<bool>) {
@@ -245,7 +246,7 @@ fn payloads(results: &Results) -> (String, Option<bool>) {
     let plain = results.table_iv(20, 1000, Case::Plain);
     let largest = average(plain, |run| run.payloads.last().map_or(f64::NAN, |&(size, _)| f64::from(size)));
     let text = format!("mean {near:.0} at 0 ms, {far:.0} at 1000 ms with TSO; at most {largest:.0} without");
-    (text, verdict(&[near, far, largest], far > near && largest <= 1448.0))
+    (text, known(&[near, far, largest], far > near && largest <= 1448.0))
 }
 
 fn crowds(results: &Results) -> (String, Option<bool>) {
@@ -257,12 +258,12 @@ fn crowds(results: &Results) -> (String, Option<bool>) {
     let [near, far, farther] = spans;
     let holds = near.1 - near.0 < 40.0 && [far, farther].iter().all(|&(low, high)| longer(high, low) < 15.0);
     let all: Vec<f64> = spans.iter().flat_map(|&(low, high)| [low, high]).collect();
-    (format!("{text} ms at 0, 400, 1000 ms"), verdict(&all, holds))
+    (format!("{text} ms at 0, 400, 1000 ms"), known(&all, holds))
 }
 
 fn over_utp(results: &Results) -> (String, Option<bool>) {
     let time = |kbps, rtt| average(results.over_utp(kbps, rtt), |run| run.mean_s);
     let grown = LIMITS.map(|kbps| longer(time(kbps, 1000), time(kbps, 0)));
     let text = format!("{} % at 10, 20, 50, 100 kB/s", listed(&grown));
-    (text, verdict(&grown, grown.iter().all(|&grown| grown < 15.0)))
+    (text, known(&grown, grown.iter().all(|&grown| grown < 15.0)))
 }

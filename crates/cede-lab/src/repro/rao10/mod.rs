@@ -22,7 +22,6 @@ pub use results::{Request, Results};
 use super::swarms::{Paper, Part, Report, show};
 use cede_plot::{Cell, Table};
 use published::TABLE_IV;
-use serde_json::json;
 
 const PAPER: Paper = Paper {
     name: "rao10",
@@ -36,14 +35,13 @@ by its result.",
 /// Draws and judges.
 #[must_use]
 pub fn report(results: &Results) -> Report {
-    let runs = results.cells.iter().map(|(setting, runs)| json!({ "key": setting.key, "runs": runs }));
     Report {
         paper: PAPER,
         command: format!("cede repro rao10{}", if results.request.quick { " --quick" } else { "" }),
         claims: claims::claims(results),
         parts: parts(results),
         broken_runs: results.runs().filter(|run| !run.is_intact()).count(),
-        data: runs.collect(),
+        data: results.cells.to_json(),
     }
 }
 

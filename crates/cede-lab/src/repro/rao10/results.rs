@@ -2,7 +2,7 @@
 
 use super::published::SYSTEMS;
 use super::setting::{MACHINES, Setting};
-use crate::repro::swarms::{Job, Measured};
+use crate::repro::swarms::{Cells, Job, Measured, jobs};
 use crate::swarm::{Device, SwarmRecords};
 use cede_units::Duration;
 
@@ -140,10 +140,7 @@ impl Request {
     /// The swarms, in the order of the settings and their iterations.
     #[must_use]
     pub fn jobs(self) -> Vec<Job> {
-        let all = self.settings().into_iter().flat_map(|(setting, iterations)| {
-            (0..iterations).map(move |one| Job { key: setting.key.clone(), swarm: setting.swarm(one) })
-        });
-        all.collect()
+        jobs(&self.settings(), Setting::swarm)
     }
 }
 
@@ -180,24 +177,19 @@ pub struct Results {
     /// What was asked for.
     pub request: Request,
     /// The iterations of each setting.
-    pub cells: Vec<(Setting, Vec<Measured>)>,
+    pub cells: Cells<Setting>,
 }
 
 impl Results {
     /// Sorts what was measured, in the order of the jobs.
     #[must_use]
     pub fn sorted(request: Request, measured: Vec<Measured>) -> Self {
-        let mut rest = measured.into_iter();
-        let cells = request
-            .settings()
-            .into_iter()
-            .map(|(setting, iterations)| (setting, rest.by_ref().take(iterations as usize).collect()))
-            .collect();
+        let cells = Cells::sorted(request.settings(), measured);
         Self { request, cells }
     }
 
     fn of(&self, key: &str) -> &[Measured] {
-        self.cells.iter().find(|(setting, _)| setting.key == key).map_or(&[], |(_, runs)| runs)
+        self.cells.of(key)
     }
 
     /// A cell of Table IV, or of Figure 5.
@@ -229,12 +221,12 @@ impl Results {
     /// Figures 8 and 9.
     pub(super) fn systems(&self) -> impl Iterator<Item = (&Setting, &[Measured])> {
         let is = |setting: &Setting| setting.key.starts_with("systems");
-        self.cells.iter().filter(move |(setting, _)| is(setting)).map(|(setting, runs)| (setting, &runs[..]))
+        self.cells.iter().filter(move |(setting, _)| is(setting))
     }
 
     /// Every run.
     pub fn runs(&self) -> impl Iterator<Item = &Measured> {
-        self.cells.iter().flat_map(|(_, runs)| runs)
+        self.cells.runs()
     }
 }
 

@@ -6,6 +6,7 @@
 //! (the client's default), kB of 1,024 octets (the client's limiter), 50 MB as 50 x 2^20, connections between all addresses
 //! allowed, and release 4.0.2 of the client.
 
+use crate::repro::swarms::Keyed;
 use crate::swarm::{
     Arrival, ControllerChoice, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords, UtpStack,
 };
@@ -40,6 +41,12 @@ pub struct Setting {
     pub profile: Profile,
     /// What is written down.
     pub records: SwarmRecords,
+}
+
+impl Keyed for Setting {
+    fn key(&self) -> &str {
+        &self.key
+    }
 }
 
 impl Setting {

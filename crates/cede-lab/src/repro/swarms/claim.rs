@@ -1,6 +1,6 @@
 //! What a paper says, and whether it holds.
 
-use crate::repro::lcn10::Judgement;
+use crate::repro::Judgement;
 use crate::swarm::mean;
 use cede_plot::Verdict;
 
@@ -37,12 +37,6 @@ impl Claim {
     pub const fn verdict(&self) -> Verdict {
         self.judgement.verdict
     }
-}
-
-/// A verdict on numbers, open where one of them was not measured.
-#[must_use]
-pub fn verdict(values: &[f64], holds: bool) -> Option<bool> {
-    (!values.is_empty() && values.iter().all(|value| value.is_finite())).then_some(holds)
 }
 
 /// Means with their range: `123 (120-126)`.

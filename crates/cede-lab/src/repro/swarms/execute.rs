@@ -1,14 +1,12 @@
 //! Running many swarms, several at a time, and keeping what was measured.
 
 use super::measured::Measured;
-use crate::repro::lcn10::Progress;
+use crate::repro::Progress;
+use crate::repro::parallel::{Outcome, in_parallel};
 use crate::swarm::{Swarm, SwarmError, SwarmWatcher, run};
 use cede_units::Instant as Virtual;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 /// A swarm to run.
 #[derive(Clone, Debug)]
@@ -50,39 +48,6 @@ impl SwarmWatcher for Listener<'_> {
     }
 }
 
-struct Done {
-    measured: Vec<Option<Measured>>,
-    count: usize,
-    reused: usize,
-    error: Option<ExecuteSwarmsError>,
-}
-
-impl Done {
-    /// Takes a result in; false where it is an error.
-    fn take(&mut self, place: usize, result: Result<(Measured, bool), ExecuteSwarmsError>) -> bool {
-        match result {
-            Ok((measured, reused)) => {
-                self.measured[place] = Some(measured);
-                self.reused += usize::from(reused);
-                self.count += 1;
-                true
-            }
-            Err(error) => {
-                self.error.get_or_insert(error);
-                false
-            }
-        }
-    }
-
-    fn finish(self) -> Result<Vec<Measured>, ExecuteSwarmsError> {
-        match (self.error, self.measured.into_iter().collect()) {
-            (Some(error), _) => Err(error),
-            (None, Some(measured)) => Ok(measured),
-            (None, None) => Err(ExecuteSwarmsError::Interrupted),
-        }
-    }
-}
-
 /// Runs everything, `threads` swarms at a time (at least one), and answers in the order of the jobs. Results are kept in
 /// `store`, one file for each key; what is there already is not run again. `hear` is called after each swarm; nothing
 /// starts, and what runs is given up, once `stop` says so.
@@ -97,38 +62,20 @@ pub fn execute(
     hear: &(dyn Fn(Progress) + Sync),
 ) -> Result<Vec<Measured>, ExecuteSwarmsError> {
     std::fs::create_dir_all(store).map_err(|error| ExecuteSwarmsError::Store(store.into(), error))?;
-    let done = Mutex::new(Done { measured: vec![None; jobs.len()], count: 0, reused: 0, error: None });
-    let (next, began) = (AtomicUsize::new(0), Instant::now());
-    let work = || {
-        while !stop() {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(place) else { return };
-            let result = one(job, store, stop);
-            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            if !done.take(place, result) {
-                return;
-            }
-            hear(Progress::of(done.count, done.reused, jobs.len(), began.elapsed()));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
-            scope.spawn(work);
-        }
-    });
-    done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).finish()
+    let measured = in_parallel(jobs, threads, stop, hear, |job| one(job, store, stop));
+    measured.map_err(|error| error.unwrap_or(ExecuteSwarmsError::Interrupted))
 }
 
-/// One job; true where it had been run before.
+/// One job, unless it had been run before.
 fn one(
     job: &Job,
     store: &Path,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<(Measured, bool), ExecuteSwarmsError> {
+) -> Result<Outcome<Measured>, ExecuteSwarmsError> {
     let path = store.join(file_name(job));
     let kept = std::fs::read(&path).ok().and_then(|octets| serde_json::from_slice(&octets).ok());
     if let Some(measured) = kept {
-        return Ok((measured, true));
+        return Ok(Outcome { measured, reused: true });
     }
     let outcome = run(&job.swarm, &mut Listener(stop)).map_err(|error| match error {
         SwarmError::Interrupted => ExecuteSwarmsError::Interrupted,
@@ -141,7 +88,7 @@ fn one(
     std::fs::write(&draft, octets)
         .and_then(|()| std::fs::rename(&draft, &path))
         .map_err(|error| ExecuteSwarmsError::Store(path, error))?;
-    Ok((measured, false))
+    Ok(Outcome::fresh(measured))
 }
 
 /// A name that says what was run, and with what: any change of the swarm or of the program's version gives another.

@@ -1,11 +1,13 @@
 //! What the papers about swarms share: running many swarms on all cores, what is kept of each, and the report.
 
+mod cells;
 mod claim;
 mod execute;
 mod measured;
 mod report;
 
-pub use claim::{Claim, correlation, line_fit, show, verdict};
+pub use cells::{Cells, Keyed, jobs};
+pub use claim::{Claim, correlation, line_fit, show};
 pub use execute::{ExecuteSwarmsError, Job, execute};
 pub use measured::{Class, Measured};
 pub use report::{Paper, Part, Report};

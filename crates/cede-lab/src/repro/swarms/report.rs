@@ -1,9 +1,9 @@
 //! A paper's report: claims, pictures and tables, on one page and as files.
 
 use super::claim::Claim;
-use crate::repro::{drawn, write_all};
+use crate::repro::{Tally, drawn, lead, pages, tally, write_all};
 use cede_plot::html::{Report as Page, Section};
-use cede_plot::{Align, Cell, Figure, Table, Verdict};
+use cede_plot::{Align, Cell, Figure, Table};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,9 +52,8 @@ pub struct Report {
 impl Report {
     /// How many claims hold, do not hold, and are open.
     #[must_use]
-    pub fn tally(&self) -> (usize, usize, usize) {
-        let count = |verdict| self.claims.iter().filter(|claim| claim.verdict() == verdict).count();
-        (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::Open))
+    pub fn tally(&self) -> Tally {
+        tally(self.claims.iter().map(Claim::verdict))
     }
 
     /// The claims as a table.
@@ -96,12 +95,7 @@ impl Report {
     /// # Errors
     /// What the file system says.
     pub fn write(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let name = self.paper.name;
-        let mut files = vec![
-            (format!("{name}.html"), self.to_html().into_bytes()),
-            (format!("{name}.md"), self.to_markdown().into_bytes()),
-            (format!("{name}.json"), format!("{:#}\n", self.to_json()).into_bytes()),
-        ];
+        let mut files = pages(self.paper.name, self.to_html(), self.to_markdown(), &self.to_json());
         for (name, picture) in self.parts.iter().filter_map(|part| part.picture.as_ref()) {
             files.extend(drawn(name, picture)?);
         }
@@ -111,12 +105,7 @@ impl Report {
     /// One page that needs nothing else.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let (hold, fail, open) = self.tally();
-        let lead = format!(
-            "{}\n\nOf {} claims **{hold} hold**, **{fail} do not hold**, {open} are open.",
-            self.paper.lead,
-            hold + fail + open
-        );
+        let lead = lead(self.paper.lead, "claims", self.tally());
         let mut page = Page::new(self.paper.title).lead(lead).fact("version", env!("CARGO_PKG_VERSION"));
         page = page.section(Section::new("Claims").table(&self.claims_table()));
         for part in &self.parts {

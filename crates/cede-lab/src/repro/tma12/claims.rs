@@ -5,7 +5,8 @@
 
 use super::draw::points;
 use super::results::{CAPACITIES, CHURN, ONE_WAY, PER_HOST, Results, TARGETS, pair_key, single_flow_key};
-use crate::repro::swarms::{Claim, Class, Measured, correlation, line_fit, show, verdict};
+use crate::repro::known;
+use crate::repro::swarms::{Claim, Class, Measured, correlation, line_fit, show};
 use crate::swarm::mean;
 
 /// A claim that one function judges.
@@ -154,7 +155,7 @@ fn target_delay(results: &Results) -> (String, Option<bool>) {
     let text =
         judged.map(|(queue, used, _)| format!("{queue:.1} ms at {:.1} % of the capacity", 100.0 * used));
     let numbers = judged.map(|(queue, ..)| queue);
-    (text.join("; "), verdict(&numbers, judged.iter().all(|&(.., holds)| holds)))
+    (text.join("; "), known(&numbers, judged.iter().all(|&(.., holds)| holds)))
 }
 
 /// Whether two leechers exchange everything over one transport.
@@ -171,7 +172,7 @@ fn carried(results: &Results, a: u8, b: u8, transport: usize) -> (String, Option
         .collect();
     let name = ["TCP", "uTP"][transport];
     let text = format!("{} % over {name}, each way and size", show(&shares, 1));
-    (text, verdict(&shares, shares.iter().all(|&share| share > 99.9)))
+    (text, known(&shares, shares.iter().all(|&share| share > 99.9)))
 }
 
 fn race(results: &Results) -> (String, Option<bool>) {
@@ -182,37 +183,37 @@ fn race(results: &Results) -> (String, Option<bool>) {
     let ready = [sum(&|class| class.connections[0]), sum(&|class| class.connections[1])];
     let text =
         format!("ends ready over TCP {:.0}, over uTP {:.0}; given up {duplicates:.0}", ready[0], ready[1]);
-    (text, verdict(&[duplicates], duplicates > 0.0))
+    (text, known(&[duplicates], duplicates > 0.0))
 }
 
 fn mostly_utp(results: &Results) -> (String, Option<bool>) {
     let shares = means(results.homogeneous(31, 1), |run| 100.0 * (1.0 - run.tcp_share));
     let share = mean(&shares);
-    (format!("{} %", show(&shares, 1)), verdict(&shares, (70.0..=90.0).contains(&share)))
+    (format!("{} %", show(&shares, 1)), known(&shares, (70.0..=90.0).contains(&share)))
 }
 
 fn busy(results: &Results) -> (String, Option<bool>) {
     let shares = [31, 10, 5].map(|mask| average(results.homogeneous(mask, 1), |run| 100.0 * run.busy_share));
     let text = format!("{:.0} (31), {:.0} (10), {:.0} (5) %", shares[0], shares[1], shares[2]);
-    (text, verdict(&shares, shares.iter().all(|share| (70.0..=90.0).contains(share))))
+    (text, known(&shares, shares.iter().all(|share| (70.0..=90.0).contains(share))))
 }
 
 fn tcp_queue(results: &Results) -> (String, Option<bool>) {
     let queues = means(results.homogeneous(5, 1), |run| run.queue_ms);
-    (format!("{} ms", show(&queues, 0)), verdict(&queues, (320.0..=480.0).contains(&mean(&queues))))
+    (format!("{} ms", show(&queues, 0)), known(&queues, (320.0..=480.0).contains(&mean(&queues))))
 }
 
 fn queue_order(results: &Results) -> (String, Option<bool>) {
     let queue = |mask| average(results.homogeneous(mask, 1), |run| run.queue_ms);
     let [utp, both, tcp] = [queue(10), queue(31), queue(5)];
     let text = format!("{utp:.0} (10), {both:.0} (31), {tcp:.0} (5) ms");
-    (text, verdict(&[utp, both, tcp], utp < both && both < tcp))
+    (text, known(&[utp, both, tcp], utp < both && both < tcp))
 }
 
 fn completion_order(results: &Results, capacity: u64) -> (String, Option<bool>) {
     let [both, utp, tcp] = [31, 10, 5].map(|mask| completion(results.homogeneous(mask, capacity)));
     let text = format!("{both:.0} (31), {utp:.0} (10), {tcp:.0} (5) s");
-    (text, verdict(&[both, utp, tcp], both < utp && utp < tcp && utp < 1.1 * both))
+    (text, known(&[both, utp, tcp], both < utp && utp < tcp && utp < 1.1 * both))
 }
 
 fn same_order(results: &Results) -> (String, Option<bool>) {
@@ -242,14 +243,14 @@ fn share_follows(results: &Results) -> (String, Option<bool>) {
     let close = shares.iter().zip([25.0, 50.0, 75.0]).all(|(share, peers)| (share - peers).abs() <= 10.0);
     let text =
         format!("{:.0}, {:.0}, {:.0} % of octets at 25, 50, 75 % of peers", shares[0], shares[1], shares[2]);
-    (text, verdict(&shares, close))
+    (text, known(&shares, close))
 }
 
 fn utp_queue_grows(results: &Results) -> (String, Option<bool>) {
     let queues =
         mixes(results).map(|runs| average(runs, |run| run.class(2).map_or(f64::NAN, |c| c.queue_ms)));
     let text = format!("{:.0}, {:.0}, {:.0} ms", queues[0], queues[1], queues[2]);
-    (text, verdict(&queues, queues[0] < queues[1] && queues[1] < queues[2]))
+    (text, known(&queues, queues[0] < queues[1] && queues[1] < queues[2]))
 }
 
 /// How much later TCP peers are complete than uTP peers, in per cent.
@@ -263,14 +264,14 @@ fn tcp_behind(runs: &[Measured]) -> f64 {
 fn fair_classes(results: &Results) -> (String, Option<bool>) {
     let behind = mixes(results).map(tcp_behind);
     let text = format!("TCP peers later by {:+.1}, {:+.1}, {:+.1} %", behind[0], behind[1], behind[2]);
-    (text, verdict(&behind, behind.iter().all(|late| (-5.0..=1.0).contains(late))))
+    (text, known(&behind, behind.iter().all(|late| (-5.0..=1.0).contains(late))))
 }
 
 fn a_little_tcp(results: &Results) -> (String, Option<bool>) {
     let none = completion(results.homogeneous(10, 1));
     let [few, half, most] = mixes(results).map(completion);
     let text = format!("{none:.0} (none), {few:.0}, {half:.0}, {most:.0} s (25, 50, 75 %)");
-    (text, verdict(&[none, few, most], few < none && few < most))
+    (text, known(&[none, few, most], few < none && few < most))
 }
 
 fn linear(results: &Results) -> (String, Option<bool>) {
@@ -281,7 +282,7 @@ fn linear(results: &Results) -> (String, Option<bool>) {
         return ("not measured".to_string(), None);
     };
     let text = format!("{intercept:.0} s + {slope:.2} s/%, correlation {r:.2}; T(10) {none:.0} s");
-    (text, verdict(&[r, none], r > 0.8 && none > intercept))
+    (text, known(&[r, none], r > 0.8 && none > intercept))
 }
 
 fn by_queue(results: &Results) -> (String, Option<bool>) {
@@ -290,7 +291,7 @@ fn by_queue(results: &Results) -> (String, Option<bool>) {
     let queue: Vec<_> = with_tcp.iter().map(|point| (point[0], point[1])).collect();
     let [time, queue] = [correlation(&time), correlation(&queue)];
     let text = format!("time by queue {time:.2}, queue by share {queue:.2}");
-    (text, verdict(&[time, queue], time > 0.7 && queue > 0.7))
+    (text, known(&[time, queue], time > 0.7 && queue > 0.7))
 }
 
 fn shortest(results: &Results) -> (String, Option<bool>) {
@@ -298,7 +299,7 @@ fn shortest(results: &Results) -> (String, Option<bool>) {
     let others = [10, 5].map(|mask| completion(results.homogeneous(mask, 1)));
     let mixed = mixes(results).map(completion);
     let best = others.iter().chain(&mixed).copied().fold(f64::INFINITY, f64::min);
-    (format!("{both:.0} s; the best of the others {best:.0} s"), verdict(&[both, best], both < best))
+    (format!("{both:.0} s; the best of the others {best:.0} s"), known(&[both, best], both < best))
 }
 
 fn capacities(results: &Results) -> (String, Option<bool>) {
@@ -314,7 +315,7 @@ fn capacities(results: &Results) -> (String, Option<bool>) {
 fn control(results: &Results) -> (String, Option<bool>) {
     let (without, with) = (tcp_behind(results.of(ONE_WAY)), tcp_behind(results.mixed(50, 1)));
     let text = format!("TCP peers later by {without:+.1} % (with both rules: {with:+.1} %)");
-    (text, verdict(&[without], without > 1.0))
+    (text, known(&[without], without > 1.0))
 }
 
 fn questions(results: &Results) -> (String, Option<bool>) {

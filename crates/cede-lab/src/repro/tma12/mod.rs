@@ -20,7 +20,6 @@ pub use results::{Request, Results};
 
 use super::swarms::{Paper, Part, Report, show};
 use cede_plot::{Cell, Table};
-use serde_json::json;
 
 const PAPER: Paper = Paper {
     name: "tma12",
@@ -54,14 +53,13 @@ pub fn report(results: &Results) -> Report {
         picture: None,
         table: Some(questions_table(results)),
     });
-    let runs = results.cells.iter().map(|(setting, runs)| json!({ "key": setting.key, "runs": runs }));
     Report {
         paper: PAPER,
         command: format!("cede repro tma12{}", if results.request.quick { " --quick" } else { "" }),
         claims: claims::claims(results),
         parts,
         broken_runs: results.runs().filter(|run| !run.is_intact()).count(),
-        data: runs.collect(),
+        data: results.cells.to_json(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is run, and what came of it.
 
 use super::setting::Setting;
-use crate::repro::swarms::{Job, Measured};
+use crate::repro::swarms::{Cells, Job, Measured, jobs};
 use cede_bt::Profile;
 
 /// What is asked for.
@@ -112,11 +112,7 @@ impl Request {
     /// The swarms, in the order of the settings and their repetitions.
     #[must_use]
     pub fn jobs(self) -> Vec<Job> {
-        let all = self.settings().into_iter().flat_map(|(setting, repetitions)| {
-            (0..repetitions)
-                .map(move |repetition| Job { key: setting.key.clone(), swarm: setting.swarm(repetition) })
-        });
-        all.collect()
+        jobs(&self.settings(), Setting::swarm)
     }
 }
 
@@ -134,26 +130,21 @@ pub struct Results {
     /// What was asked for.
     pub request: Request,
     /// The repetitions of each setting.
-    pub cells: Vec<(Setting, Vec<Measured>)>,
+    pub cells: Cells<Setting>,
 }
 
 impl Results {
     /// Sorts what was measured, in the order of the jobs.
     #[must_use]
     pub fn sorted(request: Request, measured: Vec<Measured>) -> Self {
-        let mut rest = measured.into_iter();
-        let cells = request
-            .settings()
-            .into_iter()
-            .map(|(setting, repetitions)| (setting, rest.by_ref().take(repetitions as usize).collect()))
-            .collect();
+        let cells = Cells::sorted(request.settings(), measured);
         Self { request, cells }
     }
 
     /// The repetitions of a setting.
     #[must_use]
     pub fn of(&self, key: &str) -> &[Measured] {
-        self.cells.iter().find(|(setting, _)| setting.key == key).map_or(&[], |(_, runs)| runs)
+        self.cells.of(key)
     }
 
     /// A homogeneous swarm.
@@ -169,12 +160,12 @@ impl Results {
     /// The paper's swarms: all but single flows, pairs and questions.
     pub(super) fn swarms(&self) -> impl Iterator<Item = (&Setting, &[Measured])> {
         let paper = |setting: &Setting| setting.key.contains(" at ");
-        self.cells.iter().filter(move |(setting, _)| paper(setting)).map(|(s, runs)| (s, &runs[..]))
+        self.cells.iter().filter(move |(setting, _)| paper(setting))
     }
 
     /// Every run.
     pub fn runs(&self) -> impl Iterator<Item = &Measured> {
-        self.cells.iter().flat_map(|(_, runs)| runs)
+        self.cells.runs()
     }
 }
 

@@ -6,6 +6,7 @@
 //! them for files of this size), four upload slots and the rest of [`Profile::UTORRENT3`], libutp's transport, and 76 as
 //! seed and leechers together.
 
+use crate::repro::swarms::Keyed;
 use crate::swarm::{
     Arrival, ControllerChoice, Departure, Group, Hashing, Links, Role, Swarm, SwarmRecords, UtpStack,
 };
@@ -46,6 +47,12 @@ pub struct Setting {
     pub profile: Profile,
     /// Queues are measured from this time on.
     pub from_s: u64,
+}
+
+impl Keyed for Setting {
+    fn key(&self) -> &str {
+        &self.key
+    }
 }
 
 impl Setting {
