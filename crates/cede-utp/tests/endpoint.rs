@@ -347,3 +347,62 @@ fn reading_through_the_endpoint_tells_a_blocked_peer() {
     assert!(two.read(accepted).is_none());
     assert_eq!(one.poll_event(), Some((handle, Event::Connected)));
 }
+
+/// Moves the packets of two endpoints, without delay, and time, until neither has a deadline before `end`; what the second
+/// sends has to be `heard`.
+fn run(
+    [one, two]: [&mut Endpoint<u32>; 2],
+    end: Instant,
+    mut now: Instant,
+    mut heard: impl FnMut(&Header) -> bool,
+) {
+    loop {
+        let mut quiet = true;
+        while let Some((_, transmit)) = one.poll_transmit(now) {
+            two.handle(now, 1, &transmit.head, transmit.payload);
+            quiet = false;
+        }
+        while let Some((_, transmit)) = two.poll_transmit(now) {
+            quiet = false;
+            if heard(&Packet::decode(&transmit.head).unwrap().header) {
+                one.handle(now, 2, &transmit.head, transmit.payload);
+            }
+        }
+        if !quiet {
+            continue;
+        }
+        let next = [one.poll_timeout(), two.poll_timeout()].into_iter().flatten().min();
+        let Some(at) = next.filter(|&at| at <= end) else { return };
+        now = now.max(at);
+        one.handle_timeout(now);
+        two.handle_timeout(now);
+    }
+}
+
+#[test]
+fn who_reads_for_an_end_that_was_lost_with_its_connection_learns_it() {
+    let [mut one, mut two] = [1, 2].map(|seed| {
+        let mut endpoint = Endpoint::new(Limits::default(), Stream::named(seed, "endpoint"));
+        endpoint.listen(Config::internet(), Box::new(|_| controller("reno", &Config::internet())));
+        endpoint
+    });
+    let start = Instant::from_secs(1);
+    let config = Config::internet();
+    let reader = one.connect(start, 2, config.clone(), controller("reno", &config)).unwrap();
+    exchange(start, &mut one, &mut two);
+    let writer = two.accept().expect("the handshake is over");
+    // The one has ended its stream and reads; the other goes, and each of its FINs is lost.
+    one.connection_mut(reader).unwrap().write_slice(b"question").unwrap();
+    one.connection_mut(reader).unwrap().shutdown();
+    exchange(start, &mut one, &mut two);
+    two.release(writer);
+    let mut fins = 0;
+    let end = start + Duration::from_secs(600);
+    run([&mut one, &mut two], end, start, |header| {
+        fins += u32::from(header.kind == Kind::Fin);
+        header.kind != Kind::Fin
+    });
+    assert!(two.is_empty() && fins > u32::from(config.max_retransmissions), "{fins} FINs");
+    let last = std::iter::from_fn(|| one.poll_event()).last();
+    assert_eq!(last, Some((reader, Event::Failed(ConnectionError::Reset))));
+}

@@ -176,6 +176,22 @@ fn last_fin_out() -> Script {
     script
 }
 
+/// How often the last FIN leaves in all, where nobody answers it.
+fn fins_to(mut script: Script) -> usize {
+    let mut fins = 1;
+    while let Some(at) = script.connection.poll_timeout() {
+        script.wait(at.since(script.now));
+        fins += script.drain().iter().filter(|seen| seen.header.kind == Kind::Fin).count();
+    }
+    assert_eq!(script.connection.error(), None, "all has been said");
+    fins
+}
+
+#[test]
+fn a_last_fin_is_repeated_twice_to_those_who_forget() {
+    assert_eq!(fins_to(last_fin_out()), 3);
+}
+
 #[test]
 fn utp_rs_forgets_after_its_fin_and_resets_with_an_acknowledgement_of_nothing() {
     let mut script = last_fin_out();

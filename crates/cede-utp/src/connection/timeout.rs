@@ -16,8 +16,9 @@ use crate::timers::Timer;
 use cede_cc::Timeout;
 use cede_units::{Duration, Instant};
 
-/// Times that a FIN is sent again to a peer that has ended its own stream and has everything else (libtorrent's
-/// `fin_resends`): librqbit and utp-rs forget a connection then, and answer nothing.
+/// Times that a FIN is sent again to a stranger that has ended its own stream and has everything else (libtorrent's
+/// `fin_resends`): librqbit and utp-rs forget a connection then, and answer nothing. One of our own kind answers, and may
+/// still be reading for the end that the FIN tells.
 const MAX_LAST_FIN_RESENDS: u32 = 2;
 
 impl Connection {
@@ -78,12 +79,8 @@ impl Connection {
             self.plan_mtu_search(now);
             return;
         }
-        if self.loss.timeouts >= u32::from(self.config.max_retransmissions) {
-            self.end(Some(ConnectionError::TimedOut));
-            return;
-        }
-        if self.loss.timeouts >= MAX_LAST_FIN_RESENDS && self.awaits_last_ack() {
-            self.end(None);
+        if self.loss.timeouts >= self.timeouts_allowed() {
+            self.end((!self.awaits_last_ack()).then_some(ConnectionError::TimedOut));
             return;
         }
         self.loss.timeouts += 1;
@@ -97,6 +94,13 @@ impl Connection {
             rack.on_timeout();
         }
         self.tell_timeout(now, in_flight_bytes, self.loss.timeouts, false);
+    }
+
+    /// Timeouts in a row that end the connection with the next one.
+    fn timeouts_allowed(&self) -> u32 {
+        let usual = u32::from(self.config.max_retransmissions);
+        let forgets = self.awaits_last_ack() && !self.is_peer_known();
+        if forgets { usual.min(MAX_LAST_FIN_RESENDS) } else { usual }
     }
 
     /// Everything outstanding is to leave again, the oldest packet at once.
@@ -211,15 +215,18 @@ impl Connection {
         self.timers.stop(Timer::Retransmission);
     }
 
-    /// Nothing has left for long: the next packet is a keepalive.
+    /// Nothing has left for long: the next packet is a keepalive, after our FIN too, as long as we read. A NAT on the way
+    /// then knows us still when the peer speaks; and a peer that has forgotten us, since all its FINs were lost, says so.
     fn on_keepalive_timeout(&mut self, now: Instant) {
         let Some(due) = self.keepalive_after(self.sending.last_sent_at) else { return };
         if due > now {
-            self.timers.set(Timer::Keepalive, due);
-        } else if !self.sending.is_ended() {
+            return self.timers.set(Timer::Keepalive, due);
+        }
+        self.timers.set(Timer::Keepalive, self.keepalive_after(now).unwrap_or(Instant::NEVER));
+        // A FIN under way is repeated, and keeps us known.
+        if !self.sending.is_ended() || self.sending.is_fin_acked() {
             self.release_memory();
             self.sending.keepalive_due = true;
-            self.timers.set(Timer::Keepalive, self.keepalive_after(now).unwrap_or(Instant::NEVER));
         }
     }
 
