@@ -36,9 +36,9 @@ impl Log {
     pub fn verdict(&self, subject: &str) -> Option<Verdict> {
         let fields: Vec<&str> = self.known.get(subject)?.iter().map(String::as_str).collect();
         Some(match fields[..] {
-            ["ok", seconds, before] => Verdict::Ok {
+            ["ok", seconds, remark] => Verdict::Ok {
                 seconds: seconds.parse().ok()?,
-                failed_before: (!before.is_empty()).then(|| before.to_owned()),
+                remark: (!remark.is_empty()).then(|| remark.to_owned()),
             },
             ["shortened", bytes, seconds, what] => Verdict::Shortened {
                 bytes: bytes.parse().ok()?,
@@ -68,8 +68,8 @@ impl Log {
     /// The system's.
     pub fn keep_verdict(&self, subject: &str, verdict: &Verdict) -> io::Result<()> {
         match verdict {
-            Verdict::Ok { seconds, failed_before } => {
-                self.keep(&[subject, "ok", &seconds.to_string(), failed_before.as_deref().unwrap_or("")])
+            Verdict::Ok { seconds, remark } => {
+                self.keep(&[subject, "ok", &seconds.to_string(), remark.as_deref().unwrap_or("")])
             }
             Verdict::Shortened { bytes, seconds, what } => {
                 self.keep(&[subject, "shortened", &bytes.to_string(), &seconds.to_string(), what])
@@ -106,8 +106,8 @@ mod tests {
     fn what_was_kept_is_known_to_a_run_that_resumes_and_to_no_other() {
         let path = std::env::temp_dir().join(format!("cede-interop-log-{}", std::process::id()));
         let verdicts = [
-            Verdict::Ok { seconds: 0.125, failed_before: None },
-            Verdict::Ok { seconds: 2.0, failed_before: Some("a\tb\nc".into()) },
+            Verdict::Ok { seconds: 0.125, remark: None },
+            Verdict::Ok { seconds: 2.0, remark: Some("a\tb\nc".into()) },
             Verdict::Theirs { what: "x".into(), among_them: "y".into() },
             Verdict::Shortened { bytes: 10, seconds: 1.5, what: "z".into() },
             Verdict::Ours { what: "x".into(), controls: "y".into() },
@@ -120,7 +120,7 @@ mod tests {
         drop(log);
         let log = Log::open(&path, true).unwrap();
         assert_eq!(log.verdict("case 0"), Some(verdicts[0].clone()));
-        let cleaned = Verdict::Ok { seconds: 2.0, failed_before: Some("a b c".into()) };
+        let cleaned = Verdict::Ok { seconds: 2.0, remark: Some("a b c".into()) };
         assert_eq!(log.verdict("case 1"), Some(cleaned));
         assert_eq!(log.verdict("case 2"), Some(verdicts[2].clone()));
         assert_eq!(log.verdict("case 3"), Some(verdicts[3].clone()));

@@ -141,8 +141,8 @@ pub enum Verdict {
     Ok {
         /// How long it took.
         seconds: f64,
-        /// The attempts before that failed.
-        failed_before: Option<String>,
+        /// What it took beside time: a second attempt, or more connections than one.
+        remark: Option<String>,
     },
     /// The large size was not over in time, and a smaller one arrived.
     Shortened {
@@ -177,10 +177,8 @@ pub enum Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ok { seconds, failed_before: None } => write!(f, "ok, {seconds:.2} s"),
-            Self::Ok { seconds, failed_before: Some(what) } => {
-                write!(f, "ok, {seconds:.2} s, at the second attempt; the first: {what}")
-            }
+            Self::Ok { seconds, remark: None } => write!(f, "ok, {seconds:.2} s"),
+            Self::Ok { seconds, remark: Some(what) } => write!(f, "ok, {seconds:.2} s, {what}"),
             Self::Shortened { bytes, seconds, what } => {
                 write!(f, "ok for {} only, {seconds:.2} s; {what}", size(*bytes))
             }
@@ -199,20 +197,28 @@ pub async fn judge(peer: Peer, case: &Case) -> Verdict {
     for attempt in 1.. {
         match peer.run(case).await {
             Err(why) => return Verdict::Skipped { why },
-            Ok(Outcome::Arrived { seconds }) => return Verdict::Ok { seconds, failed_before: before },
+            Ok(Outcome::Arrived { seconds, connections }) => {
+                return Verdict::Ok { seconds, remark: before.or_else(|| given_up(connections)) };
+            }
             // A large one that took too long would do so again.
             Ok(Outcome::Failed { what }) if case.is_large() => return shorten(peer, case, what).await,
             Ok(Outcome::Failed { what }) if attempt == ATTEMPTS => return blame(peer, case, what).await,
-            Ok(Outcome::Failed { what }) => before = Some(what),
+            Ok(Outcome::Failed { what }) => {
+                before = Some(format!("at the second attempt; the first: {what}"));
+            }
         }
     }
     unreachable!("the last attempt returns")
 }
 
+fn given_up(connections: u32) -> Option<String> {
+    (connections > 1).then(|| format!("over {connections} connections: theirs gave up all but the last"))
+}
+
 /// Does less of the same get through, and how does that stand beside two of theirs? If not, whose fault is the large one?
 async fn shorten(peer: Peer, case: &Case, what: String) -> Verdict {
     let less = Case { bytes: SHORTENED_BYTES, ..*case };
-    let Ok(Outcome::Arrived { seconds }) = peer.run(&less).await else {
+    let Ok(Outcome::Arrived { seconds, .. }) = peer.run(&less).await else {
         return blame(peer, case, what).await;
     };
     let theirs = peer.control(&less).await.unwrap_or_else(|why| Outcome::failed(format!("not tried: {why}")));

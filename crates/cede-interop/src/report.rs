@@ -170,7 +170,7 @@ struct Notes(Vec<String>);
 impl Notes {
     fn cell(&mut self, verdict: &Verdict) -> String {
         match verdict {
-            Verdict::Ok { seconds, failed_before: None } => format!("{seconds:.2}"),
+            Verdict::Ok { seconds, remark: None } => format!("{seconds:.2}"),
             Verdict::Ok { seconds, .. } => format!("{seconds:.2} [{}]", self.number(verdict)),
             Verdict::Shortened { bytes, seconds, .. } => {
                 format!("{seconds:.2} for {} [{}]", size(*bytes), self.number(verdict))
@@ -254,7 +254,7 @@ mod tests {
             |direction, opener| Case { direction, opener, bytes: 1, family: Family::V4, path: Path::Direct };
         let theirs = Verdict::Theirs { what: "a \"b\"".into(), among_them: "c".into() };
         let results = vec![
-            (case(Direction::ToTheirs, Opener::Sender), Verdict::Ok { seconds: 0.25, failed_before: None }),
+            (case(Direction::ToTheirs, Opener::Sender), Verdict::Ok { seconds: 0.25, remark: None }),
             (case(Direction::ToOurs, Opener::Sender), theirs.clone()),
             (case(Direction::ToOurs, Opener::Receiver), theirs),
         ];

@@ -22,6 +22,8 @@ pub enum Outcome {
     Arrived {
         /// From the first packet to the end of the stream at the receiver.
         seconds: f64,
+        /// How many connections it took: a client opens another where it has given one up.
+        connections: u32,
     },
     /// It did not.
     Failed {
@@ -47,7 +49,7 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Arrived { seconds } => write!(f, "ok, {seconds:.2} s"),
+            Self::Arrived { seconds, .. } => write!(f, "ok, {seconds:.2} s"),
             Self::Failed { what } => f.write_str(what),
         }
     }
@@ -121,7 +123,7 @@ impl Transfer {
             return Outcome::failed(format!("{what}{sent}"));
         }
         match tokio::time::timeout(END_LIMIT, sending.join_next()).await {
-            Ok(Some(Ok(Ok(())))) => Outcome::Arrived { seconds },
+            Ok(Some(Ok(Ok(())))) => Outcome::Arrived { seconds, connections: 1 },
             Ok(Some(Ok(Err(error)))) => Outcome::failed(format!("all arrived, but the sender says: {error}")),
             Ok(Some(Err(panic))) => Outcome::failed(format!("all arrived, but the sender panicked: {panic}")),
             Ok(None) | Err(_) => Outcome::failed("all arrived, but the sender does not come to its end"),

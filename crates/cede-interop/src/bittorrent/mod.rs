@@ -8,7 +8,7 @@ mod peer;
 mod torrent;
 mod wire;
 
-pub use peer::{Pauses, leech, seed};
+pub use peer::{Download, Pauses, leech, leech_rest, seed};
 pub use torrent::Torrent;
 
 #[cfg(test)]
@@ -36,6 +36,34 @@ mod tests {
             gave.unwrap();
             assert_eq!(got.unwrap(), torrent.octets);
         }
+    }
+
+    /// One connection between a seed and a leech: what became of either.
+    async fn connection(given: &Torrent, wanted: &Torrent, download: &mut Download) -> [io::Result<()>; 2] {
+        let (here, there) = tokio::io::duplex(1000);
+        let (here, mut out) = tokio::io::split(here);
+        let giving = async {
+            let gave = seed(here, &mut out, given).await;
+            drop(out);
+            gave
+        };
+        let (there, mut back) = tokio::io::split(there);
+        let taking = leech_rest(there, &mut back, wanted, Pauses::default(), download);
+        tokio::join!(giving, taking).into()
+    }
+
+    #[tokio::test]
+    async fn what_one_connection_did_not_bring_comes_over_the_next() {
+        let torrent = Torrent::new("t", 5, 300_001, None);
+        let mut download = Download::new(&torrent);
+        let mut half = torrent.clone();
+        half.octets.truncate(150_000);
+        let [gave, got] = connection(&half, &torrent, &mut download).await;
+        assert!(gave.unwrap_err().to_string().contains("beyond the end"));
+        assert_eq!(got.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let ended = connection(&torrent, &torrent, &mut download).await;
+        ended.into_iter().for_each(Result::unwrap);
+        assert_eq!(download.finish(&torrent).unwrap(), torrent.octets);
     }
 
     #[tokio::test]

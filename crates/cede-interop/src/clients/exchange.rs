@@ -2,12 +2,12 @@
 
 use super::tracker::Tracker;
 use super::{Client, Role, Running, Task};
-use crate::bittorrent::{Pauses, Torrent, leech, seed};
+use crate::bittorrent::{Download, Pauses, Torrent, leech_rest, seed};
 use crate::case::{Case, Direction, Family};
 use crate::data;
 use crate::relay::Relay;
 use crate::transfer::Outcome;
-use cede_real::{SocketConfig, UtpSocket};
+use cede_real::{SocketConfig, UtpSocket, UtpStream};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -23,19 +23,20 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 pub async fn run(case: &Case, client: Client) -> Result<Outcome, String> {
     let ip = client.meeting_place(case.family.loopback(), !case.ours_opens())?;
     Ok(match timed(case, exchange(case, client, ip)).await {
-        Ok(seconds) => Outcome::Arrived { seconds },
+        Ok((seconds, connections)) => Outcome::Arrived { seconds, connections },
         Err(error) => Outcome::failed(error.to_string()),
     })
 }
 
-async fn timed(case: &Case, work: impl Future<Output = io::Result<f64>>) -> io::Result<f64> {
+async fn timed<T>(case: &Case, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     match tokio::time::timeout(case.limit() + START_LIMIT, work).await {
         Ok(result) => result,
         Err(_) => Err(io::Error::other(format!("not over after {} s", case.limit().as_secs()))),
     }
 }
 
-async fn exchange(case: &Case, client: Client, ip: IpAddr) -> io::Result<f64> {
+/// How long it took, and how many connections.
+async fn exchange(case: &Case, client: Client, ip: IpAddr) -> io::Result<(f64, u32)> {
     let socket = UtpSocket::bind_with((ip, 0), SocketConfig::default()).await.map_err(io::Error::other)?;
     let (peer, known) = watch::channel(None);
     let tracker = Tracker::start(known).await?;
@@ -53,8 +54,8 @@ async fn exchange(case: &Case, client: Client, ip: IpAddr) -> io::Result<f64> {
     let them = relay_to_them.as_ref().map_or(theirs.addr(), Relay::front);
     let opening = case.ours_opens().then_some(them);
     let result = talk(&socket, opening, role, &torrent, &mut theirs).await;
-    result.map_err(|error| io::Error::other(format!("{error} [{}]", theirs.notes())))?;
-    Ok(began.elapsed().as_secs_f64())
+    let connections = result.map_err(|error| io::Error::other(format!("{error} [{}]", theirs.notes())))?;
+    Ok((began.elapsed().as_secs_f64(), connections))
 }
 
 /// A client that runs its torrent and waits for us at the loopback.
@@ -102,38 +103,58 @@ fn relay(case: &Case, target: SocketAddr) -> io::Result<Option<Relay>> {
     case.path.harm().map(|harm| Relay::start(target, harm, case.seed())).transpose()
 }
 
-/// Our side of it. The client may open several connections at once; one will do.
+/// Our side of it, and how many connections it took. The client may open several at once; one will do.
 async fn talk(
     socket: &UtpSocket,
     opening: Option<SocketAddr>,
     role: Role,
     torrent: &Torrent,
     theirs: &mut Running,
-) -> io::Result<()> {
-    let stream = async {
-        match opening {
-            Some(peer) => socket.connect(peer).await.map_err(io::Error::other),
-            None => socket.accept().await,
-        }
-    };
-    match role {
-        Role::Leech => {
-            let ours = async {
-                let (from, mut out) = stream.await?.into_split();
-                seed(from, &mut out, torrent).await
-            };
-            tokio::select! {
-                complete = theirs.complete(torrent) => complete,
-                Err(error) = ours => Err(error),
-            }
-        }
-        Role::Seed => {
-            let (from, mut out) = stream.await?.into_split();
-            let got = leech(from, &mut out, torrent, Pauses::default()).await?;
-            let is_it = data::digest(&got) == data::digest(&torrent.octets);
-            if is_it { Ok(()) } else { Err(io::Error::other("a torrent that differs")) }
-        }
+) -> io::Result<u32> {
+    if role == Role::Seed {
+        return take(socket, opening, torrent).await;
     }
+    let ours = async {
+        let (from, mut out) = first(socket, opening).await?.into_split();
+        seed(from, &mut out, torrent).await
+    };
+    tokio::select! {
+        complete = theirs.complete(torrent) => complete.map(|()| 1),
+        Err(error) = ours => Err(error),
+    }
+}
+
+async fn first(socket: &UtpSocket, opening: Option<SocketAddr>) -> io::Result<UtpStream> {
+    match opening {
+        Some(peer) => socket.connect(peer).await.map_err(io::Error::other),
+        None => socket.accept().await,
+    }
+}
+
+/// Takes the torrent, over further connections where the client gives one up and opens another: that it is silent on the
+/// first from then on need not be waited for.
+async fn take(socket: &UtpSocket, opening: Option<SocketAddr>, torrent: &Torrent) -> io::Result<u32> {
+    let mut download = Download::new(torrent);
+    let mut stream = first(socket, opening).await?;
+    for connections in 1.. {
+        let (from, mut out) = stream.into_split();
+        let leeching = leech_rest(from, &mut out, torrent, Pauses::default(), &mut download);
+        stream = tokio::select! {
+            biased;
+            // Whatever went wrong with this one: whether there is another chance is the client's to say.
+            ended = leeching => match ended {
+                Ok(()) => {
+                    let got = download.finish(torrent)?;
+                    let is_it = data::digest(&got) == data::digest(&torrent.octets);
+                    return if is_it { Ok(connections) } else { Err(io::Error::other("a torrent that differs")) };
+                }
+                Err(error) if opening.is_some() => return Err(error),
+                Err(_) => socket.accept().await?,
+            },
+            next = socket.accept() => next?,
+        };
+    }
+    unreachable!("the loop ends by its returns")
 }
 
 /// The same exchange between two of the same client: one that opens the connection, one that takes it.
@@ -143,7 +164,7 @@ async fn talk(
 pub async fn control(case: &Case, client: Client) -> Result<Outcome, String> {
     let ip = client.meeting_place(case.family.loopback(), true)?;
     Ok(match timed(case, between_theirs(case, client, ip)).await {
-        Ok(seconds) => Outcome::Arrived { seconds },
+        Ok(seconds) => Outcome::Arrived { seconds, connections: 1 },
         Err(error) => Outcome::failed(error.to_string()),
     })
 }

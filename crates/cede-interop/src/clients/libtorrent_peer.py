@@ -33,6 +33,8 @@ session = lt.session({
     "out_enc_policy": 2,
     "allow_multiple_connections_per_ip": True,
     "rate_limit_ip_overhead": False,
+    # Where a connection was given up, the next need not wait for a minute.
+    "min_reconnect_time": 2,
     "recv_socket_buffer_size": int(buffer_bytes),
     "send_socket_buffer_size": int(buffer_bytes),
     "alert_mask": categories.status_notification | categories.error_notification | categories.connect_notification
