@@ -13,7 +13,8 @@ clients exchange a torrent, over uTP alone, and spend seconds on connecting and 
 other work besides: the seconds say that it works, not how fast it can. \"lost\", \"late\" (overtaken by three
 others) and \"twice\" are what a relay on the loopback does to each direction's datagrams, by a seeded stream. A case is
 tried twice before it counts as failed; one of 100 MiB is tried once, and where that is not over in time, 10 MiB show whether
-it is the path that is slow: the cell says so. All of it happens in a network namespace, the loopback of which has
+it is the path that is slow: the cell says so. Where a client gives up its connection and opens another, that one goes on; a
+note says so. All of it happens in a network namespace, the loopback of which has
 addresses of the ranges kept for documentation, since Transmission opens no socket for IPv6 without one that looks
 global. BitTorrent has no torrents without octets. A failure is called *theirs* only where two of theirs fail at the same and
 two of ours do not; anything else is called ours.

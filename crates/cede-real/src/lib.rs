@@ -98,7 +98,7 @@
 //! # Limits
 //! A socket has 3000 connections, 256 half open and 128 waiting to be accepted, unless [`SocketConfig::limits`] says
 //! otherwise. A stream's buffers begin with 1 MiB in each direction and grow to 16 MiB with the path; idle, a
-//! connection takes 1,930 octets per end, and a task that waits to read from it 290 to 380 more, which are the runtime's
+//! connection takes 1,600 octets per end, and a task that waits to read from it 400 more, which are the runtime's
 //! (`cargo bench -p cede-real --bench idle`). Keepalives leave at whole seconds, those of many connections together. One socket costs
 //! 1 MiB of address space for receiving, of which only what is used becomes memory, and 2 MiB at most for batches whose
 //! payloads wait to be read. On a socket with several addresses the system chooses which one answers leave from. uTP is

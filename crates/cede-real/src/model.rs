@@ -135,7 +135,7 @@ async fn connect(shared: &Arc<Shared<Model>>) -> Core<Model> {
         state.hold(handle);
         handle
     });
-    let core = Core::new(Arc::clone(shared), handle, addr(BOB));
+    let core = Core::new(Arc::clone(shared), handle);
     poll_fn(|cx| core.poll_connected(cx)).await.unwrap();
     core
 }
@@ -153,7 +153,7 @@ async fn accept(shared: &Arc<Shared<Model>>) -> Option<Core<Model>> {
         if taken.is_some() || gone { Poll::Ready(taken) } else { Poll::Pending }
     })
     .await?;
-    Some(Core::new(Arc::clone(shared), handle, addr(ALICE)))
+    Some(Core::new(Arc::clone(shared), handle))
 }
 
 async fn write_all(core: &Core<Model>, mut octets: &[u8]) {

@@ -134,7 +134,7 @@ impl UtpSocket {
             state.hold(handle);
             Ok(handle)
         })?;
-        Ok(Core::new(Arc::clone(&self.shared), handle, peer))
+        Ok(Core::new(Arc::clone(&self.shared), handle))
     }
 
     /// The next stream that a peer has opened. Dropping the future loses none.
@@ -147,12 +147,12 @@ impl UtpSocket {
     /// # Errors
     /// Of kind `NotConnected` once the socket's driver has ended.
     pub async fn accept(&self) -> io::Result<UtpStream> {
-        let (handle, peer) = poll_fn(|cx| {
+        let handle = poll_fn(|cx| {
             let mut state = self.shared.lock();
-            let taken = state.take_incoming(cx).map(|handle| {
+            let taken = state.take_incoming(cx);
+            if let Some(handle) = taken {
                 state.hold(handle);
-                (handle, state.endpoint.peer(handle).unwrap_or(self.local_addr()))
-            });
+            }
             let gone = state.is_driver_gone();
             self.shared.settle(state);
             match taken {
@@ -162,7 +162,7 @@ impl UtpSocket {
             }
         })
         .await?;
-        let core = Core::new(Arc::clone(&self.shared), handle, peer);
+        let core = Core::new(Arc::clone(&self.shared), handle);
         // Only now: a question to the system for each SYN of a flood would be dear.
         core.search_large_datagrams();
         Ok(UtpStream::new(core))

@@ -151,7 +151,6 @@ impl Reading {
 pub(crate) struct Core<W: Wire = Udp> {
     shared: Arc<Shared<W>>,
     handle: Handle,
-    peer: SocketAddr,
 }
 
 impl<W: Wire> Drop for Core<W> {
@@ -163,7 +162,7 @@ impl<W: Wire> Drop for Core<W> {
 impl Core {
     /// Tells the connection what the first link carries, where that is more than an Ethernet frame.
     pub fn search_large_datagrams(&self) {
-        let carries = self.shared.udp.link_carries(self.peer).unwrap_or_default();
+        let carries = self.shared.udp.link_carries(self.peer_addr()).unwrap_or_default();
         let carries = u16::try_from(carries).unwrap_or(u16::MAX);
         if carries > FRAME_PAYLOAD_BYTES {
             let now = self.shared.clock.now();
@@ -173,12 +172,14 @@ impl Core {
 }
 
 impl<W: Wire> Core<W> {
-    pub fn new(shared: Arc<Shared<W>>, handle: Handle, peer: SocketAddr) -> Self {
-        Self { shared, handle, peer }
+    pub fn new(shared: Arc<Shared<W>>, handle: Handle) -> Self {
+        Self { shared, handle }
     }
 
     fn peer_addr(&self) -> SocketAddr {
-        canonical(self.peer)
+        let peer = self.shared.lock().endpoint.peer(self.handle);
+        // There is one for as long as the application holds the connection.
+        canonical(peer.unwrap_or(SocketAddr::from(([0; 4], 0))))
     }
 
     fn look<R>(&self, question: impl FnOnce(&Connection) -> R) -> Option<R> {
@@ -190,7 +191,7 @@ impl<W: Wire> Core<W> {
     }
 
     fn meter_statistics(&self) -> Statistics {
-        self.look(|connection| *connection.statistics()).unwrap_or_default()
+        self.look(Connection::statistics).unwrap_or_default()
     }
 
     fn reading(&self) -> Reading {

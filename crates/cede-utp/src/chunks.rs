@@ -1,5 +1,6 @@
 //! A byte stream as a queue of payloads, for what waits to be sent and what waits to be read.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -11,27 +12,64 @@ const CHUNKS_BEFORE_COPYING: usize = 64;
 /// Neighbours of at most this many octets together are copied into one.
 const COPIED_CHUNK_BYTES: u32 = 2048;
 
-/// A queue of octets.
+/// A queue of octets; a word of memory while nothing ever was in it.
 #[derive(Debug, Default)]
-pub(crate) struct Chunks {
+pub(crate) struct Chunks(Option<Box<Queue>>);
+
+/// What is in it.
+#[derive(Debug, Default)]
+struct Queue {
     queue: VecDeque<Payload>,
     bytes: u64,
 }
 
 impl Chunks {
     pub fn len_bytes(&self) -> u64 {
-        self.bytes
+        self.0.as_ref().map_or(0, |queue| queue.bytes)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.bytes == 0
+        self.len_bytes() == 0
     }
 
     /// Appends a payload, joined to the last one where that needs no copy.
     pub fn push(&mut self, payload: Payload) {
-        if payload.is_empty() {
-            return;
+        if !payload.is_empty() {
+            self.0.get_or_insert_default().push(payload);
         }
+    }
+
+    /// The first chunk, whole.
+    pub fn pop(&mut self) -> Option<Payload> {
+        self.0.as_mut()?.pop()
+    }
+
+    /// The first `n` octets as one payload, or all where there are fewer; copied only where they lie in several
+    /// chunks that do not continue each other.
+    pub fn take(&mut self, n: u32) -> Payload {
+        self.0.as_mut().map_or(Payload::Empty, |queue| queue.take(n))
+    }
+
+    /// Copies from the front into `out`, and returns how many octets.
+    pub fn copy_out(&mut self, out: &mut [u8]) -> usize {
+        self.0.as_mut().map_or(0, |queue| queue.copy_out(out))
+    }
+
+    /// Gives the memory back where nothing is in it.
+    pub fn release(&mut self) {
+        if self.is_empty() {
+            self.clear();
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Queue {
+    fn push(&mut self, payload: Payload) {
         self.bytes += u64::from(payload.len());
         let rest = match self.queue.back_mut() {
             Some(last) => last.try_extend(payload),
@@ -58,23 +96,20 @@ impl Chunks {
         }
     }
 
-    /// The first chunk, whole.
-    pub fn pop(&mut self) -> Option<Payload> {
+    fn pop(&mut self) -> Option<Payload> {
         let payload = self.queue.pop_front()?;
         self.bytes -= u64::from(payload.len());
         Some(payload)
     }
 
-    /// The first `n` octets as one payload, or all where there are fewer; copied only where they lie in several
-    /// chunks that do not continue each other.
-    pub fn take(&mut self, n: u32) -> Payload {
+    fn take(&mut self, n: u32) -> Payload {
         let Some(first) = self.queue.front_mut() else { return Payload::Empty };
         let mut taken = first.split_to(n);
         if first.is_empty() {
             self.queue.pop_front();
         }
         self.bytes -= u64::from(taken.len());
-        if taken.len() < n && !self.is_empty() {
+        if taken.len() < n && self.bytes > 0 {
             taken = self.take_across(&taken, n);
         }
         taken
@@ -105,27 +140,13 @@ impl Chunks {
         part
     }
 
-    /// Copies from the front into `out`, and returns how many octets.
-    pub fn copy_out(&mut self, out: &mut [u8]) -> usize {
+    fn copy_out(&mut self, out: &mut [u8]) -> usize {
         let mut filled = 0;
-        while filled < out.len() && !self.is_empty() {
+        while filled < out.len() && self.bytes > 0 {
             let room = u32::try_from(out.len() - filled).unwrap_or(u32::MAX);
             filled += self.take_from_first(room).copy_to(&mut out[filled..]);
         }
         filled
-    }
-
-    /// Gives the memory back where nothing is in it.
-    pub fn release(&mut self) {
-        if self.is_empty() {
-            self.queue = VecDeque::new();
-        }
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.queue.clear();
-        self.bytes = 0;
     }
 }
 
@@ -168,7 +189,8 @@ mod tests {
     fn tiny_payloads_are_gathered() {
         let mut chunks = Chunks::default();
         (0..100_000_u32).for_each(|i| chunks.push(Payload::copy_from(&[i as u8])));
-        assert!(chunks.queue.len() <= CHUNKS_BEFORE_COPYING + 100_000 / 1024, "{}", chunks.queue.len());
+        let len = chunks.0.as_ref().unwrap().queue.len();
+        assert!(len <= CHUNKS_BEFORE_COPYING + 100_000 / 1024, "{len}");
         let mut out = vec![0; 100_000];
         assert_eq!(chunks.copy_out(&mut out), 100_000);
         assert!(out.iter().enumerate().all(|(i, &octet)| octet == i as u8));

@@ -1,5 +1,6 @@
 //! Counters of a connection, and a look at where it stands.
 
+use alloc::boxed::Box;
 use cede_cc::Snapshot as ControllerSnapshot;
 use cede_units::{Duration, Rate};
 
@@ -58,6 +59,48 @@ pub struct Statistics {
     pub discarded_resets: u64,
     /// Octets that are no packet, or a packet of a kind that has no place here.
     pub discarded_other: u64,
+}
+
+/// The counters as a connection keeps them: what an idle one on a sound path has never counted takes no room.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub packets_sent: u64,
+    pub data_packets_sent: u64,
+    pub data_bytes_sent: u64,
+    pub states_sent: u64,
+    pub packets_acked: u64,
+    pub bytes_acked: u64,
+    pub mtu_probes_sent: u64,
+    pub keepalives_sent: u64,
+    pub packets_received: u64,
+    pub data_packets_received: u64,
+    pub bytes_delivered: u64,
+    /// Of these, the fields that are not above.
+    rare: Option<Box<Statistics>>,
+}
+
+impl Counters {
+    #[cold]
+    pub fn rare(&mut self) -> &mut Statistics {
+        self.rare.get_or_insert_default()
+    }
+
+    pub fn all(&self) -> Statistics {
+        Statistics {
+            packets_sent: self.packets_sent,
+            data_packets_sent: self.data_packets_sent,
+            data_bytes_sent: self.data_bytes_sent,
+            states_sent: self.states_sent,
+            packets_acked: self.packets_acked,
+            bytes_acked: self.bytes_acked,
+            mtu_probes_sent: self.mtu_probes_sent,
+            keepalives_sent: self.keepalives_sent,
+            packets_received: self.packets_received,
+            data_packets_received: self.data_packets_received,
+            bytes_delivered: self.bytes_delivered,
+            ..self.rare.as_deref().copied().unwrap_or_default()
+        }
+    }
 }
 
 /// What arrived that no sound peer sends, as far as it is not among what [`Statistics`] calls discarded. None of it does

@@ -197,7 +197,7 @@ fn replayed_packets_of_a_living_connection_change_nothing() {
     for packet in &data {
         world.inject(1, &packet.header, Payload::Pattern { start: 0, len: packet.payload_bytes });
     }
-    let statistics = *world.sides[1].connection.statistics();
+    let statistics = world.sides[1].connection.statistics();
     assert_eq!(statistics.duplicates_received, data.len() as u64);
     assert_eq!((statistics.bytes_delivered, world.sides[1].received), (50_000, 50_000));
 }

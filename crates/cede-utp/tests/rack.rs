@@ -23,7 +23,7 @@ fn send(config: &Config, bytes: u64, judge: impl FnMut(&Seen) -> Fate + 'static)
     assert!(world.run_until(end, |world| world.sides[1].received == 200_000 + bytes), "stalled");
     let took = world.now.since(begun);
     world.run_for(ms(5));
-    (took, *world.sides[0].connection.statistics())
+    (took, world.sides[0].connection.statistics())
 }
 
 /// Drops the transmissions of these DATA packets, counted from the first that is judged, as often as said.

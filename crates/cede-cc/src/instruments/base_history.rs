@@ -46,8 +46,7 @@ impl Minimum {
 pub struct BaseHistory {
     slots: VecDeque<Option<Minimum>>,
     length: usize,
-    /// The minute of the newest sample, as its number and its end.
-    minute: u64,
+    /// The end of the newest sample's minute.
     minute_end: Instant,
     /// The least of the slots at this skew: all move along one slope, so it stays the least until one of them changes.
     lowest: Option<Minimum>,
@@ -64,7 +63,6 @@ impl BaseHistory {
         Self {
             slots: VecDeque::new(),
             length,
-            minute: 0,
             minute_end: Instant::ZERO + MINUTE,
             lowest: None,
             latest_ns: None,
@@ -122,8 +120,7 @@ impl BaseHistory {
     #[inline(never)]
     fn roll(&mut self, now: Instant, skew: f64, was_blind: bool) {
         let minute = now.as_nanos() / MINUTE.as_nanos();
-        let passed = minute.saturating_sub(self.minute).max(1);
-        self.minute = minute;
+        let passed = (minute + 1).saturating_sub(self.minute_end.as_nanos() / MINUTE.as_nanos()).max(1);
         self.minute_end = Instant::ZERO + MINUTE * (minute + 1);
         if self.slots.is_empty() {
             return;

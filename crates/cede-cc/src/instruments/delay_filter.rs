@@ -26,13 +26,22 @@ pub enum FilterKind {
 
 /// A filter with its state. Delays are nanoseconds on any scale.
 #[derive(Clone, Debug)]
-pub struct DelayFilter {
-    kind: FilterKind,
-    /// As many as the minimum is of: a flow that idles costs little. Where there is no sample, a delay that is no
-    /// minimum.
-    recent: Box<[(Instant, i64)]>,
-    newest: usize,
-    average_ns: Option<f64>,
+pub struct DelayFilter(State);
+
+#[derive(Clone, Debug)]
+enum State {
+    Latest,
+    /// As many as the minimum is of, or none after [`DelayFilter::rest`]: a flow that idles costs little. Where there is
+    /// no sample, a delay that is no minimum.
+    MinOf {
+        length: u8,
+        newest: u8,
+        recent: Box<[(Instant, i64)]>,
+    },
+    Ewma {
+        weight: f64,
+        average_ns: Option<f64>,
+    },
 }
 
 const NO_SAMPLE: (Instant, i64) = (Instant::ZERO, i64::MAX);
@@ -41,48 +50,63 @@ impl DelayFilter {
     /// An empty filter.
     #[must_use]
     pub fn new(kind: FilterKind) -> Self {
-        let kind = match kind {
-            FilterKind::MinOf(n) => FilterKind::MinOf(n.clamp(1, MAX_LENGTH)),
-            other => other,
-        };
-        let length = if let FilterKind::MinOf(n) = kind { n } else { 0 };
-        Self { kind, recent: vec![NO_SAMPLE; length].into(), newest: 0, average_ns: None }
+        Self(match kind {
+            FilterKind::Latest => State::Latest,
+            FilterKind::MinOf(n) => {
+                let length = n.clamp(1, MAX_LENGTH) as u8;
+                State::MinOf { length, newest: 0, recent: Box::default() }
+            }
+            FilterKind::Ewma(weight) => State::Ewma { weight, average_ns: None },
+        })
     }
 
     /// Takes a sample and answers with the filtered delay. `max_age` is the smoothed RTT; zero means that it is not
     /// known yet, so nothing is too old.
     pub fn update(&mut self, now: Instant, delay_ns: i64, max_age: Duration) -> i64 {
-        match self.kind {
-            FilterKind::Latest => delay_ns,
-            FilterKind::MinOf(n) => self.minimum(n, now, delay_ns, max_age),
-            FilterKind::Ewma(weight) => self.average(delay_ns, weight),
+        match &mut self.0 {
+            State::Latest => delay_ns,
+            State::MinOf { length, newest, recent } => {
+                if recent.is_empty() {
+                    *recent = vec![NO_SAMPLE; usize::from(*length)].into();
+                }
+                *newest = if *newest + 1 >= *length { 0 } else { *newest + 1 };
+                minimum(recent, usize::from(*newest), (now, delay_ns), max_age)
+            }
+            State::Ewma { weight, average_ns } => {
+                let delay = delay_ns as f64;
+                let average = average_ns.map_or(delay, |average| average + *weight * (delay - average));
+                *average_ns = Some(average);
+                average as i64
+            }
+        }
+    }
+
+    /// Nothing has been heard for more than an RTT: samples of a minimum are too old to count, and their room is given
+    /// back.
+    pub fn rest(&mut self) {
+        if let State::MinOf { recent, .. } = &mut self.0 {
+            *recent = Box::default();
         }
     }
 
     /// Forgets all samples: the scale has changed under them.
     pub fn clear(&mut self) {
-        self.recent.fill(NO_SAMPLE);
-        self.average_ns = None;
-    }
-
-    fn average(&mut self, delay_ns: i64, weight: f64) -> i64 {
-        let delay = delay_ns as f64;
-        let average = self.average_ns.map_or(delay, |average| average + weight * (delay - average));
-        self.average_ns = Some(average);
-        average as i64
-    }
-
-    fn minimum(&mut self, n: usize, now: Instant, delay_ns: i64, max_age: Duration) -> i64 {
-        let oldest = if max_age.is_zero() { Instant::ZERO } else { now.saturating_sub(max_age) };
-        self.newest = if self.newest + 1 >= n { 0 } else { self.newest + 1 };
-        let Some(recent) = self.recent.get_mut(..n) else { return delay_ns };
-        if let Some(slot) = recent.get_mut(self.newest) {
-            *slot = (now, delay_ns);
+        match &mut self.0 {
+            State::Latest => {}
+            State::MinOf { recent, .. } => recent.fill(NO_SAMPLE),
+            State::Ewma { average_ns, .. } => *average_ns = None,
         }
-        recent
-            .iter()
-            .fold(delay_ns, |least, &(at, delay)| if at >= oldest { least.min(delay) } else { least })
     }
+}
+
+/// Puts a sample into its place, and answers with the least of those that are not too old.
+fn minimum(recent: &mut [(Instant, i64)], place: usize, sample: (Instant, i64), max_age: Duration) -> i64 {
+    let (now, delay_ns) = sample;
+    let oldest = if max_age.is_zero() { Instant::ZERO } else { now.saturating_sub(max_age) };
+    if let Some(slot) = recent.get_mut(place) {
+        *slot = sample;
+    }
+    recent.iter().fold(delay_ns, |least, &(at, delay)| if at >= oldest { least.min(delay) } else { least })
 }
 
 #[cfg(test)]

@@ -75,11 +75,14 @@ fn reverse_of(feedback: &Feedback<'_>, forward_ns: i64) -> Option<(i64, Duration
 /// The estimator with its state.
 #[derive(Clone, Debug)]
 pub struct QueueingDelay {
-    config: QueueingDelayConfig,
     base: BaseHistory,
     filter: DelayFilter,
     drift: ClockDrift,
-    unloaded_since: Option<Instant>,
+    /// Never while the flow has a queue of its own.
+    unloaded_since: Instant,
+    signal: Signal,
+    correct_drift: bool,
+    hold_base: bool,
     minute_tells: bool,
     queueing_ns: Option<i64>,
 }
@@ -89,11 +92,13 @@ impl QueueingDelay {
     #[must_use]
     pub fn new(config: QueueingDelayConfig) -> Self {
         Self {
-            config,
             base: BaseHistory::new(config.base_minutes),
             filter: DelayFilter::new(config.filter),
             drift: ClockDrift::new(),
-            unloaded_since: None,
+            unloaded_since: Instant::NEVER,
+            signal: config.signal,
+            correct_drift: config.correct_drift,
+            hold_base: config.hold_base,
             minute_tells: false,
             queueing_ns: None,
         }
@@ -103,15 +108,15 @@ impl QueueingDelay {
     /// delay in nanoseconds, where the acknowledgement carries a sample; never negative.
     pub fn update(&mut self, feedback: &Feedback<'_>, at_floor: bool) -> Option<i64> {
         let now = feedback.now;
-        let forward = self.config.signal.sample_ns(feedback)?.clamp(-MAX_RAW_NS, MAX_RAW_NS);
-        if self.config.correct_drift
-            && self.config.signal == Signal::OneWay
+        let forward = self.signal.sample_ns(feedback)?.clamp(-MAX_RAW_NS, MAX_RAW_NS);
+        if self.correct_drift
+            && self.signal == Signal::OneWay
             && let Some((reverse, min_step)) = reverse_of(feedback, forward)
         {
             self.follow_clocks(now, forward, reverse, min_step);
         }
         self.note_load(now, feedback.srtt, at_floor || feedback.app_limited);
-        let blind = self.config.hold_base && !self.minute_tells;
+        let blind = self.hold_base && !self.minute_tells;
         let skew = self.drift.skew();
         if self.base.update_with(now, forward, skew, blind) {
             self.minute_tells = false;
@@ -138,13 +143,18 @@ impl QueueingDelay {
     /// A minute tells about the base once the flow has been without a queue of its own for one RTT.
     fn note_load(&mut self, now: Instant, srtt: Duration, unloaded: bool) {
         if !unloaded {
-            self.unloaded_since = None;
+            self.unloaded_since = Instant::NEVER;
             return;
         }
-        let since = *self.unloaded_since.get_or_insert(now);
-        if !srtt.is_zero() && now.since(since) >= srtt {
+        self.unloaded_since = self.unloaded_since.min(now);
+        if !srtt.is_zero() && now.since(self.unloaded_since) >= srtt {
             self.minute_tells = true;
         }
+    }
+
+    /// Nothing has been heard for more than an RTT.
+    pub fn rest(&mut self) {
+        self.filter.rest();
     }
 
     /// The base delay on the raw scale at the last sample.

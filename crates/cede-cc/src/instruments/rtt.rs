@@ -42,10 +42,10 @@ pub struct RttEstimator {
     /// SRTT and RTTVAR in 1/8 and 1/4 ns, so that the smoothing loses nothing.
     srtt8_ns: u64,
     rttvar4_ns: u64,
-    samples: u64,
     min: Duration,
     latest: Duration,
-    backoff: u32,
+    sampled: bool,
+    backoff: u8,
     /// What `rto` answers, worked out where something changes: it is asked several times for each packet.
     rto: Duration,
 }
@@ -53,7 +53,7 @@ pub struct RttEstimator {
 /// Samples are clamped to this (a month): the scaled sums then fit.
 const MAX_SAMPLE: Duration = Duration::from_secs(30 * 86_400);
 /// The timeout is never doubled more often than this; the maximum has long been reached.
-const MAX_BACKOFF: u32 = 32;
+const MAX_BACKOFF: u8 = 32;
 
 impl RttEstimator {
     /// An estimator without a sample.
@@ -63,9 +63,9 @@ impl RttEstimator {
             config,
             srtt8_ns: 0,
             rttvar4_ns: 0,
-            samples: 0,
             min: Duration::MAX,
             latest: Duration::ZERO,
+            sampled: false,
             backoff: 0,
             rto: if config.initial_rto.as_nanos() < config.max_rto.as_nanos() {
                 config.initial_rto
@@ -79,7 +79,7 @@ impl RttEstimator {
     pub fn update(&mut self, sample: Duration) {
         let sample = sample.min(MAX_SAMPLE);
         let r = sample.as_nanos();
-        if self.samples == 0 {
+        if !self.sampled {
             self.srtt8_ns = 8 * r;
             self.rttvar4_ns = 2 * r;
         } else {
@@ -87,13 +87,13 @@ impl RttEstimator {
             self.rttvar4_ns = self.rttvar4_ns - self.rttvar4_ns / 4 + error;
             self.srtt8_ns = self.srtt8_ns - self.srtt8_ns / 8 + r;
         }
-        self.samples = self.samples.saturating_add(1);
+        self.sampled = true;
         self.min = self.min.min(sample);
         self.latest = sample;
         self.set_backoff(0);
     }
 
-    fn set_backoff(&mut self, backoff: u32) {
+    fn set_backoff(&mut self, backoff: u8) {
         self.backoff = backoff;
         let floor = if self.has_sample() { self.config.min_rto } else { Duration::ZERO };
         self.rto = self.backed_off(self.raw_rto().max(floor));
@@ -136,7 +136,7 @@ impl RttEstimator {
     /// True once there has been a sample.
     #[must_use]
     pub const fn has_sample(&self) -> bool {
-        self.samples > 0
+        self.sampled
     }
 
     /// The timeout before bounds and doubling: SRTT + max(G, 4 RTTVAR); the initial one without a sample.

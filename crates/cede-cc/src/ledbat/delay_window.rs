@@ -171,6 +171,7 @@ impl DelayWindow {
     /// clock is lost: the window starts again from the initial one, where that is smaller.
     pub(crate) fn on_timeout(&mut self, timeout: &Timeout, ssthresh: f64) -> Allowance {
         if timeout.idle {
+            self.delay.rest();
             self.cwnd = self.cwnd.min(self.init_packets * self.bounds.mss);
             return self.allowance();
         }

@@ -265,8 +265,8 @@ impl Connection {
         self.note_arrival(now, number, slot);
         let fact = fact(number, slot);
         self.sending.delivery.on_delivered(now, &fact);
-        self.statistics.packets_acked += 1;
-        self.statistics.bytes_acked += bytes;
+        self.counters.packets_acked += 1;
+        self.counters.bytes_acked += bytes;
         progress.packets += 1;
         progress.bytes += bytes;
         if slot.transmissions == 1 {

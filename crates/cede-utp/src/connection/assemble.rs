@@ -172,7 +172,7 @@ impl Connection {
             return None;
         }
         self.receiving.ack = Ack::None;
-        self.statistics.states_sent += 1;
+        self.counters.states_sent += 1;
         // Whatever has been sent since, the initiator counts from the number in the answer.
         let answers = matches!(self.state, State::SynReceived { .. });
         let seq = if answers { self.first_seq } else { self.next_seq() };
@@ -201,9 +201,9 @@ impl Connection {
     /// never sent.
     fn keepalive(&mut self, now: Instant) -> Transmit {
         let header = self.header(now, Kind::State, self.next_seq());
-        let less = u16::from(self.statistics.data_packets_received > 0 || self.receiving.is_finished());
-        self.statistics.keepalives_sent += 1;
-        self.statistics.states_sent += 1;
+        let less = u16::from(self.counters.data_packets_received > 0 || self.receiving.is_finished());
+        self.counters.keepalives_sent += 1;
+        self.counters.states_sent += 1;
         self.send_head(now, Header { ack: header.ack.sub(less), ..header }.encode(&[]))
     }
 
@@ -235,7 +235,7 @@ impl Connection {
         self.receiving.advertised_bytes = self.window_bytes();
         self.window_told(now);
         self.sending.last_sent_at = now;
-        self.statistics.packets_sent += 1;
+        self.counters.packets_sent += 1;
         debug_assert!(
             encoded.is_some(),
             "{HEADER_BYTES} octets, the longest mask and a close reason fit a head"

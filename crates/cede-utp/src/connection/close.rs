@@ -131,7 +131,7 @@ impl Connection {
         // The upper end is one more than for other packets: a RESET that answers our STATE echoes the next number.
         let harmless = self.has_nothing_to_lose();
         if !harmless && !self.is_ack_plausible(ack, 1) {
-            self.statistics.discarded_resets += 1;
+            self.counters.rare().discarded_resets += 1;
             return;
         }
         let error = match self.state {

@@ -93,7 +93,7 @@ impl Connection {
         connection.note_peer_limits(syn);
         connection.timers.set(Timer::Handshake, now + connection.config.handshake_timeout);
         connection.timers.set(Timer::Retransmission, now + connection.config.syn_rto);
-        connection.statistics.packets_received = 1;
+        connection.counters.packets_received = 1;
         Some(connection)
     }
 
@@ -120,11 +120,11 @@ impl Connection {
     /// The SYN's timeout.
     pub(super) fn on_syn_timeout(&mut self) {
         let State::SynSent { transmissions, sent_at, .. } = self.state else { return };
-        self.statistics.timeouts += 1;
+        self.counters.rare().timeouts += 1;
         if transmissions > self.config.max_syn_retransmissions {
             self.end(Some(ConnectionError::TimedOut));
         } else {
-            self.statistics.retransmissions += 1;
+            self.counters.rare().retransmissions += 1;
             self.state = State::SynSent { transmissions, sent_at, due: true };
         }
     }
@@ -133,7 +133,7 @@ impl Connection {
     pub(super) fn on_first_answer(&mut self, now: Instant, packet: &Packet<'_>, payload: Payload) {
         let State::SynSent { transmissions, sent_at, .. } = self.state else { return };
         if transmissions == 0 || packet.header.ack != self.seq_before_first() {
-            self.statistics.discarded_ack += 1;
+            self.counters.rare().discarded_ack += 1;
             return;
         }
         if transmissions == 1 {
@@ -156,10 +156,10 @@ impl Connection {
             }
             State::Established { initiator: false } if packet.header.seq == self.receiving.ack_nr => {
                 // Late, and answered by whatever has been sent since.
-                self.statistics.duplicates_received += 1;
+                self.counters.rare().duplicates_received += 1;
             }
             _ => {
-                self.statistics.discarded_other += 1;
+                self.counters.rare().discarded_other += 1;
                 self.suspect(|count| count.stray_syns += 1);
             }
         }
@@ -184,7 +184,7 @@ impl Connection {
         self.state = State::SynReceived { repeats: repeats + 1, held_until };
         if !self.sending.outbox.is_empty() {
             // It sets the timer as it leaves again.
-            self.statistics.timeouts += 1;
+            self.counters.rare().timeouts += 1;
             self.rtt.back_off();
             self.take_all_for_lost();
         } else if repeats + 1 < MAX_ANSWER_REPEATS {
@@ -220,7 +220,7 @@ impl Connection {
 
     /// The initiator, still without news: an answer that is repeated wants to be acknowledged.
     pub(super) fn on_repeated_answer(&mut self, header: &Header) {
-        let unused = self.sending.outbox.next() == 0 && self.statistics.bytes_delivered == 0;
+        let unused = self.sending.outbox.next() == 0 && self.counters.bytes_delivered == 0;
         let initiator = matches!(self.state, State::Established { initiator: true });
         if initiator && unused && header.kind == Kind::State && header.ack == self.seq_before_first() {
             self.receiving.schedule_ack();

@@ -77,8 +77,8 @@ impl Connection {
 
     /// What the connection has done so far.
     #[must_use]
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
+    pub fn statistics(&self) -> Statistics {
+        self.counters.all()
     }
 
     /// What arrived that no sound peer sends.

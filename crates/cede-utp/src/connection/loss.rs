@@ -82,7 +82,7 @@ impl Connection {
         if una > una_before {
             self.loss.duplicates = 0;
         } else if duplicate {
-            self.statistics.duplicate_acks_received += 1;
+            self.counters.rare().duplicate_acks_received += 1;
             self.loss.duplicates = self.loss.duplicates.saturating_add(1);
         }
         let lost_before = self.sending.lost_packets;
@@ -129,10 +129,10 @@ impl Connection {
         let fin = slot.fin;
         self.sending.enter_lost(number, lost.bytes);
         if self.mtu.lost(number) {
-            self.statistics.mtu_probes_lost += 1;
+            self.counters.rare().mtu_probes_lost += 1;
             return true;
         }
-        self.statistics.losses += 1;
+        self.counters.rare().losses += 1;
         self.mtu.forget_probe();
         if !fin {
             self.scratch().lost.push(lost);
@@ -149,7 +149,7 @@ impl Connection {
             let bytes = slot.payload_bytes;
             self.sending.enter_lost(number, bytes);
             self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(1);
-            self.statistics.mtu_probes_lost += 1;
+            self.counters.rare().mtu_probes_lost += 1;
         }
     }
 

@@ -27,7 +27,7 @@ use crate::delay::Delays;
 use crate::event::{ConnectionError, Event, Pending};
 use crate::mtu::PathMtu;
 use crate::reorder::Reorder;
-use crate::statistics::{Statistics, Suspicions};
+use crate::statistics::{Counters, Suspicions};
 use crate::timers::{Timer, Timers};
 use acknowledge::Scratch;
 use alloc::boxed::Box;
@@ -61,7 +61,7 @@ use send::Sending;
 /// # Limits
 /// The send buffer holds [`Config::send_buffer_bytes`]; what has arrived in order, and again what has arrived out of
 /// order, [`Config::receive_buffer_bytes`]. Nothing else grows with what a peer sends. An end that idles costs
-/// 1.8 KiB of heap at most, its `ledbat` controller and its part of an [`Endpoint`](crate::Endpoint)'s books included:
+/// 1.5 KiB of heap at most, its `ledbat` controller and its part of an [`Endpoint`](crate::Endpoint)'s books included:
 /// the rings of packets grow while there are packets, and are given back once nothing has been outstanding for a
 /// retransmission timeout, or sent for [`Config::keepalive`]; controllers' histories grow with what they hold.
 pub struct Connection {
@@ -83,7 +83,7 @@ pub struct Connection {
     peer: peer::Peer,
     timers: Timers,
     events: Pending,
-    statistics: Statistics,
+    counters: Counters,
     suspicions: Option<Box<Suspicions>>,
     /// Made when it is needed, and given back with the rings.
     scratch: Option<Box<Scratch>>,
@@ -147,7 +147,7 @@ impl Connection {
             peer: peer::Peer::default(),
             timers: Timers::new(),
             events: Pending::default(),
-            statistics: Statistics::default(),
+            counters: Counters::default(),
             suspicions: None,
             scratch: None,
             config,
@@ -166,7 +166,7 @@ impl Connection {
             Ok(packet) => self.handle_packet(now, &packet, payload),
             Err(error) => match WholeDatagram::of(error, head, &payload) {
                 Some(whole) => self.handle(now, whole.octets(), Payload::Empty),
-                None => self.statistics.discarded_other += 1,
+                None => self.counters.rare().discarded_other += 1,
             },
         }
     }
@@ -186,7 +186,7 @@ impl Connection {
         payload: Payload,
     ) {
         self.delays.arrived_at = arrived_at.min(now);
-        self.statistics.packets_received += 1;
+        self.counters.packets_received += 1;
         let id = packet.header.connection_id;
         let ours = match packet.header.kind {
             Kind::Syn => id.wrapping_add(1) == self.ids.receive,
@@ -194,11 +194,11 @@ impl Connection {
             _ => id == self.ids.receive,
         };
         if !ours {
-            self.statistics.discarded_other += 1;
+            self.counters.rare().discarded_other += 1;
             return;
         }
         match (self.state, packet.header.kind) {
-            (State::Closed { .. }, _) => self.statistics.discarded_other += 1,
+            (State::Closed { .. }, _) => self.counters.rare().discarded_other += 1,
             (_, Kind::Reset) => self.on_reset(packet),
             (_, Kind::Syn) => self.on_repeated_syn(packet),
             (State::SynSent { .. }, _) => self.on_first_answer(now, packet, payload),

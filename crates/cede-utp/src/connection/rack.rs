@@ -88,7 +88,7 @@ impl Connection {
         }
         rack.note_arrival(now, number, slot);
         if slot.tail_probe {
-            self.statistics.losses += 1;
+            self.counters.rare().losses += 1;
             if !slot.fin {
                 // What was lost is the transmission before.
                 let lost = PacketFact { retransmitted: slot.transmissions > 2, ..fact(number, slot) };
@@ -230,7 +230,7 @@ impl Connection {
         }
         let probes = self.sending.in_flight_packets > 0;
         if probes {
-            self.statistics.tail_probes += 1;
+            self.counters.rare().tail_probes += 1;
             self.timers.stop(Timer::Retransmission);
         }
         probes
@@ -243,7 +243,7 @@ impl Connection {
             .rev()
             .find(|&number| outbox.get(number).is_some_and(|slot| slot.fate == Fate::Outstanding))?;
         if self.mtu.lost(last) {
-            self.statistics.mtu_probes_lost += 1;
+            self.counters.rare().mtu_probes_lost += 1;
         }
         let slot = self.sending.outbox.get_mut(last)?;
         slot.tail_probe = true;
@@ -251,8 +251,8 @@ impl Connection {
         // It leaves the flight to enter it again.
         self.sending.in_flight_packets -= 1;
         self.sending.in_flight_bytes -= u64::from(bytes);
-        self.statistics.retransmissions += 1;
-        self.statistics.retransmitted_bytes += u64::from(bytes);
+        self.counters.rare().retransmissions += 1;
+        self.counters.rare().retransmitted_bytes += u64::from(bytes);
         self.transmit_numbered(now, last)
     }
 }

@@ -110,7 +110,7 @@ impl Connection {
     pub(super) fn on_packet(&mut self, now: Instant, packet: &Packet<'_>, payload: Payload) {
         let header = &packet.header;
         if !self.is_ack_plausible(header.ack, 0) || !self.shows_answer_arrived(header) {
-            self.statistics.discarded_ack += 1;
+            self.counters.rare().discarded_ack += 1;
             return;
         }
         match self.place(header) {
@@ -131,7 +131,7 @@ impl Connection {
     /// A packet whose number is out of reach, or beyond the end.
     #[cold]
     fn discard_misplaced(&mut self, header: &Header) {
-        self.statistics.discarded_seq += 1;
+        self.counters.rare().discarded_seq += 1;
         if self.receiving.fin_seq().is_some_and(|fin| fin.before(header.seq)) {
             self.suspect(|count| count.data_after_fin += 1);
         }
@@ -171,7 +171,7 @@ impl Connection {
         if packet.header.kind == Kind::State {
             self.process_old_ack(now, packet);
         } else {
-            self.statistics.duplicates_received += 1;
+            self.counters.rare().duplicates_received += 1;
             self.receiving.schedule_ack();
         }
     }
@@ -185,7 +185,7 @@ impl Connection {
             self.suspect(|count| count.data_after_fin += 1);
         }
         if is_held || contradicts {
-            self.statistics.duplicates_received += u64::from(is_held);
+            self.counters.rare().duplicates_received += u64::from(is_held);
             self.receiving.schedule_ack();
             return;
         }
@@ -196,13 +196,13 @@ impl Connection {
         };
         if ahead > 0 && self.is_crowded() {
             self.suspect(|count| count.crowded_out += 1);
-            self.statistics.discarded_buffer += 1;
+            self.counters.rare().discarded_buffer += 1;
             self.receiving.schedule_ack();
             return;
         }
         if !self.has_room_for(ahead, u64::from(payload.len())) {
             // The acknowledgement tells the window, which is what a probe of a window of zero asks for.
-            self.statistics.discarded_buffer += 1;
+            self.counters.rare().discarded_buffer += 1;
             self.receiving.schedule_ack();
             return;
         }
@@ -239,9 +239,9 @@ impl Connection {
         let had_gap = !self.receiving.reorder.is_empty();
         self.window_used();
         self.receiving.largest_payload_bytes = self.receiving.largest_payload_bytes.max(payload.len());
-        self.statistics.data_packets_received += u64::from(!payload.is_empty());
+        self.counters.data_packets_received += u64::from(!payload.is_empty());
         if ahead > 0 {
-            self.statistics.out_of_order_received += 1;
+            self.counters.rare().out_of_order_received += 1;
             self.receiving.reorder.insert(header.seq, ahead, payload);
         } else {
             self.deliver(payload);
@@ -254,7 +254,7 @@ impl Connection {
 
     fn deliver(&mut self, payload: Payload) {
         self.receiving.ack_nr = self.receiving.ack_nr.add(1);
-        self.statistics.bytes_delivered += u64::from(payload.len());
+        self.counters.bytes_delivered += u64::from(payload.len());
         if !payload.is_empty() {
             self.receiving.ready.push(payload);
             self.events.readable();

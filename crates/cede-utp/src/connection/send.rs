@@ -284,8 +284,8 @@ impl Connection {
             }
         }
         self.sending.lost_packets -= 1;
-        self.statistics.retransmissions += 1;
-        self.statistics.retransmitted_bytes += u64::from(bytes);
+        self.counters.rare().retransmissions += 1;
+        self.counters.rare().retransmitted_bytes += u64::from(bytes);
         self.transmit_numbered(now, number)
     }
 
@@ -372,7 +372,7 @@ impl Connection {
         let probes = full && self.is_established();
         if probes {
             self.mtu.sent_probe(number, probe_bytes);
-            self.statistics.mtu_probes_sent += 1;
+            self.counters.mtu_probes_sent += 1;
         }
         probes
     }
@@ -538,7 +538,7 @@ impl Connection {
         self.timers.stop(Timer::Idle);
         self.sending.last_data_sent_at = now;
         self.sending.probing_zero_window |= core::mem::take(&mut self.sending.zero_window_credit);
-        self.statistics.data_packets_sent += 1;
-        self.statistics.data_bytes_sent += u64::from(bytes);
+        self.counters.data_packets_sent += 1;
+        self.counters.data_bytes_sent += u64::from(bytes);
     }
 }

@@ -17,9 +17,11 @@ use cede_cc::Timeout;
 use cede_units::{Duration, Instant};
 
 /// Times that a FIN is sent again to a stranger that has ended its own stream and has everything else (libtorrent's
-/// `fin_resends`): librqbit and utp-rs forget a connection then, and answer nothing. One of our own kind answers, and may
-/// still be reading for the end that the FIN tells.
+/// `fin_resends`): librqbit and utp-rs forget a connection then, and answer nothing.
 const MAX_LAST_FIN_RESENDS: u32 = 2;
+/// The same for one of our own kind, which answers as long as it is there, and may still be reading for the end that the
+/// FIN tells. Where it is gone, so are all who would miss anything.
+const MAX_LAST_FIN_RESENDS_TO_OURS: u32 = 5;
 
 impl Connection {
     /// Does what is due by `now`.
@@ -74,7 +76,7 @@ impl Connection {
         let una = self.sending.outbox.una();
         if self.sending.in_flight_packets == 1 && self.mtu.lost(una) {
             // The only packet under way was a path-MTU probe: it was too large, and that is all that is known.
-            self.statistics.mtu_probes_lost += 1;
+            self.counters.rare().mtu_probes_lost += 1;
             self.take_all_for_lost();
             self.plan_mtu_search(now);
             return;
@@ -85,7 +87,7 @@ impl Connection {
         }
         self.loss.timeouts += 1;
         self.rtt.back_off();
-        self.statistics.timeouts += 1;
+        self.counters.rare().timeouts += 1;
         self.mtu.forget_probe();
         let in_flight_bytes = self.sending.in_flight_bytes;
         self.take_all_for_lost();
@@ -99,8 +101,11 @@ impl Connection {
     /// Timeouts in a row that end the connection with the next one.
     fn timeouts_allowed(&self) -> u32 {
         let usual = u32::from(self.config.max_retransmissions);
-        let forgets = self.awaits_last_ack() && !self.is_peer_known();
-        if forgets { usual.min(MAX_LAST_FIN_RESENDS) } else { usual }
+        match (self.awaits_last_ack(), self.is_peer_known()) {
+            (false, _) => usual,
+            (true, true) => usual.min(MAX_LAST_FIN_RESENDS_TO_OURS),
+            (true, false) => usual.min(MAX_LAST_FIN_RESENDS),
+        }
     }
 
     /// Everything outstanding is to leave again, the oldest packet at once.
@@ -169,7 +174,7 @@ impl Connection {
             && (self.sending.lost_packets > 0 || !self.sending.queue.is_empty())
         {
             self.sending.zero_window_credit = true;
-            self.statistics.zero_window_probes += 1;
+            self.counters.rare().zero_window_probes += 1;
         }
     }
 

@@ -98,7 +98,7 @@ impl Connection {
             let sum = self.delays.reply_us().wrapping_add(header.timestamp_difference_us);
             limit.note_round_trip(sum.max(1));
         }
-        let taken = self.statistics.bytes_delivered - self.receiving.ready.len_bytes();
+        let taken = self.counters.bytes_delivered - self.receiving.ready.len_bytes();
         limit.observe(now, taken, max_bytes);
     }
 

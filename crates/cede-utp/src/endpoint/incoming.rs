@@ -12,12 +12,13 @@ use super::{Endpoint, Verdict};
 use crate::connection::Connection;
 use cede_units::Instant;
 use cede_wire::utp::Packet;
+use core::hash::Hash;
 
 /// While less than this share of [`Limits::half_open`] is taken, answers that were lost are repeated unasked; beyond it
 /// nothing is, so that forged SYNs draw no more octets than they have.
 const CALM_SHARE: usize = 8;
 
-impl<P: Copy + Ord> Endpoint<P> {
+impl<P: Copy + Ord + Hash> Endpoint<P> {
     /// The next connection that a peer has opened: those whose handshake is complete come first.
     pub fn accept(&mut self) -> Option<Handle> {
         while let Some(handle) = self.backlog.pop_front() {

@@ -12,6 +12,7 @@
 
 mod books;
 mod deadlines;
+mod demux;
 mod incoming;
 mod slots;
 mod strays;
@@ -23,13 +24,15 @@ use crate::config::Config;
 use crate::connection::{Connection, WholeDatagram};
 use crate::event::Event;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use cede_cc::{Controller, Path};
 use cede_units::{Instant, Seq16, Stream};
 use cede_wire::utp::{HEADER_BYTES, Header, Kind, Packet, VERSION};
 use cede_wire::{Payload, Transmit};
+use core::hash::Hash;
 use deadlines::Deadlines;
+use demux::Demux;
 use slots::{Slots, Stage};
 use strays::Strays;
 
@@ -71,7 +74,7 @@ pub struct Endpoint<P> {
     shared: Option<Arc<Config>>,
     random: Stream,
     slots: Slots<P>,
-    demux: BTreeMap<(P, u16), u32>,
+    demux: Demux,
     /// The demultiplexer's latest answer: packets come in bursts.
     latest: Option<((P, u16), u32)>,
     /// Connections that may want to send.
@@ -87,7 +90,7 @@ pub struct Endpoint<P> {
     statistics: EndpointStatistics,
 }
 
-impl<P: Copy + Ord> Endpoint<P> {
+impl<P: Copy + Ord + Hash> Endpoint<P> {
     /// An endpoint that opens connections and takes none up. All its random numbers come from `random`.
     #[must_use]
     pub fn new(limits: Limits, random: Stream) -> Self {
@@ -95,9 +98,9 @@ impl<P: Copy + Ord> Endpoint<P> {
             accepting: None,
             limits,
             shared: None,
+            demux: Demux::new(&random),
             random,
             slots: Slots::new(),
-            demux: BTreeMap::new(),
             latest: None,
             active: VecDeque::new(),
             eventful: VecDeque::new(),
@@ -325,7 +328,7 @@ impl<P: Copy + Ord> Endpoint<P> {
     }
 }
 
-impl<P: Copy + Ord> Endpoint<P> {
+impl<P: Copy + Ord + Hash> Endpoint<P> {
     /// Puts connections to the same peer next to each other among those that may want to send, behind the first so many:
     /// the host sends packets in a row to one address together.
     fn group_by_peer(&mut self, from: usize) {
@@ -345,9 +348,9 @@ impl<P: Copy + Ord> Endpoint<P> {
     }
 
     fn insert(&mut self, peer: P, connection: Connection, owned: bool) -> Handle {
-        let key = (peer, connection.receive_id());
+        let hash = self.demux.hash(&(peer, connection.receive_id()));
         let handle = self.slots.insert(peer, Box::new(connection), owned);
-        self.demux.insert(key, handle.index());
+        self.demux.insert(hash, handle.index());
         self.touch(handle.index());
         handle
     }
@@ -355,7 +358,7 @@ impl<P: Copy + Ord> Endpoint<P> {
     /// An id R such that neither R nor R + 1 is taken towards this peer, near the one that was asked for or drawn.
     fn free_id(&mut self, peer: P, wanted: Option<u16>) -> Option<u16> {
         let first = wanted.unwrap_or_else(|| self.random.next_u16());
-        let is_free = |id: u16| !self.demux.contains_key(&(peer, id));
+        let is_free = |id: u16| self.named((peer, id)).is_none();
         // Not 65535, unless asked for: libutp takes the id after it for 65536, answers the SYN, and resets the first DATA.
         let mut candidates = (0..=u16::MAX).map(|step| first.wrapping_add(step)).filter(|&id| id != u16::MAX);
         match wanted {
@@ -381,9 +384,15 @@ impl<P: Copy + Ord> Endpoint<P> {
         {
             return Some(index);
         }
-        let index = *self.demux.get(&key)?;
+        let index = self.named(key)?;
         self.latest = Some((key, index));
         Some(index)
+    }
+
+    fn named(&self, (peer, id): (P, u16)) -> Option<u32> {
+        let is_it =
+            |index| self.slots.at(index).is_some_and(|slot| (slot.peer, slot.receive_id) == (peer, id));
+        self.demux.find(self.demux.hash(&(peer, id)), is_it)
     }
 
     /// RESETs for unknown ids echo what we sent: the connection is the one that sends with this id.
@@ -472,12 +481,10 @@ impl<P: Copy + Ord> Endpoint<P> {
     /// A connection that is over gets no more packets; without an owner it goes.
     fn settle_drained(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else { return };
-        let (key, handle) = ((slot.peer, slot.connection.receive_id()), slot.handle);
+        let (key, handle) = ((slot.peer, slot.receive_id), slot.handle);
         let waits_for_owner = self.backlog.contains(&handle);
         let owned = slot.owned;
-        if self.demux.get(&key) == Some(&index) {
-            self.demux.remove(&key);
-        }
+        self.demux.remove(self.demux.hash(&key), index);
         self.latest = None;
         if self.leave_stage(handle) != Stage::Settled {
             self.statistics.half_open_expired += 1;
@@ -489,10 +496,7 @@ impl<P: Copy + Ord> Endpoint<P> {
 
     fn remove(&mut self, index: u32) {
         if let Some(slot) = self.slots.remove(index) {
-            let key = (slot.peer, slot.connection.receive_id());
-            if self.demux.get(&key) == Some(&index) {
-                self.demux.remove(&key);
-            }
+            self.demux.remove(self.demux.hash(&(slot.peer, slot.receive_id)), index);
         }
         self.latest = None;
         self.deadlines.set(index, Instant::NEVER);

@@ -35,6 +35,8 @@ pub(super) enum Stage {
 pub(super) struct Slot<P> {
     pub handle: Handle,
     pub peer: P,
+    /// The connection's, which the demultiplexer compares.
+    pub receive_id: u16,
     pub connection: Box<Connection>,
     /// The application holds it.
     pub owned: bool,
@@ -83,8 +85,9 @@ impl<P> Slots<P> {
         let place = &mut self.places[index as usize];
         place.generation = place.generation.wrapping_add(1);
         let handle = Handle { index, generation: place.generation };
-        let (stage, active, eventful) = (Stage::Settled, false, false);
-        place.slot = Some(Slot { handle, peer, connection, owned, stage, active, eventful });
+        let (receive_id, stage) = (connection.receive_id(), Stage::Settled);
+        let (active, eventful) = (false, false);
+        place.slot = Some(Slot { handle, peer, receive_id, connection, owned, stage, active, eventful });
         self.len += 1;
         handle
     }
