@@ -1,6 +1,7 @@
 //! What the tests share.
 #![allow(dead_code)]
 
+pub mod probe;
 pub mod puppet;
 pub mod relay;
 
