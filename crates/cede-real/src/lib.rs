@@ -64,7 +64,7 @@
 //! | `NotConnected` | the socket's driver is gone, with its runtime or because the UDP socket failed |
 //!
 //! # Numbers
-//! [`UtpStream::snapshot`] says where a stream stands (window, RTT, one-way and queueing delay, packet size),
+//! [`UtpStream::snapshot`] says where a stream stands (window, RTT, one-way and queueing delay, packet size, rate of delivery),
 //! [`UtpStream::statistics`] what it has done (retransmissions, timeouts, octets), and two [`Reading`]s give rates between
 //! them. All can be asked at any time, of the halves of a split stream too.
 //!
@@ -90,14 +90,16 @@
 //! network. What the kernel has put together of several has the stamp of the first. Steps of the system's clock are
 //! noticed, and stamps across them ignored.
 //!
-//! uTP has no field for congestion marks (ECN), so none are set, and what `quinn-udp` loses of them on coalesced receives
-//! is missed by nobody.
+//! uTP has no field for congestion marks (ECN): a receiver could not tell the sender of them. So none are set on what leaves,
+//! which routers therefore drop rather than mark, and what arrives is not looked at for any; what `quinn-udp` loses of
+//! them on coalesced receives is missed by nobody.
 //!
 //! **Without tokio**: `examples/blocking.rs` drives the same endpoint over a `std::net::UdpSocket` by hand.
 //!
 //! # Limits
 //! A socket has 3000 connections, 256 half open and 128 waiting to be accepted, unless [`SocketConfig::limits`] says
-//! otherwise. A stream's buffers begin with 1 MiB in each direction and grow to 16 MiB with the path; idle, a
+//! otherwise. A stream's buffers begin with 1 MiB in each direction and grow to 16 MiB with the path; what all streams together
+//! have received and nobody has read is bounded by 256 MiB and 64 KiB for each ([`cede_utp::Limits::buffered_bytes`]); idle, a
 //! connection takes 1,600 octets per end, and a task that waits to read from it 400 more, which are the runtime's
 //! (`cargo bench -p cede-real --bench idle`). Keepalives leave at whole seconds, those of many connections together. One socket costs
 //! 1 MiB of address space for receiving, of which only what is used becomes memory, and 2 MiB at most for batches whose

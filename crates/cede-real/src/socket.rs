@@ -32,6 +32,9 @@ pub struct SocketStatistics {
     pub connections: usize,
     /// What came from strangers.
     pub endpoint: EndpointStatistics,
+    /// Octets that have arrived and that no stream has been read for
+    /// ([`Limits::buffered_bytes`](cede_utp::Limits::buffered_bytes)).
+    pub buffered_bytes: u64,
     /// Datagrams that arrived.
     pub datagrams_received: u64,
     /// System calls that received them.
@@ -205,6 +208,7 @@ impl UtpSocket {
         SocketStatistics {
             connections: state.endpoint.len(),
             endpoint: *state.endpoint.statistics(),
+            buffered_bytes: state.endpoint.buffered_bytes(),
             datagrams_received: state.received_datagrams,
             receive_calls: state.receive_calls,
             receive_errors: state.receive_errors,

@@ -286,7 +286,7 @@ fn long_hostile_conversations() {
 
 /// An endpoint among strangers who send well-formed and ill-formed packets.
 fn run_endpoint(octets: &[u8]) {
-    let limits = Limits { connections: 20, half_open: 8, backlog: 4, early: 4 };
+    let limits = Limits { connections: 20, half_open: 8, backlog: 4, early: 4, ..Limits::default() };
     let mut endpoint: Endpoint<u8> = Endpoint::new(limits, Stream::named(1, "fuzz"));
     endpoint.listen(config(0), Box::new(|_| controller("reno", &Config::default())));
     let (mut source, mut now) = (Source(octets), Instant::from_secs(1));

@@ -586,3 +586,81 @@ fn forged_extension_chains_are_walked_once() {
     script.connection.handle(script.now, &octets, Payload::Empty);
     assert_eq!(script.connection.read().unwrap().to_vec(), b"x");
 }
+
+/// Everything that the two have to say, until neither has a deadline before `end`.
+fn exchange(
+    server: &mut Endpoint<u32>,
+    client: &mut Endpoint<u32>,
+    mut now: Instant,
+    end: Instant,
+) -> Instant {
+    loop {
+        let mut quiet = true;
+        while let Some((_, packet)) = client.poll_transmit(now) {
+            server.handle(now, 1, &packet.head, packet.payload);
+            quiet = false;
+        }
+        while let Some((_, packet)) = server.poll_transmit(now) {
+            client.handle(now, 2, &packet.head, packet.payload);
+            quiet = false;
+        }
+        if !quiet {
+            continue;
+        }
+        let next = [server.poll_timeout(), client.poll_timeout()].into_iter().flatten().min();
+        let Some(at) = next.filter(|&at| at <= end) else { return end };
+        now = now.max(at);
+        server.handle_timeout(now);
+        client.handle_timeout(now);
+    }
+}
+
+#[test]
+fn unread_streams_of_many_peers_are_bounded_together_and_whoever_reads_goes_on() {
+    const STREAM_BYTES: u32 = 400_000;
+    const BUDGET_BYTES: u64 = 2 << 20;
+    const PEERS: usize = 40;
+    let limits = Limits { buffered_bytes: BUDGET_BYTES, ..Limits::default() };
+    let config = Config::internet();
+    let mut server = endpoint(1, limits, &config);
+    let mut client = Endpoint::new(Limits::default(), Stream::named(2, "client"));
+    let mut now = Instant::from_secs(1);
+    let mut connections = Vec::new();
+    for _ in 0..PEERS {
+        let ours = client.connect(now, 2, config.clone(), controller("reno", &config)).unwrap();
+        exchange(&mut server, &mut client, now, now);
+        connections.push((ours, server.accept().unwrap()));
+    }
+    for &(ours, _) in &connections {
+        let connection = client.connection_mut(ours).unwrap();
+        let mut left = Payload::Pattern { start: 0, len: STREAM_BYTES };
+        // What does not fit the send buffer now is written below.
+        connection.write(left.split_to(200_000)).unwrap();
+    }
+    now = exchange(&mut server, &mut client, now, now + Duration::from_secs(30));
+    let (held, statistics) = (server.buffered_bytes(), *server.statistics());
+    // Once too much is there, each takes 64 KiB at most, and a packet may come that was counted a moment too late.
+    let most = BUDGET_BYTES + (PEERS as u64) * (65 << 10);
+    assert!((BUDGET_BYTES..=most).contains(&held), "{held}");
+    assert!(statistics.over_budget > 0 && held < PEERS as u64 * 150_000, "{statistics:?}");
+    // One that is read gets through while the others hold what they hold.
+    let (ours, theirs) = connections[PEERS - 1];
+    let (mut read, mut written) = (0, 200_000);
+    for _ in 0..2000 {
+        let connection = client.connection_mut(ours).unwrap();
+        if written < STREAM_BYTES && connection.writable_bytes() > 0 {
+            written += connection
+                .write(Payload::Pattern { start: written.into(), len: STREAM_BYTES - written })
+                .unwrap();
+        }
+        read += std::iter::from_fn(|| server.read(theirs)).map(|payload| payload.len()).sum::<u32>();
+        now = exchange(&mut server, &mut client, now, now + ms(50));
+    }
+    assert_eq!(read, STREAM_BYTES);
+    // What is read, or goes, is off the account.
+    for (_, theirs) in connections {
+        server.release(theirs);
+    }
+    exchange(&mut server, &mut client, now, now + Duration::from_secs(400));
+    assert_eq!(server.buffered_bytes(), 0);
+}

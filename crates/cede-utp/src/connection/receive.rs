@@ -20,6 +20,8 @@ use cede_wire::utp::{Header, Kind, Packet};
 
 /// What a packet that waits beyond a gap takes beside its octets: its place, and its buffer's own books.
 const BYTES_PER_HELD_PACKET: u32 = 128;
+/// What a connection may hold where all of the endpoint together hold too much.
+const HELD_BACK_BYTES: u32 = 64 << 10;
 
 /// The receiving half.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub(super) struct Receiving {
     pub advertised_bytes: u32,
     /// The largest payload seen, for telling a useful window from a silly one.
     largest_payload_bytes: u32,
+    /// All connections of the endpoint together hold too much.
+    pub held_back: bool,
     /// The application wants nothing more: what arrives is acknowledged and dropped.
     pub discarding: bool,
     /// The reason that the peer gave for its FIN.
@@ -83,6 +87,7 @@ impl Receiving {
             update: Update::None,
             advertised_bytes: 0,
             largest_payload_bytes: 0,
+            held_back: false,
             discarding: false,
             close_reason: None,
         }
@@ -94,6 +99,18 @@ impl Receiving {
 
     pub fn is_finished(&self) -> bool {
         matches!(self.fin, RemoteFin::Reached(_))
+    }
+
+    /// Octets that have arrived and are not read.
+    #[inline]
+    fn held_bytes(&self) -> u64 {
+        self.ready.len_bytes() + self.reorder.len_bytes()
+    }
+
+    /// Octets that it may hold.
+    #[inline]
+    fn limit_bytes(&self) -> u32 {
+        if self.held_back { self.limit.bytes.min(HELD_BACK_BYTES) } else { self.limit.bytes }
     }
 
     /// The number of the peer's FIN, where it is known.
@@ -228,7 +245,7 @@ impl Connection {
     /// Memory for a packet: the next expected one needs room among what waits to be read only, or a full reorder
     /// buffer could never drain; the others need room in the reorder buffer as well.
     fn has_room_for(&self, ahead: u16, bytes: u64) -> bool {
-        let limit = u64::from(self.receiving.limit.bytes);
+        let limit = u64::from(self.receiving.limit_bytes());
         let ready = self.receiving.ready.len_bytes();
         let held = if ahead == 0 { 0 } else { self.receiving.reorder.len_bytes() };
         bytes == 0 || ready + held + bytes <= limit
@@ -301,8 +318,19 @@ impl Connection {
 
     /// The window to advertise: room for what will be read, less what waits beyond a gap (which libutp forgets).
     pub(super) fn window_bytes(&self) -> u32 {
-        let held = self.receiving.ready.len_bytes() + self.receiving.reorder.len_bytes();
-        u64::from(self.receiving.limit.bytes).saturating_sub(held) as u32
+        u64::from(self.receiving.limit_bytes()).saturating_sub(self.receiving.held_bytes()) as u32
+    }
+
+    /// Octets that have arrived and are not read.
+    #[inline]
+    pub(crate) fn buffered_bytes(&self) -> u64 {
+        self.receiving.held_bytes()
+    }
+
+    /// The endpoint's budget is exceeded, or is no more.
+    #[inline]
+    pub(crate) fn hold_back(&mut self, held_back: bool) {
+        self.receiving.held_back = held_back;
     }
 
     /// The peer's window, cut to what makes sense.

@@ -15,11 +15,8 @@
 //! A window that has been advertised is never taken back: the limit only rises. What rises is a limit: memory is taken by
 //! octets that have arrived, or were written, and given back with them.
 //!
-//! **What it leaves out.** A limit for all connections of an endpoint together: [`Limits::connections`] times
-//! [`Config::receive_buffer_limit_bytes`] is what peers can make arrive while nobody reads.
-//!
-//! [`Limits::connections`]: crate::Limits::connections
-//! [`Config::receive_buffer_limit_bytes`]: crate::Config::receive_buffer_limit_bytes
+//! **What it leaves out.** What other connections of the endpoint hold: beyond their common budget
+//! ([`Limits::buffered_bytes`](crate::Limits::buffered_bytes)) nothing grows.
 //!
 //! **How it was validated.** `tests/tuning.rs`: long fat pipes fill, slow readers keep small windows.
 
@@ -91,7 +88,7 @@ impl Connection {
     pub(super) fn tune_receive_limit(&mut self, now: Instant, header: &Header) {
         let Some(max_bytes) = self.config.receive_buffer_limit_bytes else { return };
         let limit = &mut self.receiving.limit;
-        if limit.bytes >= max_bytes {
+        if limit.bytes >= max_bytes || self.receiving.held_back {
             return;
         }
         if header.timestamp_us != 0 && header.timestamp_difference_us != 0 {

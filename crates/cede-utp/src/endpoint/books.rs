@@ -16,11 +16,15 @@ pub struct Limits {
     /// it ends as [`TimedOut`](crate::ConnectionError::TimedOut). With 0 the application hears of none but peers that
     /// have shown that they receive. Default 32.
     pub early: usize,
+    /// Octets that have arrived and that nobody has read, of all connections together. Beyond it no receive window grows, and
+    /// each connection takes in and advertises as if its buffer had 64 KiB: whoever reads goes on. So there are at most as
+    /// many octets as this, and 64 KiB for each connection. Default 256 MiB.
+    pub buffered_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 3000, half_open: 256, backlog: 128, early: 32 }
+        Self { connections: 3000, half_open: 256, backlog: 128, early: 32, buffered_bytes: 256 << 20 }
     }
 }
 
@@ -47,4 +51,7 @@ pub struct EndpointStatistics {
     pub half_open_dropped: u64,
     /// Half-open connections whose handshake was never completed.
     pub half_open_expired: u64,
+    /// Packets that came while more was buffered than [`Limits::buffered_bytes`]. Those that were dropped for it count among
+    /// [`Statistics::discarded_buffer`](crate::Statistics::discarded_buffer).
+    pub over_budget: u64,
 }

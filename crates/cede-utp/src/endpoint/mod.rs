@@ -11,6 +11,7 @@
 //! **How it was validated.** `tests/endpoint.rs`; checks 7, 11 and 12 of `tests/checks.rs`.
 
 mod books;
+mod budget;
 mod deadlines;
 mod demux;
 mod incoming;
@@ -26,6 +27,7 @@ use crate::event::Event;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
+use budget::Budget;
 use cede_cc::{Controller, Path};
 use cede_units::{Instant, Seq16, Stream};
 use cede_wire::utp::{HEADER_BYTES, Header, Kind, Packet, VERSION};
@@ -86,6 +88,7 @@ pub struct Endpoint<P> {
     /// Connections that the application has, and whose peers have yet to show that they receive.
     early: usize,
     backlog: VecDeque<Handle>,
+    budget: Budget,
     strays: Strays<P>,
     statistics: EndpointStatistics,
 }
@@ -108,6 +111,7 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
             half_open: VecDeque::new(),
             early: 0,
             backlog: VecDeque::new(),
+            budget: Budget::default(),
             strays: Strays::new(),
             statistics: EndpointStatistics::default(),
         }
@@ -168,6 +172,7 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         if slot.connection.owes_state() && !core::mem::replace(&mut slot.active, true) {
             self.active.push_back(handle.index());
         }
+        self.account(handle.index());
         Some(payload)
     }
 
@@ -420,8 +425,11 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         packet: &Packet<'_>,
         payload: Payload,
     ) -> Verdict {
+        let is_exceeded = self.is_exceeded();
+        self.statistics.over_budget += u64::from(is_exceeded);
         let Some(slot) = self.slots.at_mut(index) else { return Verdict::Stray };
         let handle = slot.handle;
+        slot.connection.hold_back(is_exceeded);
         slot.connection.handle_stamped(now, arrived_at, packet, payload);
         if !core::mem::replace(&mut slot.active, true) {
             self.active.push_back(index);
@@ -432,6 +440,7 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         if slot.stage != Stage::Settled && slot.connection.is_established() {
             self.on_handshake_complete(handle);
         }
+        self.account(index);
         Verdict::Taken(handle)
     }
 
@@ -465,6 +474,7 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
 
     /// The connection wants to send nothing more for now: its deadline is known, or its end.
     fn settle(&mut self, index: u32) {
+        self.account(index);
         let Some(slot) = self.slots.at_mut(index) else { return };
         if slot.has_news() {
             self.eventful.push_back(index);
@@ -497,6 +507,7 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
     fn remove(&mut self, index: u32) {
         if let Some(slot) = self.slots.remove(index) {
             self.demux.remove(self.demux.hash(&(slot.peer, slot.receive_id)), index);
+            self.close_account(slot.held_steps);
         }
         self.latest = None;
         self.deadlines.set(index, Instant::NEVER);

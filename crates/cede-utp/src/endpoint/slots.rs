@@ -38,6 +38,8 @@ pub(super) struct Slot<P> {
     /// The connection's, which the demultiplexer compares.
     pub receive_id: u16,
     pub connection: Box<Connection>,
+    /// What it has in the account of the endpoint's budget.
+    pub held_steps: u16,
     /// The application holds it.
     pub owned: bool,
     pub stage: Stage,
@@ -87,7 +89,9 @@ impl<P> Slots<P> {
         let handle = Handle { index, generation: place.generation };
         let (receive_id, stage) = (connection.receive_id(), Stage::Settled);
         let (active, eventful) = (false, false);
-        place.slot = Some(Slot { handle, peer, receive_id, connection, owned, stage, active, eventful });
+        let held_steps = 0;
+        place.slot =
+            Some(Slot { handle, peer, receive_id, connection, held_steps, owned, stage, active, eventful });
         self.len += 1;
         handle
     }
