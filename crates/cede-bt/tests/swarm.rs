@@ -110,3 +110,30 @@ fn one_way_connections_carry_their_openers_data_alone() {
         assert_eq!((totals.uploaded[1], totals.downloaded[1]), (0, 0));
     }
 }
+
+/// aria2 tells of several pieces at a time by a bitfield in the middle of the conversation.
+#[test]
+fn a_bitfield_may_come_at_any_time() {
+    use cede_bt::wire::{Handshake, Message, Reserved};
+    use cede_wire::Payload;
+    for profile in Profile::ALL {
+        let mut engine = cede_bt::Engine::new(setup(1, false, profile, Disposition::ALL));
+        let now = cede_units::Instant::from_secs(1);
+        engine.start(now);
+        let conn = engine.accept(now, 9_usize, Transport::Tcp).unwrap();
+        let handshake = Handshake { reserved: Reserved::default(), info_hash: [7; 20], peer_id: [9; 20] };
+        let mut heard = handshake.encode().to_vec();
+        let bits = |octets: [u8; 6]| Message::Bitfield(octets.to_vec());
+        for message in [bits([0x80, 0, 0, 0, 0, 0]), Message::Unchoke, bits([0xc0, 0, 0, 0, 0, 0x80])] {
+            message.encode(&mut heard);
+        }
+        engine.received(now, conn, Payload::copy_from(&heard));
+        let view = engine.connections().next().expect("the connection stays");
+        assert_eq!((view.pieces, view.interested), (3, true), "{}", profile.name);
+        let availability: Vec<u32> = (0..41).map(|piece| engine.availability(piece)).collect();
+        assert_eq!((availability.iter().sum::<u32>(), availability[40]), (3, 1));
+        // One that is too long is no bitfield of this torrent.
+        engine.received(now, conn, Payload::copy_from(&Message::Bitfield(vec![0; 7]).to_vec()));
+        assert_eq!(engine.connections().count(), 0);
+    }
+}

@@ -20,6 +20,9 @@ global. BitTorrent has no torrents without octets. A failure is called *theirs* 
 two of ours do not; anything else is called ours.
 ";
 
+/// What the tests of the BitTorrent client have written of it.
+const CLIENT: &str = include_str!("../../../docs/interop-bittorrent.md");
+
 const EXPERIMENTS: &str = "
 ## Where implementations differ
 
@@ -77,7 +80,8 @@ pub fn markdown(sections: &[Section]) -> String {
     text.push_str(&summary(sections));
     text.push_str(&experiments(sections));
     sections.iter().for_each(|section| text.push_str(&section.markdown()));
-    text
+    text.push('\n');
+    text + CLIENT
 }
 
 fn summary(sections: &[Section]) -> String {

@@ -3,6 +3,7 @@
 use cede_bt::Transport;
 use cede_bt::mse::{Ciphers, Rc4};
 use cede_real::UtpStream;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -98,6 +99,26 @@ impl Link {
     /// The cipher of what leaves: each octet is to be enciphered once, before it is handed to [`Link::poll_write`].
     pub fn outgoing(&mut self) -> Option<&mut Rc4> {
         self.ciphers.as_mut().map(|ciphers| &mut ciphers.outgoing)
+    }
+
+    /// Reads: how many octets came, none at the stream's end.
+    pub async fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|cx| self.poll_read(cx, buffer)).await
+    }
+
+    /// Writes all of it, enciphered where it has to be.
+    pub async fn send(&mut self, octets: &mut [u8]) -> io::Result<()> {
+        if let Some(cipher) = self.outgoing() {
+            cipher.apply(octets);
+        }
+        let mut written = 0;
+        while written < octets.len() {
+            match poll_fn(|cx| self.poll_write(cx, &octets[written..])).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                n => written += n,
+            }
+        }
+        Ok(())
     }
 
     /// Writes octets as they are.

@@ -1,20 +1,21 @@
 //! From a magnet link to a torrent: the info dictionary is fetched from peers (BEP 9) before there is an engine.
 
-use crate::link::Stream;
-use crate::session::{Listener, connect_by};
+use crate::link::Link;
+use crate::reach::{Encryption, Reach};
+use crate::session::Listener;
 use cede_bt::extension::{Extension, UT_METADATA};
 use cede_bt::metadata::{self, Fetch, Progress, Wanted};
 use cede_bt::wire::{Decoder, Handshake, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Transport};
 use cede_wire::Payload;
 use std::collections::{HashSet, VecDeque};
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Peers that are asked at once.
@@ -23,6 +24,8 @@ const MAX_ASKED: usize = 10;
 const MAX_KNOWN: usize = 2_000;
 /// What one peer takes at most.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Peers have so long to notice that a connection ends.
+const PARTING: Duration = Duration::from_secs(1);
 /// Dictionaries come in messages of little more than 16 KiB; bitfields of torrents of unknown size may be longer.
 const READ_BYTES: usize = 32 << 10;
 
@@ -39,8 +42,25 @@ pub struct Seeker {
     pub client: String,
     /// Which transports are attempted.
     pub disposition: Disposition,
-    /// Where uTP is to be had.
+    /// Whether connections are enciphered. What may be is, for peers that hang up on the clear.
+    pub encryption: Encryption,
+    /// Where uTP is to be had. Best at a port of its own: libtorrent tells peers by address and port, and takes no second
+    /// connection from a session at the same ones as long as it has not done with the first.
     pub listener: Option<Rc<Listener>>,
+}
+
+impl Seeker {
+    /// In which ways a peer is tried, the first first.
+    fn ways(&self) -> Vec<(Encryption, Transport)> {
+        let encryptions: &[Encryption] = match self.encryption {
+            Encryption::Allow => &[Encryption::Off, Encryption::Require],
+            Encryption::Prefer => &[Encryption::Require, Encryption::Off],
+            Encryption::Require => &[Encryption::Require],
+            Encryption::Off => &[Encryption::Off],
+        };
+        let transports = || Transport::ALL.into_iter().filter(|t| self.disposition.attempts(*t));
+        encryptions.iter().flat_map(|e| transports().map(|t| (*e, t))).collect()
+    }
 }
 
 /// Fetches the dictionary from whoever has it among the peers that come in. Also the peers that came, for the session that
@@ -50,12 +70,13 @@ pub async fn fetch(
     peers: &mut UnboundedReceiver<Vec<SocketAddr>>,
 ) -> (Option<Vec<u8>>, Vec<SocketAddr>) {
     let (mut known, mut queue, mut asked) = (HashSet::new(), VecDeque::new(), JoinSet::new());
+    let (over, is_over) = watch::channel(false);
     let mut is_open = true;
     let raw = loop {
         while asked.len() < MAX_ASKED
             && let Some(peer) = queue.pop_front()
         {
-            asked.spawn_local(ask(seeker.clone(), peer));
+            asked.spawn_local(ask(seeker.clone(), peer, is_over.clone()));
         }
         tokio::select! {
             answer = next_answer(&mut asked) => match answer {
@@ -75,6 +96,9 @@ pub async fn fetch(
             break None;
         }
     };
+    let _ = over.send(true);
+    let partings = async { while asked.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(PARTING, partings).await;
     (raw, known.into_iter().collect())
 }
 
@@ -86,14 +110,36 @@ async fn next_answer(asked: &mut JoinSet<io::Result<Vec<u8>>>) -> Option<Vec<u8>
     }
 }
 
-async fn ask(seeker: Seeker, peer: SocketAddr) -> io::Result<Vec<u8>> {
+async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool>) -> io::Result<Vec<u8>> {
     tokio::time::timeout(PATIENCE, async {
         let mut last = io::Error::from(io::ErrorKind::Unsupported);
-        for transport in Transport::ALL.into_iter().filter(|t| seeker.disposition.attempts(*t)) {
-            match connect_by(seeker.listener.as_deref(), peer, transport).await {
-                Ok(Stream::Tcp(stream)) => return converse(&seeker, stream).await,
-                Ok(Stream::Utp(stream)) => return converse(&seeker, *stream).await,
-                Err(error) => last = error,
+        let mut unreached = HashSet::new();
+        for (encryption, transport) in seeker.ways() {
+            if unreached.contains(&transport) {
+                continue;
+            }
+            let reach =
+                Reach { listener: seeker.listener.as_deref(), info_hash: seeker.info_hash, encryption };
+            match reach.open(peer, transport).await {
+                Ok(mut link) => {
+                    let outcome = tokio::select! {
+                        outcome = converse(&seeker, &mut link) => outcome,
+                        _ = is_over.wait_for(|is_over| *is_over) => Err(io::ErrorKind::Interrupted.into()),
+                    };
+                    match outcome {
+                        Err(error) if is_deaf(&error) => last = error,
+                        other => {
+                            part(link).await;
+                            return other;
+                        }
+                    }
+                }
+                Err(error) => {
+                    last = error;
+                    if encryption == Encryption::Off {
+                        unreached.insert(transport);
+                    }
+                }
             }
         }
         Err(last)
@@ -101,19 +147,32 @@ async fn ask(seeker: Seeker, peer: SocketAddr) -> io::Result<Vec<u8>> {
     .await?
 }
 
+/// Ends a connection and waits until the peer has noticed: as long as it has not, many refuse the one that the session opens.
+async fn part(mut link: Link) {
+    let parting = async {
+        let _ = poll_fn(|cx| link.stream.poll_shutdown(cx)).await;
+        let mut buffer = [0; 2048];
+        while link.receive(&mut buffer).await.is_ok_and(|n| n > 0) {}
+    };
+    let _ = tokio::time::timeout(PARTING, parting).await;
+}
+
+/// The peer has hung up, as those do that want another form of encryption.
+fn is_deaf(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
+}
+
 /// One peer, from the handshake to the dictionary.
-async fn converse(
-    seeker: &Seeker,
-    mut stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-) -> io::Result<Vec<u8>> {
+async fn converse(seeker: &Seeker, link: &mut Link) -> io::Result<Vec<u8>> {
     let reserved = Reserved::default().with(Reserved::EXTENDED).with(Reserved::FAST);
     let (info_hash, peer_id) = (seeker.info_hash, seeker.peer_id);
-    stream.write_all(&Handshake { reserved, info_hash, peer_id }.encode()).await?;
+    link.send(&mut Handshake { reserved, info_hash, peer_id }.encode()).await?;
     let mut talk = Talk { seeker, fetch: None, name: 0, output: Vec::new() };
     let mut decoder = Decoder::new(WireLimits::default());
     let mut buffer = vec![0; READ_BYTES];
     loop {
-        let n = stream.read(&mut buffer).await?;
+        let n = link.receive(&mut buffer).await?;
         if n == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -123,7 +182,7 @@ async fn converse(
                 return Ok(raw);
             }
         }
-        stream.write_all(&std::mem::take(&mut talk.output)).await?;
+        link.send(&mut std::mem::take(&mut talk.output)).await?;
     }
 }
 

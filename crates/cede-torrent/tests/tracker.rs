@@ -9,6 +9,7 @@ use cede_bt::tracker::{Announce, Event};
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::magnet::{Seeker, fetch};
 use cede_torrent::server::{Entry, Over, Tracker};
+use cede_torrent::session::{Choices, Encryption};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -154,8 +155,17 @@ fn a_magnet_link_leads_to_its_torrent() {
         // More than one part of 16 KiB.
         let (info, content) = torrent(&[14_000_000 / 800 * 800]);
         assert!(info.raw.len() > 16_384);
-        for transports in [5, 10] {
-            let mut seed = Member::new(&info, Some(&content), &[], choices(1, transports)).await;
+        use Encryption::{Allow, Off, Prefer, Require};
+        for (transports, theirs, ours) in [
+            (5, Off, Off),
+            (5, Require, Allow),
+            (5, Allow, Require),
+            (10, Require, Prefer),
+            (10, Off, Prefer),
+            (10, Require, Allow),
+        ] {
+            let giver = Choices { encryption: theirs, ..choices(1, transports) };
+            let mut seed = Member::new(&info, Some(&content), &[], giver).await;
             seed.start();
             let stranger = Member::new(&info, None, &[], choices(3, transports)).await;
             let seeker = Seeker {
@@ -164,6 +174,7 @@ fn a_magnet_link_leads_to_its_torrent() {
                 peer_id: [2; 20],
                 client: "cede test".to_owned(),
                 disposition: Disposition(transports),
+                encryption: ours,
                 listener: Some(stranger.listener.clone()),
             };
             let (found, mut peers) = mpsc::unbounded_channel();
@@ -186,6 +197,7 @@ fn a_link_to_nothing_ends() {
             peer_id: [2; 20],
             client: "cede test".to_owned(),
             disposition: Disposition::TCP,
+            encryption: Encryption::Allow,
             listener: None,
         };
         let (found, mut peers) = mpsc::unbounded_channel();

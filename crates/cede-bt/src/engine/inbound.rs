@@ -121,7 +121,8 @@ impl<A: Copy + Ord> Engine<A> {
             Message::Interested => self.on_interest(now, index, true),
             Message::NotInterested => self.on_interest(now, index, false),
             Message::Have(piece) => return self.on_have(now, index, piece),
-            Message::Bitfield(octets) if first => {
+            // Not only the first message: aria2 sends one in place of many that tell of a piece each.
+            Message::Bitfield(octets) => {
                 let pieces = self.geometry.pieces();
                 let have = Bitfield::from_octets(&octets, pieces).ok_or(CloseReason::Misbehaved)?;
                 return self.on_bitfield(now, index, have);
@@ -141,7 +142,7 @@ impl<A: Copy + Ord> Engine<A> {
         Ok(())
     }
 
-    /// Messages of the fast extension; a bitfield that is not the first message ends here too.
+    /// Messages of the fast extension.
     fn on_fast_message(&mut self, now: Instant, index: u32, message: &Message, first: bool) -> Verdict {
         let pieces = self.geometry.pieces();
         let Some(conn) = self.at(index) else { return Ok(()) };
@@ -230,6 +231,7 @@ impl<A: Copy + Ord> Engine<A> {
             return Err(CloseReason::BothComplete);
         }
         self.tell_interest(now, index);
+        self.ask(now, index);
         Ok(())
     }
 

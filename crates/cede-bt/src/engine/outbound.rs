@@ -47,6 +47,13 @@ impl<A: Copy + Ord> Engine<A> {
         }
     }
 
+    /// Sends a message that means nothing.
+    pub fn send_keepalive(&mut self, now: Instant, id: ConnId) {
+        if self.conn(id).is_some_and(|conn| conn.stage.is_ready()) {
+            self.say(now, id.index, &Message::KeepAlive);
+        }
+    }
+
     /// Tells a peer where our DHT node listens.
     pub fn send_dht_port(&mut self, now: Instant, id: ConnId, port: u16) {
         if self.conn(id).is_some_and(|conn| conn.reserved.has(Reserved::DHT)) {

@@ -198,9 +198,11 @@ impl Torrent {
         Ok(())
     }
 
-    /// Random peers other than the asker; a seed is told of no seeds.
+    /// Random peers other than the asker; a seed is told of no seeds. Whoever has only begun may not be one: aria2 says that
+    /// nothing is left as long as all it has is a magnet link.
     fn others(&self, announce: &Announce, wanted: usize, random: &mut Stream) -> Vec<SocketAddr> {
-        let is_useful = |peer: &Peer| peer.address.port() != 0 && !(announce.left == 0 && peer.is_seeder);
+        let is_seed = announce.left == 0 && announce.event != Event::Started;
+        let is_useful = |peer: &Peer| peer.address.port() != 0 && !(is_seed && peer.is_seeder);
         let others = self.peers.iter().filter(|(id, peer)| **id != announce.peer_id && is_useful(peer));
         let mut peers: Vec<SocketAddr> = others.map(|(_, peer)| peer.address).collect();
         let count = wanted.min(peers.len());
@@ -256,6 +258,8 @@ mod tests {
         assert_eq!(second.peers, ["192.0.2.1:1001".parse().unwrap()]);
         assert_eq!((second.seeders, second.leechers, second.interval_s), (Some(1), Some(1), 1800));
         let third = book.announce(NOW, ip(3), &announce(3, 0, Event::Started)).unwrap();
+        assert_eq!(third.peers.len(), 2, "it may have a magnet link alone");
+        let third = book.announce(NOW, ip(3), &announce(3, 0, Event::Interval)).unwrap();
         assert_eq!(third.peers.len(), 1, "a seed is told of no seeds");
         let stopped = book.announce(NOW, ip(1), &announce(1, 0, Event::Stopped)).unwrap();
         assert!(stopped.peers.is_empty());

@@ -87,14 +87,15 @@ struct Task {
     pause: Option<Pin<Box<Sleep>>>,
     /// Until a connection that is to end is given up.
     patience: Option<Pin<Box<Sleep>>>,
+    was_heard: bool,
 }
 
-/// Runs a connection to its end.
-pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Link) {
+/// Runs a connection to its end; whether anything was heard.
+pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Link) -> bool {
     let id = shared.borrow().id;
     let buffer = Arc::from(vec![0; IDLE_READ_BYTES]);
-    let (writing, written, pause, patience) = (Vec::new(), 0, None, None);
-    let mut task = Task { inner, shared, id, link, buffer, writing, written, pause, patience };
+    let (writing, written, pause, patience, was_heard) = (Vec::new(), 0, None, None, false);
+    let mut task = Task { inner, shared, id, link, buffer, writing, written, pause, patience, was_heard };
     {
         let mut state = task.inner.state.borrow_mut();
         state.engine.set_room(id, OUT_BYTES as u32);
@@ -112,6 +113,7 @@ pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Lin
     }
     let closing = poll_fn(|cx| task.link.stream.poll_shutdown(cx));
     let _ = tokio::time::timeout(CLOSING_PATIENCE, closing).await;
+    task.was_heard
 }
 
 impl Task {
@@ -193,6 +195,7 @@ impl Task {
         if n == 0 {
             return Ok(Poll::Ready(false));
         }
+        self.was_heard = true;
         let payload = Payload::from_part(&self.buffer, 0, n as u32);
         let mut state = self.inner.state.borrow_mut();
         state.download.spend(n);

@@ -3,8 +3,8 @@
 use super::conn::{self, Shared};
 use super::{Inner, State, canonical};
 use crate::link::{Link, Stream};
+use crate::reach::{self, Encryption, Reach};
 use cede_bt::engine::ConnId;
-use cede_bt::mse::{Accept, Handshake, Outcome, PADDING_MAX, Secrets};
 use cede_bt::{Disposition, Transport};
 use cede_real::{SocketConfig, StreamConfig, UtpSocket};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -13,35 +13,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
-/// Whoever does not answer so long is not there.
-const DIAL_PATIENCE: Duration = Duration::from_secs(10);
-/// libtorrent gives uTP three seconds before it tries TCP; a handshake here may need a second SYN or two.
-const UTP_PATIENCE: Duration = Duration::from_secs(6);
-/// A handshake of the encryption takes a few round trips.
-const MSE_PATIENCE: Duration = Duration::from_secs(15);
 /// Connections whose peers have not shown yet what they speak.
 const MAX_HANDSHAKING: usize = 100;
 /// Ports that are tried where any will do: TCP and UDP must both be free.
 const PORT_TRIES: usize = 20;
 /// After a failure to take up a connection, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Whether connections are enciphered (MSE).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Encryption {
-    /// Never.
-    Off,
-    /// If the peer begins so.
-    #[default]
-    Allow,
-    /// Tried first; in the clear where that fails.
-    Prefer,
-    /// Always.
-    Require,
-}
 
 /// Where peers reach us: TCP and uTP at one port number.
 pub struct Listener {
@@ -106,6 +85,11 @@ impl Listener {
         Ok(Self { tcp, utp, stream, port: address.port() })
     }
 
+    /// Where uTP is to be had, and how its streams are opened.
+    pub(crate) fn utp(&self) -> Option<(&UtpSocket, &StreamConfig)> {
+        Some((self.utp.as_ref()?, &self.stream))
+    }
+
     /// The port.
     #[must_use]
     pub const fn port(&self) -> u16 {
@@ -150,18 +134,19 @@ pub(super) async fn listen(inner: Rc<Inner>, listener: Rc<Listener>) {
 /// A peer has opened a connection.
 fn admit(inner: &Rc<Inner>, stream: Stream, address: SocketAddr) {
     let mut state = inner.state.borrow_mut();
-    if state.handshaking < MAX_HANDSHAKING {
+    let address = canonical(address);
+    if state.handshaking < MAX_HANDSHAKING && !state.is_banned(address) {
         state.handshaking += 1;
-        tokio::task::spawn_local(greet(inner.clone(), stream, canonical(address)));
+        tokio::task::spawn_local(greet(inner.clone(), stream, address));
     }
 }
 
 async fn greet(inner: Rc<Inner>, stream: Stream, address: SocketAddr) {
     let transport = stream.transport();
-    no_delay(&stream);
+    reach::no_delay(&stream);
     let link = match inner.choices.encryption {
         Encryption::Off => Some(Link::plain(stream, Vec::new())),
-        encryption => answer(&inner, stream, encryption).await.ok(),
+        encryption => reach::answer(stream, inner.info.info_hash(), encryption).await.ok(),
     };
     if let Some((shared, link)) = take_up(&inner, link, address, transport) {
         conn::run(inner, shared, link).await;
@@ -184,13 +169,6 @@ fn take_up(
     let shared = Inner::enter(&mut state, shared);
     inner.pump(&mut state);
     Some((shared, link))
-}
-
-/// Small messages leave at once: requests are one, and a window is soon full of them.
-fn no_delay(stream: &Stream) {
-    if let Stream::Tcp(stream) = stream {
-        let _ = stream.set_nodelay(true);
-    }
 }
 
 /// The engine wants a connection.
@@ -231,104 +209,26 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
         inner.pump(&mut state);
     }
     if let Ok(link) = link {
-        conn::run(inner, shared, link).await;
+        let is_plain = !link.is_enciphered();
+        let was_heard = conn::run(inner.clone(), shared, link).await;
+        if is_plain && !was_heard {
+            inner.state.borrow_mut().note_deaf(address);
+        }
     }
 }
 
+/// Opens a stream to a peer, as the torrent's choices and what is known of the peer want it.
 async fn reach(inner: &Inner, address: SocketAddr, transport: Transport) -> io::Result<Link> {
-    let encryption = inner.choices.encryption;
-    let stream = connect(inner, address, transport).await?;
-    if matches!(encryption, Encryption::Off | Encryption::Allow) {
-        return Ok(Link::plain(stream, Vec::new()));
-    }
-    match ask(inner, stream, encryption).await {
-        Err(_) if encryption == Encryption::Prefer => {
-            Ok(Link::plain(connect(inner, address, transport).await?, Vec::new()))
-        }
-        other => other,
-    }
-}
-
-async fn connect(inner: &Inner, address: SocketAddr, transport: Transport) -> io::Result<Stream> {
-    let listener = inner.state.borrow().listener.clone();
-    let stream = connect_by(listener.as_deref(), address, transport).await?;
-    no_delay(&stream);
-    Ok(stream)
-}
-
-/// Opens a stream to a peer.
-///
-/// # Errors
-/// What the system says, `TimedOut` where nobody answers, `Unsupported` for uTP without a listener that has it.
-pub(crate) async fn connect_by(
-    listener: Option<&Listener>,
-    address: SocketAddr,
-    transport: Transport,
-) -> io::Result<Stream> {
-    if transport == Transport::Tcp {
-        return Ok(Stream::Tcp(tokio::time::timeout(DIAL_PATIENCE, TcpStream::connect(address)).await??));
-    }
-    let utp = listener.and_then(|listener| Some((listener.utp.as_ref()?, &listener.stream)));
-    let (socket, config) = utp.ok_or(io::ErrorKind::Unsupported)?;
-    let connecting = socket.connect_with(address, config);
-    let stream = tokio::time::timeout(UTP_PATIENCE, connecting).await?.map_err(io::Error::other)?;
-    Ok(Stream::Utp(Box::new(stream)))
-}
-
-fn secrets() -> io::Result<Secrets> {
-    let mut private = [0; 20];
-    getrandom::fill(&mut private).map_err(io::Error::other)?;
-    let len = getrandom::u32().map_err(io::Error::other)? as usize % (PADDING_MAX + 1);
-    let mut padding = vec![0; len];
-    getrandom::fill(&mut padding).map_err(io::Error::other)?;
-    Ok(Secrets { private, padding })
-}
-
-async fn ask(inner: &Inner, stream: Stream, encryption: Encryption) -> io::Result<Link> {
-    let accept = if encryption == Encryption::Require { Accept::RC4 } else { Accept::EITHER };
-    let handshake = Handshake::open(inner.info.info_hash(), accept, secrets()?);
-    let (stream, outcome) = converse(stream, handshake).await?;
-    Ok(Link::enciphered(stream, outcome.ciphers, outcome.early))
-}
-
-async fn answer(inner: &Inner, stream: Stream, encryption: Encryption) -> io::Result<Link> {
-    let is_required = encryption == Encryption::Require;
-    let accept = if is_required { Accept::RC4 } else { Accept::EITHER };
-    let handshake = Handshake::answer(inner.info.info_hash(), accept, secrets()?);
-    let (stream, outcome) = converse(stream, handshake).await?;
-    if is_required && outcome.ciphers.is_none() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the peer speaks in the clear"));
-    }
-    Ok(Link::enciphered(stream, outcome.ciphers, outcome.early))
-}
-
-/// Carries a handshake of the encryption to its end.
-async fn converse(stream: Stream, mut handshake: Handshake) -> io::Result<(Stream, Outcome)> {
-    let talk = async {
-        let mut stream = stream;
-        let mut buffer = [0; 2048];
-        loop {
-            let output = handshake.take_output();
-            match &mut stream {
-                Stream::Tcp(stream) => stream.write_all(&output).await?,
-                Stream::Utp(stream) => stream.write_all(&output).await?,
-            }
-            let n = match &mut stream {
-                Stream::Tcp(stream) => stream.read(&mut buffer).await?,
-                Stream::Utp(stream) => stream.read(&mut buffer).await?,
-            };
-            if n == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if let Some(outcome) = handshake.receive(&buffer[..n]).map_err(io::Error::other)? {
-                let output = handshake.take_output();
-                match &mut stream {
-                    Stream::Tcp(stream) => stream.write_all(&output).await?,
-                    Stream::Utp(stream) => stream.write_all(&output).await?,
-                }
-                return Ok((stream, outcome));
-            }
-        }
+    let (listener, is_deaf) = {
+        let state = inner.state.borrow();
+        (state.listener.clone(), state.deaf.contains(&address))
     };
-    tokio::time::timeout(MSE_PATIENCE, talk).await?
+    let encryption = match inner.choices.encryption {
+        // Whoever hung up on the clear may want it enciphered.
+        Encryption::Allow if is_deaf => Encryption::Prefer,
+        other => other,
+    };
+    Reach { listener: listener.as_deref(), info_hash: inner.info.info_hash(), encryption }
+        .open(address, transport)
+        .await
 }

@@ -16,7 +16,7 @@ const METADATA_TIMES: u32 = 4;
 /// A message of an extension has come.
 pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extension: u8, payload: &[u8]) {
     match extension {
-        0 => introduce(state, id, payload),
+        0 => introduce(inner, state, id, payload),
         UT_METADATA => answer(inner, state, id, payload),
         UT_PEX if inner.exchanges_peers() => {
             let peers: Vec<SocketAddr> =
@@ -27,12 +27,15 @@ pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extensio
     }
 }
 
-fn introduce(state: &mut State, id: ConnId, payload: &[u8]) {
+fn introduce(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
     let (Some(conn), Some(extension)) = (Inner::conn(state, id), Extension::parse(payload)) else { return };
     if let Some(requests) = extension.requests {
         state.engine.set_request_limit(id, requests);
     }
     conn.borrow_mut().extension = extension;
+    // Over uTP, Transmission 3.00 looks at what came in one read with our handshake only once something more has come: without
+    // that it knows of no metadata, and has nothing to be unchoked for.
+    state.engine.send_keepalive(inner.now(), id);
 }
 
 /// Somebody asks for a part of the info dictionary.

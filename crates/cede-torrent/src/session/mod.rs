@@ -10,8 +10,8 @@ mod extend;
 mod pump;
 mod view;
 
-pub(crate) use dial::connect_by;
-pub use dial::{Encryption, Listener};
+pub use crate::reach::Encryption;
+pub use dial::Listener;
 pub use view::{PeerView, View};
 
 use crate::disk::{Disk, Part, Report};
@@ -23,8 +23,8 @@ use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile};
 use cede_units::{Duration as Span, Instant as Time, Stream as Random};
 use conn::Shared;
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::collections::{HashSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,6 +36,10 @@ use tokio::sync::{Notify, mpsc};
 const NOTES_EVERY: Duration = Duration::from_secs(30);
 /// Peers are told of others so often (BEP 11).
 const PEX_EVERY: Duration = Duration::from_secs(60);
+
+/// Peers that are remembered to be banned, and to have hung up on the clear.
+const MAX_BANNED: usize = 1_000;
+const MAX_DEAF: usize = 1_000;
 
 /// What can be chosen.
 #[derive(Clone, Debug)]
@@ -129,6 +133,10 @@ pub(crate) struct State {
     pub armed: Option<Time>,
     pub download: Bucket,
     pub banned: Vec<SocketAddr>,
+    /// A banned peer that comes again comes from another port.
+    banned_ips: HashSet<IpAddr>,
+    /// Peers that have hung up on a handshake in the clear.
+    pub deaf: HashSet<SocketAddr>,
 }
 
 impl State {
@@ -155,6 +163,27 @@ impl State {
             armed: None,
             download,
             banned: Vec::new(),
+            banned_ips: HashSet::new(),
+            deaf: HashSet::new(),
+        }
+    }
+
+    /// A peer sent bad pieces: nothing more is heard from its address.
+    pub fn ban(&mut self, address: SocketAddr) {
+        if self.banned.len() < MAX_BANNED {
+            self.banned.push(address);
+            self.banned_ips.insert(address.ip());
+        }
+    }
+
+    pub fn is_banned(&self, address: SocketAddr) -> bool {
+        self.banned_ips.contains(&address.ip())
+    }
+
+    /// A peer has hung up on the clear.
+    pub fn note_deaf(&mut self, address: SocketAddr) {
+        if self.deaf.len() < MAX_DEAF {
+            self.deaf.insert(address);
         }
     }
 }

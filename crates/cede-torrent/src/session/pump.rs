@@ -9,9 +9,6 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Addresses of banned peers that are remembered to be shown.
-const MAX_BANNED: usize = 100;
-
 impl Inner {
     /// Takes out of the engine whatever there is: actions, then octets, until there is nothing.
     pub fn pump(self: &Rc<Self>, state: &mut State) {
@@ -77,11 +74,7 @@ impl Inner {
                 let _ = state.wishes.send(Wish { event, want });
             }
             Action::Extended { conn, id, payload } => extend::receive(self, state, conn, id, &payload),
-            Action::Banned { address } => {
-                if state.banned.len() < MAX_BANNED {
-                    state.banned.push(address);
-                }
-            }
+            Action::Banned { address } => state.ban(address),
             Action::Complete => {
                 state.is_complete = true;
                 Self::store(state);

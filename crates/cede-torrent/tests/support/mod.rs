@@ -85,17 +85,42 @@ pub struct Member {
 impl Member {
     /// One that has `content`, or nothing. Called within a runtime.
     pub async fn new(info: &Arc<Info>, content: Option<&[u8]>, wanted: &[bool], choices: Choices) -> Self {
+        Self::at(Ipv4Addr::LOCALHOST.into(), info, content, wanted, choices).await
+    }
+
+    /// The same at an address.
+    pub async fn at(
+        local: IpAddr,
+        info: &Arc<Info>,
+        content: Option<&[u8]>,
+        wanted: &[bool],
+        choices: Choices,
+    ) -> Self {
         let scratch = Scratch::new();
         let storage = Arc::new(Storage::new(&scratch.0, info, wanted).unwrap());
         if let Some(content) = content {
             storage.write(0, content).unwrap();
         }
         let whole = vec![content.is_some(); info.piece_count() as usize];
-        let local = IpAddr::from(Ipv4Addr::LOCALHOST);
+        Self::with(local, (info, &whole), (scratch, storage), choices).await
+    }
+
+    /// One that goes on with what is stored, of which `whole` is there.
+    pub async fn resumed(info: &Arc<Info>, storage: &Arc<Storage>, whole: &[bool], choices: Choices) -> Self {
+        let place = (Scratch::new(), storage.clone());
+        Self::with(Ipv4Addr::LOCALHOST.into(), (info, whole), place, choices).await
+    }
+
+    async fn with(
+        local: IpAddr,
+        (info, whole): (&Arc<Info>, &[bool]),
+        (scratch, storage): (Scratch, Arc<Storage>),
+        choices: Choices,
+    ) -> Self {
         let stream = StreamConfig::default();
         let listener = Rc::new(Listener::bind(Some(local), 0, choices.disposition, stream).await.unwrap());
         let address = SocketAddr::new(local, listener.port());
-        let made = Session::new(info, &storage, &whole, Some(listener.clone()), choices).unwrap();
+        let made = Session::new(info, &storage, whole, Some(listener.clone()), choices).unwrap();
         let (session, wishes, driver) = made;
         Self { session, address, scratch, storage, wishes, driver: Some(driver), listener }
     }
@@ -126,7 +151,7 @@ impl Member {
 }
 
 /// Runs a test on one thread.
-pub fn run(test: impl Future<Output = ()>) {
+pub fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, test);
+    LocalSet::new().block_on(&runtime, test)
 }

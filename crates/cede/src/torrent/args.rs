@@ -152,7 +152,7 @@ fn rate(text: &str) -> Result<u64, String> {
 pub enum EncryptionArg {
     /// Never
     Off,
-    /// If the peer begins so
+    /// If the peer begins so, or has hung up on the clear
     Allow,
     /// Tried first, in the clear where that fails
     Prefer,

@@ -81,19 +81,16 @@ pub async fn hear(mut notes: UnboundedReceiver<Note>, found: UnboundedSender<Vec
 
 type Found = (Option<Vec<u8>>, Vec<SocketAddr>);
 
-fn seeker(
-    args: &SwarmArgs,
-    listener: &Rc<Listener>,
-    magnet: &Magnet,
-    wanted: Wanted,
-) -> Result<Seeker, Failure> {
+async fn seeker(args: &SwarmArgs, magnet: &Magnet, wanted: Wanted) -> Result<Seeker, Failure> {
+    let listener = Swarm::only_attempts(args).await?;
     Ok(Seeker {
         wanted,
         info_hash: magnet.info_hash(),
         peer_id: peer_id()?,
         client: super::swarm::client(),
         disposition: args.transport,
-        listener: Some(listener.clone()),
+        encryption: args.encryption.into(),
+        listener: Some(listener),
     })
 }
 
@@ -103,7 +100,7 @@ async fn search(
     magnet: &Magnet,
     (wanted, trackers, given): (Wanted, &[Vec<String>], Vec<SocketAddr>),
 ) -> Result<Found, Failure> {
-    let seeker = seeker(args, listener, magnet, wanted)?;
+    let seeker = seeker(args, magnet, wanted).await?;
     let (found, mut peers) = mpsc::unbounded_channel();
     let _ = found.send(given);
     let (wishes, wished) = mpsc::unbounded_channel();

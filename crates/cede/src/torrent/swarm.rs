@@ -3,6 +3,7 @@
 use super::args::SwarmArgs;
 use crate::failure::Failure;
 use crate::screen;
+use cede_bt::Disposition;
 use cede_carry::bench::ControllerSpec;
 use cede_real::StreamConfig;
 use cede_torrent::announce::Identity;
@@ -13,6 +14,8 @@ use std::rc::Rc;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::LocalSet;
 
+/// The bits of the transports that are attempted.
+const ATTEMPTS: u8 = 3;
 /// Where BitTorrent clients wait by custom.
 const DEFAULT_PORT: u16 = 6881;
 
@@ -68,6 +71,15 @@ impl Swarm {
             let hint = if is_taken { "; give another (0 for a free one)" } else { "" };
             Failure::of_system(format!("cannot wait at port {wanted}: {error}{hint}"), error.kind())
         })
+    }
+
+    /// Opens connections from a port of its own and takes none.
+    pub async fn only_attempts(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
+        let attempts = Disposition(args.transport.0 & ATTEMPTS);
+        let bound = Listener::bind(args.bind, 0, attempts, stream_config(args)?).await;
+        let failed =
+            |error: std::io::Error| Failure::of_system(format!("cannot open a port: {error}"), error.kind());
+        bound.map(Rc::new).map_err(failed)
     }
 
     /// What a session is told.

@@ -1,0 +1,208 @@
+//! Hostile and unlucky circumstances, through whole sessions: a full disk, a poisoning peer, peers that lie and flood.
+//! (Names that lead out of the folder: `cede-bt`'s metainfo tests; links: `storage.rs`; kill -9: `cede`'s tests of the command.)
+
+mod support;
+
+use cede_bt::wire::{BlockRef, Handshake, Message, Reserved};
+use cede_torrent::check::{Watch, check};
+use cede_torrent::session::SessionError;
+use cede_torrent::storage::Storage;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use support::{LIMIT, Member, Scratch, choices, run, torrent};
+
+/// Set for who has a mount namespace of its own.
+const INSIDE: &str = "CEDE_SAFETY_INSIDE";
+
+/// Runs the test again in a mount namespace of its own; true for who is inside.
+fn has_own_mounts(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let unshare = |rest: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.arg("--mount").args(rest);
+        command
+    };
+    let probe = "mount -t tmpfs -o size=64k none /mnt";
+    let works =
+        unshare(&["sh", "-c", probe]).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !works {
+        println!("SKIPPED: the system lets nobody mount a small file system (root is needed)");
+        return false;
+    }
+    let exe = std::env::current_exe().unwrap().display().to_string();
+    let status = unshare(&[&exe, "--exact", test, "--nocapture"]).env(INSIDE, "1").status().unwrap();
+    assert!(status.success(), "{test} failed in its namespace");
+    false
+}
+
+fn mount(options: &str, at: &std::path::Path) {
+    let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(at).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn a_full_disk_ends_the_download_and_it_goes_on_where_there_is_room() {
+    if !has_own_mounts("a_full_disk_ends_the_download_and_it_goes_on_where_there_is_room") {
+        return;
+    }
+    run(async {
+        let (info, content) = torrent(&[400_000, 400_000]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        seed.start();
+        let scratch = Scratch::new();
+        mount("size=300k", &scratch.0);
+        let storage = Arc::new(Storage::new(&scratch.0, &info, &[]).unwrap());
+        let nothing = vec![false; info.piece_count() as usize];
+        let mut leech = Member::resumed(&info, &storage, &nothing, choices(2, 5)).await;
+        let mut driver = leech.driver.take().unwrap();
+        leech.session.add_peers(&[seed.address]);
+        let ended = tokio::time::timeout(LIMIT, driver.run()).await.expect("it goes on without room");
+        let Err(SessionError::Storage(error)) = ended else { panic!("{ended:?}") };
+        assert!(error.is_full(), "{error}");
+        assert!(SessionError::Storage(error).to_string().contains("make room"));
+        // Whatever it has offered to others is there.
+        let offered = leech.session.whole();
+        drop(driver);
+        let whole = check(&storage, &info, &[], &Watch::default());
+        assert!(offered.iter().zip(&whole).all(|(offered, there)| !offered || *there));
+        assert!(whole.iter().any(|there| *there) && whole.iter().any(|there| !there));
+        mount("remount,size=4m", &scratch.0);
+        let mut again = Member::resumed(&info, &storage, &whole, choices(3, 5)).await;
+        again.start();
+        again.session.add_peers(&[seed.address]);
+        again.done().await;
+        assert_eq!(again.content(content.len()), content);
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn who_poisons_pieces_is_banned_by_address_and_the_download_ends_well() {
+    run(async {
+        let (info, content) = torrent(&[500_000]);
+        let poison: Vec<u8> = content.iter().map(|octet| octet ^ 1).collect();
+        let other = IpAddr::from(Ipv4Addr::new(127, 0, 0, 2));
+        let mut liar = Member::at(other, &info, Some(&poison), &[], choices(1, 5)).await;
+        let mut honest = Member::new(&info, Some(&content), &[], choices(2, 5)).await;
+        let mut leech = Member::new(&info, None, &[], choices(3, 5)).await;
+        leech.start();
+        liar.start();
+        leech.session.add_peers(&[liar.address]);
+        let banned = async {
+            while leech.session.view().banned.is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, banned).await.expect("the liar is not banned");
+        assert_eq!((leech.session.view().banned, leech.session.view().pieces), (vec![liar.address], 0));
+        // From another port of the same address nobody is heard; from elsewhere they are.
+        assert_eq!(answer_to(leech.address, other, info.info_hash()).await, 0);
+        assert_eq!(answer_to(leech.address, Ipv4Addr::LOCALHOST.into(), info.info_hash()).await, 68);
+        honest.start();
+        leech.session.add_peers(&[honest.address]);
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// How many octets of a handshake come back to one that is sent from an address.
+async fn answer_to(to: SocketAddr, from: IpAddr, info_hash: [u8; 20]) -> usize {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::new(from, 0)).unwrap();
+    let mut stream = socket.connect(to).await.unwrap();
+    let handshake = Handshake { reserved: Reserved::default(), info_hash, peer_id: [77; 20] }.encode();
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let _ = stream.write_all(&handshake).await;
+    let mut answer = [0; 68];
+    match tokio::time::timeout(LIMIT, stream.read_exact(&mut answer)).await.expect("neither heard nor closed")
+    {
+        Ok(_) => answer.len(),
+        Err(_) => 0,
+    }
+}
+
+/// A peer on a thread of its own that takes one connection, says what it is told to, and then reads until the end. The octets
+/// that it reads.
+fn fake(info_hash: [u8; 20], said: Vec<u8>) -> (SocketAddr, std::thread::JoinHandle<u64>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let reserved = Reserved::default().with(Reserved::FAST);
+    let mut words = Handshake { reserved, info_hash, peer_id: [66; 20] }.encode().to_vec();
+    words.extend(said);
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let _ = stream.write_all(&words);
+        let (mut buffer, mut heard) = ([0; 4096], 0);
+        while let Ok(n @ 1..) = stream.read(&mut buffer) {
+            heard += n as u64;
+        }
+        heard
+    });
+    (address, thread)
+}
+
+fn octets_of(messages: &[Message]) -> Vec<u8> {
+    let mut octets = Vec::new();
+    messages.iter().for_each(|message| message.encode(&mut octets));
+    octets
+}
+
+#[test]
+fn who_claims_everything_and_gives_nothing_delays_no_download() {
+    run(async {
+        let (info, content) = torrent(&[500_000]);
+        let (liar, _) = fake(info.info_hash(), octets_of(&[Message::HaveAll, Message::Unchoke]));
+        let mut honest = Member::new(&info, Some(&content), &[], choices(2, 5)).await;
+        let mut leech = Member::new(&info, None, &[], choices(3, 5)).await;
+        leech.start();
+        honest.start();
+        leech.session.add_peers(&[liar]);
+        let asked = async {
+            while leech.session.view().peers.is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, asked).await.unwrap();
+        leech.session.add_peers(&[honest.address]);
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// Says something to a seed and returns once the seed has hung up.
+async fn hung_up_on(messages: Vec<u8>) -> bool {
+    let (info, content) = torrent(&[500_000]);
+    let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+    seed.start();
+    let (address, thread) = fake(info.info_hash(), messages);
+    seed.session.add_peers(&[address]);
+    // A seed dials as well; the fake reads until it is closed.
+    let ended = tokio::task::spawn_blocking(move || thread.join().is_ok());
+    tokio::time::timeout(LIMIT, ended).await.is_ok_and(|joined| joined.unwrap())
+}
+
+#[test]
+fn messages_that_are_too_long_end_the_connection() {
+    run(async {
+        for id in [0_u8, 4, 5, 6, 7, 20, 99] {
+            let mut octets = octets_of(&[Message::HaveNone]);
+            octets.extend(0x7fff_ffff_u32.to_be_bytes());
+            octets.push(id);
+            assert!(hung_up_on(octets).await, "message {id}");
+        }
+    });
+}
+
+#[test]
+fn requests_for_too_much_end_the_connection() {
+    run(async {
+        let block = BlockRef { piece: 0, begin: 0, len: 1 << 20 };
+        assert!(hung_up_on(octets_of(&[Message::HaveNone, Message::Request(block)])).await);
+    });
+}
