@@ -97,8 +97,7 @@ pub async fn fetch(
         }
     };
     let _ = over.send(true);
-    let partings = async { while asked.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(PARTING, partings).await;
+    let _ = tokio::time::timeout(PARTING, async { while asked.join_next().await.is_some() {} }).await;
     (raw, known.into_iter().collect())
 }
 
@@ -121,19 +120,10 @@ async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool
             let reach =
                 Reach { listener: seeker.listener.as_deref(), info_hash: seeker.info_hash, encryption };
             match reach.open(peer, transport).await {
-                Ok(mut link) => {
-                    let outcome = tokio::select! {
-                        outcome = converse(&seeker, &mut link) => outcome,
-                        _ = is_over.wait_for(|is_over| *is_over) => Err(io::ErrorKind::Interrupted.into()),
-                    };
-                    match outcome {
-                        Err(error) if is_deaf(&error) => last = error,
-                        other => {
-                            part(link).await;
-                            return other;
-                        }
-                    }
-                }
+                Ok(link) => match converse_until(&seeker, link, &mut is_over).await {
+                    Err(error) if is_deaf(&error) => last = error,
+                    other => return other,
+                },
                 Err(error) => {
                     last = error;
                     if encryption == Encryption::Off {
@@ -145,6 +135,22 @@ async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool
         Err(last)
     })
     .await?
+}
+
+/// One peer, until it has told everything or somebody else has; then the connection is ended well.
+async fn converse_until(
+    seeker: &Seeker,
+    mut link: Link,
+    is_over: &mut watch::Receiver<bool>,
+) -> io::Result<Vec<u8>> {
+    let outcome = tokio::select! {
+        outcome = converse(seeker, &mut link) => outcome,
+        _ = is_over.wait_for(|is_over| *is_over) => Err(io::ErrorKind::Interrupted.into()),
+    };
+    if !outcome.as_ref().is_err_and(is_deaf) {
+        part(link).await;
+    }
+    outcome
 }
 
 /// Ends a connection and waits until the peer has noticed: as long as it has not, many refuse the one that the session opens.

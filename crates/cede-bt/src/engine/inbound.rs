@@ -123,9 +123,8 @@ impl<A: Copy + Ord> Engine<A> {
             Message::Have(piece) => return self.on_have(now, index, piece),
             // Not only the first message: aria2 sends one in place of many that tell of a piece each.
             Message::Bitfield(octets) => {
-                let pieces = self.geometry.pieces();
-                let have = Bitfield::from_octets(&octets, pieces).ok_or(CloseReason::Misbehaved)?;
-                return self.on_bitfield(now, index, have);
+                let have = Bitfield::from_octets(&octets, self.geometry.pieces());
+                return self.on_bitfield(now, index, have.ok_or(CloseReason::Misbehaved)?);
             }
             Message::Request(block) => return self.on_request(now, index, block),
             Message::Cancel(block) => self.on_cancel(now, index, block),
