@@ -1,7 +1,7 @@
 //! Captures that come in pieces, into a meter.
 
 use crate::meter::Meter;
-use cede_wire::pcap::{Decoder, ReadError, ReadErrorKind};
+use cede_wire::pcap::{Decoder, ReadError, ReadErrorKind, Record};
 use core::fmt;
 use std::io::{self, Read};
 
@@ -70,10 +70,18 @@ impl<R: Read> Feed<R> {
     /// # Errors
     /// [`FeedError`]; the packets before the error were handed over.
     pub fn step(&mut self, meter: &mut Meter) -> Result<bool, FeedError> {
+        self.step_into(&mut |record| meter.record(record))
+    }
+
+    /// As [`Self::step`], for whatever takes packets.
+    ///
+    /// # Errors
+    /// [`FeedError`]; the packets before the error were handed over.
+    pub fn step_into(&mut self, take: &mut impl FnMut(&Record<'_>)) -> Result<bool, FeedError> {
         let is_over = self.refill()? == 0;
         loop {
             match self.decoder.next(&self.buffer[..self.end], &mut self.begin) {
-                Ok(Some(record)) => meter.record(&record),
+                Ok(Some(record)) => take(&record),
                 Ok(None) if is_over && self.offset() == 0 => return Err(self.error(ReadErrorKind::Truncated)),
                 Ok(None) => return Ok(!is_over),
                 Err(ReadError { kind: ReadErrorKind::Truncated, .. }) if !is_over && !self.is_stuck() => {

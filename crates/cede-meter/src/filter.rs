@@ -112,8 +112,10 @@ impl Filter {
         }
     }
 
+    /// Whether a packet passes.
     #[inline]
-    pub(crate) fn passes(&self, seen: &Seen<'_>) -> bool {
+    #[must_use]
+    pub fn passes(&self, seen: &Seen<'_>) -> bool {
         // A bit for each value on the stack; the parser bounds its depth.
         let mut stack = 0_u64;
         for op in &self.ops {

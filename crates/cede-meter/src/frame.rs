@@ -1,4 +1,4 @@
-//! From a captured frame to what the meter looks at: addresses, ports, and a uTP or TCP header.
+//! From a captured frame to what is looked at: addresses, ports, and a uTP or TCP header.
 //!
 //! Sources: `cede_wire` for link types, IP, UDP; RFC 9293 section 3.1 and RFC 7323 section 3 for TCP; RFC 2784 and 2890
 //! (GRE), RFC 7348 (VXLAN), 3GPP TS 29.281 section 5.1 (GTP-U) for tunnels, of which one level is opened.
@@ -28,40 +28,53 @@ pub struct Socket {
     pub port: u16,
 }
 
-/// A packet that may say something about a queue.
+/// A packet of TCP or UDP.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
+pub struct Seen<'a> {
+    /// Who sent it.
     pub source: End,
+    /// Who it is for.
     pub destination: End,
+    /// IPv4's time to live, or IPv6's hop limit.
     pub hop_limit: u8,
+    /// What it carries.
     pub content: Content<'a>,
 }
 
+/// What a packet carries.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Content<'a> {
+pub enum Content<'a> {
+    /// A datagram.
     Udp {
         /// As far as it was captured.
         payload: &'a [u8],
         /// On the wire.
         payload_len: usize,
     },
-    Tcp(Tcp),
+    /// A segment.
+    Tcp(Tcp<'a>),
 }
 
-/// What the meter reads of a TCP segment.
+/// What is read of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tcp {
+pub struct Tcp<'a> {
+    /// The sequence number.
     pub seq: u32,
+    /// The acknowledgement.
     pub ack: u32,
+    /// FIN, SYN and so on, as in the header.
     pub flags: u8,
     /// TSval and TSecr, where the option was there and captured.
     pub timestamps: Option<(u32, u32)>,
+    /// As far as it was captured.
+    pub payload: &'a [u8],
+    /// Octets of the payload on the wire.
     pub payload_len: u32,
 }
 
 /// Why a frame says nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mute {
+pub enum Mute {
     /// It carries something other than TCP or UDP over IP.
     Other,
     /// A later part of a fragmented packet.
@@ -85,8 +98,11 @@ struct Carried<'a> {
 }
 
 /// Reads a frame.
+///
+/// # Errors
+/// [`Mute`], where there is neither TCP nor UDP in it.
 #[inline]
-pub(crate) fn read(link_type: LinkType, frame: &[u8]) -> Result<Seen<'_>, Mute> {
+pub fn read(link_type: LinkType, frame: &[u8]) -> Result<Seen<'_>, Mute> {
     if link_type == LinkType::ETHERNET
         && let Some(carried) = plain(frame)
     {
@@ -168,6 +184,7 @@ fn read_tcp<'a>(carried: &Carried<'a>) -> Result<Seen<'a>, Mute> {
         ack: word(8),
         flags: header[13],
         timestamps: timestamps(&carried.payload[HEADER_BYTES_TCP..options_end]),
+        payload: carried.payload.get(header_len..).unwrap_or_default(),
         payload_len: payload_len as u32,
     };
     let ports = word(0);

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 
 /// The two ends of a flow in an order of their own, so that both directions have the same key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Key {
+pub struct Key {
     low: End,
     high: End,
     is_tcp: bool,
@@ -15,22 +15,25 @@ pub(crate) struct Key {
 
 /// An address, packed. IPv4 addresses stand where no IPv6 address does: `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Address([u64; 2]);
+pub struct Address([u64; 2]);
 
 /// A socket, packed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct End {
+pub struct End {
+    /// The address.
     pub address: Address,
+    /// The port.
     pub port: u16,
 }
 
 /// Which end of the key sent a packet.
-pub(crate) type Side = usize;
+pub type Side = usize;
 
 impl Key {
     /// The key of a packet, and the side that sent it.
     #[inline]
-    pub(crate) fn of(source: End, destination: End, is_tcp: bool) -> (Self, Side) {
+    #[must_use]
+    pub fn of(source: End, destination: End, is_tcp: bool) -> (Self, Side) {
         if source <= destination {
             (Self { low: source, high: destination, is_tcp }, 0)
         } else {
@@ -39,16 +42,21 @@ impl Key {
     }
 
     /// The socket of a side.
-    pub(crate) fn socket(&self, side: Side) -> Socket {
+    #[must_use]
+    pub fn socket(&self, side: Side) -> Socket {
         if side == 0 { self.low.socket() } else { self.high.socket() }
     }
 
-    pub(crate) const fn is_tcp(&self) -> bool {
+    /// Whether it is TCP, and not UDP.
+    #[must_use]
+    pub const fn is_tcp(&self) -> bool {
         self.is_tcp
     }
 
+    /// A keyed hash, the same for both directions.
     #[inline]
-    pub(crate) fn hash(&self, state: &RandomState) -> u64 {
+    #[must_use]
+    pub fn hash(&self, state: &RandomState) -> u64 {
         let mut hasher = state.build_hasher();
         for word in
             [self.low.address.0[0], self.low.address.0[1], self.high.address.0[0], self.high.address.0[1]]

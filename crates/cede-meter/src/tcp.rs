@@ -186,7 +186,7 @@ impl More {
 }
 
 /// Takes a segment in.
-pub(crate) fn take(flow: &mut Flow, side: Side, time_us: u64, tcp: &Tcp, pool: &mut Pool) {
+pub(crate) fn take(flow: &mut Flow, side: Side, time_us: u64, tcp: &Tcp<'_>, pool: &mut Pool) {
     if tcp.flags & SYN != 0 {
         flow.marks.set(Marks::START);
     }

@@ -18,7 +18,7 @@
 use crate::flow::{Direction, Flow, Marks, Protocol};
 use crate::key::Side;
 use crate::samples::{Pool, Sample};
-use cede_wire::utp::{HEADER_BYTES, Kind, VERSION, View};
+use cede_wire::utp::{EXT_FAR_ACK, EXT_PADDING, HEADER_BYTES, Kind, VERSION, View};
 
 /// What old uTorrent says where it has no measurement.
 const NO_DIFFERENCE: u32 = 0x7fff_ffff;
@@ -97,7 +97,8 @@ fn sample(
 }
 
 /// Whether a datagram has the form of uTP.
-pub(crate) fn has_form(payload: &[u8], payload_len: usize) -> bool {
+#[must_use]
+pub fn has_form(payload: &[u8], payload_len: usize) -> bool {
     plausible(payload, payload_len).is_some()
 }
 
@@ -124,8 +125,8 @@ fn chain_len(view: &View<'_>) -> Option<usize> {
     while next != 0 {
         let [following, body_len, ..] = *rest else { return Some(len) };
         let whole = 2 + usize::from(body_len);
-        // Beyond selective acknowledgements (1), bits (2) and close reasons (3) nothing is in use but padding.
-        if body_len == 0 || !matches!(next, 1..=3 | 0xff) {
+        // Beyond selective acknowledgements (1), bits (2) and close reasons (3) nothing is in use but what we send.
+        if body_len == 0 || !matches!(next, 1..=3 | EXT_FAR_ACK | EXT_PADDING) {
             return None;
         }
         len += whole;

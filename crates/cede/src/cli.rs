@@ -2,7 +2,7 @@
 
 use crate::carry::args::{PipeArgs, ProxyArgs, RecvArgs, SendArgs, ServeArgs};
 use crate::torrent::args::TorrentArgs;
-use crate::{check, lab, meter, repro};
+use crate::{check, inspect, lab, meter, repro};
 use cede_lab::record::{Format, Vantage};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -62,6 +62,8 @@ pub enum Command {
     Proxy(ProxyArgs),
     /// Download, seed, make and show torrents, over TCP and uTP
     Torrent(Box<TorrentArgs>),
+    /// Say from a capture what BitTorrent peers said to each other, message by message
+    Inspect(Box<inspect::InspectArgs>),
     /// Say from a capture how long packets queue at remote hosts, without sending any
     Meter(Box<meter::MeterArgs>),
     /// List controllers, queue disciplines, scenarios, metrics and figures

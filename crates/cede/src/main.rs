@@ -1,5 +1,5 @@
 //! The command line of Cede: `demo`, `run`, `repro`, `lab`, `serve`, `send`, `recv`, `pipe`, `proxy`, `torrent`,
-//! `list`, `explain`, completions and man pages.
+//! `inspect`, `meter`, `list`, `explain`, completions and man pages.
 //!
 //! **Invariant:** nothing here measures or decides; it reads arguments, calls the laboratory and shows what came of it.
 //! Data go to standard output, words for people to standard error where both could be meant (`--json`).
@@ -12,6 +12,7 @@ mod execute;
 mod explain;
 mod failure;
 mod generate;
+mod inspect;
 mod interrupt;
 mod lab;
 mod list;
@@ -51,6 +52,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Pipe(args) => carry::pipe::pipe(args),
         Command::Proxy(args) => carry::proxy::proxy(args),
         Command::Torrent(args) => torrent::run(args),
+        Command::Inspect(args) => inspect::inspect(args),
         Command::Meter(args) => meter::meter(args),
         Command::Lab(args) => lab::run(args),
         Command::Check(args) => check::run(args),

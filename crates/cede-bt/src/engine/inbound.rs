@@ -53,6 +53,7 @@ impl<A: Copy + Ord> Engine<A> {
     fn on_item(&mut self, now: Instant, index: u32, item: Item) -> Verdict {
         match item {
             Item::Data { block, at, payload } => self.on_data(now, index, (block, at), payload),
+            Item::Unknown { .. } => Ok(()),
             Item::Message(message) => self.on_message(now, index, message),
             Item::Handshake(handshake) => self.on_handshake(now, index, &handshake),
         }

@@ -85,6 +85,13 @@ pub enum Item {
         /// They.
         payload: Payload,
     },
+    /// A message that means nothing to us; its octets are passed over.
+    Unknown {
+        /// Its id.
+        id: u8,
+        /// Octets behind the id.
+        len: u32,
+    },
 }
 
 #[derive(Debug)]
@@ -131,6 +138,30 @@ impl Decoder {
             handshake: Vec::new(),
             body: Vec::new(),
         }
+    }
+
+    /// A decoder of a stream that goes on with a message, its handshake being over or not seen.
+    #[must_use]
+    pub fn behind_handshake(limits: WireLimits) -> Self {
+        Self { state: State::Head, ..Self::new(limits) }
+    }
+
+    /// Octets that are still to come of the message whose head has been read.
+    #[must_use]
+    pub fn awaited(&self) -> u32 {
+        match self.state {
+            State::Handshake | State::Head => 0,
+            State::Body { len, .. } => len.saturating_sub(self.body.len() as u32),
+            State::Data { block, at } => block.len - at,
+            State::Skip { left } => left,
+        }
+    }
+
+    /// Whether the octets that come next are data of a block, or of a message that means nothing to us: what they are
+    /// changes nothing but the data.
+    #[must_use]
+    pub const fn is_indifferent(&self) -> bool {
+        matches!(self.state, State::Data { .. } | State::Skip { .. })
     }
 
     /// Changes the limits, once the number of pieces is known.
@@ -206,10 +237,14 @@ impl Decoder {
         self.head_len = 0;
         self.body.clear();
         if len == 0 {
-            return message(id, &[]).map(Item::Message);
+            return Some(message(id, &[]).map_or(Item::Unknown { id, len }, Item::Message));
         }
-        self.state = if is_known(id) { State::Body { id, len } } else { State::Skip { left: len } };
-        None
+        if is_known(id) {
+            self.state = State::Body { id, len };
+            return None;
+        }
+        self.state = State::Skip { left: len };
+        Some(Item::Unknown { id, len })
     }
 
     fn read_body(&mut self, input: &mut Payload, id: u8, len: u32) -> Result<Option<Item>, WireError> {
@@ -330,6 +365,7 @@ mod tests {
                 match item {
                     Item::Message(message) => found.push(message),
                     Item::Handshake(seen) => assert_eq!(seen, handshake),
+                    Item::Unknown { id, len } => assert!(matches!((id, len), (21, 2) | (99, 0))),
                     Item::Data { .. } => {}
                 }
             }
@@ -371,10 +407,12 @@ mod tests {
     fn a_block_is_handed_on_as_it_comes() {
         let mut decoder = Decoder::new(WireLimits::default());
         decoder.state = State::Head;
+        assert_eq!((decoder.awaited(), decoder.is_indifferent()), (0, false));
         let block = BlockRef { piece: 2, begin: 0, len: 100 };
         let mut head = Payload::copy_from(&super::super::piece_header(block));
         assert!(decoder.next(&mut head).unwrap().is_none());
         for (start, len) in [(500, 60), (560, 40)] {
+            assert_eq!((decoder.awaited(), decoder.is_indifferent()), (600 - start as u32, true));
             let mut input = Payload::Pattern { start, len };
             let Some(Item::Data { block: seen, at, payload }) = decoder.next(&mut input).unwrap() else {
                 panic!("no data");

@@ -9,7 +9,9 @@ mod show;
 mod source;
 mod veil;
 
-pub use source::read as read_captures;
+pub use data::counters;
+pub use source::{each as each_packet, read as read_captures};
+pub use veil::Veil;
 
 use crate::failure::Failure;
 use crate::screen::{self, Screen};

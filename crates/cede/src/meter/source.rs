@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
 use cede_meter::{Config, Feed, FeedError, Meter};
+use cede_wire::pcap::Record;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::collections::BTreeMap;
@@ -16,12 +17,27 @@ use std::time::Duration;
 /// What is read of one file, and what is wrong with it.
 type Read1 = (Meter, Option<String>);
 
+/// Hands the packets of captures over, one file behind the other; what is wrong with any is told in the end.
+pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Option<String>, Failure> {
+    let sources = files.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
+    let progress = Progress::of(files);
+    let mut damage = Vec::new();
+    for (path, source) in files.iter().zip(sources) {
+        let mut packets = 0_u64;
+        let take = &mut |record: &Record<'_>| {
+            packets += 1;
+            take(record);
+        };
+        damage.extend(feed(source, take, &progress).err().map(|error| told(path, &error, packets)));
+    }
+    progress.status().end();
+    Ok((!damage.is_empty()).then(|| damage.join("\nerror: ")))
+}
+
 /// Reads captures, the later ones behind the earlier ones; what is wrong with any is told beside what was found.
 pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>), Failure> {
     let sources = files.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
-    let total = files.iter().map(|path| std::fs::metadata(path).map_or(0, |meta| meta.len())).sum();
-    let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
-    let progress = Progress { total, read: AtomicU64::new(0), status };
+    let progress = Progress::of(files);
     let mut sources = sources.into_iter();
     let (meter, damage) = match (files, sources.next()) {
         ([path], Some(source)) => {
@@ -98,17 +114,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn read_one(source: Box<dyn Read + Send>, path: &Path, config: &Config, progress: &Progress) -> Read1 {
     let mut meter = Meter::new(config.clone());
-    let damage = feed(source, &mut meter, progress).err().map(|error| {
-        let kept = if meter.counters().packets > 0 { "; what came before counts" } else { "" };
-        format!("{}: {error}{kept}", path.display())
-    });
+    let damage = feed(source, &mut |record| meter.record(record), progress).err();
+    let damage = damage.map(|error| told(path, &error, meter.counters().packets));
     (meter, damage)
 }
 
-fn feed(source: Box<dyn Read + Send>, meter: &mut Meter, progress: &Progress) -> Result<(), FeedError> {
+/// What is wrong with a file of which so many packets were read.
+fn told(path: &Path, error: &FeedError, packets: u64) -> String {
+    let kept = if packets > 0 { "; what came before counts" } else { "" };
+    format!("{}: {error}{kept}", path.display())
+}
+
+fn feed(
+    source: Box<dyn Read + Send>,
+    take: &mut impl FnMut(&Record<'_>),
+    progress: &Progress,
+) -> Result<(), FeedError> {
     let counted = Counted { source, progress };
     let mut feed = Feed::new(decompressed(Box::new(counted))?);
-    while feed.step(meter)? {
+    while feed.step_into(take)? {
         progress.show();
         if crate::interrupt::is_asked() {
             return Err(FeedError::Io(io::Error::new(ErrorKind::Interrupted, "interrupted")));
@@ -167,6 +191,12 @@ struct Progress {
 }
 
 impl Progress {
+    fn of(files: &[PathBuf]) -> Self {
+        let total = files.iter().map(|path| std::fs::metadata(path).map_or(0, |meta| meta.len())).sum();
+        let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
+        Self { total, read: AtomicU64::new(0), status }
+    }
+
     fn status(&self) -> MutexGuard<'_, StatusLine> {
         lock(&self.status)
     }

@@ -1,0 +1,196 @@
+//! What was found, as plain data.
+
+use crate::client::client_of;
+use crate::connection::{Carried, Connection, Cover, Talk};
+use crate::event::Kind;
+use crate::side::Side;
+use cede_bt::wire::Reserved;
+use cede_meter::{Counters, Histogram, Protocol, Side as Which, Socket};
+
+/// What can be told of what was said.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Speech {
+    /// In the clear: handshake and messages were read.
+    Plain,
+    /// Messages in the clear were found, and no handshake: the connection began before the capture, or its handshake was
+    /// hidden by an encryption that ends with it.
+    PlainLater,
+    /// Nothing was read.
+    Covered(Cover),
+}
+
+impl Speech {
+    /// The name, as in "encrypted".
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::PlainLater => "plain, no handshake",
+            Self::Covered(Cover::Encrypted) => "encrypted",
+            Self::Covered(Cover::Unknown) => "unknown",
+            Self::Covered(Cover::Foreign) => "foreign",
+        }
+    }
+}
+
+/// A connection between two peers.
+#[derive(Clone, Debug)]
+pub struct ConnectionReport {
+    /// Its number, as events have it.
+    pub number: u32,
+    /// Both ends; the one that opened it first, where that was seen.
+    pub ends: [Socket; 2],
+    /// The first end is known to have opened it.
+    pub is_opened_by_first: bool,
+    /// What carried it.
+    pub transport: Protocol,
+    /// What can be told of what was said.
+    pub speech: Speech,
+    /// The torrent.
+    pub info_hash: Option<[u8; 20]>,
+    /// Times of its first and last packet, in nanoseconds since the capture's epoch.
+    pub span_ns: (u64, u64),
+    /// It was reset.
+    pub is_reset: bool,
+    /// What each end sent.
+    pub sides: [SideReport; 2],
+}
+
+/// What one end of a connection sent.
+#[derive(Clone, Debug)]
+pub struct SideReport {
+    /// Its peer id.
+    pub peer_id: Option<[u8; 20]>,
+    /// The client, by its own words in the extension handshake, or else by its peer id.
+    pub client: Option<String>,
+    /// What it says that it understands.
+    pub reserved: Option<Reserved>,
+    /// Packets and octets beneath messages.
+    pub carried: Carried,
+    /// Messages by kind.
+    pub counts: [u64; Kind::ALL.len()],
+    /// Blocks that it sent, each as often as it was sent.
+    pub blocks: u64,
+    /// Octets of them.
+    pub block_bytes: u64,
+    /// Blocks of which not all was seen, as the thread was lost or the connection ended.
+    pub broken_blocks: u64,
+    /// Blocks that their receiver had already.
+    pub duplicate_blocks: u64,
+    /// Octets of them.
+    pub duplicate_bytes: u64,
+    /// Blocks whose request was not seen.
+    pub unrequested_blocks: u64,
+    /// From the other end's request to the last octet of a block.
+    pub latency: Histogram,
+    /// The mean of that in milliseconds.
+    pub latency_mean_ms: Option<f64>,
+    /// Times that it unchoked the other end.
+    pub unchokes: u64,
+    /// Seconds that it choked and did not choke the other end, as far as that is known.
+    pub choking_s: (f64, f64),
+    /// Seconds that it was and was not interested.
+    pub interested_s: (f64, f64),
+    /// Times that nothing more could be read, as octets were not captured.
+    pub losses: u64,
+    /// Octets that were not read for it.
+    pub unread_bytes: u64,
+    /// Holes in what was captured of it.
+    pub holes: u64,
+    /// Octets of them, as far as they can be counted.
+    pub missing_bytes: u64,
+}
+
+/// What is not listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Unlisted {
+    /// Connections of TCP that are something else.
+    pub tcp_connections: u64,
+    /// Octets of them on the wire.
+    pub tcp_bytes: u64,
+    /// Datagrams that are no uTP, those of trackers and of the hash table left out.
+    pub datagrams: u64,
+    /// Directions of datagrams that look like uTP without an answer that fits.
+    pub lone_utp: u64,
+    /// Connections whose report was given up for want of memory.
+    pub given_up: u64,
+    /// Blocks of which nobody can say whether they were sent twice, for want of memory.
+    pub unchecked_blocks: u64,
+}
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What became of the packets.
+    pub counters: Counters,
+    /// Connections, in the order in which they were found.
+    pub connections: Vec<ConnectionReport>,
+    /// What is not listed.
+    pub unlisted: Unlisted,
+}
+
+impl ConnectionReport {
+    pub(crate) fn of(connection: &Connection) -> Self {
+        let talk = &connection.talk;
+        let first = talk.opener.unwrap_or(0);
+        let has_messages = talk.sides.iter().any(|side| side.counts.iter().any(|&count| count > 0));
+        let speech = match (has_messages, talk.is_found_late) {
+            (true, false) => Speech::Plain,
+            (true, true) => Speech::PlainLater,
+            (false, _) => Speech::Covered(connection.cover()),
+        };
+        let side = |which: Which| SideReport::of(&talk.sides[which], connection.carried(which), talk);
+        Self {
+            number: talk.number.unwrap_or(u32::MAX),
+            ends: [talk.ends[first], talk.ends[1 - first]],
+            is_opened_by_first: talk.opener.is_some(),
+            transport: talk.transport,
+            speech,
+            info_hash: talk.info_hash,
+            span_ns: (talk.first_ns, talk.last_ns),
+            is_reset: talk.is_reset,
+            sides: [side(first), side(1 - first)],
+        }
+    }
+}
+
+impl SideReport {
+    fn of(side: &Side, carried: &Carried, talk: &Talk) -> Self {
+        let seconds = |(on, off): (u64, u64)| (on as f64 / 1e9, off as f64 / 1e9);
+        let timed = side.latency.count();
+        Self {
+            peer_id: side.handshake.map(|handshake| handshake.peer_id),
+            client: side.client.clone().or_else(|| client_of(&side.handshake?.peer_id)),
+            reserved: side.handshake.map(|handshake| handshake.reserved),
+            carried: *carried,
+            counts: side.counts,
+            blocks: side.blocks,
+            block_bytes: side.block_bytes,
+            broken_blocks: side.broken_blocks,
+            duplicate_blocks: side.duplicate_blocks,
+            duplicate_bytes: side.duplicate_bytes,
+            unrequested_blocks: side.unrequested_blocks,
+            latency: side.latency.clone(),
+            latency_mean_ms: (timed > 0).then(|| side.latency_sum_us as f64 / 1e3 / timed as f64),
+            unchokes: side.chokes.ended,
+            choking_s: seconds(side.chokes.times_ns(talk.last_ns)),
+            interested_s: seconds(side.wants.times_ns(talk.last_ns)),
+            losses: side.losses,
+            unread_bytes: side.unread_bytes,
+            holes: side.holes,
+            missing_bytes: side.missing_bytes,
+        }
+    }
+
+    /// Octets of the stream that are no data of blocks.
+    #[must_use]
+    pub const fn protocol_bytes(&self) -> u64 {
+        self.carried.stream_bytes.saturating_sub(self.block_bytes)
+    }
+
+    /// How many messages of a kind it sent.
+    #[must_use]
+    pub const fn count(&self, kind: Kind) -> u64 {
+        self.counts[kind as usize]
+    }
+}

@@ -1,0 +1,207 @@
+//! What one peer said on a connection.
+//!
+//! Source: BEP 3 (both sides begin choked and not interested), BEP 6 (rejects). A block answers the request of the other
+//! side that names it.
+//!
+//! **What it leaves out.** Requests beyond [`REQUESTS_MAX`] that are open at once: their blocks have no latency.
+//!
+//! **How it was validated.** Conversations by hand (`tests/conversations.rs`), Wireshark's counts, swarms' own records.
+
+use crate::event::Kind;
+use cede_bt::wire::BlockRef;
+use cede_meter::Histogram;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+/// Requests of one side that are kept until they are answered.
+const REQUESTS_MAX: usize = 1 << 13;
+/// Names of extensions that are kept, and their lengths.
+const NAMES_MAX: usize = 64;
+
+/// A state that is one thing or another, and how long it was which.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Toggle {
+    /// Since when; `None` as long as nobody knows.
+    state: Option<(bool, u64)>,
+    on_ns: u64,
+    off_ns: u64,
+    /// Times that it went from on to off.
+    pub ended: u64,
+}
+
+impl Toggle {
+    pub(crate) fn set(&mut self, is_on: bool, now_ns: u64) {
+        if let Some((was_on, since)) = self.state {
+            let past = now_ns.saturating_sub(since);
+            *(if was_on { &mut self.on_ns } else { &mut self.off_ns }) += past;
+            self.ended += u64::from(was_on && !is_on);
+        } else {
+            // Its end is seen, its beginning was not.
+            self.ended += u64::from(!is_on);
+        }
+        self.state = Some((is_on, now_ns));
+    }
+
+    /// It is in this state from the beginning.
+    pub(crate) fn begin(&mut self, is_on: bool, now_ns: u64) {
+        self.state.get_or_insert((is_on, now_ns));
+    }
+
+    /// Time on and off until then.
+    pub(crate) fn times_ns(&self, until_ns: u64) -> (u64, u64) {
+        match self.state {
+            Some((true, since)) => (self.on_ns + until_ns.saturating_sub(since), self.off_ns),
+            Some((false, since)) => (self.on_ns, self.off_ns + until_ns.saturating_sub(since)),
+            None => (0, 0),
+        }
+    }
+}
+
+/// A block on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coming {
+    pub block: BlockRef,
+    pub first_ns: u64,
+    /// The place of the packet with its first octets.
+    pub place: u64,
+    pub repairs: u32,
+    pub missing: u32,
+}
+
+/// What one peer said.
+#[derive(Debug, Default)]
+pub(crate) struct Side {
+    pub handshake: Option<cede_bt::wire::Handshake>,
+    /// What it calls itself in its extension handshake.
+    pub client: Option<String>,
+    /// Where it takes connections, by its extension handshake.
+    pub port: Option<u16>,
+    /// Its names for extended messages that it wants.
+    names: Vec<(u8, String)>,
+    pub counts: [u64; Kind::ALL.len()],
+    /// It chokes the other side.
+    pub chokes: Toggle,
+    /// It is interested in what the other side has.
+    pub wants: Toggle,
+    /// Open requests, and when they were made.
+    requests: HashMap<BlockRef, u64, RandomState>,
+    pub coming: Option<Coming>,
+    /// Blocks that it sent whole, their octets, and those that were not whole.
+    pub blocks: u64,
+    pub block_bytes: u64,
+    pub broken_blocks: u64,
+    pub duplicate_blocks: u64,
+    pub duplicate_bytes: u64,
+    /// Blocks that it sent without a request that was seen.
+    pub unrequested_blocks: u64,
+    /// From the other side's request to the last octet, in microseconds.
+    pub latency: Histogram,
+    pub latency_sum_us: u64,
+    /// Times that the thread was lost, and octets that were not read.
+    pub losses: u64,
+    pub unread_bytes: u64,
+    /// Holes in what was captured, and octets of them as far as they can be counted.
+    pub holes: u64,
+    pub missing_bytes: u64,
+    /// Requests that were not kept.
+    pub forgotten_requests: u64,
+}
+
+impl Side {
+    pub(crate) fn count(&mut self, kind: Kind) {
+        self.counts[kind as usize] += 1;
+    }
+
+    /// It asks for a block.
+    pub(crate) fn request(&mut self, block: BlockRef, now_ns: u64) {
+        if self.requests.len() < REQUESTS_MAX {
+            self.requests.insert(block, now_ns);
+        } else {
+            self.forgotten_requests += 1;
+        }
+    }
+
+    /// Its request was answered, refused, or does not count any more: when it was made.
+    pub(crate) fn settle(&mut self, block: &BlockRef) -> Option<u64> {
+        self.requests.remove(block)
+    }
+
+    /// A block that it sent is there.
+    pub(crate) fn add_block(
+        &mut self,
+        coming: &Coming,
+        requested_ns: Option<u64>,
+        now_ns: u64,
+        is_duplicate: bool,
+    ) {
+        let octets = u64::from(coming.block.len);
+        self.count(Kind::Piece);
+        self.blocks += 1;
+        self.block_bytes += octets;
+        if is_duplicate {
+            self.duplicate_blocks += 1;
+            self.duplicate_bytes += octets;
+        }
+        match requested_ns {
+            Some(requested_ns) => {
+                let us = now_ns.saturating_sub(requested_ns) / 1000;
+                self.latency.add(us as f64);
+                self.latency_sum_us += us;
+            }
+            None => self.unrequested_blocks += 1,
+        }
+    }
+
+    /// The block on its way will not be whole, as far as can be seen.
+    pub(crate) fn drop_coming(&mut self) {
+        self.broken_blocks += u64::from(self.coming.take().is_some());
+    }
+
+    /// None of its requests counts any more.
+    pub(crate) fn forget_requests(&mut self) {
+        self.requests.clear();
+    }
+
+    /// The name that the peer gave to an extended message.
+    pub(crate) fn name_of(&self, id: u8) -> Option<&str> {
+        if id == 0 {
+            return Some("handshake");
+        }
+        self.names.iter().find(|name| name.0 == id).map(|name| name.1.as_str())
+    }
+
+    /// It says what it calls its messages: later handshakes add to earlier ones (BEP 10).
+    pub(crate) fn learn(&mut self, octets: &[u8]) {
+        use cede_bt::bencode::{Document, Limits};
+        let Ok((document, _)) = Document::parse_prefix(octets, Limits::MESSAGE) else { return };
+        let root = document.root();
+        if let Some(client) = root.get(b"v").and_then(|client| client.bytes()) {
+            self.client = Some(plain(client, 64));
+        }
+        let port = root.get(b"p").and_then(|port| port.uint()).and_then(|port| u16::try_from(port).ok());
+        self.port = port.filter(|&port| port > 0).or(self.port);
+        for (name, id) in root.get(b"m").into_iter().flat_map(|names| names.entries()) {
+            let id = id.uint().and_then(|id| u8::try_from(id).ok()).filter(|&id| id > 0);
+            let Some(id) = id else { continue };
+            self.names.retain(|(known, _)| *known != id);
+            if self.names.len() < NAMES_MAX {
+                self.names.push((id, plain(name, 32)));
+            }
+        }
+    }
+
+    /// Octets that are held besides its own.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.requests.capacity() * (size_of::<BlockRef>() + 9) + self.names.len() * 48
+    }
+
+    /// The connection is over: what is of no use for the report goes.
+    pub(crate) fn shrink(&mut self) {
+        (self.requests, self.names) = Default::default();
+    }
+}
+
+/// Text that others chose, without what a terminal might take for a command.
+pub(crate) fn plain(octets: &[u8], chars: usize) -> String {
+    String::from_utf8_lossy(octets).chars().filter(|c| !c.is_control()).take(chars).collect()
+}

@@ -1,0 +1,127 @@
+//! Connections of TCP between two sockets, one after the other.
+//!
+//! Source: RFC 9293, sections 3.4 and 3.10 (a SYN and a FIN take a number each); for announces, BEP 3.
+//!
+//! **What it leaves out.** Data of a SYN's first packet count from the octet behind the SYN (RFC 7413). Of a connection to a
+//! tracker, the first request of each side alone is read.
+//!
+//! **How it was validated.** Streams by hand (`tests/streams.rs`), Wireshark's counts of messages (`tests/tshark.rs`).
+
+use crate::connection::{Connection, Context};
+use crate::event::{About, Aside, What};
+use crate::order::Segment;
+use cede_bt::tracker::http::{Query, parse_query};
+use cede_meter::{Protocol, Side as Which, Socket, Tcp};
+
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+
+/// The connection between two sockets.
+#[derive(Debug, Default)]
+pub(crate) struct TcpFlow {
+    pub connection: Option<Connection>,
+    /// The numbers of both SYNs.
+    syn: [Option<u32>; 2],
+    /// Its first request has been looked at.
+    is_asked: bool,
+}
+
+impl TcpFlow {
+    /// Takes a segment in; answers with a connection that is over because another one begins.
+    pub(crate) fn take(
+        &mut self,
+        ends: [Socket; 2],
+        side: Which,
+        (tcp, wire_len): (&Tcp<'_>, u32),
+        context: &mut Context<'_>,
+    ) -> Option<Connection> {
+        let before = self.make_way(ends, side, tcp, context.now_ns);
+        let is_new = self.connection.is_none();
+        let connection =
+            self.connection.get_or_insert_with(|| Connection::new(ends, Protocol::Tcp, None, context.now_ns));
+        // A reset for a port where nobody listens is no connection.
+        if is_new && tcp.flags & RST != 0 {
+            self.connection = None;
+            return before;
+        }
+        connection.packet(side, wire_len, context.now_ns);
+        if tcp.flags & SYN != 0 {
+            self.syn[side] = Some(tcp.seq);
+        }
+        follow(connection, side, tcp, context);
+        self.look_for_announce(side, context);
+        before
+    }
+
+    /// A SYN with a number of its own begins another connection.
+    fn make_way(&mut self, ends: [Socket; 2], side: Which, tcp: &Tcp<'_>, now_ns: u64) -> Option<Connection> {
+        if tcp.flags & (SYN | RST) != SYN || self.syn[side] == Some(tcp.seq) {
+            return None;
+        }
+        let is_answer = tcp.flags & ACK != 0;
+        // The answer to a SYN that was seen belongs to it.
+        if is_answer && self.connection.is_some() && self.syn[side].is_none() && self.syn[1 - side].is_some()
+        {
+            return None;
+        }
+        let opener = if is_answer { 1 - side } else { side };
+        let next = Connection::new(ends, Protocol::Tcp, Some(opener), now_ns);
+        (self.syn, self.is_asked) = ([None; 2], false);
+        self.connection.replace(next)
+    }
+
+    /// A request to a tracker among the first octets.
+    fn look_for_announce(&mut self, side: Which, context: &mut Context<'_>) {
+        let Some(connection) = self.connection.as_ref().filter(|_| !self.is_asked) else { return };
+        let front = connection.front(side);
+        let Some(request) = front.strip_prefix(b"GET ") else { return };
+        let end = request.windows(6).position(|word| word == b" HTTP/");
+        let Some(target) = end.and_then(|end| core::str::from_utf8(&request[..end]).ok()) else { return };
+        self.is_asked = true;
+        if let Ok(Query::Announce { announce, .. }) = parse_query(target) {
+            let [from, to] = [connection.talk.ends[side], connection.talk.ends[1 - side]];
+            let about = About::Announce { announce: Box::new(announce), is_http: true };
+            context.sink.aside(&Aside { time_ns: context.now_ns, from, to, about });
+        }
+    }
+}
+
+/// What a segment says: octets, an acknowledgement, an end.
+fn follow(connection: &mut Connection, side: Which, tcp: &Tcp<'_>, context: &mut Context<'_>) {
+    let order = connection.order(side);
+    if tcp.flags & SYN != 0 && !order.has_begun() {
+        order.begin(order.unwrap(tcp.seq.wrapping_add(1), 32));
+    }
+    if tcp.payload_len > 0 && tcp.flags & RST == 0 {
+        data(connection, side, tcp, context);
+    }
+    acknowledge(connection, side, tcp, context);
+    if tcp.flags & RST != 0 {
+        connection.end(side, What::Reset, context);
+    } else if tcp.flags & FIN != 0 {
+        connection.end(side, What::Finished, context);
+    }
+}
+
+fn data(connection: &mut Connection, side: Which, tcp: &Tcp<'_>, context: &mut Context<'_>) {
+    let first = tcp.seq.wrapping_add(u32::from(tcp.flags & SYN != 0));
+    let at = connection.order(side).unwrap(first, 32);
+    let segment = Segment {
+        at,
+        end: at + u64::from(tcp.payload_len),
+        octets: tcp.payload,
+        len: tcp.payload_len,
+        time_ns: context.now_ns,
+    };
+    connection.segment(side, &segment, context);
+}
+
+fn acknowledge(connection: &mut Connection, side: Which, tcp: &Tcp<'_>, context: &mut Context<'_>) {
+    let order = connection.order(1 - side);
+    if tcp.flags & ACK != 0 && order.has_begun() {
+        let to = order.unwrap(tcp.ack, 32);
+        connection.acknowledge(side, to, context);
+    }
+}

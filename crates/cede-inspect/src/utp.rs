@@ -1,0 +1,211 @@
+//! Connections of uTP between two sockets, side by side.
+//!
+//! Source: BEP 29. The side that opens a connection sends a SYN with the id that it wants to be called by, and from then on
+//! the next higher id; the other side sends the former. A SYN takes a number, its answer takes none, a FIN does.
+//!
+//! Segmentation offload hands several packets over as one datagram: the header of the next one is found by its id and its
+//! number, which follow from those of the first.
+//!
+//! **What it leaves out.** Datagrams that look like uTP and belong to nothing are connections of one direction; they are
+//! counted, and listed only where messages are found in them.
+//!
+//! **How it was validated.** Recorded captures of libutp and libtorrent, libtorrent's and our own transfers, packets by
+//! hand (`tests/streams.rs`).
+
+use crate::connection::{Connection, Context};
+use crate::event::What;
+use crate::order::Segment;
+use cede_meter::{Protocol, Side as Which, Socket};
+use cede_wire::utp::{HEADER_BYTES, Kind, Packet};
+
+/// Connections between two sockets that are kept at a time.
+const CONNECTIONS_MAX: usize = 256;
+/// Two packets of one datagram were made within this.
+const OFFLOAD_US_MAX: u32 = 1_000_000;
+
+/// A connection, and the ids that both sides put into their packets.
+#[derive(Debug)]
+pub(crate) struct UtpConnection {
+    ids: [Option<u16>; 2],
+    /// The number of the SYN.
+    syn: Option<u16>,
+    pub connection: Connection,
+}
+
+impl UtpConnection {
+    /// Whether packets of both sides were seen, with ids that belong together.
+    pub(crate) fn is_paired(&self) -> bool {
+        [0, 1].iter().all(|&side| self.ids[side].is_some() && self.connection.carried(side).packets > 0)
+    }
+}
+
+/// The connections between two sockets.
+#[derive(Debug, Default)]
+pub(crate) struct UdpFlow {
+    pub connections: Vec<UtpConnection>,
+    /// Datagrams that are no uTP.
+    pub others: u64,
+    /// One side is a tracker.
+    pub is_tracker: bool,
+}
+
+/// A datagram on its way through.
+#[derive(Clone, Copy)]
+pub(crate) struct Datagram<'a> {
+    pub ends: [Socket; 2],
+    pub side: Which,
+    pub captured: &'a [u8],
+    /// Octets of the payload, and of the whole, on the wire.
+    pub len: usize,
+    pub wire_len: u32,
+}
+
+impl UdpFlow {
+    /// Takes a datagram of the form of uTP in; answers with a connection that had to make room.
+    pub(crate) fn take(
+        &mut self,
+        datagram: &Datagram<'_>,
+        context: &mut Context<'_>,
+    ) -> Option<UtpConnection> {
+        let overhead = datagram.wire_len.saturating_sub(datagram.len as u32);
+        let (mut captured, mut len, mut evicted) = (datagram.captured, datagram.len, None);
+        loop {
+            let Ok(packet) = Packet::decode(captured) else { return evicted };
+            let part = joined_at(&packet, captured).unwrap_or(len);
+            let front = &captured[..captured.len().min(part)];
+            let Ok(packet) = Packet::decode(front) else { return evicted };
+            let part_len = part.min(len);
+            let wire = (packet, part_len - (front.len() - packet.payload.len()), part_len as u32 + overhead);
+            evicted = self.packet(datagram.ends, datagram.side, wire, context).or(evicted);
+            captured = captured.get(part..).unwrap_or_default();
+            len -= part_len;
+            if captured.is_empty() {
+                return evicted;
+            }
+        }
+    }
+
+    fn packet(
+        &mut self,
+        ends: [Socket; 2],
+        side: Which,
+        (packet, len, wire_len): (Packet<'_>, usize, u32),
+        context: &mut Context<'_>,
+    ) -> Option<UtpConnection> {
+        let found = self.find(side, &packet);
+        // What refuses a connection that nobody knows opens none.
+        if found.is_none() && packet.header.kind == Kind::Reset {
+            return None;
+        }
+        let (index, evicted) =
+            found.map_or_else(|| self.begin(ends, side, &packet, context.now_ns), |at| (at, None));
+        let UtpConnection { connection, syn, .. } = &mut self.connections[index];
+        connection.packet(side, wire_len, context.now_ns);
+        begin_order(connection, side, &packet, syn.is_some());
+        match packet.header.kind {
+            Kind::Data | Kind::Fin => data(connection, side, (&packet, len), context),
+            Kind::Reset => connection.end(side, What::Reset, context),
+            Kind::State | Kind::Syn => {}
+        }
+        if packet.header.kind == Kind::Fin {
+            connection.end(side, What::Finished, context);
+        }
+        let order = connection.order(1 - side);
+        if order.has_begun() && !matches!(packet.header.kind, Kind::Syn | Kind::Reset) {
+            let to = order.unwrap(packet.header.ack.0.into(), 16) + 1;
+            connection.acknowledge(side, to, context);
+        }
+        evicted
+    }
+
+    /// The connection that a packet belongs to; the newest of several.
+    fn find(&mut self, side: Which, packet: &Packet<'_>) -> Option<usize> {
+        let id = packet.header.connection_id;
+        if packet.header.kind == Kind::Syn {
+            let is_same = |one: &UtpConnection| {
+                one.syn == Some(packet.header.seq.0) && one.ids[side] == Some(id.wrapping_add(1))
+            };
+            return self.connections.iter().rposition(is_same);
+        }
+        if let Some(index) = self.connections.iter().rposition(|one| one.ids[side] == Some(id)) {
+            return Some(index);
+        }
+        if packet.header.kind == Kind::Reset {
+            // A reset repeats the id of what it refuses.
+            return self.connections.iter().rposition(|one| one.ids[1 - side] == Some(id));
+        }
+        let is_other_half = |one: &UtpConnection| {
+            one.ids[side].is_none()
+                && one.ids[1 - side].is_some_and(|theirs| matches!(theirs.wrapping_sub(id), 1 | u16::MAX))
+        };
+        let index = self.connections.iter().rposition(is_other_half)?;
+        self.connections[index].ids[side] = Some(id);
+        Some(index)
+    }
+
+    /// A connection begins, or its middle was captured first.
+    fn begin(
+        &mut self,
+        ends: [Socket; 2],
+        side: Which,
+        packet: &Packet<'_>,
+        now_ns: u64,
+    ) -> (usize, Option<UtpConnection>) {
+        let id = packet.header.connection_id;
+        let is_syn = packet.header.kind == Kind::Syn;
+        let mut ids = [None; 2];
+        ids[side] = Some(if is_syn { id.wrapping_add(1) } else { id });
+        if is_syn {
+            ids[1 - side] = Some(id);
+        }
+        let evicted = (self.connections.len() >= CONNECTIONS_MAX).then(|| self.connections.remove(0));
+        let connection = Connection::new(ends, Protocol::Utp, is_syn.then_some(side), now_ns);
+        self.connections.push(UtpConnection { ids, syn: is_syn.then_some(packet.header.seq.0), connection });
+        (self.connections.len() - 1, evicted)
+    }
+}
+
+/// Where a side's numbers begin.
+fn begin_order(connection: &mut Connection, side: Which, packet: &Packet<'_>, has_syn: bool) {
+    let order = connection.order(side);
+    if order.has_begun() {
+        return;
+    }
+    let seq = u32::from(packet.header.seq.0);
+    match packet.header.kind {
+        Kind::Syn => order.begin(order.unwrap(seq, 16) + 1),
+        // The answer to a SYN bears the number of the first packet with data.
+        Kind::State if has_syn => order.begin(order.unwrap(seq, 16)),
+        _ => {}
+    }
+}
+
+fn data(
+    connection: &mut Connection,
+    side: Which,
+    (packet, len): (&Packet<'_>, usize),
+    context: &mut Context<'_>,
+) {
+    let at = connection.order(side).unwrap(packet.header.seq.0.into(), 16);
+    let segment =
+        Segment { at, end: at + 1, octets: packet.payload, len: len as u32, time_ns: context.now_ns };
+    connection.segment(side, &segment, context);
+}
+
+/// Where the next packet of the same connection begins in a datagram that holds several.
+fn joined_at(packet: &Packet<'_>, captured: &[u8]) -> Option<usize> {
+    /// Nothing that fits an Ethernet frame was joined.
+    const FRAME_BYTES: usize = 1500;
+    if captured.len() <= FRAME_BYTES || packet.header.kind != Kind::Data {
+        return None;
+    }
+    let seq = packet.header.seq.0.wrapping_add(1).to_be_bytes();
+    let follows = |at: usize| {
+        captured[at + 16..at + 18] == seq
+            && Packet::decode(&captured[at..]).is_ok_and(|next| {
+                next.header.connection_id == packet.header.connection_id
+                    && next.header.timestamp_us.wrapping_sub(packet.header.timestamp_us) < OFFLOAD_US_MAX
+            })
+    };
+    (HEADER_BYTES + 1..captured.len() - HEADER_BYTES).find(|&at| follows(at))
+}

@@ -1,0 +1,168 @@
+//! Streams cut, shuffled, repeated and torn: what is read is what was said.
+
+mod common;
+
+use cede_inspect::{Kind, Speech};
+use cede_units::Stream;
+use common::{BLOCK, Heard, MS, Packet, inspect, over_tcp, over_utp, streams};
+
+const BLOCKS: u32 = 40;
+
+/// What both sides said, in the order of each.
+fn said(heard: &Heard) -> [Vec<String>; 2] {
+    [common::PORTS.0, common::PORTS.1]
+        .map(|port| heard.messages(port).into_iter().map(str::to_string).collect())
+}
+
+fn whole() -> [Vec<String>; 2] {
+    said(&inspect(&over_tcp(&streams(BLOCKS), [1, 1], 1448)).1)
+}
+
+/// Whether `part` is `whole` with messages left out.
+fn is_part(part: &[String], whole: &[String]) -> bool {
+    let mut rest = whole.iter();
+    part.iter().all(|one| rest.any(|other| other == one))
+}
+
+#[test]
+fn what_was_said_is_read_over_both_transports_and_in_every_cut() {
+    let wanted = whole();
+    assert_eq!(wanted[0].iter().filter(|text| text.contains("Request")).count(), BLOCKS as usize);
+    assert_eq!(wanted[1].iter().filter(|text| text.contains("Piece")).count(), BLOCKS as usize);
+    let streams = streams(BLOCKS);
+    for mss in [7, 100, 1448, 30_000] {
+        // Numbers wrap around within the streams.
+        let (report, heard) = inspect(&over_tcp(&streams, [u32::MAX - 300, u32::MAX - 9_000], mss));
+        assert_eq!(said(&heard), wanted, "TCP in parts of {mss}");
+        let (report, heard) =
+            if mss == 7 { (report, heard) } else { inspect(&over_utp(&streams, [65_530, 65_000], mss)) };
+        assert_eq!(said(&heard), wanted, "uTP in parts of {mss}");
+        let [one] = &report.connections[..] else { panic!("{} connections", report.connections.len()) };
+        assert_eq!((one.speech, one.is_opened_by_first), (Speech::Plain, true));
+        let [leecher, seed] = &one.sides;
+        assert_eq!((seed.blocks, seed.block_bytes), (u64::from(BLOCKS), u64::from(BLOCKS * BLOCK)));
+        assert_eq!(leecher.carried.stream_bytes, streams[0].len() as u64);
+        assert_eq!(seed.carried.stream_bytes, streams[1].len() as u64);
+        assert_eq!((seed.carried.repeated_packets, seed.holes, seed.losses), (0, 0, 0));
+        assert_eq!(seed.count(Kind::Piece), u64::from(BLOCKS));
+    }
+}
+
+#[test]
+fn repetitions_and_disorder_change_nothing_but_their_counts() {
+    let wanted = whole();
+    for seed in 0..20 {
+        let mut random = Stream::named(seed, "disorder");
+        let both = [over_tcp(&streams(BLOCKS), [5, 9], 1448), over_utp(&streams(BLOCKS), [3, 7], 1000)];
+        for mut packets in both {
+            let begun = 3;
+            // Acknowledgements would say that the capture lost what comes late.
+            for at in begun..packets.len() {
+                let other = at + random.below(12) as usize;
+                if other < packets.len() && random.below(4) == 0 {
+                    packets.swap(at, other);
+                }
+            }
+            let repeated: Vec<Packet> =
+                packets.iter().skip(begun).filter(|_| random.below(10) == 0).cloned().collect();
+            let place = packets.len() / 2;
+            packets.splice(place..place, repeated);
+            packets.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 1_000);
+            let (report, heard) = inspect(&packets);
+            assert_eq!(said(&heard), wanted, "seed {seed}");
+            assert!(report.connections[0].sides[1].carried.repeated_packets > 0);
+            assert_eq!(report.connections[0].sides[1].holes, 0);
+        }
+    }
+}
+
+/// Takes packets with data of the seed away.
+fn torn(packets: &[Packet], seed: u64, one_in: u64) -> Vec<Packet> {
+    let mut random = Stream::named(seed, "torn");
+    let mut kept: Vec<Packet> = packets
+        .iter()
+        .enumerate()
+        .filter(|(k, packet)| *k < 12 || packet.len < 100 || random.below(one_in) > 0)
+        .map(|(_, p)| p.clone())
+        .collect();
+    kept.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 50 * MS);
+    kept
+}
+
+#[test]
+fn holes_lose_no_more_than_they_must() {
+    let wanted = whole();
+    for seed in 0..20 {
+        let packets = torn(&over_tcp(&streams(BLOCKS), [5, 9], 1448), seed, 30);
+        let (report, heard) = inspect(&packets);
+        let [leecher, sender] = said(&heard);
+        assert_eq!(leecher, wanted[0]);
+        assert!(is_part(&sender, &wanted[1]), "{sender:?}");
+        let side = &report.connections[0].sides[1];
+        assert!(side.holes > 0 && side.missing_bytes > 0 && side.missing_bytes % 1448 == 0);
+        // A hole with a head in it costs that message, and that one alone.
+        assert!(
+            sender.len() as u64 + 2 * side.losses >= wanted[1].len() as u64,
+            "{} {}",
+            sender.len(),
+            side.losses
+        );
+        assert!(heard.blocks.iter().any(|block| block.missing > 0), "holes within blocks are read over");
+        let lost = heard.said.iter().filter(|(_, text)| text == "Lost").count();
+        assert_eq!(lost as u64, side.losses);
+        let packets = torn(&over_utp(&streams(BLOCKS), [5, 9], 1000), seed, 60);
+        let (report, heard) = inspect(&packets);
+        let [leecher, sender] = said(&heard);
+        assert_eq!(leecher, wanted[0]);
+        assert!(is_part(&sender, &wanted[1]) && sender.len() > wanted[1].len() / 3, "{}", sender.len());
+        assert!(report.connections[0].sides[1].losses > 0);
+    }
+}
+
+#[test]
+fn a_capture_that_begins_midway_finds_the_next_message() {
+    let wanted = whole();
+    for packets in [over_tcp(&streams(BLOCKS), [5, 9], 1448), over_utp(&streams(BLOCKS), [5, 9], 1000)] {
+        for skipped in [6, 25, 60, 121] {
+            let (report, heard) = inspect(&packets[skipped..]);
+            let [one] = &report.connections[..] else { panic!("{skipped}: {:?}", report.unlisted) };
+            assert_eq!(one.speech, Speech::PlainLater);
+            let [leecher, sender] = said(&heard);
+            assert!(is_part(&leecher, &wanted[0]) && is_part(&sender, &wanted[1]));
+            assert!(sender.len() as u32 > BLOCKS / 2, "{skipped}: {}", sender.len());
+        }
+    }
+}
+
+#[test]
+fn cut_packets_are_read_as_far_as_they_go() {
+    let wanted = whole();
+    let mut packets = over_tcp(&streams(BLOCKS), [5, 9], 1448);
+    packets.iter_mut().for_each(|packet| packet.octets.truncate(200));
+    let (report, heard) = inspect(&packets);
+    for (said, wanted) in said(&heard).iter().zip(wanted) {
+        let known: Vec<String> = said.iter().filter(|text| *text != "say cut").cloned().collect();
+        assert!(known.len() > 3 && is_part(&known, &wanted), "{known:?}");
+    }
+    assert!(report.connections[0].sides[1].missing_bytes > u64::from(BLOCKS * BLOCK / 2));
+}
+
+#[test]
+fn datagrams_that_were_joined_are_taken_apart() {
+    let streams = streams(4);
+    let packets = over_utp(&streams, [5, 9], 1000);
+    let wanted = said(&inspect(&packets).1);
+    // Data packets of the seed, four to a datagram, as segmentation offload hands them over.
+    let is_data = |packet: &Packet| {
+        packet.len == 20 + 8 + 20 + 1000 && packet.octets[20..22] == common::PORTS.1.to_be_bytes()
+    };
+    let data: Vec<&Packet> = packets.iter().filter(|packet| is_data(packet)).collect();
+    let mut joined: Vec<Packet> = packets.iter().take_while(|packet| !is_data(packet)).cloned().collect();
+    for four in data.chunks(4) {
+        let payload: Vec<u8> = four.iter().flat_map(|packet| packet.octets[28..].to_vec()).collect();
+        joined.push(common::udp(four[0].time_ns, (common::PORTS.1, common::PORTS.0), &payload));
+    }
+    let rest = packets.iter().skip_while(|packet| packet.time_ns <= data[data.len() - 1].time_ns);
+    joined.extend(rest.cloned());
+    assert_eq!(said(&inspect(&joined).1), wanted);
+}

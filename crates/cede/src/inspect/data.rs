@@ -1,0 +1,173 @@
+//! What was found, for other programs.
+
+use super::InspectArgs;
+use super::log::{Asides, seconds};
+use super::names::{hex, torrent};
+use crate::meter::counters;
+use cede_inspect::{ConnectionReport, Kind, Report, SideReport};
+use cede_plot::{Cell, Table};
+use serde_json::{Map, Value, json};
+
+/// One document.
+pub fn document(args: &InspectArgs, report: &Report, asides: &Asides) -> Value {
+    let unlisted = &report.unlisted;
+    json!({
+        "cede": env!("CARGO_PKG_VERSION"),
+        "files": args.files,
+        "counters": counters(&report.counters),
+        "not_listed": {
+            "tcp_connections": unlisted.tcp_connections,
+            "tcp_bytes": unlisted.tcp_bytes,
+            "datagrams": unlisted.datagrams,
+            "lone_utp_directions": unlisted.lone_utp,
+            "connections_given_up": unlisted.given_up,
+            "blocks_not_checked": unlisted.unchecked_blocks,
+        },
+        "connections": report.connections.iter().map(|one| connection(args, one)).collect::<Vec<_>>(),
+        "announces": asides.announces.iter().map(|(hash, [http, udp])| {
+            json!({ "info_hash": hex(hash), "http": http, "udp": udp })
+        }).collect::<Vec<_>>(),
+        "dht": asides.dht,
+    })
+}
+
+fn connection(args: &InspectArgs, one: &ConnectionReport) -> Value {
+    json!({
+        "connection": one.number,
+        "transport": one.transport.to_string(),
+        "speech": one.speech.name(),
+        "opened_by_first": one.is_opened_by_first,
+        "info_hash": one.info_hash.map(|hash| hex(&hash)),
+        "first_ns": one.span_ns.0,
+        "last_ns": one.span_ns.1,
+        "reset": one.is_reset,
+        "sides": [side(args, one, 0), side(args, one, 1)],
+    })
+}
+
+fn side(args: &InspectArgs, one: &ConnectionReport, which: usize) -> Value {
+    let side = &one.sides[which];
+    let counts: Map<String, Value> =
+        Kind::ALL.iter().map(|&kind| (kind.name().to_string(), side.count(kind).into())).collect();
+    json!({
+        "address": args.end(one.ends[which]),
+        "peer_id": args.peer_id(side),
+        "client": side.client,
+        "reserved": side.reserved.map(|reserved| hex(&reserved.0)),
+        "packets": side.carried.packets,
+        "wire_bytes": side.carried.wire_bytes,
+        "stream_bytes": side.carried.stream_bytes,
+        "block_bytes": side.block_bytes,
+        "protocol_bytes": side.protocol_bytes(),
+        "repeated_packets": side.carried.repeated_packets,
+        "repeated_bytes": side.carried.repeated_bytes,
+        "messages": counts,
+        "blocks": side.blocks,
+        "broken_blocks": side.broken_blocks,
+        "duplicate_blocks": side.duplicate_blocks,
+        "duplicate_bytes": side.duplicate_bytes,
+        "unrequested_blocks": side.unrequested_blocks,
+        "latency": latency(side),
+        "unchokes": side.unchokes,
+        "choking_s": side.choking_s.0,
+        "not_choking_s": side.choking_s.1,
+        "interested_s": side.interested_s.0,
+        "not_interested_s": side.interested_s.1,
+        "threads_lost": side.losses,
+        "unread_bytes": side.unread_bytes,
+        "holes": side.holes,
+        "missing_bytes": side.missing_bytes,
+    })
+}
+
+const SHARES: [(&str, f64); 4] = [("p50_ms", 0.5), ("p95_ms", 0.95), ("p99_ms", 0.99), ("max_ms", 1.0)];
+
+/// The middle of the bucket that holds a quantile, in milliseconds.
+fn quantile_ms(side: &SideReport, share: f64) -> Option<f64> {
+    side.latency.quantile(share).map(|bucket| (bucket.low_us + bucket.high_us) as f64 / 2e3)
+}
+
+fn latency(side: &SideReport) -> Value {
+    let mut object = json!({ "blocks": side.latency.count(), "mean_ms": side.latency_mean_ms });
+    for (name, share) in SHARES {
+        object[name] = quantile_ms(side, share).into();
+    }
+    object
+}
+
+/// A direction of a connection.
+struct Row<'a> {
+    args: &'a InspectArgs,
+    one: &'a ConnectionReport,
+    which: usize,
+}
+
+impl Row<'_> {
+    const fn side(&self) -> &SideReport {
+        &self.one.sides[self.which]
+    }
+}
+
+type Column = (&'static str, fn(&Row<'_>) -> Cell);
+
+/// The columns before the counts of messages.
+const COLUMNS: [Column; 36] = [
+    ("connection", |row| count(row.one.number.into())),
+    ("from", |row| row.args.end(row.one.ends[row.which]).into()),
+    ("to", |row| row.args.end(row.one.ends[1 - row.which]).into()),
+    ("transport", |row| row.one.transport.to_string().into()),
+    ("speech", |row| row.one.speech.name().into()),
+    ("opener", |row| (row.one.is_opened_by_first && row.which == 0).to_string().into()),
+    ("info_hash", |row| torrent(row.one.info_hash).into()),
+    ("peer_id", |row| row.args.peer_id(row.side()).unwrap_or_default().into()),
+    ("client", |row| row.side().client.clone().unwrap_or_default().into()),
+    ("first_s", |row| seconds(row.one.span_ns.0).into()),
+    ("last_s", |row| seconds(row.one.span_ns.1).into()),
+    ("packets", |row| count(row.side().carried.packets)),
+    ("wire_bytes", |row| count(row.side().carried.wire_bytes)),
+    ("stream_bytes", |row| count(row.side().carried.stream_bytes)),
+    ("block_bytes", |row| count(row.side().block_bytes)),
+    ("protocol_bytes", |row| count(row.side().protocol_bytes())),
+    ("repeated_packets", |row| count(row.side().carried.repeated_packets)),
+    ("repeated_bytes", |row| count(row.side().carried.repeated_bytes)),
+    ("blocks", |row| count(row.side().blocks)),
+    ("broken_blocks", |row| count(row.side().broken_blocks)),
+    ("duplicate_blocks", |row| count(row.side().duplicate_blocks)),
+    ("unrequested_blocks", |row| count(row.side().unrequested_blocks)),
+    ("latency_mean_ms", |row| maybe(row.side().latency_mean_ms)),
+    ("latency_p50_ms", |row| maybe(quantile_ms(row.side(), SHARES[0].1))),
+    ("latency_p95_ms", |row| maybe(quantile_ms(row.side(), SHARES[1].1))),
+    ("latency_p99_ms", |row| maybe(quantile_ms(row.side(), SHARES[2].1))),
+    ("latency_max_ms", |row| maybe(quantile_ms(row.side(), SHARES[3].1))),
+    ("unchokes", |row| count(row.side().unchokes)),
+    ("choking_s", |row| Cell::number(row.side().choking_s.0, 6)),
+    ("not_choking_s", |row| Cell::number(row.side().choking_s.1, 6)),
+    ("interested_s", |row| Cell::number(row.side().interested_s.0, 6)),
+    ("not_interested_s", |row| Cell::number(row.side().interested_s.1, 6)),
+    ("threads_lost", |row| count(row.side().losses)),
+    ("unread_bytes", |row| count(row.side().unread_bytes)),
+    ("holes", |row| count(row.side().holes)),
+    ("missing_bytes", |row| count(row.side().missing_bytes)),
+];
+
+fn count(value: u64) -> Cell {
+    Cell::number(value as f64, 0)
+}
+
+fn maybe(value: Option<f64>) -> Cell {
+    value.map_or_else(|| Cell::from(""), |value| Cell::number(value, 3))
+}
+
+/// A line for each direction.
+pub fn table(args: &InspectArgs, report: &Report) -> Table {
+    let kinds = Kind::ALL.iter().map(|kind| kind.name());
+    let mut table = Table::new(COLUMNS.iter().map(|column| column.0).chain(kinds));
+    for one in &report.connections {
+        for which in [0, 1] {
+            let row = Row { args, one, which };
+            let counts = Kind::ALL.iter().map(|&kind| count(row.side().count(kind)));
+            table.push(COLUMNS.iter().map(|column| (column.1)(&row)).chain(counts));
+        }
+    }
+    table
+}

@@ -1,0 +1,251 @@
+//! What was found, for a person.
+
+use super::log::Asides;
+use super::names::{hex, torrent};
+use super::{InspectArgs, covered};
+use crate::screen::Screen;
+use cede_inspect::{ConnectionReport, Kind, Report, SideReport, Speech};
+use cede_plot::{Cell, Table, terminal};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const LEGEND: &str = "A opened the connection, where that was seen. other: the stream's octets that are no blocks; again: octets \
+     that were sent again; twice: blocks that their receiver had; choking, wanting: how long of the time; p50, p95: from a \
+     request to the last octet of its block. More columns: --csv; every message: --log; every block: --pieces";
+
+/// Everything.
+pub fn text(args: &InspectArgs, report: &Report, asides: &Asides, screen: &Screen) -> String {
+    let table = |table: &Table| terminal::table(table, screen.columns, screen.colour) + "\n";
+    let mut out = String::new();
+    if report.connections.is_empty() {
+        out += &nothing(report);
+    } else {
+        out += &table(&pairs(args, report));
+        out += &table(&directions(report));
+        out += &screen.wrap("", LEGEND);
+        out.push('\n');
+        let messages = messages(report);
+        if !messages.is_empty() {
+            out += &table(&messages);
+        }
+        out += &table(&torrents(report));
+    }
+    for remark in remarks(report, asides) {
+        out += &screen.wrap("", &remark);
+    }
+    out
+}
+
+/// Who spoke with whom.
+fn pairs(args: &InspectArgs, report: &Report) -> Table {
+    let headings = ["#", "A", "client", "B", "client", "by", "torrent", "s", "notes"];
+    let mut table = Table::new(headings);
+    for one in &report.connections {
+        let [a, b] = &one.sides;
+        let client = |side: &SideReport| Cell::from(side.client.clone().unwrap_or_else(|| "–".to_string()));
+        let hash = one.info_hash.map_or_else(|| "–".to_string(), |hash| hex(&hash[..4]));
+        table.push([
+            Cell::number(one.number.into(), 0),
+            args.end(one.ends[0]).into(),
+            client(a),
+            args.end(one.ends[1]).into(),
+            client(b),
+            one.transport.to_string().into(),
+            hash.into(),
+            Cell::number((one.span_ns.1 - one.span_ns.0) as f64 / 1e9, 1),
+            notes(one).into(),
+        ]);
+    }
+    table
+}
+
+/// Two lines for each connection: what each end sent.
+fn directions(report: &Report) -> Table {
+    let headings = [
+        "#", "sent by", "blocks", "MB", "other kB", "again kB", "twice", "unchokes", "choking", "wanting",
+        "p50 ms", "p95 ms",
+    ];
+    let mut table = Table::new(headings);
+    for one in &report.connections {
+        for (side, name) in one.sides.iter().zip(["A", "B"]) {
+            table.push(direction(one, side, name));
+        }
+    }
+    table
+}
+
+fn direction(one: &ConnectionReport, side: &SideReport, name: &str) -> Vec<Cell> {
+    let quantile =
+        |share| side.latency.quantile(share).map(|bucket| (bucket.low_us + bucket.high_us) as f64 / 2e3);
+    let number = |value: Option<f64>| value.map_or_else(|| "–".into(), |value| Cell::number(value, 1));
+    vec![
+        Cell::number(one.number.into(), 0),
+        name.into(),
+        Cell::number(side.blocks as f64, 0),
+        Cell::number(side.block_bytes as f64 / 1e6, 2),
+        Cell::number(side.protocol_bytes() as f64 / 1e3, 1),
+        Cell::number(side.carried.repeated_bytes as f64 / 1e3, 1),
+        Cell::number(side.duplicate_blocks as f64, 0),
+        Cell::number(side.unchokes as f64, 0),
+        share(side.choking_s).into(),
+        share(side.interested_s).into(),
+        number(quantile(0.5)),
+        number(quantile(0.95)),
+    ]
+}
+
+fn share((on, off): (f64, f64)) -> String {
+    if on + off > 0.0 { format!("{:.0} %", 100.0 * on / (on + off)) } else { "–".to_string() }
+}
+
+/// What is to be borne in mind about a connection.
+fn notes(connection: &ConnectionReport) -> String {
+    let mut notes = Vec::new();
+    if connection.speech != Speech::Plain {
+        notes.push(connection.speech.name());
+    }
+    if connection.sides.iter().any(|side| side.losses > 0) {
+        notes.push("not all could be read");
+    } else if connection.sides.iter().any(|side| side.holes > 0) {
+        notes.push("holes");
+    }
+    if connection.is_reset {
+        notes.push("reset");
+    }
+    notes.join(", ")
+}
+
+/// Messages by kind, from the first ends and from the others.
+fn messages(report: &Report) -> Table {
+    let mut table = Table::new(["message", "from openers", "from the others", "in all"]);
+    for &kind in Kind::ALL {
+        let count =
+            |side: usize| report.connections.iter().map(|one| one.sides[side].count(kind)).sum::<u64>();
+        let (a, b) = (count(0), count(1));
+        if a + b > 0 {
+            let numbers = [a, b, a + b].map(|count| Cell::number(count as f64, 0));
+            table.push(std::iter::once(Cell::from(kind.name())).chain(numbers));
+        }
+    }
+    table
+}
+
+/// What is known of a torrent.
+#[derive(Default)]
+struct Torrent {
+    connections: u64,
+    blocks: u64,
+    block_bytes: u64,
+    duplicate_bytes: u64,
+    stream_bytes: u64,
+}
+
+fn torrents(report: &Report) -> Table {
+    let mut all: BTreeMap<Option<[u8; 20]>, Torrent> = BTreeMap::new();
+    for connection in &report.connections {
+        let torrent = all.entry(connection.info_hash).or_default();
+        torrent.connections += 1;
+        for side in &connection.sides {
+            torrent.blocks += side.blocks;
+            torrent.block_bytes += side.block_bytes;
+            torrent.duplicate_bytes += side.duplicate_bytes;
+            torrent.stream_bytes += side.carried.stream_bytes;
+        }
+    }
+    let mut table =
+        Table::new(["torrent", "connections", "blocks", "MB of blocks", "MB duplicate", "MB in all"]);
+    for (hash, one) in all {
+        let name = if hash.is_some() { torrent(hash) } else { "not known".to_string() };
+        let megabytes = |bytes: u64| Cell::number(bytes as f64 / 1e6, 2);
+        let counts = [one.connections, one.blocks].map(|count| Cell::number(count as f64, 0));
+        let sizes = [one.block_bytes, one.duplicate_bytes, one.stream_bytes].map(megabytes);
+        table.push(std::iter::once(Cell::from(name)).chain(counts).chain(sizes));
+    }
+    table
+}
+
+fn remarks(report: &Report, asides: &Asides) -> Vec<String> {
+    let mut remarks = Vec::new();
+    remarks.extend(encryption(report));
+    if !asides.announces.is_empty() {
+        let (http, udp) = asides.announces.values().fold((0, 0), |(http, udp), n| (http + n[0], udp + n[1]));
+        let hashes: Vec<String> = asides.announces.keys().take(4).map(|hash| hex(&hash[..4])).collect();
+        let torrents = asides.announces.len();
+        remarks.push(format!(
+            "Announces to trackers: {http} over HTTP, {udp} over UDP, about {torrents} torrents ({}).",
+            hashes.join(", ")
+        ));
+    }
+    if !asides.dht.is_empty() {
+        let kinds: Vec<String> = asides.dht.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        remarks.push(format!("Distributed hash table: {}.", kinds.join(", ")));
+    }
+    remarks.push(remark(report));
+    remarks
+}
+
+/// What encryption hides.
+fn encryption(report: &Report) -> Option<String> {
+    let (mut count, mut octets, mut seconds) = (0_u64, 0_u64, 0.0);
+    for connection in covered(report) {
+        count += 1;
+        octets += connection.sides.iter().map(|side| side.carried.stream_bytes).sum::<u64>();
+        seconds += (connection.span_ns.1 - connection.span_ns.0) as f64 / 1e9;
+    }
+    (count > 0).then(|| {
+        let are = if count == 1 { "connection is" } else { "connections are" };
+        format!(
+            "{count} {are} encrypted or unknown: {:.2} MB in {seconds:.1} s of them all. Of what was said in them \
+             nothing can be told, not even the torrent; octets, times and repetitions are those of the transport.",
+            octets as f64 / 1e6
+        )
+    })
+}
+
+/// One line about packets.
+pub fn remark(report: &Report) -> String {
+    let (counters, unlisted) = (&report.counters, &report.unlisted);
+    let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
+    let mut out =
+        format!("{} packets in {span_s:.1} s, {} connections", counters.packets, report.connections.len());
+    for (n, what) in [
+        (unlisted.tcp_connections, "TCP connections of other kinds"),
+        (unlisted.datagrams, "datagrams of other kinds"),
+        (unlisted.lone_utp, "directions that look like uTP without an answer"),
+        (counters.other, "packets of other kinds"),
+        (counters.fragments, "later fragments"),
+        (counters.cut, "packets cut within headers"),
+        (counters.timeless, "packets without a time"),
+        (counters.outside, "packets outside the time asked for"),
+        (counters.filtered, "packets that do not pass the filter"),
+        (counters.evicted, "connections ended early for want of memory"),
+        (unlisted.given_up, "connections not listed for want of memory"),
+        (unlisted.unchecked_blocks, "blocks not checked for duplicates for want of memory"),
+    ] {
+        if n > 0 {
+            let _ = write!(out, ", {n} {what}");
+        }
+    }
+    out + "\n"
+}
+
+/// Why there is no connection.
+fn nothing(report: &Report) -> String {
+    let counters = &report.counters;
+    let mut why = Vec::new();
+    if let Some(number) = counters.unknown_link_type {
+        why.push(format!("link type {number} is not read"));
+    }
+    for (n, what) in [
+        (report.unlisted.tcp_connections, "TCP connections are of other kinds"),
+        (report.unlisted.datagrams, "datagrams are no uTP"),
+        (counters.filtered, "packets do not pass the filter"),
+        (counters.outside, "packets lie outside --since and --until"),
+    ] {
+        if n > 0 {
+            why.push(format!("{n} {what}"));
+        }
+    }
+    let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
+    format!("No BitTorrent connection was found{why}.\n")
+}

@@ -1,0 +1,183 @@
+//! `cede inspect`, on recorded captures of three libtorrent peers.
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+const TCP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/tcp.pcapng.gz");
+const UTP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/utp.pcapng.gz");
+const ENCRYPTED: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/tcp_encrypted.pcapng.gz");
+
+/// A folder with the captures, removed in the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("cede-inspect-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("tcp.pcapng.gz"), TCP).unwrap();
+        fs::write(path.join("utp.pcapng.gz"), UTP).unwrap();
+        fs::write(path.join("hidden.pcapng.gz"), ENCRYPTED).unwrap();
+        Self(path)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
+        command.current_dir(&self.0).arg("inspect").args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn inspect(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(&self.command(arguments).output().unwrap())
+    }
+
+    fn good(&self, arguments: &[&str]) -> String {
+        let (code, out, err) = self.inspect(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {err}");
+        out
+    }
+
+    fn lines(&self, arguments: &[&str]) -> Vec<Value> {
+        let out = self.good(&[arguments, &["--json"]].concat());
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn document(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.good(&[arguments, &["--json"]].concat())).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn told(output: &Output) -> (i32, String, String) {
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+/// A number of both sides of all connections.
+fn total(document: &Value, of: impl Fn(&Value) -> &Value) -> u64 {
+    let connections = document["connections"].as_array().unwrap();
+    connections
+        .iter()
+        .flat_map(|one| one["sides"].as_array().unwrap())
+        .map(|side| of(side).as_u64().unwrap())
+        .sum()
+}
+
+#[test]
+fn every_form_says_the_same() {
+    let place = Place::new("forms");
+    let document = place.document(&["tcp.pcapng.gz"]);
+    let pieces = total(&document, |side| &side["messages"]["piece"]);
+    assert!(pieces >= 2 * 184, "{pieces}");
+    let text = place.good(&["tcp.pcapng.gz"]);
+    assert!(text.contains("libtorrent/2.1.1.0") && text.contains("allowed-fast"), "{text}");
+    let csv = place.good(&["tcp.pcapng.gz", "--csv"]);
+    let headings: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    assert_eq!(csv.lines().count(), 1 + 6);
+    assert!(csv.lines().skip(1).all(|line| line.split(',').count() == headings.len()), "{csv}");
+    let log = place.lines(&["tcp.pcapng.gz", "--log"]);
+    let of = |kind: &str| log.iter().filter(|line| line["type"] == kind).count() as u64;
+    for kind in ["handshake", "request", "piece", "have", "unchoke", "extended", "allowed-fast"] {
+        assert_eq!(of(kind), total(&document, |side| &side["messages"][kind]), "{kind}");
+    }
+    assert_eq!(of("opened"), 3);
+    let words = place.good(&["tcp.pcapng.gz", "--log"]);
+    assert_eq!(words.lines().count(), log.len());
+    assert_eq!(place.good(&["tcp.pcapng.gz", "--log", "--csv"]).lines().count(), 1 + log.len());
+    let blocks = place.lines(&["tcp.pcapng.gz", "--pieces"]);
+    assert_eq!(blocks.len() as u64, pieces);
+    assert!(blocks.iter().all(|block| block["last_octet"].as_u64() >= block["requested"].as_u64()));
+    assert_eq!(place.good(&["tcp.pcapng.gz", "--pieces"]).lines().count(), blocks.len());
+}
+
+#[test]
+fn choices_leave_out_what_was_not_asked_for() {
+    let place = Place::new("choices");
+    let all = place.lines(&["utp.pcapng.gz", "--log"]);
+    let hash = all.iter().find_map(|line| line["info_hash"].as_str()).unwrap().to_string();
+    let pieces = place.lines(&["utp.pcapng.gz", "--pieces", "--info-hash", &hash[..6].to_uppercase()]);
+    assert_eq!(pieces.len(), all.iter().filter(|line| line["type"] == "piece").count());
+    let other = if hash.starts_with('0') { "1" } else { "0" };
+    assert!(place.lines(&["utp.pcapng.gz", "--pieces", "--info-hash", other]).is_empty());
+    assert!(place.lines(&["utp.pcapng.gz", "--log", "--host", "192.0.2.1"]).is_empty());
+    assert_eq!(place.lines(&["utp.pcapng.gz", "--log", "--host", "127.0.0.1"]).len(), all.len());
+    let text = place.good(&["utp.pcapng.gz", "--filter", "tcp"]);
+    assert!(
+        text.contains("No BitTorrent connection was found") && text.contains("do not pass the filter"),
+        "{text}"
+    );
+    let early = place.lines(&["utp.pcapng.gz", "--log", "--until", "1 s"]);
+    assert!(!early.is_empty() && early.len() < all.len());
+    let late = place.document(&["utp.pcapng.gz", "--since", "1 s"]);
+    assert!(late["counters"]["packets_outside_time"].as_u64().unwrap() > 100);
+}
+
+#[test]
+fn what_encryption_hides_is_said() {
+    let place = Place::new("hidden");
+    let text = place.good(&["hidden.pcapng.gz"]);
+    assert!(
+        text.contains("1 connection is encrypted or unknown") && text.contains("not even the torrent"),
+        "{text}"
+    );
+    let document = place.document(&["hidden.pcapng.gz"]);
+    assert_eq!(document["connections"][0]["speech"], "encrypted");
+    let log = place.lines(&["hidden.pcapng.gz", "--log"]);
+    assert!(log.iter().any(|line| line["type"] == "encrypted"));
+    let both = place.document(&["tcp.pcapng.gz", "hidden.pcapng.gz"]);
+    assert_eq!(both["connections"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn pseudonyms_hide_addresses_and_peer_ids() {
+    let place = Place::new("pseudonyms");
+    fs::write(place.0.join("key"), [7; 32]).unwrap();
+    for form in [
+        &[][..],
+        &["--csv"],
+        &["--json"],
+        &["--log"],
+        &["--log", "--json"],
+        &["--pieces"],
+        &["--pieces", "--csv"],
+    ] {
+        let out = place.good(&[&["tcp.pcapng.gz", "--pseudonyms=key"], form].concat());
+        assert!(!out.contains("127.0.0.1") && !out.contains("-LT21") && out.len() > 100, "{form:?}: {out}");
+    }
+}
+
+#[test]
+fn pipes_damage_and_wrong_usage_are_told_as_the_meter_tells_them() {
+    let place = Place::new("damage");
+    let whole = place.document(&["tcp.pcapng.gz"]);
+    let mut child =
+        place.command(&["-", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(TCP).unwrap();
+    let piped: Value = serde_json::from_str(&told(&child.wait_with_output().unwrap()).1).unwrap();
+    assert_eq!(piped["connections"], whole["connections"]);
+    let mut plain = Vec::new();
+    GzDecoder::new(TCP).read_to_end(&mut plain).unwrap();
+    fs::write(place.0.join("cut.pcapng"), &plain[..plain.len() / 2]).unwrap();
+    let (code, out, err) = place.inspect(&["cut.pcapng"]);
+    assert!(code == 1 && out.contains("libtorrent") && err.contains("what came before counts"), "{err}");
+    let (code, _, err) = place.inspect(&["nowhere.pcap"]);
+    assert!(code == 1 && err.contains("cannot read nowhere.pcap"), "{err}");
+    for (wrong, word) in [
+        (&["tcp.pcapng.gz", "--info-hash", "xyz"][..], "hexadecimal"),
+        (&["tcp.pcapng.gz", "--since", "90"], "lacks its unit"),
+        (&["tcp.pcapng.gz", "--filter", "prot 80"], "did you mean `port`?"),
+        (&["tcp.pcapng.gz", "--log", "--pieces"], "cannot be used with"),
+        (&[], "required"),
+    ] {
+        let (code, _, err) = place.inspect(wrong);
+        assert!(code == 2 && err.contains(word), "{wrong:?}: {err}");
+    }
+}
