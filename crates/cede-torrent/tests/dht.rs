@@ -1,0 +1,47 @@
+//! Peers that know of each other from the distributed hash table alone: one of a few nodes on the loopback.
+#![cfg(feature = "dht")]
+
+mod support;
+
+use cede_torrent::dht::search;
+use mainline::{Dht, Id, Testnet};
+use std::time::{Duration, Instant};
+use support::{LIMIT, Member, choices, run, torrent};
+use tokio::sync::mpsc::unbounded_channel;
+
+/// Waits until the table knows somebody who has it.
+fn until_known(nodes: &[String], info_hash: [u8; 20]) {
+    let asker = Dht::builder().bootstrap(nodes).build().unwrap();
+    let began = Instant::now();
+    #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+    while asker.get_peers(Id::from(info_hash)).next().is_none() {
+        assert!(began.elapsed() < LIMIT, "nobody has told the table");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_seed_is_found_in_a_table_of_the_tests_own() {
+    let Ok(table) = Testnet::new(5) else {
+        println!("SKIPPED: no sockets for a table");
+        return;
+    };
+    run(async {
+        let (info, content) = torrent(&[200_000]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
+        seed.start();
+        leech.start();
+        let (told, _nobody) = unbounded_channel();
+        search(info.info_hash(), seed.address.port(), &table.bootstrap, told).unwrap();
+        let (nodes, hash) = (table.bootstrap.clone(), info.info_hash());
+        tokio::task::spawn_blocking(move || until_known(&nodes, hash)).await.unwrap();
+        let (found, mut peers) = unbounded_channel();
+        search(info.info_hash(), leech.address.port(), &table.bootstrap, found).unwrap();
+        let heard = tokio::time::timeout(LIMIT, peers.recv()).await.expect("the table names nobody").unwrap();
+        assert!(heard.contains(&seed.address), "{heard:?}");
+        leech.session.add_peers(&heard);
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
