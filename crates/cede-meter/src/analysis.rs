@@ -20,7 +20,7 @@ const SHORT_SAMPLES: u64 = 50;
 const SHORT_S: f64 = 10.0;
 const COARSE_TICK_HZ: f64 = 250.0;
 /// Octets that a sample takes while its host is analysed: as a point, as a delay of its flow and of its host, and as a
-/// value whose rank is sought.
+/// value whose rank is sought. Its length is gone before the last one comes.
 const ANALYSIS_BYTES_DIRECT: usize = 64;
 const ANALYSIS_BYTES_ECHOED: usize = 16;
 /// Clocks of one host differ by less than this in what is measured of them.
@@ -188,6 +188,7 @@ impl<'a> Direction<'a> {
         flags.set_if(reading.direct.is_unconfirmed(), Flags::BASE_NOT_REVISITED);
         flags.set_if(reading.direct.pieces.len() > 1, Flags::CLOCK_STEP);
         flags.set_if(reading.drift_ppm.is_some(), Flags::DRIFT_CORRECTED);
+        flags.set_if(reading.without_transmission, Flags::TRANSMISSION_REMOVED);
         flags.set_if(self.flow.sides[1 - self.side].packets == 0, Flags::ONE_DIRECTION);
         flags.set_if(direct.samples < SHORT_SAMPLES || direct.covered_s < SHORT_S, Flags::SHORT);
         match reading.rate {

@@ -19,8 +19,12 @@ const RATE_SAMPLES_MIN: usize = 20;
 const RATE_SPAN_US_MIN: f64 = 1e6;
 /// Pieces that a flow is cut into, if they are no shorter than that.
 const RATE_PIECES: f64 = 32.0;
-/// Beyond this a raw rate is nobody's.
-const RATE_MISFIT_MAX: f64 = 0.25;
+/// A rate this near is meant. Packets come the later the longer a queue grows, so that a clock looks slower: a queue that
+/// grows by more than 45 ms in 100 is none of a flow that waits for acknowledgements. One that shrinks does not do so for
+/// long.
+const RATE_MISFIT_EXACT: f64 = 0.05;
+const RATE_MISFIT_GROWING: f64 = 0.45;
+const RATE_MISFIT_SHRINKING: f64 = 0.25;
 
 /// What it takes to believe in a drift, and the most that crystals do.
 const DRIFT_SPAN_US_MIN: f64 = 60e6;
@@ -59,13 +63,13 @@ pub(crate) fn rate(readings: &[Point]) -> Rate {
     if raw_hz <= 0.0 {
         return Rate::Odd(raw_hz);
     }
-    let distance = |hz: &f64| (raw_hz / hz).ln().abs();
-    let nearest = RATES_HZ
-        .iter()
-        .copied()
-        .min_by(|a, b| distance(a).total_cmp(&distance(b)))
-        .unwrap_or(RATE_ASSUMED_HZ);
-    if (raw_hz / nearest - 1.0).abs() <= RATE_MISFIT_MAX { Rate::Snapped(nearest) } else { Rate::Odd(raw_hz) }
+    let rates = || RATES_HZ.iter().copied();
+    let is_it = |hz: &f64| (raw_hz / hz - 1.0).abs() <= RATE_MISFIT_EXACT;
+    // A queue that grows all the time is more usual than one that shrinks all the time.
+    let is_slowed = |hz: &f64| raw_hz < *hz && raw_hz >= *hz * (1.0 - RATE_MISFIT_GROWING);
+    let is_hurried = |hz: &f64| raw_hz > *hz && raw_hz <= *hz * (1.0 + RATE_MISFIT_SHRINKING);
+    let found = rates().find(is_it).or_else(|| rates().find(is_slowed));
+    found.or_else(|| rates().rev().find(is_hurried)).map_or(Rate::Odd(raw_hz), Rate::Snapped)
 }
 
 /// The middle of the slopes of pieces at least this long: a clock that was set, or a queue that grew, is in few of them.
@@ -91,6 +95,31 @@ pub(crate) fn is_long_enough(points: &[Point]) -> bool {
 
 /// The slope in parts per million of the lower edge of a series; `None` where it cannot be told.
 pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
+    let (ppm, mut residuals) = lower_edge(points)?;
+    let half = residuals.len() / 2;
+    let (_, median, _) = residuals.select_nth_unstable_by(half, f64::total_cmp);
+    (*median <= DRIFT_RESIDUAL_US_MAX).then_some(ppm)
+}
+
+/// As [`drift_ppm`], of a direction that is not the queued one, whose packets answer after times that vary (a heartbeat
+/// carries an echo that is up to its period old). There the edge is believed as far as it is sharp: its slope must be beyond
+/// what a few points near it leave open.
+pub(crate) fn drift_ppm_of_answers(points: &[Point], tick_us: f64) -> Option<f64> {
+    drift_ppm(points).or_else(|| {
+        let (ppm, mut residuals) = lower_edge(points)?;
+        let span_us = points.last()?.t - points.first()?.t;
+        let (early, late) = residuals.split_at_mut(points.len() / 2);
+        let open_us: f64 = [early, late].map(|half| third_least(half) + tick_us).iter().sum();
+        (ppm.abs() >= 2.0 * open_us / (span_us / 2.0) * 1e6).then_some(ppm)
+    })
+}
+
+fn third_least(residuals: &mut [f64]) -> f64 {
+    *residuals.select_nth_unstable_by(2, f64::total_cmp).1
+}
+
+/// The slope of the lower edge in parts per million, and how far each point is above it.
+fn lower_edge(points: &[Point]) -> Option<(f64, Vec<f64>)> {
     if !is_long_enough(points) {
         return None;
     }
@@ -98,12 +127,8 @@ pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
     let middle = points.iter().map(|point| point.t).sum::<f64>() / points.len() as f64;
     let edge = hull.windows(2).find(|edge| edge[0].t <= middle && middle <= edge[1].t)?;
     let slope = (edge[1].x - edge[0].x) / (edge[1].t - edge[0].t);
-    let mut residuals: Vec<f64> =
-        points.iter().map(|p| p.x - edge[0].x - slope * (p.t - edge[0].t)).collect();
-    let half = residuals.len() / 2;
-    let (_, median, _) = residuals.select_nth_unstable_by(half, f64::total_cmp);
-    let ppm = slope * 1e6;
-    (*median <= DRIFT_RESIDUAL_US_MAX && ppm.abs() <= DRIFT_PPM_MAX).then_some(ppm)
+    let residuals = points.iter().map(|p| p.x - edge[0].x - slope * (p.t - edge[0].t)).collect();
+    ((slope * 1e6).abs() <= DRIFT_PPM_MAX).then_some((slope * 1e6, residuals))
 }
 
 /// The lower convex hull of points in the order of time (Andrew's monotone chain).
@@ -145,6 +170,15 @@ mod tests {
                 assert_eq!(rate(&readings[..15]), Rate::Unknown);
             }
         }
+        // A buffer that fills for the whole of a short capture.
+        for (growth, hz) in [(0.3, 1e3), (0.4, 1e3), (0.3, 100.0)] {
+            let point = |k: u32| {
+                let sent = f64::from(k) * 10_000.0;
+                Point { t: sent * (1.0 + growth / (1.0 - growth)), x: (sent * hz / 1e6).floor() }
+            };
+            let readings: Vec<Point> = (0..1000).map(point).collect();
+            assert_eq!(rate(&readings), Rate::Snapped(hz), "{growth}");
+        }
         let stopped: Vec<Point> = (0..100).map(|k| Point { t: f64::from(k) * 1e5, x: 7.0 }).collect();
         assert_eq!(rate(&stopped), Rate::Odd(0.0));
     }
@@ -165,10 +199,26 @@ mod tests {
     }
 
     #[test]
+    fn answers_of_any_age_tell_a_drift_that_is_beyond_their_edge() {
+        let mut stream = Stream::named(4, "answers");
+        // The least of five ages below 200 ms, once a second.
+        let mut age = || (0..5).map(|_| stream.unit() * 200_000.0).fold(f64::INFINITY, f64::min);
+        let mut found = |ppm: f64| {
+            let mut point = |k: u32| Point { t: f64::from(k) * 1e6, x: ppm * f64::from(k) + age() };
+            let points: Vec<Point> = (0..330).map(&mut point).collect();
+            assert_eq!(drift_ppm(&points), None);
+            drift_ppm_of_answers(&points, 1_000.0)
+        };
+        let drift = found(60.0).unwrap();
+        assert!((drift - 60.0).abs() < 10.0, "{drift}");
+        assert_eq!((found(0.0), found(5.0)), (None, None));
+    }
+
+    #[test]
     fn a_path_that_is_never_empty_tells_no_drift() {
         let wave =
             |k: u32| Point { t: f64::from(k) * 50_000.0, x: 20_000.0 * (1.0 + (f64::from(k) / 40.0).sin()) };
         let points: Vec<Point> = (0..3000).map(wave).collect();
-        assert_eq!(drift_ppm(&points), None);
+        assert_eq!((drift_ppm(&points), drift_ppm_of_answers(&points, 0.0)), (None, None));
     }
 }

@@ -64,6 +64,36 @@ pub(crate) struct Rtt {
     pub count: u32,
     pub min_us: u32,
     pub sum_us: u64,
+    /// TCP: the latest clock reading of this direction.
+    pub clock: u32,
+    /// TCP: where the ticks begin.
+    pub lead: Lead,
+}
+
+/// The greatest difference between the time of a question and the stamp of its answer, in microseconds modulo 2^32 for a
+/// clock of [`clock::RATE_ASSUMED_HZ`](crate::clock::RATE_ASSUMED_HZ). An answer given at once, at the end of a tick, has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lead {
+    pub us: u32,
+    /// Answers within a tick of it.
+    pub count: u32,
+}
+
+impl Lead {
+    const TICK_US: i32 = 1_000;
+
+    /// Notes the stamp of an answer to a question that was seen at a time.
+    pub(crate) fn note(&mut self, since_us: u32, clock: u32) {
+        let us = since_us.wrapping_sub(clock.wrapping_mul(Self::TICK_US.unsigned_abs()));
+        self.join(Self { us, count: 1 });
+    }
+
+    fn join(&mut self, other: Self) {
+        let above = other.us.wrapping_sub(self.us).cast_signed();
+        let (greater, less) = if self.count == 0 || above > 0 { (other, *self) } else { (*self, other) };
+        let counts = less.count > 0 && above.unsigned_abs() <= Self::TICK_US.unsigned_abs();
+        *self = Self { us: greater.us, count: greater.count + if counts { less.count } else { 0 } };
+    }
 }
 
 impl Rtt {
@@ -218,6 +248,7 @@ impl Rtt {
             (0, _) => later.min_us,
             _ => self.min_us.min(later.min_us),
         };
+        self.lead.join(later.lead);
         self.count += later.count;
         self.sum_us += later.sum_us;
     }

@@ -50,6 +50,7 @@ mod samples;
 mod summary;
 mod tcp;
 mod track;
+mod transmission;
 mod utp;
 
 pub use analysis::{QueueSample, Visitor};

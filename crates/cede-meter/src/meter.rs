@@ -6,7 +6,7 @@ use crate::flow::{Flow, Marks};
 use crate::frame::{self, Content, Mute, Seen};
 use crate::key::{Key, Side};
 use crate::report::{Estimator, Protocol, Report};
-use crate::samples::Pool;
+use crate::samples::{Length, Pool};
 use crate::{tcp, utp};
 use cede_wire::link::LinkType;
 use foldhash::fast::RandomState;
@@ -248,10 +248,11 @@ impl Meter {
         if original_len > FRAME_BYTES_MAX {
             flow.marks.set(Marks::OFFLOADED);
         }
+        let arrival = (time_us, Length::of(original_len));
         match seen.content {
-            Content::Tcp(segment) => tcp::take(flow, side, time_us, &segment, &mut self.pool),
+            Content::Tcp(segment) => tcp::take(flow, side, arrival, &segment, &mut self.pool),
             Content::Udp { payload, payload_len } => {
-                if !utp::take(flow, side, time_us, (payload, payload_len), &mut self.pool) {
+                if !utp::take(flow, side, arrival, (payload, payload_len), &mut self.pool) {
                     flow.foreign = flow.foreign.saturating_add(1);
                 }
             }

@@ -14,7 +14,7 @@
 use crate::flow::{Direction, Flow, Marks, Protocol};
 use crate::frame::Tcp;
 use crate::key::Side;
-use crate::samples::{Pool, Sample};
+use crate::samples::{Length, Pool, Sample};
 use std::collections::VecDeque;
 
 const FIN: u8 = 0x01;
@@ -186,7 +186,8 @@ impl More {
 }
 
 /// Takes a segment in.
-pub(crate) fn take(flow: &mut Flow, side: Side, time_us: u64, tcp: &Tcp<'_>, pool: &mut Pool) {
+pub(crate) fn take(flow: &mut Flow, side: Side, arrival: (u64, Length), tcp: &Tcp<'_>, pool: &mut Pool) {
+    let (time_us, length) = arrival;
     if tcp.flags & SYN != 0 {
         flow.marks.set(Marks::START);
     }
@@ -196,7 +197,7 @@ pub(crate) fn take(flow: &mut Flow, side: Side, time_us: u64, tcp: &Tcp<'_>, poo
     }
     let (from, to) = flow.split(side);
     if pool.wants(&from.direct, time_us) {
-        pool.push(&mut from.direct, Sample { time_us, raw: clock });
+        pool.push(&mut from.direct, Sample { time_us, raw: clock, length });
     }
     time_round_trip(from, to, time_us as u32, clock, echo);
     let (Protocol::Tcp(mine), Protocol::Tcp(theirs)) = (&mut from.protocol, &mut to.protocol) else { return };
@@ -236,8 +237,9 @@ fn report(
     if !pool.wants(echo, time_us) {
         return;
     }
-    pool.push(echo, Sample { time_us, raw: clock });
-    pool.push(echo, Sample { time_us, raw: segment.clock });
+    for raw in [clock, segment.clock] {
+        pool.push(echo, Sample { time_us, raw, length: Length::default() });
+    }
 }
 
 /// A packet's clock waits for the first packet back that echoes it or a later one.
@@ -250,17 +252,20 @@ fn time_round_trip(from: &mut Direction, to: &mut Direction, now: u32, clock: u3
         // Only the very clock that was waited for tells a round trip; a later one came with another packet.
         if echo == wanted {
             to.rtt.add(now.wrapping_sub(since));
+            to.rtt.lead.note(since, clock);
         }
     }
-    if from.rtt.pending.is_none() {
+    // What echoes a reading that two packets share may answer the earlier one.
+    if from.rtt.pending.is_none() && from.rtt.clock != clock {
         from.rtt.pending = Some((clock, now));
     }
+    from.rtt.clock = clock;
 }
 
 /// Keeps the least difference of both clocks for each second, whose slope is their drift: the one of the second that is
 /// over.
 fn least_difference(mine: &mut TcpSide, time_us: u64, difference: u32) -> Option<Sample> {
-    let sample = Sample { time_us, raw: difference };
+    let sample = Sample { time_us, raw: difference, length: Length::default() };
     match &mut mine.reverse {
         Some(least) if least.time_us / DRIFT_BUCKET_US == time_us / DRIFT_BUCKET_US => {
             if is_before(difference, least.raw) {

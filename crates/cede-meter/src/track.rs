@@ -1,11 +1,12 @@
 //! From raw samples of one direction to queueing delays.
 
 use crate::clock::{self, Point, RATE_ASSUMED_HZ, Rate};
-use crate::flow::{Direction, Flow};
+use crate::flow::{Direction, Flow, Marks};
 use crate::key::Side;
 use crate::meter::Base;
-use crate::samples::{Pool, Series};
+use crate::samples::{Length, Pool, Series};
 use crate::summary::Delay;
+use crate::transmission::PerOctet;
 
 /// A silence after which a 32-bit clock of microseconds cannot be followed any more.
 const SILENCE_US_MAX: f64 = 30.0 * 60e6;
@@ -16,6 +17,10 @@ const BASE_FALL_US: f64 = 200_000.0;
 /// A delay this near the base confirms it; in as many seconds as that it is held for sure.
 const NEAR_BASE_US: f64 = 3_000.0;
 const CONFIRMED_SECONDS: u32 = 3;
+/// How far from the middle of a tick, and of two clocks' ticks, the base may lie: half a tick, one tick, and a quarter for
+/// what is not exact.
+const ZERO_TICKS_MAX: [f64; 2] = [0.75, 1.25];
+const MANY_ANSWERS: u32 = 32;
 /// Below this a drift makes no difference, and is within the error of its own measurement.
 const DRIFT_PPM_MIN: f64 = 5.0;
 
@@ -35,6 +40,8 @@ pub(crate) struct Piece {
     /// Different seconds in which the delay was near the base.
     pub revisits: u32,
     near_base: u32,
+    /// How far above the base the middle of the ticks is, where that is known.
+    middle: Option<f64>,
 }
 
 impl Track {
@@ -75,6 +82,31 @@ impl Track {
         }
     }
 
+    /// What delays are counted from is known from elsewhere; it is believed where the base does not contradict it.
+    fn set_zero(&mut self, zero: f64, ticks_max: f64) {
+        let reach = self.tick_us * ticks_max;
+        if let [piece] = &mut self.pieces[..]
+            && (zero - piece.base).abs() <= reach
+        {
+            piece.middle = Some(zero - piece.base);
+        }
+    }
+
+    fn only_zero(&self) -> Option<f64> {
+        if let [piece] = &self.pieces[..] { Some(piece.zero(self.tick_us)) } else { None }
+    }
+
+    /// Takes out what packets take by themselves, where there is one piece and it tells; whether it did.
+    fn take_out_transmission(&mut self, lengths: &[Length]) -> bool {
+        let [piece] = &mut self.pieces[..] else { return false };
+        let Some(per_octet) = PerOctet::of(&piece.points, lengths, self.tick_us) else { return false };
+        for (point, &length) in piece.points.iter_mut().zip(lengths) {
+            point.x -= per_octet.excess_us(length);
+        }
+        self.find_bases();
+        true
+    }
+
     /// The only piece's base, where there is one piece.
     pub(crate) fn only_base(&self) -> Option<f64> {
         if let [piece] = &self.pieces[..] { Some(piece.base) } else { None }
@@ -98,7 +130,7 @@ impl Track {
             |point: &Point, zero: f64| Delay { time_us: point.t as u64, queue_us: (point.x - zero).max(0.0) };
         let mut delays = Vec::with_capacity(self.pieces.iter().map(|piece| piece.points.len()).sum());
         for piece in &mut self.pieces {
-            let zero = piece.base + piece.rounding(self.tick_us);
+            let zero = piece.zero(self.tick_us);
             let mut least = f64::INFINITY;
             let points = core::mem::take(&mut piece.points);
             delays.extend(points.iter().map(|point| match base {
@@ -120,20 +152,24 @@ impl Piece {
 
     fn set_base(&mut self, base: f64, tick_us: f64) {
         self.base = base;
-        let mut second = f64::NEG_INFINITY;
-        (self.revisits, self.near_base) = (0, 0);
+        let (mut second, mut tick) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        (self.revisits, self.near_base, self.middle) = (0, 0, None);
         for point in &self.points {
-            self.near_base += u32::from(point.x - base <= tick_us);
+            // Packets of one moment are at the same place within a tick.
+            if point.x - base <= tick_us && point.t - tick >= tick_us {
+                (self.near_base, tick) = (self.near_base + 1, point.t);
+            }
             if point.x - base <= NEAR_BASE_US + tick_us && point.t - second >= 1e6 {
                 (self.revisits, second) = (self.revisits + 1, point.t);
             }
         }
     }
 
-    /// A clock with ticks is half a tick slow on average, and at the base, the least of many, by less: what is to be
-    /// taken off in the middle.
-    fn rounding(&self, tick_us: f64) -> f64 {
-        tick_us * (0.5 - 1.0 / (f64::from(self.near_base) + 1.0)).max(0.0)
+    /// What delays are counted from. A clock with ticks is half a tick slow on average, and at the base, the least of
+    /// many, by less.
+    fn zero(&self, tick_us: f64) -> f64 {
+        let expected = tick_us * (0.5 - 1.0 / (f64::from(self.near_base) + 1.0)).max(0.0);
+        self.base + self.middle.unwrap_or(expected)
     }
 }
 
@@ -201,6 +237,8 @@ pub(crate) struct Reading {
     pub echoed: Track,
     pub rate: Option<Rate>,
     pub drift_ppm: Option<f64>,
+    /// What packets take by themselves on the slowest link was taken out of the direct estimate.
+    pub without_transmission: bool,
 }
 
 /// Ticks per second that a rate stands for, where it can be used.
@@ -216,15 +254,17 @@ pub(crate) fn hz(rate: Rate) -> Option<f64> {
 pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
     let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let reverse = clock::drift_ppm(&unwrapped(pool, &to.echo, stride));
+    let reverse = clock::drift_ppm_of_answers(&unwrapped(pool, &to.echo, stride), 0.0);
     let receiver = clock::drift_ppm(&unwrapped(pool, &to.direct, stride));
     let mut reading = Reading {
         direct: Track::new(unwrapped(pool, &from.direct, stride), 0.0),
         echoed: Track::new(unwrapped(pool, &from.echo, stride), 0.0),
         rate: None,
         drift_ppm: reverse.zip(receiver).map(|(reverse, receiver)| receiver - reverse),
+        without_transmission: false,
     };
     reading.take_out_drift(reverse.map(|reverse| -reverse));
+    reading.take_out_transmission(flow, from, pool, stride);
     reading
 }
 
@@ -248,10 +288,13 @@ pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
         echoed: Track::new(echoed, tick_us),
         rate: Some(rate),
         drift_ppm,
+        without_transmission: false,
     };
     // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
     let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
     reading.take_out_drift(echoed_ppm);
+    reading.take_out_transmission(flow, from, pool, stride);
+    reading.find_ticks(to, rate);
     reading
 }
 
@@ -297,7 +340,7 @@ fn against_arrival(points: &mut [Point], tick_us: f64) {
 fn reverse_drift(from: &Direction, tick_us: f64, pool: &Pool) -> Option<f64> {
     let mut points = unwrapped(pool, &from.reverse, 1);
     points.iter_mut().for_each(|point| point.x *= tick_us);
-    clock::drift_ppm(&points)
+    clock::drift_ppm_of_answers(&points, tick_us)
 }
 
 /// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the
@@ -334,6 +377,58 @@ impl Reading {
         if let Some(ppm) = echoed_ppm.filter(worth_it) {
             self.echoed.straighten(ppm);
         }
+    }
+
+    /// Finds where within a tick the least delay lies. An answer that is given at once is stamped when the question arrives,
+    /// so the latest stamp for its question tells where a tick ends; and the shortest round trip, which is measured in
+    /// microseconds, where that is seen by the observer.
+    fn find_ticks(&mut self, to: &Direction, rate: Rate) {
+        let (Rate::Snapped(RATE_ASSUMED_HZ), None, [piece]) = (rate, self.drift_ppm, &self.direct.pieces[..])
+        else {
+            return;
+        };
+        let (lead, tick_us) = (to.rtt.lead, self.direct.tick_us);
+        // The edge with more answers is the sharper one.
+        if lead.count > piece.near_base {
+            let above = lead.us.wrapping_add(to.rtt.min_us).wrapping_sub(piece.base as i64 as u32);
+            // The greatest of many is the end of a tick.
+            let missing = if lead.count >= MANY_ANSWERS { 0.0 } else { 1.0 / (f64::from(lead.count) + 1.0) };
+            let middle = f64::from(above.cast_signed()) + tick_us * (missing - 0.5);
+            let zero = piece.base + middle;
+            self.direct.set_zero(zero, ZERO_TICKS_MAX[0]);
+        }
+        self.align_echoed();
+    }
+
+    /// The echoed estimate has the ticks of two clocks: within these the direct one tells better where it begins.
+    fn align_echoed(&mut self) {
+        let (Some(zero), [direct], [echoed]) =
+            (self.direct.only_zero(), &self.direct.pieces[..], &self.echoed.pieces[..])
+        else {
+            return;
+        };
+        let mut segments = direct.points.iter().peekable();
+        let same = |echoed: &Point| {
+            while segments.next_if(|segment| segment.t < echoed.t).is_some() {}
+            segments.peek().filter(|segment| segment.t == echoed.t).map(|segment| echoed.x - segment.x)
+        };
+        let mut apart: Vec<f64> = echoed.points.iter().filter_map(same).collect();
+        let middle = apart.len() / 2;
+        if middle > 0 {
+            let (_, &mut median, _) = apart.select_nth_unstable_by(middle, f64::total_cmp);
+            self.echoed.set_zero(zero + median, ZERO_TICKS_MAX[1]);
+        }
+    }
+
+    /// The direct estimate contains what a packet takes by itself; the echoed one belongs to packets whose length is not
+    /// kept.
+    fn take_out_transmission(&mut self, flow: &Flow, from: &Direction, pool: &Pool, stride: usize) {
+        if flow.marks.has(Marks::OFFLOADED) || !PerOctet::is_worth(from.direct.len() / stride) {
+            return;
+        }
+        let lengths: Vec<Length> =
+            pool.iter(&from.direct).step_by(stride).map(|sample| sample.length).collect();
+        self.without_transmission = self.direct.take_out_transmission(&lengths);
     }
 }
 

@@ -17,7 +17,7 @@
 
 use crate::flow::{Direction, Flow, Marks, Protocol};
 use crate::key::Side;
-use crate::samples::{Pool, Sample};
+use crate::samples::{Length, Pool, Sample};
 use cede_wire::utp::{EXT_FAR_ACK, EXT_PADDING, HEADER_BYTES, Kind, VERSION, View};
 
 /// What old uTorrent says where it has no measurement.
@@ -36,8 +36,13 @@ pub(crate) struct UtpSide {
     id: u16,
     /// The highest sequence number.
     seq: u16,
+    /// The last acknowledgement, and the last difference that was reported.
+    ack: u16,
+    reported: u32,
     /// A packet was seen since the other side last reported a difference.
     is_unreported: bool,
+    /// That packet repeats what the other side has acknowledged.
+    is_repeated: bool,
     has_seq: bool,
 }
 
@@ -45,7 +50,7 @@ pub(crate) struct UtpSide {
 pub(crate) fn take(
     flow: &mut Flow,
     side: Side,
-    time_us: u64,
+    (time_us, length): (u64, Length),
     datagram: (&[u8], usize),
     pool: &mut Pool,
 ) -> bool {
@@ -59,10 +64,10 @@ pub(crate) fn take(
         return false;
     };
     let verdict = judge(theirs, &view, kind);
-    mine.note(&view, kind);
-    let is_fresh = reports(&view) && core::mem::take(&mut theirs.is_unreported);
+    mine.note(&view, kind, theirs);
+    let is_fresh = reports(&view) && mine.reports_news(&view, theirs);
     if kind != Kind::Reset {
-        sample(from, to, is_fresh, time_us, &view, pool);
+        sample(from, to, is_fresh, (time_us, length), &view, pool);
     }
     time_round_trip(from, to, time_us as u32, &view, kind);
     match verdict {
@@ -83,16 +88,17 @@ fn sample(
     from: &mut Direction,
     to: &mut Direction,
     is_fresh: bool,
-    time_us: u64,
+    (time_us, length): (u64, Length),
     view: &View<'_>,
     pool: &mut Pool,
 ) {
     if is_fresh && pool.wants(&to.echo, to.last_us) {
-        pool.push(&mut to.echo, Sample { time_us: to.last_us, raw: view.timestamp_difference_us() });
+        let raw = view.timestamp_difference_us();
+        pool.push(&mut to.echo, Sample { time_us: to.last_us, raw, length: Length::default() });
     }
     if view.timestamp_us() != 0 && pool.wants(&from.direct, time_us) {
         let raw = (time_us as u32).wrapping_sub(view.timestamp_us());
-        pool.push(&mut from.direct, Sample { time_us, raw });
+        pool.push(&mut from.direct, Sample { time_us, raw, length });
     }
 }
 
@@ -149,14 +155,25 @@ fn judge(theirs: &UtpSide, view: &View<'_>, kind: Kind) -> Option<bool> {
 }
 
 impl UtpSide {
-    fn note(&mut self, view: &View<'_>, kind: Kind) {
+    fn note(&mut self, view: &View<'_>, kind: Kind, theirs: &Self) {
         let seq = view.seq().0;
+        let is_numbered = matches!(kind, Kind::Data | Kind::Fin);
+        self.is_repeated = is_numbered && theirs.has_seq && seq.wrapping_sub(theirs.ack).cast_signed() <= 0;
         if !self.has_seq || self.id != view.connection_id() || seq.wrapping_sub(self.seq).cast_signed() > 0 {
             self.seq = seq;
         }
         self.id = view.connection_id();
         self.has_seq = true;
+        self.ack = view.ack().0;
         self.is_unreported |= kind != Kind::Reset;
+    }
+
+    /// Whether the difference in a packet is about a packet that it was not told of before. libutp does not look at the
+    /// stamp of data that it has already acknowledged: it says once more what it said before.
+    fn reports_news(&mut self, view: &View<'_>, theirs: &mut Self) -> bool {
+        let reported = core::mem::replace(&mut self.reported, view.timestamp_difference_us());
+        let is_fresh = core::mem::take(&mut theirs.is_unreported);
+        is_fresh && !(theirs.is_repeated && self.reported == reported)
     }
 }
 

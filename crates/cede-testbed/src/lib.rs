@@ -5,11 +5,13 @@
 //! * [`path`] sends a stream of `cede-real` through it, and predicts in the simulated world what should come of it.
 //!
 //! * [`gentle`] lets a uTP flow meet kernel TCP at a bottleneck of the kernel's, between network namespaces.
+//! * [`bloat`] holds the passive meter against a real queue there.
 //! * [`kernel`] lets two of the kernel's own congestion controls meet there, to hold the models in the simulator against them.
 //!
 //! **Invariant:** nothing here decides what a transport or a controller does, and nothing here talks to a terminal. What
 //! the testbed cannot vouch for, because the machine was too slow for it, it says itself.
 
+pub mod bloat;
 pub mod gentle;
 pub mod kernel;
 pub mod path;

@@ -1,6 +1,7 @@
 //! `cede repro`: a paper's experiments.
 
 use crate::failure::Failure;
+use crate::lab::unmeasured;
 use crate::progress::{Pace, StatusLine};
 use crate::screen::{self, Screen};
 use crate::{interrupt, meter, progress};
@@ -10,6 +11,7 @@ use cede_lab::repro::swarms::{self, ExecuteSwarmsError};
 use cede_lab::repro::{Progress, Tally, ledbatpp, rao10, tma12};
 use cede_lab::run::RunError;
 use cede_plot::{Table, terminal};
+use cede_testbed::{NetnsError, bloat};
 use clap::ValueHint;
 use std::fmt::Write as _;
 use std::io;
@@ -51,6 +53,10 @@ pub struct Args {
     /// bufferbloat: analyse the peers in this capture, in the place of the simulated population; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub capture: Vec<PathBuf>,
+    /// bufferbloat: where the validation runs; netns is in network namespaces and needs root; both, as far as possible, where
+    /// it is left out
+    #[arg(long, value_name = "WORLD")]
+    pub world: Option<WorldArg>,
     /// Fewer points and repetitions
     #[arg(long)]
     pub quick: bool,
@@ -80,13 +86,34 @@ pub enum Paper {
     Bufferbloat,
 }
 
+/// Where the validation of the meter runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum WorldArg {
+    /// In the simulated world
+    Sim,
+    /// In network namespaces: the kernel's TCP, real uTP, the kernel's queue
+    Netns,
+    /// In both; without the right to namespaces that is said, and the simulated world remains
+    Both,
+}
+
+impl WorldArg {
+    const fn world(self) -> bufferbloat::World {
+        match self {
+            Self::Sim => bufferbloat::World::Simulated,
+            Self::Netns => bufferbloat::World::Real,
+            Self::Both => bufferbloat::World::Both,
+        }
+    }
+}
+
 /// Repeats the experiments.
 pub fn run(args: &Args) -> Result<(), Failure> {
     if args.paper != Paper::Lcn10 && (!args.figure.is_empty() || args.sensitivity) {
         return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
     }
-    if args.paper != Paper::Bufferbloat && !args.capture.is_empty() {
-        return Err(Failure::Usage("`--capture` is for bufferbloat".to_string()));
+    if args.paper != Paper::Bufferbloat && (!args.capture.is_empty() || args.world.is_some()) {
+        return Err(Failure::Usage("`--capture` and `--world` are for bufferbloat".to_string()));
     }
     match args.paper {
         Paper::Lcn10 => run_lcn10(args),
@@ -171,14 +198,41 @@ fn swarms_summary(screen: &Screen, report: &swarms::Report, files: &[PathBuf]) -
 fn run_bufferbloat(args: &Args) -> Result<(), Failure> {
     let folder = args.output.clone().unwrap_or_else(|| BUFFERBLOAT_FOLDER.into());
     let captured = (!args.capture.is_empty()).then(|| captured(&args.capture)).transpose()?;
-    let request = bufferbloat::Request { quick: args.quick, captured };
+    let world = args.world.unwrap_or(WorldArg::Both).world();
+    let request = bufferbloat::Request { world, quick: args.quick, captured };
     let results = metered(|hear| bufferbloat::execute(request, jobs(args), &interrupt::is_asked, hear));
-    let report = bufferbloat::Report::of(results.map_err(not_run)?);
+    let mut results = results.map_err(not_run)?;
+    if world != bufferbloat::World::Simulated {
+        results.real = in_namespaces(world, args.quick)?;
+    }
+    let report = bufferbloat::Report::of(results);
     let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
     let screen = Screen::new(args.json);
     let tables = [("What the paper says", report.short_table()), ("Every case", report.cases_table())];
     screen.say(&(titled(&screen, tables) + &tally_and_page("statements", report.tally(), &files)))?;
     if args.json { print_json(&report.to_json()) } else { Ok(()) }
+}
+
+/// The validation with real sockets; empty where it cannot be and is not insisted on, which is said.
+fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferbloat::Measured>, Failure> {
+    let pace = if quick { bloat::Pace::QUICK } else { bloat::Pace::FULL };
+    let cases = bufferbloat::setting::Case::all();
+    let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_secs(1)), None));
+    let status_line = || status.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let watch = |elapsed: Duration| {
+        let (now, whole) = (elapsed.as_secs(), pace.duration.as_secs());
+        status_line().show(|_| format!("{} cases in network namespaces, {now} of {whole} s", cases.len()));
+        !interrupt::is_asked()
+    };
+    let measured = bloat::measure_all(&cases, &pace, &watch);
+    status_line().end();
+    match measured {
+        Err(NetnsError::Impossible(why)) if world == bufferbloat::World::Both => {
+            eprintln!("cede: SKIPPED, the validation in network namespaces: {why}");
+            Ok(Vec::new())
+        }
+        other => other.map_err(unmeasured),
+    }
 }
 
 /// The peers in captures.
@@ -347,6 +401,7 @@ mod tests {
             figure: vec![1],
             sensitivity: false,
             capture: Vec::new(),
+            world: None,
             quick: true,
             output: None,
             jobs: None,
@@ -362,6 +417,7 @@ mod tests {
             figure,
             sensitivity: false,
             capture: Vec::new(),
+            world: None,
             quick: true,
             output: None,
             jobs: None,

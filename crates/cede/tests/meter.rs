@@ -213,3 +213,81 @@ fn pseudonyms_hide_addresses_in_every_output_and_stay_under_one_key() {
     let (code, _, err) = place.meter(&["tcp.pcap", "--pseudonyms=nokey"]);
     assert!(code == 1 && err.contains("/dev/urandom"), "{err}");
 }
+
+/// A classic capture of raw IP with these records: time in seconds, what the record says of its lengths, and its octets.
+fn classic(link_type: u32, records: &[(u32, [u32; 2], &[u8])]) -> Vec<u8> {
+    let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0];
+    file.extend(link_type.to_le_bytes());
+    for (seconds, [captured, original], octets) in records {
+        for word in [*seconds, 7, *captured, *original] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(*octets);
+    }
+    file
+}
+
+#[test]
+fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
+    let place = Place::new("adversarial");
+    let good = plain(TCP);
+    let ng = |blocks: &[&[u8]]| {
+        let head = [0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+        [&head[..], &[0xff; 8], &[28, 0, 0, 0], &blocks.concat()].concat()
+    };
+    let block =
+        |kind: u8, len: u8, body: &[u8]| [&[kind, 0, 0, 0, len, 0, 0, 0], body, &[len, 0, 0, 0]].concat();
+    let mut flipped = good.clone();
+    // Longer than a record's octets, so that a header is hit.
+    flipped[700_000..700_100].fill(0xff);
+    let cases: [(&str, Vec<u8>, i32, &str); 16] = [
+        ("empty", Vec::new(), 1, "ends here before its time"),
+        ("header-only", good[..24].to_vec(), 0, "no packet was seen"),
+        ("half-a-header", good[..11].to_vec(), 1, "ends here before its time"),
+        ("version", [&good[..4], &[9, 0], &good[6..]].concat(), 1, "unknown format version 9"),
+        ("endless-record", classic(101, &[(1, [u32::MAX, 60], &[0x45; 60])]), 1, "ends here before its time"),
+        ("flipped", flipped, 1, "what came before counts"),
+        ("no-interface", ng(&[&block(6, 32, &[0; 20])]), 1, "interface 0 was not described"),
+        ("short-block", ng(&[&block(6, 8, &[])]), 1, "a block cannot have a length of 8 octets"),
+        ("option-overrun", ng(&[&block(1, 24, &[1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0xff, 0])]), 1, "option"),
+        ("link-type", classic(189, &[(1, [8, 8], &[0; 8])]), 0, "link type 189 is not read"),
+        (
+            "no-octets",
+            classic(101, &[(1, [0, 60], &[]), (1, [0, 0], &[])]),
+            0,
+            "cut off within their headers",
+        ),
+        ("nonsense", classic(101, &[(1, [40, 40], &[0x4f; 40]), (2, [40, 40], &[0x60; 40])]), 0, "No host"),
+        ("gzip-cut", TCP[..TCP.len() / 2].to_vec(), 1, "what came before counts"),
+        ("gzip-empty", vec![0x1f, 0x8b, 8, 0], 1, "gzip-empty"),
+        ("zstd-nonsense", [&[0x28, 0xb5, 0x2f, 0xfd][..], &[0xff; 40]].concat(), 1, "zstd-nonsense"),
+        ("text", b"Dear Sir or Madam".to_vec(), 1, "neither pcap nor pcapng"),
+    ];
+    for (name, octets, wanted, words) in cases {
+        fs::write(place.0.join(name), octets).unwrap();
+        let (code, out, err) = place.meter(&[name]);
+        assert_eq!(code, wanted, "{name}: {out}{err}");
+        assert!(format!("{out}{err}").contains(words) && !err.contains("panicked"), "{name}: {out}{err}");
+        assert!(code == 0 || err.contains(name), "{name}: {err}");
+    }
+    // One of several that is damaged takes nothing from the others.
+    let (code, out, err) = place.meter(&["text", "tcp.pcap", "gzip-cut"]);
+    assert!(code == 1 && out.contains("10.0.1.2"), "{out}{err}");
+    assert!(err.contains("text: ") && err.contains("gzip-cut: "), "{err}");
+}
+
+#[test]
+fn times_of_several_files_are_counted_from_the_first() {
+    let place = Place::new("times");
+    let octets = plain(TCP);
+    let mut at = 24;
+    while at < octets.len() / 2 {
+        at += 16 + u32::from_le_bytes(octets[at + 8..at + 12].try_into().unwrap()) as usize;
+    }
+    fs::write(place.0.join("one.pcap"), &octets[..at]).unwrap();
+    fs::write(place.0.join("two.pcap"), [&octets[..24], &octets[at..]].concat()).unwrap();
+    let whole = place.json(&["tcp.pcap", "--since", "20 s", "--until", "100 s"]);
+    let halves = place.json(&["one.pcap", "two.pcap", "--since", "20 s", "--until", "100 s"]);
+    assert_eq!(halves["counters"]["packets_outside_time"], whole["counters"]["packets_outside_time"]);
+    assert_eq!(halves["hosts"][0]["queue"], whole["hosts"][0]["queue"]);
+}

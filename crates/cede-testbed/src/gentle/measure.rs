@@ -2,7 +2,7 @@
 
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::GentleSpec;
-use crate::netns::{Bottleneck, Bulk, Namespaces, NetnsError};
+use crate::netns::{Bottleneck, Bulk, Namespaces, NetnsError, Pattern, RECEIVER};
 use std::io;
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ pub fn measure(spec: &GentleSpec, watch: &mut dyn FnMut(&Sample) -> bool) -> Res
     let mut experiment = Experiment {
         spec,
         began: Instant::now(),
-        utp: Bulk::utp(&namespaces, &spec.stream())?,
+        utp: Bulk::utp(&namespaces, &spec.stream(), Pattern::Backlogged)?,
         cubic: None,
         namespaces,
         last: Counters::default(),
@@ -74,7 +74,9 @@ impl Experiment<'_> {
             }
             let is_joined = (joins..leaves).contains(&sample.t_s);
             match &self.cubic {
-                None if is_joined => self.cubic = Some(Bulk::tcp(&self.namespaces, "cubic")?),
+                None if is_joined => {
+                    self.cubic = Some(Bulk::tcp(&self.namespaces, "cubic", RECEIVER, Pattern::Backlogged)?);
+                }
                 Some(_) if !is_joined => self.cubic = None,
                 _ => {}
             }

@@ -2,7 +2,7 @@
 
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::KernelSpec;
-use crate::netns::{Bulk, DelayLine, Namespaces, NetnsError};
+use crate::netns::{Bulk, DelayLine, Namespaces, NetnsError, Pattern, RECEIVER};
 use std::time::{Duration, Instant};
 
 /// The experiment as it was measured.
@@ -80,7 +80,10 @@ impl Experiment<'_> {
             let [start, stop] = spans[index].map(cede_units::Duration::as_secs_f64);
             let is_there = (start..stop).contains(&now_s);
             match flow {
-                None if is_there => *flow = Some(Bulk::tcp(&self.namespaces, &self.spec.controls[index])?),
+                None if is_there => {
+                    let control = &self.spec.controls[index];
+                    *flow = Some(Bulk::tcp(&self.namespaces, control, RECEIVER, Pattern::Backlogged)?);
+                }
                 Some(_) if !is_there => *flow = None,
                 _ => {}
             }

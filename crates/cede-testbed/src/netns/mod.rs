@@ -2,10 +2,12 @@
 
 mod delay;
 mod namespaces;
+mod pattern;
 mod traffic;
 
 pub(crate) use delay::DelayLine;
-pub(crate) use namespaces::{Bottleneck, Namespaces};
+pub(crate) use namespaces::{Bottleneck, Namespaces, Place, RECEIVER, SENDER};
+pub(crate) use pattern::Pattern;
 pub(crate) use traffic::Bulk;
 
 use std::{fmt, io};

@@ -14,6 +14,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
 pub(crate) const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 2);
 const PREFIX: &str = "cede-";
 /// The token bucket's depth: one Ethernet frame with its header, and a little more, as `tbf` wants it.
@@ -102,6 +103,13 @@ impl Namespaces {
         let (bits, limit) = (rate.bits_per_sec(), rate.bytes_in(buffer));
         let bucket = format!("tbf rate {bits}bit burst {BURST_BYTES} limit {limit}");
         run("tc", &format!("-n {}-r qdisc add dev r1 root {bucket}", self.name)).map(drop)
+    }
+
+    /// Gives the receiver's port a second address.
+    pub fn add_receiver(&self, address: Ipv4Addr) -> io::Result<()> {
+        let name = &self.name;
+        ip(&format!("-n {name}-d addr add {address}/24 dev d0"))?;
+        ip(&format!("-n {name}-r neigh replace {address} lladdr {RECEIVER_MAC} dev r1 nud permanent"))
     }
 
     /// Sends what comes from the receiver through a device of the router's, and on to the sender what comes out of it.

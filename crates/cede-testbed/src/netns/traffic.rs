@@ -1,21 +1,22 @@
 //! The flows: threads that have entered a namespace each.
 
 use super::namespaces::{Namespaces, Place, RECEIVER};
+use super::pattern::Pattern;
 use cede_real::{SocketConfig, StreamConfig, UtpSocket};
 use std::future::Future;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const CHUNK_BYTES: usize = 64 << 10;
 /// How often a flow that is blocked looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A flow that always has data, from the sender's namespace to the receiver's.
+/// A flow from the sender's namespace to the receiver's.
 pub(crate) struct Bulk {
     received: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -24,26 +25,26 @@ pub(crate) struct Bulk {
 
 impl Bulk {
     /// A uTP flow.
-    pub fn utp(namespaces: &Namespaces, stream: &StreamConfig) -> io::Result<Self> {
+    pub fn utp(namespaces: &Namespaces, stream: &StreamConfig, pattern: Pattern) -> io::Result<Self> {
         let config = SocketConfig { stream: stream.clone(), ..SocketConfig::default() };
         let mut bulk = Self::new();
         let (tell, told) = mpsc::channel();
         let (received, there) = (Arc::clone(&bulk.received), config.clone());
         bulk.thread(namespaces.place("d"), move |stop| within(&stop, receive_utp(there, tell, received)));
         let Ok(address) = told.recv() else { return Err(bulk.why()) };
-        bulk.thread(namespaces.place("s"), move |stop| within(&stop, send_utp(config, address)));
+        bulk.thread(namespaces.place("s"), move |stop| within(&stop, send_utp(config, address, pattern)));
         Ok(bulk)
     }
 
-    /// A kernel TCP flow with a congestion control that the kernel knows by this name.
-    pub fn tcp(namespaces: &Namespaces, control: &str) -> io::Result<Self> {
+    /// A kernel TCP flow to an address of the receiver's, with a congestion control that the kernel knows by this name.
+    pub fn tcp(namespaces: &Namespaces, control: &str, to: Ipv4Addr, pattern: Pattern) -> io::Result<Self> {
         let mut bulk = Self::new();
         let (tell, told) = mpsc::channel();
         let received = Arc::clone(&bulk.received);
-        bulk.thread(namespaces.place("d"), move |stop| receive_tcp(&tell, &received, &stop));
+        bulk.thread(namespaces.place("d"), move |stop| receive_tcp(to, &tell, &received, &stop));
         let Ok(address) = told.recv() else { return Err(bulk.why()) };
         let control = control.to_string();
-        bulk.thread(namespaces.place("s"), move |stop| send_tcp(address, &control, &stop));
+        bulk.thread(namespaces.place("s"), move |stop| send_tcp(address, &control, pattern, &stop));
         Ok(bulk)
     }
 
@@ -130,17 +131,30 @@ async fn receive_utp(
     }
 }
 
-async fn send_utp(config: SocketConfig, to: SocketAddr) -> io::Result<()> {
+async fn send_utp(config: SocketConfig, to: SocketAddr, pattern: Pattern) -> io::Result<()> {
     let socket = UtpSocket::bind_with("0.0.0.0:0", config).await?;
     let mut stream = socket.connect(to).await?;
     let chunk = vec![0; CHUNK_BYTES];
-    loop {
-        stream.write_all(&chunk).await?;
+    let began = Instant::now();
+    for (at, mut left) in pattern.messages() {
+        tokio::time::sleep(at.saturating_sub(began.elapsed())).await;
+        while left > 0 {
+            let bytes = left.min(CHUNK_BYTES as u64);
+            stream.write_all(&chunk[..bytes as usize]).await?;
+            left -= bytes;
+        }
+        stream.flush().await?;
     }
+    Ok(())
 }
 
-fn receive_tcp(tell: &mpsc::Sender<SocketAddr>, received: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
-    let listener = TcpListener::bind((RECEIVER, 0))?;
+fn receive_tcp(
+    at: Ipv4Addr,
+    tell: &mpsc::Sender<SocketAddr>,
+    received: &AtomicU64,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let listener = TcpListener::bind((at, 0))?;
     let _ = tell.send(listener.local_addr()?);
     listener.set_nonblocking(true)?;
     let mut stream = loop {
@@ -165,19 +179,29 @@ fn receive_tcp(tell: &mpsc::Sender<SocketAddr>, received: &AtomicU64, stop: &Ato
     Ok(())
 }
 
-fn send_tcp(to: SocketAddr, control: &str, stop: &AtomicBool) -> io::Result<()> {
+fn send_tcp(to: SocketAddr, control: &str, pattern: Pattern, stop: &AtomicBool) -> io::Result<()> {
     let mut stream = TcpStream::connect(to)?;
     let socket = socket2::SockRef::from(&stream);
     use_control(&socket, control)?;
     // At its end the flow is gone at once, and not with the megabytes that the kernel has taken.
     socket.set_linger(Some(Duration::ZERO))?;
+    stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(LOOK))?;
     let chunk = vec![0; CHUNK_BYTES];
-    while !stop.load(Ordering::Relaxed) {
-        match stream.write(&chunk) {
-            Ok(_) => {}
-            Err(error) if is_pause(&error) => {}
-            Err(error) => return Err(error),
+    let began = Instant::now();
+    for (at, mut left) in pattern.messages() {
+        while !stop.load(Ordering::Relaxed) && began.elapsed() < at {
+            thread::sleep(at.saturating_sub(began.elapsed()).min(LOOK));
+        }
+        while left > 0 && !stop.load(Ordering::Relaxed) {
+            match stream.write(&chunk[..left.min(CHUNK_BYTES as u64) as usize]) {
+                Ok(n) => left -= n as u64,
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
         }
     }
     Ok(())

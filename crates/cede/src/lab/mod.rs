@@ -5,6 +5,8 @@ mod kernel;
 mod path;
 mod show;
 
+pub use show::unmeasured;
+
 use crate::failure::Failure;
 use crate::screen;
 use cede_plot::{Table, terminal};

@@ -3,7 +3,7 @@
 use super::execute::Results;
 use super::measure::Measured;
 use super::peers::{Peer, distribution};
-use super::setting::{DURATION_S, Hidden};
+use super::setting::Hidden;
 use cede_meter::{Delay, Estimator};
 use cede_plot::{Axis, Dash, Figure, Panel, Series};
 
@@ -12,16 +12,29 @@ const DRAWN: usize = 600;
 
 /// The paper's Fig. 2.
 pub(super) fn validation(results: &Results) -> Figure {
-    Figure::new("Inferred and true queueing delay")
-        .subtitle("What the observer infers of what it sees, over the log of the queue, hidden traffic included")
-        .caption(
-            "1 Mbit/s, 6 s of buffer, the remote clock 3 s behind and 60 ppm fast. Dotted: the wait of every packet that left the \
-             queue. Line: inferred from the packets that pass the observer.",
+    inferred_and_true("Inferred and true queueing delay", &results.cases).caption(
+        "1 Mbit/s, 6 s of buffer, the remote clock 3 s behind and 60 ppm fast. Wide: the wait of every packet that left the \
+         queue. Narrow: inferred from the packets that pass the observer.",
+    )
+}
+
+/// The same with real sockets.
+pub(super) fn real_validation(results: &Results) -> Figure {
+    inferred_and_true("Inferred and true queueing delay in network namespaces", &results.real).caption(
+        "The kernel's TCP and real uTP through the kernel's token bucket: 1 Mbit/s, 6 s of buffer. Wide: each packet's time \
+         between the router's two ports. Narrow: inferred from the packets that pass the observer.",
+    )
+}
+
+fn inferred_and_true(title: &str, cases: &[Measured]) -> Figure {
+    Figure::new(title)
+        .subtitle(
+            "What the observer infers of what it sees, over the log of the queue, hidden traffic included",
         )
         .columns(Hidden::ALL.len())
         .panel_height(150.0)
         .shared_legend(true)
-        .panels(results.cases.iter().map(over_time))
+        .panels(cases.iter().map(over_time))
 }
 
 fn over_time(measured: &Measured) -> Panel {
@@ -32,7 +45,7 @@ fn over_time(measured: &Measured) -> Panel {
         .collect();
     let inferred = measured.estimate(Estimator::Direct).map(|estimate| thinned(&estimate.samples));
     Panel::new(measured.case.title())
-        .x(Axis::new("time").unit("s").range(0.0, f64::from(DURATION_S)))
+        .x(Axis::new("time").unit("s").from(0.0))
         .y(Axis::new("delay").unit("ms").from(0.0))
         .series(Series::line("true", thinned(&log)).slot(7).width(3.0))
         .all_series(inferred.map(|points| Series::line("inferred", points).slot(0).width(1.2)))
@@ -50,9 +63,9 @@ fn thinned(delays: &[Delay]) -> Vec<(f64, f64)> {
 }
 
 /// The distribution of the errors.
-pub(super) fn errors(results: &Results) -> Figure {
+pub(super) fn errors(cases: &[Measured]) -> Figure {
     let panel = |(estimator, title): (Estimator, &str)| {
-        let series = results.cases.iter().enumerate().filter_map(|(slot, measured)| {
+        let series = cases.iter().enumerate().filter_map(|(slot, measured)| {
             let estimate = measured.estimate(estimator)?;
             let amounts = estimate.errors_ms.iter().map(|error| error.abs().max(1e-3));
             let curve = distribution(amounts);

@@ -10,17 +10,36 @@ use crate::run::RunError;
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// A smaller population.
+    /// Where the validation runs.
+    pub world: World,
+    /// A smaller population, and shorter cases in the real world.
     pub quick: bool,
     /// Peers of captures, in the place of the simulated population.
     pub captured: Option<Vec<Peer>>,
 }
 
+/// Where the validation runs. What is real is run by whoever can (`cede-testbed`), and put into [`Results::real`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum World {
+    /// In the simulated world, and in the real one where that is possible.
+    #[default]
+    Both,
+    /// In the simulated world alone.
+    Simulated,
+    /// In network namespaces alone, without the population.
+    Real,
+}
+
 impl Request {
+    fn cases(&self) -> Vec<Case> {
+        if self.world == World::Real { Vec::new() } else { Case::all() }
+    }
+
     /// Hosts of the simulated population.
     #[must_use]
     pub const fn households(&self) -> u32 {
         match (&self.captured, self.quick) {
+            _ if matches!(self.world, World::Real) => 0,
             (Some(_), _) => 0,
             (None, true) => 60,
             (None, false) => 300,
@@ -33,8 +52,10 @@ impl Request {
 pub struct Results {
     /// What was asked for.
     pub request: Request,
-    /// The validation.
+    /// The validation in the simulated world.
     pub cases: Vec<Measured>,
+    /// The validation in the real one; empty where it did not run.
+    pub real: Vec<Measured>,
     /// The peers.
     pub peers: Vec<Peer>,
 }
@@ -61,7 +82,7 @@ pub fn execute(
     hear: &(dyn Fn(Progress) + Sync),
 ) -> Result<Results, RunError> {
     let houses = Household::population(request.households()).into_iter().zip(1..);
-    let work: Vec<Job> = (Case::all().into_iter().map(Job::Validate))
+    let work: Vec<Job> = (request.cases().into_iter().map(Job::Validate))
         .chain(houses.map(|(house, number)| Job::Observe(number, house)))
         .collect();
     let run = |job: &Job| match job {
@@ -80,7 +101,7 @@ pub fn execute(
             Done::Peer(peer) => peers.extend(peer),
         }
     }
-    Ok(Results { request, cases, peers })
+    Ok(Results { request, cases, real: Vec::new(), peers })
 }
 
 #[cfg(test)]

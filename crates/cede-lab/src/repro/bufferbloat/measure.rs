@@ -174,10 +174,15 @@ impl Visitor for Collect {
 /// [`RunError::Interrupted`] once `stop` says so.
 pub fn validate(case: Case, stop: &(dyn Fn() -> bool + Sync)) -> Result<Measured, RunError> {
     let watched = watch(&case.scenario(), stop)?;
+    Ok(compare(case, &watched.meter, watched.remote, watched.truth))
+}
+
+/// Holds what a meter says of the remote host against its queue's log, in the order of time.
+#[must_use]
+pub fn compare(case: Case, meter: &Meter, remote: IpAddr, truth: Vec<Truth>) -> Measured {
     let protocol = if case.seen.is_utp() { Protocol::Utp } else { Protocol::Tcp };
-    let mut collect = Collect { remote: watched.remote, protocol, samples: Vec::new() };
-    let _ = watched.meter.report_to(&mut collect);
-    let truth = watched.truth;
+    let mut collect = Collect { remote, protocol, samples: Vec::new() };
+    let _ = meter.report_to(&mut collect);
     let estimates = [Estimator::Direct, Estimator::Echoed].into_iter().filter_map(|estimator| {
         let of_this = collect.samples.iter().filter(|(by, _)| *by == estimator);
         let mut samples: Vec<Delay> = of_this.map(|(_, delay)| *delay).collect();
@@ -185,7 +190,7 @@ pub fn validate(case: Case, stop: &(dyn Fn() -> bool + Sync)) -> Result<Measured
         estimate(estimator, samples, &truth)
     });
     let longest_ms = truth.iter().map(|truth| truth.waited.as_millis_f64()).fold(0.0, f64::max);
-    Ok(Measured { case, estimates: estimates.collect(), longest_ms, truth })
+    Measured { case, estimates: estimates.collect(), longest_ms, truth }
 }
 
 fn estimate(estimator: Estimator, samples: Vec<Delay>, truth: &[Truth]) -> Option<Estimate> {

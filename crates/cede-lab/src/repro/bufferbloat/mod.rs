@@ -7,6 +7,7 @@
 //! * [`setting`] is the paper's test bed: a remote host behind a slow uplink, an observer, somebody else to whom hidden
 //!   traffic goes; and a population of such hosts with uplinks of many kinds.
 //! * [`measure`] runs a setting with the meter of `cede-meter` at the observer and the queue's log beside it.
+//!   The same cases with real sockets and the kernel's queue are `cede-testbed`'s (`bloat`), judged by the same code.
 //! * [`peers`] is the paper's analysis of many peers, simulated or captured.
 //! * `statements` holds what the paper says, each with a criterion that is computed; `draw` and `report` show it.
 //!
@@ -23,7 +24,7 @@ mod report;
 pub mod setting;
 mod statements;
 
-pub use execute::{Request, Results, execute};
+pub use execute::{Request, Results, World, execute};
 pub use measure::Measured;
 pub use peers::Peer;
 pub use report::Report;

@@ -1,9 +1,10 @@
 //! What is shown and written: pictures, statements, every case in numbers, the peers.
 
 use super::draw;
-use super::execute::Results;
+use super::execute::{Request, Results, World};
 use super::measure::{Estimate, Measured};
 use super::peers::Peer;
+use super::setting::Case;
 use super::statements::statements;
 use crate::repro::{Statement, Tally, drawn, lead, pages, tally, write_all};
 use cede_meter::Estimator;
@@ -27,11 +28,18 @@ impl Report {
     /// Draws and judges.
     #[must_use]
     pub fn of(results: Results) -> Self {
-        let pictures = vec![
-            ("validation", draw::validation(&results)),
-            ("errors", draw::errors(&results)),
-            ("peers", draw::peers(&results)),
-        ];
+        let mut pictures = Vec::new();
+        if !results.cases.is_empty() {
+            pictures.push(("validation", draw::validation(&results)));
+            pictures.push(("errors", draw::errors(&results.cases)));
+        }
+        if !results.real.is_empty() {
+            pictures.push(("real-validation", draw::real_validation(&results)));
+            pictures.push(("real-errors", draw::errors(&results.real)));
+        }
+        if !results.peers.is_empty() {
+            pictures.push(("peers", draw::peers(&results)));
+        }
         Self { pictures, statements: statements(&results), results }
     }
 
@@ -53,11 +61,12 @@ impl Report {
         Statement::short_table(&self.statements)
     }
 
-    /// Each case and estimator: samples, means, errors.
+    /// Each case, world and estimator: samples, means, errors.
     #[must_use]
     pub fn cases_table(&self) -> Table {
         let headings = [
             "seen, hidden",
+            "world",
             "estimate",
             "samples",
             "true mean ms",
@@ -68,12 +77,22 @@ impl Report {
             "p99",
         ];
         let mut table = Table::new(headings);
-        for measured in &self.results.cases {
+        let mut rows: Vec<(&str, &Measured)> = self.worlds().collect();
+        // Both worlds side by side.
+        let place = |measured: &Measured| Case::all().iter().position(|case| *case == measured.case);
+        rows.sort_by_key(|(_, measured)| place(measured));
+        for (world, measured) in rows {
             for estimate in &measured.estimates {
-                table.push(case_row(measured, estimate));
+                table.push(case_row(world, measured, estimate));
             }
         }
         table
+    }
+
+    /// Every case of both worlds.
+    fn worlds(&self) -> impl Iterator<Item = (&'static str, &Measured)> {
+        let simulated = self.results.cases.iter().map(|measured| ("simulated", measured));
+        simulated.chain(self.results.real.iter().map(|measured| ("real", measured)))
     }
 
     /// The page, the tables as Markdown, everything as JSON, and each picture as SVG and PNG. Answers with what was
@@ -96,19 +115,12 @@ impl Report {
             .lead(lead(LEAD, "statements", self.tally()))
             .fact("version", env!("CARGO_PKG_VERSION"))
             .fact("peers", self.results.peers.len().to_string());
-        let parts = [
-            ("Inferred and true delay", "", Some(self.statements_table())),
-            ("Errors", ERRORS_NOTE, Some(self.cases_table())),
-            ("Many peers", "", None),
-        ];
-        for ((_, picture), (heading, prose, table)) in self.pictures.iter().zip(parts) {
-            let section = Section::new(heading).prose(prose).figure(picture);
-            page = page.section(match &table {
-                Some(table) => section.table(table),
-                None => section,
-            });
+        page = page.section(Section::new("What the paper says").table(&self.statements_table()));
+        for (name, picture) in &self.pictures {
+            page = page.section(Section::new(heading(name)).figure(picture));
         }
-        page.section(self.repeat_section()).to_html()
+        let cases = Section::new("Every case").prose(ERRORS_NOTE).table(&self.cases_table());
+        page.section(cases).section(self.repeat_section()).to_html()
     }
 
     fn repeat_section(&self) -> Section {
@@ -123,8 +135,10 @@ impl Report {
     /// The command that makes this report.
     #[must_use]
     pub const fn command(&self) -> &'static str {
-        match (&self.results.request.captured, self.results.request.quick) {
+        let Request { world, quick, captured } = &self.results.request;
+        match (captured, *quick) {
             (Some(_), _) => "cede repro bufferbloat --capture FILE",
+            _ if matches!(world, World::Real) => "cede repro bufferbloat --world real",
             (None, true) => "cede repro bufferbloat --quick",
             (None, false) => "cede repro bufferbloat",
         }
@@ -145,8 +159,9 @@ impl Report {
     #[must_use]
     pub fn to_json(&self) -> Value {
         let statements = self.statements.iter().map(Statement::to_json);
-        let cases = self.results.cases.iter().map(|measured| {
+        let cases = self.worlds().map(|(world, measured)| {
             json!({
+                "world": world,
                 "seen": measured.case.seen.title(),
                 "hidden": measured.case.hidden.title(),
                 "longest_ms": measured.longest_ms,
@@ -164,6 +179,16 @@ impl Report {
     }
 }
 
+fn heading(picture: &str) -> &'static str {
+    match picture {
+        "validation" => "Inferred and true delay, simulated",
+        "errors" => "Errors, simulated",
+        "real-validation" => "Inferred and true delay, real",
+        "real-errors" => "Errors, real",
+        _ => "Many peers",
+    }
+}
+
 const fn name(estimator: Estimator) -> &'static str {
     match estimator {
         Estimator::Direct => "direct",
@@ -171,10 +196,11 @@ const fn name(estimator: Estimator) -> &'static str {
     }
 }
 
-fn case_row(measured: &Measured, estimate: &Estimate) -> [Cell; 9] {
+fn case_row(world: &'static str, measured: &Measured, estimate: &Estimate) -> [Cell; 10] {
     let percent = |ratio: f64| Cell::number(100.0 * ratio, 1);
     [
         measured.case.title().into(),
+        world.into(),
         name(estimate.estimator).into(),
         Cell::number(estimate.summary.samples as f64, 0),
         Cell::number(estimate.true_mean_ms, 1),
@@ -213,9 +239,8 @@ where the sender sends least when the queue is longest, as LEDBAT does beside hi
 
 #[cfg(test)]
 mod tests {
-    use super::super::execute::Request;
     use super::super::measure::validate;
-    use super::super::setting::{Case, Hidden, Seen};
+    use super::super::setting::{Hidden, Seen};
     use super::*;
 
     fn report() -> Report {
@@ -229,7 +254,9 @@ mod tests {
         };
         let peers = vec![peer("1", Some(80.0), Some(300.0)), peer("2", Some(90.0), None)];
         let cases = vec![validate(case, &|| false).unwrap()];
-        Report::of(Results { request: Request { quick: true, captured: None }, cases, peers })
+        let real = cases.clone();
+        let request = Request { quick: true, ..Request::default() };
+        Report::of(Results { request, cases, real, peers })
     }
 
     #[test]
@@ -238,7 +265,8 @@ mod tests {
         let (hold, fail, open) = report.tally();
         assert_eq!(hold + fail + open, report.statements.len());
         assert!(open > 0, "one case does not answer everything");
-        assert_eq!(report.cases_table().len(), report.results.cases[0].estimates.len());
+        assert_eq!(report.cases_table().len(), 2 * report.results.cases[0].estimates.len(), "both worlds");
+        assert_eq!(report.pictures.len(), 5);
         let (html, json) = (report.to_html(), report.to_json());
         assert!(html.contains("<svg") && html.contains("cede repro bufferbloat --quick"));
         assert_eq!(json["peers"][0]["tcp_ms"], 300.0);

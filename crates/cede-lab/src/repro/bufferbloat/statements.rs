@@ -18,19 +18,48 @@ const CLOCKS_MS: f64 = 0.6;
 const MEAN_TOLERANCE: f64 = 0.06;
 const TARGET_MS: f64 = 100.0;
 const MANY_SECONDS_MS: f64 = 1000.0;
+const SHARE: f64 = 0.99;
+const REAL_SHARE: f64 = 0.95;
 
 pub(super) fn statements(results: &Results) -> Vec<Statement> {
     let mut all = accuracy(&results.cases);
     all.extend(delays(&results.cases));
+    if !results.real.is_empty() {
+        all.extend(real(&results.real));
+    }
     all.extend(internet(&results.peers));
     all
 }
 
+/// The same of the real world, where 95 of 100 errors count: a machine that does other things, too, now and then stamps a
+/// packet long before it sends it.
+fn real(cases: &[Measured]) -> Vec<Statement> {
+    let worst = |utp, estimator| errors(cases, utp, estimator, REAL_SHARE);
+    let place = "IV, real";
+    vec![
+        within(
+            place,
+            "LEDBAT's delay is inferred to about one packet",
+            &worst(true, Estimator::Direct),
+            PACKET_MS,
+        ),
+        within(
+            place,
+            "TCP's delay is inferred to a few packets",
+            &worst(false, Estimator::Direct),
+            PACKET_MS + TICK_MS,
+        ),
+        within(place, "the same by equations 3 and 4", &worst(false, Estimator::Echoed), PACKET_MS + TICK_MS),
+        means(place, cases),
+        heartbeats(place, cases),
+    ]
+}
+
 fn accuracy(cases: &[Measured]) -> Vec<Statement> {
-    let utp = errors(cases, true, Estimator::Direct);
-    let echoed = errors(cases, true, Estimator::Echoed);
-    let tcp = errors(cases, false, Estimator::Direct);
-    let equations = errors(cases, false, Estimator::Echoed);
+    let utp = errors(cases, true, Estimator::Direct, SHARE);
+    let echoed = errors(cases, true, Estimator::Echoed, SHARE);
+    let tcp = errors(cases, false, Estimator::Direct, SHARE);
+    let equations = errors(cases, false, Estimator::Echoed, SHARE);
     let utp_bound = PACKET_MS + CLOCKS_MS;
     let tcp_bound = PACKET_MS + TICK_MS + CLOCKS_MS;
     vec![
@@ -38,7 +67,7 @@ fn accuracy(cases: &[Measured]) -> Vec<Statement> {
         within("IV, eq. 1", "the same from what the receiver echoes", &echoed, utp_bound),
         within("IV, Fig. 2", "TCP's delay is inferred to a few packets", &tcp, tcp_bound),
         within("IV, eq. 3-4", "the same from what the receiver echoes", &equations, tcp_bound),
-        means(cases),
+        means("IV", cases),
     ]
 }
 
@@ -67,13 +96,13 @@ fn delays(cases: &[Measured]) -> Vec<Statement> {
                 judged(longest, "ms", |longest| longest > MANY_SECONDS_MS)
             },
         ),
-        heartbeats(cases),
+        heartbeats("IV", cases),
     ]
 }
 
-fn heartbeats(cases: &[Measured]) -> Statement {
+fn heartbeats(place: &'static str, cases: &[Measured]) -> Statement {
     Statement::new(
-        "IV",
+        place,
         "a heartbeat suffices to see hidden traffic",
         "its time mean within 6 % of the true one",
         {
@@ -128,17 +157,24 @@ fn direct(cases: &[Measured], seen: Seen, hidden: Hidden) -> Option<&Estimate> {
     measured.estimate(Estimator::Direct)
 }
 
-/// For each case of a transport, its title and the 99th percentile of the error.
-fn errors(cases: &[Measured], utp: bool, estimator: Estimator) -> Vec<(String, f64)> {
+/// For each case of a transport, its title and the error that a share of the samples does not exceed.
+fn errors(cases: &[Measured], utp: bool, estimator: Estimator, share: f64) -> Errors {
     let of_transport = cases.iter().filter(|measured| measured.case.seen.is_utp() == utp);
-    of_transport
-        .filter_map(|measured| Some((measured.case.title(), measured.estimate(estimator)?.error_ms(0.99))))
-        .collect()
+    let cases = of_transport
+        .filter_map(|measured| Some((measured.case.title(), measured.estimate(estimator)?.error_ms(share))))
+        .collect();
+    Errors { share, cases }
 }
 
-fn within(place: &'static str, says: &'static str, errors: &[(String, f64)], bound_ms: f64) -> Statement {
-    let worst = errors.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    let criterion = format!("99 % of the errors within {bound_ms:.1} ms, in every case");
+struct Errors {
+    share: f64,
+    cases: Vec<(String, f64)>,
+}
+
+fn within(place: &'static str, says: &'static str, errors: &Errors, bound_ms: f64) -> Statement {
+    let worst = errors.cases.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let criterion =
+        format!("{} % of the errors within {bound_ms:.1} ms, in every case", 100.0 * errors.share);
     let judgement = match worst {
         Some((title, error)) => {
             Judgement::new(format!("worst {error:.2} ms ({title})"), Some(*error <= bound_ms))
@@ -148,12 +184,12 @@ fn within(place: &'static str, says: &'static str, errors: &[(String, f64)], bou
     Statement::new(place, says, criterion, judgement)
 }
 
-fn means(cases: &[Measured]) -> Statement {
+fn means(place: &'static str, cases: &[Measured]) -> Statement {
     let dense = cases.iter().filter(|measured| !measured.case.seen.is_heartbeat());
     let ratios: Vec<f64> =
         dense.filter_map(|one| one.estimate(Estimator::Direct)).map(Estimate::mean_ratio).collect();
     Statement::new(
-        "IV",
+        place,
         "the mean delay is inferred, hidden traffic or not",
         "time mean within 6 % of the true one",
         worst_ratio(&ratios),
@@ -198,9 +234,11 @@ mod tests {
 
     #[test]
     fn the_worst_case_decides() {
-        let errors = [("a".to_string(), 3.0), ("b".to_string(), 14.0)];
+        let mut errors =
+            Errors { share: SHARE, cases: vec![("a".to_string(), 3.0), ("b".to_string(), 14.0)] };
         assert_eq!(within("", "", &errors, PACKET_MS).verdict(), Verdict::Fails);
-        assert_eq!(within("", "", &errors[..1], PACKET_MS).verdict(), Verdict::Holds);
+        errors.cases.pop();
+        assert_eq!(within("", "", &errors, PACKET_MS).verdict(), Verdict::Holds);
         assert_eq!(worst_ratio(&[1.01, 0.9]).verdict, Verdict::Fails);
         assert_eq!(worst_ratio(&[]).verdict, Verdict::Open);
     }

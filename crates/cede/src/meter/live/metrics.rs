@@ -144,3 +144,53 @@ fn histogram(out: &mut String, tally: &Tally, protocol: &str) {
     let _ = writeln!(out, "cede_meter_queue_delay_seconds_sum{{protocol=\"{protocol}\"}} {}", tally.sum_s);
     let _ = writeln!(out, "cede_meter_queue_delay_seconds_count{{protocol=\"{protocol}\"}} {total}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::picture::testing::picture;
+    use super::*;
+
+    fn labels_of(text: &str) -> std::collections::BTreeSet<&str> {
+        text.lines()
+            .filter_map(|line| line.split_once("host=\"")?.1.split_once('"'))
+            .map(|parts| parts.0)
+            .collect()
+    }
+
+    #[test]
+    fn however_many_hosts_there_are_few_have_labels_and_they_keep_them() {
+        let mut labels = Labels::new(5);
+        let first = text(&picture(1..=40), &mut labels, |address| address);
+        let of_first = labels_of(&first);
+        assert_eq!(of_first.len(), 5);
+        // Others come, and the order changes; those who have a label are shown as long as they are there.
+        let second = text(&picture((30..=90).rev().chain(1..=40)), &mut labels, |address| address);
+        assert_eq!(labels_of(&second), of_first);
+        let third = text(&picture(100..=200), &mut labels, |address| address);
+        assert!(labels_of(&third).is_empty(), "room is kept for an hour");
+        assert!(third.contains("cede_meter_hosts 101"));
+    }
+
+    #[test]
+    fn every_line_is_a_comment_or_a_name_with_a_number() {
+        let text = text(&picture(1..=3), &mut Labels::new(2), |address| address);
+        let mut declared = std::collections::BTreeSet::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                assert!(declared.insert(rest.split(' ').next().unwrap()), "twice: {line}");
+            } else if !line.starts_with("# HELP ") {
+                let (name, value) = line.rsplit_once(' ').unwrap();
+                let family = name.split('{').next().unwrap();
+                let of_histogram =
+                    ["_bucket", "_sum", "_count"].iter().find_map(|end| family.strip_suffix(end));
+                assert!(
+                    declared.contains(family) || of_histogram.is_some_and(|name| declared.contains(name))
+                );
+                assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
+            }
+        }
+        assert!(
+            text.contains("le=\"+Inf\"} 3") && text.contains("queue_delay_seconds_count{protocol=\"utp\"} 3")
+        );
+    }
+}

@@ -80,3 +80,43 @@ impl Recent<'_> {
         report.hosts.into_iter().map(|host| Row { now: now(&host), host }).collect()
     }
 }
+
+#[cfg(test)]
+pub mod testing {
+    use super::*;
+    use cede_meter::Flags;
+
+    /// A picture of hosts 10.0.0.N, each with a queue of N ms.
+    pub fn picture(hosts: impl Iterator<Item = u8>) -> Picture {
+        let mut tallies = [Tally::default(); 2];
+        let row = |last: u8| {
+            let queue_us = f64::from(last) * 1e3;
+            tallies[0].add(queue_us / 1e6);
+            let delays = [0, 1_000_000].map(|time_us| Delay { time_us, queue_us });
+            let all = Summary::of(&delays).expect("delays");
+            let host = HostReport {
+                address: [10, 0, 0, last].into(),
+                flows: 1,
+                all,
+                utp: Some(all),
+                tcp: None,
+                clock_hz: None,
+                round_trip: None,
+                flags: Flags::SHORT,
+            };
+            Row { host, now: Some(all) }
+        };
+        Picture {
+            rows: hosts.map(row).collect(),
+            counters: Counters { evicted: 3, thinned: 4, ..Counters::default() },
+            flows: 7,
+            memory_bytes: 1_000_000,
+            packets_per_s: 10.0,
+            bits_per_s: 1e6,
+            lost: 5,
+            spacing: Duration::ZERO,
+            tallies,
+            running_s: 12.0,
+        }
+    }
+}

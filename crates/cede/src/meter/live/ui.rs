@@ -189,8 +189,7 @@ impl View {
         let headings = HEADINGS.iter().enumerate().map(|(k, &heading)| {
             if k == sorted_by { Cell::from(format!("{heading} ▼")).bold() } else { Cell::from(heading) }
         });
-        let widths =
-            [24, 8, 9, 9, 9, 9, 9, 9].map(Constraint::Length).into_iter().chain([Constraint::Min(10)]);
+        let widths = columns(area.width).map(Constraint::Length).into_iter().chain([Constraint::Min(6)]);
         let table = Table::new(rows.iter().map(|row| cells(row, shown)), widths)
             .header(Row::new(headings).style(Style::new().underlined()))
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
@@ -233,6 +232,11 @@ fn cells<'a>(row: &HostRow, shown: &dyn Fn(IpAddr) -> IpAddr) -> Row<'a> {
     ])
 }
 
+/// The widths of all columns but the flags: a narrow screen shows the whole of an IPv4 address at least.
+const fn columns(width: u16) -> [u16; 8] {
+    if width < 120 { [15, 7, 7, 7, 7, 7, 7, 8] } else { [39, 8, 9, 9, 9, 9, 9, 9] }
+}
+
 /// 100 ms is what counts as bufferbloat; half a second ruins everything.
 fn shade(ms: f64) -> Style {
     match ms {
@@ -261,4 +265,58 @@ fn header(title: &str, picture: &Picture) -> Vec<Line<'static>> {
         picture.lost
     );
     vec![Line::from(first).bold(), Line::from(second), Line::from("")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::picture::testing::picture;
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn drawn(view: &mut View, picture: &Picture) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(110, 24)).unwrap();
+        terminal.draw(|frame| view.draw(frame, picture, &|address| address)).unwrap();
+        let buffer = terminal.backend().buffer().clone();
+        buffer.content().chunks(110).map(|row| row.iter().map(|cell| cell.symbol()).collect()).collect()
+    }
+
+    #[test]
+    fn the_worst_host_is_at_the_top_and_what_was_shed_is_told() {
+        let mut view = View::new("cede meter -i eth0".to_string());
+        let picture = picture([1_u8, 200, 7].into_iter());
+        view.remember(&picture);
+        let lines = drawn(&mut view, &picture);
+        assert!(lines[0].starts_with("cede meter -i eth0   12 s"), "{lines:#?}");
+        assert!(lines[1].contains("given up: 3 flows; left out: 4 samples, 5 packets"), "{lines:#?}");
+        assert!(lines[3].contains("mean ▼"), "{lines:#?}");
+        assert!(
+            lines[4].starts_with("10.0.0.200") && lines[4].contains("200.0") && lines[4].contains("short")
+        );
+        assert!(lines[6].starts_with("10.0.0.1 "), "{lines:#?}");
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.contains("10.0.0.200: queueing delay of each interval, up to 200 ms"))
+        );
+    }
+
+    #[test]
+    fn keys_choose_sort_pause_and_quit() {
+        let mut view = View::new(String::new());
+        let picture = picture([1_u8, 2].into_iter());
+        let mut press = |code| view.press(KeyEvent::new(code, KeyModifiers::NONE));
+        assert_eq!((press(KeyCode::Char('x')), press(KeyCode::Down)), (Wish::Nothing, Wish::Redraw));
+        assert_eq!((press(KeyCode::Char('s')), press(KeyCode::Char(' '))), (Wish::Redraw, Wish::Redraw));
+        assert_eq!(press(KeyCode::Char('q')), Wish::Quit);
+        assert!(view.is_paused());
+        let lines = drawn(&mut view, &picture);
+        assert!(lines[3].contains("now ▼") && lines.iter().any(|line| line.contains("10.0.0.1: queueing")));
+        let mut narrow = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        narrow.draw(|frame| view.draw(frame, &picture, &|_| [203, 0, 113, 207].into())).unwrap();
+        let shown: String = narrow.backend().buffer().content().iter().map(|cell| cell.symbol()).collect();
+        assert!(shown.contains("203.0.113.207 "), "the whole address");
+        // Nothing to show is no reason to fail.
+        drawn(&mut view, &super::super::picture::testing::picture(std::iter::empty()));
+    }
 }
