@@ -49,6 +49,9 @@ pub struct Entry {
     pub tally: Tally,
 }
 
+/// Ports that are tried where any will do.
+const PORT_TRIES: usize = 20;
+
 /// What hears of each announce.
 pub type Log = Box<dyn FnMut(&Entry)>;
 
@@ -74,16 +77,16 @@ impl Tracker {
     /// # Errors
     /// What the system says.
     pub fn bind(address: SocketAddr, limits: Limits, only: Vec<[u8; 20]>, log: Log) -> io::Result<Self> {
-        let tcp = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        #[cfg(unix)]
-        tcp.set_reuse_address(true)?;
-        prepare(&tcp, address)?;
-        tcp.listen(256)?;
-        let tcp = TcpListener::from_std(tcp.into())?;
-        let address = SocketAddr::new(address.ip(), tcp.local_addr()?.port());
-        let udp = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        prepare(&udp, address)?;
-        let udp = UdpSocket::from_std(udp.into())?;
+        let mut bound = sockets(address);
+        for _ in 1..PORT_TRIES {
+            // A port that is free for TCP may be taken for UDP.
+            let is_taken = bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse);
+            if address.port() != 0 || !is_taken {
+                break;
+            }
+            bound = sockets(address);
+        }
+        let (tcp, udp) = bound?;
         let seed = getrandom::u64().map_err(io::Error::other)?;
         let mut secret = [0; 20];
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
@@ -144,6 +147,20 @@ impl Tracker {
             }
         }
     }
+}
+
+/// Both sockets, at one port.
+fn sockets(address: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
+    let tcp = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    #[cfg(unix)]
+    tcp.set_reuse_address(true)?;
+    prepare(&tcp, address)?;
+    tcp.listen(256)?;
+    let tcp = TcpListener::from_std(tcp.into())?;
+    let address = SocketAddr::new(address.ip(), tcp.local_addr()?.port());
+    let udp = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    prepare(&udp, address)?;
+    Ok((tcp, UdpSocket::from_std(udp.into())?))
 }
 
 fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
