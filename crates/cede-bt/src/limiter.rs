@@ -52,6 +52,12 @@ impl Limiter {
         self.bytes_per_second
     }
 
+    /// Whether control messages leave without a turn: mainline's limiter knows blocks alone, with what waits behind them.
+    #[must_use]
+    pub const fn spares_control(&self) -> bool {
+        self.bytes_per_second.is_some() && matches!(self.rule, LimiterRule::RoundRobin { .. })
+    }
+
     /// How many octets may leave in the next turn: 0 before [`Limiter::next_turn`].
     #[must_use]
     pub fn turn(&self, now: Instant) -> u32 {

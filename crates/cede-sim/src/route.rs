@@ -34,6 +34,8 @@ pub(crate) struct Routes {
     /// Where each host sends from and where it receives: its own node unless it stands elsewhere.
     stands: Vec<(u32, u32)>,
     hops: Vec<u32>,
+    /// Where each path stands in the table: most are those of many pairs of hosts.
+    laid: BTreeMap<Vec<u32>, u32>,
     /// The beginning of the path from each host to each other, in a row per host that has sent anything.
     known: Vec<Vec<u32>>,
     /// The links by which each node is reached best, for every node from which routes have been sought.
@@ -54,6 +56,7 @@ impl Routes {
             outgoing,
             stands: (0..hosts as u32).map(|host| (host, host)).collect(),
             hops: vec![END],
+            laid: BTreeMap::new(),
             known: vec![Vec::new(); hosts],
             trees: BTreeMap::new(),
             last: vec![nowhere; hosts],
@@ -99,12 +102,7 @@ impl Routes {
     }
 
     fn remember(&mut self, from: HostId, to: HostId, links: Option<&[u32]>) -> Option<Hop> {
-        let hop = links.filter(|links| !links.is_empty()).map(|links| {
-            let start = self.hops.len() as u32;
-            self.hops.extend_from_slice(links);
-            self.hops.push(END);
-            Hop(start)
-        });
+        let hop = links.filter(|links| !links.is_empty()).map(|links| Hop(self.lay(links)));
         let hosts = self.stands.len();
         let row = &mut self.known[from.0 as usize];
         if row.is_empty() {
@@ -114,6 +112,18 @@ impl Routes {
             *place = hop.map_or(NO_PATH, |hop| hop.0);
         }
         hop
+    }
+
+    /// The place of a path in the table, where it is put if it is new.
+    fn lay(&mut self, links: &[u32]) -> u32 {
+        if let Some(&start) = self.laid.get(links) {
+            return start;
+        }
+        let start = self.hops.len() as u32;
+        self.hops.extend_from_slice(links);
+        self.hops.push(END);
+        self.laid.insert(links.to_vec(), start);
+        start
     }
 
     fn discover(&mut self, from: HostId, to: HostId) -> Option<Hop> {

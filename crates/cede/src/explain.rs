@@ -9,6 +9,7 @@ use cede_lab::check::{self, Case};
 use cede_lab::repro::lcn10::FigureNumber;
 use cede_lab::scenario::{
     Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, TABLES, TableDoc, Words, nearest, reference,
+    swarm_reference,
 };
 use serde_json::{Value, json};
 
@@ -31,8 +32,10 @@ enum Topic {
 
 /// Explains everything that bears the name.
 pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
-    if args.what == "scenario" && !args.json {
-        return scenario_reference();
+    match args.what.as_str() {
+        "scenario" if !args.json => return scenario_reference(),
+        "swarm" if !args.json => return screen::print(&swarm_reference()),
+        _ => {}
     }
     let found: Vec<Topic> = topics().into_iter().filter(|topic| topic.answers_to(&args.what)).collect();
     if found.is_empty() {

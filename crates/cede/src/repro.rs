@@ -28,6 +28,7 @@ Examples:
   cede repro ledbatpp                      LEDBAT++ beside CUBIC, BBR and Proteus-P, and why it takes BBR's link
   cede repro tma12 --quick                 BitTorrent swarms over TCP and uTP, smaller than the paper's
   cede repro rao10                         BitTorrent swarms under latency and loss, at full size
+  cede repro rao10 --sweep --quick         what piece size, slots and the client's release move in it
   cede repro bufferbloat                   the passive meter beside the queue's own log, and the analysis of many peers
   cede repro bufferbloat --capture a.pcap  the analysis of the peers in captures of one's own";
 
@@ -57,6 +58,9 @@ pub struct Args {
     /// it is left out
     #[arg(long, value_name = "WORLD")]
     pub world: Option<WorldArg>,
+    /// rao10: in the place of the claims, what each choice moves that the paper leaves open
+    #[arg(long)]
+    pub sweep: bool,
     /// Fewer points and repetitions
     #[arg(long)]
     pub quick: bool,
@@ -112,6 +116,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.paper != Paper::Lcn10 && (!args.figure.is_empty() || args.sensitivity) {
         return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
     }
+    if args.paper != Paper::Rao10 && args.sweep {
+        return Err(Failure::Usage("`--sweep` is for rao10".to_string()));
+    }
     if args.paper != Paper::Bufferbloat && (!args.capture.is_empty() || args.world.is_some()) {
         return Err(Failure::Usage("`--capture` and `--world` are for bufferbloat".to_string()));
     }
@@ -122,6 +129,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let request = tma12::Request { quick: args.quick };
             run_swarms(args, TMA12_FOLDER, &request.jobs(), |measured| {
                 tma12::report(&tma12::Results::sorted(request, measured))
+            })
+        }
+        Paper::Rao10 if args.sweep => {
+            let request = rao10::Request { quick: args.quick };
+            run_swarms(args, RAO10_FOLDER, &rao10::sweep_jobs(request), |measured| {
+                rao10::sweep_report(request, measured)
             })
         }
         Paper::Rao10 => {
@@ -402,6 +415,7 @@ mod tests {
             sensitivity: false,
             capture: Vec::new(),
             world: None,
+            sweep: false,
             quick: true,
             output: None,
             jobs: None,
@@ -418,6 +432,7 @@ mod tests {
             sensitivity: false,
             capture: Vec::new(),
             world: None,
+            sweep: false,
             quick: true,
             output: None,
             jobs: None,

@@ -6,10 +6,10 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::scenarios;
-use crate::screen::Screen;
-use cede_lab::record;
+use crate::screen::{self, Screen};
+use cede_lab::record::{self, Vantage};
 use cede_lab::scenario::{Overrides, is_swarm, parse_swarm};
-use cede_lab::swarm::{self, SwarmError, SwarmWatcher};
+use cede_lab::swarm::{self, Packets, SwarmError, SwarmWatcher};
 use cede_plot::terminal;
 use cede_units::Instant;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,18 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let seed = args.seed.map(|seed| format!("seed={seed}"));
     let overrides = Overrides::new(args.set.iter().cloned().chain(seed));
-    // Standard input can be read once only, and scenarios read it themselves.
-    if args.scenario != "-"
-        && let Ok(text) = scenarios::text_of(&args.scenario)
-        && is_swarm(&text)
-    {
-        return run_swarm(args, &text);
+    // Standard input can be read once only.
+    let text = scenarios::text_of(&args.scenario)?;
+    if is_swarm(&text) {
+        return run_swarm(args, &text, &overrides);
     }
-    let loaded = scenarios::load(&args.scenario, &overrides)?;
+    let loaded = scenarios::load(&args.scenario, text, &overrides)?;
     let folder = match &args.output {
         Some(folder) => folder.clone(),
         None => PathBuf::from("cede-out").join(&loaded.scenario.name),
     };
     execute(&Job {
-        repeat: repeat(args, overrides.texts(), &folder),
+        repeat: repeat(args, overrides.texts(), &folder, "scenario.toml"),
         loaded: &loaded,
         folder,
         record: record::Options { formats: args.format.clone(), capture: args.pcap.map(Into::into) },
@@ -41,15 +39,18 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Reads a swarm file and runs it.
-fn run_swarm(args: &RunArgs, text: &str) -> Result<(), Failure> {
-    if !args.set.is_empty() {
-        return Err(Failure::Usage("`-s` is for scenarios of flows, not for swarms".to_string()));
+fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Failure> {
+    let mut swarm = parse_swarm(&args.scenario, text, overrides).map_err(Failure::Scenario)?;
+    if let Some(vantage) = args.pcap {
+        swarm.records.packets = match Vantage::from(vantage) {
+            Vantage::Sent => Packets::Sent,
+            Vantage::Senders => Packets::Seeds,
+            Vantage::Receivers => Packets::Leechers,
+        };
     }
-    let mut swarm = parse_swarm(&args.scenario, text).map_err(Failure::Scenario)?;
-    swarm.seed = args.seed.unwrap_or(swarm.seed);
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("cede-out").join(&swarm.name));
     let mut attendant = SwarmAttendant { progress: Progress::begin(), end: Instant::ZERO + swarm.duration };
-    let outcome = swarm::run(&swarm, &mut attendant);
+    let outcome = swarm::run_captured(&swarm, &folder, &mut attendant);
     attendant.progress.end();
     let outcome = outcome.map_err(|error| match error {
         SwarmError::Interrupted => Failure::Interrupted("nothing was kept".to_string()),
@@ -59,9 +60,17 @@ fn run_swarm(args: &RunArgs, text: &str) -> Result<(), Failure> {
         |error: std::io::Error| Failure::of_system(format!("{}: {error}", folder.display()), error.kind());
     let files = swarm::write(&swarm, &outcome, &folder).map_err(failed)?;
     std::fs::write(folder.join("swarm.toml"), text).map_err(failed)?;
+    let mut json = swarm::to_json(&swarm, &outcome);
+    json["overrides"] = overrides.texts().into();
+    json["command"] = repeat(args, overrides.texts(), &folder, "swarm.toml").into();
+    let json = format!("{json:#}\n");
+    std::fs::write(folder.join("summary.json"), &json).map_err(failed)?;
     let screen = Screen::new(args.json);
     let table = terminal::table(&swarm::summary_table(&swarm, &outcome), screen.columns, screen.colour);
-    screen.say(&format!("{table}\nRecords: {} files in {}\n", files.len() + 1, folder.display()))?;
+    screen.say(&format!("{table}\nRecords: {} files in {}\n", files.len() + 2, folder.display()))?;
+    if args.json {
+        screen::print(&json)?;
+    }
     let corrupt: u64 = outcome.peers.iter().map(|peer| peer.record.corrupt_bytes).sum();
     match corrupt {
         0 => Ok(()),
@@ -83,10 +92,10 @@ impl SwarmWatcher for SwarmAttendant {
 }
 
 /// The command that repeats the run. What came through standard input is in the run folder.
-fn repeat(args: &RunArgs, overrides: &[String], folder: &Path) -> String {
+fn repeat(args: &RunArgs, overrides: &[String], folder: &Path, kept: &str) -> String {
     let mut words = vec!["cede".to_string(), "run".to_string()];
     if args.scenario == "-" {
-        words.push(quoted(&folder.join("scenario.toml").display().to_string()));
+        words.push(quoted(&folder.join(kept).display().to_string()));
     } else {
         words.push(quoted(&args.scenario));
         overrides.iter().for_each(|text| words.extend(["-s".to_string(), quoted(text)]));

@@ -47,12 +47,11 @@ pub struct Loaded {
     pub source: String,
 }
 
-/// Reads a scenario from a file, from standard input (`-`), or from those built in, and lays overrides over it.
+/// Lays overrides over a scenario's text, which came from `source`.
 ///
 /// # Errors
-/// [`Failure::Usage`] where nothing can be read, [`Failure::Scenario`] where that is no scenario.
-pub fn load(source: &str, overrides: &Overrides) -> Result<Loaded, Failure> {
-    let text = text_of(source)?;
+/// [`Failure::Scenario`] where that is no scenario.
+pub fn load(source: &str, text: String, overrides: &Overrides) -> Result<Loaded, Failure> {
     let scenario = Scenario::parse_with(source, &text, overrides).map_err(Failure::Scenario)?;
     Ok(Loaded { scenario, text, source: source.to_string() })
 }

@@ -83,7 +83,8 @@ impl<A: Copy + Ord> Engine<A> {
         if unchoke != conn.choking {
             return;
         }
-        let (id, busy) = (conn.id, !conn.out.uploads.is_empty() || conn.out.sending.is_some());
+        // The block under way is not among those that wait, for mainline's choker neither.
+        let (id, busy) = (conn.id, !conn.out.uploads.is_empty());
         conn.choking = !unchoke;
         if unchoke {
             (conn.tally.unchoke_round, conn.tally.turn_upload) = (round, 0);

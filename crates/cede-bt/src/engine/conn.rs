@@ -61,11 +61,17 @@ pub(super) struct Outbox {
     /// Octets that the transport takes.
     pub(super) room: u32,
     pub(super) in_ring: bool,
+    /// It is among those whose control messages wait for no turn.
+    pub(super) is_prompt: bool,
 }
 
 impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
-        self.control.is_empty() && self.sending.is_none() && self.uploads.is_empty()
+        self.control.is_empty() && !self.has_blocks()
+    }
+
+    pub(super) fn has_blocks(&self) -> bool {
+        self.sending.is_some() || !self.uploads.is_empty()
     }
 }
 

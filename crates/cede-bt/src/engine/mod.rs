@@ -249,6 +249,8 @@ pub struct Engine<A> {
     dials: Dials<A>,
     /// Connections with something to send and room for it.
     ring: VecDeque<u32>,
+    /// Connections with control messages that wait for no turn.
+    prompt: VecDeque<u32>,
     /// Whose turn it is, and how many octets are left of it.
     turn: Option<(u32, u32)>,
     actions: VecDeque<Action<A>>,
@@ -295,6 +297,7 @@ impl<A: Copy + Ord> Engine<A> {
             open: 0,
             dials: Dials::new(&profile),
             ring: VecDeque::new(),
+            prompt: VecDeque::new(),
             turn: None,
             actions: VecDeque::new(),
             scratch: Vec::new(),

@@ -20,6 +20,11 @@ impl<A: Copy + Ord> Engine<A> {
 
     /// The next octets to send, and over which connection; none where nothing may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(ConnId, Chunk)> {
+        while let Some(index) = self.prompt.pop_front() {
+            if let Some((id, chunk)) = self.take_prompt(now, index) {
+                return Some((id, chunk));
+            }
+        }
         loop {
             let (index, left) = match self.turn {
                 Some(turn) => turn,
@@ -86,11 +91,35 @@ impl<A: Copy + Ord> Engine<A> {
 
     /// Gives a connection that has something to send and room for it a place in the ring.
     pub(super) fn join_ring(&mut self, index: u32) {
-        let Some(conn) = self.at(index) else { return };
-        if !conn.out.in_ring && conn.out.room > 0 && !conn.out.is_empty() {
-            conn.out.in_ring = true;
+        let spared = self.limiter.spares_control();
+        let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::as_deref_mut) else { return };
+        let out = &mut conn.out;
+        if out.room == 0 {
+            return;
+        }
+        // Behind a block of which a part has left, control messages wait.
+        if spared && out.sending.is_none() && !out.control.is_empty() && !out.is_prompt {
+            out.is_prompt = true;
+            self.prompt.push_back(index);
+        }
+        if !out.in_ring && (out.has_blocks() || !spared && !out.control.is_empty()) {
+            out.in_ring = true;
             self.ring.push_back(index);
         }
+    }
+
+    /// Control messages of a connection that wait for no turn.
+    fn take_prompt(&mut self, now: Instant, index: u32) -> Option<(ConnId, Chunk)> {
+        let conn = self.at(index)?;
+        let out = &mut conn.out;
+        out.is_prompt = false;
+        if out.sending.is_some() {
+            return None;
+        }
+        let (chunk, len) = take_control(&mut out.control, out.room)?;
+        out.room -= len;
+        conn.times.said_at = now;
+        Some((conn.id, chunk))
     }
 
     fn next_turn(&mut self, now: Instant) -> Option<(u32, u32)> {

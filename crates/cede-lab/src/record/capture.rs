@@ -21,6 +21,7 @@ use cede_wire::pcapng::{Captured, Interface, InterfaceId, Section, Sink, Writer}
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::rc::Rc;
 
 /// Where the packets of a capture are seen.
@@ -47,12 +48,21 @@ impl Sink for Output {
 
 /// `packets.pcapng`.
 #[derive(Debug)]
-pub(super) struct Capture {
+pub(crate) struct Capture {
     writer: Writer<Output>,
-    vantage: Vantage,
-    /// The host that sends each flow's data, by flow number.
-    senders: Vec<HostId>,
+    scope: Scope,
     octets: Octets,
+}
+
+/// Which packets a capture holds.
+#[derive(Debug)]
+pub(crate) enum Scope {
+    /// Those of flows, the hosts that send their data by the flows' numbers.
+    Flows(Vantage, Vec<HostId>),
+    /// Every packet once, as it leaves its host.
+    Sent,
+    /// What leaves and reaches these hosts: whether it is one, by its number.
+    At(Vec<bool>),
 }
 
 /// Simulated packets as octets.
@@ -99,21 +109,26 @@ impl Capture {
         network: &Network,
         vantage: Vantage,
     ) -> Result<Self, RecordError> {
-        let output = Output::create(folder.path(), "packets.pcapng")?;
         let comment = format!("scenario {}, seed {}", scenario.name, scenario.seed);
-        let application = concat!("cede ", env!("CARGO_PKG_VERSION"));
-        let Ok(mut writer) = Writer::new(output, &Section { application, comment: &comment });
         let names: Vec<&str> = network.topology.host_names().collect();
+        let mut senders = vec![HostId(0); network.flows.len()];
+        for plan in &network.flows {
+            senders[plan.number] = plan.sender.host;
+        }
+        Self::open(folder.path(), &comment, &names, Scope::Flows(vantage, senders))
+    }
+
+    /// Begins `packets.pcapng` with an interface for each host, by name in the order of their numbers.
+    pub fn open(folder: &Path, comment: &str, names: &[&str], scope: Scope) -> Result<Self, RecordError> {
+        let output = Output::create(folder, "packets.pcapng")?;
+        let application = concat!("cede ", env!("CARGO_PKG_VERSION"));
+        let Ok(mut writer) = Writer::new(output, &Section { application, comment });
         for (name, number) in names.iter().zip(0..) {
             let description = address(HostId(number)).to_string();
             let interface = Interface { name, description: &description, link_type: LinkType::RAW };
             let Ok(_) = writer.add_interface(&interface);
         }
-        let mut senders = vec![HostId(0); network.flows.len()];
-        for plan in &network.flows {
-            senders[plan.number] = plan.sender.host;
-        }
-        Ok(Self { writer, vantage, senders, octets: Octets::default() })
+        Ok(Self { writer, scope, octets: Octets::default() })
     }
 
     pub fn has_failed(&self) -> bool {
@@ -130,11 +145,11 @@ impl Capture {
 
     fn wants(&self, host: HostId, outbound: bool, datagram: &Datagram) -> bool {
         let flow = usize::from(datagram.source.port.saturating_sub(FIRST_PORT));
-        let at_sender = self.senders.get(flow) == Some(&host);
-        match self.vantage {
-            Vantage::Sent => outbound,
-            Vantage::Senders => at_sender,
-            Vantage::Receivers => !at_sender,
+        match &self.scope {
+            Scope::Sent | Scope::Flows(Vantage::Sent, _) => outbound,
+            Scope::Flows(Vantage::Senders, senders) => senders.get(flow) == Some(&host),
+            Scope::Flows(Vantage::Receivers, senders) => senders.get(flow) != Some(&host),
+            Scope::At(hosts) => hosts.get(host.0 as usize) == Some(&true),
         }
     }
 

@@ -25,7 +25,7 @@ mod queues;
 mod rows;
 
 pub use capture::Vantage;
-pub(crate) use capture::{Octets, address};
+pub(crate) use capture::{Capture, Octets, Scope, address};
 pub use folder::Folder;
 pub use manifest::{Manifest, Results, ScenarioRecord, Status};
 pub use output::RecordError;
@@ -34,7 +34,6 @@ pub use rows::Format;
 use crate::network::Network;
 use crate::run::{FlowEvent, FlowSample, Run};
 use crate::scenario::Scenario;
-use capture::Capture;
 use events::EventLines;
 use flows::FlowRows;
 use queues::QueueRows;

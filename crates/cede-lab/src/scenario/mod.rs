@@ -53,7 +53,7 @@ pub use names::Instance;
 pub use overrides::Overrides;
 pub use problem::{MAX_PROBLEMS, Problem, nearest, render};
 pub use read_swarm::{is_swarm, parse_swarm};
-pub use reference::reference;
+pub use reference::{reference, swarm_reference};
 pub use routes::{BOTTLENECK, DirectedLink, RETURN};
 pub use schema::{Fallback, Kind, OptionDoc, TableDoc};
 pub use swarm_tables::SWARM_TABLES;
@@ -86,13 +86,7 @@ impl Scenario {
     /// the override for its line.
     pub fn parse_with(file_name: &str, text: &str, overrides: &Overrides) -> Result<Self, Vec<Problem>> {
         let mut sources = Sources::default();
-        let file = sources.add(file_name, text);
-        let indices: Vec<usize> = overrides.texts().iter().map(|text| sources.add("-s", text)).collect();
-        let mut root = Node::parse(&sources, file, text)?;
-        let mut problems = Vec::new();
-        for (text, index) in overrides.texts().iter().zip(indices) {
-            problems.extend(overrides::apply(&mut root, &sources, index, text).err());
-        }
+        let (root, mut problems) = overrides::overridden(&mut sources, (file_name, text), overrides)?;
         let mut reader = Reader::new(&sources);
         let scenario = read(&mut reader, &root);
         problems.extend(reader.into_problems());

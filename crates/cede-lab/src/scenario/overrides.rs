@@ -8,7 +8,8 @@ use super::document::{Node, Table, Value, shortened};
 use super::problem::{Origin, Problem, Sources, word_help};
 
 /// Keys whose short form is a word, and the key of that word in the long form.
-const SHORT_FORMS: &[(&str, &str)] = &[("controller", "name"), ("traffic", "kind"), ("queue", "kind")];
+const SHORT_FORMS: &[(&str, &str)] =
+    &[("controller", "name"), ("tcp_controller", "name"), ("traffic", "kind"), ("queue", "kind")];
 
 /// Overrides of a scenario's options, each `key=value`; later ones win.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,16 +40,30 @@ struct Step<'a> {
     origin: Origin,
 }
 
+/// A document with overrides laid over it. Those that cannot be are problems; the others count.
+///
+/// # Errors
+/// What is wrong with the text as TOML.
+pub(crate) fn overridden<'a>(
+    sources: &mut Sources<'a>,
+    (file_name, text): (&'a str, &'a str),
+    overrides: &'a Overrides,
+) -> Result<(Node, Vec<Problem>), Vec<Problem>> {
+    let file = sources.add(file_name, text);
+    let indices: Vec<usize> = overrides.texts().iter().map(|text| sources.add("-s", text)).collect();
+    let mut root = Node::parse(sources, file, text)?;
+    let mut problems = Vec::new();
+    for (text, index) in overrides.texts().iter().zip(indices) {
+        problems.extend(apply(&mut root, sources, index, text).err());
+    }
+    Ok((root, problems))
+}
+
 /// A place in the document that an override goes to, or why there is none.
 type Applied = Result<(), (Origin, String, Vec<String>)>;
 
 /// Lays the override with this index in `sources` over the document.
-pub(crate) fn apply(
-    root: &mut Node,
-    sources: &Sources<'_>,
-    source: usize,
-    text: &str,
-) -> Result<(), Problem> {
+fn apply(root: &mut Node, sources: &Sources<'_>, source: usize, text: &str) -> Result<(), Problem> {
     let whole = Origin { source, start: 0, end: text.len() };
     let refuse = |(at, message, help)| sources.problem(at, message, help);
     let Some((path, value_text)) = text.split_once('=') else {

@@ -3,11 +3,13 @@
 use super::document::{Node, Value};
 use super::flow::ProtocolKind;
 use super::model::{Buffer, Limit};
+use super::overrides::{Overrides, overridden};
 use super::problem::{Problem, Sources};
 use super::reader::{Fields, Reader};
 use super::{ControllerSpec, controller};
 use crate::swarm::{
-    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords, UtpStack,
+    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Packets, Role, Swarm, SwarmRecords,
+    UtpStack,
 };
 use cede_bt::{Disposition, Geometry, Profile};
 use cede_cc::ParamValue;
@@ -23,17 +25,17 @@ pub fn is_swarm(text: &str) -> bool {
     root.as_ref().and_then(Node::table).is_some_and(|table| table.get("swarm").is_some())
 }
 
-/// Reads a swarm file.
+/// Reads a swarm file after laying overrides over its text.
 ///
 /// # Errors
-/// Everything that is wrong with the text, in its order; at least one.
-pub fn parse_swarm(file_name: &str, text: &str) -> Result<Swarm, Vec<Problem>> {
+/// Everything that is wrong with the text and the overrides, in its order; at least one. A problem in an override has
+/// `-s` for its file.
+pub fn parse_swarm(file_name: &str, text: &str, overrides: &Overrides) -> Result<Swarm, Vec<Problem>> {
     let mut sources = Sources::default();
-    let file = sources.add(file_name, text);
-    let root = Node::parse(&sources, file, text)?;
+    let (root, mut problems) = overridden(&mut sources, (file_name, text), overrides)?;
     let mut reader = Reader::new(&sources);
     let swarm = read(&mut reader, &root);
-    let problems = reader.into_problems();
+    problems.extend(reader.into_problems());
     match swarm {
         Some(swarm) if problems.is_empty() => Ok(swarm),
         _ => Err(problems),
@@ -89,6 +91,12 @@ fn read_records(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<SwarmRecor
         unchokes: fields.get(reader, "unchokes")?,
         sends: fields.get(reader, "sends")?,
         rtt: fields.get(reader, "rtt")?,
+        packets: match fields.get::<String>(reader, "packets")?.as_str() {
+            "sent" => Packets::Sent,
+            "seeds" => Packets::Seeds,
+            "leechers" => Packets::Leechers,
+            _ => Packets::None,
+        },
     })
 }
 
@@ -316,7 +324,7 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
     #[test]
     fn a_swarm_file_is_read() {
         assert!(is_swarm(TEXT) && !is_swarm("name = \"x\"\n[[flow]]\n") && !is_swarm("["));
-        let swarm = parse_swarm("swarm.toml", TEXT).unwrap();
+        let swarm = parse_swarm("swarm.toml", TEXT, &Overrides::none()).unwrap();
         assert_eq!(swarm.groups[0].buffer, QueueLimit::Bytes(125_000));
         let leecher = &swarm.groups[1];
         assert_eq!((leecher.count, leecher.buffer), (3, QueueLimit::Packets(40)));
@@ -337,9 +345,22 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
             ("\"40 packets\"", "\"2 BDP\"", "BDP"),
             ("\"ledbat-libutp\"", "\"led\"", "led"),
         ] {
-            let problems = parse_swarm("swarm.toml", &TEXT.replace(good, bad)).unwrap_err();
+            let text = TEXT.replace(good, bad);
+            let problems = parse_swarm("swarm.toml", &text, &Overrides::none()).unwrap_err();
             let told: String = problems.iter().map(|problem| format!("{problem:?}")).collect();
             assert!(told.contains(said), "{bad}: {told}");
+        }
+    }
+
+    #[test]
+    fn overrides_are_laid_over_it() {
+        let set = ["swarm.content=2 MB", "group.leecher.count=5", "group.*.uplink=3 Mbit/s"];
+        let swarm = parse_swarm("swarm.toml", TEXT, &Overrides::new(set)).unwrap();
+        assert_eq!((swarm.content_bytes, swarm.groups[1].count), (2_000_000, 5));
+        assert!(swarm.groups.iter().all(|group| group.uplink == Some(Rate::from_mbit(3))));
+        for (wrong, said) in [("group.leecher.count=many", "count"), ("group.nobody.count=1", "nobody")] {
+            let problems = parse_swarm("swarm.toml", TEXT, &Overrides::new([wrong])).unwrap_err();
+            assert!(format!("{problems:?}").contains(said), "{problems:?}");
         }
     }
 }

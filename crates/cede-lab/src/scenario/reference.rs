@@ -2,6 +2,7 @@
 
 use super::metric_names::METRICS;
 use super::schema::{Fallback, Kind, OptionDoc, TableDoc};
+use super::swarm_tables::SWARM_TABLES;
 use super::tables::TABLES;
 use core::fmt::Write;
 
@@ -17,6 +18,41 @@ A scenario is a TOML file. Generated from the table that the parser reads by; do
   (the first flow), `-s flow.ledbat.start=\"5 s\"` (the flow of that name), `-s 'flow.*.stop=60 s'` (every flow).
 ";
 
+const SWARM_OPENING: &str = "\
+# The swarm format
+
+A swarm file is a TOML file with a table `[swarm]`; `cede run FILE` runs it. Generated from the table that the parser reads
+by; do not edit.
+
+* Quantities, errors and `-s KEY=VALUE` are those of [scenario files](scenario.md): `-s swarm.content=\"10 MB\"`,
+  `-s group.leecher.count=40` (the group of that name), `-s 'group.*.uplink=5 Mbit/s'` (every group).
+* Peers are named `NN-GROUP-MMMMM`: the group's place, its name, the peer's number in it.
+
+The run folder holds:
+
+| file | what it holds |
+|---|---|
+| `swarm.toml` | the file that was run; overrides are in `summary.json` |
+| `summary.md`, `summary.json` | a few numbers; the second with every peer, the seed of the random numbers, the overrides |
+| `peers.csv` | a row per peer: arrival, completion, departure, octets up and down by transport, connections, HAVEs, requests, redundant octets, mean RTT estimate |
+| `links.csv` | a row per uplink: dequeues, queue, octets by transport, drops |
+| `tracker.csv` | a row per announce |
+| `pieces.csv` | a row per piece and peer: when it was there, and its HAVEs left |
+| `unchokes.csv` | a row per unchoke and choke: who, whom, and whether requests waited |
+| `rounds.csv` | a row per peer: rounds of its choker |
+| `sends.csv` | sizes of payloads, and percentiles of the time between sends, by peer |
+| `queue.csv` | with `queue = true`, a row per dequeue of each uplink |
+| `packets.pcapng` | with `packets`, or `--pcap`: the octets of packets, for `cede inspect`, `cede meter` and Wireshark |
+";
+
+/// The reference of swarm files as Markdown.
+#[must_use]
+pub fn swarm_reference() -> String {
+    let mut out = SWARM_OPENING.to_string();
+    SWARM_TABLES.iter().for_each(|table| push_table(&mut out, table));
+    out
+}
+
 /// The reference as Markdown: every table, key, kind of value, default, example and meaning, and every metric.
 #[must_use]
 pub fn reference() -> String {
@@ -30,8 +66,10 @@ pub fn reference() -> String {
 }
 
 fn push_table(out: &mut String, table: &TableDoc) {
-    let heading =
-        if table.path.is_empty() { "Top of the file".to_string() } else { format!("`{}`", table.heading) };
+    let heading = match table.path {
+        "" | "swarm_file" => "Top of the file".to_string(),
+        _ => format!("`{}`", table.heading),
+    };
     // Writing into a string cannot fail.
     let _ = write!(out, "\n## {heading}\n\n{}\n", table.meaning);
     if !table.shared.is_empty() && table.path != "link" {

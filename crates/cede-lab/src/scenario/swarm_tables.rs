@@ -204,4 +204,16 @@ const RECORDS: &[OptionDoc] = &[
     option("unchokes", Kind::Switch, Value("true"), "false", "Unchokes and chokes."),
     option("sends", Kind::Switch, Value("true"), "false", "Gaps between sends and sizes of payloads."),
     option("rtt", Kind::Switch, Value("true"), "false", "The mean of TCP's RTT estimates."),
+    option(
+        "packets",
+        words(&[
+            ("none", "none"),
+            ("sent", "every packet once, as it leaves its host"),
+            ("seeds", "what captures on the seeds see"),
+            ("leechers", "what captures on the leechers see"),
+        ]),
+        Value("none"),
+        "seeds",
+        "Packets whose octets are written to `packets.pcapng`.",
+    ),
 ];

@@ -3,6 +3,7 @@
 use super::model::Swarm;
 use super::outcome::{PeerOutcome, SwarmOutcome};
 use cede_plot::{Cell, Table};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,45 @@ fn peer_row(peer: &PeerOutcome) -> Vec<Cell> {
     ]
 }
 
+/// The same numbers and each peer's, for programs.
+#[must_use]
+pub fn to_json(swarm: &Swarm, outcome: &SwarmOutcome) -> Value {
+    let summary = outcome.summary(swarm.content_bytes);
+    let peers = outcome.peers.iter().map(|peer| {
+        let totals = &peer.record.totals;
+        json!({
+            "name": peer.name,
+            "group": swarm.groups[peer.group].name,
+            "arrived_s": peer.record.arrived_at.map(cede_units::Instant::as_secs_f64),
+            "complete_after_s": peer.completion_s(),
+            "left_s": peer.record.left_at.map(cede_units::Instant::as_secs_f64),
+            "downloaded_bytes": { "tcp": totals.downloaded[0], "utp": totals.downloaded[1] },
+            "uploaded_bytes": { "tcp": totals.uploaded[0], "utp": totals.uploaded[1] },
+            "connections": { "tcp": totals.connections[0], "utp": totals.connections[1] },
+            "unchoke_rounds": peer.record.rounds,
+            "haves_sent": totals.haves_sent,
+        })
+    });
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "name": swarm.name,
+        "seed": swarm.seed,
+        "leechers": summary.leechers,
+        "complete": summary.complete,
+        "completion_mean_s": summary.mean_s,
+        "completion_sd_s": summary.sd_s,
+        "completion_max_s": summary.max_s,
+        "tcp_share": summary.tcp_share,
+        "copies_sent_by_seeds": summary.seed_copies,
+        "queue_mean_ms": (!outcome.uplinks.is_empty()).then_some(summary.queue_mean_ms),
+        "queue_p95_ms": (!outcome.uplinks.is_empty()).then_some(summary.queue_p95_ms),
+        "busy_share": (!outcome.uplinks.is_empty()).then_some(summary.busy_share),
+        "ended_s": outcome.ended_at.as_secs_f64(),
+        "events": outcome.events,
+        "peers": peers.collect::<Vec<Value>>(),
+    })
+}
+
 /// Writes everything that was recorded into a folder, which is made if it is not there. Answers with the files.
 ///
 /// # Errors
@@ -99,6 +139,7 @@ pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result
     let optional = [
         (records.pieces, "pieces.csv", pieces as fn(&SwarmOutcome) -> String),
         (records.unchokes, "unchokes.csv", unchokes),
+        (records.unchokes, "rounds.csv", rounds),
         (records.sends, "sends.csv", sends),
         (records.queue, "queue.csv", queue),
     ];
@@ -164,6 +205,15 @@ fn unchokes(outcome: &SwarmOutcome) -> String {
     lines("time_s,peer,whom,unchoked,requests_waited", all, |text, (peer, (at, whom, unchoked, busy))| {
         let whom = outcome.peers.get(*whom as usize).map_or("", |whom| &whom.name);
         let _ = write!(text, "{:.6},{},{whom},{unchoked},{busy}", at.as_secs_f64(), peer.name);
+    })
+}
+
+fn rounds(outcome: &SwarmOutcome) -> String {
+    lines("peer,rounds,unchokes,unchokes_ended_idle", outcome.peers.iter(), |text, peer| {
+        let turns = || peer.record.unchokes.iter();
+        let unchokes = turns().filter(|(.., unchoked, _)| *unchoked).count();
+        let idle = turns().filter(|(.., unchoked, waited)| !unchoked && !waited).count();
+        let _ = write!(text, "{},{},{unchokes},{idle}", peer.name, peer.record.rounds);
     })
 }
 

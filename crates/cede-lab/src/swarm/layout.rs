@@ -48,7 +48,7 @@ impl Layout {
     /// link from the first of them.
     fn lay_access(&mut self, swarm: &Swarm, group: &Group, (number, first): (usize, &str), name: &str) {
         self.topology.host(name, Clock::default());
-        let (out, door) = doors(&swarm.links, group, number);
+        let (out, door) = doors(swarm, group, number);
         let mut from = out.clone();
         if let Some(rate) = group.uplink {
             let link = format!("{first}/up");
@@ -72,7 +72,7 @@ impl Layout {
     /// What lies between the doors of groups or machines.
     fn lay_between(&mut self, swarm: &Swarm) {
         match &swarm.links {
-            Links::Homogeneous { rtt, loss } if !is_nothing(*rtt, *loss) => {
+            Links::Homogeneous { rtt, loss } if !needs_nothing(swarm, *rtt, *loss) => {
                 let config = lossy(LinkConfig::new(IMMEDIATE, *rtt / 2, QueueLimit::Unlimited), *loss);
                 self.topology.link("between", "out", "in", config);
             }
@@ -113,18 +113,18 @@ fn name_of(group: &Group, number: usize, member: u32) -> String {
 }
 
 /// Where a group's packets set out and where they come in.
-fn doors(links: &Links, group: &Group, number: usize) -> (String, String) {
-    match links {
-        Links::Homogeneous { rtt, loss } if is_nothing(*rtt, *loss) => ("hub".into(), "hub".into()),
+fn doors(swarm: &Swarm, group: &Group, number: usize) -> (String, String) {
+    match &swarm.links {
+        Links::Homogeneous { rtt, loss } if needs_nothing(swarm, *rtt, *loss) => ("hub".into(), "hub".into()),
         Links::Homogeneous { .. } => ("out".into(), "in".into()),
         Links::Matrix { .. } => (format!("as{number}/out"), format!("as{number}/in")),
         Links::Devices(_) => (format!("m{}/out", group.machine), format!("m{}/in", group.machine)),
     }
 }
 
-/// No link is needed between peers that have access links, where it would do nothing.
-fn is_nothing(rtt: Duration, loss: f64) -> bool {
-    rtt.is_zero() && loss == 0.0
+/// No link is needed between peers that all have access links, where it would do nothing.
+fn needs_nothing(swarm: &Swarm, rtt: Duration, loss: f64) -> bool {
+    rtt.is_zero() && loss == 0.0 && swarm.groups.iter().all(|group| group.uplink.is_some())
 }
 
 fn lossy(config: LinkConfig, loss: f64) -> LinkConfig {

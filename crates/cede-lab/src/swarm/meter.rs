@@ -1,9 +1,13 @@
 //! What is heard of the access links.
 
 use crate::histogram::Histogram;
+use crate::meter::PacketTap;
+use crate::record::Capture;
 use cede_net::{Datagram, Dequeue, DropCause, Protocol};
-use cede_sim::{LinkId, Observer};
+use cede_sim::{LinkId, Observer, PacketEvent};
 use cede_units::{Instant, Rate};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// What a link carried and how long its queue was.
 #[derive(Clone, Debug)]
@@ -70,6 +74,7 @@ pub struct SwarmMeter {
     /// Nothing is counted before this.
     opened_at: Instant,
     log: Option<Vec<QueueEntry>>,
+    capture: Option<Rc<RefCell<Capture>>>,
 }
 
 impl SwarmMeter {
@@ -81,13 +86,18 @@ impl SwarmMeter {
             place[link.0 as usize] = Some(index);
         }
         let links = watched.iter().map(|&(_, rate)| LinkRecord::new(rate)).collect();
-        Self { links, place, closed_at: None, opened_at: Instant::ZERO, log: None }
+        Self { links, place, ..Self::default() }
     }
 
     /// The links in the order in which they were named.
     #[must_use]
     pub fn links(&self) -> &[LinkRecord] {
         &self.links
+    }
+
+    /// Hands every packet at a host to a capture as well.
+    pub(super) fn tap(&mut self, capture: Rc<RefCell<Capture>>) {
+        self.capture = Some(capture);
     }
 
     /// Logs each dequeue from now on.
@@ -139,6 +149,18 @@ impl Observer for SwarmMeter {
         }
         record.busy_dequeues += u64::from(event.queued_packets > 0);
         record.bytes[usize::from(datagram.protocol == Protocol::Udp)] += u64::from(event.bytes);
+    }
+
+    fn sent(&mut self, event: &PacketEvent<'_>) {
+        if let Some(capture) = &mut self.capture {
+            capture.packet(event.at, event.host, true, event.datagram);
+        }
+    }
+
+    fn delivered(&mut self, event: &PacketEvent<'_>) {
+        if let Some(capture) = &mut self.capture {
+            capture.packet(event.at, event.host, false, event.datagram);
+        }
     }
 
     fn dropped(&mut self, link: LinkId, _: &Datagram, _: Instant, _: DropCause) {

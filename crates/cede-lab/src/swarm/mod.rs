@@ -18,12 +18,13 @@ mod sockets;
 mod timers;
 mod tracker;
 
-pub use files::{peers_table, summary_table, write};
+pub use files::{peers_table, summary_table, to_json, write};
 pub use host::{HostRecord, SwarmHost};
 pub use meter::{LinkRecord, QueueEntry, SwarmMeter};
 pub use model::{
-    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords, UtpStack,
+    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Packets, Role, Swarm, SwarmRecords,
+    UtpStack,
 };
 pub use outcome::{PeerOutcome, Summary, SwarmOutcome, mean, percentile};
-pub use run::{SwarmError, SwarmWatcher, run};
+pub use run::{SwarmError, SwarmWatcher, run, run_captured};
 pub use tracker::{Tracker, TrackerEntry};

@@ -54,6 +54,22 @@ pub struct SwarmRecords {
     pub sends: bool,
     /// The smoothed RTT at each data packet of TCP that is sent, for the mean.
     pub rtt: bool,
+    /// The octets of packets.
+    pub packets: Packets,
+}
+
+/// Which packets of a swarm are captured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Packets {
+    /// None.
+    #[default]
+    None,
+    /// Every packet once, as it leaves its host.
+    Sent,
+    /// What captures on the seeds see, as it leaves and as it arrives.
+    Seeds,
+    /// What captures on the leechers see, likewise: packets between two of them appear twice.
+    Leechers,
 }
 
 /// What a group's peers begin with.

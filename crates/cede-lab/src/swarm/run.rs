@@ -3,10 +3,11 @@
 use super::host::{Life, SwarmHost, begins_with};
 use super::layout::Layout;
 use super::meter::SwarmMeter;
-use super::model::{Role, Swarm};
+use super::model::{Packets, Role, Swarm};
 use super::outcome::{PeerOutcome, SwarmOutcome};
 use super::sockets::{Sockets, Stack};
 use super::tracker::Tracker;
+use crate::record::{Capture, RecordError, Scope};
 use cede_bt::Geometry;
 use cede_bt::engine::Setup;
 use cede_net::HostId;
@@ -14,6 +15,7 @@ use cede_sim::{TopologyError, World};
 use cede_units::{Duration, Instant, Stream};
 use std::cell::RefCell;
 use std::fmt;
+use std::path::Path;
 use std::rc::Rc;
 
 /// Why a swarm could not be run.
@@ -29,13 +31,21 @@ pub enum SwarmError {
     TooLong(Instant),
     /// The watcher stopped it.
     Interrupted,
+    /// The capture could not be written.
+    Capture(String),
+}
+
+impl From<RecordError> for SwarmError {
+    fn from(error: RecordError) -> Self {
+        Self::Capture(error.to_string())
+    }
 }
 
 impl fmt::Display for SwarmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Content => f.write_str("the content cannot be cut into such pieces"),
-            Self::Stack(what) => f.write_str(what),
+            Self::Stack(what) | Self::Capture(what) => f.write_str(what),
             Self::Topology(error) => error.fmt(f),
             Self::TooLong(horizon) => write!(f, "a swarm of this size can be run for {horizon} at most"),
             Self::Interrupted => f.write_str("interrupted"),
@@ -63,10 +73,53 @@ type SwarmWorld = World<SwarmHost, SwarmMeter>;
 /// # Errors
 /// [`SwarmError`].
 pub fn run(swarm: &Swarm, watcher: &mut dyn SwarmWatcher) -> Result<SwarmOutcome, SwarmError> {
+    play(swarm, &Layout::of(swarm), None, watcher)
+}
+
+/// The same, with the packets that the swarm's records ask for in `packets.pcapng` in a folder, which is made.
+///
+/// # Errors
+/// [`SwarmError`].
+pub fn run_captured(
+    swarm: &Swarm,
+    folder: &Path,
+    watcher: &mut dyn SwarmWatcher,
+) -> Result<SwarmOutcome, SwarmError> {
     let layout = Layout::of(swarm);
+    let Some(scope) = scope(swarm, &layout) else { return play(swarm, &layout, None, watcher) };
+    std::fs::create_dir_all(folder)
+        .map_err(|error| SwarmError::Capture(format!("{}: {error}", folder.display())))?;
+    let names: Vec<&str> = layout.seats.iter().map(|seat| seat.name.as_str()).collect();
+    let comment = format!("swarm {}, seed {}", swarm.name, swarm.seed);
+    let capture = Rc::new(RefCell::new(Capture::open(folder, &comment, &names, scope)?));
+    let outcome = play(swarm, &layout, Some(&capture), watcher)?;
+    capture.borrow_mut().finish()?;
+    Ok(outcome)
+}
+
+/// The packets that are wanted, if any are.
+fn scope(swarm: &Swarm, layout: &Layout) -> Option<Scope> {
+    let at = |role| layout.seats.iter().map(|seat| swarm.groups[seat.group].role == role).collect();
+    match swarm.records.packets {
+        Packets::None => None,
+        Packets::Sent => Some(Scope::Sent),
+        Packets::Seeds => Some(Scope::At(at(Role::Seed))),
+        Packets::Leechers => Some(Scope::At(at(Role::Leecher))),
+    }
+}
+
+fn play(
+    swarm: &Swarm,
+    layout: &Layout,
+    capture: Option<&Rc<RefCell<Capture>>>,
+    watcher: &mut dyn SwarmWatcher,
+) -> Result<SwarmOutcome, SwarmError> {
     let random = Stream::named(swarm.seed, "tracker");
     let tracker = Rc::new(RefCell::new(Tracker::new(swarm.tracker_peers, random)));
-    let mut world = build(swarm, &layout, &tracker)?;
+    let mut world = build(swarm, layout, &tracker)?;
+    if let Some(capture) = capture {
+        world.observer_mut().tap(Rc::clone(capture));
+    }
     let end = Instant::ZERO + swarm.duration;
     if end > world.horizon() {
         return Err(SwarmError::TooLong(world.horizon()));
@@ -82,6 +135,10 @@ pub fn run(swarm: &Swarm, watcher: &mut dyn SwarmWatcher) -> Result<SwarmOutcome
         now = (now + Duration::from_secs(1)).min(end);
         world.run_until(now);
         let complete = leechers.iter().filter(|&&id| world.host(id).is_done()).count();
+        // A disk that is full is told of at the end; there is no use in going on.
+        if capture.is_some_and(|capture| capture.borrow().has_failed()) {
+            break;
+        }
         if !watcher.progress(now, complete, leechers.len()) {
             return Err(SwarmError::Interrupted);
         }
@@ -89,7 +146,7 @@ pub fn run(swarm: &Swarm, watcher: &mut dyn SwarmWatcher) -> Result<SwarmOutcome
             break;
         }
     }
-    Ok(finish(swarm, &layout, &world, &tracker.borrow()))
+    Ok(finish(swarm, layout, &world, &tracker.borrow()))
 }
 
 fn build(swarm: &Swarm, layout: &Layout, tracker: &Rc<RefCell<Tracker>>) -> Result<SwarmWorld, SwarmError> {

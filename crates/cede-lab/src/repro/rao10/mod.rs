@@ -9,15 +9,17 @@
 //! **Invariant:** a criterion knows the published figures, and no parameter of a run does.
 //!
 //! *What it leaves out:* the measurements of Internet paths (iPlane, B13) that motivate the paper. *How it was
-//! validated:* against Table IV, which is complete.
+//! validated:* against Table IV, which is complete; `sweep` shows what its silences move.
 
 mod claims;
 mod draw;
 mod published;
 mod results;
 pub mod setting;
+mod sweep;
 
 pub use results::{Request, Results};
+pub use sweep::{sweep_jobs, sweep_report};
 
 use super::swarms::{Paper, Part, Report, show};
 use cede_plot::{Cell, Table};

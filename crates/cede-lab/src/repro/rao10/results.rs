@@ -70,7 +70,7 @@ impl Request {
         Setting { per_machine, content_bytes, ..setting }
     }
 
-    fn case(self, kbps: u64, rtt_ms: u64, case: Case) -> Setting {
+    pub(super) fn case(self, kbps: u64, rtt_ms: u64, case: Case) -> Setting {
         let loss = if case == Case::Loss { 0.05 } else { 0.0 };
         let records = SwarmRecords { pieces: true, unchokes: true, sends: true, ..SwarmRecords::default() };
         self.sized(Setting {

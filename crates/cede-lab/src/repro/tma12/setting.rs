@@ -123,7 +123,9 @@ impl Setting {
         let other = self.other_capacity_mbps.filter(|_| number == 1);
         let rate = Rate::from_mbit(other.unwrap_or(self.capacity_mbps));
         let mut utp = ControllerChoice::named("ledbat-libutp");
-        let target = self.target_ms.get(number).or(self.target_ms.last()).copied().unwrap_or(100);
+        // Targets differ among the leechers; the seed keeps the paper's.
+        let place = if role == Role::Seed { usize::MAX } else { number };
+        let target = self.target_ms.get(place).or(self.target_ms.last()).copied().unwrap_or(100);
         utp.params.set("target", ParamValue::Duration(Duration::from_millis(u64::from(target))));
         let mut profile = self.profile;
         if self.one_way {

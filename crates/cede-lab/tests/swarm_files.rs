@@ -1,0 +1,109 @@
+//! Swarm files: those that come with Cede run and complete, their reference is the generated one, and a swarm's capture
+//! holds what the swarm moved.
+
+use cede_lab::scenario::{Overrides, SWARM_TABLES, parse_swarm, swarm_reference};
+use cede_lab::swarm::{Packets, Swarm, SwarmOutcome, run, run_captured, to_json, write};
+use cede_wire::pcap::Reader;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn example(name: &str, set: &[&str]) -> Swarm {
+    let path = root().join("scenarios/swarms").join(name);
+    let text = fs::read_to_string(path).unwrap();
+    let overrides = Overrides::new(set.iter().copied());
+    parse_swarm(name, &text, &overrides).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+fn played(swarm: &Swarm) -> SwarmOutcome {
+    let outcome = run(swarm, &mut ()).unwrap();
+    assert!(outcome.peers.iter().all(|peer| peer.record.corrupt_bytes == 0));
+    outcome
+}
+
+fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("swarm-{name}"));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+#[test]
+fn every_example_runs_to_its_end() {
+    let examples = fs::read_dir(root().join("scenarios/swarms")).unwrap();
+    let names: Vec<String> =
+        examples.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.len() >= 4, "{names:?}");
+    for name in names {
+        let swarm = example(&name, &["swarm.content=1 MB"]);
+        assert_eq!(format!("{}.toml", swarm.name), name);
+        let outcome = played(&swarm);
+        let summary = outcome.summary(swarm.content_bytes);
+        let gone = outcome.peers.iter().filter(|peer| peer.record.left_at.is_some()).count();
+        assert!(summary.complete + gone >= summary.leechers, "{name}: {summary:?}");
+        assert!(summary.complete > 0, "{name}: {summary:?}");
+    }
+}
+
+#[test]
+fn peers_without_access_links_reach_each_other() {
+    let set = ["swarm.content=1 MB", "group.*.upload_limit=1 Mbit/s"];
+    let mut swarm = example("flash-crowd.toml", &set);
+    swarm.groups.iter_mut().for_each(|group| group.uplink = None);
+    assert_eq!(played(&swarm).summary(swarm.content_bytes).complete, 8);
+}
+
+/// Octets of the packets in a capture, and how many packets there are.
+fn captured(path: &Path) -> (u64, usize) {
+    let octets = fs::read(path).unwrap();
+    let reader = Reader::new(&octets).unwrap();
+    let (mut bytes, mut packets) = (0, 0);
+    for record in reader {
+        let record = record.unwrap();
+        bytes += record.captured.len() as u64;
+        packets += 1;
+    }
+    (bytes, packets)
+}
+
+#[test]
+fn a_capture_holds_what_was_moved() {
+    let folder = folder("capture");
+    let mut sizes = Vec::new();
+    for packets in [Packets::Sent, Packets::Seeds] {
+        let mut swarm =
+            example("mixed.toml", &["swarm.content=1 MB", "group.tcp.count=1", "group.utp.count=1"]);
+        swarm.records.packets = packets;
+        let outcome = run_captured(&swarm, &folder, &mut ()).unwrap();
+        let files = write(&swarm, &outcome, &folder).unwrap();
+        assert!(files.iter().any(|file| file.ends_with("queue.csv")));
+        assert_eq!(to_json(&swarm, &outcome)["complete"], 2);
+        let (bytes, count) = captured(&folder.join("packets.pcapng"));
+        let moved: u64 = outcome.peers.iter().flat_map(|peer| peer.record.totals.uploaded).sum();
+        if packets == Packets::Sent {
+            assert!(bytes > moved, "{bytes} octets captured, {moved} moved");
+        }
+        sizes.push(count);
+    }
+    assert!(sizes[0] > sizes[1] && sizes[1] > 100, "{sizes:?}");
+}
+
+#[test]
+fn the_reference_is_the_generated_one_and_names_every_key() {
+    let text = swarm_reference();
+    for option in SWARM_TABLES.iter().flat_map(|table| table.options()) {
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{}` |", option.key)));
+        assert_eq!(row.map(|row| row.matches('|').count()), Some(6), "{}", option.key);
+    }
+    let path = root().join("docs/swarm-format.md");
+    if std::env::var_os("CEDE_UPDATE").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == text,
+        "docs/swarm-format.md is not generated: CEDE_UPDATE=1 cargo test -p cede-lab --test swarm_files"
+    );
+}
