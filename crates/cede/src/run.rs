@@ -42,11 +42,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Failure> {
     let mut swarm = parse_swarm(&args.scenario, text, overrides).map_err(Failure::Scenario)?;
     if let Some(vantage) = args.pcap {
-        swarm.records.packets = match Vantage::from(vantage) {
-            Vantage::Sent => Packets::Sent,
-            Vantage::Senders => Packets::Seeds,
-            Vantage::Receivers => Packets::Leechers,
-        };
+        swarm.records.packets = packets(vantage.into());
     }
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("cede-out").join(&swarm.name));
     let mut attendant = SwarmAttendant { progress: Progress::begin(), end: Instant::ZERO + swarm.duration };
@@ -75,6 +71,15 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
     match corrupt {
         0 => Ok(()),
         corrupt => Err(Failure::Failed(format!("{corrupt} octets arrived that were not the torrent's"))),
+    }
+}
+
+/// In a swarm, those that send at first are the seeds.
+const fn packets(vantage: Vantage) -> Packets {
+    match vantage {
+        Vantage::Sent => Packets::Sent,
+        Vantage::Senders => Packets::Seeds,
+        Vantage::Receivers => Packets::Leechers,
     }
 }
 

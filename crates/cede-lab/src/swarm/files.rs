@@ -88,21 +88,7 @@ fn peer_row(peer: &PeerOutcome) -> Vec<Cell> {
 #[must_use]
 pub fn to_json(swarm: &Swarm, outcome: &SwarmOutcome) -> Value {
     let summary = outcome.summary(swarm.content_bytes);
-    let peers = outcome.peers.iter().map(|peer| {
-        let totals = &peer.record.totals;
-        json!({
-            "name": peer.name,
-            "group": swarm.groups[peer.group].name,
-            "arrived_s": peer.record.arrived_at.map(cede_units::Instant::as_secs_f64),
-            "complete_after_s": peer.completion_s(),
-            "left_s": peer.record.left_at.map(cede_units::Instant::as_secs_f64),
-            "downloaded_bytes": { "tcp": totals.downloaded[0], "utp": totals.downloaded[1] },
-            "uploaded_bytes": { "tcp": totals.uploaded[0], "utp": totals.uploaded[1] },
-            "connections": { "tcp": totals.connections[0], "utp": totals.connections[1] },
-            "unchoke_rounds": peer.record.rounds,
-            "haves_sent": totals.haves_sent,
-        })
-    });
+    let peers = outcome.peers.iter().map(|peer| peer_json(swarm, peer));
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "name": swarm.name,
@@ -120,6 +106,22 @@ pub fn to_json(swarm: &Swarm, outcome: &SwarmOutcome) -> Value {
         "ended_s": outcome.ended_at.as_secs_f64(),
         "events": outcome.events,
         "peers": peers.collect::<Vec<Value>>(),
+    })
+}
+
+fn peer_json(swarm: &Swarm, peer: &PeerOutcome) -> Value {
+    let totals = &peer.record.totals;
+    json!({
+        "name": peer.name,
+        "group": swarm.groups[peer.group].name,
+        "arrived_s": peer.record.arrived_at.map(cede_units::Instant::as_secs_f64),
+        "complete_after_s": peer.completion_s(),
+        "left_s": peer.record.left_at.map(cede_units::Instant::as_secs_f64),
+        "downloaded_bytes": { "tcp": totals.downloaded[0], "utp": totals.downloaded[1] },
+        "uploaded_bytes": { "tcp": totals.uploaded[0], "utp": totals.uploaded[1] },
+        "connections": { "tcp": totals.connections[0], "utp": totals.connections[1] },
+        "unchoke_rounds": peer.record.rounds,
+        "haves_sent": totals.haves_sent,
     })
 }
 

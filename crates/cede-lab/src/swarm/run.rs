@@ -108,6 +108,12 @@ fn scope(swarm: &Swarm, layout: &Layout) -> Option<Scope> {
     }
 }
 
+fn leechers(swarm: &Swarm, layout: &Layout) -> Vec<HostId> {
+    let seats = (0..).map(HostId).zip(&layout.seats);
+    let leechers = seats.filter(|(_, seat)| swarm.groups[seat.group].role == Role::Leecher);
+    leechers.map(|(id, _)| id).collect()
+}
+
 fn play(
     swarm: &Swarm,
     layout: &Layout,
@@ -124,12 +130,7 @@ fn play(
     if end > world.horizon() {
         return Err(SwarmError::TooLong(world.horizon()));
     }
-    let leechers: Vec<HostId> = (0..)
-        .map(HostId)
-        .zip(&layout.seats)
-        .filter(|(_, seat)| swarm.groups[seat.group].role == Role::Leecher)
-        .map(|(id, _)| id)
-        .collect();
+    let leechers = leechers(swarm, layout);
     let mut now = Instant::ZERO;
     while now < end {
         now = (now + Duration::from_secs(1)).min(end);
