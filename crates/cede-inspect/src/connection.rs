@@ -399,13 +399,12 @@ impl Talk {
         }
     }
 
-    /// What tells a peer from others: where it takes connections, or else its id, which some draw anew for each connection.
+    /// What tells a peer from others: where it takes connections, and its id.
     fn who(&self, side: Which) -> Who {
         let Socket { address, port } = self.ends[side];
         let is_listening = self.transport == Protocol::Utp || self.opener == Some(1 - side);
         let port = if is_listening { Some(port) } else { self.sides[side].port };
-        let peer_id =
-            self.sides[side].handshake.map(|handshake| handshake.peer_id).filter(|_| port.is_none());
+        let peer_id = self.sides[side].handshake.map(|handshake| handshake.peer_id);
         Who { info_hash: self.info_hash, address, port, peer_id }
     }
 
@@ -418,7 +417,7 @@ impl Talk {
 
     /// A block is there.
     fn block(&mut self, side: Which, coming: &Coming, context: &mut Context<'_>) {
-        let is_duplicate = context.shared.is_duplicate(self.who(1 - side), &coming.block);
+        let is_duplicate = context.shared.is_duplicate(&self.who(1 - side), &coming.block);
         let [mine, theirs] = self.both(side);
         let requested_ns = theirs.settle(&coming.block);
         mine.add_block(coming, requested_ns, context.now_ns, is_duplicate);
