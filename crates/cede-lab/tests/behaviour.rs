@@ -66,6 +66,8 @@ fn tapes() -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).expect("the folder exists").flatten().map(|entry| entry.path()).collect();
+    // Swarms have a folder of their own in there.
+    files.retain(|path| path.is_file());
     files.sort();
     let tape = |path: &std::path::PathBuf| {
         let text = std::fs::read_to_string(path).expect("the file is readable");

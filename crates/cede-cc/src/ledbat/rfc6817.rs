@@ -18,7 +18,8 @@
 //! of it: equation 2.4.2 alone would need minutes on long fast paths. A loss ends both. `fast_start` (off, and on for
 //! streams of `cede-real`) lets the first slow start treble what is acknowledged while the queue is below a twentieth of
 //! TARGET: a window that has left at four times its own rate, as transports pace it then, and has met no queue, has shown
-//! that there is room for one four times as large (compare SUSS, Arghavani et al., SIGCOMM 2024). A queue beyond that
+//! that there is room for one four times as large (compare SUSS, Arghavani et al., SIGCOMM 2024). The first window leaves at
+//! sixteen times its rate; once its last packet has met no queue either, the window is sixteen times as large. A queue beyond that
 //! twentieth holds the window for a round trip, after which it shows what the window makes of it: TCP's growth goes on from
 //! there, or the fast one where it was a passing one. It is the one place in which this ramps up faster than TCP. `decrease_gain` (3) makes a flow
 //! give way in 6 s where the plain rule takes 10, beside the kernel's CUBIC, whose own start is careful (10 Mbit/s, 1 s of
@@ -79,7 +80,8 @@ const PARAMS: &[ParamDoc] = &[
         name: "fast_start",
         kind: ParamKind::Switch,
         default: "off",
-        doc: "Grow up to twice as fast as TCP's slow start while there is no queue; for transports that pace.",
+        doc: "Grow up to twice as fast as TCP's slow start while there is no queue, after a first window up to four times; \
+              for transports that pace.",
     },
     drift_param("on"),
     hold_param("on"),
@@ -102,6 +104,9 @@ pub(crate) const ENTRY: Entry = Entry {
 const APPROACH_GROWTH: f64 = 0.125;
 /// Where the queue is empty, a fast start adds so many octets to each that slow start adds.
 const FAST_GROWTH: f64 = 2.0;
+/// After a first window that met no queue the next is so many times as large: transports pace the first at that many times
+/// its own rate.
+const FIRST_GROWTH: f64 = 16.0;
 /// A fast start is TCP's from this part of the target on.
 const FAST_END: f64 = 0.05;
 /// The approach ends at this part of the target: the rest is the controller's own.
@@ -133,6 +138,13 @@ pub struct Ledbat {
 enum FastStart {
     /// There was none, or it is over.
     Over,
+    /// Nothing was acknowledged yet.
+    Unheard,
+    /// The first window, of so many octets, is over when a packet behind this number is acknowledged.
+    First {
+        last: u64,
+        bytes: u32,
+    },
     Growing,
     /// The window stays as it is until a packet from this number on is acknowledged.
     Held {
@@ -153,7 +165,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         slow_start: settings.switch("slow_start"),
         slow_start_exit: settings.number("slow_start_exit"),
     };
-    let fast = if settings.switch("fast_start") { FastStart::Growing } else { FastStart::Over };
+    let fast = if settings.switch("fast_start") { FastStart::Unheard } else { FastStart::Over };
     let window = DelayWindow::new(&settings, path, config.slow_start);
     Ok(Box::new(Ledbat { config, window, approaches: false, fast }))
 }
@@ -187,12 +199,7 @@ impl Ledbat {
         if self.window.in_slow_start() {
             if queueing < self.config.slow_start_exit {
                 let growth = (1.0 - queueing / self.config.slow_start_exit).min(1.0);
-                self.follow_fast_start(feedback, queueing);
-                return Some(match self.fast {
-                    FastStart::Over => growth,
-                    FastStart::Growing => growth + FAST_GROWTH * (1.0 - queueing.max(0.0) / FAST_END),
-                    FastStart::Held { .. } => 0.0,
-                });
+                return Some(self.fast_start(feedback, queueing, growth));
             }
             self.fast = FastStart::Over;
             self.approaches = self.window.ssthresh.is_infinite();
@@ -202,15 +209,36 @@ impl Ledbat {
         self.approaches.then_some(APPROACH_GROWTH * (1.0 - queueing))
     }
 
-    fn follow_fast_start(&mut self, feedback: &Feedback<'_>, queueing: f64) {
+    /// The growth of slow start, as a fast start changes it.
+    fn fast_start(&mut self, feedback: &Feedback<'_>, queueing: f64, growth: f64) -> f64 {
+        let was = self.fast;
+        self.fast = self.follow_fast_start(feedback, queueing);
+        match (was, self.fast) {
+            (_, FastStart::Over) => growth,
+            (_, FastStart::Held { .. }) => 0.0,
+            (FastStart::First { bytes, .. }, FastStart::Growing) => {
+                let room = FIRST_GROWTH * f64::from(bytes) - self.window.cwnd;
+                (room / feedback.acked_bytes as f64).max(growth)
+            }
+            _ => growth + FAST_GROWTH * (1.0 - queueing.max(0.0) / FAST_END),
+        }
+    }
+
+    fn follow_fast_start(&self, feedback: &Feedback<'_>, queueing: f64) -> FastStart {
         let newest = feedback.acked.last().map_or(0, |packet| packet.number);
         let queues = queueing >= FAST_END;
-        self.fast = match self.fast {
-            FastStart::Growing if queues => FastStart::Held { until: feedback.next_number },
-            FastStart::Held { until } if newest >= until && queues => FastStart::Over,
-            FastStart::Held { until } if newest >= until => FastStart::Growing,
-            unchanged => unchanged,
-        };
+        match self.fast {
+            FastStart::Over => FastStart::Over,
+            FastStart::Held { until } if newest < until => self.fast,
+            FastStart::Held { .. } if queues => FastStart::Over,
+            _ if queues => FastStart::Held { until: feedback.next_number },
+            FastStart::Unheard => FastStart::First {
+                last: feedback.next_number.saturating_sub(1),
+                bytes: feedback.in_flight_before_bytes.min(u64::from(u32::MAX)) as u32,
+            },
+            FastStart::First { last, .. } if newest < last => self.fast,
+            _ => FastStart::Growing,
+        }
     }
 
     /// Section 2.4.2, `on data loss`, and no higher than it stood before this feedback.
@@ -396,25 +424,42 @@ mod tests {
         assert_eq!(cwnd(6, 50, 5943).0, 5943 + 190);
     }
 
-    #[test]
-    fn a_fast_start_trebles_what_is_acknowledged_while_there_is_no_queue() {
+    /// A fast start of ten packets, and acknowledgements of number, queueing delay in ms, and octets under way before.
+    fn fast_starter() -> impl FnMut(u64, i64, u64) -> u64 {
         let params = Params::new().with("fast_start", ParamValue::Switch(true));
         let mut ledbat = ledbat(&params.with("init_cwnd", ParamValue::Number(10.0)));
-        let mut cwnd = |number, queueing_ms| {
-            let mut one = at(number, queueing_ms, 1 << 20);
+        move |number, queueing_ms, in_flight_bytes| {
+            let mut one = at(number, queueing_ms, in_flight_bytes);
             one.feedback.next_number = number + 2;
             ledbat.on_feedback(&one.feedback()).cwnd_bytes
-        };
-        assert_eq!(cwnd(1, 0), 15_000 + 4500);
+        }
+    }
+
+    #[test]
+    fn a_first_window_without_a_queue_is_followed_by_one_sixteen_times_as_large() {
+        let mut cwnd = fast_starter();
+        assert_eq!(cwnd(1, 0, 15_000), 15_000 + 4500);
+        assert_eq!(cwnd(2, 4, 16_500), 16 * 15_000, "the last of the first window");
+        let mut cwnd = fast_starter();
+        assert_eq!(cwnd(1, 0, 15_000), 15_000 + 4500);
+        assert_eq!(cwnd(2, 6, 16_500), 19_500, "a queue: a round trip to look at it");
+    }
+
+    #[test]
+    fn a_fast_start_trebles_what_is_acknowledged_while_there_is_no_queue() {
+        let mut cwnd = fast_starter();
+        assert_eq!((cwnd(1, 0, 15_000), cwnd(2, 0, 15_000)), (19_500, 240_000));
+        let mut cwnd = |number, queueing_ms| cwnd(number, queueing_ms, 1 << 20);
+        assert_eq!(cwnd(3, 0), 240_000 + 4500);
         assert_eq!(
-            cwnd(2, 4),
-            19_500 + 1500 - 172 + 600,
+            cwnd(4, 4),
+            244_500 + 1500 - 172 + 600,
             "a fifth of the extra, and slow start less 4 of 35"
         );
-        assert_eq!((cwnd(3, 7), cwnd(4, 7)), (21_428, 21_428), "a round trip to look at it");
-        assert_eq!(cwnd(5, 0), 21_428 + 4500, "it has passed");
-        assert_eq!((cwnd(6, 7), cwnd(7, 7)), (25_928, 25_928));
-        assert_eq!((cwnd(8, 7), cwnd(9, 0)), (25_928 + 1200, 27_128 + 1500), "slow start alone");
+        assert_eq!((cwnd(5, 7), cwnd(6, 7)), (246_428, 246_428), "a round trip to look at it");
+        assert_eq!(cwnd(7, 0), 246_428 + 4500, "it has passed");
+        assert_eq!((cwnd(8, 7), cwnd(9, 7)), (250_928, 250_928));
+        assert_eq!((cwnd(10, 7), cwnd(11, 0)), (250_928 + 1200, 252_128 + 1500), "slow start alone");
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //!
 //! How fast a window grows shows in what each acknowledgement adds to it: one octet for each acknowledged is slow start, in
 //! which two windows leave per round trip, or else growth would wait for the pacing. The first window has nothing to go
-//! by and leaves within a quarter of the round trip that the handshake took.
+//! by: what RFC 6928 lets leave at once leaves within a sixteenth of the round trip that the handshake took, so that
+//! whoever starts up fast learns whether there is room for sixteen times as much, and a larger one within a quarter.
 //!
 //! It is never slower than what arrives: after a window was halved the smoothed round trip still tells of a queue that is going,
 //! and the link would wait for the pacing.
@@ -30,8 +31,12 @@ use cede_units::{Instant, Rate};
 const MAX_GRANULE_BYTES: u64 = 96 << 10;
 /// Windows per round trip at least (RFC 9002 section 7.7): acknowledgements keep the pace, not the pacing.
 const LEAST_GAIN: f64 = 1.25;
-/// Windows per round trip at most, and for the first window.
+/// Windows per round trip at most.
 const MOST_GAIN: f64 = 4.0;
+/// And for a first window of no more than [`FIRST_PACKETS`].
+const FIRST_GAIN: f64 = 16.0;
+/// Section 2 of RFC 6928.
+const FIRST_PACKETS: u64 = 10;
 /// Packets that may leave together.
 const BURST_PACKETS: u32 = 2;
 
@@ -40,13 +45,13 @@ const BURST_PACKETS: u32 = 2;
 pub(super) struct Pacing {
     pacer: Pacer,
     paces: bool,
-    /// Windows per round trip.
-    gain: f32,
+    /// Windows per round trip, once anything was acknowledged.
+    gain: Option<f32>,
 }
 
 impl Pacing {
     pub fn new(allowance: &Allowance, config: &Config) -> Self {
-        let mut pacing = Self { pacer: Pacer::new(), paces: false, gain: MOST_GAIN as f32 };
+        let mut pacing = Self { pacer: Pacer::new(), paces: false, gain: None };
         pacing.set(allowance, config);
         pacing
     }
@@ -78,7 +83,7 @@ impl Pacing {
     pub fn note_growth(&mut self, acked_bytes: u64, grown_bytes: u64) {
         if acked_bytes > 0 {
             let gain = 1.0 + grown_bytes as f64 / acked_bytes as f64;
-            self.gain = gain.clamp(LEAST_GAIN, MOST_GAIN) as f32;
+            self.gain = Some(gain.clamp(LEAST_GAIN, MOST_GAIN) as f32);
         }
     }
 }
@@ -95,14 +100,16 @@ impl Connection {
     fn window_pace(&self) -> Option<Allowance> {
         let (round_trip, cwnd) =
             (self.rtt.srtt(), self.allowance.cwnd_bytes.min(self.config.max_cwnd_bytes()));
+        let payload = u64::from(self.mtu.payload_bytes());
         let burst_bytes = BURST_PACKETS * self.mtu.payload_bytes();
         let divisible = round_trip > self.config.pacing_granularity * 2;
         if self.allowance.pacing_rate.is_some() || !divisible || cwnd < u64::from(burst_bytes) {
             return None;
         }
+        let first_gain = if cwnd <= FIRST_PACKETS * payload { FIRST_GAIN } else { MOST_GAIN };
+        let gain = self.sending.pacing.gain.map_or(first_gain, f64::from);
         let window_rate = cwnd as f64 * 8e9 / round_trip.as_nanos() as f64;
-        let rate =
-            window_rate.max(self.sending.delivery_bits_per_sec()) * f64::from(self.sending.pacing.gain);
+        let rate = window_rate.max(self.sending.delivery_bits_per_sec()) * gain;
         let pacing_rate = Some(Rate::from_bits_per_sec(rate as u64));
         Some(Allowance { pacing_rate, burst_bytes, ..self.allowance })
     }
