@@ -28,6 +28,8 @@ enum Topic {
     Figure(FigureNumber),
     /// What may be wrong with a figure of the meter: its name, and what it means.
     Flag(&'static str, &'static str),
+    /// A column of the inspector: its name, and what it is.
+    Column(&'static str, &'static str),
 }
 
 /// Explains everything that bears the name.
@@ -70,9 +72,10 @@ fn topics() -> Vec<Topic> {
     let scenarios = BUILT_IN.iter().map(Topic::Scenario);
     let queues = QueueKind::WORDS.iter().map(|&(name, _, summary)| Topic::Queue(name, summary));
     let flags = cede_meter::Flags::ALL.iter().map(|&(_, name, text)| Topic::Flag(name, text));
+    let columns = crate::inspect::columns().map(|(name, text)| Topic::Column(name, text));
     let checks = check::cases().map(Topic::Check);
     let named = controllers.chain(checks).chain(queues).chain(flags).chain(metrics);
-    named.chain(scenarios).chain(figures).chain(tables).collect()
+    named.chain(scenarios).chain(figures).chain(tables).chain(columns).collect()
 }
 
 fn unknown(what: &str) -> Failure {
@@ -109,7 +112,7 @@ impl Topic {
             }
             Self::Check(case) => vec![case.name.to_string()],
             Self::Scenario(scenario) => vec![scenario.name.to_string()],
-            Self::Flag(name, _) => vec![name.to_string()],
+            Self::Flag(name, _) | Self::Column(name, _) => vec![name.to_string()],
             Self::Figure(figure) => vec![format!("lcn10 {}", figure.number()), "lcn10".to_string()],
         }
     }
@@ -156,6 +159,10 @@ impl Topic {
                 let head = format!("{}  flag of the meter\n\n", screen.bold(name));
                 head + &screen.wrap("  ", text)
             }
+            Self::Column(name, text) => {
+                let head = format!("{}  column of `cede inspect --csv`\n\n", screen.bold(name));
+                head + &screen.wrap("  ", text)
+            }
         }
     }
 
@@ -195,6 +202,7 @@ impl Topic {
                 json!({ "kind": "scenario", "name": scenario.name, "toml": scenario.text })
             }
             Self::Flag(name, text) => json!({ "kind": "flag", "name": name, "summary": text }),
+            Self::Column(name, text) => json!({ "kind": "column", "name": name, "summary": text }),
         }
     }
 }

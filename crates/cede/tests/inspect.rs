@@ -99,6 +99,21 @@ fn every_form_says_the_same() {
 }
 
 #[test]
+fn every_column_is_explained() {
+    let place = Place::new("columns");
+    let csv = place.good(&["tcp.pcapng.gz", "--csv"]);
+    for heading in csv.lines().next().unwrap().split(',') {
+        let told =
+            Command::new(env!("CARGO_BIN_EXE_cede")).args(["explain", heading, "--json"]).output().unwrap();
+        let topics: Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert!(
+            topics.as_array().unwrap().iter().any(|topic| topic["kind"] == "column"),
+            "{heading}: {topics}"
+        );
+    }
+}
+
+#[test]
 fn choices_leave_out_what_was_not_asked_for() {
     let place = Place::new("choices");
     let all = place.lines(&["utp.pcapng.gz", "--log"]);

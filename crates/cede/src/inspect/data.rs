@@ -108,46 +108,115 @@ impl Row<'_> {
     }
 }
 
-type Column = (&'static str, fn(&Row<'_>) -> Cell);
+/// Its name, what it is, and its value.
+type Column = (&'static str, &'static str, fn(&Row<'_>) -> Cell);
 
 /// The columns before the counts of messages.
 const COLUMNS: [Column; 36] = [
-    ("connection", |row| count(row.one.number.into())),
-    ("from", |row| row.args.end(row.one.ends[row.which]).into()),
-    ("to", |row| row.args.end(row.one.ends[1 - row.which]).into()),
-    ("transport", |row| row.one.transport.to_string().into()),
-    ("speech", |row| row.one.speech.name().into()),
-    ("opener", |row| (row.one.is_opened_by_first && row.which == 0).to_string().into()),
-    ("info_hash", |row| torrent(row.one.info_hash).into()),
-    ("peer_id", |row| row.args.peer_id(row.side()).unwrap_or_default().into()),
-    ("client", |row| row.side().client.clone().unwrap_or_default().into()),
-    ("first_s", |row| seconds(row.one.span_ns.0).into()),
-    ("last_s", |row| seconds(row.one.span_ns.1).into()),
-    ("packets", |row| count(row.side().carried.packets)),
-    ("wire_bytes", |row| count(row.side().carried.wire_bytes)),
-    ("stream_bytes", |row| count(row.side().carried.stream_bytes)),
-    ("block_bytes", |row| count(row.side().block_bytes)),
-    ("protocol_bytes", |row| count(row.side().protocol_bytes())),
-    ("repeated_packets", |row| count(row.side().carried.repeated_packets)),
-    ("repeated_bytes", |row| count(row.side().carried.repeated_bytes)),
-    ("blocks", |row| count(row.side().blocks)),
-    ("broken_blocks", |row| count(row.side().broken_blocks)),
-    ("duplicate_blocks", |row| count(row.side().duplicate_blocks)),
-    ("unrequested_blocks", |row| count(row.side().unrequested_blocks)),
-    ("latency_mean_ms", |row| maybe(row.side().latency_mean_ms)),
-    ("latency_p50_ms", |row| maybe(quantile_ms(row.side(), SHARES[0].1))),
-    ("latency_p95_ms", |row| maybe(quantile_ms(row.side(), SHARES[1].1))),
-    ("latency_p99_ms", |row| maybe(quantile_ms(row.side(), SHARES[2].1))),
-    ("latency_max_ms", |row| maybe(quantile_ms(row.side(), SHARES[3].1))),
-    ("unchokes", |row| count(row.side().unchokes)),
-    ("choking_s", |row| Cell::number(row.side().choking_s.0, 6)),
-    ("not_choking_s", |row| Cell::number(row.side().choking_s.1, 6)),
-    ("interested_s", |row| Cell::number(row.side().interested_s.0, 6)),
-    ("not_interested_s", |row| Cell::number(row.side().interested_s.1, 6)),
-    ("threads_lost", |row| count(row.side().losses)),
-    ("unread_bytes", |row| count(row.side().unread_bytes)),
-    ("holes", |row| count(row.side().holes)),
-    ("missing_bytes", |row| count(row.side().missing_bytes)),
+    ("connection", "Number of the connection, in the order in which connections were found.", |row| {
+        count(row.one.number.into())
+    }),
+    ("from", "Address and port of the sender of this direction.", |row| {
+        row.args.end(row.one.ends[row.which]).into()
+    }),
+    ("to", "Address and port of its receiver.", |row| row.args.end(row.one.ends[1 - row.which]).into()),
+    ("transport", "What carried the connection: TCP or uTP.", |row| row.one.transport.to_string().into()),
+    (
+        "speech",
+        "What could be read: `plain`; `plain, no handshake` (begun before the capture, or behind an encrypted beginning); `encrypted`; `unknown`.",
+        |row| row.one.speech.name().into(),
+    ),
+    (
+        "opener",
+        "Whether the sender opened the connection; false as well where that was not captured.",
+        |row| (row.one.is_opened_by_first && row.which == 0).to_string().into(),
+    ),
+    ("info_hash", "The torrent, by a handshake.", |row| torrent(row.one.info_hash).into()),
+    (
+        "peer_id",
+        "The sender's peer id, octets that are no letters, digits or signs as %ff; left out with --pseudonyms.",
+        |row| row.args.peer_id(row.side()).unwrap_or_default().into(),
+    ),
+    ("client", "The client, by its own words in the extension handshake, or else by its peer id.", |row| {
+        row.side().client.clone().unwrap_or_default().into()
+    }),
+    ("first_s", "Time of the connection's first packet, in seconds since the capture's epoch.", |row| {
+        seconds(row.one.span_ns.0).into()
+    }),
+    ("last_s", "Time of the connection's last packet, in seconds since the capture's epoch.", |row| {
+        seconds(row.one.span_ns.1).into()
+    }),
+    ("packets", "Packets of this direction.", |row| count(row.side().carried.packets)),
+    ("wire_bytes", "Octets of its packets on the wire, headers included.", |row| {
+        count(row.side().carried.wire_bytes)
+    }),
+    ("stream_bytes", "Octets of its stream, each once.", |row| count(row.side().carried.stream_bytes)),
+    ("block_bytes", "Octets of the stream that are data of blocks which were seen whole.", |row| {
+        count(row.side().block_bytes)
+    }),
+    (
+        "protocol_bytes",
+        "Octets of the stream that are no data of blocks: stream_bytes - block_bytes.",
+        |row| count(row.side().protocol_bytes()),
+    ),
+    ("repeated_packets", "Packets with octets that were in the capture before.", |row| {
+        count(row.side().carried.repeated_packets)
+    }),
+    ("repeated_bytes", "Octets that were in the capture before: sent again, or captured twice.", |row| {
+        count(row.side().carried.repeated_bytes)
+    }),
+    ("blocks", "Blocks that were seen whole, each as often as it was sent.", |row| count(row.side().blocks)),
+    (
+        "broken_blocks",
+        "Blocks of which the end was not seen: the connection or the capture ended, or octets are missing.",
+        |row| count(row.side().broken_blocks),
+    ),
+    ("duplicate_blocks", "Blocks that their receiver had before, over any connection.", |row| {
+        count(row.side().duplicate_blocks)
+    }),
+    (
+        "unrequested_blocks",
+        "Blocks whose request was not seen, or did not count any more (a choke without the fast extension, a reject).",
+        |row| count(row.side().unrequested_blocks),
+    ),
+    (
+        "latency_mean_ms",
+        "Mean time from a request's last octet to the last octet of its block, both as captured.",
+        |row| maybe(row.side().latency_mean_ms),
+    ),
+    ("latency_p50_ms", "Median of that time, to the width of a bucket.", |row| {
+        maybe(quantile_ms(row.side(), SHARES[0].1))
+    }),
+    ("latency_p95_ms", "Its 95th percentile.", |row| maybe(quantile_ms(row.side(), SHARES[1].1))),
+    ("latency_p99_ms", "Its 99th percentile.", |row| maybe(quantile_ms(row.side(), SHARES[2].1))),
+    ("latency_max_ms", "The longest, to the width of a bucket.", |row| {
+        maybe(quantile_ms(row.side(), SHARES[3].1))
+    }),
+    ("unchokes", "Times that the sender unchoked the receiver.", |row| count(row.side().unchokes)),
+    ("choking_s", "Seconds for which the sender choked the receiver, as far as that is known.", |row| {
+        Cell::number(row.side().choking_s.0, 6)
+    }),
+    ("not_choking_s", "Seconds for which it did not.", |row| Cell::number(row.side().choking_s.1, 6)),
+    (
+        "interested_s",
+        "Seconds for which the sender was interested in what the receiver has, as far as that is known.",
+        |row| Cell::number(row.side().interested_s.0, 6),
+    ),
+    ("not_interested_s", "Seconds for which it was not.", |row| Cell::number(row.side().interested_s.1, 6)),
+    ("threads_lost", "Times that nothing more could be read, as a message's head was not captured.", |row| {
+        count(row.side().losses)
+    }),
+    ("unread_bytes", "Octets that were not read until messages were found again.", |row| {
+        count(row.side().unread_bytes)
+    }),
+    ("holes", "Holes in what was captured of this direction: its receiver has these octets.", |row| {
+        count(row.side().holes)
+    }),
+    (
+        "missing_bytes",
+        "Octets of these holes, as far as they can be counted: nobody knows the length of a uTP packet that is missing.",
+        |row| count(row.side().missing_bytes),
+    ),
 ];
 
 fn count(value: u64) -> Cell {
@@ -158,15 +227,21 @@ fn maybe(value: Option<f64>) -> Cell {
     value.map_or_else(|| Cell::from(""), |value| Cell::number(value, 3))
 }
 
+/// Names of all columns, and what they are.
+pub fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let kinds =
+        Kind::ALL.iter().map(|kind| (kind.name(), "Messages of this kind that were sent in this direction."));
+    COLUMNS.iter().map(|&(name, text, _)| (name, text)).chain(kinds)
+}
+
 /// A line for each direction.
 pub fn table(args: &InspectArgs, report: &Report) -> Table {
-    let kinds = Kind::ALL.iter().map(|kind| kind.name());
-    let mut table = Table::new(COLUMNS.iter().map(|column| column.0).chain(kinds));
+    let mut table = Table::new(columns().map(|(name, _)| name));
     for one in &report.connections {
         for which in [0, 1] {
             let row = Row { args, one, which };
             let counts = Kind::ALL.iter().map(|&kind| count(row.side().count(kind)));
-            table.push(COLUMNS.iter().map(|column| (column.1)(&row)).chain(counts));
+            table.push(COLUMNS.iter().map(|column| (column.2)(&row)).chain(counts));
         }
     }
     table
