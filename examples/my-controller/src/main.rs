@@ -1,0 +1,197 @@
+//! A congestion controller written outside of Cede's workspace, checked by the same battery as Cede's own:
+//!
+//! ```sh
+//! cd examples/my-controller
+//! cargo run --release                                  # the whole battery over uTP
+//! cargo run --release -- --over tcp --vary 7           # over the model TCP, on other links
+//! cargo run --release -- loss yields/cubic             # a family and a case
+//! cargo test --release                                 # the conformance suite, and two cases
+//! ```
+//!
+//! It needs `cede-cc` for the contract, `cede-units` for its quantities and `cede-lab` for the battery; nothing else of Cede
+//! knows of it. The controller holds as many packets under way as the path takes at its base RTT, plus a few: too simple to
+//! pass everything, and short enough to read. The exit code is 1 where a mark is missed, 2 where an argument is not known.
+
+use cede_cc::registry::Entry;
+use cede_cc::{
+    Allowance, Controller, Feedback, ParamDoc, ParamError, ParamKind, Params, Path, Phase, Snapshot, Timeout,
+};
+use cede_lab::check::{Battery, Findings, Subject};
+use cede_lab::scenario::ProtocolKind;
+use cede_units::Duration;
+use std::process::ExitCode;
+
+const PARAMS: &[ParamDoc] = &[ParamDoc {
+    name: "spare",
+    kind: ParamKind::Number { min: 1.0, max: 1_000.0 },
+    default: "4",
+    doc: "Packets beyond what the path holds.",
+}];
+
+/// What the laboratory needs to know of the controller.
+pub const ENTRY: Entry = Entry {
+    name: "spare",
+    summary: "A window of the path's content and a few packets.",
+    formula: "cwnd += (base / rtt * cwnd + spare - cwnd) / 8 per round trip; half after a loss",
+    source: "this example",
+    params: PARAMS,
+    responsive: true,
+    experimental: true,
+    build,
+};
+
+/// Adapts its window by the RTT alone.
+struct Spare {
+    mss_bytes: f64,
+    max_bytes: f64,
+    spare_packets: f64,
+    cwnd_bytes: f64,
+    base: Duration,
+    /// Losses of packets below this number belong to the cut that was made for another.
+    cut_at: u64,
+}
+
+fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
+    let settings = cede_cc::Settings::resolve(params, PARAMS)?;
+    Ok(Box::new(Spare {
+        mss_bytes: f64::from(path.mss_bytes),
+        max_bytes: path.max_cwnd_bytes as f64,
+        spare_packets: settings.number("spare"),
+        cwnd_bytes: f64::from(path.mss_bytes)
+            .max((path.max_cwnd_bytes as f64).min(2.0 * f64::from(path.mss_bytes))),
+        base: Duration::MAX,
+        cut_at: 0,
+    }))
+}
+
+impl Spare {
+    fn set(&mut self, bytes: f64) {
+        let largest = self.max_bytes.max(self.mss_bytes);
+        self.cwnd_bytes = bytes.clamp((2.0 * self.mss_bytes).min(largest), largest);
+    }
+}
+
+impl Controller for Spare {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        if feedback.lost.last().is_some_and(|lost| lost.number >= self.cut_at) {
+            self.cut_at = feedback.next_number;
+            self.set(self.cwnd_bytes / 2.0);
+        } else if let Some(rtt) = feedback.rtt
+            && !feedback.app_limited
+        {
+            self.base = self.base.min(rtt);
+            let fits = self.cwnd_bytes * self.base.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
+            let step = (fits + self.spare_packets * self.mss_bytes - self.cwnd_bytes) / 8.0;
+            // A whole step per window's worth of acknowledgements.
+            self.set(self.cwnd_bytes + step * feedback.acked_bytes as f64 / self.cwnd_bytes);
+        }
+        self.allowance()
+    }
+
+    fn on_timeout(&mut self, _: &Timeout) -> Allowance {
+        self.set(0.0);
+        self.allowance()
+    }
+
+    fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
+        self.mss_bytes = f64::from(mss_bytes);
+        self.allowance()
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd_bytes as u64)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { cwnd_bytes: self.cwnd_bytes, phase: Phase::CongestionAvoidance, ..Snapshot::default() }
+    }
+}
+
+/// The battery, or a part of it: `--over tcp`, `--vary SEED`, `--set PARAMETER=VALUE`, names of cases and families.
+///
+/// # Errors
+/// What is not known, and what there is.
+fn battery(args: &[String]) -> Result<Battery, String> {
+    let mut battery = Battery::new(Subject::new(&ENTRY));
+    let (mut only, mut args) = (Vec::new(), args.iter());
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or(format!("{arg} needs a value"));
+        battery = match arg.as_str() {
+            "--over" => match value()?.as_str() {
+                "utp" => battery.over(ProtocolKind::Utp),
+                "tcp" => battery.over(ProtocolKind::Tcp),
+                other => return Err(format!("--over {other}: there are utp and tcp")),
+            },
+            "--vary" => battery.vary(value()?.parse().map_err(|error| format!("--vary: {error}"))?),
+            "--set" => battery.set(value()?)?,
+            _ => {
+                only.push(arg.clone());
+                battery
+            }
+        };
+    }
+    battery.only(&only)
+}
+
+fn show(found: &Findings) -> String {
+    let sign = if found.passed { "✓" } else { "✗" };
+    let figures = found.findings.iter().map(|finding| format!("{} {}", finding.what, finding.figure()));
+    format!("{sign} {:26} {}", found.case, figures.collect::<Vec<_>>().join(", "))
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let findings = battery(&args).and_then(|battery| battery.run(&|_| true).map_err(|error| error.to_string()));
+    let findings = match findings {
+        Ok(findings) => findings,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    for found in &findings {
+        println!("{}", show(found));
+    }
+    let passed = findings.iter().filter(|found| found.passed).count();
+    println!("{}: {passed} of {} scenarios passed", ENTRY.name, findings.len());
+    ExitCode::from(u8::from(passed < findings.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_cc::conformance;
+
+    #[test]
+    fn it_conforms() {
+        let build = |path: &Path| (ENTRY.build)(&Params::new(), path).expect("the defaults are in order");
+        let subject = conformance::Subject { responsive: ENTRY.responsive, build: &build };
+        for seed in 0..40 {
+            assert_eq!(conformance::check(&subject, seed, 2000), Ok(()));
+        }
+    }
+
+    #[test]
+    fn the_battery_measures_it() {
+        let names = ["application/limited", "yields/reno", "buffers/bloated"].map(String::from);
+        let found = battery(&names).expect("they are known").run(&|_| true).expect("it runs");
+        let passed: Vec<(&str, bool)> = found.iter().map(|found| (found.case, found.passed)).collect();
+        let expected = [("yields/reno", true), ("buffers/bloated", true), ("application/limited", true)];
+        assert_eq!(passed, expected, "{found:?}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let fails = |args: &[&str]| {
+            let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+            battery(&args).expect_err("it is not known")
+        };
+        assert!(fails(&["--over", "sctp"]).contains("utp and tcp"));
+        assert!(fails(&["--set", "spare=0"]).contains("spare"));
+        assert!(fails(&["yield"]).contains("yields/reno"));
+    }
+}
