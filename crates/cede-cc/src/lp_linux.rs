@@ -88,8 +88,16 @@ const RESET_EXTREMES: ParamDoc = ParamDoc {
     doc: "Early congestion moves the smallest and the largest delay, as in Linux; off: it leaves them.",
 };
 
-const fn params(bits: &'static str) -> [ParamDoc; 8] {
-    [bits_param(bits), CLOCK_RATE, STAMP_TICK, STAMP_ROUNDING, PERCENT, BOUNDARY, RESET_EXTREMES, INIT_CWND]
+const MIN_CWND: ParamDoc = ParamDoc {
+    name: "min_cwnd",
+    kind: ParamKind::Number { min: 1.0, max: 1_000.0 },
+    default: "1",
+    doc: "Packets that early congestion within an inference phase leaves (the paper: none; Linux: 1).",
+};
+
+const fn params(bits: &'static str) -> [ParamDoc; 9] {
+    let bits = bits_param(bits);
+    [bits, CLOCK_RATE, STAMP_TICK, STAMP_ROUNDING, PERCENT, BOUNDARY, RESET_EXTREMES, MIN_CWND, INIT_CWND]
 }
 
 const PARAMS: &[ParamDoc] = &params("64");
@@ -240,6 +248,7 @@ pub struct LpLinux {
     nearest: bool,
     owd: Owd,
     window: RenoWindow,
+    min_packets: f64,
     inference: Duration,
     last_drop: Option<Instant>,
     infers: bool,
@@ -266,6 +275,7 @@ fn build_as(
         nearest: settings.word("stamp_rounding") == "nearest",
         owd: Owd::of(&settings),
         window: RenoWindow::new(path, settings.number("init_cwnd")),
+        min_packets: settings.number("min_cwnd"),
         inference: Duration::ZERO,
         last_drop: None,
         infers: false,
@@ -299,8 +309,8 @@ impl LpLinux {
         self.infers = self.last_drop.is_some_and(|drop| feedback.now.since(drop) < self.inference);
         if self.owd.is_early() {
             self.owd.reset();
-            let half = (self.window.packets() as u64 / 2).max(1) as f64;
-            self.window.set_packets(if self.infers { 1.0 } else { half });
+            let half = (self.window.packets() as u64 / 2) as f64;
+            self.window.set_packets(if self.infers { self.min_packets } else { half.max(self.min_packets) });
             self.last_drop = Some(feedback.now);
         }
         // The very acknowledgement that shows early congestion still grows the halved window.

@@ -6,7 +6,7 @@ use crate::progress::{Pace, StatusLine};
 use crate::screen::{self, Screen};
 use crate::{interrupt, meter, progress};
 use cede_lab::repro::bufferbloat;
-use cede_lab::repro::lcn10::{self, ExecuteError, FigureNumber, Report, Request, Results, Store};
+use cede_lab::repro::lcn10::{self, ARITHMETIC, ExecuteError, FigureNumber, Report, Request, Results, Store};
 use cede_lab::repro::swarms::{self, ExecuteSwarmsError};
 use cede_lab::repro::{Progress, Tally, ledbatpp, rao10, tma12};
 use cede_lab::run::RunError;
@@ -352,6 +352,7 @@ fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
     let more = [
         ("What the paper leaves open", &report.short_sensitivity),
         ("Which TCP-LP, which NICE", &report.short_background),
+        (ARITHMETIC, &report.short_arithmetic),
     ];
     text += &titled(screen, more.into_iter().filter_map(|(heading, table)| Some((heading, table.clone()?))));
     text + &match report.figures.is_empty() {

@@ -8,7 +8,7 @@
 //! * [`plan()`] lists the points of the figures, [`execute()`] runs what the [`Store`] does not hold yet on all cores.
 //! * Each `fig` module has its points, its drawing and the paper's claims about it, each claim with a criterion that
 //!   is computed from the data; `statements` gathers them under the paper's 35 statements. `background` shows which rules of
-//!   TCP-LP and NICE give what. [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2
+//!   TCP-LP and NICE give what, `arithmetic` crosses those that move TCP-LP most. [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2
 //!   and ns-3 for the same scenarios.
 //!
 //! **Invariant:** a criterion never looks at what the paper shows, and no parameter depends on a result: a claim that
@@ -16,6 +16,7 @@
 //!
 //! *What it leaves out:* nothing that the paper measures. *How it was validated:* `docs/validation.md`.
 
+mod arithmetic;
 mod background;
 mod claim;
 mod execute;
@@ -41,6 +42,6 @@ pub use claim::Claim;
 pub use execute::{ExecuteError, execute};
 pub use measure::Measured;
 pub use plan::{FigureNumber, Plan, Point, Request, plan};
-pub use report::{FigureReport, Report};
+pub use report::{ARITHMETIC, FigureReport, Report};
 pub use results::{Metric, Results, Spread};
 pub use store::{Store, StoreError};

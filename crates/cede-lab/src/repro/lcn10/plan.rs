@@ -1,7 +1,7 @@
 //! Which runs the figures need.
 
 use super::setting::{Choices, Part, Setting};
-use super::{background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity};
+use super::{arithmetic, background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity};
 use std::collections::BTreeMap;
 
 /// The figures of the paper.
@@ -170,6 +170,7 @@ pub fn plan(request: &Request) -> Plan {
     if request.with_sensitivity() {
         points.extend(sensitivity::points(request.quick));
         points.extend(background::points(request.quick));
+        points.extend(arithmetic::points(request.quick));
     }
     Plan::of(request.clone(), points)
 }
