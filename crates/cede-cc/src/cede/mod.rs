@@ -3,13 +3,14 @@
 //! Source: of this project; `docs/cede-controller.md` argues each part from measurements. The parts and where they come from:
 //! ```text
 //! q        = min(queue by one-way delay, queue by RTT)                            queue.rs
-//! slow start:  W += a, paced; until q > 3/4 T, then W = delivered rate * base RTT
+//! slow start:  W += a, paced at 2 W / RTT; until q > 3/4 T, then W = delivered rate * base RTT
 //! q <= T:      W += (G + v) a / W per ack; G = min(1, base RTT / 100 ms), 1/16 at least
-//!              v doubles per round trip while q < T/2, up to W/10; 0 from then on
-//! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away; then, once per RTT,
+//!              v doubles per round trip while q < T/2, up to W/10 and to a queue of T; 0 from then on
+//!              paced at the delivered rate, and so much more as makes a queue of T in a round trip, a quarter at most
+//! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away, 9/10 at least where q < 3 T; then, once per RTT,
 //!              or per 100 ms where that is longer and q < 3 T, W -= W min(1/2, q/T - 1)   LEDBAT++, section 4.2, K = 1
 //! slowdown:    W = 2 for 2 RTT, then W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
-//! loss:        with a queue: W/2, and T = half of that queue where it is shorter; without: 4/5 W
+//! loss:        with a queue: W/2, and T = half of that queue where it is shorter; after the second such loss G is half; without: 4/5 W
 //! divided link (trains of packets say so, train.rs): half of the own share         explicit
 //! ```
 //! T is 15 ms, or two packets' time at the largest rate seen where that is more (60 ms at most).
@@ -51,26 +52,35 @@ const LOSS_ROUNDS: i32 = 8;
 const MAX_VELOCITY: f64 = 0.1;
 /// The least growth per round in packets.
 const MIN_GAIN: f64 = 1.0 / 16.0;
+/// The queue that growth and pacing may make before a round trip has shown it, in targets.
+const AHEAD_TARGETS: f64 = 1.0;
 /// Queue over the target from which on the window shrinks each round trip, however short.
 const FAR_ABOVE: f64 = 3.0;
+/// What the first decrease leaves at least where the queue is not far above, and where it is.
+const LEAST_LEFT: f64 = 0.9;
+const LEAST_LEFT_FAR: f64 = 0.5;
 /// What a loss without a queue leaves.
 const GUARDED_CUT: f64 = 0.8;
-/// What a target that has adapted to a short queue is of it, and what it grows back by per second.
+/// What a target that has adapted to a short queue is of it, what it grows back by per second, and the gain meanwhile.
 const ADAPTED: f64 = 0.5;
-const ADAPTED_GROWTH_PER_S: f64 = 0.01;
+const ADAPTED_GROWTH_PER_S: f64 = 0.005;
+const ADAPTED_GAIN: f64 = 0.5;
 /// What jitter adds to the target at most, over the target.
 const MAX_NOISE: f64 = 2.0;
 /// The smallest target.
 const MIN_TARGET_NS: f64 = 1e6;
 /// The largest that packets' time makes of it.
 const MAX_PACKET_TARGET_NS: f64 = 60e6;
-/// Packets' time that the target is at least.
+/// Packets' time that the target is at least, and that one which has adapted is.
 const TARGET_PACKETS: f64 = 2.0;
+const ADAPTED_PACKETS: f64 = 1.0;
 /// After a loss with a queue growth does not double for so long.
 const CAREFUL: Duration = Duration::from_secs(5);
 /// Pacing gains.
 const SLOW_START_PACE: f64 = 2.0;
 const STEADY_PACE: f64 = 1.25;
+/// A round trip's packets that are too few to make a queue that matters: these are spread over it in any case.
+const FEW_PACKETS: f64 = 8.0;
 /// A burst that is worth a timer: so much time at the rate, and not more than this.
 const BURST: Duration = Duration::from_micros(500);
 const MAX_BURST_BYTES: u64 = 64 * 1024;
@@ -127,6 +137,12 @@ pub struct Cede {
     next_slowdown: Option<Instant>,
     next_number: u64,
     srtt: Duration,
+    /// When the last acknowledgement came.
+    now: Instant,
+    /// The first round after a slowdown.
+    restoring: bool,
+    /// The last loss with a queue was not the first one since the target has adapted.
+    repeated: bool,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -155,6 +171,9 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         next_slowdown: None,
         next_number: 0,
         srtt: Duration::ZERO,
+        now: Instant::ZERO,
+        restoring: false,
+        repeated: false,
     }))
 }
 
@@ -192,15 +211,23 @@ impl Cede {
     fn target_ns(&self, now: Instant) -> f64 {
         let wanted_ns = self.config.target.as_nanos() as f64;
         let noise_ns = if self.config.allow_jitter { self.rounds.noise_ns() } else { 0 };
-        let target_ns =
-            (wanted_ns + (noise_ns as f64).min(MAX_NOISE * wanted_ns)).min(self.adapted_ns_at(now));
-        target_ns.max((TARGET_PACKETS * self.packet_ns()).min(MAX_PACKET_TARGET_NS)).max(MIN_TARGET_NS)
+        let packets_ns = |packets: f64| (packets * self.packet_ns()).min(MAX_PACKET_TARGET_NS);
+        let usual_ns =
+            (wanted_ns + (noise_ns as f64).min(MAX_NOISE * wanted_ns)).max(packets_ns(TARGET_PACKETS));
+        usual_ns.min(self.adapted_ns_at(now)).max(packets_ns(ADAPTED_PACKETS)).max(MIN_TARGET_NS)
+    }
+
+    /// The target has adapted to a queue that is shorter.
+    fn is_adapted(&self, now: Instant) -> bool {
+        self.adapted_ns_at(now) < self.config.target.as_nanos() as f64
     }
 
     /// Packets per round trip.
     fn gain(&self) -> f64 {
         let base = self.queue.base_rtt().as_secs_f64();
-        (base / self.config.gain_rtt.as_secs_f64().max(1e-9)).clamp(MIN_GAIN, 1.0)
+        let usual = (base / self.config.gain_rtt.as_secs_f64().max(1e-9)).clamp(MIN_GAIN, 1.0);
+        // Where losses come before a queue shows, who grows at half the pace of others has the smaller share.
+        if self.repeated && self.is_adapted(self.now) { ADAPTED_GAIN * usual } else { usual }
     }
 
     /// The round trip without our queue, but with what the way back has, in seconds.
@@ -220,9 +247,14 @@ impl Cede {
         }
     }
 
-    /// What the path holds at the largest rate of the last rounds.
+    /// The largest rate of the last rounds in octets per second.
+    fn delivered(&self) -> Option<f64> {
+        Some(self.rounds.rate()?.bits_per_sec() as f64 / 8.0)
+    }
+
+    /// What the path holds at that rate.
     fn bdp(&self) -> Option<f64> {
-        Some(self.rounds.rate()?.bits_per_sec() as f64 / 8.0 * self.path_rtt_s())
+        Some(self.delivered()? * self.path_rtt_s())
     }
 
     fn on_ack(&mut self, feedback: &Feedback<'_>, queue_ns: i64) {
@@ -264,7 +296,7 @@ impl Cede {
     /// Once per round trip in the steady stage.
     fn end_round(&mut self, feedback: &Feedback<'_>, seen: Seen) {
         // A short queue that others fill moves within a round trip.
-        let is_short = self.adapted_ns_at(feedback.now) < self.config.target.as_nanos() as f64;
+        let is_short = self.is_adapted(feedback.now);
         let queue_ns = if is_short { seen.queue_ns.midpoint(seen.peak_ns) } else { seen.queue_ns };
         let queueing = queue_ns as f64 / self.target_ns(feedback.now);
         if queueing > 1.0 {
@@ -277,7 +309,10 @@ impl Cede {
             if quiet { self.quiet_rounds.saturating_add(1) } else { self.quiet_rounds.min(0) };
         let faster =
             self.config.velocity && self.quiet_rounds >= QUIET_ROUNDS && feedback.now >= self.careful_until;
-        let doubled = (2.0 * self.velocity).max(self.gain() * self.bounds.mss).min(MAX_VELOCITY * self.cwnd);
+        // What a round trip adds is seen a round trip later.
+        let unseen = self.delivered().unwrap_or(0.0) * AHEAD_TARGETS * self.target_ns(feedback.now) / 1e9;
+        let most = unseen.min(MAX_VELOCITY * self.cwnd);
+        let doubled = (2.0 * self.velocity).max(self.gain() * self.bounds.mss).min(most);
         // What was delivered a moment ago will be again.
         let missing = self.bdp().map_or(0.0, |bdp| (bdp - self.cwnd) / 2.0);
         self.velocity = if faster { doubled.max(missing) } else { 0.0 };
@@ -295,7 +330,9 @@ impl Cede {
                 let kept = self.cwnd * (path_ns + target_ns / 2.0) / (path_ns + queue_ns as f64);
                 let delivered =
                     self.bdp().map_or(kept, |bdp| bdp * (path_ns + target_ns / 2.0) / path_ns.max(1.0));
-                self.set(kept.min(delivered).max(self.cwnd / 2.0));
+                // A short path has little under way beside its queue: it would give more than a long one, again and again.
+                let least = if queueing < FAR_ABOVE { LEAST_LEFT } else { LEAST_LEFT_FAR };
+                self.set(kept.min(delivered).max(least * self.cwnd));
             }
             // What was sent before the first decrease.
             1 if queueing >= FAR_ABOVE => {}
@@ -317,6 +354,7 @@ impl Cede {
             return;
         }
         if !random {
+            self.repeated = self.is_adapted(feedback.now);
             self.careful_until = feedback.now + CAREFUL;
             let target_ns = self.target_ns(feedback.now);
             if self.config.adapt_target && peak_ns < 2.0 * target_ns && queued {
@@ -367,6 +405,7 @@ impl Cede {
         self.set(after);
         (self.velocity, self.quiet_rounds, self.loud_rounds) = (0.0, 0, 0);
         self.rounds.restart(self.next_number);
+        self.restoring = true;
         if self.config.fair_queueing
             && self.config.pace
             && self.cwnd >= self.config.train as f64 * self.bounds.mss
@@ -394,9 +433,24 @@ impl Cede {
         if !self.config.pace || self.srtt.is_zero() {
             return None;
         }
-        let gain = if self.stage == Stage::SlowStart { SLOW_START_PACE } else { STEADY_PACE };
-        let bits = self.cwnd * 8.0 * gain / self.rtt_s().max(1e-9);
-        Some(Rate::from_bits_per_sec((bits as u64).max(1)))
+        let window = self.cwnd / self.rtt_s().max(1e-9);
+        let bytes_per_s =
+            if self.stage == Stage::SlowStart { SLOW_START_PACE * window } else { self.steady_pace(window) };
+        Some(Rate::from_bits_per_sec(((8.0 * bytes_per_s) as u64).max(1)))
+    }
+
+    /// `window` is a window per round trip, in octets per second. Acknowledgements that wait on a congested way back arrive
+    /// in bursts, and what they let out is a queue that shows a round trip later. So no more leaves than was delivered
+    /// lately, and so much as makes a short queue meanwhile.
+    fn steady_pace(&self, window: f64) -> f64 {
+        let ahead_s = AHEAD_TARGETS * self.target_ns(self.now) / 1e9;
+        let (ahead, most) = match self.restoring {
+            true => (0.0, window),
+            false => ((ahead_s / self.srtt.as_secs_f64()).min(STEADY_PACE - 1.0), STEADY_PACE * window),
+        };
+        let few = FEW_PACKETS * self.bounds.mss / self.rtt_s().max(1e-9);
+        let delivered = self.delivered().unwrap_or(window);
+        ((1.0 + ahead) * delivered).max(few).min(most)
     }
 }
 
@@ -412,7 +466,7 @@ impl Controller for Cede {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
-        self.srtt = feedback.srtt;
+        (self.now, self.srtt) = (feedback.now, feedback.srtt);
         self.next_number = feedback.next_number;
         let queue_ns = self.queue.measure(feedback);
         let seen = self.rounds.on_feedback(feedback, queue_ns);
@@ -429,6 +483,7 @@ impl Controller for Cede {
             let recent_ns = self.recent.update(feedback.now, queue_ns, feedback.srtt);
             self.on_ack(feedback, recent_ns);
         }
+        self.restoring &= seen.is_none();
         if let Some(seen) = seen.filter(|_| self.stage == Stage::Steady) {
             self.end_round(feedback, seen);
         }
