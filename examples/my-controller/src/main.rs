@@ -66,8 +66,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
 
 impl Spare {
     fn set(&mut self, bytes: f64) {
-        let largest = self.max_bytes.max(self.mss_bytes);
-        self.cwnd_bytes = bytes.clamp((2.0 * self.mss_bytes).min(largest), largest);
+        let largest = self.max_bytes.max(self.mss_bytes).max(1.0);
+        self.cwnd_bytes = bytes.clamp((2.0 * self.mss_bytes).clamp(1.0, largest), largest);
     }
 }
 
@@ -77,9 +77,11 @@ impl Controller for Spare {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
-        if feedback.lost.last().is_some_and(|lost| lost.number >= self.cut_at) {
-            self.cut_at = feedback.next_number;
-            self.set(self.cwnd_bytes / 2.0);
+        if let Some(lost) = feedback.lost.last() {
+            if lost.number >= self.cut_at {
+                self.cut_at = feedback.next_number;
+                self.set(self.cwnd_bytes / 2.0);
+            }
         } else if let Some(rtt) = feedback.rtt
             && !feedback.app_limited
         {
@@ -99,6 +101,7 @@ impl Controller for Spare {
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
         self.mss_bytes = f64::from(mss_bytes);
+        self.set(self.cwnd_bytes);
         self.allowance()
     }
 
@@ -145,7 +148,8 @@ fn show(found: &Findings) -> String {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let findings = battery(&args).and_then(|battery| battery.run(&|_| true).map_err(|error| error.to_string()));
+    let findings =
+        battery(&args).and_then(|battery| battery.run(&|_| true).map_err(|error| error.to_string()));
     let findings = match findings {
         Ok(findings) => findings,
         Err(error) => {
