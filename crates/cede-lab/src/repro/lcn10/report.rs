@@ -333,7 +333,7 @@ const WHICH_RULES: &str = "So many flows of each variant beside one Reno flow, a
 equations, or as Linux runs it on millisecond stamps; there the rate of the peer's clock is known or estimated, and numbers have 64 \
 or 32 bits. NICE: by its smallest window in packets; Linux before 4.2 is in slow start at ssthresh, too.";
 
-/// The heading of the table of [`arithmetic`].
+/// The heading of the table of arithmetic, smallest windows and clocks.
 pub const ARITHMETIC: &str = "TCP-LP's share at N = 10, by arithmetic, smallest window and clocks";
 
 const WHICH_ARITHMETIC: &str = "What each of ten TCP-LP flows beside one Reno flow has, in per cent, as the receivers' clocks are so far \
