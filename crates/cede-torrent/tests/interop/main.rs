@@ -22,8 +22,11 @@ use tokio::task::JoinSet;
 /// Transfers at a time. The others' clients mostly wait for their own clocks.
 const AT_ONCE: usize = 24;
 
-/// Whether a transfer goes well. It is tried twice: others' clients give a peer up for good that did not answer within their few
-/// seconds, however busy the machine.
+/// Others' clients give a peer up for good that did not answer within their few seconds, however busy the machine, so a
+/// transfer is begun anew, aloud, up to so many times.
+const ATTEMPTS: u32 = 3;
+
+/// Whether a transfer goes well.
 async fn attempt(place: &Place, client: &Client, case: Case) -> bool {
     let (place, client) = (*place, client.clone());
     tokio::task::spawn_local(async move { exchange(&place, &client, case).await }).await.is_ok()
@@ -41,9 +44,11 @@ async fn exchange_all(place: &Place, client: &Client, places: &Arc<Semaphore>) -
             let _turn = places.acquire_owned().await;
             let row = case.row(&client.label);
             let began = std::time::Instant::now();
-            if !attempt(&place, &client, case).await {
+            let mut failures = 0;
+            while !attempt(&place, &client, case).await {
+                failures += 1;
+                assert!(failures < ATTEMPTS, "{failures} times in vain: {row}");
                 println!("again: {row}");
-                assert!(attempt(&place, &client, case).await, "twice in vain: {row}");
             }
             println!("{:.1} s {}", began.elapsed().as_secs_f64(), row.trim_end());
             number
