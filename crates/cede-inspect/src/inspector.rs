@@ -7,9 +7,7 @@ use crate::report::{ConnectionReport, Report, Unlisted};
 use crate::shared::Shared;
 use crate::tcp::TcpFlow;
 use crate::utp::{Datagram, UdpFlow, UtpConnection};
-use cede_meter::{
-    Content, Counters, Filter, Key, Mute, Seen, Side as Which, Socket, has_utp_form, read_frame,
-};
+use cede_meter::{Content, Counters, Key, Seen, Selection, Side as Which, Socket, has_utp_form};
 use cede_wire::link::LinkType;
 use cede_wire::pcap::Record;
 use foldhash::fast::RandomState;
@@ -21,18 +19,14 @@ pub struct Config {
     /// Octets that connections may take, half of it for those that are over. Beyond, what was quiet longest is ended, and
     /// reports are given up, and counted.
     pub memory_bytes: usize,
-    /// Packets before this time after the first packet, and at or after the other, are left out.
-    pub since_ns: u64,
-    /// See `since_ns`.
-    pub until_ns: u64,
-    /// Only packets that pass, if any.
-    pub filter: Option<Filter>,
+    /// Which packets are looked at.
+    pub selection: Selection,
 }
 
 impl Default for Config {
     /// 512 MiB, everything.
     fn default() -> Self {
-        Self { memory_bytes: 512 << 20, since_ns: 0, until_ns: u64::MAX, filter: None }
+        Self { memory_bytes: 512 << 20, selection: Selection::default() }
     }
 }
 
@@ -91,10 +85,7 @@ impl Inspector {
             Some(time_ns) => {
                 self.packet(time_ns, record.link_type, record.captured, record.original_len, sink);
             }
-            None => {
-                self.counters.packets += 1;
-                self.counters.timeless += 1;
-            }
+            None => self.counters.timeless(),
         }
     }
 
@@ -108,41 +99,9 @@ impl Inspector {
         original_len: u32,
         sink: &mut dyn Sink,
     ) {
-        if !self.is_within(time_ns, original_len) {
-            return;
-        }
-        match read_frame(link_type, captured) {
-            Ok(seen) if self.config.filter.as_ref().is_some_and(|filter| !filter.passes(&seen)) => {
-                self.counters.filtered += 1;
-            }
-            Ok(seen) => self.take(&seen, time_ns, original_len, sink),
-            Err(mute) => self.count(mute),
-        }
-    }
-
-    fn is_within(&mut self, time_ns: u64, original_len: u32) -> bool {
-        let counters = &mut self.counters;
-        counters.packets += 1;
-        counters.bytes += u64::from(original_len);
-        let origin_ns = *counters.first_ns.get_or_insert(time_ns);
-        if !(self.config.since_ns..self.config.until_ns).contains(&time_ns.saturating_sub(origin_ns)) {
-            counters.outside += 1;
-            return false;
-        }
-        let (first, last) = counters.span_ns.unwrap_or((time_ns, time_ns));
-        counters.span_ns = Some((first.min(time_ns), last.max(time_ns)));
-        true
-    }
-
-    const fn count(&mut self, mute: Mute) {
-        match mute {
-            Mute::Other => self.counters.other += 1,
-            Mute::Fragment => self.counters.fragments += 1,
-            Mute::Cut => self.counters.cut += 1,
-            Mute::UnknownLinkType(number) => {
-                self.counters.other += 1;
-                self.counters.unknown_link_type = Some(number);
-            }
+        let packet = (link_type, captured, original_len);
+        if let Some(seen) = self.counters.admit(&self.config.selection, time_ns, packet) {
+            self.take(&seen, time_ns, original_len, sink);
         }
     }
 

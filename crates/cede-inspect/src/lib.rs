@@ -24,7 +24,7 @@
 //! }
 //! ```
 //!
-//! A packet goes through [`cede_meter::read_frame`] to its flow, there into the order of its stream (`order`), is read as
+//! A packet that the [`cede_meter::Selection`] takes goes to its flow, there into the order of its stream (`order`), is read as
 //! messages (`reader`, which is [`cede_bt::wire::Decoder`] with what a captured stream needs besides: holes, beginnings in
 //! the middle), and becomes events for a [`Sink`] and figures for a [`Report`].
 //!

@@ -7,8 +7,9 @@
 use crate::clock::Rate;
 use crate::flow::{Flow, Marks, Rtt};
 use crate::frame::Socket;
+use crate::intake::Counters;
 use crate::key::Side;
-use crate::meter::{Config, Counters, SHARES, SHARES_OF_ANALYSIS};
+use crate::meter::{Config, SHARES, SHARES_OF_ANALYSIS};
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 use crate::samples::Pool;
 use crate::summary::{Delay, Summary};

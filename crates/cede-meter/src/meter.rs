@@ -1,9 +1,9 @@
 //! The meter: packets in, a report out.
 
 use crate::analysis::{self, Visitor};
-use crate::filter::Filter;
 use crate::flow::{Flow, Marks};
-use crate::frame::{self, Content, Mute, Seen};
+use crate::frame::{Content, Seen};
+use crate::intake::{Counters, Selection};
 use crate::key::{Key, Side};
 use crate::report::{Estimator, Protocol, Report};
 use crate::samples::{Length, Pool};
@@ -34,12 +34,8 @@ pub struct Config {
     /// Octets that flows, samples and the making of the report may take: five sixteenths for flows, four for samples.
     /// Beyond, samples that come soon after others are left out, and what was quiet longest is forgotten.
     pub memory_bytes: usize,
-    /// Packets before this time after the first packet, and at or after the other, are left out.
-    pub since_ns: u64,
-    /// See `since_ns`.
-    pub until_ns: u64,
-    /// The time of the first packet in nanoseconds since the capture's epoch, where it is not the first one handed in.
-    pub origin_ns: Option<u64>,
+    /// Which packets are looked at.
+    pub selection: Selection,
     /// A host with fewer samples is not listed.
     pub samples_min: u64,
     /// What delays are counted from.
@@ -48,8 +44,6 @@ pub struct Config {
     pub estimator: Estimator,
     /// Only this protocol, if any.
     pub protocol: Option<Protocol>,
-    /// Only packets that pass, if any.
-    pub filter: Option<Filter>,
 }
 
 /// Where a direction's queue is taken to have been empty.
@@ -67,49 +61,13 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             memory_bytes: 512 << 20,
-            since_ns: 0,
-            until_ns: u64::MAX,
-            origin_ns: None,
+            selection: Selection::default(),
             samples_min: 20,
             base: Base::Whole,
             estimator: Estimator::Direct,
             protocol: None,
-            filter: None,
         }
     }
-}
-
-/// What became of the packets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets handed in.
-    pub packets: u64,
-    /// Octets of them on the wire.
-    pub bytes: u64,
-    /// Packets outside the time asked for.
-    pub outside: u64,
-    /// TCP and UDP that does not pass the filter.
-    pub filtered: u64,
-    /// Neither TCP nor UDP over IP.
-    pub other: u64,
-    /// Later parts of fragmented packets.
-    pub fragments: u64,
-    /// Cut off within the headers, or with headers that make no sense.
-    pub cut: u64,
-    /// Of a link type that is not read; the last such.
-    pub unknown_link_type: Option<u16>,
-    /// Without a time.
-    pub timeless: u64,
-    /// Flows seen.
-    pub flows: u64,
-    /// Flows whose samples, or which themselves, were given up for want of memory.
-    pub evicted: u64,
-    /// Samples that were left out because they came too soon after others ([`Meter::set_spacing_us`]).
-    pub thinned: u64,
-    /// Time of the packet that was handed in first, in nanoseconds since the capture's epoch.
-    pub first_ns: Option<u64>,
-    /// Time of the earliest and the latest packet, in nanoseconds since the capture's epoch.
-    pub span_ns: Option<(u64, u64)>,
 }
 
 /// Reads packets and keeps what they say of queues, until a report is asked for.
@@ -195,24 +153,10 @@ impl Meter {
     /// the octets that were captured, and how many it had on the wire.
     #[inline]
     pub fn packet(&mut self, time_ns: u64, link_type: LinkType, captured: &[u8], original_len: u32) {
-        self.counters.packets += 1;
-        self.counters.bytes += u64::from(original_len);
-        self.counters.first_ns.get_or_insert(time_ns);
-        let origin_ns = *self.config.origin_ns.get_or_insert(time_ns);
-        if !(self.config.since_ns..self.config.until_ns).contains(&time_ns.saturating_sub(origin_ns)) {
-            self.counters.outside += 1;
-            return;
-        }
-        match &mut self.counters.span_ns {
-            Some((first, last)) => (*first, *last) = ((*first).min(time_ns), (*last).max(time_ns)),
-            none => *none = Some((time_ns, time_ns)),
-        }
-        match frame::read(link_type, captured) {
-            Ok(seen) if self.config.filter.as_ref().is_some_and(|filter| !filter.passes(&seen)) => {
-                self.counters.filtered += 1;
-            }
-            Ok(seen) => self.take(&seen, time_ns / 1000, original_len),
-            Err(mute) => self.count(mute),
+        let selection = &self.config.selection;
+        let seen = self.counters.admit(selection, time_ns, (link_type, captured, original_len));
+        if let Some(seen) = seen {
+            self.take(&seen, time_ns / 1000, original_len);
         }
     }
 
@@ -220,22 +164,7 @@ impl Meter {
     pub fn record(&mut self, record: &cede_wire::pcap::Record<'_>) {
         match record.time_ns {
             Some(time_ns) => self.packet(time_ns, record.link_type, record.captured, record.original_len),
-            None => {
-                self.counters.packets += 1;
-                self.counters.timeless += 1;
-            }
-        }
-    }
-
-    fn count(&mut self, mute: Mute) {
-        match mute {
-            Mute::Other => self.counters.other += 1,
-            Mute::Fragment => self.counters.fragments += 1,
-            Mute::Cut => self.counters.cut += 1,
-            Mute::UnknownLinkType(number) => {
-                self.counters.other += 1;
-                self.counters.unknown_link_type = Some(number);
-            }
+            None => self.counters.timeless(),
         }
     }
 

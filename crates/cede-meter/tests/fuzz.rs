@@ -1,6 +1,6 @@
 //! Arbitrary octets as captures and frames: no panic, no false sense of certainty, memory within its limit.
 
-use cede_meter::{Config, Feed, Filter, Meter};
+use cede_meter::{Config, Feed, Filter, Meter, Selection};
 use cede_wire::link::LinkType;
 use std::time::Duration;
 
@@ -112,7 +112,8 @@ fn arbitrary_filters_are_read_or_refused_with_a_place() {
         for text in [words.as_str(), &String::from_utf8_lossy(octets)] {
             match Filter::parse(text) {
                 Ok(filter) => {
-                    let mut meter = Meter::new(Config { filter: Some(filter), ..Config::default() });
+                    let selection = Selection { filter: Some(filter), ..Selection::default() };
+                    let mut meter = Meter::new(Config { selection, ..Config::default() });
                     meter.packet(1, LinkType::RAW, &[0x45; 60], 60);
                     assert_eq!(meter.counters().packets, 1);
                 }

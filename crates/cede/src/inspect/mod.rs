@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::meter::{self, Veil};
 use crate::screen::{self, Screen};
 use cede_inspect::{Config, ConnectionReport, Inspector, Report, Speech};
-use cede_meter::FilterError;
 use cede_units::{Bytes, Duration};
 use clap::{Args, ValueHint};
 use std::net::IpAddr;
@@ -89,13 +88,9 @@ fn hex_prefix(text: &str) -> Result<String, String> {
 
 impl InspectArgs {
     fn config(&self) -> Result<Config, Failure> {
-        let filter = self.filter.as_deref().map(str::parse).transpose();
-        let wrong = |error: FilterError| Failure::Usage(format!("--filter: {error}"));
         Ok(Config {
-            filter: filter.map_err(wrong)?,
+            selection: meter::selection(self.filter.as_deref(), self.since, self.until)?,
             memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
-            since_ns: self.since.map_or(0, Duration::as_nanos),
-            until_ns: self.until.map_or(u64::MAX, Duration::as_nanos),
         })
     }
 

@@ -3,11 +3,11 @@
 use super::log::Asides;
 use super::names::{hex, torrent};
 use super::{InspectArgs, covered};
+use crate::meter;
 use crate::screen::Screen;
 use cede_inspect::{ConnectionReport, Kind, Report, SideReport, Speech};
 use cede_plot::{Cell, Table, terminal};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 const LEGEND: &str = "A opened the connection, where that was seen. other: the stream's octets that are no blocks; again: octets \
      that were sent again; twice: blocks that their receiver had; choking, wanting: how long of the time; p50, p95: from a \
@@ -206,27 +206,25 @@ fn encryption(report: &Report) -> Option<String> {
 pub fn remark(report: &Report) -> String {
     let (counters, unlisted) = (&report.counters, &report.unlisted);
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
-    let mut out =
+    let out =
         format!("{} packets in {span_s:.1} s, {} connections", counters.packets, report.connections.len());
-    for (n, what) in [
-        (unlisted.tcp_connections, "TCP connections of other kinds"),
-        (unlisted.datagrams, "datagrams of other kinds"),
-        (unlisted.lone_utp, "directions that look like uTP without an answer"),
-        (counters.other, "packets of other kinds"),
-        (counters.fragments, "later fragments"),
-        (counters.cut, "packets cut within headers"),
-        (counters.timeless, "packets without a time"),
-        (counters.outside, "packets outside the time asked for"),
-        (counters.filtered, "packets that do not pass the filter"),
-        (counters.evicted, "connections ended early for want of memory"),
-        (unlisted.given_up, "connections not listed for want of memory"),
-        (unlisted.unchecked_blocks, "blocks not checked for duplicates for want of memory"),
-    ] {
-        if n > 0 {
-            let _ = write!(out, ", {n} {what}");
-        }
-    }
-    out + "\n"
+    meter::and_also(
+        out,
+        &[
+            (unlisted.tcp_connections, "TCP connections of other kinds"),
+            (unlisted.datagrams, "datagrams of other kinds"),
+            (unlisted.lone_utp, "directions that look like uTP without an answer"),
+            (counters.other, "packets of other kinds"),
+            (counters.fragments, "later fragments"),
+            (counters.cut, "packets cut within headers"),
+            (counters.timeless, "packets without a time"),
+            (counters.outside, "packets outside the time asked for"),
+            (counters.filtered, "packets that do not pass the filter"),
+            (counters.evicted, "connections ended early for want of memory"),
+            (unlisted.given_up, "connections not listed for want of memory"),
+            (unlisted.unchecked_blocks, "blocks not checked for duplicates for want of memory"),
+        ],
+    ) + "\n"
 }
 
 /// Why there is no connection.

@@ -10,14 +10,13 @@ mod source;
 mod veil;
 
 pub use data::counters;
-pub use source::{each as each_packet, read as read_captures};
+pub use show::and_also;
+pub use source::{each as each_packet, read as read_captures, selection};
 pub use veil::Veil;
 
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
-use cede_meter::{
-    Config, Estimator, FilterError, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor,
-};
+use cede_meter::{Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor};
 use cede_units::{Bytes, Duration};
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::{IpAddr, SocketAddr};
@@ -196,13 +195,9 @@ impl MeterArgs {
     }
 
     fn config(&self) -> Result<Config, Failure> {
-        let filter = self.filter.as_deref().map(str::parse).transpose();
-        let wrong = |error: FilterError| Failure::Usage(format!("--filter: {error}"));
         Ok(Config {
-            filter: filter.map_err(wrong)?,
+            selection: selection(self.filter.as_deref(), self.since, self.until)?,
             memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
-            since_ns: self.since.map_or(0, Duration::as_nanos),
-            until_ns: self.until.map_or(u64::MAX, Duration::as_nanos),
             samples_min: self.min_samples,
             estimator: self.estimator(),
             protocol: self.protocol.map(|protocol| match protocol {

@@ -171,25 +171,31 @@ fn nothing(report: &Report) -> String {
 fn counters(report: &Report) -> String {
     let counters = &report.counters;
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
-    let mut out = format!("{} packets in {span_s:.1} s, {} flows", counters.packets, counters.flows);
-    for (n, what) in [
-        (report.hosts_with_too_little, "hosts with too few samples"),
-        (report.other_udp_flows, "UDP flows that are no uTP"),
-        (report.timeless_tcp_flows, "TCP flows without timestamps"),
-        (counters.other, "packets of other kinds"),
-        (counters.fragments, "later fragments"),
-        (counters.cut, "packets cut within headers"),
-        (counters.timeless, "packets without a time"),
-        (counters.outside, "packets outside the time asked for"),
-        (counters.filtered, "packets that do not pass the filter"),
-        (counters.thinned, "samples left out to keep up"),
-        (counters.evicted, "flows given up for want of memory"),
-    ] {
-        if n > 0 {
-            let _ = write!(out, ", {n} {what}");
-        }
+    let out = format!("{} packets in {span_s:.1} s, {} flows", counters.packets, counters.flows);
+    and_also(
+        out,
+        &[
+            (report.hosts_with_too_little, "hosts with too few samples"),
+            (report.other_udp_flows, "UDP flows that are no uTP"),
+            (report.timeless_tcp_flows, "TCP flows without timestamps"),
+            (counters.other, "packets of other kinds"),
+            (counters.fragments, "later fragments"),
+            (counters.cut, "packets cut within headers"),
+            (counters.timeless, "packets without a time"),
+            (counters.outside, "packets outside the time asked for"),
+            (counters.filtered, "packets that do not pass the filter"),
+            (counters.thinned, "samples left out to keep up"),
+            (counters.evicted, "flows given up for want of memory"),
+        ],
+    )
+}
+
+/// Names what there is any of behind the others.
+pub fn and_also(mut sentence: String, counts: &[(u64, &str)]) -> String {
+    for (n, what) in counts.iter().filter(|(n, _)| *n > 0) {
+        let _ = write!(sentence, ", {n} {what}");
     }
-    out
+    sentence
 }
 
 /// The delay of the first hosts of the report over time.

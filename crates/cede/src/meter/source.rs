@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
-use cede_meter::{Config, Feed, FeedError, Meter};
+use cede_meter::{Config, Feed, FeedError, FilterError, Meter, Selection};
 use cede_wire::pcap::Record;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -16,6 +16,21 @@ use std::time::Duration;
 
 /// What is read of one file, and what is wrong with it.
 type Read1 = (Meter, Option<String>);
+
+/// What `--filter`, `--since` and `--until` ask for.
+pub fn selection(
+    filter: Option<&str>,
+    since: Option<cede_units::Duration>,
+    until: Option<cede_units::Duration>,
+) -> Result<Selection, Failure> {
+    let wrong = |error: FilterError| Failure::Usage(format!("--filter: {error}"));
+    Ok(Selection {
+        filter: filter.map(str::parse).transpose().map_err(wrong)?,
+        since_ns: since.map_or(0, cede_units::Duration::as_nanos),
+        until_ns: until.map_or(u64::MAX, cede_units::Duration::as_nanos),
+        ..Selection::default()
+    })
+}
 
 /// Hands the packets of captures over, one file behind the other; what is wrong with any is told in the end.
 pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Option<String>, Failure> {
@@ -79,7 +94,8 @@ fn side_by_side(
 ) -> (Meter, Vec<String>) {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
     let (ahead, half) = (2 * workers, config.memory_bytes / 2);
-    let config = Config { memory_bytes: half / ahead, origin_ns: origin_ns(files, config), ..config.clone() };
+    let selection = Selection { origin_ns: origin_ns(files, &config.selection), ..config.selection.clone() };
+    let config = Config { memory_bytes: half / ahead, selection, ..config.clone() };
     let whole = Meter::new(Config { memory_bytes: half, ..config.clone() });
     let merge = Mutex::new(Merge { whole, merged: 0, waiting: BTreeMap::new(), damage: Vec::new() });
     let (moved, queue) = (Condvar::new(), Mutex::new(sources.into_iter().enumerate()));
@@ -99,8 +115,8 @@ fn side_by_side(
 }
 
 /// The time of the first packet of the first file, where times are counted from it.
-fn origin_ns(files: &[PathBuf], config: &Config) -> Option<u64> {
-    let counts = config.since_ns > 0 || config.until_ns < u64::MAX;
+fn origin_ns(files: &[PathBuf], selection: &Selection) -> Option<u64> {
+    let counts = selection.since_ns > 0 || selection.until_ns < u64::MAX;
     let path = files.first().filter(|path| counts && path.as_os_str() != "-")?;
     let mut meter = Meter::new(Config { memory_bytes: 1 << 20, ..Config::default() });
     let mut feed = Feed::new(decompressed(Box::new(File::open(path).ok()?)).ok()?);

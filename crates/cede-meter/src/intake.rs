@@ -1,0 +1,112 @@
+//! Which packets are looked at, and what became of the others.
+
+use crate::filter::Filter;
+use crate::frame::{self, Mute, Seen};
+use cede_wire::link::LinkType;
+
+/// Which packets are looked at.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Packets before this time after the first packet, and at or after the other, are left out.
+    pub since_ns: u64,
+    /// See `since_ns`.
+    pub until_ns: u64,
+    /// The time of the first packet in nanoseconds since the capture's epoch, where it is not the first one handed in.
+    pub origin_ns: Option<u64>,
+    /// Only packets that pass, if any.
+    pub filter: Option<Filter>,
+}
+
+impl Default for Selection {
+    /// All, from the first to the last.
+    fn default() -> Self {
+        Self { since_ns: 0, until_ns: u64::MAX, origin_ns: None, filter: None }
+    }
+}
+
+/// What became of the packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets handed in.
+    pub packets: u64,
+    /// Octets of them on the wire.
+    pub bytes: u64,
+    /// Packets outside the time asked for.
+    pub outside: u64,
+    /// TCP and UDP that does not pass the filter.
+    pub filtered: u64,
+    /// Neither TCP nor UDP over IP.
+    pub other: u64,
+    /// Later parts of fragmented packets.
+    pub fragments: u64,
+    /// Cut off within the headers, or with headers that make no sense.
+    pub cut: u64,
+    /// Of a link type that is not read; the last such.
+    pub unknown_link_type: Option<u16>,
+    /// Without a time.
+    pub timeless: u64,
+    /// Flows seen.
+    pub flows: u64,
+    /// Flows whose samples, or which themselves, were given up for want of memory.
+    pub evicted: u64,
+    /// Samples that were left out because they came too soon after others ([`crate::Meter::set_spacing_us`]).
+    pub thinned: u64,
+    /// Time of the packet that was handed in first, in nanoseconds since the capture's epoch.
+    pub first_ns: Option<u64>,
+    /// Time of the earliest and the latest packet, in nanoseconds since the capture's epoch.
+    pub span_ns: Option<(u64, u64)>,
+}
+
+impl Counters {
+    /// Counts a packet that was captured at this time, in nanoseconds since the capture's epoch: what its octets begin with,
+    /// the octets that were captured, and how many it had on the wire. It is read where it was asked for and is TCP or UDP.
+    #[inline]
+    pub fn admit<'a>(
+        &mut self,
+        selection: &Selection,
+        time_ns: u64,
+        (link_type, captured, original_len): (LinkType, &'a [u8], u32),
+    ) -> Option<Seen<'a>> {
+        self.packets += 1;
+        self.bytes += u64::from(original_len);
+        let first_ns = *self.first_ns.get_or_insert(time_ns);
+        let since_origin_ns = time_ns.saturating_sub(selection.origin_ns.unwrap_or(first_ns));
+        if !(selection.since_ns..selection.until_ns).contains(&since_origin_ns) {
+            self.outside += 1;
+            return None;
+        }
+        match &mut self.span_ns {
+            Some((first, last)) => (*first, *last) = ((*first).min(time_ns), (*last).max(time_ns)),
+            none => *none = Some((time_ns, time_ns)),
+        }
+        match frame::read(link_type, captured) {
+            Ok(seen) if selection.filter.as_ref().is_some_and(|filter| !filter.passes(&seen)) => {
+                self.filtered += 1;
+                None
+            }
+            Ok(seen) => Some(seen),
+            Err(mute) => {
+                self.silent(mute);
+                None
+            }
+        }
+    }
+
+    /// Counts a packet without a time.
+    pub const fn timeless(&mut self) {
+        self.packets += 1;
+        self.timeless += 1;
+    }
+
+    const fn silent(&mut self, mute: Mute) {
+        match mute {
+            Mute::Other => self.other += 1,
+            Mute::Fragment => self.fragments += 1,
+            Mute::Cut => self.cut += 1,
+            Mute::UnknownLinkType(number) => {
+                self.other += 1;
+                self.unknown_link_type = Some(number);
+            }
+        }
+    }
+}
