@@ -2,207 +2,30 @@
 //!
 //! Ports are always free ones, read from what the program says. Every wait has an end, and no assertion is on time.
 
+mod support;
+
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv6Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::path::Path;
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{Finished, Folder, PATIENCE, Running, pattern};
 
-/// What takes longer has failed: many times what it takes on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// An empty folder that is gone afterwards.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("carry-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// A file of so many octets that repeat nowhere near.
-    fn write(&self, name: &str, bytes: usize) -> Vec<u8> {
-        let octets = pattern(bytes);
-        fs::write(self.path(name), &octets).unwrap();
-        octets
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    /// Begins `cede` with these arguments.
-    fn start(&self, arguments: &[&str]) -> Running {
-        self.start_reading(arguments, Stdio::null())
-    }
-
-    fn start_reading(&self, arguments: &[&str], stdin: Stdio) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
-        command.args(arguments).current_dir(&self.0).env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1");
-        let child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Running::new(child, format!("{arguments:?}"))
-    }
-
-    /// Runs `cede` to its end.
-    fn cede(&self, arguments: &[&str]) -> Finished {
-        self.start(arguments).end()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn pattern(bytes: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ bytes as u64;
-    let mut octets = Vec::with_capacity(bytes + 8);
-    while octets.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        octets.extend(state.to_le_bytes());
-    }
-    octets.truncate(bytes);
-    octets
-}
-
-/// A `cede` that runs; it does not outlive the test.
-struct Running {
-    child: Child,
-    name: String,
-    out: Receiver<Vec<u8>>,
-    lines: Receiver<String>,
-    said: Vec<String>,
-}
-
-/// What a `cede` left behind.
-#[derive(Debug)]
-struct Finished {
-    code: Option<i32>,
-    out: Vec<u8>,
-    err: String,
-}
-
-impl Running {
-    fn new(mut child: Child, name: String) -> Self {
-        let (mut stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let (out_in, out) = channel();
-        thread::spawn(move || {
-            let mut octets = Vec::new();
-            let _ = stdout.read_to_end(&mut octets);
-            let _ = out_in.send(octets);
-        });
-        let (lines_in, lines) = channel();
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let _ = lines_in.send(line);
-            }
-        });
-        Self { child, name, out, lines, said: Vec::new() }
-    }
-
-    /// Waits for a line on standard error that has this in it.
-    fn says(&mut self, what: &str) -> String {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(left);
-            let line = line.unwrap_or_else(|_| panic!("{}: no \"{what}\" in {:?}", self.name, self.said));
-            self.said.push(line.clone());
-            if line.contains(what) {
-                return line;
-            }
-        }
-    }
-
-    /// The port that it says it waits at.
-    fn port(&mut self) -> u16 {
-        let line = self.says("waiting ");
-        let digits =
-            |word: &str| word.trim_end_matches(':').rsplit(':').next().and_then(|port| port.parse().ok());
-        line.split(' ').find_map(digits).unwrap_or_else(|| panic!("no port in \"{line}\""))
-    }
-
-    fn stdin(&mut self) -> ChildStdin {
-        self.child.stdin.take().unwrap()
-    }
-
-    /// What Ctrl-C does.
-    fn interrupt(&self) {
-        let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        assert!(killed.unwrap().success());
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Waits for its end.
-    fn end(mut self) -> Finished {
-        let until = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < until, "{} does not end; it said {:?}", self.name, self.said);
-            thread::sleep(Duration::from_millis(10));
-        };
-        let out = self.out.recv_timeout(PATIENCE).unwrap();
-        let mut said = std::mem::take(&mut self.said);
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
-            said.push(line);
-        }
-        Finished { code: status.code(), out, err: said.join("\n") }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Finished {
-    #[track_caller]
-    fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{}\n{}", String::from_utf8_lossy(&self.out), self.err);
-        self
-    }
-
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.out).unwrap()
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(self.text()).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
-    }
-
-    #[track_caller]
-    fn complains(self, of: &str) -> Self {
-        assert!(self.err.contains(of), "no \"{of}\" in: {}", self.err);
-        self
-    }
+/// The port that it says it waits at.
+fn port_of(program: &mut Running) -> u16 {
+    let line = program.says("waiting ");
+    let digits =
+        |word: &str| word.trim_end_matches(':').rsplit(':').next().and_then(|port| port.parse().ok());
+    line.split(' ').find_map(digits).unwrap_or_else(|| panic!("no port in \"{line}\""))
 }
 
 /// A server on the loopback whose words go to standard error.
-fn server(place: &Place, more: &[&str]) -> (Running, String) {
+fn server(place: &Folder, more: &[&str]) -> (Running, String) {
     let mut serve = place.start(&[&["serve", "-p", "0", "--bind", "127.0.0.1", "--json"], more].concat());
-    let port = serve.port();
+    let port = port_of(&mut serve);
     (serve, format!("127.0.0.1:{port}"))
 }
 
@@ -212,7 +35,7 @@ fn has_ipv6() -> bool {
 
 #[test]
 fn a_test_has_a_line_for_each_interval_and_the_totals_of_both_ends() {
-    let place = Place::new("test");
+    let place = Folder::new("test");
     let (serve, to) = server(&place, &["--once"]);
     let sent = place.cede(&["send", &to, "-t", "1", "-i", "0.4", "--target", "25ms"]).exits(0);
     let lines: Vec<&str> = sent.text().lines().collect();
@@ -233,10 +56,10 @@ fn a_test_has_a_line_for_each_interval_and_the_totals_of_both_ends() {
 
 #[test]
 fn the_other_end_sends_over_several_streams_and_json_says_what_arrived() {
-    let place = Place::new("reverse");
+    let place = Folder::new("reverse");
     let bind = if has_ipv6() { "::1" } else { "127.0.0.1" };
     let mut serve = place.start(&["serve", "-p", "0", "--bind", bind, "--json"]);
-    let to = format!("{}:{}", if bind == "::1" { "[::1]" } else { bind }, serve.port());
+    let to = format!("{}:{}", if bind == "::1" { "[::1]" } else { bind }, port_of(&mut serve));
     let arguments = ["send", &to, "-R", "-P", "3", "-n", "1MB", "-i", "0.1", "-C", "cubic", "--json"];
     let document = place.cede(&arguments).exits(0).json();
     assert_eq!(document["start"]["test_start"]["controller"], "cubic");
@@ -260,7 +83,7 @@ fn the_other_end_sends_over_several_streams_and_json_says_what_arrived() {
 
 #[test]
 fn json_comes_line_by_line_and_a_rate_is_kept() {
-    let place = Place::new("stream");
+    let place = Folder::new("stream");
     let (_serve, to) = server(&place, &[]);
     let sent = place.cede(&["send", &to, "-t", "1", "-i", "0.5", "-b", "2Mbit", "--json-stream"]).exits(0);
     let events: Vec<Value> = sent.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -274,7 +97,7 @@ fn json_comes_line_by_line_and_a_rate_is_kept() {
 
 #[test]
 fn ctrl_c_ends_a_test_with_what_there_is() {
-    let place = Place::new("interrupt");
+    let place = Folder::new("interrupt");
     let (serve, to) = server(&place, &[]);
     let send = place.start(&["send", &to, "-t", "600", "-i", "0.2"]);
     thread::sleep(Duration::from_secs(1));
@@ -287,11 +110,11 @@ fn ctrl_c_ends_a_test_with_what_there_is() {
 
 #[test]
 fn files_of_all_sizes_arrive_as_they_are_and_nothing_is_overwritten() {
-    let place = Place::new("sizes");
+    let place = Folder::new("sizes");
     fs::create_dir(place.path("inbox")).unwrap();
     let (_serve, to) = server(&place, &["--dir", "inbox"]);
     for (name, bytes) in [("none", 0), ("one", 1), ("mebi", 1 << 20), ("thirty", 30 << 20)] {
-        let octets = place.write(name, bytes);
+        let octets = place.write_pattern(name, bytes);
         let sent = place.cede(&["send", name, &to, "--json"]).exits(0).json();
         assert_eq!((sent["bytes"].as_u64(), sent["resumed_bytes"].as_u64()), (Some(bytes as u64), Some(0)));
         let arrived = format!("inbox/{name}");
@@ -301,7 +124,7 @@ fn files_of_all_sizes_arrive_as_they_are_and_nothing_is_overwritten() {
         assert_eq!(modified(name), modified(&arrived), "{name}");
         assert!(!place.path(&format!("{arrived}.part")).exists());
     }
-    place.write("other", 10);
+    place.write_pattern("other", 10);
     place.cede(&["send", "other", &to, "--as", "one"]).exits(1).complains("--force");
     assert_eq!(place.read("inbox/one").len(), 1);
     place.cede(&["send", "other", &to, "--as", "../../outside"]).exits(0);
@@ -310,7 +133,7 @@ fn files_of_all_sizes_arrive_as_they_are_and_nothing_is_overwritten() {
 
 #[test]
 fn a_sparse_file_of_more_than_four_gibibytes_stays_sparse() {
-    let place = Place::new("sparse");
+    let place = Folder::new("sparse");
     let bytes = (4_u64 << 30) + 12_345;
     let mut file = fs::File::create(place.path("sparse")).unwrap();
     file.write_all(b"begin").unwrap();
@@ -320,7 +143,7 @@ fn a_sparse_file_of_more_than_four_gibibytes_stays_sparse() {
     }
     drop(file);
     let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", "copy"]);
-    let to = format!("127.0.0.1:{}", recv.port());
+    let to = format!("127.0.0.1:{}", port_of(&mut recv));
     place.cede(&["send", "sparse", &to]).exits(0);
     recv.end().exits(0);
     let copy = fs::metadata(place.path("copy")).unwrap();
@@ -331,9 +154,9 @@ fn a_sparse_file_of_more_than_four_gibibytes_stays_sparse() {
 
 #[test]
 fn a_file_is_fetched_and_streams_go_from_standard_input_to_standard_output() {
-    let place = Place::new("fetch");
-    let octets = place.write("film", 300_000);
-    place.write("other", 3);
+    let place = Folder::new("fetch");
+    let octets = place.write_pattern("film", 300_000);
+    place.write_pattern("other", 3);
     let (serve, from) = server(&place, &["film", "other"]);
     place.cede(&["recv", &from]).exits(1).complains("film, other");
     place.cede(&["recv", &from, "--name", "film", "-o", "copy"]).exits(0);
@@ -342,7 +165,7 @@ fn a_file_is_fetched_and_streams_go_from_standard_input_to_standard_output() {
     place.cede(&["send", "film", &from]).exits(1).complains("--dir");
     drop(serve);
     let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", "-"]);
-    let to = format!("127.0.0.1:{}", recv.port());
+    let to = format!("127.0.0.1:{}", port_of(&mut recv));
     let mut send = place.start_reading(&["send", "-", &to], Stdio::piped());
     send.stdin().write_all(&octets).unwrap();
     send.end().exits(0);
@@ -363,8 +186,8 @@ const SLOWLY: [&str; 4] = ["-C", "fixed", "-s", "rate=16Mbit/s"];
 
 #[test]
 fn a_file_goes_on_where_it_ended_after_the_receiver_was_killed() {
-    let place = Place::new("receiver");
-    let octets = place.write("film", 5 << 20);
+    let place = Folder::new("receiver");
+    let octets = place.write_pattern("film", 5 << 20);
     fs::create_dir(place.path("inbox")).unwrap();
     let (serve, to) = server(&place, &["--dir", "inbox"]);
     let slow = place.start(&[&["send", "film", &to], &SLOWLY[..]].concat());
@@ -381,10 +204,10 @@ fn a_file_goes_on_where_it_ended_after_the_receiver_was_killed() {
 
 #[test]
 fn a_file_goes_on_where_it_ended_after_the_sender_was_killed() {
-    let place = Place::new("sender");
-    let octets = place.write("film", 5 << 20);
+    let place = Folder::new("sender");
+    let octets = place.write_pattern("film", 5 << 20);
     let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", "copy", "--json"]);
-    let to = format!("127.0.0.1:{}", recv.port());
+    let to = format!("127.0.0.1:{}", port_of(&mut recv));
     let slow = place.start(&[&["send", "film", &to], &SLOWLY[..]].concat());
     wait_for(&place.path("copy.part"), 1 << 20);
     slow.kill();
@@ -397,8 +220,8 @@ fn a_file_goes_on_where_it_ended_after_the_sender_was_killed() {
 
 #[test]
 fn a_part_that_is_not_the_beginning_is_sent_anew_and_ctrl_c_keeps_it() {
-    let place = Place::new("differs");
-    let octets = place.write("film", 3 << 20);
+    let place = Folder::new("differs");
+    let octets = place.write_pattern("film", 3 << 20);
     fs::create_dir(place.path("inbox")).unwrap();
     fs::write(place.path("inbox/film.part"), vec![b'x'; 1000]).unwrap();
     let (_serve, to) = server(&place, &["--dir", "inbox"]);
@@ -413,21 +236,21 @@ fn a_part_that_is_not_the_beginning_is_sent_anew_and_ctrl_c_keeps_it() {
 
 #[test]
 fn what_cannot_be_read_or_written_is_said_in_words() {
-    let place = Place::new("errors");
+    let place = Folder::new("errors");
     place.cede(&["send", "no-such-file", "127.0.0.1"]).exits(1).complains("cannot read no-such-file");
     place.cede(&["send", ".", "127.0.0.1"]).exits(1).complains("tar c");
     place.cede(&["serve", "--dir", "nowhere"]).exits(2).complains("mkdir");
     place.cede(&["recv", "-o", "nowhere/file"]).exits(2).complains("mkdir");
-    place.write("there", 1);
+    place.write_pattern("there", 1);
     place.cede(&["recv", "-o", "there"]).exits(1).complains("--force");
     fs::create_dir(place.path("inbox")).unwrap();
     let (_serve, to) = server(&place, &["--dir", "inbox", "--max-size", "10B"]);
-    place.write("long", 11);
+    place.write_pattern("long", 11);
     place.cede(&["send", "long", &to]).exits(1).complains("11 octets are more than the 10");
     // A disk that is full.
     if Path::new("/dev/full").exists() {
         let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", "/dev/full"]);
-        let to = format!("127.0.0.1:{}", recv.port());
+        let to = format!("127.0.0.1:{}", port_of(&mut recv));
         place.cede(&["send", "long", &to]).exits(1).complains("No space left");
         recv.end().exits(1).complains("make room");
     }
@@ -435,7 +258,7 @@ fn what_cannot_be_read_or_written_is_said_in_words() {
 
 #[test]
 fn wrong_words_are_usage_errors_that_say_what_is_right() {
-    let place = Place::new("usage");
+    let place = Folder::new("usage");
     for (arguments, complaint) in [
         (&["send", "127.0.0.1", "-n", "10M"][..], "10MiB"),
         (&["send", "127.0.0.1", "-b", "10"], "Mbit/s"),
@@ -453,13 +276,13 @@ fn wrong_words_are_usage_errors_that_say_what_is_right() {
     ] {
         place.cede(arguments).exits(2).complains(complaint);
     }
-    place.write("file", 1);
+    place.write_pattern("file", 1);
     place.cede(&["send", "file"]).exits(2).complains("cede send file HOST:PORT");
 }
 
 #[test]
 fn nobody_there_no_such_name_and_a_taken_port_are_said_in_words() {
-    let place = Place::new("nobody");
+    let place = Folder::new("nobody");
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = place.cede(&["send", &free.to_string(), "-t", "1"]).exits(1);
     // Where ICMP does not come through, it is the silence that tells.
@@ -475,9 +298,9 @@ fn nobody_there_no_such_name_and_a_taken_port_are_said_in_words() {
 }
 
 /// A pipe between two ends: what each writes, and what each got.
-fn piped(place: &Place, near: &[u8], far: &[u8]) -> (Finished, Finished) {
+fn piped(place: &Folder, near: &[u8], far: &[u8]) -> (Finished, Finished) {
     let mut listener = place.start_reading(&["pipe", "-l", "127.0.0.1:0"], Stdio::piped());
-    let to = format!("127.0.0.1:{}", listener.port());
+    let to = format!("127.0.0.1:{}", port_of(&mut listener));
     let mut caller = place.start_reading(&["pipe", &to], Stdio::piped());
     let (mut into_caller, mut into_listener) = (caller.stdin(), listener.stdin());
     thread::scope(|scope| {
@@ -490,7 +313,7 @@ fn piped(place: &Place, near: &[u8], far: &[u8]) -> (Finished, Finished) {
 
 #[test]
 fn a_pipe_carries_both_directions_and_ends_when_both_have() {
-    let place = Place::new("pipe");
+    let place = Folder::new("pipe");
     let (near, far) = (pattern(1 << 20), pattern(3_000_001));
     let (caller, listener) = piped(&place, &near, &far);
     assert!(caller.exits(0).out == far);
@@ -501,9 +324,9 @@ fn a_pipe_carries_both_directions_and_ends_when_both_have() {
 
 #[test]
 fn half_a_pipe_stays_open_when_the_other_half_has_ended() {
-    let place = Place::new("half");
+    let place = Folder::new("half");
     let mut listener = place.start_reading(&["pipe", "-l", "127.0.0.1:0"], Stdio::piped());
-    let to = format!("127.0.0.1:{}", listener.port());
+    let to = format!("127.0.0.1:{}", port_of(&mut listener));
     let mut into_listener = listener.stdin();
     // The caller ends its direction at once; only then is anything written the other way.
     let caller = place.start(&["pipe", &to]);
@@ -516,14 +339,14 @@ fn half_a_pipe_stays_open_when_the_other_half_has_ended() {
 
 #[test]
 fn a_program_that_is_no_cede_is_told_so_by_either_end() {
-    let place = Place::new("stranger");
+    let place = Folder::new("stranger");
     let (_serve, to) = server(&place, &[]);
     let mut stranger = place.start_reading(&["pipe", &to], Stdio::piped());
     stranger.stdin().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let told = stranger.end().exits(0);
     assert!(told.text().contains("speaks the protocol of cede"), "{told:?}");
     let mut listener = place.start_reading(&["pipe", "-l", "127.0.0.1:0"], Stdio::piped());
-    let to = format!("127.0.0.1:{}", listener.port());
+    let to = format!("127.0.0.1:{}", port_of(&mut listener));
     listener.stdin().write_all(b"220 mail.example.org").unwrap();
     place.cede(&["send", &to, "-t", "1"]).exits(1).complains("220 mail.example.org");
 }
@@ -549,7 +372,7 @@ fn echo(mut connection: TcpStream) {
 }
 
 /// Two proxies in front of a TCP server, and the port where they begin.
-fn proxies(place: &Place, server: u16, more: &[&str]) -> (Running, Running, u16) {
+fn proxies(place: &Folder, server: u16, more: &[&str]) -> (Running, Running, u16) {
     let to = format!("127.0.0.1:{server}");
     let mut exit = place.start(&["proxy", "--utp-listen", "0", "--to", &to]);
     let line = exit.says("go over TCP to");
@@ -568,7 +391,7 @@ fn connect(port: u16) -> TcpStream {
 
 #[test]
 fn proxies_carry_many_connections_at_once_and_their_half_closes() {
-    let place = Place::new("proxy");
+    let place = Folder::new("proxy");
     let (_exit, entrance, port) = proxies(&place, tcp_server(echo), &["--json", "-i", "0.2"]);
     thread::scope(|scope| {
         for number in 0..20_usize {
@@ -593,7 +416,7 @@ fn proxies_carry_many_connections_at_once_and_their_half_closes() {
 
 #[test]
 fn proxies_carry_resets_and_say_when_the_server_is_not_there() {
-    let place = Place::new("reset");
+    let place = Folder::new("reset");
     // A connection that is closed with something unread is reset.
     let server = tcp_server(|mut connection| {
         let _ = connection.read_exact(&mut [0; 1]);
@@ -612,7 +435,7 @@ fn proxies_carry_resets_and_say_when_the_server_is_not_there() {
 
 #[test]
 fn connections_beyond_the_limit_are_reset() {
-    let place = Place::new("limit");
+    let place = Folder::new("limit");
     let (_exit, mut entrance, port) = proxies(&place, tcp_server(echo), &["--max-connections", "1"]);
     let mut first = connect(port);
     first.write_all(b"x").unwrap();
@@ -625,7 +448,7 @@ fn connections_beyond_the_limit_are_reset() {
 
 #[test]
 fn each_verb_has_examples_and_says_what_it_cannot_do() {
-    let place = Place::new("help");
+    let place = Folder::new("help");
     for verb in ["serve", "send", "recv", "pipe", "proxy"] {
         let help = place.cede(&[verb, "--help"]).exits(0);
         assert!(help.text().contains("Examples"), "{verb}");

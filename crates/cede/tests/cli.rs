@@ -1,83 +1,15 @@
 //! The program as its users meet it: exit codes, files, what goes to which stream.
 
+mod support;
+
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Stdio;
+use support::{Finished, Folder};
 
-/// An empty folder that is gone afterwards.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("cli-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
-        command.args(arguments).current_dir(&self.0).env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR");
-        command
-    }
-
-    fn cede(&self, arguments: &[&str]) -> Finished {
-        Finished::of(&self.command(arguments).stdin(Stdio::null()).output().unwrap())
-    }
-
-    fn cede_reading(&self, arguments: &[&str], input: &str) -> Finished {
-        let mut command = self.command(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        Finished::of(&child.wait_with_output().unwrap())
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.0.join(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    fn manifest(&self, folder: &str) -> Value {
-        serde_json::from_str(&self.read(&format!("{folder}/manifest.json"))).unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// What a command left behind.
-#[derive(Debug)]
-struct Finished {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Finished {
-    fn of(output: &Output) -> Self {
-        let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).unwrap();
-        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
-    }
-
-    #[track_caller]
-    fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        self
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
-    }
+fn manifest(place: &Folder, folder: &str) -> Value {
+    serde_json::from_str(&place.text(&format!("{folder}/manifest.json"))).unwrap()
 }
 
 /// Two flows for three seconds.
@@ -99,7 +31,7 @@ start = "1 s"
 
 #[test]
 fn the_demo_needs_nothing_and_leaves_a_report_that_needs_nothing() {
-    let place = Place::new("demo");
+    let place = Folder::new("demo");
     let run = place.cede(&["demo"]).exits(0);
     for said in [
         "ledbat",
@@ -109,10 +41,10 @@ fn the_demo_needs_nothing_and_leaves_a_report_that_needs_nothing() {
         "At 10 s cubic joins: ledbat falls to",
         "cede-out/demo/report.html",
     ] {
-        assert!(run.out.contains(said), "{said} in {}", run.out);
+        assert!(run.text().contains(said), "{said} in {}", run.text());
     }
     assert_eq!(run.err, "");
-    let page = place.read("cede-out/demo/report.html");
+    let page = place.text("cede-out/demo/report.html");
     for said in ["<svg", "cede demo --seed 1", "name = &quot;ledbat&quot;", "Queueing delay"] {
         assert!(page.contains(said), "{said}");
     }
@@ -125,9 +57,9 @@ fn the_demo_needs_nothing_and_leaves_a_report_that_needs_nothing() {
 
 #[test]
 fn ledbat_yields_in_the_demo_and_comes_back() {
-    let place = Place::new("yields");
+    let place = Folder::new("yields");
     place.cede(&["demo", "-o", "out"]).exits(0);
-    let rows = place.read("out/flows.csv");
+    let rows = place.text("out/flows.csv");
     let mean = |from: f64, to: f64| {
         let rates: Vec<f64> = rows
             .lines()
@@ -143,10 +75,10 @@ fn ledbat_yields_in_the_demo_and_comes_back() {
 
 #[test]
 fn a_run_leaves_what_its_manifest_names() {
-    let place = Place::new("folder");
+    let place = Folder::new("folder");
     place.write("short.toml", SHORT);
     place.cede(&["run", "short.toml", "-s", "record.controllers=true"]).exits(0);
-    let manifest = place.manifest("cede-out/short");
+    let manifest = manifest(&place, "cede-out/short");
     assert_eq!(manifest["status"], "complete");
     assert_eq!(manifest["scenario"]["source"], "short.toml");
     assert_eq!(manifest["results"]["flows"][1]["name"], "other");
@@ -155,21 +87,21 @@ fn a_run_leaves_what_its_manifest_names() {
         manifest["files"].as_array().unwrap().iter().map(|f| f.as_str().unwrap()).collect();
     named.push("manifest.json");
     named.sort_unstable();
-    let mut found: Vec<String> = fs::read_dir(place.0.join("cede-out/short"))
+    let mut found: Vec<String> = fs::read_dir(place.path("cede-out/short"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     found.sort();
     assert_eq!(found, named);
-    assert!(place.read("cede-out/short/controllers.csv").contains(",scavenger,congestion_avoidance,"));
+    assert!(place.text("cede-out/short/controllers.csv").contains(",scavenger,congestion_avoidance,"));
 }
 
 #[test]
 fn the_queue_is_written_down_at_every_dequeue() {
-    let place = Place::new("queue");
+    let place = Folder::new("queue");
     place.write("short.toml", SHORT);
     place.cede(&["run", "short.toml", "-o", "out"]).exits(0);
-    let text = place.read("out/queue-bottleneck.csv");
+    let text = place.text("out/queue-bottleneck.csv");
     let mut lines = text.lines();
     let heading = "time_s,waited_ms,packet_bytes,queued_bytes,queued_packets,served_bytes,dropped_packets";
     assert_eq!(lines.next(), Some(heading));
@@ -188,12 +120,12 @@ fn the_queue_is_written_down_at_every_dequeue() {
 
 #[test]
 fn events_tell_the_life_of_a_flow() {
-    let place = Place::new("events");
+    let place = Folder::new("events");
     place.write("short.toml", SHORT);
     let choices = ["-s", "flow.other.stop=2 s", "-s", "duration=6 s"];
     place.cede(&[&["run", "short.toml", "-o", "out"][..], &choices[..]].concat()).exits(0);
     let events: Vec<Value> =
-        place.read("out/events.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        place.text("out/events.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let times: Vec<f64> = events.iter().map(|event| event["t_s"].as_f64().unwrap()).collect();
     assert!(times.is_sorted());
     let of_other = events.iter().filter(|event| event["flow"] == "other" && event["end"] == "sender");
@@ -207,41 +139,45 @@ fn events_tell_the_life_of_a_flow() {
 
 #[test]
 fn the_same_seed_gives_the_same_octets_and_another_seed_others() {
-    let place = Place::new("seed");
-    place.write("short.toml", &SHORT.replace("buffer", "loss = 0.01\nbuffer"));
+    let place = Folder::new("seed");
+    place.write("short.toml", SHORT.replace("buffer", "loss = 0.01\nbuffer"));
     for (seed, folder) in [("5", "a"), ("5", "b"), ("6", "c")] {
         place.cede(&["run", "short.toml", "--seed", seed, "-o", folder]).exits(0);
     }
     for file in ["flows.csv", "queue-bottleneck.csv", "events.jsonl"] {
-        assert_eq!(place.read(&format!("a/{file}")), place.read(&format!("b/{file}")), "{file}");
+        assert_eq!(place.text(&format!("a/{file}")), place.text(&format!("b/{file}")), "{file}");
     }
-    let tape = |folder| place.manifest(folder)["results"]["tape"].clone();
+    let tape = |folder| manifest(&place, folder)["results"]["tape"].clone();
     assert_eq!(tape("a"), tape("b"));
     assert_ne!(tape("a"), tape("c"));
-    assert_ne!(place.read("a/flows.csv"), place.read("c/flows.csv"));
+    assert_ne!(place.text("a/flows.csv"), place.text("c/flows.csv"));
 }
 
 #[test]
 fn the_scenario_in_the_folder_repeats_the_run() {
-    let place = Place::new("again");
+    let place = Folder::new("again");
     place.write("short.toml", SHORT);
     place.cede(&["run", "short.toml", "-s", "link.rate=3 Mbit/s", "--seed", "9", "-o", "a"]).exits(0);
     place.cede(&["run", "a/scenario.toml", "-o", "b"]).exits(0);
-    assert_eq!(place.manifest("a")["results"], place.manifest("b")["results"]);
-    assert_eq!(place.manifest("a")["scenario"]["hash"], place.manifest("b")["scenario"]["hash"]);
+    assert_eq!(manifest(&place, "a")["results"], manifest(&place, "b")["results"]);
+    assert_eq!(manifest(&place, "a")["scenario"]["hash"], manifest(&place, "b")["scenario"]["hash"]);
 }
 
 #[test]
 fn an_assertion_that_does_not_hold_makes_the_exit_code_one() {
-    let place = Place::new("assert");
+    let place = Folder::new("assert");
     place.write(
         "short.toml",
-        &format!("{SHORT}[assert]\nlink.efficiency = \"> 0.2\"\nqueue.p95_ms = \"< 0.001\"\n"),
+        format!("{SHORT}[assert]\nlink.efficiency = \"> 0.2\"\nqueue.p95_ms = \"< 0.001\"\n"),
     );
     let run = place.cede(&["run", "short.toml"]).exits(1);
-    assert!(run.out.contains("queue.p95_ms < 0.001") && run.out.contains("does not hold"), "{}", run.out);
+    assert!(
+        run.text().contains("queue.p95_ms < 0.001") && run.text().contains("does not hold"),
+        "{}",
+        run.text()
+    );
     assert!(run.err.contains("error: an assertion does not hold"), "{}", run.err);
-    let manifest = place.manifest("cede-out/short");
+    let manifest = manifest(&place, "cede-out/short");
     assert_eq!(manifest["status"], "assertion_failed");
     assert_eq!(manifest["results"]["assertions"][0]["holds"], true);
     assert_eq!(manifest["results"]["assertions"][1]["holds"], false);
@@ -250,23 +186,23 @@ fn an_assertion_that_does_not_hold_makes_the_exit_code_one() {
 
 #[test]
 fn a_wrong_scenario_is_refused_with_its_lines() {
-    let place = Place::new("wrong");
-    place.write("wrong.toml", &SHORT.replace("\"5 Mbit/s\"", "5").replace("delay", "dealy"));
+    let place = Folder::new("wrong");
+    place.write("wrong.toml", SHORT.replace("\"5 Mbit/s\"", "5").replace("delay", "dealy"));
     let run = place.cede(&["run", "wrong.toml"]).exits(2);
     for said in
         ["--> wrong.toml:4:8", "4 | rate = 5", "--> wrong.toml:5:1", "did you mean `delay`?", "not run: "]
     {
         assert!(run.err.contains(said), "{said} in {}", run.err);
     }
-    assert_eq!(run.out, "");
-    assert!(!place.0.join("cede-out").exists());
+    assert_eq!(run.text(), "");
+    assert!(!place.path("cede-out").exists());
     let run = place.cede(&["run", "demo", "-s", "link.rate=fast"]).exits(2);
     assert!(run.err.contains("--> -s:1:11"), "{}", run.err);
 }
 
 #[test]
 fn what_cannot_be_read_is_told_with_what_there_is() {
-    let place = Place::new("missing");
+    let place = Folder::new("missing");
     let run = place.cede(&["run", "latecomers.toml"]).exits(2);
     assert!(
         run.err.contains("cannot read latecomers.toml") && run.err.contains("`latecomer`"),
@@ -280,55 +216,56 @@ fn what_cannot_be_read_is_told_with_what_there_is() {
 
 #[test]
 fn json_alone_goes_to_standard_output() {
-    let place = Place::new("json");
+    let place = Folder::new("json");
     place.write("short.toml", SHORT);
     let run = place.cede(&["run", "short.toml", "--json"]).exits(0);
     let printed = run.json();
-    assert_eq!(printed, place.manifest("cede-out/short"));
+    assert_eq!(printed, manifest(&place, "cede-out/short"));
     assert_eq!(printed["results"]["flows"][0]["name"], "scavenger");
     assert!(run.err.contains("share (%)"), "{}", run.err);
 }
 
 #[test]
 fn overrides_and_standard_input() {
-    let place = Place::new("stdin");
-    let run =
-        place.cede_reading(&["run", "-", "-s", "link.rate=2 Mbit/s", "--json", "-o", "out"], SHORT).exits(0);
+    let place = Folder::new("stdin");
+    let run = place
+        .cede_reading(&["run", "-", "-s", "link.rate=2 Mbit/s", "--json", "-o", "out"], SHORT.as_bytes())
+        .exits(0);
     assert!(run.json()["results"]["links"][0]["rate_mbps"].as_f64().unwrap() < 2.1);
-    assert!(place.read("out/scenario.toml").contains("rate = \"2 Mbit/s\""));
+    assert!(place.text("out/scenario.toml").contains("rate = \"2 Mbit/s\""));
     assert!(run.err.contains("again:   cede run out/scenario.toml"), "{}", run.err);
 }
 
 #[test]
 fn tables_as_json_lines() {
-    let place = Place::new("jsonl");
+    let place = Folder::new("jsonl");
     place.write("short.toml", SHORT);
     place.cede(&["run", "short.toml", "--format", "jsonl,csv", "-o", "out", "--plot", "svg,png"]).exits(0);
-    let text = place.read("out/flows.jsonl");
+    let text = place.text("out/flows.jsonl");
     let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(first["flow"], "scavenger");
-    assert_eq!(text.lines().count() + 1, place.read("out/flows.csv").lines().count());
+    assert_eq!(text.lines().count() + 1, place.text("out/flows.csv").lines().count());
     assert!(
-        place.read("out/figures.svg").starts_with("<svg")
-            || place.read("out/figures.svg").starts_with("<?xml")
+        place.text("out/figures.svg").starts_with("<svg")
+            || place.text("out/figures.svg").starts_with("<?xml")
     );
-    assert_eq!(fs::read(place.0.join("out/figures.png")).unwrap()[1..4], *b"PNG");
+    assert_eq!(place.read("out/figures.png")[1..4], *b"PNG");
     // A later run without them takes them away.
     place.cede(&["run", "short.toml", "-o", "out"]).exits(0);
-    assert!(!place.0.join("out/flows.jsonl").exists() && !place.0.join("out/figures.png").exists());
+    assert!(!place.path("out/flows.jsonl").exists() && !place.path("out/figures.png").exists());
 }
 
 #[test]
 fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
-    let place = Place::new("refused");
+    let place = Folder::new("refused");
     place.write("file", "");
     let run = place.cede(&["demo", "-o", "file/out"]).exits(1);
     assert!(run.err.contains("cannot make the folder file/out"), "{}", run.err);
-    fs::create_dir(place.0.join("letters")).unwrap();
+    fs::create_dir(place.path("letters")).unwrap();
     place.write("letters/report.html", "dear");
     let run = place.cede(&["demo", "-o", "letters"]).exits(1);
     assert!(run.err.contains("holds files that no run wrote"), "{}", run.err);
-    assert_eq!(place.read("letters/report.html"), "dear");
+    assert_eq!(place.text("letters/report.html"), "dear");
 }
 
 /// Whoever may write anywhere (root) is not held up by permissions, and the test says so.
@@ -336,8 +273,8 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
 #[test]
 fn a_read_only_folder_is_not_permitted() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new("readonly");
-    let folder = place.0.join("locked");
+    let place = Folder::new("readonly");
+    let folder = place.path("locked");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
     if fs::write(folder.join("probe"), "").is_ok() {
@@ -353,27 +290,27 @@ fn a_read_only_folder_is_not_permitted() {
 #[test]
 fn a_full_disk_ends_the_run_and_is_told() {
     for file in ["queue-bottleneck.csv", "flows.csv", "events.jsonl", "packets.pcapng"] {
-        let place = Place::new("full");
-        fs::create_dir(place.0.join("out")).unwrap();
+        let place = Folder::new("full");
+        fs::create_dir(place.path("out")).unwrap();
         place.write("out/manifest.json", "{}");
-        std::os::unix::fs::symlink("/dev/full", place.0.join("out").join(file)).unwrap();
+        std::os::unix::fs::symlink("/dev/full", place.path("out").join(file)).unwrap();
         let run = place.cede(&["demo", "-o", "out"]);
         if file == "packets.pcapng" {
             run.exits(0);
             let run = place.cede(&["run", "demo", "-o", "out", "--pcap"]).exits(1);
             assert!(run.err.contains("cannot write out/packets.pcapng: No space left"), "{}", run.err);
-            assert!(place.manifest("out")["simulated_s"].as_f64().unwrap() < 29.0);
+            assert!(manifest(&place, "out")["simulated_s"].as_f64().unwrap() < 29.0);
         } else {
             assert!(run.exits(1).err.contains(&format!("cannot write out/{file}: No space left")));
         }
-        assert_eq!(place.manifest("out")["status"], "failed");
+        assert_eq!(manifest(&place, "out")["status"], "failed");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn what_standard_output_does_not_take_is_an_error() {
-    let place = Place::new("full-output");
+    let place = Folder::new("full-output");
     for arguments in [&["demo", "-o", "out"][..], &["demo", "-o", "out", "--json"], &["list"]] {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let run = place.command(arguments).stdout(full).stderr(Stdio::piped()).output().unwrap();
@@ -381,27 +318,25 @@ fn what_standard_output_does_not_take_is_an_error() {
         assert_eq!(run.status.code(), Some(1), "{err}");
         assert!(err.contains("error: cannot write to standard output: No space left"), "{err}");
     }
-    assert_eq!(place.manifest("out")["status"], "complete", "the run itself is whole");
+    assert_eq!(manifest(&place, "out")["status"], "complete", "the run itself is whole");
 }
 
 #[cfg(unix)]
 #[test]
 fn an_interrupt_keeps_what_was_written() {
-    let place = Place::new("interrupt");
-    let mut command =
-        place.command(&["run", "alone", "-s", "duration=100 h", "-s", "record.queue=false", "-o", "out"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let rows = place.0.join("out/flows.csv");
+    let place = Folder::new("interrupt");
+    let running =
+        place.start(&["run", "alone", "-s", "duration=100 h", "-s", "record.queue=false", "-o", "out"]);
+    let rows = place.path("out/flows.csv");
     let begun = || fs::metadata(&rows).is_ok_and(|meta| meta.len() > 100_000);
     let patience = std::time::Instant::now();
     while !begun() && patience.elapsed().as_secs() < 60 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let run = Finished::of(&child.wait_with_output().unwrap()).exits(130);
+    running.interrupt();
+    let run = running.end().exits(130);
     assert!(run.err.contains("interrupted: ") && run.err.contains("out"), "{}", run.err);
-    let manifest = place.manifest("out");
+    let manifest = manifest(&place, "out");
     assert_eq!(manifest["status"], "interrupted");
     let reached = manifest["simulated_s"].as_f64().unwrap();
     let text = fs::read_to_string(&rows).unwrap();
@@ -411,12 +346,13 @@ fn an_interrupt_keeps_what_was_written() {
 
 #[test]
 fn no_escape_codes_but_where_they_are_asked_for() {
-    let place = Place::new("colour");
+    let place = Folder::new("colour");
     let plain = place.cede(&["demo"]).exits(0);
-    assert!(!plain.out.contains('\x1b') && !plain.err.contains('\x1b'));
+    assert!(!plain.text().contains('\x1b') && !plain.err.contains('\x1b'));
     let run = |variables: &[(&str, &str)]| {
-        let output = place.command(&["demo"]).envs(variables.iter().copied()).output().unwrap();
-        Finished::of(&output).exits(0).out
+        let output =
+            place.command(["demo"]).env_remove("NO_COLOR").envs(variables.iter().copied()).output().unwrap();
+        Finished::of(output).exits(0).text().to_owned()
     };
     assert!(run(&[("CLICOLOR_FORCE", "1")]).contains("\x1b["));
     assert!(!run(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).contains('\x1b'));
@@ -430,7 +366,7 @@ fn no_escape_codes_but_where_they_are_asked_for() {
 
 #[test]
 fn everything_listed_can_be_explained_and_run() {
-    let place = Place::new("list");
+    let place = Folder::new("list");
     let listed = place.cede(&["list", "--json"]).exits(0).json();
     let items = listed.as_array().unwrap();
     for kind in ["controller", "scenario", "metric", "figure"] {
@@ -442,20 +378,24 @@ fn everything_listed_can_be_explained_and_run() {
         assert_eq!(found[0]["kind"], item["kind"], "{name}");
         assert!(!place.cede(&["explain", name]).exits(0).out.is_empty());
     }
-    assert!(place.cede(&["list", "controllers"]).exits(0).out.contains("ledbat"));
+    assert!(place.cede(&["list", "controllers"]).exits(0).text().contains("ledbat"));
 }
 
 #[test]
 fn explanations_name_formula_source_and_units() {
-    let place = Place::new("explain");
-    let ledbat = place.cede(&["explain", "ledbat"]).exits(0).out;
+    let place = Folder::new("explain");
+    let ledbat = place.cede(&["explain", "ledbat"]).exits(0).text().to_owned();
     for said in ["formula", "RFC 6817", "target", "default", "ms"] {
         assert!(ledbat.contains(said), "{said} in {ledbat}");
     }
-    assert!(place.cede(&["explain", "link.buffer"]).exits(0).out.contains("BDP"));
-    assert!(place.cede(&["explain", "queue.bottleneck.p95_ms"]).exits(0).out.contains("95 %"));
+    assert!(place.cede(&["explain", "link.buffer"]).exits(0).text().contains("BDP"));
+    assert!(place.cede(&["explain", "queue.bottleneck.p95_ms"]).exits(0).text().contains("95 %"));
     assert!(
-        place.cede(&["explain", "ledbat.target"]).exits(0).out.contains("parameter of the controller ledbat")
+        place
+            .cede(&["explain", "ledbat.target"])
+            .exits(0)
+            .text()
+            .contains("parameter of the controller ledbat")
     );
     let unknown = place.cede(&["explain", "ledbta"]).exits(2);
     assert!(unknown.err.contains("did you mean `ledbat`?"), "{}", unknown.err);
@@ -463,8 +403,8 @@ fn explanations_name_formula_source_and_units() {
 
 #[test]
 fn the_reference_in_the_documentation_is_the_generated_one() {
-    let place = Place::new("reference");
-    let generated = place.cede(&["explain", "scenario"]).exits(0).out;
+    let place = Folder::new("reference");
+    let generated = place.cede(&["explain", "scenario"]).exits(0).text().to_owned();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.md");
     let written = fs::read_to_string(path).unwrap_or_default();
     assert!(
@@ -476,9 +416,9 @@ fn the_reference_in_the_documentation_is_the_generated_one() {
 
 #[test]
 fn completions_and_man_pages_cover_every_command() {
-    let place = Place::new("generated");
+    let place = Folder::new("generated");
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(place.cede(&["completions", shell]).exits(0).out.contains("repro"), "{shell}");
+        assert!(place.cede(&["completions", shell]).exits(0).text().contains("repro"), "{shell}");
     }
     place.cede(&["man", "-o", "man"]).exits(0);
     for page in [
@@ -491,38 +431,38 @@ fn completions_and_man_pages_cover_every_command() {
         "cede-completions",
         "cede-man",
     ] {
-        assert!(place.read(&format!("man/{page}.1")).contains(".TH"), "{page}");
+        assert!(place.text(&format!("man/{page}.1")).contains(".TH"), "{page}");
     }
-    assert!(place.read("man/cede-run.1").contains("Examples"));
-    assert!(place.cede(&["--help"]).exits(0).out.contains("130  interrupted"));
+    assert!(place.text("man/cede-run.1").contains("Examples"));
+    assert!(place.cede(&["--help"]).exits(0).text().contains("130  interrupted"));
 }
 
 #[test]
 fn a_check_shows_each_mark_and_exits_by_them() {
-    let place = Place::new("check");
+    let place = Folder::new("check");
     let good = place.cede(&["check", "ledbat", "--only", "application/limited"]).exits(0);
-    assert!(good.out.contains("of what it had to say") && good.out.contains("1 of 1 scenarios passed"));
+    assert!(good.text().contains("of what it had to say") && good.text().contains("1 of 1 scenarios passed"));
     let bad = place.cede(&["check", "reno", "--only", "buffers/bloated", "--json"]).exits(1);
     let findings: Value = bad.json();
     assert_eq!(findings[0]["passed"], false);
     assert!(findings[0]["findings"][0]["measured"].as_f64().is_some_and(|ms| ms > 1_000.0));
     let table =
         place.cede(&["check", "ledbat", "--over", "tcp", "--only", "application/limited", "--markdown"]);
-    assert!(table.out.starts_with("| scenario "), "{}", table.out);
+    assert!(table.text().starts_with("| scenario "), "{}", table.text());
 }
 
 #[test]
 fn a_checks_scenario_can_be_run_by_itself() {
-    let place = Place::new("check-toml");
+    let place = Folder::new("check-toml");
     let only = ["check", "ledbat", "-s", "target=60 ms", "--only", "application/limited", "--toml"];
     let toml = place.cede(&only).exits(0);
-    assert!(toml.out.contains("target = \"60 ms\""), "{}", toml.out);
+    assert!(toml.text().contains("target = \"60 ms\""), "{}", toml.text());
     place.cede_reading(&["run", "-", "-o", "out"], &toml.out).exits(0);
 }
 
 #[test]
 fn a_check_refuses_what_there_is_not() {
-    let place = Place::new("check-wrong");
+    let place = Folder::new("check-wrong");
     for (arguments, says) in [
         (&["check", "ledbatt"][..], "did you mean `ledbat`?"),
         (&["check", "ledbat", "--only", "yield"], "yields/call"),

@@ -1,37 +1,43 @@
 //! `cede inspect`, on recorded captures of three libtorrent peers.
 
+mod support;
+
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use std::fs;
-use std::io::{Read, Write};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::io::Read;
+use std::ops::Deref;
+use std::process::Command;
+use support::{Finished, Folder};
 
 const TCP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/tcp.pcapng.gz");
 const UTP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/utp.pcapng.gz");
 const ENCRYPTED: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/tcp_encrypted.pcapng.gz");
 
 /// A folder with the captures, removed in the end.
-struct Place(PathBuf);
+struct Place(Folder);
+
+impl Deref for Place {
+    type Target = Folder;
+    fn deref(&self) -> &Folder {
+        &self.0
+    }
+}
 
 impl Place {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("cede-inspect-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        fs::write(path.join("tcp.pcapng.gz"), TCP).unwrap();
-        fs::write(path.join("utp.pcapng.gz"), UTP).unwrap();
-        fs::write(path.join("hidden.pcapng.gz"), ENCRYPTED).unwrap();
-        Self(path)
+        let folder = Folder::new(name);
+        folder.write("tcp.pcapng.gz", TCP);
+        folder.write("utp.pcapng.gz", UTP);
+        folder.write("hidden.pcapng.gz", ENCRYPTED);
+        Self(folder)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
-        command.current_dir(&self.0).arg("inspect").args(arguments).stdin(Stdio::null());
-        command
+        self.0.command([&["inspect"], arguments].concat())
     }
 
     fn inspect(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.command(arguments).output().unwrap())
+        Finished::of(self.command(arguments).output().unwrap()).told()
     }
 
     fn good(&self, arguments: &[&str]) -> String {
@@ -48,17 +54,6 @@ impl Place {
     fn document(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.good(&[arguments, &["--json"]].concat())).unwrap()
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn told(output: &Output) -> (i32, String, String) {
-    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 /// A number of both sides of all connections.
@@ -154,7 +149,7 @@ fn what_encryption_hides_is_said() {
 #[test]
 fn pseudonyms_hide_addresses_and_peer_ids() {
     let place = Place::new("pseudonyms");
-    fs::write(place.0.join("key"), [7; 32]).unwrap();
+    place.write("key", [7; 32]);
     for form in [
         &[][..],
         &["--csv"],
@@ -173,14 +168,11 @@ fn pseudonyms_hide_addresses_and_peer_ids() {
 fn pipes_damage_and_wrong_usage_are_told_as_the_meter_tells_them() {
     let place = Place::new("damage");
     let whole = place.document(&["tcp.pcapng.gz"]);
-    let mut child =
-        place.command(&["-", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(TCP).unwrap();
-    let piped: Value = serde_json::from_str(&told(&child.wait_with_output().unwrap()).1).unwrap();
+    let piped = place.cede_reading(&["inspect", "-", "--json"], TCP).json();
     assert_eq!(piped["connections"], whole["connections"]);
     let mut plain = Vec::new();
     GzDecoder::new(TCP).read_to_end(&mut plain).unwrap();
-    fs::write(place.0.join("cut.pcapng"), &plain[..plain.len() / 2]).unwrap();
+    place.write("cut.pcapng", &plain[..plain.len() / 2]);
     let (code, out, err) = place.inspect(&["cut.pcapng"]);
     assert!(code == 1 && out.contains("libtorrent") && err.contains("what came before counts"), "{err}");
     let (code, _, err) = place.inspect(&["nowhere.pcap"]);

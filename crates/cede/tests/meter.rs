@@ -1,35 +1,41 @@
 //! `cede meter`, on recorded captures of a 1 Mbit/s uplink seen from the other end.
 
+mod support;
+
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use std::fs;
-use std::io::{Read, Write};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::io::Read;
+use std::ops::Deref;
+use std::process::Command;
+use support::{Finished, Folder};
 
 const UTP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/utp_1m.pcap.gz");
 const TCP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/tcp_1m.pcap.gz");
 
 /// A folder with the captures, removed in the end.
-struct Place(PathBuf);
+struct Place(Folder);
+
+impl Deref for Place {
+    type Target = Folder;
+    fn deref(&self) -> &Folder {
+        &self.0
+    }
+}
 
 impl Place {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("cede-meter-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        fs::write(path.join("utp.pcap.gz"), UTP).unwrap();
-        fs::write(path.join("tcp.pcap"), plain(TCP)).unwrap();
-        Self(path)
+        let folder = Folder::new(name);
+        folder.write("utp.pcap.gz", UTP);
+        folder.write("tcp.pcap", plain(TCP));
+        Self(folder)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
-        command.current_dir(&self.0).arg("meter").args(arguments).stdin(Stdio::null());
-        command
+        self.0.command([&["meter"], arguments].concat())
     }
 
     fn meter(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.command(arguments).output().unwrap())
+        Finished::of(self.command(arguments).output().unwrap()).told()
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
@@ -37,17 +43,6 @@ impl Place {
         assert_eq!(code, 0, "{err}");
         serde_json::from_str(&out).unwrap()
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn told(output: &Output) -> (i32, String, String) {
-    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 fn plain(compressed: &[u8]) -> Vec<u8> {
@@ -100,36 +95,33 @@ fn several_files_pipes_and_compressions_read_alike() {
     let whole = place.json(&["tcp.pcap"]);
     let octets = plain(TCP);
     let zstd = ruzstd::encoding::compress_to_vec(&octets[..], ruzstd::encoding::CompressionLevel::Fastest);
-    fs::write(place.0.join("tcp.zst"), zstd).unwrap();
+    place.write("tcp.zst", zstd);
     assert_eq!(place.json(&["tcp.zst"])["hosts"], whole["hosts"]);
     // Cut in two between records, the second half with a file header of its own.
     let mut at = 24;
     while at < octets.len() / 2 {
         at += 16 + u32::from_le_bytes(octets[at + 8..at + 12].try_into().unwrap()) as usize;
     }
-    fs::write(place.0.join("one.pcap"), &octets[..at]).unwrap();
-    fs::write(place.0.join("two.pcap"), [&octets[..24], &octets[at..]].concat()).unwrap();
+    place.write("one.pcap", &octets[..at]);
+    place.write("two.pcap", [&octets[..24], &octets[at..]].concat());
     let halves = place.json(&["one.pcap", "two.pcap"]);
     assert_eq!(halves["hosts"][0]["queue"], whole["hosts"][0]["queue"]);
-    let mut child =
-        place.command(&["-", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(TCP).unwrap();
-    let piped: Value = serde_json::from_str(&told(&child.wait_with_output().unwrap()).1).unwrap();
+    let piped = place.cede_reading(&["meter", "-", "--json"], TCP).json();
     assert_eq!(piped["hosts"], whole["hosts"]);
 }
 
 #[test]
 fn damage_is_told_and_what_came_before_counts() {
     let place = Place::new("damage");
-    fs::write(place.0.join("cut.pcap"), &plain(TCP)[..500_000]).unwrap();
+    place.write("cut.pcap", &plain(TCP)[..500_000]);
     let (code, out, err) = place.meter(&["cut.pcap"]);
     assert_eq!(code, 1);
     assert!(out.contains("10.0.1.2") && err.contains("cut.pcap: at octet"), "{err}");
     assert!(err.contains("the file ends here before its time; what came before counts"), "{err}");
-    fs::write(place.0.join("cut.gz"), &TCP[..100_000]).unwrap();
+    place.write("cut.gz", &TCP[..100_000]);
     let (code, out, _) = place.meter(&["cut.gz"]);
     assert!(code == 1 && out.contains("10.0.1.2"));
-    fs::write(place.0.join("words"), "not a capture at all, only words").unwrap();
+    place.write("words", "not a capture at all, only words");
     let (code, _, err) = place.meter(&["words"]);
     assert!(code == 1 && err.contains("neither pcap nor pcapng"), "{err}");
     let (code, _, err) = place.meter(&["nowhere.pcap"]);
@@ -143,7 +135,7 @@ fn damage_is_told_and_what_came_before_counts() {
 fn a_report_needs_nothing_but_a_browser() {
     let place = Place::new("report");
     assert_eq!(place.meter(&["utp.pcap.gz", "tcp.pcap", "--report", "r.html"]).0, 0);
-    let page = fs::read_to_string(place.0.join("r.html")).unwrap();
+    let page = place.text("r.html");
     assert!(page.contains("10.0.1.2") && page.contains("<svg") && page.contains("y = 2x"));
     assert!(!page.contains("src=\"http") && !page.contains("@import"));
     let (code, _, err) = place.meter(&["tcp.pcap", "--report", "nowhere/r.html"]);
@@ -153,9 +145,7 @@ fn a_report_needs_nothing_but_a_browser() {
 #[test]
 fn every_flag_is_explained() {
     for (_, name, text) in cede_meter::Flags::ALL {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_cede")).args(["explain", name, "--json"]).output().unwrap();
-        let (code, out, _) = told(&output);
+        let (code, out, _) = Folder::new("flag").cede(&["explain", name, "--json"]).told();
         assert!(code == 0 && out.contains(text), "{name}");
     }
 }
@@ -179,8 +169,8 @@ fn filters_choose_packets_and_their_errors_are_marked() {
 #[test]
 fn pseudonyms_hide_addresses_in_every_output_and_stay_under_one_key() {
     let place = Place::new("pseudonyms");
-    fs::write(place.0.join("key"), [7; 32]).unwrap();
-    fs::write(place.0.join("digits"), "07".repeat(32) + "\n").unwrap();
+    place.write("key", [7; 32]);
+    place.write("digits", "07".repeat(32) + "\n");
     let of = |arguments: &[&str]| {
         let (code, out, err) = place.meter(&[&["tcp.pcap", "utp.pcap.gz"], arguments].concat());
         assert_eq!(code, 0, "{err}");
@@ -204,11 +194,11 @@ fn pseudonyms_hide_addresses_in_every_output_and_stay_under_one_key() {
     assert_eq!(of(&["--csv", "--pseudonyms=key"]), of(&["--csv", "--pseudonyms=digits"]));
     assert_ne!(of(&["--csv", "--pseudonyms"]), of(&["--csv", "--pseudonyms"]), "a fresh key each time");
     of(&["--pseudonyms=key", "--report", "r.html", "--parquet", "set"]);
-    assert!(!fs::read_to_string(place.0.join("r.html")).unwrap().contains("10.0.1.2"));
+    assert!(!place.text("r.html").contains("10.0.1.2"));
     // Who is meant by --host is said by the true address.
     let chosen = of(&["--pseudonyms=key", "--host", "10.0.1.2", "--csv"]);
     assert_eq!(chosen.lines().count(), 2, "{chosen}");
-    fs::write(place.0.join("short"), [7; 31]).unwrap();
+    place.write("short", [7; 31]);
     assert_eq!(place.meter(&["tcp.pcap", "--pseudonyms=short"]).0, 2);
     let (code, _, err) = place.meter(&["tcp.pcap", "--pseudonyms=nokey"]);
     assert!(code == 1 && err.contains("/dev/urandom"), "{err}");
@@ -264,7 +254,7 @@ fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
         ("text", b"Dear Sir or Madam".to_vec(), 1, "neither pcap nor pcapng"),
     ];
     for (name, octets, wanted, words) in cases {
-        fs::write(place.0.join(name), octets).unwrap();
+        place.write(name, octets);
         let (code, out, err) = place.meter(&[name]);
         assert_eq!(code, wanted, "{name}: {out}{err}");
         assert!(format!("{out}{err}").contains(words) && !err.contains("panicked"), "{name}: {out}{err}");
@@ -284,8 +274,8 @@ fn times_of_several_files_are_counted_from_the_first() {
     while at < octets.len() / 2 {
         at += 16 + u32::from_le_bytes(octets[at + 8..at + 12].try_into().unwrap()) as usize;
     }
-    fs::write(place.0.join("one.pcap"), &octets[..at]).unwrap();
-    fs::write(place.0.join("two.pcap"), [&octets[..24], &octets[at..]].concat()).unwrap();
+    place.write("one.pcap", &octets[..at]);
+    place.write("two.pcap", [&octets[..24], &octets[at..]].concat());
     let whole = place.json(&["tcp.pcap", "--since", "20 s", "--until", "100 s"]);
     let halves = place.json(&["one.pcap", "two.pcap", "--since", "20 s", "--until", "100 s"]);
     assert_eq!(halves["counters"]["packets_outside_time"], whole["counters"]["packets_outside_time"]);

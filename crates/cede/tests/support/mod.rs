@@ -1,0 +1,261 @@
+//! What the tests of the program share: folders that are gone afterwards, and programs that do not outlive their test.
+#![allow(dead_code, reason = "each file of tests uses its part")]
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What takes longer has failed: many times what it takes on an idle machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An empty folder that is gone afterwards.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let name = format!("{}-{name}-{}", env!("CARGO_CRATE_NAME"), std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Makes the folders above it, too.
+    pub fn write(&self, name: &str, octets: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, octets).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).unwrap()
+    }
+
+    /// `cede` in this folder, without colours and with nothing to read.
+    pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
+        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1");
+        command
+    }
+}
+
+impl Folder {
+    /// A file of so many octets that repeat nowhere near.
+    pub fn write_pattern(&self, name: &str, bytes: usize) -> Vec<u8> {
+        let octets = pattern(bytes);
+        self.write(name, &octets);
+        octets
+    }
+
+    /// Begins `cede` with these arguments.
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        self.start_reading(arguments, Stdio::null())
+    }
+
+    pub fn start_reading(&self, arguments: &[&str], stdin: Stdio) -> Running {
+        Running::begin(self.command(arguments).stdin(stdin))
+    }
+
+    /// Runs `cede` to its end.
+    pub fn cede(&self, arguments: &[&str]) -> Finished {
+        self.start(arguments).end()
+    }
+
+    /// Runs `cede` with this on its standard input.
+    pub fn cede_reading(&self, arguments: &[&str], input: &[u8]) -> Finished {
+        let mut running = self.start_reading(arguments, Stdio::piped());
+        running.stdin().write_all(input).unwrap();
+        running.end()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Octets that repeat nowhere near, others for another number of them.
+pub fn pattern(bytes: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ bytes as u64;
+    let mut octets = Vec::with_capacity(bytes + 8);
+    while octets.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        octets.extend(state.to_le_bytes());
+    }
+    octets.truncate(bytes);
+    octets
+}
+
+/// The lines of a stream as they come, with their ends.
+fn lines_of(stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (into, lines) = channel();
+    thread::spawn(move || {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let mut line = Vec::new();
+            match stream.read_until(b'\n', &mut line) {
+                Ok(1..) if into.send(line).is_ok() => {}
+                _ => return,
+            }
+        }
+    });
+    lines
+}
+
+fn words(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).into_owned()
+}
+
+/// A program that runs; it does not outlive the test.
+pub struct Running {
+    child: Child,
+    name: String,
+    out: Receiver<Vec<u8>>,
+    err: Receiver<Vec<u8>>,
+    printed: Vec<u8>,
+    said: String,
+}
+
+/// The first line that has this in it; what came is put to `before`.
+fn until(lines: &Receiver<Vec<u8>>, name: &str, what: &str, mut before: impl FnMut(&[u8])) -> Option<String> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let line = lines.recv_timeout(end.saturating_duration_since(Instant::now())).ok()?;
+        before(&line);
+        let line = words(&line);
+        if line.contains(what) {
+            return Some(line.trim_end().to_owned());
+        }
+        assert!(Instant::now() < end, "{name} talks for ever");
+    }
+}
+
+impl Running {
+    pub fn begin(command: &mut Command) -> Self {
+        let name = format!("{command:?}");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (out, err) = (lines_of(child.stdout.take().unwrap()), lines_of(child.stderr.take().unwrap()));
+        Self { child, name, out, err, printed: Vec::new(), said: String::new() }
+    }
+
+    /// Waits for a line on standard error that has this in it.
+    pub fn says(&mut self, what: &str) -> String {
+        let said = &mut self.said;
+        let line = until(&self.err, &self.name, what, |line| said.push_str(&words(line)));
+        line.unwrap_or_else(|| panic!("{}: no \"{what}\" in {}", self.name, self.said))
+    }
+
+    /// Waits for a line of JSON on standard output that has this in it.
+    pub fn prints(&mut self, what: &str) -> Value {
+        let printed = &mut self.printed;
+        let line = until(&self.out, &self.name, what, |line| printed.extend(line));
+        let line = line.unwrap_or_else(|| panic!("{}: no \"{what}\" in {}", self.name, words(&self.printed)));
+        serde_json::from_str(&line).unwrap()
+    }
+
+    pub fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
+    /// What Ctrl-C does.
+    pub fn interrupt(&self) {
+        let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(killed.unwrap().success());
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Finished {
+        let end = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < end, "{} does not end; it said {}", self.name, self.said);
+            thread::sleep(Duration::from_millis(10));
+        };
+        let mut out = std::mem::take(&mut self.printed);
+        self.out.iter().for_each(|line| out.extend(line));
+        self.err.iter().for_each(|line| self.said.push_str(&words(&line)));
+        Finished { code: status.code(), out, err: std::mem::take(&mut self.said) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a program left behind.
+#[derive(Debug)]
+pub struct Finished {
+    pub code: Option<i32>,
+    pub out: Vec<u8>,
+    pub err: String,
+}
+
+impl Finished {
+    pub fn of(output: Output) -> Self {
+        Self { code: output.status.code(), out: output.stdout, err: words(&output.stderr) }
+    }
+
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}\n{}", words(&self.out), self.err);
+        self
+    }
+
+    /// Standard error has this in it.
+    #[track_caller]
+    pub fn complains(self, of: &str) -> Self {
+        assert!(self.err.contains(of), "no \"{of}\" in: {}", self.err);
+        self
+    }
+
+    #[track_caller]
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.out).unwrap()
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(self.text()).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    /// What a line of JSON on standard output tells of this event.
+    #[track_caller]
+    pub fn event(&self, name: &str) -> Value {
+        let lines = self.text().lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut found = lines.filter(|line| line["event"] == name);
+        found.next().unwrap_or_else(|| panic!("no event {name}: {}", self.text()))["data"].clone()
+    }
+
+    /// Its exit code and what it wrote.
+    pub fn told(self) -> (i32, String, String) {
+        (self.code.unwrap_or(-1), words(&self.out), self.err)
+    }
+}
