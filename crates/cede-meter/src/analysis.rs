@@ -7,15 +7,16 @@
 use crate::clock::Rate;
 use crate::flow::{Flow, Marks, Rtt};
 use crate::frame::Socket;
+use crate::host::Together;
 use crate::intake::Counters;
-use crate::key::Side;
-use crate::meter::{Config, SHARES, SHARES_OF_ANALYSIS};
+use crate::key::{Key, Side};
+use crate::meter::Config;
+use crate::pool::Pool;
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
-use crate::samples::Pool;
+use crate::stock::{Place, Reader, Sender};
 use crate::summary::{Delay, Summary};
 use crate::track::{self, Reading};
 use crate::utp;
-use core::net::IpAddr;
 
 const SHORT_SAMPLES: u64 = 50;
 const SHORT_S: f64 = 10.0;
@@ -24,8 +25,10 @@ const COARSE_TICK_HZ: f64 = 250.0;
 /// value whose rank is sought. Its length is gone before the last one comes.
 const ANALYSIS_BYTES_DIRECT: usize = 64;
 const ANALYSIS_BYTES_ECHOED: usize = 16;
-/// Clocks of one host differ by less than this in what is measured of them.
-const SAME_CLOCK_PPM: f64 = 30.0;
+/// With this there is hardly anything left.
+const STRIDE_MAX: usize = 1 << 16;
+/// Bases further apart than this are of different clocks.
+const SAME_CLOCK_US: f64 = 10e6;
 
 /// A sample of queueing delay.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -59,37 +62,34 @@ pub trait Visitor {
 impl Visitor for () {}
 
 /// A direction that is to be analysed.
-struct Direction<'a> {
-    flow: &'a Flow,
-    side: Side,
-    source: Socket,
+struct Direction {
+    about: About,
     reading: Reading,
+}
+
+/// What is known of it beside its samples.
+struct About {
+    key: Key,
+    side: Side,
+    marks: Marks,
+    packets: u32,
+    bytes: u64,
+    span_us: (u64, u64),
+    hop_limit: u8,
+    is_alone: bool,
+    round_trip: Option<RoundTrip>,
 }
 
 /// Where directions are read from: of so many samples one.
 struct Source<'a> {
-    flows: &'a [&'a Flow],
-    pool: &'a Pool,
+    flows: &'a Reader<'a>,
     stride: usize,
 }
 
-/// What the host needs to know of a direction once its samples were handed out.
-struct Facts {
-    protocol: Protocol,
-    samples: u64,
-    flags: Flags,
-    clock_hz: Option<f64>,
-    drift_ppm: Option<f64>,
-    round_trip: Option<RoundTrip>,
-    /// A rate that systems have.
-    rate_hz: Option<f64>,
-    hop_limit: u8,
-}
-
-/// Makes the report.
+/// Makes the report, in so many octets beside what is there.
 pub(crate) fn report(
-    flows: &[&Flow],
-    pool: &Pool,
+    flows: &Reader<'_>,
+    room: usize,
     config: &Config,
     counters: Counters,
     visitor: &mut impl Visitor,
@@ -101,11 +101,11 @@ pub(crate) fn report(
         other_udp_flows: 0,
         timeless_tcp_flows: 0,
     };
-    let senders = senders(flows, pool, config.protocol, &mut report);
+    let senders = senders(flows, config.protocol, &mut report);
     for host in senders.chunk_by(|a, b| a.0 == b.0) {
-        let stride = stride(host, flows, config);
+        let stride = stride(host, flows, room);
         report.counters.thinned += left_out(host, flows, stride);
-        let source = Source { flows, pool, stride };
+        let source = Source { flows, stride };
         match analyse(&source, host, config, visitor) {
             Some(host) => report.hosts.push(host),
             None => report.hosts_with_too_little += 1,
@@ -117,71 +117,105 @@ pub(crate) fn report(
     report
 }
 
-/// Of how many samples one is looked at, so that what a host's analysis takes stays within its share of the memory.
-fn stride(host: &[(IpAddr, u32, Side)], flows: &[&Flow], config: &Config) -> usize {
-    let bytes_of = |&(_, index, side): &(IpAddr, u32, Side)| {
-        let side = &flows[index as usize].sides[side];
-        side.direct.len() * ANALYSIS_BYTES_DIRECT + side.echo.len() * ANALYSIS_BYTES_ECHOED
+/// Of how many samples one is looked at, so that a host's analysis has the room that it takes. Of each direction at least one
+/// is.
+fn stride(host: &[Sender], flows: &Reader<'_>, room: usize) -> usize {
+    let bytes = |stride: usize| -> usize {
+        let bytes_of = |&(_, place, side): &Sender| {
+            let (direct, echoed) = flows.samples(place, side);
+            direct.div_ceil(stride) * ANALYSIS_BYTES_DIRECT + echoed.div_ceil(stride) * ANALYSIS_BYTES_ECHOED
+        };
+        host.iter().map(bytes_of).sum()
     };
-    let needed: usize = host.iter().map(bytes_of).sum();
-    needed.div_ceil((config.memory_bytes / SHARES * SHARES_OF_ANALYSIS).max(1)).max(1)
+    let mut stride = bytes(1).div_ceil(room.max(1)).max(1);
+    while stride < STRIDE_MAX && bytes(stride) > room {
+        stride += stride.div_ceil(4);
+    }
+    stride
 }
 
-fn left_out(host: &[(IpAddr, u32, Side)], flows: &[&Flow], stride: usize) -> u64 {
-    let samples = |&(_, index, side): &(IpAddr, u32, Side)| flows[index as usize].sides[side].direct.len();
-    host.iter().map(|direction| samples(direction) - samples(direction).div_ceil(stride)).sum::<usize>()
-        as u64
+fn left_out(host: &[Sender], flows: &Reader<'_>, stride: usize) -> u64 {
+    if stride == 1 {
+        return 0;
+    }
+    let samples = |&(_, place, side): &Sender| flows.samples(place, side).0;
+    host.iter().map(samples).map(|samples| samples - samples.div_ceil(stride)).sum::<usize>() as u64
 }
 
-/// Who sent what can be analysed: address, number of the flow, side; in order.
-fn senders(
-    flows: &[&Flow],
-    pool: &Pool,
-    only: Option<Protocol>,
-    report: &mut Report,
-) -> Vec<(IpAddr, u32, Side)> {
-    let mut senders = Vec::new();
-    for (index, flow) in flows.iter().enumerate() {
-        let is_wanted = only.is_none_or(|only| (only == Protocol::Tcp) == flow.key.is_tcp());
-        if is_wanted && tells_something(flow, pool, report) {
-            let sides = [0, 1].into_iter().filter(|&side| flow.sides[side].direct.len() > 0);
-            senders.extend(sides.map(|side| (flow.key.socket(side).address, index as u32, side)));
+/// Who sent what can be analysed, in order.
+fn senders(flows: &Reader<'_>, only: Option<Protocol>, report: &mut Report) -> Vec<Sender> {
+    let mut senders = Vec::with_capacity(2 * flows.stock.len());
+    for place in flows.stock.places() {
+        let key = flows.stock.key(place);
+        if only.is_none_or(|only| (only == Protocol::Tcp) == key.is_tcp()) {
+            let tells = flows.with(place, |flow, pool| tells_something(flow, pool, report));
+            let sides = [0, 1].into_iter().filter(|&side| tells[side]);
+            senders.extend(sides.map(|side| (key.address(side), place, side as u8)));
         }
     }
     senders.sort_unstable();
     senders
 }
 
-fn tells_something(flow: &Flow, pool: &Pool, report: &mut Report) -> bool {
-    let has_samples = flow.sides.iter().any(|side| side.direct.len() > 0);
+/// Which sides do.
+fn tells_something(flow: &Flow, pool: &Pool, report: &mut Report) -> [bool; 2] {
+    let has_samples = [0, 1].map(|side: Side| flow.sides[side].direct.len() > 0);
+    let tells = has_samples.contains(&true);
     if flow.key.is_tcp() {
-        report.timeless_tcp_flows += u64::from(!has_samples);
+        report.timeless_tcp_flows += u64::from(!tells);
         return has_samples;
     }
-    let is_utp = has_samples && utp::is_utp(flow, |side| track::stamps_follow_time(&flow.sides[side], pool));
+    let is_utp = tells && utp::is_utp(flow, |side| track::stamps_follow_time(&flow.sides[side], pool));
     report.other_udp_flows += u64::from(!is_utp);
-    is_utp
+    if is_utp { has_samples } else { [false; 2] }
 }
 
-impl<'a> Direction<'a> {
-    fn read(source: &Source<'a>, index: u32, side: Side) -> Self {
-        let Source { flows, pool, stride } = *source;
-        let flow = flows[index as usize];
-        let reading = if flow.key.is_tcp() {
-            track::read_tcp(flow, side, pool, stride)
-        } else {
-            track::read_utp(flow, side, pool, stride)
-        };
-        Self { flow, side, source: flow.key.socket(side), reading }
+impl About {
+    fn of(flow: &Flow, side: Side) -> Self {
+        let (direction, other) = (&flow.sides[side], &flow.sides[1 - side]);
+        Self {
+            key: flow.key,
+            side,
+            marks: flow.marks,
+            packets: direction.packets,
+            bytes: direction.bytes,
+            span_us: (flow.first_us, direction.last_us),
+            hop_limit: direction.hop_limit,
+            is_alone: other.packets == 0,
+            // What the other side asked, this side answered.
+            round_trip: round_trip(&other.rtt),
+        }
     }
 
     const fn protocol(&self) -> Protocol {
-        if self.flow.key.is_tcp() { Protocol::Tcp } else { Protocol::Utp }
+        protocol(&self.key)
+    }
+
+    fn source(&self) -> Socket {
+        self.key.socket(self.side)
+    }
+
+    fn destination(&self) -> Socket {
+        self.key.socket(1 - self.side)
+    }
+}
+
+const fn protocol(key: &Key) -> Protocol {
+    if key.is_tcp() { Protocol::Tcp } else { Protocol::Utp }
+}
+
+impl Direction {
+    fn read(source: &Source<'_>, (place, side): (Place, u8)) -> Self {
+        let side = usize::from(side);
+        source.flows.with(place, |flow, pool| {
+            let read = if flow.key.is_tcp() { track::read_tcp } else { track::read_utp };
+            Self { about: About::of(flow, side), reading: read(flow, side, pool, source.stride) }
+        })
     }
 
     fn flags(&self, direct: &Summary, echoed: Option<&Summary>) -> Flags {
         let mut flags = Flags::default();
-        let (marks, reading) = (self.flow.marks, &self.reading);
+        let (marks, reading) = (self.about.marks, &self.reading);
         flags.set_if(!marks.has(Marks::START), Flags::START_NOT_SEEN);
         flags.set_if(marks.has(Marks::OFFLOADED), Flags::OFFLOADED);
         flags.set_if(marks.has(Marks::LOST_TRACK), Flags::LOST_TRACK);
@@ -190,7 +224,7 @@ impl<'a> Direction<'a> {
         flags.set_if(reading.direct.pieces.len() > 1, Flags::CLOCK_STEP);
         flags.set_if(reading.drift_ppm.is_some(), Flags::DRIFT_CORRECTED);
         flags.set_if(reading.without_transmission, Flags::TRANSMISSION_REMOVED);
-        flags.set_if(self.flow.sides[1 - self.side].packets == 0, Flags::ONE_DIRECTION);
+        flags.set_if(self.about.is_alone, Flags::ONE_DIRECTION);
         flags.set_if(direct.samples < SHORT_SAMPLES || direct.covered_s < SHORT_S, Flags::SHORT);
         match reading.rate {
             Some(Rate::Unknown) => flags.set_if(true, Flags::RATE_ASSUMED),
@@ -201,43 +235,41 @@ impl<'a> Direction<'a> {
         flags
     }
 
+    /// Takes what other flows of the socket told of an empty queue.
+    fn lower_base(&mut self, base: Option<f64>) {
+        let own = self.reading.direct.only_base();
+        if let Some((own, base)) = own.zip(base)
+            && (own - base).abs() <= SAME_CLOCK_US
+        {
+            self.reading.direct.lower_base(base);
+        }
+    }
+
+    /// A rate that systems have.
+    const fn rate_hz(&self) -> Option<f64> {
+        match self.reading.rate {
+            Some(Rate::Snapped(hz)) => Some(hz),
+            _ => None,
+        }
+    }
+
     fn report(&self, direct: Option<Summary>, echoed: Option<Summary>) -> FlowReport {
-        let side = &self.flow.sides[self.side];
+        let about = &self.about;
         let mut flags = Flags::default();
         flags.set_if(matches!(self.reading.rate, Some(Rate::Odd(_))), Flags::RATE_ODD);
         FlowReport {
-            source: self.source,
-            destination: self.flow.key.socket(1 - self.side),
-            protocol: self.protocol(),
-            packets: side.packets,
-            bytes: side.bytes,
-            span_us: (self.flow.first_us, side.last_us),
+            source: about.source(),
+            destination: about.destination(),
+            protocol: about.protocol(),
+            packets: about.packets,
+            bytes: about.bytes,
+            span_us: about.span_us,
             flags: direct.map_or(flags, |direct| flags.with(self.flags(&direct, echoed.as_ref()))),
             direct,
             echoed,
             clock_hz: self.reading.rate.and_then(track::hz),
             drift_ppm: self.reading.drift_ppm,
-            // What the other side asked, this side answered.
-            round_trip: round_trip(&self.flow.sides[1 - self.side].rtt),
-        }
-    }
-}
-
-impl Facts {
-    fn of(direction: &Direction<'_>, report: &FlowReport) -> Self {
-        let rate_hz = match direction.reading.rate {
-            Some(Rate::Snapped(hz)) => Some(hz),
-            _ => None,
-        };
-        Self {
-            protocol: report.protocol,
-            samples: report.direct.map_or(0, |direct| direct.samples),
-            flags: report.flags,
-            clock_hz: report.clock_hz,
-            drift_ppm: report.drift_ppm,
-            round_trip: report.round_trip,
-            rate_hz,
-            hop_limit: direction.flow.sides[direction.side].hop_limit,
+            round_trip: about.round_trip,
         }
     }
 }
@@ -256,78 +288,79 @@ fn disagree(a: &Summary, b: &Summary) -> bool {
     b.samples >= SHORT_SAMPLES && difference > 10.0 && difference > 0.2 * a.p50_ms.max(b.p50_ms)
 }
 
-/// One base for all uTP flows of one socket.
-fn pool_bases(group: &mut [Direction<'_>]) {
-    // Offsets that were straightened from different beginnings cannot be compared.
-    if group.len() < 2 || group.iter().any(|direction| direction.reading.drift_ppm.is_some()) {
-        return;
-    }
-    let base = group.iter().filter_map(|d| d.reading.direct.only_base()).fold(f64::INFINITY, f64::min);
-    let is_near = |own: f64| (own - base).abs() <= 10e6;
-    for direction in group.iter_mut().filter(|d| d.reading.direct.only_base().is_some_and(is_near)) {
-        direction.reading.direct.lower_base(base);
-    }
-}
-
-/// What one host's flows say together; `None` where that is too little. Flows are read one by one, but those of one uTP
-/// socket, which share their base, together.
+/// What one host's flows say together; `None` where that is too little.
 fn analyse(
     source: &Source<'_>,
-    host: &[(IpAddr, u32, Side)],
+    host: &[Sender],
     config: &Config,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
     let mut by_protocol: [Vec<Delay>; 2] = Default::default();
-    let mut facts = Vec::with_capacity(host.len());
+    let mut together = Together::default();
     for group in by_socket(source, host).chunk_by(|&a, &b| share_base(source, a, b)) {
-        let mut group: Vec<Direction<'_>> =
-            group.iter().map(|&(index, side)| Direction::read(source, index, side)).collect();
-        pool_bases(&mut group);
-        for direction in &mut group {
-            let delays = &mut by_protocol[direction.protocol() as usize];
-            facts.push(hand_out_all(direction, config, delays, visitor));
+        let base = shared_base(source, group);
+        for &direction in group {
+            let mut direction = Direction::read(source, direction);
+            direction.lower_base(base);
+            let delays = &mut by_protocol[direction.about.protocol() as usize];
+            let report = hand_out_all(&mut direction, config, delays, visitor);
+            together.add(&report, direction.rate_hz(), direction.about.hop_limit);
         }
     }
     let [all, utp, tcp] = summaries(by_protocol, config.samples_min)?;
     Some(HostReport {
-        address: host[0].0,
-        flows: facts.len() as u32,
+        address: host[0].0.ip(),
+        flows: together.flows,
         all: all?,
         utp,
         tcp,
-        clock_hz: facts
-            .iter()
-            .filter(|facts| facts.protocol == Protocol::Tcp)
-            .find_map(|facts| facts.clock_hz),
-        round_trip: shortest(&facts),
-        flags: host_flags(&facts),
+        clock_hz: together.clock_hz,
+        round_trip: together.round_trip(),
+        flags: together.flags(),
     })
 }
 
-fn socket_of(source: &Source<'_>, (index, side): (u32, Side)) -> (Protocol, Socket) {
-    let key = &source.flows[index as usize].key;
-    (if key.is_tcp() { Protocol::Tcp } else { Protocol::Utp }, key.socket(side))
+/// The base of all uTP flows of one socket, where they can be compared. Each is read for itself, as they may be many.
+fn shared_base(source: &Source<'_>, group: &[(Place, u8)]) -> Option<f64> {
+    if group.len() < 2 {
+        return None;
+    }
+    let mut base = f64::INFINITY;
+    for &direction in group {
+        let reading = Direction::read(source, direction).reading;
+        // Offsets that were straightened from different beginnings cannot be compared.
+        if reading.drift_ppm.is_some() {
+            return None;
+        }
+        base = reading.direct.only_base().map_or(base, |own| own.min(base));
+    }
+    Some(base)
 }
 
-fn share_base(source: &Source<'_>, a: (u32, Side), b: (u32, Side)) -> bool {
+fn socket_of(source: &Source<'_>, (place, side): (Place, u8)) -> (Protocol, Socket) {
+    let key = source.flows.stock.key(place);
+    (protocol(key), key.socket(side.into()))
+}
+
+fn share_base(source: &Source<'_>, a: (Place, u8), b: (Place, u8)) -> bool {
     let socket = socket_of(source, a);
     socket.0 == Protocol::Utp && socket == socket_of(source, b)
 }
 
-/// A host's directions, number of the flow and side, by protocol and socket.
-fn by_socket(source: &Source<'_>, host: &[(IpAddr, u32, Side)]) -> Vec<(u32, Side)> {
-    let mut order: Vec<(u32, Side)> = host.iter().map(|&(_, index, side)| (index, side)).collect();
+/// A host's directions by protocol and socket.
+fn by_socket(source: &Source<'_>, host: &[Sender]) -> Vec<(Place, u8)> {
+    let mut order: Vec<(Place, u8)> = host.iter().map(|&(_, place, side)| (place, side)).collect();
     order.sort_unstable_by_key(|&direction| (socket_of(source, direction), direction));
     order
 }
 
 /// Hands out samples and report of a direction, and adds to the host's delays.
 fn hand_out_all(
-    direction: &mut Direction<'_>,
+    direction: &mut Direction,
     config: &Config,
     delays: &mut Vec<Delay>,
     visitor: &mut impl Visitor,
-) -> Facts {
+) -> FlowReport {
     let direct = in_order(direction.reading.direct.take_delays(config.base));
     let echoed = in_order(direction.reading.echoed.take_delays(config.base));
     let direction = &*direction;
@@ -344,7 +377,7 @@ fn hand_out_all(
     } else {
         delays.extend(chosen);
     }
-    Facts::of(direction, &report)
+    report
 }
 
 /// All samples of a host together, those of uTP and those of TCP; `None` for too few.
@@ -364,42 +397,10 @@ fn in_order(mut delays: Vec<Delay>) -> Vec<Delay> {
     delays
 }
 
-fn hand_out(direction: &Direction<'_>, estimator: Estimator, delays: &[Delay], visitor: &mut impl Visitor) {
-    let destination = direction.flow.key.socket(1 - direction.side);
+fn hand_out(direction: &Direction, estimator: Estimator, delays: &[Delay], visitor: &mut impl Visitor) {
+    let about = &direction.about;
+    let (source, destination, protocol) = (about.source(), about.destination(), about.protocol());
     for &delay in delays {
-        let (source, protocol) = (direction.source, direction.protocol());
         visitor.sample(&QueueSample { source, destination, protocol, estimator, delay });
     }
-}
-
-fn shortest(facts: &[Facts]) -> Option<RoundTrip> {
-    let trips = || facts.iter().filter_map(|facts| facts.round_trip);
-    let samples: u32 = trips().map(|trip| trip.samples).sum();
-    let mean =
-        trips().map(|trip| trip.mean_ms * f64::from(trip.samples)).sum::<f64>() / f64::from(samples.max(1));
-    let min_ms = trips().map(|trip| trip.min_ms).reduce(f64::min)?;
-    Some(RoundTrip { samples, min_ms, mean_ms: mean })
-}
-
-/// What holds of a flow with a tenth of the host's samples or more holds of the host.
-fn host_flags(facts: &[Facts]) -> Flags {
-    let total: u64 = facts.iter().map(|facts| facts.samples).sum();
-    let counts = |facts: &&Facts| facts.samples * 10 >= total;
-    let mut flags =
-        facts.iter().filter(counts).fold(Flags::default(), |flags, facts| flags.with(facts.flags));
-    flags.set_if(has_several_clocks(facts), Flags::SEVERAL_CLOCKS);
-    flags
-}
-
-fn has_several_clocks(facts: &[Facts]) -> bool {
-    let drifts = || facts.iter().filter_map(|facts| facts.drift_ppm);
-    let (low, high) = (drifts().fold(f64::INFINITY, f64::min), drifts().fold(f64::NEG_INFINITY, f64::max));
-    let rates = facts.iter().filter_map(|facts| facts.rate_hz.map(f64::to_bits));
-    let hops = facts.iter().map(|facts| u64::from(facts.hop_limit));
-    high - low > SAME_CLOCK_PPM || are_several(rates) || are_several(hops)
-}
-
-fn are_several(mut values: impl Iterator<Item = u64>) -> bool {
-    let first = values.next();
-    values.any(|value| Some(value) != first)
 }

@@ -1,15 +1,70 @@
 //! A flow: both directions between two sockets, and what was read of each.
 
+use crate::frame::{Content, Seen};
 use crate::key::{Key, Side};
-use crate::samples::{Pool, Series};
-use crate::tcp::TcpSide;
-use crate::utp::UtpSide;
+use crate::pool::Pool;
+use crate::samples::{Length, Series};
+use crate::tcp::{self, TcpSide};
+use crate::utp::{self, UtpSide};
+
+/// The largest frame on a path of 1500 octets: Ethernet with two tags.
+const FRAME_BYTES_MAX: u32 = 1522;
+
+/// What counts of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub side: Side,
+    pub time_us: u64,
+    /// On the wire, whole and to eight octets.
+    pub bytes: u32,
+    pub length: Length,
+    pub hop_limit: u8,
+    /// It opens a connection.
+    pub opens: bool,
+    pub said: Said,
+}
+
+/// What it says of queues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said {
+    Utp(utp::Said),
+    Tcp(tcp::Said),
+    /// TCP, but nothing.
+    Silent,
+    /// UDP, but no uTP.
+    Foreign,
+}
+
+impl Packet {
+    #[inline]
+    pub(crate) fn of(seen: &Seen<'_>, side: Side, time_us: u64, bytes: u32) -> Self {
+        let (said, opens) = match &seen.content {
+            Content::Tcp(segment) => {
+                (tcp::Said::of(segment).map_or(Said::Silent, Said::Tcp), segment.flags & tcp::SYN != 0)
+            }
+            Content::Udp { payload, payload_len } => match utp::Said::of(payload, *payload_len) {
+                Some(said) => (Said::Utp(said), said.opens()),
+                None => (Said::Foreign, false),
+            },
+        };
+        Self { side, time_us, bytes, length: Length::of(bytes), hop_limit: seen.hop_limit, opens, said }
+    }
+
+    /// What is worth knowing of its flow from now on.
+    #[inline]
+    pub(crate) const fn marks(&self) -> Marks {
+        let opens = if self.opens { Marks::START.0 } else { 0 };
+        let is_large = if self.bytes > FRAME_BYTES_MAX { Marks::OFFLOADED.0 } else { 0 };
+        Marks(opens | is_large)
+    }
+}
 
 /// Things worth knowing about a flow, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Marks(pub u8);
 
 impl Marks {
+    pub(crate) const NONE: Self = Self(0);
     /// The packet that opens the flow was seen.
     pub(crate) const START: Self = Self(1);
     /// A frame was larger than any packet on a path of 1500 octets: it was captured before it was cut up, or after it
@@ -155,6 +210,24 @@ impl Flow {
         }
     }
 
+    /// Takes a packet in.
+    #[inline]
+    pub(crate) fn take(&mut self, packet: &Packet, pool: &mut Pool) {
+        let Packet { side, time_us, length, .. } = *packet;
+        self.marks.set(packet.marks());
+        match packet.said {
+            Said::Tcp(said) => tcp::take(self, side, (time_us, length), &said, pool),
+            Said::Utp(said) => utp::take(self, side, (time_us, length), &said, pool),
+            Said::Silent => {}
+            Said::Foreign => self.foreign = self.foreign.saturating_add(1),
+        }
+        let direction = &mut self.sides[side];
+        direction.packets = direction.packets.saturating_add(1);
+        direction.bytes += u64::from(packet.bytes);
+        direction.last_us = time_us;
+        direction.hop_limit = packet.hop_limit;
+    }
+
     /// The direction of a packet, and the other one.
     #[inline]
     pub(crate) fn split(&mut self, side: Side) -> (&mut Direction, &mut Direction) {
@@ -205,7 +278,13 @@ impl Flow {
 
     /// Octets that the flow takes beside its samples.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.sides[0].heap_bytes() + self.sides[1].heap_bytes()
+        size_of::<Self>() + self.heap_bytes()
+    }
+
+    /// Those that it takes elsewhere.
+    #[inline]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.sides[0].heap_bytes() + self.sides[1].heap_bytes()
     }
 }
 

@@ -8,8 +8,8 @@ use foldhash::fast::RandomState;
 /// The two ends of a flow in an order of their own, so that both directions have the same key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
-    low: End,
-    high: End,
+    addresses: [Address; 2],
+    ports: [u16; 2],
     is_tcp: bool,
 }
 
@@ -34,17 +34,21 @@ impl Key {
     #[inline]
     #[must_use]
     pub fn of(source: End, destination: End, is_tcp: bool) -> (Self, Side) {
-        if source <= destination {
-            (Self { low: source, high: destination, is_tcp }, 0)
-        } else {
-            (Self { low: destination, high: source, is_tcp }, 1)
-        }
+        let side = usize::from(source > destination);
+        let (low, high) = if side == 0 { (source, destination) } else { (destination, source) };
+        let (addresses, ports) = ([low.address, high.address], [low.port, high.port]);
+        (Self { addresses, ports, is_tcp }, side)
     }
 
     /// The socket of a side.
     #[must_use]
     pub fn socket(&self, side: Side) -> Socket {
-        if side == 0 { self.low.socket() } else { self.high.socket() }
+        Socket { address: self.addresses[side].ip(), port: self.ports[side] }
+    }
+
+    /// The address of a side, packed.
+    pub(crate) const fn address(&self, side: Side) -> Address {
+        self.addresses[side]
     }
 
     /// Whether it is TCP, and not UDP.
@@ -58,13 +62,12 @@ impl Key {
     #[must_use]
     pub fn hash(&self, state: &RandomState) -> u64 {
         let mut hasher = state.build_hasher();
-        for word in
-            [self.low.address.0[0], self.low.address.0[1], self.high.address.0[0], self.high.address.0[1]]
-        {
-            word.hash(&mut hasher);
+        for Address([upper, lower]) in self.addresses {
+            upper.hash(&mut hasher);
+            lower.hash(&mut hasher);
         }
-        let ports = u64::from(self.low.port) << 32 | u64::from(self.high.port) << 8 | u64::from(self.is_tcp);
-        ports.hash(&mut hasher);
+        let [low, high] = self.ports.map(u64::from);
+        (low << 32 | high << 8 | u64::from(self.is_tcp)).hash(&mut hasher);
         hasher.finish()
     }
 }
@@ -99,16 +102,10 @@ impl Address {
         }
     }
 
-    fn ip(self) -> IpAddr {
+    pub(crate) fn ip(self) -> IpAddr {
         match self.0 {
             [0, low] if low >> 32 == 0xffff => IpAddr::V4(Ipv4Addr::from_bits(low as u32)),
             [high, low] => IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))),
         }
-    }
-}
-
-impl End {
-    fn socket(self) -> Socket {
-        Socket { address: self.address.ip(), port: self.port }
     }
 }

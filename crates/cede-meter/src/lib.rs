@@ -37,17 +37,21 @@
 
 mod analysis;
 mod clock;
+mod embryo;
 mod feed;
 mod filter;
 mod flow;
 mod frame;
 mod histogram;
+mod host;
 mod intake;
 mod key;
 mod meter;
+mod pool;
 mod pseudonyms;
 mod report;
 mod samples;
+mod stock;
 mod summary;
 mod tcp;
 mod track;

@@ -1,16 +1,20 @@
-//! Where raw samples are kept until they are understood: series of time and clock reading in small linked blocks.
+//! Series of time and clock reading, in small linked blocks.
 //!
 //! What a sample means depends on what is only known at the end of a flow (its clock's rate and drift, the shortest
 //! delay that it ever saw, whether it is uTP at all), so raw readings are kept, nine octets each with the packet's length.
-//! Short flows take a block of 64 octets, long ones a chain.
+//! Short series take a block of 64 octets, long ones a chain.
 //!
 //! **How it was validated.** Random series against vectors (below).
 
+use crate::pool::{Block, NONE, Pool, WORDS};
+
 const PER_BLOCK: usize = 6;
+/// Where the lengths stand in a block, an octet each, and how many samples there are with the upper bits of the first
+/// one's time.
+const LENGTHS: usize = 2 * PER_BLOCK;
+const STATE: usize = LENGTHS + 2;
 /// Lengths are kept in units of so many octets.
 const LENGTH_UNIT_BYTES: u32 = 8;
-const NONE: u32 = u32::MAX;
-const PAGE_BLOCKS: usize = 1 << 14;
 /// Beyond this the difference of two times in microseconds no longer fits 32 bits with a sign.
 const GAP_US_MAX: u64 = 1 << 31;
 
@@ -38,27 +42,50 @@ impl Length {
     pub(crate) fn bytes(self) -> f64 {
         f64::from(u32::from(self.0) * LENGTH_UNIT_BYTES)
     }
-}
 
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    /// Lower 32 bits of the time, and the reading.
-    samples: [(u32, u32); PER_BLOCK],
-    lengths: [Length; PER_BLOCK],
-    next: u32,
-    /// How many are used, in the lowest three bits; above, the upper bits of the first one's time.
-    state: u32,
+    pub(crate) const fn from_units(units: u8) -> Self {
+        Self(units)
+    }
+
+    pub(crate) const fn units(self) -> u8 {
+        self.0
+    }
 }
 
 impl Block {
+    /// How many samples there are, in the lowest three bits; above, the upper bits of the first one's time.
+    const fn state(&self) -> u32 {
+        self.words[STATE]
+    }
+
+    const fn used(&self) -> usize {
+        (self.state() & 7) as usize
+    }
+
     /// The times of the samples, with all their bits.
     fn times(&self) -> impl Iterator<Item = u64> + '_ {
-        let mut time_us = u64::from(self.state >> 3) << 32 | u64::from(self.samples[0].0);
-        self.samples[..(self.state & 7) as usize].iter().map(move |&(low, _)| {
+        let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.words[0]);
+        self.words[..2 * self.used().min(PER_BLOCK)].iter().step_by(2).map(move |&low| {
             time_us = time_us.wrapping_add_signed(i64::from(low.wrapping_sub(time_us as u32).cast_signed()));
             time_us
         })
     }
+
+    /// The readings and lengths.
+    fn values(&self) -> impl Iterator<Item = (u32, Length)> + '_ {
+        (0..PER_BLOCK).map(|k| {
+            let length = (self.words[LENGTHS + k / 4] >> (8 * (k % 4))) as u8;
+            (self.words[2 * k + 1], Length(length))
+        })
+    }
+}
+
+/// Puts a sample behind the `used` ones of a block.
+#[inline]
+fn put(words: &mut [u32; WORDS], used: usize, sample: &Sample) {
+    (words[2 * used], words[2 * used + 1]) = (sample.time_us as u32, sample.raw);
+    words[LENGTHS + used / 4] |= u32::from(sample.length.0) << (8 * (used % 4));
+    words[STATE] += 1;
 }
 
 /// A series of samples in the order in which they came.
@@ -84,33 +111,7 @@ impl Series {
     }
 }
 
-/// The blocks of all series.
-#[derive(Debug, Default)]
-pub(crate) struct Pool {
-    pages: Vec<Vec<Block>>,
-    free: u32,
-    has_free: bool,
-    in_use: usize,
-    /// The least time between two samples of a series that are kept, in units of 256 us.
-    spacing: u32,
-    /// Samples that were left out for coming sooner.
-    thinned: u64,
-}
-
 impl Pool {
-    /// Octets of blocks in use.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.in_use * size_of::<Block>()
-    }
-
-    /// Octets of all blocks, used and free: what was taken from the system is not given back.
-    pub(crate) fn bytes_taken(&self) -> usize {
-        match self.pages.last() {
-            Some(page) => ((self.pages.len() - 1) * PAGE_BLOCKS + page.len()) * size_of::<Block>(),
-            None => 0,
-        }
-    }
-
     /// From now on samples of a series that come sooner than this after the last one are left out.
     pub(crate) fn set_spacing_us(&mut self, spacing_us: u32) {
         self.spacing = spacing_us >> 8;
@@ -142,7 +143,7 @@ impl Pool {
             if block.times().any(|time_us| time_us >= before_us) {
                 break;
             }
-            passed += block.state & 7;
+            passed += block.state() & 7;
             if passed % 2 == 0 {
                 cut = Some((index, passed));
             }
@@ -154,54 +155,6 @@ impl Pool {
         (series.first, series.len) = (rest, series.len.saturating_sub(count));
     }
 
-    /// Puts a chain of blocks on the list of free ones.
-    fn release(&mut self, first: u32, last: u32) {
-        let mut index = first;
-        loop {
-            let free = if self.has_free { self.free } else { NONE };
-            let block = self.block_mut(index);
-            let next = core::mem::replace(&mut block.next, free);
-            (self.free, self.has_free) = (index, true);
-            self.in_use -= 1;
-            if index == last {
-                return;
-            }
-            index = next;
-        }
-    }
-
-    fn block(&self, index: u32) -> &Block {
-        &self.pages[index as usize / PAGE_BLOCKS][index as usize % PAGE_BLOCKS]
-    }
-
-    fn block_mut(&mut self, index: u32) -> &mut Block {
-        &mut self.pages[index as usize / PAGE_BLOCKS][index as usize % PAGE_BLOCKS]
-    }
-
-    fn take(&mut self, sample: Sample) -> u32 {
-        let mut samples = [(0, 0); PER_BLOCK];
-        samples[0] = (sample.time_us as u32, sample.raw);
-        // The year 2554 ends what 29 bits hold.
-        let lengths = [sample.length; PER_BLOCK];
-        let block = Block { samples, lengths, next: NONE, state: ((sample.time_us >> 32) as u32) << 3 | 1 };
-        self.in_use += 1;
-        if self.has_free {
-            let index = self.free;
-            let place = self.block_mut(index);
-            let next = place.next;
-            *place = block;
-            (self.free, self.has_free) = (next, next != NONE);
-            return index;
-        }
-        if self.pages.last().is_none_or(|page| page.len() == PAGE_BLOCKS) {
-            self.pages.push(Vec::with_capacity(PAGE_BLOCKS));
-        }
-        let pages = self.pages.len();
-        let page = &mut self.pages[pages - 1];
-        page.push(block);
-        ((pages - 1) * PAGE_BLOCKS + page.len() - 1) as u32
-    }
-
     /// Appends a sample.
     #[inline]
     pub(crate) fn push(&mut self, series: &mut Series, sample: Sample) {
@@ -211,15 +164,16 @@ impl Pool {
         series.len = series.len.saturating_add(1);
         if series.last != NONE && gap < GAP_US_MAX {
             let block = self.block_mut(series.last);
-            let used = (block.state & 7) as usize;
+            let used = block.used();
             if used < PER_BLOCK {
-                block.samples[used] = (sample.time_us as u32, sample.raw);
-                block.lengths[used] = sample.length;
-                block.state += 1;
-                return;
+                return put(&mut block.words, used, &sample);
             }
         }
-        let index = self.take(sample);
+        let mut words = [0; WORDS];
+        // The year 2554 ends what 29 bits hold.
+        words[STATE] = ((sample.time_us >> 32) as u32) << 3;
+        put(&mut words, 0, &sample);
+        let index = self.take(words);
         match series.last {
             NONE => series.first = index,
             last => self.block_mut(last).next = index,
@@ -237,15 +191,8 @@ impl Pool {
 
     /// The samples of a series, times with all their bits.
     pub(crate) fn iter(&self, series: &Series) -> impl Iterator<Item = Sample> + '_ {
-        let mut index = series.first;
-        let blocks = core::iter::from_fn(move || {
-            let block = (index != NONE).then(|| self.block(index))?;
-            index = block.next;
-            Some(block)
-        });
-        blocks.flat_map(|block| {
-            let values = block.samples.iter().map(|&(_, raw)| raw).zip(block.lengths);
-            block.times().zip(values).map(|(time_us, (raw, length))| Sample { time_us, raw, length })
+        self.chain(series.first).flat_map(|block| {
+            block.times().zip(block.values()).map(|(time_us, (raw, length))| Sample { time_us, raw, length })
         })
     }
 

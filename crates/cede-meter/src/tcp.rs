@@ -14,13 +14,38 @@
 use crate::flow::{Direction, Flow, Marks, Protocol};
 use crate::frame::Tcp;
 use crate::key::Side;
-use crate::samples::{Length, Pool, Sample};
+use crate::pool::Pool;
+use crate::samples::{Length, Sample};
 use std::collections::VecDeque;
 
 const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
+pub(crate) const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
+/// Those that count.
+pub(crate) const FLAGS: u8 = FIN | SYN | RST | ACK;
+
+/// What a segment with timestamps says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Said {
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+    /// TSval and TSecr.
+    pub clock: u32,
+    pub echo: u32,
+    pub payload_len: u32,
+}
+
+impl Said {
+    /// Segments without timestamps say nothing, nor do those that end a connection at once.
+    #[inline]
+    pub(crate) fn of(tcp: &Tcp<'_>) -> Option<Self> {
+        let (clock, echo) = tcp.timestamps.filter(|_| tcp.flags & RST == 0)?;
+        let Tcp { seq, ack, flags, payload_len, .. } = *tcp;
+        Some(Self { seq, ack, flags, clock, echo, payload_len })
+    }
+}
 
 /// Segments whose acknowledgement is awaited, and runs beyond a hole, that are kept at most.
 const PENDING_MAX: usize = 4096;
@@ -186,15 +211,9 @@ impl More {
 }
 
 /// Takes a segment in.
-pub(crate) fn take(flow: &mut Flow, side: Side, arrival: (u64, Length), tcp: &Tcp<'_>, pool: &mut Pool) {
+pub(crate) fn take(flow: &mut Flow, side: Side, arrival: (u64, Length), tcp: &Said, pool: &mut Pool) {
     let (time_us, length) = arrival;
-    if tcp.flags & SYN != 0 {
-        flow.marks.set(Marks::START);
-    }
-    let Some((clock, echo)) = tcp.timestamps else { return };
-    if tcp.flags & RST != 0 {
-        return;
-    }
+    let Said { clock, echo, .. } = *tcp;
     let (from, to) = flow.split(side);
     if pool.wants(&from.direct, time_us) {
         pool.push(&mut from.direct, Sample { time_us, raw: clock, length });

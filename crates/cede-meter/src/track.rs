@@ -4,7 +4,8 @@ use crate::clock::{self, Point, RATE_ASSUMED_HZ, Rate};
 use crate::flow::{Direction, Flow, Marks};
 use crate::key::Side;
 use crate::meter::Base;
-use crate::samples::{Length, Pool, Series};
+use crate::pool::Pool;
+use crate::samples::{Length, Series};
 use crate::summary::Delay;
 use crate::transmission::PerOctet;
 

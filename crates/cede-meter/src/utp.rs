@@ -15,9 +15,10 @@
 //! **How it was validated.** The sheets' vectors (`tests/vectors.rs`), recorded captures beside the queue's own log
 //! (`tests/ground_truth.rs`), captures of other protocols on shared ports, and random datagrams (`tests/fuzz.rs`).
 
-use crate::flow::{Direction, Flow, Marks, Protocol};
+use crate::flow::{Direction, Flow, Protocol};
 use crate::key::Side;
-use crate::samples::{Length, Pool, Sample};
+use crate::pool::Pool;
+use crate::samples::{Length, Sample};
 use cede_wire::utp::{EXT_FAR_ACK, EXT_PADDING, HEADER_BYTES, Kind, VERSION, View};
 
 /// What old uTorrent says where it has no measurement.
@@ -32,6 +33,8 @@ const ACK_AHEAD_PACKETS: i16 = 128;
 /// What is kept of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UtpSide {
+    /// When the last packet came.
+    last_us: u64,
     /// The connection id of the last packet.
     id: u16,
     /// The highest sequence number.
@@ -46,58 +49,94 @@ pub(crate) struct UtpSide {
     has_seq: bool,
 }
 
-/// Takes a datagram in; false where it is no uTP.
+/// What a packet says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Said {
+    kind: Kind,
+    id: u16,
+    stamp_us: u32,
+    difference_us: u32,
+    seq: u16,
+    ack: u16,
+}
+
+impl Said {
+    /// `None` where a datagram is no uTP.
+    #[inline]
+    pub(crate) fn of(payload: &[u8], payload_len: usize) -> Option<Self> {
+        let (view, kind) = plausible(payload, payload_len)?;
+        Some(Self {
+            kind,
+            id: view.connection_id(),
+            stamp_us: view.timestamp_us(),
+            difference_us: view.timestamp_difference_us(),
+            seq: view.seq().0,
+            ack: view.ack().0,
+        })
+    }
+
+    pub(crate) const fn opens(&self) -> bool {
+        matches!(self.kind, Kind::Syn)
+    }
+
+    /// Three words, half of one, and a few bits.
+    pub(crate) const fn pack(&self) -> ([u32; 3], u16, u8) {
+        let numbers = (self.seq as u32) << 16 | self.ack as u32;
+        ([self.stamp_us, self.difference_us, numbers], self.id, self.kind as u8)
+    }
+
+    /// What was packed.
+    pub(crate) fn unpack([stamp_us, difference_us, numbers]: [u32; 3], id: u16, kind: u8) -> Option<Self> {
+        let kind = Kind::from_number(kind)?;
+        Some(Self { kind, id, stamp_us, difference_us, seq: (numbers >> 16) as u16, ack: numbers as u16 })
+    }
+
+    /// Whether it says what its sender measured.
+    const fn reports(&self) -> bool {
+        !matches!(self.difference_us, 0 | NO_DIFFERENCE)
+    }
+}
+
+/// Takes a packet in.
 pub(crate) fn take(
     flow: &mut Flow,
     side: Side,
     (time_us, length): (u64, Length),
-    datagram: (&[u8], usize),
+    said: &Said,
     pool: &mut Pool,
-) -> bool {
-    let (payload, payload_len) = datagram;
-    let Some((view, kind)) = plausible(payload, payload_len) else { return false };
-    if kind == Kind::Syn {
-        flow.marks.set(Marks::START);
-    }
+) {
     let (from, to) = flow.split(side);
-    let (Protocol::Utp(mine), Protocol::Utp(theirs)) = (&mut from.protocol, &mut to.protocol) else {
-        return false;
-    };
-    let verdict = judge(theirs, &view, kind);
-    mine.note(&view, kind, theirs);
-    let is_fresh = reports(&view) && mine.reports_news(&view, theirs);
-    if kind != Kind::Reset {
-        sample(from, to, is_fresh, (time_us, length), &view, pool);
+    let (Protocol::Utp(mine), Protocol::Utp(theirs)) = (&mut from.protocol, &mut to.protocol) else { return };
+    let verdict = judge(theirs, said);
+    mine.note(said, theirs);
+    let reported_us = (said.reports() && mine.reports_news(said, theirs)).then_some(theirs.last_us);
+    mine.last_us = time_us;
+    if said.kind != Kind::Reset {
+        sample(from, to, reported_us, (time_us, length), said, pool);
     }
-    time_round_trip(from, to, time_us as u32, &view, kind);
+    time_round_trip(from, to, time_us as u32, said);
     match verdict {
         Some(true) => flow.evidence.0 = flow.evidence.0.saturating_add(1),
         Some(false) => flow.evidence.1 = flow.evidence.1.saturating_add(1),
         None => {}
     }
-    true
 }
 
-/// Whether a packet says what its sender measured.
-fn reports(view: &View<'_>) -> bool {
-    !matches!(view.timestamp_difference_us(), 0 | NO_DIFFERENCE)
-}
-
-/// Keeps what a packet says of its own way, and, if that is news, of the other direction's.
+/// Keeps what a packet says of its own way, and, if that is news, of the other direction's packet of that time.
 fn sample(
     from: &mut Direction,
     to: &mut Direction,
-    is_fresh: bool,
+    reported_us: Option<u64>,
     (time_us, length): (u64, Length),
-    view: &View<'_>,
+    said: &Said,
     pool: &mut Pool,
 ) {
-    if is_fresh && pool.wants(&to.echo, to.last_us) {
-        let raw = view.timestamp_difference_us();
-        pool.push(&mut to.echo, Sample { time_us: to.last_us, raw, length: Length::default() });
+    if let Some(time_us) = reported_us.filter(|&time_us| pool.wants(&to.echo, time_us)) {
+        let raw = said.difference_us;
+        pool.push(&mut to.echo, Sample { time_us, raw, length: Length::default() });
     }
-    if view.timestamp_us() != 0 && pool.wants(&from.direct, time_us) {
-        let raw = (time_us as u32).wrapping_sub(view.timestamp_us());
+    if said.stamp_us != 0 && pool.wants(&from.direct, time_us) {
+        let raw = (time_us as u32).wrapping_sub(said.stamp_us);
         pool.push(&mut from.direct, Sample { time_us, raw, length });
     }
 }
@@ -143,50 +182,50 @@ fn chain_len(view: &View<'_>) -> Option<usize> {
 }
 
 /// Whether a packet bears out that the flow is uTP, as far as the other direction tells.
-fn judge(theirs: &UtpSide, view: &View<'_>, kind: Kind) -> Option<bool> {
-    if !theirs.has_seq || kind == Kind::Syn || kind == Kind::Reset {
+fn judge(theirs: &UtpSide, said: &Said) -> Option<bool> {
+    if !theirs.has_seq || matches!(said.kind, Kind::Syn | Kind::Reset) {
         return None;
     }
-    let ids_differ = view.connection_id().wrapping_sub(theirs.id);
+    let ids_differ = said.id.wrapping_sub(theirs.id);
     // After a SYN the answer carries the same id.
     let is_pair = matches!(ids_differ, 0 | 1 | u16::MAX);
-    let behind = theirs.seq.wrapping_sub(view.ack().0).cast_signed();
+    let behind = theirs.seq.wrapping_sub(said.ack).cast_signed();
     Some(is_pair && (-ACK_AHEAD_PACKETS..ACK_WINDOW_PACKETS).contains(&behind))
 }
 
 impl UtpSide {
-    fn note(&mut self, view: &View<'_>, kind: Kind, theirs: &Self) {
-        let seq = view.seq().0;
+    fn note(&mut self, said: &Said, theirs: &Self) {
+        let Said { seq, kind, .. } = *said;
         let is_numbered = matches!(kind, Kind::Data | Kind::Fin);
         self.is_repeated = is_numbered && theirs.has_seq && seq.wrapping_sub(theirs.ack).cast_signed() <= 0;
-        if !self.has_seq || self.id != view.connection_id() || seq.wrapping_sub(self.seq).cast_signed() > 0 {
+        if !self.has_seq || self.id != said.id || seq.wrapping_sub(self.seq).cast_signed() > 0 {
             self.seq = seq;
         }
-        self.id = view.connection_id();
+        self.id = said.id;
         self.has_seq = true;
-        self.ack = view.ack().0;
+        self.ack = said.ack;
         self.is_unreported |= kind != Kind::Reset;
     }
 
     /// Whether the difference in a packet is about a packet that it was not told of before. libutp does not look at the
     /// stamp of data that it has already acknowledged: it says once more what it said before.
-    fn reports_news(&mut self, view: &View<'_>, theirs: &mut Self) -> bool {
-        let reported = core::mem::replace(&mut self.reported, view.timestamp_difference_us());
+    fn reports_news(&mut self, said: &Said, theirs: &mut Self) -> bool {
+        let reported = core::mem::replace(&mut self.reported, said.difference_us);
         let is_fresh = core::mem::take(&mut theirs.is_unreported);
         is_fresh && !(theirs.is_repeated && self.reported == reported)
     }
 }
 
 /// A packet with data waits for the acknowledgement that covers it.
-fn time_round_trip(from: &mut Direction, to: &mut Direction, now: u32, view: &View<'_>, kind: Kind) {
+fn time_round_trip(from: &mut Direction, to: &mut Direction, now: u32, said: &Said) {
     if let Some((wanted, since)) = to.rtt.pending
-        && view.ack().0.wrapping_sub(wanted as u16).cast_signed() >= 0
+        && said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0
     {
         to.rtt.pending = None;
         to.rtt.add(now.wrapping_sub(since));
     }
-    if kind == Kind::Data && from.rtt.pending.is_none() {
-        from.rtt.pending = Some((u32::from(view.seq().0), now));
+    if said.kind == Kind::Data && from.rtt.pending.is_none() {
+        from.rtt.pending = Some((u32::from(said.seq), now));
     }
 }
 

@@ -1,0 +1,94 @@
+//! What the directions of one host have in common, one after the other: there may be a million of them.
+
+use crate::report::{Flags, FlowReport, Protocol, RoundTrip};
+
+/// Clocks of one host differ by less than this in what is measured of them.
+const SAME_CLOCK_PPM: f64 = 30.0;
+/// What holds of a flow with at least this part of the host's samples holds of the host.
+const PART_THAT_COUNTS: u64 = 10;
+
+/// What was gathered so far.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    /// Directions of flows.
+    pub flows: u32,
+    /// Ticks per second of the first TCP flow's clock.
+    pub clock_hz: Option<f64>,
+    samples: u64,
+    /// Of directions with a part of all samples that may yet count.
+    flags: Vec<(u64, Flags)>,
+    round_trip: Option<RoundTrip>,
+    drift_ppm: Option<(f64, f64)>,
+    rates: Distinct,
+    hop_limits: Distinct,
+}
+
+/// Whether values differ.
+#[derive(Debug, Default)]
+struct Distinct {
+    first: Option<u64>,
+    are_several: bool,
+}
+
+impl Distinct {
+    fn add(&mut self, value: u64) {
+        self.are_several |= *self.first.get_or_insert(value) != value;
+    }
+}
+
+impl Together {
+    /// Adds a direction; `rate_hz` is a rate that systems have.
+    pub(crate) fn add(&mut self, flow: &FlowReport, rate_hz: Option<f64>, hop_limit: u8) {
+        let samples = flow.direct.map_or(0, |direct| direct.samples);
+        self.flows += 1;
+        self.samples += samples;
+        self.flags.push((samples, flow.flags));
+        // At most ten of them count.
+        if self.flags.len() > 4 * PART_THAT_COUNTS as usize {
+            self.leave_out_small();
+        }
+        if flow.protocol == Protocol::Tcp {
+            self.clock_hz = self.clock_hz.or(flow.clock_hz);
+        }
+        self.round_trip = match (self.round_trip, flow.round_trip) {
+            (Some(mine), Some(other)) => Some(joined(&mine, &other)),
+            (mine, other) => mine.or(other),
+        };
+        if let Some(ppm) = flow.drift_ppm {
+            let (low, high) = self.drift_ppm.unwrap_or((ppm, ppm));
+            self.drift_ppm = Some((low.min(ppm), high.max(ppm)));
+        }
+        rate_hz.into_iter().for_each(|hz| self.rates.add(hz.to_bits()));
+        self.hop_limits.add(hop_limit.into());
+    }
+
+    fn leave_out_small(&mut self) {
+        let total = self.samples;
+        self.flags.retain(|&(samples, _)| samples * PART_THAT_COUNTS >= total);
+    }
+
+    /// The shortest round trip, and the mean of all.
+    pub(crate) const fn round_trip(&self) -> Option<RoundTrip> {
+        self.round_trip
+    }
+
+    /// What to bear in mind of the host.
+    pub(crate) fn flags(&mut self) -> Flags {
+        self.leave_out_small();
+        let mut flags = self.flags.iter().fold(Flags::default(), |all, &(_, flags)| all.with(flags));
+        let drifts_differ = self.drift_ppm.is_some_and(|(low, high)| high - low > SAME_CLOCK_PPM);
+        let has_several = drifts_differ || self.rates.are_several || self.hop_limits.are_several;
+        flags.set_if(has_several, Flags::SEVERAL_CLOCKS);
+        flags
+    }
+}
+
+fn joined(a: &RoundTrip, b: &RoundTrip) -> RoundTrip {
+    let samples = a.samples.saturating_add(b.samples);
+    let sum = |trip: &RoundTrip| trip.mean_ms * f64::from(trip.samples);
+    RoundTrip {
+        samples,
+        min_ms: a.min_ms.min(b.min_ms),
+        mean_ms: (sum(a) + sum(b)) / f64::from(samples.max(1)),
+    }
+}

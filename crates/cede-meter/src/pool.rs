@@ -1,0 +1,104 @@
+//! Memory in blocks of one size, which series of samples and logs of short flows are chains of: what one of them gives
+//! back the other can take.
+
+/// Words of a block that are for what is kept.
+pub(crate) const WORDS: usize = 15;
+pub(crate) const NONE: u32 = u32::MAX;
+const PAGE_BLOCKS: usize = 1 << 12;
+
+/// 64 octets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub words: [u32; WORDS],
+    /// The block behind it in its chain.
+    pub next: u32,
+}
+
+/// All blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    pages: Vec<Vec<Block>>,
+    free: u32,
+    has_free: bool,
+    in_use: usize,
+    /// The least time between two samples of a series that are kept, in units of 256 us.
+    pub(crate) spacing: u32,
+    /// Samples that were left out for coming sooner.
+    pub(crate) thinned: u64,
+}
+
+impl Pool {
+    /// Octets of blocks in use.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.in_use * size_of::<Block>()
+    }
+
+    /// Octets of all blocks, used and free: what was taken from the system is not given back.
+    pub(crate) fn bytes_taken(&self) -> usize {
+        match self.pages.last() {
+            Some(page) => ((self.pages.len() - 1) * PAGE_BLOCKS + page.len()) * size_of::<Block>(),
+            None => 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn block(&self, index: u32) -> &Block {
+        &self.pages[index as usize / PAGE_BLOCKS][index as usize % PAGE_BLOCKS]
+    }
+
+    #[inline]
+    pub(crate) fn block_mut(&mut self, index: u32) -> &mut Block {
+        &mut self.pages[index as usize / PAGE_BLOCKS][index as usize % PAGE_BLOCKS]
+    }
+
+    /// A block with this in it, at the end of a chain.
+    pub(crate) fn take(&mut self, words: [u32; WORDS]) -> u32 {
+        let block = Block { words, next: NONE };
+        self.in_use += 1;
+        if self.has_free {
+            let index = self.free;
+            let next = core::mem::replace(self.block_mut(index), block).next;
+            (self.free, self.has_free) = (next, next != NONE);
+            return index;
+        }
+        if self.pages.last().is_none_or(|page| page.len() == PAGE_BLOCKS) {
+            self.pages.push(Vec::with_capacity(PAGE_BLOCKS));
+        }
+        let pages = self.pages.len();
+        let page = &mut self.pages[pages - 1];
+        page.push(block);
+        ((pages - 1) * PAGE_BLOCKS + page.len() - 1) as u32
+    }
+
+    /// Puts a chain of blocks on the list of free ones.
+    pub(crate) fn release(&mut self, first: u32, last: u32) {
+        let mut index = first;
+        loop {
+            let free = if self.has_free { self.free } else { NONE };
+            let next = core::mem::replace(&mut self.block_mut(index).next, free);
+            (self.free, self.has_free) = (index, true);
+            self.in_use -= 1;
+            if index == last {
+                return;
+            }
+            index = next;
+        }
+    }
+
+    /// Forgets everything; the first page stays.
+    pub(crate) fn clear(&mut self) {
+        self.pages.truncate(1);
+        self.pages.iter_mut().for_each(Vec::clear);
+        (self.has_free, self.in_use) = (false, 0);
+    }
+
+    /// The blocks of a chain.
+    pub(crate) fn chain(&self, first: u32) -> impl Iterator<Item = &Block> {
+        let mut index = first;
+        core::iter::from_fn(move || {
+            let block = (index != NONE).then(|| self.block(index))?;
+            index = block.next;
+            Some(block)
+        })
+    }
+}

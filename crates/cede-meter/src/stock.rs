@@ -1,0 +1,332 @@
+//! All flows, short and long, found by their key.
+
+use crate::embryo::Embryo;
+use crate::flow::{Flow, Marks, Packet};
+use crate::key::{Address, Key};
+use crate::pool::Pool;
+use core::cell::RefCell;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+const PAGE: usize = 1 << 9;
+/// Octets that each place of the table takes.
+const TABLE_BYTES: usize = size_of::<Place>() + 1;
+/// Octets that a flow's directions take while the report is made: see [`Sender`].
+const REPORT_BYTES: usize = 2 * size_of::<Sender>();
+
+/// A direction, under the address that sends.
+pub(crate) type Sender = (Address, Place, u8);
+
+/// Where a flow is; the highest bit tells those that are short.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Place(u32);
+
+impl Place {
+    const SHORT: u32 = 1 << 31;
+
+    const fn is_short(self) -> bool {
+        self.0 & Self::SHORT != 0
+    }
+
+    const fn index(self) -> u32 {
+        self.0 & !Self::SHORT
+    }
+}
+
+/// All flows and what is kept of them.
+#[derive(Debug, Default)]
+pub(crate) struct Stock {
+    hash: RandomState,
+    table: HashTable<Place>,
+    flows: Pages<Flow>,
+    embryos: Pages<Embryo>,
+    /// Places of embryos that are gone.
+    vacant: Vec<u32>,
+    pub pool: Pool,
+    /// Octets that long flows take beside their samples.
+    flow_bytes: usize,
+}
+
+impl Stock {
+    /// Flows.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Octets of everything but the blocks of the pool.
+    pub(crate) fn bytes(&self) -> usize {
+        self.flow_bytes
+            + self.embryos.len() * size_of::<Embryo>()
+            + self.table.capacity() * TABLE_BYTES
+            + self.table.len() * REPORT_BYTES
+    }
+
+    /// Takes a packet in; whether it is the first one of its flow.
+    #[inline]
+    pub(crate) fn take(&mut self, key: Key, packet: &Packet) -> bool {
+        let hash = key.hash(&self.hash);
+        match self.find(hash, &key) {
+            Some(place) => {
+                self.take_at(place, hash, packet);
+                false
+            }
+            None => {
+                let place = self.begin(hash, Embryo::new(key, packet.time_us));
+                self.take_at(place, hash, packet);
+                true
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: &Key) -> Option<Place> {
+        self.table.find(hash, |&place| *self.key(place) == *key).copied()
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, place: Place) -> &Key {
+        let index = place.index();
+        if place.is_short() { &self.embryos.get(index).key } else { &self.flows.get(index).key }
+    }
+
+    #[inline]
+    fn take_at(&mut self, place: Place, hash: u64, packet: &Packet) {
+        let index = place.index();
+        let index = if place.is_short() {
+            if self.embryos.get_mut(index).take(packet, &mut self.pool).is_some() {
+                return;
+            }
+            self.grow(index, hash)
+        } else {
+            index
+        };
+        let flow = self.flows.get_mut(index);
+        let before = flow.heap_bytes();
+        flow.take(packet, &mut self.pool);
+        self.flow_bytes = self.flow_bytes + flow.heap_bytes() - before;
+    }
+
+    fn begin(&mut self, hash: u64, embryo: Embryo) -> Place {
+        let index = match self.vacant.pop() {
+            Some(index) => {
+                *self.embryos.get_mut(index) = embryo;
+                index
+            }
+            None => self.embryos.push(embryo),
+        };
+        let place = Place(index | Place::SHORT);
+        self.insert(hash, place);
+        place
+    }
+
+    fn insert(&mut self, hash: u64, place: Place) {
+        let Self { table, flows, embryos, hash: state, .. } = self;
+        table.insert_unique(hash, place, |&place| {
+            let index = place.index();
+            let key = if place.is_short() { &embryos.get(index).key } else { &flows.get(index).key };
+            key.hash(state)
+        });
+    }
+
+    /// Gives a short flow the form of a long one: its new index.
+    fn grow(&mut self, index: u32, hash: u64) -> u32 {
+        let embryo = self.embryos.get_mut(index);
+        let entries = embryo.copy_entries(&self.pool);
+        let flow = embryo.grown(&entries, &mut self.pool);
+        embryo.leave(&mut self.pool);
+        self.vacant.push(index);
+        self.flow_bytes += flow.bytes();
+        let grown = self.flows.push(flow);
+        let old = Place(index | Place::SHORT);
+        if let Some(place) = self.table.find_mut(hash, |&place| place == old) {
+            *place = Place(grown);
+        }
+        grown
+    }
+
+    /// Long flows.
+    pub(crate) fn long(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter()
+    }
+
+    /// Long flows, and what their samples are in.
+    pub(crate) fn long_mut(&mut self) -> (impl Iterator<Item = &mut Flow>, &mut Pool) {
+        (self.flows.iter_mut(), &mut self.pool)
+    }
+
+    fn short(&self) -> impl Iterator<Item = &Embryo> {
+        self.embryos.iter().filter(|embryo| !embryo.is_gone())
+    }
+
+    /// When each flow was heard last.
+    pub(crate) fn last_us(&self) -> impl Iterator<Item = u64> {
+        self.flows.iter().map(Flow::last_us).chain(self.short().map(Embryo::last_us))
+    }
+
+    /// Gives up the samples of flows that were heard last by then: how many had any.
+    pub(crate) fn forget_samples(&mut self, last_us_max: u64) -> u64 {
+        let mut forgotten = 0;
+        let pool = &mut self.pool;
+        let long = self.flows.iter_mut().filter(|flow| flow.last_us() <= last_us_max && flow.has_samples());
+        for flow in long {
+            flow.forget_samples(pool);
+            forgotten += 1;
+        }
+        let short = self.embryos.iter_mut().filter(|e| e.last_us() <= last_us_max && e.entries() > 0);
+        for embryo in short {
+            embryo.forget_samples(pool);
+            forgotten += 1;
+        }
+        forgotten
+    }
+
+    /// Gives up flows that were heard last by then: how many had not lost their samples before.
+    pub(crate) fn drop_flows(&mut self, last_us_max: u64) -> u64 {
+        let mut dropped = 0;
+        let (flows, embryos) = (core::mem::take(&mut self.flows), core::mem::take(&mut self.embryos));
+        self.table.clear();
+        self.vacant.clear();
+        self.flow_bytes = 0;
+        for mut flow in flows.pages.into_iter().flatten() {
+            if flow.last_us() <= last_us_max {
+                dropped += u64::from(!flow.marks.has(Marks::EVICTED));
+                flow.forget_samples(&mut self.pool);
+                continue;
+            }
+            self.push_flow(flow);
+        }
+        for mut embryo in embryos.pages.into_iter().flatten().filter(|embryo| !embryo.is_gone()) {
+            if embryo.last_us() <= last_us_max {
+                dropped += u64::from(!embryo.marks.has(Marks::EVICTED));
+                embryo.forget_samples(&mut self.pool);
+                continue;
+            }
+            self.begin(embryo.key.hash(&self.hash), embryo);
+        }
+        dropped
+    }
+
+    fn push_flow(&mut self, flow: Flow) {
+        let hash = flow.key.hash(&self.hash);
+        self.flow_bytes += flow.bytes();
+        let index = self.flows.push(flow);
+        self.insert(hash, Place(index));
+    }
+
+    /// Puts a flow of another stock behind the one of the same key here, if there is one; whether there was none.
+    pub(crate) fn append(&mut self, theirs: &Reader<'_>, place: Place) -> bool {
+        let key = *theirs.stock.key(place);
+        let hash = key.hash(&self.hash);
+        match self.find(hash, &key) {
+            None if place.is_short() => {
+                let moved = theirs.stock.embryos.get(place.index()).moved(&theirs.stock.pool, &mut self.pool);
+                self.begin(hash, moved);
+                true
+            }
+            found => {
+                let mine = match found {
+                    Some(place) if place.is_short() => self.grow(place.index(), hash),
+                    Some(place) => place.index(),
+                    None => {
+                        let index = theirs.with(place, |flow, _| Flow::new(key, flow.first_us));
+                        self.push_flow(index);
+                        (self.flows.len() - 1) as u32
+                    }
+                };
+                let Self { flows, pool, flow_bytes, .. } = self;
+                let mine = flows.get_mut(mine);
+                let before = mine.heap_bytes();
+                theirs.with(place, |later, samples| mine.append(later, samples, pool));
+                *flow_bytes = *flow_bytes + mine.heap_bytes() - before;
+                found.is_none()
+            }
+        }
+    }
+
+    /// All flows, in an order that depends on nothing but the packets.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+        let short = self.embryos.iter().zip(0..).filter(|(embryo, _)| !embryo.is_gone());
+        (0..self.flows.len() as u32).map(Place).chain(short.map(|(_, k)| Place(k | Place::SHORT)))
+    }
+}
+
+/// Shows every flow in the form of a long one.
+pub(crate) struct Reader<'a> {
+    pub stock: &'a Stock,
+    /// Samples of the short flow that is being looked at.
+    scratch: RefCell<Pool>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(stock: &'a Stock) -> Self {
+        Self { stock, scratch: RefCell::default() }
+    }
+
+    /// Hands a flow and what its samples are in to `look`, which must not look at another one meanwhile.
+    pub(crate) fn with<T>(&self, place: Place, look: impl FnOnce(&Flow, &Pool) -> T) -> T {
+        if !place.is_short() {
+            return look(self.stock.flows.get(place.index()), &self.stock.pool);
+        }
+        let embryo = self.stock.embryos.get(place.index());
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.clear();
+        let flow = embryo.grown(&embryo.copy_entries(&self.stock.pool), &mut scratch);
+        look(&flow, &scratch)
+    }
+
+    /// How many samples of the direct and the echoed estimate a direction has; of a short flow the most that there may be.
+    pub(crate) fn samples(&self, place: Place, side: u8) -> (usize, usize) {
+        if place.is_short() {
+            let entries = self.stock.embryos.get(place.index()).entries();
+            return (entries, entries);
+        }
+        let side = &self.stock.flows.get(place.index()).sides[usize::from(side)];
+        (side.direct.len(), side.echo.len())
+    }
+}
+
+/// Values by number, in pages, so that growing moves nothing.
+#[derive(Debug)]
+struct Pages<T> {
+    pages: Vec<Vec<T>>,
+}
+
+impl<T> Default for Pages<T> {
+    fn default() -> Self {
+        Self { pages: Vec::new() }
+    }
+}
+
+impl<T> Pages<T> {
+    fn len(&self) -> usize {
+        self.pages.last().map_or(0, |last| (self.pages.len() - 1) * PAGE + last.len())
+    }
+
+    #[inline]
+    fn get(&self, index: u32) -> &T {
+        &self.pages[index as usize / PAGE][index as usize % PAGE]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, index: u32) -> &mut T {
+        &mut self.pages[index as usize / PAGE][index as usize % PAGE]
+    }
+
+    fn push(&mut self, value: T) -> u32 {
+        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
+            self.pages.push(Vec::with_capacity(PAGE));
+        }
+        let pages = self.pages.len();
+        let page = &mut self.pages[pages - 1];
+        page.push(value);
+        ((pages - 1) * PAGE + page.len() - 1) as u32
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.pages.iter().flatten()
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.pages.iter_mut().flatten()
+    }
+}
