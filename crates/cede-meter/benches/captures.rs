@@ -1,7 +1,7 @@
 //! How fast captures are read, in packets a second on one core, beside a bare loop over the same octets that parses the
 //! headers and does nothing else, and beside tshark and tcptrace where they are installed.
 //!
-//! `cargo bench -p cede-meter --bench captures [-- --packets 10000000] [--alone] [--write DIR]`. Two captures are made: `bulk`, 220
+//! `cargo bench -p cede-meter --bench captures [-- --packets 10000000] [--only NAME] [--alone] [--write DIR]`. Two captures are made: `bulk`, 220
 //! directions of TCP and uTP data, and `churn`, where each flow has ten packets. They lie in memory; other programs get
 //! them as files. With `--write` they are written to a folder, and nothing is measured.
 
@@ -15,6 +15,9 @@ fn main() {
     let packets = packets_asked_for();
     println!("{packets} packets each; medians of {ROUNDS} rounds, one core");
     for (name, flows) in [("bulk", 110), ("churn", packets / 10)] {
+        if argument("--only").is_some_and(|only| only != name) {
+            continue;
+        }
         let capture = capture(packets, flows);
         if let Some(folder) = argument("--write") {
             std::fs::write(std::path::Path::new(&folder).join(format!("{name}.pcap")), capture)

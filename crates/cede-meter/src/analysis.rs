@@ -148,7 +148,11 @@ fn senders(flows: &Reader<'_>, only: Option<Protocol>, report: &mut Report) -> V
     for place in flows.stock.places() {
         let key = flows.stock.key(place);
         if only.is_none_or(|only| (only == Protocol::Tcp) == key.is_tcp()) {
-            let tells = flows.with(place, |flow, pool| tells_something(flow, pool, report));
+            let tells = match flows.has_samples(place) {
+                Some(has_samples) => has_samples,
+                None => flows.with(place, |flow, pool| tells_something(flow, pool, report)),
+            };
+            report.timeless_tcp_flows += u64::from(key.is_tcp() && tells == [false; 2]);
             let sides = [0, 1].into_iter().filter(|&side| tells[side]);
             senders.extend(sides.map(|side| (key.address(side), place, side as u8)));
         }
@@ -162,7 +166,6 @@ fn tells_something(flow: &Flow, pool: &Pool, report: &mut Report) -> [bool; 2] {
     let has_samples = [0, 1].map(|side: Side| flow.sides[side].direct.len() > 0);
     let tells = has_samples.contains(&true);
     if flow.key.is_tcp() {
-        report.timeless_tcp_flows += u64::from(!tells);
         return has_samples;
     }
     let is_utp = tells && utp::is_utp(flow, |side| track::stamps_follow_time(&flow.sides[side], pool));

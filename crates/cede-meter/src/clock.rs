@@ -16,6 +16,8 @@ const RATES_HZ: [f64; 10] = [10.0, 100.0, 200.0, 250.0, 300.0, 500.0, 1e3, 1e4, 
 pub(crate) const RATE_ASSUMED_HZ: f64 = 1e3;
 /// What it takes to tell a rate.
 const RATE_SAMPLES_MIN: usize = 20;
+/// Fewer tell neither rate nor drift.
+pub(crate) const POINTS_MIN: usize = RATE_SAMPLES_MIN;
 const RATE_SPAN_US_MIN: f64 = 1e6;
 /// Pieces that a flow is cut into, if they are no shorter than that.
 const RATE_PIECES: f64 = 32.0;

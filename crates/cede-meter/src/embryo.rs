@@ -17,9 +17,11 @@ const ENTRIES_PER_BLOCK: usize = WORDS / ENTRY_WORDS;
 /// In the second octet of an entry's last word, beside TCP's flags or uTP's kind: who sent it, and whether there is an echo.
 const FROM_HIGH: u8 = 0x80;
 const ECHOES: u8 = 0x40;
-/// Bits of [`Embryo::state`]: each side's clock is known; the flow has another form, and the place is free.
+/// Bits of [`Embryo::state`]: each side has said its clock, and has echoed the other one's; the flow has another form, and the
+/// place is free.
 const HAS_CLOCK: [u8; 2] = [1, 2];
-const GONE: u8 = 4;
+const HAS_ECHO: [u8; 2] = [4, 8];
+const GONE: u8 = 16;
 
 type Entry = [u32; ENTRY_WORDS];
 
@@ -33,8 +35,9 @@ pub(crate) struct Embryo {
     last_us: [u32; 2],
     /// First and last block of the entries.
     log: [u32; 2],
-    /// TCP: what readings of each side's clock are counted from.
+    /// TCP: the first readings that each side said of its clock, and of the other one's. Others are counted from them.
     clocks: [u32; 2],
+    echoes: [u32; 2],
     packets: [u8; 2],
     hop_limits: [u8; 2],
     entries: u8,
@@ -55,6 +58,7 @@ impl Embryo {
             last_us: [0; 2],
             log: [NONE; 2],
             clocks: [0; 2],
+            echoes: [0; 2],
             packets: [0; 2],
             hop_limits: [0; 2],
             entries: 0,
@@ -100,8 +104,7 @@ impl Embryo {
     }
 
     fn of_tcp(&mut self, packet: &Packet, said: &tcp::Said) -> Option<[u32; ENTRY_WORDS - 1]> {
-        let clock = self.since(packet.side, said.clock)?;
-        let echo = if said.echo == 0 { 0 } else { self.since(1 - packet.side, said.echo)? };
+        let (clock, echo) = self.since(packet.side, said)?;
         let payload_len = u16::try_from(said.payload_len).ok()?;
         let echoes = if said.echo == 0 { 0 } else { ECHOES };
         Some([
@@ -112,14 +115,23 @@ impl Embryo {
         ])
     }
 
-    /// A reading of a side's clock as a distance from the first that was seen.
-    fn since(&mut self, side: usize, reading: u32) -> Option<u16> {
+    /// What a side says of its clock and of the other one's as distances from the first that it said.
+    fn since(&mut self, side: usize, said: &tcp::Said) -> Option<(u16, u16)> {
         if self.state & HAS_CLOCK[side] == 0 {
-            self.state |= HAS_CLOCK[side];
-            self.clocks[side] = reading;
+            self.clocks[side] = said.clock;
         }
-        let distance = reading.wrapping_sub(self.clocks[side]).cast_signed();
-        i16::try_from(distance).ok().map(i16::cast_unsigned)
+        if self.state & HAS_ECHO[side] == 0 {
+            self.echoes[side] = said.echo;
+        }
+        let clock = distance(self.clocks[side], said.clock)?;
+        let echo = if said.echo == 0 { 0 } else { distance(self.echoes[side], said.echo)? };
+        self.state |= HAS_CLOCK[side] | if said.echo == 0 { 0 } else { HAS_ECHO[side] };
+        Some((clock, echo))
+    }
+
+    /// TCP: whether there are samples of each direction.
+    pub(crate) fn has_samples(&self) -> [bool; 2] {
+        HAS_CLOCK.map(|bit| self.state & bit != 0)
     }
 
     fn push(&mut self, since_us: u32, rest: [u32; ENTRY_WORDS - 1], pool: &mut Pool) -> Option<()> {
@@ -172,13 +184,19 @@ impl Embryo {
         let [high, low, bits, length] = last.to_be_bytes();
         let side = usize::from(bits & FROM_HIGH != 0);
         let upper = u16::from_be_bytes([high, low]);
-        let reading = |side: usize, distance: u32| {
-            self.clocks[side].wrapping_add_signed((distance as u16).cast_signed().into())
-        };
+        let reading =
+            |first: u32, distance: u32| first.wrapping_add_signed((distance as u16).cast_signed().into());
         let said = if self.key.is_tcp() {
-            let echo = if bits & ECHOES != 0 { reading(1 - side, c) } else { 0 };
+            let echo = if bits & ECHOES != 0 { reading(self.echoes[side], c) } else { 0 };
             let (flags, payload_len) = (bits & tcp::FLAGS, upper.into());
-            Said::Tcp(tcp::Said { seq: a, ack: b, clock: reading(side, c >> 16), echo, flags, payload_len })
+            Said::Tcp(tcp::Said {
+                seq: a,
+                ack: b,
+                clock: reading(self.clocks[side], c >> 16),
+                echo,
+                flags,
+                payload_len,
+            })
         } else {
             utp::Said::unpack([a, b, c], upper, bits & !FROM_HIGH).map_or(Said::Foreign, Said::Utp)
         };
@@ -222,7 +240,12 @@ impl Embryo {
             pool.release(self.log[0], self.log[1]);
         }
         (self.log, self.entries) = ([NONE; 2], 0);
+        self.state = 0;
     }
+}
+
+fn distance(first: u32, reading: u32) -> Option<u16> {
+    i16::try_from(reading.wrapping_sub(first).cast_signed()).ok().map(i16::cast_unsigned)
 }
 
 const fn pair(high: u16, low: u16) -> u32 {

@@ -5,8 +5,8 @@ use cede_wire::pcap::{Decoder, ReadError, ReadErrorKind, Record};
 use core::fmt;
 use std::io::{self, Read};
 
-/// Octets read at once. A packet that is longer than what is there makes the buffer grow, up to the limit below.
-const CHUNK_BYTES: usize = 1 << 20;
+/// Octets read at once: so many stay in a processor's own cache. A packet that is longer than what is there makes the buffer grow, up to the limit below.
+const CHUNK_BYTES: usize = 1 << 18;
 /// No block of a capture is longer than this; a length that says so is a wrong one.
 const BUFFER_BYTES_MAX: usize = 1 << 25;
 

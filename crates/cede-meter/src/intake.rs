@@ -60,7 +60,7 @@ pub struct Counters {
 impl Counters {
     /// Counts a packet that was captured at this time, in nanoseconds since the capture's epoch: what its octets begin with,
     /// the octets that were captured, and how many it had on the wire. It is read where it was asked for and is TCP or UDP.
-    #[inline]
+    #[inline(always)]
     pub fn admit<'a>(
         &mut self,
         selection: &Selection,

@@ -68,5 +68,5 @@ pub use key::{Address, End, Key, Side};
 pub use meter::{Base, Config, Meter};
 pub use pseudonyms::{KEY_BYTES, Pseudonyms};
 pub use report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
-pub use summary::{BRIDGED_US_MAX, Delay, Summary};
+pub use summary::{Delay, Summary};
 pub use utp::has_form as has_utp_form;

@@ -146,6 +146,8 @@ impl Meter {
         }
     }
 
+    // What was parsed stays in registers.
+    #[inline(always)]
     fn take(&mut self, seen: &Seen<'_>, time_us: u64, original_len: u32) {
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);

@@ -274,6 +274,12 @@ impl<'a> Reader<'a> {
         look(&flow, &scratch)
     }
 
+    /// Which directions of a flow have samples, where that is known without looking at them.
+    pub(crate) fn has_samples(&self, place: Place) -> Option<[bool; 2]> {
+        let is_known = place.is_short() && self.stock.key(place).is_tcp();
+        is_known.then(|| self.stock.embryos.get(place.index()).has_samples())
+    }
+
     /// How many samples of the direct and the echoed estimate a direction has; of a short flow the most that there may be.
     pub(crate) fn samples(&self, place: Place, side: u8) -> (usize, usize) {
         if place.is_short() {

@@ -5,7 +5,10 @@
 //! beside it.
 
 /// A silence of more than this is not bridged: what happened to the queue meanwhile is unknown.
-pub const BRIDGED_US_MAX: u64 = 10_000_000;
+const BRIDGED_US_MAX: u64 = 10_000_000;
+/// Nor is one between unlike delays that is this much longer than the longer one. A sender that waits for an acknowledgement is
+/// silent for a round trip, the queue included; one that is silent for longer had nothing to send.
+const IDLE_US: f64 = 1_000_000.0;
 /// What counts as bufferbloat (ITU-T G.114 wants less than 150 ms one way in all).
 const BLOAT_US: f64 = 100_000.0;
 
@@ -18,13 +21,23 @@ pub struct Delay {
     pub queue_us: f64,
 }
 
+impl Delay {
+    /// Whether two samples tell what the queue was between them: on average what lies on the line from one to the other.
+    #[must_use]
+    pub fn is_bridged_to(&self, later: &Self) -> bool {
+        let gap_us = later.time_us.saturating_sub(self.time_us);
+        let is_round_trip = gap_us as f64 <= self.queue_us.max(later.queue_us) + IDLE_US;
+        gap_us <= BRIDGED_US_MAX && (is_round_trip || (later.queue_us - self.queue_us).abs() <= BLOAT_US)
+    }
+}
+
 /// What a series of delays comes to; times in milliseconds unless a name says otherwise.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Summary {
     /// Samples.
     pub samples: u64,
-    /// The mean over time: trapezoids between samples no more than [`BRIDGED_US_MAX`] apart. With fewer than two such
-    /// samples it is the mean of the samples.
+    /// The mean over time: trapezoids between samples that tell of the time between them ([`Delay::is_bridged_to`]). With
+    /// fewer than two such samples it is the mean of the samples.
     pub time_mean_ms: f64,
     /// The mean over samples, as the paper has it.
     pub sample_mean_ms: f64,
@@ -53,8 +66,8 @@ impl Summary {
         let sample_mean = delays.iter().map(|delay| delay.queue_us).sum::<f64>() / samples as f64;
         let (mut area, mut covered, mut bloated) = (0.0, 0.0, 0.0);
         for pair in delays.windows(2) {
-            let gap_us = pair[1].time_us.saturating_sub(pair[0].time_us);
-            if gap_us <= BRIDGED_US_MAX {
+            if pair[0].is_bridged_to(&pair[1]) {
+                let gap_us = pair[1].time_us.saturating_sub(pair[0].time_us);
                 let (gap, from, to) = (gap_us as f64, pair[0].queue_us, pair[1].queue_us);
                 area += gap * (from + to) / 2.0;
                 covered += gap;
@@ -111,14 +124,14 @@ mod tests {
 
     #[test]
     fn means_weigh_time_and_samples_each_for_itself() {
-        // Ten samples within a tenth of a second without a queue, then three seconds up to 300 ms in one step.
+        // Ten samples within a tenth of a second without a queue, then 1.2 seconds up to 300 ms in one step.
         let mut delays: Vec<Delay> = (0..10).map(|k| delay(k * 10, 0.0)).collect();
-        delays.push(delay(3090, 300.0));
+        delays.push(delay(1290, 300.0));
         let summary = Summary::of(&delays).unwrap();
         assert!((summary.sample_mean_ms - 300.0 / 11.0).abs() < 1e-9);
-        assert!((summary.time_mean_ms - 150.0 * 3.0 / 3.09).abs() < 1e-9);
-        assert!((summary.covered_s - 3.09).abs() < 1e-9);
-        assert!((summary.bloated_s - 2.0).abs() < 1e-9, "two thirds of the rise");
+        assert!((summary.time_mean_ms - 150.0 * 1.2 / 1.29).abs() < 1e-9);
+        assert!((summary.covered_s - 1.29).abs() < 1e-9);
+        assert!((summary.bloated_s - 0.8).abs() < 1e-9, "two thirds of the rise");
         assert_eq!((summary.p50_ms, summary.max_ms, summary.samples), (0.0, 300.0, 11));
     }
 
@@ -127,5 +140,9 @@ mod tests {
         let summary = Summary::of(&[delay(0, 10.0), delay(20_000, 30.0)]).unwrap();
         assert_eq!((summary.covered_s, summary.time_mean_ms), (0.0, 20.0));
         assert_eq!(Summary::of(&[]), None);
+        let bridged = |from, to| delay(0, from).is_bridged_to(&to);
+        assert!(bridged(0.0, delay(9_000, 20.0)), "alike");
+        assert!(bridged(5_000.0, delay(5_900, 100.0)), "a round trip");
+        assert!(!bridged(2_000.0, delay(3_100, 100.0)), "the queue may have drained at any time");
     }
 }

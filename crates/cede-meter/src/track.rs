@@ -231,6 +231,12 @@ fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
     points
 }
 
+/// As [`unwrapped`], but nothing where that is too little to tell how clocks run.
+fn unwrapped_if_many(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
+    let are_many = series.len() / stride >= clock::POINTS_MIN;
+    if are_many { unwrapped(pool, series, stride) } else { Vec::new() }
+}
+
 /// What was read of a direction.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
@@ -255,8 +261,8 @@ pub(crate) fn hz(rate: Rate) -> Option<f64> {
 pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
     let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let reverse = clock::drift_ppm_of_answers(&unwrapped(pool, &to.echo, stride), 0.0);
-    let receiver = clock::drift_ppm(&unwrapped(pool, &to.direct, stride));
+    let reverse = clock::drift_ppm_of_answers(&unwrapped_if_many(pool, &to.echo, stride), 0.0);
+    let receiver = clock::drift_ppm(&unwrapped_if_many(pool, &to.direct, stride));
     let mut reading = Reading {
         direct: Track::new(unwrapped(pool, &from.direct, stride), 0.0),
         echoed: Track::new(unwrapped(pool, &from.echo, stride), 0.0),
@@ -323,7 +329,7 @@ fn own_drift(direct: &[Point]) -> Option<f64> {
 
 /// The receiver's rate, and its drift against the observer.
 fn receiver_clock(to: &Direction, pool: &Pool, stride: usize) -> (Option<f64>, Option<f64>) {
-    let mut points = unwrapped(pool, &to.direct, stride);
+    let mut points = unwrapped_if_many(pool, &to.direct, stride);
     let hz = hz(clock::rate(&points));
     let drift = hz.and_then(|hz| {
         against_arrival(&mut points, 1e6 / hz);
@@ -339,7 +345,7 @@ fn against_arrival(points: &mut [Point], tick_us: f64) {
 
 /// TSval less TSecr in what the sender says: its clock against the receiver's.
 fn reverse_drift(from: &Direction, tick_us: f64, pool: &Pool) -> Option<f64> {
-    let mut points = unwrapped(pool, &from.reverse, 1);
+    let mut points = unwrapped_if_many(pool, &from.reverse, 1);
     points.iter_mut().for_each(|point| point.x *= tick_us);
     clock::drift_ppm_of_answers(&points, tick_us)
 }

@@ -18,13 +18,18 @@ pub struct Screen {
     pub colour: bool,
     /// How wide lines may be.
     pub columns: usize,
+    /// How wide tables may be: where nobody looks at them at once, as wide as they are.
+    pub width: usize,
 }
 
 impl Screen {
     /// The screen of a command: with `json` standard output belongs to programs, and words go to standard error.
     pub fn new(json: bool) -> Self {
         let terminal = if json { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
-        Self { to_stderr: json, colour: wants_colour(terminal), columns: columns(terminal) }
+        let told = told_columns(terminal);
+        let columns = told.unwrap_or(DEFAULT_COLUMNS).clamp(MIN_COLUMNS, MAX_COLUMNS);
+        let width = told.map_or(usize::MAX, |told| told.max(MIN_COLUMNS));
+        Self { to_stderr: json, colour: wants_colour(terminal), columns, width }
     }
 
     /// Prints a text. Whoever has stopped reading (`| head`) is no error.
@@ -120,11 +125,11 @@ fn wants_colour(is_terminal: bool) -> bool {
     forced || (is_terminal && env::var_os("TERM").is_none_or(|term| term != "dumb"))
 }
 
-fn columns(is_terminal: bool) -> usize {
+/// How wide the terminal is, or how wide `COLUMNS` says that it is.
+fn told_columns(is_terminal: bool) -> Option<usize> {
     let told = env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-    let columns = told.or_else(|| is_terminal.then(measured).flatten()).unwrap_or(DEFAULT_COLUMNS);
-    columns.clamp(MIN_COLUMNS, MAX_COLUMNS)
+    told.or_else(|| is_terminal.then(measured).flatten())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the meter found, as one page that needs nothing but a browser.
 
-use super::show::{over_time, points, table};
+use super::show::{brief, over_time, points};
 use super::{Findings, MeterArgs};
 use crate::failure::Failure;
 use cede_meter::HostReport;
@@ -23,9 +23,9 @@ fn page(args: &MeterArgs, findings: &Findings) -> Page {
     let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
     let counters = &findings.report.counters;
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
-    let hosts = Section::new("Hosts")
+    let hosts = Section::new(if args.flows { "Flows" } else { "Hosts" })
         .prose("Delays in milliseconds that packets spent in queues before the observer saw them, nearly all of it in the sender's uplink. The mean over time comes first; what a flag means: `cede explain NAME`.")
-        .table(&table(args, findings));
+        .table(&brief(args, findings, usize::MAX));
     let mut page = Page::new("Whose queue is it?")
         .lead("Queueing delays of remote hosts, found in a capture without sending a packet.")
         .fact("captures", names.join(", "))
@@ -83,7 +83,7 @@ fn steps(values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
 fn scatter(both: &[&HostReport]) -> Figure {
     let mean = |summary: Option<cede_meter::Summary>| summary.map_or(0.0, |summary| summary.sample_mean_ms);
     let points: Vec<(f64, f64)> = both.iter().map(|host| (mean(host.utp), mean(host.tcp))).collect();
-    let most = points.iter().map(|point| point.0.max(point.1)).fold(1.0, f64::max);
+    let most = points.iter().map(|point| point.0.max(point.1)).fold(1.0, f64::max) * 1.05;
     let panel = Panel::new("Mean delay under uTP and TCP")
         .x(Axis::new("uTP").unit("ms").range(0.0, most))
         .y(Axis::new("TCP").unit("ms").range(0.0, most))

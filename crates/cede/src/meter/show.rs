@@ -2,7 +2,7 @@
 
 use super::{Findings, MeterArgs, summary_of};
 use crate::screen::Screen;
-use cede_meter::{Flags, Report, Summary};
+use cede_meter::{Delay, Flags, Report, Summary};
 use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -26,12 +26,12 @@ const SUMMARY_COLUMNS: [&str; 9] = [
 /// Everything for a person.
 pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
     let mut out = String::new();
-    let table = if args.flows { brief_flows(args, findings) } else { brief_hosts(findings) };
+    let table = brief(args, findings, screen.width);
     if table.is_empty() {
         out += &nothing(&findings.report);
     } else {
-        out += &terminal::table(&table, screen.columns, screen.colour);
-        out += "\nqueueing delay in ms: mean over time, mean over samples, quantiles over samples; more columns: --csv";
+        out += &terminal::table(&table, screen.width, screen.colour);
+        out += "\nqueueing delay in ms: mean over time, mean over samples, quantiles over samples; all columns: --csv";
         out += "\nwhat a flag means: cede explain NAME\n";
     }
     if args.plot && !findings.samples.is_empty() {
@@ -43,38 +43,75 @@ pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
     out
 }
 
-/// What fits a terminal of a summary.
-const BRIEF_COLUMNS: [&str; 6] = ["samples", "mean", "by sample", "p50", "p95", "max"];
+/// Columns of a summary for people; those that count time are in seconds, the others in milliseconds.
+const DELAYS: [&str; 9] =
+    ["samples", "mean", "by sample", "p50", "p95", "p99", "max", "above 100 ms", "seconds covered"];
+/// What is left out where lines are narrow, the first one first.
+const SPARE: [&str; 8] =
+    ["drift ppm", "clock Hz", "packets", "flows", "seconds covered", "above 100 ms", "p99", "min RTT"];
+/// The last column is wrapped, down to this width.
+const FLAGS_WIDTH: usize = 22;
 
-fn brief(summary: Option<&Summary>) -> Vec<Cell> {
-    let Some(s) = summary else { return vec!["–".into(); BRIEF_COLUMNS.len()] };
-    let delays = [s.time_mean_ms, s.sample_mean_ms, s.p50_ms, s.p95_ms, s.max_ms];
-    let samples = Cell::number(s.samples as f64, 0);
-    std::iter::once(samples).chain(delays.into_iter().map(|value| Cell::number(value, 1))).collect()
+/// What was asked for, for people, in the columns that there is room for.
+pub fn brief(args: &MeterArgs, findings: &Findings, room: usize) -> Table {
+    if args.flows { brief_flows(args, findings, room) } else { brief_hosts(findings, room) }
 }
 
-fn brief_hosts(findings: &Findings) -> Table {
-    let headings = ["host", "by"].into_iter().chain(BRIEF_COLUMNS).chain(["min RTT", "flags"]);
+fn delays(summary: Option<&Summary>) -> Vec<Cell> {
+    if summary.is_none() { vec!["–".into(); DELAYS.len()] } else { numbers(summary) }
+}
+
+fn brief_hosts(findings: &Findings, room: usize) -> Table {
+    let headings = ["host", "by", "flows"].into_iter().chain(DELAYS).chain(["min RTT", "clock Hz", "flags"]);
     let row = |host: &cede_meter::HostReport| {
         let mut cells: Vec<Cell> = vec![host.address.to_string().into(), protocols(host).into()];
-        cells.extend(brief(Some(&host.all)));
-        cells.push(optional(host.round_trip.map(|trip| trip.min_ms), 1));
+        cells.push(Cell::number(f64::from(host.flows), 0));
+        cells.extend(delays(Some(&host.all)));
+        cells.push(known(host.round_trip.map(|trip| trip.min_ms), 1));
+        cells.push(known(host.clock_hz, 0));
         cells.push(names(host.flags).into());
         cells
     };
-    findings.report.hosts.iter().map(row).fold(Table::new(headings), Table::row)
+    fitted(headings.collect(), findings.report.hosts.iter().map(row).collect(), room)
 }
 
-fn brief_flows(args: &MeterArgs, findings: &Findings) -> Table {
-    let headings = ["from", "to", "by"].into_iter().chain(BRIEF_COLUMNS).chain(["flags"]);
+fn brief_flows(args: &MeterArgs, findings: &Findings, room: usize) -> Table {
+    let fixed = ["from", "to", "by", "packets"];
+    let more = ["min RTT", "clock Hz", "drift ppm", "flags"];
     let row = |flow: &cede_meter::FlowReport| {
         let mut cells: Vec<Cell> = vec![socket(flow.source).into(), socket(flow.destination).into()];
         cells.push(flow.protocol.to_string().into());
-        cells.extend(brief(summary_of(args, flow)));
+        cells.push(Cell::number(f64::from(flow.packets), 0));
+        cells.extend(delays(summary_of(args, flow)));
+        cells.push(known(flow.round_trip.map(|trip| trip.min_ms), 1));
+        cells.push(known(flow.clock_hz, 0));
+        cells.push(known(flow.drift_ppm, 1));
         cells.push(names(flow.flags).into());
         cells
     };
-    findings.flows.iter().map(row).fold(Table::new(headings), Table::row)
+    let headings = fixed.into_iter().chain(DELAYS).chain(more).collect();
+    fitted(headings, findings.flows.iter().map(row).collect(), room)
+}
+
+/// Leaves out spare columns until the others fit.
+fn fitted(mut headings: Vec<&str>, mut rows: Vec<Vec<Cell>>, room: usize) -> Table {
+    const GAP: usize = 2;
+    let width = |headings: &[&str], rows: &[Vec<Cell>], k: usize| {
+        let cells = rows.iter().map(|row| row[k].display().chars().count());
+        let widest = cells.chain([headings[k].len()]).max().unwrap_or(0);
+        GAP + if k + 1 == headings.len() { widest.min(FLAGS_WIDTH) } else { widest }
+    };
+    for spare in SPARE {
+        let total: usize = (0..headings.len()).map(|k| width(&headings, &rows, k)).sum();
+        if total <= room.saturating_add(GAP) {
+            break;
+        }
+        if let Some(k) = headings.iter().position(|heading| *heading == spare) {
+            headings.remove(k);
+            rows.iter_mut().for_each(|row| drop(row.remove(k)));
+        }
+    }
+    rows.into_iter().fold(Table::new(headings), Table::row)
 }
 
 fn protocols(host: &cede_meter::HostReport) -> &'static str {
@@ -85,7 +122,7 @@ fn protocols(host: &cede_meter::HostReport) -> &'static str {
     }
 }
 
-/// Hosts, or flows.
+/// Hosts, or flows, for programs.
 pub fn table(args: &MeterArgs, findings: &Findings) -> Table {
     if args.flows { flows(args, findings) } else { hosts(findings) }
 }
@@ -129,15 +166,20 @@ pub fn socket(socket: cede_meter::Socket) -> String {
 }
 
 fn numbers(summary: Option<&Summary>) -> Vec<Cell> {
-    let Some(s) = summary else { return vec!["–".into(); SUMMARY_COLUMNS.len()] };
+    let Some(s) = summary else { return vec!["".into(); SUMMARY_COLUMNS.len()] };
     let delays =
         [s.time_mean_ms, s.sample_mean_ms, s.p50_ms, s.p95_ms, s.p99_ms, s.max_ms, s.bloated_s, s.covered_s];
     let samples = Cell::number(s.samples as f64, 0);
     std::iter::once(samples).chain(delays.into_iter().map(|value| Cell::number(value, 1))).collect()
 }
 
-fn optional(value: Option<f64>, decimals: usize) -> Cell {
+fn known(value: Option<f64>, decimals: usize) -> Cell {
     value.map_or_else(|| "–".into(), |value| Cell::number(value, decimals))
+}
+
+/// For programs.
+fn optional(value: Option<f64>, decimals: usize) -> Cell {
+    value.map_or_else(|| "".into(), |value| Cell::number(value, decimals))
 }
 
 /// The names of flags.
@@ -214,11 +256,21 @@ pub fn over_time(findings: &Findings, hosts: usize) -> Panel {
     )
 }
 
-/// Time in seconds and delay in milliseconds of what a host sent, in the order of time.
+/// Time in seconds and delay in milliseconds of what a host sent, in the order of time. A silence that is not bridged
+/// breaks the line.
 pub fn points(findings: &Findings, address: IpAddr, origin_us: u64) -> Vec<(f64, f64)> {
     let of_host = findings.samples.iter().filter(|sample| sample.source.address == address);
-    let mut points: Vec<(f64, f64)> =
-        of_host.map(|s| ((s.delay.time_us - origin_us) as f64 / 1e6, s.delay.queue_us / 1e3)).collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut delays: Vec<Delay> = of_host.map(|sample| sample.delay).collect();
+    delays.sort_by_key(|delay| delay.time_us);
+    let mut points = Vec::with_capacity(delays.len());
+    let mut last: Option<Delay> = None;
+    for delay in delays {
+        let time_s = (delay.time_us - origin_us) as f64 / 1e6;
+        if last.is_some_and(|last| !last.is_bridged_to(&delay)) {
+            points.push((time_s, f64::NAN));
+        }
+        points.push((time_s, delay.queue_us / 1e3));
+        last = Some(delay);
+    }
     points
 }

@@ -62,31 +62,41 @@ fn thinned(delays: &[Delay]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The distribution of the errors.
+/// The distribution of the errors: a panel for each transport and estimator, so that no panel has more lines than there are
+/// colours.
 pub(super) fn errors(cases: &[Measured]) -> Figure {
-    let panel = |(estimator, title): (Estimator, &str)| {
-        let series = cases.iter().enumerate().filter_map(|(slot, measured)| {
-            let estimate = measured.estimate(estimator)?;
-            let amounts = estimate.errors_ms.iter().map(|error| error.abs().max(1e-3));
-            let curve = distribution(amounts);
-            let step = curve.len().div_ceil(DRAWN).max(1);
-            Some(Series::steps(measured.case.title(), curve.into_iter().step_by(step)).slot(slot).width(1.2))
-        });
-        Panel::new(title)
-            .x(Axis::new("error").unit("ms").log10().range(1e-3, 100.0))
-            .y(Axis::new("part of the samples").range(0.0, 1.0))
-            .all_series(series)
-            .vline(super::setting::PACKET_MS, "a packet")
-    };
+    let transports = [(true, "LEDBAT"), (false, "TCP")];
+    let estimators = [
+        (Estimator::Direct, "the observer's clock less the stamp"),
+        (Estimator::Echoed, "the paper's equations"),
+    ];
+    let panels = transports
+        .into_iter()
+        .flat_map(|transport| estimators.map(|estimator| errors_of(cases, transport, estimator)));
     Figure::new("How far the inferred delay is from the true one")
         .caption("Amounts of the errors of all samples. A packet of 1,500 octets takes 12 ms; TCP's clock ticks each millisecond.")
         .columns(2)
-        .panel_height(260.0)
-        .shared_legend(true)
-        .panels(
-            [(Estimator::Direct, "direct: the observer's clock less the stamp"), (Estimator::Echoed, "the paper's equations")]
-                .map(panel),
-        )
+        .panel_height(240.0)
+        .panels(panels)
+}
+
+fn errors_of(
+    cases: &[Measured],
+    (is_utp, transport): (bool, &str),
+    (estimator, name): (Estimator, &str),
+) -> Panel {
+    let of_transport = cases.iter().filter(|measured| measured.case.seen.is_utp() == is_utp);
+    let series = of_transport.enumerate().filter_map(|(slot, measured)| {
+        let estimate = measured.estimate(estimator)?;
+        let curve = distribution(estimate.errors_ms.iter().map(|error| error.abs().max(1e-3)));
+        let step = curve.len().div_ceil(DRAWN).max(1);
+        Some(Series::steps(measured.case.title(), curve.into_iter().step_by(step)).slot(slot).width(1.2))
+    });
+    Panel::new(format!("{transport}: {name}"))
+        .x(Axis::new("error").unit("ms").log10().range(1e-3, 100.0))
+        .y(Axis::new("part of the samples").range(0.0, 1.0))
+        .all_series(series)
+        .vline(super::setting::PACKET_MS, "a packet")
 }
 
 /// The paper's Fig. 3.

@@ -5,9 +5,7 @@ use crate::meter::{PacketTap, QueueTap};
 use crate::record::{Octets, address};
 use crate::run::{Run, RunError, Watcher};
 use crate::scenario::Scenario;
-use cede_meter::{
-    BRIDGED_US_MAX, Config, Delay, Estimator, Meter, Protocol, QueueSample, Report, Summary, Visitor,
-};
+use cede_meter::{Config, Delay, Estimator, Meter, Protocol, QueueSample, Report, Summary, Visitor};
 use cede_net::{Datagram, Dequeue, HostId};
 use cede_units::{Duration, Instant, Rate};
 use cede_wire::link::LinkType;
@@ -201,12 +199,12 @@ fn estimate(estimator: Estimator, samples: Vec<Delay>, truth: &[Truth]) -> Optio
     Some(Estimate { estimator, samples, summary, errors_ms, true_mean_ms })
 }
 
-/// The true mean delay over the time that samples cover: between two that are no further apart than the meter bridges.
+/// The true mean delay over the time that samples cover: between two that the meter bridges.
 fn true_mean_ms(samples: &[Delay], truth: &[Truth]) -> Option<f64> {
     let (mut area, mut covered_us) = (0.0, 0.0);
     for pair in samples.windows(2) {
         let (from, to) = (pair[0].time_us, pair[1].time_us);
-        if to - from > BRIDGED_US_MAX {
+        if !pair[0].is_bridged_to(&pair[1]) {
             continue;
         }
         // Of the packet at or before each end, and of all between.

@@ -22,12 +22,18 @@ const SHARE: f64 = 0.99;
 const REAL_SHARE: f64 = 0.95;
 
 pub(super) fn statements(results: &Results) -> Vec<Statement> {
-    let mut all = accuracy(&results.cases);
-    all.extend(delays(&results.cases));
+    let mut all = Vec::new();
+    // What was not asked for is not judged.
+    if !results.cases.is_empty() {
+        all.extend(accuracy(&results.cases));
+        all.extend(delays(&results.cases));
+    }
     if !results.real.is_empty() {
         all.extend(real(&results.real));
     }
-    all.extend(internet(&results.peers));
+    if !results.peers.is_empty() {
+        all.extend(internet(&results.peers));
+    }
     all
 }
 
