@@ -3,8 +3,8 @@
 //! `cargo bench -p cede-real --bench idle [-- CONNECTIONS]`; 10,000 unless given, opened from ten sockets to one, all in
 //! this process. Each has carried 68 octets and idles with both its streams held. Memory is the growth of the resident set
 //! over both ends of all connections, once memory that carrying data took has been given back; then what a task costs that
-//! waits to read, one for each pair; CPU time that of this process, by `/proc/self`, so there is none elsewhere than on
-//! Linux.
+//! waits to read, one for each pair; then the CPU time of this process while all of them idle, and what it sends meanwhile.
+//! Both are of both ends: of 20,000 connections for 10,000. By `/proc/self`, so there is nothing elsewhere than on Linux.
 
 use cede_real::{SocketConfig, UtpSocket, UtpStream};
 use cede_utp::Limits;
@@ -14,9 +14,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const CLIENTS: usize = 10;
 const GREETING_BYTES: usize = 68;
-/// Longer than the keepalive of 29 s, so that its cost is part of it.
+/// Twice the keepalive of 29 s and more, so that its cost is part of it.
 const WATCHED: Duration = Duration::from_secs(60);
-const TICKS_PER_SEC: f64 = 100.0;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> io::Result<()> {
@@ -46,11 +45,23 @@ async fn main() -> io::Result<()> {
     }
     let per_task = resident_bytes().saturating_sub(after) as f64 / connections as f64;
     println!("a task that waits to read: {per_task:.0} octets more");
-    let cpu = cpu_seconds();
-    tokio::time::sleep(WATCHED).await;
-    let used = (cpu_seconds() - cpu) / WATCHED.as_secs_f64();
-    println!("{:.3} % of a processor while they idle, keepalives included", 100.0 * used);
+    watch(&clients, &server).await;
     Ok(())
+}
+
+/// What idling costs, both ends together.
+async fn watch(clients: &[UtpSocket], server: &UtpSocket) {
+    let sent = || {
+        let all = clients.iter().chain([server]).map(UtpSocket::statistics);
+        all.fold((0, 0), |(datagrams, calls), one| (datagrams + one.datagrams_sent, calls + one.send_calls))
+    };
+    let (cpu, before) = (cpu_seconds(), sent());
+    tokio::time::sleep(WATCHED).await;
+    let (used, after, seconds) = (cpu_seconds() - cpu, sent(), WATCHED.as_secs_f64());
+    println!("{:.4} % of a processor while they idle, keepalives included", 100.0 * used / seconds);
+    let per_second = |count: u64| count as f64 / seconds;
+    println!("{:.1} datagrams a second", per_second(after.0 - before.0));
+    println!("{:.1} calls a second that send them", per_second(after.1 - before.1));
 }
 
 async fn bind(connections: usize) -> io::Result<UtpSocket> {
@@ -76,10 +87,12 @@ fn resident_bytes() -> u64 {
     pages * 4096
 }
 
+/// To the nanosecond, as the scheduler counts it, of all threads.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The fields behind the name, which is in brackets: utime and stime are the 12th and 13th of them.
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    ticks as f64 / TICKS_PER_SEC
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let of_thread = |path: std::path::PathBuf| -> Option<f64> {
+        let text = std::fs::read_to_string(path.join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    threads.filter_map(|thread| of_thread(thread.path())).sum::<f64>() / 1e9
 }

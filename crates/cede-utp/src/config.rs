@@ -131,6 +131,15 @@ pub struct Config {
     /// Keepalives leave at multiples of this on the host's clock, up to so much earlier than they would: those of many
     /// connections then leave together, and the host sleeps in between. Default zero: each at its own time.
     pub keepalive_step: Duration,
+    /// Connections of an endpoint to one address of our own kind share keepalives, since address translators know them as
+    /// one: of those that have one to send at a time, one does. Each sends one itself after so much silence of both its ends,
+    /// by which an end that the other has lost finds out, and as often as without this once it has ended its own stream.
+    /// Default `None`: each for itself.
+    pub keepalive_shared: Option<Duration>,
+    /// A connection that idles is called once, a retransmission timeout after the last acknowledgement; of the timeouts after
+    /// that, each twice as long, the controller hears when there is something to send again, and until then its window stands
+    /// as it was. Default false: of each when it is due.
+    pub idle_told_late: bool,
     /// Windows of controllers without a pacing rate leave spread over most of a round trip, instead of as acknowledgements let
     /// them: behind a short queue a burst is lost. Default false, since nobody deployed does so.
     pub pace_windows: bool,
@@ -192,6 +201,8 @@ const DEFAULT: Config = Config {
     keepalive: Some(Duration::from_secs(29)),
     keepalive_strangers: None,
     keepalive_step: Duration::ZERO,
+    keepalive_shared: None,
+    idle_told_late: false,
     pace_windows: false,
     pacing_granularity: Duration::ZERO,
     zero_window_probe: Duration::from_secs(15),
@@ -247,7 +258,7 @@ impl Config {
 
     /// What a host on the Internet wants, beside peers of every make: buffers that grow from 256 KiB to 16 MiB with the
     /// path, enough for 1 Gbit/s at 100 ms; windows of more packets towards peers that announce them; a keepalive every
-    /// 9 s towards strangers, some of which hang up after 10 s without traffic, at whole seconds; a first window of ten packets
+    /// 9 s towards strangers, some of which hang up after 10 s without traffic, and one every 29 s to each address of our own kind; a first window of ten packets
     /// (RFC 6928), and windows that are paced; losses told by time, and a retransmission timeout of at least 200 ms
     /// (Linux's TCP, librqbit), seven of which in a row take 25 s or more; windows of zero
     /// probed after 1 s, 2 s and so on up to a minute (RFC 9293 section 3.8.6.1).
@@ -265,6 +276,8 @@ impl Config {
             announce: true,
             keepalive_strangers: Some(Duration::from_secs(9)),
             keepalive_step: Duration::from_secs(1),
+            keepalive_shared: Some(Duration::from_secs(300)),
+            idle_told_late: true,
             rack: true,
             pace_windows: true,
             initial_window_packets: 10,

@@ -89,6 +89,14 @@ impl Timers {
         self.0.iter().copied().fold(Instant::NEVER, Instant::min)
     }
 
+    /// The earliest deadline but that of `timer`.
+    pub fn earliest_but(&self, timer: Timer) -> Instant {
+        ALL.into_iter()
+            .filter(|&other| other != timer)
+            .map(|other| self.at(other))
+            .fold(Instant::NEVER, Instant::min)
+    }
+
     /// The earliest deadline and its reason; of several at once, the first in the order of [`Timer`].
     pub fn earliest_with_reason(&self) -> Option<(Instant, Timer)> {
         let (at, timer) = ALL.into_iter().map(|timer| (self.at(timer), timer)).min()?;

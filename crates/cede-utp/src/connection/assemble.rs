@@ -27,15 +27,16 @@ const EXTENSION_HEADER_BYTES: usize = 2;
 const MAX_HEAD_MASK_BYTES: usize = 32;
 
 impl Connection {
-    /// The fixed header of any packet.
+    /// The fixed header of any packet, which then leaves: the window that it tells is noted.
     #[inline]
-    pub(super) fn header(&self, now: Instant, kind: Kind, seq: Seq16) -> Header {
+    pub(super) fn header(&mut self, now: Instant, kind: Kind, seq: Seq16) -> Header {
+        self.receiving.advertised_bytes = self.window_bytes();
         Header {
             kind,
             connection_id: self.ids.send,
             timestamp_us: self.delays.clock_us(now),
             timestamp_difference_us: self.delays.reply_us(),
-            window_bytes: self.window_bytes(),
+            window_bytes: self.receiving.advertised_bytes,
             seq,
             ack: self.receiving.ack_nr,
         }
@@ -188,7 +189,7 @@ impl Connection {
     }
 
     /// What is asked for once in a long while.
-    #[inline]
+    #[cold]
     pub(super) fn transmit_rarity(&mut self, now: Instant) -> Option<Transmit> {
         if core::mem::take(&mut self.sending.close_due) {
             self.settle_close(now);
@@ -232,7 +233,6 @@ impl Connection {
         if self.receiving.ack == Ack::None {
             self.timers.stop(Timer::DelayedAck);
         }
-        self.receiving.advertised_bytes = self.window_bytes();
         self.window_told(now);
         self.sending.last_sent_at = now;
         self.counters.packets_sent += 1;

@@ -209,10 +209,7 @@ impl Connection {
     /// Takes the next packet to send; `None` where nothing may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         match self.state {
-            State::Established { .. } => self
-                .transmit_packet(now)
-                .or_else(|| self.transmit_state(now))
-                .or_else(|| self.transmit_rarity(now)),
+            State::Established { .. } => self.transmit_any(now),
             State::SynSent { due, .. } => due.then(|| self.transmit_syn(now)),
             State::SynReceived { .. } => self.transmit_state(now).or_else(|| self.transmit_early(now)),
             State::Closed { .. } => self.transmit_reset(now),

@@ -11,7 +11,9 @@
 //! A SYN that is sent again goes without, in case somebody is deaf to them.
 //!
 //! Peers that have spoken are Cede's own, which never mistake silence for death: they need no more keepalives than an
-//! address translator does.
+//! address translator does, to which all connections between two sockets are one. These leave keepalives at common times,
+//! so that of those which fell silent apart one can send for all
+//! ([`Config::keepalive_shared`](crate::Config::keepalive_shared)).
 //!
 //! **What it leaves out.** Nothing is believed for longer than the connection lives.
 //! **How it was validated.** `tests/mtu.rs`: the search goes beyond a frame exactly where both ends said that it may;
@@ -20,6 +22,7 @@
 use super::tuning::USUAL_SEQ_WINDOW;
 use super::{Connection, State};
 use crate::reorder;
+use crate::timers::Timer;
 use cede_units::{Duration, Instant};
 use cede_wire::Head;
 use cede_wire::utp::{EXT_BITS, Header, Packet};
@@ -39,7 +42,16 @@ pub(super) struct Peer {
     seq_window_packets: u16,
     /// It has said what it takes.
     has_spoken: bool,
+    /// The same for all connections of an endpoint to this peer, and other for other peers.
+    phase: u32,
 }
+
+/// Keepalives to different peers leave at so many different seconds,
+const PHASES: u32 = 16;
+/// and within a second so many nanoseconds apart, less than the millisecond of hosts' timers: those to one peer come in a row.
+const ORDERS: u32 = 1_000_000;
+/// Where connections share keepalives, they have so many times to choose from in an interval.
+const SHARED_TIMES: u64 = 2;
 
 impl Peer {
     /// Packets that the peer tells apart, where it has said so.
@@ -114,9 +126,50 @@ impl Connection {
     /// When the keepalive is due that follows a packet that left at `since`.
     pub(super) fn keepalive_after(&self, since: Instant) -> Option<Instant> {
         let interval = self.keepalive_interval()?;
-        let (due, step) = (since + interval, self.config.keepalive_step.as_nanos());
-        let early = due.as_nanos().checked_rem(step).unwrap_or_default();
+        let due = since + interval;
+        let step =
+            if self.shares_keepalives() { interval / SHARED_TIMES } else { self.config.keepalive_step };
+        let phase = u64::from(self.peer.phase % PHASES) * 1_000_000_000 + u64::from(self.peer.phase % ORDERS);
+        let early = due.as_nanos().saturating_sub(phase).checked_rem(step.as_nanos()).unwrap_or_default();
         // Where the step is longer than the interval, no more than half of the latter.
         Some(Instant::from_nanos(due.as_nanos() - early).max(since + interval / 2))
+    }
+
+    fn shares_keepalives(&self) -> bool {
+        self.peer.has_spoken && self.config.keepalive_shared.is_some()
+    }
+
+    /// Connections with the same `phase` have the same peer.
+    pub(crate) fn set_keepalive_phase(&mut self, phase: u32) {
+        self.peer.phase = phase;
+    }
+
+    /// Will a keepalive leave with the next [`Connection::poll_transmit`]?
+    pub(crate) fn owes_keepalive(&self) -> bool {
+        self.sending.keepalive_due
+    }
+
+    /// Another connection to the same peer sends a keepalive now: is that all that this one was called for? Not where it has
+    /// ended its stream, and reads on; nor where neither end has heard of it for long: a peer that has lost it will say so.
+    /// `patient` ones wait for a time at which fewer do so.
+    pub(crate) fn leaves_keepalive_to_other(&mut self, now: Instant, patient: bool) -> bool {
+        let Some(longest) = self.config.keepalive_shared.filter(|_| self.peer.has_spoken) else {
+            return false;
+        };
+        let silent = now.since(self.sending.last_sent_at.max(self.delays.arrived_at));
+        let speaks = silent >= longest && !patient;
+        if speaks || self.sending.is_ended() || self.timers.earliest_but(Timer::Keepalive) <= now {
+            return false;
+        }
+        let (Some(due), Some(next)) =
+            (self.keepalive_after(self.sending.last_sent_at), self.keepalive_after(now))
+        else {
+            return false;
+        };
+        if self.keepalive_interval().is_some_and(|interval| silent <= interval) {
+            self.release_memory();
+        }
+        self.timers.set(Timer::Keepalive, if due > now { due } else { next });
+        true
     }
 }

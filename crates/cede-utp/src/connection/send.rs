@@ -56,6 +56,8 @@ pub(super) struct Sending {
     /// The one packet under way probes a window of zero.
     pub probing_zero_window: bool,
     pub idle_timeouts: u32,
+    /// The controller is to hear of the next of them, once there is something to send.
+    pub idle_due: Instant,
     /// The application waits for the peer's FIN, but not for ever.
     pub closing: bool,
     /// Why, in the peer's terms.
@@ -120,6 +122,7 @@ impl Sending {
             zero_window_credit: false,
             probing_zero_window: false,
             idle_timeouts: 0,
+            idle_due: Instant::NEVER,
             closing: false,
             close_reason: None,
             keepalive_due: false,
@@ -247,16 +250,24 @@ impl Connection {
         }
     }
 
-    /// The next DATA or FIN, old ones first.
+    /// The next packet of whatever kind; what has a number goes first. Each is moved once: it is large.
     #[inline]
-    pub(super) fn transmit_packet(&mut self, now: Instant) -> Option<Transmit> {
+    pub(super) fn transmit_any(&mut self, now: Instant) -> Option<Transmit> {
         let packet = self.next_packet(now);
-        if packet.is_none() {
-            self.sending.note_flight(self.allowance.cwnd_bytes);
+        if packet.is_some() {
+            return packet;
         }
-        packet
+        self.sending.note_flight(self.allowance.cwnd_bytes);
+        if self.owes_state() {
+            return self.transmit_state(now);
+        }
+        if self.sending.close_due || self.sending.keepalive_due {
+            return self.transmit_rarity(now);
+        }
+        None
     }
 
+    /// The next DATA or FIN, old ones first.
     #[inline]
     fn next_packet(&mut self, now: Instant) -> Option<Transmit> {
         let is_tail_probe = self.is_tail_probe_due() && self.begin_tail_probe();
@@ -295,6 +306,9 @@ impl Connection {
         if self.sending.queue.is_empty() {
             self.limited_by_application();
             return self.transmit_fin(now);
+        }
+        if self.sending.idle_due <= now {
+            self.tell_idle_belatedly(now);
         }
         let bytes = self.next_payload_bytes()?;
         if self.sending.outbox.len() >= self.max_outstanding_packets() {
@@ -536,6 +550,7 @@ impl Connection {
         self.refresh_controller_timer();
         self.sending.pacing.on_sent(now, bytes);
         self.timers.stop(Timer::Idle);
+        self.sending.idle_due = Instant::NEVER;
         self.sending.last_data_sent_at = now;
         self.sending.probing_zero_window |= core::mem::take(&mut self.sending.zero_window_credit);
         self.counters.data_packets_sent += 1;

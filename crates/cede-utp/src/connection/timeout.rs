@@ -130,23 +130,39 @@ impl Connection {
         }
     }
 
-    /// Nothing has been outstanding for a timeout. The controller hears of it again, at doubled intervals, until it is
-    /// down to a packet; from then on an idle connection costs nothing.
+    /// Nothing has been outstanding for a timeout.
     fn on_idle_timeout(&mut self, now: Instant) {
         if !self.sending.is_idle() || self.sending.is_ended() {
             return;
         }
         self.release_memory();
+        let next = self.tell_idle(now);
+        match self.config.idle_told_late {
+            true => self.sending.idle_due = next,
+            false => self.timers.set(Timer::Idle, next),
+        }
+    }
+
+    /// The controller hears of a timeout without anything outstanding, and when it will again: at doubled intervals, until it
+    /// is down to a packet; from then on an idle connection costs nothing.
+    fn tell_idle(&mut self, now: Instant) -> Instant {
         self.sending.idle_timeouts += 1;
         self.tell_timeout(now, 0, self.sending.idle_timeouts, true);
         let pause = self.rtt.rto() * (1 << self.sending.idle_timeouts.min(32));
-        if self.allowance.cwnd_bytes > u64::from(self.mtu.payload_bytes()) && pause < self.config.max_rto {
-            self.timers.set(Timer::Idle, now + pause);
+        let goes_on = self.allowance.cwnd_bytes > u64::from(self.mtu.payload_bytes());
+        if goes_on && pause < self.config.max_rto { now + pause } else { Instant::NEVER }
+    }
+
+    /// There is something to send again: the controller hears of the timeouts that it was not told.
+    #[cold]
+    pub(super) fn tell_idle_belatedly(&mut self, now: Instant) {
+        while self.sending.idle_due <= now {
+            self.sending.idle_due = self.tell_idle(self.sending.idle_due);
         }
     }
 
     /// Gives back the room that a busy time has taken, as far as nothing is in it: connections that idle are many.
-    fn release_memory(&mut self) {
+    pub(super) fn release_memory(&mut self) {
         self.sending.outbox.release();
         self.sending.queue.release();
         self.receiving.reorder.release();

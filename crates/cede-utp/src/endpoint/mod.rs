@@ -15,6 +15,7 @@ mod budget;
 mod deadlines;
 mod demux;
 mod incoming;
+mod keepalives;
 mod slots;
 mod strays;
 
@@ -35,11 +36,9 @@ use cede_wire::{Payload, Transmit};
 use core::hash::Hash;
 use deadlines::Deadlines;
 use demux::Demux;
+use keepalives::Kept;
 use slots::{Slots, Stage};
 use strays::Strays;
-
-/// So many connections due at once are worth sorting by their peers: keepalives, most likely.
-const WORTH_GROUPING: usize = 16;
 
 /// Makes the controllers of connections that peers open.
 pub type ControllerFactory = Box<dyn FnMut(&Path) -> Box<dyn Controller> + Send>;
@@ -310,11 +309,13 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
 
     /// Does what is due by `now`. Connections whose time has not come cost nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let waiting = self.active.len();
+        let mut kept = Kept::default();
         while let Some(index) = self.deadlines.take_due(now) {
-            self.with_connection(index, |connection| connection.handle_timeout(now));
+            if !self.leaves_keepalive_to_other(now, index, &mut kept) {
+                self.with_connection(index, |connection| connection.handle_timeout(now));
+                self.note_keepalive(index, &mut kept);
+            }
         }
-        self.group_by_peer(waiting);
     }
 
     /// Takes the next event of any connection that the application owns. Ask after `poll_transmit` has given `None`:
@@ -334,17 +335,6 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
 }
 
 impl<P: Copy + Ord + Hash> Endpoint<P> {
-    /// Puts connections to the same peer next to each other among those that may want to send, behind the first so many:
-    /// the host sends packets in a row to one address together.
-    fn group_by_peer(&mut self, from: usize) {
-        if self.active.len() < from + WORTH_GROUPING {
-            return;
-        }
-        let slots = &self.slots;
-        let peer = |index: u32| slots.at(index).map(|slot| slot.peer);
-        self.active.make_contiguous()[from..].sort_unstable_by_key(|&index| (peer(index), index));
-    }
-
     /// The configuration in good order, and the one before where it is the same.
     fn share(&mut self, config: Config) -> Arc<Config> {
         let config = Config::checked(Arc::new(config));
@@ -352,7 +342,8 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         Arc::clone(self.shared.insert(same.unwrap_or(config)))
     }
 
-    fn insert(&mut self, peer: P, connection: Connection, owned: bool) -> Handle {
+    fn insert(&mut self, peer: P, mut connection: Connection, owned: bool) -> Handle {
+        connection.set_keepalive_phase(self.demux.hash(&peer));
         let hash = self.demux.hash(&(peer, connection.receive_id()));
         let handle = self.slots.insert(peer, Box::new(connection), owned);
         self.demux.insert(hash, handle.index());
@@ -360,7 +351,7 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         handle
     }
 
-    /// An id R such that neither R nor R + 1 is taken towards this peer, near the one that was asked for or drawn.
+    /// An id R such that neither R nor R + 1 is taken towards this peer, nor sent with (a RESET may carry either), near the one that was asked for or drawn.
     fn free_id(&mut self, peer: P, wanted: Option<u16>) -> Option<u16> {
         let first = wanted.unwrap_or_else(|| self.random.next_u16());
         let is_free = |id: u16| self.named((peer, id)).is_none();
@@ -368,7 +359,9 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         let mut candidates = (0..=u16::MAX).map(|step| first.wrapping_add(step)).filter(|&id| id != u16::MAX);
         match wanted {
             Some(id) => is_free(id).then_some(id),
-            None => candidates.find(|&id| is_free(id) && is_free(id.wrapping_add(1))),
+            None => {
+                candidates.find(|&id| [id, id.wrapping_add(1), id.wrapping_sub(1)].into_iter().all(is_free))
+            }
         }
     }
 
