@@ -3,6 +3,7 @@
 mod common;
 
 use cede_meter::{Base, Config, Estimator, Flags};
+use cede_units::Stream;
 use cede_wire::utp::Kind;
 use common::{A, B, Tap, Tcp, utp};
 use serde_json::Value;
@@ -134,4 +135,23 @@ fn check_5_clocks_that_wrap_go_on() {
     let most = found.queue_us(B.0, Estimator::Direct).into_iter().fold(0.0, f64::max);
     assert!((most - 39_900.0).abs() < 1.0, "{most}");
     assert!(!found.flow(B.0).flags.has(Flags::CLOCK_STEP));
+}
+
+#[test]
+fn check_6_a_receiver_that_measures_when_it_answers_disturbs_the_echoed_estimate_alone() {
+    let mut tap = Tap::new(Config::default());
+    let mut stream = Stream::named(6, "late answers");
+    for k in 0..400_u16 {
+        let sent_us = 1_000_000 + u64::from(k) * 60_000;
+        let arrives_us = sent_us + 25_000;
+        tap.utp(arrives_us, B, A, &utp(Kind::Data, 8, (10 + k, 4), (sent_us as u32, 5), 100));
+        let answered_us = arrives_us + stream.below(40_000);
+        let difference_us = (answered_us - sent_us) as u32;
+        tap.utp(answered_us, A, B, &utp(Kind::State, 7, (5, 10 + k), (answered_us as u32, difference_us), 0));
+    }
+    let found = tap.found();
+    let most = |estimator| found.queue_us(B.0, estimator).into_iter().fold(0.0, f64::max);
+    assert_eq!(most(Estimator::Direct), 0.0);
+    assert!((30_000.0..40_000.0).contains(&most(Estimator::Echoed)), "{}", most(Estimator::Echoed));
+    assert!(found.flow(B.0).flags.has(Flags::ESTIMATORS_DISAGREE));
 }

@@ -47,10 +47,20 @@ pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
 const DELAYS: [&str; 9] =
     ["samples", "mean", "by sample", "p50", "p95", "p99", "max", "above 100 ms", "seconds covered"];
 /// What is left out where lines are narrow, the first one first.
-const SPARE: [&str; 8] =
-    ["drift ppm", "clock Hz", "packets", "flows", "seconds covered", "above 100 ms", "p99", "min RTT"];
+const SPARE: [&str; 10] = [
+    "drift ppm",
+    "clock Hz",
+    "packets",
+    "flows",
+    "seconds covered",
+    "above 100 ms",
+    "p99",
+    "min RTT",
+    "p50",
+    "by sample",
+];
 /// The last column is wrapped, down to this width.
-const FLAGS_WIDTH: usize = 22;
+const FLAGS_WIDTH: usize = 18;
 
 /// What was asked for, for people, in the columns that there is room for.
 pub fn brief(args: &MeterArgs, findings: &Findings, room: usize) -> Table {
