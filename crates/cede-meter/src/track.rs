@@ -41,6 +41,8 @@ pub(crate) struct Piece {
     /// Different seconds in which the delay was near the base.
     pub revisits: u32,
     near_base: u32,
+    /// How far they are above it, together.
+    near_base_us: f64,
     /// How far above the base the middle of the ticks is, where that is known.
     middle: Option<f64>,
 }
@@ -154,11 +156,12 @@ impl Piece {
     fn set_base(&mut self, base: f64, tick_us: f64) {
         self.base = base;
         let (mut second, mut tick) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        (self.revisits, self.near_base, self.middle) = (0, 0, None);
+        (self.revisits, self.near_base, self.near_base_us, self.middle) = (0, 0, 0.0, None);
         for point in &self.points {
             // Packets of one moment are at the same place within a tick.
             if point.x - base <= tick_us && point.t - tick >= tick_us {
                 (self.near_base, tick) = (self.near_base + 1, point.t);
+                self.near_base_us += point.x - base;
             }
             if point.x - base <= NEAR_BASE_US + tick_us && point.t - second >= 1e6 {
                 (self.revisits, second) = (self.revisits + 1, point.t);
@@ -167,10 +170,12 @@ impl Piece {
     }
 
     /// What delays are counted from. A clock with ticks is half a tick slow on average, and at the base, the least of
-    /// many, by less.
+    /// many, by less; but a sender whose period is a number of ticks is always as slow.
     fn zero(&self, tick_us: f64) -> f64 {
-        let expected = tick_us * (0.5 - 1.0 / (f64::from(self.near_base) + 1.0)).max(0.0);
-        self.base + self.middle.unwrap_or(expected)
+        let near_base = f64::from(self.near_base);
+        let expected = tick_us * (0.5 - 1.0 / (near_base + 1.0)).max(0.0);
+        let met = self.near_base_us / near_base.max(1.0);
+        self.base + self.middle.unwrap_or(expected.min(met))
     }
 }
 

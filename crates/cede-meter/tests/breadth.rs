@@ -307,6 +307,25 @@ fn the_drift_of_a_tcp_clock_is_taken_out() {
 }
 
 #[test]
+fn a_heartbeat_whose_period_is_whole_ticks_is_as_slow_every_time() {
+    let mut tap = Tap::new(Config::default());
+    for k in 0..300_u32 {
+        // 0.45 ms into a tick each time; a queue of 40 ms in the middle.
+        let sent_us = 5_000_450 + u64::from(k) * 200_000;
+        let queue_us = if (100..200).contains(&k) { 40_000 } else { 0 };
+        let clock = (sent_us / 1000) as u32;
+        tap.tcp(
+            sent_us + 20_000 + queue_us,
+            B,
+            A,
+            &Tcp { seq: k * 100, ack: 1, flags: 0x18, clock, echo: 1, len: 100 },
+        );
+    }
+    let delays = tap.found().queue_us(B.0, Estimator::Direct);
+    assert_eq!((delays.len(), delays[50], delays[150]), (300, 0.0, 40_000.0));
+}
+
+#[test]
 fn several_hosts_behind_one_address_are_called_out() {
     let flags = |clocks: &[(u64, f64)]| {
         let mut tap = Tap::new(Config::default());
