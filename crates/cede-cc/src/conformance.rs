@@ -26,17 +26,22 @@ use cede_units::{Duration, Instant, Stream};
 use core::fmt;
 
 /// The rules, in the words that a [`Violation`] quotes. That no call panics goes without saying.
-pub const RULES: &[&str] = &[BOUNDS, FINITE, AGREE, PACING, LOSS, TIMEOUT, TIMER, DETERMINISM];
+pub const RULES: &[&str] = &[BOUNDS, FINITE, AGREE, PACING, STALL, GROWTH, LOSS, TIMEOUT, TIMER, DETERMINISM];
 
 const BOUNDS: &str =
     "the window is at least one octet and at most the path's largest, or one packet where that is more";
 const FINITE: &str = "windows and thresholds in snapshots are finite and not negative";
 const AGREE: &str = "allowance() repeats what the last call answered";
 const PACING: &str = "a pacing rate is not zero, and a burst not either";
+const STALL: &str = "where feedback is plausible, pacing lets a packet leave at least once a minute";
+const GROWTH: &str = "what acknowledges nothing (a departure, an empty feedback, a timer) does not raise a window above one packet";
 const LOSS: &str = "feedback that reports a loss does not raise the window";
 const TIMEOUT: &str = "a timeout does not raise the window above two packets, and lowers one above four";
 const TIMER: &str = "on_timer moves the timer on";
 const DETERMINISM: &str = "the same calls give the same state";
+
+/// Who lets nothing leave for longer than this has stopped.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// What is checked.
 pub struct Subject<'a> {
@@ -78,12 +83,13 @@ pub fn check(subject: &Subject<'_>, seed: u64, steps: u32) -> Result<(), Violati
         first: (subject.build)(&path),
         second: (subject.build)(&path),
         responsive: subject.responsive,
+        hostile: seed % 2 == 1,
         path,
         mss: path.mss_bytes,
         seed,
         step: 0,
     };
-    let mut model = Model::new(random, &path, seed % 2 == 1);
+    let mut model = Model::new(random, &path, trial.hostile);
     trial.inspect(trial.first.allowance())?;
     for step in 0..steps {
         trial.step = step;
@@ -131,11 +137,34 @@ impl Call {
     }
 }
 
+impl Call {
+    /// Whether the window may grow with it: a timeout has a rule of its own, and another packet size moves a window that is
+    /// counted in packets.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Sent(_) => "a departure",
+            Self::Feedback { .. } => "feedback",
+            Self::Timeout(_) => "a timeout",
+            Self::Timer(_) => "a timer",
+            Self::Mss(_) => "another packet size",
+        }
+    }
+
+    fn acknowledges(&self) -> bool {
+        match self {
+            Self::Sent(_) | Self::Timer(_) => false,
+            Self::Feedback { blank, acked, .. } => Feedback { acked, ..*blank }.acknowledges(),
+            Self::Timeout(_) | Self::Mss(_) => true,
+        }
+    }
+}
+
 /// Two controllers of one kind that are called alike.
 struct Trial {
     first: Box<dyn Controller>,
     second: Box<dyn Controller>,
     responsive: bool,
+    hostile: bool,
     path: Path,
     mss: u32,
     seed: u64,
@@ -160,11 +189,12 @@ impl Trial {
         if let Call::Mss(mss_bytes) = call {
             self.mss = *mss_bytes;
         }
-        let before = self.first.snapshot().cwnd_bytes;
+        let (before, allowed) = (self.first.snapshot().cwnd_bytes, self.first.allowance().cwnd_bytes);
         let (allowance, tag) = call.apply(&mut *self.first);
         let (_, other_tag) = call.apply(&mut *self.second);
         self.inspect(allowance)?;
         self.inspect_reaction(call, before)?;
+        self.inspect_growth(call, before, allowed)?;
         let same = tag == other_tag
             && self.first.snapshot() == self.second.snapshot()
             && self.first.timer() == self.second.timer();
@@ -183,7 +213,24 @@ impl Trial {
         self.require(allowance == again, AGREE, || format!("{allowance:?}, then {again:?}"))?;
         let paced =
             allowance.burst_bytes > 0 && allowance.pacing_rate.is_none_or(|rate| rate.bits_per_sec() > 0);
-        self.require(paced, PACING, || format!("{allowance:?}"))
+        self.require(paced, PACING, || format!("{allowance:?}"))?;
+        let packet = u64::from(self.mss.max(1));
+        let moves =
+            self.hostile || allowance.pacing_rate.is_none_or(|rate| rate.time_to_send(packet) <= STALLED);
+        self.require(moves, STALL, || format!("{allowance:?}, packet {packet}"))
+    }
+
+    /// What may be sent may fall short of the window for a while (a train of packets), and catch up with it.
+    fn inspect_growth(&self, call: &Call, before: f64, allowed: u64) -> Result<(), Violation> {
+        if call.acknowledges() {
+            return Ok(());
+        }
+        let (after, now_allowed) = (self.first.snapshot().cwnd_bytes, self.first.allowance().cwnd_bytes);
+        let packet = u64::from(self.mss.max(1));
+        let most = allowed.max(before as u64).max(packet);
+        self.require(after <= before.max(packet as f64) && now_allowed <= most, GROWTH, || {
+            format!("{}: {before} -> {after}, allowed {allowed} -> {now_allowed}", call.word())
+        })
     }
 
     fn inspect_reaction(&self, call: &Call, before: f64) -> Result<(), Violation> {

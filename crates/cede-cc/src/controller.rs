@@ -142,6 +142,14 @@ pub struct Feedback<'a> {
     pub in_recovery: bool,
 }
 
+impl Feedback<'_> {
+    /// Whether it says that something has arrived; a window grows with nothing else.
+    #[must_use]
+    pub const fn acknowledges(&self) -> bool {
+        self.acked_bytes > 0 || !self.acked.is_empty()
+    }
+}
+
 /// The retransmission timer ran out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeout {

@@ -1,7 +1,8 @@
 //! Every registered controller passes the conformance suite, with default and with unusual parameters.
 
 use cede_cc::conformance::{Subject, check};
-use cede_cc::{Allowance, Controller, Feedback, Params, Path, Snapshot, Timeout, registry};
+use cede_cc::{Allowance, Controller, Feedback, Params, Path, Sent, Snapshot, Tag, Timeout, registry};
+use cede_units::Rate;
 
 const SEEDS: u64 = 120;
 const STEPS: u32 = 2000;
@@ -47,8 +48,11 @@ struct Faulty {
 enum Fault {
     None,
     GrowsOnLoss,
+    GrowsBySending,
+    GrowsByItself,
     IgnoresTimeouts,
     ReachesZero,
+    Stalls,
     NotANumber,
     Unbounded,
     Forgetful,
@@ -60,8 +64,18 @@ impl Controller for Faulty {
         "faulty"
     }
 
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        if self.fault == Fault::GrowsBySending {
+            self.window = (self.window + f64::from(sent.bytes)).min(self.largest);
+        }
+        0
+    }
+
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
         self.calls += 1;
+        if self.fault == Fault::GrowsByItself {
+            self.window = (self.window + 1.0).min(self.largest);
+        }
         assert!(self.fault != Fault::Panics || self.calls < 500, "the fault");
         if !feedback.lost.is_empty() {
             self.window *= if self.fault == Fault::GrowsOnLoss { 1.5 } else { 0.5 };
@@ -91,7 +105,9 @@ impl Controller for Faulty {
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance::window(self.window as u64)
+        let stalled = self.fault == Fault::Stalls && self.calls >= 300;
+        let pacing_rate = stalled.then_some(Rate::from_bits_per_sec(1));
+        Allowance { pacing_rate, ..Allowance::window(self.window as u64) }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -102,7 +118,7 @@ impl Controller for Faulty {
 fn faulty(fault: Fault) -> Result<(), String> {
     let build = |path: &Path| -> Box<dyn Controller> {
         let largest = path.max_cwnd_bytes.clamp(1, 100_000) as f64;
-        Box::new(Faulty { window: largest, largest, fault, calls: 0 })
+        Box::new(Faulty { window: (largest / 2.0).max(1.0), largest, fault, calls: 0 })
     };
     let subject = Subject { responsive: true, build: &build };
     let all = || (0..20).try_for_each(|seed| check(&subject, seed, 2000));
@@ -117,8 +133,11 @@ fn the_suite_finds_each_fault_that_is_planted() {
     assert_eq!(faulty(Fault::None), Ok(()));
     let rule = |fault| faulty(fault).expect_err("a fault was planted");
     assert!(rule(Fault::GrowsOnLoss).contains("a loss does not raise"));
+    assert!(rule(Fault::GrowsBySending).contains("acknowledges nothing"));
+    assert!(rule(Fault::GrowsByItself).contains("acknowledges nothing"));
     assert!(rule(Fault::IgnoresTimeouts).contains("timeout"));
     assert!(rule(Fault::ReachesZero).contains("at least one octet"));
+    assert!(rule(Fault::Stalls).contains("once a minute"));
     assert!(rule(Fault::NotANumber).contains("octet") || rule(Fault::NotANumber).contains("finite"));
     assert!(rule(Fault::Unbounded).contains("largest"));
     assert!(rule(Fault::Forgetful).contains("allowance()"));

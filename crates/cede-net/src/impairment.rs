@@ -3,7 +3,8 @@
 //! Source: the models of Linux netem (`sch_netem`), each drawn from a random stream of its own so that switching
 //! one on leaves the draws of the others alone.
 //!
-//! What it leaves out: netem's correlated draws, its distribution tables, corruption and its 4-state loss chain.
+//! What it leaves out: netem's correlated draws, its distribution tables, corruption, its 4-state loss chain,
+//! and its limit, which counts packets that are merely delayed.
 //!
 //! How it was validated: the long-run loss rate p/(p+r) and the mean burst 1/r of the two-state chain, and the rates
 //! of the independent draws, are tests below.

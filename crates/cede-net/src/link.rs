@@ -367,6 +367,7 @@ fn queue_of<T>(config: &LinkConfig, seed: u64, name: &str) -> Queue<T> {
 mod tests {
     use super::*;
     use crate::Shaper;
+    use crate::queue::testing::{number, vector};
     use alloc::vec;
 
     fn config(rate: Rate, limit: QueueLimit) -> LinkConfig {
@@ -395,13 +396,11 @@ mod tests {
     }
 
     #[test]
-    fn a_serialising_link_counts_the_packet_in_service_when_told_to() {
+    fn serialising_link_1_mbit_4500_bytes_counts_the_packet_in_service_when_told_to() {
         let mut config = config(Rate::from_mbit(1), QueueLimit::Bytes(4_500));
         config.count_in_service = true;
-        let arrivals = [(0, 1500), (0, 1500), (0, 1500), (0, 1500), (12_000, 1500), (40_000, 100)];
-        // Times in us; the fourth is dropped, and at 12 ms the first has just left.
-        let expected = [Some(12_000), Some(24_000), Some(36_000), None, Some(48_000), Some(48_800)];
-        assert_eq!(run(Link::new(config, 1, "test"), &arrivals), expected);
+        // The fourth is dropped, and at 12 ms the first has just left.
+        follows(config, "serialising_link_1Mbit_4500B_incl_in_service[t_ms,bytes,finish_ms]");
     }
 
     #[test]
@@ -454,23 +453,34 @@ mod tests {
         assert_eq!(link.counters().lost_packets, 3);
     }
 
-    /// Runs arrivals of (time in ms, octets) through a link; each packet's arrival in us.
-    fn run_ms(link: Link<usize>, arrivals: &[(u64, u32)]) -> Vec<Option<u64>> {
-        let arrivals: Vec<(u64, u32)> = arrivals.iter().map(|&(ms, bytes)| (ms * 1_000, bytes)).collect();
-        run(link, &arrivals)
+    /// A link gives a vector's packets (time in ms, octets, arrival in ms or null) the times that it says.
+    fn follows(config: LinkConfig, name: &str) {
+        let us = |ms: &serde_json::Value| ms.as_f64().map(|ms| (ms * 1e3 + 0.5) as u64);
+        let packets = vector(name);
+        let arrivals: Vec<(u64, u32)> = packets
+            .iter()
+            .map(|packet| (us(&packet[0]).expect("a time"), number(&packet[1]) as u32))
+            .collect();
+        let expected: Vec<Option<u64>> = packets.iter().map(|packet| us(&packet[2])).collect();
+        assert_eq!(run(Link::new(config, 1, "test"), &arrivals), expected, "{name}");
     }
 
     #[test]
     fn tbf_1_mbit_burst_3000_bytes() {
         let mut config = config(Rate::from_mbit(1), QueueLimit::Unlimited);
         config.control.shaper = Some(Shaper { burst_bytes: 3_000, peak: None });
-        let arrivals = [0, 0, 0, 0, 100, 100, 100].map(|ms| (ms, 1_500));
-        let expected = [0, 0, 12_000, 24_000, 100_000, 100_000, 112_000].map(Some);
-        assert_eq!(run_ms(Link::new(config, 1, "test"), &arrivals), expected);
+        follows(config, "tbf_1Mbit_burst3000B[t_ms,bytes,depart_ms,tokens_after]");
         // With a peak of 12 Mbit/s each packet takes its millisecond as well.
         config.control.shaper = Some(Shaper { burst_bytes: 3_000, peak: Some(Rate::from_mbit(12)) });
         let expected = [1_000, 2_000, 13_000, 25_000].map(Some);
-        assert_eq!(run_ms(Link::new(config, 1, "test"), &arrivals)[..4], expected);
+        assert_eq!(run(Link::new(config, 1, "test"), &[(0, 1_500); 4]), expected);
+    }
+
+    /// Linux's netem delays first and serialises then; with a constant delay and one queue the order makes no difference.
+    #[test]
+    fn netem_delay_25_ms_rate_1_mbit() {
+        let wire = LinkConfig::new(Rate::from_mbit(1), Duration::from_millis(25), QueueLimit::Unlimited);
+        follows(wire, "netem_delay25ms_rate1Mbit[t_ms,bytes,time_to_send_ms]");
     }
 
     #[test]
@@ -552,8 +562,8 @@ mod tests {
     fn batches_arrive_at_their_slots() {
         let mut config = config(Rate::from_mbit(12), QueueLimit::Unlimited);
         config.impairments.batching = Duration::from_millis(20);
-        let arrivals: Vec<(u64, u32)> = (0..30).map(|ms| (ms, 1_500)).collect();
-        let times = run_ms(Link::new(config, 1, "test"), &arrivals);
+        let arrivals: Vec<(u64, u32)> = (0..30).map(|ms| (ms * 1_000, 1_500)).collect();
+        let times = run(Link::new(config, 1, "test"), &arrivals);
         let slots: Vec<Option<u64>> = (0..30).map(|ms| Some(if ms < 20 { 20_000 } else { 40_000 })).collect();
         assert_eq!(times, slots);
     }

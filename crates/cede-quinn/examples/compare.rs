@@ -7,6 +7,7 @@
 mod world;
 
 use cede_cc::{Params, registry};
+use cede_lab::check::marks::TAKEN_BACK;
 use cede_quinn::{AckDelay, Scavenger};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ fn measure(name: &str, congestion: &Factory) {
         alone.dropped,
         both.rate_mbps("own", 25.0, 80.0),
         100.0 * both.rate_mbps("cubic", 25.0, 80.0) / other,
-        both.time_to_reach_s("own", 15.0, 80.0),
+        both.time_to_reach_s("own", TAKEN_BACK * path.rate.as_mbit_f64(), 80.0),
     );
 }
 

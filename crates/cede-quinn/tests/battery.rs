@@ -4,17 +4,13 @@
 mod world;
 
 use cede_cc::{Params, registry};
+use cede_lab::check::marks::{FOREGROUND_KEEPS, IDLE_LINK_USED, TAKE_BACK_S, TAKEN_BACK, own_delay_ms};
 use cede_quinn::{Scavenger, UNFIT};
 use quinn_proto::congestion::CubicConfig;
 use std::sync::Arc;
 use world::{Flow, Path, Seen, run};
 
 const RATE_MBPS: f64 = 20.0;
-const IDLE_LINK_USED: f64 = 0.8;
-const OWN_DELAY_MS: f64 = 110.0 + 1.2;
-const FOREGROUND_KEEPS: f64 = 0.9;
-const TAKE_BACK_S: f64 = 10.0;
-const TAKEN_BACK: f64 = 0.75;
 
 fn offered() -> impl Iterator<Item = &'static str> {
     let refused = |name: &str| UNFIT.iter().any(|(unfit, _)| *unfit == name);
@@ -42,7 +38,7 @@ fn an_idle_link_is_used_with_little_queue() {
         let used = seen.rate_mbps("own", 15.0, 45.0) / RATE_MBPS;
         assert!(used >= IDLE_LINK_USED, "{name} uses {used} of an idle link");
         let queue_ms = seen.queue_ms(95.0, 15.0, 45.0);
-        assert!(queue_ms <= OWN_DELAY_MS, "{name} holds {queue_ms} ms of queue");
+        assert!(queue_ms <= own_delay_ms(RATE_MBPS), "{name} holds {queue_ms} ms of queue");
     }
 }
 

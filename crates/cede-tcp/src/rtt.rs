@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn check_1_linux_follows_its_vectors() {
+    fn check_1_linux_rto_us_follows_its_vectors() {
         let vectors = [
             (50_000, false, 50_000, 25_000, 200_000, 250_000),
             (50_000, true, 50_000, 18_750, 200_000, 250_000),

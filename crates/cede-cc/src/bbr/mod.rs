@@ -4,8 +4,8 @@
 //! `tcp_bbr.c` (4.9 to 6.12). The model of the path is in `model.rs`, the window in `window.rs`, the walk through the four
 //! modes here. Windows and gains are counted in whole packets as in Linux, and given in octets.
 //!
-//! Three differences. Feedback that reports a loss never raises the window, where Linux may after the first round of a
-//! recovery; the next acknowledgement raises it. A packet may leave at least every second, so that one sample of a path that
+//! Three differences. Feedback that reports a loss, or a timer, never raises the window, where Linux may after the first round
+//! of a recovery and at the end of PROBE_RTT in a flow that was idle; the next acknowledgement raises it. A packet may leave at least every second, so that one sample of a path that
 //! slept cannot silence the connection. "Limited by the application" in PROBE_RTT is kept here, not in the transport.
 //!
 //! *What it leaves out:* the detection of policers (`bbr_lt_bw_sampling`); the correction of
@@ -272,7 +272,7 @@ impl Bbr {
             self.model.restart_round(feedback.delivered_bytes);
         } else if done_at.is_some() {
             *round_done |= lesson.round_start;
-            if *round_done {
+            if *round_done && feedback.acknowledges() {
                 self.leave_probe_rtt(feedback.now);
             }
         }
@@ -341,7 +341,7 @@ impl Controller for Bbr {
         if self.window.take(feedback, target, full, self.in_probe_rtt()) {
             self.model.restart_round(feedback.delivered_bytes);
         }
-        if !feedback.lost.is_empty() {
+        if !feedback.lost.is_empty() || !feedback.acknowledges() {
             self.window.cap(before);
         }
         if let (Some(rtt), Some(least)) = (feedback.rtt, self.model.min_rtt()) {
@@ -360,10 +360,11 @@ impl Controller for Bbr {
 
     fn on_timer(&mut self, now: Instant) -> Allowance {
         self.timer = None;
-        match self.mode {
+        match &mut self.mode {
             Mode::ProbeBw { .. } => self.set_pacing_rate(1.0),
-            Mode::ProbeRtt { .. } => self.leave_probe_rtt(now),
-            Mode::Startup | Mode::Drain => {}
+            // The kernel gives the window back here; we do with the first acknowledgement.
+            Mode::ProbeRtt { done_at: Some(done_at), round_done } => *round_done |= now > *done_at,
+            Mode::ProbeRtt { .. } | Mode::Startup | Mode::Drain => {}
         }
         self.allowance()
     }

@@ -1,5 +1,9 @@
 //! BBR's model of the path: bottleneck bandwidth, round-trip propagation time, rounds, whether the pipe is full, and how
-//! far acknowledgements are aggregated. Sections of draft-cardwell-iccrg-bbr-congestion-control-00.
+//! far acknowledgements are aggregated.
+//!
+//! Source: draft-cardwell-iccrg-bbr-congestion-control-00, section 4.1; `bbr_update_model` and what it calls in Linux.
+//!
+//! *What it leaves out, how it was validated:* see `mod.rs`, which walks through the modes on this model.
 
 use super::Tuning;
 use crate::instruments::{DeliverySample, WindowedMax, WindowedMin};

@@ -1,5 +1,9 @@
 //! BBR's window: the target for a number of bandwidth-delay products, and how the window moves towards it, in a recovery
-//! and out of it (draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.3; `bbr_set_cwnd` and its helpers).
+//! and out of it.
+//!
+//! Source: draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.3; `bbr_set_cwnd` and its helpers in Linux.
+//!
+//! *What it leaves out:* see `mod.rs`. *How it was validated:* the numbers below.
 
 use crate::window::Bounds;
 use crate::{Feedback, Timeout};
@@ -145,7 +149,7 @@ impl Window {
         entered
     }
 
-    /// Feedback that reports a loss does not raise the window above what it was.
+    /// Feedback that reports a loss, or acknowledges nothing, does not raise the window above what it was.
     pub(super) fn cap(&mut self, before: f64) {
         self.set(self.cwnd.min(before));
     }
@@ -175,7 +179,7 @@ impl Window {
     fn is_over(&self, feedback: &Feedback<'_>) -> bool {
         match self.recovery {
             Recovery::Open => false,
-            Recovery::Fast => feedback.lost.is_empty() && !feedback.in_recovery,
+            Recovery::Fast => feedback.lost.is_empty() && feedback.acknowledges() && !feedback.in_recovery,
             Recovery::Timeout { until } => feedback.acked.iter().any(|packet| packet.number >= until),
         }
     }

@@ -9,7 +9,7 @@
 //!              paced at the delivered rate, and so much more as makes a queue of T in a round trip, a quarter at most
 //! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away, 9/10 at least where q < 3 T; then, once per RTT,
 //!              or per 100 ms where that is longer and q < 3 T, W -= W min(1/2, q/T - 1)   LEDBAT++, section 4.2, K = 1
-//! slowdown:    W = 2 for 2 RTT, then W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
+//! slowdown:    W = 2 for 2 RTT, then with an acknowledgement W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
 //! loss:        with a queue: W/2, and T = half of that queue where it is shorter; after the second such loss G is half; without: 4/5 W
 //! divided link (trains of packets say so, train.rs): half of the own share         explicit
 //! ```
@@ -386,10 +386,12 @@ impl Cede {
         self.cwnd = self.bounds.bound(0.0, self.floor());
     }
 
-    fn end_slowdown(&mut self, now: Instant) {
-        let Stage::Slowdown { began, until, before } = self.stage else { return };
+    /// Ends a slowdown that is over, and says whether it did.
+    fn end_slowdown(&mut self, feedback: &Feedback<'_>) -> bool {
+        let Stage::Slowdown { began, until, before } = self.stage else { return false };
+        let now = feedback.now;
         if now < until {
-            return;
+            return false;
         }
         self.queue.end_epoch();
         self.rounds.fade_peak_rate();
@@ -410,8 +412,9 @@ impl Cede {
             && self.config.pace
             && self.cwnd >= self.config.train as f64 * self.bounds.mss
         {
-            self.trains.begin(self.next_number);
+            self.trains.begin(self.next_number, feedback.in_flight_bytes);
         }
+        true
     }
 
     /// Above its target at its smallest window, the flow sees whether the delay moves.
@@ -478,7 +481,10 @@ impl Controller for Cede {
             }
             return self.allowance();
         }
-        self.end_slowdown(feedback.now);
+        // What this acknowledgement shows beyond that is the slowdown's.
+        if feedback.acknowledges() && self.end_slowdown(feedback) {
+            return self.allowance();
+        }
         if let Some(queue_ns) = queue_ns.filter(|_| feedback.acked_bytes > 0) {
             let recent_ns = self.recent.update(feedback.now, queue_ns, feedback.srtt);
             self.on_ack(feedback, recent_ns);
@@ -512,17 +518,13 @@ impl Controller for Cede {
         self.allowance()
     }
 
-    fn on_timer(&mut self, now: Instant) -> Allowance {
+    fn on_timer(&mut self, _: Instant) -> Allowance {
         self.trains.release();
-        self.end_slowdown(now);
         self.allowance()
     }
 
     fn timer(&self) -> Option<Instant> {
-        match self.stage {
-            Stage::Slowdown { until, .. } => Some(until),
-            _ => self.trains.has_left(),
-        }
+        self.trains.has_left()
     }
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
@@ -532,8 +534,7 @@ impl Controller for Cede {
     }
 
     fn allowance(&self) -> Allowance {
-        if self.trains.leaving() {
-            let train = (self.config.min_packets + self.config.train as f64) * self.bounds.mss;
+        if let Some(train) = self.trains.window(self.bounds.mss) {
             return Allowance::window((self.cwnd.min(train) as u64).max(1));
         }
         let cwnd_bytes = (self.cwnd as u64).max(1);
@@ -602,17 +603,18 @@ mod tests {
             one.feedback.rtt = Some(Duration::from_millis(rtt_ms));
             one.feedback.srtt = Duration::from_millis(50);
             flow.on_feedback(&one.feedback());
-            (flow.snapshot(), flow.timer())
+            flow.snapshot()
         };
         // Eight samples of 13 ms of queue; the smallest of them counts.
         let last = (30..38).map(|number| feed(number, 1_100, 63)).last().expect("eight");
-        assert_eq!(last.0.phase, Phase::CongestionAvoidance);
+        assert_eq!(last.phase, Phase::CongestionAvoidance);
         // Two smoothed round trips later the first slowdown is due.
-        let (frozen, timer) = feed(40, 1_300, 50);
+        let frozen = feed(40, 1_300, 50);
         assert_eq!((frozen.phase, frozen.cwnd_bytes), (Phase::Named("slowdown"), 2000.0));
-        let until = timer.expect("it ends by itself");
-        flow.on_timer(until);
-        assert!(flow.snapshot().cwnd_bytes > 15_000.0, "{:?}", flow.snapshot());
+        assert_eq!(feed(41, 1_399, 50).phase, Phase::Named("slowdown"));
+        // The first acknowledgement after two round trips ends it.
+        let restored = feed(42, 1_450, 50);
+        assert!(restored.cwnd_bytes > 15_000.0, "{restored:?}");
     }
 
     #[test]

@@ -14,6 +14,8 @@
 //! below it refutes it: the old base is back, and the next trial must wait twice as long. After a minute without such a
 //! sample the trial is over.
 //!
+//! Source: of this project; queues by two delays after RFC 6817 (one way) and LEDBAT++ (round trip).
+//!
 //! *What it leaves out:* drift of two clocks while the way back is congested as well.
 //! *How it was validated:* unit tests below; the battery (`path`, `clock`, `feedback`).
 

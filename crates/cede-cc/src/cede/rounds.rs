@@ -3,6 +3,8 @@
 //! A round ends with the first acknowledgement of a packet that was sent after it had begun. Its queue is the smallest of
 //! its samples, which leaves out jitter, batches and delayed acknowledgements; its peak is the largest.
 //!
+//! Source: of this project; rounds as in LEDBAT++ and BBR.
+//!
 //! *What it leaves out:* rounds of a flow that has not enough to send show no rate.
 //! *How it was validated:* unit tests below; by the controller.
 

@@ -10,6 +10,8 @@
 //! Arrivals are told by one-way delays where the peer's stamps are finer than a millisecond, and else by the arrival of
 //! acknowledgements. A train of which a packet was lost, sent again, or acknowledged together with its first two says nothing.
 //!
+//! Source: of this project.
+//!
 //! *What it leaves out:* schedulers that divide by host or by bytes of bursts; links that deliver in batches (Wi-Fi), whose first gap is
 //! zero, and peers that acknowledge every other packet: both are left undecided.
 //! *How it was validated:* unit tests below; the battery (`queues/fq-codel-cubic` beside `queues/fq-codel`, `queues/token-bucket`).
@@ -43,6 +45,8 @@ pub(super) struct Trains {
     length: u64,
     under_way: Option<UnderWay>,
     leaving: bool,
+    /// What was under way when it began.
+    before_bytes: u64,
     /// Verdicts of the last trains, the newest in the lowest bit.
     verdicts: u32,
     /// Stamps have been seen that are finer than a millisecond.
@@ -57,6 +61,7 @@ impl Trains {
             length: length as u64,
             under_way: None,
             leaving: false,
+            before_bytes: 0,
             verdicts: 0,
             fine_stamps: false,
             share: None,
@@ -69,9 +74,9 @@ impl Trains {
         self.share.filter(|_| recent.count_ones() >= AGREEING)
     }
 
-    /// A train is to leave: the packets from `next_number` on.
-    pub(super) fn begin(&mut self, next_number: u64) {
-        self.leaving = true;
+    /// A train is to leave: the packets from `next_number` on, behind so many octets that are under way.
+    pub(super) fn begin(&mut self, next_number: u64, in_flight_bytes: u64) {
+        (self.leaving, self.before_bytes) = (true, in_flight_bytes);
         self.under_way = Some(UnderWay {
             first: next_number,
             sent: 0,
@@ -81,9 +86,10 @@ impl Trains {
         });
     }
 
-    /// A train is leaving: nothing may hold it up, and nothing else may leave.
-    pub(super) const fn leaving(&self) -> bool {
-        self.leaving
+    /// While a train is leaving, nothing may hold it up and nothing else may leave: the window for that, in octets. A packet more
+    /// than it needs would be one too many for a buffer that just holds a train.
+    pub(super) fn window(&self, mss: f64) -> Option<f64> {
+        self.leaving.then(|| self.before_bytes as f64 + self.length as f64 * mss)
     }
 
     /// When the last packet of a leaving train left: what was held back for it may go.
@@ -178,7 +184,7 @@ mod tests {
 
     /// A train whose packets arrive at these times in microseconds, each acknowledged by itself 20 ms later.
     fn run(trains: &mut Trains, first: u64, arrivals_us: &[u64]) {
-        trains.begin(first);
+        trains.begin(first, 0);
         for place in 0..arrivals_us.len() as u64 {
             let now = Instant::from_millis(first);
             trains.on_sent(&Sent {
@@ -247,6 +253,6 @@ mod tests {
             trains.on_sent(&Sent { now, number, bytes: 1500, in_flight_bytes: 0, retransmission: false });
         }
         trains.release();
-        assert!(!trains.leaving() && trains.has_left().is_none());
+        assert!(trains.window(1500.0).is_none() && trains.has_left().is_none());
     }
 }

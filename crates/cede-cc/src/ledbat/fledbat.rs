@@ -11,6 +11,9 @@
 //! ```
 //! loss: halve. Slow start at first, up to 3/4 of tau.
 //!
+//! Public code was searched for the constants in vain: neither ns-3 nor ns-2's LEDBAT (by some of the same authors), libutp or
+//! libtorrent have this rule.
+//!
 //! *What it leaves out:* whatever the papers say beyond that rule.
 //! *How it was validated:* in form only: two flows of which one comes late share a link evenly in `tests/link.rs`, where
 //! plain LEDBAT's do not; the conformance suite.

@@ -6,6 +6,7 @@
 //!
 //! A full packet's time at the interval's rate stands where that code has 1,500 octets: rates here are of payload.
 //!
+//! *What it leaves out:* the lists of samples, which nothing else reads.
 //! *How it was validated:* check 2: the intervals of `tests/vectors/proteus.json`.
 
 use cede_units::{Duration, Instant, math};

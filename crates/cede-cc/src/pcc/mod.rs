@@ -397,7 +397,8 @@ impl Controller for Pcc {
         });
         self.conclude(batch);
         self.cap += feedback.acked_bytes as f64;
-        let limit = if feedback.lost.is_empty() { f64::INFINITY } else { self.window };
+        let may_grow = feedback.lost.is_empty() && feedback.acknowledges();
+        let limit = if may_grow { f64::INFINITY } else { self.window };
         self.set_window(limit);
         self.allowance()
     }

@@ -7,6 +7,7 @@
 //!
 //! The code's gains are 2 and 2 where the paper is said to have 2 and 4; the code's are taken.
 //!
+//! *What it leaves out:* nothing of those two functions.
 //! *How it was validated:* unit tests below, by hand from the rules.
 //!
 //! [`Fixed`]: Noise::Fixed

@@ -10,6 +10,7 @@
 //!
 //! *What it leaves out:* the rule that holds sending back while more than four intervals that do not count are queued: at most
 //! two can be, one before the first RTT sample and one behind those that count.
+//! *How it was validated:* unit tests below; by the controllers.
 
 use super::interval::{Interval, Purpose};
 use crate::PacketFact;

@@ -29,7 +29,7 @@ mod clock;
 mod execute;
 mod feedback;
 mod loss;
-mod marks;
+pub mod marks;
 mod path;
 mod queues;
 mod setup;

@@ -180,6 +180,7 @@ impl Pie {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::testing::{number, vector};
 
     fn pie(profile: PieProfile) -> Pie {
         Pie::new(PieConfig { profile, ..PieConfig::default() }, Stream::named(1, "pie"))
@@ -188,21 +189,10 @@ mod tests {
     #[test]
     fn pie_rfc8033_appendix_a() {
         let mut pie = pie(PieProfile::Rfc);
-        let expected = [
-            (20, 1.251_220_703_125e-5),
-            (30, 1.248_168_945_312_5e-4),
-            (50, 1.042_785_644_531_25e-3),
-            (50, 1.589_660_644_531_25e-3),
-            (50, 2.136_535_644_531_25e-3),
-            (20, 0.0),
-            (10, 0.0),
-            (0, 0.0),
-            (0, 0.0),
-        ];
-        for (delay_ms, drop_prob) in expected {
-            pie.delay = Duration::from_millis(delay_ms);
+        for step in vector("pie_rfc8033_appA[qdelay_s,drop_prob]") {
+            pie.delay = Duration::from_secs_f64(number(&step[0]));
             pie.update(10_000);
-            assert!((pie.drop_prob - drop_prob).abs() < 1e-15, "{delay_ms} ms: {}", pie.drop_prob);
+            assert!((pie.drop_prob - number(&step[1])).abs() < 1e-15, "{step}: {}", pie.drop_prob);
         }
     }
 

@@ -171,6 +171,7 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::testing::{number, vector, vectors};
 
     fn red(config: RedConfig) -> Red {
         Red::new(config, Rate::from_mbit(8), Stream::named(1, "red"))
@@ -179,22 +180,24 @@ mod tests {
     #[test]
     fn red_average_w_0_002_q_50() {
         let mut red = red(RedConfig::default());
-        for expected in [0.1, 0.1998, 0.2994, 0.398_802, 0.498_004] {
+        for expected in vector("red_avg_w0.002_q50") {
             red.signals(Instant::ZERO, 50);
-            assert!((red.average - expected).abs() < 1e-4, "{}", red.average);
+            assert!((red.average - number(&expected)).abs() < 1e-4, "{} {expected}", red.average);
         }
     }
 
     #[test]
     fn red_p_b_and_p_a() {
         let mut red = red(RedConfig::default());
-        for (average, expected) in [(5.0, 0.0), (7.5, 0.025), (10.0, 0.05), (12.5, 0.075), (14.999, 0.099_99)]
-        {
-            red.average = average;
-            assert!((red.probability().unwrap() - expected).abs() < 1e-9);
+        let vectors = vectors();
+        for (average, expected) in vectors["red_pb_min5_max15_maxp0.1"].as_object().expect("a table") {
+            red.average = average.parse().expect("a number");
+            assert!((red.probability().unwrap() - number(expected)).abs() < 1e-9);
         }
-        for (count, expected) in [(0, 0.05), (5, 0.066_667), (10, 0.1), (19, 1.0)] {
-            assert!((spaced(0.05, count) - expected).abs() < 1e-6, "{count}");
+        for case in vector("red_pa") {
+            red.average = number(&case[0]);
+            let found = spaced(red.probability().unwrap(), number(&case[1]) as u32);
+            assert!((found - number(&case[2])).abs() < 1e-6, "{case}");
         }
     }
 

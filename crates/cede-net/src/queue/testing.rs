@@ -58,3 +58,17 @@ impl Desk {
         &self.log.dropped
     }
 }
+
+/// `tests/vectors/aqm.json`.
+pub(crate) fn vectors() -> serde_json::Value {
+    serde_json::from_str(include_str!("../../tests/vectors/aqm.json")).expect("it is JSON")
+}
+
+/// One of its lists.
+pub(crate) fn vector(name: &str) -> Vec<serde_json::Value> {
+    vectors()[name].as_array().unwrap_or_else(|| panic!("no list is called {name}")).clone()
+}
+
+pub(crate) fn number(value: &serde_json::Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
