@@ -412,7 +412,9 @@ impl Cede {
             && self.config.pace
             && self.cwnd >= self.config.train as f64 * self.bounds.mss
         {
-            self.trains.begin(self.next_number, feedback.in_flight_bytes);
+            let train = self.config.train as f64 * self.bounds.mss;
+            let hold = self.delivered().map_or(0.0, |rate| train / rate.max(1.0)).min(self.rtt_s());
+            self.trains.begin(self.next_number, feedback.in_flight_bytes, Duration::from_secs_f64(hold));
         }
         true
     }
@@ -473,7 +475,7 @@ impl Controller for Cede {
         self.next_number = feedback.next_number;
         let queue_ns = self.queue.measure(feedback);
         let seen = self.rounds.on_feedback(feedback, queue_ns);
-        self.trains.release();
+        self.trains.release(feedback.now);
         self.trains.on_feedback(feedback);
         if let Some(number) = congested_number(feedback) {
             if self.epoch.try_start(number, feedback.next_number) {
@@ -518,13 +520,13 @@ impl Controller for Cede {
         self.allowance()
     }
 
-    fn on_timer(&mut self, _: Instant) -> Allowance {
-        self.trains.release();
+    fn on_timer(&mut self, now: Instant) -> Allowance {
+        self.trains.release(now);
         self.allowance()
     }
 
     fn timer(&self) -> Option<Instant> {
-        self.trains.has_left()
+        self.trains.served_at()
     }
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {

@@ -47,6 +47,8 @@ pub(super) struct Trains {
     leaving: bool,
     /// What was under way when it began.
     before_bytes: u64,
+    /// What the path takes to serve it, for which nothing follows it.
+    hold: Duration,
     /// Verdicts of the last trains, the newest in the lowest bit.
     verdicts: u32,
     /// Stamps have been seen that are finer than a millisecond.
@@ -62,6 +64,7 @@ impl Trains {
             under_way: None,
             leaving: false,
             before_bytes: 0,
+            hold: Duration::ZERO,
             verdicts: 0,
             fine_stamps: false,
             share: None,
@@ -74,9 +77,10 @@ impl Trains {
         self.share.filter(|_| recent.count_ones() >= AGREEING)
     }
 
-    /// A train is to leave: the packets from `next_number` on, behind so many octets that are under way.
-    pub(super) fn begin(&mut self, next_number: u64, in_flight_bytes: u64) {
-        (self.leaving, self.before_bytes) = (true, in_flight_bytes);
+    /// A train is to leave: the packets from `next_number` on, behind so many octets that are under way. The path takes `hold` to
+    /// serve it.
+    pub(super) fn begin(&mut self, next_number: u64, in_flight_bytes: u64, hold: Duration) {
+        (self.leaving, self.before_bytes, self.hold) = (true, in_flight_bytes, hold);
         self.under_way = Some(UnderWay {
             first: next_number,
             sent: 0,
@@ -92,15 +96,15 @@ impl Trains {
         self.leaving.then(|| self.before_bytes as f64 + self.length as f64 * mss)
     }
 
-    /// When the last packet of a leaving train left: what was held back for it may go.
-    pub(super) fn has_left(&self) -> Option<Instant> {
+    /// When a train that has left has been served: what was held back for it may go. Sooner, it would find a short buffer full.
+    pub(super) fn served_at(&self) -> Option<Instant> {
         let whole = self.under_way.filter(|train| self.leaving && train.sent >= self.length)?;
-        Some(whole.last_left)
+        Some(whole.last_left + self.hold)
     }
 
-    /// Nothing is held back any longer. A train that is not whole by now says nothing.
-    pub(super) fn release(&mut self) {
-        if self.leaving {
+    /// Nothing is held back any longer, but behind a train that is being served. One that is not whole by now says nothing.
+    pub(super) fn release(&mut self, now: Instant) {
+        if self.leaving && self.served_at().is_none_or(|at| now >= at) {
             self.leaving = false;
             self.under_way = self.under_way.filter(|train| train.sent >= self.length);
         }
@@ -121,6 +125,7 @@ impl Trains {
     }
 
     pub(super) fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.before_bytes = self.before_bytes.saturating_sub(feedback.acked_bytes);
         self.fine_stamps |= feedback.one_way_delay_ns.is_some_and(|ns| ns % 1_000_000 != 0);
         let Some(train) = self.under_way else { return };
         if !feedback.lost.is_empty() {
@@ -184,7 +189,7 @@ mod tests {
 
     /// A train whose packets arrive at these times in microseconds, each acknowledged by itself 20 ms later.
     fn run(trains: &mut Trains, first: u64, arrivals_us: &[u64]) {
-        trains.begin(first, 0);
+        trains.begin(first, 0, Duration::ZERO);
         for place in 0..arrivals_us.len() as u64 {
             let now = Instant::from_millis(first);
             trains.on_sent(&Sent {
@@ -247,12 +252,30 @@ mod tests {
     #[test]
     fn packets_that_leave_apart_are_no_train() {
         let mut trains = Trains::new(4);
-        trains.begin(0);
+        trains.begin(0, 0, Duration::ZERO);
         for number in 0..2 {
             let now = Instant::from_millis(number);
             trains.on_sent(&Sent { now, number, bytes: 1500, in_flight_bytes: 0, retransmission: false });
         }
-        trains.release();
-        assert!(trains.window(1500.0).is_none() && trains.has_left().is_none());
+        trains.release(Instant::from_millis(2));
+        assert!(trains.window(1500.0).is_none() && trains.served_at().is_none());
+    }
+
+    #[test]
+    fn nothing_follows_a_train_until_it_has_been_served() {
+        let mut trains = Trains::new(4);
+        trains.begin(10, 1500, Duration::from_millis(5));
+        let now = Instant::from_millis(10);
+        for number in 10..14 {
+            assert_eq!(trains.window(1500.0), Some(5.0 * 1500.0));
+            trains.on_sent(&Sent { now, number, bytes: 1500, in_flight_bytes: 0, retransmission: false });
+        }
+        // What was under way before it arrives, and makes no room for a fifth.
+        trains.on_feedback(&ack(9, 1500).feedback());
+        trains.release(Instant::from_millis(14));
+        assert_eq!(trains.window(1500.0), Some(4.0 * 1500.0));
+        assert_eq!(trains.served_at(), Some(Instant::from_millis(15)));
+        trains.release(Instant::from_millis(15));
+        assert_eq!(trains.window(1500.0), None);
     }
 }
