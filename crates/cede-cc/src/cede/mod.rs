@@ -226,8 +226,13 @@ impl Cede {
     fn gain(&self) -> f64 {
         let base = self.queue.base_rtt().as_secs_f64();
         let usual = (base / self.config.gain_rtt.as_secs_f64().max(1e-9)).clamp(MIN_GAIN, 1.0);
-        // Where losses come before a queue shows, who grows at half the pace of others has the smaller share.
-        if self.repeated && self.is_adapted(self.now) { ADAPTED_GAIN * usual } else { usual }
+        // There, who grows at half the pace of others has the smaller share.
+        if self.is_blind(self.now) { ADAPTED_GAIN * usual } else { usual }
+    }
+
+    /// Losses come before a queue shows, so that its absence says nothing.
+    fn is_blind(&self, now: Instant) -> bool {
+        self.repeated && self.is_adapted(now)
     }
 
     /// The round trip without our queue, but with what the way back has, in seconds.
@@ -307,8 +312,8 @@ impl Cede {
         let quiet = queueing < NO_QUEUE && !seen.lost && !feedback.app_limited;
         self.quiet_rounds =
             if quiet { self.quiet_rounds.saturating_add(1) } else { self.quiet_rounds.min(0) };
-        let faster =
-            self.config.velocity && self.quiet_rounds >= QUIET_ROUNDS && feedback.now >= self.careful_until;
+        let known = feedback.now >= self.careful_until && !self.is_blind(feedback.now);
+        let faster = self.config.velocity && known && self.quiet_rounds >= QUIET_ROUNDS;
         // What a round trip adds is seen a round trip later.
         let unseen = self.delivered().unwrap_or(0.0) * AHEAD_TARGETS * self.target_ns(feedback.now) / 1e9;
         let most = unseen.min(MAX_VELOCITY * self.cwnd);
