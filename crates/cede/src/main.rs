@@ -17,6 +17,8 @@ mod interrupt;
 mod lab;
 mod list;
 mod meter;
+#[cfg(unix)]
+mod pages;
 mod progress;
 mod repro;
 mod run;

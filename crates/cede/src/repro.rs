@@ -28,6 +28,7 @@ Examples:
   cede repro ledbatpp                      LEDBAT++ beside CUBIC, BBR and Proteus-P, and why it takes BBR's link
   cede repro tma12 --quick                 BitTorrent swarms over TCP and uTP, smaller than the paper's
   cede repro rao10                         BitTorrent swarms under latency and loss, at full size
+  cede repro rao10 --iterations 1 --only 'RTT 400 ms'  one run of each of these; another command goes on from there
   cede repro rao10 --sweep --quick         what piece size, slots and the client's release move in it
   cede repro bufferbloat                   the passive meter beside the queue's own log, and the analysis of many peers
   cede repro bufferbloat --capture a.pcap  the analysis of the peers in captures of one's own";
@@ -61,6 +62,14 @@ pub struct Args {
     /// rao10: in the place of the claims, what each choice moves that the paper leaves open
     #[arg(long)]
     pub sweep: bool,
+    /// tma12, rao10: run only swarms with this in their name; may be repeated; of the others what is in the folder is
+    /// taken [example: --only '20 kB/s, RTT 400 ms']
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
+    /// tma12, rao10: so many repetitions of each swarm at most; with 0 nothing is run, and what is in the folder is
+    /// reported [example: --iterations 1]
+    #[arg(long, value_name = "N")]
+    pub iterations: Option<u32>,
     /// Fewer points and repetitions
     #[arg(long)]
     pub quick: bool,
@@ -118,6 +127,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.paper != Paper::Rao10 && args.sweep {
         return Err(Failure::Usage("`--sweep` is for rao10".to_string()));
+    }
+    if !matches!(args.paper, Paper::Tma12 | Paper::Rao10)
+        && (!args.only.is_empty() || args.iterations.is_some())
+    {
+        return Err(Failure::Usage("`--only` and `--iterations` are for tma12 and rao10".to_string()));
     }
     if args.paper != Paper::Bufferbloat && (!args.capture.is_empty() || args.world.is_some()) {
         return Err(Failure::Usage("`--capture` and `--world` are for bufferbloat".to_string()));
@@ -180,11 +194,15 @@ fn run_swarms(
     args: &Args,
     otherwise: &str,
     swarms: &[swarms::Job],
-    report: impl FnOnce(Vec<swarms::Measured>) -> swarms::Report,
+    report: impl FnOnce(Vec<Option<swarms::Measured>>) -> swarms::Report,
 ) -> Result<(), Failure> {
+    #[cfg(unix)]
+    crate::pages::prefer_large();
     let folder = args.output.clone().unwrap_or_else(|| otherwise.into());
     let store = folder.join("runs");
-    let results = metered(|hear| swarms::execute(swarms, &store, jobs(args), &interrupt::is_asked, hear));
+    let selection = selection(args, swarms)?;
+    let results =
+        metered(|hear| swarms::execute(swarms, &selection, &store, jobs(args), &interrupt::is_asked, hear));
     let report = report(results.map_err(|error| match error {
         ExecuteSwarmsError::Interrupted => Failure::Interrupted(format!(
             "what was measured is in {}; the same command goes on from there",
@@ -200,6 +218,22 @@ fn run_swarms(
         print_json(&report.to_json())?;
     }
     judge_runs(report.broken_runs)
+}
+
+/// Which of the swarms are asked for. Words that no swarm has in its name are refused.
+fn selection(args: &Args, swarms: &[swarms::Job]) -> Result<swarms::Selection, Failure> {
+    for word in &args.only {
+        if !swarms.iter().any(|job| job.key.contains(word.as_str())) {
+            let mut names: Vec<&str> = swarms.iter().map(|job| job.key.as_str()).collect();
+            names.dedup();
+            let text = format!(
+                "no swarm has \"{word}\" in its name\n  there are: {}",
+                names.join("\n             ")
+            );
+            return Err(Failure::Usage(text));
+        }
+    }
+    Ok(swarms::Selection { only: args.only.clone(), repetitions: args.iterations })
 }
 
 fn swarms_summary(screen: &Screen, report: &swarms::Report, files: &[PathBuf]) -> String {
@@ -417,6 +451,8 @@ mod tests {
             capture: Vec::new(),
             world: None,
             sweep: false,
+            only: Vec::new(),
+            iterations: None,
             quick: true,
             output: None,
             jobs: None,
@@ -434,6 +470,8 @@ mod tests {
             capture: Vec::new(),
             world: None,
             sweep: false,
+            only: Vec::new(),
+            iterations: None,
             quick: true,
             output: None,
             jobs: None,

@@ -41,6 +41,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 /// Reads a swarm file and runs it.
 fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Failure> {
     let mut swarm = parse_swarm(&args.scenario, text, overrides).map_err(Failure::Scenario)?;
+    // What comes through a pipe does not come twice.
+    #[cfg(unix)]
+    if std::fs::metadata(&args.scenario).is_ok_and(|file| file.is_file()) {
+        crate::pages::prefer_large();
+    }
     if let Some(vantage) = args.pcap {
         swarm.records.packets = packets(vantage.into());
     }

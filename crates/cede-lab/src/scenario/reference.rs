@@ -40,7 +40,9 @@ The run folder holds:
 | `pieces.csv` | a row per piece and peer: when it was there, and its HAVEs left |
 | `unchokes.csv` | a row per unchoke and choke: who, whom, and whether requests waited |
 | `rounds.csv` | a row per peer: rounds of its choker |
-| `sends.csv` | sizes of payloads, and percentiles of the time between sends, by peer |
+| `payloads.csv` | a row per peer and size: data packets that left with so many octets |
+| `gaps.csv` | percentiles of the time between a peer's sends of data packets |
+| `rtts.csv` | percentiles of a peer's smoothed RTTs, one sample for each send of data |
 | `queue.csv` | with `queue = true`, a row per dequeue of each uplink |
 | `packets.pcapng` | with `packets`, or `--pcap`: the octets of packets, for `cede inspect`, `cede meter` and Wireshark |
 ";

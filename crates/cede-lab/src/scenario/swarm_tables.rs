@@ -203,7 +203,13 @@ const RECORDS: &[OptionDoc] = &[
     option("pieces", Kind::Switch, Value("true"), "false", "When each piece was at each peer."),
     option("unchokes", Kind::Switch, Value("true"), "false", "Unchokes and chokes."),
     option("sends", Kind::Switch, Value("true"), "false", "Gaps between sends and sizes of payloads."),
-    option("rtt", Kind::Switch, Value("true"), "false", "The mean of TCP's RTT estimates."),
+    option(
+        "rtt",
+        Kind::Switch,
+        Value("true"),
+        "false",
+        "RTT estimates at sends of data, over either transport.",
+    ),
     option(
         "packets",
         words(&[

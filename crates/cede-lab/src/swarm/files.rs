@@ -1,12 +1,17 @@
 //! What a swarm showed, as files.
 
+use super::host::HostRecord;
 use super::model::Swarm;
 use super::outcome::{PeerOutcome, SwarmOutcome};
+use crate::histogram::Histogram;
 use cede_plot::{Cell, Table};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Of what is written down as percentiles.
+const PERCENTS: [f64; 7] = [1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 99.0];
 
 /// A few numbers as a table.
 #[must_use]
@@ -65,7 +70,7 @@ fn peer_row(peer: &PeerOutcome) -> Vec<Cell> {
         at.map_or_else(|| Cell::from(""), |at| Cell::number(at.as_secs_f64(), 3))
     };
     let count = |count: u64| Cell::number(count as f64, 0);
-    let rtt = record.rtt_sum_ms / (record.rtt_samples as f64).max(1.0);
+    let rtt = record.rtts.as_ref().and_then(|rtts| rtts.mean_ms()).unwrap_or(0.0);
     vec![
         Cell::from(peer.name.clone()),
         time(record.arrived_at),
@@ -142,7 +147,9 @@ pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result
         (records.pieces, "pieces.csv", pieces as fn(&SwarmOutcome) -> String),
         (records.unchokes, "unchokes.csv", unchokes),
         (records.unchokes, "rounds.csv", rounds),
-        (records.sends, "sends.csv", sends),
+        (records.sends, "payloads.csv", payloads),
+        (records.sends, "gaps.csv", gaps),
+        (records.rtt, "rtts.csv", rtts),
         (records.queue, "queue.csv", queue),
     ];
     files
@@ -219,21 +226,36 @@ fn rounds(outcome: &SwarmOutcome) -> String {
     })
 }
 
-fn sends(outcome: &SwarmOutcome) -> String {
+fn payloads(outcome: &SwarmOutcome) -> String {
     let all =
         outcome.peers.iter().flat_map(|peer| peer.record.payloads.iter().map(move |entry| (peer, entry)));
-    let mut text = lines("peer,payload_bytes,packets", all, |text, (peer, (size, count))| {
+    lines("peer,payload_bytes,packets", all, |text, (peer, (size, count))| {
         let _ = write!(text, "{},{size},{count}", peer.name);
+    })
+}
+
+fn gaps(outcome: &SwarmOutcome) -> String {
+    percentiles("peer,percentile,gap_ms,samples", outcome, |record| record.gaps.as_deref())
+}
+
+fn rtts(outcome: &SwarmOutcome) -> String {
+    percentiles("peer,percentile,rtt_ms,samples", outcome, |record| record.rtts.as_deref())
+}
+
+/// Percentiles of what was sampled at each peer; none where there were no samples.
+fn percentiles(
+    heading: &str,
+    outcome: &SwarmOutcome,
+    of: impl Fn(&HostRecord) -> Option<&Histogram>,
+) -> String {
+    let sampled = outcome.peers.iter().filter_map(|peer| Some((&peer.name, of(&peer.record)?)));
+    let all = sampled.flat_map(|(name, samples)| PERCENTS.map(|percent| (name, percent, samples)));
+    let known = all.filter_map(|(name, percent, samples)| {
+        Some((name, percent, samples.percentile_ms(percent)?, samples.samples()))
     });
-    text.push_str("\npeer,gap_percentile,gap_ms\n");
-    for peer in &outcome.peers {
-        let Some(gaps) = &peer.record.gaps else { continue };
-        for percent in [1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 99.0] {
-            let _ =
-                writeln!(text, "{},{percent},{:.3}", peer.name, gaps.percentile_ms(percent).unwrap_or(0.0));
-        }
-    }
-    text
+    lines(heading, known, |text, (name, percent, ms, samples)| {
+        let _ = write!(text, "{name},{percent},{ms:.3},{samples}");
+    })
 }
 
 fn queue(outcome: &SwarmOutcome) -> String {

@@ -50,10 +50,8 @@ pub struct HostRecord {
     pub totals: Totals,
     /// Octets that were not the torrent's.
     pub corrupt_bytes: u64,
-    /// The sum of TCP's smoothed RTTs in ms, one for each data packet that was sent.
-    pub rtt_sum_ms: f64,
-    /// How many.
-    pub rtt_samples: u64,
+    /// The smoothed RTT at each time that data packets left, over either transport.
+    pub rtts: Option<Box<Histogram>>,
 }
 
 /// A peer of a simulated swarm.
@@ -100,7 +98,7 @@ impl SwarmHost {
         let mut record = self.record.clone();
         record.totals = *self.engine.totals();
         record.rounds = self.engine.rounds();
-        (record.rtt_sum_ms, record.rtt_samples) = self.sockets.rtt_estimates();
+        record.rtts = self.sockets.rtt_estimates();
         record
     }
 

@@ -192,7 +192,7 @@ fn host(
     let stack = Stack::of(group).expect("built once already");
     let mut sockets = Sockets::new(id, stack, group, stream("sockets"));
     if swarm.records.rtt {
-        sockets.note_rtt();
+        sockets.note_rtts();
     }
     SwarmHost::new(id, life, sockets, Rc::clone(tracker))
 }

@@ -93,6 +93,12 @@ impl Connection {
         count(self.suspicions.get_or_insert_default());
     }
 
+    /// The smoothed round-trip time, once there is a sample (RFC 6298).
+    #[must_use]
+    pub fn smoothed_rtt(&self) -> Option<cede_units::Duration> {
+        Some(self.rtt.srtt()).filter(|rtt| !rtt.is_zero())
+    }
+
     /// Where the connection stands, for records. The controller may allocate for its part.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

@@ -42,6 +42,7 @@ pub fn report(results: &Results) -> Report {
         command: format!("cede repro rao10{}", if results.request.quick { " --quick" } else { "" }),
         claims: claims::claims(results),
         parts: parts(results),
+        coverage: results.coverage(),
         broken_runs: results.runs().filter(|run| !run.is_intact()).count(),
         data: results.cells.to_json(),
     }
@@ -89,7 +90,11 @@ fn table_iv(results: &Results) -> Table {
             Cell::number(paper_s, 1),
             show(&times, 0).into(),
             if times.is_empty() { Cell::from("") } else { Cell::number(off, 1) },
-            if complete { "all".into() } else { "not all".into() },
+            match (times.is_empty(), complete) {
+                (true, _) => Cell::from(""),
+                (false, true) => "all".into(),
+                (false, false) => "not all".into(),
+            },
         ]);
     }
     table

@@ -183,9 +183,15 @@ pub struct Results {
 impl Results {
     /// Sorts what was measured, in the order of the jobs.
     #[must_use]
-    pub fn sorted(request: Request, measured: Vec<Measured>) -> Self {
+    pub fn sorted(request: Request, measured: Vec<Option<Measured>>) -> Self {
         let cells = Cells::sorted(request.settings(), measured);
         Self { request, cells }
+    }
+
+    /// Runs there are, and runs there would be in all.
+    #[must_use]
+    pub fn coverage(&self) -> [usize; 2] {
+        self.cells.coverage(&self.request.settings())
     }
 
     fn of(&self, key: &str) -> &[Measured] {
@@ -240,7 +246,8 @@ mod tests {
         for quick in [true, false] {
             let request = Request { quick };
             let jobs = request.jobs();
-            let numbered = (0..jobs.len()).map(|n| Measured { events: n as u64, ..Measured::default() });
+            let numbered =
+                (0..jobs.len()).map(|n| Some(Measured { events: n as u64, ..Measured::default() }));
             let results = Results::sorted(request, numbered.collect());
             for (place, job) in jobs.iter().enumerate() {
                 assert!(results.of(&job.key).iter().any(|run| run.events == place as u64), "{}", job.key);

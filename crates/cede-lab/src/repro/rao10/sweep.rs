@@ -62,7 +62,7 @@ pub fn sweep_jobs(request: Request) -> Vec<Job> {
 
 /// The table of the sweep.
 #[must_use]
-pub fn sweep_report(request: Request, measured: Vec<Measured>) -> Report {
+pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report {
     let cells = Cells::sorted(settings(request), measured);
     let heading = CELLS.map(|(kbps, rtt)| format!("{kbps} kB/s, {rtt} ms: s (off by %)"));
     let mut table = Table::new(std::iter::once("reading".to_string()).chain(heading));
@@ -82,6 +82,7 @@ pub fn sweep_report(request: Request, measured: Vec<Measured>) -> Report {
             picture: None,
             table: Some(table),
         }],
+        coverage: cells.coverage(&settings(request)),
         broken_runs: cells.runs().filter(|run| !run.is_intact()).count(),
         data: cells.to_json(),
     }
@@ -91,7 +92,10 @@ fn cell(cells: &Cells<Setting>, says: &str, (kbps, rtt_ms): (u64, u64)) -> Strin
     let times: Vec<f64> = cells.of(&key(says, kbps, rtt_ms)).iter().map(|run| run.mean_s).collect();
     let is_it = |row: &&(u64, u64, Case, f64)| (row.0, row.1, row.2) == (kbps, rtt_ms, Case::Plain);
     let printed = TABLE_IV.iter().find(is_it).map_or(f64::NAN, |row| row.3);
-    format!("{} ({:+.1})", show(&times, 0), 100.0 * (mean(&times) / printed - 1.0))
+    match times.len() {
+        0 => show(&times, 0),
+        _ => format!("{} ({:+.1})", show(&times, 0), 100.0 * (mean(&times) / printed - 1.0)),
+    }
 }
 
 #[cfg(test)]
@@ -107,7 +111,7 @@ mod tests {
             let other = format!("{:?}", Setting { key: String::new(), ..setting.clone() });
             assert_ne!(first, other, "{}", setting.key);
         }
-        let runs = all.iter().map(|_| Measured { mean_s: 1_000.0, ..Measured::default() }).collect();
+        let runs = all.iter().map(|_| Some(Measured { mean_s: 1_000.0, ..Measured::default() })).collect();
         let report = sweep_report(request, runs);
         assert!(report.to_markdown().contains("1000 (-72.5)"), "{}", report.to_markdown());
     }

@@ -11,12 +11,35 @@ pub trait Keyed {
     fn key(&self) -> &str;
 }
 
+/// Which of the swarms are to be run; of the others what is kept is taken, if it is there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Selection {
+    /// Words of which a setting's name must have one; any name where there are none.
+    pub only: Vec<String>,
+    /// So many repetitions at most.
+    pub repetitions: Option<u32>,
+}
+
+impl Selection {
+    /// Whether a swarm is to be run.
+    #[must_use]
+    pub fn takes(&self, job: &Job) -> bool {
+        let named = self.only.is_empty() || self.only.iter().any(|word| job.key.contains(word.as_str()));
+        named && self.repetitions.is_none_or(|most| job.repetition < most)
+    }
+}
+
 /// The swarms of settings, each with so many repetitions, in their order.
 #[must_use]
 pub fn jobs<S: Keyed>(settings: &[(S, u32)], swarm: impl Fn(&S, u32) -> Swarm) -> Vec<Job> {
     let each =
         settings.iter().flat_map(|(setting, repetitions)| (0..*repetitions).map(move |one| (setting, one)));
-    each.map(|(setting, one)| Job { key: setting.key().to_string(), swarm: swarm(setting, one) }).collect()
+    each.map(|(setting, one)| Job {
+        key: setting.key().to_string(),
+        repetition: one,
+        swarm: swarm(setting, one),
+    })
+    .collect()
 }
 
 /// The repetitions of each setting.
@@ -24,13 +47,13 @@ pub fn jobs<S: Keyed>(settings: &[(S, u32)], swarm: impl Fn(&S, u32) -> Swarm) -
 pub struct Cells<S>(Vec<(S, Vec<Measured>)>);
 
 impl<S: Keyed> Cells<S> {
-    /// Sorts what was measured, in the order of [`jobs`].
+    /// Sorts what was measured, in the order of [`jobs`]; what was not is left out.
     #[must_use]
-    pub fn sorted(settings: Vec<(S, u32)>, measured: Vec<Measured>) -> Self {
+    pub fn sorted(settings: Vec<(S, u32)>, measured: Vec<Option<Measured>>) -> Self {
         let mut rest = measured.into_iter();
-        let cells = settings
-            .into_iter()
-            .map(|(setting, repetitions)| (setting, rest.by_ref().take(repetitions as usize).collect()));
+        let cells = settings.into_iter().map(|(setting, repetitions)| {
+            (setting, rest.by_ref().take(repetitions as usize).flatten().collect())
+        });
         Self(cells.collect())
     }
 
@@ -48,6 +71,12 @@ impl<S: Keyed> Cells<S> {
     /// Every run.
     pub fn runs(&self) -> impl Iterator<Item = &Measured> {
         self.0.iter().flat_map(|(_, runs)| runs)
+    }
+
+    /// Runs there are, and runs there would be with every repetition of everything.
+    #[must_use]
+    pub fn coverage(&self, settings: &[(S, u32)]) -> [usize; 2] {
+        [self.runs().count(), settings.iter().map(|(_, repetitions)| *repetitions as usize).sum()]
     }
 
     /// For programs.

@@ -1,5 +1,6 @@
 //! Running many swarms, several at a time, and keeping what was measured.
 
+use super::cells::Selection;
 use super::measured::Measured;
 use crate::repro::Progress;
 use crate::repro::parallel::{Outcome, in_parallel};
@@ -13,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct Job {
     /// What it is kept under.
     pub key: String,
+    /// Which repetition it is, from 0.
+    pub repetition: u32,
     /// The swarm.
     pub swarm: Swarm,
 }
@@ -48,22 +51,36 @@ impl SwarmWatcher for Listener<'_> {
     }
 }
 
-/// Runs everything, `threads` swarms at a time (at least one), and answers in the order of the jobs. Results are kept in
-/// `store`, one file for each key; what is there already is not run again. `hear` is called after each swarm; nothing
+/// Runs what is selected, `threads` swarms at a time (at least one): the first repetition of everything, then the second,
+/// and so on. Answers in the order of the jobs, with nothing for what is neither selected nor kept. Results are kept in
+/// `store`, one file for each; what is there already is not run again. `hear` is called after each swarm; nothing
 /// starts, and what runs is given up, once `stop` says so.
 ///
 /// # Errors
 /// The first [`ExecuteSwarmsError`] that occurred.
 pub fn execute(
     jobs: &[Job],
+    selection: &Selection,
     store: &Path,
     threads: usize,
     stop: &(dyn Fn() -> bool + Sync),
     hear: &(dyn Fn(Progress) + Sync),
-) -> Result<Vec<Measured>, ExecuteSwarmsError> {
+) -> Result<Vec<Option<Measured>>, ExecuteSwarmsError> {
     std::fs::create_dir_all(store).map_err(|error| ExecuteSwarmsError::Store(store.into(), error))?;
-    let measured = in_parallel(jobs, threads, stop, hear, |job| one(job, store, stop));
-    measured.map_err(|error| error.unwrap_or(ExecuteSwarmsError::Interrupted))
+    let (mut chosen, others): (Vec<_>, Vec<_>) =
+        jobs.iter().enumerate().partition(|(_, job)| selection.takes(job));
+    chosen.sort_by_key(|(_, job)| job.repetition);
+    let measured = in_parallel(&chosen, threads, stop, hear, |(_, job)| one(job, store, stop));
+    let measured = measured.map_err(|error| error.unwrap_or(ExecuteSwarmsError::Interrupted))?;
+    let mut all: Vec<Option<Measured>> = jobs.iter().map(|_| None).collect();
+    chosen.iter().zip(measured).for_each(|(&(place, _), measured)| all[place] = Some(measured));
+    others.into_iter().for_each(|(place, job)| all[place] = kept(&store.join(file_name(job))));
+    Ok(all)
+}
+
+/// What was measured at an earlier time.
+fn kept(path: &Path) -> Option<Measured> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
 /// One job, unless it had been run before.
@@ -73,8 +90,7 @@ fn one(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Outcome<Measured>, ExecuteSwarmsError> {
     let path = store.join(file_name(job));
-    let kept = std::fs::read(&path).ok().and_then(|octets| serde_json::from_slice(&octets).ok());
-    if let Some(measured) = kept {
+    if let Some(measured) = kept(&path) {
         return Ok(Outcome { measured, reused: true });
     }
     let outcome = run(&job.swarm, &mut Listener(stop)).map_err(|error| match error {
@@ -99,4 +115,36 @@ fn file_name(job: &Job) -> String {
     });
     let plain: String = job.key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("{plain}-{:03}-{hash:016x}.json", job.swarm.seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repro::tma12;
+
+    /// A swarm of two that is over at once.
+    fn job(key: &str, repetition: u32) -> Job {
+        let setting = tma12::setting::Setting::homogeneous(5, 1, 1, 50_000);
+        Job { key: key.to_string(), repetition, swarm: setting.swarm(repetition) }
+    }
+
+    #[test]
+    fn what_is_selected_is_run_and_what_is_kept_is_found_again() {
+        let store = std::env::temp_dir().join(format!("cede-execute-{}", std::process::id()));
+        let jobs = [job("a", 0), job("a", 1), job("b", 0)];
+        let there = |selection: &Selection| {
+            let all = execute(&jobs, selection, &store, 2, &|| false, &|_| {}).unwrap();
+            all.iter().map(Option::is_some).collect::<Vec<bool>>()
+        };
+        let some = |only: &[&str], repetitions| Selection {
+            only: only.iter().map(ToString::to_string).collect(),
+            repetitions,
+        };
+        assert_eq!(there(&some(&["a"], Some(1))), [true, false, false]);
+        // Nothing is run, and what is kept is there.
+        assert_eq!(there(&some(&[], Some(0))), [true, false, false]);
+        assert_eq!(there(&some(&["b", "c"], None)), [true, false, true]);
+        assert_eq!(there(&Selection::default()), [true, true, true]);
+        std::fs::remove_dir_all(&store).unwrap();
+    }
 }

@@ -59,7 +59,7 @@ pub struct Measured {
     pub payload_mean: f64,
     /// Sizes of payloads and their numbers.
     pub payloads: Vec<(u32, u64)>,
-    /// Mean of TCP's RTT estimates at sends, in ms.
+    /// Mean of the RTT estimates at sends, in ms.
     pub rtt_ms: f64,
     /// Octets that were not the torrent's.
     pub corrupt_bytes: u64,
@@ -184,7 +184,7 @@ fn payload_mean(payloads: &[(u32, u64)]) -> f64 {
 }
 
 fn rtt(outcome: &SwarmOutcome) -> f64 {
-    let sum: f64 = outcome.peers.iter().map(|peer| peer.record.rtt_sum_ms).sum();
-    let count: u64 = outcome.peers.iter().map(|peer| peer.record.rtt_samples).sum();
-    sum / (count as f64).max(1.0)
+    let mut all = crate::histogram::Histogram::default();
+    outcome.peers.iter().filter_map(|peer| peer.record.rtts.as_deref()).for_each(|rtts| all.merge(rtts));
+    all.mean_ms().unwrap_or(0.0)
 }

@@ -6,7 +6,7 @@ mod execute;
 mod measured;
 mod report;
 
-pub use cells::{Cells, Keyed, jobs};
+pub use cells::{Cells, Keyed, Selection, jobs};
 pub use claim::{Claim, correlation, line_fit, show};
 pub use execute::{ExecuteSwarmsError, Job, execute};
 pub use measured::{Class, Measured};

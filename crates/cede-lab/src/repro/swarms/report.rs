@@ -43,6 +43,8 @@ pub struct Report {
     pub claims: Vec<Claim>,
     /// Everything else.
     pub parts: Vec<Part>,
+    /// Runs there are, and runs there would be with every repetition of everything.
+    pub coverage: [usize; 2],
     /// Swarms in which something arrived that was not the torrent's.
     pub broken_runs: usize,
     /// Everything that was measured, for programs.
@@ -105,7 +107,8 @@ impl Report {
     /// One page that needs nothing else.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let lead = lead(self.paper.lead, "claims", self.tally());
+        let told = format!("{} {}", self.paper.lead, self.coverage_words());
+        let lead = lead(&told, "claims", self.tally());
         let mut page = Page::new(self.paper.title).lead(lead).fact("version", env!("CARGO_PKG_VERSION"));
         page = page.section(Section::new("Claims").table(&self.claims_table()));
         for part in &self.parts {
@@ -125,18 +128,30 @@ impl Report {
     #[must_use]
     pub fn to_markdown(&self) -> String {
         let mut text = format!(
-            "# {}\n\n`{}`\n\n{}\n\n## Claims\n\n{}",
+            "# {}\n\n`{}`\n\n{} {}\n",
             self.paper.title,
             self.command,
             self.paper.lead,
-            self.claims_table().to_markdown()
+            self.coverage_words()
         );
+        if !self.claims.is_empty() {
+            text += &format!("\n## Claims\n\n{}", self.claims_table().to_markdown());
+        }
         for part in &self.parts {
             if let Some(table) = &part.table {
                 text += &format!("\n## {}\n\n{}\n\n{}", part.heading, part.prose, table.to_markdown());
             }
         }
         text
+    }
+
+    fn coverage_words(&self) -> String {
+        match self.coverage {
+            [there, all] if there == all => format!("All {all} runs are in."),
+            [there, all] => {
+                format!("{there} of {all} runs are in; the same command goes on with the others.")
+            }
+        }
     }
 
     /// Everything, for programs.
@@ -156,6 +171,8 @@ impl Report {
             "paper": self.paper.name,
             "version": env!("CARGO_PKG_VERSION"),
             "command": self.command,
+            "runs_there": self.coverage[0],
+            "runs_in_all": self.coverage[1],
             "claims": claims.collect::<Vec<Value>>(),
             "runs": self.data,
         })

@@ -58,6 +58,7 @@ pub fn report(results: &Results) -> Report {
         command: format!("cede repro tma12{}", if results.request.quick { " --quick" } else { "" }),
         claims: claims::claims(results),
         parts,
+        coverage: results.coverage(),
         broken_runs: results.runs().filter(|run| !run.is_intact()).count(),
         data: results.cells.to_json(),
     }

@@ -1,22 +1,25 @@
 //! The connections of a simulated peer: a uTP endpoint and model TCP connections behind one set of names.
 
+mod demux;
+mod tcp;
+
 use super::model::{ControllerChoice, Group, UtpStack};
 use super::timers::Deadlines;
+use crate::histogram::Histogram;
 use cede_bt::Transport;
 use cede_bt::engine::ConnId;
 use cede_cc::registry::{self, Entry};
 use cede_cc::{Controller, ParamValue, Params, Path};
 use cede_net::{Address, Datagram, HostId, Protocol};
-use cede_tcp::Ports;
-use cede_units::{Instant, Stream};
+use cede_units::{Duration, Instant, Stream};
 use cede_utp::{Endpoint, Handle, Limits, Verdict};
 use cede_wire::{Payload, Transmit};
+use demux::Demux;
 use std::collections::HashMap;
+use tcp::TcpSlot;
 
 /// The port on which every peer listens, over both transports.
 pub(super) const PORT: u16 = 6881;
-/// The first port of connections that a peer opens.
-const FIRST_EPHEMERAL: u16 = 10_000;
 /// Octets of an IPv4 header.
 const IPV4_BYTES: u32 = 20;
 /// Octets of the headers of a uTP packet: IPv4, UDP, uTP.
@@ -71,14 +74,6 @@ fn build(
     (entry.build)(&params, path).expect("parameters are checked before the run")
 }
 
-/// A TCP connection with what is known beside it.
-struct TcpSlot {
-    connection: Box<cede_tcp::Connection>,
-    peer: Address,
-    conn: Option<ConnId>,
-    dirty: bool,
-}
-
 /// Where a connection of the engine lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
@@ -86,15 +81,40 @@ enum Place {
     Utp(Handle),
 }
 
-/// A connection of the engine.
-#[derive(Clone, Copy, Debug)]
-struct Wire {
-    conn: ConnId,
-    place: Place,
+/// What the engine has written to a connection.
+#[derive(Clone, Copy, Default, Debug)]
+struct Flow {
     /// Octets handed to the transport.
     written: u64,
     /// Room that the engine has been told of and has not used.
     offered: u32,
+}
+
+impl Flow {
+    fn write(&mut self, bytes: u32) {
+        self.written += u64::from(bytes);
+        self.offered = self.offered.saturating_sub(bytes);
+    }
+
+    /// The room that the engine is to be told of, where the transport has sent so many octets.
+    fn offer(&mut self, sent: u64, write_ahead: u32) -> Option<u32> {
+        let unsent = self.written.saturating_sub(sent).min(u64::from(u32::MAX)) as u32;
+        let room = write_ahead.saturating_sub(unsent);
+        // Half a buffer at a time: one write serves many packets.
+        let is_news = room >= write_ahead / 2 && room > self.offered;
+        is_news.then(|| {
+            self.offered = room;
+            room
+        })
+    }
+}
+
+/// What is known beside a uTP connection.
+#[derive(Clone, Copy, Debug)]
+struct UtpSlot {
+    handle: Handle,
+    conn: ConnId,
+    flow: Flow,
 }
 
 /// What a transport has to tell.
@@ -121,22 +141,25 @@ pub(super) struct Sockets {
     endpoint: Endpoint<HostId>,
     tcp: Vec<Option<TcpSlot>>,
     free: Vec<u32>,
-    demux: HashMap<(u32, u16, u16), u32, Mix>,
+    demux: Demux,
     next_port: u16,
     deadlines: Deadlines,
     dirty: Vec<u32>,
-    wires: Vec<Option<Wire>>,
+    /// Where each connection of the engine lives.
+    places: Vec<Option<(ConnId, Place)>>,
     /// The engine's connection of each handle of the endpoint.
-    utp_conns: Vec<Option<(Handle, ConnId)>>,
+    utp: Vec<Option<UtpSlot>>,
     /// The connection to each peer that was bound last.
-    utp_peers: HashMap<u32, ConnId, Mix>,
+    utp_peers: HashMap<u32, Handle, Mix>,
+    /// Something was asked of the endpoint since it was last looked at.
+    utp_stirred: bool,
     news: std::collections::VecDeque<News>,
     write_ahead: u32,
     offload_bytes: u32,
-    /// The sum of smoothed RTTs at sends in ms and their number, where they are wanted.
-    rtt: Option<(f64, u64)>,
+    /// Smoothed RTTs at sends, where they are wanted.
+    rtts: Option<Box<Histogram>>,
     /// Connections whose room may have grown.
-    stirred: Vec<ConnId>,
+    stirred: Vec<Place>,
 }
 
 /// Mixes small numbers: what is looked up here comes from the simulation, not from strangers.
@@ -182,29 +205,30 @@ impl Sockets {
             endpoint,
             tcp: Vec::new(),
             free: Vec::new(),
-            demux: HashMap::with_hasher(Mix::default()),
-            next_port: FIRST_EPHEMERAL,
+            demux: Demux::default(),
+            next_port: tcp::FIRST_EPHEMERAL,
             deadlines: Deadlines::default(),
             dirty: Vec::new(),
-            wires: Vec::new(),
-            utp_conns: Vec::new(),
+            places: Vec::new(),
+            utp: Vec::new(),
             utp_peers: HashMap::with_hasher(Mix::default()),
+            utp_stirred: false,
             news: std::collections::VecDeque::new(),
             write_ahead: group.write_ahead_bytes,
             offload_bytes: group.offload_bytes,
-            rtt: None,
+            rtts: None,
             stirred: Vec::new(),
         }
     }
 
-    /// Notes TCP's RTT estimate at each send of data from now on.
-    pub(super) const fn note_rtt(&mut self) {
-        self.rtt = Some((0.0, 0));
+    /// Notes the RTT estimate at each send of data from now on.
+    pub(super) fn note_rtts(&mut self) {
+        self.rtts.get_or_insert_default();
     }
 
-    /// The sum of the estimates in ms, and how many there were.
-    pub(super) fn rtt_estimates(&self) -> (f64, u64) {
-        self.rtt.unwrap_or_default()
+    /// The estimates.
+    pub(super) fn rtt_estimates(&self) -> Option<Box<Histogram>> {
+        self.rtts.clone()
     }
 
     /// Opens a connection for the engine.
@@ -214,6 +238,7 @@ impl Sockets {
             Transport::Utp => {
                 let config = self.stack.utp.clone();
                 let controller = build(&self.stack.utp_controller, &config.path(), &mut self.random);
+                self.utp_stirred = true;
                 match self.endpoint.connect(now, to, config, controller) {
                     Some(handle) => Place::Utp(handle),
                     None => return self.news.push_back(News::Closed(conn)),
@@ -223,46 +248,25 @@ impl Sockets {
         self.bind(conn, place);
     }
 
-    fn connect_tcp(&mut self, to: HostId, conn: ConnId) -> u32 {
-        let ports = Ports { local: self.next_port, remote: PORT };
-        self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_EPHEMERAL);
-        let config = self.stack.tcp.clone();
-        let controller = build(&self.stack.tcp_controller, &config.path(), &mut self.random);
-        let connection = cede_tcp::Connection::connect(config, controller, ports, &mut self.random);
-        self.insert_tcp(connection, Address::new(to, PORT), Some(conn))
-    }
-
-    fn insert_tcp(&mut self, connection: cede_tcp::Connection, peer: Address, conn: Option<ConnId>) -> u32 {
-        let index = self.free.pop().unwrap_or(self.tcp.len() as u32);
-        if index as usize == self.tcp.len() {
-            self.tcp.push(None);
-        }
-        self.demux.insert((peer.host.0, peer.port, connection.ports().local), index);
-        self.tcp[index as usize] =
-            Some(TcpSlot { connection: Box::new(connection), peer, conn, dirty: false });
-        self.soil(index);
-        index
-    }
-
     fn bind(&mut self, conn: ConnId, place: Place) {
-        if self.wires.len() <= conn.index() {
-            self.wires.resize(conn.index() + 1, None);
+        if self.places.len() <= conn.index() {
+            self.places.resize(conn.index() + 1, None);
         }
-        self.wires[conn.index()] = Some(Wire { conn, place, written: 0, offered: 0 });
+        self.places[conn.index()] = Some((conn, place));
         match place {
             Place::Tcp(index) => {
                 if let Some(slot) = &mut self.tcp[index as usize] {
-                    slot.conn = Some(conn);
+                    (slot.conn, slot.flow) = (Some(conn), Flow::default());
                 }
             }
             Place::Utp(handle) => {
                 let index = handle.index() as usize;
-                if self.utp_conns.len() <= index {
-                    self.utp_conns.resize(index + 1, None);
+                if self.utp.len() <= index {
+                    self.utp.resize(index + 1, None);
                 }
-                self.utp_conns[index] = Some((handle, conn));
+                self.utp[index] = Some(UtpSlot { handle, conn, flow: Flow::default() });
                 if let Some(peer) = self.endpoint.peer(handle) {
-                    self.utp_peers.insert(peer.0, conn);
+                    self.utp_peers.insert(peer.0, handle);
                 }
             }
         }
@@ -271,7 +275,7 @@ impl Sockets {
     /// The engine takes a newcomer up.
     pub(super) fn adopt(&mut self, newcomer: Newcomer, conn: ConnId) {
         self.bind(conn, newcomer.0);
-        self.stirred.push(conn);
+        self.stirred.push(newcomer.0);
         match newcomer.0 {
             Place::Tcp(index) => self.soil(index),
             Place::Utp(handle) => {
@@ -292,15 +296,15 @@ impl Sockets {
                 }
                 self.soil(index);
             }
-            Place::Utp(handle) => self.endpoint.release(handle),
+            Place::Utp(handle) => self.release(handle),
         }
     }
 
     /// The engine is done with a connection: what was written still leaves.
     pub(super) fn close(&mut self, conn: ConnId) {
-        let Some(wire) = self.wire(conn).copied() else { return };
-        self.wires[conn.index()] = None;
-        match wire.place {
+        let Some(place) = self.place(conn) else { return };
+        self.places[conn.index()] = None;
+        match place {
             Place::Tcp(index) => {
                 if let Some(slot) = &mut self.tcp[index as usize] {
                     slot.conn = None;
@@ -309,22 +313,25 @@ impl Sockets {
                 self.soil(index);
             }
             Place::Utp(handle) => {
-                self.utp_conns[handle.index() as usize] = None;
-                self.endpoint.release(handle);
+                self.utp[handle.index() as usize] = None;
+                self.release(handle);
             }
         }
     }
 
-    fn wire(&mut self, conn: ConnId) -> Option<&mut Wire> {
-        self.wires.get_mut(conn.index())?.as_mut().filter(|wire| wire.conn == conn)
+    fn release(&mut self, handle: Handle) {
+        self.utp_stirred = true;
+        self.endpoint.release(handle);
     }
 
-    fn soil(&mut self, index: u32) {
-        if let Some(slot) = &mut self.tcp[index as usize]
-            && !core::mem::replace(&mut slot.dirty, true)
-        {
-            self.dirty.push(index);
-        }
+    fn place(&self, conn: ConnId) -> Option<Place> {
+        let (known, place) = (*self.places.get(conn.index())?)?;
+        (known == conn).then_some(place)
+    }
+
+    /// The engine's connection behind a handle, where it has one.
+    fn utp_slot(&mut self, handle: Handle) -> Option<&mut UtpSlot> {
+        self.utp.get_mut(handle.index() as usize)?.as_mut().filter(|slot| slot.handle == handle)
     }
 
     /// Takes a packet in.
@@ -332,39 +339,15 @@ impl Sockets {
         match datagram.protocol {
             Protocol::Udp => {
                 let source = datagram.source.host;
+                self.utp_stirred = true;
                 let verdict = self.endpoint.handle(now, source, &datagram.head, datagram.payload);
                 if let Verdict::Taken(handle) = verdict {
-                    self.stir_utp(handle);
+                    self.stirred.push(Place::Utp(handle));
                 }
                 None
             }
             Protocol::Tcp => self.handle_tcp(now, datagram, accepts_tcp),
         }
-    }
-
-    fn handle_tcp(&mut self, now: Instant, datagram: Datagram, accepts: bool) -> Option<Datagram> {
-        let (segment, _) = cede_wire::tcp::Segment::decode(&datagram.head).ok()?;
-        let source = datagram.source;
-        let key = (source.host.0, source.port, datagram.destination.port);
-        if let Some(&index) = self.demux.get(&key) {
-            if let Some(slot) = &mut self.tcp[index as usize] {
-                slot.connection.handle_with_ecn(now, &segment, datagram.payload, datagram.ecn);
-            }
-            self.soil(index);
-            return None;
-        }
-        if accepts && datagram.destination.port == PORT {
-            let config = self.stack.tcp.clone();
-            let controller = build(&self.stack.tcp_controller, &config.path(), &mut self.random);
-            if let Ok(connection) =
-                cede_tcp::Connection::accept(now, config, controller, &segment, &mut self.random)
-            {
-                self.insert_tcp(connection, source, None);
-                return None;
-            }
-        }
-        let refusal = cede_tcp::Connection::refuse(&segment, datagram.payload.len())?;
-        Some(wrap(datagram.destination, source, Protocol::Tcp, refusal))
     }
 
     /// Does what is due.
@@ -377,6 +360,7 @@ impl Sockets {
             }
         }
         if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
+            self.utp_stirred = true;
             self.endpoint.handle_timeout(now);
         }
     }
@@ -393,22 +377,24 @@ impl Sockets {
 
     /// Hands octets to a connection; the engine was told of the room.
     pub(super) fn write(&mut self, conn: ConnId, payload: Payload) {
-        let len = payload.len();
-        let Some(wire) = self.wire(conn) else { return };
-        wire.written += u64::from(len);
-        wire.offered = wire.offered.saturating_sub(len);
-        match wire.place {
-            Place::Tcp(index) => {
+        match self.place(conn) {
+            Some(Place::Tcp(index)) => {
                 if let Some(slot) = &mut self.tcp[index as usize] {
+                    slot.flow.write(payload.len());
                     let _ = slot.connection.write(payload);
                 }
                 self.soil(index);
             }
-            Place::Utp(handle) => {
+            Some(Place::Utp(handle)) => {
+                self.utp_stirred = true;
+                if let Some(slot) = self.utp_slot(handle) {
+                    slot.flow.write(payload.len());
+                }
                 if let Some(connection) = self.endpoint.connection_mut(handle) {
                     let _ = connection.write(payload);
                 }
             }
+            None => {}
         }
     }
 
@@ -427,77 +413,27 @@ impl Sockets {
         sends.len() > before
     }
 
-    fn work_tcp(&mut self, now: Instant, index: u32, sends: &mut Vec<Datagram>) {
-        self.hear_tcp(index);
-        let Some(slot) = &mut self.tcp[index as usize] else { return };
-        let first = sends.len();
-        while let Some(transmit) = slot.connection.poll_transmit(now) {
-            let me = Address::new(self.me, slot.connection.ports().local);
-            sends.push(wrap(me, slot.peer, Protocol::Tcp, transmit));
-        }
-        if self.offload_bytes > 0 {
-            super::offload::merge(sends, first, self.offload_bytes);
-        }
-        if let Some((sum, samples)) = &mut self.rtt
-            && sends[first..].iter().any(|datagram| !datagram.payload.is_empty())
-            && let Some(rtt) = slot.connection.smoothed_rtt()
-        {
-            (*sum, *samples) = (*sum + rtt.as_millis_f64(), *samples + 1);
-        }
-        self.stirred.extend(slot.conn);
-        let deadline = slot.connection.poll_timeout().unwrap_or(Instant::NEVER);
-        self.deadlines.set(index as usize, deadline);
-        if slot.connection.is_closed() {
-            self.remove_tcp(index);
-        }
-    }
-
-    /// Takes in what a connection has to tell and what it has received.
-    fn hear_tcp(&mut self, index: u32) {
-        use cede_tcp::Event;
-        let Some(slot) = &mut self.tcp[index as usize] else { return };
-        slot.dirty = false;
-        while let Some(event) = slot.connection.poll_event() {
-            match (event, slot.conn) {
-                (Event::Connected, Some(conn)) => self.news.push_back(News::Connected(conn)),
-                (Event::Connected, None) => {
-                    let newcomer = Newcomer(Place::Tcp(index));
-                    self.news.push_back(News::Arrived(newcomer, slot.peer.host, Transport::Tcp));
-                }
-                (Event::Failed(_) | Event::PeerFinished | Event::Closed, conn) => {
-                    slot.connection.close();
-                    self.news.extend(conn.map(News::Closed));
-                }
-                (Event::Readable | Event::Writable, _) => {}
-            }
-        }
-        let Some(conn) = slot.conn else { return };
-        while let Some(payload) = slot.connection.read() {
-            self.news.push_back(News::Received(conn, payload));
-        }
-    }
-
-    fn remove_tcp(&mut self, index: u32) {
-        let Some(slot) = self.tcp[index as usize].take() else { return };
-        self.demux.remove(&(slot.peer.host.0, slot.peer.port, slot.connection.ports().local));
-        self.deadlines.set(index as usize, Instant::NEVER);
-        self.free.push(index);
-        self.news.extend(slot.conn.map(News::Closed));
-    }
-
     fn work_utp(&mut self, now: Instant, sends: &mut Vec<Datagram>) {
+        // In a swarm over TCP the endpoint has nothing to say, and is not asked.
+        if !core::mem::take(&mut self.utp_stirred) {
+            return;
+        }
         while let Some(handle) = self.endpoint.accept() {
             match self.endpoint.peer(handle) {
                 Some(peer) => {
                     self.news.push_back(News::Arrived(Newcomer(Place::Utp(handle)), peer, Transport::Utp));
                 }
-                None => self.endpoint.release(handle),
+                None => self.release(handle),
             }
         }
         self.hear_utp();
         while let Some((peer, transmit)) = self.endpoint.poll_transmit(now) {
-            if !transmit.payload.is_empty() {
-                self.stirred.extend(self.utp_peers.get(&peer.0));
+            if !transmit.payload.is_empty()
+                && let Some(&handle) = self.utp_peers.get(&peer.0)
+            {
+                self.stirred.push(Place::Utp(handle));
+                let connection = self.endpoint.connection(handle);
+                note_rtt(&mut self.rtts, || connection?.smoothed_rtt());
             }
             sends.push(wrap(Address::new(self.me, PORT), Address::new(peer, PORT), Protocol::Udp, transmit));
         }
@@ -506,8 +442,7 @@ impl Sockets {
 
     fn hear_utp(&mut self) {
         while let Some((handle, event)) = self.endpoint.poll_event() {
-            let known = self.utp_conns.get(handle.index() as usize).copied().flatten();
-            let Some((_, conn)) = known.filter(|(known, _)| *known == handle) else { continue };
+            let Some(&mut UtpSlot { conn, .. }) = self.utp_slot(handle) else { continue };
             match event {
                 cede_utp::Event::Connected => self.news.push_back(News::Connected(conn)),
                 cede_utp::Event::Readable => self.read_utp(handle, conn),
@@ -517,11 +452,12 @@ impl Sockets {
                 }
                 cede_utp::Event::Writable => {}
             }
-            self.stirred.push(conn);
+            self.stirred.push(Place::Utp(handle));
         }
     }
 
     fn read_utp(&mut self, handle: Handle, conn: ConnId) {
+        self.utp_stirred = true;
         while let Some(payload) = self.endpoint.read(handle) {
             self.news.push_back(News::Received(conn, payload));
         }
@@ -530,40 +466,35 @@ impl Sockets {
     /// Connections that can take more than the engine has been told, and how much.
     pub(super) fn take_rooms(&mut self, rooms: &mut Vec<(ConnId, u32)>) {
         let mut stirred = core::mem::take(&mut self.stirred);
-        for &conn in &stirred {
-            let Some(wire) = self.wire(conn).copied() else { continue };
-            let Some(unsent) = self.unsent_bytes(&wire) else { continue };
-            let room = self.write_ahead.saturating_sub(unsent.min(u64::from(u32::MAX)) as u32);
-            // Half a buffer at a time: one write serves many packets.
-            if room >= self.write_ahead / 2 && room > wire.offered {
-                self.wires[conn.index()] = Some(Wire { offered: room, ..wire });
-                rooms.push((conn, room));
-            }
-        }
-        stirred.clear();
-        if self.stirred.is_empty() {
-            self.stirred = stirred;
-        }
+        rooms.extend(stirred.drain(..).filter_map(|place| self.offer(place)));
+        self.stirred = stirred;
     }
 
-    /// Octets that were written and have not been sent.
-    fn unsent_bytes(&self, wire: &Wire) -> Option<u64> {
-        let first_sent = match wire.place {
+    fn offer(&mut self, place: Place) -> Option<(ConnId, u32)> {
+        match place {
             Place::Tcp(index) => {
-                let statistics = self.tcp[index as usize].as_ref()?.connection.statistics();
-                statistics.data_bytes_sent - statistics.retransmitted_bytes
+                let slot = self.tcp.get_mut(index as usize)?.as_mut()?;
+                let statistics = slot.connection.statistics();
+                let sent = statistics.data_bytes_sent - statistics.retransmitted_bytes;
+                Some((slot.conn?, slot.flow.offer(sent, self.write_ahead)?))
             }
             Place::Utp(handle) => {
                 let statistics = self.endpoint.connection(handle)?.statistics();
-                statistics.data_bytes_sent - statistics.retransmitted_bytes
+                let sent = statistics.data_bytes_sent - statistics.retransmitted_bytes;
+                let write_ahead = self.write_ahead;
+                let slot = self.utp_slot(handle)?;
+                Some((slot.conn, slot.flow.offer(sent, write_ahead)?))
             }
-        };
-        Some(wire.written.saturating_sub(first_sent))
+        }
     }
+}
 
-    fn stir_utp(&mut self, handle: Handle) {
-        let known = self.utp_conns.get(handle.index() as usize).copied().flatten();
-        self.stirred.extend(known.filter(|(known, _)| *known == handle).map(|(_, conn)| conn));
+/// Notes an RTT estimate where they are wanted and there is one.
+fn note_rtt(rtts: &mut Option<Box<Histogram>>, estimate: impl FnOnce() -> Option<Duration>) {
+    if let Some(rtts) = rtts
+        && let Some(estimate) = estimate()
+    {
+        rtts.record(estimate);
     }
 }
 
