@@ -129,6 +129,16 @@ fn longer(a: f64, b: f64) -> f64 {
     100.0 * (a / b - 1.0)
 }
 
+/// The smallest and the largest; not numbers where there is none, or one of them is not a number.
+fn span(values: &[f64]) -> (f64, f64) {
+    if values.is_empty() || values.iter().any(|value| value.is_nan()) {
+        return (f64::NAN, f64::NAN);
+    }
+    values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| (low.min(value), high.max(value)))
+}
+
 fn listed(values: &[f64]) -> String {
     values.iter().map(|value| format!("{value:+.1}")).collect::<Vec<_>>().join(", ")
 }
@@ -141,10 +151,15 @@ fn table_iv(results: &Results) -> (String, Option<bool>) {
         .iter()
         .map(|&(kbps, rtt, case, paper)| longer(time(results, kbps, rtt, case), paper))
         .collect();
-    let within = off.iter().filter(|off| off.abs() <= 15.0).count();
+    let there: Vec<f64> = off.iter().copied().filter(|off| off.is_finite()).collect();
+    let within = there.iter().filter(|off| off.abs() <= 15.0).count();
     let worst =
-        off.iter().copied().fold(0.0, |worst: f64, off| if off.abs() > worst.abs() { off } else { worst });
-    let text = format!("{within} of {} within 15 %; the worst off by {worst:+.1} %", off.len());
+        there.iter().copied().fold(0.0, |worst: f64, off| if off.abs() > worst.abs() { off } else { worst });
+    let text = format!(
+        "{within} of the {} cells that were run within 15 %, of {}; the worst off by {worst:+.1} %",
+        there.len(),
+        off.len()
+    );
     (text, known(&off, within == off.len()))
 }
 
@@ -205,7 +220,7 @@ fn systems(results: &Results) -> (String, Option<bool>) {
             .filter(|(setting, _)| setting.leecher_kbps == kbps)
             .map(|(_, runs)| average(runs, |run| run.mean_s))
             .collect();
-        let (low, high) = times.iter().fold((f64::INFINITY, 0.0_f64), |(l, h), &t| (l.min(t), h.max(t)));
+        let (low, high) = span(&times);
         longer(high, low)
     });
     let text = format!("{} % between the fastest and the slowest at 20, 50 kB/s", listed(&ratios));
@@ -250,10 +265,8 @@ fn payloads(results: &Results) -> (String, Option<bool>) {
 }
 
 fn crowds(results: &Results) -> (String, Option<bool>) {
-    let spans = [0, 400, 1000].map(|rtt| {
-        let rtts = CROWDS.map(|crowd| average(results.crowd(crowd, rtt), |run| run.rtt_ms));
-        rtts.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &rtt| (low.min(rtt), high.max(rtt)))
-    });
+    let spans = [0, 400, 1000]
+        .map(|rtt| span(&CROWDS.map(|crowd| average(results.crowd(crowd, rtt), |run| run.rtt_ms))));
     let text = spans.map(|(low, high)| format!("{low:.0}-{high:.0}")).join(", ");
     let [near, far, farther] = spans;
     let holds = near.1 - near.0 < 40.0 && [far, farther].iter().all(|&(low, high)| longer(high, low) < 15.0);
@@ -266,4 +279,22 @@ fn over_utp(results: &Results) -> (String, Option<bool>) {
     let grown = LIMITS.map(|kbps| longer(time(kbps, 1000), time(kbps, 0)));
     let text = format!("{} % at 10, 20, 50, 100 kB/s", listed(&grown));
     (text, known(&grown, grown.iter().all(|&grown| grown < 15.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::Request;
+    use super::*;
+    use cede_plot::Verdict;
+
+    #[test]
+    fn where_nothing_was_run_every_claim_is_open() {
+        let request = Request { quick: false };
+        let nothing = request.jobs().iter().map(|_| None).collect();
+        let results = Results::sorted(request, nothing);
+        for claim in claims(&results) {
+            assert_eq!(claim.verdict(), Verdict::Open, "{claim:?}");
+            assert!(!claim.judgement.measured.contains("NaN"), "{claim:?}");
+        }
+    }
 }

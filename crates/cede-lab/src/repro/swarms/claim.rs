@@ -29,6 +29,8 @@ impl Claim {
         criterion: &'static str,
         (measured, holds): (String, Option<bool>),
     ) -> Self {
+        // What was not run has no mean.
+        let measured = measured.replace("+NaN", "not run").replace("NaN", "not run");
         Self { id, place, says, criterion, judgement: Judgement::new(measured, holds) }
     }
 

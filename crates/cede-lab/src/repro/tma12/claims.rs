@@ -305,7 +305,7 @@ fn shortest(results: &Results) -> (String, Option<bool>) {
 fn capacities(results: &Results) -> (String, Option<bool>) {
     let judged = [2, 5].map(|capacity| completion_order(results, capacity));
     if results.homogeneous(31, 2).is_empty() {
-        return ("only run at full size".to_string(), None);
+        return ("not run".to_string(), None);
     }
     let text = format!("2 Mbit/s: {}; 5 Mbit/s: {}", judged[0].0, judged[1].0);
     let holds = judged.iter().map(|(_, holds)| *holds).collect::<Option<Vec<bool>>>();
@@ -334,4 +334,22 @@ fn questions(results: &Results) -> (String, Option<bool>) {
         against(CHURN)
     );
     (text, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::Request;
+    use super::*;
+    use cede_plot::Verdict;
+
+    #[test]
+    fn where_nothing_was_run_every_claim_is_open() {
+        let request = Request { quick: false };
+        let nothing = request.jobs().iter().map(|_| None).collect();
+        let results = Results::sorted(request, nothing);
+        for claim in claims(&results) {
+            assert_eq!(claim.verdict(), Verdict::Open, "{claim:?}");
+            assert!(!claim.judgement.measured.contains("NaN"), "{claim:?}");
+        }
+    }
 }
