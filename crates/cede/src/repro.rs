@@ -122,20 +122,7 @@ impl WorldArg {
 
 /// Repeats the experiments.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if args.paper != Paper::Lcn10 && (!args.figure.is_empty() || args.sensitivity) {
-        return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
-    }
-    if args.paper != Paper::Rao10 && args.sweep {
-        return Err(Failure::Usage("`--sweep` is for rao10".to_string()));
-    }
-    if !matches!(args.paper, Paper::Tma12 | Paper::Rao10)
-        && (!args.only.is_empty() || args.iterations.is_some())
-    {
-        return Err(Failure::Usage("`--only` and `--iterations` are for tma12 and rao10".to_string()));
-    }
-    if args.paper != Paper::Bufferbloat && (!args.capture.is_empty() || args.world.is_some()) {
-        return Err(Failure::Usage("`--capture` and `--world` are for bufferbloat".to_string()));
-    }
+    refuse_strays(args)?;
     match args.paper {
         Paper::Lcn10 => run_lcn10(args),
         Paper::Ledbatpp => run_ledbatpp(args),
@@ -159,6 +146,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         Paper::Bufferbloat => run_bufferbloat(args),
     }
+}
+
+/// Options that belong to another paper are refused.
+fn refuse_strays(args: &Args) -> Result<(), Failure> {
+    if args.paper != Paper::Lcn10 && (!args.figure.is_empty() || args.sensitivity) {
+        return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
+    }
+    if args.paper != Paper::Rao10 && args.sweep {
+        return Err(Failure::Usage("`--sweep` is for rao10".to_string()));
+    }
+    if !matches!(args.paper, Paper::Tma12 | Paper::Rao10)
+        && (!args.only.is_empty() || args.iterations.is_some())
+    {
+        return Err(Failure::Usage("`--only` and `--iterations` are for tma12 and rao10".to_string()));
+    }
+    if args.paper != Paper::Bufferbloat && (!args.capture.is_empty() || args.world.is_some()) {
+        return Err(Failure::Usage("`--capture` and `--world` are for bufferbloat".to_string()));
+    }
+    Ok(())
 }
 
 fn run_lcn10(args: &Args) -> Result<(), Failure> {

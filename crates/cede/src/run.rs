@@ -41,11 +41,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 /// Reads a swarm file and runs it.
 fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Failure> {
     let mut swarm = parse_swarm(&args.scenario, text, overrides).map_err(Failure::Scenario)?;
-    // What comes through a pipe does not come twice.
-    #[cfg(unix)]
-    if std::fs::metadata(&args.scenario).is_ok_and(|file| file.is_file()) {
-        crate::pages::prefer_large();
-    }
+    prefer_large_pages(&args.scenario);
     if let Some(vantage) = args.pcap {
         swarm.records.packets = packets(vantage.into());
     }
@@ -77,6 +73,16 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
         0 => Ok(()),
         corrupt => Err(Failure::Failed(format!("{corrupt} octets arrived that were not the torrent's"))),
     }
+}
+
+/// The program begins again for them: what comes through a pipe would not come twice.
+fn prefer_large_pages(scenario: &str) {
+    #[cfg(unix)]
+    if std::fs::metadata(scenario).is_ok_and(|file| file.is_file()) {
+        crate::pages::prefer_large();
+    }
+    #[cfg(not(unix))]
+    let _ = scenario;
 }
 
 /// In a swarm, those that send at first are the seeds.
