@@ -93,7 +93,7 @@ impl Trains {
     /// While a train is leaving, nothing may hold it up and nothing else may leave: the window for that, in octets. A packet more
     /// than it needs would be one too many for a buffer that just holds a train.
     pub(super) fn window(&self, mss: f64) -> Option<f64> {
-        self.leaving.then(|| self.before_bytes as f64 + self.length as f64 * mss)
+        self.leaving.then_some(self.before_bytes as f64 + self.length as f64 * mss)
     }
 
     /// When a train that has left has been served: what was held back for it may go. Sooner, it would find a short buffer full.
