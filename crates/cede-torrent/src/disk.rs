@@ -116,6 +116,13 @@ impl Drop for Disk {
     }
 }
 
+/// Where octets belong.
+struct Place {
+    start: u64,
+    /// The piece is there, and is not written again.
+    is_whole: bool,
+}
+
 /// How far a piece has been hashed.
 struct Partial {
     digest: Sha1,
@@ -138,7 +145,7 @@ impl Worker {
     fn run(mut self, inbox: &mpsc::Receiver<Job>) {
         while let Ok(job) = inbox.recv() {
             let done = match job {
-                Job::Store(parts) => parts.iter().try_for_each(|part| self.store(part)),
+                Job::Store(parts) => self.store(&parts),
                 Job::Check(piece) => self.check(piece),
                 Job::Sync => self.storage.sync().map(|()| self.tell(Report::Synced)),
             };
@@ -153,17 +160,38 @@ impl Worker {
         let _ = self.reports.send(report);
     }
 
-    fn store(&mut self, part: &Part) -> Result<(), StorageError> {
-        let Part { block, at, payload } = part;
-        let octets = payload.as_slice().unwrap_or_default();
-        let is_whole = self.whole.get(block.piece as usize).copied().unwrap_or(true);
-        if !is_whole {
-            let start = self.storage.layout().piece_range(block.piece).start;
-            let begin = block.begin + *at;
-            self.storage.write(start + u64::from(begin), octets)?;
-            self.digest(block.piece, begin, octets);
+    /// Stores what has come, in as few calls as that takes.
+    fn store(&mut self, parts: &[Part]) -> Result<(), StorageError> {
+        let runs = parts.chunk_by(|a, b| {
+            let (place, next) = (self.place(a), self.place(b));
+            place.start + u64::from(a.payload.len()) == next.start && place.is_whole == next.is_whole
+        });
+        for run in runs.collect::<Vec<_>>() {
+            self.store_run(run)?;
         }
-        let len = u64::from(payload.len());
+        Ok(())
+    }
+
+    /// Where a part belongs.
+    fn place(&self, part: &Part) -> Place {
+        let piece = part.block.piece;
+        let start = self.storage.layout().piece_range(piece).start + u64::from(part.block.begin + part.at);
+        Place { start, is_whole: self.whole.get(piece as usize).copied().unwrap_or(true) }
+    }
+
+    /// Stores parts that lie one behind the other, unless they are there already.
+    fn store_run(&mut self, run: &[Part]) -> Result<(), StorageError> {
+        let Some(Place { start, is_whole }) = run.first().map(|first| self.place(first)) else {
+            return Ok(());
+        };
+        let octets: Vec<&[u8]> = run.iter().map(|part| part.payload.as_slice().unwrap_or_default()).collect();
+        if !is_whole {
+            self.storage.write_parts(start, &octets)?;
+            for (part, octets) in run.iter().zip(&octets) {
+                self.digest(part.block.piece, part.block.begin + part.at, octets);
+            }
+        }
+        let len = octets.iter().map(|part| part.len() as u64).sum();
         let before = self.waiting.fetch_sub(len, Ordering::Relaxed);
         if before > MAX_WAITING_BYTES && before - len <= MAX_WAITING_BYTES {
             self.tell(Report::Eased);

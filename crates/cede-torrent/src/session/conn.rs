@@ -1,10 +1,12 @@
 //! One connection's task: reads into the engine, and writes what that has left for it.
 
 use super::Inner;
+use super::outgoing::Outgoing;
 use crate::link::Link;
 use cede_bt::engine::ConnId;
 use cede_bt::extension::Extension;
 use cede_bt::pex::Told;
+use cede_bt::wire::PIECE_HEADER_BYTES;
 use cede_wire::Payload;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -18,8 +20,8 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 
-/// What waits to be written at most: eight blocks.
-const OUT_BYTES: usize = 128 << 10;
+/// What waits to be written at most: eight blocks with their heads.
+const OUT_BYTES: usize = 8 * ((16 << 10) + PIECE_HEADER_BYTES as usize);
 /// What is read at once from a connection that brings much.
 const READ_BYTES: usize = 128 << 10;
 /// And from one that does not.
@@ -37,8 +39,8 @@ const LIMITED_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Shared {
     pub id: ConnId,
     pub address: SocketAddr,
-    /// Octets to be written, in the clear.
-    pub out: Vec<u8>,
+    /// What is to be written, in the clear.
+    pub out: Outgoing,
     pub is_closing: bool,
     pub is_enciphered: bool,
     pub waker: Option<Waker>,
@@ -55,7 +57,7 @@ impl Shared {
         Self {
             id,
             address,
-            out: Vec::new(),
+            out: Outgoing::default(),
             is_closing: false,
             is_enciphered: false,
             waker: None,
@@ -81,7 +83,7 @@ struct Task {
     /// Read into; whole again once the disk has let go of it.
     buffer: Arc<[u8]>,
     /// What is being written, enciphered where it has to be.
-    writing: Vec<u8>,
+    writing: Outgoing,
     written: usize,
     /// Until reading is tried again.
     pause: Option<Pin<Box<Sleep>>>,
@@ -94,7 +96,7 @@ struct Task {
 pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Link) -> bool {
     let id = shared.borrow().id;
     let buffer = Arc::from(vec![0; IDLE_READ_BYTES]);
-    let (writing, written, pause, patience, was_heard) = (Vec::new(), 0, None, None, false);
+    let (writing, written, pause, patience, was_heard) = (Outgoing::default(), 0, None, None, false);
     let mut task = Task { inner, shared, id, link, buffer, writing, written, pause, patience, was_heard };
     {
         let mut state = task.inner.state.borrow_mut();
@@ -117,8 +119,14 @@ pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Lin
 }
 
 impl Task {
-    /// Ready when the connection is over.
+    /// Ready when the connection is over. What several reads brought goes to the disk together.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = self.poll_turn(cx);
+        Inner::store(&mut self.inner.state.borrow_mut());
+        polled
+    }
+
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // What we leave for ourselves below is seen below.
         self.shared.borrow_mut().waker = None;
         for _ in 0..READS_PER_TURN {
@@ -148,10 +156,10 @@ impl Task {
     /// Writes what there is; true once nothing is left.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         loop {
-            if self.written == self.writing.len() && !self.refill() {
+            if self.written == self.writing.octets().len() && !self.refill() {
                 return Ok(true);
             }
-            match self.link.poll_write(cx, &self.writing[self.written..]) {
+            match self.link.poll_write(cx, &self.writing.octets()[self.written..]) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(n)) => self.written += n,
                 Poll::Ready(Err(error)) => return Err(error),
@@ -162,18 +170,23 @@ impl Task {
 
     /// Takes over what the session has left; false where that is nothing. The engine then hears of the room.
     fn refill(&mut self) -> bool {
-        self.writing.clear();
+        let mut state = self.inner.state.borrow_mut();
         self.written = 0;
         if self.shared.borrow().out.is_empty() {
             // A connection at rest keeps no large buffers.
-            self.writing = Vec::new();
+            self.writing.give_back(&mut state.spare);
             return false;
         }
+        self.writing.clear();
         std::mem::swap(&mut self.shared.borrow_mut().out, &mut self.writing);
-        if let Some(cipher) = self.link.outgoing() {
-            cipher.apply(&mut self.writing);
+        if let Err(error) = self.writing.fetch(&self.inner.storage) {
+            self.writing.clear();
+            self.inner.fail(&mut state, error);
+            return false;
         }
-        let mut state = self.inner.state.borrow_mut();
+        if let Some(cipher) = self.link.outgoing() {
+            cipher.apply(self.writing.octets_mut());
+        }
         state.engine.set_room(self.id, OUT_BYTES as u32);
         self.inner.pump(&mut state);
         true

@@ -7,6 +7,7 @@
 mod conn;
 mod dial;
 mod extend;
+mod outgoing;
 mod pump;
 mod view;
 
@@ -22,6 +23,7 @@ use cede_bt::metainfo::Info;
 use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile};
 use cede_units::{Duration as Span, Instant as Time, Stream as Random};
 use conn::Shared;
+use outgoing::Spare;
 use std::cell::RefCell;
 use std::collections::{HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -123,6 +125,8 @@ pub(crate) struct State {
     pub waiting: Vec<Waker>,
     /// Buffers of connections that the disk may still have parts of.
     pub buffers: VecDeque<Arc<[u8]>>,
+    /// Memory for what waits to be written.
+    pub spare: Spare,
     pub listener: Option<Rc<Listener>>,
     pub wishes: mpsc::UnboundedSender<Wish>,
     pub error: Option<SessionError>,
@@ -154,6 +158,7 @@ impl State {
             stores: Vec::new(),
             waiting: Vec::new(),
             buffers: VecDeque::new(),
+            spare: Spare::default(),
             listener,
             wishes,
             error: None,

@@ -17,46 +17,38 @@ impl Inner {
                 self.act(state, action);
             }
             let Some((id, chunk)) = state.engine.poll_transmit(self.now()) else { break };
-            if let Err(error) = self.fill(state, id, chunk) {
-                self.fail(state, error);
-                break;
-            }
+            Self::fill(state, id, chunk);
         }
-        Self::store(state);
         let next = state.engine.poll_timeout();
         if next.is_some_and(|next| state.armed.is_none_or(|armed| next < armed)) {
             self.alarm.notify_one();
         }
     }
 
-    /// Hands what has arrived to the disk.
-    fn store(state: &mut State) {
+    /// Hands what has arrived to the disk. Connections do so once for several reads: to wake the thread costs more than to
+    /// write.
+    pub fn store(state: &mut State) {
         if !state.stores.is_empty() {
             state.disk.store(std::mem::take(&mut state.stores));
         }
     }
 
-    /// Hands octets to a connection.
-    fn fill(&self, state: &State, id: ConnId, chunk: Chunk) -> Result<(), StorageError> {
-        let Some(conn) = Self::conn(state, id) else { return Ok(()) };
+    /// Hands octets to a connection. Content is read when it is about to leave.
+    fn fill(state: &mut State, id: ConnId, chunk: Chunk) {
+        let Some(conn) = Self::conn(state, id) else { return };
         let mut conn = conn.borrow_mut();
         match chunk {
             Chunk::Octets(payload) => match payload.as_slice() {
-                Some(octets) => conn.out.extend_from_slice(octets),
-                None => conn.out.extend_from_slice(&payload.to_vec()),
+                Some(octets) => conn.out.push(octets, &mut state.spare),
+                None => conn.out.push(&payload.to_vec(), &mut state.spare),
             },
-            Chunk::Content { offset, len } => {
-                let start = conn.out.len();
-                conn.out.resize(start + len as usize, 0);
-                self.storage.read(offset, &mut conn.out[start..])?;
-            }
+            Chunk::Content { offset, len } => conn.out.leave_room(offset, len as usize, &mut state.spare),
         }
         conn.wake();
-        Ok(())
     }
 
     /// Everything ends: a file cannot be read or written.
-    fn fail(&self, state: &mut State, error: StorageError) {
+    pub fn fail(&self, state: &mut State, error: StorageError) {
         state.error.get_or_insert(SessionError::Storage(error));
         self.alarm.notify_one();
     }

@@ -8,9 +8,13 @@ use std::path::{Path, PathBuf};
 mod system {
     use super::{File, io};
     use rustix::fs::{FallocateFlags, Mode, OFlags};
+    use std::io::{IoSlice, IoSliceMut};
     use std::os::fd::OwnedFd;
     use std::os::unix::fs::FileExt;
     use std::path::Path;
+
+    /// What systems take in one call, and more than ever comes together.
+    const MAX_PARTS: usize = 512;
 
     pub type Handle = OwnedFd;
 
@@ -54,6 +58,35 @@ mod system {
 
     pub fn read_at(file: &File, octets: &mut [u8], at: u64) -> io::Result<()> {
         file.read_exact_at(octets, at)
+    }
+
+    /// Writes parts one behind the other.
+    pub fn write_parts(file: &File, parts: &[&[u8]], mut at: u64) -> io::Result<()> {
+        for some in parts.chunks(MAX_PARTS) {
+            let slices: Vec<IoSlice<'_>> = some.iter().map(|part| IoSlice::new(part)).collect();
+            // What is left of it, all where the call was interrupted, is written part by part, as are errors told.
+            let mut done = rustix::io::pwritev(file, &slices, at).unwrap_or(0);
+            for part in some {
+                let n = done.min(part.len());
+                file.write_all_at(&part[n..], at + n as u64)?;
+                (done, at) = (done - n, at + part.len() as u64);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills parts with what lies one behind the other.
+    pub fn read_parts(file: &File, parts: &mut [&mut [u8]], mut at: u64) -> io::Result<()> {
+        for some in parts.chunks_mut(MAX_PARTS) {
+            let mut slices: Vec<IoSliceMut<'_>> = some.iter_mut().map(|part| IoSliceMut::new(part)).collect();
+            let mut done = rustix::io::preadv(file, &mut slices, at).unwrap_or(0);
+            for part in some {
+                let n = done.min(part.len());
+                file.read_exact_at(&mut part[n..], at + n as u64)?;
+                (done, at) = (done - n, at + part.len() as u64);
+            }
+        }
+        Ok(())
     }
 
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
@@ -120,12 +153,28 @@ mod system {
         file.read_exact(octets)
     }
 
+    pub fn write_parts(file: &File, parts: &[&[u8]], mut at: u64) -> io::Result<()> {
+        parts.iter().try_for_each(|part| {
+            write_at(file, part, at)?;
+            at += part.len() as u64;
+            Ok(())
+        })
+    }
+
+    pub fn read_parts(file: &File, parts: &mut [&mut [u8]], mut at: u64) -> io::Result<()> {
+        parts.iter_mut().try_for_each(|part| {
+            read_at(file, part, at)?;
+            at += part.len() as u64;
+            Ok(())
+        })
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         file.set_len(length)
     }
 }
 
-pub use system::{read_at, set_aside, write_at};
+pub use system::{read_at, read_parts, set_aside, write_at, write_parts};
 
 /// A folder that was chosen.
 pub struct Folder {

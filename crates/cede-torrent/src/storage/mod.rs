@@ -186,6 +186,47 @@ impl Storage {
         Ok(())
     }
 
+    /// Writes parts that lie one behind the other in the content, in as few calls as that takes.
+    ///
+    /// # Errors
+    /// As [`Storage::write`].
+    pub fn write_parts(&self, offset: u64, parts: &[&[u8]]) -> Result<(), StorageError> {
+        if let Some((index, at)) = self.one_place(offset, parts.iter().map(|part| part.len()).sum()) {
+            let file = self.file(index, true)?;
+            return files::write_parts(&file, parts, at)
+                .map_err(|error| self.failed(index, "write to", error));
+        }
+        let mut at = offset;
+        parts.iter().try_for_each(|part| {
+            self.write(at, part)?;
+            at += part.len() as u64;
+            Ok(())
+        })
+    }
+
+    /// Reads parts that lie one behind the other in the content, in as few calls as that takes.
+    ///
+    /// # Errors
+    /// As [`Storage::read`].
+    pub fn read_parts(&self, offset: u64, parts: &mut [&mut [u8]]) -> Result<(), StorageError> {
+        if let Some((index, at)) = self.one_place(offset, parts.iter().map(|part| part.len()).sum()) {
+            let file = self.file(index, false)?;
+            return files::read_parts(&file, parts, at).map_err(|error| self.failed(index, "read", error));
+        }
+        let mut at = offset;
+        parts.iter_mut().try_for_each(|part| {
+            self.read(at, part)?;
+            at += part.len() as u64;
+            Ok(())
+        })
+    }
+
+    /// The file that a run of the content is in, and where; `None` where it is in several, or nowhere.
+    fn one_place(&self, offset: u64, len: usize) -> Option<(usize, u64)> {
+        let slice = self.layout.slices(offset, len).next()?;
+        (slice.range == (0..len) && !slice.is_padding).then(|| self.place(&slice, offset))
+    }
+
     /// Waits until what was written is on the disk.
     ///
     /// # Errors
