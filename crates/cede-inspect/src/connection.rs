@@ -9,7 +9,8 @@
 //! **How it was validated.** Conversations by hand (`tests/conversations.rs`), captures of other clients in the clear and
 //! encrypted (`docs/inspect.md`).
 
-use crate::event::{Block, Event, Kind, Sink, What};
+use crate::event::{About, Aside, Block, Event, Kind, Sink, What};
+use crate::http::Requests;
 use crate::order::{Arrival, Fate, Order, Run, Segment, hand_over};
 use crate::reader::{Reader, Said};
 use crate::shared::{Shared, Who};
@@ -88,6 +89,8 @@ pub(crate) struct Talk {
     pub is_reset: bool,
     /// Messages were found behind a beginning that has none.
     pub is_found_late: bool,
+    /// What each side asks of a tracker.
+    requests: [Requests; 2],
 }
 
 impl Live {
@@ -117,6 +120,7 @@ impl Connection {
             sides: Default::default(),
             is_reset: false,
             is_found_late: false,
+            requests: Default::default(),
         };
         Self { live: [live(), live()], talk }
     }
@@ -133,7 +137,10 @@ impl Connection {
     pub(crate) fn bytes(&self) -> usize {
         let of = |side: usize| {
             let live = &self.live[side];
-            live.order.waiting_bytes() + live.reader.heap_bytes() + self.talk.sides[side].heap_bytes()
+            live.order.waiting_bytes()
+                + live.reader.heap_bytes()
+                + self.talk.sides[side].heap_bytes()
+                + self.talk.requests[side].heap_bytes()
         };
         size_of::<Self>() + of(0) + of(1)
     }
@@ -241,11 +248,6 @@ impl Connection {
             |side: Which| self.live[side].first_flight.unwrap_or(self.live[side].carried.stream_bytes);
         range.contains(&flight(opener)) && range.contains(&flight(1 - opener))
     }
-
-    /// The first octets of a side, as long as they are not known to be BitTorrent.
-    pub(crate) fn front(&self, side: Which) -> &[u8] {
-        self.live[side].reader.front()
-    }
 }
 
 impl Talk {
@@ -253,14 +255,27 @@ impl Talk {
     fn run(&mut self, side: Which, reader: &mut Reader, run: &Run<'_>, context: &mut Context<'_>) {
         match run {
             Run::Octets(octets, arrival) => {
+                self.ask(side, octets, context);
                 reader.octets(octets, &mut |said| self.said(side, said, arrival, context));
             }
             Run::Missing(len) => {
+                self.requests[side].missing();
                 self.sides[side].holes += 1;
                 self.sides[side].missing_bytes += len.unwrap_or(0);
                 let arrival = Arrival { time_ns: context.now_ns, repairs: 0, at: 0 };
                 reader.missing(*len, &mut |said| self.said(side, said, &arrival, context));
             }
+        }
+    }
+
+    /// Looks for announces to a tracker.
+    fn ask(&mut self, side: Which, octets: &[u8], context: &mut Context<'_>) {
+        if self.transport == Protocol::Tcp {
+            let (time_ns, from, to) = (context.now_ns, self.ends[side], self.ends[1 - side]);
+            self.requests[side].octets(octets, &mut |announce| {
+                let about = About::Announce { announce: Box::new(announce), is_http: true };
+                context.sink.aside(&Aside { time_ns, from, to, about });
+            });
         }
     }
 

@@ -42,6 +42,7 @@ mod aside;
 mod client;
 mod connection;
 mod event;
+mod http;
 mod inspector;
 mod order;
 mod reader;

@@ -1,16 +1,14 @@
 //! Connections of TCP between two sockets, one after the other.
 //!
-//! Source: RFC 9293, sections 3.4 and 3.10 (a SYN and a FIN take a number each); for announces, BEP 3.
+//! Source: RFC 9293, sections 3.4 and 3.10 (a SYN and a FIN take a number each).
 //!
-//! **What it leaves out.** Data of a SYN's first packet count from the octet behind the SYN (RFC 7413). Of a connection to a
-//! tracker, the first request of each side alone is read.
+//! **What it leaves out.** Data of a SYN's first packet count from the octet behind the SYN (RFC 7413).
 //!
 //! **How it was validated.** Streams by hand (`tests/streams.rs`), Wireshark's counts of messages (`tests/tshark.rs`).
 
 use crate::connection::{Connection, Context};
-use crate::event::{About, Aside, What};
+use crate::event::What;
 use crate::order::Segment;
-use cede_bt::tracker::http::{Query, parse_query};
 use cede_meter::{Protocol, Side as Which, Socket, Tcp};
 
 const FIN: u8 = 0x01;
@@ -24,8 +22,6 @@ pub(crate) struct TcpFlow {
     pub connection: Option<Connection>,
     /// The numbers of both SYNs.
     syn: [Option<u32>; 2],
-    /// Its first request has been looked at.
-    is_asked: bool,
 }
 
 impl TcpFlow {
@@ -51,7 +47,6 @@ impl TcpFlow {
             self.syn[side] = Some(tcp.seq);
         }
         follow(connection, side, tcp, context);
-        self.look_for_announce(side, context);
         before
     }
 
@@ -68,23 +63,8 @@ impl TcpFlow {
         }
         let opener = if is_answer { 1 - side } else { side };
         let next = Connection::new(ends, Protocol::Tcp, Some(opener), now_ns);
-        (self.syn, self.is_asked) = ([None; 2], false);
+        self.syn = [None; 2];
         self.connection.replace(next)
-    }
-
-    /// A request to a tracker among the first octets.
-    fn look_for_announce(&mut self, side: Which, context: &mut Context<'_>) {
-        let Some(connection) = self.connection.as_ref().filter(|_| !self.is_asked) else { return };
-        let front = connection.front(side);
-        let Some(request) = front.strip_prefix(b"GET ") else { return };
-        let end = request.windows(6).position(|word| word == b" HTTP/");
-        let Some(target) = end.and_then(|end| core::str::from_utf8(&request[..end]).ok()) else { return };
-        self.is_asked = true;
-        if let Ok(Query::Announce { announce, .. }) = parse_query(target) {
-            let [from, to] = [connection.talk.ends[side], connection.talk.ends[1 - side]];
-            let about = About::Announce { announce: Box::new(announce), is_http: true };
-            context.sink.aside(&Aside { time_ns: context.now_ns, from, to, about });
-        }
     }
 }
 

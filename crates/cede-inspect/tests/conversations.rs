@@ -118,7 +118,15 @@ fn announces_and_the_hash_table_are_told_beside() {
     let url = http::url("http://tracker/announce", &announce, None);
     let target = url.strip_prefix("http://tracker").unwrap();
     let request = format!("GET {target} HTTP/1.1\r\nHost: tracker\r\n\r\n").into_bytes();
-    let mut packets = talk(&[(0, false, request)]);
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nde".to_vec();
+    // Over one connection that is kept, in one packet and in two.
+    let (front, rest) = request.split_at(40);
+    let mut packets = talk(&[
+        (0, false, request.clone()),
+        (1, true, answer),
+        (2, false, front.to_vec()),
+        (3, false, rest.to_vec()),
+    ]);
     for request in [Request::Connect, Request::Announce(announce.clone())] {
         packets.push(udp(MS, (5_000, 6_969), &Asked { connection: 77, transaction: 5, request }.encode()));
     }
@@ -126,13 +134,13 @@ fn announces_and_the_hash_table_are_told_beside() {
     packets.push(udp(2 * MS, (6_881, 6_882), ping));
     let (report, heard) = inspect(&packets);
     let found: Vec<&About> = heard.asides.iter().map(|aside| &aside.about).collect();
-    assert_eq!(found.len(), 3, "{found:?}");
-    for (about, over_http) in [(found[0], true), (found[1], false)] {
+    assert_eq!(found.len(), 4, "{found:?}");
+    for (about, over_http) in [(found[0], true), (found[1], true), (found[2], false)] {
         let About::Announce { announce: seen, is_http } = about else { panic!("{about:?}") };
         let wanted = Announce { key: seen.key, ..announce.clone() };
         assert_eq!((&**seen, *is_http), (&wanted, over_http));
     }
-    assert_eq!(*found[2], About::Dht { kind: "ping".to_string(), info_hash: None });
+    assert_eq!(*found[3], About::Dht { kind: "ping".to_string(), info_hash: None });
     assert!(report.connections.is_empty(), "a tracker is no peer");
 }
 

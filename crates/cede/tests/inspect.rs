@@ -4,8 +4,10 @@ mod support;
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
+use std::fs;
 use std::io::Read;
 use std::ops::Deref;
+use std::path::Path;
 use std::process::Command;
 use support::{Finished, Folder};
 
@@ -187,4 +189,53 @@ fn pipes_damage_and_wrong_usage_are_told_as_the_meter_tells_them() {
         let (code, _, err) = place.inspect(wrong);
         assert!(code == 2 && err.contains(word), "{wrong:?}: {err}");
     }
+}
+
+/// Rows of a table in a data set, each as text.
+fn rows(place: &Path, table: &str) -> Vec<String> {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let mut rows = Vec::new();
+    for date in fs::read_dir(place.join(table)).unwrap() {
+        for file in fs::read_dir(date.unwrap().path()).unwrap() {
+            let reader = SerializedFileReader::new(fs::File::open(file.unwrap().path()).unwrap()).unwrap();
+            rows.extend(reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()));
+        }
+    }
+    rows
+}
+
+#[test]
+fn a_data_set_has_what_the_lines_have() {
+    let place = Place::new("parquet");
+    let (messages, blocks) =
+        (place.lines(&["tcp.pcapng.gz", "--log"]), place.lines(&["tcp.pcapng.gz", "--pieces"]));
+    // The same capture twice counts once.
+    for _ in 0..2 {
+        let text = place.good(&["tcp.pcapng.gz", "--parquet", "said"]);
+        assert!(text.contains("libtorrent"), "{text}");
+    }
+    let folder = place.path("said");
+    let (said, sent) = (rows(&folder, "messages"), rows(&folder, "blocks"));
+    assert_eq!((said.len(), sent.len()), (messages.len(), blocks.len()));
+    for (row, line) in said.iter().zip(&messages).chain(sent.iter().zip(&blocks)) {
+        for field in ["piece", "offset", "length"] {
+            let value = line[field].as_u64().map_or_else(|| "null".to_owned(), |value| value.to_string());
+            assert!(row.contains(&format!("{field}: {value}")), "{field} of {line}: {row}");
+        }
+    }
+    let directions = rows(&folder, "directions");
+    let document = place.document(&["tcp.pcapng.gz"]);
+    let have = total(&document, |side| &side["messages"]["have"]).to_string();
+    let sum: u64 = directions
+        .iter()
+        .map(|row| {
+            let count = row.split("messages_have: ").nth(1).unwrap();
+            count.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse::<u64>().unwrap()
+        })
+        .sum();
+    assert_eq!((directions.len(), sum.to_string()), (6, have));
+    place.good(&["tcp.pcapng.gz", "--parquet", "hidden", "--pseudonyms=key"]);
+    place.write("in-the-way", "");
+    let (code, _, err) = place.inspect(&["tcp.pcapng.gz", "--parquet", "in-the-way"]);
+    assert!(code == 1 && err.contains("cannot write the data set in-the-way"), "{err}");
 }

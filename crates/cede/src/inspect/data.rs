@@ -24,8 +24,8 @@ pub fn document(args: &InspectArgs, report: &Report, asides: &Asides) -> Value {
             "blocks_not_checked": unlisted.unchecked_blocks,
         },
         "connections": report.connections.iter().map(|one| connection(args, one)).collect::<Vec<_>>(),
-        "announces": asides.announces.iter().map(|(hash, [http, udp])| {
-            json!({ "info_hash": hex(hash), "http": http, "udp": udp })
+        "announces": asides.announces.iter().map(|((tracker, hash), [http, udp])| {
+            json!({ "tracker": tracker, "info_hash": hex(hash), "http": http, "udp": udp })
         }).collect::<Vec<_>>(),
         "dht": asides.dht,
     })

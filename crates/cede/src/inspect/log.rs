@@ -2,11 +2,12 @@
 
 use super::InspectArgs;
 use super::names::{hex, peer_id, torrent};
+use super::parquet::DataSet;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::tracker;
 use cede_bt::wire::{BlockRef, Message};
-use cede_inspect::{About, Aside, Block, Cover, Event, Kind, Sink, What};
+use cede_inspect::{About, Aside, Block, Cover, Event, Kind, Report, Sink, What};
 use cede_meter::{Protocol, Socket};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -21,8 +22,8 @@ const PIECES_HEADING: &str = "from,to,transport,connection,info_hash,piece,offse
 /// What trackers and the hash table were told.
 #[derive(Debug, Default)]
 pub struct Asides {
-    /// Announces by torrent: over HTTP and over UDP.
-    pub announces: BTreeMap<[u8; 20], [u64; 2]>,
+    /// Announces by tracker and torrent: over HTTP and over UDP.
+    pub announces: BTreeMap<(String, [u8; 20]), [u64; 2]>,
     /// Messages of the hash table by kind.
     pub dht: BTreeMap<String, u64>,
 }
@@ -34,16 +35,19 @@ pub struct Log<'a> {
     /// What went wrong first; nothing is printed after it.
     broken: Option<Failure>,
     asides: Asides,
+    data_set: Option<DataSet>,
 }
 
 /// A line of the log.
 #[derive(Default)]
-struct Line {
-    kind: String,
-    piece: Option<u32>,
-    offset: Option<u32>,
-    length: Option<u32>,
-    detail: String,
+pub struct Line {
+    /// What was said.
+    pub kind: String,
+    pub piece: Option<u32>,
+    pub offset: Option<u32>,
+    pub length: Option<u32>,
+    /// What else there is to it.
+    pub detail: String,
 }
 
 impl<'a> Log<'a> {
@@ -52,12 +56,16 @@ impl<'a> Log<'a> {
         if args.csv && (args.log || args.pieces) {
             out = format!("{}\n", if args.log { LOG_HEADING } else { PIECES_HEADING });
         }
-        Self { args, out, broken: None, asides: Asides::default() }
+        let data_set = args.parquet.as_deref().map(|folder| DataSet::new(folder, &args.files));
+        Self { args, out, broken: None, asides: Asides::default(), data_set }
     }
 
-    /// Prints what is left.
-    pub fn finish(mut self) -> Result<Asides, Failure> {
+    /// Prints and writes what is left.
+    pub fn finish(mut self, report: &Report) -> Result<Asides, Failure> {
         self.flush();
+        if let Some(set) = self.data_set {
+            set.finish(self.args, report)?;
+        }
         self.broken.map_or(Ok(self.asides), Err)
     }
 
@@ -88,6 +96,12 @@ impl<'a> Log<'a> {
     /// A line with when and where it was.
     fn line(&mut self, time_ns: u64, ends: [Socket; 2], place: Place, line: &Line) {
         let [from, to] = ends.map(|end| self.args.end(end));
+        if let Some(set) = &mut self.data_set {
+            set.message(time_ns, [from.clone(), to.clone()], &place, line);
+        }
+        if !self.args.log || self.broken.is_some() {
+            return;
+        }
         let fields = [
             ("time", Field::Time(Some(time_ns))),
             ("from", Field::Text(from.clone())),
@@ -107,6 +121,12 @@ impl<'a> Log<'a> {
 
     fn block(&mut self, block: &Block) {
         let [from, to] = [block.from, block.to].map(|end| self.args.end(end));
+        if let Some(set) = &mut self.data_set {
+            set.block([from.clone(), to.clone()], block);
+        }
+        if !self.args.pieces || self.broken.is_some() {
+            return;
+        }
         let BlockRef { piece, begin, len } = block.block;
         let latency_ms = block.latency_ns().map(|ns| ns as f64 / 1e6);
         let fields = [
@@ -148,10 +168,10 @@ fn words_of(block: &Block, from: &str, to: &str) -> String {
 
 /// Where something happened.
 #[derive(Clone, Copy)]
-struct Place {
-    transport: &'static str,
-    connection: Option<u32>,
-    info_hash: Option<[u8; 20]>,
+pub struct Place {
+    pub transport: &'static str,
+    pub connection: Option<u32>,
+    pub info_hash: Option<[u8; 20]>,
 }
 
 /// A value of a line.
@@ -190,38 +210,37 @@ impl Field {
 
 impl Sink for Log<'_> {
     fn event(&mut self, event: &Event<'_>) {
-        if !(self.args.log || self.args.pieces) || self.broken.is_some() {
+        let is_kept = self.args.log || self.args.pieces || self.data_set.is_some();
+        if !is_kept || !self.args.wants([event.from.address, event.to.address], event.info_hash) {
             return;
         }
-        if !self.args.wants([event.from.address, event.to.address], event.info_hash) {
-            return;
+        if let What::Block(block) = event.what {
+            self.block(block);
         }
-        match (&event.what, self.args.log) {
-            (what, true) => {
-                let transport = if event.transport == Protocol::Tcp { "TCP" } else { "uTP" };
-                let place =
-                    Place { transport, connection: Some(event.connection), info_hash: event.info_hash };
-                let line = Line::of(what, self.args);
-                self.line(event.time_ns, [event.from, event.to], place, &line);
-            }
-            (What::Block(block), false) => self.block(block),
-            _ => {}
+        if self.args.log || self.data_set.is_some() {
+            let transport = if event.transport == Protocol::Tcp { "TCP" } else { "uTP" };
+            let place = Place { transport, connection: Some(event.connection), info_hash: event.info_hash };
+            let line = Line::of(&event.what, self.args);
+            self.line(event.time_ns, [event.from, event.to], place, &line);
         }
     }
 
     fn aside(&mut self, aside: &Aside) {
         let info_hash = match &aside.about {
-            About::Announce { announce, is_http } => {
-                self.asides.announces.entry(announce.info_hash).or_default()[usize::from(!is_http)] += 1;
-                Some(announce.info_hash)
-            }
-            About::Dht { kind, info_hash } => {
-                *self.asides.dht.entry(kind.clone()).or_default() += 1;
-                *info_hash
-            }
+            About::Announce { announce, .. } => Some(announce.info_hash),
+            About::Dht { info_hash, .. } => *info_hash,
         };
-        let is_wanted = self.args.wants([aside.from.address, aside.to.address], info_hash);
-        if self.args.log && is_wanted && self.broken.is_none() {
+        if !self.args.wants([aside.from.address, aside.to.address], info_hash) {
+            return;
+        }
+        match &aside.about {
+            About::Announce { announce, is_http } => {
+                let tracker = (self.args.end(aside.to), announce.info_hash);
+                self.asides.announces.entry(tracker).or_default()[usize::from(!is_http)] += 1;
+            }
+            About::Dht { kind, .. } => *self.asides.dht.entry(kind.clone()).or_default() += 1,
+        }
+        if self.args.log || self.data_set.is_some() {
             let transport =
                 if matches!(aside.about, About::Announce { is_http: true, .. }) { "TCP" } else { "UDP" };
             let place = Place { transport, connection: None, info_hash };

@@ -3,6 +3,7 @@
 mod data;
 mod log;
 mod names;
+mod parquet;
 mod show;
 
 pub use data::columns;
@@ -23,6 +24,7 @@ Examples:
   cede inspect a.pcap --log --json | jq 'select(.type == \"unchoke\")'
   cede inspect day-*.pcap.gz --pieces --csv   every block: requested, first octet, last octet
   cede inspect a.pcap --host 203.0.113.7 --info-hash 8c3f --since '90 s' --until '10 min'
+  cede inspect day-*.pcap.gz --parquet said   messages, blocks and directions as a data set
   tcpdump -w - -i eth0 | cede inspect -       from another program, until it ends
 
 Nothing is sent. Peers are found by what they say, whatever their ports. Of encrypted connections
@@ -69,6 +71,9 @@ pub struct InspectArgs {
     /// Memory for connections; beyond it the quietest are ended, and counted
     #[arg(long, value_name = "SIZE", default_value = "512 MiB")]
     memory: Bytes,
+    /// Add messages, blocks and directions to a data set of Parquet files [example: --parquet said]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    parquet: Option<PathBuf>,
     /// Print JSON: one document, or a line for each message or block
     #[arg(long)]
     json: bool,
@@ -119,8 +124,8 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let mut log = log::Log::new(args);
     let damage = meter::each_packet(&args.files, |record| inspector.record(record, &mut log))?;
     let mut report = inspector.finish(&mut log);
-    let asides = log.finish()?;
     report.connections.retain(|connection| args.wants_connection(connection));
+    let asides = log.finish(&report)?;
     if args.log || args.pieces {
         screen::mention(&show::remark(&report));
     } else {

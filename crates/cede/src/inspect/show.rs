@@ -5,9 +5,10 @@ use super::names::{hex, torrent};
 use super::{InspectArgs, covered};
 use crate::meter;
 use crate::screen::Screen;
+use crate::torrent::count;
 use cede_inspect::{ConnectionReport, Kind, Report, SideReport, Speech};
 use cede_plot::{Cell, Table, terminal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LEGEND: &str = "A opened the connection, where that was seen. other: the stream's octets that are no blocks; again: octets \
      that were sent again; twice: blocks that their receiver had; choking, wanting: how long of the time; p50, p95: from a \
@@ -167,21 +168,30 @@ fn torrents(report: &Report) -> Table {
 fn remarks(report: &Report, asides: &Asides) -> Vec<String> {
     let mut remarks = Vec::new();
     remarks.extend(encryption(report));
-    if !asides.announces.is_empty() {
-        let (http, udp) = asides.announces.values().fold((0, 0), |(http, udp), n| (http + n[0], udp + n[1]));
-        let hashes: Vec<String> = asides.announces.keys().take(4).map(|hash| hex(&hash[..4])).collect();
-        let torrents = asides.announces.len();
-        remarks.push(format!(
-            "Announces to trackers: {http} over HTTP, {udp} over UDP, about {torrents} torrents ({}).",
-            hashes.join(", ")
-        ));
-    }
+    remarks.extend(announces(asides));
     if !asides.dht.is_empty() {
         let kinds: Vec<String> = asides.dht.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         remarks.push(format!("Distributed hash table: {}.", kinds.join(", ")));
     }
     remarks.push(remark(report));
     remarks
+}
+
+/// What trackers were told.
+fn announces(asides: &Asides) -> Option<String> {
+    let (http, udp) = asides.announces.values().fold((0, 0), |(http, udp), n| (http + n[0], udp + n[1]));
+    let trackers: BTreeSet<&str> = asides.announces.keys().map(|(tracker, _)| tracker.as_str()).collect();
+    let torrents: BTreeSet<String> = asides.announces.keys().map(|(_, hash)| hex(&hash[..4])).collect();
+    let some = |names: Vec<&str>| names.into_iter().take(4).collect::<Vec<_>>().join(", ");
+    (http + udp > 0).then(|| {
+        format!(
+            "Announces: {http} over HTTP and {udp} over UDP to {} ({}), about {} ({}).",
+            count(trackers.len(), "tracker"),
+            some(trackers.iter().copied().collect()),
+            count(torrents.len(), "torrent"),
+            some(torrents.iter().map(String::as_str).collect()),
+        )
+    })
 }
 
 /// What encryption hides.

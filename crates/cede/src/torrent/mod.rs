@@ -56,6 +56,6 @@ fn shown(path: &[String]) -> String {
 }
 
 /// "1 file", "2 files".
-fn count(number: usize, noun: &str) -> String {
+pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

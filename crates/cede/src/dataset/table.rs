@@ -22,6 +22,7 @@ pub enum Value {
     Int(i64),
     Float(f64),
     Maybe(Option<f64>),
+    MaybeInt(Option<i64>),
     Text(ByteArray),
 }
 
@@ -31,6 +32,7 @@ enum Column {
     Float(Vec<f64>),
     /// Those that are there, and for each row whether it is.
     Maybe(Vec<f64>, Vec<i16>),
+    MaybeInt(Vec<i64>, Vec<i16>),
     Text(Vec<ByteArray>),
 }
 
@@ -51,7 +53,7 @@ struct Part {
 pub struct Table {
     folder: PathBuf,
     /// Columns as Parquet writes a schema.
-    schema: &'static str,
+    schema: String,
     /// What files of this run are called.
     name: String,
     waiting: HashMap<String, Rows>,
@@ -61,9 +63,9 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(folder: PathBuf, schema: &'static str, name: &str) -> Self {
+    pub fn new(folder: PathBuf, schema: impl Into<String>, name: &str) -> Self {
         let (waiting, open, begun) = Default::default();
-        Self { folder, schema, name: name.to_string(), waiting, open, begun }
+        Self { folder, schema: schema.into(), name: name.to_string(), waiting, open, begun }
     }
 
     /// Adds a row to what is of a date.
@@ -112,6 +114,9 @@ impl Table {
                 Column::Maybe(values, there) => {
                     writer.typed::<DoubleType>().write_batch(values, Some(there), None)?
                 }
+                Column::MaybeInt(values, there) => {
+                    writer.typed::<Int64Type>().write_batch(values, Some(there), None)?
+                }
                 Column::Text(values) => writer.typed::<ByteArrayType>().write_batch(values, None, None)?,
             };
             writer.close()?;
@@ -127,7 +132,7 @@ impl Table {
         *count += 1;
         let more = if *count > 1 { format!("-{count}") } else { String::new() };
         let path = folder.join(format!("part-{}{more}.parquet", self.name));
-        let schema = Arc::new(parse_message_type(self.schema)?);
+        let schema = Arc::new(parse_message_type(&self.schema)?);
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("cede ", env!("CARGO_PKG_VERSION")).to_string())
@@ -162,6 +167,7 @@ impl Column {
             Value::Int(_) => Self::Int(Vec::new()),
             Value::Float(_) => Self::Float(Vec::new()),
             Value::Maybe(_) => Self::Maybe(Vec::new(), Vec::new()),
+            Value::MaybeInt(_) => Self::MaybeInt(Vec::new(), Vec::new()),
             Value::Text(_) => Self::Text(Vec::new()),
         }
     }
@@ -171,6 +177,10 @@ impl Column {
             (Self::Int(values), Value::Int(value)) => values.push(value),
             (Self::Float(values), Value::Float(value)) => values.push(value),
             (Self::Maybe(values, there), Value::Maybe(value)) => {
+                values.extend(value);
+                there.push(i16::from(value.is_some()));
+            }
+            (Self::MaybeInt(values, there), Value::MaybeInt(value)) => {
                 values.extend(value);
                 there.push(i16::from(value.is_some()));
             }

@@ -7,23 +7,14 @@
 //! Sums, seconds and histograms of one host can be added over captures without loss, so means over time and quantiles of
 //! a thousand captures are those of one.
 
-mod table;
-
 use super::{MeterArgs, show};
+use crate::dataset::{DAY_US, Table, Value, date, name_of_run, unwritten};
 use crate::failure::Failure;
 use cede_meter::{Delay, Estimator, FlowReport, Histogram, Protocol, QueueSample, Summary};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use table::{Table, Value};
-
-const DAY_US: u64 = 86_400_000_000;
-/// Octets of a capture's front that it is known by.
-const FRONT_BYTES: u64 = 1 << 16;
 
 /// Every sample.
 const SAMPLES: &str = "message samples {
@@ -104,7 +95,7 @@ impl DataSet {
     /// The files of this run are named after its first capture and a digest of all that it reads: whoever reads the same
     /// captures again replaces the files, so that nothing counts twice.
     pub fn new(folder: &Path, args: &MeterArgs) -> Self {
-        let run = name_of_run(args);
+        let run = name_of_run(&args.files);
         let table = |name: &str, schema| Table::new(folder.join(name), schema, &run);
         Self {
             folder: folder.to_path_buf(),
@@ -229,8 +220,7 @@ impl DataSet {
                 .try_for_each(Table::finish)
         });
         let Some(error) = self.broken else { return Ok(()) };
-        let text = format!("cannot write the data set {}: {error}", self.folder.display());
-        Err(Failure::of_system(text, table::kind(&error)))
+        Err(unwritten(&self.folder, &error))
     }
 }
 
@@ -271,61 +261,4 @@ fn protocol(protocol: Protocol) -> ByteArray {
         Protocol::Tcp => "TCP",
     }
     .into()
-}
-
-fn name_of_run(args: &MeterArgs) -> String {
-    let first = args.files.first().and_then(|path| path.file_name());
-    let first = first.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let stem: String = first.split('.').next().unwrap_or("").chars().filter(is_plain).take(40).collect();
-    // Fixed keys: the same on every machine.
-    let mut digest = DefaultHasher::new();
-    args.files.iter().for_each(|path| hash_file(path, &mut digest));
-    format!("{stem}-{:016x}", digest.finish())
-}
-
-/// What a capture is known by, wherever it lies: its name, its size and its first octets. What comes through a pipe is
-/// like nothing else.
-fn hash_file(path: &Path, digest: &mut DefaultHasher) {
-    path.file_name().hash(digest);
-    match File::open(path).and_then(|file| Ok((file.metadata()?, file))) {
-        Ok((meta, file)) if meta.is_file() => {
-            meta.len().hash(digest);
-            let mut front = Vec::new();
-            let _ = file.take(FRONT_BYTES).read_to_end(&mut front);
-            front.hash(digest);
-        }
-        _ => (std::process::id(), std::time::SystemTime::now()).hash(digest),
-    }
-}
-
-/// The date of a time since 1970 in UTC, as ISO 8601 writes it. After Hinnant, "chrono-compatible low-level date
-/// algorithms": years begin in March, so that leap days end them.
-fn date(time_us: u64) -> String {
-    let days = time_us / DAY_US + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year + u64::from(month <= 2))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_have_their_dates() {
-        for (days, wanted) in [
-            (0, "1970-01-01"),
-            (59, "1970-03-01"),
-            (11_016, "2000-02-29"),
-            (19_782, "2024-02-29"),
-            (20_514, "2026-03-02"),
-        ] {
-            assert_eq!(date(days * DAY_US + DAY_US - 1), wanted);
-        }
-    }
 }
