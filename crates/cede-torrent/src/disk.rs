@@ -16,8 +16,10 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// What may wait to be written.
-pub const MAX_WAITING_BYTES: u64 = 8 << 20;
+/// What may wait to be written: no more than a processor's cache holds, so that it is read from there to be hashed and written.
+pub const MAX_WAITING_BYTES: u64 = 2 << 20;
+/// What is hashed and then written by one call, while it is still in the nearest cache.
+const RUN_BYTES: u32 = 256 << 10;
 /// Read back at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -162,9 +164,15 @@ impl Worker {
 
     /// Stores what has come, in as few calls as that takes.
     fn store(&mut self, parts: &[Part]) -> Result<(), StorageError> {
+        let mut len = 0;
         let runs = parts.chunk_by(|a, b| {
+            len += a.payload.len();
             let (place, next) = (self.place(a), self.place(b));
-            place.start + u64::from(a.payload.len()) == next.start && place.is_whole == next.is_whole
+            let adjoin =
+                place.start + u64::from(a.payload.len()) == next.start && place.is_whole == next.is_whole;
+            let is_one = adjoin && len < RUN_BYTES;
+            len *= u32::from(is_one);
+            is_one
         });
         for run in runs.collect::<Vec<_>>() {
             self.store_run(run)?;
@@ -186,10 +194,10 @@ impl Worker {
         };
         let octets: Vec<&[u8]> = run.iter().map(|part| part.payload.as_slice().unwrap_or_default()).collect();
         if !is_whole {
-            self.storage.write_parts(start, &octets)?;
             for (part, octets) in run.iter().zip(&octets) {
                 self.digest(part.block.piece, part.block.begin + part.at, octets);
             }
+            self.storage.write_parts(start, &octets)?;
         }
         let len = octets.iter().map(|part| part.len() as u64).sum();
         let before = self.waiting.fetch_sub(len, Ordering::Relaxed);

@@ -7,6 +7,7 @@ use cede_bt::engine::ConnId;
 use cede_bt::extension::Extension;
 use cede_bt::pex::Told;
 use cede_bt::wire::PIECE_HEADER_BYTES;
+use cede_units::Instant as Time;
 use cede_wire::Payload;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -23,11 +24,11 @@ use tokio::time::Sleep;
 /// What waits to be written at most: eight blocks with their heads.
 const OUT_BYTES: usize = 8 * ((16 << 10) + PIECE_HEADER_BYTES as usize);
 /// What is read at once from a connection that brings much.
-const READ_BYTES: usize = 128 << 10;
+const READ_BYTES: usize = 256 << 10;
 /// And from one that does not.
 const IDLE_READ_BYTES: usize = 4 << 10;
 /// Buffers that are kept for another use.
-const MAX_BUFFERS: usize = 64;
+const MAX_BUFFERS: usize = 16;
 /// Reads at a stretch before others have their turn.
 const READS_PER_TURN: usize = 8;
 /// A peer that takes nothing does not keep a closed connection longer.
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub dial: Option<AbortHandle>,
     pub extension: Extension,
     pub told: Told,
+    /// When it was told.
+    pub told_at: Option<Time>,
     /// Parts of the info dictionary that the peer has had.
     pub metadata_sent: u32,
 }
@@ -64,6 +67,7 @@ impl Shared {
             dial: None,
             extension: Extension::default(),
             told: Told::default(),
+            told_at: None,
             metadata_sent: 0,
         }
     }
