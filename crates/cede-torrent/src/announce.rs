@@ -192,7 +192,7 @@ pub async fn download(url: &str) -> Result<Vec<u8>, String> {
 
 async fn get(url: String, limit: u64, status_is_error: bool) -> Result<Vec<u8>, String> {
     if url.starts_with("https://") && !cfg!(feature = "https") {
-        return Err("https is not built in (feature `https`)".to_owned());
+        return Err("https is not built in (cargo build --features cede-torrent/https); many trackers answer over http:// or udp://, too".to_owned());
     }
     let fetching = tokio::task::spawn_blocking(move || {
         // Trackers say why they refuse under any status.
@@ -200,13 +200,30 @@ async fn get(url: String, limit: u64, status_is_error: bool) -> Result<Vec<u8>, 
             .timeout_global(Some(HTTP_PATIENCE))
             .http_status_as_error(status_is_error)
             .max_redirects(5)
-            .user_agent(concat!("cede/", env!("CARGO_PKG_VERSION")))
-            .build();
-        let mut response = config.new_agent().get(&url).call().map_err(|error| error.to_string())?;
+            .user_agent(concat!("cede/", env!("CARGO_PKG_VERSION")));
+        #[cfg(feature = "https")]
+        let config = config.tls_config(tls()?);
+        let mut response = config.build().new_agent().get(&url).call().map_err(|error| error.to_string())?;
         let body = response.body_mut().with_config().limit(limit);
         body.read_to_vec().map_err(|error| error.to_string())
     });
     fetching.await.map_err(|error| error.to_string())?
+}
+
+/// Whose certificates are trusted: those of authorities in the file that `SSL_CERT_FILE` names, or else Mozilla's.
+#[cfg(feature = "https")]
+fn tls() -> Result<ureq::tls::TlsConfig, String> {
+    use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+    let Some(path) = std::env::var_os("SSL_CERT_FILE") else { return Ok(TlsConfig::default()) };
+    let failed = |error: &dyn std::fmt::Display| format!("SSL_CERT_FILE {}: {error}", path.display());
+    let text = std::fs::read(&path).map_err(|error| failed(&error))?;
+    let mut roots = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| failed(&error))? {
+            roots.push(certificate);
+        }
+    }
+    Ok(TlsConfig::builder().root_certs(RootCerts::from(roots)).build())
 }
 
 async fn ask_udp(host: &str, announce: &Announce) -> io::Result<Answer> {

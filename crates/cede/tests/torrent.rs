@@ -241,3 +241,170 @@ fn torrents_of_v2_are_shown_and_refused() {
     assert!(shown.contains("v2") && shown.contains("film"), "{shown}");
     place.cede(&format!("get v2.torrent -o out {QUIET}")).exits(1).complains("v2");
 }
+
+/// A leecher that is told of one peer hears of the seed from that one.
+#[test]
+fn peers_tell_of_peers() {
+    let place = Place::new("pex");
+    let (content, _seed, seed) = place.seeded(800_000, "--up 150kB/s --no-pex");
+    fs::create_dir(place.path("other")).unwrap();
+    let between = format!("get film.torrent -o other --seed --peer {seed} --json {QUIET}");
+    let mut between = place.start(&between);
+    let known = format!("127.0.0.1:{}", port_of(&mut between));
+    // It is connected to the seed before the other comes.
+    between.prints(&seed);
+    let mut last = place.start(&format!("get film.torrent -o out --peer {known} --json {QUIET}"));
+    last.prints(&seed);
+    last.end().exits(0);
+    assert_eq!(place.read("out/film"), content);
+}
+
+/// Neither tracker nor peer is named: a table of the test's own knows the seed, for a file and for a link.
+#[test]
+fn the_hash_table_leads_to_peers() {
+    let Ok(table) = mainline::Testnet::new(5) else {
+        println!("SKIPPED: no sockets for a table");
+        return;
+    };
+    let place = Place::new("dht");
+    let content = place.write_pattern("film", 300_000);
+    place.cede("make film -l 16KiB").exits(0);
+    let shown = place.cede("show film.torrent --json").exits(0).json();
+    let node = &table.bootstrap[0];
+    let mut seed = place.start(&format!("seed film.torrent -p 0 -B 127.0.0.1 --dht-node {node}"));
+    let port = port_of(&mut seed);
+    let hash = shown["info_hash"].as_str().unwrap();
+    let digits = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap();
+    until_known(&table.bootstrap, std::array::from_fn(digits), port);
+    for what in ["film.torrent", shown["magnet"].as_str().unwrap()] {
+        let _ = fs::remove_file(place.path("out/film"));
+        place.cede(&format!("get {what} -o out -p 0 -B 127.0.0.1 --dht-node {node}")).exits(0);
+        assert_eq!(place.read("out/film"), content, "{what}");
+    }
+}
+
+/// Waits until the table knows that somebody at this port has it.
+fn until_known(nodes: &[String], info_hash: [u8; 20], port: u16) {
+    let asker = mainline::Dht::builder().bootstrap(nodes).build().unwrap();
+    let began = std::time::Instant::now();
+    #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+    while !asker.get_peers(info_hash.into()).flatten().any(|peer| peer.port() == port) {
+        assert!(began.elapsed() < support::PATIENCE, "nobody has told the table");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
+/// A hybrid torrent is shown with both names, and comes by its v1 side.
+#[test]
+fn hybrid_torrents_come_by_their_v1_side() {
+    let place = Place::new("hybrid");
+    let content = place.write_pattern("film", 40_000);
+    place.cede("make film -l 16KiB").exits(0);
+    let v1 = place.read("film.torrent");
+    let at = |what: &[u8]| v1.windows(what.len()).position(|window| window == what).unwrap();
+    let (info, name) = (at(b"4:infod") + 7, at(b"4:name4:film"));
+    let tree = [&b"9:file treed4:filmd0:d6:lengthi40000e11:pieces root32:"[..], &[7; 32], b"eee"].concat();
+    let hybrid = [&v1[..info], &tree, &v1[info..name], b"12:meta versioni2e", &v1[name..]].concat();
+    place.write("film.torrent", hybrid);
+    let shown = place.cede("show film.torrent --json").exits(0).json();
+    assert_eq!(
+        (&shown["version"], shown["info_hash_v2"].as_str().map(str::len)),
+        (&"hybrid".into(), Some(64))
+    );
+    let mut seed = place.start(&format!("seed film.torrent {QUIET}"));
+    let peer = format!("127.0.0.1:{}", port_of(&mut seed));
+    let got = place.cede(&format!("get film.torrent -o out --peer {peer} {QUIET}")).exits(0);
+    got.complains("v2 hashes are not checked");
+    assert_eq!(place.read("out/film"), content);
+}
+
+/// What a damaged torrent, a link without sense, a taken port or a folder that takes no files do.
+#[test]
+fn bad_input_ends_with_a_reason() {
+    let place = Place::new("bad");
+    place.write_pattern("film", 40_000);
+    place.cede("make film -l 16KiB").exits(0);
+    let whole = place.read("film.torrent");
+    place.write("cut.torrent", &whole[..whole.len() / 2]);
+    place.cede("show cut.torrent").exits(1).complains("cut.torrent");
+    place.cede(&format!("get cut.torrent -o out {QUIET}")).exits(1).complains("cut.torrent");
+    place.cede(&format!("get film.torrent -o film {QUIET}")).exits(2).complains("film");
+    let name = b"4:name4:film";
+    let at = whole.windows(name.len()).position(|window| window == name).unwrap();
+    for bad in ["..", "a/b", ".", ""] {
+        let named = format!("4:name{}:{bad}", bad.len());
+        place.write("bad.torrent", [&whole[..at], named.as_bytes(), &whole[at + name.len()..]].concat());
+        place.cede(&format!("get bad.torrent -o out {QUIET}")).exits(1).complains("bad.torrent");
+    }
+    assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 0, "nothing was written");
+    for link in ["magnet:?dn=film", "magnet:?xt=urn:btih:123", "magnet:"] {
+        place.cede(&format!("get {link} -o out {QUIET}")).exits(2).complains("magnet");
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    for verb in ["get film.torrent -o out --no-dht", "seed film.torrent --no-dht", "tracker"] {
+        place.cede(&format!("{verb} -B 127.0.0.1 -p {port}")).exits(1).complains("0 for a free one");
+    }
+    // A file where the folder of the content should be.
+    place.write("photos/a", "x");
+    place.cede("make photos").exits(0);
+    place.write("out/photos", "in the way");
+    place.cede(&format!("get photos.torrent -o out --preallocate {QUIET}")).exits(1).complains("photos");
+}
+
+/// A tracker behind a certificate that is vouched for is asked; one behind any other is not.
+#[test]
+fn trackers_are_asked_over_https() {
+    let place = Place::new("https");
+    let make = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 1 -subj /CN=tracker \
+                -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE";
+    let made = std::process::Command::new("openssl")
+        .args(make.split_whitespace())
+        .current_dir(place.path(""))
+        .output();
+    let python = std::process::Command::new("python3").args(["-c", "import ssl"]).status();
+    if !made.is_ok_and(|made| made.status.success()) || !python.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: openssl and python3 with ssl are needed for a tracker over TLS");
+        return;
+    }
+    place.write("tracker.py", TLS_TRACKER);
+    let mut tracker = std::process::Command::new("python3");
+    let mut tracker = Running::begin(tracker.arg("tracker.py").current_dir(place.path("")));
+    let port = tracker.prints("port")["port"].as_u64().unwrap();
+    let (content, _seed, peer) = place.seeded(100_000, "");
+    let words =
+        format!("torrent get film.torrent -o out -t https://127.0.0.1:{port}/announce --peer {peer} {QUIET}");
+    let get = |roots: Option<&str>| {
+        let _ = fs::remove_file(place.path("out/film"));
+        let mut command = place.command(words.split_whitespace());
+        command.env_remove("SSL_CERT_FILE");
+        roots.into_iter().for_each(|roots| drop(command.env("SSL_CERT_FILE", roots)));
+        let done = Running::begin(&mut command).end().exits(0);
+        assert_eq!(place.read("out/film"), content);
+        done
+    };
+    get(Some("cert.pem"));
+    let asked = tracker.prints("started");
+    assert!(asked["path"].as_str().unwrap().starts_with("/announce?info_hash="), "{asked}");
+    get(None);
+}
+
+const TLS_TRACKER: &str = r#"
+import http.server, json, ssl
+class Tracker(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print(json.dumps({"path": self.path}), flush=True)
+        body = b"d8:intervali1800e5:peers0:e"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tracker)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+print(json.dumps({"port": server.server_address[1]}), flush=True)
+server.serve_forever()
+"#;

@@ -7,11 +7,14 @@ use cede_bt::extension::{Extension, UT_METADATA, UT_PEX};
 use cede_bt::metadata::Message;
 use cede_bt::pex::{self, Contact};
 use cede_bt::{Transport, metadata};
+use cede_units::Duration as Span;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Parts of the info dictionary for one peer: all of it a few times.
 const METADATA_TIMES: u32 = 4;
+/// A peer is told of others once a minute (BEP 11), and clocks are not exact.
+const MIN_BETWEEN: Span = Span::from_secs(55);
 
 /// A message of an extension has come.
 pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extension: u8, payload: &[u8]) {
@@ -33,6 +36,10 @@ fn introduce(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
         state.engine.set_request_limit(id, requests);
     }
     conn.borrow_mut().extension = extension;
+    // A newcomer does not wait for the minute to be over.
+    if inner.exchanges_peers() {
+        inner.tell_peers(state, id, &inner.contacts(state));
+    }
     // Over uTP, Transmission 3.00 looks at what came in one read with our handshake only once something more has come: without
     // that it knows of no metadata, and has nothing to be unchoked for.
     state.engine.send_keepalive(inner.now(), id);
@@ -76,28 +83,38 @@ impl Inner {
             return;
         }
         let mut state = self.state.borrow_mut();
-        let pieces = self.info.piece_count();
-        let mut contacts = Vec::new();
-        for view in state.engine.connections() {
-            let Some(conn) = Self::conn(&state, view.id) else { continue };
-            if let Some(address) = contact_of(&conn.borrow(), view.opened_by_us) {
-                let (is_seed, is_utp) = (view.pieces == pieces, view.transport == Transport::Utp);
-                let is_reached = view.opened_by_us;
-                contacts.push((view.id, Contact { address, is_seed, is_utp, is_reached }));
-            }
-        }
-        let conns: Vec<_> = state.conns.iter().flatten().cloned().collect();
-        for conn in conns {
-            let mut conn = conn.borrow_mut();
-            let (id, name) = (conn.id, conn.extension.ut_pex);
-            let others: Vec<Contact> =
-                contacts.iter().filter(|(other, _)| *other != id).map(|(_, contact)| *contact).collect();
-            let message = (name != 0).then(|| conn.told.update(&others)).flatten();
-            drop(conn);
-            if let Some(message) = message {
-                state.engine.send_extended(self.now(), id, name, &message);
-            }
-        }
+        let contacts = self.contacts(&state);
+        let ids: Vec<ConnId> = state.conns.iter().flatten().map(|conn| conn.borrow().id).collect();
+        ids.into_iter().for_each(|id| self.tell_peers(&mut state, id, &contacts));
         self.pump(&mut state);
+    }
+
+    /// Peers that are connected, and where they are reached.
+    fn contacts(&self, state: &State) -> Vec<(ConnId, Contact)> {
+        let pieces = self.info.piece_count();
+        let contact = |view: cede_bt::engine::ConnView<SocketAddr>| {
+            let conn = Self::conn(state, view.id)?;
+            let address = contact_of(&conn.borrow(), view.opened_by_us)?;
+            let (is_seed, is_utp) = (view.pieces == pieces, view.transport == Transport::Utp);
+            Some((view.id, Contact { address, is_seed, is_utp, is_reached: view.opened_by_us }))
+        };
+        state.engine.connections().filter_map(contact).collect()
+    }
+
+    /// Tells a peer of the others, unless it has been told a moment ago.
+    fn tell_peers(&self, state: &mut State, id: ConnId, contacts: &[(ConnId, Contact)]) {
+        let (Some(conn), now) = (Self::conn(state, id), self.now()) else { return };
+        let mut conn = conn.borrow_mut();
+        let name = conn.extension.ut_pex;
+        let is_due = conn.told_at.is_none_or(|at| now.since(at) >= MIN_BETWEEN);
+        if name == 0 || !is_due {
+            return;
+        }
+        let others: Vec<Contact> =
+            contacts.iter().filter(|(other, _)| *other != id).map(|(_, contact)| *contact).collect();
+        let Some(message) = conn.told.update(&others) else { return };
+        conn.told_at = Some(now);
+        drop(conn);
+        state.engine.send_extended(now, id, name, &message);
     }
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::{Pace, StatusLine, bar};
 use crate::screen;
-use cede_bt::metainfo::Info;
+use cede_bt::metainfo::{Info, Version};
 use cede_torrent::announce::{self, Amounts};
 use cede_torrent::check::{self, Watch};
 use cede_torrent::session::{Driver, Session, SessionError, Wish, stamps};
@@ -33,6 +33,11 @@ const GOODBYE: Duration = Duration::from_secs(3);
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
     if !args.output.is_dir() {
         let folder = args.output.display();
+        if args.output.exists() {
+            return Err(Failure::Usage(format!(
+                "-o: {folder} is no folder; give the one to put the files into"
+            )));
+        }
         return Err(Failure::Usage(format!("-o: there is no folder {folder}; make it: mkdir -p {folder}")));
     }
     swarm::run(async {
@@ -113,6 +118,9 @@ impl<'a> Job<'a> {
         }
         let port = listener.port();
         screen::mention(&headline(&info, here, port));
+        if info.version == Version::Hybrid {
+            screen::mention("a hybrid torrent: its v1 side is used, its v2 hashes are not checked\n");
+        }
         let tiers = metainfo.trackers.into_iter().chain(args.trackers.iter().map(|url| vec![url.clone()]));
         let (announcing, found) =
             look_for_peers(args, &info, (&session, wishes, peer_id), tiers.collect(), port)?;
