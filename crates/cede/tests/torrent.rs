@@ -378,7 +378,9 @@ fn trackers_are_asked_over_https() {
         let _ = fs::remove_file(place.path("out/film"));
         let mut command = place.command(words.split_whitespace());
         command.env_remove("SSL_CERT_FILE");
-        roots.into_iter().for_each(|roots| drop(command.env("SSL_CERT_FILE", roots)));
+        if let Some(roots) = roots {
+            command.env("SSL_CERT_FILE", roots);
+        }
         let done = Running::begin(&mut command).end().exits(0);
         assert_eq!(place.read("out/film"), content);
         done

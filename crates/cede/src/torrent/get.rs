@@ -118,12 +118,9 @@ impl<'a> Job<'a> {
         }
         let port = listener.port();
         screen::mention(&headline(&info, here, port));
-        if info.version == Version::Hybrid {
-            screen::mention("a hybrid torrent: its v1 side is used, its v2 hashes are not checked\n");
-        }
-        let tiers = metainfo.trackers.into_iter().chain(args.trackers.iter().map(|url| vec![url.clone()]));
-        let (announcing, found) =
-            look_for_peers(args, &info, (&session, wishes, peer_id), tiers.collect(), port)?;
+        let tiers = tiers(args, metainfo.trackers);
+        remark(args, &info, tiers.is_empty() && peers.is_empty());
+        let (announcing, found) = look_for_peers(args, &info, (&session, wishes, peer_id), tiers, port)?;
         session.add_peers(&peers);
         session.add_peers(&args.peers);
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
@@ -265,6 +262,22 @@ fn headline(info: &Info, here: usize, port: u16) -> String {
     let (amount, pieces) =
         (numbers::amount(info.total_bytes), super::count(info.piece_count() as usize, "piece"));
     format!("{name}: {amount}, {here} of {pieces} are here; TCP and UDP port {port}\n")
+}
+
+/// The torrent's trackers, and those that were named.
+fn tiers(args: &SwarmArgs, own: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    own.into_iter().chain(args.trackers.iter().map(|url| vec![url.clone()])).collect()
+}
+
+/// What a person should know before it begins.
+fn remark(args: &SwarmArgs, info: &Info, is_unnamed: bool) {
+    if info.version == Version::Hybrid {
+        screen::mention("a hybrid torrent: its v1 side is used, its v2 hashes are not checked\n");
+    }
+    if is_unnamed && args.peers.is_empty() && (args.no_dht || info.is_private) {
+        let what = "name a tracker (-t) or a peer (--peer), or wait for others";
+        screen::mention(&format!("nobody is to be asked for peers: {what}\n"));
+    }
 }
 
 type Peers = UnboundedReceiver<Vec<std::net::SocketAddr>>;
