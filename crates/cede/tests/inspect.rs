@@ -234,7 +234,7 @@ fn a_data_set_has_what_the_lines_have() {
         })
         .sum();
     assert_eq!((directions.len(), sum.to_string()), (6, have));
-    place.good(&["tcp.pcapng.gz", "--parquet", "hidden", "--pseudonyms=key"]);
+    place.good(&["tcp.pcapng.gz", "--parquet", "hidden", "--pseudonyms"]);
     place.write("in-the-way", "");
     let (code, _, err) = place.inspect(&["tcp.pcapng.gz", "--parquet", "in-the-way"]);
     assert!(code == 1 && err.contains("cannot write the data set in-the-way"), "{err}");
