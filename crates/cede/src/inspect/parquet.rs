@@ -6,7 +6,7 @@ use super::log::{Line, Place};
 use super::names::torrent;
 use crate::dataset::{Table, Value, date, name_of_run, unwritten};
 use crate::failure::Failure;
-use cede_inspect::{Block, ConnectionReport, Kind, Report};
+use cede_inspect::{Block, ConnectionReport, Kind, Report, SideReport};
 use cede_meter::Socket;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
@@ -90,6 +90,25 @@ fn directions() -> String {
         let _ = writeln!(schema, "  {};", form.replace("{}", &name));
     }
     schema + "}"
+}
+
+/// What was counted of a side, in the order of the columns.
+fn counts(side: &SideReport) -> [u64; 13] {
+    [
+        side.carried.packets,
+        side.carried.wire_bytes,
+        side.carried.stream_bytes,
+        side.block_bytes,
+        side.carried.repeated_bytes,
+        side.blocks,
+        side.broken_blocks,
+        side.duplicate_blocks,
+        side.unrequested_blocks,
+        side.unchokes,
+        side.losses,
+        side.unread_bytes,
+        side.missing_bytes,
+    ]
 }
 
 /// A data set that is added to.
@@ -193,25 +212,10 @@ impl DataSet {
             time(one.span_ns.0),
             time(one.span_ns.1),
         ];
-        let counts = [
-            side.carried.packets,
-            side.carried.wire_bytes,
-            side.carried.stream_bytes,
-            side.block_bytes,
-            side.carried.repeated_bytes,
-            side.blocks,
-            side.broken_blocks,
-            side.duplicate_blocks,
-            side.unrequested_blocks,
-            side.unchokes,
-            side.losses,
-            side.unread_bytes,
-            side.missing_bytes,
-        ];
         let seconds = [side.choking_s.0, side.choking_s.1, side.interested_s.0];
         let kinds = Kind::ALL.iter().map(|&kind| count(side.count(kind)));
         who.into_iter()
-            .chain(counts.map(count))
+            .chain(counts(side).map(count))
             .chain([Value::Maybe(side.latency_mean_ms)])
             .chain(seconds.map(Value::Float))
             .chain(kinds)
