@@ -249,6 +249,7 @@ fn access_wire(rate: Rate, delay: Duration, buffer: Buffer) -> Link {
         buffer,
         bdp_rtt: None,
         count_in_service: false,
+        count_delayed: false,
         queue: Discipline::DropTail,
         ecn: false,
         policer: None,
@@ -273,6 +274,7 @@ fn physics(link: &Link, rtt: Option<Duration>) -> LinkConfig {
             None => QueueLimit::Unlimited,
         },
         count_in_service: link.count_in_service,
+        count_delayed: link.count_delayed,
         control: TrafficControl {
             discipline: link.queue,
             ecn: link.ecn,

@@ -67,7 +67,7 @@ error: unknown key `dealy` in [link]
 4 | dealy = \"25 ms\"
   | ^^^^^
   = did you mean `delay`?
-  = allowed: rate, delay, buffer, bdp_rtt, count_in_service, queue, ecn, policer, burst, peak, loss, loss_burst, reorder, duplicate, jitter, jitter_reorders, batch";
+  = allowed: rate, delay, buffer, bdp_rtt, count_in_service, count_delayed, queue, ecn, policer, burst, peak, loss, loss_burst, reorder, duplicate, jitter, jitter_reorders, batch";
     assert_eq!(render(&problems(&text)), expected);
 }
 
@@ -175,6 +175,8 @@ fn a_bdp_needs_its_round_trip_time() {
     assert!(Scenario::parse("x.toml", &with_link("buffer = \"2 BDP\"")).is_ok());
     let graph = GRAPH.replace("rate =", "buffer = \"2 BDP\"\nrate =");
     refused(&graph, "BDP", "needs a round-trip time", "bdp_rtt");
+    let counting = graph.replace("rate =", "count_delayed = true\nrate =");
+    refused(&counting, "true", "for a plain queue that counts packets", "a buffer in packets");
     assert!(Scenario::parse("x.toml", &graph.replace("rate =", "bdp_rtt = \"50 ms\"\nrate =")).is_ok());
     let zero = format!("{}[topology]\naccess_delay = \"0 s\"\n", VALID.replace("25 ms", "0 s"));
     refused(&zero, "delay = \"0 s\"", "base round-trip time is zero", "above zero");

@@ -109,9 +109,11 @@ prop_compose! {
         (loss, duplicate, loss_burst, reorder) in (probability(), probability(), of(burst()), of(reorder())),
         (queue, ecn, policer, shaper, batch) in (queue(), any::<bool>(), of(policer()), of(shaper()), short()),
     ) -> Link {
+        let plain = queue == Discipline::DropTail && policer.is_none() && shaper.is_none();
         Link {
             rate, delay, buffer, bdp_rtt: Some(bdp_rtt), count_in_service, queue, ecn, policer, shaper, batch, loss,
             loss_burst, reorder, duplicate, jitter, jitter_reorders,
+            count_delayed: plain && matches!(buffer, Buffer::Packets(_)),
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct LinkConfig {
     pub limit: QueueLimit,
     /// The packet being sent counts towards the limit.
     pub count_in_service: bool,
+    /// A drop-tail queue's limit in packets counts those being sent and those that propagate, too, as Linux's netem does.
+    pub count_delayed: bool,
     /// The queue's discipline, policer and shaper.
     pub control: TrafficControl,
     /// What the wire does to packets.
@@ -50,6 +52,7 @@ impl LinkConfig {
             delay,
             limit,
             count_in_service: false,
+            count_delayed: false,
             control: TrafficControl {
                 discipline: Discipline::DropTail,
                 ecn: false,
@@ -199,7 +202,13 @@ impl<T> Link<T> {
             return self.offer_managed(Arrival { packet, idle: free, in_service: counted }, log);
         };
         let idle = free && fifo.is_empty();
-        if !idle && !limit.admits(fifo.len(), fifo.bytes(), bytes, counted) {
+        let full = if self.config.count_delayed {
+            let under_way = self.wire.len() - self.wire.partition_point(|packet| packet.arrival <= now);
+            !limit.admits(fifo.len() + under_way, fifo.bytes(), bytes, None)
+        } else {
+            !idle && !limit.admits(fifo.len(), fifo.bytes(), bytes, counted)
+        };
+        if full {
             return Err(self.refuse(now, packet, DropCause::QueueFull, log));
         }
         // A packet that finds the link idle never waits: its transmission begins as it arrives.
@@ -481,6 +490,13 @@ mod tests {
     fn netem_delay_25_ms_rate_1_mbit() {
         let wire = LinkConfig::new(Rate::from_mbit(1), Duration::from_millis(25), QueueLimit::Unlimited);
         follows(wire, "netem_delay25ms_rate1Mbit[t_ms,bytes,time_to_send_ms]");
+    }
+
+    #[test]
+    fn netem_limit_2_counts_what_is_merely_delayed() {
+        let mut wire = LinkConfig::new(Rate::from_mbit(1), Duration::from_millis(25), QueueLimit::Packets(2));
+        wire.count_delayed = true;
+        follows(wire, "netem_limit2");
     }
 
     #[test]

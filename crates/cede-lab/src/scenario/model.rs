@@ -153,6 +153,8 @@ pub struct Link {
     pub bdp_rtt: Option<Duration>,
     /// The packet being serialised takes room in the buffer.
     pub count_in_service: bool,
+    /// Packets that are being serialised or propagate take room in the buffer, which is in packets: netem's limit.
+    pub count_delayed: bool,
     /// How its queue decides which packets it takes, keeps, drops and marks.
     pub queue: Discipline,
     /// A queue that drops early marks packets instead where their transport understands that.

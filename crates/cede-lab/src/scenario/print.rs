@@ -167,6 +167,7 @@ fn print_link(page: &mut Page, link: &Link) {
     page.put("buffer", &link.buffer);
     page.put_if("bdp_rtt", link.bdp_rtt.as_ref());
     page.put("count_in_service", &link.count_in_service);
+    page.put("count_delayed", &link.count_delayed);
     print_control(page, link);
     page.put("loss", &link.loss);
     if let Some(burst) = link.loss_burst {

@@ -1,9 +1,10 @@
 //! Reading links.
 
-use super::model::{BurstLoss, Limit, Link, Reorder};
+use super::model::{Buffer, BurstLoss, Limit, Link, Reorder};
 use super::problem::Origin;
 use super::read_queue::{read_policer, read_queue, read_shaper};
 use super::reader::{Fields, Reader};
+use cede_net::Discipline;
 use cede_units::{Duration, Rate};
 
 /// What a table of a link leaves to another table.
@@ -43,6 +44,7 @@ pub(crate) fn read_link(
     let buffer = from("buffer").get(reader, "buffer");
     let bdp_rtt = from("bdp_rtt").maybe(reader, "bdp_rtt");
     let count_in_service = from("count_in_service").get(reader, "count_in_service");
+    let count_delayed = from("count_delayed").get(reader, "count_delayed");
     let queue = read_queue(reader, from("queue"));
     let ecn = from("ecn").get(reader, "ecn");
     let policer = read_policer(reader, from("policer"));
@@ -60,6 +62,7 @@ pub(crate) fn read_link(
         buffer: buffer?,
         bdp_rtt: bdp_rtt?,
         count_in_service: count_in_service?,
+        count_delayed: count_delayed?,
         queue: queue?,
         ecn: ecn?,
         policer: policer?,
@@ -72,7 +75,22 @@ pub(crate) fn read_link(
         jitter_reorders: jitter_reorders?,
         batch: batch?,
     };
+    check_counting(reader, &link, from("count_delayed").origin("count_delayed"))?;
     Some(PlacedLink { link, buffer_origin: from("buffer").origin("buffer") })
+}
+
+/// netem counts packets, and its queue is its own: what manages a queue sits behind it.
+fn check_counting(reader: &mut Reader<'_>, link: &Link, at: Origin) -> Option<()> {
+    let plain = link.queue == Discipline::DropTail && link.policer.is_none() && link.shaper.is_none();
+    if !link.count_delayed || (plain && matches!(link.buffer, Buffer::Packets(_))) {
+        return Some(());
+    }
+    let help = vec![
+        "allowed: with a buffer in packets, `queue = \"droptail\"`, and neither policer nor burst"
+            .to_string(),
+    ];
+    reader.report(at, "`count_delayed` is for a plain queue that counts packets", help);
+    None
 }
 
 fn read_burst(reader: &mut Reader<'_>, link: &Fields<'_>) -> Option<Option<BurstLoss>> {

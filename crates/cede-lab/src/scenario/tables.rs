@@ -265,6 +265,13 @@ const LINK: &[OptionDoc] = &[
         "The packet being serialised takes room in the buffer.",
     ),
     option(
+        "count_delayed",
+        Kind::Switch,
+        Value("false"),
+        "true",
+        "Packets being serialised or propagating take room in the buffer, as in Linux's netem; needs `queue = \"droptail\"` and a buffer in packets.",
+    ),
+    option(
         "queue",
         Kind::Queue,
         Value("droptail"),
