@@ -7,6 +7,7 @@ mod transport;
 
 pub use socket::Socket;
 pub use transport::SocketSetup;
+pub(crate) use transport::{IPV4_BYTES, UTP_OVERHEAD_BYTES, wrap};
 
 use cede_net::{Host, Input, Output};
 use cede_units::{Duration, Instant};

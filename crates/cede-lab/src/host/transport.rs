@@ -10,9 +10,9 @@ use cede_utp::ControllerFactory;
 use cede_wire::{Payload, Transmit};
 
 /// Octets of an IPv4 header.
-const IPV4_BYTES: u32 = 20;
+pub(crate) const IPV4_BYTES: u32 = 20;
 /// Octets of headers of a uTP packet: IPv4, UDP and uTP.
-const UTP_OVERHEAD_BYTES: u32 = IPV4_BYTES + 8 + 20;
+pub(crate) const UTP_OVERHEAD_BYTES: u32 = IPV4_BYTES + 8 + 20;
 
 /// A transport before, or with, its connection.
 pub(super) enum Transport {
@@ -331,7 +331,13 @@ fn tcp_config(options: &TcpOptions, packet_bytes: u32) -> cede_tcp::Config {
     }
 }
 
-fn wrap(source: Address, destination: Address, protocol: cede_net::Protocol, transmit: Transmit) -> Datagram {
+/// What a transport wants to send, as a datagram over IPv4.
+pub(crate) fn wrap(
+    source: Address,
+    destination: Address,
+    protocol: cede_net::Protocol,
+    transmit: Transmit,
+) -> Datagram {
     Datagram {
         source,
         destination,

@@ -138,7 +138,7 @@ impl Report {
         let Request { world, quick, captured } = &self.results.request;
         match (captured, *quick) {
             (Some(_), _) => "cede repro bufferbloat --capture FILE",
-            _ if matches!(world, World::Real) => "cede repro bufferbloat --world real",
+            _ if matches!(world, World::Real) => "cede repro bufferbloat --world netns",
             (None, true) => "cede repro bufferbloat --quick",
             (None, false) => "cede repro bufferbloat",
         }

@@ -6,6 +6,7 @@ mod tcp;
 use super::model::{ControllerChoice, Group, UtpStack};
 use super::timers::Deadlines;
 use crate::histogram::Histogram;
+use crate::host::{IPV4_BYTES, UTP_OVERHEAD_BYTES, wrap};
 use cede_bt::Transport;
 use cede_bt::engine::ConnId;
 use cede_cc::registry::{self, Entry};
@@ -13,17 +14,13 @@ use cede_cc::{Controller, ParamValue, Params, Path};
 use cede_net::{Address, Datagram, HostId, Protocol};
 use cede_units::{Duration, Instant, Stream};
 use cede_utp::{Endpoint, Handle, Limits, Verdict};
-use cede_wire::{Payload, Transmit};
+use cede_wire::Payload;
 use demux::Demux;
 use std::collections::HashMap;
 use tcp::TcpSlot;
 
 /// The port on which every peer listens, over both transports.
 pub(super) const PORT: u16 = 6881;
-/// Octets of an IPv4 header.
-const IPV4_BYTES: u32 = 20;
-/// Octets of the headers of a uTP packet: IPv4, UDP, uTP.
-const UTP_OVERHEAD_BYTES: u32 = IPV4_BYTES + 8 + 20;
 
 /// What a peer's connections are made of.
 pub(super) struct Stack {
@@ -495,18 +492,5 @@ fn note_rtt(rtts: &mut Option<Box<Histogram>>, estimate: impl FnOnce() -> Option
         && let Some(estimate) = estimate()
     {
         rtts.record(estimate);
-    }
-}
-
-fn wrap(source: Address, destination: Address, protocol: Protocol, transmit: Transmit) -> Datagram {
-    Datagram {
-        source,
-        destination,
-        protocol,
-        dont_fragment: transmit.dont_fragment,
-        ecn: transmit.ecn,
-        network_overhead_bytes: IPV4_BYTES as u8,
-        head: transmit.head,
-        payload: transmit.payload,
     }
 }

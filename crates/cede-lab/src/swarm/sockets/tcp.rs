@@ -1,6 +1,7 @@
 //! The TCP connections of a peer.
 
-use super::{Flow, Newcomer, News, PORT, Place, Sockets, build, note_rtt, wrap};
+use super::{Flow, Newcomer, News, PORT, Place, Sockets, build, note_rtt};
+use crate::host::wrap;
 use cede_bt::Transport;
 use cede_bt::engine::ConnId;
 use cede_net::{Address, Datagram, HostId, Protocol};
