@@ -260,8 +260,8 @@ impl Talk {
             }
             Run::Missing(len) => {
                 self.requests[side].missing();
-                self.sides[side].holes += 1;
-                self.sides[side].missing_bytes += len.unwrap_or(0);
+                self.sides[side].told.holes += 1;
+                self.sides[side].told.missing_bytes += len.unwrap_or(0);
                 let arrival = Arrival { time_ns: context.now_ns, repairs: 0, at: 0 };
                 reader.missing(*len, &mut |said| self.said(side, said, &arrival, context));
             }
@@ -292,14 +292,14 @@ impl Talk {
                 self.tell(side, now_ns, What::Other { id, len }, context);
             }
             Said::Lost => {
-                self.sides[side].losses += 1;
+                self.sides[side].told.losses += 1;
                 self.sides[side].drop_coming();
                 self.tell(side, now_ns, What::Lost, context);
             }
             Said::Resumed(octets) => {
                 self.is_found_late |= self.number.is_none();
                 self.number(context);
-                self.sides[side].unread_bytes += octets;
+                self.sides[side].told.unread_bytes += octets;
                 self.tell(side, now_ns, What::Resumed { octets }, context);
             }
             Said::GivenUp => {}

@@ -57,7 +57,7 @@ pub struct ConnectionReport {
 }
 
 /// What one end of a connection sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SideReport {
     /// Its peer id.
     pub peer_id: Option<[u8; 20]>,
@@ -133,7 +133,7 @@ impl ConnectionReport {
     pub(crate) fn of(connection: &Connection) -> Self {
         let talk = &connection.talk;
         let first = talk.opener.unwrap_or(0);
-        let has_messages = talk.sides.iter().any(|side| side.counts.iter().any(|&count| count > 0));
+        let has_messages = talk.sides.iter().any(|side| side.told.counts.iter().any(|&count| count > 0));
         let speech = match (has_messages, talk.is_found_late) {
             (true, false) => Speech::Plain,
             (true, true) => Speech::PlainLater,
@@ -157,28 +157,18 @@ impl ConnectionReport {
 impl SideReport {
     fn of(side: &Side, carried: &Carried, talk: &Talk) -> Self {
         let seconds = |(on, off): (u64, u64)| (on as f64 / 1e9, off as f64 / 1e9);
-        let timed = side.latency.count();
+        let (told, handshake) = (&side.told, side.handshake);
+        let timed = told.latency.count();
         Self {
-            peer_id: side.handshake.map(|handshake| handshake.peer_id),
-            client: side.client.clone().or_else(|| client_of(&side.handshake?.peer_id)),
-            reserved: side.handshake.map(|handshake| handshake.reserved),
+            peer_id: handshake.map(|handshake| handshake.peer_id),
+            client: told.client.clone().or_else(|| client_of(&handshake?.peer_id)),
+            reserved: handshake.map(|handshake| handshake.reserved),
             carried: *carried,
-            counts: side.counts,
-            blocks: side.blocks,
-            block_bytes: side.block_bytes,
-            broken_blocks: side.broken_blocks,
-            duplicate_blocks: side.duplicate_blocks,
-            duplicate_bytes: side.duplicate_bytes,
-            unrequested_blocks: side.unrequested_blocks,
-            latency: side.latency.clone(),
             latency_mean_ms: (timed > 0).then(|| side.latency_sum_us as f64 / 1e3 / timed as f64),
             unchokes: side.chokes.ended,
             choking_s: seconds(side.chokes.times_ns(talk.last_ns)),
             interested_s: seconds(side.wants.times_ns(talk.last_ns)),
-            losses: side.losses,
-            unread_bytes: side.unread_bytes,
-            holes: side.holes,
-            missing_bytes: side.missing_bytes,
+            ..told.clone()
         }
     }
 

@@ -8,8 +8,8 @@
 //! **How it was validated.** Conversations by hand (`tests/conversations.rs`), Wireshark's counts, swarms' own records.
 
 use crate::event::Kind;
+use crate::report::SideReport;
 use cede_bt::wire::BlockRef;
-use cede_meter::Histogram;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
@@ -72,13 +72,12 @@ pub(crate) struct Coming {
 #[derive(Debug, Default)]
 pub(crate) struct Side {
     pub handshake: Option<cede_bt::wire::Handshake>,
-    /// What it calls itself in its extension handshake.
-    pub client: Option<String>,
     /// Where it takes connections, by its extension handshake.
     pub port: Option<u16>,
     /// Its names for extended messages that it wants.
     names: Vec<(u8, String)>,
-    pub counts: [u64; Kind::ALL.len()],
+    /// What the report says of it, as far as that is counted or told by the peer itself.
+    pub told: SideReport,
     /// It chokes the other side.
     pub chokes: Toggle,
     /// It is interested in what the other side has.
@@ -86,38 +85,19 @@ pub(crate) struct Side {
     /// Open requests, and when they were made.
     requests: HashMap<BlockRef, u64, RandomState>,
     pub coming: Option<Coming>,
-    /// Blocks that it sent whole, their octets, and those that were not whole.
-    pub blocks: u64,
-    pub block_bytes: u64,
-    pub broken_blocks: u64,
-    pub duplicate_blocks: u64,
-    pub duplicate_bytes: u64,
-    /// Blocks that it sent without a request that was seen.
-    pub unrequested_blocks: u64,
-    /// From the other side's request to the last octet, in microseconds.
-    pub latency: Histogram,
+    /// From the other side's request to the last octet of a block, in microseconds, all together.
     pub latency_sum_us: u64,
-    /// Times that the thread was lost, and octets that were not read.
-    pub losses: u64,
-    pub unread_bytes: u64,
-    /// Holes in what was captured, and octets of them as far as they can be counted.
-    pub holes: u64,
-    pub missing_bytes: u64,
-    /// Requests that were not kept.
-    pub forgotten_requests: u64,
 }
 
 impl Side {
     pub(crate) fn count(&mut self, kind: Kind) {
-        self.counts[kind as usize] += 1;
+        self.told.counts[kind as usize] += 1;
     }
 
     /// It asks for a block.
     pub(crate) fn request(&mut self, block: BlockRef, now_ns: u64) {
         if self.requests.len() < REQUESTS_MAX {
             self.requests.insert(block, now_ns);
-        } else {
-            self.forgotten_requests += 1;
         }
     }
 
@@ -136,25 +116,25 @@ impl Side {
     ) {
         let octets = u64::from(coming.block.len);
         self.count(Kind::Piece);
-        self.blocks += 1;
-        self.block_bytes += octets;
+        self.told.blocks += 1;
+        self.told.block_bytes += octets;
         if is_duplicate {
-            self.duplicate_blocks += 1;
-            self.duplicate_bytes += octets;
+            self.told.duplicate_blocks += 1;
+            self.told.duplicate_bytes += octets;
         }
         match requested_ns {
             Some(requested_ns) => {
                 let us = now_ns.saturating_sub(requested_ns) / 1000;
-                self.latency.add(us as f64);
+                self.told.latency.add(us as f64);
                 self.latency_sum_us += us;
             }
-            None => self.unrequested_blocks += 1,
+            None => self.told.unrequested_blocks += 1,
         }
     }
 
     /// The block on its way will not be whole, as far as can be seen.
     pub(crate) fn drop_coming(&mut self) {
-        self.broken_blocks += u64::from(self.coming.take().is_some());
+        self.told.broken_blocks += u64::from(self.coming.take().is_some());
     }
 
     /// None of its requests counts any more.
@@ -176,7 +156,7 @@ impl Side {
         let Ok((document, _)) = Document::parse_prefix(octets, Limits::MESSAGE) else { return };
         let root = document.root();
         if let Some(client) = root.get(b"v").and_then(|client| client.bytes()) {
-            self.client = Some(plain(client, 64));
+            self.told.client = Some(plain(client, 64));
         }
         let port = root.get(b"p").and_then(|port| port.uint()).and_then(|port| u16::try_from(port).ok());
         self.port = port.filter(|&port| port > 0).or(self.port);

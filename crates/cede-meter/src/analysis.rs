@@ -13,6 +13,7 @@ use crate::key::{Key, Side};
 use crate::meter::Config;
 use crate::pool::Pool;
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
+use crate::several::{Likeness, SAME_CLOCK_US};
 use crate::stock::{Place, Reader, Sender};
 use crate::summary::{Delay, Summary};
 use crate::track::{self, Reading};
@@ -25,10 +26,10 @@ const COARSE_TICK_HZ: f64 = 250.0;
 /// value whose rank is sought. Its length is gone before the last one comes.
 const ANALYSIS_BYTES_DIRECT: usize = 64;
 const ANALYSIS_BYTES_ECHOED: usize = 16;
+/// Clocks of 32 bits begin anew after so many ticks.
+const WRAP_TICKS: f64 = (1_u64 << 32) as f64;
 /// With this there is hardly anything left.
 const STRIDE_MAX: usize = 1 << 16;
-/// Bases further apart than this are of different clocks.
-const SAME_CLOCK_US: f64 = 10e6;
 
 /// A sample of queueing delay.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -248,12 +249,15 @@ impl Direction {
         }
     }
 
-    /// A rate that systems have.
-    const fn rate_hz(&self) -> Option<f64> {
-        match self.reading.rate {
-            Some(Rate::Snapped(hz)) => Some(hz),
-            _ => None,
-        }
+    /// The sender's clock, as far as it was found.
+    fn clock(&self) -> Likeness {
+        let (rate_hz, tick_us) = match self.reading.rate {
+            Some(Rate::Snapped(hz)) => (Some(hz), Some(1e6 / hz)),
+            Some(Rate::Unknown | Rate::Odd(_)) => (None, None),
+            None => (None, Some(1.0)),
+        };
+        let offset = self.reading.direct.only_base().zip(tick_us.map(|tick_us| tick_us * WRAP_TICKS));
+        Likeness { rate_hz, offset, hop_limit: self.about.hop_limit }
     }
 
     fn report(&self, direct: Option<Summary>, echoed: Option<Summary>) -> FlowReport {
@@ -304,10 +308,11 @@ fn analyse(
         let base = shared_base(source, group);
         for &direction in group {
             let mut direction = Direction::read(source, direction);
+            let clock = direction.clock();
             direction.lower_base(base);
             let delays = &mut by_protocol[direction.about.protocol() as usize];
             let report = hand_out_all(&mut direction, config, delays, visitor);
-            together.add(&report, direction.rate_hz(), direction.about.hop_limit);
+            together.add(&report, &clock);
         }
     }
     let [all, utp, tcp] = summaries(by_protocol, config.samples_min)?;

@@ -12,6 +12,7 @@
 use crate::key::{Address, End};
 use cede_wire::ip::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use cede_wire::link::{self, LinkType};
+use cede_wire::utp::HEADER_BYTES as HEADER_BYTES_UTP;
 use core::net::IpAddr;
 
 const PROTOCOL_GRE: u8 = 47;
@@ -66,10 +67,22 @@ pub struct Tcp<'a> {
     pub flags: u8,
     /// TSval and TSecr, where the option was there and captured.
     pub timestamps: Option<(u32, u32)>,
+    /// The capture ends within the options.
+    pub is_cut: bool,
     /// As far as it was captured.
     pub payload: &'a [u8],
     /// Octets of the payload on the wire.
     pub payload_len: u32,
+}
+
+impl Seen<'_> {
+    /// Whether the capture ends before what is looked for: TCP's timestamps, or a header of uTP's.
+    pub(crate) fn ends_too_early(&self) -> bool {
+        match &self.content {
+            Content::Tcp(tcp) => tcp.is_cut && tcp.timestamps.is_none(),
+            Content::Udp { payload, payload_len } => payload.len() < (*payload_len).min(HEADER_BYTES_UTP),
+        }
+    }
 }
 
 /// Why a frame says nothing.
@@ -184,6 +197,7 @@ fn read_tcp<'a>(carried: &Carried<'a>) -> Result<Seen<'a>, Mute> {
         ack: word(8),
         flags: header[13],
         timestamps: timestamps(&carried.payload[HEADER_BYTES_TCP..options_end]),
+        is_cut: carried.payload.len() < header_len,
         payload: carried.payload.get(header_len..).unwrap_or_default(),
         payload_len: payload_len as u32,
     };

@@ -1,9 +1,8 @@
 //! What the directions of one host have in common, one after the other: there may be a million of them.
 
 use crate::report::{Flags, FlowReport, Protocol, RoundTrip};
+use crate::several::{Likeness, Several};
 
-/// Clocks of one host differ by less than this in what is measured of them.
-const SAME_CLOCK_PPM: f64 = 30.0;
 /// What holds of a flow with at least this part of the host's samples holds of the host.
 const PART_THAT_COUNTS: u64 = 10;
 
@@ -18,27 +17,12 @@ pub(crate) struct Together {
     /// Of directions with a part of all samples that may yet count.
     flags: Vec<(u64, Flags)>,
     round_trip: Option<RoundTrip>,
-    drift_ppm: Option<(f64, f64)>,
-    rates: Distinct,
-    hop_limits: Distinct,
-}
-
-/// Whether values differ.
-#[derive(Debug, Default)]
-struct Distinct {
-    first: Option<u64>,
-    are_several: bool,
-}
-
-impl Distinct {
-    fn add(&mut self, value: u64) {
-        self.are_several |= *self.first.get_or_insert(value) != value;
-    }
+    clocks: Several,
 }
 
 impl Together {
-    /// Adds a direction; `rate_hz` is a rate that systems have.
-    pub(crate) fn add(&mut self, flow: &FlowReport, rate_hz: Option<f64>, hop_limit: u8) {
+    /// Adds a direction.
+    pub(crate) fn add(&mut self, flow: &FlowReport, clock: &Likeness) {
         let samples = flow.direct.map_or(0, |direct| direct.samples);
         self.flows += 1;
         self.samples += samples;
@@ -54,12 +38,7 @@ impl Together {
             (Some(mine), Some(other)) => Some(joined(&mine, &other)),
             (mine, other) => mine.or(other),
         };
-        if let Some(ppm) = flow.drift_ppm {
-            let (low, high) = self.drift_ppm.unwrap_or((ppm, ppm));
-            self.drift_ppm = Some((low.min(ppm), high.max(ppm)));
-        }
-        rate_hz.into_iter().for_each(|hz| self.rates.add(hz.to_bits()));
-        self.hop_limits.add(hop_limit.into());
+        self.clocks.add(flow, clock);
     }
 
     fn leave_out_small(&mut self) {
@@ -76,9 +55,7 @@ impl Together {
     pub(crate) fn flags(&mut self) -> Flags {
         self.leave_out_small();
         let mut flags = self.flags.iter().fold(Flags::default(), |all, &(_, flags)| all.with(flags));
-        let drifts_differ = self.drift_ppm.is_some_and(|(low, high)| high - low > SAME_CLOCK_PPM);
-        let has_several = drifts_differ || self.rates.are_several || self.hop_limits.are_several;
-        flags.set_if(has_several, Flags::SEVERAL_CLOCKS);
+        flags.set_if(self.clocks.are_several(), Flags::SEVERAL_CLOCKS);
         flags
     }
 }

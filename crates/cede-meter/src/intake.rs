@@ -39,7 +39,7 @@ pub struct Counters {
     pub other: u64,
     /// Later parts of fragmented packets.
     pub fragments: u64,
-    /// Cut off within the headers, or with headers that make no sense.
+    /// Cut off within the headers, by the meter also before their stamps, or with headers that make no sense.
     pub cut: u64,
     /// Of a link type that is not read; the last such.
     pub unknown_link_type: Option<u16>,

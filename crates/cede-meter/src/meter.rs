@@ -1,7 +1,7 @@
 //! The meter: packets in, a report out.
 
 use crate::analysis::{self, Visitor};
-use crate::flow::{Flow, Packet};
+use crate::flow::{Flow, Packet, Said};
 use crate::frame::{Content, Seen};
 use crate::intake::{Counters, Selection};
 use crate::key::Key;
@@ -151,7 +151,11 @@ impl Meter {
     fn take(&mut self, seen: &Seen<'_>, time_us: u64, original_len: u32) {
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
-        let is_new = self.stock.take(key, &Packet::of(seen, side, time_us, original_len));
+        let packet = Packet::of(seen, side, time_us, original_len);
+        if matches!(packet.said, Said::Silent | Said::Foreign) {
+            self.counters.cut += u64::from(seen.ends_too_early());
+        }
+        let is_new = self.stock.take(key, &packet);
         self.counters.flows += u64::from(is_new);
         // So few packets take next to nothing.
         if self.counters.packets.is_multiple_of(64) {

@@ -1,6 +1,8 @@
 //! Memory in blocks of one size, which series of samples and logs of short flows are chains of: what one of them gives
 //! back the other can take.
 
+use crate::pages::Pages;
+
 /// Words of a block that are for what is kept.
 pub(crate) const WORDS: usize = 15;
 pub(crate) const NONE: u32 = u32::MAX;
@@ -17,9 +19,9 @@ pub(crate) struct Block {
 /// All blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    pages: Vec<Vec<Block>>,
-    free: u32,
-    has_free: bool,
+    blocks: Pages<Block, PAGE_BLOCKS>,
+    /// The first of a chain of free ones.
+    free: Option<u32>,
     in_use: usize,
     /// The least time between two samples of a series that are kept, in units of 256 us.
     pub(crate) spacing: u32,
@@ -35,48 +37,35 @@ impl Pool {
 
     /// Octets of all blocks, used and free: what was taken from the system is not given back.
     pub(crate) fn bytes_taken(&self) -> usize {
-        match self.pages.last() {
-            Some(page) => ((self.pages.len() - 1) * PAGE_BLOCKS + page.len()) * size_of::<Block>(),
-            None => 0,
-        }
+        self.blocks.len() * size_of::<Block>()
     }
 
     #[inline]
     pub(crate) fn block(&self, index: u32) -> &Block {
-        &self.pages[index as usize / PAGE_BLOCKS][index as usize % PAGE_BLOCKS]
+        self.blocks.get(index)
     }
 
     #[inline]
     pub(crate) fn block_mut(&mut self, index: u32) -> &mut Block {
-        &mut self.pages[index as usize / PAGE_BLOCKS][index as usize % PAGE_BLOCKS]
+        self.blocks.get_mut(index)
     }
 
     /// A block with this in it, at the end of a chain.
     pub(crate) fn take(&mut self, words: [u32; WORDS]) -> u32 {
         let block = Block { words, next: NONE };
         self.in_use += 1;
-        if self.has_free {
-            let index = self.free;
-            let next = core::mem::replace(self.block_mut(index), block).next;
-            (self.free, self.has_free) = (next, next != NONE);
-            return index;
-        }
-        if self.pages.last().is_none_or(|page| page.len() == PAGE_BLOCKS) {
-            self.pages.push(Vec::with_capacity(PAGE_BLOCKS));
-        }
-        let pages = self.pages.len();
-        let page = &mut self.pages[pages - 1];
-        page.push(block);
-        ((pages - 1) * PAGE_BLOCKS + page.len() - 1) as u32
+        let Some(index) = self.free else { return self.blocks.push(block) };
+        let next = core::mem::replace(self.block_mut(index), block).next;
+        self.free = (next != NONE).then_some(next);
+        index
     }
 
     /// Puts a chain of blocks on the list of free ones.
     pub(crate) fn release(&mut self, first: u32, last: u32) {
         let mut index = first;
         loop {
-            let free = if self.has_free { self.free } else { NONE };
+            let free = self.free.replace(index).unwrap_or(NONE);
             let next = core::mem::replace(&mut self.block_mut(index).next, free);
-            (self.free, self.has_free) = (index, true);
             self.in_use -= 1;
             if index == last {
                 return;
@@ -87,9 +76,8 @@ impl Pool {
 
     /// Forgets everything; the first page stays.
     pub(crate) fn clear(&mut self) {
-        self.pages.truncate(1);
-        self.pages.iter_mut().for_each(Vec::clear);
-        (self.has_free, self.in_use) = (false, 0);
+        self.blocks.clear();
+        (self.free, self.in_use) = (None, 0);
     }
 
     /// The blocks of a chain.

@@ -92,7 +92,7 @@ flags! {
         "fewer than 50 samples, or less than ten seconds: the queue may never have been seen empty";
     /// Several clocks behind one address.
     SEVERAL_CLOCKS = 13, "several-clocks",
-        "clocks of different rates, drifts or hop limits behind one address: several hosts share it (NAT), and so may their uplink";
+        "clocks of different rates, drifts or offsets, or different hop limits, behind one address at one time: several hosts share it (NAT), and so may their uplink; for uTP, programs on one host whose clocks begin when they do look the same";
     /// The time that packets themselves take on the slowest link was found and taken out.
     TRANSMISSION_REMOVED = 14, "transmission-removed",
         "long packets took longer than short ones where nothing queued, and followed each other at that distance: a packet's own time on the slowest link, which is no queue, was taken out";

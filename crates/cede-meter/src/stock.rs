@@ -3,11 +3,13 @@
 use crate::embryo::Embryo;
 use crate::flow::{Flow, Marks, Packet};
 use crate::key::{Address, Key};
+use crate::pages::Pages;
 use crate::pool::Pool;
 use core::cell::RefCell;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+/// Flows of a page.
 const PAGE: usize = 1 << 9;
 /// Octets that each place of the table takes.
 const TABLE_BYTES: usize = size_of::<Place>() + 1;
@@ -38,8 +40,8 @@ impl Place {
 pub(crate) struct Stock {
     hash: RandomState,
     table: HashTable<Place>,
-    flows: Pages<Flow>,
-    embryos: Pages<Embryo>,
+    flows: Pages<Flow, PAGE>,
+    embryos: Pages<Embryo, PAGE>,
     /// Places of embryos that are gone.
     vacant: Vec<u32>,
     pub pool: Pool,
@@ -183,11 +185,11 @@ impl Stock {
     /// Gives up flows that were heard last by then: how many had not lost their samples before.
     pub(crate) fn drop_flows(&mut self, last_us_max: u64) -> u64 {
         let mut dropped = 0;
-        let (flows, embryos) = (core::mem::take(&mut self.flows), core::mem::take(&mut self.embryos));
+        let (flows, embryos) = (self.flows.drain(), self.embryos.drain());
         self.table.clear();
         self.vacant.clear();
         self.flow_bytes = 0;
-        for mut flow in flows.pages.into_iter().flatten() {
+        for mut flow in flows {
             if flow.last_us() <= last_us_max {
                 dropped += u64::from(!flow.marks.has(Marks::EVICTED));
                 flow.forget_samples(&mut self.pool);
@@ -195,7 +197,7 @@ impl Stock {
             }
             self.push_flow(flow);
         }
-        for mut embryo in embryos.pages.into_iter().flatten().filter(|embryo| !embryo.is_gone()) {
+        for mut embryo in embryos.filter(|embryo| !embryo.is_gone()) {
             if embryo.last_us() <= last_us_max {
                 dropped += u64::from(!embryo.marks.has(Marks::EVICTED));
                 embryo.forget_samples(&mut self.pool);
@@ -288,51 +290,5 @@ impl<'a> Reader<'a> {
         }
         let side = &self.stock.flows.get(place.index()).sides[usize::from(side)];
         (side.direct.len(), side.echo.len())
-    }
-}
-
-/// Values by number, in pages, so that growing moves nothing.
-#[derive(Debug)]
-struct Pages<T> {
-    pages: Vec<Vec<T>>,
-}
-
-impl<T> Default for Pages<T> {
-    fn default() -> Self {
-        Self { pages: Vec::new() }
-    }
-}
-
-impl<T> Pages<T> {
-    fn len(&self) -> usize {
-        self.pages.last().map_or(0, |last| (self.pages.len() - 1) * PAGE + last.len())
-    }
-
-    #[inline]
-    fn get(&self, index: u32) -> &T {
-        &self.pages[index as usize / PAGE][index as usize % PAGE]
-    }
-
-    #[inline]
-    fn get_mut(&mut self, index: u32) -> &mut T {
-        &mut self.pages[index as usize / PAGE][index as usize % PAGE]
-    }
-
-    fn push(&mut self, value: T) -> u32 {
-        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
-            self.pages.push(Vec::with_capacity(PAGE));
-        }
-        let pages = self.pages.len();
-        let page = &mut self.pages[pages - 1];
-        page.push(value);
-        ((pages - 1) * PAGE + page.len() - 1) as u32
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &T> {
-        self.pages.iter().flatten()
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.pages.iter_mut().flatten()
     }
 }

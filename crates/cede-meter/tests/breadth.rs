@@ -1,5 +1,5 @@
 //! What captures of the world bring: IPv6 and odd link types, snapshots that end anywhere, every byte order and
-//! resolution, fragments, coalesced frames, several hosts behind one address, clocks that drift.
+//! resolution, fragments, coalesced frames, clocks that drift.
 
 mod common;
 
@@ -7,7 +7,7 @@ use cede_meter::{Config, Estimator, Feed, Flags, Meter};
 use cede_units::Stream;
 use cede_wire::link::LinkType;
 use cede_wire::utp::Kind;
-use common::{A, B, Found, Tap, Tcp, ethernet, ipv4, udp, utp};
+use common::{A, B, Clock, Found, Tap, Tcp, connection, ethernet, ipv4, udp, utp};
 
 /// An IPv6 packet with hop-by-hop and destination options before its payload.
 fn ipv6(protocol: u8, from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
@@ -261,40 +261,12 @@ fn datagrams_that_were_put_together_are_still_utp() {
     assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 100);
 }
 
-/// Two minutes of a connection whose sender's clock has this rate and drift, and whose queue grows to 15 ms and empties
-/// every two seconds.
-fn connection(tap: &mut Tap, port: u16, hz: u64, ppm: f64, noise: &mut Stream) {
-    for k in 0..6_000_u64 {
-        let (sent, queue) = (1_000_000 + k * 20_000, k % 100 * 150 + noise.below(30));
-        let of_b = |at: u64| ((at as f64 * (1.0 + ppm / 1e6)) as u64 * hz / 1_000_000) as u32;
-        let of_a = |at: u64| (at / 1000) as u32;
-        let arrives = sent + 20_000 + queue;
-        let data = Tcp {
-            seq: k as u32 * 100,
-            ack: 1,
-            flags: 0x10,
-            clock: of_b(sent),
-            echo: of_a(sent - 1_000),
-            len: 100,
-        };
-        let ack = Tcp {
-            seq: 1,
-            ack: k as u32 * 100 + 100,
-            flags: 0x10,
-            clock: of_a(arrives),
-            echo: of_b(sent),
-            len: 0,
-        };
-        tap.tcp(arrives, (B.0, port), A, &data);
-        tap.tcp(arrives + 10, A, (B.0, port), &ack);
-    }
-}
-
 #[test]
 fn the_drift_of_a_tcp_clock_is_taken_out() {
     for ppm in [-100.0, 100.0] {
         let mut tap = Tap::new(Config::default());
-        connection(&mut tap, 80, 1000, ppm, &mut Stream::named(1, "noise"));
+        let clock = Clock { hz: 1000, ppm, ahead: 0 };
+        connection(&mut tap, 80, &clock, 0..120, &mut Stream::named(1, "noise"));
         let found = tap.found();
         let flow = found.flow(B.0);
         assert!(flow.flags.has(Flags::DRIFT_CORRECTED), "{ppm}: {flow:?}");
@@ -323,25 +295,6 @@ fn a_heartbeat_whose_period_is_whole_ticks_is_as_slow_every_time() {
     }
     let delays = tap.found().queue_us(B.0, Estimator::Direct);
     assert_eq!((delays.len(), delays[50], delays[150]), (300, 0.0, 40_000.0));
-}
-
-#[test]
-fn several_hosts_behind_one_address_are_called_out() {
-    let flags = |clocks: &[(u64, f64)]| {
-        let mut tap = Tap::new(Config::default());
-        let mut noise = Stream::named(2, "noise");
-        for (port, &(hz, ppm)) in (80..).zip(clocks) {
-            connection(&mut tap, port, hz, ppm, &mut noise);
-        }
-        let found = tap.found();
-        let host =
-            found.report().hosts.iter().find(|host| host.address == core::net::IpAddr::from(B.0)).unwrap();
-        assert_eq!(host.flows as usize, clocks.len());
-        host.flags.has(Flags::SEVERAL_CLOCKS)
-    };
-    assert!(!flags(&[(1000, 0.0), (1000, 0.0)]), "one clock");
-    assert!(flags(&[(1000, 0.0), (100, 0.0)]), "two rates");
-    assert!(flags(&[(1000, 60.0), (1000, -60.0)]), "two drifts");
 }
 
 #[test]

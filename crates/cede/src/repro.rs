@@ -277,6 +277,7 @@ fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferblo
         status_line().show(|_| format!("{} cases in network namespaces, {now} of {whole} s", cases.len()));
         !interrupt::is_asked()
     };
+    interrupt::insist_on_order();
     let measured = bloat::measure_all(&cases, &pace, &watch);
     status_line().end();
     match measured {

@@ -123,7 +123,7 @@ fn choices_leave_out_what_was_not_asked_for() {
     assert_eq!(place.lines(&["utp.pcapng.gz", "--log", "--host", "127.0.0.1"]).len(), all.len());
     let text = place.good(&["utp.pcapng.gz", "--filter", "tcp"]);
     assert!(
-        text.contains("No BitTorrent connection was found") && text.contains("do not pass the filter"),
+        text.contains("No BitTorrent connection was found") && text.contains("held back by --filter"),
         "{text}"
     );
     let early = place.lines(&["utp.pcapng.gz", "--log", "--until", "1 s"]);

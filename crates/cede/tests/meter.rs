@@ -2,15 +2,11 @@
 
 mod support;
 
-use flate2::read::GzDecoder;
 use serde_json::Value;
-use std::io::Read;
 use std::ops::Deref;
 use std::process::Command;
+use support::captures::{TCP, UTP, halves, plain};
 use support::{Finished, Folder};
-
-const UTP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/utp_1m.pcap.gz");
-const TCP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/tcp_1m.pcap.gz");
 
 /// A folder with the captures, removed in the end.
 struct Place(Folder);
@@ -43,12 +39,6 @@ impl Place {
         assert_eq!(code, 0, "{err}");
         serde_json::from_str(&out).unwrap()
     }
-}
-
-fn plain(compressed: &[u8]) -> Vec<u8> {
-    let mut octets = Vec::new();
-    GzDecoder::new(compressed).read_to_end(&mut octets).unwrap();
-    octets
 }
 
 #[test]
@@ -97,13 +87,9 @@ fn several_files_pipes_and_compressions_read_alike() {
     let zstd = ruzstd::encoding::compress_to_vec(&octets[..], ruzstd::encoding::CompressionLevel::Fastest);
     place.write("tcp.zst", zstd);
     assert_eq!(place.json(&["tcp.zst"])["hosts"], whole["hosts"]);
-    // Cut in two between records, the second half with a file header of its own.
-    let mut at = 24;
-    while at < octets.len() / 2 {
-        at += 16 + u32::from_le_bytes(octets[at + 8..at + 12].try_into().unwrap()) as usize;
-    }
-    place.write("one.pcap", &octets[..at]);
-    place.write("two.pcap", [&octets[..24], &octets[at..]].concat());
+    let [one, two] = halves(&octets);
+    place.write("one.pcap", one);
+    place.write("two.pcap", two);
     let halves = place.json(&["one.pcap", "two.pcap"]);
     assert_eq!(halves["hosts"][0]["queue"], whole["hosts"][0]["queue"]);
     let piped = place.cede_reading(&["meter", "-", "--json"], TCP).json();
@@ -161,7 +147,7 @@ fn filters_choose_packets_and_their_errors_are_marked() {
     assert!(tcp["counters"]["packets_that_do_not_pass"].as_u64().unwrap() > 1_000);
     assert!(only("net 192.0.2.0/24")["hosts"].as_array().unwrap().is_empty());
     let (_, out, _) = place.meter(&["tcp.pcap", "--filter", "ip6"]);
-    assert!(out.contains("packets do not pass the filter"), "{out}");
+    assert!(out.contains("packets held back by --filter"), "{out}");
     let (code, _, err) = place.meter(&["tcp.pcap", "--filter", "tcp and prot 80"]);
     assert!(code == 2 && err.contains("did you mean `port`?") && err.contains("\n          ^^^^"), "{err}");
 }
@@ -245,7 +231,7 @@ fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
             "no-octets",
             classic(101, &[(1, [0, 60], &[]), (1, [0, 0], &[])]),
             0,
-            "cut off within their headers",
+            "2 packets cut off within the headers",
         ),
         ("nonsense", classic(101, &[(1, [40, 40], &[0x4f; 40]), (2, [40, 40], &[0x60; 40])]), 0, "No host"),
         ("gzip-cut", TCP[..TCP.len() / 2].to_vec(), 1, "what came before counts"),
@@ -269,13 +255,9 @@ fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
 #[test]
 fn times_of_several_files_are_counted_from_the_first() {
     let place = Place::new("times");
-    let octets = plain(TCP);
-    let mut at = 24;
-    while at < octets.len() / 2 {
-        at += 16 + u32::from_le_bytes(octets[at + 8..at + 12].try_into().unwrap()) as usize;
-    }
-    place.write("one.pcap", &octets[..at]);
-    place.write("two.pcap", [&octets[..24], &octets[at..]].concat());
+    let [one, two] = halves(&plain(TCP));
+    place.write("one.pcap", one);
+    place.write("two.pcap", two);
     let whole = place.json(&["tcp.pcap", "--since", "20 s", "--until", "100 s"]);
     let halves = place.json(&["one.pcap", "two.pcap", "--since", "20 s", "--until", "100 s"]);
     assert_eq!(halves["counters"]["packets_outside_time"], whole["counters"]["packets_outside_time"]);

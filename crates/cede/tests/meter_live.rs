@@ -2,107 +2,43 @@
 //! where the system does not permit it.
 #![cfg(target_os = "linux")]
 
+mod support;
+
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use support::{Finished, Folder, PATIENCE, Running};
 
-/// However slow the machine, nothing here takes longer.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// A meter that runs, and what it says.
-struct Watcher {
-    child: Child,
-    out: Receiver<String>,
-    err: Receiver<String>,
+/// A meter that watches; `None`, aloud, where that is not permitted.
+fn watch(command: &mut Command) -> Option<Running> {
+    let mut meter = Running::begin(command.stdin(Stdio::null()));
+    if meter.hears("Ctrl-C").is_some() {
+        return Some(meter);
+    }
+    let Finished { code, err, .. } = meter.end();
+    println!("SKIPPED: {err}");
+    assert!(matches!(code, Some(1 | 3)), "{code:?}: {err}");
+    None
 }
 
-fn lines(source: impl Read + Send + 'static) -> Receiver<String> {
-    let (send, receive) = channel();
-    std::thread::spawn(move || {
-        BufReader::new(source).lines().map_while(Result::ok).try_for_each(|line| send.send(line))
-    });
-    receive
+/// Ends as by Ctrl-C; what came last.
+fn last_of(meter: Running) -> Value {
+    meter.interrupt();
+    meter.end().exits(0).last()
 }
 
-impl Watcher {
-    /// `None`, aloud, where it is not permitted.
-    fn begin(mut command: Command) -> Option<Self> {
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
-        let mut watcher = Self { child, out, err };
-        loop {
-            match watcher.err.recv_timeout(PATIENCE) {
-                Ok(line) if line.starts_with("watching") && line.contains("Ctrl-C") => return Some(watcher),
-                Ok(line) if line.starts_with("error:") => {
-                    println!("SKIPPED: {line}");
-                    let code = watcher.child.wait().unwrap().code();
-                    assert!(matches!(code, Some(1 | 3)), "{code:?}: {line}");
-                    return None;
-                }
-                Ok(_) => {}
-                Err(error) => panic!("the meter does not begin: {error}"),
-            }
-        }
-    }
-
-    /// Waits for a line of JSON that is as wanted.
-    fn wait_for(&self, wanted: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match self.out.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(line) => {
-                    let value: Value =
-                        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"));
-                    if wanted(&value) {
-                        return value;
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => panic!("it never came"),
-                Err(RecvTimeoutError::Disconnected) => panic!("the meter ended"),
-            }
-        }
-    }
-
-    /// As Ctrl-C does.
-    fn interrupt(&self) {
-        let done =
-            Command::new("sh").args(["-c", &format!("kill -INT {}", self.child.id())]).status().unwrap();
-        assert!(done.success());
-    }
-
-    /// The exit code and what came last.
-    fn end(mut self) -> (Option<i32>, Value) {
-        self.interrupt();
-        let code = self.child.wait().unwrap().code();
-        let last = self.out.iter().last().expect("a last line");
-        (code, serde_json::from_str(&last).expect("JSON"))
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn cede() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_cede"))
-}
-
-/// Talks to itself over the loopback until told to stop; the port.
-fn chatter(stop: &Arc<AtomicBool>) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+/// Talks to an address of the loopback until told to stop; the port.
+fn chatter(address: Ipv4Addr, stop: &Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind((address, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
-        let mut near = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut near = TcpStream::connect((address, port)).unwrap();
         let mut far = listener.accept().unwrap().0;
         let (mut octets, began) = ([7_u8; 400], Instant::now());
         while !stop.load(Ordering::Relaxed) && began.elapsed() < PATIENCE {
@@ -136,18 +72,17 @@ fn get(address: &str, path: &str) -> String {
 #[test]
 fn the_loopback_is_watched_served_as_metrics_and_summed_up_in_the_end() {
     let stop = Arc::new(AtomicBool::new(false));
-    let port = chatter(&stop);
-    // A port that is free now; the meter tells if it is not any more.
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let mut command = cede();
-    let filter = format!("tcp port {port}");
-    command.args(["meter", "-i", "lo", "--json", "--interval", "300 ms", "--prometheus", &metrics]);
+    let port = chatter(Ipv4Addr::LOCALHOST, &stop);
+    let metrics = free_port();
+    let (folder, filter) = (Folder::new("loopback"), format!("tcp port {port}"));
+    let mut command =
+        folder.command(["meter", "-i", "lo", "--json", "--interval", "300 ms", "--prometheus", &metrics]);
     command.args(["--filter", &filter, "--for", "80 s"]);
-    let Some(watcher) = Watcher::begin(command) else { return };
-    let line = watcher.wait_for(|line| samples(line, "127.0.0.1") >= 100);
+    let Some(mut meter) = watch(&mut command) else { return };
+    let line = meter.prints_such(|line| samples(line, "127.0.0.1") >= 100);
     assert_eq!(line["hosts_in_all"], 1, "{line}");
     assert!(line["flows_remembered"].as_u64().unwrap() >= 1 && line["memory_bytes"].as_u64().unwrap() > 0);
-    privileges_are_gone(watcher.child.id());
+    privileges_are_gone(meter.id());
     let answer = get(&metrics, "/metrics");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("text/plain; version=0.0.4"), "{answer}");
     assert!(answer.contains("cede_meter_host_samples{host=\"127.0.0.1\"}"), "{answer}");
@@ -157,9 +92,42 @@ fn the_loopback_is_watched_served_as_metrics_and_summed_up_in_the_end() {
     );
     assert!(get(&metrics, "/elsewhere").starts_with("HTTP/1.1 404"));
     stop.store(true, Ordering::Relaxed);
-    let (code, last) = watcher.end();
-    assert_eq!(code, Some(0));
+    let last = last_of(meter);
     assert!(samples(&last, "127.0.0.1") >= 100, "{last}");
+}
+
+/// One that is free now; the meter tells if it is not any more.
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn metrics_are_no_more_however_many_hosts_there_are() {
+    let stop = Arc::new(AtomicBool::new(false));
+    for last in 1..=9 {
+        let _ = chatter(Ipv4Addr::new(127, 20, 0, last), &stop);
+    }
+    let (folder, metrics) = (Folder::new("labels"), free_port());
+    let mut command =
+        folder.command(["meter", "-i", "lo", "--json", "--interval", "300 ms", "--for", "80 s"]);
+    command.args([
+        "--filter",
+        "tcp and src net 127.20.0.0/16",
+        "--prometheus",
+        &metrics,
+        "--metrics-hosts",
+        "4",
+    ]);
+    let Some(mut meter) = watch(&mut command) else { return };
+    meter.prints_such(|line| line["hosts_in_all"] == 9);
+    let answer = get(&metrics, "/metrics");
+    stop.store(true, Ordering::Relaxed);
+    let series: Vec<_> = answer.lines().filter(|line| line.contains("{host=")).collect();
+    let labels: BTreeSet<_> = series.iter().filter_map(|line| line.split('"').nth(1)).collect();
+    assert!(labels.len() == 4 && series.len() <= 5 * 4, "{answer}");
+    let has = |line: &str| answer.lines().any(|other| other == line);
+    assert!(has("cede_meter_labelled_hosts 4") && has("cede_meter_unlabelled_hosts 5"), "{answer}");
+    last_of(meter);
 }
 
 /// Whoever watches is not root, and can do nothing that others cannot.
@@ -217,63 +185,45 @@ impl Drop for Namespaces {
     }
 }
 
-/// A process that is ended with the test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_remote_host_that_sends_utp_is_seen_under_its_pseudonym_if_asked_for() {
     let Some(namespaces) = Namespaces::make() else { return };
-    let quiet = |mut command: Command| {
-        Ended(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    };
     let watch = |more: &[&str]| {
         let mut command = namespaces.run("a");
         command.args(["meter", "-i", "eth0", "--json", "--interval", "300 ms", "--for", "80 s"]).args(more);
-        Watcher::begin(command)
+        watch(&mut command)
     };
-    let Some(open) = watch(&[]) else { return };
-    let Some(veiled) = watch(&["--pseudonyms", "--protocol", "utp"]) else { return };
-    let mut serve = namespaces.run("a");
-    serve.args(["serve"]);
-    let _serve = quiet(serve);
-    let mut send = namespaces.run("b");
-    send.args(["send", "192.0.2.1", "-t", "60"]);
+    let begin = |end: &str, arguments: &[&str]| {
+        Running::begin(namespaces.run(end).args(arguments).stdin(Stdio::null()))
+    };
+    let Some(mut open) = watch(&[]) else { return };
+    let Some(mut veiled) = watch(&["--pseudonyms", "--protocol", "utp"]) else { return };
+    let _serve = begin("a", &["serve"]);
+    let send = || begin("b", &["send", "192.0.2.1", "-t", "60"]);
     // The other end may not listen yet: whoever was refused asks again.
-    let mut sender = quiet(send);
+    let mut sender = send();
     let line = loop {
-        let line = open.wait_for(|_| true);
+        let line = open.prints_such(|_| true);
         if samples(&line, "192.0.2.2") >= 100 {
             break line;
         }
-        if sender.0.try_wait().unwrap().is_some() {
-            let mut send = namespaces.run("b");
-            send.args(["send", "192.0.2.1", "-t", "60"]);
-            sender = quiet(send);
+        if sender.has_ended() {
+            sender = send();
         }
     };
     let remote = host(&line, "192.0.2.2").unwrap();
     assert!(remote["utp"]["samples"].as_u64().unwrap() >= 100 && remote["tcp"].is_null(), "{remote}");
-    let line = veiled.wait_for(|line| line["hosts"].as_array().is_some_and(|hosts| !hosts.is_empty()));
+    let line = veiled.prints_such(|line| line["hosts"].as_array().is_some_and(|hosts| !hosts.is_empty()));
     assert!(!line.to_string().contains("192.0.2."), "{line}");
-    let (code, last) = open.end();
-    assert_eq!(code, Some(0));
+    let last = last_of(open);
     assert!(samples(&last, "192.0.2.2") >= 100, "{last}");
 }
 
 #[test]
 fn what_is_lacking_is_told() {
-    let output = cede().args(["meter", "-i", "no-such-interface"]).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && told.contains("there are: "), "{told}");
-    let output = cede().args(["meter", "-i", "lo", "--ui"]).stdout(Stdio::piped()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    let folder = Folder::new("lacking");
+    folder.cede(&["meter", "-i", "no-such-interface"]).exits(2).complains("there are: ");
+    folder.cede(&["meter", "-i", "lo", "--ui"]).exits(2);
     // Without privileges: 3 and how to get them. Where there is no other user to become, nothing is shown.
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", env!("CARGO_BIN_EXE_cede")]);

@@ -1,66 +1,38 @@
 //! Data sets: what `cede meter --parquet` writes, read by another program, and merged over captures by Dask on two local
 //! workers (`docs/scale/many.py`).
 
-use flate2::read::GzDecoder;
+mod support;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-const UTP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/utp_1m.pcap.gz");
-const TCP: &[u8] = include_bytes!("../../cede-meter/tests/vectors/tcp_1m.pcap.gz");
+use std::process::{Command, Stdio};
+use support::captures::{TCP, UTP, halves, plain};
+use support::{Finished, Folder, Running};
 
 /// A folder with captures, removed in the end.
-struct Place(PathBuf);
+struct Place(Folder);
 
 impl Place {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("cede-scale-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        fs::write(path.join("utp.pcap.gz"), UTP).unwrap();
-        let tcp = plain(TCP);
-        let half = record_boundary(&tcp, tcp.len() / 2);
-        fs::write(path.join("early.pcap"), &tcp[..half]).unwrap();
-        fs::write(path.join("late.pcap"), [&tcp[..24], &tcp[half..]].concat()).unwrap();
-        Self(path)
+        let folder = Folder::new(name);
+        let [early, late] = halves(&plain(TCP));
+        folder.write("utp.pcap.gz", UTP);
+        folder.write("early.pcap", early);
+        folder.write("late.pcap", late);
+        Self(folder)
     }
 
-    fn meter(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
-        command.current_dir(&self.0).arg("meter").args(arguments).stdin(Stdio::null());
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output
+    fn meter(&self, arguments: &[&str]) -> Finished {
+        self.0.cede(&[&["meter"], arguments].concat()).exits(0)
     }
 
-    fn python(&self, python: &Path, arguments: &[&str]) -> String {
-        let output = Command::new(python).current_dir(&self.0).args(arguments).output().unwrap();
-        let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        text(&output.stdout)
+    fn python(&self, python: &Path, arguments: &[&str]) -> Value {
+        let mut command = Command::new(python);
+        command.current_dir(self.0.path("")).args(arguments).stdin(Stdio::null());
+        Running::begin(&mut command).end().exits(0).json()
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn plain(compressed: &[u8]) -> Vec<u8> {
-    let mut octets = Vec::new();
-    GzDecoder::new(compressed).read_to_end(&mut octets).unwrap();
-    octets
-}
-
-fn record_boundary(capture: &[u8], near: usize) -> usize {
-    let mut at = 24;
-    while at < near {
-        at += 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize;
-    }
-    at
 }
 
 /// The Python that `./test` puts beside the build.
@@ -84,8 +56,7 @@ fn python() -> Option<PathBuf> {
 fn delays(place: &Place, captures: &[&str]) -> BTreeMap<(String, String), Vec<f64>> {
     let mut delays: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
     for capture in captures {
-        let output = place.meter(&[capture, "--series", "--json"]);
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
+        for line in place.meter(&[capture, "--series", "--json"]).text().lines() {
             let sample: Value = serde_json::from_str(line).unwrap();
             let host = sample["from"].as_str().unwrap().rsplit_once(':').unwrap().0.to_string();
             let key = (host, sample["protocol"].as_str().unwrap().to_string());
@@ -102,7 +73,7 @@ fn runs_add_files_of_their_own_and_replace_them_when_repeated() {
     let list = || {
         let mut files = Vec::new();
         for table in ["samples", "flows", "hosts", "histograms"] {
-            for date in fs::read_dir(place.0.join("set").join(table)).unwrap() {
+            for date in fs::read_dir(place.0.path("set").join(table)).unwrap() {
                 let date = date.unwrap().path();
                 assert!(date.file_name().unwrap().to_string_lossy().starts_with("date=20"), "{date:?}");
                 files.extend(fs::read_dir(date).unwrap().map(|file| file.unwrap().path()));
@@ -128,14 +99,9 @@ fn runs_add_files_of_their_own_and_replace_them_when_repeated() {
 #[test]
 fn a_folder_that_cannot_be_written_is_told() {
     let place = Place::new("told");
-    fs::write(place.0.join("file"), "in the way").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_cede"))
-        .current_dir(&place.0)
-        .args(["meter", "early.pcap", "--parquet", "file"])
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && told.contains("cannot write the data set file"), "{told}");
+    place.0.write("file", "in the way");
+    let told = place.0.cede(&["meter", "early.pcap", "--parquet", "file"]);
+    told.exits(1).complains("cannot write the data set file");
 }
 
 #[test]
@@ -160,7 +126,7 @@ fn another_program_reads_the_samples_back() {
     place.meter(&["early.pcap", "--parquet", "set"]);
     let script = "import pyarrow.dataset as d, json; t = d.dataset('set/samples', partitioning='hive').to_table(); \
                   print(json.dumps([t.num_rows, str(t.schema.field('time').type), sum(t['queue_us'].to_pylist())]))";
-    let read: Value = serde_json::from_str(&place.python(&python, &["-c", script])).unwrap();
+    let read = place.python(&python, &["-c", script]);
     let wanted = delays(&place, &["early.pcap"]);
     assert_eq!(read[0].as_u64().unwrap() as usize, wanted.values().map(Vec::len).sum::<usize>());
     assert_eq!(read[1], "timestamp[us, tz=UTC]");
@@ -177,7 +143,7 @@ fn two_workers_read_captures_and_the_merge_is_that_of_all_samples() {
     let mut arguments = vec![script];
     arguments.extend(captures);
     arguments.extend(["--out", "set", "--workers", "2", "--cede", env!("CARGO_BIN_EXE_cede")]);
-    let merged: Value = serde_json::from_str(&place.python(&python, &arguments)).unwrap();
+    let merged = place.python(&python, &arguments);
     assert_eq!((&merged["captures"], &merged["failed"]), (&Value::from(3), &Value::from(0)));
     let all = delays(&place, &captures);
     let hosts = merged["hosts"].as_array().unwrap();
@@ -196,7 +162,7 @@ fn two_workers_read_captures_and_the_merge_is_that_of_all_samples() {
     // The mean over time of what was covered, against the runs' own.
     let (mut area, mut covered) = (0.0, 0.0);
     for capture in &captures[1..] {
-        let json: Value = serde_json::from_slice(&place.meter(&[capture, "--json"]).stdout).unwrap();
+        let json = place.meter(&[capture, "--json"]).json();
         let host =
             json["hosts"].as_array().unwrap().iter().find(|host| host["address"] == "10.0.1.2").unwrap();
         let seconds = host["queue"]["covered_s"].as_f64().unwrap();

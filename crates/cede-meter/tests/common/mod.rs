@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use cede_meter::{Config, Estimator, FlowReport, Meter, QueueSample, Report, Visitor};
-use cede_units::Seq16;
+use cede_units::{Seq16, Stream};
 use cede_wire::link::LinkType;
 use cede_wire::utp::{Header, Kind};
+use core::ops::Range;
 
 /// The host whose queue is of interest, and the one beside the observer.
 pub const B: ([u8; 4], u16) = ([10, 0, 1, 2], 6881);
@@ -74,6 +75,37 @@ pub fn utp(
     let mut out = Vec::new();
     header.encode_into(&[], &vec![7; len], &mut out).expect("room");
     out
+}
+
+/// What a host's TCP stamps its segments with.
+#[derive(Clone, Copy)]
+pub struct Clock {
+    pub hz: u64,
+    pub ppm: f64,
+    /// Ticks that it began with.
+    pub ahead: u32,
+}
+
+impl Clock {
+    fn shows(&self, at_us: u64) -> u32 {
+        let ticks = (at_us as f64 * (1.0 + self.ppm / 1e6)) as u64 * self.hz / 1_000_000;
+        (ticks as u32).wrapping_add(self.ahead)
+    }
+}
+
+/// A connection from a port of B's between two times in seconds: a segment each 20 ms through a queue that grows to 15 ms and
+/// empties every two seconds.
+pub fn connection(tap: &mut Tap, port: u16, clock: &Clock, seconds: Range<u64>, noise: &mut Stream) {
+    for k in seconds.start * 50..seconds.end * 50 {
+        let (sent, queue) = (1_000_000 + k * 20_000, k % 100 * 150 + noise.below(30));
+        let of_a = |at: u64| (at / 1000) as u32;
+        let (arrives, seq) = (sent + 20_000 + queue, k as u32 * 100);
+        let (stamp, echo) = (clock.shows(sent), of_a(sent - 1_000));
+        let data = Tcp { seq, ack: 1, flags: 0x10, clock: stamp, echo, len: 100 };
+        let ack = Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock: of_a(arrives), echo: stamp, len: 0 };
+        tap.tcp(arrives, (B.0, port), A, &data);
+        tap.tcp(arrives + 10, A, (B.0, port), &ack);
+    }
 }
 
 /// A meter and the frames between A and B.

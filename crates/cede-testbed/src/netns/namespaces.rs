@@ -211,7 +211,12 @@ fn ip(arguments: &str) -> io::Result<()> {
 
 /// Runs a tool; its words are the error where it fails.
 fn run(tool: &str, arguments: &str) -> io::Result<Output> {
-    let output = Command::new(tool).args(arguments.split(' ')).output()?;
+    let mut command = Command::new(tool);
+    command.args(arguments.split(' '));
+    // Ctrl-C in a terminal is for us: a tool that it stops half-way leaves things behind.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let output = command.output()?;
     if output.status.success() {
         return Ok(output);
     }

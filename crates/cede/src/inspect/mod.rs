@@ -127,7 +127,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     report.connections.retain(|connection| args.wants_connection(connection));
     let asides = log.finish(&report)?;
     if args.log || args.pieces {
-        screen::mention(&show::remark(&report));
+        screen::mention(&show::remark(&report, false));
     } else {
         publish(args, &report, &asides)?;
     }

@@ -173,7 +173,7 @@ fn remarks(report: &Report, asides: &Asides) -> Vec<String> {
         let kinds: Vec<String> = asides.dht.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         remarks.push(format!("Distributed hash table: {}.", kinds.join(", ")));
     }
-    remarks.push(remark(report));
+    remarks.push(remark(report, report.connections.is_empty()));
     remarks
 }
 
@@ -212,48 +212,31 @@ fn encryption(report: &Report) -> Option<String> {
     })
 }
 
-/// One line about packets.
-pub fn remark(report: &Report) -> String {
+/// One line about packets; what else there is is left out where that is told already.
+pub fn remark(report: &Report, is_told: bool) -> String {
     let (counters, unlisted) = (&report.counters, &report.unlisted);
-    let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
-    let out =
-        format!("{} packets in {span_s:.1} s, {} connections", counters.packets, report.connections.len());
-    meter::and_also(
-        out,
-        &[
-            (unlisted.tcp_connections, "TCP connections of other kinds"),
-            (unlisted.datagrams, "datagrams of other kinds"),
-            (unlisted.lone_utp, "directions that look like uTP without an answer"),
-            (counters.other, "packets of other kinds"),
-            (counters.fragments, "later fragments"),
-            (counters.cut, "packets cut within headers"),
-            (counters.timeless, "packets without a time"),
-            (counters.outside, "packets outside the time asked for"),
-            (counters.filtered, "packets that do not pass the filter"),
-            (counters.evicted, "connections ended early for want of memory"),
-            (unlisted.given_up, "connections not listed for want of memory"),
-            (unlisted.unchecked_blocks, "blocks not checked for duplicates for want of memory"),
-        ],
-    ) + "\n"
+    let given_up = [
+        (counters.evicted, "connection", "ended early for want of memory"),
+        (unlisted.given_up, "connection", "not listed for want of memory"),
+        (unlisted.unchecked_blocks, "block", "not checked for duplicates for want of memory"),
+    ];
+    let others = unread(report).into_iter().chain(meter::left_out(counters));
+    let counts = others.filter(|_| !is_told).chain(given_up);
+    meter::in_all(counters, (report.connections.len(), "connection"), counts) + "\n"
+}
+
+/// What is no connection between peers, by reason.
+const fn unread(report: &Report) -> [meter::Count<'static>; 3] {
+    let unlisted = &report.unlisted;
+    [
+        (unlisted.tcp_connections, "TCP connection", "of another kind"),
+        (unlisted.datagrams, "datagram", "of another kind"),
+        (unlisted.lone_utp, "direction", "like uTP without an answer"),
+    ]
 }
 
 /// Why there is no connection.
 fn nothing(report: &Report) -> String {
-    let counters = &report.counters;
-    let mut why = Vec::new();
-    if let Some(number) = counters.unknown_link_type {
-        why.push(format!("link type {number} is not read"));
-    }
-    for (n, what) in [
-        (report.unlisted.tcp_connections, "TCP connections are of other kinds"),
-        (report.unlisted.datagrams, "datagrams are no uTP"),
-        (counters.filtered, "packets do not pass the filter"),
-        (counters.outside, "packets lie outside --since and --until"),
-    ] {
-        if n > 0 {
-            why.push(format!("{n} {what}"));
-        }
-    }
-    let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
-    format!("No BitTorrent connection was found{why}.\n")
+    let counts = unread(report).into_iter().chain(meter::left_out(&report.counters));
+    format!("No BitTorrent connection was found{}\n", meter::because(&report.counters, counts))
 }

@@ -77,6 +77,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             &format!("{:.0} s  queue {:.0} ms  {rates}", sample.t_s, sample.queue_ms),
         )
     };
+    interrupt::insist_on_order();
     let measured = measure(&spec, &mut { show }).map_err(unmeasured)?;
     drop(progress);
     let predicted = predict(&spec, &mut || !interrupt::is_asked()).map_err(unpredicted)?;

@@ -70,6 +70,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let words = format!("{:.0} s  queue {:.0} ms  {rates}", sample.t_s, sample.queue_ms);
         progress.update(sample.t_s / whole_s, &words)
     };
+    interrupt::insist_on_order();
     let measured = measure(&spec, &mut { show }).map_err(unmeasured)?;
     drop(progress);
     let predicted = predict(&spec, &mut || !interrupt::is_asked()).map_err(unpredicted)?;

@@ -2,9 +2,9 @@
 
 use super::{Findings, MeterArgs, summary_of};
 use crate::screen::Screen;
-use cede_meter::{Delay, Flags, Report, Summary};
+use crate::torrent::count;
+use cede_meter::{Counters, Delay, Flags, Report, Summary};
 use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
-use std::fmt::Write as _;
 use std::net::IpAddr;
 
 /// Hosts that are drawn.
@@ -39,7 +39,7 @@ pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
         out += &terminal::chart(&over_time(findings, DRAWN), screen.columns, PLOT_LINES, screen.colour);
     }
     out.push('\n');
-    out += &screen.wrap("", &counters(&findings.report));
+    out += &screen.wrap("", &counters(&findings.report, table.is_empty()));
     out
 }
 
@@ -197,57 +197,74 @@ pub fn names(flags: Flags) -> String {
     flags.names().collect::<Vec<_>>().join(" ")
 }
 
+/// So many of something, and what is to be said of them.
+pub type Count<'a> = (u64, &'a str, &'a str);
+
+/// Packets that say nothing, by reason.
+pub fn left_out(counters: &Counters) -> [Count<'static>; 6] {
+    [
+        (counters.other, "packet", "neither of TCP nor of UDP"),
+        (counters.fragments, "later fragment", ""),
+        (counters.cut, "packet", "cut off within the headers (snapshot length below 118?)"),
+        (counters.timeless, "packet", "without a time"),
+        (counters.outside, "packet", "outside --since and --until"),
+        (counters.filtered, "packet", "held back by --filter"),
+    ]
+}
+
+/// "1 later fragment", "3 packets without a time": what there is any of.
+fn words<'a>(counts: impl IntoIterator<Item = Count<'a>>) -> impl Iterator<Item = String> {
+    let are_any = counts.into_iter().filter(|count| count.0 > 0);
+    are_any.map(|(n, noun, more)| format!("{} {more}", count(n as usize, noun)).trim_end().to_string())
+}
+
+/// Why nothing was found: a link type, and what there is any of.
+pub fn because<'a>(counters: &Counters, counts: impl IntoIterator<Item = Count<'a>>) -> String {
+    let link_type = counters.unknown_link_type.map(|number| format!("link type {number} is not read"));
+    let mut why: Vec<String> = link_type.into_iter().chain(words(counts)).collect();
+    if counters.packets == 0 {
+        why.push("no packet was seen".to_string());
+    }
+    if why.is_empty() { ".".to_string() } else { format!(": {}.", why.join("; ")) }
+}
+
+/// "8 packets in 0.7 s, 2 flows", and what else there is any of.
+pub fn in_all<'a>(
+    counters: &Counters,
+    found: (usize, &str),
+    counts: impl IntoIterator<Item = Count<'a>>,
+) -> String {
+    let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
+    let packets = format!("{} in {span_s:.1} s", count(counters.packets as usize, "packet"));
+    let all: Vec<String> = [packets, count(found.0, found.1)].into_iter().chain(words(counts)).collect();
+    all.join(", ")
+}
+
+/// Flows and hosts that say nothing, by reason.
+const fn silent(report: &Report) -> [Count<'static>; 3] {
+    [
+        (report.hosts_with_too_little, "host", "with fewer samples than --min-samples asks for"),
+        (report.timeless_tcp_flows, "TCP flow", "without timestamps"),
+        (report.other_udp_flows, "UDP flow", "other than uTP"),
+    ]
+}
+
 /// Why there is no host.
 fn nothing(report: &Report) -> String {
-    let counters = &report.counters;
-    let mut why = Vec::new();
-    if let Some(number) = counters.unknown_link_type {
-        why.push(format!("link type {number} is not read"));
-    }
-    let mut count = |n: u64, what: &str| {
-        if n > 0 {
-            why.push(format!("{n} {what}"));
-        }
-    };
-    count(report.hosts_with_too_little, "hosts have fewer samples than --min-samples asks for");
-    count(report.timeless_tcp_flows, "TCP flows carry no timestamps");
-    count(report.other_udp_flows, "UDP flows are no uTP");
-    count(counters.other, "packets are neither TCP nor UDP");
-    count(counters.cut, "packets were cut off within their headers (snapshot length below 66?)");
-    count(counters.filtered, "packets do not pass the filter");
-    count(counters.outside, "packets lie outside --since and --until");
-    let why = if why.is_empty() { "no packet was seen".to_string() } else { why.join("; ") };
-    format!("No host says anything about its queue: {why}.\n")
+    let counts = silent(report).into_iter().chain(left_out(&report.counters));
+    format!("No host says anything about its queue{}\n", because(&report.counters, counts))
 }
 
-fn counters(report: &Report) -> String {
+/// One line about packets; what says nothing is left out where that is told already.
+fn counters(report: &Report, is_told: bool) -> String {
     let counters = &report.counters;
-    let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
-    let out = format!("{} packets in {span_s:.1} s, {} flows", counters.packets, counters.flows);
-    and_also(
-        out,
-        &[
-            (report.hosts_with_too_little, "hosts with too few samples"),
-            (report.other_udp_flows, "UDP flows that are no uTP"),
-            (report.timeless_tcp_flows, "TCP flows without timestamps"),
-            (counters.other, "packets of other kinds"),
-            (counters.fragments, "later fragments"),
-            (counters.cut, "packets cut within headers"),
-            (counters.timeless, "packets without a time"),
-            (counters.outside, "packets outside the time asked for"),
-            (counters.filtered, "packets that do not pass the filter"),
-            (counters.thinned, "samples left out to keep up"),
-            (counters.evicted, "flows given up for want of memory"),
-        ],
-    )
-}
-
-/// Names what there is any of behind the others.
-pub fn and_also(mut sentence: String, counts: &[(u64, &str)]) -> String {
-    for (n, what) in counts.iter().filter(|(n, _)| *n > 0) {
-        let _ = write!(sentence, ", {n} {what}");
-    }
-    sentence
+    let given_up = [
+        (counters.thinned, "sample", "left out for want of time or memory"),
+        (counters.evicted, "flow", "given up for want of memory"),
+    ];
+    let silent = silent(report).into_iter().chain(left_out(counters));
+    let counts = silent.filter(|_| !is_told).chain(given_up);
+    in_all(counters, (counters.flows as usize, "flow"), counts)
 }
 
 /// The delay of the first hosts of the report over time.

@@ -1,6 +1,8 @@
 //! What the tests of the program share: folders that are gone afterwards, and programs that do not outlive their test.
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
+pub mod captures;
+
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -134,18 +136,27 @@ pub struct Running {
     said: String,
 }
 
-/// The first line that has this in it; what came is put to `before`.
-fn until(lines: &Receiver<Vec<u8>>, name: &str, what: &str, mut before: impl FnMut(&[u8])) -> Option<String> {
+/// The first line that is as wanted; what came is put to `before`.
+fn until(
+    lines: &Receiver<Vec<u8>>,
+    name: &str,
+    wanted: impl Fn(&str) -> bool,
+    mut before: impl FnMut(&[u8]),
+) -> Option<String> {
     let end = Instant::now() + PATIENCE;
     loop {
         let line = lines.recv_timeout(end.saturating_duration_since(Instant::now())).ok()?;
         before(&line);
         let line = words(&line);
-        if line.contains(what) {
+        if wanted(&line) {
             return Some(line.trim_end().to_owned());
         }
         assert!(Instant::now() < end, "{name} talks for ever");
     }
+}
+
+fn json(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
 impl Running {
@@ -156,19 +167,39 @@ impl Running {
         Self { child, name, out, err, printed: Vec::new(), said: String::new() }
     }
 
+    /// Waits for a line on standard error that has this in it; `None` where it says no more.
+    pub fn hears(&mut self, what: &str) -> Option<String> {
+        let said = &mut self.said;
+        until(&self.err, &self.name, |line| line.contains(what), |line| said.push_str(&words(line)))
+    }
+
     /// Waits for a line on standard error that has this in it.
     pub fn says(&mut self, what: &str) -> String {
-        let said = &mut self.said;
-        let line = until(&self.err, &self.name, what, |line| said.push_str(&words(line)));
-        line.unwrap_or_else(|| panic!("{}: no \"{what}\" in {}", self.name, self.said))
+        self.hears(what).unwrap_or_else(|| panic!("{}: no \"{what}\" in {}", self.name, self.said))
     }
 
     /// Waits for a line of JSON on standard output that has this in it.
     pub fn prints(&mut self, what: &str) -> Value {
+        json(&self.line(what, |line| line.contains(what)))
+    }
+
+    /// Waits for a line of JSON on standard output that is as wanted; all lines are JSON.
+    pub fn prints_such(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        json(&self.line("such line", |line| wanted(&json(line))))
+    }
+
+    fn line(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let printed = &mut self.printed;
-        let line = until(&self.out, &self.name, what, |line| printed.extend(line));
-        let line = line.unwrap_or_else(|| panic!("{}: no \"{what}\" in {}", self.name, words(&self.printed)));
-        serde_json::from_str(&line).unwrap()
+        let line = until(&self.out, &self.name, wanted, |line| printed.extend(line));
+        line.unwrap_or_else(|| panic!("{}: no \"{what}\" in {}", self.name, words(&self.printed)))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     pub fn stdin(&mut self) -> ChildStdin {
@@ -177,7 +208,11 @@ impl Running {
 
     /// What Ctrl-C does.
     pub fn interrupt(&self) {
-        let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        self.signal("-INT");
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let killed = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
         assert!(killed.unwrap().success());
     }
 
@@ -243,7 +278,13 @@ impl Finished {
 
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(self.text()).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        json(self.text())
+    }
+
+    /// The last line of JSON on standard output.
+    #[track_caller]
+    pub fn last(&self) -> Value {
+        json(self.text().lines().last().expect("a line"))
     }
 
     /// What a line of JSON on standard output tells of this event.

@@ -58,8 +58,9 @@ pub fn text(picture: &Picture, labels: &mut Labels, shown: impl Fn(IpAddr) -> Ip
         histogram(&mut out, tally, protocol);
     }
     let rows = labels.choose(&picture.rows, Instant::now());
-    let help = "Hosts with a label of their own; the others are in the totals only";
-    gauge(&mut out, "labelled_hosts", help, rows.len() as f64);
+    gauge(&mut out, "labelled_hosts", "Hosts with a label of their own", rows.len() as f64);
+    let others = picture.rows.len() - rows.len();
+    gauge(&mut out, "unlabelled_hosts", "Hosts that are in the totals only", others as f64);
     for (name, help, value) in OF_HOSTS {
         family(&mut out, name, "gauge", help);
         for row in &rows {
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!(labels_of(&second), of_first);
         let third = text(&picture(100..=200), &mut labels, |address| address);
         assert!(labels_of(&third).is_empty(), "room is kept for an hour");
-        assert!(third.contains("cede_meter_hosts 101"));
+        assert!(third.contains("cede_meter_unlabelled_hosts 101"));
     }
 
     #[test]
