@@ -111,7 +111,8 @@ async fn wave(
     salt: u64,
     most: &mut Most,
 ) -> (u64, Vec<JoinHandle<()>>) {
-    let calling = (0..callers).map(|caller| tokio::spawn(rounds(Arc::clone(server), salt + 131 * caller)));
+    let calling =
+        (0..callers).map(|caller| tokio::spawn(rounds(Arc::clone(server), callers, salt + 131 * caller)));
     let (mut sent, mut relays) = (0, Vec::new());
     for mut called in calling.collect::<Vec<_>>() {
         let (octets, more) = loop {
@@ -126,10 +127,10 @@ async fn wave(
     (sent, relays)
 }
 
-async fn rounds(server: Arc<UtpSocket>, salt: u64) -> (u64, Vec<JoinHandle<()>>) {
+async fn rounds(server: Arc<UtpSocket>, callers: u64, salt: u64) -> (u64, Vec<JoinHandle<()>>) {
     let (mut sent, mut relays) = (0, Vec::new());
     for n in 0..ROUNDS {
-        let round = round(&server, salt + n * STREAMS_AT_ONCE);
+        let round = round(&server, callers, salt + n * STREAMS_AT_ONCE);
         let Ok((octets, relay)) = tokio::time::timeout(ROUND_LIMIT, round).await else {
             panic!("a round does not end: {:#?}", server.statistics());
         };
@@ -179,11 +180,11 @@ fn config(callers: u64) -> SocketConfig {
 }
 
 /// A socket comes, opens streams through a bad path, and goes. What the path is, goes on.
-async fn round(server: &UtpSocket, salt: u64) -> (u64, JoinHandle<()>) {
+async fn round(server: &UtpSocket, callers: u64, salt: u64) -> (u64, JoinHandle<()>) {
     let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let addr = relay.local_addr().unwrap();
     let relay = tokio::spawn(lossy_relay(relay, server.local_addr()));
-    let client = Arc::new(UtpSocket::bind_with("127.0.0.1:0", config(1)).await.unwrap());
+    let client = Arc::new(UtpSocket::bind_with("127.0.0.1:0", config(callers)).await.unwrap());
     let calling: Vec<_> = (0..STREAMS_AT_ONCE)
         .map(|i| tokio::spawn(call(Arc::clone(&client), addr, 1 + (salt + i) * 37 % 30_000, i % 3 == 0)))
         .collect();
