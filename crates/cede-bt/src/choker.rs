@@ -267,9 +267,12 @@ fn libtorrent_key(situation: &Situation, peer: &Candidate) -> (u8, core::cmp::Re
     if !situation.seeding {
         return (0, core::cmp::Reverse(peer.downloaded), waits_since);
     }
+    // What still reaches choked peers, and pieces that they were granted, gives them no better place.
+    let uploaded = if peer.unchoked { peer.uploaded } else { 0 };
     let quota = QUOTA_PIECES * u64::from(situation.piece_bytes);
-    let served = peer.uploaded_in_turn > quota && situation.now.since(waits_since) > QUOTA_TIME;
-    (u8::from(!peer.unchoked || served), core::cmp::Reverse(peer.uploaded), waits_since)
+    let is_long_ago = situation.now.since(waits_since) > QUOTA_TIME;
+    let served = peer.unchoked && peer.uploaded_in_turn > quota && is_long_ago;
+    (u8::from(served), core::cmp::Reverse(uploaded), waits_since)
 }
 
 #[cfg(test)]

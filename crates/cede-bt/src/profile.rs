@@ -37,6 +37,8 @@ pub struct Profile {
     pub dials_per_second: Option<u32>,
     /// The fast extension (BEP 6).
     pub fast: bool,
+    /// Pieces that a choked peer may ask for (BEP 6).
+    pub allowed_fast: u32,
     /// Requests of more octets close the connection.
     pub request_bytes_max: u32,
     /// A peer that owes blocks and sends none for so long is snubbed.
@@ -71,6 +73,7 @@ impl Profile {
         connections_max: 80,
         dials_per_second: None,
         fast: false,
+        allowed_fast: 0,
         request_bytes_max: 16 << 10,
         snub_after: Duration::from_secs(30),
         keepalive: Duration::from_secs(120),
@@ -94,6 +97,7 @@ impl Profile {
         connections_max: 200,
         dials_per_second: Some(30),
         fast: true,
+        allowed_fast: 5,
         request_bytes_max: 128 << 10,
         snub_after: Duration::from_secs(60),
         keepalive: Duration::from_secs(100),
@@ -113,6 +117,8 @@ impl Profile {
         initiate_max: 50,
         connections_max: 50,
         dials_per_second: None,
+        // Nothing is known of it; with five, a seed of 100 pieces would send four copies before its own.
+        allowed_fast: 0,
         want_peers: 50,
         ..Self::LIBTORRENT
     };

@@ -2,9 +2,11 @@
 
 mod common;
 
-use cede_bt::engine::CloseReason;
+use cede_bt::engine::{Chunk, CloseReason, ConnId};
+use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Profile, Transport};
-use cede_units::Duration;
+use cede_units::{Duration, Instant};
+use cede_wire::Payload;
 use common::{Swarm, geometry, setup};
 
 fn swarm(profile: Profile, disposition: Disposition, leechers: u8) -> Swarm {
@@ -42,6 +44,80 @@ fn an_upload_limit_is_kept() {
         let took_s = swarm.now.since(start).as_secs_f64();
         assert!((bound_s * 0.97..bound_s * 1.5 + 15.0).contains(&took_s), "{}: {took_s}", profile.name);
     }
+}
+
+/// Nobody has a slot, but five pieces may be asked for all the same, the same ones of everybody.
+#[test]
+fn a_choked_peer_gets_the_pieces_that_it_was_told_of_and_no_others() {
+    let profile = Profile { slots: Some(0), ..Profile::LIBTORRENT };
+    let setups = (0..3).map(|number| setup(number, number < 2, profile, Disposition::ALL));
+    let mut swarm = Swarm::new(setups.collect());
+    // The first round of the choker, which tries somebody, comes after 15 s.
+    assert!(!swarm.run(Duration::from_secs(10)));
+    let got: Vec<u32> = swarm.members[2].stored.keys().copied().collect();
+    assert_eq!(got.len(), 5, "{got:?}");
+    let sent: u64 =
+        swarm.members[..2].iter().map(|seed| seed.engine.totals().uploaded.iter().sum::<u64>()).sum();
+    assert_eq!(sent, 5 * u64::from(common::PIECE_BYTES));
+}
+
+/// What a seed says to a peer, from now on.
+fn said(engine: &mut cede_bt::Engine<usize>, conn: ConnId, ear: &mut Decoder) -> Vec<Message> {
+    let now = Instant::from_secs(1);
+    engine.set_room(conn, u32::MAX);
+    let mut items = Vec::new();
+    while let Some((_, chunk)) = engine.poll_transmit(now) {
+        let mut payload = match chunk {
+            Chunk::Octets(payload) => payload,
+            Chunk::Content { offset, len } => Payload::Pattern { start: offset, len },
+        };
+        while let Some(item) = ear.next(&mut payload).unwrap() {
+            items.push(item);
+        }
+        engine.set_room(conn, u32::MAX);
+    }
+    items
+        .into_iter()
+        .filter_map(|item| if let Item::Message(message) = item { Some(message) } else { None })
+        .collect()
+}
+
+/// BEP 6: a choke takes back no request; each is answered, with its block or a rejection, and granted ones with the block.
+#[test]
+fn a_choke_rejects_what_was_not_granted() {
+    let profile = Profile { slots: Some(1), ..Profile::LIBTORRENT };
+    let mut engine = cede_bt::Engine::new(setup(0, true, profile, Disposition::ALL));
+    let now = Instant::from_secs(1);
+    engine.start(now);
+    let conn = engine.accept(now, 9_usize, Transport::Tcp).unwrap();
+    let tell = |engine: &mut cede_bt::Engine<usize>, messages: &[Message]| {
+        let mut octets = Vec::new();
+        messages.iter().for_each(|message| message.encode(&mut octets));
+        engine.received(now, conn, Payload::copy_from(&octets));
+    };
+    let reserved = Reserved::default().with(Reserved::FAST);
+    let handshake = Handshake { reserved, info_hash: [7; 20], peer_id: [9; 20] };
+    engine.received(now, conn, Payload::copy_from(&handshake.encode()));
+    tell(&mut engine, &[Message::HaveNone, Message::Interested]);
+    let mut ear = Decoder::new(WireLimits::of(41));
+    let heard = said(&mut engine, conn, &mut ear);
+    let granted: Vec<u32> = heard
+        .iter()
+        .filter_map(|message| if let Message::AllowedFast(piece) = message { Some(*piece) } else { None })
+        .collect();
+    assert!(granted.len() == 5 && heard.contains(&Message::Unchoke), "{heard:?}");
+    let block = |piece| BlockRef { piece, begin: 0, len: 16 << 10 };
+    let other = (0..40).find(|piece| !granted.contains(piece)).unwrap();
+    engine.set_room(conn, 0);
+    tell(&mut engine, &[Message::Request(block(other)), Message::Request(block(granted[0]))]);
+    // Who wants nothing any more is choked.
+    tell(
+        &mut engine,
+        &[Message::NotInterested, Message::Request(block(granted[1])), Message::Request(block(other))],
+    );
+    let rejected = Message::Reject(block(other));
+    assert_eq!(said(&mut engine, conn, &mut ear), [Message::Choke, rejected.clone(), rejected]);
+    assert_eq!(engine.totals().uploaded, [2 * (16 << 10), 0]);
 }
 
 #[test]
@@ -114,8 +190,6 @@ fn one_way_connections_carry_their_openers_data_alone() {
 /// aria2 tells of several pieces at a time by a bitfield in the middle of the conversation.
 #[test]
 fn a_bitfield_may_come_at_any_time() {
-    use cede_bt::wire::{Handshake, Message, Reserved};
-    use cede_wire::Payload;
     for profile in Profile::ALL {
         let mut engine = cede_bt::Engine::new(setup(1, false, profile, Disposition::ALL));
         let now = cede_units::Instant::from_secs(1);

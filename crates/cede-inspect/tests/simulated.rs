@@ -180,20 +180,22 @@ impl Played {
     }
 
     /// Every choke and unchoke was seen, in order, no earlier than it was decided; but what waits in the end was not, nor
-    /// what was decided as it parted from others that are complete, too.
+    /// what was decided once both were complete, as they part.
     fn turns_are_those_of(&self, n: u32) {
         let record = &self.outcome.peers[n as usize].record;
-        let done = record.completed_at.map(cede_units::Instant::as_nanos);
+        let done_at = |peer: u32| self.outcome.peers[peer as usize].record.completed_at;
         let mut own: BTreeMap<u32, Vec<(u64, bool)>> = BTreeMap::new();
         for (at, whom, unchoked, _) in &record.unchokes {
             own.entry(*whom).or_default().push((at.as_nanos(), *unchoked));
         }
-        assert_eq!(own.len(), self.heard.turns.keys().filter(|key| key.0 == n).count());
+        assert!(self.heard.turns.keys().all(|key| key.0 != n || own.contains_key(&key.1)));
+        let none = Vec::new();
         for (whom, own) in own {
-            let seen = &self.heard.turns[&(n, whom)];
+            let seen = self.heard.turns.get(&(n, whom)).unwrap_or(&none);
             assert!(own.iter().zip(seen).all(|(own, seen)| own.1 == seen.1), "{own:?} {seen:?}");
             let rest = own.get(seen.len()..).expect("no more than was decided");
-            let is_parting = rest.iter().all(|turn| Some(turn.0) == done);
+            let both_done = done_at(n).map(|done| done.max(done_at(whom).unwrap_or_default()).as_nanos());
+            let is_parting = rest.iter().all(|turn| both_done.is_some_and(|done| turn.0 >= done));
             assert!(is_parting || self.waits(n, whom), "{n} to {whom}: {rest:?}");
             assert!(own.iter().zip(seen).all(|(own, seen)| own.0 <= seen.0), "{own:?} {seen:?}");
         }

@@ -1,14 +1,14 @@
 //! What the choker decides becomes messages.
 
 use super::conn::Conn;
-use super::{Action, Engine};
+use super::{Action, Engine, PeerAddress};
 use crate::choker::{Candidate, ChokerRule, Occasion, Situation};
 use crate::disposition::Duplicates;
 use crate::wire::Message;
 use alloc::vec::Vec;
 use cede_units::Instant;
 
-impl<A: Copy + Ord> Engine<A> {
+impl<A: PeerAddress> Engine<A> {
     pub(super) fn rechoke_at_event(&mut self, now: Instant) {
         self.rechoke(now, Occasion::Event);
     }
@@ -87,24 +87,25 @@ impl<A: Copy + Ord> Engine<A> {
         let (id, busy) = (conn.id, !conn.out.uploads.is_empty());
         conn.choking = !unchoke;
         if unchoke {
-            (conn.tally.unchoke_round, conn.tally.turn_upload) = (round, 0);
+            (conn.tally.unchoke_round, conn.tally.unchoked_at) = (round, Some(now));
+            conn.tally.turn_upload = 0;
             self.say(now, index, &Message::Unchoke);
         } else {
             self.choke(now, index);
-        }
-        if let Some(conn) = self.at(index) {
-            conn.tally.unchoked_at = Some(now);
         }
         if notes {
             self.act(Action::Unchoked { conn: id, unchoked: unchoke, busy });
         }
     }
 
-    /// Chokes: requests that wait are dropped, and with the fast extension each is answered.
+    /// Chokes: requests that wait are dropped, but for granted pieces; with the fast extension each is answered.
     fn choke(&mut self, now: Instant, index: u32) {
         self.say(now, index, &Message::Choke);
         let Some(conn) = self.at(index) else { return };
-        let dropped = core::mem::take(&mut conn.out.uploads);
+        let waiting = core::mem::take(&mut conn.out.uploads);
+        let (kept, dropped): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|block| conn.out.granted.has(block.piece));
+        conn.out.uploads = kept.into();
         if conn.fast {
             dropped.into_iter().for_each(|block| self.say(now, index, &Message::Reject(block)));
         }

@@ -1,5 +1,6 @@
 //! A connection as the engine knows it.
 
+use super::fast::Grants;
 use crate::bitfield::Bitfield;
 use crate::disposition::{Contender, Transport};
 use crate::pipeline::Pipeline;
@@ -63,6 +64,8 @@ pub(super) struct Outbox {
     pub(super) in_ring: bool,
     /// It is among those whose control messages wait for no turn.
     pub(super) is_prompt: bool,
+    /// What it is sent although it is choked.
+    pub(super) granted: Grants,
 }
 
 impl Outbox {

@@ -1,7 +1,7 @@
 //! Finding peers: whom to dial and over what, and which of two connections to the same peer stays.
 
 use super::conn::{Conn, ConnId, Stage};
-use super::{Action, AnnounceEvent, CloseReason, Engine};
+use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress};
 use crate::disposition::{Dialling, Duplicates, Transport};
 use crate::profile::Profile;
 use alloc::boxed::Box;
@@ -52,7 +52,7 @@ impl<A> Dials<A> {
     }
 }
 
-impl<A: Copy + Ord> Engine<A> {
+impl<A: PeerAddress> Engine<A> {
     /// The tracker, or somebody else, knows of these peers.
     pub fn add_peers(&mut self, now: Instant, peers: &[A]) {
         for &address in peers {

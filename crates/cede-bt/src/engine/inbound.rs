@@ -1,7 +1,7 @@
 //! What peers say.
 
 use super::conn::{Conn, ConnId, Stage};
-use super::{Action, CloseReason, Engine};
+use super::{Action, CloseReason, Engine, PeerAddress};
 use crate::bitfield::Bitfield;
 use crate::choker::ChokerRule;
 use crate::disposition::Transport;
@@ -31,7 +31,7 @@ impl<A> Conn<A> {
     }
 }
 
-impl<A: Copy + Ord> Engine<A> {
+impl<A: PeerAddress> Engine<A> {
     /// Octets came over a connection.
     pub fn received(&mut self, now: Instant, id: ConnId, mut payload: Payload) {
         if let Some(conn) = self.conn(id) {
@@ -190,11 +190,16 @@ impl<A: Copy + Ord> Engine<A> {
     fn on_interest(&mut self, now: Instant, index: u32, interested: bool) {
         let mainline = self.profile.choker == ChokerRule::Mainline4;
         let Some(conn) = self.at(index) else { return };
-        if core::mem::replace(&mut conn.peer_interested, interested) != interested {
-            // Mainline looks again only at those that are unchoked; libtorrent fills free places.
-            if !conn.choking || (!mainline && interested) {
-                self.rechoke_at_event(now);
-            }
+        let choking = conn.choking;
+        if core::mem::replace(&mut conn.peer_interested, interested) == interested {
+            return;
+        }
+        if interested {
+            self.grant(now, index);
+        }
+        // Mainline looks again only at those that are unchoked; libtorrent fills free places.
+        if !choking || (!mainline && interested) {
+            self.rechoke_at_event(now);
         }
     }
 
@@ -243,7 +248,7 @@ impl<A: Copy + Ord> Engine<A> {
             return Err(CloseReason::Misbehaved);
         }
         let fits = conn.out.uploads.len() < UPLOADS_MAX;
-        if servable && fits && !conn.choking {
+        if servable && fits && (!conn.choking || conn.out.granted.allow(block.piece)) {
             if !conn.out.uploads.contains(&block) {
                 conn.out.uploads.push_back(block);
                 self.join_ring(index);

@@ -1,7 +1,7 @@
 //! What happens with time, and what the disk answers.
 
 use super::conn::Stage;
-use super::{Action, AnnounceEvent, CloseReason, Engine, TICK};
+use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress, TICK};
 use crate::bitfield::Bitfield;
 use crate::choker::{ChokerRule, Occasion};
 use crate::picker::Origin;
@@ -14,7 +14,7 @@ const BAD_PIECES_MAX: u32 = 3;
 /// How often those that could not be reached are looked at, in ticks.
 const RETRY_TICKS: u64 = 10;
 
-impl<A: Copy + Ord> Engine<A> {
+impl<A: PeerAddress> Engine<A> {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.timers.tick_at <= now {

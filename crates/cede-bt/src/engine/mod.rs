@@ -25,6 +25,7 @@
 mod chokes;
 mod conn;
 mod dial;
+mod fast;
 mod inbound;
 mod life;
 mod outbound;
@@ -46,6 +47,7 @@ use cede_wire::Payload;
 use conn::Conn;
 pub use conn::{ConnId, ConnView};
 use dial::Dials;
+pub use fast::PeerAddress;
 
 /// What an engine is made of.
 #[derive(Clone, Debug)]
@@ -271,7 +273,7 @@ struct Timers {
 /// The time between looks at silence, snubs and pipelines.
 const TICK: Duration = Duration::from_secs(1);
 
-impl<A: Copy + Ord> Engine<A> {
+impl<A: PeerAddress> Engine<A> {
     /// A member that knows nobody yet.
     #[must_use]
     pub fn new(setup: Setup) -> Self {

@@ -1,7 +1,7 @@
 //! What leaves: control messages and blocks, in turns under the upload limit.
 
 use super::conn::{ConnId, Sending};
-use super::{Chunk, Engine};
+use super::{Chunk, Engine, PeerAddress};
 use crate::disposition::Transport;
 use crate::wire::{Handshake, Message, PIECE_HEADER_BYTES, Reserved, piece_header};
 use cede_units::Instant;
@@ -10,7 +10,7 @@ use cede_wire::Payload;
 /// Without an upload limit, so much leaves over one connection before the next has its turn.
 const TURN_BYTES: u32 = 16 << 10;
 
-impl<A: Copy + Ord> Engine<A> {
+impl<A: PeerAddress> Engine<A> {
     /// Says how many octets the transport of a connection takes now.
     pub fn set_room(&mut self, id: ConnId, room: u32) {
         let Some(conn) = self.conn(id) else { return };

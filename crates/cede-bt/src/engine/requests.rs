@@ -1,11 +1,11 @@
 //! Asking for blocks.
 
-use super::Engine;
+use super::{Engine, PeerAddress};
 use crate::wire::{BlockRef, Message};
 use alloc::vec::Vec;
 use cede_units::Instant;
 
-impl<A: Copy + Ord> Engine<A> {
+impl<A: PeerAddress> Engine<A> {
     /// How many requests a peer answers at a time, as it says itself (BEP 10, `reqq`).
     pub fn set_request_limit(&mut self, id: super::ConnId, requests: u32) {
         if let Some(conn) = self.conn(id) {

@@ -202,13 +202,16 @@ fn stream(swarm: &Swarm, seat: &super::layout::Seat, what: &str) -> Stream {
     Stream::named(swarm.seed, &format!("peer {}/{what}", seat.name))
 }
 
+fn octets(random: &mut Stream) -> [u8; 20] {
+    core::array::from_fn(|_| random.next_u16() as u8)
+}
+
 fn setup(swarm: &Swarm, seat: &super::layout::Seat, geometry: Geometry) -> Setup {
     let group = &swarm.groups[seat.group];
-    let mut ids = stream(swarm, seat, "id");
     Setup {
         geometry,
-        info_hash: *b"cede simulated swarm",
-        peer_id: core::array::from_fn(|_| ids.next_u16() as u8),
+        info_hash: octets(&mut Stream::named(swarm.seed, "torrent")),
+        peer_id: octets(&mut stream(swarm, seat, "id")),
         have: begins_with(group.role == Role::Seed, geometry.pieces()),
         profile: group.profile,
         disposition: group.disposition,

@@ -41,6 +41,10 @@ pub struct PeerView {
     pub unchokes_us: bool,
     /// We give to it.
     pub is_unchoked: bool,
+    /// It wants something of us.
+    pub is_interested: bool,
+    /// Blocks that it owes us, and that we owe it.
+    pub owed: [usize; 2],
 }
 
 impl Inner {
@@ -60,6 +64,8 @@ impl Inner {
                 pieces: view.pieces,
                 unchokes_us: !view.peer_choking,
                 is_unchoked: !view.choking,
+                is_interested: view.peer_interested,
+                owed: [view.requests, view.uploads],
             }
         });
         View {

@@ -1,26 +1,30 @@
 //! One swarm of ours and theirs: eight peers, each in a network namespace of its own, joined by a bridge. One of ours has the
-//! content and sends slowly, so that the others have to exchange what they have.
+//! content and sends slowly, to few at a time, so that the others have to exchange what they have. It behaves as libtorrent:
+//! those whom it chokes may ask for the pieces that it has granted them.
 
 use crate::case::{announce_ours, tracker};
 use crate::place::Place;
 use crate::support::{LIMIT, Member, choices, run};
 use crate::theirs::{Client, Kind, Role, Task, Theirs};
 use crate::torrent::Torrent;
-use cede_bt::Transport;
 use cede_bt::metainfo::sha1;
+use cede_bt::{Profile, Transport};
 use cede_torrent::session::Choices;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command as Ready, Stdio};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 const BYTES: usize = 4_000_000;
 const PEERS: usize = 8;
 /// Octets per second that the seed sends.
 const SEED_LIMIT: u64 = 1_500_000;
-/// Bitmasks of ours, the seed's first.
-const MASKS: [u8; 5] = [31, 13, 14, 10, 5];
+/// Peers that the seed sends to at a time, beside what it grants to the others.
+const SEED_SLOTS: u32 = 2;
+/// Bitmasks of ours, the seed's first. The leechers' rule is that of uTorrent 3: whatever both can is attempted at once.
+const MASKS: [u8; 5] = [31, 31, 14, 13, 5];
 /// Tells one of ours what it is: transports, address, tracker, and whether it has the content.
 const MEMBER: &str = "CEDE_MIXED_MEMBER";
 
@@ -45,7 +49,7 @@ fn address_of(number: usize) -> SocketAddr {
 /// One of ours, in its own process.
 struct Ours {
     lines: Lines<BufReader<ChildStdout>>,
-    _input: ChildStdin,
+    input: ChildStdin,
     _child: Child,
 }
 
@@ -58,7 +62,7 @@ impl Ours {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { lines, _input: child.stdin.take().unwrap(), _child: child }
+        Self { lines, input: child.stdin.take().unwrap(), _child: child }
     }
 
     async fn digest(&mut self) -> String {
@@ -71,7 +75,17 @@ impl Ours {
     }
 }
 
-/// What runs in the process of one of ours: says its digest once it has everything, and ends with its input.
+/// What there is to know of a swarm that does not end: how ours see it.
+async fn lament(ours: &mut [(usize, u8, Ours)]) {
+    for (number, _, ours) in ours {
+        println!("member {number}:");
+        let _ = ours.input.write_all(b"\n").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// What runs in the process of one of ours: says its digest once it has everything, tells how it stands when asked, and ends
+/// with its input.
 pub fn member() {
     let Ok(told) = std::env::var(MEMBER) else { return };
     let words: Vec<String> = told.split(' ').map(str::to_owned).collect();
@@ -81,15 +95,20 @@ pub fn member() {
         let torrent = Torrent::new(words[2].clone(), BYTES);
         let limit = is_seed.then_some(SEED_LIMIT);
         let number = address.ip().to_string().bytes().last().unwrap_or(0);
-        let choices = Choices { upload_limit: limit, ..choices(number, mask) };
+        let mut choices = Choices { upload_limit: limit, ..choices(number, mask) };
+        if is_seed {
+            choices.profile = Profile { slots: Some(SEED_SLOTS), ..Profile::LIBTORRENT };
+        }
         let content = is_seed.then_some(&torrent.content[..]);
         let mut ours = Member::at(address.ip(), &torrent.info, content, &[], choices).await;
         announce_ours(&mut ours, &torrent);
         ours.start();
         ours.done().await;
         println!("digest {}", digest(&ours.content(BYTES)));
-        let input = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
-        let _ = input.await;
+        let ask = || tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
+        while ask().await.is_ok_and(|read| read.is_ok_and(|octets| octets > 0)) {
+            eprintln!("{:?}", ours.session.view());
+        }
     });
 }
 
@@ -125,13 +144,17 @@ pub async fn swarm(place: &Place) -> String {
         theirs.push((client, task.folder.clone(), Theirs::start(client, &task).await));
     }
     for (number, mask, ours) in &mut ours {
-        let found = tokio::time::timeout(LIMIT, ours.digest()).await.expect("one of ours does not finish");
+        let found = tokio::time::timeout(LIMIT, ours.digest()).await;
+        let found = found.unwrap_or_else(|_| panic!("member {number}, one of ours, does not finish"));
         assert_eq!(found, expected, "member {number}");
         let role = if *number == 1 { "seed" } else { "leecher" };
         rows += &format!("| cede-torrent, `--transport {mask}` | {role} | {found} |\n");
     }
     for (client, folder, _running) in &theirs {
-        torrent.until_in(folder).await;
+        if let Some(missing) = torrent.missing_in(folder).await {
+            lament(&mut ours).await;
+            panic!("{} does not finish: {missing:?}", client.label);
+        }
         let found = digest(&content_of(folder));
         assert_eq!(found, expected, "{}", client.label);
         rows += &format!("| {} | leecher | {found} |\n", client.label);
