@@ -4,7 +4,7 @@
 //! retransmission timer. A controller owns one question: how much may be under way, and how fast may it leave? It is
 //! told of four things ([`Controller::on_sent`], [`Controller::on_feedback`], [`Controller::on_timeout`],
 //! [`Controller::on_timer`]) and answers each of the last three with an [`Allowance`], which the transport caches, so
-//! sending a packet costs no question.
+//! sending a packet costs no question. uTP also tells of delays that came without news ([`Controller::on_delays`]).
 //!
 //! After *every* call, `on_sent` included, the transport asks for [`Controller::timer`]; a controller that must change
 //! its allowance because a packet left asks for a timer that is due at once.
@@ -150,6 +150,27 @@ impl Feedback<'_> {
     }
 }
 
+/// Delays that came with a packet which says nothing of ours: the answer to a SYN, or data of a peer that has nothing new to
+/// acknowledge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DelaySamples {
+    /// Now.
+    pub now: Instant,
+    /// See [`Feedback::one_way_delay_ns`]; of the last of our packets that the peer has had, so it may repeat.
+    pub one_way_delay_ns: Option<i64>,
+    /// See [`Feedback::reverse_delay_ns`].
+    pub reverse_delay_ns: Option<i64>,
+}
+
+impl DelaySamples {
+    /// Those of an acknowledgement.
+    #[must_use]
+    pub const fn of(feedback: &Feedback<'_>) -> Self {
+        let Feedback { now, one_way_delay_ns, reverse_delay_ns, .. } = *feedback;
+        Self { now, one_way_delay_ns, reverse_delay_ns }
+    }
+}
+
 /// The retransmission timer ran out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeout {
@@ -236,6 +257,13 @@ pub trait Controller: Send {
 
     /// An acknowledgement arrived, or a loss was found.
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance;
+
+    /// A packet came that says nothing of ours, and tells delays all the same. RFC 6817 takes them from acknowledgements of
+    /// data alone; libtorrent wherever they come from (so does libutp, but its answer to a SYN, which would come first, tells
+    /// none). Nothing is allowed by it.
+    fn on_delays(&mut self, samples: &DelaySamples) {
+        let _ = samples;
+    }
 
     /// The transport's retransmission timer ran out.
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance;

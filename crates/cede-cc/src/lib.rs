@@ -46,6 +46,7 @@ mod vegas_rule;
 mod window;
 
 pub use controller::{
-    Allowance, Controller, Feedback, PacketFact, Path, Phase, SendRecord, Sent, Snapshot, Tag, Timeout,
+    Allowance, Controller, DelaySamples, Feedback, PacketFact, Path, Phase, SendRecord, Sent, Snapshot, Tag,
+    Timeout,
 };
 pub use params::{ParamDoc, ParamError, ParamKind, ParamValue, Params, Settings};

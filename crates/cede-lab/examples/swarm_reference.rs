@@ -1,5 +1,6 @@
 //! One seed and eight leechers behind 1 Mbit/s uplinks, 20 MB, libtorrent's profile: the swarm that was run with real
-//! clients (`cargo run --release -p cede-lab --example swarm_reference -- utp|tcp [seeds]`).
+//! clients (`cargo run --release -p cede-lab --example swarm_reference -- utp|tcp [runs [leechers [octets [ms]]]]`, the last
+//! being the time within which the leechers start).
 
 use cede_bt::{Disposition, Profile};
 use cede_lab::swarm::{Arrival, ControllerChoice, Group, Hashing, Links, Role, Swarm, SwarmRecords, run};
@@ -12,7 +13,7 @@ fn main() {
     let number =
         |at: usize, otherwise: u64| args.get(at).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
     for seed in 1..=number(1, 3) {
-        let swarm = reference(transport, seed, number(2, 8) as u32, number(3, 20_000_000));
+        let swarm = reference(transport, seed, number(2, 8) as u32, number(3, 20_000_000), number(4, 10));
         let began = std::time::Instant::now();
         match run(&swarm, &mut ()) {
             Ok(outcome) => {
@@ -28,14 +29,14 @@ fn main() {
     }
 }
 
-fn reference(transport: &str, seed: u64, leechers: u32, content_bytes: u64) -> Swarm {
+fn reference(transport: &str, seed: u64, leechers: u32, content_bytes: u64, within_ms: u64) -> Swarm {
     let disposition = if transport == "tcp" { Disposition::TCP } else { Disposition::ALL };
     let group = |name, count, role, at| Group {
         uplink: Some(Rate::from_mbit(1)),
         buffer: QueueLimit::Bytes(125_000),
         disposition,
         utp: ControllerChoice::named("ledbat-libtorrent"),
-        arrival: Arrival::Together { at: Duration::from_secs(at), within: Duration::from_millis(200) },
+        arrival: Arrival::Together { at: Duration::from_secs(at), within: Duration::from_millis(within_ms) },
         ..Group::new(name, count, role, Profile::LIBTORRENT)
     };
     Swarm {

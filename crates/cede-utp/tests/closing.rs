@@ -405,7 +405,7 @@ fn the_window_of_a_syn_means_nothing() {
     let mut acceptor =
         Connection::accept(now, &packet, config.clone(), controller("fixed", &config), &mut random).unwrap();
     let answer = Packet::decode(&acceptor.poll_transmit(now).unwrap().head).unwrap().header;
-    assert_eq!((answer.connection_id, answer.ack, answer.timestamp_difference_us), (40, Seq16(11), 0));
+    assert_eq!((answer.connection_id, answer.ack, answer.timestamp_difference_us), (40, Seq16(11), 999_993));
     assert_eq!(acceptor.snapshot().peer_window_bytes, 255 * 1435);
 }
 

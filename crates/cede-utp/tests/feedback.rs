@@ -3,12 +3,12 @@
 
 mod common;
 
-use cede_cc::{PacketFact, SendRecord};
+use cede_cc::{DelaySamples, PacketFact, SendRecord};
 use cede_units::{Duration, Instant, Seq16};
 use cede_utp::{Config, Mtu};
 use cede_wire::Payload;
 use cede_wire::utp::{Kind, Packet};
-use common::{Script, Told, ms};
+use common::{Script, Setup, Told, World, ms};
 
 type Feedback = (Vec<PacketFact>, Vec<PacketFact>, cede_cc::Feedback<'static>);
 
@@ -55,6 +55,36 @@ fn a_cumulative_acknowledgement_is_told_whole() {
     assert_eq!(feedback.reverse_delay_ns, Some(0));
     assert!(!feedback.app_limited && !feedback.in_recovery);
     assert_eq!((feedback.ce_marked, feedback.now), (0, script.now));
+}
+
+/// Whoever keeps a base of delays has it from the handshake, before there is a queue of its own.
+#[test]
+fn packets_that_acknowledge_nothing_tell_their_delays() {
+    let mut script = Script::new(Config::default(), 4 * 1382, Seq16(1), Seq16(900));
+    let delays = |script: &Script| -> Vec<DelaySamples> {
+        let told = script.diary.lock().unwrap();
+        told.iter().filter_map(|told| if let Told::Delays(one) = told { Some(*one) } else { None }).collect()
+    };
+    let at = |now| DelaySamples { now, one_way_delay_ns: Some(25_000_000), reverse_delay_ns: Some(0) };
+    let answered = script.now;
+    assert_eq!(delays(&script), [at(answered)]);
+    script.wait(ms(10));
+    let data = script.header(Kind::Data, Seq16(900), Seq16(0));
+    script.packet(&data, &[], Payload::Pattern { start: 0, len: 100 });
+    assert_eq!(delays(&script), [at(answered), at(script.now)]);
+    // An acknowledgement tells its own.
+    script.send_packets(1);
+    script.wait(ms(40));
+    script.peer_seq = Seq16(901);
+    script.state(Seq16(1), &[]);
+    assert_eq!((delays(&script).len(), feedbacks(&script).len()), (2, 1));
+}
+
+#[test]
+fn the_answer_to_a_syn_tells_how_long_it_took() {
+    let world = World::connected(&Setup::default());
+    let answer = world.log.iter().find(|seen| seen.from == 1).unwrap();
+    assert_eq!((answer.header.kind, answer.header.timestamp_difference_us), (Kind::State, 10_000));
 }
 
 #[test]

@@ -1,18 +1,19 @@
 //! LEDBAT as libtorrent runs it: the window in 16.16 fixed-point octets, its quirks included.
 //!
 //! Source: the behaviour of arvidn/libtorrent at 069017e33 (`utp_stream.cpp`, `timestamp_history.cpp`), written anew
-//! from its description. BEP 29 gives the outline.
+//! from its description; where samples come from and what idleness does, of 2.0.8. BEP 29 gives the outline.
 //!
 //! *What it leaves out:* the quirk that an acknowledgement with a selective part counts only that part; the 32-bit wrap
 //! of the stamps (samples arrive unwrapped). The transport's packet size stands for the MTU.
-//! *How it was validated:* the steps of check 5 in the tests below; the conformance suite.
+//! *How it was validated:* the steps of check 5 in the tests below; the conformance suite; single flows and swarms of real
+//! clients (`docs/swarms.md`), whose queues come out as measured only with the samples of handshakes.
 
 use super::delay_window::target_param;
 use crate::entry::Entry;
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::window::congested_number;
-use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use crate::{Allowance, Controller, DelaySamples, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Bytes, Duration, Instant};
 
@@ -28,6 +29,8 @@ const CURRENT_SLOTS: usize = 3;
 const MAX_SHIFT_US: i64 = 10_000;
 /// The initial window.
 const INITIAL_BYTES: i64 = 1500;
+/// Where nothing is heard for so long there is a timeout (`utp_min_timeout`), whether anything is under way or not.
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// At most one reduction in so long (and per window).
 const LOSS_INTERVAL: Duration = Duration::from_millis(100);
 /// Clamp on raw samples, so that no sum of them overflows.
@@ -132,6 +135,10 @@ pub struct Libtorrent {
     epoch: LossEpoch,
     last_loss: Option<Instant>,
     delay_us: Option<i64>,
+    /// When a packet came.
+    heard_at: Instant,
+    /// Timeouts since then with nothing under way.
+    idled: u64,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -153,6 +160,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         epoch: LossEpoch::new(),
         last_loss: None,
         delay_us: None,
+        heard_at: Instant::ZERO,
+        idled: 0,
     }))
 }
 
@@ -173,14 +182,23 @@ impl Libtorrent {
         }
     }
 
-    fn measure(&mut self, feedback: &Feedback<'_>) -> Option<i64> {
-        if let Some(reverse) = feedback.reverse_delay_ns {
-            self.follow_reverse(feedback.now, micros(reverse));
+    /// Takes what one packet tells, in the order of libtorrent: the reverse direction first.
+    fn take(&mut self, samples: &DelaySamples) {
+        (self.heard_at, self.idled) = (samples.now, 0);
+        if let Some(reverse) = samples.reverse_delay_ns {
+            self.follow_reverse(samples.now, micros(reverse));
         }
-        let delay = self.ours.add(feedback.now, micros(feedback.one_way_delay_ns?));
-        self.recent[self.next] = delay;
-        self.next = (self.next + 1) % CURRENT_SLOTS;
-        let filtered = self.recent.into_iter().min().unwrap_or(delay);
+        if let Some(forward) = samples.one_way_delay_ns {
+            self.recent[self.next] = self.ours.add(samples.now, micros(forward));
+            self.next = (self.next + 1) % CURRENT_SLOTS;
+        }
+    }
+
+    /// The delay to steer by; none without a sample in this packet.
+    fn measure(&mut self, feedback: &Feedback<'_>) -> Option<i64> {
+        self.take(&DelaySamples::of(feedback));
+        feedback.one_way_delay_ns?;
+        let filtered = self.recent.into_iter().min()?;
         let rtt = feedback.rtt_min.map_or(i64::MAX, |rtt| rtt.as_micros().min(MAX_RAW_US as u64) as i64);
         Some(filtered.min(rtt))
     }
@@ -232,6 +250,16 @@ impl Libtorrent {
         }
     }
 
+    /// Each timeout of an idle connection takes a third of the window, and lets it begin with slow start.
+    fn idle(&mut self, now: Instant) {
+        let due = now.since(self.heard_at).as_nanos() / TIMEOUT.as_nanos();
+        while self.idled < due && self.cwnd >> 16 > self.mtu {
+            self.idled += 1;
+            self.set(self.cwnd * 2 / 3);
+            self.slow_start = true;
+        }
+    }
+
     fn is_new_loss(&self, now: Instant, number: u64) -> bool {
         self.epoch.is_new(number) && self.last_loss.is_none_or(|last| now.since(last) >= LOSS_INTERVAL)
     }
@@ -263,8 +291,13 @@ impl Controller for Libtorrent {
         self.allowance()
     }
 
+    fn on_delays(&mut self, samples: &DelaySamples) {
+        self.take(samples);
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
         if timeout.idle {
+            self.idle(timeout.now);
             return self.allowance();
         }
         self.set(0);
@@ -299,7 +332,7 @@ impl Controller for Libtorrent {
 mod tests {
     use super::*;
     use crate::registry;
-    use crate::testing::{ack, loss, path};
+    use crate::testing::{ack, loss, path, timeout};
 
     /// Feeds one acknowledgement to a flow with this window, by way of its fields' rules.
     fn step(cwnd: i64, acked: u64, in_flight: u64, delay_us: i64) -> f64 {
@@ -318,6 +351,8 @@ mod tests {
             epoch: LossEpoch::new(),
             last_loss: None,
             delay_us: None,
+            heard_at: Instant::ZERO,
+            idled: 0,
         };
         one.steer(acked as i64, in_flight as i64, (in_flight - acked) as i64, delay_us);
         one.snapshot().cwnd_bytes
@@ -339,7 +374,7 @@ mod tests {
 
     #[test]
     fn slow_start_is_exponential_and_ends_at_the_target() {
-        let mut one = registry::build("ledbat-libtorrent", &Params::new(), &path(1500)).unwrap();
+        let mut one = fresh();
         let mut feed = |number: u64, delay_ms: i64, acked: u64, in_flight: u64| {
             let mut feedback = ack(number, acked);
             feedback.feedback.now = Instant::from_secs(number);
@@ -356,6 +391,50 @@ mod tests {
         assert_eq!(one.snapshot().ssthresh_bytes, Some(6000.0));
         assert_eq!(one.on_feedback(&loss(10, 20).feedback()).cwnd_bytes, 5906);
         assert_eq!(one.snapshot().ssthresh_bytes, Some(6000.0), "only a slow start sets it");
+    }
+
+    fn fresh() -> Box<dyn Controller> {
+        registry::build("ledbat-libtorrent", &Params::new(), &path(1500)).unwrap()
+    }
+
+    #[test]
+    fn the_base_is_that_of_the_handshake() {
+        let mut one = fresh();
+        let samples = DelaySamples {
+            now: Instant::from_secs(1),
+            one_way_delay_ns: Some(7_000_000),
+            reverse_delay_ns: None,
+        };
+        one.on_delays(&samples);
+        let mut feedback = ack(0, 1500);
+        feedback.feedback.one_way_delay_ns = Some(60_000_000);
+        one.on_feedback(&feedback.feedback());
+        assert_eq!(one.snapshot().base_delay_ns, Some(7_000_000));
+        assert_eq!(one.snapshot().queueing_delay, Some(Duration::ZERO), "the minimum of both");
+    }
+
+    #[test]
+    fn idleness_takes_a_third_each_half_second_and_brings_slow_start_back() {
+        let mut one = fresh();
+        for number in 0..20 {
+            let mut feedback = ack(number, 1500);
+            feedback.feedback.now = Instant::from_secs(1);
+            feedback.feedback.one_way_delay_ns = Some(if number < 15 { 0 } else { 200_000_000 });
+            feedback.feedback.in_flight_before_bytes = 1 << 20;
+            feedback.feedback.in_flight_bytes = 1 << 20;
+            one.on_feedback(&feedback.feedback());
+        }
+        let before = one.allowance().cwnd_bytes as f64;
+        assert_eq!(one.snapshot().phase, Phase::CongestionAvoidance);
+        let mut idle = |ms| {
+            let timeout = Timeout { now: Instant::from_millis(ms), idle: true, ..timeout(0, 1) };
+            one.on_timeout(&timeout).cwnd_bytes as f64
+        };
+        assert_eq!(idle(1_400), before, "too early");
+        assert!((idle(1_500) - before * 2.0 / 3.0).abs() < 1.0);
+        assert!((idle(2_600) - before * (2.0_f64 / 3.0).powi(3)).abs() < 1.0, "one was not told");
+        assert_eq!(idle(60_000), 1500.0);
+        assert_eq!(one.snapshot().phase, Phase::SlowStart);
     }
 
     #[test]

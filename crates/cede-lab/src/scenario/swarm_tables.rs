@@ -135,7 +135,7 @@ const GROUP: &[OptionDoc] = &[
         "When they come.",
     ),
     option("at", Kind::Time, Value("0 s"), "2 s", "See `arrival`."),
-    option("within", Kind::Time, Value("1 s"), "200 ms", "See `arrival`."),
+    option("within", Kind::Time, Value("1 s"), "10 ms", "See `arrival`."),
     option("gap", Kind::Span, Value("10 s"), "30 s", "See `arrival`."),
     option("times", Kind::Text, Value(""), "0 s, 5 s, 20 s", "See `arrival`."),
     option(

@@ -16,7 +16,7 @@ use crate::timers::Timer;
 use alloc::vec::Vec;
 use cede_cc::{Feedback, PacketFact};
 use cede_units::{Duration, Instant, Seq16};
-use cede_wire::utp::{Kind, Packet, SelectiveAck};
+use cede_wire::utp::{Header, Kind, Packet, SelectiveAck};
 
 /// Packets of which [`Scratch::selective`] knows: more than the longest mask and what it can be late by,
 const SELECTIVE_BITS: usize = 4096;
@@ -90,10 +90,7 @@ impl Connection {
     /// Takes in timestamps, window and acknowledgements of a packet with a current number.
     pub(super) fn process_ack(&mut self, now: Instant, packet: &Packet<'_>) {
         let header = &packet.header;
-        let samples = DelaySamples {
-            reverse_ns: self.delays.arrived(header.timestamp_us),
-            forward_ns: self.delays.told(header.timestamp_difference_us),
-        };
+        let samples = self.samples(header);
         let acked_below = self.acked_below(header.ack);
         let is_latest = acked_below >= self.sending.outbox.una() as i64;
         // A window that opens is an update, not a sign of loss; a mask is one whatever the window does. The answer to
@@ -105,12 +102,39 @@ impl Connection {
         if is_latest {
             self.note_peer_window(header.window_bytes);
         }
+        let mut is_news = false;
         if !self.sending.outbox.is_empty() {
             let told = Told::by(packet);
             let duplicate = repeats && (!opens || told.sack.is_some());
-            self.digest(now, acked_below, &told, duplicate, samples);
+            is_news = self.digest(now, acked_below, &told, duplicate, samples);
+        }
+        if !is_news {
+            self.tell_delays(now, samples);
         }
         self.settle_zero_window(now);
+    }
+
+    fn samples(&mut self, header: &Header) -> DelaySamples {
+        DelaySamples {
+            reverse_ns: self.delays.arrived(header.timestamp_us),
+            forward_ns: self.delays.told(header.timestamp_difference_us),
+        }
+    }
+
+    /// A SYN shows the delay of the way to us, before there is anything to acknowledge. The answer to it tells the peer, as
+    /// libtorrent's does (libutp's does not): the queue is shortest now.
+    pub(super) fn take_syn_delay(&mut self, now: Instant, header: &Header) {
+        self.delays.arrived_at = now;
+        let samples = self.samples(header);
+        self.tell_delays(now, samples);
+    }
+
+    /// The packet said nothing else that the controller wants to know: a SYN, the answer to one, or data of the peer's.
+    fn tell_delays(&mut self, now: Instant, samples: DelaySamples) {
+        let DelaySamples { forward_ns, reverse_ns } = samples;
+        let samples =
+            cede_cc::DelaySamples { now, one_way_delay_ns: forward_ns, reverse_delay_ns: reverse_ns };
+        self.controller.on_delays(&samples);
     }
 
     /// Takes in the acknowledgements of a STATE with an old number, if they say anything new. None has one before the
@@ -153,6 +177,7 @@ impl Connection {
         }
     }
 
+    /// Whether the controller was told of it.
     fn digest(
         &mut self,
         now: Instant,
@@ -160,7 +185,7 @@ impl Connection {
         told: &Told<'_>,
         duplicate: bool,
         samples: DelaySamples,
-    ) {
+    ) -> bool {
         let before = self.before();
         self.scratch().clear();
         let mut progress = Progress::default();
@@ -168,13 +193,15 @@ impl Connection {
         self.take_masks(now, acked_below, told, &mut progress);
         self.find_losses(now, before.una, duplicate);
         self.after_progress(now, &progress);
-        if self.scratch.as_ref().is_some_and(|scratch| !scratch.is_empty()) {
+        let is_news = self.scratch.as_ref().is_some_and(|scratch| !scratch.is_empty());
+        if is_news {
             self.report(now, before, &progress, samples);
         }
         if progress.mtu_raised {
             self.on_packet_size_changed();
         }
         self.plan_mtu_search(now);
+        is_news
     }
 
     /// Also takes off what was selectively acknowledged directly above: a peer that has it and does not say so is not

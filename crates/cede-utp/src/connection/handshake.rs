@@ -91,6 +91,7 @@ impl Connection {
         connection.receiving.ack_nr = syn.header.seq;
         connection.receiving.schedule_ack();
         connection.note_peer_limits(syn);
+        connection.take_syn_delay(now, &syn.header);
         connection.timers.set(Timer::Handshake, now + connection.config.handshake_timeout);
         connection.timers.set(Timer::Retransmission, now + connection.config.syn_rto);
         connection.counters.packets_received = 1;

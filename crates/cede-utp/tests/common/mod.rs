@@ -1,7 +1,9 @@
 //! Two connections and the network between them, in virtual time.
 #![allow(dead_code, missing_docs, clippy::needless_pass_by_value)]
 
-use cede_cc::{Allowance, Controller, Feedback, PacketFact, Params, Sent, Snapshot, Tag, Timeout, registry};
+use cede_cc::{
+    Allowance, Controller, DelaySamples, Feedback, PacketFact, Params, Sent, Snapshot, Tag, Timeout, registry,
+};
 use cede_units::{Duration, Instant, Seq16, Stream};
 use cede_utp::{Config, Connection, Event};
 use cede_wire::utp::{Header, Kind, Packet};
@@ -364,6 +366,7 @@ pub type Diary = Arc<Mutex<Vec<Told>>>;
 pub enum Told {
     Sent(Sent),
     Feedback { acked: Vec<PacketFact>, lost: Vec<PacketFact>, feedback: Feedback<'static> },
+    Delays(DelaySamples),
     Timeout(Timeout),
     Mss(u32),
 }
@@ -397,6 +400,10 @@ impl Controller for Recorder {
             lost: feedback.lost.to_vec(),
             feedback: Feedback { acked: &[], lost: &[], ..*feedback },
         })
+    }
+
+    fn on_delays(&mut self, samples: &DelaySamples) {
+        self.note(Told::Delays(*samples));
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
