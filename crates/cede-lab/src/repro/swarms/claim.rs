@@ -3,6 +3,7 @@
 use crate::repro::Judgement;
 use crate::swarm::mean;
 use cede_plot::Verdict;
+use std::fmt;
 
 /// A claim of a paper and what became of it.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,8 +30,6 @@ impl Claim {
         criterion: &'static str,
         (measured, holds): (String, Option<bool>),
     ) -> Self {
-        // What was not run has no mean.
-        let measured = measured.replace("+NaN", "not run").replace("NaN", "not run");
         Self { id, place, says, criterion, judgement: Judgement::new(measured, holds) }
     }
 
@@ -38,6 +37,16 @@ impl Claim {
     #[must_use]
     pub const fn verdict(&self) -> Verdict {
         self.judgement.verdict
+    }
+}
+
+/// A figure as people read it: a mean of nothing is not a number, and was not run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Shown(pub f64);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_nan() { f.write_str("not run") } else { self.0.fmt(f) }
     }
 }
 
@@ -74,6 +83,15 @@ pub fn line_fit(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     (sxx > 0.0).then(|| (my - sxy / sxx * mx, sxy / sxx, sxy / (sxx * syy).sqrt().max(f64::MIN_POSITIVE)))
 }
 
+/// Where nothing was run, nothing is judged, and nothing is shown as a number.
+#[cfg(test)]
+pub fn assert_open(claims: &[Claim]) {
+    for claim in claims {
+        assert_eq!(claim.verdict(), Verdict::Open, "{claim:?}");
+        assert!(!claim.judgement.measured.contains("NaN"), "{claim:?}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +102,6 @@ mod tests {
         assert!((intercept - 1.0).abs() < 1e-9 && (slope - 2.0).abs() < 1e-9 && (r - 1.0).abs() < 1e-9);
         assert!(correlation(&[(0.0, 1.0)]).is_nan());
         assert_eq!(show(&[1.0, 2.0], 1), "1.5 (1.0-2.0)");
+        assert_eq!(format!("{:+.1} {:+.1} {:.0}", Shown(1.0), Shown(f64::NAN), Shown(2.6)), "+1.0 not run 3");
     }
 }

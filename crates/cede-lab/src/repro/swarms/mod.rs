@@ -7,7 +7,9 @@ mod measured;
 mod report;
 
 pub use cells::{Cells, Keyed, Selection, jobs};
-pub use claim::{Claim, correlation, line_fit, show};
+#[cfg(test)]
+pub use claim::assert_open;
+pub use claim::{Claim, Shown, correlation, line_fit, show};
 pub use execute::{ExecuteSwarmsError, Job, execute};
 pub use measured::{Class, Measured};
 pub use report::{Paper, Part, Report};
