@@ -53,6 +53,8 @@ pub struct Carried {
     pub repeated_packets: u64,
     /// Octets that were seen before.
     pub repeated_bytes: u64,
+    /// Packets of whose octets the capture has only the first.
+    pub cut_packets: u64,
 }
 
 /// One direction while it lasts.
@@ -158,6 +160,7 @@ impl Connection {
         self.time_flights(side);
         let Self { live, talk } = self;
         let Live { order, reader, carried, .. } = &mut live[side];
+        carried.cut_packets += u64::from(segment.octets.len() < segment.len as usize);
         let mut take = |run: Run<'_>| talk.run(side, reader, &run, context);
         if order.is_next(segment) {
             order.advance(segment.end);
@@ -292,8 +295,7 @@ impl Talk {
                 self.tell(side, now_ns, What::Other { id, len }, context);
             }
             Said::Lost => {
-                self.sides[side].told.losses += 1;
-                self.sides[side].drop_coming();
+                self.sides[side].lose(now_ns);
                 self.tell(side, now_ns, What::Lost, context);
             }
             Said::Resumed(octets) => {

@@ -47,12 +47,18 @@ impl Toggle {
         self.state.get_or_insert((is_on, now_ns));
     }
 
+    /// From now on nobody knows: what would tell may be missing.
+    pub(crate) fn lose(&mut self, now_ns: u64) {
+        (self.on_ns, self.off_ns) = self.times_ns(now_ns);
+        self.state = None;
+    }
+
     /// Time on and off until then.
     pub(crate) fn times_ns(&self, until_ns: u64) -> (u64, u64) {
         match self.state {
             Some((true, since)) => (self.on_ns + until_ns.saturating_sub(since), self.off_ns),
             Some((false, since)) => (self.on_ns, self.off_ns + until_ns.saturating_sub(since)),
-            None => (0, 0),
+            None => (self.on_ns, self.off_ns),
         }
     }
 }
@@ -132,6 +138,14 @@ impl Side {
         }
     }
 
+    /// What it says from now on is not read.
+    pub(crate) fn lose(&mut self, now_ns: u64) {
+        self.told.losses += 1;
+        self.chokes.lose(now_ns);
+        self.wants.lose(now_ns);
+        self.drop_coming();
+    }
+
     /// The block on its way will not be whole, as far as can be seen.
     pub(crate) fn drop_coming(&mut self) {
         self.told.broken_blocks += u64::from(self.coming.take().is_some());
@@ -184,4 +198,20 @@ impl Side {
 /// Text that others chose, without what a terminal might take for a command.
 pub(crate) fn plain(octets: &[u8], chars: usize) -> String {
     String::from_utf8_lossy(octets).chars().filter(|c| !c.is_control()).take(chars).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_counts_only_while_it_is_known() {
+        let mut toggle = Toggle::default();
+        toggle.begin(true, 10);
+        toggle.set(false, 15);
+        toggle.lose(40);
+        assert_eq!((toggle.times_ns(100), toggle.ended), ((5, 25), 1));
+        toggle.set(true, 110);
+        assert_eq!((toggle.times_ns(111), toggle.ended), ((6, 25), 1));
+    }
 }

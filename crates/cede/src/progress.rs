@@ -1,5 +1,6 @@
 //! A line on standard error that says how far something long has come.
 
+use crate::screen;
 use cede_units::Instant as SimulatedInstant;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -51,6 +52,8 @@ impl StatusLine {
         }
         let text = text(elapsed.as_secs_f64());
         let _ = if self.is_terminal {
+            // What is longer than a line could not be drawn over.
+            let text: String = text.chars().take(screen::columns_of_terminal().saturating_sub(1)).collect();
             write!(io::stderr(), "\r\x1b[2K{text}").and_then(|()| io::stderr().flush())
         } else {
             writeln!(io::stderr(), "{text}")

@@ -125,6 +125,11 @@ fn wants_colour(is_terminal: bool) -> bool {
     forced || (is_terminal && env::var_os("TERM").is_none_or(|term| term != "dumb"))
 }
 
+/// How wide the terminal is that standard error is shown on.
+pub fn columns_of_terminal() -> usize {
+    told_columns(true).unwrap_or(DEFAULT_COLUMNS)
+}
+
 /// How wide the terminal is, or how wide `COLUMNS` says that it is.
 fn told_columns(is_terminal: bool) -> Option<usize> {
     let told = env::var("COLUMNS").ok().and_then(|text| text.parse().ok());

@@ -136,10 +136,7 @@ fn choices_leave_out_what_was_not_asked_for() {
 fn what_encryption_hides_is_said() {
     let place = Place::new("hidden");
     let text = place.good(&["hidden.pcapng.gz"]);
-    assert!(
-        text.contains("1 connection is encrypted or unknown") && text.contains("not even the torrent"),
-        "{text}"
-    );
+    assert!(text.contains("1 encrypted connection: ") && text.contains("not even the torrent"), "{text}");
     let document = place.document(&["hidden.pcapng.gz"]);
     assert_eq!(document["connections"][0]["speech"], "encrypted");
     let log = place.lines(&["hidden.pcapng.gz", "--log"]);

@@ -61,6 +61,7 @@ fn side(args: &InspectArgs, one: &ConnectionReport, which: usize) -> Value {
         "protocol_bytes": side.protocol_bytes(),
         "repeated_packets": side.carried.repeated_packets,
         "repeated_bytes": side.carried.repeated_bytes,
+        "cut_packets": side.carried.cut_packets,
         "messages": counts,
         "blocks": side.blocks,
         "broken_blocks": side.broken_blocks,
@@ -112,7 +113,7 @@ impl Row<'_> {
 type Column = (&'static str, &'static str, fn(&Row<'_>) -> Cell);
 
 /// The columns before the counts of messages.
-const COLUMNS: [Column; 36] = [
+const COLUMNS: [Column; 37] = [
     ("connection", "Number of the connection, in the order in which connections were found.", |row| {
         count(row.one.number.into())
     }),
@@ -164,6 +165,9 @@ const COLUMNS: [Column; 36] = [
     }),
     ("repeated_bytes", "Octets that were in the capture before: sent again, or captured twice.", |row| {
         count(row.side().carried.repeated_bytes)
+    }),
+    ("cut_packets", "Packets of whose octets the capture has only the first (its snapshot length).", |row| {
+        count(row.side().carried.cut_packets)
     }),
     ("blocks", "Blocks that were seen whole, each as often as it was sent.", |row| count(row.side().blocks)),
     (

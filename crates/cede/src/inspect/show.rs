@@ -6,7 +6,7 @@ use super::{InspectArgs, covered};
 use crate::meter;
 use crate::screen::Screen;
 use crate::torrent::count;
-use cede_inspect::{ConnectionReport, Kind, Report, SideReport, Speech};
+use cede_inspect::{ConnectionReport, Cover, Kind, Report, SideReport, Speech};
 use cede_plot::{Cell, Table, terminal};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -168,6 +168,7 @@ fn torrents(report: &Report) -> Table {
 fn remarks(report: &Report, asides: &Asides) -> Vec<String> {
     let mut remarks = Vec::new();
     remarks.extend(encryption(report));
+    remarks.extend(cut(report));
     remarks.extend(announces(asides));
     if !asides.dht.is_empty() {
         let kinds: Vec<String> = asides.dht.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
@@ -194,19 +195,37 @@ fn announces(asides: &Asides) -> Option<String> {
     })
 }
 
+/// What a capture of a part of each packet lacks.
+fn cut(report: &Report) -> Option<String> {
+    let sides = report.connections.iter().flat_map(|one| &one.sides);
+    let packets: u64 = sides.map(|side| side.carried.cut_packets).sum();
+    (packets > 0).then(|| {
+        format!(
+            "Of {} the capture has only the first octets; what the others say is not read. Take whole packets \
+             (tcpdump -s 0).",
+            meter::many(packets, "packet")
+        )
+    })
+}
+
 /// What encryption hides.
 fn encryption(report: &Report) -> Option<String> {
-    let (mut count, mut octets, mut seconds) = (0_u64, 0_u64, 0.0);
+    let (mut counts, mut octets, mut seconds) = ([0_u64; 2], 0_u64, 0.0);
     for connection in covered(report) {
-        count += 1;
+        counts[usize::from(connection.speech != Speech::Covered(Cover::Encrypted))] += 1;
         octets += connection.sides.iter().map(|side| side.carried.stream_bytes).sum::<u64>();
         seconds += (connection.span_ns.1 - connection.span_ns.0) as f64 / 1e9;
     }
-    (count > 0).then(|| {
-        let are = if count == 1 { "connection is" } else { "connections are" };
+    let kinds: Vec<String> = [(counts[0], "encrypted connection"), (counts[1], "unknown connection")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| meter::many(count, what))
+        .collect();
+    (!kinds.is_empty()).then(|| {
         format!(
-            "{count} {are} encrypted or unknown: {:.2} MB in {seconds:.1} s of them all. Of what was said in them \
-             nothing can be told, not even the torrent; octets, times and repetitions are those of the transport.",
+            "{}: {:.2} MB in {seconds:.1} s of them all. Of what was said in them nothing can be told, not even the \
+             torrent; octets, times and repetitions are those of the transport.",
+            kinds.join(" and "),
             octets as f64 / 1e6
         )
     })
@@ -222,7 +241,7 @@ pub fn remark(report: &Report, is_told: bool) -> String {
     ];
     let others = unread(report).into_iter().chain(meter::left_out(counters));
     let counts = others.filter(|_| !is_told).chain(given_up);
-    meter::in_all(counters, (report.connections.len(), "connection"), counts) + "\n"
+    meter::in_all(counters, (report.connections.len() as u64, "connection"), counts) + "\n"
 }
 
 /// What is no connection between peers, by reason.

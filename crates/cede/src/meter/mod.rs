@@ -10,7 +10,7 @@ mod source;
 mod veil;
 
 pub use data::counters;
-pub use show::{Count, because, in_all, left_out};
+pub use show::{Count, because, in_all, left_out, many};
 pub use source::{each as each_packet, read as read_captures, selection};
 pub use veil::Veil;
 

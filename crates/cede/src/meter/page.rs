@@ -3,9 +3,9 @@
 use super::show::{brief, over_time, points};
 use super::{Findings, MeterArgs};
 use crate::failure::Failure;
-use cede_meter::HostReport;
+use cede_meter::{HostReport, Protocol};
 use cede_plot::html::{Report as Page, Section};
-use cede_plot::{Axis, Figure, Panel, Series};
+use cede_plot::{Axis, Cell, Figure, Panel, Series};
 use std::path::Path;
 
 /// Hosts with a picture of their own.
@@ -29,7 +29,7 @@ fn page(args: &MeterArgs, findings: &Findings) -> Page {
     let mut page = Page::new("Whose queue is it?")
         .lead("Queueing delays of remote hosts, found in a capture without sending a packet.")
         .fact("captures", names.join(", "))
-        .fact("packets", counters.packets.to_string())
+        .fact("packets", Cell::number(counters.packets as f64, 0).display())
         .fact("time", format!("{span_s:.1} s"))
         .section(hosts);
     if !findings.samples.is_empty() {
@@ -44,6 +44,13 @@ fn page(args: &MeterArgs, findings: &Findings) -> Page {
     page
 }
 
+/// A host's lines: of each transport one, as their samples need not agree.
+fn lines(host: &HostReport) -> impl Iterator<Item = (&'static str, Option<Protocol>)> {
+    let both = [("uTP", Some(Protocol::Utp)), ("TCP", Some(Protocol::Tcp))];
+    let are_both = host.utp.is_some() && host.tcp.is_some();
+    both.into_iter().filter(move |_| are_both).chain((!are_both).then_some(("delay", None)))
+}
+
 fn series(findings: &Findings) -> Figure {
     let hosts: Vec<&HostReport> = findings.report.hosts.iter().take(PICTURED).collect();
     if hosts.len() < 2 {
@@ -54,7 +61,10 @@ fn series(findings: &Findings) -> Figure {
         Panel::new(host.address.to_string())
             .x(Axis::new("time").unit("s"))
             .y(Axis::new("queueing delay").unit("ms").from(0.0))
-            .series(Series::line("delay", points(findings, host.address, origin_us)))
+            .all_series(
+                lines(host)
+                    .map(|(name, only)| Series::line(name, points(findings, host.address, only, origin_us))),
+            )
     };
     Figure::new("Queueing delay of the worst hosts").columns(2).share_x().panels(hosts.iter().map(panel))
 }

@@ -2,8 +2,7 @@
 
 use super::{Findings, MeterArgs, summary_of};
 use crate::screen::Screen;
-use crate::torrent::count;
-use cede_meter::{Counters, Delay, Flags, Report, Summary};
+use cede_meter::{Counters, Delay, Flags, Protocol, QueueSample, Report, Summary};
 use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
 use std::net::IpAddr;
 
@@ -212,10 +211,16 @@ pub fn left_out(counters: &Counters) -> [Count<'static>; 6] {
     ]
 }
 
+/// "1 packet", "27,963 packets".
+pub fn many(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", Cell::number(number as f64, 0).display())
+}
+
 /// "1 later fragment", "3 packets without a time": what there is any of.
 fn words<'a>(counts: impl IntoIterator<Item = Count<'a>>) -> impl Iterator<Item = String> {
     let are_any = counts.into_iter().filter(|count| count.0 > 0);
-    are_any.map(|(n, noun, more)| format!("{} {more}", count(n as usize, noun)).trim_end().to_string())
+    are_any.map(|(n, noun, more)| format!("{} {more}", many(n, noun)).trim_end().to_string())
 }
 
 /// Why nothing was found: a link type, and what there is any of.
@@ -231,12 +236,13 @@ pub fn because<'a>(counters: &Counters, counts: impl IntoIterator<Item = Count<'
 /// "8 packets in 0.7 s, 2 flows", and what else there is any of.
 pub fn in_all<'a>(
     counters: &Counters,
-    found: (usize, &str),
+    found: (u64, &str),
     counts: impl IntoIterator<Item = Count<'a>>,
 ) -> String {
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
-    let packets = format!("{} in {span_s:.1} s", count(counters.packets as usize, "packet"));
-    let all: Vec<String> = [packets, count(found.0, found.1)].into_iter().chain(words(counts)).collect();
+    let decimals = if span_s < 1.0 { 3 } else { 1 };
+    let packets = format!("{} in {span_s:.decimals$} s", many(counters.packets, "packet"));
+    let all: Vec<String> = [packets, many(found.0, found.1)].into_iter().chain(words(counts)).collect();
     all.join(", ")
 }
 
@@ -245,7 +251,7 @@ const fn silent(report: &Report) -> [Count<'static>; 3] {
     [
         (report.hosts_with_too_little, "host", "with fewer samples than --min-samples asks for"),
         (report.timeless_tcp_flows, "TCP flow", "without timestamps"),
-        (report.other_udp_flows, "UDP flow", "other than uTP"),
+        (report.other_udp_flows, "UDP flow", "not found to be uTP"),
     ]
 }
 
@@ -264,7 +270,7 @@ fn counters(report: &Report, is_told: bool) -> String {
     ];
     let silent = silent(report).into_iter().chain(left_out(counters));
     let counts = silent.filter(|_| !is_told).chain(given_up);
-    in_all(counters, (counters.flows as usize, "flow"), counts)
+    in_all(counters, (counters.flows, "flow"), counts)
 }
 
 /// The delay of the first hosts of the report over time.
@@ -279,14 +285,22 @@ pub fn over_time(findings: &Findings, hosts: usize) -> Panel {
     panel.all_series(
         addresses
             .iter()
-            .map(|&address| Series::line(address.to_string(), points(findings, address, origin_us))),
+            .map(|&address| Series::line(address.to_string(), points(findings, address, None, origin_us))),
     )
 }
 
 /// Time in seconds and delay in milliseconds of what a host sent, in the order of time. A silence that is not bridged
 /// breaks the line.
-pub fn points(findings: &Findings, address: IpAddr, origin_us: u64) -> Vec<(f64, f64)> {
-    let of_host = findings.samples.iter().filter(|sample| sample.source.address == address);
+pub fn points(
+    findings: &Findings,
+    address: IpAddr,
+    only: Option<Protocol>,
+    origin_us: u64,
+) -> Vec<(f64, f64)> {
+    let is_of_host = |sample: &&QueueSample| {
+        sample.source.address == address && only.is_none_or(|only| sample.protocol == only)
+    };
+    let of_host = findings.samples.iter().filter(is_of_host);
     let mut delays: Vec<Delay> = of_host.map(|sample| sample.delay).collect();
     delays.sort_by_key(|delay| delay.time_us);
     let mut points = Vec::with_capacity(delays.len());
