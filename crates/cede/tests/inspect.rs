@@ -135,7 +135,7 @@ fn choices_leave_out_what_was_not_asked_for() {
 #[test]
 fn what_encryption_hides_is_said() {
     let place = Place::new("hidden");
-    let text = place.good(&["hidden.pcapng.gz"]);
+    let text = place.good(&["hidden.pcapng.gz"]).replace('\n', " ");
     assert!(text.contains("1 encrypted connection: ") && text.contains("not even the torrent"), "{text}");
     let document = place.document(&["hidden.pcapng.gz"]);
     assert_eq!(document["connections"][0]["speech"], "encrypted");

@@ -223,7 +223,7 @@ fn encryption(report: &Report) -> Option<String> {
         .collect();
     (!kinds.is_empty()).then(|| {
         format!(
-            "{}: {:.2} MB in {seconds:.1} s of them all. Of what was said in them nothing can be told, not even the \
+            "{}: {:.2} MB, {seconds:.1} s in all. Of what was said in them nothing can be told, not even the \
              torrent; octets, times and repetitions are those of the transport.",
             kinds.join(" and "),
             octets as f64 / 1e6

@@ -112,7 +112,7 @@ fn totals(out: &mut String, picture: &Picture) {
         family(out, name, "counter", help);
         let _ = writeln!(out, "cede_meter_{name} {value}");
     }
-    gauge(out, "flows", "Flows remembered", picture.flows as f64);
+    gauge(out, "remembered_flows", "Flows remembered", picture.flows as f64);
     gauge(out, "hosts", "Hosts with enough samples within the window", picture.rows.len() as f64);
     gauge(out, "memory_bytes", "Octets that flows and samples take", picture.memory_bytes as f64);
     gauge(
@@ -190,6 +190,9 @@ mod tests {
                 assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
             }
         }
+        // Where `_total` is no part of a family's name (OpenMetrics) each must still be there once.
+        let mut stems = declared.iter().map(|name| name.trim_end_matches("_total"));
+        assert!(stems.all(|stem| !declared.contains(stem) || !declared.contains(&*format!("{stem}_total"))));
         assert!(
             text.contains("le=\"+Inf\"} 3") && text.contains("queue_delay_seconds_count{protocol=\"utp\"} 3")
         );
