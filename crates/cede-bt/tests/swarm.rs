@@ -187,6 +187,23 @@ fn one_way_connections_carry_their_openers_data_alone() {
     }
 }
 
+/// aria2 tells of its last pieces by "have all", in the middle of the conversation.
+#[test]
+fn have_all_may_come_at_any_time() {
+    let mut engine = cede_bt::Engine::new(setup(1, false, Profile::LIBTORRENT, Disposition::ALL));
+    let now = Instant::from_secs(1);
+    engine.start(now);
+    let conn = engine.accept(now, 9_usize, Transport::Tcp).unwrap();
+    let reserved = Reserved::default().with(Reserved::FAST);
+    let mut heard = Handshake { reserved, info_hash: [7; 20], peer_id: [9; 20] }.encode().to_vec();
+    for message in [Message::HaveNone, Message::Have(3), Message::HaveAll] {
+        message.encode(&mut heard);
+    }
+    engine.received(now, conn, Payload::copy_from(&heard));
+    assert_eq!(engine.connections().next().map(|view| view.pieces), Some(41));
+    assert_eq!(engine.availability(3), 1);
+}
+
 /// aria2 tells of several pieces at a time by a bitfield in the middle of the conversation.
 #[test]
 fn a_bitfield_may_come_at_any_time() {

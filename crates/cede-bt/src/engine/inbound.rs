@@ -150,7 +150,8 @@ impl<A: PeerAddress> Engine<A> {
             return Err(CloseReason::Misbehaved);
         }
         match *message {
-            Message::HaveAll if first => return self.on_bitfield(now, index, Bitfield::all(pieces)),
+            // At any time, as bitfields: aria2 tells of its last pieces in that way.
+            Message::HaveAll => return self.on_bitfield(now, index, Bitfield::all(pieces)),
             Message::HaveNone if first => {}
             Message::Suggest(_) => {}
             Message::AllowedFast(piece) if piece < pieces => {
