@@ -1,8 +1,9 @@
 //! Whether the clocks behind one address are those of several hosts, which share it (NAT).
 //!
 //! Sources: Kohno, Broido, Claffy, "Remote physical device fingerprinting" (IEEE Symposium on Security and Privacy 2005),
-//! for telling hosts by drift and offset. RFC 7323 lets TCP's timestamps begin at anything: many systems draw an offset for
-//! each connection, Linux has one for each pair of addresses (`secure_tcp_ts_off`).
+//! for telling hosts by drift and offset. RFC 7323 lets TCP's timestamps begin at anything: Linux 6.18 draws an offset for each
+//! connection (seen on the loopback), earlier ones have one for each pair of addresses (`secure_tcp_ts_off`), and whoever sets
+//! `tcp_timestamps` to 2 has none.
 //!
 //! uTP's stamps are those of one clock, whatever the connection: two offsets at one time are two clocks. An offset of TCP's
 //! says nothing by itself; but connections to one address that share one show that their host has one offset for all of them,

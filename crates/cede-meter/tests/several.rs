@@ -40,7 +40,7 @@ fn rates_and_drifts_tell_hosts_apart() {
 fn offsets_of_tcp_tell_hosts_apart_where_connections_share_them() {
     let at = |ahead, seconds: Range<u64>| (Clock { ahead, ..USUAL }, seconds);
     let [one, other] = [7, 3_000_000_000];
-    // Linux: a host has one offset for all connections to an address; others draw one for each connection.
+    // Some systems have one offset for all connections to an address, others draw one for each.
     assert!(tcp(&[at(one, 0..20), at(other, 0..20), at(one, 5..15), at(other, 5..15)]), "two groups");
     assert!(!tcp(&[at(one, 0..20), at(one, 5..25), at(one, 10..30)]), "one group");
     assert!(!tcp(&[at(one, 0..20), at(other, 0..20), at(1 << 30, 0..20), at(1 << 31, 0..20)]), "one each");
