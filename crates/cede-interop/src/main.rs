@@ -1,8 +1,8 @@
 //! Runs the matrix and writes the report.
 //!
-//! `cargo run --release -p cede-interop [-- --quick|--quirks] [--json] [--only PEER] [--resume]`: `--quick` runs the cases
+//! `cargo run --release -p cede-interop [-- --quick|--quirks] [--json] [--only PEER] [--case WORDS] [--resume]`: `--quick` runs the cases
 //! of the tests and writes no report, `--quirks` the experiments alone, `--json` prints the results as one object a line,
-//! `--only` takes peers whose name contains a word, `--resume` believes what a run that was cut short has found. The
+//! `--only` takes peers whose name contains a word, `--case` transfers whose description contains these words, `--resume` believes what a run that was cut short has found. The
 //! report is written to `docs/interop.md` by a full run over all peers, and printed otherwise. Ends with 1 where a failure
 //! is not theirs.
 
@@ -21,6 +21,17 @@ use tokio::task::JoinSet;
 const PLACES: usize = 8;
 /// How many places a large one takes.
 const PLACES_OF_LARGE: u32 = 2;
+const USAGE: &str =
+    "Usage: cede-interop [--quick | --quirks] [--only PEER] [--case WORDS] [--json] [--resume]
+
+Transfers between cede's uTP and others', all combinations; a full run over all peers writes docs/interop.md.
+
+  --quick       the few transfers of the tests
+  --quirks      the experiments alone
+  --only PEER   peers whose name contains this, as `libtorrent`
+  --case WORDS  transfers whose description contains this, as `1 MiB, IPv6`
+  --json        one object a line
+  --resume      believe what a run that was cut short has found";
 const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interop.md");
 
 #[derive(Clone)]
@@ -29,13 +40,14 @@ struct Arguments {
     transfers: bool,
     json: bool,
     only: Option<String>,
+    case: Option<String>,
     resumes: bool,
 }
 
 impl Arguments {
     fn parse() -> Result<Self, String> {
         let mut parsed =
-            Self { scope: Scope::Full, transfers: true, json: false, only: None, resumes: false };
+            Self { scope: Scope::Full, transfers: true, json: false, only: None, case: None, resumes: false };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -44,11 +56,9 @@ impl Arguments {
                 "--json" => parsed.json = true,
                 "--resume" => parsed.resumes = true,
                 "--only" => parsed.only = Some(words.next().ok_or("--only wants a peer")?.to_lowercase()),
-                _ => {
-                    return Err(format!(
-                        "{word}: known are --quick, --quirks, --json, --resume and --only PEER"
-                    ));
-                }
+                "--case" => parsed.case = Some(words.next().ok_or("--case wants words")?),
+                "--help" | "-h" => return Err(USAGE.to_owned()),
+                _ => return Err(format!("{word} is not known\n{USAGE}")),
             }
         }
         Ok(parsed)
@@ -56,6 +66,10 @@ impl Arguments {
 
     fn wants(&self, peer: Peer) -> bool {
         self.only.as_ref().is_none_or(|word| peer.name().to_lowercase().contains(word))
+    }
+
+    fn wants_case(&self, case: &Case) -> bool {
+        self.case.as_ref().is_none_or(|words| case.to_string().contains(words))
     }
 }
 
@@ -104,12 +118,10 @@ async fn sections(arguments: &Arguments) -> std::io::Result<Vec<Section>> {
             work.push(Work { number, peer: section.peer, subject, log: Arc::clone(&log) });
         }
     }
-    let quirks = tokio::spawn(try_quirks(match arguments.scope {
-        Scope::Full => work.clone(),
-        Scope::Quick => Vec::new(),
-    }));
+    let experiments = arguments.scope == Scope::Full && arguments.case.is_none();
+    let quirks = tokio::spawn(try_quirks(if experiments { work.clone() } else { Vec::new() }));
     if arguments.transfers {
-        for (number, case, verdict) in transfers(&work, arguments.scope).await {
+        for (number, case, verdict) in transfers(&work, arguments).await {
             sections[number].results.push((case, verdict));
         }
     }
@@ -152,10 +164,13 @@ async fn try_quirks(work: Vec<Work>) -> Vec<(usize, Quirk, Finding)> {
 }
 
 /// In the order of their beginnings, as many at once as there is room for.
-async fn transfers(work: &[Work], scope: Scope) -> Vec<(usize, Case, Verdict)> {
+async fn transfers(work: &[Work], arguments: &Arguments) -> Vec<(usize, Case, Verdict)> {
     let of = |work: &Work| {
         let work = work.clone();
-        matrix::cases(work.peer, scope).into_iter().map(move |case| (work.clone(), case))
+        matrix::cases(work.peer, arguments.scope)
+            .into_iter()
+            .filter(|case| arguments.wants_case(case))
+            .map(move |case| (work.clone(), case))
     };
     let mut cases: Vec<_> = work.iter().flat_map(of).collect();
     let total = cases.len();
@@ -211,7 +226,11 @@ fn deliver(arguments: &Arguments, sections: &[Section]) -> std::io::Result<()> {
         print!("{}", report::json(sections));
     }
     let text = report::markdown(sections);
-    if arguments.scope == Scope::Full && arguments.transfers && arguments.only.is_none() {
+    if arguments.scope == Scope::Full
+        && arguments.transfers
+        && arguments.only.is_none()
+        && arguments.case.is_none()
+    {
         return std::fs::write(REPORT, text);
     }
     if !arguments.json {
