@@ -30,7 +30,7 @@ pub enum Timer {
     Reordering,
     /// Nothing has been heard of what is under way.
     TailProbe,
-    /// The peer may not have heard that our window is open again.
+    /// The peer may not have heard that our window is open again, or that a gap is filled.
     WindowUpdate,
 }
 

@@ -8,7 +8,7 @@ use cede_units::{Duration, Instant, Seq16};
 use cede_utp::{Config, Mtu};
 use cede_wire::Payload;
 use cede_wire::utp::{Kind, Packet};
-use common::{Script, Setup, Told, World, ms};
+use common::{Script, Told, ms};
 
 type Feedback = (Vec<PacketFact>, Vec<PacketFact>, cede_cc::Feedback<'static>);
 
@@ -78,13 +78,6 @@ fn packets_that_acknowledge_nothing_tell_their_delays() {
     script.peer_seq = Seq16(901);
     script.state(Seq16(1), &[]);
     assert_eq!((delays(&script).len(), feedbacks(&script).len()), (2, 1));
-}
-
-#[test]
-fn the_answer_to_a_syn_tells_how_long_it_took() {
-    let world = World::connected(&Setup::default());
-    let answer = world.log.iter().find(|seen| seen.from == 1).unwrap();
-    assert_eq!((answer.header.kind, answer.header.timestamp_difference_us), (Kind::State, 10_000));
 }
 
 #[test]

@@ -264,6 +264,36 @@ fn peers_that_have_heard_that_the_window_is_open_hear_it_once() {
     assert!(states(&mut script)[0] > 20_000);
 }
 
+/// Data that came ahead of others, and then those.
+fn gap_filled() -> Script {
+    let mut script = full();
+    while script.connection.read().is_some() {}
+    let seq = script.peer_seq;
+    for seq in [seq.add(1), seq] {
+        let data = script.header(Kind::Data, seq, Seq16(99));
+        script.packet(&data, &[], Payload::copy_from(&[7; 1000]));
+    }
+    script.peer_seq = seq.add(2);
+    assert_eq!(script.drain().last().unwrap().header.ack, seq.add(1));
+    script
+}
+
+#[test]
+fn a_peer_that_falls_silent_hears_once_more_that_the_gap_is_filled() {
+    // libtorrent gives up without a word where a packet has been sent three times: the gap has cost it two.
+    let heard = states(&mut gap_filled());
+    assert!(heard[0] == 250 && heard[1] > 8_000, "{heard:?}");
+}
+
+#[test]
+fn a_peer_that_goes_on_hears_once_that_the_gap_is_filled() {
+    let mut script = gap_filled();
+    let data = script.header(Kind::Data, script.peer_seq, Seq16(99));
+    script.packet(&data, &[], Payload::copy_from(&[7; 1000]));
+    assert_eq!(script.drain().len(), 1);
+    assert!(states(&mut script)[0] > 8_000);
+}
+
 /// A sender that never probes a window of zero, behind a network that loses the update.
 #[test]
 fn a_lost_window_update_does_not_stall_a_sender_that_never_asks() {

@@ -263,6 +263,9 @@ impl Connection {
         } else {
             self.deliver(payload);
             self.drain_reorder();
+            if had_gap && self.receiving.reorder.is_empty() {
+                self.gap_filled(now);
+            }
         }
         self.tune_receive_limit(now, header);
         self.settle_fin(now);
