@@ -12,7 +12,7 @@
 //! **What it leaves out.** Hosts of which only one connection was seen, where rate, drift and hop limit are the same;
 //! programs of one host whose uTP clocks begin when they do are taken for hosts.
 //!
-//! **How it was validated.** Hosts by twos and threes with clocks of each kind (below and `tests/several.rs`).
+//! **How it was validated.** Hosts by twos and threes with clocks of each kind (`tests/several.rs`).
 
 use crate::frame::Socket;
 use crate::report::{FlowReport, Protocol};
