@@ -9,7 +9,7 @@
 //! counts what else must hold: ids of both directions differ by one, and acknowledgements name packets that were sent.
 //!
 //! **What it leaves out.** Several connections between the same two sockets share one series: their stamps come from one
-//! clock. The rule for repeated differences looks at the last packets of both directions, whichever connection they
+//! clock. Up to eight at a time are told apart where it is judged whether they are uTP. The rule for repeated differences looks at the last packets of both directions, whichever connection they
 //! belong to.
 //!
 //! **How it was validated.** The sheets' vectors (`tests/vectors.rs`), recorded captures beside the queue's own log
@@ -30,15 +30,17 @@ const ACK_WINDOW_PACKETS: i16 = 1 << 14;
 /// only the first one's header is seen (Linux: UDP_MAX_SEGMENTS, 128).
 const ACK_AHEAD_PACKETS: i16 = 128;
 
+/// Connections between the same two sockets that are told apart.
+const CONNECTIONS_MAX: usize = 8;
+
 /// What is kept of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UtpSide {
     /// When the last packet came.
     last_us: u64,
-    /// The connection id of the last packet.
-    id: u16,
-    /// The highest sequence number.
-    seq: u16,
+    /// Of so many connections, the one of the last packet first: id and highest sequence number.
+    newest: [(u16, u16); CONNECTIONS_MAX],
+    connections: u8,
     /// The last acknowledgement, and the last difference that was reported.
     ack: u16,
     reported: u32,
@@ -46,7 +48,6 @@ pub(crate) struct UtpSide {
     is_unreported: bool,
     /// That packet repeats what the other side has acknowledged.
     is_repeated: bool,
-    has_seq: bool,
 }
 
 /// What a packet says.
@@ -183,28 +184,44 @@ fn chain_len(view: &View<'_>) -> Option<usize> {
 
 /// Whether a packet bears out that the flow is uTP, as far as the other direction tells.
 fn judge(theirs: &UtpSide, said: &Said) -> Option<bool> {
-    if !theirs.has_seq || matches!(said.kind, Kind::Syn | Kind::Reset) {
+    if theirs.connections == 0 || matches!(said.kind, Kind::Syn | Kind::Reset) {
         return None;
     }
-    let ids_differ = said.id.wrapping_sub(theirs.id);
-    // After a SYN the answer carries the same id.
-    let is_pair = matches!(ids_differ, 0 | 1 | u16::MAX);
-    let behind = theirs.seq.wrapping_sub(said.ack).cast_signed();
-    Some(is_pair && (-ACK_AHEAD_PACKETS..ACK_WINDOW_PACKETS).contains(&behind))
+    let fits = |&(id, seq): &(u16, u16)| {
+        // After a SYN the answer carries the same id.
+        let is_pair = matches!(said.id.wrapping_sub(id), 0 | 1 | u16::MAX);
+        let behind = seq.wrapping_sub(said.ack).cast_signed();
+        is_pair && (-ACK_AHEAD_PACKETS..ACK_WINDOW_PACKETS).contains(&behind)
+    };
+    Some(theirs.newest[..theirs.connections.into()].iter().any(fits))
 }
 
 impl UtpSide {
     fn note(&mut self, said: &Said, theirs: &Self) {
         let Said { seq, kind, .. } = *said;
         let is_numbered = matches!(kind, Kind::Data | Kind::Fin);
-        self.is_repeated = is_numbered && theirs.has_seq && seq.wrapping_sub(theirs.ack).cast_signed() <= 0;
-        if !self.has_seq || self.id != said.id || seq.wrapping_sub(self.seq).cast_signed() > 0 {
-            self.seq = seq;
-        }
-        self.id = said.id;
-        self.has_seq = true;
+        let is_answered = theirs.connections > 0;
+        self.is_repeated = is_numbered && is_answered && seq.wrapping_sub(theirs.ack).cast_signed() <= 0;
+        self.remember(said.id, seq);
         self.ack = said.ack;
         self.is_unreported |= kind != Kind::Reset;
+    }
+
+    fn remember(&mut self, id: u16, seq: u16) {
+        let known = &mut self.newest[..self.connections.into()];
+        match known.iter().position(|newest| newest.0 == id) {
+            Some(at) => {
+                known[..=at].rotate_right(1);
+                if seq.wrapping_sub(known[0].1).cast_signed() > 0 {
+                    known[0].1 = seq;
+                }
+            }
+            None => {
+                self.connections = (self.connections + 1).min(CONNECTIONS_MAX as u8);
+                self.newest.rotate_right(1);
+                self.newest[0] = (id, seq);
+            }
+        }
     }
 
     /// Whether the difference in a packet is about a packet that it was not told of before. libutp does not look at the

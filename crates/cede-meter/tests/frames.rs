@@ -111,6 +111,27 @@ fn other_protocols_on_shared_ports_are_told_apart() {
 }
 
 #[test]
+fn connections_between_the_same_sockets_are_told_apart() {
+    for connections in [1, 3, 8] {
+        let mut tap = Tap::new(Config::default());
+        for k in 0..240_u16 {
+            let time_us = 1_000_000 + u64::from(k) * 20_000;
+            // By turns, each with ids and numbers of its own; the answers come a turn later.
+            let of = |k: u16| (1_000 * (k % connections), 9_000 * (k % connections) + k / connections);
+            let (id, seq) = of(k);
+            tap.utp(time_us, B, A, &utp(Kind::Data, id + 1, (seq, 4), (time_us as u32, 5), 100));
+            if let Some(before) = k.checked_sub(connections / 2) {
+                let (id, ack) = of(before);
+                tap.utp(time_us + 10, A, B, &utp(Kind::State, id, (5, ack), (time_us as u32, 500), 0));
+            }
+        }
+        let found = tap.found();
+        assert_eq!(found.report().other_udp_flows, 0, "{connections}");
+        assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 240, "{connections}");
+    }
+}
+
+#[test]
 fn one_direction_alone_is_enough_if_its_stamps_follow_time() {
     let mut tap = Tap::new(Config::default());
     for k in 0..100_u16 {
