@@ -41,6 +41,7 @@ tested (`crates/cede-utp/tests`):
 |---|---|---|
 | libutp | ignores repeated SYNs, and never repeats its answer | sends the SYN again; as an acceptor repeats its answer, always with the same number (`checks.rs`) |
 | libtorrent | answers each repeated SYN with a new connection and a new number | keeps to the first answer that it gets, and takes no other for news |
+| libtorrent | ends a connection, and tells nobody, where a packet that it has sent three times is not acknowledged | says once more to strangers that a gap is filled; where the packet itself was lost three times, only another connection helps |
 | libtorrent, librqbit | say a window of 0 in their SYN | does not take it for a window: what they say next counts |
 | libtorrent | selective acks of 1, 5 or 13 octets | reads masks of any length; sends multiples of four, since utp-rs drops others |
 | libutp, libtorrent, librqbit | tell no more than 30, 953 and 64 packets apart beyond a gap | takes what the mask does not tell for unknown, not for lost |
