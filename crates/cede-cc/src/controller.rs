@@ -163,6 +163,12 @@ pub struct DelaySamples {
 }
 
 impl DelaySamples {
+    /// Where nothing was told.
+    #[must_use]
+    pub const fn none(now: Instant) -> Self {
+        Self { now, one_way_delay_ns: None, reverse_delay_ns: None }
+    }
+
     /// Those of an acknowledgement.
     #[must_use]
     pub const fn of(feedback: &Feedback<'_>) -> Self {

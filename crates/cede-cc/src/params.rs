@@ -252,14 +252,17 @@ impl ParamKind {
     pub fn check(&self, name: &str, value: &ParamValue) -> Result<(), ParamError> {
         // Each connection of a swarm of thousands has its parameters checked: words are for errors alone.
         let words = || (name.to_owned(), value.to_string(), self.to_string());
-        let (error, (name, given, allowed)) = match self.fit(value) {
-            Fit::Fits => return Ok(()),
-            unfit => (unfit, words()),
-        };
-        Err(match error {
-            Fit::WrongKind => ParamError::WrongKind { name, given, allowed },
-            _ => ParamError::OutOfRange { name, given, allowed },
-        })
+        match self.fit(value) {
+            Fit::Fits => Ok(()),
+            Fit::OutOfRange => {
+                let (name, given, allowed) = words();
+                Err(ParamError::OutOfRange { name, given, allowed })
+            }
+            Fit::WrongKind => {
+                let (name, given, allowed) = words();
+                Err(ParamError::WrongKind { name, given, allowed })
+            }
+        }
     }
 }
 

@@ -1,10 +1,7 @@
 //! Runs the matrix and writes the report.
 //!
-//! `cargo run --release -p cede-interop [-- --quick|--quirks] [--json] [--only PEER] [--case WORDS] [--resume]`: `--quick` runs the cases
-//! of the tests and writes no report, `--quirks` the experiments alone, `--json` prints the results as one object a line,
-//! `--only` takes peers whose name contains a word, `--case` transfers whose description contains these words, `--resume` believes what a run that was cut short has found. The
-//! report is written to `docs/interop.md` by a full run over all peers, and printed otherwise. Ends with 1 where a failure
-//! is not theirs.
+//! `cargo run --release -p cede-interop`; `-- --help` says what can be left out. The report is written to `docs/interop.md` by a
+//! run of everything, and printed otherwise. Ends with 1 where a failure is not theirs.
 
 use cede_interop::case::Case;
 use cede_interop::log::Log;
@@ -26,7 +23,7 @@ const USAGE: &str =
 
 Transfers between cede's uTP and others', all combinations; a full run over all peers writes docs/interop.md.
 
-  --quick       the few transfers of the tests
+  --quick       the few transfers of the tests, without the experiments
   --quirks      the experiments alone
   --only PEER   peers whose name contains this, as `libtorrent`
   --case WORDS  transfers whose description contains this, as `1 MiB, IPv6`
@@ -57,11 +54,15 @@ impl Arguments {
                 "--resume" => parsed.resumes = true,
                 "--only" => parsed.only = Some(words.next().ok_or("--only wants a peer")?.to_lowercase()),
                 "--case" => parsed.case = Some(words.next().ok_or("--case wants words")?),
-                "--help" | "-h" => return Err(USAGE.to_owned()),
                 _ => return Err(format!("{word} is not known\n{USAGE}")),
             }
         }
         Ok(parsed)
+    }
+
+    /// Whether nothing is left out of the transfers.
+    fn takes_all_cases(&self) -> bool {
+        self.scope == Scope::Full && self.case.is_none()
     }
 
     fn wants(&self, peer: Peer) -> bool {
@@ -74,6 +75,10 @@ impl Arguments {
 }
 
 fn main() -> ExitCode {
+    if std::env::args().skip(1).any(|word| word == "--help" || word == "-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let arguments = match Arguments::parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -118,8 +123,8 @@ async fn sections(arguments: &Arguments) -> std::io::Result<Vec<Section>> {
             work.push(Work { number, peer: section.peer, subject, log: Arc::clone(&log) });
         }
     }
-    let experiments = arguments.scope == Scope::Full && arguments.case.is_none();
-    let quirks = tokio::spawn(try_quirks(if experiments { work.clone() } else { Vec::new() }));
+    let quirks =
+        tokio::spawn(try_quirks(if arguments.takes_all_cases() { work.clone() } else { Vec::new() }));
     if arguments.transfers {
         for (number, case, verdict) in transfers(&work, arguments).await {
             sections[number].results.push((case, verdict));
@@ -226,11 +231,7 @@ fn deliver(arguments: &Arguments, sections: &[Section]) -> std::io::Result<()> {
         print!("{}", report::json(sections));
     }
     let text = report::markdown(sections);
-    if arguments.scope == Scope::Full
-        && arguments.transfers
-        && arguments.only.is_none()
-        && arguments.case.is_none()
-    {
+    if arguments.takes_all_cases() && arguments.transfers && arguments.only.is_none() {
         return std::fs::write(REPORT, text);
     }
     if !arguments.json {

@@ -9,8 +9,8 @@
 //! counts what else must hold: ids of both directions differ by one, and acknowledgements name packets that were sent.
 //!
 //! **What it leaves out.** Several connections between the same two sockets share one series: their stamps come from one
-//! clock. Up to eight at a time are told apart where it is judged whether they are uTP. The rule for repeated differences looks at the last packets of both directions, whichever connection they
-//! belong to.
+//! clock. Up to eight at a time are told apart where it is judged whether they are uTP. The rule for repeated differences
+//! looks at the last packets of both directions, whichever connection they belong to.
 //!
 //! **How it was validated.** The sheets' vectors (`tests/vectors.rs`), recorded captures beside the queue's own log
 //! (`tests/ground_truth.rs`), captures of other protocols on shared ports, and random datagrams (`tests/fuzz.rs`).

@@ -18,10 +18,7 @@ pub async fn lossy_relay(socket: UdpSocket, server: SocketAddr) {
         if from != server && caller.is_none() && buffer[0] >> 4 == SYN {
             caller = Some(from);
         }
-        let to = match from == server {
-            true => caller,
-            false => Some(server).filter(|_| caller == Some(from)),
-        };
+        let to = if from == server { caller } else { (caller == Some(from)).then_some(server) };
         let Some(to) = to.filter(|_| !random.chance(0.03)) else { continue };
         if held.is_none() && random.chance(0.05) {
             held = Some((buffer[..n].to_vec(), to));

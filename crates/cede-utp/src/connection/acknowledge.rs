@@ -14,7 +14,7 @@ use crate::outbox::{Fate, MAX_PACKETS, Slot};
 use crate::reorder::MAX_MASK_BYTES;
 use crate::timers::Timer;
 use alloc::vec::Vec;
-use cede_cc::{Feedback, PacketFact};
+use cede_cc::{DelaySamples, Feedback, PacketFact};
 use cede_units::{Duration, Instant, Seq16};
 use cede_wire::utp::{Header, Kind, Packet, SelectiveAck};
 
@@ -42,13 +42,6 @@ impl Scratch {
     fn is_empty(&self) -> bool {
         self.acked.is_empty() && self.lost.is_empty()
     }
-}
-
-/// The raw one-way delays that came with a packet.
-#[derive(Clone, Copy, Default)]
-struct DelaySamples {
-    forward_ns: Option<i64>,
-    reverse_ns: Option<i64>,
 }
 
 /// What a packet tells of packets beyond a gap.
@@ -90,7 +83,7 @@ impl Connection {
     /// Takes in timestamps, window and acknowledgements of a packet with a current number.
     pub(super) fn process_ack(&mut self, now: Instant, packet: &Packet<'_>) {
         let header = &packet.header;
-        let samples = self.samples(header);
+        let samples = self.samples(now, header);
         let acked_below = self.acked_below(header.ack);
         let is_latest = acked_below >= self.sending.outbox.una() as i64;
         // A window that opens is an update, not a sign of loss; a mask is one whatever the window does. The answer to
@@ -106,18 +99,21 @@ impl Connection {
         if !self.sending.outbox.is_empty() {
             let told = Told::by(packet);
             let duplicate = repeats && (!opens || told.sack.is_some());
-            is_news = self.digest(now, acked_below, &told, duplicate, samples);
+            is_news = self.digest(acked_below, &told, duplicate, &samples);
         }
         if !is_news {
-            self.tell_delays(now, samples);
+            // The answer to a SYN, or data of the peer's.
+            self.controller.on_delays(&samples);
         }
         self.settle_zero_window(now);
     }
 
-    fn samples(&mut self, header: &Header) -> DelaySamples {
+    /// The raw one-way delays that came with a packet.
+    fn samples(&mut self, now: Instant, header: &Header) -> DelaySamples {
         DelaySamples {
-            reverse_ns: self.delays.arrived(header.timestamp_us),
-            forward_ns: self.delays.told(header.timestamp_difference_us),
+            now,
+            reverse_delay_ns: self.delays.arrived(header.timestamp_us),
+            one_way_delay_ns: self.delays.told(header.timestamp_difference_us),
         }
     }
 
@@ -125,15 +121,7 @@ impl Connection {
     /// libtorrent's does (libutp's does not): the queue is shortest now.
     pub(super) fn take_syn_delay(&mut self, now: Instant, header: &Header) {
         self.delays.arrived_at = now;
-        let samples = self.samples(header);
-        self.tell_delays(now, samples);
-    }
-
-    /// The packet said nothing else that the controller wants to know: a SYN, the answer to one, or data of the peer's.
-    fn tell_delays(&mut self, now: Instant, samples: DelaySamples) {
-        let DelaySamples { forward_ns, reverse_ns } = samples;
-        let samples =
-            cede_cc::DelaySamples { now, one_way_delay_ns: forward_ns, reverse_delay_ns: reverse_ns };
+        let samples = self.samples(now, header);
         self.controller.on_delays(&samples);
     }
 
@@ -142,7 +130,7 @@ impl Connection {
     pub(super) fn process_old_ack(&mut self, now: Instant, packet: &Packet<'_>) {
         if self.is_established() && !self.sending.outbox.is_empty() {
             let acked_below = self.acked_below(packet.header.ack);
-            self.digest(now, acked_below, &Told::by(packet), false, DelaySamples::default());
+            self.digest(acked_below, &Told::by(packet), false, &DelaySamples::none(now));
         }
     }
 
@@ -173,20 +161,13 @@ impl Connection {
         self.scratch().clear();
         self.find_losses(now, before.una, false);
         if !self.scratch().is_empty() {
-            self.report(now, before, &Progress::default(), DelaySamples::default());
+            self.report(before, &Progress::default(), &DelaySamples::none(now));
         }
     }
 
     /// Whether the controller was told of it.
-    fn digest(
-        &mut self,
-        now: Instant,
-        acked_below: i64,
-        told: &Told<'_>,
-        duplicate: bool,
-        samples: DelaySamples,
-    ) -> bool {
-        let before = self.before();
+    fn digest(&mut self, acked_below: i64, told: &Told<'_>, duplicate: bool, samples: &DelaySamples) -> bool {
+        let (now, before) = (samples.now, self.before());
         self.scratch().clear();
         let mut progress = Progress::default();
         self.take_cumulative(now, acked_below, &mut progress);
@@ -195,7 +176,7 @@ impl Connection {
         self.after_progress(now, &progress);
         let is_news = self.scratch.as_ref().is_some_and(|scratch| !scratch.is_empty());
         if is_news {
-            self.report(now, before, &progress, samples);
+            self.report(before, &progress, samples);
         }
         if progress.mtu_raised {
             self.on_packet_size_changed();
@@ -362,7 +343,8 @@ impl Connection {
     }
 
     /// One call of the controller with everything that the packet said.
-    fn report(&mut self, now: Instant, before: Before, progress: &Progress, samples: DelaySamples) {
+    fn report(&mut self, before: Before, progress: &Progress, samples: &DelaySamples) {
+        let DelaySamples { now, one_way_delay_ns, reverse_delay_ns } = *samples;
         let una = self.sending.outbox.una();
         let Some(scratch) = &self.scratch else { return };
         self.sending.note_delivery(now, scratch.acked.last(), self.rtt.min().unwrap_or_default());
@@ -380,8 +362,8 @@ impl Connection {
             // The newest packet waited least: what else was acknowledged along with it was sent before.
             rtt_min: progress.rtt,
             srtt: self.rtt.srtt(),
-            one_way_delay_ns: samples.forward_ns,
-            reverse_delay_ns: samples.reverse_ns,
+            one_way_delay_ns,
+            reverse_delay_ns,
             ce_marked: 0,
             app_limited: before.app_limited,
             in_recovery: before.una < before.recovery_until && una < before.recovery_until,
