@@ -1,11 +1,14 @@
-//! How fast captures are read, in packets a second on one core, beside a bare loop over the same octets that parses the
-//! headers and does nothing else, and beside tshark and tcptrace where they are installed.
+//! How fast captures are read, in packets a second on one core, beside a bare loop in C that maps the same file and parses the
+//! headers, and beside tshark and tcptrace, where there are a compiler and these.
 //!
 //! `cargo bench -p cede-meter --bench captures [-- --packets 10000000] [--only NAME] [--alone] [--write DIR]`. Two captures are made: `bulk`, 220
-//! directions of TCP and uTP data, and `churn`, where each flow has ten packets. They lie in memory; other programs get
-//! them as files. With `--write` they are written to a folder, and nothing is measured.
+//! directions of TCP and uTP data, and `churn`, where each flow has ten packets. They are files, and lie in the page cache
+//! when they are read. With `--write` they are written to a folder, and nothing is measured. Times are of processors, of other
+//! programs that of the clock; MB/s are of the file, with the report made from what was read and without.
 
 use cede_meter::{Feed, Meter};
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,36 +16,103 @@ const ROUNDS: usize = 5;
 
 fn main() {
     let packets = packets_asked_for();
+    let folder = Folder::new();
+    let bare = folder.compile_bare_loop();
     println!("{packets} packets each; medians of {ROUNDS} rounds, one core");
     for (name, flows) in [("bulk", 110), ("churn", packets / 10)] {
         if argument("--only").is_some_and(|only| only != name) {
             continue;
         }
-        let capture = capture(packets, flows);
-        if let Some(folder) = argument("--write") {
-            std::fs::write(std::path::Path::new(&folder).join(format!("{name}.pcap")), capture)
-                .expect("room");
-            continue;
+        let file = folder.0.join(format!("{name}.pcap"));
+        std::fs::write(&file, capture(packets, flows)).expect("room for the capture");
+        if argument("--write").is_none() {
+            measure(name, &Capture::new(file, packets, flows), bare.as_deref());
         }
-        println!("\n{name}: {} flows, {:.0} MB", flows, capture.len() as f64 / 1e6);
-        let bare = median(|| bare_loop(&capture));
-        let meter = median(|| read(&capture).1);
-        let (seen, _) = read(&capture);
-        row("bare loop", packets, capture.len(), bare, bare);
-        row("cede-meter", packets, capture.len(), meter, bare);
+    }
+}
+
+/// Where captures are: what was asked for, or a place that is gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let own = || std::env::temp_dir().join(format!("cede-bench-{}", std::process::id()));
+        let folder = argument("--write").map_or_else(own, PathBuf::from);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    /// The bare loop, where there is a compiler.
+    fn compile_bare_loop(&self) -> Option<PathBuf> {
+        let program = self.0.join("bare");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/bare.c");
+        let compiled = Command::new("cc").arg("-O3").arg("-o").arg(&program).arg(source).status();
+        compiled.is_ok_and(|status| status.success()).then_some(program)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if argument("--write").is_none() {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+struct Capture {
+    file: PathBuf,
+    packets: usize,
+    flows: usize,
+    bytes: u64,
+}
+
+impl Capture {
+    fn new(file: PathBuf, packets: usize, flows: usize) -> Self {
+        let bytes = std::fs::metadata(&file).expect("a file").len();
+        Self { file, packets, flows, bytes }
+    }
+
+    fn row(&self, name: &str, time: Duration, bare: Option<Duration>) {
+        let seconds = time.as_secs_f64();
+        let (rate, volume) = (self.packets as f64 / seconds / 1e6, self.bytes as f64 / seconds / 1e6);
+        let ratio = bare.map_or("-".to_string(), |bare| format!("{:.3}", bare.as_secs_f64() / seconds));
+        println!("  {name:<24} {rate:8.3} Mpkt/s {volume:8.0} MB/s   {ratio} of the bare loop");
+    }
+
+    fn read(&self) -> (Meter, Duration) {
         let began = now();
-        let report = seen.report();
-        let samples: u64 = report.hosts.iter().map(|host| host.all.samples).sum();
-        println!(
-            "  report: {:.2} s, {:.2} us a sample of {} hosts; memory {:.0} MB, {} flows given up, {} samples left out",
-            (now() - began).as_secs_f64(),
-            (now() - began).as_secs_f64() * 1e6 / samples.max(1) as f64,
-            report.hosts.len(),
-            seen.memory_bytes() as f64 / 1e6,
-            report.counters.evicted,
-            report.counters.thinned
-        );
-        others(name, &capture, packets, bare);
+        let mut meter = Meter::default();
+        let mut feed = Feed::new(File::open(&self.file).expect("a file"));
+        while feed.step(&mut meter).expect("a sound capture") {}
+        (meter, now() - began)
+    }
+}
+
+fn measure(name: &str, capture: &Capture, bare: Option<&Path>) {
+    println!("\n{name}: {} flows, {:.0} MB", capture.flows, capture.bytes as f64 / 1e6);
+    let bare = bare.map(|program| median(|| bare_loop(program, capture)));
+    match bare {
+        Some(time) => capture.row("bare loop in C, mapped", time, bare),
+        None => println!("  no C compiler: no bare loop"),
+    }
+    capture.row("cede-meter, reading", median(|| capture.read().1), bare);
+    let whole = || {
+        let (meter, reading) = capture.read();
+        let began = now();
+        std::hint::black_box(meter.report());
+        reading + (now() - began)
+    };
+    capture.row("cede-meter, with report", median(whole), bare);
+    let (meter, _) = capture.read();
+    let counters = meter.report().counters;
+    println!(
+        "  memory {:.0} MB, {} flows given up, {} samples left out",
+        meter.memory_bytes() as f64 / 1e6,
+        counters.evicted,
+        counters.thinned
+    );
+    if !std::env::args().any(|arg| arg == "--alone") {
+        others(capture, bare);
     }
 }
 
@@ -60,15 +130,6 @@ fn median(mut run: impl FnMut() -> Duration) -> Duration {
     times[ROUNDS / 2]
 }
 
-fn row(name: &str, packets: usize, bytes: usize, time: Duration, bare: Duration) {
-    let seconds = time.as_secs_f64();
-    let (rate, volume) = (packets as f64 / seconds / 1e6, bytes as f64 / seconds / 1e6);
-    println!(
-        "  {name:<12} {rate:8.3} Mpkt/s {volume:8.0} MB/s   {:.3} of the bare loop",
-        bare.as_secs_f64() / seconds
-    );
-}
-
 /// Processor time of this thread where the system tells (Linux), so that a busy machine does not count; else the time.
 fn now() -> Duration {
     static BEGAN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
@@ -77,35 +138,13 @@ fn now() -> Duration {
     cpu_ns.map_or_else(|| BEGAN.elapsed(), Duration::from_nanos)
 }
 
-fn read(capture: &[u8]) -> (Meter, Duration) {
-    let began = now();
-    let mut meter = Meter::default();
-    let mut feed = Feed::new(capture);
-    while feed.step(&mut meter).expect("a sound capture") {}
-    (meter, now() - began)
-}
-
-/// Finds every packet and reads the fields that an estimate needs.
-fn bare_loop(capture: &[u8]) -> Duration {
-    let began = now();
-    let (mut at, mut sum) = (24, 0_u64);
-    while let Some(header) = capture.get(at..at + 16) {
-        let len = u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize;
-        let Some(frame) = capture.get(at + 16..at + 16 + len) else { break };
-        let transport = &frame[14 + usize::from(frame[14] & 15) * 4..];
-        let word = |at: usize| {
-            u64::from(u32::from_be_bytes([
-                transport[at],
-                transport[at + 1],
-                transport[at + 2],
-                transport[at + 3],
-            ]))
-        };
-        sum = sum.wrapping_add(word(0)) ^ word(12) ^ word(16);
-        at += 16 + len;
-    }
-    std::hint::black_box(sum);
-    now() - began
+/// What the bare loop says that it took.
+fn bare_loop(program: &Path, capture: &Capture) -> Duration {
+    let said = Command::new(program).arg(&capture.file).output().expect("the bare loop runs").stdout;
+    let said = String::from_utf8_lossy(&said);
+    let mut numbers = said.split_whitespace().skip(1).filter_map(|number| number.parse::<u64>().ok());
+    assert_eq!(numbers.next(), Some(capture.packets as u64), "it sees every packet");
+    Duration::from_nanos(numbers.next().expect("a time"))
 }
 
 /// Classic pcap, microseconds, Ethernet, IPv4; TCP with timestamps and uTP by turns, data one way and acknowledgements
@@ -173,25 +212,16 @@ fn frame(out: &mut Vec<u8>, time_us: u64, flow: u32, step: u32) {
 }
 
 /// The same capture through what others have, once each: they are slow.
-fn others(name: &str, capture: &[u8], packets: usize, bare: Duration) {
-    if std::env::args().any(|arg| arg == "--alone") {
-        return;
-    }
-    let path = std::env::temp_dir().join(format!("cede-bench-{}-{name}.pcap", std::process::id()));
-    if std::fs::write(&path, capture).is_err() {
-        println!("  no room for a file: other programs left out");
-        return;
-    }
-    let file = path.to_string_lossy();
+fn others(capture: &Capture, bare: Option<Duration>) {
+    let file = capture.file.to_string_lossy();
     let fields = ["-T", "fields", "-e", "frame.time_epoch", "-e", "tcp.options.timestamp.tsval"];
     for (program, arguments) in
         [("tshark", [&["-r", &*file][..], &fields].concat()), ("tcptrace", vec!["-n", &*file])]
     {
         let began = Instant::now();
         match Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status() {
-            Ok(_) => row(program, packets, capture.len(), began.elapsed(), bare),
-            Err(_) => println!("  {program:<12} not installed"),
+            Ok(_) => capture.row(program, began.elapsed(), bare),
+            Err(_) => println!("  {program:<24} not installed"),
         }
     }
-    let _ = std::fs::remove_file(&path);
 }

@@ -30,8 +30,10 @@ const RATE_MISFIT_SHRINKING: f64 = 0.25;
 
 /// What it takes to believe in a drift, and the most that crystals do.
 const DRIFT_SPAN_US_MIN: f64 = 60e6;
-const DRIFT_POINTS_MIN: usize = 30;
+const DRIFT_POINTS_MIN: usize = 20;
 const DRIFT_PPM_MAX: f64 = 200.0;
+/// Of more points, the lowest of each few are looked at.
+const EDGE_POINTS_MAX: usize = 4096;
 /// Half of the points must lie this near the hull, or the path was never empty.
 const DRIFT_RESIDUAL_US_MAX: f64 = 3_000.0;
 
@@ -97,6 +99,12 @@ pub(crate) fn is_long_enough(points: &[Point]) -> bool {
 
 /// The slope in parts per million of the lower edge of a series; `None` where it cannot be told.
 pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
+    let group = points.len() / EDGE_POINTS_MAX + 1;
+    if group > 1 {
+        // An edge is made of the lowest.
+        let lowest = |group: &[Point]| group.iter().copied().min_by(|a, b| a.x.total_cmp(&b.x));
+        return drift_ppm(&points.chunks(group).filter_map(lowest).collect::<Vec<_>>());
+    }
     let (ppm, mut residuals) = lower_edge(points)?;
     let half = residuals.len() / 2;
     let (_, median, _) = residuals.select_nth_unstable_by(half, f64::total_cmp);

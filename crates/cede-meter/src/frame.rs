@@ -238,26 +238,29 @@ fn tunnelled(port: u16, payload: &[u8]) -> Option<Result<Seen<'_>, Mute>> {
     match port {
         PORT_VXLAN => {
             let ethernet = behind_vxlan(payload)?;
-            Some(
-                link::ip_packet(LinkType::ETHERNET, ethernet)
-                    .map_err(|_| Mute::Cut)
-                    .and_then(|ip| read_ip(ip, false)),
-            )
+            Some(within_ethernet(ethernet).and_then(|ip| read_ip(ip, false)))
         }
         PORT_GTP_U => Some(read_ip(behind_gtp(payload)?, false)),
         _ => None,
     }
 }
 
-/// RFC 2784, section 2.1, and RFC 2890: flags for a checksum, a key and a sequence number, four octets each.
+/// RFC 2784, section 2.1, and RFC 2890: flags for a checksum, a key and a sequence number, four octets each. RFC 7637, section
+/// 3.2: an Ethernet frame in the place of an IP packet.
 fn behind_gre(payload: &[u8]) -> Result<&[u8], Mute> {
     const OPTIONAL: [u8; 3] = [0x80, 0x20, 0x10];
     let [flags, version, high, low, ..] = *payload else { return Err(Mute::Cut) };
-    if version & 7 != 0 || !matches!([high, low], [0x08, 0x00] | [0x86, 0xdd]) {
-        return Err(Mute::Other);
-    }
     let words = OPTIONAL.iter().filter(|&&bit| flags & bit != 0).count();
-    payload.get(4 + 4 * words..).ok_or(Mute::Cut)
+    let carried = || payload.get(4 + 4 * words..).ok_or(Mute::Cut);
+    match [version & 7, high, low] {
+        [0, 0x08, 0x00] | [0, 0x86, 0xdd] => carried(),
+        [0, 0x65, 0x58] => within_ethernet(carried()?),
+        _ => Err(Mute::Other),
+    }
+}
+
+fn within_ethernet(frame: &[u8]) -> Result<&[u8], Mute> {
+    link::ip_packet(LinkType::ETHERNET, frame).map_err(|_| Mute::Cut)
 }
 
 /// RFC 7348, section 5: a flag that says that the network's number is there, and reserved zeros.

@@ -53,6 +53,7 @@ mod pseudonyms;
 mod report;
 mod samples;
 mod several;
+mod sieve;
 mod stock;
 mod summary;
 mod tcp;

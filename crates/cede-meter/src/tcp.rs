@@ -150,9 +150,11 @@ impl TcpSide {
             return None;
         }
         (self.acked, self.has_acks) = (ack, true);
+        // Data beyond a hole is answered at once, with what came before it and still waited to be acknowledged.
+        let is_prompted = self.more.as_ref().is_some_and(|more| !more.runs.is_empty());
         // The receiver has what the capture may have missed.
         self.reach(ack);
-        let segment = self.pop_until(ack).filter(|segment| segment.end == ack)?;
+        let segment = self.pop_until(ack).filter(|segment| segment.end == ack && !is_prompted)?;
         Some((segment, before == Some(segment.begin)))
     }
 

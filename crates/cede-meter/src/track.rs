@@ -5,14 +5,19 @@ use crate::flow::{Direction, Flow, Marks};
 use crate::key::Side;
 use crate::meter::Base;
 use crate::pool::Pool;
+use crate::report::Estimator;
 use crate::samples::{Length, Series};
+use crate::sieve;
 use crate::summary::Delay;
-use crate::transmission::PerOctet;
+use crate::transmission::{Floors, PerOctet};
 
 /// A silence after which a 32-bit clock of microseconds cannot be followed any more.
 const SILENCE_US_MAX: f64 = 30.0 * 60e6;
 /// A jump of one clock against the other that no queue makes.
 const STEP_US: f64 = 10e6;
+/// A clock that is so far behind what it said before was set back: packets that were merely overtaken are left out before
+/// ([`sieve`]). Less is slewed (NTP steps from 128 ms on).
+const SET_BACK_US: f64 = 100_000.0;
 /// A base that was confirmed does not fall by more than this but by a step.
 const BASE_FALL_US: f64 = 200_000.0;
 /// A delay this near the base confirms it; in as many seconds as that it is held for sure.
@@ -48,14 +53,16 @@ pub(crate) struct Piece {
 }
 
 impl Track {
-    /// Cuts a series wherever its constant changes.
-    pub(crate) fn new(mut points: Vec<Point>, tick_us: f64) -> Self {
-        let mut watch = Watch::default();
+    /// Cuts a series wherever its constant changes; packets that are seen directly are in the order of their stamps.
+    pub(crate) fn new(mut points: Vec<Point>, tick_us: f64, estimator: Estimator) -> Self {
+        let step_us = if estimator == Estimator::Direct { SET_BACK_US + tick_us } else { STEP_US };
+        let begin = || Watch { step_us, ..Watch::default() };
+        let mut watch = begin();
         let mut cuts = Vec::new();
         for (k, &point) in points.iter().enumerate() {
             if watch.breaks(point, tick_us) {
                 cuts.push(k);
-                watch = Watch::default();
+                watch = begin();
             }
             watch.push(point, tick_us);
         }
@@ -69,11 +76,14 @@ impl Track {
         track
     }
 
-    /// Takes a slope out of all points.
+    /// Takes a slope out of all points. What the clock gained is in a packet's stamp since it was sent, not since it arrived: a
+    /// delay of six seconds differs by 0.6 ms at 100 ppm.
     pub(crate) fn straighten(&mut self, ppm: f64) {
+        let slope = ppm / 1e6;
         for piece in &mut self.pieces {
-            let Some(&Point { t: from, .. }) = piece.points.first() else { continue };
-            piece.points.iter_mut().for_each(|point| point.x -= ppm * (point.t - from) / 1e6);
+            let Some(&first) = piece.points.first() else { continue };
+            let straight = |point: &Point| (point.x - first.x - slope * (point.t - first.t)) / (1.0 - slope);
+            piece.points.iter_mut().for_each(|point| point.x = first.x + straight(point));
         }
         self.find_bases();
     }
@@ -97,17 +107,6 @@ impl Track {
 
     fn only_zero(&self) -> Option<f64> {
         if let [piece] = &self.pieces[..] { Some(piece.zero(self.tick_us)) } else { None }
-    }
-
-    /// Takes out what packets take by themselves, where there is one piece and it tells; whether it did.
-    fn take_out_transmission(&mut self, lengths: &[Length]) -> bool {
-        let [piece] = &mut self.pieces[..] else { return false };
-        let Some(per_octet) = PerOctet::of(&piece.points, lengths, self.tick_us) else { return false };
-        for (point, &length) in piece.points.iter_mut().zip(lengths) {
-            point.x -= per_octet.excess_us(length);
-        }
-        self.find_bases();
-        true
     }
 
     /// The only piece's base, where there is one piece.
@@ -182,6 +181,8 @@ impl Piece {
 /// Follows a series to find where its constant changes.
 #[derive(Default)]
 struct Watch {
+    /// By so much a delay may grow beyond the time that passes.
+    step_us: f64,
     last: Option<Point>,
     base: f64,
     confirmations: u32,
@@ -194,7 +195,7 @@ impl Watch {
         let (silence, change) = (point.t - last.t, point.x - last.x);
         // Packets do not overtake each other in a queue: a delay grows no faster than time passes.
         silence > SILENCE_US_MAX
-            || change > silence.max(0.0) + STEP_US
+            || change > silence.max(0.0) + self.step_us
             || change < -STEP_US
             || (self.confirmations >= CONFIRMED_SECONDS && point.x < self.base - BASE_FALL_US - tick_us)
     }
@@ -227,6 +228,18 @@ impl Unwrap {
     }
 }
 
+/// The lengths of the packets of a direction's points; nothing where that is too little to tell, or they are not the packets'.
+fn lengths(flow: &Flow, from: &Direction, pool: &Pool, stride: usize, left_out: &[usize]) -> Vec<Length> {
+    let count = from.direct.len() / stride;
+    if flow.marks.has(Marks::OFFLOADED) || !PerOctet::is_worth(count) {
+        return Vec::new();
+    }
+    let mut lengths = Vec::with_capacity(count + 1);
+    lengths.extend(pool.iter(&from.direct).step_by(stride).map(|sample| sample.length));
+    sieve::leave_out(&mut lengths, left_out);
+    lengths
+}
+
 /// Readings without their wraps, over time: of each so many one, where there is no room for all.
 fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
     let mut unwrap = Unwrap::default();
@@ -249,7 +262,7 @@ pub(crate) struct Reading {
     pub echoed: Track,
     pub rate: Option<Rate>,
     pub drift_ppm: Option<f64>,
-    /// What packets take by themselves on the slowest link was taken out of the direct estimate.
+    /// What packets take by themselves on the slowest link was taken out.
     pub without_transmission: bool,
 }
 
@@ -265,18 +278,28 @@ pub(crate) fn hz(rate: Rate) -> Option<f64> {
 /// Reads a direction of a uTP flow; of each `stride` samples one.
 pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
     let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
+    let (mut direct, mut echoed) =
+        (unwrapped(pool, &from.direct, stride), unwrapped(pool, &from.echo, stride));
+    let overtaken = sieve::overtaken(&direct);
+    let overtaken_t: Vec<f64> = overtaken.iter().map(|&k| direct[k].t).collect();
+    sieve::leave_out(&mut direct, &overtaken);
+    sieve::leave_out_late(&mut echoed, &direct, &overtaken_t);
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let reverse = clock::drift_ppm_of_answers(&unwrapped_if_many(pool, &to.echo, stride), 0.0);
+    let mut said = unwrapped_if_many(pool, &to.echo, stride);
+    when_said(&mut said, &direct);
+    let reverse = clock::drift_ppm_of_answers(&said, 0.0);
     let receiver = clock::drift_ppm(&unwrapped_if_many(pool, &to.direct, stride));
     let mut reading = Reading {
-        direct: Track::new(unwrapped(pool, &from.direct, stride), 0.0),
-        echoed: Track::new(unwrapped(pool, &from.echo, stride), 0.0),
+        direct: Track::new(direct, 0.0, Estimator::Direct),
+        echoed: Track::new(echoed, 0.0, Estimator::Echoed),
         rate: None,
         drift_ppm: reverse.zip(receiver).map(|(reverse, receiver)| receiver - reverse),
         without_transmission: false,
     };
     reading.take_out_drift(reverse.map(|reverse| -reverse));
-    reading.take_out_transmission(flow, from, pool, stride);
+    let lengths = lengths(flow, from, pool, stride, &overtaken);
+    reading.take_out_transmission(&lengths);
+    reading.take_out_floors(&lengths);
     reading
 }
 
@@ -288,16 +311,18 @@ pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
     let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
     against_arrival(&mut direct, tick_us);
+    let overtaken = sieve::overtaken(&direct);
+    sieve::leave_out(&mut direct, &overtaken);
     let (hz_to, receiver) = receiver_clock(to, pool, stride);
-    let reverse = if hz_to == Some(hz_from) { reverse_drift(from, tick_us, pool) } else { None };
+    let reverse = if hz_to == Some(hz_from) { reverse_drift(from, tick_us, &direct, pool) } else { None };
     let echoed =
         hz_to.map_or_else(Vec::new, |hz_to| echoed_points(from, pool, [tick_us, 1e6 / hz_to], stride));
     let drift_ppm = reverse
         .zip(receiver)
         .map_or_else(|| own_drift(&direct), |(reverse, receiver)| Some(receiver - reverse));
     let mut reading = Reading {
-        direct: Track::new(direct, tick_us),
-        echoed: Track::new(echoed, tick_us),
+        direct: Track::new(direct, tick_us, Estimator::Direct),
+        echoed: Track::new(echoed, tick_us, Estimator::Echoed),
         rate: Some(rate),
         drift_ppm,
         without_transmission: false,
@@ -305,8 +330,10 @@ pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
     // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
     let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
     reading.take_out_drift(echoed_ppm);
-    reading.take_out_transmission(flow, from, pool, stride);
+    let lengths = lengths(flow, from, pool, stride, &overtaken);
+    reading.take_out_transmission(&lengths);
     reading.find_ticks(to, rate);
+    reading.take_out_floors(&lengths);
     reading
 }
 
@@ -349,10 +376,23 @@ fn against_arrival(points: &mut [Point], tick_us: f64) {
 }
 
 /// TSval less TSecr in what the sender says: its clock against the receiver's.
-fn reverse_drift(from: &Direction, tick_us: f64, pool: &Pool) -> Option<f64> {
+fn reverse_drift(from: &Direction, tick_us: f64, direct: &[Point], pool: &Pool) -> Option<f64> {
     let mut points = unwrapped_if_many(pool, &from.reverse, 1);
     points.iter_mut().for_each(|point| point.x *= tick_us);
+    when_said(&mut points, direct);
     clock::drift_ppm_of_answers(&points, tick_us)
+}
+
+/// What a sender says of its clock it knew before its packet had queued: from the time at which it was seen to that at which it
+/// was said.
+fn when_said(said: &mut [Point], direct: &[Point]) {
+    let least = direct.iter().map(|point| point.x).fold(f64::INFINITY, f64::min);
+    let mut packets = direct.iter().peekable();
+    for point in &mut *said {
+        while packets.next_if(|packet| packet.t < point.t).is_some() {}
+        point.t -= packets.peek().map_or(0.0, |packet| packet.x - least);
+    }
+    said.sort_by(|a, b| a.t.total_cmp(&b.t));
 }
 
 /// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the
@@ -432,15 +472,43 @@ impl Reading {
         }
     }
 
-    /// The direct estimate contains what a packet takes by itself; the echoed one belongs to packets whose length is not
-    /// kept.
-    fn take_out_transmission(&mut self, flow: &Flow, from: &Direction, pool: &Pool, stride: usize) {
-        if flow.marks.has(Marks::OFFLOADED) || !PerOctet::is_worth(from.direct.len() / stride) {
+    /// Both estimates contain what a packet takes by itself. It is taken out where there is one piece and that tells.
+    fn take_out_transmission(&mut self, lengths: &[Length]) {
+        let [piece] = &self.direct.pieces[..] else { return };
+        if let Some(per_octet) = PerOctet::of(&piece.points, lengths, self.direct.tick_us) {
+            self.take_out(lengths, |length| per_octet.excess_us(length));
+        }
+    }
+
+    /// As [`Self::take_out_transmission`], by what messages of a length always take. Where the base was told otherwise, that
+    /// counts.
+    fn take_out_floors(&mut self, lengths: &[Length]) {
+        let [piece] = &self.direct.pieces[..] else { return };
+        if self.without_transmission || piece.middle.is_some() {
             return;
         }
-        let lengths: Vec<Length> =
-            pool.iter(&from.direct).step_by(stride).map(|sample| sample.length).collect();
-        self.without_transmission = self.direct.take_out_transmission(&lengths);
+        if let Some(floors) = Floors::of(&piece.points, lengths, self.direct.tick_us) {
+            self.take_out(lengths, |length| floors.excess_us(length));
+        }
+    }
+
+    fn take_out(&mut self, lengths: &[Length], excess_us: impl Fn(Length) -> f64) {
+        let points = || self.direct.pieces.iter().flat_map(|piece| &piece.points);
+        let mut packets = points().zip(lengths).peekable();
+        let mut last = None;
+        for point in self.echoed.pieces.iter_mut().flat_map(|piece| &mut piece.points) {
+            while let Some(packet) = packets.next_if(|(packet, _)| packet.t <= point.t) {
+                last = Some(packet);
+            }
+            point.x -= last.filter(|last| last.0.t == point.t).map_or(0.0, |last| excess_us(*last.1));
+        }
+        for (point, &length) in self.direct.pieces.iter_mut().flat_map(|piece| &mut piece.points).zip(lengths)
+        {
+            point.x -= excess_us(length);
+        }
+        self.direct.find_bases();
+        self.echoed.find_bases();
+        self.without_transmission = true;
     }
 }
 

@@ -8,6 +8,10 @@
 //! not tell whether a packet waits for its own octets, as on a wire, or not, as in a token bucket that has saved
 //! tokens for it: there long packets that meet no queue are as fast as short ones, and nothing is taken out.
 //!
+//! Where the two do not tell, as with a heartbeat, whose messages follow nobody, a length that was met at its least delay in
+//! many different seconds has that delay as a base of its own ([`Floors`]): nothing but what a message always takes is in all of
+//! these. Longer packets take at least as much.
+//!
 //! **What it leaves out.** Frames larger than packets. Several slow links in a row, of which the edge shows the sum and the
 //! distance the slowest: they do not agree, and nothing is taken out. TCP clocks whose ticks are longer than a third of
 //! the time in question.
@@ -32,6 +36,52 @@ const SAME_DISTANCE: f64 = 0.1;
 const PAIRS_MIN: usize = 5;
 const PART_NEARER_MAX: f64 = 0.02;
 const TICKS_MIN: f64 = 3.0;
+
+/// Messages are at most so much longer than what set the base, and an octet takes no longer than on 500 kbit/s: what always
+/// takes longer is a queue that is never empty.
+const MESSAGE_UNITS: usize = 25;
+const US_PER_OCTET_MAX: f64 = 16.0;
+/// A message this near the least delay of its length, beside the tick, was as fast; in so many seconds that is the rule.
+const AT_FLOOR_US: f64 = 100.0;
+const FLOOR_SECONDS_MIN: u32 = 10;
+/// How many lengths there are.
+const UNITS: usize = 1 << u8::BITS;
+
+/// What messages take longer than the packet whose delay was least, by their length.
+pub(crate) struct Floors([f64; UNITS]);
+
+impl Floors {
+    /// As far as these packets tell.
+    pub(crate) fn of(points: &[Point], lengths: &[Length], tick_us: f64) -> Option<Self> {
+        let packets = || points.iter().zip(lengths.iter().map(|length| usize::from(length.units())));
+        let (least, base) = packets().min_by(|a, b| a.0.x.total_cmp(&b.0.x))?;
+        let mut floors = [f64::INFINITY; UNITS];
+        packets().for_each(|(point, units)| floors[units] = floors[units].min(point.x - least.x));
+        let mut seconds = [(f64::NEG_INFINITY, 0); UNITS];
+        for (point, units) in packets() {
+            let (last, count) = &mut seconds[units];
+            if point.x - least.x <= floors[units] + AT_FLOOR_US + tick_us && point.t - *last >= 1e6 {
+                (*last, *count) = (point.t, *count + 1);
+            }
+        }
+        let mut known_us = 0.0_f64;
+        for units in base + 1..UNITS {
+            let longest_us = US_PER_OCTET_MAX * (Length::from_units(1).bytes() * (units - base + 1) as f64);
+            let is_known = units <= base + MESSAGE_UNITS && seconds[units].1 >= FLOOR_SECONDS_MIN;
+            if is_known && floors[units] <= longest_us + tick_us {
+                known_us = known_us.max(floors[units]);
+            }
+            floors[units] = known_us;
+        }
+        floors[..=base].fill(0.0);
+        (known_us > AT_FLOOR_US).then_some(Self(floors))
+    }
+
+    /// What a packet of this length takes longer.
+    pub(crate) fn excess_us(&self, length: Length) -> f64 {
+        self.0[usize::from(length.units())]
+    }
+}
 
 /// A path's time per octet.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -143,6 +193,28 @@ mod tests {
         let (mut points, lengths) = send(bursts(), false);
         points[1..].iter_mut().for_each(|point| point.x += 1496.0 * US_PER_OCTET);
         assert_eq!(PerOctet::of(&points, &lengths, 0.0), None);
+    }
+
+    #[test]
+    fn a_message_that_always_takes_longer_than_a_shorter_packet_has_a_base_of_its_own() {
+        let mut stream = Stream::named(6, "messages");
+        // Every other one meets a queue.
+        let mut packet = |k: u32| {
+            let queue_us = if k % 2 == 1 { stream.exponential(20_000.0) } else { 0.0 };
+            let bytes = if k == 0 { 48 } else { 148 };
+            let t = f64::from(k) * 200_000.0;
+            (Point { t, x: 7e6 + queue_us + f64::from(bytes) * US_PER_OCTET }, Length::of(bytes))
+        };
+        let (points, lengths): (Vec<Point>, Vec<Length>) = (0..300).map(&mut packet).unzip();
+        assert_eq!(PerOctet::of(&points, &lengths, 0.0), None);
+        let found = Floors::of(&points, &lengths, 0.0).unwrap();
+        let excess = [48, 148, 1_496].map(|bytes| found.excess_us(Length::of(bytes)));
+        assert_eq!(excess.map(f64::round), [0.0, 800.0, 800.0]);
+        assert!(Floors::of(&points[..40], &lengths[..40], 0.0).is_none(), "eight seconds");
+        // A queue that is never empty.
+        let mut standing = points.clone();
+        standing[1..].iter_mut().for_each(|point| point.x += 5_000.0);
+        assert!(Floors::of(&standing, &lengths, 0.0).is_none());
     }
 
     #[test]

@@ -231,6 +231,8 @@ fn a_data_set_has_what_the_lines_have() {
         })
         .sum();
     assert_eq!((directions.len(), sum.to_string()), (6, have));
+    let cut = total(&document, |side| &side["cut_packets"]);
+    assert!(directions.iter().all(|row| row.contains("cut_packets: 0")) && cut == 0, "{cut}");
     place.good(&["tcp.pcapng.gz", "--parquet", "hidden", "--pseudonyms"]);
     place.write("in-the-way", "");
     let (code, _, err) = place.inspect(&["tcp.pcapng.gz", "--parquet", "in-the-way"]);

@@ -47,7 +47,7 @@ const BLOCKS: &str = "message blocks {
   REQUIRED INT64 duplicate;
 }";
 /// The columns of `directions` that every run has: what a column is called, and its type.
-const DIRECTIONS: [(&str, &str); 28] = [
+const DIRECTIONS: [(&str, &str); 29] = [
     ("run", TEXT),
     ("connection", INT),
     ("source", TEXT),
@@ -64,6 +64,7 @@ const DIRECTIONS: [(&str, &str); 28] = [
     ("stream_bytes", INT),
     ("block_bytes", INT),
     ("repeated_bytes", INT),
+    ("cut_packets", INT),
     ("blocks", INT),
     ("broken_blocks", INT),
     ("duplicate_blocks", INT),
@@ -93,13 +94,14 @@ fn directions() -> String {
 }
 
 /// What was counted of a side, in the order of the columns.
-fn counts(side: &SideReport) -> [u64; 13] {
+fn counts(side: &SideReport) -> [u64; 14] {
     [
         side.carried.packets,
         side.carried.wire_bytes,
         side.carried.stream_bytes,
         side.block_bytes,
         side.carried.repeated_bytes,
+        side.carried.cut_packets,
         side.blocks,
         side.broken_blocks,
         side.duplicate_blocks,

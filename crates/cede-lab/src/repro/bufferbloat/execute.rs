@@ -2,7 +2,7 @@
 
 use super::measure::{Measured, observe, validate};
 use super::peers::Peer;
-use super::setting::{Case, Household};
+use super::setting::{Case, Conditions, Household};
 use crate::repro::Progress;
 use crate::repro::parallel::{Outcome, in_parallel};
 use crate::run::RunError;
@@ -86,7 +86,9 @@ pub fn execute(
         .chain(houses.map(|(house, number)| Job::Observe(number, house)))
         .collect();
     let run = |job: &Job| match job {
-        Job::Validate(case) => validate(*case, stop).map(|measured| Done::Case(Box::new(measured))),
+        Job::Validate(case) => {
+            validate(*case, &Conditions::USUAL, stop).map(|measured| Done::Case(Box::new(measured)))
+        }
         Job::Observe(number, house) => observe(house, stop).map(|(remote, report)| {
             let host = report.hosts.iter().find(|host| host.address == remote);
             Done::Peer(host.and_then(|host| Peer::of(number.to_string(), host)))

@@ -1,6 +1,6 @@
 //! A setting with the meter at the observer and the queue's log beside it.
 
-use super::setting::{Case, Household, UPLINK_MBPS};
+use super::setting::{Case, Conditions, Household, UPLINK_MBPS};
 use crate::meter::{PacketTap, QueueTap};
 use crate::record::{Octets, address};
 use crate::run::{Run, RunError, Watcher};
@@ -170,8 +170,12 @@ impl Visitor for Collect {
 ///
 /// # Errors
 /// [`RunError::Interrupted`] once `stop` says so.
-pub fn validate(case: Case, stop: &(dyn Fn() -> bool + Sync)) -> Result<Measured, RunError> {
-    let watched = watch(&case.scenario(), stop)?;
+pub fn validate(
+    case: Case,
+    conditions: &Conditions,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Measured, RunError> {
+    let watched = watch(&case.scenario(conditions), stop)?;
     Ok(compare(case, &watched.meter, watched.remote, watched.truth))
 }
 
@@ -246,7 +250,7 @@ mod tests {
     #[test]
     fn the_meter_agrees_with_the_log_of_the_queue() {
         let case = Case { seen: Seen::UtpBacklogged, hidden: Hidden::Nothing };
-        let measured = validate(case, &|| false).unwrap();
+        let measured = validate(case, &Conditions::USUAL, &|| false).unwrap();
         let direct = measured.estimate(Estimator::Direct).expect("samples");
         assert!(direct.samples.len() > 5_000, "{}", direct.samples.len());
         assert!(direct.errors_ms.len() * 10 > direct.samples.len() * 9, "{} matched", direct.errors_ms.len());

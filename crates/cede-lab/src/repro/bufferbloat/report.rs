@@ -4,7 +4,7 @@ use super::draw;
 use super::execute::{Request, Results, World};
 use super::measure::{Estimate, Measured};
 use super::peers::Peer;
-use super::setting::Case;
+use super::setting::{Case, Conditions};
 use super::statements::statements;
 use crate::repro::{Statement, Tally, drawn, lead, pages, tally, write_all};
 use cede_meter::Estimator;
@@ -124,7 +124,8 @@ impl Report {
     }
 
     fn repeat_section(&self) -> Section {
-        let case = self.results.cases.first().map(|measured| measured.case.scenario().to_toml());
+        let case =
+            self.results.cases.first().map(|measured| measured.case.scenario(&Conditions::USUAL).to_toml());
         let section = Section::new("To repeat this").code("shell", self.command());
         match case {
             Some(toml) => section.details(&Section::new("A run as a scenario").code("TOML", toml)),
@@ -253,7 +254,7 @@ mod tests {
             tcp_time_mean_ms: tcp_ms,
         };
         let peers = vec![peer("1", Some(80.0), Some(300.0)), peer("2", Some(90.0), None)];
-        let cases = vec![validate(case, &|| false).unwrap()];
+        let cases = vec![validate(case, &Conditions::USUAL, &|| false).unwrap()];
         let real = cases.clone();
         let request = Request { quick: true, ..Request::default() };
         Report::of(Results { request, cases, real, peers })

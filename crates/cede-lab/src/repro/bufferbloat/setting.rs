@@ -8,6 +8,63 @@
 use crate::scenario::Scenario;
 use cede_units::Stream;
 
+/// What disturbs a case beside the queue.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Conditions {
+    /// How far the remote host's clock is ahead, in seconds.
+    pub clock_offset_s: i32,
+    /// How much it gains, in parts per million.
+    pub clock_drift_ppm: i32,
+    /// Receivers answer every second packet, or after a while.
+    pub delayed_acks: bool,
+    /// The part of all packets that is lost behind the queue.
+    pub loss: f64,
+    /// The part of all packets that is held back behind the queue, for so long that others overtake them.
+    pub held_back: f64,
+}
+
+impl Conditions {
+    /// Those of the validation.
+    pub const USUAL: Self =
+        Self { clock_offset_s: -3, clock_drift_ppm: 60, delayed_acks: false, loss: 0.0, held_back: 0.0 };
+
+    /// One thing at a time, and all at once. The clock that is ahead wraps its 32 bits of microseconds on the way.
+    pub const ALL: [(&'static str, Self); 8] = [
+        ("as usual", Self::USUAL),
+        ("clock ahead", Self { clock_offset_s: 4_200, clock_drift_ppm: 0, ..Self::USUAL }),
+        ("+100 ppm", Self { clock_drift_ppm: 100, ..Self::USUAL }),
+        ("-100 ppm", Self { clock_drift_ppm: -100, ..Self::USUAL }),
+        ("delayed acks", Self { delayed_acks: true, ..Self::USUAL }),
+        ("loss", Self { loss: 0.01, ..Self::USUAL }),
+        ("reordering", Self { held_back: 0.005, ..Self::USUAL }),
+        (
+            "all at once",
+            Self {
+                clock_offset_s: 4_200,
+                clock_drift_ppm: -100,
+                delayed_acks: true,
+                loss: 0.01,
+                held_back: 0.005,
+            },
+        ),
+    ];
+
+    /// Keys of the remote host's uplink.
+    fn uplink(&self) -> String {
+        let Self { loss, held_back, .. } = self;
+        format!("loss = {loss:?}, reorder = {{ probability = {held_back:?}, extra_delay = \"30 ms\" }}")
+    }
+
+    /// Keys of a flow.
+    const fn flow(&self, seen: Seen) -> &'static str {
+        match (self.delayed_acks, seen.is_utp()) {
+            (false, _) => "",
+            (true, true) => "utp = { ack = \"delayed\" }\n",
+            (true, false) => "tcp = { ack = \"delayed\" }\n",
+        }
+    }
+}
+
 /// What the observer sees of the remote host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seen {
@@ -140,25 +197,28 @@ impl Case {
         format!("{}, {}", self.seen.title(), self.hidden.title())
     }
 
-    /// The run as a scenario. The remote host's clock is off by seconds and gains 60 ppm.
+    /// The run as a scenario.
     ///
     /// # Panics
     /// Never: the text is sound.
     #[must_use]
-    pub fn scenario(&self) -> Scenario {
+    pub fn scenario(&self, conditions: &Conditions) -> Scenario {
         let seen = self.seen.flow();
+        let (acks, uplink) = (conditions.flow(self.seen), conditions.uplink());
+        let Conditions { clock_offset_s, clock_drift_ppm, .. } = conditions;
         let hidden = self.hidden.flow().map_or(String::new(), |flow| {
             format!(
-                "[[flow]]\nname = \"hidden\"\nfrom = \"remote\"\nto = \"elsewhere\"\nstart = \"5 s\"\n{flow}"
+                "[[flow]]\nname = \"hidden\"\nfrom = \"remote\"\nto = \"elsewhere\"\nstart = \"5.13 s\"\n{flow}"
             )
         });
         let text = format!(
             "name = \"bufferbloat\"\nduration = \"{DURATION_S} s\"\n\n[topology]\nkind = \"star\"\n\n[uplink]\nrate = \"100 Mbit/s\"\n\
              delay = \"10 ms\"\nbuffer = \"1000 packets\"\n\n[downlink]\nrate = \"100 Mbit/s\"\ndelay = \"10 ms\"\n\
              buffer = \"1000 packets\"\n\n[[host]]\nname = \"elsewhere\"\n\n[[host]]\nname = \"observer\"\n\n[[host]]\n\
-             name = \"remote\"\nclock_offset = \"-3 s\"\nclock_drift = \"60 ppm\"\nuplink = {{ rate = \"{UPLINK_MBPS} Mbit/s\", \
-             delay = \"10 ms\", buffer = \"{BUFFER_S} s\" }}\n\n[[flow]]\nname = \"seen\"\nfrom = \"remote\"\n\
-             to = \"observer\"\nstart = \"1 s\"\n{seen}\n{hidden}\n[record]\nlinks = [\"remote-up\"]\n"
+             name = \"remote\"\nclock_offset = \"{clock_offset_s} s\"\nclock_drift = \"{clock_drift_ppm} ppm\"\n\
+             uplink = {{ rate = \"{UPLINK_MBPS} Mbit/s\", delay = \"10 ms\", buffer = \"{BUFFER_S} s\", {uplink} }}\n\n\
+             [[flow]]\nname = \"seen\"\nfrom = \"remote\"\nto = \"observer\"\nstart = \"1 s\"\n{seen}{acks}\n{hidden}\n\
+             [record]\nlinks = [\"remote-up\"]\n"
         );
         Scenario::parse("bufferbloat", &text).expect("the test bed is sound")
     }
@@ -245,7 +305,9 @@ mod tests {
         assert_eq!(cases.len(), 13);
         for case in &cases {
             let flows = if case.hidden == Hidden::Nothing { 1 } else { 2 };
-            assert_eq!(case.scenario().flows.len(), flows, "{}", case.title());
+            for (_, conditions) in &Conditions::ALL {
+                assert_eq!(case.scenario(conditions).flows.len(), flows, "{}", case.title());
+            }
         }
         let population = Household::population(200);
         let count = |is: fn(&Household) -> bool| population.iter().filter(|house| is(house)).count();

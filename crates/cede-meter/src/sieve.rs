@@ -1,0 +1,177 @@
+//! Samples that say nothing of a queue: of packets that were overtaken, and what a receiver said that read them late.
+//!
+//! Sources: a queue keeps packets in order, so one that arrives behind a later one was held up elsewhere; RFC 4737 tells such
+//! packets by the same rule. The difference in a uTP header (BEP 29) ends when the receiver reads the packet, which on a busy
+//! machine is milliseconds after it arrived. By the observer's clock it is seen when that was, for receivers near the
+//! observer as those of the GLOBECOM 2013 paper are: the difference less the direct reading is the receiver's clock less the
+//! observer's, a constant, and what the packet waited to be read.
+//!
+//! **What it leaves out.** Receivers whose answers vary throughout (some measure when they answer, not when they read), and a long
+//! queue between observer and receiver: there nothing is left out, and the estimates disagree. Packets that overtake others within a
+//! tick of TCP's clock.
+//!
+//! **How it was validated.** Synthetic series (below); the simulated world with packets held back
+//! (`cede-lab/tests/bufferbloat.rs`); captures of receivers without a processor to themselves (`docs/bufferbloat.md`).
+
+use crate::clock::Point;
+
+/// A clock that is behind for more packets than that was set back.
+const OVERTAKERS_MAX: usize = 32;
+/// Answers are compared within so long: two clocks do not drift apart meanwhile.
+const WINDOW_US: f64 = 10e6;
+/// So many of them at least.
+const ANSWERS_MIN: usize = 8;
+/// Answers that come this much later than the promptest tenth were late.
+const LATE_US: f64 = 1_000.0;
+const PROMPT_PART: usize = 10;
+/// What waits for a processor shows by a part of the answers that are prompt, at least one of so many, and by half of them
+/// that are not much later.
+const PROMPT_OF_MIN: usize = 4;
+const WAIT_US_MAX: f64 = 10_000.0;
+
+/// The packets that others overtook, by number: `points` are arrivals, and how much later each is than its stamp.
+pub(crate) fn overtaken(points: &[Point]) -> Vec<usize> {
+    let (mut found, mut behind) = (Vec::new(), Vec::new());
+    let mut newest = f64::NEG_INFINITY;
+    for (k, point) in points.iter().enumerate() {
+        let sent = point.t - point.x;
+        if sent < newest && behind.len() < OVERTAKERS_MAX {
+            behind.push(k);
+            continue;
+        }
+        // The order is there again; or it was no packet that was behind, but the clock.
+        if sent >= newest {
+            found.append(&mut behind);
+        }
+        behind.clear();
+        newest = sent;
+    }
+    found.append(&mut behind);
+    found
+}
+
+/// Takes out what is told of the points with these numbers.
+pub(crate) fn leave_out<T>(values: &mut Vec<T>, numbers: &[usize]) {
+    if numbers.is_empty() {
+        return;
+    }
+    let (mut numbers, mut k) = (numbers.iter().peekable(), 0);
+    values.retain(|_| {
+        let is_kept = numbers.next_if(|&&number| number == k).is_none();
+        k += 1;
+        is_kept
+    });
+}
+
+/// Takes out of `echoed`, what a receiver said of packets by the time of their arrival, what it said late, and what it said of
+/// packets that were overtaken.
+pub(crate) fn leave_out_late(echoed: &mut Vec<Point>, direct: &[Point], overtaken_t: &[f64]) {
+    if !overtaken_t.is_empty() {
+        echoed.retain(|point| overtaken_t.binary_search_by(|t| t.total_cmp(&point.t)).is_err());
+    }
+    let late = late(echoed, direct);
+    leave_out(echoed, &late);
+}
+
+fn late(echoed: &[Point], direct: &[Point]) -> Vec<usize> {
+    let (mut late, mut window) = (Vec::new(), Vec::new());
+    let mut packets = direct.iter().peekable();
+    let mut began = f64::NEG_INFINITY;
+    for (k, answer) in echoed.iter().enumerate() {
+        if answer.t - began > WINDOW_US {
+            close(&mut window, &mut late);
+            began = answer.t;
+        }
+        let mut packet = None;
+        while let Some(next) = packets.next_if(|next| next.t <= answer.t) {
+            packet = Some(next);
+        }
+        if let Some(packet) = packet.filter(|packet| packet.t == answer.t) {
+            window.push((k, answer.x - packet.x));
+        }
+    }
+    close(&mut window, &mut late);
+    late
+}
+
+/// Ends a window of answers, each with the time by which the receiver's clock was ahead when it read the packet.
+fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>) {
+    if window.len() >= ANSWERS_MIN {
+        let mut ahead: Vec<f64> = window.iter().map(|answer| answer.1).collect();
+        let tenth = ahead.len() / PROMPT_PART;
+        let prompt = *ahead.select_nth_unstable_by(tenth, f64::total_cmp).1;
+        let middle = ahead.len() / 2;
+        let median = *ahead.select_nth_unstable_by(middle, f64::total_cmp).1;
+        let is_late = |answer: &&(usize, f64)| answer.1 - prompt > LATE_US;
+        let prompt_answers = window.len() - window.iter().filter(is_late).count();
+        if prompt_answers * PROMPT_OF_MIN >= window.len() && median - prompt <= WAIT_US_MAX {
+            late.extend(window.iter().filter(is_late).map(|answer| answer.0));
+        }
+    }
+    window.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_units::Stream;
+
+    /// A packet each 10 ms, through a queue that grows.
+    fn in_order(count: u32) -> Vec<Point> {
+        let at = |k: u32| (f64::from(k) * 10_000.0, f64::from(k % 100) * 50.0);
+        (0..count).map(at).map(|(sent, queue)| Point { t: 5e15 + sent + queue, x: 7e6 + queue }).collect()
+    }
+
+    #[test]
+    fn packets_that_were_held_back_are_told_from_a_clock_that_was() {
+        let mut points = in_order(500);
+        assert!(overtaken(&points).is_empty());
+        // Two are held back: one by 35 ms, one at the end for ever.
+        for (k, held_us) in [(100, 35_000.0), (497, 35_000.0)] {
+            points[k].t += held_us;
+            points[k].x += held_us;
+        }
+        points.sort_by(|a, b| a.t.total_cmp(&b.t));
+        assert_eq!(overtaken(&points), [103, 499]);
+        let mut numbers: Vec<usize> = (0..500).collect();
+        leave_out(&mut numbers, &[103, 499]);
+        assert_eq!((numbers.len(), numbers.contains(&103), numbers.last()), (498, false, Some(&498)));
+        // A clock that is set back by two seconds is behind for good.
+        let mut points = in_order(500);
+        points[200..].iter_mut().for_each(|point| point.x += 2e6);
+        assert!(overtaken(&points).is_empty());
+    }
+
+    #[test]
+    fn what_was_read_late_is_left_out_where_most_is_not() {
+        let mut stream = Stream::named(9, "late");
+        let direct = in_order(3_000);
+        // The receiver's clock is ahead by 3 s and gains 100 ppm; one of six packets it reads late.
+        let mut told = |part: f64| {
+            let mut wrong = 0;
+            let mut said = |point: &Point| {
+                let is_late = stream.chance(part);
+                let late_us =
+                    if is_late { 2_000.0 + stream.exponential(5_000.0) } else { stream.unit() * 100.0 };
+                wrong += usize::from(is_late);
+                Point { t: point.t, x: point.x + 3e6 + late_us + 1e-4 * (point.t - 5e15) }
+            };
+            let echoed: Vec<Point> = direct.iter().map(&mut said).collect();
+            (echoed, wrong)
+        };
+        let (mut echoed, wrong) = told(0.16);
+        leave_out_late(&mut echoed, &direct, &[direct[7].t]);
+        assert!(
+            wrong > 300 && (2_999 - wrong..=3_000 - wrong).contains(&echoed.len()),
+            "{wrong} {}",
+            echoed.len()
+        );
+        assert!(echoed.iter().all(|point| point.t != direct[7].t));
+        let (mut echoed, wrong) = told(0.6);
+        leave_out_late(&mut echoed, &direct, &[]);
+        assert_eq!(echoed.len(), 3_000 - wrong, "while some are prompt");
+        let (mut echoed, _) = told(0.9);
+        leave_out_late(&mut echoed, &direct, &[]);
+        assert_eq!(echoed.len(), 3_000, "who is hardly ever prompt is not known to be late");
+    }
+}
