@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(excess.map(f64::round), [0.0, 800.0, 800.0]);
         assert!(Floors::of(&points[..40], &lengths[..40], 0.0).is_none(), "eight seconds");
         // A queue that is never empty.
-        let mut standing = points.clone();
+        let mut standing = points;
         standing[1..].iter_mut().for_each(|point| point.x += 5_000.0);
         assert!(Floors::of(&standing, &lengths, 0.0).is_none());
     }
