@@ -30,6 +30,7 @@ pub mod picker;
 pub mod pipeline;
 pub mod profile;
 pub mod rate;
+pub mod snub;
 pub mod tracker;
 pub mod wire;
 

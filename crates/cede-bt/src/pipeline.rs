@@ -72,6 +72,11 @@ impl Pipeline {
         self.second[0] += bytes as u64;
     }
 
+    /// The peer is late.
+    pub const fn end_slow_start(&mut self) {
+        self.slow_start = false;
+    }
+
     /// A block is whole.
     pub const fn on_block(&mut self) {
         if self.slow_start && self.queue < MAX {

@@ -8,6 +8,7 @@ use crate::disposition::{Dialling, Duplicates};
 use crate::limiter::LimiterRule;
 use crate::picker::{EndGame, PartialRule, PickerRule};
 use crate::pipeline::PipelineRule;
+use crate::snub::SnubRule;
 use cede_units::Duration;
 
 /// The rules of one client. Each field may be changed on its own.
@@ -19,6 +20,8 @@ pub struct Profile {
     pub choker: ChokerRule,
     /// Upload slots; `None` derives them from the upload limit as the mainline client does.
     pub slots: Option<u32>,
+    /// Peers of the same private network are unchoked beside the slots, as soon as they want something.
+    pub spares_neighbours: bool,
     /// How many requests a peer has to answer at a time.
     pub pipeline: PipelineRule,
     /// Which pieces are asked for.
@@ -41,8 +44,8 @@ pub struct Profile {
     pub allowed_fast: u32,
     /// Requests of more octets close the connection.
     pub request_bytes_max: u32,
-    /// A peer that owes blocks and sends none for so long is snubbed.
-    pub snub_after: Duration,
+    /// When a peer is snubbed, and what becomes of the blocks it owes.
+    pub snub: SnubRule,
     /// Something is said at least this often.
     pub keepalive: Duration,
     /// A peer that says nothing for so long is gone.
@@ -64,6 +67,7 @@ impl Profile {
         name: "mainline4",
         choker: ChokerRule::Mainline4,
         slots: None,
+        spares_neighbours: false,
         pipeline: PipelineRule::Mainline4,
         picker: PickerRule { random_first: 4, partials: PartialRule::Strict, end_game: EndGame::Everyone },
         limiter: LimiterRule::RoundRobin { unit_bytes: 1380 },
@@ -75,7 +79,7 @@ impl Profile {
         fast: false,
         allowed_fast: 0,
         request_bytes_max: 16 << 10,
-        snub_after: Duration::from_secs(30),
+        snub: SnubRule::Silent { after: Duration::from_secs(30) },
         keepalive: Duration::from_secs(120),
         silence_max: Duration::from_secs(300),
         want_peers: 50,
@@ -88,8 +92,9 @@ impl Profile {
         name: "libtorrent",
         choker: ChokerRule::Libtorrent,
         slots: Some(8),
+        spares_neighbours: true,
         pipeline: PipelineRule::Libtorrent,
-        picker: PickerRule { random_first: 4, partials: PartialRule::EquallyRare, end_game: EndGame::Strict },
+        picker: PickerRule { random_first: 4, partials: PartialRule::Listed, end_game: EndGame::AllBegun },
         limiter: LimiterRule::Bucket { tick: Duration::from_millis(500) },
         dialling: Dialling::UtpFirst,
         duplicates: Duplicates::ByPeerId,
@@ -99,7 +104,7 @@ impl Profile {
         fast: true,
         allowed_fast: 5,
         request_bytes_max: 128 << 10,
-        snub_after: Duration::from_secs(60),
+        snub: SnubRule::Late { block: Duration::from_secs(60), anything: Duration::from_secs(20) },
         keepalive: Duration::from_secs(100),
         silence_max: Duration::from_secs(120),
         want_peers: 200,
@@ -112,6 +117,9 @@ impl Profile {
     pub const UTORRENT3: Self = Self {
         name: "utorrent3",
         slots: Some(4),
+        spares_neighbours: false,
+        picker: PickerRule { random_first: 4, partials: PartialRule::EquallyRare, end_game: EndGame::Strict },
+        snub: SnubRule::Owing { after: Duration::from_secs(60) },
         dialling: Dialling::Race,
         duplicates: Duplicates::PreferUtp,
         initiate_max: 50,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use cede_bt::engine::{Chunk, CloseReason, ConnId};
+use cede_bt::engine::{Chunk, CloseReason, ConnId, PeerAddress};
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Profile, Transport};
 use cede_units::{Duration, Instant};
@@ -49,7 +49,7 @@ fn an_upload_limit_is_kept() {
 /// Nobody has a slot, but five pieces may be asked for all the same, the same ones of everybody.
 #[test]
 fn a_choked_peer_gets_the_pieces_that_it_was_told_of_and_no_others() {
-    let profile = Profile { slots: Some(0), ..Profile::LIBTORRENT };
+    let profile = Profile { slots: Some(0), spares_neighbours: false, ..Profile::LIBTORRENT };
     let setups = (0..3).map(|number| setup(number, number < 2, profile, Disposition::ALL));
     let mut swarm = Swarm::new(setups.collect());
     // The first round of the choker, which tries somebody, comes after 15 s.
@@ -58,7 +58,95 @@ fn a_choked_peer_gets_the_pieces_that_it_was_told_of_and_no_others() {
     assert_eq!(got.len(), 5, "{got:?}");
     let sent: u64 =
         swarm.members[..2].iter().map(|seed| seed.engine.totals().uploaded.iter().sum::<u64>()).sum();
-    assert_eq!(sent, 5 * u64::from(common::PIECE_BYTES));
+    // Once each, whichever they are: the last piece is short.
+    assert_eq!(sent, got.iter().map(|&piece| u64::from(geometry().piece_len(piece))).sum::<u64>());
+}
+
+/// In one private network nobody needs a slot.
+#[test]
+fn neighbours_are_served_beside_the_slots() {
+    let profile = Profile { slots: Some(0), ..Profile::LIBTORRENT };
+    let setups = (0..6).map(|number| setup(number, number == 0, profile, Disposition::ALL));
+    assert!(Swarm::new(setups.collect()).run(Duration::from_secs(10)));
+    let host = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();
+    let near = ["10.1.2.3:1", "192.168.0.9:1", "172.31.0.1:1", "127.0.0.1:1", "[::1]:1", "[fe80::1]:1"];
+    assert!(near.into_iter().all(|text| host(text).is_neighbour()));
+    let far = ["11.1.2.3:1", "172.32.0.1:1", "203.0.113.7:1", "[2001:db8::1]:1"];
+    assert!(!far.into_iter().any(|text| host(text).is_neighbour()));
+}
+
+/// A member, two peers that have the last piece alone, and what is asked of them.
+struct Late {
+    engine: cede_bt::Engine<usize>,
+    peers: Vec<(ConnId, Decoder)>,
+    now: Instant,
+}
+
+impl Late {
+    fn new() -> Self {
+        let mut engine = cede_bt::Engine::new(setup(0, false, Profile::LIBTORRENT, Disposition::ALL));
+        let now = Instant::from_secs(1);
+        engine.start(now);
+        let mut peers = Vec::new();
+        for number in [1, 2] {
+            let conn = engine.accept(now, number, Transport::Tcp).unwrap();
+            let reserved = Reserved::default().with(Reserved::FAST);
+            let handshake = Handshake { reserved, info_hash: [7; 20], peer_id: [number as u8; 20] };
+            engine.received(now, conn, Payload::copy_from(&handshake.encode()));
+            peers.push((conn, Decoder::new(WireLimits::of(41))));
+        }
+        let mut late = Self { engine, peers, now };
+        for peer in 0..2 {
+            late.tell(peer, &Message::Have(40));
+            late.tell(peer, &Message::Unchoke);
+        }
+        late
+    }
+
+    fn tell(&mut self, peer: usize, message: &Message) {
+        self.engine.received(self.now, self.peers[peer].0, Payload::copy_from(&message.to_vec()));
+    }
+
+    /// What is said to each peer within so many seconds.
+    fn wait(&mut self, seconds: u64) -> [Vec<Message>; 2] {
+        let mut heard = [Vec::new(), Vec::new()];
+        for _ in 0..seconds {
+            self.now += Duration::from_secs(1);
+            self.engine.handle_timeout(self.now);
+            for (conn, _) in &self.peers {
+                self.engine.set_room(*conn, u32::MAX);
+            }
+            while let Some((conn, Chunk::Octets(mut octets))) = self.engine.poll_transmit(self.now) {
+                let peer = usize::from(conn == self.peers[1].0);
+                self.engine.set_room(conn, u32::MAX);
+                while let Some(item) = self.peers[peer].1.next(&mut octets).unwrap() {
+                    heard[peer].extend(if let Item::Message(message) = item { Some(message) } else { None });
+                }
+            }
+        }
+        heard
+    }
+}
+
+/// libtorrent: what a peer that sends nothing owes is asked of another after 20 s; if it comes in the end it counts.
+#[test]
+fn what_a_late_peer_owes_is_asked_of_another() {
+    let mut late = Late::new();
+    let block = BlockRef { piece: 40, begin: 0, len: 1_000 };
+    let asks = |heard: &[Message]| heard.contains(&Message::Request(block));
+    let heard = late.wait(20);
+    assert_eq!(heard.each_ref().map(|heard| asks(heard)), [true, false]);
+    let heard = late.wait(4);
+    assert_eq!(heard.each_ref().map(|heard| asks(heard)), [false, true]);
+    let mut piece = cede_bt::wire::piece_header(block).to_vec();
+    piece.extend([0; 1_000]);
+    late.engine.received(late.now, late.peers[0].0, Payload::copy_from(&piece));
+    let heard = late.wait(1);
+    assert!(heard[1].contains(&Message::Cancel(block)), "{heard:?}");
+    assert_eq!((late.engine.totals().redundant, late.engine.connections().count()), (0, 2));
+    // The other's answer was on its way: it is not needed, and nobody's fault.
+    late.engine.received(late.now, late.peers[1].0, Payload::copy_from(&piece));
+    assert_eq!((late.engine.totals().redundant, late.engine.connections().count()), (1_000, 2));
 }
 
 /// What a seed says to a peer, from now on.
@@ -85,7 +173,7 @@ fn said(engine: &mut cede_bt::Engine<usize>, conn: ConnId, ear: &mut Decoder) ->
 /// BEP 6: a choke takes back no request; each is answered, with its block or a rejection, and granted ones with the block.
 #[test]
 fn a_choke_rejects_what_was_not_granted() {
-    let profile = Profile { slots: Some(1), ..Profile::LIBTORRENT };
+    let profile = Profile { slots: Some(1), spares_neighbours: false, ..Profile::LIBTORRENT };
     let mut engine = cede_bt::Engine::new(setup(0, true, profile, Disposition::ALL));
     let now = Instant::from_secs(1);
     engine.start(now);

@@ -1,6 +1,6 @@
 //! One seed and eight leechers behind 1 Mbit/s uplinks, 20 MB, libtorrent's profile: the swarm that was run with real
-//! clients (`cargo run --release -p cede-lab --example swarm_reference -- utp|tcp [runs [leechers [octets [ms]]]]`, the last
-//! being the time within which the leechers start).
+//! clients (`cargo run --release -p cede-lab --example swarm_reference -- utp|tcp|mix [runs [leechers [octets [ms]]]]`, the last
+//! being the time within which the leechers start; of a mix, half attempt TCP alone and half uTP, and accept both).
 
 use cede_bt::{Disposition, Profile};
 use cede_lab::swarm::{Arrival, ControllerChoice, Group, Hashing, Links, Role, Swarm, SwarmRecords, run};
@@ -30,8 +30,7 @@ fn main() {
 }
 
 fn reference(transport: &str, seed: u64, leechers: u32, content_bytes: u64, within_ms: u64) -> Swarm {
-    let disposition = if transport == "tcp" { Disposition::TCP } else { Disposition::ALL };
-    let group = |name, count, role, at| Group {
+    let group = |name, (count, disposition), role, at| Group {
         uplink: Some(Rate::from_mbit(1)),
         buffer: QueueLimit::Bytes(125_000),
         disposition,
@@ -39,6 +38,15 @@ fn reference(transport: &str, seed: u64, leechers: u32, content_bytes: u64, with
         arrival: Arrival::Together { at: Duration::from_secs(at), within: Duration::from_millis(within_ms) },
         ..Group::new(name, count, role, Profile::LIBTORRENT)
     };
+    let all = if transport == "tcp" { Disposition::TCP } else { Disposition::ALL };
+    let mut groups = vec![group("seed", (1, all), Role::Seed, 0)];
+    let halves = [("tcp", Disposition(13)), ("utp", Disposition(14))];
+    match transport {
+        "mix" => {
+            groups.extend(halves.map(|(name, which)| group(name, (leechers / 2, which), Role::Leecher, 2)))
+        }
+        _ => groups.push(group("leecher", (leechers, all), Role::Leecher, 2)),
+    }
     Swarm {
         name: "reference".to_string(),
         seed,
@@ -47,7 +55,7 @@ fn reference(transport: &str, seed: u64, leechers: u32, content_bytes: u64, with
         piece_bytes: 256 << 10,
         hashing: Hashing::Compare,
         tracker_peers: 200,
-        groups: vec![group("seed", 1, Role::Seed, 0), group("leecher", leechers, Role::Leecher, 2)],
+        groups,
         links: Links::Homogeneous { rtt: Duration::ZERO, loss: 0.0 },
         records: SwarmRecords::default(),
         measure_from: Duration::ZERO,

@@ -21,6 +21,15 @@ pub enum Mtu {
         /// The largest size that is worth a probe.
         ceiling_bytes: u16,
     },
+    /// The same with libtorrent's own probes: each has the middle of what is not known, to the last octet. Ten of them find
+    /// an Ethernet frame, and each needs a window of more than three packets: many connections that share a narrow link
+    /// send packets of half a frame for minutes.
+    Halving {
+        /// A size that every path carries.
+        floor_bytes: u16,
+        /// The largest size that is worth a probe.
+        ceiling_bytes: u16,
+    },
 }
 
 impl Mtu {
@@ -98,6 +107,9 @@ pub struct Config {
     pub syn_rto: Duration,
     /// Retransmission timeouts run out at whole multiples of this only. Default `None`.
     pub rto_polling: Option<Duration>,
+    /// The retransmission timeout begins anew with every packet of the peer's, whatever it says, as in libtorrent: who sends
+    /// data in return is waited for longer. Default false: with news of our packets only.
+    pub rto_after_silence: bool,
     /// SYNs that are sent again before the attempt fails. Default 2 (libutp).
     pub max_syn_retransmissions: u8,
     /// Timeouts in a row that send again before the connection fails. Default 4 (libutp).
@@ -188,6 +200,7 @@ const DEFAULT: Config = Config {
     initial_rto: Duration::from_secs(1),
     syn_rto: Duration::from_secs(3),
     rto_polling: None,
+    rto_after_silence: false,
     max_syn_retransmissions: 2,
     max_retransmissions: 4,
     duplicate_ack_threshold: Some(3),
@@ -249,6 +262,8 @@ impl Config {
             sack_threshold: 4,
             max_losses_per_ack: Some(5),
             resends_beyond_window: 5,
+            rto_after_silence: true,
+            rto_polling: Some(Duration::from_millis(500)),
             max_retransmissions: 3,
             initial_window_packets: 1,
             keepalive: None,
@@ -298,10 +313,10 @@ impl Config {
     /// What a controller for a connection of this kind should know of its path.
     #[must_use]
     pub fn path(&self) -> Path {
-        let mss_bytes = self.initial_payload_bytes();
+        let mss_bytes = crate::mtu::PathMtu::new(self.mtu).mss_bytes();
         let usual_bytes = match self.mtu {
             Mtu::Fixed(_) => mss_bytes,
-            Mtu::Search { ceiling_bytes, .. } => {
+            Mtu::Search { ceiling_bytes, .. } | Mtu::Halving { ceiling_bytes, .. } => {
                 mss_bytes.max(u32::from(ceiling_bytes).saturating_sub(HEADER_BYTES as u32))
             }
         };

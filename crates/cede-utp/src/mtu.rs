@@ -41,7 +41,16 @@ pub(crate) enum PathMtu {
     /// No search.
     Fixed { payload_bytes: u16 },
     /// Between the largest size known to pass and the largest not known to fail.
-    Searching { floor: u16, ceiling: u16, limits: (u16, u16), frame: u16, probe: Option<Probe> },
+    Searching { floor: u16, ceiling: u16, limits: (u16, u16), steps: Steps, probe: Option<Probe> },
+}
+
+/// Which sizes are tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Steps {
+    /// Those that most paths carry first; this one is a frame's.
+    Likely { frame: u16 },
+    /// The middle of what is not known (libtorrent).
+    Middle,
 }
 
 /// The probe under way.
@@ -55,10 +64,12 @@ impl PathMtu {
     pub fn new(mtu: Mtu) -> Self {
         match mtu {
             Mtu::Fixed(payload_bytes) => Self::Fixed { payload_bytes: payload_bytes.max(1) },
-            Mtu::Search { floor_bytes, ceiling_bytes } => {
+            Mtu::Search { floor_bytes, ceiling_bytes } | Mtu::Halving { floor_bytes, ceiling_bytes } => {
                 let floor = floor_bytes.max(HEADER + 1);
                 let limits = (floor, ceiling_bytes.max(floor));
-                Self::Searching { floor, ceiling: limits.1, limits, frame: limits.1, probe: None }
+                let halving = matches!(mtu, Mtu::Halving { .. });
+                let steps = if halving { Steps::Middle } else { Steps::Likely { frame: limits.1 } };
+                Self::Searching { floor, ceiling: limits.1, limits, steps, probe: None }
             }
         }
     }
@@ -69,6 +80,17 @@ impl PathMtu {
         match *self {
             Self::Fixed { payload_bytes } => u32::from(payload_bytes),
             Self::Searching { floor, .. } => u32::from(floor - HEADER),
+        }
+    }
+
+    /// Payload octets that a controller counts in. For libtorrent that is the middle of what is not known: its smallest window
+    /// is a probe's, and leaves a little to grow to what a probe needs.
+    pub fn mss_bytes(&self) -> u32 {
+        match *self {
+            Self::Searching { floor, ceiling, steps: Steps::Middle, .. } => {
+                u32::from(floor + (ceiling - floor) / 2 - HEADER)
+            }
+            _ => self.payload_bytes(),
         }
     }
 
@@ -85,7 +107,10 @@ impl PathMtu {
 
     /// The next size to try; none where the search has ended.
     fn next_size(&self) -> Option<u16> {
-        let Self::Searching { floor, ceiling, limits, frame, .. } = *self else { return None };
+        let Self::Searching { floor, ceiling, limits, steps, .. } = *self else { return None };
+        let Steps::Likely { frame } = steps else {
+            return (floor + 1 < ceiling).then_some(floor + (ceiling - floor) / 2);
+        };
         if ceiling - floor <= STEP_BYTES {
             return None;
         }
@@ -198,6 +223,7 @@ impl PathMtu {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn the_largest_size_that_passes_is_found_within_a_step() {
@@ -215,6 +241,19 @@ mod tests {
             assert!(found <= passes && passes - found <= u32::from(STEP_BYTES), "{passes}: {found}");
             assert!(probes <= 8 && mtu.is_settled());
         }
+    }
+
+    /// The sizes of a real connection: libtorrent 2.0.8 over a path that carries an Ethernet frame.
+    #[test]
+    fn halving_tries_libtorrents_sizes() {
+        let mut mtu = PathMtu::new(Mtu::Halving { floor_bytes: 548, ceiling_bytes: 1472 });
+        let mut sizes = Vec::new();
+        while let Some(bytes) = mtu.probe_due(1 << 20) {
+            sizes.push(bytes);
+            mtu.sent_probe(1, bytes);
+            assert!(mtu.acked(1));
+        }
+        assert_eq!(sizes, [1010, 1241, 1356, 1414, 1443, 1457, 1464, 1468, 1470, 1471]);
     }
 
     #[test]

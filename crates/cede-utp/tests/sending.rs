@@ -300,3 +300,27 @@ fn mask_octet(held: u32, octet: u32) -> u8 {
     let bits = held.saturating_sub(8 * octet).min(8);
     ((1_u16 << bits) - 1) as u8
 }
+
+/// libtorrent's timeout runs from the last packet of any kind; ours, as libutp's, from the last news of what we sent.
+#[test]
+fn a_peer_that_sends_data_is_waited_for_where_silence_counts() {
+    for (rto_after_silence, repeats) in [(false, true), (true, false)] {
+        let config = Config { rto_after_silence, ..Config::default() };
+        let mut script = Script::new(config, 1 << 20, Seq16(1), Seq16(900));
+        assert_eq!(script.send_packets(1), [1]);
+        let mut again = 0;
+        for number in 0..20 {
+            script.wait(ms(100));
+            again += script.drain_data().len();
+            let header = script.header(Kind::Data, Seq16(900).add(number), Seq16(0));
+            script.packet(&header, &[], pattern(u64::from(number) * 100, 100));
+        }
+        assert_eq!(again > 0, repeats, "{again}");
+        // Silence ends the patience of either.
+        let last = (0..30).map(|_| {
+            script.wait(ms(100));
+            script.drain_data().len()
+        });
+        assert!(last.sum::<usize>() > 0);
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::conn::Conn;
 use super::{Action, Engine, PeerAddress};
-use crate::choker::{Candidate, ChokerRule, Occasion, Situation};
+use crate::choker::{Candidate, Occasion, Situation};
 use crate::disposition::Duplicates;
 use crate::wire::Message;
 use alloc::vec::Vec;
@@ -29,7 +29,10 @@ impl<A: PeerAddress> Engine<A> {
         };
         let decision = self.choker.decide(&situation, &candidates);
         for (place, &unchoke) in decision.unchoke.iter().enumerate() {
-            self.set_choke(now, self.list[place], unchoke, decision.optimistic.contains(&place));
+            let index = self.list[place];
+            if !self.is_spared(index) {
+                self.set_choke(now, index, unchoke, decision.optimistic.contains(&place));
+            }
         }
         if occasion == Occasion::Round {
             for conn in self.slots.iter_mut().flatten() {
@@ -41,11 +44,24 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
+    /// Whether a peer takes no slot: one in our own private network, by libtorrent's rule.
+    pub(super) fn is_spared(&self, index: u32) -> bool {
+        let conn = self.slots.get(index as usize).and_then(Option::as_deref);
+        self.profile.spares_neighbours && conn.is_some_and(|conn| conn.address.is_neighbour())
+    }
+
+    /// A peer that takes no slot is unchoked or choked as it wants something or not, without a round.
+    pub(super) fn serve_spared(&mut self, now: Instant, index: u32, unchoke: bool) {
+        if self.is_spared(index) {
+            self.set_choke(now, index, unchoke, false);
+        }
+    }
+
     fn candidate(&self, now: Instant, conn: &Conn<A>) -> Candidate {
         // Where each side sends over its own connections alone, the others' never get a place.
         let may_serve = self.profile.duplicates != Duplicates::KeepBoth || conn.opened_by_us;
         Candidate {
-            interested: conn.peer_interested && may_serve,
+            interested: conn.peer_interested && may_serve && !self.is_spared(conn.id.index),
             unchoked: !conn.choking,
             snubbed: self.is_snubbed(now, conn),
             download_rate: conn.download.rate(now),
@@ -58,18 +74,6 @@ impl<A: PeerAddress> Engine<A> {
             optimistic_at: conn.tally.optimistic_at,
             has_requests: !conn.out.uploads.is_empty(),
             flushed: conn.out.room > 0,
-        }
-    }
-
-    /// Whether a peer has been waited for in vain.
-    pub(super) fn is_snubbed(&self, now: Instant, conn: &Conn<A>) -> bool {
-        match self.profile.choker {
-            ChokerRule::Libtorrent => {
-                let since = conn.tally.last_data_at.unwrap_or(conn.times.asked_at).max(conn.times.asked_at);
-                !conn.owed.is_empty() && now.since(since) > self.profile.snub_after
-            }
-            // For mainline somebody who has never sent anything is snubbed as well.
-            _ => conn.tally.last_data_at.is_none_or(|at| now.since(at) > self.profile.snub_after),
         }
     }
 

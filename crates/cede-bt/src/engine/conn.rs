@@ -6,6 +6,7 @@ use crate::disposition::{Contender, Transport};
 use crate::pipeline::Pipeline;
 use crate::profile::Profile;
 use crate::rate::RateMeasure;
+use crate::snub::Wait;
 use crate::wire::{BlockRef, Decoder, Reserved, WireLimits};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -91,10 +92,9 @@ pub(super) struct Tally {
     pub(super) bad_pieces: u32,
 }
 
-/// When something was last asked, heard and said.
+/// When something was last heard and said.
 #[derive(Debug)]
 pub(super) struct Times {
-    pub(super) asked_at: Instant,
     pub(super) heard_at: Instant,
     pub(super) said_at: Instant,
 }
@@ -122,6 +122,11 @@ pub(super) struct Conn<A> {
     pub(super) peer_choking: bool,
     pub(super) peer_interested: bool,
     pub(super) owed: Vec<BlockRef>,
+    /// Those of them that are late and that others may be asked for.
+    pub(super) overdue: Vec<BlockRef>,
+    pub(super) wait: Wait,
+    /// It is late, under libtorrent's rule.
+    pub(super) snubbed: bool,
     pub(super) allowed_fast: Vec<u32>,
     pub(super) request_limit: u32,
     pub(super) pipeline: Pipeline,
@@ -162,13 +167,16 @@ impl<A: Copy> Conn<A> {
             peer_choking: true,
             peer_interested: false,
             owed: Vec::new(),
+            overdue: Vec::new(),
+            wait: Wait::new(now),
+            snubbed: false,
             allowed_fast: Vec::new(),
             request_limit: REQUEST_LIMIT,
             pipeline: Pipeline::new(profile.pipeline),
             download: RateMeasure::new(now),
             upload: RateMeasure::new(now),
             tally: Tally::default(),
-            times: Times { asked_at: now, heard_at: now, said_at: now },
+            times: Times { heard_at: now, said_at: now },
         }
     }
 

@@ -222,7 +222,7 @@ impl<A: PeerAddress> Engine<A> {
     pub(super) fn forget(&mut self, now: Instant, index: u32) {
         let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::take) else { return };
         self.open -= 1;
-        self.picker.release(&conn.owed);
+        self.picker.release(&conn.reserved_blocks());
         self.ring.retain(|&other| other != index);
         self.turn = self.turn.filter(|&(other, _)| other != index);
         if let Some(known) = self.dials.known.get_mut(&conn.address) {

@@ -79,6 +79,7 @@ impl<A: PeerAddress> Engine<A> {
         }
         self.totals.connections[usize::from(transport == Transport::Utp)] += 1;
         self.introduce(now, index);
+        self.serve_spared(now, index, true);
         self.act(Action::Ready { conn: id, peer_id: handshake.peer_id, reserved: handshake.reserved });
         // New connections stand at a random place (mainline).
         let place = self.random.below(self.list.len() as u64 + 1) as usize;
@@ -171,7 +172,9 @@ impl<A: PeerAddress> Engine<A> {
         conn.peer_choking = true;
         // With the fast extension each request is answered by itself.
         if !conn.fast {
-            let lost = core::mem::take(&mut conn.owed);
+            let lost = conn.reserved_blocks();
+            conn.owed.clear();
+            conn.overdue.clear();
             self.picker.release(&lost);
         }
     }
@@ -181,8 +184,10 @@ impl<A: PeerAddress> Engine<A> {
         let Some(at) = conn.owed.iter().position(|&owed| owed == block) else { return };
         conn.owed.remove(at);
         conn.allowed_fast.retain(|&piece| piece != block.piece);
-        let choking = conn.peer_choking;
-        self.picker.release(&[block]);
+        let (choking, overdue) = (conn.peer_choking, conn.take_overdue(block));
+        if !overdue {
+            self.picker.release(&[block]);
+        }
         if !choking {
             self.ask(now, index);
         }
@@ -198,6 +203,7 @@ impl<A: PeerAddress> Engine<A> {
         if interested {
             self.grant(now, index);
         }
+        self.serve_spared(now, index, interested);
         // Mainline looks again only at those that are unchoked; libtorrent fills free places.
         if !choking || (!mainline && interested) {
             self.rechoke_at_event(now);
@@ -307,14 +313,10 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     fn on_block(&mut self, now: Instant, index: u32, owed: Option<usize>, block: BlockRef) {
-        let Some(conn) = self.at(index) else { return };
-        if let Some(at) = owed {
-            conn.owed.remove(at);
-        }
-        conn.pipeline.on_block();
-        let sender = conn.id.generation;
+        let was_overdue = self.note_block(now, index, owed);
+        let Some(sender) = self.at(index).map(|conn| conn.id.generation) else { return };
         if let Some(arrival) = self.picker.arrive(block, sender) {
-            if arrival.others > 0 {
+            if arrival.others > 0 || was_overdue {
                 self.cancel_elsewhere(now, index, block);
             }
             if arrival.whole {
@@ -331,5 +333,6 @@ impl<A: Copy> Conn<A> {
         self.tally.round_download += u64::from(bytes);
         self.pipeline.on_data(bytes);
         self.tally.last_data_at = Some(now);
+        self.wait.anything_since = now;
     }
 }

@@ -86,6 +86,7 @@ impl<A: PeerAddress> Engine<A> {
         if quiet {
             self.say(now, index, &Message::KeepAlive);
         }
+        self.look_for_lateness(now, index);
         self.ask(now, index);
     }
 

@@ -30,6 +30,7 @@ mod inbound;
 mod life;
 mod outbound;
 mod requests;
+mod snubs;
 
 use crate::bitfield::Bitfield;
 use crate::choker::Choker;

@@ -1,6 +1,7 @@
 //! Asking for blocks.
 
 use super::{Engine, PeerAddress};
+use crate::picker::Order;
 use crate::wire::{BlockRef, Message};
 use alloc::vec::Vec;
 use cede_units::Instant;
@@ -25,7 +26,7 @@ impl<A: PeerAddress> Engine<A> {
         if conn.peer_choking && conn.allowed_fast.is_empty() || !conn.interested || !conn.stage.is_ready() {
             return;
         }
-        let snubbed = self.is_snubbed(now, conn) && conn.tally.last_data_at.is_some();
+        let snubbed = self.is_snubbed(now, conn);
         let depth = conn.pipeline.depth(conn.download.rate(now), snubbed).min(conn.request_limit);
         if conn.owed.len() as u32 >= depth {
             return;
@@ -46,6 +47,9 @@ impl<A: PeerAddress> Engine<A> {
             if found.is_empty() {
                 break;
             }
+            if !self.leave_out_overdue(index, &mut found) {
+                break;
+            }
             self.request(now, index, &found);
         }
         self.scratch = found;
@@ -62,18 +66,33 @@ impl<A: PeerAddress> Engine<A> {
             }
             return;
         }
-        self.picker.pick(&conn.have, self.list.len(), wanted, found);
+        let order = if conn.snubbed { Order::CommonestFirst } else { Order::RarestFirst };
+        self.picker.pick(&conn.have, (self.list.len(), order), wanted, found);
         if found.is_empty() && self.picker.is_end_game() {
             self.picker.pick_again(&conn.have, &conn.owed, wanted, found);
         }
+    }
+
+    /// What a late peer owes may have been chosen once more, of it again: that is nothing to ask for. False where nothing
+    /// is left.
+    fn leave_out_overdue(&mut self, index: u32, found: &mut Vec<BlockRef>) -> bool {
+        let Some(conn) = self.slots[index as usize].as_deref() else { return false };
+        if !conn.overdue.is_empty() {
+            let (again, fresh): (Vec<_>, Vec<_>) =
+                found.iter().copied().partition(|block| conn.overdue.contains(block));
+            self.picker.release(&again);
+            *found = fresh;
+        }
+        !found.is_empty()
     }
 
     fn request(&mut self, now: Instant, index: u32, blocks: &[BlockRef]) {
         self.totals.requests_sent += blocks.len() as u64;
         let Some(conn) = self.at(index) else { return };
         if conn.owed.is_empty() {
-            conn.times.asked_at = now;
+            conn.wait.block_since = now;
         }
+        conn.wait.anything_since = now;
         for &block in blocks {
             conn.owed.push(block);
             Message::Request(block).encode(&mut conn.out.control);
@@ -93,6 +112,7 @@ impl<A: PeerAddress> Engine<A> {
             // With the fast extension a cancelled request is still answered, so it stays on the list.
             if !conn.fast {
                 conn.owed.remove(at);
+                conn.take_overdue(block);
             }
             self.say(now, index, &Message::Cancel(block));
             self.ask(now, index);

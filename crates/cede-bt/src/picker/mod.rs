@@ -27,17 +27,42 @@ use rarity::Rarity;
 pub enum PartialRule {
     /// Always (mainline).
     Strict,
-    /// Among equally rare ones (libtorrent).
+    /// Among equally rare ones.
     EquallyRare,
+    /// Among equally rare ones, which stand in one order throughout; in the order of their numbers while rarity does not
+    /// matter yet (libtorrent).
+    Listed,
 }
 
-/// What may be asked for twice, once everything has been asked for.
+/// What may be asked for twice, once everything has been asked for or begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndGame {
     /// Every block, of everybody (mainline).
     Everyone,
-    /// Every block of a second peer that has no other request (libtorrent).
+    /// Every block of a second peer that has no other request.
     Strict,
+    /// Once every missing piece has been begun: a peer that has no other request is asked for any block of a piece of which
+    /// all have been asked for (libtorrent).
+    AllBegun,
+}
+
+/// Which of two pieces that are alike otherwise is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// The rarer one.
+    RarestFirst,
+    /// The commoner one: of a peer that is late, so that all of those work on the same pieces (libtorrent).
+    CommonestFirst,
+}
+
+impl Order {
+    /// Pieces with the lowest rank come first.
+    fn rank(self, availability: u16) -> u32 {
+        match self {
+            Self::RarestFirst => u32::from(availability),
+            Self::CommonestFirst => u32::from(u16::MAX - availability),
+        }
+    }
 }
 
 /// Which pieces are asked for.
@@ -84,6 +109,8 @@ pub struct Picker {
     missing: u32,
     rarity: Rarity,
     partials: Vec<Partial>,
+    /// What the order of equally rare pieces is made of, where it is not drawn each time.
+    listing: Option<u32>,
     /// Where a piece stands in `partials`.
     begun: Vec<u32>,
     /// Blocks of begun pieces that nobody has been asked for.
@@ -104,10 +131,14 @@ impl Picker {
             missing: 0,
             rarity: Rarity::new(pieces),
             partials: Vec::new(),
+            listing: None,
             begun: vec![NOT_BEGUN; pieces as usize],
             free: 0,
             random,
         };
+        if rule.partials == PartialRule::Listed {
+            picker.listing = Some(picker.random.next_u32());
+        }
         picker.list_missing();
         picker
     }
@@ -136,10 +167,21 @@ impl Picker {
         self.missing == 0
     }
 
-    /// Every block that is wanted has been asked for, and something is outstanding.
+    /// Something is outstanding, and every block that is wanted has been asked for; or every piece begun, where the rule says
+    /// so.
     #[must_use]
     pub fn is_end_game(&self) -> bool {
-        self.free == 0 && self.rarity.len() == 0 && !self.partials.is_empty()
+        let enough = self.free == 0 || self.rule.end_game == EndGame::AllBegun;
+        enough && self.rarity.len() == 0 && !self.partials.is_empty()
+    }
+
+    /// Whether a block of a piece may be asked for that nobody has been asked for.
+    #[must_use]
+    pub fn has_free(&self, piece: u32) -> bool {
+        match self.begun.get(piece as usize) {
+            Some(&NOT_BEGUN) | None => false,
+            Some(&index) => self.partials[index as usize].free > 0,
+        }
     }
 
     /// How many peers have a piece.
@@ -176,9 +218,15 @@ impl Picker {
     }
 
     /// Asks a peer that has `theirs` for blocks, until there are `wanted`; they are all of one piece. `peers` is the
-    /// number of connections.
-    pub fn pick(&mut self, theirs: &Bitfield, peers: usize, wanted: u32, out: &mut Vec<BlockRef>) {
-        let Some(index) = self.choose(theirs, peers) else { return };
+    /// number of connections. Pieces are taken in this `order`.
+    pub fn pick(
+        &mut self,
+        theirs: &Bitfield,
+        (peers, order): (usize, Order),
+        wanted: u32,
+        out: &mut Vec<BlockRef>,
+    ) {
+        let Some(index) = self.choose(theirs, peers, order) else { return };
         let partial = &mut self.partials[index];
         for _ in 0..wanted {
             let Some(block) = partial.take_free(&self.geometry) else { break };
@@ -209,7 +257,8 @@ impl Picker {
         let (limit, wanted) = match self.rule.end_game {
             EndGame::Everyone => (u8::MAX, wanted),
             EndGame::Strict if owes.is_empty() => (2, 1),
-            EndGame::Strict => return,
+            EndGame::AllBegun if owes.is_empty() => (u8::MAX, 1),
+            EndGame::Strict | EndGame::AllBegun => return,
         };
         let mut outstanding = self.outstanding(theirs, owes, limit);
         for _ in 0..wanted.min(outstanding.len() as u32) {
@@ -289,43 +338,47 @@ impl Picker {
     }
 
     /// The begun piece that a peer is asked for next, begun now if need be.
-    fn choose(&mut self, theirs: &Bitfield, peers: usize) -> Option<usize> {
+    fn choose(&mut self, theirs: &Bitfield, peers: usize, order: Order) -> Option<usize> {
         let seeds_only = self.rule.partials == PartialRule::Strict && theirs.is_full();
-        let partial = if self.free > 0 { self.rarest_partial(theirs, seeds_only) } else { None };
+        let partial = if self.free > 0 { self.best_partial(theirs, order, seeds_only) } else { None };
         let strict = self.rule.partials == PartialRule::Strict
-            || self.have.count() < self.rule.random_first
+            || self.is_random_first()
             || self.partials.len() as f64 > PARTIALS_PER_PEER * peers as f64;
         if strict && partial.is_some() {
             return partial;
         }
-        let fresh = self.rarest_fresh(theirs);
+        let fresh = self.best_fresh(theirs, order);
         match (partial, fresh) {
             (Some(index), Some(piece)) => {
                 let begun = self.rarity.availability(self.partials[index].piece);
-                let is_rarer = self.rarity.availability(piece) < begun;
-                Some(if is_rarer { self.begin(piece, theirs.is_full()) } else { index })
+                let fresh = self.rarity.availability(piece);
+                let is_better = order.rank(fresh) < order.rank(begun);
+                Some(if is_better { self.begin(piece, theirs.is_full()) } else { index })
             }
             (None, Some(piece)) => Some(self.begin(piece, theirs.is_full())),
             (Some(index), None) => Some(index),
             // What was begun with others is asked of a seed where nothing else is left.
-            (None, None) if seeds_only && self.free > 0 => self.rarest_partial(theirs, false),
+            (None, None) if seeds_only && self.free > 0 => self.best_partial(theirs, order, false),
             (None, None) => None,
         }
     }
 
-    /// The rarest begun piece that has something to ask for, ties at random.
-    fn rarest_partial(&mut self, theirs: &Bitfield, seeds_only: bool) -> Option<usize> {
-        let (mut best, mut rarest, mut ties) = (None, u16::MAX, 0);
+    /// The first begun piece in this order that has something to ask for.
+    fn best_partial(&mut self, theirs: &Bitfield, order: Order, seeds_only: bool) -> Option<usize> {
+        let by_number = self.rule.partials == PartialRule::Listed && self.is_random_first();
+        let (mut best, mut lowest, mut ties) = (None, (u32::MAX, u32::MAX), 0);
         for (index, partial) in self.partials.iter().enumerate() {
             if partial.free == 0 || !theirs.has(partial.piece) || (seeds_only && !partial.from_seed) {
                 continue;
             }
-            let availability = self.rarity.availability(partial.piece);
-            if availability > rarest {
+            let rank =
+                if by_number { partial.piece } else { order.rank(self.rarity.availability(partial.piece)) };
+            let key = (rank, self.listing.map_or(0, |listing| scattered(partial.piece ^ listing)));
+            if key > lowest {
                 continue;
             }
-            ties = if availability < rarest { 1 } else { ties + 1 };
-            rarest = availability;
+            ties = if key < lowest { 1 } else { ties + 1 };
+            lowest = key;
             if ties == 1 || self.random.below(ties) == 0 {
                 best = Some(index);
             }
@@ -333,13 +386,22 @@ impl Picker {
         best
     }
 
-    /// A piece that has not been begun: the rarest that the peer has, or any while there is little to offer.
-    fn rarest_fresh(&mut self, theirs: &Bitfield) -> Option<u32> {
-        if self.have.count() < self.rule.random_first {
+    /// There is too little to offer yet for rarity to matter.
+    fn is_random_first(&self) -> bool {
+        self.have.count() < self.rule.random_first
+    }
+
+    /// A piece that has not been begun: the first in this order that the peer has, or any while there is little to offer.
+    fn best_fresh(&mut self, theirs: &Bitfield, order: Order) -> Option<u32> {
+        if self.is_random_first() {
             return self.any_fresh(theirs);
         }
         let random = &mut self.random;
-        self.rarity.buckets().find_map(|bucket| first_from(bucket, theirs, random))
+        let first = |bucket: &[u32]| first_from(bucket, theirs, random);
+        match order {
+            Order::RarestFirst => self.rarity.buckets().find_map(first),
+            Order::CommonestFirst => self.rarity.buckets().filter_map(first).last(),
+        }
     }
 
     fn any_fresh(&mut self, theirs: &Bitfield) -> Option<u32> {
@@ -372,7 +434,9 @@ impl Picker {
 
     fn outstanding(&self, theirs: &Bitfield, owes: &[BlockRef], limit: u8) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
-        for (index, partial) in self.partials.iter().enumerate().filter(|(_, p)| theirs.has(p.piece)) {
+        let full = self.rule.end_game == EndGame::AllBegun;
+        let fits = |partial: &Partial| theirs.has(partial.piece) && !(full && partial.free > 0);
+        for (index, partial) in self.partials.iter().enumerate().filter(|(_, partial)| fits(partial)) {
             for (number, block) in partial.blocks.iter().enumerate() {
                 let asked = matches!(block, Block::Requested(count) if *count < limit);
                 if asked && !owes.contains(&self.geometry.block(partial.piece, number as u32)) {
@@ -382,6 +446,11 @@ impl Picker {
         }
         found
     }
+}
+
+/// A number for a number, in no visible order (Knuth's multiplicative hash).
+const fn scattered(number: u32) -> u32 {
+    number.wrapping_mul(0x9e37_79b1).rotate_left(16).wrapping_mul(0x9e37_79b1)
 }
 
 /// The first piece of a bucket that a peer has, from a random place on.

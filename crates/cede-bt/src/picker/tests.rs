@@ -19,7 +19,7 @@ fn set(pieces: u32, of: &[u32]) -> Bitfield {
 
 fn picked(picker: &mut Picker, theirs: &Bitfield, wanted: u32) -> Vec<(u32, u32)> {
     let mut out = Vec::new();
-    picker.pick(theirs, 9, wanted, &mut out);
+    picker.pick(theirs, (9, Order::RarestFirst), wanted, &mut out);
     out.iter().map(|block| (block.piece, block.begin / BLOCK_BYTES)).collect()
 }
 
@@ -49,6 +49,56 @@ fn libtorrent_begins_a_rarer_piece_before_it_goes_on() {
     assert_eq!(picked(&mut picker, &set(3, &[0]), 1), [(0, 0)]);
     assert_eq!(picked(&mut picker, &set(3, &[0, 1]), 1), [(1, 0)]);
     assert_eq!(picked(&mut picker, &set(3, &[0, 2]), 1), [(0, 1)]);
+}
+
+#[test]
+fn listed_pieces_are_finished_one_after_another() {
+    let rule = PickerRule { partials: PartialRule::Listed, ..STRICT };
+    let mut ours = picker(9, rule);
+    (0..9).for_each(|piece| assert_eq!(picked(&mut ours, &set(9, &[piece]), 1), [(piece, 0)]));
+    let rest: Vec<u32> =
+        (0..27).flat_map(|_| picked(&mut ours, &Bitfield::all(9), 1)).map(|(piece, _)| piece).collect();
+    let mut order = rest.clone();
+    order.dedup();
+    assert!(order.len() == 9 && !order.is_sorted(), "{rest:?}");
+    // While rarity does not matter yet, the order is that of the numbers.
+    let mut first = picker(9, PickerRule { random_first: 4, ..rule });
+    [7, 2, 5]
+        .into_iter()
+        .for_each(|piece| assert_eq!(picked(&mut first, &set(9, &[piece]), 1), [(piece, 0)]));
+    assert_eq!(picked(&mut first, &Bitfield::all(9), 9), [(2, 1), (2, 2), (2, 3)]);
+    assert_eq!(picked(&mut first, &Bitfield::all(9), 1), [(5, 1)]);
+}
+
+#[test]
+fn late_peers_are_asked_for_the_commonest() {
+    let mut picker = picker(3, PickerRule { partials: PartialRule::Listed, ..STRICT });
+    for (piece, peers) in [(0, 2), (1, 1), (2, 3)] {
+        (0..peers).for_each(|_| picker.gain(piece));
+    }
+    let mut out = Vec::new();
+    picker.pick(&Bitfield::all(3), (9, Order::CommonestFirst), 1, &mut out);
+    picker.pick(&Bitfield::all(3), (9, Order::RarestFirst), 1, &mut out);
+    assert_eq!(out.iter().map(|block| block.piece).collect::<Vec<_>>(), [2, 1]);
+    // Among those that have been begun likewise.
+    picker.pick(&Bitfield::all(3), (9, Order::CommonestFirst), 1, &mut out);
+    assert_eq!(out[2].piece, 2);
+}
+
+#[test]
+fn the_end_game_may_begin_with_the_last_piece() {
+    let mut picker = picker(2, PickerRule { end_game: EndGame::AllBegun, ..STRICT });
+    assert_eq!(picked(&mut picker, &set(2, &[0]), 4).len(), 4);
+    assert!(!picker.is_end_game());
+    assert_eq!(picked(&mut picker, &set(2, &[1]), 1).len(), 1);
+    assert!(picker.is_end_game());
+    let mut again = Vec::new();
+    // Piece 1 has blocks that nobody has been asked for: it is no piece to ask for twice.
+    picker.pick_again(&Bitfield::all(2), &[], 9, &mut again);
+    assert!(again.len() == 1 && again[0].piece == 0);
+    let owes = again.clone();
+    picker.pick_again(&Bitfield::all(2), &owes, 9, &mut again);
+    assert_eq!(again.len(), 1);
 }
 
 #[test]
@@ -86,14 +136,14 @@ fn a_bad_piece_is_wanted_again_and_those_who_sent_it_are_named() {
     let mut picker = picker(2, STRICT);
     picker.gain(0);
     let mut out = Vec::new();
-    picker.pick(&set(2, &[0]), 1, 9, &mut out);
+    picker.pick(&set(2, &[0]), (1, Order::RarestFirst), 9, &mut out);
     for (block, peer) in out.iter().zip([5, 6, 5, 6]) {
         picker.arrive(*block, peer).unwrap();
     }
     assert_eq!(picker.checked(0, false), Origin { peers: alloc::vec![5, 6], shared: false });
     assert!(picker.lacks(0) && !picker.is_complete());
     out.clear();
-    picker.pick(&set(2, &[0]), 1, 9, &mut out);
+    picker.pick(&set(2, &[0]), (1, Order::RarestFirst), 9, &mut out);
     out.iter().for_each(|block| {
         assert!(picker.awaits(*block) && picker.arrive(*block, 5).is_some() && !picker.awaits(*block));
     });
@@ -111,7 +161,7 @@ fn free_blocks_are_counted_whatever_happens() {
     for _ in 0..5_000 {
         let theirs = set(8, &[random.below(8) as u32, random.below(8) as u32]);
         match random.below(4) {
-            0 => picker.pick(&theirs, 3, 1 + random.below(4) as u32, &mut owed),
+            0 => picker.pick(&theirs, (3, Order::RarestFirst), 1 + random.below(4) as u32, &mut owed),
             1 if !owed.is_empty() => {
                 let block = owed.swap_remove(random.below(owed.len() as u64) as usize);
                 picker.release(&[block]);

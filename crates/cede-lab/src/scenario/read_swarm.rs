@@ -173,7 +173,7 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     let profile = read_profile(reader, &fields);
     let transports: Option<i64> = fields.get(reader, "transports");
     let access = read_access(reader, &fields);
-    let controllers = read_controllers(reader, &fields);
+    let controllers = read_controllers(reader, &fields, profile.as_ref().map(|profile| profile.name));
     let arrival = read_arrival(reader, &fields);
     let departure = read_departure(reader, &fields);
     let limit: Option<Option<Rate>> = fields.maybe(reader, "upload_limit");
@@ -197,7 +197,8 @@ fn read_profile(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Profile>
     let slots: Option<Option<i64>> = fields.maybe(reader, "slots");
     let mut profile = Profile::named(&word?)?;
     if let Some(slots) = slots? {
-        profile.slots = Some(slots as u32);
+        // A number is meant for everybody, in one private network as well.
+        (profile.slots, profile.spares_neighbours) = (Some(slots as u32), false);
     }
     Some(profile)
 }
@@ -230,13 +231,21 @@ fn read_access(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<impl FnOn
 
 type Controllers = (ControllerChoice, UtpStack, ControllerChoice);
 
-fn read_controllers(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Controllers> {
+fn read_controllers(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    profile: Option<&str>,
+) -> Option<Controllers> {
+    let names_none = fields.node("controller").is_none();
     let utp = controller::read(reader, fields.node("controller"), fields.at, ProtocolKind::Utp);
     let tcp = controller::read(reader, fields.node("tcp_controller"), fields.at, ProtocolKind::Tcp);
     let target: Option<Option<Duration>> = fields.maybe(reader, "target");
     let stack: Option<String> = fields.get(reader, "stack");
     let choice = |spec: ControllerSpec| ControllerChoice { name: spec.name, params: spec.params };
     let (mut utp, tcp) = (choice(utp?), choice(tcp?));
+    if names_none && profile == Some(Profile::LIBTORRENT.name) {
+        utp = ControllerChoice::named("ledbat-libtorrent");
+    }
     if let Some(target) = target? {
         utp.params.set("target", ParamValue::Duration(target));
         if let Err(error) = cede_cc::registry::resolve(&utp.name, &utp.params) {

@@ -93,14 +93,20 @@ const GROUP: &[OptionDoc] = &[
         "profile",
         words(&[
             ("mainline4", "the mainline client, release 4.0.2"),
-            ("libtorrent", "libtorrent 2.0.8"),
+            ("libtorrent", "libtorrent 2.0.8 in one private network, where upload slots do not count"),
             ("utorrent3", "uTorrent 3.0 as far as it is known"),
         ]),
         Value("libtorrent"),
         "mainline4",
         "Whose rules they follow.",
     ),
-    option("slots", Kind::Integer { min: 1, max: 1_000 }, Absent("the profile's"), "4", "Upload slots."),
+    option(
+        "slots",
+        Kind::Integer { min: 1, max: 1_000 },
+        Absent("the profile's"),
+        "4",
+        "Upload slots; without, peers of the profile libtorrent unchoke everybody, as it does in one private network.",
+    ),
     option(
         "transports",
         Kind::Integer { min: 0, max: 31 },
@@ -108,7 +114,13 @@ const GROUP: &[OptionDoc] = &[
         "13",
         "The bit mask: 1 attempts TCP, 2 uTP, 4 accepts TCP, 8 uTP; 16 changes nothing.",
     ),
-    option("controller", Kind::Controller, Value("ledbat"), "ledbat-libutp", "The controller of uTP."),
+    option(
+        "controller",
+        Kind::Controller,
+        Absent("the profile's"),
+        "ledbat-libutp",
+        "The controller of uTP: libtorrent's own, or ledbat.",
+    ),
     option("target", Kind::Span, Absent("the controller's"), "100 ms", "Its target delay."),
     option(
         "stack",

@@ -106,6 +106,18 @@ impl Connection {
             self.controller.on_delays(&samples);
         }
         self.settle_zero_window(now);
+        if self.config.rto_after_silence {
+            self.wait_on(now);
+        }
+    }
+
+    /// The peer has said something: what is under way is waited for anew.
+    fn wait_on(&mut self, now: Instant) {
+        self.loss.timeouts = 0;
+        self.rtt.reset_backoff();
+        if self.sending.in_flight_packets > 0 && self.is_established() {
+            self.set_retransmission(now, self.rtt.rto());
+        }
     }
 
     /// The raw one-way delays that came with a packet.

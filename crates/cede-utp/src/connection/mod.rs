@@ -265,7 +265,7 @@ impl Connection {
     /// one had, some with one of their own.
     pub fn set_controller(&mut self, make: impl FnOnce(&Path) -> Box<dyn Controller>) {
         let cwnd_bytes = u32::try_from(self.allowance.cwnd_bytes).unwrap_or(u32::MAX);
-        let mss_bytes = self.mtu.payload_bytes();
+        let mss_bytes = self.mtu.mss_bytes();
         self.controller = make(&Path { mss_bytes, initial_cwnd_bytes: cwnd_bytes, ..self.config.path() });
         let allowance = self.controller.allowance();
         self.apply(allowance);

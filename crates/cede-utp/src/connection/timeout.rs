@@ -260,7 +260,7 @@ impl Connection {
 
     /// The path-MTU search has found another size for full packets.
     pub(super) fn on_packet_size_changed(&mut self) {
-        let allowance = self.controller.on_mss(self.mtu.payload_bytes());
+        let allowance = self.controller.on_mss(self.mtu.mss_bytes());
         self.apply(allowance);
     }
 

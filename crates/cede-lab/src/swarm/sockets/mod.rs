@@ -15,6 +15,7 @@ use cede_net::{Address, Datagram, HostId, Protocol};
 use cede_units::{Duration, Instant, Stream};
 use cede_utp::{Endpoint, Handle, Limits, Verdict};
 use cede_wire::Payload;
+use cede_wire::utp::HEADER_BYTES;
 use demux::Demux;
 use std::collections::HashMap;
 use tcp::TcpSlot;
@@ -39,13 +40,17 @@ impl Stack {
             Ok::<_, String>((entry, choice.params.clone()))
         };
         let payload = group.packet_bytes.saturating_sub(UTP_OVERHEAD_BYTES).max(1) as u16;
-        let utp = match group.utp_stack {
-            UtpStack::Libutp => cede_utp::Config::libutp(),
-            UtpStack::Libtorrent => cede_utp::Config::libtorrent(),
-            UtpStack::Standard => cede_utp::Config::default(),
+        let known = cede_utp::Mtu::Fixed(payload);
+        // From the least that every path carries, 576 octets less IP and UDP headers.
+        let searched =
+            cede_utp::Mtu::Halving { floor_bytes: 548, ceiling_bytes: payload + HEADER_BYTES as u16 };
+        let (utp, mtu) = match group.utp_stack {
+            UtpStack::Libutp => (cede_utp::Config::libutp(), known),
+            UtpStack::Libtorrent => (cede_utp::Config::libtorrent(), searched),
+            UtpStack::Standard => (cede_utp::Config::default(), known),
         };
         Ok(Self {
-            utp: cede_utp::Config { mtu: cede_utp::Mtu::Fixed(payload), ..utp },
+            utp: cede_utp::Config { mtu, ..utp },
             tcp: cede_tcp::Config {
                 mss_bytes: group.packet_bytes.saturating_sub(2 * IPV4_BYTES).max(1) as u16,
                 nagle: true,
