@@ -41,11 +41,10 @@ fn reference(transport: &str, seed: u64, leechers: u32, content_bytes: u64, with
     let all = if transport == "tcp" { Disposition::TCP } else { Disposition::ALL };
     let mut groups = vec![group("seed", (1, all), Role::Seed, 0)];
     let halves = [("tcp", Disposition(13)), ("utp", Disposition(14))];
-    match transport {
-        "mix" => {
-            groups.extend(halves.map(|(name, which)| group(name, (leechers / 2, which), Role::Leecher, 2)))
-        }
-        _ => groups.push(group("leecher", (leechers, all), Role::Leecher, 2)),
+    if transport == "mix" {
+        groups.extend(halves.map(|(name, which)| group(name, (leechers / 2, which), Role::Leecher, 2)));
+    } else {
+        groups.push(group("leecher", (leechers, all), Role::Leecher, 2));
     }
     Swarm {
         name: "reference".to_string(),
