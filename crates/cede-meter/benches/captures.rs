@@ -190,7 +190,7 @@ fn frame(out: &mut Vec<u8>, time_us: u64, flow: u32, step: u32) {
     order.iter().for_each(|&end| out.extend(ends[end].to_be_bytes()));
     order.iter().for_each(|&end| out.extend(ports[end].to_be_bytes()));
     let round = step / 2;
-    let stamp_us = (time_us as u32).wrapping_sub(if is_data { 30_000 + step % 7 * 1000 } else { 10 });
+    let stamp_us = (time_us as u32).wrapping_sub(if is_data { 30_000 + step % 7 * 100 } else { 10 });
     if is_tcp {
         let (seq, ack) = if is_data { (round * 1000, 1) } else { (1, round * 1000) };
         out.extend(seq.to_be_bytes());

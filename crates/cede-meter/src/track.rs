@@ -235,7 +235,7 @@ fn lengths(flow: &Flow, from: &Direction, pool: &Pool, stride: usize, left_out: 
         return Vec::new();
     }
     let mut lengths = Vec::with_capacity(count + 1);
-    lengths.extend(pool.iter(&from.direct).step_by(stride).map(|sample| sample.length));
+    pool.each(&from.direct, stride, |sample| lengths.push(sample.length));
     sieve::leave_out(&mut lengths, left_out);
     lengths
 }
@@ -244,8 +244,9 @@ fn lengths(flow: &Flow, from: &Direction, pool: &Pool, stride: usize, left_out: 
 fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
     let mut unwrap = Unwrap::default();
     let mut points = Vec::with_capacity(series.len().div_ceil(stride));
-    let kept = pool.iter(series).step_by(stride);
-    points.extend(kept.map(|sample| Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) }));
+    pool.each(series, stride, |sample| {
+        points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
+    });
     points
 }
 
@@ -392,7 +393,9 @@ fn when_said(said: &mut [Point], direct: &[Point]) {
         while packets.next_if(|packet| packet.t < point.t).is_some() {}
         point.t -= packets.peek().map_or(0.0, |packet| packet.x - least);
     }
-    said.sort_by(|a, b| a.t.total_cmp(&b.t));
+    if !said.is_sorted_by(|a, b| a.t <= b.t) {
+        said.sort_by(|a, b| a.t.total_cmp(&b.t));
+    }
 }
 
 /// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the
@@ -405,15 +408,18 @@ fn echoed_points(
 ) -> Vec<Point> {
     let mut points = Vec::with_capacity((from.echo.len() / 2).div_ceil(stride));
     let (mut acks, mut segments) = (Unwrap::default(), Unwrap::default());
-    let mut samples = pool.iter(&from.echo);
-    while let (Some(ack), Some(data)) = (samples.next(), samples.next()) {
-        let x = acks.next(ack.raw) * tick_us_to - segments.next(data.raw) * tick_us;
-        points.push(Point { t: data.time_us as f64, x });
-        // Two for each that is left out.
-        for _ in 1..stride {
-            let _ = (samples.next(), samples.next());
+    let (mut ack, mut number) = (None, 0);
+    pool.each(&from.echo, 1, |sample| {
+        let Some(ack) = ack.take() else {
+            ack = Some(sample.raw);
+            return;
+        };
+        if number % stride == 0 {
+            let x = acks.next(ack) * tick_us_to - segments.next(sample.raw) * tick_us;
+            points.push(Point { t: sample.time_us as f64, x });
         }
-    }
+        number += 1;
+    });
     points
 }
 
