@@ -71,6 +71,8 @@ pub struct Meter {
     stock: Stock,
     /// The least time between two samples of a direction, as asked for and as the memory has it.
     spacing_us: [u32; 2],
+    /// Octets of the memory that are not for the report.
+    reserved_bytes: usize,
 }
 
 impl Default for Meter {
@@ -83,7 +85,13 @@ impl Meter {
     /// A meter that has seen nothing.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, counters: Counters::default(), stock: Stock::default(), spacing_us: [0; 2] }
+        Self {
+            config,
+            counters: Counters::default(),
+            stock: Stock::default(),
+            spacing_us: [0; 2],
+            reserved_bytes: 0,
+        }
     }
 
     /// What became of the packets so far.
@@ -219,6 +227,11 @@ impl Meter {
         *times.select_nth_unstable(middle).1
     }
 
+    /// So many octets of the memory allowed are taken by others while the report is made.
+    pub const fn reserve(&mut self, bytes: usize) {
+        self.reserved_bytes = bytes;
+    }
+
     /// Puts what another meter saw later behind what this one saw, flow by flow: so several files of one capture can be
     /// read side by side. Acknowledgements of data across the border say nothing.
     pub fn append(&mut self, later: &Self) {
@@ -241,7 +254,8 @@ impl Meter {
     pub fn report_to(&self, visitor: &mut impl Visitor) -> Report {
         let share = self.config.memory_bytes / SHARES;
         // A share is for what is counted nowhere.
-        let room = self.config.memory_bytes.saturating_sub(self.memory_bytes() + share).max(share);
+        let taken = self.memory_bytes() + self.reserved_bytes + share;
+        let room = self.config.memory_bytes.saturating_sub(taken).max(share);
         analysis::report(&Reader::new(&self.stock), room, &self.config, self.counters(), visitor)
     }
 }

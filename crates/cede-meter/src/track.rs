@@ -228,16 +228,25 @@ impl Unwrap {
     }
 }
 
-/// The lengths of the packets of a direction's points; nothing where that is too little to tell, or they are not the packets'.
-fn lengths(flow: &Flow, from: &Direction, pool: &Pool, stride: usize, left_out: &[usize]) -> Vec<Length> {
-    let count = from.direct.len() / stride;
+/// A direction's readings without their wraps, as [`unwrapped`], and the lengths of its packets; no lengths where that is too
+/// little to tell, or they are not the packets'.
+fn unwrapped_with_lengths(
+    flow: &Flow,
+    from: &Direction,
+    pool: &Pool,
+    stride: usize,
+) -> (Vec<Point>, Vec<Length>) {
+    let count = from.direct.len().div_ceil(stride);
     if flow.marks.has(Marks::OFFLOADED) || !PerOctet::is_worth(count) {
-        return Vec::new();
+        return (unwrapped(pool, &from.direct, stride), Vec::new());
     }
-    let mut lengths = Vec::with_capacity(count + 1);
-    pool.each(&from.direct, stride, |sample| lengths.push(sample.length));
-    sieve::leave_out(&mut lengths, left_out);
-    lengths
+    let mut unwrap = Unwrap::default();
+    let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    pool.each(&from.direct, stride, |sample| {
+        points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
+        lengths.push(sample.length);
+    });
+    (points, lengths)
 }
 
 /// Readings without their wraps, over time: of each so many one, where there is no room for all.
@@ -279,11 +288,12 @@ pub(crate) fn hz(rate: Rate) -> Option<f64> {
 /// Reads a direction of a uTP flow; of each `stride` samples one.
 pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
     let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
-    let (mut direct, mut echoed) =
-        (unwrapped(pool, &from.direct, stride), unwrapped(pool, &from.echo, stride));
+    let (mut direct, mut lengths) = unwrapped_with_lengths(flow, from, pool, stride);
+    let mut echoed = unwrapped(pool, &from.echo, stride);
     let overtaken = sieve::overtaken(&direct);
     let overtaken_t: Vec<f64> = overtaken.iter().map(|&k| direct[k].t).collect();
     sieve::leave_out(&mut direct, &overtaken);
+    sieve::leave_out(&mut lengths, &overtaken);
     sieve::leave_out_late(&mut echoed, &direct, &overtaken_t);
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
     let mut said = unwrapped_if_many(pool, &to.echo, stride);
@@ -298,7 +308,6 @@ pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
         without_transmission: false,
     };
     reading.take_out_drift(reverse.map(|reverse| -reverse));
-    let lengths = lengths(flow, from, pool, stride, &overtaken);
     reading.take_out_transmission(&lengths);
     reading.take_out_floors(&lengths);
     reading
@@ -307,13 +316,14 @@ pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
 /// Reads a direction of a TCP flow; of each `stride` samples one.
 pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
     let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
-    let mut direct = unwrapped(pool, &from.direct, stride);
+    let (mut direct, mut lengths) = unwrapped_with_lengths(flow, from, pool, stride);
     let rate = clock::rate(&direct);
     let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
     against_arrival(&mut direct, tick_us);
     let overtaken = sieve::overtaken(&direct);
     sieve::leave_out(&mut direct, &overtaken);
+    sieve::leave_out(&mut lengths, &overtaken);
     let (hz_to, receiver) = receiver_clock(to, pool, stride);
     let reverse = if hz_to == Some(hz_from) { reverse_drift(from, tick_us, &direct, pool) } else { None };
     let echoed =
@@ -331,7 +341,6 @@ pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
     // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
     let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
     reading.take_out_drift(echoed_ppm);
-    let lengths = lengths(flow, from, pool, stride, &overtaken);
     reading.take_out_transmission(&lengths);
     reading.find_ticks(to, rate);
     reading.take_out_floors(&lengths);

@@ -84,8 +84,11 @@ impl Merge {
     }
 }
 
-/// Each worker takes the next file until there is none, and waits where it would be too far ahead: half of the memory is
-/// for the whole, the other half for files that are being read or wait for an earlier one.
+/// Of the memory, the part that is for files that are being read or wait for an earlier one: what a meter alone has for its
+/// report, which is made when no file is left.
+const SHARE_AHEAD: (usize, usize) = (3, 16);
+
+/// Each worker takes the next file until there is none, and waits where it would be too far ahead.
 fn side_by_side(
     sources: Vec<Box<dyn Read + Send>>,
     files: &[PathBuf],
@@ -93,16 +96,18 @@ fn side_by_side(
     progress: &Progress,
 ) -> (Meter, Vec<String>) {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
-    let (ahead, half) = (2 * workers, config.memory_bytes / 2);
     let selection = Selection { origin_ns: origin_ns(files, &config.selection), ..config.selection.clone() };
-    let config = Config { memory_bytes: half / ahead, selection, ..config.clone() };
-    let whole = Meter::new(Config { memory_bytes: half, ..config.clone() });
+    let memory_ahead = config.memory_bytes / SHARE_AHEAD.1 * SHARE_AHEAD.0;
+    let whole = Meter::new(Config { selection: selection.clone(), ..config.clone() });
+    // These need none for a report.
+    let memory_bytes = memory_ahead / workers * SHARE_AHEAD.1 / (SHARE_AHEAD.1 - SHARE_AHEAD.0);
+    let config = Config { memory_bytes, selection, ..config.clone() };
     let merge = Mutex::new(Merge { whole, merged: 0, waiting: BTreeMap::new(), damage: Vec::new() });
     let (moved, queue) = (Condvar::new(), Mutex::new(sources.into_iter().enumerate()));
     let work = || {
         loop {
             let Some((k, source)) = lock(&queue).next() else { break };
-            let too_far = |merge: &mut Merge| k >= merge.merged + ahead;
+            let too_far = |merge: &mut Merge| k >= merge.merged + workers;
             drop(moved.wait_while(lock(&merge), too_far).unwrap_or_else(PoisonError::into_inner));
             let file = read_one(source, &files[k], &config, progress);
             lock(&merge).take(k, file);
@@ -110,8 +115,10 @@ fn side_by_side(
         }
     };
     std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
-    let merge = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (merge.whole, merge.damage)
+    let Merge { mut whole, damage, .. } = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // What the files took may not have gone back to the system.
+    whole.reserve(memory_ahead);
+    (whole, damage)
 }
 
 /// The time of the first packet of the first file, where times are counted from it.
