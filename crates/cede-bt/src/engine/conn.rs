@@ -92,6 +92,9 @@ pub(super) struct Tally {
     pub(super) bad_pieces: u32,
 }
 
+/// Over what a connection came, and whether we opened it.
+type Way = (Transport, bool);
+
 /// When something was last heard and said.
 #[derive(Debug)]
 pub(super) struct Times {
@@ -141,13 +144,8 @@ pub(super) struct Conn<A> {
 const REQUEST_LIMIT: u32 = 250;
 
 impl<A: Copy> Conn<A> {
-    pub(super) fn new(
-        id: ConnId,
-        address: A,
-        (transport, opened_by_us): (Transport, bool),
-        (profile, pieces): (&Profile, u32),
-        now: Instant,
-    ) -> Self {
+    pub(super) fn new(id: ConnId, address: A, way: Way, rules: (&Profile, u32), now: Instant) -> Self {
+        let ((transport, opened_by_us), (profile, pieces)) = (way, rules);
         Self {
             id,
             address,
