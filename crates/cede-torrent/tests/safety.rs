@@ -206,3 +206,23 @@ fn requests_for_too_much_end_the_connection() {
         assert!(hung_up_on(octets_of(&[Message::HaveNone, Message::Request(block)])).await);
     });
 }
+
+#[test]
+fn who_floods_with_requests_delays_nobody() {
+    run(async {
+        let (info, content) = torrent(&[500_000]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        seed.start();
+        let block = |n: u32| BlockRef { piece: n % 30, begin: 0, len: 16_384 - n / 30 % 1_000 };
+        let requests = (0..30_000).map(|n| Message::Request(block(n)));
+        let words: Vec<Message> =
+            [Message::HaveNone, Message::Interested].into_iter().chain(requests).collect();
+        let (flooder, _) = fake(info.info_hash(), octets_of(&words));
+        seed.session.add_peers(&[flooder]);
+        let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
+        leech.start();
+        leech.session.add_peers(&[seed.address]);
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
