@@ -255,7 +255,8 @@ impl Config {
     }
 
     /// The decisions of arvidn/libtorrent: four packets must be acknowledged beyond a gap, up to five are sent again
-    /// at once, three timeouts in a row end the connection, one packet to begin with.
+    /// at once, three timeouts in a row end the connection, one packet to begin with; timeouts run from the last packet
+    /// heard, and are looked at twice a second. Its search for the path's MTU is [`Mtu::Halving`].
     #[must_use]
     pub fn libtorrent() -> Self {
         Self {

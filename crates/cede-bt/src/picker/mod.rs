@@ -2,8 +2,10 @@
 //!
 //! Sources: mainline 4.0.2: pieces that have been begun come first, the rarest of them, for a seed only those begun with
 //! seeds; then random pieces until four are complete, and the rarest, ties at random. libtorrent 2.0.8: a begun piece
-//! comes first among equally rare ones only, unless there are more than one and a half for each peer. End game: mainline
-//! asks everybody for what is outstanding; libtorrent asks a second peer, and only one that has nothing else to do.
+//! comes first among equally rare ones only, unless there are more than one and a half for each peer; which of them stays the
+//! same until it is asked for whole, and is the one with the lowest number while a peer has fewer than four pieces. End game:
+//! mainline asks everybody for what is outstanding; libtorrent, once every missing piece has been begun, asks a peer that has
+//! nothing else to do for any block of a piece of which all have been asked for.
 //!
 //! **What it leaves out.** libtorrent's sorting of peers by speed and its affinity of fast ones to whole pieces.
 //! **How it was validated.** Orders of choice in `tests.rs`; the bookkeeping against a naive count there.
