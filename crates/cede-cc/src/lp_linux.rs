@@ -14,9 +14,11 @@
 //! Which of the two it is hangs on the rate of step 1, and that on how the ticks of the two clocks fall: acknowledgements 1.2 ms
 //! apart show 2000 Hz as often as 500 Hz, so that the average rises above 1000 while a flow sends much. Rounding stamps to
 //! the nearest tick in place of down (`stamp_rounding`) moves results by ten points and more. `clock_rate = known` leaves step 1 out, `boundary = inclusive` is ns-3's step 4, `reset_extremes = off` the paper's text.
+//! ns-2 rounds stamps to the nearest, judges acknowledgements inside of a repair too (`judge_repairs`; their cut of the window does not
+//! outlive the repair, which ends at ssthresh), and has Linux 2.6's slow start at ssthresh (`slow_start_at_ssthresh`).
 //!
-//! *What it leaves out:* acknowledgements inside of a repair, which Linux judges as well; clocks of two rates: both tick by
-//! `stamp_tick`.
+//! *What it leaves out:* clocks of two rates: both tick by `stamp_tick`; what an indication within a repair does to the window until
+//! the repair ends.
 //! *How it was validated:* the vectors of `tests/vectors/tcp_lp.json`, and the numbered checks here and in
 //! `tests/background.rs`; the conformance suite; beside Reno, with ns-2 and ns-3 (`docs/validation.md`).
 
@@ -24,6 +26,7 @@ use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
+use crate::vegas_rule::AT_SSTHRESH;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Duration, Instant};
@@ -88,6 +91,13 @@ const RESET_EXTREMES: ParamDoc = ParamDoc {
     doc: "Early congestion moves the smallest and the largest delay, as in Linux; off: it leaves them.",
 };
 
+const JUDGE_REPAIRS: ParamDoc = ParamDoc {
+    name: "judge_repairs",
+    kind: ParamKind::Switch,
+    default: "off",
+    doc: "Acknowledgements inside of a repair are judged as well, as in Linux: they move the extremes and begin inference.",
+};
+
 const MIN_CWND: ParamDoc = ParamDoc {
     name: "min_cwnd",
     kind: ParamKind::Number { min: 1.0, max: 1_000.0 },
@@ -95,9 +105,21 @@ const MIN_CWND: ParamDoc = ParamDoc {
     doc: "Packets that early congestion within an inference phase leaves (the paper: none; Linux: 1).",
 };
 
-const fn params(bits: &'static str) -> [ParamDoc; 9] {
+const fn params(bits: &'static str) -> [ParamDoc; 11] {
     let bits = bits_param(bits);
-    [bits, CLOCK_RATE, STAMP_TICK, STAMP_ROUNDING, PERCENT, BOUNDARY, RESET_EXTREMES, MIN_CWND, INIT_CWND]
+    [
+        bits,
+        CLOCK_RATE,
+        STAMP_TICK,
+        STAMP_ROUNDING,
+        PERCENT,
+        BOUNDARY,
+        RESET_EXTREMES,
+        JUDGE_REPAIRS,
+        AT_SSTHRESH,
+        MIN_CWND,
+        INIT_CWND,
+    ]
 }
 
 const PARAMS: &[ParamDoc] = &params("64");
@@ -252,6 +274,7 @@ pub struct LpLinux {
     inference: Duration,
     last_drop: Option<Instant>,
     infers: bool,
+    judge_repairs: bool,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -274,11 +297,13 @@ fn build_as(
         tick: settings.duration("stamp_tick"),
         nearest: settings.word("stamp_rounding") == "nearest",
         owd: Owd::of(&settings),
-        window: RenoWindow::new(path, settings.number("init_cwnd")),
+        window: RenoWindow::new(path, settings.number("init_cwnd"))
+            .with_inclusive_slow_start(settings.switch("slow_start_at_ssthresh")),
         min_packets: settings.number("min_cwnd"),
         inference: Duration::ZERO,
         last_drop: None,
         infers: false,
+        judge_repairs: settings.switch("judge_repairs"),
     }))
 }
 
@@ -294,8 +319,9 @@ impl LpLinux {
         Some((ticks(sent_ns), ticks(arrived_ns)))
     }
 
-    fn sample(&mut self, feedback: &Feedback<'_>) {
-        let Some((ours, theirs)) = self.stamps(feedback) else { return };
+    /// Whether the acknowledgement carries stamps.
+    fn sample(&mut self, feedback: &Feedback<'_>) -> bool {
+        let Some((ours, theirs)) = self.stamps(feedback) else { return false };
         self.owd.estimate_rate(ours, theirs);
         if let Some(delay) = self.owd.delay(ours, theirs) {
             self.owd.add(delay);
@@ -303,15 +329,24 @@ impl LpLinux {
         if let Some(rtt) = feedback.rtt.filter(|rtt| !rtt.is_zero()) {
             self.inference = rtt * INFERENCE_RTTS;
         }
+        true
+    }
+
+    /// Early congestion in this acknowledgement?
+    fn judge(&mut self, now: Instant) -> bool {
+        self.infers = self.last_drop.is_some_and(|drop| now.since(drop) < self.inference);
+        let is_early = self.owd.is_early();
+        if is_early {
+            self.owd.reset();
+            self.last_drop = Some(now);
+        }
+        is_early
     }
 
     fn on_acked(&mut self, feedback: &Feedback<'_>) {
-        self.infers = self.last_drop.is_some_and(|drop| feedback.now.since(drop) < self.inference);
-        if self.owd.is_early() {
-            self.owd.reset();
+        if self.judge(feedback.now) {
             let half = (self.window.packets() as u64 / 2) as f64;
             self.window.set_packets(if self.infers { self.min_packets } else { half.max(self.min_packets) });
-            self.last_drop = Some(feedback.now);
         }
         // The very acknowledgement that shows early congestion still grows the halved window.
         if !self.infers && !feedback.app_limited {
@@ -326,9 +361,14 @@ impl Controller for LpLinux {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
-        self.sample(feedback);
-        if self.window.take(feedback) == News::Acked {
-            self.on_acked(feedback);
+        let has_stamps = self.sample(feedback);
+        match self.window.take(feedback) {
+            News::Acked => self.on_acked(feedback),
+            // A repair ends at ssthresh, whatever delays said meanwhile; but they have said it.
+            _ if self.judge_repairs && has_stamps && feedback.acked_bytes > 0 => {
+                self.judge(feedback.now);
+            }
+            _ => {}
         }
         self.allowance()
     }
@@ -481,6 +521,24 @@ mod tests {
         }
         assert_eq!(lp.snapshot().cwnd_bytes, 1000.0, "a second one within the inference of the first");
         assert_eq!(lp.snapshot().ssthresh_bytes, None);
+    }
+
+    #[test]
+    fn delays_inside_of_a_repair_count_where_they_are_judged() {
+        let phase_after = |judged: bool| {
+            let params = Params::new().with("clock_rate", ParamValue::Word("known".into()));
+            let params = params.with("judge_repairs", ParamValue::Switch(judged));
+            let mut lp = registry::build("lp-linux", &params, &path(1000)).unwrap();
+            lp.on_feedback(&loss(5, 9).feedback());
+            for now_ms in [1001, 1002] {
+                let mut one = at(now_ms, 25);
+                one.feedback.in_recovery = true;
+                lp.on_feedback(&one.feedback());
+            }
+            lp.snapshot().phase
+        };
+        assert_eq!(phase_after(true), Phase::Named("inference"));
+        assert_ne!(phase_after(false), Phase::Named("inference"));
     }
 
     #[test]

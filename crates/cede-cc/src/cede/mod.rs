@@ -6,7 +6,7 @@
 //! slow start:  W += a, paced at 2 W / RTT; until q > 3/4 T, then W = delivered rate * base RTT
 //! q <= T:      W += (G + v) a / W per ack; G = min(1, base RTT / 100 ms), 1/16 at least
 //!              v doubles per round trip while q < T/2, up to W/10 and to a queue of T; 0 from then on
-//!              paced at the delivered rate, and so much more as makes a queue of T in a round trip, a quarter at most
+//!              paced at the delivered rate, and so much more or less as brings the queue to T in a round trip, a quarter at most
 //! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away, 9/10 at least where q < 3 T; then, once per RTT,
 //!              or per 100 ms where that is longer and q < 3 T, W -= W min(1/2, q/T - 1)   LEDBAT++, section 4.2, K = 1
 //! slowdown:    W = 2 for 2 RTT, then with an acknowledgement W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
@@ -119,7 +119,9 @@ pub struct Cede {
     ssthresh: f64,
     stage: Stage,
     queue: Queue,
+    /// The smallest of the last samples of the queue, and what it is.
     recent: DelayFilter,
+    recent_ns: i64,
     rounds: Rounds,
     trains: Trains,
     epoch: LossEpoch,
@@ -146,38 +148,43 @@ pub struct Cede {
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
-    let settings = Settings::resolve(params, PARAMS)?;
-    let (config, bounds) = (Config::of(&settings), Bounds::of(path));
-    let route_time =
-        if settings.switch("follow_route") { settings.duration("route_time") } else { Duration::ZERO };
-    Ok(Box::new(Cede {
-        config,
-        bounds,
-        cwnd: bounds.initial(config.init_packets, path),
-        ssthresh: f64::INFINITY,
-        stage: Stage::SlowStart,
-        queue: Queue::new(Steer::of(settings.word("signal")), route_time),
-        recent: DelayFilter::new(FilterKind::MinOf(EXIT_SAMPLES)),
-        rounds: Rounds::new(),
-        trains: Trains::new(config.train),
-        epoch: LossEpoch::new(),
-        adapted_ns: f64::INFINITY,
-        adapted_at: Instant::ZERO,
-        velocity: 0.0,
-        quiet_rounds: 0,
-        loud_rounds: 0,
-        careful_until: Instant::ZERO,
-        next_decrease: Instant::ZERO,
-        next_slowdown: None,
-        next_number: 0,
-        srtt: Duration::ZERO,
-        now: Instant::ZERO,
-        restoring: false,
-        repeated: false,
-    }))
+    Ok(Box::new(Cede::of(params, path)?))
 }
 
 impl Cede {
+    fn of(params: &Params, path: &Path) -> Result<Self, ParamError> {
+        let settings = Settings::resolve(params, PARAMS)?;
+        let (config, bounds) = (Config::of(&settings), Bounds::of(path));
+        let route_time =
+            if settings.switch("follow_route") { settings.duration("route_time") } else { Duration::ZERO };
+        Ok(Self {
+            config,
+            bounds,
+            cwnd: bounds.initial(config.init_packets, path),
+            ssthresh: f64::INFINITY,
+            stage: Stage::SlowStart,
+            queue: Queue::new(Steer::of(settings.word("signal")), route_time),
+            recent: DelayFilter::new(FilterKind::MinOf(EXIT_SAMPLES)),
+            recent_ns: 0,
+            rounds: Rounds::new(),
+            trains: Trains::new(config.train),
+            epoch: LossEpoch::new(),
+            adapted_ns: f64::INFINITY,
+            adapted_at: Instant::ZERO,
+            velocity: 0.0,
+            quiet_rounds: 0,
+            loud_rounds: 0,
+            careful_until: Instant::ZERO,
+            next_decrease: Instant::ZERO,
+            next_slowdown: None,
+            next_number: 0,
+            srtt: Duration::ZERO,
+            now: Instant::ZERO,
+            restoring: false,
+            repeated: false,
+        })
+    }
+
     fn floor(&self) -> f64 {
         self.config.min_packets * self.bounds.mss
     }
@@ -294,8 +301,15 @@ impl Cede {
         self.set(cwnd.min(self.cwnd));
         self.stage = Stage::Steady;
         self.rounds.restart(feedback.next_number);
-        (self.velocity, self.quiet_rounds, self.loud_rounds) = (0.0, 0, 0);
+        self.end_growth();
         self.next_slowdown = Some(feedback.now + self.srtt * 2);
+    }
+
+    /// Growth begins anew. The rounds for which it waits after a loss go on: behind a policer each loss ends in a timeout, a slow
+    /// start and a slowdown. Where the loss came with a queue, the time that it waits then is enough.
+    fn end_growth(&mut self) {
+        (self.velocity, self.loud_rounds) = (0.0, 0);
+        self.quiet_rounds = if self.now < self.careful_until { 0 } else { self.quiet_rounds.min(0) };
     }
 
     /// Once per round trip in the steady stage.
@@ -410,7 +424,7 @@ impl Cede {
             before.max(self.bdp().unwrap_or(0.0).min(2.0 * before))
         };
         self.set(after);
-        (self.velocity, self.quiet_rounds, self.loud_rounds) = (0.0, 0, 0);
+        self.end_growth();
         self.rounds.restart(self.next_number);
         self.restoring = true;
         if self.config.fair_queueing
@@ -435,6 +449,7 @@ impl Cede {
             self.ssthresh = f64::INFINITY;
             self.loud_rounds = 0;
             self.recent.clear();
+            self.recent_ns = 0;
             self.rounds.restart(feedback.next_number);
         }
     }
@@ -451,16 +466,15 @@ impl Cede {
 
     /// `window` is a window per round trip, in octets per second. Acknowledgements that wait on a congested way back arrive
     /// in bursts, and what they let out is a queue that shows a round trip later. So no more leaves than was delivered
-    /// lately, and so much as makes a short queue meanwhile.
+    /// lately, and so much more, or less, as brings the queue to the target in a round trip. Where most of a round trip is the
+    /// way back the window says little of the queue, and a round is long: less must leave before it ends.
     fn steady_pace(&self, window: f64) -> f64 {
-        let ahead_s = AHEAD_TARGETS * self.target_ns(self.now) / 1e9;
-        let (ahead, most) = match self.restoring {
-            true => (0.0, window),
-            false => ((ahead_s / self.srtt.as_secs_f64()).min(STEADY_PACE - 1.0), STEADY_PACE * window),
-        };
+        let missing_ns = AHEAD_TARGETS * self.target_ns(self.now) - self.recent_ns as f64;
+        let most_ahead = if self.restoring { 0.0 } else { STEADY_PACE - 1.0 };
+        let ahead = (missing_ns / self.srtt.as_nanos() as f64).clamp(1.0 - STEADY_PACE, most_ahead);
         let few = FEW_PACKETS * self.bounds.mss / self.rtt_s().max(1e-9);
         let delivered = self.delivered().unwrap_or(window);
-        ((1.0 + ahead) * delivered).max(few).min(most)
+        ((1.0 + ahead) * delivered).max(few).min((1.0 + most_ahead) * window)
     }
 }
 
@@ -493,8 +507,8 @@ impl Controller for Cede {
             return self.allowance();
         }
         if let Some(queue_ns) = queue_ns.filter(|_| feedback.acked_bytes > 0) {
-            let recent_ns = self.recent.update(feedback.now, queue_ns, feedback.srtt);
-            self.on_ack(feedback, recent_ns);
+            self.recent_ns = self.recent.update(feedback.now, queue_ns, feedback.srtt);
+            self.on_ack(feedback, self.recent_ns);
         }
         self.restoring &= seen.is_none();
         if let Some(seen) = seen.filter(|_| self.stage == Stage::Steady) {
@@ -520,8 +534,9 @@ impl Controller for Cede {
             }
             self.cwnd = self.cwnd.min(self.floor()).min(self.bounds.mss);
             self.epoch.start(timeout.next_number);
+            self.quiet_rounds = -LOSS_ROUNDS;
         }
-        (self.velocity, self.quiet_rounds, self.loud_rounds) = (0.0, 0, 0);
+        self.end_growth();
         self.allowance()
     }
 
@@ -622,6 +637,33 @@ mod tests {
         // The first acknowledgement after two round trips ends it.
         let restored = feed(42, 1_450, 50);
         assert!(restored.cwnd_bytes > 15_000.0, "{restored:?}");
+    }
+
+    #[test]
+    fn the_pace_brings_the_queue_to_the_target_within_a_round_trip() {
+        let mut flow = Cede::of(&Params::new(), &path(1000)).unwrap();
+        (flow.stage, flow.cwnd, flow.srtt) = (Stage::Steady, 100_000.0, Duration::from_millis(100));
+        let target_ns = flow.target_ns(flow.now);
+        let mut pace = |over_ms: f64| {
+            flow.recent_ns = (target_ns + over_ms * 1e6) as i64;
+            flow.pacing().expect("it paces").as_mbit_f64()
+        };
+        // 100 kB in 100 ms.
+        for (over_ms, mbit) in [(0.0, 8.0), (5.0, 7.6), (-5.0, 8.4), (80.0, 6.0), (-40.0, 10.0)] {
+            assert!((pace(over_ms) - mbit).abs() < 0.01, "{over_ms} ms above: {}", pace(over_ms));
+        }
+    }
+
+    #[test]
+    fn what_a_loss_makes_growth_wait_for_outlives_timeouts_and_slowdowns() {
+        let mut flow = Cede::of(&Params::new(), &path(1000)).unwrap();
+        flow.on_timeout(&timeout(20_000, 1));
+        assert_eq!(flow.quiet_rounds, -LOSS_ROUNDS);
+        flow.end_growth();
+        assert_eq!(flow.quiet_rounds, -LOSS_ROUNDS, "a slowdown is no pardon");
+        flow.careful_until = flow.now + CAREFUL;
+        flow.end_growth();
+        assert_eq!(flow.quiet_rounds, 0, "where there was a queue it waits by the clock");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::plan::Point;
 use super::results::{Metric, Results};
-use super::setting::{Background, Kind, Part};
+use super::setting::{Background, Kind, PACKET_BYTES, Part};
 use super::simulators::Compared;
 use cede_plot::{Cell, Table};
 
@@ -16,6 +16,13 @@ struct Variant {
     alone: &'static str,
     name: &'static str,
     protocol: Background,
+    packet_bytes: u32,
+}
+
+impl Variant {
+    const fn packet_bytes(self, packet_bytes: u32) -> Self {
+        Self { packet_bytes, ..self }
+    }
 }
 
 const fn variant(
@@ -24,10 +31,22 @@ const fn variant(
     name: &'static str,
     protocol: Background,
 ) -> Variant {
-    Variant { beside, alone, name, protocol }
+    Variant { beside, alone, name, protocol, packet_bytes: PACKET_BYTES }
 }
 
 const KNOWN: Background = Background::LP_KNOWN_RATE;
+/// ns-2's stamps and its rules for repairs and slow start.
+const NS2_64: Background = Background::new(
+    "{ name = \"lp-linux\", stamp_rounding = \"nearest\", judge_repairs = true, slow_start_at_ssthresh = true }",
+)
+.fine_stamps();
+const NS2_32_DELAY: Background = Background::new(
+    "{ name = \"lp-linux\", bits = \"32-delay\", stamp_rounding = \"nearest\", judge_repairs = true, \
+     slow_start_at_ssthresh = true }",
+)
+.fine_stamps();
+/// A payload of 1,448 octets with the headers that ns-2 counts: 40, and 10 of timestamps.
+const NS2_PACKET_BYTES: u32 = 1498;
 
 const VARIANTS: &[Variant] = &[
     variant("b-lp", "b-lp-1", "LP, equations", Background::LP_EQUATIONS),
@@ -62,6 +81,11 @@ const VARIANTS: &[Variant] = &[
         Background::new("{ name = \"lp-linux\", bits = \"32-delay\" }"),
     ),
     variant("b-lp-32", "b-lp-32-1", "LP, Linux, rate estimated, 32 bits", Background::LP_32_BITS),
+    variant("b-lp-ns2-64", "b-lp-ns2-64-1", "LP, rate estimated, 64 bits, ns-2's stamps and rules", NS2_64),
+    variant("b-lp-ns2-64-1498", "b-lp-ns2-64-1498-1", "the same, packets of 1,498 octets", NS2_64)
+        .packet_bytes(NS2_PACKET_BYTES),
+    variant("b-lp-ns2-32", "b-lp-ns2-32-1", "the same, delays of 32 bits", NS2_32_DELAY)
+        .packet_bytes(NS2_PACKET_BYTES),
     variant("b-nice-48", "b-nice-48-1", "NICE, floor 1/48", Background::NICE_FRACTIONAL),
     variant(
         "b-nice-1",
@@ -98,10 +122,11 @@ const QUICK_COUNTS: &[u32] = &[1, 10];
 pub(super) fn points(quick: bool) -> Vec<Point> {
     let counts = if quick { QUICK_COUNTS } else { COUNTS };
     let points = |variant: &'static Variant| {
-        let other = Part::one("lbe", Kind::Background(variant.protocol));
+        let other = Part::one("lbe", Kind::Background(variant.protocol)).packet_bytes(variant.packet_bytes);
+        let reno = Part::one("tcp", Kind::Reno).packet_bytes(variant.packet_bytes);
         let alone = Point::new(variant.alone, 1.0, vec![other.clone()]);
         let beside = counts.iter().map(move |&count| {
-            let parts = vec![Part::one("tcp", Kind::Reno), other.clone().times(count)];
+            let parts = vec![reno.clone(), other.clone().times(count)];
             Point::new(variant.beside, f64::from(count), parts)
         });
         beside.chain(core::iter::once(alone))
@@ -143,6 +168,17 @@ pub(super) const COMPARED: &[Compared] = &[
     Compared { curve: "b-lp-ns3", axis: "N = {} LP, rate known, as ns-3", metrics: FOUR },
     Compared { curve: "b-lp-estimated", axis: "N = {} LP, estimated, 64 bits", metrics: FOUR },
     Compared { curve: "b-lp-32-delay", axis: "N = {} LP, estimated, delays of 32 bits", metrics: FOUR },
+    Compared { curve: "b-lp-ns2-64", axis: "N = {} LP, 64 bits, ns-2's rules", metrics: FOUR },
+    Compared {
+        curve: "b-lp-ns2-64-1498",
+        axis: "N = {} LP, 64 bits, ns-2's rules, 1498 octets",
+        metrics: FOUR,
+    },
+    Compared {
+        curve: "b-lp-ns2-32",
+        axis: "N = {} LP, delays of 32 bits, ns-2's rules, 1498 octets",
+        metrics: FOUR,
+    },
     Compared { curve: "b-nice-linux26", axis: "N = {} NICE, floor 2", metrics: FOUR },
     Compared { curve: "b-nice-linux26-at-once", axis: "N = {} NICE, judged at once", metrics: FOUR },
     Compared { curve: "b-vegas", axis: "N = {} Vegas", metrics: FOUR },

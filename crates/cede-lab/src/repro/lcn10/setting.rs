@@ -13,6 +13,8 @@ use std::fmt::Write as _;
 pub const CAPACITY_MBPS: f64 = 10.0;
 /// The bottleneck's buffer in packets.
 pub const BUFFER_PACKETS: f64 = 100.0;
+/// The paper's packets in octets.
+pub const PACKET_BYTES: u32 = 1500;
 /// What one packet takes at the bottleneck, in milliseconds.
 pub const PACKET_MS: f64 = 1.2;
 /// The round-trip time without queueing, in milliseconds.
@@ -59,6 +61,8 @@ pub struct Background {
     pub controller: &'static str,
     /// How far the receivers' clocks are ahead of the senders', in milliseconds.
     pub clock_offset_ms: u32,
+    /// One tick of the transport's timestamps in microseconds.
+    pub tick_us: u32,
 }
 
 impl Background {
@@ -85,7 +89,13 @@ impl Background {
     /// With synchronised clocks.
     #[must_use]
     pub const fn new(controller: &'static str) -> Self {
-        Self { controller, clock_offset_ms: 0 }
+        Self { controller, clock_offset_ms: 0, tick_us: 1000 }
+    }
+
+    /// With timestamps of 1 us, for controllers that round them themselves.
+    #[must_use]
+    pub const fn fine_stamps(self) -> Self {
+        Self { tick_us: 1, ..self }
     }
 
     /// With the receivers' clocks ahead.
@@ -117,19 +127,28 @@ pub struct Part {
     pub count: u32,
     /// Its base round-trip time over [`BASE_RTT_MS`]; the rest lies on the way back.
     pub rtt_ratio: f64,
+    /// Its packets in octets, headers included.
+    pub packet_bytes: u32,
 }
 
 impl Part {
     /// One flow on the common path.
     #[must_use]
     pub const fn one(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, count: 1, rtt_ratio: 1.0 }
+        Self { name, kind, count: 1, rtt_ratio: 1.0, packet_bytes: PACKET_BYTES }
     }
 
     /// So many flows.
     #[must_use]
     pub const fn times(mut self, count: u32) -> Self {
         self.count = count;
+        self
+    }
+
+    /// With packets of another size.
+    #[must_use]
+    pub const fn packet_bytes(mut self, packet_bytes: u32) -> Self {
+        self.packet_bytes = packet_bytes;
         self
     }
 
@@ -236,9 +255,13 @@ impl Setting {
     fn write_flow(&self, text: &mut String, part: &Part) {
         let jitter_ms = if self.repetition == 0 { 0 } else { self.choices.start_jitter_ms };
         let return_us = 1000.0 + (part.rtt_ratio - 1.0) * BASE_RTT_MS * 1000.0;
+        let packet = match part.packet_bytes {
+            PACKET_BYTES => String::new(),
+            bytes => format!("packet = \"{bytes} B\"\n"),
+        };
         let _ = write!(
             text,
-            "\n[[flow]]\nname = \"{}\"\ncount = {}\nstart_jitter = \"{jitter_ms} ms\"\nreturn_delay = \"{} us\"\n\
+            "\n[[flow]]\nname = \"{}\"\ncount = {}\n{packet}start_jitter = \"{jitter_ms} ms\"\nreturn_delay = \"{} us\"\n\
              controller = {}\n{}",
             part.name,
             part.count,
@@ -278,7 +301,9 @@ impl Setting {
         };
         match (kind, choices.carrier) {
             (Kind::Reno, _) => tcp(choices.sack, 1000),
-            (Kind::Background(_), _) => tcp(choices.sack, 1000) + "timestamp_random = false\n",
+            (Kind::Background(background), _) => {
+                tcp(choices.sack, background.tick_us) + "timestamp_random = false\n"
+            }
             (Kind::Ledbat(_), Carrier::Tcp { tick_us }) => tcp(choices.sack, tick_us),
             (Kind::Ledbat(_), Carrier::Utp) => {
                 format!("protocol = \"utp\"\n[flow.utp]\nmin_rto = \"200 ms\"\nack = \"{ack}\"\n")
