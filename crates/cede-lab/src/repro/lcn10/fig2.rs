@@ -126,7 +126,8 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     claims.extend(share_claims(&share));
     claims.extend(fairness_claims(&share, &along(Metric::FairnessLong), &along(Metric::FairnessShort)));
     let two_reno = results.at("two-reno", 1.0, Metric::LossPercent);
-    claims.extend(queue_claims(&along(Metric::QueueIndex), &along(Metric::LossPercent), two_reno));
+    claims.extend(queue_claims(&along(Metric::QueueIndex)));
+    claims.extend(loss_claims(&along(Metric::LossPercent), two_reno));
     let used = Claim::new(
         FigureNumber::Fig2,
         "IV-A, Fig. 2a",
@@ -286,7 +287,7 @@ fn fairness_claims(share: &Curve, long: &Curve, short: &Curve) -> Vec<Claim> {
     ]
 }
 
-fn queue_claims(queue: &Curve, loss: &Curve, two_reno: Spread) -> Vec<Claim> {
+fn queue_claims(queue: &Curve) -> Vec<Claim> {
     let claim =
         |place, says, criterion, judgement| Claim::new(FigureNumber::Fig2, place, says, criterion, judgement);
     vec![
@@ -305,6 +306,13 @@ fn queue_claims(queue: &Curve, loss: &Curve, two_reno: Spread) -> Vec<Claim> {
             rises(&within(queue, T1.0, 95.0), 0.005, 3),
         )
         .of(15),
+    ]
+}
+
+fn loss_claims(loss: &Curve, two_reno: Spread) -> Vec<Claim> {
+    let claim =
+        |place, says, criterion, judgement| Claim::new(FigureNumber::Fig2, place, says, criterion, judgement);
+    vec![
         claim(
             "IV-A, Fig. 2f",
             "Losses grow with the target and are largest at T = 100 %.",
