@@ -171,8 +171,10 @@ fn chain_len(view: &View<'_>) -> Option<usize> {
     while next != 0 {
         let [following, body_len, ..] = *rest else { return Some(len) };
         let whole = 2 + usize::from(body_len);
-        // Beyond selective acknowledgements (1), bits (2) and close reasons (3) nothing is in use but what we send.
-        if body_len == 0 || !matches!(next, 1..=3 | EXT_FAR_ACK | EXT_PADDING) {
+        // Beyond selective acknowledgements (1), bits (2) and close reasons (3) nothing is in use but what we send; and only
+        // padding may be empty.
+        let is_empty = body_len == 0 && next != EXT_PADDING;
+        if is_empty || !matches!(next, 1..=3 | EXT_FAR_ACK | EXT_PADDING) {
             return None;
         }
         len += whole;

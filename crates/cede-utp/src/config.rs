@@ -21,9 +21,9 @@ pub enum Mtu {
         /// The largest size that is worth a probe.
         ceiling_bytes: u16,
     },
-    /// The same with libtorrent's own probes: each has the middle of what is not known, to the last octet. Ten of them find
-    /// an Ethernet frame, and each needs a window of more than three packets: many connections that share a narrow link
-    /// send packets of half a frame for minutes.
+    /// The same with libtorrent's own probes: each has the middle of what is not known. Six of them come within 16 octets
+    /// of an Ethernet frame, and each needs a window of more than three packets: many connections that share a narrow
+    /// link send packets of half a frame for minutes.
     Halving {
         /// A size that every path carries.
         floor_bytes: u16,

@@ -108,12 +108,12 @@ impl PathMtu {
     /// The next size to try; none where the search has ended.
     fn next_size(&self) -> Option<u16> {
         let Self::Searching { floor, ceiling, limits, steps, .. } = *self else { return None };
-        let Steps::Likely { frame } = steps else {
-            return (floor + 1 < ceiling).then_some(floor + (ceiling - floor) / 2);
-        };
         if ceiling - floor <= STEP_BYTES {
             return None;
         }
+        let Steps::Likely { frame } = steps else {
+            return Some(floor + (ceiling - floor) / 2);
+        };
         if floor >= frame {
             let larger = if ceiling == limits.1 { ceiling } else { JUMBO_BYTES };
             return (floor + 1..=ceiling).contains(&larger).then_some(larger);
@@ -243,7 +243,8 @@ mod tests {
         }
     }
 
-    /// The sizes of a real connection: libtorrent 2.0.8 over a path that carries an Ethernet frame.
+    /// The sizes of a real connection: libtorrent 2.0.8 over a path that carries an Ethernet frame. It goes on to 1471; our
+    /// probes are padded, and padding takes eight octets.
     #[test]
     fn halving_tries_libtorrents_sizes() {
         let mut mtu = PathMtu::new(Mtu::Halving { floor_bytes: 548, ceiling_bytes: 1472 });
@@ -253,7 +254,7 @@ mod tests {
             mtu.sent_probe(1, bytes);
             assert!(mtu.acked(1));
         }
-        assert_eq!(sizes, [1010, 1241, 1356, 1414, 1443, 1457, 1464, 1468, 1470, 1471]);
+        assert_eq!(sizes, [1010, 1241, 1356, 1414, 1443, 1457]);
     }
 
     #[test]
