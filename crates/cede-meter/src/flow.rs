@@ -316,7 +316,7 @@ impl Direction {
             (&mut self.reverse, &later.reverse),
         ];
         for (mine, other) in pairs {
-            theirs.iter(other).for_each(|sample| pool.push(mine, sample));
+            theirs.each(other, 1, |sample| pool.push(mine, sample));
         }
     }
 }

@@ -70,14 +70,6 @@ impl Block {
             time_us
         })
     }
-
-    /// The readings and lengths.
-    fn values(&self) -> impl Iterator<Item = (u32, Length)> + '_ {
-        (0..PER_BLOCK).map(|k| {
-            let length = (self.words[LENGTHS + k / 4] >> (8 * (k % 4))) as u8;
-            (self.words[2 * k + 1], Length(length))
-        })
-    }
 }
 
 /// Puts a sample behind the `used` ones of a block.
@@ -190,13 +182,14 @@ impl Pool {
     }
 
     /// The samples of a series, times with all their bits.
-    pub(crate) fn iter(&self, series: &Series) -> impl Iterator<Item = Sample> + '_ {
-        self.chain(series.first).flat_map(|block| {
-            block.times().zip(block.values()).map(|(time_us, (raw, length))| Sample { time_us, raw, length })
-        })
+    pub(crate) fn all(&self, series: &Series) -> Vec<Sample> {
+        let mut samples = Vec::with_capacity(series.len());
+        self.each(series, 1, |sample| samples.push(sample));
+        samples
     }
 
-    /// Hands over the samples of a series; of each so many one. Faster than [`Self::iter`].
+    /// Hands over the samples of a series; of each so many one. A loop for each block, without an iterator's state between
+    /// samples: reports read every sample more than once.
     #[inline]
     pub(crate) fn each(&self, series: &Series, stride: usize, mut take: impl FnMut(Sample)) {
         let mut skip = 0;
@@ -218,7 +211,7 @@ impl Pool {
 
     /// Leaves out what comes sooner after the sample before it than samples may now; pairs are kept or left out as such.
     pub(crate) fn thin(&mut self, series: &mut Series, in_pairs: bool) {
-        let samples: Vec<Sample> = self.iter(series).collect();
+        let samples = self.all(series);
         self.free(series);
         for group in samples.chunks(1 + usize::from(in_pairs)) {
             if self.wants(series, group[0].time_us) {
@@ -256,7 +249,7 @@ mod tests {
             }
         }
         for (series, kept) in series.iter().zip(&kept) {
-            assert!(pool.iter(series).eq(kept.iter().copied()));
+            assert!(pool.all(series).iter().eq(kept));
             for stride in [1, 3] {
                 let mut handed = Vec::new();
                 pool.each(series, stride, |sample| handed.push(sample));
@@ -265,7 +258,7 @@ mod tests {
         }
         for (series, kept) in series.iter_mut().zip(&kept) {
             pool.trim(series, time_us - 20_000_000);
-            let left: Vec<Sample> = pool.iter(series).collect();
+            let left = pool.all(series);
             assert!(
                 kept.ends_with(&left)
                     && (kept.len() - left.len()).is_multiple_of(2)

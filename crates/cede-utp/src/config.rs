@@ -35,8 +35,10 @@ pub enum Mtu {
 impl Mtu {
     /// 1382 octets, libutp's full packet over IPv4: 1430 octets with all headers.
     pub const DEFAULT: Self = Self::Fixed(1382);
-    /// The search over IPv4: from 576 octets less IP and UDP headers to an Ethernet frame.
-    pub const SEARCH_IPV4: Self = Self::Search { floor_bytes: 548, ceiling_bytes: 1472 };
+    /// What every path over IPv4 carries, in octets of UDP payload: 576 (RFC 791) less IP and UDP headers.
+    pub const FLOOR_IPV4_BYTES: u16 = 548;
+    /// The search over IPv4: from what every path carries to an Ethernet frame.
+    pub const SEARCH_IPV4: Self = Self::Search { floor_bytes: Self::FLOOR_IPV4_BYTES, ceiling_bytes: 1472 };
     /// The search over IPv6: from the least MTU of RFC 8200 section 5 less IP and UDP headers to an Ethernet frame.
     pub const SEARCH_IPV6: Self = Self::Search { floor_bytes: 1232, ceiling_bytes: 1452 };
 }
@@ -303,12 +305,6 @@ impl Config {
             zero_window_probe_max: Duration::from_secs(60),
             ..Self::default()
         }
-    }
-
-    /// Payload octets of a full packet at the start.
-    #[must_use]
-    pub fn initial_payload_bytes(&self) -> u32 {
-        crate::mtu::PathMtu::new(self.mtu).payload_bytes()
     }
 
     /// What a controller for a connection of this kind should know of its path.

@@ -88,7 +88,7 @@ impl PathMtu {
     pub fn mss_bytes(&self) -> u32 {
         match *self {
             Self::Searching { floor, ceiling, steps: Steps::Middle, .. } => {
-                u32::from(floor + (ceiling - floor) / 2 - HEADER)
+                u32::from(floor.midpoint(ceiling) - HEADER)
             }
             _ => self.payload_bytes(),
         }
@@ -112,7 +112,7 @@ impl PathMtu {
             return None;
         }
         let Steps::Likely { frame } = steps else {
-            return Some(floor + (ceiling - floor) / 2);
+            return Some(floor.midpoint(ceiling));
         };
         if floor >= frame {
             let larger = if ceiling == limits.1 { ceiling } else { JUMBO_BYTES };
@@ -186,7 +186,7 @@ impl PathMtu {
     pub fn too_big(&mut self, next_hop_bytes: Option<u32>) -> bool {
         let Self::Searching { floor, ceiling, limits, probe, .. } = self else { return false };
         let named = next_hop_bytes.filter(|bytes| CREDIBLE_MTU_BYTES.contains(bytes));
-        let fits = named.map_or(*floor + (*ceiling - *floor) / 2, |bytes| bytes as u16);
+        let fits = named.map_or(floor.midpoint(*ceiling), |bytes| bytes as u16);
         // Whatever size is named, the probe's was refused: or else it would be tried again for ever.
         let fits = probe.take().map_or(fits, |probe| fits.min(probe.bytes - 1));
         *ceiling = fits.clamp(limits.0, *ceiling);

@@ -289,7 +289,8 @@ fn utp_config(options: &UtpOptions, packet_bytes: u32) -> cede_utp::Config {
         timeout: options.ack_delay,
         every_packets: u8::try_from(options.ack_packets).unwrap_or(u8::MAX),
     };
-    let search = cede_utp::Mtu::Search { floor_bytes: 548, ceiling_bytes: payload + 20 };
+    let floor_bytes = cede_utp::Mtu::FLOOR_IPV4_BYTES;
+    let search = cede_utp::Mtu::Search { floor_bytes, ceiling_bytes: payload + 20 };
     let clamp = |bytes: cede_units::Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX);
     // Both ends are ours, so neither is bound to the 1,024 packets of libutp's receivers.
     let packets = (clamp(options.send_buffer) / u32::from(payload)).clamp(1_023, 16_384) as u16;

@@ -41,9 +41,8 @@ impl Stack {
         };
         let payload = group.packet_bytes.saturating_sub(UTP_OVERHEAD_BYTES).max(1) as u16;
         let known = cede_utp::Mtu::Fixed(payload);
-        // From the least that every path carries, 576 octets less IP and UDP headers.
-        let searched =
-            cede_utp::Mtu::Halving { floor_bytes: 548, ceiling_bytes: payload + HEADER_BYTES as u16 };
+        let floor_bytes = cede_utp::Mtu::FLOOR_IPV4_BYTES;
+        let searched = cede_utp::Mtu::Halving { floor_bytes, ceiling_bytes: payload + HEADER_BYTES as u16 };
         let (utp, mtu) = match group.utp_stack {
             UtpStack::Libutp => (cede_utp::Config::libutp(), known),
             UtpStack::Libtorrent => (cede_utp::Config::libtorrent(), searched),
