@@ -115,7 +115,8 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
         .collect()
 }
 
-fn average(runs: &[Measured], of: impl Fn(&Measured) -> f64) -> f64 {
+/// The mean over iterations; no number where there are none.
+pub(super) fn average(runs: &[Measured], of: impl Fn(&Measured) -> f64) -> f64 {
     let values: Vec<f64> = runs.iter().map(of).collect();
     if values.is_empty() { f64::NAN } else { mean(&values) }
 }

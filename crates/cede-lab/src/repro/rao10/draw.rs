@@ -1,14 +1,10 @@
 //! The paper's figures.
 
+use super::claims::average;
 use super::results::{CROWDS, Case, LIMITS, Results};
 use crate::repro::swarms::Measured;
 use crate::swarm::mean;
 use cede_plot::{Axis, Figure, Panel, Series};
-
-fn average(runs: &[Measured], of: impl Fn(&Measured) -> f64) -> f64 {
-    let values: Vec<f64> = runs.iter().map(of).collect();
-    if values.is_empty() { f64::NAN } else { mean(&values) }
-}
 
 pub(super) fn fig2(results: &Results) -> Figure {
     let series = [0, 400, 1000].map(|rtt| {
@@ -58,9 +54,10 @@ pub(super) fn fig5(results: &Results) -> Figure {
             let times: Vec<f64> =
                 results.table_iv(kbps, rtt, Case::Plain).iter().map(|run| run.mean_s).collect();
             let (low, high) = times.iter().fold((f64::MAX, f64::MIN), |(l, h), &t| (l.min(t), h.max(t)));
-            (rtt as f64, mean(&times), low, high)
+            // Of a swarm that was not run there is no point.
+            (!times.is_empty()).then(|| (rtt as f64, mean(&times), low, high))
         };
-        let points: Vec<_> = results.request.rtts_ms().into_iter().map(spread).collect();
+        let points: Vec<_> = results.request.rtts_ms().into_iter().filter_map(spread).collect();
         let line = Series::line_points("mean", points.iter().map(|&(rtt, mean, ..)| (rtt, mean)))
             .with_band(points.iter().map(|&(rtt, _, low, high)| (rtt, low, high)));
         Panel::new(format!("{kbps} kB/s"))
@@ -125,4 +122,24 @@ pub(super) fn fig8(results: &Results) -> Figure {
             .series(Series::points("iterations' mean", points))
     });
     Figure::new("Autonomous systems").columns(2).panels(panels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::Request;
+    use super::*;
+
+    #[test]
+    fn of_swarms_that_were_not_run_nothing_is_drawn() {
+        let request = Request { quick: false };
+        let jobs = request.jobs();
+        let one = |key: &str| {
+            key.starts_with("20 kB/s, RTT 400 ms")
+                .then(|| Measured { mean_s: 4_000.0, ..Measured::default() })
+        };
+        let results = Results::sorted(request, jobs.iter().map(|job| one(&job.key)).collect());
+        let svg = fig5(&results).to_svg();
+        assert_eq!(svg.matches("4,000").count(), 1, "the axis of the one that was");
+        assert!(!svg.contains("299"), "{svg}");
+    }
 }
