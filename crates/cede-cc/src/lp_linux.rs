@@ -12,8 +12,11 @@
 //! `bits` is the width of the unsigned numbers behind all that. With 32 (as in 2010) -TSecr wraps to about 4 10^9, the largest
 //! owd with it, and the flow no longer senses congestion; with 64, as ns-2 has it today, its absolute value is taken.
 //! Which of the two it is hangs on the rate of step 1, and that on how the ticks of the two clocks fall: acknowledgements 1.2 ms
-//! apart show 2000 Hz as often as 500 Hz, so that the average rises above 1000 while a flow sends much. Rounding stamps to
-//! the nearest tick in place of down (`stamp_rounding`) moves results by ten points and more. `clock_rate = known` leaves step 1 out, `boundary = inclusive` is ns-3's step 4, `reset_extremes = off` the paper's text.
+//! apart show 2000 Hz as often as 500 Hz, so that the average rises above 1000 while a flow's packets are next to each other. It
+//! falls back where other flows' packets lie between them, as after a repair that lowers the window step by step (Linux, ns-2,
+//! ns-3); after one that begins with a pause the flow stays a train, and blind for long.
+//! `clock_rate = known` leaves step 1 out, `reset_extremes = off` is the paper's text; ns-3 has `clock_rate = known`,
+//! `boundary = inclusive` and `inference_holds = avoidance`: its slow start goes on in an inference phase.
 //! ns-2 rounds stamps to the nearest, judges acknowledgements inside of a repair too (`judge_repairs`; their cut of the window does not
 //! outlive the repair, which ends at ssthresh), and has Linux 2.6's slow start at ssthresh (`slow_start_at_ssthresh`).
 //!
@@ -98,6 +101,13 @@ const JUDGE_REPAIRS: ParamDoc = ParamDoc {
     doc: "Acknowledgements inside of a repair are judged as well, as in Linux: they move the extremes and begin inference.",
 };
 
+const INFERENCE_HOLDS: ParamDoc = ParamDoc {
+    name: "inference_holds",
+    kind: ParamKind::Word(&["growth", "avoidance"]),
+    default: "growth",
+    doc: "What waits in an inference phase: all growth as in Linux, or congestion avoidance alone as in ns-3.",
+};
+
 const MIN_CWND: ParamDoc = ParamDoc {
     name: "min_cwnd",
     kind: ParamKind::Number { min: 1.0, max: 1_000.0 },
@@ -105,7 +115,7 @@ const MIN_CWND: ParamDoc = ParamDoc {
     doc: "Packets that early congestion within an inference phase leaves (the paper: none; Linux: 1).",
 };
 
-const fn params(bits: &'static str) -> [ParamDoc; 11] {
+const fn params(bits: &'static str) -> [ParamDoc; 12] {
     let bits = bits_param(bits);
     [
         bits,
@@ -115,6 +125,7 @@ const fn params(bits: &'static str) -> [ParamDoc; 11] {
         PERCENT,
         BOUNDARY,
         RESET_EXTREMES,
+        INFERENCE_HOLDS,
         JUDGE_REPAIRS,
         AT_SSTHRESH,
         MIN_CWND,
@@ -275,6 +286,8 @@ pub struct LpLinux {
     last_drop: Option<Instant>,
     infers: bool,
     judge_repairs: bool,
+    /// Slow start goes on in an inference phase.
+    starts_always: bool,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -304,6 +317,7 @@ fn build_as(
         last_drop: None,
         infers: false,
         judge_repairs: settings.switch("judge_repairs"),
+        starts_always: settings.word("inference_holds") == "avoidance",
     }))
 }
 
@@ -349,7 +363,8 @@ impl LpLinux {
             self.window.set_packets(if self.infers { self.min_packets } else { half.max(self.min_packets) });
         }
         // The very acknowledgement that shows early congestion still grows the halved window.
-        if !self.infers && !feedback.app_limited {
+        let holds = self.infers && !(self.starts_always && self.window.in_slow_start());
+        if !holds && !feedback.app_limited {
             self.window.grow(feedback.acked_bytes);
         }
     }
@@ -521,6 +536,18 @@ mod tests {
         }
         assert_eq!(lp.snapshot().cwnd_bytes, 1000.0, "a second one within the inference of the first");
         assert_eq!(lp.snapshot().ssthresh_bytes, None);
+    }
+
+    #[test]
+    fn where_only_avoidance_waits_slow_start_goes_on_in_an_inference_phase() {
+        let word = |word: &str| ParamValue::Word(word.into());
+        let params =
+            Params::new().with("clock_rate", word("known")).with("inference_holds", word("avoidance"));
+        let params = params.with("init_cwnd", ParamValue::Number(10.0));
+        let mut lp = registry::build("lp-linux", &params, &path(1000)).unwrap();
+        assert_eq!(lp.on_feedback(&at(1000, 25).feedback()).cwnd_bytes, 6000, "halved, and one packet");
+        assert_eq!(lp.on_feedback(&at(1001, 25).feedback()).cwnd_bytes, 7000);
+        assert_eq!(lp.snapshot().phase, Phase::Named("inference"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A handful of runs of the LCN 2010 paper's scenario, held against ns-2 and ns-3 (`tests/data/lcn10-simulators.csv`).
 //!
 //! The tolerances: 1 point of TCP share for targets up to 65 % of the buffer and for every N of LEDBAT, 5 points from 65
-//! to 100 %, 2 points for NICE and Vegas, 3 for TCP-LP where the rate of the peer's clock is known, 0.03 of the queue index.
-//! Where it is estimated, outcomes hang on how the ticks of two clocks fall: nothing is asserted of those. Beyond 100 % the other two simulators differ by up to 13 points from each other.
+//! to 100 %, 2 points for NICE and Vegas, 3 for TCP-LP (means over four repetitions), 0.03 of the queue index.
+//! In 32-bit numbers single runs of TCP-LP spread by 10 to 20 points: nothing is asserted of those. Beyond 100 % the other two
+//! simulators differ by up to 13 points from each other.
 
 use cede_lab::repro::lcn10::measure::measure;
 use cede_lab::repro::lcn10::setting::{Background, Choices, Kind, Ledbat, Part, Setting, target_ms};
@@ -24,6 +25,11 @@ fn reno() -> Part {
 
 fn ledbat(ledbat: Ledbat) -> Part {
     Part::one("lbe", Kind::Ledbat(ledbat))
+}
+
+/// The mean of a metric over the first four repetitions.
+fn mean(parts: &[Part], metric: Metric) -> f64 {
+    (0..4).map(|repetition| metric.of(&run(parts, repetition))).sum::<f64>() / 4.0
 }
 
 /// Holds a run against ns-2's and ns-3's value of a metric: near one of them, or between the two.
@@ -131,11 +137,19 @@ fn beside_one_five_and_ten_vegas_flows() {
 
 #[test]
 fn beside_one_five_and_ten_lp_flows_by_variant() {
-    for (curve, protocol) in [("b-lp-known", Background::LP_KNOWN_RATE), ("b-lp-ns3", Background::LP_NS3)] {
+    let variants = [
+        ("b-lp-known", Simulator::Ns2, Background::LP_KNOWN_RATE),
+        ("b-lp-ns3", Simulator::Ns3, Background::LP_NS3),
+        ("b-lp-ns2-64", Simulator::Ns2, Background::LP_NS2),
+    ];
+    for (curve, simulator, protocol) in variants {
         for count in [1, 5, 10] {
-            let run = run(&[reno(), background(protocol).times(count)], 1);
-            near(&run, curve, f64::from(count), Metric::TcpPercent, 3.0);
-            near(&run, curve, f64::from(count), Metric::QueueIndex, 0.05);
+            let parts = [reno(), background(protocol).times(count)];
+            for (metric, tolerance) in [(Metric::TcpPercent, 3.0), (Metric::QueueIndex, 0.05)] {
+                let theirs = at(simulator, curve, f64::from(count), metric).unwrap();
+                let ours = mean(&parts, metric);
+                assert!((ours - theirs).abs() < tolerance, "{curve} {count} {metric:?}: {ours}, {theirs}");
+            }
         }
     }
 }
@@ -143,31 +157,9 @@ fn beside_one_five_and_ten_lp_flows_by_variant() {
 #[test]
 fn lp_alone_collapses_where_the_rate_is_known_and_uses_the_link_by_its_equations() {
     let alone = |protocol| run(&[background(protocol)], 1).efficiency;
-    let theirs = at(Simulator::Ns2, "lp-known", 1.0, Metric::Efficiency).unwrap();
-    assert!((alone(Background::LP_KNOWN_RATE) - theirs).abs() < 0.005, "{theirs}");
+    let theirs = |simulator| at(simulator, "lp-known", 1.0, Metric::Efficiency).unwrap();
+    assert!((alone(Background::LP_KNOWN_RATE) - theirs(Simulator::Ns2)).abs() < 0.005);
+    let ns3 = "{ name = \"lp-linux\", clock_rate = \"known\", boundary = \"inclusive\", inference_holds = \"avoidance\" }";
+    assert!((alone(Background::new(ns3)) - theirs(Simulator::Ns3)).abs() < 0.02);
     assert!(alone(Background::LP_EQUATIONS) > 0.8);
-}
-
-#[test]
-fn lp_flows_whose_round_trip_times_differ() {
-    for ratio in [2.0, 10.0] {
-        let long = Part::one("long", Kind::Background(Background::LP_KNOWN_RATE)).rtt_ratio(ratio);
-        let run = run(&[long, Part::one("short", Kind::Background(Background::LP_KNOWN_RATE))], 1);
-        near(&run, "rtt-lp-known", ratio, Metric::FairnessLong, 0.02);
-    }
-}
-
-#[test]
-fn lp_nice_and_ledbat_on_one_link() {
-    for count in [1, 3, 5] {
-        let part = |name, kind| Part::one(name, kind).times(count);
-        let parts = [
-            part("lp", Kind::Background(Background::LP_KNOWN_RATE)),
-            part("nice", Kind::Background(Background::NICE_LINUX26)),
-            part("ledbat", Kind::Ledbat(Ledbat::PAPER)),
-        ];
-        let run = run(&parts, 1);
-        near(&run, "mix-known", f64::from(count), Metric::FirstThirdPercent, 3.0);
-        near(&run, "mix-known", f64::from(count), Metric::QueueIndex, QUEUE_TOLERANCE);
-    }
 }

@@ -109,6 +109,8 @@ pub struct TcpOptions {
     pub ack_delay: Duration,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
+    /// Proportional rate reduction in repairs with SACK (RFC 6937).
+    pub prr: bool,
     /// The initial window in full segments.
     pub initial_window_packets: u32,
     /// The smallest retransmission timeout.

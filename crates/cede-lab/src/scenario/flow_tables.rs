@@ -178,6 +178,13 @@ pub(crate) const TCP: &[OptionDoc] = &[
         "New data on the first two duplicate acknowledgements (RFC 3042).",
     ),
     option(
+        "prr",
+        Kind::Switch,
+        Value("false"),
+        "true",
+        "With `sack`: a repair lowers the window in proportion to what is delivered (RFC 6937, as Linux does) in place of a pause.",
+    ),
+    option(
         "initial_window",
         Kind::Packets,
         Value("10 packets"),

@@ -6,7 +6,7 @@
 
 use super::plan::Point;
 use super::results::{Metric, Results};
-use super::setting::{Background, Kind, PACKET_BYTES, Part};
+use super::setting::{Background, Choices, Kind, Part};
 use super::simulators::Compared;
 use cede_plot::{Cell, Table};
 
@@ -16,12 +16,13 @@ struct Variant {
     alone: &'static str,
     name: &'static str,
     protocol: Background,
-    packet_bytes: u32,
+    choices: Choices,
 }
 
 impl Variant {
-    const fn packet_bytes(self, packet_bytes: u32) -> Self {
-        Self { packet_bytes, ..self }
+    /// Where repairs begin with a pause.
+    const fn pausing(self) -> Self {
+        Self { choices: Choices { prr: false, ..Choices::PRIMARY }, ..self }
     }
 }
 
@@ -31,22 +32,13 @@ const fn variant(
     name: &'static str,
     protocol: Background,
 ) -> Variant {
-    Variant { beside, alone, name, protocol, packet_bytes: PACKET_BYTES }
+    Variant { beside, alone, name, protocol, choices: Choices::PRIMARY }
 }
 
 const KNOWN: Background = Background::LP_KNOWN_RATE;
-/// ns-2's stamps and its rules for repairs and slow start.
-const NS2_64: Background = Background::new(
-    "{ name = \"lp-linux\", stamp_rounding = \"nearest\", judge_repairs = true, slow_start_at_ssthresh = true }",
-)
-.fine_stamps();
-const NS2_32_DELAY: Background = Background::new(
-    "{ name = \"lp-linux\", bits = \"32-delay\", stamp_rounding = \"nearest\", judge_repairs = true, \
-     slow_start_at_ssthresh = true }",
-)
-.fine_stamps();
-/// A payload of 1,448 octets with the headers that ns-2 counts: 40, and 10 of timestamps.
-const NS2_PACKET_BYTES: u32 = 1498;
+/// Linux's, with 64 bits.
+const ESTIMATED: Background = Background::new("\"lp-linux\"");
+const ESTIMATED_32: Background = Background::new("\"lp-linux26\"");
 
 const VARIANTS: &[Variant] = &[
     variant("b-lp", "b-lp-1", "LP, equations", Background::LP_EQUATIONS),
@@ -63,29 +55,42 @@ const VARIANTS: &[Variant] = &[
     variant("b-lp-1000", "b-lp-1000-1", "the same, clocks 1 s apart", KNOWN.clock_offset_ms(1000)),
     variant("b-lp-ns3", "b-lp-ns3-1", "LP, rate known, equality is no congestion (ns-3)", Background::LP_NS3),
     variant(
+        "b-lp-ns3-start",
+        "b-lp-ns3-start-1",
+        "the same, slow start goes on in inference (ns-3)",
+        Background::new(
+            "{ name = \"lp-linux\", clock_rate = \"known\", boundary = \"inclusive\", inference_holds = \"avoidance\" }",
+        ),
+    ),
+    variant(
         "b-lp-kept",
         "b-lp-kept-1",
         "LP, Linux, rate known, extremes kept",
         Background::new("{ name = \"lp-linux\", clock_rate = \"known\", reset_extremes = false }"),
     ),
-    variant(
-        "b-lp-estimated",
-        "b-lp-estimated-1",
-        "LP, Linux, rate estimated, 64 bits",
-        Background::new("\"lp-linux\""),
-    ),
+    variant("b-lp-estimated", "b-lp-estimated-1", "LP, Linux, rate estimated, 64 bits", ESTIMATED),
     variant(
         "b-lp-32-delay",
         "b-lp-32-delay-1",
         "LP, Linux, rate estimated, delays of 32 bits",
         Background::new("{ name = \"lp-linux\", bits = \"32-delay\" }"),
     ),
-    variant("b-lp-32", "b-lp-32-1", "LP, Linux, rate estimated, 32 bits", Background::LP_32_BITS),
-    variant("b-lp-ns2-64", "b-lp-ns2-64-1", "LP, rate estimated, 64 bits, ns-2's stamps and rules", NS2_64),
-    variant("b-lp-ns2-64-1498", "b-lp-ns2-64-1498-1", "the same, packets of 1,498 octets", NS2_64)
-        .packet_bytes(NS2_PACKET_BYTES),
-    variant("b-lp-ns2-32", "b-lp-ns2-32-1", "the same, delays of 32 bits", NS2_32_DELAY)
-        .packet_bytes(NS2_PACKET_BYTES),
+    variant("b-lp-32", "b-lp-32-1", "LP, Linux, rate estimated, 32 bits", ESTIMATED_32),
+    variant(
+        "b-lp-ns2-64",
+        "b-lp-ns2-64-1",
+        "LP, rate estimated, 64 bits, ns-2's stamps and rules",
+        Background::LP_NS2,
+    ),
+    variant("b-lp-ns2-32", "b-lp-ns2-32-1", "the same, 32 bits", Background::LP_32_BITS),
+    variant(
+        "b-lp-pause-64",
+        "b-lp-pause-64-1",
+        "LP, rate estimated, 64 bits, repairs begin with a pause",
+        ESTIMATED,
+    )
+    .pausing(),
+    variant("b-lp-pause-32", "b-lp-pause-32-1", "the same, 32 bits", ESTIMATED_32).pausing(),
     variant("b-nice-48", "b-nice-48-1", "NICE, floor 1/48", Background::NICE_FRACTIONAL),
     variant(
         "b-nice-1",
@@ -122,12 +127,11 @@ const QUICK_COUNTS: &[u32] = &[1, 10];
 pub(super) fn points(quick: bool) -> Vec<Point> {
     let counts = if quick { QUICK_COUNTS } else { COUNTS };
     let points = |variant: &'static Variant| {
-        let other = Part::one("lbe", Kind::Background(variant.protocol)).packet_bytes(variant.packet_bytes);
-        let reno = Part::one("tcp", Kind::Reno).packet_bytes(variant.packet_bytes);
-        let alone = Point::new(variant.alone, 1.0, vec![other.clone()]);
+        let other = Part::one("lbe", Kind::Background(variant.protocol));
+        let alone = Point::new(variant.alone, 1.0, vec![other.clone()]).with(variant.choices);
         let beside = counts.iter().map(move |&count| {
-            let parts = vec![reno.clone(), other.clone().times(count)];
-            Point::new(variant.beside, f64::from(count), parts)
+            let parts = vec![Part::one("tcp", Kind::Reno), other.clone().times(count)];
+            Point::new(variant.beside, f64::from(count), parts).with(variant.choices)
         });
         beside.chain(core::iter::once(alone))
     };
@@ -166,24 +170,26 @@ pub(super) fn table(results: &Results, ranges: bool) -> Table {
 pub(super) const COMPARED: &[Compared] = &[
     Compared { curve: "b-lp-known", axis: "N = {} LP, rate known", metrics: FOUR },
     Compared { curve: "b-lp-ns3", axis: "N = {} LP, rate known, as ns-3", metrics: FOUR },
+    Compared {
+        curve: "b-lp-ns3-start",
+        axis: "N = {} LP, rate known, as ns-3, slow start in inference",
+        metrics: FOUR,
+    },
+    Compared {
+        curve: "b-lp-ns3-start-1",
+        axis: "LP alone, rate known, as ns-3, slow start in inference",
+        metrics: ALONE,
+    },
     Compared { curve: "b-lp-estimated", axis: "N = {} LP, estimated, 64 bits", metrics: FOUR },
-    Compared { curve: "b-lp-32-delay", axis: "N = {} LP, estimated, delays of 32 bits", metrics: FOUR },
+    Compared { curve: "b-lp-32", axis: "N = {} LP, estimated, 32 bits", metrics: FOUR },
     Compared { curve: "b-lp-ns2-64", axis: "N = {} LP, 64 bits, ns-2's rules", metrics: FOUR },
-    Compared {
-        curve: "b-lp-ns2-64-1498",
-        axis: "N = {} LP, 64 bits, ns-2's rules, 1498 octets",
-        metrics: FOUR,
-    },
-    Compared {
-        curve: "b-lp-ns2-32",
-        axis: "N = {} LP, delays of 32 bits, ns-2's rules, 1498 octets",
-        metrics: FOUR,
-    },
+    Compared { curve: "b-lp-ns2-32", axis: "N = {} LP, 32 bits, ns-2's rules", metrics: FOUR },
     Compared { curve: "b-nice-linux26", axis: "N = {} NICE, floor 2", metrics: FOUR },
     Compared { curve: "b-nice-linux26-at-once", axis: "N = {} NICE, judged at once", metrics: FOUR },
     Compared { curve: "b-vegas", axis: "N = {} Vegas", metrics: FOUR },
 ];
 
+const ALONE: &[(Metric, &str)] = &[(Metric::Efficiency, "eta"), (Metric::QueueIndex, "B")];
 const FOUR: &[(Metric, &str)] = &[
     (Metric::TcpPercent, "TCP %"),
     (Metric::QueueIndex, "B"),

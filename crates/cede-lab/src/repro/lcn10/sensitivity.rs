@@ -33,6 +33,7 @@ pub const VARIANTS: &[Variant] = &[
         Choices { carrier: Carrier::Tcp { tick_us: 1 }, ..PRIMARY },
     ),
     variant("s-newreno", "NewReno without SACK", Choices { sack: false, ..PRIMARY }),
+    variant("s-pause", "repairs begin with a pause (RFC 6675)", Choices { prr: false, ..PRIMARY }),
     variant("s-delayed", "delayed acknowledgements", Choices { delayed_acks: true, ..PRIMARY }),
     variant("s-free", "no clamp on the gain", Choices { clamp: false, ..PRIMARY }),
     variant("s-floor-2", "smallest window 2 packets", Choices { min_window_packets: 2, ..PRIMARY }),

@@ -73,8 +73,16 @@ impl Background {
     /// The same where equality with the threshold is no congestion, as in ns-3.
     pub const LP_NS3: Self =
         Self::new("{ name = \"lp-linux\", clock_rate = \"known\", boundary = \"inclusive\" }");
-    /// TCP-LP as Linux 2.6 had it on 32-bit machines, which is probably what the paper ran.
-    pub const LP_32_BITS: Self = Self::new("\"lp-linux26\"");
+    /// TCP-LP as ns-2 runs Linux 2.6's: stamps to the nearest millisecond, judged inside of repairs too, slow start at ssthresh.
+    pub const LP_NS2: Self = Self::new(
+        "{ name = \"lp-linux\", stamp_rounding = \"nearest\", judge_repairs = true, slow_start_at_ssthresh = true }",
+    )
+    .fine_stamps();
+    /// The same in 32-bit numbers, which is probably what the paper ran.
+    pub const LP_32_BITS: Self = Self::new(
+        "{ name = \"lp-linux26\", stamp_rounding = \"nearest\", judge_repairs = true, slow_start_at_ssthresh = true }",
+    )
+    .fine_stamps();
     /// NICE on Vegas as Linux 2.6 and ns-2 have it: a floor of two packets, slow start up to and at ssthresh, a backlog of
     /// 2 to 4 packets.
     pub const NICE_LINUX26: Self = Self::new(
@@ -127,28 +135,19 @@ pub struct Part {
     pub count: u32,
     /// Its base round-trip time over [`BASE_RTT_MS`]; the rest lies on the way back.
     pub rtt_ratio: f64,
-    /// Its packets in octets, headers included.
-    pub packet_bytes: u32,
 }
 
 impl Part {
     /// One flow on the common path.
     #[must_use]
     pub const fn one(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, count: 1, rtt_ratio: 1.0, packet_bytes: PACKET_BYTES }
+        Self { name, kind, count: 1, rtt_ratio: 1.0 }
     }
 
     /// So many flows.
     #[must_use]
     pub const fn times(mut self, count: u32) -> Self {
         self.count = count;
-        self
-    }
-
-    /// With packets of another size.
-    #[must_use]
-    pub const fn packet_bytes(mut self, packet_bytes: u32) -> Self {
-        self.packet_bytes = packet_bytes;
         self
     }
 
@@ -177,6 +176,8 @@ pub enum Carrier {
 pub struct Choices {
     /// Reno repairs with selective acknowledgements; NewReno (RFC 6582) otherwise.
     pub sack: bool,
+    /// With SACK: repairs lower the window in proportion to what is delivered, as Linux, ns-2's Linux and ns-3 do.
+    pub prr: bool,
     /// What carries LEDBAT.
     pub carrier: Carrier,
     /// Receivers acknowledge every second packet or after 200 ms.
@@ -199,6 +200,7 @@ impl Choices {
     /// The choices of the figures.
     pub const PRIMARY: Self = Self {
         sack: true,
+        prr: true,
         carrier: Carrier::Utp,
         delayed_acks: false,
         clamp: true,
@@ -255,13 +257,9 @@ impl Setting {
     fn write_flow(&self, text: &mut String, part: &Part) {
         let jitter_ms = if self.repetition == 0 { 0 } else { self.choices.start_jitter_ms };
         let return_us = 1000.0 + (part.rtt_ratio - 1.0) * BASE_RTT_MS * 1000.0;
-        let packet = match part.packet_bytes {
-            PACKET_BYTES => String::new(),
-            bytes => format!("packet = \"{bytes} B\"\n"),
-        };
         let _ = write!(
             text,
-            "\n[[flow]]\nname = \"{}\"\ncount = {}\n{packet}start_jitter = \"{jitter_ms} ms\"\nreturn_delay = \"{} us\"\n\
+            "\n[[flow]]\nname = \"{}\"\ncount = {}\nstart_jitter = \"{jitter_ms} ms\"\nreturn_delay = \"{} us\"\n\
              controller = {}\n{}",
             part.name,
             part.count,
@@ -295,8 +293,9 @@ impl Setting {
         let ack = if choices.delayed_acks { "delayed" } else { "every" };
         let tcp = |sack: bool, tick_us: u32| {
             format!(
-                "protocol = \"tcp\"\n[flow.tcp]\nsack = {sack}\ninitial_window = \"2 packets\"\nmin_rto = \"200 ms\"\n\
-                 timestamp_tick = \"{tick_us} us\"\nack = \"{ack}\"\n"
+                "protocol = \"tcp\"\n[flow.tcp]\nsack = {sack}\nprr = {}\ninitial_window = \"2 packets\"\nmin_rto = \"200 ms\"\n\
+                 timestamp_tick = \"{tick_us} us\"\nack = \"{ack}\"\n",
+                choices.prr
             )
         };
         match (kind, choices.carrier) {
@@ -346,6 +345,7 @@ mod tests {
         let primary = Choices::PRIMARY;
         let variants = [
             Choices { sack: false, ..primary },
+            Choices { prr: false, ..primary },
             Choices { carrier: Carrier::Tcp { tick_us: 1000 }, ..primary },
             Choices { carrier: Carrier::Tcp { tick_us: 1 }, ..primary },
             Choices { delayed_acks: true, ..primary },

@@ -1,7 +1,7 @@
 //! Points of two other simulators for the same scenarios.
 //!
 //! ns-2 2.35 with the LEDBAT code of the paper's authors, Linux 2.6's Reno and TCP-LP (with the rate of the peer's clock
-//! known, estimated, and estimated with delays cut to 32 bits) and a NICE on Linux's Vegas, and ns-3 3.37 with two
+//! known, estimated, and estimated in 32-bit numbers) and a NICE on Linux's Vegas, and ns-3 3.37 with two
 //! defects of its LEDBAT repaired (window growth in congestion avoidance, and a subtraction that wrapped below zero),
 //! NewReno and its own TCP-LP.
 //! Means over 4 to 6 (ns-2) or 2 to 3 (ns-3) repetitions with starts jittered by up to 100 ms. Both have timestamps in
@@ -85,10 +85,11 @@ const COUNTERPARTS: &[Counterpart] = &[
     counterpart("rtt-lp-known", "d", "lpfix", "lp"),
     counterpart("b-lp-known", "b", "reno+lpfix", ""),
     counterpart("b-lp-ns3", "b", "", "newreno+lp"),
+    counterpart("b-lp-ns3-start", "b", "", "newreno+lp"),
+    counterpart("b-lp-ns3-start-1", "e", "", "lp"),
     counterpart("b-lp-estimated", "b", "reno+lp", ""),
-    counterpart("b-lp-32-delay", "b", "reno+lp32", ""),
+    counterpart("b-lp-32", "b", "reno+lp32", ""),
     counterpart("b-lp-ns2-64", "b", "reno+lp", ""),
-    counterpart("b-lp-ns2-64-1498", "b", "reno+lp", ""),
     counterpart("b-lp-ns2-32", "b", "reno+lp32", ""),
     counterpart("b-nice-linux26-at-once", "b", "reno+nice", ""),
     counterpart("b-nice-linux26", "b", "reno+nice_ss", ""),
