@@ -5,19 +5,19 @@
 //! queue was empty holds for the others. TCP's connections each have an offset of their own.
 
 use crate::clock::Rate;
-use crate::flow::{Flow, Marks, Rtt};
+use crate::flow::{Marks, Rtt, Totals};
 use crate::frame::Socket;
-use crate::host::Together;
+use crate::glance::Glance;
+use crate::host::{PART_THAT_COUNTS, Together};
 use crate::intake::Counters;
 use crate::key::{Key, Side};
-use crate::meter::Config;
-use crate::pool::Pool;
+use crate::meter::{Base, Config};
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
+use crate::senders::{Sender, senders};
 use crate::several::{Likeness, SAME_CLOCK_US};
-use crate::stock::{Place, Reader, Sender};
-use crate::summary::{Delay, Summary};
-use crate::track::{self, Reading};
-use crate::utp;
+use crate::stock::Reader;
+use crate::summary::{self, Delay, Summary};
+use crate::track::{self, Around, Own, Reading};
 
 const SHORT_SAMPLES: u64 = 50;
 const SHORT_S: f64 = 10.0;
@@ -28,6 +28,8 @@ const ANALYSIS_BYTES_DIRECT: usize = 64;
 const ANALYSIS_BYTES_ECHOED: usize = 16;
 /// Clocks of 32 bits begin anew after so many ticks.
 const WRAP_TICKS: f64 = (1_u64 << 32) as f64;
+/// So many of a direction's samples there are for each that turns out to be one.
+const SAMPLES_LOST_MAX: u64 = 4;
 /// With this there is hardly anything left.
 const STRIDE_MAX: usize = 1 << 16;
 
@@ -46,8 +48,24 @@ pub struct QueueSample {
     pub delay: Delay,
 }
 
+/// What is made beside the report.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Wants {
+    /// Nothing, which is faster: of most directions no more is looked at than their hosts' figures need.
+    Nothing,
+    /// Flows' reports.
+    Flows,
+    /// These, and samples.
+    Samples,
+}
+
 /// What is handed out on the way to a report.
 pub trait Visitor {
+    /// What this one looks at; asked once.
+    fn wants(&self) -> Wants {
+        Wants::Samples
+    }
+
     /// A sample; those of one direction and estimator follow each other in the order of time.
     fn sample(&mut self, sample: &QueueSample) {
         let _ = sample;
@@ -60,7 +78,11 @@ pub trait Visitor {
 }
 
 /// Wants nothing but the report.
-impl Visitor for () {}
+impl Visitor for () {
+    fn wants(&self) -> Wants {
+        Wants::Nothing
+    }
+}
 
 /// A direction that is to be analysed.
 struct Direction {
@@ -87,6 +109,21 @@ struct Source<'a> {
     stride: usize,
 }
 
+/// How much of a direction is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Depth {
+    /// What its packets say of their own way, and round trips.
+    Direct,
+    /// Also what their receiver says.
+    Whole,
+}
+
+/// What is to be found out.
+struct Asked<'a> {
+    config: &'a Config,
+    wants: Wants,
+}
+
 /// Makes the report, in so many octets beside what is there.
 pub(crate) fn report(
     flows: &Reader<'_>,
@@ -103,11 +140,11 @@ pub(crate) fn report(
         timeless_tcp_flows: 0,
     };
     let senders = senders(flows, config.protocol, &mut report);
-    for host in senders.chunk_by(|a, b| a.0 == b.0) {
-        let stride = stride(host, flows, room);
-        report.counters.thinned += left_out(host, flows, stride);
-        let source = Source { flows, stride };
-        match analyse(&source, host, config, visitor) {
+    let asked = Asked { config, wants: visitor.wants() };
+    for host in senders.chunk_by(Sender::is_beside) {
+        let source = Source { flows, stride: stride(host, flows, room) };
+        report.counters.thinned += left_out(host, &source);
+        match analyse(&source, host, &asked, visitor) {
             Some(host) => report.hosts.push(host),
             None => report.hosts_with_too_little += 1,
         }
@@ -122,72 +159,49 @@ pub(crate) fn report(
 /// is.
 fn stride(host: &[Sender], flows: &Reader<'_>, room: usize) -> usize {
     let bytes = |stride: usize| -> usize {
-        let bytes_of = |&(_, place, side): &Sender| {
-            let (direct, echoed) = flows.samples(place, side);
+        let bytes_of = |sender: &Sender| {
+            let (direct, echoed) = flows.samples(sender.place(), sender.side());
             direct.div_ceil(stride) * ANALYSIS_BYTES_DIRECT + echoed.div_ceil(stride) * ANALYSIS_BYTES_ECHOED
         };
         host.iter().map(bytes_of).sum()
     };
     let mut stride = bytes(1).div_ceil(room.max(1)).max(1);
-    while stride < STRIDE_MAX && bytes(stride) > room {
+    while stride > 1 && stride < STRIDE_MAX && bytes(stride) > room {
         stride += stride.div_ceil(4);
     }
     stride
 }
 
-fn left_out(host: &[Sender], flows: &Reader<'_>, stride: usize) -> u64 {
-    if stride == 1 {
+fn left_out(host: &[Sender], source: &Source<'_>) -> u64 {
+    if source.stride == 1 {
         return 0;
     }
-    let samples = |&(_, place, side): &Sender| flows.samples(place, side).0;
-    host.iter().map(samples).map(|samples| samples - samples.div_ceil(stride)).sum::<usize>() as u64
+    let of = |sender: &Sender| source.flows.samples(sender.place(), sender.side()).0 - source.samples(sender);
+    host.iter().map(of).sum::<usize>() as u64
 }
 
-/// Who sent what can be analysed, in order.
-fn senders(flows: &Reader<'_>, only: Option<Protocol>, report: &mut Report) -> Vec<Sender> {
-    let mut senders = Vec::with_capacity(2 * flows.stock.len());
-    for place in flows.stock.places() {
-        let key = flows.stock.key(place);
-        if only.is_none_or(|only| (only == Protocol::Tcp) == key.is_tcp()) {
-            let tells = match flows.has_samples(place) {
-                Some(has_samples) => has_samples,
-                None => flows.with(place, |flow, pool| tells_something(flow, pool, report)),
-            };
-            report.timeless_tcp_flows += u64::from(key.is_tcp() && tells == [false; 2]);
-            let sides = [0, 1].into_iter().filter(|&side| tells[side]);
-            senders.extend(sides.map(|side| (key.address(side), place, side as u8)));
-        }
+impl Source<'_> {
+    /// How many samples of a direction are looked at; of a short flow the most that there may be.
+    fn samples(&self, sender: &Sender) -> usize {
+        self.flows.samples(sender.place(), sender.side()).0.div_ceil(self.stride)
     }
-    senders.sort_unstable();
-    senders
-}
-
-/// Which sides do.
-fn tells_something(flow: &Flow, pool: &Pool, report: &mut Report) -> [bool; 2] {
-    let has_samples = [0, 1].map(|side: Side| flow.sides[side].direct.len() > 0);
-    let tells = has_samples.contains(&true);
-    if flow.key.is_tcp() {
-        return has_samples;
-    }
-    let is_utp = tells && utp::is_utp(flow, |side| track::stamps_follow_time(&flow.sides[side], pool));
-    report.other_udp_flows += u64::from(!is_utp);
-    if is_utp { has_samples } else { [false; 2] }
 }
 
 impl About {
-    fn of(flow: &Flow, side: Side) -> Self {
-        let (direction, other) = (&flow.sides[side], &flow.sides[1 - side]);
+    /// What each side sent, the one in question first, and how long the other one's packets took to it and back.
+    fn new((key, marks, first_us): (Key, Marks, u64), side: Side, totals: [Totals; 2], rtt: &Rtt) -> Self {
+        let [totals, other] = totals;
         Self {
-            key: flow.key,
+            key,
             side,
-            marks: flow.marks,
-            packets: direction.packets,
-            bytes: direction.bytes,
-            span_us: (flow.first_us, direction.last_us),
-            hop_limit: direction.hop_limit,
+            marks,
+            packets: totals.packets,
+            bytes: totals.bytes,
+            span_us: (first_us, totals.last_us),
+            hop_limit: totals.hop_limit,
             is_alone: other.packets == 0,
             // What the other side asked, this side answered.
-            round_trip: round_trip(&other.rtt),
+            round_trip: round_trip(rtt),
         }
     }
 
@@ -209,11 +223,26 @@ const fn protocol(key: &Key) -> Protocol {
 }
 
 impl Direction {
-    fn read(source: &Source<'_>, (place, side): (Place, u8)) -> Self {
-        let side = usize::from(side);
-        source.flows.with(place, |flow, pool| {
-            let read = if flow.key.is_tcp() { track::read_tcp } else { track::read_utp };
-            Self { about: About::of(flow, side), reading: read(flow, side, pool, source.stride) }
+    fn read(source: &Source<'_>, sender: Sender, depth: Depth) -> Self {
+        let (side, stride) = (sender.side(), source.stride);
+        let read = |own: Own, rtt: &Rtt, around: Option<&Around<'_>>| match sender.protocol() {
+            Protocol::Utp => track::read_utp(own, around),
+            Protocol::Tcp => track::read_tcp(own, rtt, around),
+        };
+        if depth == Depth::Direct
+            && let Some((embryo, pool)) = source.flows.short(sender.place())
+        {
+            let Glance { own, rtt } = Glance::of(embryo, side, pool, stride);
+            let totals = [side, 1 - side].map(|side| embryo.totals(side));
+            let about = About::new((embryo.key, embryo.marks, embryo.first_us), side, totals, &rtt);
+            return Self { about, reading: read(own, &rtt, None) };
+        }
+        source.flows.with(sender.place(), |flow, pool| {
+            let around = Around { flow, side, pool, stride, with_echoed: depth == Depth::Whole };
+            let (own, rtt) = (Own::read(flow, side, pool, stride), &flow.sides[1 - side].rtt);
+            let totals = [side, 1 - side].map(|side| flow.sides[side].totals);
+            let about = About::new((flow.key, flow.marks, flow.first_us), side, totals, rtt);
+            Self { about, reading: read(own, rtt, Some(&around)) }
         })
     }
 
@@ -239,11 +268,18 @@ impl Direction {
         flags
     }
 
+    /// The lower of a base and this one's; `None` where they cannot be compared: offsets that were straightened from different
+    /// beginnings.
+    fn lowest_base(&self, base: f64) -> Option<f64> {
+        let own = self.reading.direct.only_base();
+        self.reading.drift_ppm.is_none().then(|| own.map_or(base, |own| own.min(base)))
+    }
+
     /// Takes what other flows of the socket told of an empty queue.
     fn lower_base(&mut self, base: Option<f64>) {
         let own = self.reading.direct.only_base();
         if let Some((own, base)) = own.zip(base)
-            && (own - base).abs() <= SAME_CLOCK_US
+            && is_of_one_clock(own, base)
         {
             self.reading.direct.lower_base(base);
         }
@@ -299,25 +335,25 @@ fn disagree(a: &Summary, b: &Summary) -> bool {
 fn analyse(
     source: &Source<'_>,
     host: &[Sender],
-    config: &Config,
+    asked: &Asked<'_>,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
     let mut by_protocol: [Vec<Delay>; 2] = Default::default();
     let mut together = Together::default();
-    for group in by_socket(source, host).chunk_by(|&a, &b| share_base(source, a, b)) {
-        let base = shared_base(source, group);
-        for &direction in group {
-            let mut direction = Direction::read(source, direction);
-            let clock = direction.clock();
-            direction.lower_base(base);
-            let delays = &mut by_protocol[direction.about.protocol() as usize];
-            let report = hand_out_all(&mut direction, config, delays, visitor);
-            together.add(&report, &clock);
+    let samples = |sender: &Sender| source.samples(sender) as u64;
+    let all = host.iter().map(samples).sum::<u64>();
+    let depth = |sender: &Sender| asked.depth(samples(sender) * PART_THAT_COUNTS * SAMPLES_LOST_MAX >= all);
+    for group in host.chunk_by(Sender::shares_base_with) {
+        let delays = &mut by_protocol[group[0].protocol() as usize];
+        if group.iter().all(|sender| depth(sender) == Depth::Direct) {
+            add_group(source, group, asked, delays, &mut together);
+        } else {
+            hand_out_group(source, group, asked, delays, (&mut together, visitor));
         }
     }
-    let [all, utp, tcp] = summaries(by_protocol, config.samples_min)?;
+    let [all, utp, tcp] = summaries(by_protocol, asked.config.samples_min)?;
     Some(HostReport {
-        address: host[0].0.ip(),
+        address: source.flows.stock.key(host[0].place()).address(host[0].side()).ip(),
         flows: together.flows,
         all: all?,
         utp,
@@ -328,81 +364,118 @@ fn analyse(
     })
 }
 
+impl Asked<'_> {
+    /// How much of a direction is looked at: all, where that is handed out, or may flag the host.
+    fn depth(&self, may_count: bool) -> Depth {
+        let is_whole = self.wants > Wants::Nothing || may_count || self.config.estimator == Estimator::Echoed;
+        if is_whole { Depth::Whole } else { Depth::Direct }
+    }
+}
+
+/// Hands out directions that may share their base, and adds their delays.
+fn hand_out_group(
+    source: &Source<'_>,
+    group: &[Sender],
+    asked: &Asked<'_>,
+    delays: &mut Vec<Delay>,
+    (together, visitor): (&mut Together, &mut impl Visitor),
+) {
+    let base = shared_base(source, group);
+    for &sender in group {
+        let mut direction = Direction::read(source, sender, Depth::Whole);
+        let clock = direction.clock();
+        direction.lower_base(base);
+        let (report, samples) = hand_out_all(&mut direction, asked, delays, visitor);
+        together.add(&report, samples as u64, &clock);
+    }
+}
+
+/// As [`hand_out_group`], where nothing is handed out: each direction is read once.
+fn add_group(
+    source: &Source<'_>,
+    group: &[Sender],
+    asked: &Asked<'_>,
+    delays: &mut Vec<Delay>,
+    together: &mut Together,
+) {
+    let mut shared = Some(f64::INFINITY);
+    // Where each one's delays end, and its own base.
+    let mut ends = Vec::with_capacity(group.len());
+    let mut at = delays.len();
+    for &sender in group {
+        let mut direction = Direction::read(source, sender, Depth::Direct);
+        let (clock, own) = (direction.clock(), direction.reading.direct.only_base());
+        shared = shared.and_then(|base| direction.lowest_base(base));
+        let before = delays.len();
+        direction.reading.direct.take_delays(asked.config.base, delays);
+        ends.push((delays.len(), own));
+        together.add(&direction.report(None, None), (delays.len() - before) as u64, &clock);
+    }
+    for (end, own) in ends {
+        if let (Base::Whole, Some(own), Some(base)) = (asked.config.base, own, shared)
+            && is_of_one_clock(own, base)
+        {
+            delays[at..end].iter_mut().for_each(|delay| delay.queue_us += own - base);
+        }
+        at = end;
+    }
+}
+
+/// Whether two bases differ by no more than queues explain.
+fn is_of_one_clock(a: f64, b: f64) -> bool {
+    (a - b).abs() <= SAME_CLOCK_US
+}
+
 /// The base of all uTP flows of one socket, where they can be compared. Each is read for itself, as they may be many.
-fn shared_base(source: &Source<'_>, group: &[(Place, u8)]) -> Option<f64> {
+fn shared_base(source: &Source<'_>, group: &[Sender]) -> Option<f64> {
     if group.len() < 2 {
         return None;
     }
-    let mut base = f64::INFINITY;
-    for &direction in group {
-        let reading = Direction::read(source, direction).reading;
-        // Offsets that were straightened from different beginnings cannot be compared.
-        if reading.drift_ppm.is_some() {
-            return None;
-        }
-        base = reading.direct.only_base().map_or(base, |own| own.min(base));
-    }
-    Some(base)
-}
-
-fn socket_of(source: &Source<'_>, (place, side): (Place, u8)) -> (Protocol, Socket) {
-    let key = source.flows.stock.key(place);
-    (protocol(key), key.socket(side.into()))
-}
-
-fn share_base(source: &Source<'_>, a: (Place, u8), b: (Place, u8)) -> bool {
-    let socket = socket_of(source, a);
-    socket.0 == Protocol::Utp && socket == socket_of(source, b)
-}
-
-/// A host's directions by protocol and socket.
-fn by_socket(source: &Source<'_>, host: &[Sender]) -> Vec<(Place, u8)> {
-    let mut order: Vec<(Place, u8)> = host.iter().map(|&(_, place, side)| (place, side)).collect();
-    order.sort_unstable_by_key(|&direction| (socket_of(source, direction), direction));
-    order
-}
-
-/// Hands out samples and report of a direction, and adds to the host's delays.
-fn hand_out_all(
-    direction: &mut Direction,
-    config: &Config,
-    delays: &mut Vec<Delay>,
-    visitor: &mut impl Visitor,
-) -> FlowReport {
-    let direct = in_order(direction.reading.direct.take_delays(config.base));
-    let echoed = in_order(direction.reading.echoed.take_delays(config.base));
-    let direction = &*direction;
-    hand_out(direction, Estimator::Direct, &direct, visitor);
-    hand_out(direction, Estimator::Echoed, &echoed, visitor);
-    let report = direction.report(Summary::of(&direct), Summary::of(&echoed));
-    visitor.flow(&report);
-    let chosen = match config.estimator {
-        Estimator::Direct => direct,
-        Estimator::Echoed => echoed,
-    };
-    if delays.is_empty() {
-        *delays = chosen;
-    } else {
-        delays.extend(chosen);
-    }
-    report
-}
-
-/// All samples of a host together, those of uTP and those of TCP; `None` for too few.
-fn summaries(by_protocol: [Vec<Delay>; 2], samples_min: u64) -> Option<[Option<Summary>; 3]> {
-    if (by_protocol.iter().map(Vec::len).sum::<usize>() as u64) < samples_min {
-        return None;
-    }
-    let [utp, tcp] = by_protocol.map(in_order);
-    Some(match (Summary::of(&utp), Summary::of(&tcp)) {
-        (of_utp @ Some(_), of_tcp @ Some(_)) => [Summary::of(&in_order([utp, tcp].concat())), of_utp, of_tcp],
-        (of_utp, of_tcp) => [of_utp.or(of_tcp), of_utp, of_tcp],
+    group.iter().try_fold(f64::INFINITY, |base, &sender| {
+        Direction::read(source, sender, Depth::Direct).lowest_base(base)
     })
 }
 
-fn in_order(mut delays: Vec<Delay>) -> Vec<Delay> {
-    delays.sort_by_key(|delay| delay.time_us);
-    delays
+/// Hands out samples and report of a direction, and adds to the host's delays; the report, and how many direct samples it is of.
+fn hand_out_all(
+    direction: &mut Direction,
+    asked: &Asked<'_>,
+    delays: &mut Vec<Delay>,
+    visitor: &mut impl Visitor,
+) -> (FlowReport, usize) {
+    let take = |track: &mut track::Track| {
+        let mut delays = Vec::new();
+        track.take_delays(asked.config.base, &mut delays);
+        summary::put_in_order(&mut delays);
+        delays
+    };
+    let (direct, echoed) = (take(&mut direction.reading.direct), take(&mut direction.reading.echoed));
+    let direction = &*direction;
+    if asked.wants == Wants::Samples {
+        hand_out(direction, Estimator::Direct, &direct, visitor);
+        hand_out(direction, Estimator::Echoed, &echoed, visitor);
+    }
+    let report = direction.report(Summary::of(&direct), Summary::of(&echoed));
+    visitor.flow(&report);
+    let samples = direct.len();
+    delays.extend(match asked.config.estimator {
+        Estimator::Direct => direct,
+        Estimator::Echoed => echoed,
+    });
+    (report, samples)
+}
+
+/// All samples of a host together, those of uTP and those of TCP; `None` for too few.
+fn summaries(mut by_protocol: [Vec<Delay>; 2], samples_min: u64) -> Option<[Option<Summary>; 3]> {
+    if (by_protocol.iter().map(Vec::len).sum::<usize>() as u64) < samples_min {
+        return None;
+    }
+    by_protocol.iter_mut().for_each(summary::put_in_order);
+    let [utp, tcp] = by_protocol;
+    Some(match (Summary::of(&utp), Summary::of(&tcp)) {
+        (of_utp @ Some(_), of_tcp @ Some(_)) => [Summary::of(&summary::merged(&utp, &tcp)), of_utp, of_tcp],
+        (of_utp, of_tcp) => [of_utp.or(of_tcp), of_utp, of_tcp],
+    })
 }
 
 fn hand_out(direction: &Direction, estimator: Estimator, delays: &[Delay], visitor: &mut impl Visitor) {

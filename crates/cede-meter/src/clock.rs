@@ -29,7 +29,7 @@ const RATE_MISFIT_GROWING: f64 = 0.45;
 const RATE_MISFIT_SHRINKING: f64 = 0.25;
 
 /// What it takes to believe in a drift, and the most that crystals do.
-const DRIFT_SPAN_US_MIN: f64 = 60e6;
+pub(crate) const DRIFT_SPAN_US_MIN: f64 = 60e6;
 const DRIFT_POINTS_MIN: usize = 20;
 const DRIFT_PPM_MAX: f64 = 200.0;
 /// Of more points, the lowest of each few are looked at.

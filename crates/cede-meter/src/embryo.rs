@@ -4,8 +4,8 @@
 //!
 //! **How it was validated.** Random packets in both forms (below), and every test of the meter.
 
-use crate::flow::{Flow, Marks, Packet, Said};
-use crate::key::Key;
+use crate::flow::{Flow, Marks, Packet, Said, Totals};
+use crate::key::{Key, Side};
 use crate::pool::{NONE, Pool, WORDS};
 use crate::samples::Length;
 use crate::{tcp, utp};
@@ -163,6 +163,17 @@ impl Embryo {
         entries
     }
 
+    /// Hands over what is kept of the packets, one after the other.
+    #[inline]
+    pub(crate) fn each(&self, pool: &Pool, mut take: impl FnMut(&Packet)) {
+        let mut left = self.entries();
+        for block in pool.chain(self.log[0]) {
+            let entries = block.words.as_chunks().0;
+            entries.iter().take(left).for_each(|entry| take(&self.packet(entry)));
+            left = left.saturating_sub(ENTRIES_PER_BLOCK);
+        }
+    }
+
     /// The flow as it would be had it never had this form; its samples are put into `pool`.
     pub(crate) fn grown(&self, entries: &Entries, pool: &mut Pool) -> Flow {
         let mut flow = Flow::new(self.key, self.first_us);
@@ -172,11 +183,16 @@ impl Embryo {
         flow.marks = self.marks;
         flow.foreign = self.foreign.into();
         for (k, side) in flow.sides.iter_mut().enumerate() {
-            (side.packets, side.bytes) = (self.packets[k].into(), self.bytes[k].into());
-            side.last_us = if self.packets[k] > 0 { self.first_us + u64::from(self.last_us[k]) } else { 0 };
-            side.hop_limit = self.hop_limits[k];
+            side.totals = self.totals(k);
         }
         flow
+    }
+
+    /// What a side sent.
+    pub(crate) fn totals(&self, side: Side) -> Totals {
+        let packets = self.packets[side].into();
+        let last_us = if packets > 0 { self.first_us + u64::from(self.last_us[side]) } else { 0 };
+        Totals { packets, bytes: self.bytes[side].into(), last_us, hop_limit: self.hop_limits[side] }
     }
 
     fn packet(&self, entry: &Entry) -> Packet {
@@ -263,18 +279,18 @@ fn of_utp(packet: &Packet, said: &utp::Said) -> [u32; ENTRY_WORDS - 1] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
     use super::*;
     use crate::key::{Address, End};
     use cede_units::Stream;
 
-    fn key(is_tcp: bool) -> Key {
+    pub(crate) fn key(is_tcp: bool) -> Key {
         let end = |last: u32, port| End { address: Address::v4(0x0a00_0000 | last), port };
         Key::of(end(1, 6881), end(2, 6882), is_tcp).0
     }
 
     /// Mostly what a short flow says; now and then anything.
-    fn packet(stream: &mut Stream, is_tcp: bool, time_us: u64) -> Packet {
+    pub(crate) fn packet(stream: &mut Stream, is_tcp: bool, time_us: u64) -> Packet {
         let mut word = |usual: u64| match stream.below(60) {
             0 => stream.below(1 << 32) as u32,
             _ => 1_000_000 + stream.below(usual) as u32,
@@ -294,6 +310,13 @@ mod tests {
         let (side, hop_limit) = (word(2) as usize % 2, 60 + (word(3) % 3) as u8);
         Packet { side, time_us, bytes, length: Length::of(bytes), hop_limit, opens, said }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{key, packet};
+    use super::*;
+    use cede_units::Stream;
 
     #[test]
     fn a_short_flow_grows_into_what_it_would_have_been() {

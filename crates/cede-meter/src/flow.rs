@@ -3,9 +3,9 @@
 use crate::frame::{Content, Seen};
 use crate::key::{Key, Side};
 use crate::pool::Pool;
-use crate::samples::{Length, Series};
+use crate::samples::{Length, Sample, Series};
 use crate::tcp::{self, TcpSide};
-use crate::utp::{self, UtpSide};
+use crate::utp::{self, Evidence, UtpSide};
 
 /// No frame on a path of 1500 octets is larger: Ethernet with two tags takes 1522, with a tunnel's headers some 60 more. Two
 /// full segments put together are far larger.
@@ -34,6 +34,28 @@ pub(crate) enum Said {
     Silent,
     /// UDP, but no uTP.
     Foreign,
+}
+
+impl Said {
+    /// The reading of the sender's clock: of uTP, how far the observer's is ahead of it.
+    #[inline]
+    pub(crate) const fn reading(&self, time_us: u64) -> Option<u32> {
+        match self {
+            Self::Utp(said) => said.reading(time_us),
+            Self::Tcp(said) => Some(said.clock),
+            Self::Silent | Self::Foreign => None,
+        }
+    }
+
+    /// Times round trips.
+    #[inline]
+    pub(crate) fn time_round_trip(&self, from: &mut Rtt, to: &mut Rtt, now: u32) {
+        match self {
+            Self::Utp(said) => utp::time_round_trip(from, to, now, said),
+            Self::Tcp(said) => tcp::time_round_trip(from, to, now, said),
+            Self::Silent | Self::Foreign => {}
+        }
+    }
 }
 
 impl Packet {
@@ -85,14 +107,20 @@ impl Marks {
     }
 }
 
-/// One direction: what one socket sent.
-#[derive(Debug)]
-pub(crate) struct Direction {
+/// What a direction's packets come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
     pub packets: u32,
     pub bytes: u64,
     /// Time of the last packet.
     pub last_us: u64,
     pub hop_limit: u8,
+}
+
+/// One direction: what one socket sent.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    pub totals: Totals,
     /// Readings of the sender's clock against the observer's, one for each packet.
     pub direct: Series,
     /// What the receiver of this direction measured of it and said in its own packets.
@@ -160,15 +188,29 @@ impl Rtt {
     }
 }
 
+impl Totals {
+    #[inline]
+    fn add(&mut self, packet: &Packet) {
+        self.packets = self.packets.saturating_add(1);
+        self.bytes += u64::from(packet.bytes);
+        self.last_us = packet.time_us;
+        self.hop_limit = packet.hop_limit;
+    }
+
+    const fn append(&mut self, later: &Self) {
+        self.packets = self.packets.saturating_add(later.packets);
+        self.bytes += later.bytes;
+        self.last_us = if later.last_us > self.last_us { later.last_us } else { self.last_us };
+        self.hop_limit = later.hop_limit;
+    }
+}
+
 impl Direction {
     fn new(is_tcp: bool) -> Self {
         let protocol =
             if is_tcp { Protocol::Tcp(TcpSide::default()) } else { Protocol::Utp(UtpSide::default()) };
         Self {
-            packets: 0,
-            bytes: 0,
-            last_us: 0,
-            hop_limit: 0,
+            totals: Totals::default(),
             direct: Series::EMPTY,
             echo: Series::EMPTY,
             reverse: Series::EMPTY,
@@ -192,8 +234,8 @@ pub(crate) struct Flow {
     pub key: Key,
     pub first_us: u64,
     pub marks: Marks,
-    /// uTP: packets that bore out that this is uTP, and that spoke against it.
-    pub evidence: (u16, u16),
+    /// Whether this is uTP.
+    pub evidence: Evidence,
     /// Datagrams on these ports that are no uTP.
     pub foreign: u32,
     pub sides: [Direction; 2],
@@ -205,7 +247,7 @@ impl Flow {
             key,
             first_us,
             marks: Marks::default(),
-            evidence: (0, 0),
+            evidence: Evidence::default(),
             foreign: 0,
             sides: [Direction::new(key.is_tcp()), Direction::new(key.is_tcp())],
         }
@@ -216,17 +258,23 @@ impl Flow {
     pub(crate) fn take(&mut self, packet: &Packet, pool: &mut Pool) {
         let Packet { side, time_us, length, .. } = *packet;
         self.marks.set(packet.marks());
-        match packet.said {
-            Said::Tcp(said) => tcp::take(self, side, (time_us, length), &said, pool),
-            Said::Utp(said) => utp::take(self, side, (time_us, length), &said, pool),
+        let (from, to) = self.split(side);
+        from.totals.add(packet);
+        packet.said.time_round_trip(&mut from.rtt, &mut to.rtt, time_us as u32);
+        if let Some(raw) = packet.said.reading(time_us)
+            && pool.wants(&from.direct, time_us)
+        {
+            pool.push(&mut from.direct, Sample { time_us, raw, length });
+        }
+        match &packet.said {
+            Said::Tcp(said) => {
+                let overflows = tcp::take(from, to, time_us, said, pool);
+                self.marks.set(if overflows { Marks::LOST_TRACK } else { Marks::NONE });
+            }
+            Said::Utp(said) => utp::take(self, side, time_us, said, pool),
             Said::Silent => {}
             Said::Foreign => self.foreign = self.foreign.saturating_add(1),
         }
-        let direction = &mut self.sides[side];
-        direction.packets = direction.packets.saturating_add(1);
-        direction.bytes += u64::from(packet.bytes);
-        direction.last_us = time_us;
-        direction.hop_limit = packet.hop_limit;
     }
 
     /// The direction of a packet, and the other one.
@@ -237,7 +285,7 @@ impl Flow {
     }
 
     pub(crate) fn last_us(&self) -> u64 {
-        self.sides[0].last_us.max(self.sides[1].last_us)
+        self.sides[0].totals.last_us.max(self.sides[1].totals.last_us)
     }
 
     pub(crate) fn has_samples(&self) -> bool {
@@ -293,8 +341,7 @@ impl Flow {
     /// Puts what was seen later behind what is here.
     pub(crate) fn append(&mut self, later: &Self, theirs: &Pool, pool: &mut Pool) {
         self.marks.0 |= later.marks.0;
-        self.evidence.0 = self.evidence.0.saturating_add(later.evidence.0);
-        self.evidence.1 = self.evidence.1.saturating_add(later.evidence.1);
+        self.evidence.append(later.evidence);
         self.foreign = self.foreign.saturating_add(later.foreign);
         self.first_us = self.first_us.min(later.first_us);
         for (mine, other) in self.sides.iter_mut().zip(&later.sides) {
@@ -305,10 +352,7 @@ impl Flow {
 
 impl Direction {
     fn append(&mut self, later: &Self, theirs: &Pool, pool: &mut Pool) {
-        self.packets = self.packets.saturating_add(later.packets);
-        self.bytes += later.bytes;
-        self.last_us = self.last_us.max(later.last_us);
-        self.hop_limit = later.hop_limit;
+        self.totals.append(&later.totals);
         self.rtt.append(&later.rtt);
         let pairs = [
             (&mut self.direct, &later.direct),

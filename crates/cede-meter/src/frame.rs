@@ -210,6 +210,10 @@ fn timestamps(mut options: &[u8]) -> Option<(u32, u32)> {
     const END: u8 = 0;
     const NOP: u8 = 1;
     const TIMESTAMPS: u8 = 8;
+    // As nearly everybody has them (RFC 7323, appendix A).
+    if let [NOP, NOP, TIMESTAMPS, 10, ..] = *options {
+        options = &options[2..];
+    }
     loop {
         match *options {
             [NOP, ref rest @ ..] => options = rest,
@@ -226,7 +230,11 @@ fn timestamps(mut options: &[u8]) -> Option<(u32, u32)> {
 fn read_udp<'a>(carried: &Carried<'a>, opens: bool) -> Result<Seen<'a>, Mute> {
     let datagram = ip::Datagram::parse(carried.payload).map_err(|_| Mute::Cut)?;
     // What only looks like a tunnel is a datagram like others.
-    if opens && let Some(Ok(seen)) = tunnelled(datagram.destination_port, datagram.payload) {
+    let is_tunnel = matches!(datagram.destination_port, PORT_VXLAN | PORT_GTP_U);
+    if is_tunnel
+        && opens
+        && let Some(Ok(seen)) = tunnelled(datagram.destination_port, datagram.payload)
+    {
         return Ok(seen);
     }
     let content = Content::Udp { payload: datagram.payload, payload_len: datagram.payload_len };

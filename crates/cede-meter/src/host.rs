@@ -4,7 +4,7 @@ use crate::report::{Flags, FlowReport, Protocol, RoundTrip};
 use crate::several::{Likeness, Several};
 
 /// What holds of a flow with at least this part of the host's samples holds of the host.
-const PART_THAT_COUNTS: u64 = 10;
+pub(crate) const PART_THAT_COUNTS: u64 = 10;
 
 /// What was gathered so far.
 #[derive(Debug, Default)]
@@ -21,9 +21,8 @@ pub(crate) struct Together {
 }
 
 impl Together {
-    /// Adds a direction.
-    pub(crate) fn add(&mut self, flow: &FlowReport, clock: &Likeness) {
-        let samples = flow.direct.map_or(0, |direct| direct.samples);
+    /// Adds a direction of so many samples.
+    pub(crate) fn add(&mut self, flow: &FlowReport, samples: u64, clock: &Likeness) {
         self.flows += 1;
         self.samples += samples;
         self.flags.push((samples, flow.flags));

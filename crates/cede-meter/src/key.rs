@@ -14,7 +14,7 @@ pub struct Key {
 }
 
 /// An address, packed. IPv4 addresses stand where no IPv6 address does: `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address([u64; 2]);
 
 /// A socket, packed.
@@ -34,16 +34,25 @@ impl Key {
     #[inline]
     #[must_use]
     pub fn of(source: End, destination: End, is_tcp: bool) -> (Self, Side) {
-        let side = usize::from(source > destination);
-        let (low, high) = if side == 0 { (source, destination) } else { (destination, source) };
-        let (addresses, ports) = ([low.address, high.address], [low.port, high.port]);
-        (Self { addresses, ports, is_tcp }, side)
+        let is_swapped = source > destination;
+        // Word by word, so that all of them stay in registers.
+        let pick = |a: u64, b: u64| if is_swapped { b } else { a };
+        let ([a, b], [c, d]) = (source.address.0, destination.address.0);
+        let addresses = [Address([pick(a, c), pick(b, d)]), Address([pick(c, a), pick(d, b)])];
+        let (from, to) = (source.port.into(), destination.port.into());
+        let ports = [pick(from, to) as u16, pick(to, from) as u16];
+        (Self { addresses, ports, is_tcp }, usize::from(is_swapped))
     }
 
     /// The socket of a side.
     #[must_use]
     pub fn socket(&self, side: Side) -> Socket {
         Socket { address: self.addresses[side].ip(), port: self.ports[side] }
+    }
+
+    /// The port of a side.
+    pub(crate) const fn port(&self, side: Side) -> u16 {
+        self.ports[side]
     }
 
     /// The address of a side, packed.

@@ -62,6 +62,19 @@ impl Block {
         (self.state() & 7) as usize
     }
 
+    /// Hands over the samples, with all the bits of their times.
+    #[inline]
+    fn each(&self, mut take: impl FnMut(Sample)) {
+        let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.words[0]);
+        let lengths = u64::from(self.words[LENGTHS]) | u64::from(self.words[LENGTHS + 1]) << 32;
+        let (pairs, _) = self.words.as_chunks::<2>();
+        for (&[low, raw], k) in pairs.iter().take(self.used().min(PER_BLOCK)).zip(0..) {
+            let since_us = low.wrapping_sub(time_us as u32).cast_signed();
+            time_us = time_us.wrapping_add_signed(i64::from(since_us));
+            take(Sample { time_us, raw, length: Length((lengths >> (8 * k)) as u8) });
+        }
+    }
+
     /// The times of the samples, with all their bits.
     fn times(&self) -> impl Iterator<Item = u64> + '_ {
         let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.words[0]);
@@ -188,24 +201,31 @@ impl Pool {
         samples
     }
 
+    /// From the time of the first sample of a series to that of the last one, in microseconds.
+    pub(crate) fn span_us(&self, series: &Series) -> f64 {
+        let first = || self.block(series.first).times().next();
+        let last = || self.block(series.last).times().last();
+        let is_empty = series.first == NONE;
+        let ends = if is_empty { None } else { first().zip(last()) };
+        ends.map_or(0.0, |(first, last)| last as f64 - first as f64)
+    }
+
     /// Hands over the samples of a series; of each so many one. A loop for each block, without an iterator's state between
     /// samples: reports read every sample more than once.
     #[inline]
     pub(crate) fn each(&self, series: &Series, stride: usize, mut take: impl FnMut(Sample)) {
+        if stride == 1 {
+            return self.chain(series.first).for_each(|block| block.each(&mut take));
+        }
         let mut skip = 0;
         for block in self.chain(series.first) {
-            let mut time_us = u64::from(block.state() >> 3) << 32 | u64::from(block.words[0]);
-            let lengths = [block.words[LENGTHS], block.words[LENGTHS + 1]].map(u32::to_le_bytes);
-            for k in 0..block.used().min(PER_BLOCK) {
-                let since_us = block.words[2 * k].wrapping_sub(time_us as u32).cast_signed();
-                time_us = time_us.wrapping_add_signed(i64::from(since_us));
+            block.each(|sample| {
                 if skip == 0 {
-                    let (raw, length) = (block.words[2 * k + 1], Length(lengths[k / 4][k % 4]));
-                    take(Sample { time_us, raw, length });
+                    take(sample);
                     skip = stride;
                 }
                 skip -= 1;
-            }
+            });
         }
     }
 

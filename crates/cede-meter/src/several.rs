@@ -109,8 +109,9 @@ impl Several {
 
 impl Offset {
     fn is_near(&self, other: &Self) -> bool {
-        let apart = (self.us - other.us).rem_euclid(self.wraps_us);
-        self.is_comparable(other) && apart.min(self.wraps_us - apart) <= SAME_CLOCK_US
+        let apart = || (self.us - other.us).rem_euclid(self.wraps_us);
+        let is_small = |apart: f64| apart.min(self.wraps_us - apart) <= SAME_CLOCK_US;
+        self.is_comparable(other) && is_small(apart())
     }
 
     fn is_comparable(&self, other: &Self) -> bool {

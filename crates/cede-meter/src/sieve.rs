@@ -39,11 +39,13 @@ pub(crate) fn overtaken(points: &[Point]) -> Vec<usize> {
             behind.push(k);
             continue;
         }
-        // The order is there again; or it was no packet that was behind, but the clock.
-        if sent >= newest {
-            found.append(&mut behind);
+        if !behind.is_empty() {
+            // The order is there again; or it was no packet that was behind, but the clock.
+            if sent >= newest {
+                found.append(&mut behind);
+            }
+            behind.clear();
         }
-        behind.clear();
         newest = sent;
     }
     found.append(&mut behind);

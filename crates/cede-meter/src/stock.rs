@@ -1,10 +1,11 @@
 //! All flows, short and long, found by their key.
 
 use crate::embryo::Embryo;
-use crate::flow::{Flow, Marks, Packet};
-use crate::key::{Address, Key};
+use crate::flow::{Flow, Marks, Packet, Said};
+use crate::key::{Key, Side};
 use crate::pages::Pages;
 use crate::pool::Pool;
+use crate::senders::Sender;
 use core::cell::RefCell;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -13,12 +14,6 @@ use hashbrown::HashTable;
 const PAGE: usize = 1 << 9;
 /// Octets that each place of the table takes.
 const TABLE_BYTES: usize = size_of::<Place>() + 1;
-/// Octets that a flow's directions take while the report is made: see [`Sender`].
-const REPORT_BYTES: usize = 2 * size_of::<Sender>();
-
-/// A direction, under the address that sends.
-pub(crate) type Sender = (Address, Place, u8);
-
 /// Where a flow is; the highest bit tells those that are short.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place(u32);
@@ -32,6 +27,14 @@ impl Place {
 
     const fn index(self) -> u32 {
         self.0 & !Self::SHORT
+    }
+
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
     }
 }
 
@@ -60,7 +63,7 @@ impl Stock {
         self.flow_bytes
             + self.embryos.len() * size_of::<Embryo>()
             + self.table.capacity() * TABLE_BYTES
-            + self.table.len() * REPORT_BYTES
+            + self.table.len() * Sender::FLOW_BYTES
     }
 
     /// Takes a packet in; whether it is the first one of its flow.
@@ -103,6 +106,9 @@ impl Stock {
             index
         };
         let flow = self.flows.get_mut(index);
+        if !matches!(packet.said, Said::Tcp(_)) {
+            return flow.take(packet, &mut self.pool);
+        }
         let before = flow.heap_bytes();
         flow.take(packet, &mut self.pool);
         self.flow_bytes = self.flow_bytes + flow.heap_bytes() - before;
@@ -276,19 +282,18 @@ impl<'a> Reader<'a> {
         look(&flow, &scratch)
     }
 
-    /// Which directions of a flow have samples, where that is known without looking at them.
-    pub(crate) fn has_samples(&self, place: Place) -> Option<[bool; 2]> {
-        let is_known = place.is_short() && self.stock.key(place).is_tcp();
-        is_known.then(|| self.stock.embryos.get(place.index()).has_samples())
+    /// A short flow as it is kept, and what it is kept in.
+    pub(crate) fn short(&self, place: Place) -> Option<(&Embryo, &Pool)> {
+        place.is_short().then(|| (self.stock.embryos.get(place.index()), &self.stock.pool))
     }
 
     /// How many samples of the direct and the echoed estimate a direction has; of a short flow the most that there may be.
-    pub(crate) fn samples(&self, place: Place, side: u8) -> (usize, usize) {
+    pub(crate) fn samples(&self, place: Place, side: Side) -> (usize, usize) {
         if place.is_short() {
             let entries = self.stock.embryos.get(place.index()).entries();
             return (entries, entries);
         }
-        let side = &self.stock.flows.get(place.index()).sides[usize::from(side)];
+        let side = &self.stock.flows.get(place.index()).sides[side];
         (side.direct.len(), side.echo.len())
     }
 }

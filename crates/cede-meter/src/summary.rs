@@ -26,6 +26,10 @@ impl Delay {
     #[must_use]
     pub fn is_bridged_to(&self, later: &Self) -> bool {
         let gap_us = later.time_us.saturating_sub(self.time_us);
+        // Nearly always.
+        if gap_us <= IDLE_US as u64 {
+            return true;
+        }
         let is_round_trip = gap_us as f64 <= self.queue_us.max(later.queue_us) + IDLE_US;
         gap_us <= BRIDGED_US_MAX && (is_round_trip || (later.queue_us - self.queue_us).abs() <= BLOAT_US)
     }
@@ -65,7 +69,7 @@ impl Summary {
         }
         let sample_mean = delays.iter().map(|delay| delay.queue_us).sum::<f64>() / samples as f64;
         let (mut area, mut covered, mut bloated) = (0.0, 0.0, 0.0);
-        for pair in delays.windows(2) {
+        for pair in delays.array_windows::<2>() {
             if pair[0].is_bridged_to(&pair[1]) {
                 let gap_us = pair[1].time_us.saturating_sub(pair[0].time_us);
                 let (gap, from, to) = (gap_us as f64, pair[0].queue_us, pair[1].queue_us);
@@ -92,6 +96,60 @@ impl Summary {
     }
 }
 
+/// Bits of a time that are looked at together where delays are put in order: counters for so many values stay near the processor.
+const DIGIT_BITS: u32 = 11;
+/// Fewer are compared with each other.
+const BY_DIGITS_MIN: usize = 256;
+
+/// Puts delays in the order of time; those of one time stay as they are. Many are counted by the digits of their times, the
+/// lowest first, as in LSD radix sort: a host's flows are many runs in order, which to merge takes longer.
+pub(crate) fn put_in_order(delays: &mut Vec<Delay>) {
+    if delays.is_sorted_by_key(|delay| delay.time_us) {
+        return;
+    }
+    if delays.len() < BY_DIGITS_MIN {
+        return delays.sort_by_key(|delay| delay.time_us);
+    }
+    let times = || delays.iter().map(|delay| delay.time_us);
+    let (first, last) = times().fold((u64::MAX, 0), |(low, high), time| (low.min(time), high.max(time)));
+    let mut other = vec![Delay { time_us: 0, queue_us: 0.0 }; delays.len()];
+    let mut shift = 0;
+    while (last - first).checked_shr(shift).is_some_and(|rest| rest > 0) {
+        let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
+        let mut ends = [0_usize; 1 << DIGIT_BITS];
+        delays.iter().for_each(|delay| ends[digit(delay)] += 1);
+        let mut passed = 0;
+        for end in &mut ends {
+            passed += core::mem::replace(end, passed);
+        }
+        for delay in &*delays {
+            let place = &mut ends[digit(delay)];
+            other[*place] = *delay;
+            *place += 1;
+        }
+        core::mem::swap(delays, &mut other);
+        shift += DIGIT_BITS;
+    }
+}
+
+/// Both series in one, in the order of time.
+pub(crate) fn merged(a: &[Delay], b: &[Delay]) -> Vec<Delay> {
+    let mut merged = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a, b);
+    while let ([first, rest_a @ ..], [other, rest_b @ ..]) = (a, b) {
+        if other.time_us < first.time_us {
+            merged.push(*other);
+            b = rest_b;
+        } else {
+            merged.push(*first);
+            a = rest_a;
+        }
+    }
+    merged.extend_from_slice(a);
+    merged.extend_from_slice(b);
+    merged
+}
+
 /// The values of the nearest ranks for shares that grow. Each looks only at what is above the one before, so nothing is
 /// sorted.
 fn quantiles<const N: usize>(values: &mut [u64], shares: [f64; N]) -> [u64; N] {
@@ -106,12 +164,13 @@ fn quantiles<const N: usize>(values: &mut [u64], shares: [f64; N]) -> [u64; N] {
 }
 
 /// How much of a straight line from one value to another lies above a level.
+#[inline]
 fn share_above(from: f64, to: f64, level: f64) -> f64 {
-    let (low, high) = if from < to { (from, to) } else { (to, from) };
-    if low >= level {
-        return 1.0;
+    let (low, high) = (from.min(to), from.max(to));
+    if high <= level {
+        return 0.0;
     }
-    if high <= level { 0.0 } else { (high - level) / (high - low) }
+    if low >= level { 1.0 } else { (high - level) / (high - low) }
 }
 
 #[cfg(test)]

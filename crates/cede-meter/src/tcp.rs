@@ -11,9 +11,8 @@
 //! **How it was validated.** The sheets' vectors (`tests/vectors.rs`), recorded captures beside the queue's own log
 //! (`tests/ground_truth.rs`).
 
-use crate::flow::{Direction, Flow, Marks, Protocol};
+use crate::flow::{Direction, Protocol, Rtt};
 use crate::frame::Tcp;
-use crate::key::Side;
 use crate::pool::Pool;
 use crate::samples::{Length, Sample};
 use std::collections::VecDeque;
@@ -212,16 +211,19 @@ impl More {
     }
 }
 
-/// Takes a segment in.
-pub(crate) fn take(flow: &mut Flow, side: Side, arrival: (u64, Length), tcp: &Said, pool: &mut Pool) {
-    let (time_us, length) = arrival;
+/// Takes in what a segment says of the other direction; true where the bookkeeping overflowed.
+#[inline]
+pub(crate) fn take(
+    from: &mut Direction,
+    to: &mut Direction,
+    time_us: u64,
+    tcp: &Said,
+    pool: &mut Pool,
+) -> bool {
     let Said { clock, echo, .. } = *tcp;
-    let (from, to) = flow.split(side);
-    if pool.wants(&from.direct, time_us) {
-        pool.push(&mut from.direct, Sample { time_us, raw: clock, length });
-    }
-    time_round_trip(from, to, time_us as u32, clock, echo);
-    let (Protocol::Tcp(mine), Protocol::Tcp(theirs)) = (&mut from.protocol, &mut to.protocol) else { return };
+    let (Protocol::Tcp(mine), Protocol::Tcp(theirs)) = (&mut from.protocol, &mut to.protocol) else {
+        return false;
+    };
     let mut overflows = false;
     if tcp.payload_len > 0 && tcp.flags & (SYN | FIN) == 0 {
         let end = tcp.seq.wrapping_add(tcp.payload_len);
@@ -235,9 +237,7 @@ pub(crate) fn take(flow: &mut Flow, side: Side, arrival: (u64, Length), tcp: &Sa
     {
         pool.push(&mut from.reverse, least);
     }
-    if overflows {
-        flow.marks.set(Marks::LOST_TRACK);
-    }
+    overflows
 }
 
 /// Equations 3 and 4: two entries, the clock of the acknowledgement and that of the segment.
@@ -264,23 +264,24 @@ fn report(
 }
 
 /// A packet's clock waits for the first packet back that echoes it or a later one.
-fn time_round_trip(from: &mut Direction, to: &mut Direction, now: u32, clock: u32, echo: u32) {
-    if let Some((wanted, since)) = to.rtt.pending
+pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Said) {
+    let Said { clock, echo, .. } = *said;
+    if let Some((wanted, since)) = to.pending
         && echo != 0
         && !is_before(echo, wanted)
     {
-        to.rtt.pending = None;
+        to.pending = None;
         // Only the very clock that was waited for tells a round trip; a later one came with another packet.
         if echo == wanted {
-            to.rtt.add(now.wrapping_sub(since));
-            to.rtt.lead.note(since, clock);
+            to.add(now.wrapping_sub(since));
+            to.lead.note(since, clock);
         }
     }
     // What echoes a reading that two packets share may answer the earlier one.
-    if from.rtt.pending.is_none() && from.rtt.clock != clock {
-        from.rtt.pending = Some((clock, now));
+    if from.pending.is_none() && from.clock != clock {
+        from.pending = Some((clock, now));
     }
-    from.rtt.clock = clock;
+    from.clock = clock;
 }
 
 /// Keeps the least difference of both clocks for each second, whose slope is their drift: the one of the second that is

@@ -1,7 +1,7 @@
 //! From raw samples of one direction to queueing delays.
 
 use crate::clock::{self, Point, RATE_ASSUMED_HZ, Rate};
-use crate::flow::{Direction, Flow, Marks};
+use crate::flow::{Direction, Flow, Marks, Rtt};
 use crate::key::Side;
 use crate::meter::Base;
 use crate::pool::Pool;
@@ -66,7 +66,10 @@ impl Track {
             }
             watch.push(point, tick_us);
         }
-        let mut pieces = Vec::with_capacity(cuts.len() + 1);
+        let mut pieces = Vec::with_capacity(if points.is_empty() { 0 } else { cuts.len() + 1 });
+        if points.is_empty() {
+            return Self { pieces, tick_us };
+        }
         pieces.extend(cuts.iter().rev().map(|&cut| Piece::of(points.split_off(cut))));
         pieces.push(Piece::of(points));
         pieces.reverse();
@@ -126,24 +129,22 @@ impl Track {
         self.pieces.iter().any(|piece| piece.revisits < 2)
     }
 
-    /// The delays, in the order of the points, which are given up; what is known of pieces stays.
-    pub(crate) fn take_delays(&mut self, base: Base) -> Vec<Delay> {
+    /// Puts the delays, in the order of the points, behind what is there. The points are given up; what is known of pieces stays.
+    pub(crate) fn take_delays(&mut self, base: Base, delays: &mut Vec<Delay>) {
         let delay =
             |point: &Point, zero: f64| Delay { time_us: point.t as u64, queue_us: (point.x - zero).max(0.0) };
-        let mut delays = Vec::with_capacity(self.pieces.iter().map(|piece| piece.points.len()).sum());
         for piece in &mut self.pieces {
             let zero = piece.zero(self.tick_us);
             let mut least = f64::INFINITY;
             let points = core::mem::take(&mut piece.points);
-            delays.extend(points.iter().map(|point| match base {
-                Base::Whole => delay(point, zero),
-                Base::Running => {
+            match base {
+                Base::Whole => delays.extend(points.iter().map(|point| delay(point, zero))),
+                Base::Running => delays.extend(points.iter().map(|point| {
                     least = least.min(point.x);
                     delay(point, least)
-                }
-            }));
+                })),
+            }
         }
-        delays
     }
 }
 
@@ -213,13 +214,13 @@ impl Watch {
 
 /// Follows readings of 32 bits over their wraps.
 #[derive(Default)]
-struct Unwrap {
+pub(crate) struct Unwrap {
     value: i64,
     last: Option<u32>,
 }
 
 impl Unwrap {
-    fn next(&mut self, raw: u32) -> f64 {
+    pub(crate) fn next(&mut self, raw: u32) -> f64 {
         let step = |last: u32| i64::from(raw.wrapping_sub(last).cast_signed());
         // The first is taken as a number with a sign, as the differences are that follow.
         self.value += self.last.map_or(i64::from(raw.cast_signed()), step);
@@ -228,25 +229,79 @@ impl Unwrap {
     }
 }
 
-/// A direction's readings without their wraps, as [`unwrapped`], and the lengths of its packets; no lengths where that is too
-/// little to tell, or they are not the packets'.
-fn unwrapped_with_lengths(
-    flow: &Flow,
-    from: &Direction,
-    pool: &Pool,
-    stride: usize,
-) -> (Vec<Point>, Vec<Length>) {
-    let count = from.direct.len().div_ceil(stride);
-    if flow.marks.has(Marks::OFFLOADED) || !PerOctet::is_worth(count) {
-        return (unwrapped(pool, &from.direct, stride), Vec::new());
+/// A direction's own readings without their wraps, over time.
+pub(crate) struct Own {
+    pub points: Vec<Point>,
+    /// Of its packets; none where they are too few to tell anything, or not the packets'.
+    pub lengths: Vec<Length>,
+}
+
+impl Own {
+    pub(crate) fn new(points: Vec<Point>, mut lengths: Vec<Length>, are_of_packets: bool) -> Self {
+        if !are_of_packets || !PerOctet::is_worth(points.len()) {
+            lengths.clear();
+        }
+        Self { points, lengths }
     }
-    let mut unwrap = Unwrap::default();
-    let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    pool.each(&from.direct, stride, |sample| {
-        points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
-        lengths.push(sample.length);
-    });
-    (points, lengths)
+
+    /// Of each `stride` samples one.
+    pub(crate) fn read(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Self {
+        let series = &flow.sides[side].direct;
+        let count = series.len().div_ceil(stride);
+        let mut unwrap = Unwrap::default();
+        let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        pool.each(series, stride, |sample| {
+            points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
+            lengths.push(sample.length);
+        });
+        Self::new(points, lengths, !flow.marks.has(Marks::OFFLOADED))
+    }
+
+    /// Leaves out packets that others overtook: their times.
+    fn leave_out_overtaken(&mut self) -> Vec<f64> {
+        let overtaken = sieve::overtaken(&self.points);
+        let times = overtaken.iter().map(|&k| self.points[k].t).collect();
+        sieve::leave_out(&mut self.points, &overtaken);
+        sieve::leave_out(&mut self.lengths, &overtaken);
+        times
+    }
+}
+
+/// The flow of a direction, as far as it is looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub flow: &'a Flow,
+    pub side: Side,
+    pub pool: &'a Pool,
+    /// Of so many samples one is.
+    pub stride: usize,
+    /// Whether what the receiver said of it is.
+    pub with_echoed: bool,
+}
+
+impl<'a> Around<'a> {
+    const fn from(&self) -> &'a Direction {
+        &self.flow.sides[self.side]
+    }
+
+    const fn to(&self) -> &'a Direction {
+        &self.flow.sides[1 - self.side]
+    }
+
+    fn is_long(&self, series: &Series) -> bool {
+        self.pool.span_us(series) >= clock::DRIFT_SPAN_US_MIN
+    }
+
+    /// Readings, but nothing where these are too few to tell how clocks run.
+    fn unwrapped_if_many(&self, series: &Series) -> Vec<Point> {
+        let are_many = series.len() / self.stride >= clock::POINTS_MIN;
+        if are_many { unwrapped(self.pool, series, self.stride) } else { Vec::new() }
+    }
+
+    /// Readings, but nothing where these are too few or too short to tell a drift.
+    fn unwrapped_if_long(&self, series: &Series) -> Vec<Point> {
+        if self.is_long(series) { self.unwrapped_if_many(series) } else { Vec::new() }
+    }
 }
 
 /// Readings without their wraps, over time: of each so many one, where there is no room for all.
@@ -257,12 +312,6 @@ fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
         points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
     });
     points
-}
-
-/// As [`unwrapped`], but nothing where that is too little to tell how clocks run.
-fn unwrapped_if_many(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
-    let are_many = series.len() / stride >= clock::POINTS_MIN;
-    if are_many { unwrapped(pool, series, stride) } else { Vec::new() }
 }
 
 /// What was read of a direction.
@@ -285,21 +334,24 @@ pub(crate) fn hz(rate: Rate) -> Option<f64> {
     }
 }
 
-/// Reads a direction of a uTP flow; of each `stride` samples one.
-pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
-    let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
-    let (mut direct, mut lengths) = unwrapped_with_lengths(flow, from, pool, stride);
-    let mut echoed = unwrapped(pool, &from.echo, stride);
-    let overtaken = sieve::overtaken(&direct);
-    let overtaken_t: Vec<f64> = overtaken.iter().map(|&k| direct[k].t).collect();
-    sieve::leave_out(&mut direct, &overtaken);
-    sieve::leave_out(&mut lengths, &overtaken);
-    sieve::leave_out_late(&mut echoed, &direct, &overtaken_t);
+/// Reads a direction of a uTP flow; of a short one nothing but itself.
+pub(crate) fn read_utp(mut own: Own, around: Option<&Around<'_>>) -> Reading {
+    let overtaken_t = own.leave_out_overtaken();
+    let Own { points: direct, lengths } = own;
+    let mut echoed = Vec::new();
+    if let Some(around) = around.filter(|around| around.with_echoed) {
+        echoed = unwrapped(around.pool, &around.from().echo, around.stride);
+        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t);
+    }
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let mut said = unwrapped_if_many(pool, &to.echo, stride);
-    when_said(&mut said, &direct);
-    let reverse = clock::drift_ppm_of_answers(&said, 0.0);
-    let receiver = clock::drift_ppm(&unwrapped_if_many(pool, &to.direct, stride));
+    let reverse = around.and_then(|around| {
+        let mut said = around.unwrapped_if_long(&around.to().echo);
+        when_said(&mut said, &direct);
+        clock::drift_ppm_of_answers(&said, 0.0)
+    });
+    let receiver = around
+        .filter(|_| reverse.is_some())
+        .and_then(|around| clock::drift_ppm(&around.unwrapped_if_long(&around.to().direct)));
     let mut reading = Reading {
         direct: Track::new(direct, 0.0, Estimator::Direct),
         echoed: Track::new(echoed, 0.0, Estimator::Echoed),
@@ -313,21 +365,22 @@ pub(crate) fn read_utp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
     reading
 }
 
-/// Reads a direction of a TCP flow; of each `stride` samples one.
-pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Reading {
-    let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
-    let (mut direct, mut lengths) = unwrapped_with_lengths(flow, from, pool, stride);
-    let rate = clock::rate(&direct);
+/// Reads a direction of a TCP flow, to whose sender round trips were timed; of a short one nothing but itself.
+pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> Reading {
+    let rate = clock::rate(&own.points);
     let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
-    against_arrival(&mut direct, tick_us);
-    let overtaken = sieve::overtaken(&direct);
-    sieve::leave_out(&mut direct, &overtaken);
-    sieve::leave_out(&mut lengths, &overtaken);
-    let (hz_to, receiver) = receiver_clock(to, pool, stride);
-    let reverse = if hz_to == Some(hz_from) { reverse_drift(from, tick_us, &direct, pool) } else { None };
-    let echoed =
-        hz_to.map_or_else(Vec::new, |hz_to| echoed_points(from, pool, [tick_us, 1e6 / hz_to], stride));
+    against_arrival(&mut own.points, tick_us);
+    own.leave_out_overtaken();
+    let Own { points: direct, lengths } = own;
+    let has_use = |around: &&Around<'_>| around.with_echoed || around.is_long(&around.to().direct);
+    let (hz_to, receiver) = around.filter(has_use).map_or((None, None), receiver_clock);
+    let reverse =
+        around.filter(|_| hz_to == Some(hz_from)).and_then(|around| reverse_drift(around, tick_us, &direct));
+    let echoed = around
+        .filter(|around| around.with_echoed)
+        .zip(hz_to)
+        .map_or_else(Vec::new, |(around, hz_to)| echoed_points(around, [tick_us, 1e6 / hz_to]));
     let drift_ppm = reverse
         .zip(receiver)
         .map_or_else(|| own_drift(&direct), |(reverse, receiver)| Some(receiver - reverse));
@@ -342,7 +395,7 @@ pub(crate) fn read_tcp(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> R
     let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
     reading.take_out_drift(echoed_ppm);
     reading.take_out_transmission(&lengths);
-    reading.find_ticks(to, rate);
+    reading.find_ticks(rtt, rate);
     reading.take_out_floors(&lengths);
     reading
 }
@@ -370,8 +423,8 @@ fn own_drift(direct: &[Point]) -> Option<f64> {
 }
 
 /// The receiver's rate, and its drift against the observer.
-fn receiver_clock(to: &Direction, pool: &Pool, stride: usize) -> (Option<f64>, Option<f64>) {
-    let mut points = unwrapped_if_many(pool, &to.direct, stride);
+fn receiver_clock(around: &Around<'_>) -> (Option<f64>, Option<f64>) {
+    let mut points = around.unwrapped_if_many(&around.to().direct);
     let hz = hz(clock::rate(&points));
     let drift = hz.and_then(|hz| {
         against_arrival(&mut points, 1e6 / hz);
@@ -386,8 +439,9 @@ fn against_arrival(points: &mut [Point], tick_us: f64) {
 }
 
 /// TSval less TSecr in what the sender says: its clock against the receiver's.
-fn reverse_drift(from: &Direction, tick_us: f64, direct: &[Point], pool: &Pool) -> Option<f64> {
-    let mut points = unwrapped_if_many(pool, &from.reverse, 1);
+fn reverse_drift(around: &Around<'_>, tick_us: f64, direct: &[Point]) -> Option<f64> {
+    let whole = Around { stride: 1, ..*around };
+    let mut points = whole.unwrapped_if_long(&around.from().reverse);
     points.iter_mut().for_each(|point| point.x *= tick_us);
     when_said(&mut points, direct);
     clock::drift_ppm_of_answers(&points, tick_us)
@@ -409,16 +463,12 @@ fn when_said(said: &mut [Point], direct: &[Point]) {
 
 /// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the
 /// acknowledgement's clock, and the segment's.
-fn echoed_points(
-    from: &Direction,
-    pool: &Pool,
-    [tick_us, tick_us_to]: [f64; 2],
-    stride: usize,
-) -> Vec<Point> {
-    let mut points = Vec::with_capacity((from.echo.len() / 2).div_ceil(stride));
+fn echoed_points(around: &Around<'_>, [tick_us, tick_us_to]: [f64; 2]) -> Vec<Point> {
+    let (series, stride) = (&around.from().echo, around.stride);
+    let mut points = Vec::with_capacity((series.len() / 2).div_ceil(stride));
     let (mut acks, mut segments) = (Unwrap::default(), Unwrap::default());
     let (mut ack, mut number) = (None, 0);
-    pool.each(&from.echo, 1, |sample| {
+    around.pool.each(series, 1, |sample| {
         let Some(ack) = ack.take() else {
             ack = Some(sample.raw);
             return;
@@ -449,15 +499,15 @@ impl Reading {
     /// Finds where within a tick the least delay lies. An answer that is given at once is stamped when the question arrives,
     /// so the latest stamp for its question tells where a tick ends; and the shortest round trip, which is measured in
     /// microseconds, where that is seen by the observer.
-    fn find_ticks(&mut self, to: &Direction, rate: Rate) {
+    fn find_ticks(&mut self, rtt: &Rtt, rate: Rate) {
         let (Rate::Snapped(RATE_ASSUMED_HZ), None, [piece]) = (rate, self.drift_ppm, &self.direct.pieces[..])
         else {
             return;
         };
-        let (lead, tick_us) = (to.rtt.lead, self.direct.tick_us);
+        let (lead, tick_us) = (rtt.lead, self.direct.tick_us);
         // The edge with more answers is the sharper one.
         if lead.count > piece.near_base {
-            let above = lead.us.wrapping_add(to.rtt.min_us).wrapping_sub(piece.base as i64 as u32);
+            let above = lead.us.wrapping_add(rtt.min_us).wrapping_sub(piece.base as i64 as u32);
             // The greatest of many is the end of a tick.
             let missing = if lead.count >= MANY_ANSWERS { 0.0 } else { 1.0 / (f64::from(lead.count) + 1.0) };
             let middle = f64::from(above.cast_signed()) + tick_us * (missing - 0.5);

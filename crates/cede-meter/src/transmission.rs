@@ -55,6 +55,10 @@ impl Floors {
     pub(crate) fn of(points: &[Point], lengths: &[Length], tick_us: f64) -> Option<Self> {
         let packets = || points.iter().zip(lengths.iter().map(|length| usize::from(length.units())));
         let (least, base) = packets().min_by(|a, b| a.0.x.total_cmp(&b.0.x))?;
+        let are_messages = |units: usize| units > base && units <= base + MESSAGE_UNITS;
+        if !packets().any(|(_, units)| are_messages(units)) {
+            return None;
+        }
         let mut floors = [f64::INFINITY; UNITS];
         packets().for_each(|(point, units)| floors[units] = floors[units].min(point.x - least.x));
         let mut seconds = [(f64::NEG_INFINITY, 0); UNITS];
@@ -67,7 +71,7 @@ impl Floors {
         let mut known_us = 0.0_f64;
         for units in base + 1..UNITS {
             let longest_us = US_PER_OCTET_MAX * (Length::from_units(1).bytes() * (units - base + 1) as f64);
-            let is_known = units <= base + MESSAGE_UNITS && seconds[units].1 >= FLOOR_SECONDS_MIN;
+            let is_known = are_messages(units) && seconds[units].1 >= FLOOR_SECONDS_MIN;
             if is_known && floors[units] <= longest_us + tick_us {
                 known_us = known_us.max(floors[units]);
             }

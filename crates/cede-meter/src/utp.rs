@@ -15,7 +15,7 @@
 //! **How it was validated.** The sheets' vectors (`tests/vectors.rs`), recorded captures beside the queue's own log
 //! (`tests/ground_truth.rs`), captures of other protocols on shared ports, and random datagrams (`tests/fuzz.rs`).
 
-use crate::flow::{Direction, Flow, Protocol};
+use crate::flow::{Flow, Protocol, Rtt};
 use crate::key::Side;
 use crate::pool::Pool;
 use crate::samples::{Length, Sample};
@@ -76,6 +76,14 @@ impl Said {
         })
     }
 
+    /// How far the observer's clock is ahead of the stamp; nothing where there is none.
+    pub(crate) const fn reading(&self, time_us: u64) -> Option<u32> {
+        if matches!(self.kind, Kind::Reset) || self.stamp_us == 0 {
+            return None;
+        }
+        Some((time_us as u32).wrapping_sub(self.stamp_us))
+    }
+
     pub(crate) const fn opens(&self) -> bool {
         matches!(self.kind, Kind::Syn)
     }
@@ -98,47 +106,50 @@ impl Said {
     }
 }
 
-/// Takes a packet in.
-pub(crate) fn take(
-    flow: &mut Flow,
-    side: Side,
-    (time_us, length): (u64, Length),
-    said: &Said,
-    pool: &mut Pool,
-) {
-    let (from, to) = flow.split(side);
+/// Takes in what a packet says of the other direction's packet before it, if that is news, and whether it bears out that this
+/// is uTP.
+#[inline]
+pub(crate) fn take(flow: &mut Flow, side: Side, time_us: u64, said: &Said, pool: &mut Pool) {
+    let [low, high] = &mut flow.sides;
+    let (from, to) = if side == 0 { (low, high) } else { (high, low) };
     let (Protocol::Utp(mine), Protocol::Utp(theirs)) = (&mut from.protocol, &mut to.protocol) else { return };
-    let verdict = judge(theirs, said);
+    flow.evidence.add(theirs, said);
     mine.note(said, theirs);
     let reported_us = (said.reports() && mine.reports_news(said, theirs)).then_some(theirs.last_us);
     mine.last_us = time_us;
-    if said.kind != Kind::Reset {
-        sample(from, to, reported_us, (time_us, length), said, pool);
-    }
-    time_round_trip(from, to, time_us as u32, said);
-    match verdict {
-        Some(true) => flow.evidence.0 = flow.evidence.0.saturating_add(1),
-        Some(false) => flow.evidence.1 = flow.evidence.1.saturating_add(1),
-        None => {}
+    if said.kind != Kind::Reset
+        && let Some(time_us) = reported_us.filter(|&time_us| pool.wants(&to.echo, time_us))
+    {
+        pool.push(&mut to.echo, Sample { time_us, raw: said.difference_us, length: Length::default() });
     }
 }
 
-/// Keeps what a packet says of its own way, and, if that is news, of the other direction's packet of that time.
-fn sample(
-    from: &mut Direction,
-    to: &mut Direction,
-    reported_us: Option<u64>,
-    (time_us, length): (u64, Length),
-    said: &Said,
-    pool: &mut Pool,
-) {
-    if let Some(time_us) = reported_us.filter(|&time_us| pool.wants(&to.echo, time_us)) {
-        let raw = said.difference_us;
-        pool.push(&mut to.echo, Sample { time_us, raw, length: Length::default() });
+/// Packets that bore out that this is uTP, and that spoke against it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Evidence {
+    support: u16,
+    against: u16,
+}
+
+impl Evidence {
+    /// Looks at a packet, before it is noted.
+    #[inline]
+    pub(crate) fn add(&mut self, theirs: &UtpSide, said: &Said) {
+        match judge(theirs, said) {
+            Some(true) => self.support = self.support.saturating_add(1),
+            Some(false) => self.against = self.against.saturating_add(1),
+            None => {}
+        }
     }
-    if said.stamp_us != 0 && pool.wants(&from.direct, time_us) {
-        let raw = (time_us as u32).wrapping_sub(said.stamp_us);
-        pool.push(&mut from.direct, Sample { time_us, raw, length });
+
+    pub(crate) const fn append(&mut self, later: Self) {
+        self.support = self.support.saturating_add(later.support);
+        self.against = self.against.saturating_add(later.against);
+    }
+
+    /// Enough where both directions were seen.
+    pub(crate) fn is_enough(self) -> bool {
+        self.support >= 2 && u32::from(self.support) >= 4 * u32::from(self.against)
     }
 }
 
@@ -199,7 +210,7 @@ fn judge(theirs: &UtpSide, said: &Said) -> Option<bool> {
 }
 
 impl UtpSide {
-    fn note(&mut self, said: &Said, theirs: &Self) {
+    pub(crate) fn note(&mut self, said: &Said, theirs: &Self) {
         let Said { seq, kind, .. } = *said;
         let is_numbered = matches!(kind, Kind::Data | Kind::Fin);
         let is_answered = theirs.connections > 0;
@@ -210,6 +221,13 @@ impl UtpSide {
     }
 
     fn remember(&mut self, id: u16, seq: u16) {
+        // Nearly always the connection of the packet before.
+        if self.connections > 0 && self.newest[0].0 == id {
+            if seq.wrapping_sub(self.newest[0].1).cast_signed() > 0 {
+                self.newest[0].1 = seq;
+            }
+            return;
+        }
         let known = &mut self.newest[..self.connections.into()];
         match known.iter().position(|newest| newest.0 == id) {
             Some(at) => {
@@ -236,24 +254,22 @@ impl UtpSide {
 }
 
 /// A packet with data waits for the acknowledgement that covers it.
-fn time_round_trip(from: &mut Direction, to: &mut Direction, now: u32, said: &Said) {
-    if let Some((wanted, since)) = to.rtt.pending
+pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Said) {
+    if let Some((wanted, since)) = to.pending
         && said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0
     {
-        to.rtt.pending = None;
-        to.rtt.add(now.wrapping_sub(since));
+        to.pending = None;
+        to.add(now.wrapping_sub(since));
     }
-    if said.kind == Kind::Data && from.rtt.pending.is_none() {
-        from.rtt.pending = Some((u32::from(said.seq), now));
+    if said.kind == Kind::Data && from.pending.is_none() {
+        from.pending = Some((u32::from(said.seq), now));
     }
 }
 
 /// Whether a flow was uTP, now that it was seen.
 pub(crate) fn is_utp(flow: &Flow, advances: impl Fn(Side) -> bool) -> bool {
-    let (for_it, against) = flow.evidence;
-    let both = flow.sides.iter().all(|side| side.direct.len() > 0);
-    if both {
-        return for_it >= 2 && u32::from(for_it) >= 4 * u32::from(against);
+    if flow.sides.iter().all(|side| side.direct.len() > 0) {
+        return flow.evidence.is_enough();
     }
     // One direction alone: its stamps must run as fast as time does.
     let side = usize::from(flow.sides[1].direct.len() > 0);

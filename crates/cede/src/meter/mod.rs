@@ -16,7 +16,9 @@ pub use veil::Veil;
 
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
-use cede_meter::{Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor};
+use cede_meter::{
+    Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor, Wants,
+};
 use cede_units::{Bytes, Duration};
 use clap::{Args, ValueEnum, ValueHint};
 use std::net::{IpAddr, SocketAddr};
@@ -216,10 +218,18 @@ impl Keeper<'_> {
 }
 
 impl Visitor for Keeper<'_> {
+    fn wants(&self) -> Wants {
+        if self.args.wants_samples() || self.data_set.is_some() {
+            Wants::Samples
+        } else if self.args.flows {
+            Wants::Flows
+        } else {
+            Wants::Nothing
+        }
+    }
+
     fn sample(&mut self, sample: &QueueSample) {
-        let has_use = self.args.wants_samples() || self.data_set.is_some();
-        if !has_use
-            || sample.estimator != self.args.estimator()
+        if sample.estimator != self.args.estimator()
             || !self.args.wants(sample.source.address, sample.protocol)
         {
             return;

@@ -1,0 +1,104 @@
+//! What a host's figures need of a short flow, read from what is kept of its packets without the state that it would have
+//! ([`crate::flow::Flow`]): there may be a million such flows, and most say nothing that would need it.
+//!
+//! **How it was validated.** Beside the whole state, on random packets (below) and wherever flows are listed.
+
+use crate::clock::Point;
+use crate::embryo::Embryo;
+use crate::flow::{Marks, Rtt, Said};
+use crate::key::Side;
+use crate::pool::Pool;
+use crate::samples::Length;
+use crate::track::{Own, Unwrap};
+use crate::utp::{Evidence, UtpSide};
+
+/// One direction's own readings, and the round trips to who sent it.
+pub(crate) struct Glance {
+    pub own: Own,
+    /// Of the other direction.
+    pub rtt: Rtt,
+}
+
+impl Glance {
+    /// Of each `stride` samples one.
+    pub(crate) fn of(embryo: &Embryo, side: Side, pool: &Pool, stride: usize) -> Self {
+        let count = embryo.entries();
+        let has_lengths = !embryo.marks.has(Marks::OFFLOADED);
+        let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::<Length>::with_capacity(count));
+        let mut rtts = [Rtt::default(); 2];
+        let (mut unwrap, mut number) = (Unwrap::default(), 0);
+        embryo.each(pool, |packet| {
+            let [low, high] = &mut rtts;
+            let (from, to) = if packet.side == 0 { (low, high) } else { (high, low) };
+            packet.said.time_round_trip(from, to, packet.time_us as u32);
+            if packet.side == side
+                && let Some(raw) = packet.said.reading(packet.time_us)
+            {
+                if number % stride == 0 {
+                    points.push(Point { t: packet.time_us as f64, x: unwrap.next(raw) });
+                    lengths.push(packet.length);
+                }
+                number += 1;
+            }
+        });
+        Self { own: Own::new(points, lengths, has_lengths), rtt: rtts[1 - side] }
+    }
+}
+
+/// Which directions of a flow of datagrams are uTP with samples; `None` where that cannot be told at a glance.
+pub(crate) fn utp_sides(embryo: &Embryo, pool: &Pool) -> Option<[bool; 2]> {
+    let (mut sides, mut evidence) = ([UtpSide::default(); 2], Evidence::default());
+    let mut has_samples = [false; 2];
+    embryo.each(pool, |packet| {
+        has_samples[packet.side] |= packet.said.reading(packet.time_us).is_some();
+        if let Said::Utp(said) = packet.said {
+            let [low, high] = &mut sides;
+            let (mine, theirs) = if packet.side == 0 { (low, high) } else { (high, low) };
+            evidence.add(theirs, &said);
+            mine.note(&said, theirs);
+        }
+    });
+    match has_samples {
+        [true, true] => Some([evidence.is_enough(); 2]),
+        [false, false] => Some([false; 2]),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embryo::testing::{key, packet};
+    use crate::{track, utp};
+    use cede_units::Stream;
+
+    #[test]
+    fn a_glance_sees_what_the_whole_state_has() {
+        let mut stream = Stream::named(8, "glance");
+        let (mut compared, mut judged) = (0, [0; 2]);
+        for round in 0..3_000 {
+            let key = key(round % 2 == 0);
+            let mut time_us = 1_700_000_000_000_000;
+            let (mut embryo, mut log) = (Embryo::new(key, time_us), Pool::default());
+            for _ in 0..stream.below(24) {
+                let _ = embryo.take(&packet(&mut stream, key.is_tcp(), time_us), &mut log);
+                time_us += stream.below(100_000);
+            }
+            let mut pool = Pool::default();
+            let flow = embryo.grown(&embryo.copy_entries(&log), &mut pool);
+            for side in [0, 1] {
+                let glance = Glance::of(&embryo, side, &log, 1);
+                let own = Own::read(&flow, side, &pool, 1);
+                compared += own.points.len();
+                assert_eq!((glance.own.points, glance.own.lengths), (own.points, own.lengths));
+                assert_eq!(format!("{:?}", glance.rtt), format!("{:?}", flow.sides[1 - side].rtt));
+            }
+            if let (false, Some(sides)) = (key.is_tcp(), utp_sides(&embryo, &log)) {
+                let is_utp = utp::is_utp(&flow, |side| track::stamps_follow_time(&flow.sides[side], &pool));
+                assert_eq!(sides, [is_utp; 2]);
+                judged[usize::from(is_utp)] += 1;
+            }
+        }
+        assert!(compared > 20_000 && judged[0] > 300, "{compared} {judged:?}");
+    }
+}
