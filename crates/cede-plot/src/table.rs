@@ -209,8 +209,12 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The alignment of a column, never [`Align::Auto`].
-    pub(crate) fn alignment(&self, column: usize) -> Align {
+    /// The alignments of all columns, none of them [`Align::Auto`]. To be found once for a table, which may have a million rows.
+    pub(crate) fn alignments(&self) -> Vec<Align> {
+        (0..self.headings.len()).map(|column| self.alignment(column)).collect()
+    }
+
+    fn alignment(&self, column: usize) -> Align {
         match self.aligns.get(column).copied().unwrap_or_default() {
             Align::Auto if self.is_numeric(column) => Align::Right,
             Align::Auto => Align::Left,
@@ -229,21 +233,12 @@ impl Table {
         let body: Vec<Vec<String>> = self.rows.iter().map(shown).collect();
         let widest = |k: usize| body.iter().map(|r| &r[k]).chain([&head[k]]).map(|s| s.chars().count()).max();
         let widths: Vec<usize> = (0..head.len()).map(|k| widest(k).unwrap_or(0).max(3)).collect();
-        let mut out = self.markdown_line(&head, &widths);
-        let rules: Vec<String> = (0..head.len()).map(|k| rule(self.alignment(k), widths[k])).collect();
+        let columns: Vec<(Align, usize)> = self.alignments().into_iter().zip(widths).collect();
+        let mut out = markdown_line(&head, &columns);
+        let rules: Vec<String> = columns.iter().map(|&(align, width)| rule(align, width)).collect();
         out += &format!("| {} |\n", rules.join(" | "));
-        body.iter().for_each(|row| out += &self.markdown_line(row, &widths));
+        body.iter().for_each(|row| out += &markdown_line(row, &columns));
         out
-    }
-
-    fn markdown_line(&self, cells: &[String], widths: &[usize]) -> String {
-        let pad = |k: usize| match self.alignment(k) {
-            Align::Right => format!("{:>1$}", cells[k], widths[k]),
-            Align::Centre => format!("{:^1$}", cells[k], widths[k]),
-            _ => format!("{:<1$}", cells[k], widths[k]),
-        };
-        let padded: Vec<String> = (0..cells.len()).map(pad).collect();
-        format!("| {} |\n", padded.join(" | "))
     }
 
     /// Comma-separated values (RFC 4180): headings first, numbers in full precision.
@@ -262,6 +257,16 @@ fn rule(align: Align, width: usize) -> String {
         Align::Centre => format!(":{}:", dashes(width - 2)),
         _ => dashes(width),
     }
+}
+
+fn markdown_line(cells: &[String], columns: &[(Align, usize)]) -> String {
+    let pad = |(cell, &(align, width)): (&String, &(Align, usize))| match align {
+        Align::Right => format!("{cell:>width$}"),
+        Align::Centre => format!("{cell:^width$}"),
+        Align::Left | Align::Auto => format!("{cell:<width$}"),
+    };
+    let padded: Vec<String> = cells.iter().zip(columns).map(pad).collect();
+    format!("| {} |\n", padded.join(" | "))
 }
 
 /// Escapes what Markdown would read as a column's end, a new line or markup.
@@ -313,8 +318,8 @@ mod tests {
     #[test]
     fn alignment_follows_the_cells() {
         let table = sample().align(0, Align::Centre);
-        assert_eq!((table.alignment(0), table.alignment(1)), (Align::Centre, Align::Right));
-        assert_eq!(Table::new(["x"]).alignment(0), Align::Left);
+        assert_eq!((table.alignments()[0], table.alignments()[1]), (Align::Centre, Align::Right));
+        assert_eq!(Table::new(["x"]).alignments(), [Align::Left]);
     }
 
     #[test]

@@ -185,19 +185,21 @@ fn table_html(table: &Table) -> String {
         true => String::new(),
         false => format!("<caption>{}</caption>", markup(&table.caption)),
     };
-    let head = |(k, h): (usize, &String)| format!("<th scope=\"col\"{}>{}</th>", align(table, k), markup(h));
-    let heads: String = table.headings.iter().enumerate().map(head).collect();
-    let cell = |(k, c): (usize, &Cell)| format!("<td{}>{}</td>", align(table, k), cell_html(c));
-    let row =
-        |cells: &Vec<Cell>| format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>());
+    let classes: Vec<&str> = table.alignments().into_iter().map(class).collect();
+    let head = |(h, class): (&String, &&str)| format!("<th scope=\"col\"{class}>{}</th>", markup(h));
+    let heads: String = table.headings.iter().zip(&classes).map(head).collect();
+    let cell = |(c, class): (&Cell, &&str)| format!("<td{class}>{}</td>", cell_html(c));
+    let row = |cells: &Vec<Cell>| {
+        format!("<tr>{}</tr>\n", cells.iter().zip(&classes).map(cell).collect::<String>())
+    };
     let rows: String = table.rows.iter().map(row).collect();
     format!(
         "<div class=\"wide\"><table>{caption}\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
     )
 }
 
-fn align(table: &Table, column: usize) -> &'static str {
-    match table.alignment(column) {
+const fn class(align: Align) -> &'static str {
+    match align {
         Align::Right => " class=\"r\"",
         Align::Centre => " class=\"c\"",
         Align::Left | Align::Auto => "",

@@ -11,8 +11,9 @@ const NARROWEST: usize = 4;
 /// Columns that are too wide for that are narrowed, widest first, and their words wrapped. Every line ends
 /// with a line feed.
 pub fn table(table: &Table, room: usize, colour: bool) -> String {
-    let widths = column_widths(table, room);
-    let total = (widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)).min(room);
+    let columns = columns(table, room);
+    let widths = columns.iter().map(|column| column.width);
+    let total = (widths.sum::<usize>() + GAP * columns.len().saturating_sub(1)).min(room);
     let mut out = String::new();
     let rule = |out: &mut String, sign: &str| {
         let mut row = Row::default();
@@ -22,11 +23,11 @@ pub fn table(table: &Table, room: usize, colour: bool) -> String {
     write_caption(table, room, colour, &mut out);
     rule(&mut out, "━");
     let headings: Vec<(String, Style)> = table.headings.iter().map(|h| (h.clone(), Style::Bold)).collect();
-    write_cells(table, &headings, &widths, (room, colour), &mut out);
+    write_cells(&headings, &columns, (room, colour), &mut out);
     rule(&mut out, "─");
     for cells in &table.rows {
         let cells: Vec<(String, Style)> = cells.iter().map(|c| (c.display(), style(c))).collect();
-        write_cells(table, &cells, &widths, (room, colour), &mut out);
+        write_cells(&cells, &columns, (room, colour), &mut out);
     }
     rule(&mut out, "━");
     out
@@ -49,6 +50,17 @@ fn style(cell: &Cell) -> Style {
     }
 }
 
+/// How a column is set. Looking at it once is enough: a table may have a million rows.
+struct Column {
+    width: usize,
+    align: Align,
+}
+
+fn columns(table: &Table, room: usize) -> Vec<Column> {
+    let column = |(width, align)| Column { width, align };
+    column_widths(table, room).into_iter().zip(table.alignments()).map(column).collect()
+}
+
 fn column_widths(table: &Table, room: usize) -> Vec<usize> {
     let natural = |k: usize| {
         let cells = table.rows.iter().map(|row| width(&row[k].display()));
@@ -65,22 +77,22 @@ fn column_widths(table: &Table, room: usize) -> Vec<usize> {
 
 /// Writes a table row, of several lines if a cell had to be wrapped.
 fn write_cells(
-    table: &Table,
     cells: &[(String, Style)],
-    widths: &[usize],
+    columns: &[Column],
     (room, colour): (usize, bool),
     out: &mut String,
 ) {
-    let wrapped: Vec<Vec<String>> = cells.iter().zip(widths).map(|((text, _), w)| wrap(text, *w)).collect();
+    let wrapped: Vec<Vec<String>> =
+        cells.iter().zip(columns).map(|((text, _), column)| wrap(text, column.width)).collect();
     let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
     for line in 0..height {
         let mut row = Row::default();
         let mut start = 0;
-        for (k, lines) in wrapped.iter().enumerate() {
+        for ((lines, column), (_, style)) in wrapped.iter().zip(columns).zip(cells) {
             let text = lines.get(line).map_or("", String::as_str);
-            row.pad_to(start + indent(table.alignment(k), widths[k].saturating_sub(width(text))));
-            row.push(text, cells[k].1);
-            start += widths[k] + GAP;
+            row.pad_to(start + indent(column.align, column.width.saturating_sub(width(text))));
+            row.push(text, *style);
+            start += column.width + GAP;
         }
         row.write(room, colour, out);
     }
