@@ -185,7 +185,7 @@ impl<'a> Carried<'a> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn read_tcp<'a>(carried: &Carried<'a>) -> Result<Seen<'a>, Mute> {
     let header: &[u8; HEADER_BYTES_TCP] = carried.payload.first_chunk().ok_or(Mute::Cut)?;
     let header_len = usize::from(header[12] >> 4) * 4;
@@ -226,7 +226,7 @@ fn timestamps(mut options: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn read_udp<'a>(carried: &Carried<'a>, opens: bool) -> Result<Seen<'a>, Mute> {
     let datagram = ip::Datagram::parse(carried.payload).map_err(|_| Mute::Cut)?;
     // What only looks like a tunnel is a datagram like others.

@@ -161,7 +161,7 @@ impl Decoder {
     /// # Errors
     /// [`ReadErrorKind::Truncated`] where a header, record or block is not whole: `taken` stands before it, and the call
     /// can be repeated with more octets. All others are final. Offsets count from the beginning of `octets`.
-    #[inline]
+    #[inline(always)]
     pub fn next<'a>(&mut self, octets: &'a [u8], taken: &mut usize) -> Result<Option<Record<'a>>, ReadError> {
         let mut cursor = Cursor { file: octets, offset: *taken };
         let record = self.step(&mut cursor);
@@ -169,7 +169,8 @@ impl Decoder {
         record
     }
 
-    #[inline]
+    // What is returned stays in registers.
+    #[inline(always)]
     fn step<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<Record<'a>>, ReadError> {
         if cursor.is_at_end() {
             return Ok(None);

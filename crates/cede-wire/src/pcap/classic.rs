@@ -42,7 +42,8 @@ impl Layout {
         Ok(Self { endian, fraction_ns, link_type })
     }
 
-    #[inline]
+    // What is returned stays in registers.
+    #[inline(always)]
     pub(super) fn next<'a>(&self, cursor: &mut Cursor<'a>) -> Result<Option<Record<'a>>, ReadError> {
         if cursor.is_at_end() {
             return Ok(None);
