@@ -160,6 +160,20 @@ fn nan_breaks_the_line() {
 }
 
 #[test]
+fn a_panel_without_data_says_so_and_makes_up_no_ticks() {
+    let drawn = |y: f64| {
+        let panel = Panel::new("").series(Series::line("a", [(0.0, y), (1.0, y)]));
+        Figure::new("").panel(panel).to_svg()
+    };
+    assert!(drawn(f64::NAN).contains("nothing measured") && !drawn(f64::NAN).contains(">0.5<"));
+    assert!(!drawn(3.0).contains("nothing measured") && drawn(3.0).contains(">0.5<"));
+    assert!(
+        !Figure::new("").panel(Panel::new("")).to_svg().contains("nothing measured"),
+        "nothing was asked for"
+    );
+}
+
+#[test]
 fn figures_in_a_page_follow_its_colours() {
     let page = Report::new("t").section(Section::new("s").figure(&two_panels())).to_html();
     assert!(page.contains("stroke:var(--p-s0,#0072b2)"));

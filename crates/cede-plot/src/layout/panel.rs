@@ -3,12 +3,15 @@
 use super::labels::Crowd;
 use super::look::Look;
 use super::{axes, data, labels, legend};
-use crate::drawing::{Frame, Point, Rect, Shape, Text, Weight};
-use crate::figure::{Legend, Panel};
+use crate::drawing::{Anchor, Frame, Point, Rect, Shape, Text, Weight};
+use crate::figure::{Legend, Panel, Series};
 use crate::font;
 use crate::scale::{Projection, Range};
+use crate::style::Paint;
 
 const TITLE: (f64, f64) = (13.0, 17.0);
+/// What stands in the place of data.
+const NOTHING: &str = "nothing measured";
 
 /// A panel with what the figure decided for it.
 pub(super) struct Plan<'a> {
@@ -67,7 +70,13 @@ impl Plan<'_> {
         let mut crowd = Crowd::default();
         data::draw(self.panel, (self.slots, &self.looks), &projection, &mut crowd, shapes);
         axes::frame(&projection, &x_ticks, &y_ticks, shapes);
-        axes::tick_labels(&projection, (&x_ticks, self.x_labels), (&y_ticks, self.y_labels), shapes);
+        if self.shows_nothing() {
+            let middle = Point::new(rect.x + rect.w / 2.0, rect.y + rect.h / 2.0);
+            let text = Text::new(NOTHING, middle, TITLE.0).anchor(Anchor::Middle).paint(Paint::Muted);
+            shapes.push(Shape::Text(text));
+        } else {
+            axes::tick_labels(&projection, (&x_ticks, self.x_labels), (&y_ticks, self.y_labels), shapes);
+        }
         self.headings(rect, left, shapes);
         self.title_and_legend(rect, shapes);
         if self.panel.legend == Legend::Inside {
@@ -75,6 +84,14 @@ impl Plan<'_> {
         }
         labels::draw(self.panel, &projection, &mut crowd, shapes);
         Frame { projection, slots: self.slots.to_vec() }
+    }
+
+    /// Series were asked for, and none has a point: the ticks would be made up.
+    fn shows_nothing(&self) -> bool {
+        let is_there = |&(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
+        let is_empty = |series: &Series| !series.points.iter().any(is_there) && series.band.is_empty();
+        let Panel { series, .. } = self.panel;
+        !series.is_empty() && series.iter().all(is_empty)
     }
 
     fn headings(&self, rect: Rect, left: f64, shapes: &mut Vec<Shape>) {
