@@ -5,18 +5,27 @@
 //! wander, timers run out), half from a hostile one (any field may hold anything its type can, time stands still or
 //! leaps). The same seed gives the same sequence, so a [`Violation`] can be replayed.
 //!
+//! [`check_on_a_link`] runs it on a small link of its own for half a minute, for what no single call shows, and [`check_unused`] with little to send.
+//!
 //! The crate's own test runs this for every entry of the [`registry`](crate::registry). To check a controller of
 //! your own:
 //!
 //! ```
-//! use cede_cc::conformance::{Subject, check};
+//! use cede_cc::conformance::{Subject, check, check_on_a_link};
 //! use cede_cc::{Params, registry};
 //!
 //! let subject = Subject { responsive: true, build: &|path| registry::build("reno", &Params::new(), path).unwrap() };
 //! assert_eq!(check(&subject, 1, 1000), Ok(()));
+//! assert_eq!(check_on_a_link(&subject, 1), Ok(()));
 //! ```
 
-use crate::{Allowance, Controller, Feedback, PacketFact, Path, SendRecord, Sent, Snapshot, Tag, Timeout};
+mod link;
+
+pub use link::{LINK_RULES, check_on_a_link, check_unused};
+
+use crate::{
+    Allowance, Controller, DelaySamples, Feedback, PacketFact, Path, SendRecord, Sent, Snapshot, Tag, Timeout,
+};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -34,7 +43,7 @@ const FINITE: &str = "windows and thresholds in snapshots are finite and not neg
 const AGREE: &str = "allowance() repeats what the last call answered";
 const PACING: &str = "a pacing rate is not zero, and a burst not either";
 const STALL: &str = "where feedback is plausible, pacing lets a packet leave at least once a minute";
-const GROWTH: &str = "what acknowledges nothing (a departure, an empty feedback, a timer) does not raise a window above one packet";
+const GROWTH: &str = "what acknowledges nothing (a departure, an empty feedback, delays alone, a timer) does not raise a window above one packet";
 const LOSS: &str = "feedback that reports a loss does not raise the window";
 const TIMEOUT: &str = "a timeout does not raise the window above two packets, and lowers one above four";
 const TIMER: &str = "on_timer moves the timer on";
@@ -113,6 +122,7 @@ fn random_path(random: &mut Stream) -> Path {
 enum Call {
     Sent(Sent),
     Feedback { blank: Feedback<'static>, acked: Vec<PacketFact>, lost: Vec<PacketFact> },
+    Delays(DelaySamples),
     Timeout(Timeout),
     Timer(Instant),
     Mss(u32),
@@ -125,6 +135,10 @@ impl Call {
             Self::Sent(sent) => {
                 let tag = controller.on_sent(sent);
                 return (controller.allowance(), tag);
+            }
+            Self::Delays(samples) => {
+                controller.on_delays(samples);
+                controller.allowance()
             }
             Self::Feedback { blank, acked, lost } => {
                 controller.on_feedback(&Feedback { acked, lost, ..*blank })
@@ -144,6 +158,7 @@ impl Call {
         match self {
             Self::Sent(_) => "a departure",
             Self::Feedback { .. } => "feedback",
+            Self::Delays(_) => "delays",
             Self::Timeout(_) => "a timeout",
             Self::Timer(_) => "a timer",
             Self::Mss(_) => "another packet size",
@@ -152,7 +167,7 @@ impl Call {
 
     fn acknowledges(&self) -> bool {
         match self {
-            Self::Sent(_) | Self::Timer(_) => false,
+            Self::Sent(_) | Self::Delays(_) | Self::Timer(_) => false,
             Self::Feedback { blank, acked, .. } => Feedback { acked, ..*blank }.acknowledges(),
             Self::Timeout(_) | Self::Mss(_) => true,
         }
@@ -305,7 +320,8 @@ impl Model {
         match self.random.below(100) {
             0 => self.time_out(),
             1 => self.change_mss(),
-            2..=40 if may_send => self.send(),
+            2 | 3 => self.tell_delays(),
+            4..=40 if may_send => self.send(),
             _ if self.under_way.is_empty() => self.send(),
             _ => self.feed(),
         }
@@ -327,6 +343,14 @@ impl Model {
         } else {
             self.queue_ns.saturating_sub(delta)
         };
+    }
+
+    fn tell_delays(&mut self) -> Call {
+        let mut blank = self.blank(self.in_flight_bytes, false, None);
+        if self.hostile {
+            self.spoil(&mut blank);
+        }
+        Call::Delays(DelaySamples::of(&blank))
     }
 
     fn send(&mut self) -> Call {

@@ -177,6 +177,8 @@ mod tests {
         for seed in 0..40 {
             assert_eq!(conformance::check(&subject, seed, 2000), Ok(()));
         }
+        assert_eq!(conformance::check_on_a_link(&subject, 1), Ok(()));
+        assert_eq!(conformance::check_unused(&subject, 1), Ok(()));
     }
 
     #[test]

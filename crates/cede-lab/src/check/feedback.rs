@@ -32,7 +32,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "feedback/return-congested",
         "20 Mbit/s down, 2 Mbit/s up with 500 ms of buffer, which an upload by CUBIC fills from 15 s on",
-        "A backup uploads while the background transfer downloads: round trips grow by half a second though the way of the data is free. It is what one-way delays are for; but every window then carries a twelfth of what it did, so the measure is Reno over the same transport.",
+        "A backup uploads while the background transfer downloads: round trips grow by half a second though the way of the data is free. It is what one-way delays are for; but every window then carries a twelfth of what it did, so the measure is what Reno has in its place, over the same transport.",
         return_congested,
     ),
 ];
