@@ -509,6 +509,31 @@ mod tests {
         assert_eq!(owd.rate_hz, 1001);
     }
 
+    /// Where the rate settles for packets `gap_us` apart whose stamps lie `shift_us` apart on the grid of 1.2 ms.
+    fn settled(gap_us: u64, shift_us: u64) -> (u64, u64) {
+        let mut owd = Owd { rate_hz: OUR_HZ, ..owd(&Params::new()) };
+        let mut range = (u64::MAX, 0);
+        for k in 0..4000 {
+            let tick = |us: u64| (us + 500) / 1000;
+            owd.estimate_rate(tick(k * gap_us + 130 + shift_us), tick(k * gap_us + 130));
+            if k > 1000 {
+                range = (range.0.min(owd.rate_hz), range.1.max(owd.rate_hz));
+            }
+        }
+        range
+    }
+
+    #[test]
+    fn the_rate_of_packets_next_to_each_other_is_wrong_and_of_those_far_apart_it_is_not() {
+        for shift in 1..5 {
+            let (low, high) = settled(1200, shift * 1200);
+            assert!(low >= 1053 && high <= 1076, "neighbours: {low} to {high}");
+            let (low, high) = settled(2400, shift * 1200);
+            assert!(low >= 994 && high <= 1051, "one between: {low} to {high}");
+            assert!(settled(4800, shift * 1200).1 < 1000, "three between");
+        }
+    }
+
     fn at(now_ms: u64, delay_ms: i64) -> Owned {
         let mut one = ack(now_ms, 1000);
         one.feedback.now = Instant::from_millis(now_ms);
