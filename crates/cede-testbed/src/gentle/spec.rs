@@ -22,9 +22,6 @@ pub struct GentleSpec {
     pub stream: StreamConfig,
 }
 
-/// RFC 6817, section 2.5; the default of the controllers here that have a target of that name.
-const DEFAULT_TARGET: Duration = Duration::from_millis(100);
-
 impl Default for GentleSpec {
     fn default() -> Self {
         Self {
@@ -46,10 +43,13 @@ impl GentleSpec {
         self.alone + self.joined + self.again
     }
 
-    /// The delay that the uTP flow aims at.
+    /// The delay that the uTP flow aims at: what was asked for, or its controller's default; none where it has no target.
     #[must_use]
-    pub fn target(&self) -> Duration {
-        self.target.unwrap_or(DEFAULT_TARGET)
+    pub fn target(&self) -> Option<Duration> {
+        let ControllerChoice::Named { name, .. } = self.controller() else { return self.target };
+        let params = cede_cc::registry::find(&name)?.params;
+        let target = params.iter().find(|param| param.name == "target")?;
+        self.target.or_else(|| target.default.parse().ok())
     }
 
     pub(super) fn stream(&self) -> StreamConfig {
@@ -61,5 +61,21 @@ impl GentleSpec {
 
     pub(super) fn controller(&self) -> ControllerChoice {
         self.stream().controller
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_is_the_controllers_own() {
+        let of =
+            |name: &str| GentleSpec { stream: StreamConfig::with_controller(name), ..GentleSpec::default() };
+        assert_eq!(of("ledbat").target(), Some(Duration::from_millis(100)));
+        assert_eq!(of("cede").target(), Some(Duration::from_millis(15)));
+        assert_eq!(of("reno").target(), None);
+        let asked = GentleSpec { target: Some(Duration::from_millis(25)), ..of("ledbat") };
+        assert_eq!(asked.target(), Some(Duration::from_millis(25)));
     }
 }

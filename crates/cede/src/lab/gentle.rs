@@ -112,8 +112,8 @@ fn words(screen: &Screen, spec: &GentleSpec, measured: &Measured, predicted: &Sh
     ];
     text += &chart(screen, "Queueing delay at the bottleneck", "delay", "ms", queues);
     text += &format!(
-        "target {}; {} packets dropped; longest time between two samples {:.2} s\n",
-        spec.target(),
+        "{}{} packets dropped; longest time between two samples {:.2} s\n",
+        spec.target().map_or_else(String::new, |target| format!("target {target}; ")),
         measured.drops,
         measured.longest_gap_s
     );
@@ -122,7 +122,7 @@ fn words(screen: &Screen, spec: &GentleSpec, measured: &Measured, predicted: &Sh
 
 fn as_json(spec: &GentleSpec, measured: &Measured, predicted: &Showing) -> String {
     let value = json!({
-        "target_ms": spec.target().as_millis_f64(),
+        "target_ms": spec.target().map(Duration::as_millis_f64),
         "measured": measured.showing,
         "predicted": predicted,
         "drops": measured.drops,
