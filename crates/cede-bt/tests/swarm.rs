@@ -2,7 +2,7 @@
 
 mod common;
 
-use cede_bt::engine::{Chunk, CloseReason, ConnId, PeerAddress};
+use cede_bt::engine::{Action, Chunk, CloseReason, ConnId, PeerAddress};
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Profile, Transport};
 use cede_units::{Duration, Instant};
@@ -314,5 +314,32 @@ fn a_bitfield_may_come_at_any_time() {
         // One that is too long is no bitfield of this torrent.
         engine.received(now, conn, Payload::copy_from(&Message::Bitfield(vec![0; 7]).to_vec()));
         assert_eq!(engine.connections().count(), 0);
+    }
+}
+
+/// Over TCP a peer calls from a port that nobody waits at.
+#[test]
+fn who_has_called_is_not_called_back_unless_somebody_has_told_of_it() {
+    for is_told in [false, true] {
+        let mut engine = cede_bt::Engine::new(setup(1, false, Profile::LIBTORRENT, Disposition::ALL));
+        let mut now = Instant::from_secs(1);
+        engine.start(now);
+        let conn = engine.accept(now, 9_usize, Transport::Tcp).unwrap();
+        if is_told {
+            engine.add_peers(now, &[9]);
+        }
+        // Nothing happens as long as there is a connection.
+        engine.forget_caller(9);
+        engine.closed(now, conn);
+        engine.forget_caller(9);
+        let mut is_called = false;
+        while now < Instant::from_secs(200) {
+            now = engine.poll_timeout().expect("there is always something due").max(now);
+            engine.handle_timeout(now);
+            while let Some(action) = engine.poll_action() {
+                is_called |= matches!(action, Action::Connect { .. });
+            }
+        }
+        assert_eq!(is_called, is_told);
     }
 }

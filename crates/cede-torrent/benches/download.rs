@@ -1,5 +1,6 @@
 //! A gigabyte from a seed to a leecher over the loopback, default socket buffers, beside what is installed of libtorrent and
-//! aria2, in one run: `cargo bench -p cede-torrent --bench download [-- FILTER]`. `CEDE_BENCH_BYTES` takes another size.
+//! aria2, in one run: `cargo bench -p cede-torrent --bench download [-- FILTER]`. `CEDE_BENCH_BYTES` takes another size,
+//! `CEDE_BENCH_FOLDER` another place than memory.
 //!
 //! Each peer is a process of its own; its processor time and peak memory are read from /proc while it runs, from the moment that
 //! both are ready to the moment that the leecher has everything. Transmission is left out: it asks for blocks in pulses of half
@@ -38,7 +39,8 @@ struct Subject {
 impl Subject {
     fn make(tracker: &str) -> Self {
         let memory = Path::new("/dev/shm");
-        let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
+        let usual = || if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
+        let base = std::env::var_os("CEDE_BENCH_FOLDER").map_or_else(usual, PathBuf::from);
         let folder = base.join(format!("cede-download-{}", std::process::id()));
         fs::create_dir_all(folder.join("seed")).unwrap();
         let mut random = cede_units::Stream::named(1, "content");
@@ -70,10 +72,17 @@ impl Subject {
         self.folder.join("content.torrent")
     }
 
+    /// An empty folder. As many octets as the content has are written there and removed: where the machine is a virtual one,
+    /// whoever is first to touch a page of its memory waits for the host, three times as long as for all else together.
     fn fresh(&self) -> PathBuf {
         let folder = self.folder.join("leech");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
+        let touched = folder.join("touched");
+        let mut file = fs::File::create(&touched).unwrap();
+        let octets = vec![0; PIECE];
+        (0..bytes().div_ceil(PIECE)).for_each(|_| file.write_all(&octets).unwrap());
+        fs::remove_file(touched).unwrap();
         folder
     }
 }

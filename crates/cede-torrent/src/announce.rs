@@ -8,7 +8,7 @@ use crate::session::Wish;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::tracker::udp::{Asked, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Event, http};
-use std::io;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{UdpSocket, lookup_host};
@@ -178,8 +178,17 @@ pub async fn ask(url: &str, announce: &Announce, tracker_id: Option<&[u8]>) -> R
         return ask_udp(host, announce).await.map_err(|error| error.to_string());
     }
     let url = http::url(url, announce, tracker_id);
-    let octets = get(url, http::MAX_ANSWER_BYTES as u64, false).await?;
-    http::parse_answer(&octets).map_err(|error| error.to_string())
+    let (status, octets) = get(url, http::MAX_ANSWER_BYTES as u64).await?;
+    // Trackers say why they refuse under any status.
+    http::parse_answer(&octets).map_err(|error| match error {
+        http::Error::Failure(_) => error.to_string(),
+        _ => no_success(status).unwrap_or_else(|| error.to_string()),
+    })
+}
+
+/// What a status says, where it is none of success.
+fn no_success(status: ureq::http::StatusCode) -> Option<String> {
+    (!status.is_success()).then(|| format!("the server answers: {status}"))
 }
 
 /// What is at a URL.
@@ -187,27 +196,34 @@ pub async fn ask(url: &str, announce: &Announce, tracker_id: Option<&[u8]>) -> R
 /// # Errors
 /// Why it cannot be had, for people.
 pub async fn download(url: &str) -> Result<Vec<u8>, String> {
-    get(url.to_owned(), MAX_DOWNLOAD_BYTES, true).await
+    let (status, octets) = get(url.to_owned(), MAX_DOWNLOAD_BYTES).await?;
+    no_success(status).map_or(Ok(octets), Err)
 }
 
-async fn get(url: String, limit: u64, status_is_error: bool) -> Result<Vec<u8>, String> {
+async fn get(url: String, limit: u64) -> Result<(ureq::http::StatusCode, Vec<u8>), String> {
     if url.starts_with("https://") && !cfg!(feature = "https") {
         return Err("https is not built in (cargo build --features cede-torrent/https); many trackers answer over http:// or udp://, too".to_owned());
     }
     let fetching = tokio::task::spawn_blocking(move || {
-        // Trackers say why they refuse under any status.
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(HTTP_PATIENCE))
-            .http_status_as_error(status_is_error)
+            .http_status_as_error(false)
             .max_redirects(5)
             .user_agent(concat!("cede/", env!("CARGO_PKG_VERSION")));
         #[cfg(feature = "https")]
         let config = config.tls_config(tls()?);
         let mut response = config.build().new_agent().get(&url).call().map_err(|error| error.to_string())?;
-        let body = response.body_mut().with_config().limit(limit);
-        body.read_to_vec().map_err(|error| error.to_string())
+        let octets = read(response.body_mut().with_config().limit(limit).reader(), limit)?;
+        Ok((response.status(), octets))
     });
     fetching.await.map_err(|error| error.to_string())?
+}
+
+/// All of it, within a limit that holds for what was compressed, too.
+fn read(body: impl Read, limit: u64) -> Result<Vec<u8>, String> {
+    let mut octets = Vec::new();
+    body.take(limit + 1).read_to_end(&mut octets).map_err(|error| error.to_string())?;
+    if octets.len() as u64 > limit { Err("the answer is too long".to_owned()) } else { Ok(octets) }
 }
 
 /// Whose certificates are trusted: those of authorities in the file that `SSL_CERT_FILE` names, or else Mozilla's.

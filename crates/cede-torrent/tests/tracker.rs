@@ -74,6 +74,62 @@ fn refusals_reach_the_asker() {
     });
 }
 
+/// A server that gives one answer to whatever it is asked, once; where.
+fn server(head: &str, body: &[u8]) -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut answer =
+        format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len())
+            .into_bytes();
+    answer.extend_from_slice(body);
+    std::thread::spawn(move || {
+        use std::io::{BufRead, BufReader, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+        lines.take_while(|line| !line.is_empty()).for_each(drop);
+        let _ = stream.write_all(&answer);
+    });
+    address
+}
+
+#[test]
+fn a_server_that_is_no_tracker_is_named_by_its_status_and_a_refusal_by_its_words() {
+    run(async {
+        let cases = [
+            ("404 Not Found", &b"<html>"[..], "404 Not Found"),
+            ("503 Service Unavailable", b"d14:failure reason4:busye", "refuses: busy"),
+            ("200 OK", b"<html>", "answer is none"),
+        ];
+        for (head, body, expected) in cases {
+            let url = format!("http://{}/announce", server(head, body));
+            let why = announce::ask(&url, &announcement(1, 7), None).await.unwrap_err();
+            assert!(why.contains(expected), "{head}: {why}");
+        }
+        let gone = announce::download(&format!("http://{}/x", server("410 Gone", b"d1:ai1ee"))).await;
+        assert!(gone.unwrap_err().contains("410 Gone"));
+    });
+}
+
+#[test]
+fn what_a_server_keeps_compressed_comes_as_it_was() {
+    use std::io::Write;
+    let pack = |octets: &[u8]| {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packed.write_all(octets).unwrap();
+        packed.finish().unwrap()
+    };
+    run(async {
+        let (info, _) = torrent(&[200_000]);
+        let head = "200 OK\r\nContent-Encoding: gzip";
+        let url = format!("http://{}/t", server(head, &pack(&info.raw)));
+        assert_eq!(announce::download(&url).await.unwrap(), info.raw);
+        // Little that stands for more than any torrent may have is not unpacked to its end.
+        let much = vec![0; cede_bt::metainfo::MAX_FILE_BYTES + 1];
+        let url = format!("http://{}/t", server(head, &pack(&much)));
+        assert!(announce::download(&url).await.is_err());
+    });
+}
+
 #[test]
 fn whatever_is_sent_to_the_tracker_it_goes_on() {
     run(async {

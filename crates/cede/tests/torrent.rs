@@ -80,6 +80,8 @@ fn what_went_wrong_says_what_to_do() {
     place.cede("show film").exits(1);
     place.cede("get film.torrent -o nowhere").exits(2).complains("mkdir");
     place.cede("get film.torrent --transport 32").exits(2).complains("uTP");
+    place.cede("get film.torrent --transport 16").exits(2).complains("tcp, utp or both");
+    place.cede("get ftp://localhost/film.torrent").exits(2).complains("http");
     place.cede("get film.torrent --transport quic").exits(2).complains("tcp, utp or both");
     place.cede("get film.torrent --up 100").exits(2);
     place.cede(&format!("get film.torrent -o out --files 7 {QUIET}")).exits(2).complains("cede torrent show");

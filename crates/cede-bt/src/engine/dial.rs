@@ -30,6 +30,8 @@ pub(super) struct Known {
     not_before: Instant,
     /// Neither of us can want anything of the other.
     useless: bool,
+    /// Somebody has told us of it; it has not only called us from there.
+    told: bool,
 }
 
 /// Whom we know, and whom we shall dial.
@@ -55,9 +57,12 @@ impl<A> Dials<A> {
 impl<A: PeerAddress> Engine<A> {
     /// The tracker, or somebody else, knows of these peers.
     pub fn add_peers(&mut self, now: Instant, peers: &[A]) {
+        if self.dials.known.len() >= KNOWN_MAX {
+            self.dials.known.retain(|_, known| known.told || known.live > 0);
+        }
         for &address in peers {
             if self.dials.known.len() < KNOWN_MAX || self.dials.known.contains_key(&address) {
-                self.dials.known.entry(address).or_default();
+                self.dials.known.entry(address).or_default().told = true;
                 self.queue(now, address);
             }
         }
@@ -82,6 +87,14 @@ impl<A: PeerAddress> Engine<A> {
             self.dial(now);
         }
         Some(id)
+    }
+
+    /// A connection that this address had opened is over, and it was a port that nobody waits at: it need not be remembered,
+    /// unless somebody has told us of it.
+    pub fn forget_caller(&mut self, address: A) {
+        if self.dials.known.get(&address).is_some_and(|known| known.live == 0 && !known.told) {
+            self.dials.known.remove(&address);
+        }
     }
 
     /// A connection that was asked for is open: the engine speaks first.

@@ -49,6 +49,8 @@ pub enum Error {
     Key(&'static str),
     /// A length or number is beyond what is taken.
     Limit(&'static str),
+    /// All files are empty.
+    Nothing,
     /// The hashes are not as many as the pieces.
     Pieces,
     /// A name leads out of the folder, or cannot be one.
@@ -63,6 +65,7 @@ impl fmt::Display for Error {
             Self::Bencode(error) => write!(f, "this is no torrent: {error}"),
             Self::Key(key) => write!(f, "the torrent has no usable \"{key}\""),
             Self::Limit(what) => write!(f, "the torrent's {what} is beyond what is taken"),
+            Self::Nothing => f.write_str("the torrent has no content: its files are empty"),
             Self::Pieces => f.write_str("the torrent has not as many hashes as pieces"),
             Self::Path(error) => error.fmt(f),
             Self::Hash => f.write_str("the info dictionary has another hash than was asked for"),
@@ -243,7 +246,7 @@ fn total(files: &[File]) -> Result<u64, Error> {
     let total = files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.length));
     let total = total.filter(|total| *total <= i64::MAX as u64).ok_or(Error::Limit("length"))?;
     if total == 0 {
-        return Err(Error::Key("length"));
+        return Err(Error::Nothing);
     }
     Ok(total)
 }

@@ -94,7 +94,7 @@ fn lengths_that_cannot_be_are_refused() {
         let octets = writer.info().with("piece length", piece_length).encode();
         Info::parse(&octets)
     };
-    assert_eq!(parse(&[0], 0, 16_384), Err(Error::Key("length")));
+    assert_eq!(parse(&[0], 0, 16_384), Err(Error::Nothing));
     assert_eq!(parse(&[16_385], 1, 16_384), Err(Error::Pieces));
     assert_eq!(parse(&[16_384], 2, 16_384), Err(Error::Pieces));
     assert_eq!(parse(&[1], 1, 0), Err(Error::Key("piece length")));

@@ -149,7 +149,11 @@ async fn greet(inner: Rc<Inner>, stream: Stream, address: SocketAddr) {
         encryption => reach::answer(stream, inner.info.info_hash(), encryption).await.ok(),
     };
     if let Some((shared, link)) = take_up(&inner, link, address, transport) {
-        conn::run(inner, shared, link).await;
+        conn::run(inner.clone(), shared, link).await;
+        // Over uTP a peer calls from the port that it is reached at.
+        if transport == Transport::Tcp {
+            inner.state.borrow_mut().engine.forget_caller(address);
+        }
     }
 }
 

@@ -41,11 +41,22 @@ mod system {
         let access = if to_write { OFlags::RDWR | OFlags::CREATE } else { OFlags::RDONLY };
         // A pipe of that name would keep us waiting.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = File::from(rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666))?);
+        let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666)).map_err(told)?;
+        let file = File::from(file);
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
         }
         Ok(file)
+    }
+
+    /// The system speaks of levels of links where there is one, and it was not to be followed.
+    fn told(error: rustix::io::Errno) -> io::Error {
+        match error {
+            rustix::io::Errno::LOOP => {
+                io::Error::new(io::ErrorKind::InvalidInput, "it is a link, and links are not followed")
+            }
+            other => other.into(),
+        }
     }
 
     pub fn remove(folder: &Handle, name: &str) -> io::Result<()> {

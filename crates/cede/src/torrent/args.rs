@@ -119,14 +119,16 @@ pub struct ShowArgs {
 
 /// The bitmask of uTorrent's `bt.transp_disposition`, or names.
 fn transport(text: &str) -> Result<Disposition, String> {
-    match text {
-        "both" | "all" => return Ok(Disposition::ALL),
-        "tcp" => return Ok(Disposition::TCP),
-        "utp" => return Ok(Disposition::UTP),
-        _ => {}
-    }
-    let mask = text.parse::<u8>().ok().filter(|mask| *mask != 0 && *mask < 32);
-    mask.map(Disposition).ok_or_else(|| {
+    let named = |name: &str| match name.trim().to_ascii_lowercase().as_str() {
+        "both" | "all" => Some(Disposition::ALL.0),
+        "tcp" => Some(Disposition::TCP.0),
+        "utp" => Some(Disposition::UTP.0),
+        _ => None,
+    };
+    let names = || text.split(['+', ',']).try_fold(0, |mask, name| Some(mask | named(name)?));
+    // The sixteen chooses between uTP's headers, of which there is one.
+    let mask = text.parse::<u8>().ok().filter(|mask| mask & 15 != 0 && *mask < 32);
+    mask.or_else(names).map(Disposition).ok_or_else(|| {
         "take tcp, utp or both, or the sum of 1 (attempt TCP), 2 (attempt uTP), 4 (accept TCP), 8 (accept uTP)".to_owned()
     })
 }
@@ -320,6 +322,8 @@ mod tests {
     fn transports_are_names_or_a_bitmask() {
         assert_eq!(transport("utp"), Ok(Disposition(10)));
         assert_eq!(transport("13"), Ok(Disposition(13)));
+        assert_eq!((transport("TCP"), transport("tcp+uTP")), (Ok(Disposition(5)), Ok(Disposition(15))));
+        assert!(transport("16").is_err() && transport("").is_err() && transport("tcp,").is_err());
         assert!(transport("0").is_err() && transport("32").is_err() && transport("quic").is_err());
         assert_eq!(rate("100kB/s"), Ok(100_000));
         assert!(rate("100").is_err() && rate("1bit/s").is_err());

@@ -149,12 +149,17 @@ impl<'a> Job<'a> {
                     ended = &mut running => break ended.map_err(|error| unrun(&error)),
                     () = tokio::time::sleep(TICK) => self.look(),
                     Some(peers) = self.found.recv() => self.session.add_peers(&peers),
-                    () = asked() => break Err(Failure::Interrupted("what has come stays".to_owned())),
+                    () = asked() => break Err(Failure::Interrupted(self.parting().to_owned())),
                 }
             }
         };
         self.driver = Some(driver);
         outcome
+    }
+
+    /// What an interruption leaves.
+    fn parting(&self) -> &'static str {
+        if self.session.is_done() { "nothing more is given" } else { "what has come stays" }
     }
 
     fn look(&mut self) {

@@ -51,8 +51,12 @@ fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
 
 /// How a file of a torrent is shown.
 fn shown(path: &[String]) -> String {
-    // What a terminal would take for a command does not reach it.
-    path.join("/").chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    printable(&path.join("/"))
+}
+
+/// Somebody else's words: what a terminal would take for a command does not reach it.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// "1 file", "2 files".

@@ -1,8 +1,8 @@
 //! What is to be downloaded: a torrent from a file, a URL or a magnet link, and which of its files.
 
 use super::args::{GetArgs, SwarmArgs};
-use super::read_metainfo;
 use super::swarm::{Swarm, peer_id};
+use super::{printable, read_metainfo};
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::engine::AnnounceEvent;
@@ -44,6 +44,10 @@ pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Resu
             Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{what}: {error}")))?;
         return Ok(plain(metainfo));
     }
+    if let Some((scheme, _)) = what.split_once("://").filter(|_| !Path::new(what).exists()) {
+        let text = format!("{scheme} is no way that torrents are fetched: take an http or https URL");
+        return Err(Failure::Usage(text));
+    }
     read_metainfo(Path::new(what)).map(plain)
 }
 
@@ -72,9 +76,12 @@ pub async fn hear(mut notes: UnboundedReceiver<Note>, found: UnboundedSender<Vec
     while let Some(note) = notes.recv().await {
         match note.result {
             Ok(answer) => {
+                if let Some(warning) = answer.warning {
+                    screen::mention(&format!("{}: {}\n", note.url, printable(&warning)));
+                }
                 let _ = found.send(answer.peers);
             }
-            Err(why) => screen::mention(&format!("{}: {why}\n", note.url)),
+            Err(why) => screen::mention(&format!("{}: {}\n", note.url, printable(&why))),
         }
     }
 }
