@@ -192,11 +192,10 @@ fn data(
     connection.segment(side, &segment, context);
 }
 
-/// Where the next packet of the same connection begins in a datagram that holds several.
+/// Where the next packet of the same connection begins in a datagram that holds several. The last may be shorter than the others,
+/// such as a FIN.
 fn joined_at(packet: &Packet<'_>, captured: &[u8]) -> Option<usize> {
-    /// Nothing that fits an Ethernet frame was joined.
-    const FRAME_BYTES: usize = 1500;
-    if captured.len() <= FRAME_BYTES || packet.header.kind != Kind::Data {
+    if packet.header.kind != Kind::Data {
         return None;
     }
     let seq = packet.header.seq.0.wrapping_add(1).to_be_bytes();
@@ -207,5 +206,5 @@ fn joined_at(packet: &Packet<'_>, captured: &[u8]) -> Option<usize> {
                     && next.header.timestamp_us.wrapping_sub(packet.header.timestamp_us) < OFFLOAD_US_MAX
             })
     };
-    (HEADER_BYTES + 1..captured.len() - HEADER_BYTES).find(|&at| follows(at))
+    (HEADER_BYTES + 1..=captured.len().saturating_sub(HEADER_BYTES)).find(|&at| follows(at))
 }

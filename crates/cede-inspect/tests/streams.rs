@@ -150,20 +150,31 @@ fn cut_packets_are_read_as_far_as_they_go() {
 
 #[test]
 fn datagrams_that_were_joined_are_taken_apart() {
-    let streams = streams(4);
-    let packets = over_utp(&streams, [5, 9], 1000);
-    let wanted = said(&inspect(&packets).1);
-    // Data packets of the seed, four to a datagram, as segmentation offload hands them over.
-    let is_data = |packet: &Packet| {
-        packet.len == 20 + 8 + 20 + 1000 && packet.octets[20..22] == common::PORTS.1.to_be_bytes()
-    };
-    let data: Vec<&Packet> = packets.iter().filter(|packet| is_data(packet)).collect();
-    let mut joined: Vec<Packet> = packets.iter().take_while(|packet| !is_data(packet)).cloned().collect();
-    for four in data.chunks(4) {
-        let payload: Vec<u8> = four.iter().flat_map(|packet| packet.octets[28..].to_vec()).collect();
-        joined.push(common::udp(four[0].time_ns, (common::PORTS.1, common::PORTS.0), &payload));
+    // As segmentation offload hands them over, four to a datagram; small ones fit an Ethernet frame even so.
+    for mss in [1000, 300] {
+        let packets = over_utp(&streams(4), [5, 9], mss);
+        let is_the_seeds = |packet: &Packet| packet.octets[20..22] == common::PORTS.1.to_be_bytes();
+        let is_data = |packet: &&Packet| packet.len as usize == 20 + 8 + 20 + mss && is_the_seeds(packet);
+        let send =
+            |time_ns, payload: &[u8]| common::udp(time_ns, (common::PORTS.1, common::PORTS.0), payload);
+        let data: Vec<&Packet> = packets.iter().filter(is_data).collect();
+        let last = data[data.len() - 1];
+        let number = |at: usize| u16::from_be_bytes([last.octets[at], last.octets[at + 1]]);
+        let mut joined: Vec<Packet> = packets.iter().take_while(|packet| !is_data(packet)).cloned().collect();
+        let mut apart = joined.clone();
+        apart.extend(data.iter().copied().cloned());
+        for four in data.chunks(4) {
+            let payload: Vec<u8> = four.iter().flat_map(|packet| packet.octets[28..].to_vec()).collect();
+            joined.push(send(four[0].time_ns, &payload));
+        }
+        // What follows, and with it a FIN.
+        let rest =
+            packets.iter().find(|packet| packet.time_ns > last.time_ns && is_the_seeds(packet)).unwrap();
+        let seq = number(28 + 16).wrapping_add(2);
+        let fin = common::utp(1, number(28 + 2), (seq, number(28 + 18)), &[]);
+        apart.extend([rest.clone(), send(rest.time_ns, &fin)]);
+        joined.push(send(rest.time_ns, &[&rest.octets[28..], &fin[..]].concat()));
+        assert_eq!(said(&inspect(&joined).1), said(&inspect(&apart).1));
+        assert_eq!(inspect(&joined).0.connections[0].sides[1].holes, 0);
     }
-    let rest = packets.iter().skip_while(|packet| packet.time_ns <= data[data.len() - 1].time_ns);
-    joined.extend(rest.cloned());
-    assert_eq!(said(&inspect(&joined).1), wanted);
 }
