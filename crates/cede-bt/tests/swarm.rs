@@ -343,3 +343,29 @@ fn who_has_called_is_not_called_back_unless_somebody_has_told_of_it() {
         assert_eq!(is_called, is_told);
     }
 }
+
+/// libtorrent answers by a hybrid torrent's v2 hash to whoever has asked it for the dictionary by that one.
+#[test]
+fn a_hybrid_may_be_answered_for_by_its_other_hash_and_nothing_else() {
+    for (we_call, hash, is_kept) in [(true, 8, true), (true, 9, false), (false, 8, false)] {
+        let mut engine = cede_bt::Engine::new(setup(1, false, Profile::LIBTORRENT, Disposition::TCP));
+        engine.set_hybrid([8; 20]);
+        let now = Instant::from_secs(1);
+        engine.start(now);
+        let conn = if we_call {
+            engine.add_peers(now, &[9_usize]);
+            let actions = std::iter::from_fn(|| engine.poll_action()).collect::<Vec<_>>();
+            let called = actions.iter().find_map(|action| match action {
+                Action::Connect { conn, .. } => Some(*conn),
+                _ => None,
+            });
+            engine.connected(now, called.unwrap());
+            called.unwrap()
+        } else {
+            engine.accept(now, 9, Transport::Tcp).unwrap()
+        };
+        let answer = Handshake { reserved: Reserved::default(), info_hash: [hash; 20], peer_id: [9; 20] };
+        engine.received(now, conn, Payload::copy_from(&answer.encode()));
+        assert_eq!(engine.connections().count(), usize::from(is_kept), "{we_call} {hash}");
+    }
+}

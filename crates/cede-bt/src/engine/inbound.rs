@@ -60,7 +60,9 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     fn on_handshake(&mut self, now: Instant, index: u32, handshake: &Handshake) -> Verdict {
-        if handshake.info_hash != self.info_hash {
+        let is_answer = self.at(index).is_some_and(|conn| conn.opened_by_us);
+        let is_v2 = is_answer && self.info_hash_v2 == Some(handshake.info_hash);
+        if handshake.info_hash != self.info_hash && !is_v2 {
             return Err(CloseReason::OtherTorrent);
         }
         if handshake.peer_id == self.peer_id {

@@ -236,6 +236,8 @@ pub struct Engine<A> {
     profile: Profile,
     disposition: Disposition,
     info_hash: [u8; 20],
+    /// What a hybrid torrent is called by those who know its v2 side.
+    info_hash_v2: Option<[u8; 20]>,
     peer_id: [u8; 20],
     extended: Option<Vec<u8>>,
     notes: bool,
@@ -288,6 +290,7 @@ impl<A: PeerAddress> Engine<A> {
             profile,
             disposition: setup.disposition,
             info_hash: setup.info_hash,
+            info_hash_v2: None,
             peer_id: setup.peer_id,
             extended: setup.extended,
             notes: setup.notes,
@@ -307,6 +310,12 @@ impl<A: PeerAddress> Engine<A> {
             timers: Timers { round_at: Instant::NEVER, tick_at: Instant::NEVER, announce_at: Instant::NEVER },
             totals: Totals::default(),
         }
+    }
+
+    /// The torrent is a hybrid one: peers that we call by its v1 hash may answer by the beginning of its v2 hash (BEP 52), as
+    /// libtorrent does to whoever has asked it for the dictionary by that one.
+    pub const fn set_hybrid(&mut self, info_hash_v2: [u8; 20]) {
+        self.info_hash_v2 = Some(info_hash_v2);
     }
 
     /// Joins the swarm: the tracker is asked, and rounds begin.

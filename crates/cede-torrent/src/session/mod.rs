@@ -236,7 +236,11 @@ impl Session {
         let (wishes, wished) = mpsc::unbounded_channel();
         let disk = Disk::start(storage.clone(), info.clone(), whole.to_vec(), reports);
         let download = Bucket { rate: choices.download_limit, ..Bucket::default() };
-        let state = State::new(Engine::new(setup), disk, listener, wishes, download);
+        let mut engine = Engine::new(setup);
+        if let Some(start) = info.hash_v2.and_then(|hash| hash.first_chunk().copied()) {
+            engine.set_hybrid(start);
+        }
+        let state = State::new(engine, disk, listener, wishes, download);
         let inner = Rc::new(Inner {
             state: RefCell::new(state),
             info: info.clone(),

@@ -120,6 +120,10 @@ impl<'a> Job<'a> {
         screen::mention(&headline(&info, here, port));
         let tiers = tiers(args, metainfo.trackers);
         remark(args, &info, tiers.is_empty() && peers.is_empty());
+        if place.allocation.is_none() && here == 0 {
+            let folder = place.folder.display();
+            screen::mention(&format!("nothing of it is in {folder}: --data names the folder that has it\n"));
+        }
         let (announcing, found) = look_for_peers(args, &info, (&session, wishes, peer_id), tiers, port)?;
         session.add_peers(&peers);
         session.add_peers(&args.peers);
