@@ -27,9 +27,9 @@ fn ledbat(ledbat: Ledbat) -> Part {
     Part::one("lbe", Kind::Ledbat(ledbat))
 }
 
-/// The mean of a metric over the first four repetitions.
-fn mean(parts: &[Part], metric: Metric) -> f64 {
-    (0..4).map(|repetition| metric.of(&run(parts, repetition))).sum::<f64>() / 4.0
+/// The first four repetitions.
+fn four(parts: &[Part]) -> Vec<Measured> {
+    (0..4).map(|repetition| run(parts, repetition)).collect()
 }
 
 /// Holds a run against ns-2's and ns-3's value of a metric: near one of them, or between the two.
@@ -144,10 +144,10 @@ fn beside_one_five_and_ten_lp_flows_by_variant() {
     ];
     for (curve, simulator, protocol) in variants {
         for count in [1, 5, 10] {
-            let parts = [reno(), background(protocol).times(count)];
+            let runs = four(&[reno(), background(protocol).times(count)]);
             for (metric, tolerance) in [(Metric::TcpPercent, 3.0), (Metric::QueueIndex, 0.05)] {
                 let theirs = at(simulator, curve, f64::from(count), metric).unwrap();
-                let ours = mean(&parts, metric);
+                let ours = runs.iter().map(|run| metric.of(run)).sum::<f64>() / runs.len() as f64;
                 assert!((ours - theirs).abs() < tolerance, "{curve} {count} {metric:?}: {ours}, {theirs}");
             }
         }
