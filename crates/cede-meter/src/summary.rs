@@ -96,8 +96,10 @@ impl Summary {
     }
 }
 
-/// Bits of a time that are looked at together where delays are put in order: counters for so many values stay near the processor.
-const DIGIT_BITS: u32 = 11;
+/// Bits of a time that are looked at together where delays are put in order, and where they are many: counters for so many values
+/// stay near the processor, and are fewer than the delays.
+const DIGIT_BITS: [u32; 2] = [11, 13];
+const MANY: usize = 1 << 15;
 /// Fewer are compared with each other.
 const BY_DIGITS_MIN: usize = 256;
 
@@ -112,11 +114,13 @@ pub(crate) fn put_in_order(delays: &mut Vec<Delay>) {
     }
     let times = || delays.iter().map(|delay| delay.time_us);
     let (first, last) = times().fold((u64::MAX, 0), |(low, high), time| (low.min(time), high.max(time)));
+    let digit_bits = DIGIT_BITS[usize::from(delays.len() >= MANY)];
+    let mut ends = vec![0_usize; 1 << digit_bits];
     let mut other = vec![Delay { time_us: 0, queue_us: 0.0 }; delays.len()];
     let mut shift = 0;
     while (last - first).checked_shr(shift).is_some_and(|rest| rest > 0) {
-        let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
-        let mut ends = [0_usize; 1 << DIGIT_BITS];
+        let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << digit_bits) - 1);
+        ends.fill(0);
         delays.iter().for_each(|delay| ends[digit(delay)] += 1);
         let mut passed = 0;
         for end in &mut ends {
@@ -128,7 +132,7 @@ pub(crate) fn put_in_order(delays: &mut Vec<Delay>) {
             *place += 1;
         }
         core::mem::swap(delays, &mut other);
-        shift += DIGIT_BITS;
+        shift += digit_bits;
     }
 }
 
