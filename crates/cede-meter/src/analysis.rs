@@ -16,7 +16,7 @@ use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, 
 use crate::senders::{Sender, senders};
 use crate::several::{Likeness, SAME_CLOCK_US};
 use crate::stock::Reader;
-use crate::summary::{self, Delay, Summary};
+use crate::summary::{self, Delay, Scratch, Summary};
 use crate::track::{self, Around, Own, Reading};
 
 const SHORT_SAMPLES: u64 = 50;
@@ -446,7 +446,7 @@ fn hand_out_all(
     let take = |track: &mut track::Track| {
         let mut delays = Vec::new();
         track.take_delays(asked.config.base, &mut delays);
-        summary::put_in_order(&mut delays);
+        summary::put_in_order(&mut delays, &mut Scratch::default());
         delays
     };
     let (direct, echoed) = (take(&mut direction.reading.direct), take(&mut direction.reading.echoed));
@@ -467,14 +467,16 @@ fn hand_out_all(
 
 /// All samples of a host together, those of uTP and those of TCP; `None` for too few.
 fn summaries(mut by_protocol: [Vec<Delay>; 2], samples_min: u64) -> Option<[Option<Summary>; 3]> {
-    if (by_protocol.iter().map(Vec::len).sum::<usize>() as u64) < samples_min {
+    let samples = by_protocol.iter().map(Vec::len).sum::<usize>();
+    if (samples as u64) < samples_min {
         return None;
     }
-    by_protocol.iter_mut().for_each(summary::put_in_order);
+    let mut scratch = Scratch::with_capacity(samples);
+    by_protocol.iter_mut().for_each(|delays| summary::put_in_order(delays, &mut scratch));
     let [utp, tcp] = by_protocol;
-    Some(match (Summary::of(&utp), Summary::of(&tcp)) {
-        (of_utp @ Some(_), of_tcp @ Some(_)) => [Summary::of(&summary::merged(&utp, &tcp)), of_utp, of_tcp],
-        (of_utp, of_tcp) => [of_utp.or(of_tcp), of_utp, of_tcp],
+    Some(match [&utp, &tcp].map(|delays| scratch.sum_up(delays, &[])) {
+        [of_utp @ Some(_), of_tcp @ Some(_)] => [scratch.sum_up(&utp, &tcp), of_utp, of_tcp],
+        [of_utp, of_tcp] => [of_utp.or(of_tcp), of_utp, of_tcp],
     })
 }
 

@@ -63,36 +63,79 @@ impl Summary {
     /// Sums up a series in the order of time; `None` for an empty one.
     #[must_use]
     pub fn of(delays: &[Delay]) -> Option<Self> {
-        let samples = delays.len();
+        Scratch::default().sum_up(delays, &[])
+    }
+}
+
+/// Memory that several series of one host need one after the other: each time the system gives such memory anew it clears it.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    delays: Vec<Delay>,
+    values: Vec<u64>,
+}
+
+impl Scratch {
+    /// For series of so many delays together.
+    pub(crate) fn with_capacity(delays: usize) -> Self {
+        Self { delays: Vec::new(), values: Vec::with_capacity(delays) }
+    }
+
+    /// Sums up two series as one, each in the order of time; `None` for empty ones.
+    pub(crate) fn sum_up(&mut self, a: &[Delay], b: &[Delay]) -> Option<Summary> {
+        let samples = a.len() + b.len();
         if samples == 0 {
             return None;
         }
-        let sample_mean = delays.iter().map(|delay| delay.queue_us).sum::<f64>() / samples as f64;
-        let (mut area, mut covered, mut bloated) = (0.0, 0.0, 0.0);
-        for pair in delays.array_windows::<2>() {
-            if pair[0].is_bridged_to(&pair[1]) {
-                let gap_us = pair[1].time_us.saturating_sub(pair[0].time_us);
-                let (gap, from, to) = (gap_us as f64, pair[0].queue_us, pair[1].queue_us);
-                area += gap * (from + to) / 2.0;
-                covered += gap;
-                bloated += gap * share_above(from, to, BLOAT_US);
-            }
-        }
-        // Bits of numbers that are not negative are in the numbers' order, and compared faster.
-        let mut values: Vec<u64> = delays.iter().map(|delay| (delay.queue_us + 0.0).to_bits()).collect();
+        let values = &mut self.values;
+        values.clear();
+        values.reserve_exact(samples);
+        let mut sums = Sums::default();
+        let mut take = |delay: &Delay| {
+            sums.add(delay);
+            // Bits of numbers that are not negative are in the numbers' order, and compared faster.
+            values.push((delay.queue_us + 0.0).to_bits());
+        };
+        if b.is_empty() { a.iter().for_each(take) } else { merge(a, b, &mut take) }
+        let sample_mean = sums.delays / samples as f64;
         let [p50_ms, p95_ms, p99_ms, max_ms] =
-            quantiles(&mut values, [0.50, 0.95, 0.99, 1.0]).map(|bits| f64::from_bits(bits) / 1e3);
-        Some(Self {
+            quantiles(values, [0.50, 0.95, 0.99, 1.0]).map(|bits| f64::from_bits(bits) / 1e3);
+        Some(Summary {
             samples: samples as u64,
-            time_mean_ms: if covered > 0.0 { area / covered / 1e3 } else { sample_mean / 1e3 },
+            time_mean_ms: if sums.covered > 0.0 { sums.area / sums.covered / 1e3 } else { sample_mean / 1e3 },
             sample_mean_ms: sample_mean / 1e3,
             p50_ms,
             p95_ms,
             p99_ms,
             max_ms,
-            bloated_s: bloated / 1e6,
-            covered_s: covered / 1e6,
+            bloated_s: sums.bloated / 1e6,
+            covered_s: sums.covered / 1e6,
         })
+    }
+}
+
+/// What delays that come in the order of time add up to, in microseconds.
+#[derive(Default)]
+struct Sums {
+    delays: f64,
+    area: f64,
+    covered: f64,
+    bloated: f64,
+    last: Option<Delay>,
+}
+
+impl Sums {
+    #[inline]
+    fn add(&mut self, delay: &Delay) {
+        self.delays += delay.queue_us;
+        if let Some(last) = self.last.replace(*delay)
+            && last.is_bridged_to(delay)
+        {
+            let gap_us = delay.time_us.saturating_sub(last.time_us);
+            let (gap, from, to) = (gap_us as f64, last.queue_us, delay.queue_us);
+            self.area += gap * (from + to) / 2.0;
+            self.covered += gap;
+            self.bloated += gap * share_above(from, to, BLOAT_US);
+        }
     }
 }
 
@@ -105,7 +148,7 @@ const BY_DIGITS_MIN: usize = 256;
 
 /// Puts delays in the order of time; those of one time stay as they are. Many are counted by the digits of their times, the
 /// lowest first, as in LSD radix sort: a host's flows are many runs in order, which to merge takes longer.
-pub(crate) fn put_in_order(delays: &mut Vec<Delay>) {
+pub(crate) fn put_in_order(delays: &mut Vec<Delay>, scratch: &mut Scratch) {
     if delays.is_sorted_by_key(|delay| delay.time_us) {
         return;
     }
@@ -116,7 +159,8 @@ pub(crate) fn put_in_order(delays: &mut Vec<Delay>) {
     let (first, last) = times().fold((u64::MAX, 0), |(low, high), time| (low.min(time), high.max(time)));
     let digit_bits = DIGIT_BITS[usize::from(delays.len() >= MANY)];
     let mut ends = vec![0_usize; 1 << digit_bits];
-    let mut other = vec![Delay { time_us: 0, queue_us: 0.0 }; delays.len()];
+    let other = &mut scratch.delays;
+    other.resize(delays.len(), Delay { time_us: 0, queue_us: 0.0 });
     let mut shift = 0;
     while (last - first).checked_shr(shift).is_some_and(|rest| rest > 0) {
         let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << digit_bits) - 1);
@@ -131,27 +175,23 @@ pub(crate) fn put_in_order(delays: &mut Vec<Delay>) {
             other[*place] = *delay;
             *place += 1;
         }
-        core::mem::swap(delays, &mut other);
+        core::mem::swap(delays, other);
         shift += digit_bits;
     }
 }
 
-/// Both series in one, in the order of time.
-pub(crate) fn merged(a: &[Delay], b: &[Delay]) -> Vec<Delay> {
-    let mut merged = Vec::with_capacity(a.len() + b.len());
-    let (mut a, mut b) = (a, b);
+/// Hands over both series as one, in the order of time.
+fn merge(mut a: &[Delay], mut b: &[Delay], take: &mut impl FnMut(&Delay)) {
     while let ([first, rest_a @ ..], [other, rest_b @ ..]) = (a, b) {
         if other.time_us < first.time_us {
-            merged.push(*other);
+            take(other);
             b = rest_b;
         } else {
-            merged.push(*first);
+            take(first);
             a = rest_a;
         }
     }
-    merged.extend_from_slice(a);
-    merged.extend_from_slice(b);
-    merged
+    a.iter().chain(b).for_each(take);
 }
 
 /// The values of the nearest ranks for shares that grow. Each looks only at what is above the one before, so nothing is
