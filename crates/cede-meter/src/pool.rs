@@ -60,6 +60,21 @@ impl Pool {
         index
     }
 
+    /// As [`Self::take`], with up to `len - 1` empty blocks linked behind it. They lie next to each other where none is free, so that
+    /// whoever reads the chain does not wait for each of its blocks.
+    pub(crate) fn take_run(&mut self, words: [u32; WORDS], len: u32) -> u32 {
+        if self.free.is_some() {
+            return self.take(words);
+        }
+        let first = self.blocks.len() as u32;
+        for k in 1..=len {
+            let words = if k == 1 { words } else { [0; WORDS] };
+            self.blocks.push(Block { words, next: if k == len { NONE } else { first + k } });
+        }
+        self.in_use += len as usize;
+        first
+    }
+
     /// Puts a chain of blocks on the list of free ones.
     pub(crate) fn release(&mut self, first: u32, last: u32) {
         let mut index = first;
@@ -71,6 +86,15 @@ impl Pool {
                 return;
             }
             index = next;
+        }
+    }
+
+    /// As [`Self::release`], to the end of the chain.
+    pub(crate) fn release_all(&mut self, mut first: u32) {
+        while first != NONE {
+            let next = self.block(first).next;
+            self.release(first, first);
+            first = next;
         }
     }
 

@@ -95,7 +95,11 @@ impl Scratch {
             // Bits of numbers that are not negative are in the numbers' order, and compared faster.
             values.push((delay.queue_us + 0.0).to_bits());
         };
-        if b.is_empty() { a.iter().for_each(take) } else { merge(a, b, &mut take) }
+        if b.is_empty() {
+            a.iter().for_each(take)
+        } else {
+            merge(a, b, &mut take)
+        }
         let sample_mean = sums.delays / samples as f64;
         let [p50_ms, p95_ms, p99_ms, max_ms] =
             quantiles(values, [0.50, 0.95, 0.99, 1.0]).map(|bits| f64::from_bits(bits) / 1e3);
@@ -139,45 +143,81 @@ impl Sums {
     }
 }
 
-/// Bits of a time that are looked at together where delays are put in order, and where they are many: counters for so many values
-/// stay near the processor, and are fewer than the delays.
-const DIGIT_BITS: [u32; 2] = [11, 13];
-const MANY: usize = 1 << 15;
+/// Bits of a time that are looked at together where delays are put in order: their counters stay in a processor's own cache.
+const DIGIT_BITS: u32 = 8;
 /// Fewer are compared with each other.
 const BY_DIGITS_MIN: usize = 256;
+/// More are first put into slots of time with about so many each, which stay in its own cache as well.
+const SLOT: usize = 1 << 11;
 
-/// Puts delays in the order of time; those of one time stay as they are. Many are counted by the digits of their times, the
-/// lowest first, as in LSD radix sort: a host's flows are many runs in order, which to merge takes longer.
-pub(crate) fn put_in_order(delays: &mut Vec<Delay>, scratch: &mut Scratch) {
-    if delays.is_sorted_by_key(|delay| delay.time_us) {
+/// Puts delays in the order of time; those of one time stay as they are. A host's flows are runs in order, so each fills slot behind
+/// slot; within a slot delays are counted by the digits of their times, the lowest first, as in LSD radix sort.
+pub(crate) fn put_in_order(delays: &mut [Delay], scratch: &mut Scratch) {
+    let other = &mut scratch.delays;
+    if is_put_in_order_at_once(delays) {
         return;
     }
-    if delays.len() < BY_DIGITS_MIN {
-        return delays.sort_by_key(|delay| delay.time_us);
-    }
+    other.resize(delays.len().max(other.len()), Delay { time_us: 0, queue_us: 0.0 });
+    let other = &mut other[..delays.len()];
     let times = || delays.iter().map(|delay| delay.time_us);
     let (first, last) = times().fold((u64::MAX, 0), |(low, high), time| (low.min(time), high.max(time)));
-    let digit_bits = DIGIT_BITS[usize::from(delays.len() >= MANY)];
-    let mut ends = vec![0_usize; 1 << digit_bits];
-    let other = &mut scratch.delays;
-    other.resize(delays.len(), Delay { time_us: 0, queue_us: 0.0 });
-    let mut shift = 0;
-    while (last - first).checked_shr(shift).is_some_and(|rest| rest > 0) {
-        let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << digit_bits) - 1);
-        ends.fill(0);
-        delays.iter().for_each(|delay| ends[digit(delay)] += 1);
-        let mut passed = 0;
-        for end in &mut ends {
-            passed += core::mem::replace(end, passed);
-        }
-        for delay in &*delays {
-            let place = &mut ends[digit(delay)];
-            other[*place] = *delay;
-            *place += 1;
-        }
-        core::mem::swap(delays, other);
-        shift += digit_bits;
+    let span_bits = u64::BITS - (last - first).leading_zeros();
+    let slots_bits = (delays.len() / SLOT).checked_ilog2().unwrap_or(0).min(span_bits);
+    let shift = span_bits - slots_bits;
+    if slots_bits == 0 {
+        return put_in_order_by_digits(delays, other, first, shift);
     }
+    let ends = scatter(delays, other, 1 << slots_bits, |delay| ((delay.time_us - first) >> shift) as usize);
+    let mut begin = 0;
+    for end in ends {
+        let (slot, room) = (&mut delays[begin..end], &mut other[begin..end]);
+        slot.copy_from_slice(room);
+        let first = slot.first().map_or(0, |delay| (delay.time_us - first) >> shift << shift) + first;
+        if !is_put_in_order_at_once(slot) {
+            put_in_order_by_digits(slot, room, first, shift);
+        }
+        begin = end;
+    }
+}
+
+/// Whether that was done without room for others.
+fn is_put_in_order_at_once(delays: &mut [Delay]) -> bool {
+    let is_done = delays.is_sorted_by_key(|delay| delay.time_us);
+    let is_short = delays.len() < BY_DIGITS_MIN;
+    if !is_done && is_short {
+        delays.sort_by_key(|delay| delay.time_us);
+    }
+    is_done || is_short
+}
+
+/// Puts delays in the order of the lowest bits of their times since `first`.
+fn put_in_order_by_digits(delays: &mut [Delay], other: &mut [Delay], first: u64, bits: u32) {
+    for shift in (0..bits).step_by(DIGIT_BITS as usize) {
+        let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
+        scatter(delays, other, 1 << DIGIT_BITS, digit);
+        delays.copy_from_slice(other);
+    }
+}
+
+/// Puts delays in the order of a number below `numbers`; where each number's end.
+fn scatter(
+    delays: &[Delay],
+    to: &mut [Delay],
+    numbers: usize,
+    number: impl Fn(&Delay) -> usize,
+) -> Vec<usize> {
+    let mut ends = vec![0_usize; numbers];
+    delays.iter().for_each(|delay| ends[number(delay)] += 1);
+    let mut passed = 0;
+    for end in &mut ends {
+        passed += core::mem::replace(end, passed);
+    }
+    for delay in delays {
+        let place = &mut ends[number(delay)];
+        to[*place] = *delay;
+        *place += 1;
+    }
+    ends
 }
 
 /// Hands over both series as one, in the order of time.
@@ -236,6 +276,35 @@ mod tests {
         assert!((summary.covered_s - 1.29).abs() < 1e-9);
         assert!((summary.bloated_s - 0.8).abs() < 1e-9, "two thirds of the rise");
         assert_eq!((summary.p50_ms, summary.max_ms, summary.samples), (0.0, 300.0, 11));
+    }
+
+    #[test]
+    fn delays_of_any_number_are_put_in_order_and_those_of_one_time_stay() {
+        let mut stream = cede_units::Stream::named(3, "order");
+        let mut scratch = Scratch::default();
+        for (len, span_us) in [(2, 9), (200, 50), (300, 1 << 40), (5_000, 100), (70_000, 1 << 24), (9_000, 1)]
+        {
+            // Flows one behind the other, each in its own order or nearly.
+            let mut delays: Vec<Delay> = Vec::new();
+            for k in 0..len {
+                let time_us = (k % 1_000) * span_us / 1_000 + stream.below(1 + span_us / 500);
+                delays.push(Delay { time_us: (1 << 50) + time_us, queue_us: k as f64 });
+            }
+            let mut expected = delays.clone();
+            expected.sort_by_key(|delay| delay.time_us);
+            put_in_order(&mut delays, &mut scratch);
+            assert!(delays == expected, "{len} {span_us}");
+        }
+    }
+
+    #[test]
+    fn two_series_are_summed_up_as_one() {
+        let delays: Vec<Delay> = (0..1_000).map(|k| delay(k * 7, (k * k % 311) as f64)).collect();
+        let (mut a, mut b) = (delays.clone(), delays.clone());
+        a.retain(|delay| delay.time_us % 3 == 0);
+        b.retain(|delay| delay.time_us % 3 > 0);
+        let both = Scratch::default().sum_up(&a, &b);
+        assert!(both.is_some() && both == Summary::of(&delays) && both != Summary::of(&a));
     }
 
     #[test]
