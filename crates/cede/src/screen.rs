@@ -90,8 +90,16 @@ fn width(text: &str) -> usize {
 /// # Errors
 /// What else the system says, such as a full disk.
 pub fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    print_with(|out| out.write_all(text.as_bytes()))
+}
+
+/// As [`print`], for what is written piece by piece.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut stdout = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    match write(&mut stdout).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Failed(format!("cannot write to standard output: {error}")))
         }

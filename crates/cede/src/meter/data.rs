@@ -4,26 +4,62 @@ use super::show::socket;
 use super::{Findings, MeterArgs};
 use crate::failure::Failure;
 use crate::screen;
-use cede_meter::{Counters, Estimator, FlowReport, HostReport, QueueSample, RoundTrip, Summary};
-use serde_json::{Value, json};
+use cede_meter::{Counters, Estimator, FlowReport, HostReport, QueueSample, Report, RoundTrip, Summary};
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 /// Lines that are printed at once.
 const BATCH_LINES: usize = 4096;
 
-/// One document: counters, hosts, and flows where they were asked for.
-pub fn json(args: &MeterArgs, findings: &Findings) -> String {
-    format!("{:#}\n", document(args, findings))
+/// One document: counters, hosts, and flows where they were asked for. It is printed as it is made: of a million flows it has
+/// 800 MB.
+pub fn print_json(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
+    screen::print_with(|out| {
+        serde_json::to_writer_pretty(&mut *out, &Document { args, findings })?;
+        out.write_all(b"\n")
+    })
 }
 
 /// The same in one line.
 pub fn json_line_of_all(args: &MeterArgs, findings: &Findings) -> String {
-    format!("{}\n", document(args, findings))
+    format!("{}\n", json!(Document { args, findings }))
 }
 
-fn document(args: &MeterArgs, findings: &Findings) -> Value {
-    let report = &findings.report;
-    let mut document = json!({
+struct Document<'a> {
+    args: &'a MeterArgs,
+    findings: &'a Findings,
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { args, findings } = self;
+        let mut members = members(args, &findings.report);
+        if args.flows {
+            members.insert("flows".to_string(), Value::Null);
+        }
+        let mut map = serializer.serialize_map(Some(members.len()))?;
+        for (name, value) in &members {
+            match name.as_str() {
+                "flows" => map.serialize_entry(name, &Flows(&findings.flows))?,
+                _ => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+struct Flows<'a>(&'a [FlowReport]);
+
+impl Serialize for Flows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(flow))
+    }
+}
+
+/// All but the flows.
+fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
+    let members = json!({
         "cede": env!("CARGO_PKG_VERSION"),
         "files": args.files,
         "interface": args.live.interface,
@@ -34,10 +70,7 @@ fn document(args: &MeterArgs, findings: &Findings) -> Value {
         "tcp_flows_without_timestamps": report.timeless_tcp_flows,
         "hosts": report.hosts.iter().map(host).collect::<Vec<_>>(),
     });
-    if args.flows {
-        document["flows"] = findings.flows.iter().map(flow).collect();
-    }
-    document
+    if let Value::Object(members) = members { members } else { Map::new() }
 }
 
 const fn estimator(estimator: Estimator) -> &'static str {

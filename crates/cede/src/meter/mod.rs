@@ -15,7 +15,7 @@ pub use source::{each as each_packet, read as read_captures, selection};
 pub use veil::Veil;
 
 use crate::failure::Failure;
-use crate::screen::{self, Screen};
+use crate::screen::Screen;
 use cede_meter::{
     Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor, Wants,
 };
@@ -295,9 +295,9 @@ fn read(args: &MeterArgs) -> Result<(), Failure> {
     if args.series {
         data::series(&findings.samples, args.json)?;
     } else if args.json {
-        screen::print(&data::json(args, &findings))?;
+        data::print_json(args, &findings)?;
     } else if args.csv {
-        screen::print(&show::table(args, &findings).to_csv())?;
+        show::print_csv(args, &findings)?;
     } else {
         screen.say(&show::text(args, &findings, &screen))?;
     }

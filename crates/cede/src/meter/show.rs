@@ -1,8 +1,9 @@
 //! What the meter found, as tables and pictures in a terminal.
 
 use super::{Findings, MeterArgs, summary_of};
-use crate::screen::Screen;
-use cede_meter::{Counters, Delay, Flags, Protocol, QueueSample, Report, Summary};
+use crate::failure::Failure;
+use crate::screen::{self, Screen};
+use cede_meter::{Counters, Delay, Flags, FlowReport, Protocol, QueueSample, Report, Summary};
 use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
 use std::net::IpAddr;
 
@@ -87,7 +88,7 @@ fn brief_hosts(findings: &Findings, room: usize) -> Table {
 fn brief_flows(args: &MeterArgs, findings: &Findings, room: usize) -> Table {
     let fixed = ["from", "to", "by", "packets"];
     let more = ["min RTT", "clock Hz", "drift ppm", "flags"];
-    let row = |flow: &cede_meter::FlowReport| {
+    let row = |flow: &FlowReport| {
         let mut cells: Vec<Cell> = vec![socket(flow.source).into(), socket(flow.destination).into()];
         cells.push(flow.protocol.to_string().into());
         cells.push(Cell::number(f64::from(flow.packets), 0));
@@ -131,9 +132,21 @@ fn protocols(host: &cede_meter::HostReport) -> &'static str {
     }
 }
 
-/// Hosts, or flows, for programs.
-pub fn table(args: &MeterArgs, findings: &Findings) -> Table {
-    if args.flows { flows(args, findings) } else { hosts(findings) }
+/// Rows of a table of flows that are made and printed at once.
+const BATCH_ROWS: usize = 4096;
+
+/// Prints hosts, or flows, for programs.
+pub fn print_csv(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
+    if !args.flows {
+        return screen::print(&hosts(findings).to_csv());
+    }
+    screen::print(&flows(args, &[]).to_csv())?;
+    for batch in findings.flows.chunks(BATCH_ROWS) {
+        let table = flows(args, batch).to_csv();
+        let (_headings, rows) = table.split_once('\n').unwrap_or_default();
+        screen::print(rows)?;
+    }
+    Ok(())
 }
 
 fn hosts(findings: &Findings) -> Table {
@@ -151,11 +164,11 @@ fn hosts(findings: &Findings) -> Table {
     findings.report.hosts.iter().map(row).fold(Table::new(headings), Table::row)
 }
 
-fn flows(args: &MeterArgs, findings: &Findings) -> Table {
+fn flows(args: &MeterArgs, reports: &[FlowReport]) -> Table {
     let fixed = ["from", "to", "protocol", "packets"];
     let more = ["rtt_min_ms", "clock_hz", "drift_ppm", "flags"];
     let headings = fixed.into_iter().chain(SUMMARY_COLUMNS).chain(more);
-    let row = |flow: &cede_meter::FlowReport| {
+    let row = |flow: &FlowReport| {
         let mut cells: Vec<Cell> = vec![socket(flow.source).into(), socket(flow.destination).into()];
         cells.push(flow.protocol.to_string().into());
         cells.push(Cell::number(f64::from(flow.packets), 0));
@@ -166,7 +179,7 @@ fn flows(args: &MeterArgs, findings: &Findings) -> Table {
         cells.push(names(flow.flags).into());
         cells
     };
-    findings.flows.iter().map(row).fold(Table::new(headings), Table::row)
+    reports.iter().map(row).fold(Table::new(headings), Table::row)
 }
 
 /// `192.0.2.1:80`, `[2001:db8::1]:80`.

@@ -165,7 +165,7 @@ impl<'a> Session<'a> {
             return screen::print(&super::data::json_line_of_all(args, &findings));
         }
         if args.csv {
-            return screen::print(&show::table(args, &findings).to_csv());
+            return show::print_csv(args, &findings);
         }
         let screen = Screen::new(false);
         screen.say(&show::text(args, &findings, &screen))
