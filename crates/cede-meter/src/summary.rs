@@ -96,9 +96,9 @@ impl Scratch {
             values.push((delay.queue_us + 0.0).to_bits());
         };
         if b.is_empty() {
-            a.iter().for_each(take)
+            a.iter().for_each(take);
         } else {
-            merge(a, b, &mut take)
+            merge(a, b, &mut take);
         }
         let sample_mean = sums.delays / samples as f64;
         let [p50_ms, p95_ms, p99_ms, max_ms] =
