@@ -93,10 +93,10 @@ pub fn print(text: &str) -> Result<(), Failure> {
     print_with(|out| out.write_all(text.as_bytes()))
 }
 
-/// As [`print`], for what is written piece by piece.
+/// As [`print()`], for what is written piece by piece.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut stdout = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     match write(&mut stdout).and_then(|()| stdout.flush()) {
