@@ -16,12 +16,13 @@
 //! falls back where other flows' packets lie between them, as after a repair that lowers the window step by step (Linux, ns-2,
 //! ns-3); after one that begins with a pause the flow stays a train, and blind for long.
 //! `clock_rate = known` leaves step 1 out, `reset_extremes = off` is the paper's text; ns-3 has `clock_rate = known`,
-//! `boundary = inclusive` and `inference_holds = avoidance`: its slow start goes on in an inference phase.
+//! `boundary = inclusive`, `inference_holds = avoidance` (its slow start goes on in an inference phase), `growth = fractions` and
+//! `halves = pipe`.
 //! ns-2 rounds stamps to the nearest, judges acknowledgements inside of a repair too (`judge_repairs`; their cut of the window does not
 //! outlive the repair, which ends at ssthresh), and has Linux 2.6's slow start at ssthresh (`slow_start_at_ssthresh`).
 //!
 //! *What it leaves out:* clocks of two rates: both tick by `stamp_tick`; what an indication within a repair does to the window until
-//! the repair ends.
+//! the repair ends, and samples from duplicate acknowledgements, which ns-3 takes: neither moves ns-3's own results when it is taken out.
 //! *How it was validated:* the vectors of `tests/vectors/tcp_lp.json`, and the numbered checks here and in
 //! `tests/background.rs`; the conformance suite; beside Reno, with ns-2 and ns-3 (`docs/validation.md`).
 
@@ -108,6 +109,20 @@ const INFERENCE_HOLDS: ParamDoc = ParamDoc {
     doc: "What waits in an inference phase: all growth as in Linux, or congestion avoidance alone as in ns-3.",
 };
 
+const HALVES: ParamDoc = ParamDoc {
+    name: "halves",
+    kind: ParamKind::Word(&["flight", "pipe"]),
+    default: "flight",
+    doc: "What a loss halves: what is outstanding, the window at most (RFC 5681, Linux), or what is left of it without arrived and lost packets (ns-3).",
+};
+
+const GROWTH: ParamDoc = ParamDoc {
+    name: "growth",
+    kind: ParamKind::Word(&["whole", "fractions"]),
+    default: "whole",
+    doc: "Avoidance adds a packet for each window acknowledged, and what early congestion cuts keeps what has been counted towards it (Linux), or a fraction per acknowledgement, which goes with what is cut (ns-3).",
+};
+
 const MIN_CWND: ParamDoc = ParamDoc {
     name: "min_cwnd",
     kind: ParamKind::Number { min: 1.0, max: 1_000.0 },
@@ -115,7 +130,7 @@ const MIN_CWND: ParamDoc = ParamDoc {
     doc: "Packets that early congestion within an inference phase leaves (the paper: none; Linux: 1).",
 };
 
-const fn params(bits: &'static str) -> [ParamDoc; 12] {
+const fn params(bits: &'static str) -> [ParamDoc; 14] {
     let bits = bits_param(bits);
     [
         bits,
@@ -128,6 +143,8 @@ const fn params(bits: &'static str) -> [ParamDoc; 12] {
         INFERENCE_HOLDS,
         JUDGE_REPAIRS,
         AT_SSTHRESH,
+        HALVES,
+        GROWTH,
         MIN_CWND,
         INIT_CWND,
     ]
@@ -288,6 +305,8 @@ pub struct LpLinux {
     judge_repairs: bool,
     /// Slow start goes on in an inference phase.
     starts_always: bool,
+    /// The window has fractions of packets, and so has its half.
+    by_fractions: bool,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -305,13 +324,17 @@ fn build_as(
     path: &Path,
 ) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, docs)?;
+    let by_fractions = settings.word("growth") == "fractions";
     Ok(Box::new(LpLinux {
         name,
         tick: settings.duration("stamp_tick"),
         nearest: settings.word("stamp_rounding") == "nearest",
         owd: Owd::of(&settings),
         window: RenoWindow::new(path, settings.number("init_cwnd"))
-            .with_inclusive_slow_start(settings.switch("slow_start_at_ssthresh")),
+            .with_inclusive_slow_start(settings.switch("slow_start_at_ssthresh"))
+            .with_halved_pipe(settings.word("halves") == "pipe")
+            .with_growth_by_fractions(by_fractions),
+        by_fractions,
         min_packets: settings.number("min_cwnd"),
         inference: Duration::ZERO,
         last_drop: None,
@@ -359,7 +382,8 @@ impl LpLinux {
 
     fn on_acked(&mut self, feedback: &Feedback<'_>) {
         if self.judge(feedback.now) {
-            let half = (self.window.packets() as u64 / 2) as f64;
+            let packets = self.window.packets();
+            let half = if self.by_fractions { packets / 2.0 } else { (packets as u64 / 2) as f64 };
             self.window.set_packets(if self.infers { self.min_packets } else { half.max(self.min_packets) });
         }
         // The very acknowledgement that shows early congestion still grows the halved window.
@@ -591,6 +615,46 @@ mod tests {
         };
         assert_eq!(phase_after(true), Phase::Named("inference"));
         assert_ne!(phase_after(false), Phase::Named("inference"));
+    }
+
+    /// From two packets to more than four in avoidance; then early congestion, and growth again.
+    fn after_early_congestion(growth: &str) -> f64 {
+        let word = |word: &str| ParamValue::Word(word.into());
+        let params = Params::new().with("clock_rate", word("known")).with("boundary", word("inclusive"));
+        let params = params.with("init_cwnd", ParamValue::Number(18.0)).with("growth", word(growth));
+        let mut lp = registry::build("lp-linux", &params, &path(1000)).unwrap();
+        let mut lost = loss(5, 9);
+        lost.feedback.in_flight_before_bytes = 4_000;
+        lp.on_feedback(&lost.feedback());
+        // The first acknowledgement ends the repair, the tenth shows early congestion, the last comes after its inference phase.
+        let times = (1000..1009).map(|now_ms| (now_ms, 25)).chain([(1010, 145), (1200, 40)]);
+        for (now_ms, delay_ms) in times {
+            let mut one = at(now_ms, delay_ms);
+            one.feedback.in_flight_bytes = 9_000;
+            lp.on_feedback(&one.feedback());
+        }
+        lp.snapshot().cwnd_bytes
+    }
+
+    #[test]
+    fn what_was_counted_towards_growth_outlives_early_congestion_and_fractions_do_not() {
+        let whole = after_early_congestion("whole");
+        let fractions = after_early_congestion("fractions");
+        assert_eq!(whole % 1000.0, 0.0, "{whole}");
+        assert!(whole > fractions + 500.0 && fractions % 1000.0 > 0.0, "{whole}, {fractions}");
+    }
+
+    #[test]
+    fn a_loss_halves_what_was_outstanding_or_what_is_left_under_way() {
+        let left = |halves: &str| {
+            let params = Params::new().with("halves", ParamValue::Word(halves.into()));
+            let params = params.with("init_cwnd", ParamValue::Number(20.0));
+            let mut lp = registry::build("lp-linux", &params, &path(1000)).unwrap();
+            let mut lost = loss(5, 9);
+            (lost.feedback.in_flight_before_bytes, lost.feedback.in_flight_bytes) = (20_000, 16_000);
+            lp.on_feedback(&lost.feedback()).cwnd_bytes
+        };
+        assert_eq!((left("flight"), left("pipe")), (10_000, 8_000));
     }
 
     #[test]

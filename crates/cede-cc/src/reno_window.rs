@@ -32,6 +32,10 @@ pub(crate) struct RenoWindow {
     slow_start_limit: f64,
     /// A window equal to ssthresh is in slow start, too; RFC 5681, section 3.1, leaves that open.
     inclusive: bool,
+    /// A loss halves what is left under way, in place of what was outstanding.
+    halves_pipe: bool,
+    /// Avoidance counts nothing, and adds fractions.
+    by_fractions: bool,
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,
     /// Octets acknowledged since the window last grew in congestion avoidance.
@@ -51,6 +55,8 @@ impl RenoWindow {
             min_packets: 1.0,
             slow_start_limit: 1.0,
             inclusive: false,
+            halves_pipe: false,
+            by_fractions: false,
             cwnd: initial,
             ssthresh: f64::INFINITY,
             counted: 0.0,
@@ -72,6 +78,16 @@ impl RenoWindow {
     /// Where a window equal to ssthresh is in slow start, too.
     pub(crate) const fn with_inclusive_slow_start(self, inclusive: bool) -> Self {
         Self { inclusive, ..self }
+    }
+
+    /// Where a loss halves what is under way once arrived and lost packets are taken off, as ns-3 has it.
+    pub(crate) const fn with_halved_pipe(self, halves_pipe: bool) -> Self {
+        Self { halves_pipe, ..self }
+    }
+
+    /// Where avoidance adds a part of a packet with each acknowledgement, as ns-3 has it, in place of a whole one per window.
+    pub(crate) const fn with_growth_by_fractions(self, by_fractions: bool) -> Self {
+        Self { by_fractions, ..self }
     }
 
     /// The window in packets.
@@ -132,7 +148,8 @@ impl RenoWindow {
     /// equation 4 says FlightSize alone; Linux and ns-2 halve cwnd. Two NewReno flows never left recovery under the
     /// literal rule.
     fn cut(&mut self, feedback: &Feedback<'_>) {
-        self.ssthresh = self.half_of(feedback.in_flight_before_bytes.min(self.cwnd as u64));
+        let outstanding = feedback.in_flight_before_bytes.min(self.cwnd as u64);
+        self.ssthresh = self.half_of(if self.halves_pipe { feedback.in_flight_bytes } else { outstanding });
         self.lower(self.ssthresh);
         self.counted = 0.0;
         self.repairing = !feedback.lost.is_empty();
@@ -150,6 +167,10 @@ impl RenoWindow {
         let acked = acked_bytes as f64;
         if self.in_slow_start() {
             self.set(self.cwnd + acked.min(self.slow_start_limit * self.bounds.mss));
+            return;
+        }
+        if self.by_fractions {
+            self.set(self.cwnd + self.bounds.mss * (acked / self.cwnd).min(1.0));
             return;
         }
         self.counted += acked;

@@ -140,6 +140,7 @@ fn beside_one_five_and_ten_lp_flows_by_variant() {
     let variants = [
         ("b-lp-known", Simulator::Ns2, Background::LP_KNOWN_RATE),
         ("b-lp-ns3", Simulator::Ns3, Background::LP_NS3),
+        ("b-lp-ns3-window", Simulator::Ns3, Background::LP_NS3_WINDOW),
         ("b-lp-ns2-64", Simulator::Ns2, Background::LP_NS2),
     ];
     for (curve, simulator, protocol) in variants {
@@ -159,7 +160,6 @@ fn lp_alone_collapses_where_the_rate_is_known_and_uses_the_link_by_its_equations
     let alone = |protocol| run(&[background(protocol)], 1).efficiency;
     let theirs = |simulator| at(simulator, "lp-known", 1.0, Metric::Efficiency).unwrap();
     assert!((alone(Background::LP_KNOWN_RATE) - theirs(Simulator::Ns2)).abs() < 0.005);
-    let ns3 = "{ name = \"lp-linux\", clock_rate = \"known\", boundary = \"inclusive\", inference_holds = \"avoidance\" }";
-    assert!((alone(Background::new(ns3)) - theirs(Simulator::Ns3)).abs() < 0.02);
+    assert!((alone(Background::LP_NS3_WINDOW) - theirs(Simulator::Ns3)).abs() < 0.02);
     assert!(alone(Background::LP_EQUATIONS) > 0.8);
 }

@@ -63,6 +63,12 @@ const VARIANTS: &[Variant] = &[
         ),
     ),
     variant(
+        "b-lp-ns3-window",
+        "b-lp-ns3-window-1",
+        "the same, growth by fractions, losses halve what is under way (ns-3)",
+        Background::LP_NS3_WINDOW,
+    ),
+    variant(
         "b-lp-kept",
         "b-lp-kept-1",
         "LP, Linux, rate known, extremes kept",
@@ -175,11 +181,8 @@ pub(super) const COMPARED: &[Compared] = &[
         axis: "N = {} LP, rate known, as ns-3, slow start in inference",
         metrics: FOUR,
     },
-    Compared {
-        curve: "b-lp-ns3-start-1",
-        axis: "LP alone, rate known, as ns-3, slow start in inference",
-        metrics: ALONE,
-    },
+    Compared { curve: "b-lp-ns3-window", axis: "N = {} LP, ns-3's rules", metrics: FOUR },
+    Compared { curve: "b-lp-ns3-window-1", axis: "LP alone, ns-3's rules", metrics: ALONE },
     Compared { curve: "b-lp-estimated", axis: "N = {} LP, estimated, 64 bits", metrics: FOUR },
     Compared { curve: "b-lp-32", axis: "N = {} LP, estimated, 32 bits", metrics: FOUR },
     Compared { curve: "b-lp-ns2-64", axis: "N = {} LP, 64 bits, ns-2's rules", metrics: FOUR },

@@ -73,6 +73,12 @@ impl Background {
     /// The same where equality with the threshold is no congestion, as in ns-3.
     pub const LP_NS3: Self =
         Self::new("{ name = \"lp-linux\", clock_rate = \"known\", boundary = \"inclusive\" }");
+    /// The same with ns-3's window: slow start that an inference phase does not hold, growth by fractions of a packet, and losses
+    /// that halve what is still under way.
+    pub const LP_NS3_WINDOW: Self = Self::new(
+        "{ name = \"lp-linux\", clock_rate = \"known\", boundary = \"inclusive\", inference_holds = \"avoidance\", \
+         growth = \"fractions\", halves = \"pipe\" }",
+    );
     /// TCP-LP as ns-2 runs Linux 2.6's: stamps to the nearest millisecond, judged inside of repairs too, slow start at ssthresh.
     pub const LP_NS2: Self = Self::new(
         "{ name = \"lp-linux\", stamp_rounding = \"nearest\", judge_repairs = true, slow_start_at_ssthresh = true }",
