@@ -7,9 +7,13 @@
 //! One reading is ours: where the estimate W_est rules, the RFC sets cwnd to it; we never lower the window by that
 //! (it can lie below a window that followed W_cubic(t + RTT)), as Linux does not either.
 //!
+//! `rules = linux` is what the kernel does instead (file `cubic_linux.rs`).
+//!
 //! *What it leaves out:* undoing spurious reductions (section 4.9); pacing; Linux's integer arithmetic.
-//! *How it was validated:* the curves and the run of `tests/vectors/tcp.json`; the conformance suite; `tests/link.rs`.
+//! *How it was validated:* the curves and the run of `tests/vectors/tcp.json`; the conformance suite; `tests/link.rs`; beside the
+//! kernel's (`docs/validation.md`).
 
+use crate::cubic_linux::Linux;
 use crate::entry::Entry;
 use crate::hystart::{HyStart, Verdict};
 use crate::instruments::LossEpoch;
@@ -44,7 +48,13 @@ const PARAMS: &[ParamDoc] = &[
         name: "hystart",
         kind: ParamKind::Switch,
         default: "on",
-        doc: "Leave the first slow start by HyStart++ (RFC 9406).",
+        doc: "Leave the first slow start by HyStart++ (RFC 9406); with `rules = linux` any by HyStart.",
+    },
+    ParamDoc {
+        name: "rules",
+        kind: ParamKind::Word(&["rfc9438", "linux"]),
+        default: "rfc9438",
+        doc: "Where Linux leaves the RFC: it looks the smallest RTT ahead in place of the smoothed one, its Reno estimate never grows as fast as Reno, what a loss leaves is of the window, and HyStart is not HyStart++.",
     },
 ];
 
@@ -87,6 +97,8 @@ pub struct Cubic {
     beta: f64,
     fast_convergence: bool,
     hystart: Option<HyStart>,
+    /// Where Linux's rules are followed.
+    linux: Option<Linux>,
     /// Octets, as everywhere; divided by the packet size where the cubic is evaluated.
     cwnd: f64,
     ssthresh: f64,
@@ -103,6 +115,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
     let settings = Settings::resolve(params, PARAMS)?;
     let bounds = Bounds::of(path);
     let initial = bounds.initial(settings.number("init_cwnd"), path);
+    let is_linux = settings.word("rules") == "linux";
     Ok(Box::new(Cubic {
         bounds,
         initial,
@@ -110,6 +123,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         beta: settings.number("beta"),
         fast_convergence: settings.switch("fast_convergence"),
         hystart: settings.switch("hystart").then(HyStart::default),
+        linux: is_linux.then(Linux::default),
         cwnd: initial,
         ssthresh: f64::INFINITY,
         w_max: 0.0,
@@ -138,13 +152,22 @@ impl Cubic {
         self.w_max = if converge { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
         self.ssthresh = (self.beta * flight_bytes as f64).max(MIN_SSTHRESH_PACKETS * self.bounds.mss);
         self.epoch = None;
-        self.hystart = None;
+        self.end_hystart();
+    }
+
+    /// The RFC has it in the first slow start alone, Linux in any.
+    fn end_hystart(&mut self) {
+        if self.linux.is_none() {
+            self.hystart = None;
+        }
     }
 
     /// Of what is under way, but never of more than the window: without SACK a long recovery leaves data outstanding that
-    /// was sent on the inflated window, and seven tenths of that can be more than the window itself.
+    /// was sent on the inflated window, and seven tenths of that can be more than the window itself. Linux takes the window.
     fn cut(&mut self, feedback: &Feedback<'_>) {
-        self.note_congestion(feedback.in_flight_before_bytes.min(self.cwnd as u64));
+        let window = self.cwnd as u64;
+        let flight = if self.linux.is_some() { window } else { feedback.in_flight_before_bytes.min(window) };
+        self.note_congestion(flight);
         self.set_cwnd(self.ssthresh.min(self.cwnd));
         self.repairing = !feedback.lost.is_empty();
     }
@@ -158,15 +181,20 @@ impl Cubic {
     }
 
     fn slow_start(&mut self, feedback: &Feedback<'_>) {
-        let verdict = match &mut self.hystart {
-            Some(hystart) => hystart.on_ack(feedback, self.bounds.mss),
-            None => Verdict::Grow((feedback.acked_bytes as f64).min(self.bounds.mss)),
+        let (packets, acked) = (self.packets(), feedback.acked_bytes as f64);
+        let verdict = match (&mut self.linux, &mut self.hystart) {
+            (Some(linux), hystart) => {
+                let ends = hystart.is_some() && linux.ends_slow_start(feedback, packets);
+                if ends { Verdict::Leave } else { Verdict::Grow(acked) }
+            }
+            (None, Some(hystart)) => hystart.on_ack(feedback, self.bounds.mss),
+            (None, None) => Verdict::Grow(acked.min(self.bounds.mss)),
         };
         match verdict {
             Verdict::Grow(octets) => self.set_cwnd(self.cwnd + octets),
             Verdict::Leave => {
                 self.ssthresh = self.cwnd;
-                self.hystart = None;
+                self.end_hystart();
             }
         }
     }
@@ -180,23 +208,41 @@ impl Cubic {
 
     fn avoid_congestion(&mut self, feedback: &Feedback<'_>) {
         let mut epoch = self.epoch.unwrap_or_else(|| self.start_epoch(feedback.now));
-        let cwnd = self.packets();
         let acked = feedback.acked_bytes as f64 / self.bounds.mss;
-        // Section 4.3: alpha makes the average window Reno's; once back at the window before the loss, Reno's own 1.
-        let reno_like = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
-        let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { reno_like };
-        epoch.w_est += alpha * acked / cwnd;
-        let t = feedback.now.since(epoch.start).as_secs_f64();
-        let next = if epoch.window(self.c, t) < epoch.w_est {
-            epoch.w_est.max(cwnd)
-        } else {
-            let target = epoch.window(self.c, t + feedback.srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
-            cwnd + acked * (target - cwnd) / cwnd
+        let next = match &self.linux {
+            Some(linux) => {
+                let ahead = linux.ahead();
+                self.grown_by_linux(&mut epoch, feedback.now + ahead, acked)
+            }
+            None => self.grown(&mut epoch, feedback, acked),
         };
         self.set_cwnd(next * self.bounds.mss);
         // The estimate must not run away from a window that a limit holds.
         epoch.w_est = epoch.w_est.min(self.bounds.max / self.bounds.mss);
         self.epoch = Some(epoch);
+    }
+
+    /// The window in packets after `acked` packets, by the RFC.
+    fn grown(&self, epoch: &mut Epoch, feedback: &Feedback<'_>, acked: f64) -> f64 {
+        let cwnd = self.packets();
+        // Section 4.3: alpha makes the average window Reno's; once back at the window before the loss, Reno's own 1.
+        let reno_like = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
+        let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { reno_like };
+        epoch.w_est += alpha * acked / cwnd;
+        let t = feedback.now.since(epoch.start).as_secs_f64();
+        if epoch.window(self.c, t) < epoch.w_est {
+            return epoch.w_est.max(cwnd);
+        }
+        let target = epoch.window(self.c, t + feedback.srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
+        cwnd + acked * (target - cwnd) / cwnd
+    }
+
+    /// The same as Linux has it, where the cubic is looked up at `at`.
+    fn grown_by_linux(&self, epoch: &mut Epoch, at: Instant, acked: f64) -> f64 {
+        let cwnd = self.packets();
+        epoch.w_est += Linux::reno_step(acked, cwnd);
+        let target = epoch.window(self.c, at.since(epoch.start).as_secs_f64());
+        Linux::grown(cwnd, acked, target, epoch.w_est, self.w_max == 0.0)
     }
 
     /// Section 4.2: the time in which the application limited the flow does not count.
@@ -207,6 +253,10 @@ impl Cubic {
     }
 
     fn react(&mut self, feedback: &Feedback<'_>) {
+        let age = self.epoch.map(|epoch| feedback.now.since(epoch.start));
+        if let Some(linux) = &mut self.linux {
+            linux.sample(feedback, age);
+        }
         let congested = congested_number(feedback);
         if congested.is_some_and(|number| self.losses.try_start(number, feedback.next_number)) {
             self.cut(feedback);

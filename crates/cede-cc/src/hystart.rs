@@ -22,7 +22,8 @@ pub const CSS_ROUNDS: u32 = 5;
 /// Packets by which one acknowledgement raises the window at most.
 const L: f64 = 8.0;
 
-/// The rise of a round's smallest RTT that ends slow start, where the round before had `last_round_min`.
+/// The rise of a round's smallest RTT that ends slow start, where the round before had `last_round_min`. Linux's HyStart has the
+/// same numbers, above the smallest RTT of all.
 #[must_use]
 pub fn threshold(last_round_min: Duration) -> Duration {
     (last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)

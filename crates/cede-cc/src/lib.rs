@@ -25,6 +25,7 @@ mod cede;
 pub mod conformance;
 mod controller;
 mod cubic;
+mod cubic_linux;
 mod entry;
 mod fixed;
 mod hystart;

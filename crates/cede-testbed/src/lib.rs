@@ -18,6 +18,7 @@ pub mod path;
 pub mod relay;
 
 mod clock;
+mod model;
 mod netns;
 mod overflow;
 mod pause;

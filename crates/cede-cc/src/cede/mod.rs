@@ -314,9 +314,9 @@ impl Cede {
 
     /// Once per round trip in the steady stage.
     fn end_round(&mut self, feedback: &Feedback<'_>, seen: Seen) {
-        // A short queue that others fill moves within a round trip.
+        // A short queue that others fill comes and goes within a round trip: its smallest sample is the gap between two bursts.
         let is_short = self.is_adapted(feedback.now);
-        let queue_ns = if is_short { seen.queue_ns.midpoint(seen.peak_ns) } else { seen.queue_ns };
+        let queue_ns = if is_short { seen.peak_ns } else { seen.queue_ns };
         let queueing = queue_ns as f64 / self.target_ns(feedback.now);
         if queueing > 1.0 {
             self.yield_to(feedback.now, queue_ns, queueing);

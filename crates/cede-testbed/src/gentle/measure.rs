@@ -2,7 +2,7 @@
 
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::GentleSpec;
-use crate::netns::{Bottleneck, Bulk, Namespaces, NetnsError, Pattern, RECEIVER};
+use crate::netns::{Bottleneck, Bulk, DelayLine, Namespaces, NetnsError, Pattern, RECEIVER};
 use std::io;
 use std::time::Instant;
 
@@ -15,6 +15,8 @@ pub struct Measured {
     pub drops: u64,
     /// The longest time between two samples, in seconds: far above a tenth, the machine was too slow.
     pub longest_gap_s: f64,
+    /// How much later than it should the latest acknowledgement left the delay line, in milliseconds; none without one.
+    pub latest_ms: Option<f64>,
 }
 
 /// Runs the experiment; `watch` sees each sample and says whether to go on. Whatever was made is gone afterwards.
@@ -23,11 +25,13 @@ pub struct Measured {
 /// [`NetnsError`].
 pub fn measure(spec: &GentleSpec, watch: &mut dyn FnMut(&Sample) -> bool) -> Result<Measured, NetnsError> {
     let namespaces = Namespaces::where_possible(spec.rate, spec.buffer)?;
+    let delay = (!spec.rtt.is_zero()).then(|| DelayLine::insert(&namespaces, spec.rtt.into())).transpose()?;
     let mut experiment = Experiment {
         spec,
         began: Instant::now(),
         utp: Bulk::utp(&namespaces, &spec.stream(), Pattern::Backlogged)?,
-        cubic: None,
+        tcp: None,
+        delay,
         namespaces,
         last: Counters::default(),
         samples: Vec::new(),
@@ -35,8 +39,9 @@ pub fn measure(spec: &GentleSpec, watch: &mut dyn FnMut(&Sample) -> bool) -> Res
     };
     experiment.run(watch)?;
     let drops = experiment.last.bottleneck.drops;
+    let latest_ms = experiment.delay.as_ref().map(|delay| delay.latest().as_secs_f64() * 1e3);
     let showing = Showing::of(spec, experiment.samples);
-    Ok(Measured { showing, drops, longest_gap_s: experiment.longest_gap_s })
+    Ok(Measured { showing, drops, longest_gap_s: experiment.longest_gap_s, latest_ms })
 }
 
 /// The fields go in this order: the flows first, then what they run in.
@@ -44,7 +49,8 @@ struct Experiment<'a> {
     spec: &'a GentleSpec,
     began: Instant,
     utp: Bulk,
-    cubic: Option<Bulk>,
+    tcp: Option<Bulk>,
+    delay: Option<DelayLine>,
     namespaces: Namespaces,
     last: Counters,
     samples: Vec<Sample>,
@@ -73,14 +79,15 @@ impl Experiment<'_> {
                 return Err(NetnsError::Interrupted);
             }
             let is_joined = (joins..leaves).contains(&sample.t_s);
-            match &self.cubic {
+            match &self.tcp {
                 None if is_joined => {
-                    self.cubic = Some(Bulk::tcp(&self.namespaces, "cubic", RECEIVER, Pattern::Backlogged)?);
+                    self.tcp =
+                        Some(Bulk::tcp(&self.namespaces, &self.spec.against, RECEIVER, Pattern::Backlogged)?);
                 }
-                Some(_) if !is_joined => self.cubic = None,
+                Some(_) if !is_joined => self.tcp = None,
                 _ => {}
             }
-            let failure = self.utp.failure().or_else(|| self.cubic.as_mut()?.failure());
+            let failure = self.utp.failure().or_else(|| self.tcp.as_mut()?.failure());
             if let Some(error) = failure {
                 return Err(error.into());
             }
@@ -98,7 +105,7 @@ impl Experiment<'_> {
             t_s: self.began.elapsed().as_secs_f64(),
             bottleneck,
             utp_bytes: self.utp.received_bytes(),
-            tcp_bytes: self.cubic.as_ref().map_or(0, Bulk::received_bytes),
+            tcp_bytes: self.tcp.as_ref().map_or(0, Bulk::received_bytes),
         };
         let now = &self.last;
         let span_s = (now.t_s - last.t_s).max(1e-9);

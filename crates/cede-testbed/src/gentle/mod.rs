@@ -1,4 +1,5 @@
-//! Does uTP make way? A real bottleneck of the kernel's, a uTP flow, and a kernel TCP flow with CUBIC that comes and goes.
+//! Does uTP make way? A real bottleneck of the kernel's, a uTP flow, and a kernel TCP flow that comes and goes, with a
+//! congestion control of the kernel's.
 //!
 //! Three network namespaces: sender, router, receiver. The bottleneck is a token bucket (`tbf`) on the *router's* port: on
 //! the sender's own interface, today's kernel tells its TCP of local drops and keeps its queue short, and the picture is
@@ -7,7 +8,9 @@
 //!
 //! [`predict`] runs the same in the simulated world; both give a [`Showing`].
 //!
-//! *What it leaves out:* propagation (the kernel at hand may lack netem), so the round trip is the queue alone.
+//! The round trip is the queue alone, or has the delay line of [`kernel`](crate::kernel) on the way back.
+//!
+//! *What it leaves out:* loss other than the queue's, and ECN.
 //! *How it was validated:* `tests/gentle.rs`; `docs/validation.md` holds the two worlds side by side.
 
 mod measure;

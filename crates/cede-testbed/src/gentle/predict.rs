@@ -2,6 +2,7 @@
 
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::GentleSpec;
+use crate::model;
 use cede_lab::run::{Run, RunError, Watcher};
 use cede_lab::scenario::{Buffer, ControllerSpec, Scenario, Topology};
 use cede_real::ControllerChoice;
@@ -10,7 +11,7 @@ use cede_units::Instant;
 /// Access links as good as none, as between namespaces; a receiver that acknowledges as the kernel does.
 const SCENARIO: &str = r#"
 name = "gentle"
-description = "A uTP flow, joined for a while by a CUBIC flow"
+description = "A uTP flow, joined for a while by a TCP flow"
 duration = "110 s"
 [topology]
 access_rate = "10 Gbit/s"
@@ -24,7 +25,7 @@ name = "utp"
 [flow.utp]
 mtu_search = true
 [[flow]]
-name = "cubic"
+name = "tcp"
 protocol = "tcp"
 controller = "cubic"
 start = "30 s"
@@ -74,12 +75,32 @@ fn scenario(spec: &GentleSpec) -> Scenario {
     scenario.record.interval = INTERVAL;
     if let Topology::Dumbbell(dumbbell) = &mut scenario.topology {
         dumbbell.link.rate = spec.rate;
+        // The way back was read as a copy of the way there.
+        let delay = dumbbell.link.delay.max(spec.rtt / 2);
+        (dumbbell.link.delay, dumbbell.return_link.delay) = (delay, delay);
         dumbbell.link.buffer = Buffer::Time(spec.buffer);
     }
     if let ControllerChoice::Named { name, params } = spec.controller() {
         scenario.flows[0].controller = ControllerSpec { name, params };
     }
+    scenario.flows[1].controller = model::of_kernel(&spec.against);
     scenario.flows[1].start = spec.alone;
     scenario.flows[1].stop = Some(spec.alone + spec.joined);
     scenario
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_units::Duration;
+
+    #[test]
+    fn the_round_trip_is_the_one_that_was_asked_for_and_so_is_the_other_flow() {
+        let rtt = Duration::from_millis(80);
+        let spec = GentleSpec { rtt, against: "bbr".to_string(), ..GentleSpec::default() };
+        let scenario = scenario(&spec);
+        assert_eq!(scenario.flows[1].controller.name, "bbr");
+        let Topology::Dumbbell(dumbbell) = scenario.topology else { panic!("a dumbbell") };
+        assert_eq!(dumbbell.link.delay + dumbbell.return_link.delay, rtt);
+    }
 }

@@ -39,13 +39,15 @@ pub struct Showing {
     pub alone_queue_ms: f64,
     /// Alone, after ten seconds: the part of the link that is used.
     pub alone_utilisation: f64,
-    /// Seconds from CUBIC's start until uTP's share of a second is below a tenth; none where it never was.
+    /// Seconds from the TCP flow's start until uTP's share of a second is below a tenth; none where it never was.
     pub yielded_after_s: Option<f64>,
-    /// uTP's share from then to CUBIC's end.
+    /// uTP's share from then to the TCP flow's end.
     pub share_beside: f64,
-    /// Mean queueing delay in the second half of CUBIC's presence.
+    /// Mean rate of the TCP flow in the second half of its presence.
+    pub joined_tcp_mbps: f64,
+    /// Mean queueing delay in the second half of the TCP flow's presence.
     pub joined_queue_ms: f64,
-    /// Seconds from CUBIC's end until uTP has 95 % of what its rate was when alone, over a second; none where it never has.
+    /// Seconds from the TCP flow's end until uTP has 95 % of what its rate was when alone, over a second; none where it never has.
     pub own_again_after_s: Option<f64>,
     /// Mean queueing delay in the last ten seconds.
     pub again_queue_ms: f64,
@@ -75,6 +77,7 @@ impl Showing {
             alone_utilisation: mean(&alone, |sample| sample.utilisation),
             yielded_after_s: after(yielded, &joined, joins),
             share_beside: share(beside),
+            joined_tcp_mbps: mean(&late(f64::midpoint(joins, leaves), leaves), |sample| sample.tcp_mbps),
             joined_queue_ms: mean(&late(f64::midpoint(joins, leaves), leaves), |sample| sample.queue_ms),
             own_again_after_s: after(own_again, &again, leaves),
             again_queue_ms: mean(&late(end - 10.0, end + 1.0), |sample| sample.queue_ms),

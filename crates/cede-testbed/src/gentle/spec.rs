@@ -3,16 +3,20 @@
 use cede_real::{ControllerChoice, StreamConfig};
 use cede_units::{Duration, Rate};
 
-/// A uTP flow, joined for a while by a CUBIC flow.
+/// A uTP flow, joined for a while by a TCP flow of the kernel's.
 #[derive(Clone, Debug)]
 pub struct GentleSpec {
     /// The bottleneck's rate. The kernel counts Ethernet frames, the simulated world IP datagrams.
     pub rate: Rate,
+    /// The round-trip time of the empty path; zero where there is no delay line.
+    pub rtt: Duration,
     /// How long a packet waits in the full buffer.
     pub buffer: Duration,
     /// How long the uTP flow is alone at first.
     pub alone: Duration,
-    /// How long the CUBIC flow stays.
+    /// The congestion control of the TCP flow, by the name that the kernel and the registry of `cede-cc` share.
+    pub against: String,
+    /// How long the TCP flow stays.
     pub joined: Duration,
     /// How long the uTP flow is alone again.
     pub again: Duration,
@@ -26,8 +30,10 @@ impl Default for GentleSpec {
     fn default() -> Self {
         Self {
             rate: Rate::from_mbit(10),
+            rtt: Duration::ZERO,
             buffer: Duration::from_secs(1),
             alone: Duration::from_secs(30),
+            against: "cubic".to_string(),
             joined: Duration::from_secs(40),
             again: Duration::from_secs(40),
             target: None,

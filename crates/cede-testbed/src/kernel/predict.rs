@@ -2,11 +2,11 @@
 
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::KernelSpec;
-use cede_cc::Params;
 use cede_lab::run::{Run, RunError};
-use cede_lab::scenario::{Buffer, ControllerSpec, Scenario, Topology};
+use cede_lab::scenario::{Buffer, Scenario, Topology};
 
 use crate::gentle::Asking;
+use crate::model;
 
 /// Access links as good as none, as between namespaces; receivers that acknowledge as the kernel does.
 const SCENARIO: &str = r#"
@@ -63,13 +63,30 @@ fn scenario(spec: &KernelSpec) -> Scenario {
     scenario.record.interval = INTERVAL;
     if let Topology::Dumbbell(dumbbell) = &mut scenario.topology {
         dumbbell.link.rate = spec.rate;
-        dumbbell.link.delay = spec.rtt / 2;
+        // The way back was read as a copy of the way there.
+        (dumbbell.link.delay, dumbbell.return_link.delay) = (spec.rtt / 2, spec.rtt / 2);
         dumbbell.link.buffer = Buffer::Time(spec.buffer);
     }
     for (index, [start, stop]) in spec.flows().into_iter().enumerate() {
         let flow = &mut scenario.flows[index];
-        flow.controller = ControllerSpec { name: spec.controls[index].clone(), params: Params::new() };
+        flow.controller = model::of_kernel(&spec.controls[index]);
         (flow.start, flow.stop) = (start, Some(stop));
     }
     scenario
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_units::Duration;
+
+    #[test]
+    fn the_round_trip_is_the_one_that_was_asked_for() {
+        let rtt = Duration::from_millis(80);
+        let Topology::Dumbbell(dumbbell) = scenario(&KernelSpec { rtt, ..KernelSpec::default() }).topology
+        else {
+            panic!("a dumbbell")
+        };
+        assert_eq!(dumbbell.link.delay + dumbbell.return_link.delay, rtt);
+    }
 }

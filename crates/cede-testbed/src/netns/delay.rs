@@ -2,7 +2,7 @@
 //!
 //! The router sends what comes from the receiver to a TUN device; a thread holds each packet for the delay and gives
 //! it back to the router, which now sends it on. Only acknowledgements go that way, so that few packets a second depend on
-//! how punctual a thread is; how late the latest was is kept.
+//! how punctual a thread is, which has real-time priority where it may; how late the latest was is kept.
 
 use super::namespaces::Namespaces;
 use std::io;
@@ -37,6 +37,7 @@ impl Drop for DelayLine {
 #[cfg(target_os = "linux")]
 mod linux {
     use super::{Arc, DelayLine, Duration, Namespaces, io};
+    use crate::priority::raise;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::sync::atomic::Ordering;
     use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -61,10 +62,13 @@ mod linux {
             let mut line = Self { stop: Arc::default(), latest_ns: Arc::default(), threads: Vec::new() };
             let (hold, held) = channel();
             let (stop, reading) = (Arc::clone(&line.stop), Arc::clone(&device));
-            let reader =
-                thread::spawn(move || while !stop.load(Ordering::Relaxed) && take(&reading, delay, &hold) {});
+            let reader = thread::spawn(move || {
+                raise();
+                while !stop.load(Ordering::Relaxed) && take(&reading, delay, &hold) {}
+            });
             let (stop, latest) = (Arc::clone(&line.stop), Arc::clone(&line.latest_ns));
             let writer = thread::spawn(move || {
+                raise();
                 while !stop.load(Ordering::Relaxed) {
                     let Some(late) = give(&device, &held) else { return };
                     latest.fetch_max(late.as_nanos() as u64, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! `cede lab gentle`: does a uTP flow make way for kernel TCP, and take the link back?
 
+use super::kernel::SHARED;
 use super::show::{Line, Progress, chart, table, unmeasured, unpredicted};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -16,13 +17,19 @@ pub struct Args {
     /// The bottleneck's rate
     #[arg(long, value_name = "RATE", default_value = "10Mbit")]
     rate: Rate,
+    /// The round-trip time of the empty path, by a delay line on the way back
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    rtt: Duration,
     /// How long a packet waits in the full buffer
     #[arg(long, value_name = "TIME", default_value = "1s")]
     buffer: Duration,
     /// How long the uTP flow is alone at first
     #[arg(long, value_name = "TIME", default_value = "30s")]
     alone: Duration,
-    /// How long the CUBIC flow stays
+    /// The congestion control of the kernel's TCP flow
+    #[arg(long, value_name = "NAME", value_parser = SHARED, default_value = "cubic")]
+    against: String,
+    /// How long the TCP flow stays
     #[arg(long, value_name = "TIME", default_value = "40s")]
     joined: Duration,
     /// How long the uTP flow is alone again
@@ -49,8 +56,10 @@ impl Args {
         let (rate, buffer, target) = (self.rate, self.buffer, self.target);
         let spec = GentleSpec {
             rate,
+            rtt: self.rtt,
             buffer,
             alone: self.alone,
+            against: self.against.clone(),
             joined: self.joined,
             again: self.again,
             target,
@@ -87,15 +96,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn words(screen: &Screen, spec: &GentleSpec, measured: &Measured, predicted: &Showing) -> String {
     let real = &measured.showing;
-    let both = |what, decimals, value: fn(&Showing) -> Option<f64>| {
-        Line(String::from(what), decimals, value(real), value(predicted))
+    let name = spec.against.to_uppercase();
+    let both = |what: &str, decimals, value: fn(&Showing) -> Option<f64>| {
+        Line(what.replace("TCP", &name), decimals, value(real), value(predicted))
     };
     let lines = [
         both("alone: mean queue (ms)", 1, |showing| Some(showing.alone_queue_ms)),
         both("alone: link used (%)", 2, |showing| Some(showing.alone_utilisation * 100.0)),
-        both("beside CUBIC: uTP below a tenth after (s)", 1, |showing| showing.yielded_after_s),
-        both("beside CUBIC: uTP's share from then on (%)", 1, |showing| Some(showing.share_beside * 100.0)),
-        both("beside CUBIC: mean queue, second half (ms)", 0, |showing| Some(showing.joined_queue_ms)),
+        both("beside TCP: uTP below a tenth after (s)", 1, |showing| showing.yielded_after_s),
+        both("beside TCP: uTP's share from then on (%)", 1, |showing| Some(showing.share_beside * 100.0)),
+        both("beside TCP: its rate, second half (Mbit/s)", 2, |showing| Some(showing.joined_tcp_mbps)),
+        both("beside TCP: mean queue, second half (ms)", 0, |showing| Some(showing.joined_queue_ms)),
         both("alone again: link its own after (s)", 1, |showing| showing.own_again_after_s),
         both("alone again: mean queue, last 10 s (ms)", 1, |showing| Some(showing.again_queue_ms)),
     ];
@@ -112,10 +123,13 @@ fn words(screen: &Screen, spec: &GentleSpec, measured: &Measured, predicted: &Sh
     ];
     text += &chart(screen, "Queueing delay at the bottleneck", "delay", "ms", queues);
     text += &format!(
-        "{}{} packets dropped; longest time between two samples {:.2} s\n",
+        "{}{} packets dropped; longest time between two samples {:.2} s{}\n",
         spec.target().map_or_else(String::new, |target| format!("target {target}; ")),
         measured.drops,
-        measured.longest_gap_s
+        measured.longest_gap_s,
+        measured
+            .latest_ms
+            .map_or_else(String::new, |late| format!("; latest acknowledgement {late:.1} ms late"))
     );
     text
 }
@@ -127,6 +141,8 @@ fn as_json(spec: &GentleSpec, measured: &Measured, predicted: &Showing) -> Strin
         "predicted": predicted,
         "drops": measured.drops,
         "longest_gap_s": measured.longest_gap_s,
+        "latest_ms": measured.latest_ms,
+        "against": spec.against,
     });
     format!("{value:#}\n")
 }

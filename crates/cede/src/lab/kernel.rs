@@ -9,7 +9,7 @@ use cede_units::{Duration, Rate};
 use serde_json::json;
 
 /// Congestion controls that the kernel and the registry know by the same name.
-const SHARED: [&str; 3] = ["cubic", "reno", "bbr"];
+pub(super) const SHARED: [&str; 3] = ["cubic", "reno", "bbr"];
 
 /// `cede lab kernel`.
 #[derive(clap::Args, Debug)]

@@ -66,7 +66,7 @@ const LIST: [[&str; 3]; 3] = [
     ],
     [
         "gentle",
-        "a uTP flow, a CUBIC flow of the kernel's that comes and goes, and a token bucket between them",
+        "a uTP flow, a TCP flow of the kernel's that comes and goes, and a token bucket between them",
         "Linux, root, iproute2",
     ],
     [

@@ -1,0 +1,171 @@
+//! What Linux's CUBIC does otherwise than RFC 9438.
+//!
+//! Source: the behaviour of Linux's `net/ipv4/tcp_cubic.c` (5.6 to 6.18), written anew from its description:
+//! * the cubic is looked up the *smallest* RTT ahead, where the RFC looks a smoothed one ahead, which has the queue in it;
+//! * Reno's estimate grows by a packet in 15/8 windows for good, where the RFC lets it grow as Reno does from the last maximum on,
+//!   and the window closes up on it within a round trip;
+//! * before any loss, and after a timeout, the window grows by a twentieth per round trip at least;
+//! * slow start ends by HyStart, not HyStart++: from 16 packets on, as soon as acknowledgements less than 2 ms apart have come for
+//!   half of the smallest RTT, or the smallest of a round's RTTs is an eighth (4 to 16 ms) above it.
+//!
+//! *What it leaves out:* whole packets and jiffies; the trains' allowance of a millisecond for hosts that hold acknowledgements back.
+//! *How it was validated:* unit tests below; beside the kernel's own (`cede lab kernel`, `docs/validation.md`).
+
+use crate::Feedback;
+use crate::hystart::threshold;
+use cede_units::{Duration, Instant};
+
+/// Windows of acknowledgements for a packet of Reno's estimate: `beta_scale` over 8.
+const RENO_WINDOWS: f64 = 15.0 / 8.0;
+/// Acknowledgements that a packet of growth costs at least; at most before any loss; and past the cubic, in windows.
+const ACKS_MIN: f64 = 2.0;
+const ACKS_MAX_UNKNOWN: f64 = 20.0;
+const WINDOWS_ON_PLATEAU: f64 = 100.0;
+/// Samples in this time after an epoch begins belong to the queue before it.
+const STALE: Duration = Duration::from_secs(1);
+/// `hystart_low_window`, `hystart_ack_delta_us`, `HYSTART_MIN_SAMPLES`.
+const LOW_WINDOW_PACKETS: f64 = 16.0;
+const TRAIN_GAP: Duration = Duration::from_millis(2);
+const MIN_SAMPLES: u32 = 8;
+
+/// The smallest RTT, and HyStart's round.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Linux {
+    rtt_min: Option<Duration>,
+    round_end: u64,
+    round_start: Instant,
+    train_end: Instant,
+    round_min: Option<Duration>,
+    samples: u32,
+}
+
+impl Linux {
+    /// Takes an acknowledgement's RTT; `epoch` is how old the cubic is.
+    pub(crate) fn sample(&mut self, feedback: &Feedback<'_>, epoch: Option<Duration>) {
+        if epoch.is_none_or(|age| age >= STALE)
+            && let Some(rtt) = feedback.rtt
+        {
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+
+    /// How far ahead the cubic is looked up.
+    pub(crate) fn ahead(&self) -> Duration {
+        self.rtt_min.unwrap_or_default()
+    }
+
+    /// Packets that `acked` packets add to Reno's estimate.
+    pub(crate) fn reno_step(acked: f64, cwnd: f64) -> f64 {
+        acked / (cwnd * RENO_WINDOWS)
+    }
+
+    /// The window after `acked` packets, where the cubic says `target` and Reno's estimate `reno`.
+    pub(crate) fn grown(cwnd: f64, acked: f64, target: f64, reno: f64, is_lossless: bool) -> f64 {
+        let acks_to = |goal: f64| cwnd / (goal - cwnd);
+        let mut acks = if target > cwnd { acks_to(target) } else { WINDOWS_ON_PLATEAU * cwnd };
+        if is_lossless {
+            acks = acks.min(ACKS_MAX_UNKNOWN);
+        }
+        if reno > cwnd {
+            acks = acks.min(acks_to(reno));
+        }
+        cwnd + acked / acks.max(ACKS_MIN)
+    }
+
+    /// Slow start is over: HyStart.
+    pub(crate) fn ends_slow_start(&mut self, feedback: &Feedback<'_>, packets: f64) -> bool {
+        if feedback.acked.last().is_some_and(|packet| packet.number >= self.round_end) {
+            self.round_end = feedback.next_number;
+            (self.round_start, self.train_end) = (feedback.now, feedback.now);
+            (self.round_min, self.samples) = (None, 0);
+        }
+        let (Some(rtt_min), true) = (self.rtt_min, packets >= LOW_WINDOW_PACKETS) else { return false };
+        // Neither is judged without the other being kept up.
+        let by_train = self.has_train(feedback.now, rtt_min);
+        self.has_delay(feedback, rtt_min) || by_train
+    }
+
+    fn has_train(&mut self, now: Instant, rtt_min: Duration) -> bool {
+        if now.since(self.train_end) > TRAIN_GAP {
+            return false;
+        }
+        self.train_end = now;
+        now.since(self.round_start) > rtt_min / 2
+    }
+
+    fn has_delay(&mut self, feedback: &Feedback<'_>, rtt_min: Duration) -> bool {
+        let Some(rtt) = feedback.rtt else { return false };
+        let least = self.round_min.map_or(rtt, |least| least.min(rtt));
+        self.round_min = Some(least);
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        least > rtt_min + threshold(rtt_min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ack;
+
+    /// Acknowledgements of one round, `gap_us` apart and with this RTT; after how many slow start was over.
+    fn round(linux: &mut Linux, start: u64, gap_us: u64, rtt_ms: u64) -> Option<u64> {
+        (0..20).find(|k| {
+            let mut one = ack(start + k, 1000);
+            one.feedback.now = Instant::from_micros(1_000_000 + start * 10_000 + k * gap_us);
+            one.feedback.rtt = Some(Duration::from_millis(rtt_ms));
+            one.feedback.next_number = start + 20;
+            linux.sample(&one.feedback(), None);
+            linux.ends_slow_start(&one.feedback(), 20.0)
+        })
+    }
+
+    #[test]
+    fn a_train_of_half_the_smallest_rtt_ends_slow_start() {
+        // 20 ms of acknowledgements 1.2 ms apart: more than 20 with the 17th gap.
+        assert_eq!(round(&mut Linux::default(), 0, 1_200, 40), Some(17));
+        assert_eq!(round(&mut Linux::default(), 0, 2_100, 40), None, "too far apart for a train");
+    }
+
+    #[test]
+    fn the_ninth_sample_of_a_round_an_eighth_above_the_smallest_ends_slow_start() {
+        let mut linux = Linux::default();
+        assert_eq!(round(&mut linux, 0, 2_100, 80), None);
+        assert_eq!(round(&mut linux, 20, 2_100, 90), None, "a rise of exactly an eighth");
+        assert_eq!(round(&mut linux, 40, 2_100, 91), Some(8));
+    }
+
+    #[test]
+    fn a_small_window_is_left_alone() {
+        let mut linux = Linux::default();
+        let mut one = ack(0, 1000);
+        one.feedback.rtt = Some(Duration::from_millis(500));
+        linux.sample(&one.feedback(), None);
+        assert!((0..50).all(|_| !linux.ends_slow_start(&one.feedback(), 15.0)));
+    }
+
+    #[test]
+    fn samples_right_after_an_epoch_began_do_not_lower_the_smallest_rtt() {
+        let mut linux = Linux::default();
+        let mut one = ack(0, 1000);
+        one.feedback.rtt = Some(Duration::from_millis(80));
+        linux.sample(&one.feedback(), None);
+        one.feedback.rtt = Some(Duration::from_millis(50));
+        linux.sample(&one.feedback(), Some(Duration::from_millis(999)));
+        assert_eq!(linux.ahead(), Duration::from_millis(80));
+        linux.sample(&one.feedback(), Some(STALE));
+        assert_eq!(linux.ahead(), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn growth_per_acknowledgement() {
+        let grown = |target, reno, lossless| Linux::grown(100.0, 1.0, target, reno, lossless) - 100.0;
+        assert!((grown(110.0, 90.0, false) - 0.1).abs() < 1e-9, "ten packets in a round trip");
+        assert!((grown(110.0, 120.0, false) - 0.2).abs() < 1e-9, "Reno's estimate is further");
+        assert!((grown(500.0, 0.0, false) - 0.5).abs() < 1e-9, "half a packet at most");
+        assert!((grown(90.0, 0.0, false) - 1e-4).abs() < 1e-9, "past its plateau, hardly");
+        assert!((grown(90.0, 0.0, true) - 0.05).abs() < 1e-9, "before any loss");
+    }
+}
