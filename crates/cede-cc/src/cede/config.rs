@@ -47,7 +47,7 @@ pub(super) const PARAMS: &[ParamDoc] = &[
     ),
     switch(
         "adapt_target",
-        "Where packets are lost at a full queue that is shorter than the target, aim at half of that queue.",
+        "Where packets are lost at a full queue that is shorter than the target, aim at a third of that queue.",
     ),
     number(
         "gain_rtt",

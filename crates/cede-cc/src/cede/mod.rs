@@ -10,7 +10,7 @@
 //! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away, 9/10 at least where q < 3 T; then, once per RTT,
 //!              or per 100 ms where that is longer and q < 3 T, W -= W min(1/2, q/T - 1)   LEDBAT++, section 4.2, K = 1
 //! slowdown:    W = 2 for 2 RTT, then with an acknowledgement W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
-//! loss:        with a queue: W/2, and T = half of that queue where it is shorter; after the second such loss G is half; without: 4/5 W
+//! loss:        with a queue: W/2, and T = a third of that queue where it is shorter; after the second such loss G is half; without: 4/5 W
 //! divided link (trains of packets say so, train.rs): half of the own share         explicit
 //! ```
 //! T is 15 ms, or two packets' time at the largest rate seen where that is more (60 ms at most).
@@ -62,7 +62,7 @@ const LEAST_LEFT_FAR: f64 = 0.5;
 /// What a loss without a queue leaves.
 const GUARDED_CUT: f64 = 0.8;
 /// What a target that has adapted to a short queue is of it, what it grows back by per second, and the gain meanwhile.
-const ADAPTED: f64 = 0.5;
+const ADAPTED: f64 = 0.33;
 const ADAPTED_GROWTH_PER_S: f64 = 0.005;
 const ADAPTED_GAIN: f64 = 0.5;
 /// What jitter adds to the target at most, over the target.
@@ -314,9 +314,9 @@ impl Cede {
 
     /// Once per round trip in the steady stage.
     fn end_round(&mut self, feedback: &Feedback<'_>, seen: Seen) {
-        // A short queue that others fill comes and goes within a round trip: its smallest sample is the gap between two bursts.
+        // A short queue that others fill moves within a round trip.
         let is_short = self.is_adapted(feedback.now);
-        let queue_ns = if is_short { seen.peak_ns } else { seen.queue_ns };
+        let queue_ns = if is_short { seen.queue_ns.midpoint(seen.peak_ns) } else { seen.queue_ns };
         let queueing = queue_ns as f64 / self.target_ns(feedback.now);
         if queueing > 1.0 {
             self.yield_to(feedback.now, queue_ns, queueing);
