@@ -94,13 +94,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.json { screen::print(&as_json(&spec, &measured, &predicted)) } else { Ok(()) }
 }
 
-fn words(screen: &Screen, spec: &GentleSpec, measured: &Measured, predicted: &Showing) -> String {
-    let real = &measured.showing;
+fn lines(spec: &GentleSpec, measured: &Showing, predicted: &Showing) -> [Line; 8] {
     let name = spec.against.to_uppercase();
     let both = |what: &str, decimals, value: fn(&Showing) -> Option<f64>| {
-        Line(what.replace("TCP", &name), decimals, value(real), value(predicted))
+        Line(what.replace("TCP", &name), decimals, value(measured), value(predicted))
     };
-    let lines = [
+    [
         both("alone: mean queue (ms)", 1, |showing| Some(showing.alone_queue_ms)),
         both("alone: link used (%)", 2, |showing| Some(showing.alone_utilisation * 100.0)),
         both("beside TCP: uTP below a tenth after (s)", 1, |showing| showing.yielded_after_s),
@@ -109,11 +108,15 @@ fn words(screen: &Screen, spec: &GentleSpec, measured: &Measured, predicted: &Sh
         both("beside TCP: mean queue, second half (ms)", 0, |showing| Some(showing.joined_queue_ms)),
         both("alone again: link its own after (s)", 1, |showing| showing.own_again_after_s),
         both("alone again: mean queue, last 10 s (ms)", 1, |showing| Some(showing.again_queue_ms)),
-    ];
+    ]
+}
+
+fn words(screen: &Screen, spec: &GentleSpec, measured: &Measured, predicted: &Showing) -> String {
+    let real = &measured.showing;
     let curve = |showing: &Showing, value: fn(&Sample) -> f64| {
         showing.samples.iter().map(|sample| (sample.t_s, value(sample))).collect::<Vec<_>>()
     };
-    let mut text = table(screen, &lines);
+    let mut text = table(screen, &lines(spec, real, predicted));
     let rates =
         vec![("uTP", curve(real, |sample| sample.utp_mbps)), ("TCP", curve(real, |sample| sample.tcp_mbps))];
     text += &chart(screen, "Measured rates at the receivers", "rate", "Mbit/s", rates);
