@@ -140,6 +140,8 @@ enum Stage {
 #[derive(Debug)]
 pub struct Handshake {
     info_hash: [u8; 20],
+    /// What the caller may mean in its place.
+    other_hash: Option<[u8; 20]>,
     accept: Accept,
     secrets: Secrets,
     opens: bool,
@@ -165,9 +167,16 @@ impl Handshake {
         Self::new(info_hash, accept, secrets, false)
     }
 
+    /// A torrent with two names, as a hybrid one has: the caller may mean this one.
+    #[must_use]
+    pub fn or_by(self, other_hash: Option<[u8; 20]>) -> Self {
+        Self { other_hash, ..self }
+    }
+
     fn new(info_hash: [u8; 20], accept: Accept, secrets: Secrets, opens: bool) -> Self {
         let (input, clear, output) = (Vec::new(), Vec::new(), Vec::new());
-        Self { info_hash, accept, secrets, opens, stage: Stage::Public, input, clear, output }
+        let other_hash = None;
+        Self { info_hash, other_hash, accept, secrets, opens, stage: Stage::Public, input, clear, output }
     }
 
     /// What is to be sent now.
@@ -270,9 +279,9 @@ impl Handshake {
             let is_lost = at.is_none() && self.input.len() >= PADDING_MAX + mark.len();
             return if is_lost { Err(Error::Lost) } else { Ok((Stage::Mark(secret), false)) };
         };
-        if torrent != torrent_mark(&self.info_hash, &secret) {
-            return Err(Error::Torrent);
-        }
+        let meant = [Some(self.info_hash), self.other_hash].into_iter().flatten();
+        let meant = meant.into_iter().find(|hash| torrent == torrent_mark(hash, &secret));
+        self.info_hash = meant.ok_or(Error::Torrent)?;
         self.input.drain(..at.unwrap_or_default() + 40);
         Ok((Stage::Terms(self.ciphers(&secret)?), true))
     }
@@ -450,6 +459,18 @@ mod tests {
         assert!(b.receive(&a.take_output()).unwrap().is_none());
         assert!(a.receive(&b.take_output()).unwrap().is_none());
         assert_eq!(b.receive(&a.take_output()).unwrap_err(), Error::Torrent);
+    }
+
+    #[test]
+    fn a_torrent_with_two_names_is_called_by_either() {
+        for (called, is_known) in [(7, true), (8, true), (9, false)] {
+            let mut a = Handshake::open([called; 20], Accept::RC4, secrets(1, 0));
+            let mut b = Handshake::answer([7; 20], Accept::RC4, secrets(2, 0)).or_by(Some([8; 20]));
+            assert!(b.receive(&a.take_output()).unwrap().is_none());
+            assert!(a.receive(&b.take_output()).unwrap().is_none());
+            let outcome = b.receive(&a.take_output());
+            assert_eq!(outcome.is_ok_and(|outcome| outcome.is_some_and(|it| it.ciphers.is_some())), is_known);
+        }
     }
 
     #[test]

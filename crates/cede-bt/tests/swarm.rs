@@ -346,8 +346,10 @@ fn who_has_called_is_not_called_back_unless_somebody_has_told_of_it() {
 
 /// libtorrent answers by a hybrid torrent's v2 hash to whoever has asked it for the dictionary by that one.
 #[test]
-fn a_hybrid_may_be_answered_for_by_its_other_hash_and_nothing_else() {
-    for (we_call, hash, is_kept) in [(true, 8, true), (true, 9, false), (false, 8, false)] {
+fn a_hybrid_may_be_called_by_its_other_hash_and_nothing_else() {
+    for (we_call, hash, is_kept) in
+        [(true, 8, true), (true, 9, false), (false, 8, true), (false, 7, true), (false, 9, false)]
+    {
         let mut engine = cede_bt::Engine::new(setup(1, false, Profile::LIBTORRENT, Disposition::TCP));
         engine.set_hybrid([8; 20]);
         let now = Instant::from_secs(1);
@@ -367,5 +369,10 @@ fn a_hybrid_may_be_answered_for_by_its_other_hash_and_nothing_else() {
         let answer = Handshake { reserved: Reserved::default(), info_hash: [hash; 20], peer_id: [9; 20] };
         engine.received(now, conn, Payload::copy_from(&answer.encode()));
         assert_eq!(engine.connections().count(), usize::from(is_kept), "{we_call} {hash}");
+        if is_kept && !we_call {
+            engine.set_room(conn, 1 << 16);
+            let Some((_, Chunk::Octets(said))) = engine.poll_transmit(now) else { panic!("nothing is said") };
+            assert_eq!(said.to_vec()[28..48], [hash; 20], "the answer is by the name that was called");
+        }
     }
 }

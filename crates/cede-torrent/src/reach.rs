@@ -81,10 +81,15 @@ impl Reach<'_> {
 }
 
 /// Takes up a stream whose peer may begin with the handshake of the encryption.
-pub(crate) async fn answer(stream: Stream, info_hash: [u8; 20], encryption: Encryption) -> io::Result<Link> {
+/// `hashes` are what it may call the torrent by.
+pub(crate) async fn answer(
+    stream: Stream,
+    hashes: ([u8; 20], Option<[u8; 20]>),
+    encryption: Encryption,
+) -> io::Result<Link> {
     let is_required = encryption == Encryption::Require;
     let accept = if is_required { Accept::RC4 } else { Accept::EITHER };
-    let handshake = Handshake::answer(info_hash, accept, secrets()?);
+    let handshake = Handshake::answer(hashes.0, accept, secrets()?).or_by(hashes.1);
     let (stream, outcome) = converse(stream, handshake).await?;
     if is_required && outcome.ciphers.is_none() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the peer speaks in the clear"));

@@ -115,6 +115,8 @@ pub(super) struct Conn<A> {
     pub(super) reserved: Reserved,
     pub(super) fast: bool,
     pub(super) we_sent_handshake: bool,
+    /// It calls the torrent by the beginning of its v2 hash.
+    pub(super) is_v2: bool,
     pub(super) out: Outbox,
 
     pub(super) have: Bitfield,
@@ -157,6 +159,7 @@ impl<A: Copy> Conn<A> {
             reserved: Reserved::default(),
             fast: false,
             we_sent_handshake: false,
+            is_v2: false,
             out: Outbox::default(),
             have: Bitfield::none(pieces),
             wanted: 0,

@@ -60,8 +60,7 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     fn on_handshake(&mut self, now: Instant, index: u32, handshake: &Handshake) -> Verdict {
-        let is_answer = self.at(index).is_some_and(|conn| conn.opened_by_us);
-        let is_v2 = is_answer && self.info_hash_v2 == Some(handshake.info_hash);
+        let is_v2 = self.info_hash_v2 == Some(handshake.info_hash);
         if handshake.info_hash != self.info_hash && !is_v2 {
             return Err(CloseReason::OtherTorrent);
         }
@@ -71,7 +70,7 @@ impl<A: PeerAddress> Engine<A> {
         let fast = self.profile.fast && handshake.reserved.has(Reserved::FAST);
         let Some(conn) = self.at(index) else { return Ok(()) };
         (conn.peer_id, conn.reserved, conn.fast) = (handshake.peer_id, handshake.reserved, fast);
-        conn.stage = Stage::Greeted;
+        (conn.stage, conn.is_v2) = (Stage::Greeted, is_v2);
         let (id, answered, transport) = (conn.id, conn.we_sent_handshake, conn.transport);
         if !self.settle_duplicates(now, index) {
             return Ok(());

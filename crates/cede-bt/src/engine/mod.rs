@@ -312,8 +312,8 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
-    /// The torrent is a hybrid one: peers that we call by its v1 hash may answer by the beginning of its v2 hash (BEP 52), as
-    /// libtorrent does to whoever has asked it for the dictionary by that one.
+    /// The torrent is a hybrid one: peers may call by the beginning of its v2 hash (BEP 52), and are answered by that. Those that
+    /// we call by its v1 hash may answer so as well, as libtorrent does to whoever has asked it for the dictionary by that one.
     pub const fn set_hybrid(&mut self, info_hash_v2: [u8; 20]) {
         self.info_hash_v2 = Some(info_hash_v2);
     }

@@ -81,8 +81,10 @@ impl<A: PeerAddress> Engine<A> {
         if self.extended.is_some() {
             reserved = reserved.with(Reserved::EXTENDED);
         }
-        let handshake = Handshake { reserved, info_hash: self.info_hash, peer_id: self.peer_id };
+        let (v1, v2, peer_id) = (self.info_hash, self.info_hash_v2, self.peer_id);
         let Some(conn) = self.at(index) else { return };
+        let info_hash = v2.filter(|_| conn.is_v2).unwrap_or(v1);
+        let handshake = Handshake { reserved, info_hash, peer_id };
         conn.out.control.extend_from_slice(&handshake.encode());
         conn.we_sent_handshake = true;
         conn.times.said_at = now;

@@ -5,6 +5,7 @@ use super::{Inner, State, canonical};
 use crate::link::{Link, Stream};
 use crate::reach::{self, Encryption, Reach};
 use cede_bt::engine::ConnId;
+use cede_bt::metainfo::Info;
 use cede_bt::{Disposition, Transport};
 use cede_real::{SocketConfig, StreamConfig, UtpSocket};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -141,12 +142,17 @@ fn admit(inner: &Rc<Inner>, stream: Stream, address: SocketAddr) {
     }
 }
 
+/// What callers may mean a torrent by: its info-hash, and for a hybrid one the beginning of its v2 hash.
+fn hashes(info: &Info) -> ([u8; 20], Option<[u8; 20]>) {
+    (info.info_hash(), info.hash_v2.and_then(|hash| hash.first_chunk().copied()))
+}
+
 async fn greet(inner: Rc<Inner>, stream: Stream, address: SocketAddr) {
     let transport = stream.transport();
     reach::no_delay(&stream);
     let link = match inner.choices.encryption {
         Encryption::Off => Some(Link::plain(stream, Vec::new())),
-        encryption => reach::answer(stream, inner.info.info_hash(), encryption).await.ok(),
+        encryption => reach::answer(stream, hashes(&inner.info), encryption).await.ok(),
     };
     if let Some((shared, link)) = take_up(&inner, link, address, transport) {
         conn::run(inner.clone(), shared, link).await;

@@ -6,8 +6,8 @@
 //! them are kept in one hidden sparse file, where each octet has the place that it has in the torrent.
 //!
 //! What it leaves out: files that others change while a torrent is seeded are noticed when a hash is next computed, not
-//! before. How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`); a disk
-//! that is full and a process that is killed have no test yet.
+//! before. How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`), of a
+//! disk that is full (`tests/safety.rs`) and of a process that is killed (`cede`'s `tests/torrent.rs`).
 
 mod files;
 mod layout;
