@@ -81,6 +81,9 @@ pub struct Config {
     /// Come down to the controller's window in proportion to what is delivered (RFC 6937) during a repair with SACK;
     /// otherwise nothing leaves until pipe has fallen below the window (RFC 6675).
     pub prr: bool,
+    /// Come down to the controller's window by a segment for each second acknowledgement, and never have more than one
+    /// segment above what is under way, during a repair with SACK (Linux before 3.2). Rules over [`Self::prr`].
+    pub rate_halving: bool,
     /// Hold a short segment back while data is outstanding (RFC 896).
     pub nagle: bool,
     /// Offer explicit congestion notification (RFC 3168): data may be marked by queues in place of dropping it.
@@ -129,6 +132,7 @@ impl Default for Config {
             sack_forgotten_at_timeout: false,
             limited_transmit: true,
             prr: false,
+            rate_halving: false,
             nagle: false,
             ecn: false,
             timestamps: true,
@@ -158,6 +162,19 @@ impl Config {
             rto_min: Duration::from_millis(200),
             prr: true,
             ..Self::default()
+        }
+    }
+
+    /// What Linux did in 2009, 2.6.25 to 2.6.38: [`Self::linux`] but for what came later: ten segments to begin with (2.6.39;
+    /// three before), one second before the first sample (3.1; three before) and RFC 6937 (3.2; rate halving before).
+    #[must_use]
+    pub fn linux_2_6() -> Self {
+        Self {
+            initial_window: InitialWindow::Rfc5681,
+            rto_initial: Duration::from_secs(3),
+            prr: false,
+            rate_halving: true,
+            ..Self::linux()
         }
     }
 
@@ -227,6 +244,8 @@ mod tests {
         assert_eq!(InitialWindow::Rfc5681.bytes(2190), 3 * 2190);
         assert_eq!(InitialWindow::Rfc5681.bytes(9000), 2 * 9000);
         assert_eq!(InitialWindow::Rfc6928.bytes(1448), 14_480);
+        let old = Config::linux_2_6();
+        assert_eq!(old.initial_window.bytes(old.payload_bytes()), 3 * 1448);
     }
 
     #[test]

@@ -234,6 +234,29 @@ fn proportional_reduction_sends_one_for_two_delivered() {
 }
 
 #[test]
+fn rate_halving_sends_at_most_one_for_an_acknowledgement_and_does_not_make_up_for_lost_ones() {
+    let config = Config { rate_halving: true, prr: true, limited_transmit: false, ..sack() };
+    let mut script = Script::new(&config, "reno");
+    assert_eq!(script.sent().len(), 10);
+    // 1 is lost: 6 are under way, and the window is one more.
+    assert_eq!(script.ack(0, &[(2, 4)]), [1]);
+    // Each second acknowledgement takes one off, down to ssthresh, 5.
+    for (delivered, sent) in [(5, vec![]), (6, vec![11]), (7, vec![]), (8, vec![12])] {
+        assert_eq!(script.ack(0, &[(2, delivered)]), sent, "{delivered}");
+    }
+    assert_eq!(script.connection.snapshot().window_bytes, 5_000);
+    // The acknowledgement of 9 is lost: the window falls with what is under way.
+    assert_eq!(script.ack(0, &[(2, 10)]), [13]);
+    assert_eq!(script.connection.snapshot().window_bytes, 4_000);
+    // From where it has come to, slow start goes up to the controller's window.
+    assert_eq!(script.ack(10, &[]), [14]);
+    assert_eq!(script.connection.snapshot().repair, RepairMode::Open);
+    assert_eq!(script.connection.snapshot().window_bytes, 4_000);
+    assert_eq!(script.ack(11, &[]), [15, 16]);
+    assert_eq!(script.connection.snapshot().window_bytes, 5_000);
+}
+
+#[test]
 fn sack_without_limited_transmit_sends_nothing_new_before_the_entry() {
     let mut script = Script::new(&Config { limited_transmit: false, ..sack() }, "reno");
     assert_eq!(script.sent().len(), 10);

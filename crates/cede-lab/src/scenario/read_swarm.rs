@@ -9,7 +9,7 @@ use super::reader::{Fields, Reader};
 use super::{ControllerSpec, controller};
 use crate::swarm::{
     Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Packets, Role, Swarm, SwarmRecords,
-    UtpStack,
+    TcpStack, UtpStack,
 };
 use cede_bt::{Disposition, Geometry, Profile};
 use cede_cc::ParamValue;
@@ -174,6 +174,7 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     let transports: Option<i64> = fields.get(reader, "transports");
     let access = read_access(reader, &fields);
     let controllers = read_controllers(reader, &fields, profile.as_ref().map(|profile| profile.name));
+    let tcp_stack: Option<String> = fields.get(reader, "tcp_stack");
     let arrival = read_arrival(reader, &fields);
     let departure = read_departure(reader, &fields);
     let limit: Option<Option<Rate>> = fields.maybe(reader, "upload_limit");
@@ -184,6 +185,7 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     let mut group = Group::new(&name?, count? as u32, role, profile?);
     access?(&mut group);
     (group.utp, group.utp_stack, group.tcp) = controllers?;
+    group.tcp_stack = if tcp_stack? == "linux-2.6" { TcpStack::Linux26 } else { TcpStack::Linux };
     group.disposition = Disposition(transports? as u8);
     (group.arrival, group.departure) = (arrival?, departure?);
     group.upload_limit = limit?.map(|rate| rate.bits_per_sec() / 8);
@@ -322,6 +324,7 @@ buffer = "40 packets"
 transports = 13
 controller = "ledbat-libutp"
 target = "25 ms"
+tcp_stack = "linux-2.6"
 arrival = "trace"
 times = "0 s, 5 s"
 departure = "when-done"
@@ -339,6 +342,7 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
         assert_eq!((leecher.count, leecher.buffer), (3, QueueLimit::Packets(40)));
         assert_eq!((leecher.upload_limit, leecher.disposition), (Some(20 << 10), Disposition(13)));
         assert_eq!(leecher.departure, Departure::WhenDone(Duration::ZERO));
+        assert_eq!((swarm.groups[0].tcp_stack, leecher.tcp_stack), (TcpStack::Linux, TcpStack::Linux26));
         assert!(matches!(&swarm.links, Links::Matrix { rtt, .. } if rtt[1][1] == Duration::from_millis(10)));
     }
 

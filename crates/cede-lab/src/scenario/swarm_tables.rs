@@ -134,6 +134,13 @@ const GROUP: &[OptionDoc] = &[
         "Whose decisions uTP takes beside its controller's.",
     ),
     option("tcp_controller", Kind::Controller, Value("cubic"), "reno", "The controller of TCP."),
+    option(
+        "tcp_stack",
+        words(&[("linux", "today's Linux"), ("linux-2.6", "Linux of 2009 (2.6.25 to 2.6.38)")]),
+        Value("linux"),
+        "linux-2.6",
+        "Which kernel's TCP it is, beside its controller.",
+    ),
     option("upload_limit", Kind::Rate, Absent("none"), "20 KiB/s", "What a peer itself sends at most."),
     option(
         "arrival",

@@ -23,7 +23,7 @@ pub use host::{HostRecord, SwarmHost};
 pub use meter::{LinkRecord, QueueEntry, SwarmMeter};
 pub use model::{
     Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Packets, Role, Swarm, SwarmRecords,
-    UtpStack,
+    TcpStack, UtpStack,
 };
 pub use outcome::{PeerOutcome, Summary, SwarmOutcome, mean, percentile};
 pub use run::{SwarmError, SwarmWatcher, run, run_captured};

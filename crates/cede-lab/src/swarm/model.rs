@@ -125,6 +125,15 @@ pub enum UtpStack {
     Standard,
 }
 
+/// Which kernel's TCP the peers have, beside its controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TcpStack {
+    /// Today's Linux.
+    Linux,
+    /// Linux of 2009: 2.6.25 to 2.6.38.
+    Linux26,
+}
+
 /// A congestion controller by name, with its parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ControllerChoice {
@@ -173,6 +182,8 @@ pub struct Group {
     pub utp_stack: UtpStack,
     /// The controller of their TCP.
     pub tcp: ControllerChoice,
+    /// Which kernel's TCP it is.
+    pub tcp_stack: TcpStack,
     /// Octets per second that a peer sends at most.
     pub upload_limit: Option<u64>,
     /// When they come.
@@ -209,6 +220,7 @@ impl Group {
             utp: ControllerChoice::named("ledbat"),
             utp_stack: UtpStack::Libtorrent,
             tcp: ControllerChoice::named("cubic"),
+            tcp_stack: TcpStack::Linux,
             upload_limit: None,
             arrival: Arrival::Together { at: Duration::ZERO, within: Duration::ZERO },
             departure: Departure::Stay,

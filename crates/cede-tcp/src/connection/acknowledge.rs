@@ -200,7 +200,8 @@ impl Connection {
         self.lift_window_cap();
         // As in Linux, a controller that sets the rate itself decides alone what leaves in a repair.
         let is_window_based = allowance.pacing_rate.is_none();
-        if self.repair.mode == RepairMode::Recovery && self.config.prr && self.peer.sack && is_window_based {
+        let reduces = (self.config.prr || self.config.rate_halving) && self.peer.sack;
+        if self.repair.mode == RepairMode::Recovery && reduces && is_window_based {
             let is_progress = advanced && self.scratch.lost.is_empty();
             self.reduce((!was_repairing).then_some(prior_bytes), acked_bytes, is_progress);
         }

@@ -160,7 +160,10 @@ impl Connection {
     fn leave_recovery(&mut self) {
         self.repair.mode = RepairMode::Open;
         self.repair.inflation_bytes = 0;
-        self.repair.reduction = None;
+        let reduction = self.repair.reduction.take();
+        if self.config.rate_halving {
+            self.repair.window_cap = reduction.map(|reduction| reduction.window_bytes);
+        }
         self.repair.resend_first = false;
         if !self.peer.sack {
             let segment = u64::from(self.board.mss_bytes());

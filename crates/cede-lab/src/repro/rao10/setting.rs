@@ -8,7 +8,7 @@
 
 use crate::repro::swarms::Keyed;
 use crate::swarm::{
-    Arrival, ControllerChoice, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords, UtpStack,
+    Arrival, ControllerChoice, Device, Group, Hashing, Links, Role, Swarm, SwarmRecords, TcpStack, UtpStack,
 };
 use cede_bt::{Disposition, Profile};
 use cede_units::Duration;
@@ -39,6 +39,10 @@ pub struct Setting {
     pub piece_bytes: u32,
     /// uTP in place of TCP.
     pub utp: bool,
+    /// Which kernel's TCP.
+    pub tcp_stack: TcpStack,
+    /// Its controller.
+    pub tcp: ControllerChoice,
     /// The rules of the peers.
     pub profile: Profile,
     /// What is written down.
@@ -69,6 +73,8 @@ impl Setting {
             content_bytes: 50 << 20,
             piece_bytes: 256 << 10,
             utp: false,
+            tcp_stack: TcpStack::Linux,
+            tcp: ControllerChoice::named("cubic"),
             profile: Profile::MAINLINE4,
             records: SwarmRecords::default(),
         }
@@ -117,6 +123,8 @@ impl Setting {
             disposition: if self.utp { Disposition::UTP } else { Disposition::TCP },
             utp: ControllerChoice::named("ledbat-libutp"),
             utp_stack: UtpStack::Libutp,
+            tcp: self.tcp.clone(),
+            tcp_stack: self.tcp_stack,
             upload_limit: Some(kbps * self.kilobyte),
             offload_bytes: if self.offload { 64 << 10 } else { 0 },
             machine,

@@ -3,7 +3,7 @@
 mod demux;
 mod tcp;
 
-use super::model::{ControllerChoice, Group, UtpStack};
+use super::model::{ControllerChoice, Group, TcpStack, UtpStack};
 use super::timers::Deadlines;
 use crate::histogram::Histogram;
 use crate::host::{IPV4_BYTES, UTP_OVERHEAD_BYTES, wrap};
@@ -48,13 +48,17 @@ impl Stack {
             UtpStack::Libtorrent => (cede_utp::Config::libtorrent(), searched),
             UtpStack::Standard => (cede_utp::Config::default(), known),
         };
+        let kernel = match group.tcp_stack {
+            TcpStack::Linux => cede_tcp::Config::linux(),
+            TcpStack::Linux26 => cede_tcp::Config::linux_2_6(),
+        };
         Ok(Self {
             utp: cede_utp::Config { mtu, ..utp },
             tcp: cede_tcp::Config {
                 mss_bytes: group.packet_bytes.saturating_sub(2 * IPV4_BYTES).max(1) as u16,
                 nagle: true,
                 timestamp_random: false,
-                ..cede_tcp::Config::linux()
+                ..kernel
             },
             utp_controller: entry(&group.utp)?,
             tcp_controller: entry(&group.tcp)?,
