@@ -86,6 +86,12 @@ fn what_went_wrong_says_what_to_do() {
     place.cede("get film.torrent --up 100").exits(2);
     place.cede(&format!("get film.torrent -o out --files 7 {QUIET}")).exits(2).complains("cede torrent show");
     place.cede(&format!("get film.torrent -o out -C none {QUIET}")).exits(2).complains("none");
+    place.cede(&format!("get film.torrent -o out --files , {QUIET}")).exits(2).complains("cede torrent show");
+    place.cede("get film.torrent -o out --peer 127.0.0.1").exits(2).complains("192.0.2.1:6881");
+    place.cede("get film.torrent -o out --dht-node 127.0.0.1").exits(2).complains("192.0.2.1:6881");
+    place.cede("get film.torrent -o out -t ftp://x").exits(2).complains("udp://");
+    place.cede("get film.torrent -o out -p 0 -B 192.0.2.1").exits(1).complains("192.0.2.1, port 0");
+    place.cede("tracker --interval 0s").exits(2).complains("at least 1s");
     place.cede("get magnet:?xt=urn:btih:zz -o out").exits(2);
     place.cede("seed none.torrent").exits(1);
 }
@@ -161,6 +167,9 @@ fn some_files_of_many_are_enough() {
     assert!(!place.path("out/t/b.bin").exists() && !place.path("out/t/d").exists());
     place.cede(&format!("get t.torrent -o out --peer {peer} {QUIET}")).exits(0);
     assert_eq!(place.read("out/t/b.bin"), place.read("t/b.bin"));
+    let left: Vec<_> =
+        fs::read_dir(place.path("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["t"], "the ends of pieces are in their files, and the hidden one is gone");
 }
 
 /// However slow the machine, nothing is faster than its limit and a second's worth of it.
@@ -296,7 +305,7 @@ fn until_known(nodes: &[String], info_hash: [u8; 20], port: u16) {
     }
 }
 
-/// A hybrid torrent is shown with both names, and comes by its v1 side.
+/// A hybrid torrent is shown with both names, and comes by its v1 side, whichever name it is called by.
 #[test]
 fn hybrid_torrents_come_by_their_v1_side() {
     let place = Place::new("hybrid");
@@ -318,6 +327,13 @@ fn hybrid_torrents_come_by_their_v1_side() {
     let got = place.cede(&format!("get film.torrent -o out --peer {peer} {QUIET}")).exits(0);
     got.complains("v2 hashes are not checked");
     assert_eq!(place.read("out/film"), content);
+    let link = format!("magnet:?xt=urn:btmh:1220{}", shown["info_hash_v2"].as_str().unwrap());
+    for encryption in ["off", "require"] {
+        fs::remove_file(place.path("out/film")).unwrap();
+        let words = format!("get {link} -o out --peer {peer} --encryption {encryption} {QUIET}");
+        place.cede(&words).exits(0);
+        assert_eq!(place.read("out/film"), content, "by its v2 hash alone, encryption {encryption}");
+    }
 }
 
 /// What a damaged torrent, a link without sense, a taken port or a folder that takes no files do.

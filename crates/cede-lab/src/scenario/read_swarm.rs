@@ -357,6 +357,13 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
             ("\"0 s, 5 s\"", "\"never\"", "times"),
             ("\"40 packets\"", "\"2 BDP\"", "BDP"),
             ("\"ledbat-libutp\"", "\"led\"", "led"),
+            ("role = \"seed\"", "role = \"sead\"", "sead"),
+            ("\"linux-2.6\"", "\"linux-2.4\"", "linux-2.6"),
+            ("\"trace\"", "\"traces\"", "traces"),
+            ("\"when-done\"", "\"gone\"", "when-done"),
+            ("count = 3", "profile = \"utorrent\"", "utorrent3"),
+            ("count = 3", "stack = \"lib\"", "libutp"),
+            ("piece =", "hashing = \"sha2\"\npiece =", "sha1"),
         ] {
             let text = TEXT.replace(good, bad);
             let problems = parse_swarm("swarm.toml", &text, &Overrides::none()).unwrap_err();

@@ -57,8 +57,12 @@ fn quantity<T: core::str::FromStr<Err = ParseQuantityError>>(text: &str) -> Resu
 impl FromNode for String {
     fn from_node(node: &Node, kind: &Kind) -> Result<Self, Complaint> {
         let Value::Text(text) = &node.value else { return Err(format!("is {}", node.describe())) };
-        if matches!(kind, Kind::Name) {
-            check_name(text)?;
+        match kind {
+            Kind::Name => check_name(text)?,
+            Kind::Word { words } if words.iter().all(|(word, _)| word != text) => {
+                return Err(format!("is no known word: \"{}\"", shortened(text)));
+            }
+            _ => {}
         }
         Ok(text.clone())
     }

@@ -121,6 +121,12 @@ impl Storage {
         self.wanted.get(file).copied().unwrap_or(false)
     }
 
+    /// Whether every file has a place of its own.
+    #[must_use]
+    pub fn wants_everything(&self) -> bool {
+        self.wanted.iter().all(|is_wanted| *is_wanted)
+    }
+
     /// Where a file is, or would be.
     #[must_use]
     pub fn path_of(&self, file: usize) -> PathBuf {

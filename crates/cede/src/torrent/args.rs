@@ -3,9 +3,9 @@
 use cede_bt::metainfo::{MAX_PIECE_BYTES, MIN_PIECE_BYTES};
 use cede_bt::{Disposition, Profile};
 use cede_torrent::session::Encryption;
-use cede_units::{Bytes, Rate};
+use cede_units::{Bytes, Duration, Rate};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -69,7 +69,7 @@ pub struct MakeArgs {
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
     /// A tracker's URL (http, https or udp); may be repeated, each is a tier of its own
-    #[arg(short, long = "tracker", visible_alias = "announce", value_name = "URL")]
+    #[arg(short, long = "tracker", visible_alias = "announce", value_name = "URL", value_parser = tracker_url)]
     pub trackers: Vec<String>,
     /// Where to put the torrent; - for standard output [default: PATH's name with .torrent]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -149,6 +149,44 @@ fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A peer's address; names are looked up.
+fn peer(text: &str) -> Result<SocketAddr, String> {
+    host_port(text)?;
+    let found = text.to_socket_addrs().map_err(|error| error.to_string())?.next();
+    found.ok_or_else(|| "nothing is known by that name".to_owned())
+}
+
+/// A host and a port.
+fn host_port(text: &str) -> Result<String, String> {
+    let is_host = |host: &str| match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
+        None => !host.is_empty() && !host.contains(':'),
+    };
+    match text.rsplit_once(':') {
+        Some((host, port)) if is_host(host) && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("take a host and a port, such as 192.0.2.1:6881 or [2001:db8::1]:6881".to_owned()),
+    }
+}
+
+/// A tracker's URL.
+fn tracker_url(text: &str) -> Result<String, String> {
+    if ["http://", "https://", "udp://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return Ok(text.to_owned());
+    }
+    Err("a tracker's URL begins with http://, https:// or udp://".to_owned())
+}
+
+/// What peers wait between two announces.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = text.parse::<Duration>().map_err(|error| error.to_string())?;
+    if interval < Duration::from_secs(1) {
+        return Err("take at least 1s: peers would ask without a pause".to_owned());
+    }
+    Ok(interval)
+}
+
 /// Whether connections are enciphered.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum EncryptionArg {
@@ -207,16 +245,16 @@ pub struct SwarmArgs {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "allow")]
     pub encryption: EncryptionArg,
     /// A further tracker; may be repeated
-    #[arg(short, long = "tracker", value_name = "URL")]
+    #[arg(short, long = "tracker", value_name = "URL", value_parser = tracker_url)]
     pub trackers: Vec<String>,
     /// A peer to connect to; may be repeated
-    #[arg(long = "peer", value_name = "ADDRESS:PORT")]
+    #[arg(long = "peer", value_name = "HOST:PORT", value_parser = peer)]
     pub peers: Vec<SocketAddr>,
     /// Do not look for peers in the distributed hash table
     #[arg(long)]
     pub no_dht: bool,
     /// A node of the table to begin with, in place of the usual ones; may be repeated
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     pub dht_node: Vec<String>,
     /// Do not exchange peers with peers
     #[arg(long)]
@@ -304,8 +342,8 @@ pub struct TrackerArgs {
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     pub bind: Option<IpAddr>,
     /// What peers are told to wait between two announces
-    #[arg(long, value_name = "TIME", default_value = "30 min")]
-    pub interval: cede_units::Duration,
+    #[arg(long, value_name = "TIME", default_value = "30 min", value_parser = interval)]
+    pub interval: Duration,
     /// Only for these torrents; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub only: Vec<PathBuf>,
@@ -327,6 +365,20 @@ mod tests {
         assert!(transport("0").is_err() && transport("32").is_err() && transport("quic").is_err());
         assert_eq!(rate("100kB/s"), Ok(100_000));
         assert!(rate("100").is_err() && rate("1bit/s").is_err());
+    }
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        assert_eq!(peer("192.0.2.1:6881"), Ok(SocketAddr::from(([192, 0, 2, 1], 6881))));
+        assert!(peer("[::1]:6881").is_ok_and(|address| address.is_ipv6()));
+        assert!(peer("localhost:6881").is_ok_and(|address| address.ip().is_loopback()));
+        for text in ["192.0.2.1", "6881", ":6881", "192.0.2.1:0", "192.0.2.1:x", "[::1]", "::1", "[x]:1", ""]
+        {
+            assert!(peer(text).is_err_and(|told| told.contains("such as")), "{text}");
+            assert!(host_port(text).is_err(), "{text}");
+        }
+        assert!(tracker_url("udp://a:1").is_ok() && tracker_url("ftp://a").is_err());
+        assert!(interval("1s").is_ok() && interval("0s").is_err() && interval("soon").is_err());
     }
 
     #[test]

@@ -76,6 +76,8 @@ struct Place<'a> {
 struct Job<'a> {
     args: &'a SwarmArgs,
     info: Arc<Info>,
+    /// What is written to; `None` where nothing is.
+    written: Option<Arc<Storage>>,
     session: Session,
     driver: Option<Driver>,
     announcing: JoinHandle<()>,
@@ -130,7 +132,8 @@ impl<'a> Job<'a> {
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
         let was_complete = session.is_done();
         let driver = Some(driver);
-        Ok(Self { args, info, session, driver, announcing, found, gauge, was_complete, ticks: 0 })
+        let written = place.allocation.map(|_| storage);
+        Ok(Self { args, info, written, session, driver, announcing, found, gauge, was_complete, ticks: 0 })
     }
 
     /// Runs until Ctrl-C, a failure, or `is_over`.
@@ -192,6 +195,9 @@ impl<'a> Job<'a> {
         if let Some(driver) = &mut self.driver {
             driver.write_notes();
             driver.take_notes().filter(|_| self.session.is_done()).into_iter().for_each(Notes::discard);
+        }
+        if let Some(storage) = self.written.as_ref().filter(|it| view.is_complete && it.wants_everything()) {
+            storage.discard_parts();
         }
         let _ = tokio::time::timeout(GOODBYE, &mut self.announcing).await;
         let rates = super::gauge::Rates::default();

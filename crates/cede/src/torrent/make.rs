@@ -18,11 +18,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Makes a torrent.
 pub fn make(args: &MakeArgs) -> Result<(), Failure> {
-    if let Some(url) = args.trackers.iter().find(|url| !is_tracker(url)) {
-        return Err(Failure::Usage(format!(
-            "-t {url}: a tracker's URL begins with http://, https:// or udp://"
-        )));
-    }
     let plan = Plan::scan(&args.path, args.piece_length).map_err(|error| failed(&error))?;
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.torrent", plan.name)));
     let is_stdout = output.as_os_str() == "-";
@@ -37,10 +32,6 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
     let metainfo = Metainfo::parse(&octets).map_err(|error| Failure::Failed(error.to_string()))?;
     put(&output, &octets, args.force)?;
     tell(args, &metainfo, &output, is_stdout)
-}
-
-fn is_tracker(url: &str) -> bool {
-    ["http://", "https://", "udp://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 fn failed(error: &CreateError) -> Failure {

@@ -149,11 +149,12 @@ pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
         let chosen: Vec<usize> = match range(text) {
             Some((first, last)) if last < files.len() => (first..=last).collect(),
             Some(_) => Vec::new(),
+            None if text.trim().is_empty() => Vec::new(),
             None => (0..files.len()).filter(|at| files[*at].path.join("/").contains(text.as_str())).collect(),
         };
         if chosen.is_empty() {
             return Err(Failure::Usage(format!(
-                "--files {text}: there is no such file; see: cede torrent show"
+                "--files '{text}': there is no such file; see: cede torrent show"
             )));
         }
         chosen.into_iter().for_each(|at| wanted[at] = true);

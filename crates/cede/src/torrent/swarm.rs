@@ -69,7 +69,8 @@ impl Swarm {
         }
         bound.map(Rc::new).map_err(|error| {
             let hint = if is_taken { "; give another (0 for a free one)" } else { "" };
-            Failure::of_system(format!("cannot wait at port {wanted}: {error}{hint}"), error.kind())
+            let at = args.bind.map_or_else(String::new, |address| format!("{address}, "));
+            Failure::of_system(format!("cannot wait at {at}port {wanted}: {error}{hint}"), error.kind())
         })
     }
 
