@@ -127,8 +127,7 @@ impl<'a> Job<'a> {
             screen::mention(&format!("nothing of it is in {folder}: --data names the folder that has it\n"));
         }
         let (announcing, found) = look_for_peers(args, &info, (&session, wishes, peer_id), tiers, port)?;
-        session.add_peers(&peers);
-        session.add_peers(&args.peers);
+        session.add_peers(&[peers, args.peers.clone()].concat());
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
         let was_complete = session.is_done();
         let driver = Some(driver);
