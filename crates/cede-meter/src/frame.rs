@@ -148,6 +148,7 @@ fn plain(frame: &[u8]) -> Option<Carried<'_>> {
 }
 
 /// Reads an IP packet; a tunnel is opened if `opens`.
+#[inline(never)]
 fn read_ip(packet: &[u8], opens: bool) -> Result<Seen<'_>, Mute> {
     let packet = ip::Packet::parse(packet).map_err(|_| Mute::Cut)?;
     if packet.fragment.is_some_and(|fragment| fragment.offset_bytes != 0) {
@@ -164,7 +165,8 @@ fn read_ip(packet: &[u8], opens: bool) -> Result<Seen<'_>, Mute> {
     transport(&carried, opens)
 }
 
-#[inline]
+// On the way of nearly every packet; what was parsed stays in registers.
+#[inline(always)]
 fn transport<'a>(carried: &Carried<'a>, opens: bool) -> Result<Seen<'a>, Mute> {
     match carried.protocol {
         PROTOCOL_TCP => read_tcp(carried),

@@ -15,8 +15,8 @@ const LENGTHS: usize = 2 * PER_BLOCK;
 const STATE: usize = LENGTHS + 2;
 /// Lengths are kept in units of so many octets.
 const LENGTH_UNIT_BYTES: u32 = 8;
-/// A kilooctet: memory that is read on from where it was read before is fetched ahead.
-const RUN_BLOCKS_MAX: u32 = 16;
+/// 256 octets: memory that is read on from where it was read before is fetched ahead. More are gone from the cache before they are filled.
+const RUN_BLOCKS_MAX: u32 = 4;
 /// Beyond this the difference of two times in microseconds no longer fits 32 bits with a sign.
 const GAP_US_MAX: u64 = 1 << 31;
 

@@ -83,7 +83,8 @@ impl Stock {
         }
     }
 
-    #[inline]
+    // Else the table calls a function for each comparison.
+    #[inline(always)]
     fn find(&self, hash: u64, key: &Key) -> Option<Place> {
         self.table.find(hash, |&place| *self.key(place) == *key).copied()
     }
