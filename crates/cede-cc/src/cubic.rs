@@ -289,7 +289,9 @@ impl Controller for Cubic {
             return self.allowance();
         }
         if timeout.consecutive <= 1 {
-            self.note_congestion(timeout.in_flight_bytes);
+            // What is still under way within a repair may be next to nothing: see `RenoWindow`.
+            let window = if self.repairing { self.cwnd as u64 } else { 0 };
+            self.note_congestion(timeout.in_flight_bytes.max(window));
         }
         // Section 4.8: the next epoch starts with K = 0 and W_max = cwnd.
         self.w_max = 0.0;
@@ -424,6 +426,7 @@ mod tests {
     #[test]
     fn after_a_timeout_the_next_epoch_starts_on_its_plateau() {
         let mut cubic = after_loss_at(100);
+        cubic.on_feedback(&ack_at(1000, 1000).feedback());
         cubic.on_timeout(&timeout(70_000, 1));
         assert_eq!((cubic.allowance().cwnd_bytes, cubic.snapshot().ssthresh_bytes), (1000, Some(49_000.0)));
         cubic.on_timeout(&timeout(1_000, 2));
@@ -436,6 +439,13 @@ mod tests {
         cubic.on_feedback(&ack_at(2048, 3000).feedback());
         let growth = cubic.snapshot().cwnd_bytes - before;
         assert!(growth > 0.0 && growth < 25.0, "Reno-friendly growth on the plateau: {growth}");
+    }
+
+    #[test]
+    fn a_timeout_within_a_repair_reduces_the_window_again_and_not_what_is_left_under_way() {
+        let mut cubic = after_loss_at(100);
+        cubic.on_timeout(&timeout(1_000, 1));
+        assert_eq!((cubic.allowance().cwnd_bytes, cubic.snapshot().ssthresh_bytes), (1000, Some(49_000.0)));
     }
 
     #[test]

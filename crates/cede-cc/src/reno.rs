@@ -167,6 +167,16 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_within_a_repair_halves_the_window_again_and_not_what_is_left_under_way() {
+        let mut reno = in_avoidance();
+        let mut lost = loss(60, 1000);
+        lost.feedback.in_flight_before_bytes = 10_000;
+        reno.on_feedback(&lost.feedback());
+        reno.on_timeout(&timeout(1_000, 1));
+        assert_eq!((reno.allowance().cwnd_bytes, reno.snapshot().ssthresh_bytes), (1000, Some(2500.0)));
+    }
+
+    #[test]
     fn an_application_limited_flow_does_not_grow_and_idleness_restarts() {
         let mut reno = in_avoidance();
         let mut limited = ack(60, 30_000);

@@ -187,13 +187,21 @@ impl RenoWindow {
             return self.allowance();
         }
         if timeout.consecutive <= 1 {
-            self.ssthresh = self.half_of(timeout.in_flight_bytes);
+            self.ssthresh = self.half_of(self.given_up(timeout));
         }
         self.cwnd = self.bounds.mss.min(self.cwnd);
         self.counted = 0.0;
         self.repairing = false;
         self.epoch.start(timeout.next_number);
         self.allowance()
+    }
+
+    /// What a timeout halves: what was under way. Within a repair it is the window at least, which ns-2 halves as well: once all else is
+    /// known to have arrived or to be lost, next to nothing is under way, and half of that would hold a fast path in avoidance
+    /// for minutes.
+    fn given_up(&self, timeout: &Timeout) -> u64 {
+        let window = if self.repairing { self.cwnd as u64 } else { 0 };
+        timeout.in_flight_bytes.max(window)
     }
 
     pub(crate) fn on_mss(&mut self, mss_bytes: u32) -> Allowance {

@@ -190,6 +190,12 @@ fn controllers_and_their_parameters_are_the_registrys() {
         "unknown controller `ledbta`",
         "did you mean `ledbat`?",
     );
+    refused(
+        &with_flow("controller = \"ledbatpp\""),
+        "ledbatpp",
+        "unknown controller `ledbatpp`",
+        "did you mean `ledbat++`?",
+    );
     let unknown = with_flow("controller = { name = \"ledbat\", traget = \"25 ms\" }");
     refused(&unknown, "traget", "`ledbat` has no parameter `traget`", "did you mean `target`?");
     let wrong = with_flow("controller = { name = \"ledbat\", target = \"a lot\" }");
@@ -199,6 +205,9 @@ fn controllers_and_their_parameters_are_the_registrys() {
         "the parameter `target` of `ledbat` cannot be the text \"a lot\"",
         "a time from",
     );
+    let bits = |bits: &str| with_flow(&format!("controller = {{ name = \"lp-linux\", bits = {bits} }}"));
+    assert!(["\"32\"", "32", "\"32-delay\""].iter().all(|word| Scenario::parse("x.toml", &bits(word)).is_ok()));
+    refused(&bits("16"), "16", "the parameter `bits` of `lp-linux` cannot be the number 16", "32, 32-delay, 64");
 }
 
 #[test]

@@ -465,7 +465,10 @@ fn a_check_refuses_what_there_is_not() {
     let place = Folder::new("check-wrong");
     for (arguments, says) in [
         (&["check", "ledbatt"][..], "did you mean `ledbat`?"),
-        (&["check", "ledbat", "--only", "yield"], "yields/call"),
+        (&["check", "ledbatpp"], "did you mean `ledbat++`?"),
+        (&["check", "ledbat", "--only", "yield"], "did you mean `yields`?"),
+        (&["check", "ledbat", "--only", "yields/cal"], "did you mean `yields/call`?"),
+        (&["check", "ledbat", "-s", "targt=25 ms"], "did you mean `target`?"),
         (&["check", "ledbat", "-s", "target=25"], "a time from"),
         (&["check"], "CONTROLLER"),
         (&["check", "ledbat", "--all"], "--all"),

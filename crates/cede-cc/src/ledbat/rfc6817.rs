@@ -272,7 +272,8 @@ impl Controller for Ledbat {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        let half = (timeout.in_flight_bytes as f64 / 2.0).max(self.window.floor());
+        // Of the window: what is under way when a repair is given up is next to nothing.
+        let half = (self.window.cwnd / 2.0).max(self.window.floor());
         self.approaches = false;
         self.fast = FastStart::Over;
         self.window.on_timeout(timeout, if self.config.slow_start { half } else { self.window.ssthresh })

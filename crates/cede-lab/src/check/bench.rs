@@ -4,7 +4,7 @@ use super::setup::Setup;
 use super::vary::Variation;
 use crate::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use crate::run::{Run, RunError, Watcher};
-use crate::scenario::{ProtocolKind, Scenario, render};
+use crate::scenario::{ProtocolKind, Scenario, nearest, render};
 use cede_cc::registry::{self, Entry};
 use cede_cc::{ParamKind, ParamValue, Params};
 use cede_units::Instant;
@@ -220,6 +220,13 @@ impl Seen {
     }
 }
 
+/// That there is no `name`, what was probably meant, and what there is.
+pub(super) fn unknown(what: &str, name: &str, there_are: &[&str]) -> String {
+    let guess = nearest(name, there_are.iter().copied());
+    let guess = guess.map_or_else(String::new, |guess| format!("; did you mean `{guess}`?"));
+    format!("{what}{guess}\n  = allowed: {}", there_are.join(", "))
+}
+
 /// Reads `PARAMETER=VALUE` for a controller.
 ///
 /// # Errors
@@ -229,6 +236,11 @@ pub(super) fn set_parameter(subject: &mut Subject, text: &str) -> Result<(), Str
         return Err(format!("`{text}` has no `=`; allowed: PARAMETER=VALUE"));
     };
     let (name, docs) = (name.trim(), subject.entry.params);
+    if !docs.iter().any(|doc| doc.name == name) {
+        let names: Vec<&str> = docs.iter().map(|doc| doc.name).collect();
+        let controller = subject.entry.name;
+        return Err(unknown(&format!("`{controller}` has no parameter `{name}`"), name, &names));
+    }
     // As in scenarios, a word may stand in quotes.
     let bare = value.trim().trim_matches('"');
     let is_word = docs.iter().any(|doc| doc.name == name && matches!(doc.kind, ParamKind::Word(_)));

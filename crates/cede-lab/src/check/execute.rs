@@ -1,6 +1,6 @@
 //! Running the battery on all cores.
 
-use super::bench::{Bench, Subject, set_parameter};
+use super::bench::{Bench, Subject, set_parameter, unknown};
 use super::case::{Case, Family, Finding};
 use super::cases;
 use crate::run::RunError;
@@ -70,9 +70,11 @@ impl Battery {
     /// The names there are, where nothing is called so.
     pub fn only(mut self, names: &[String]) -> Result<Self, String> {
         let is = |case: &Case, name: &str| case.name == name || case.family.word() == name;
-        if let Some(unknown) = names.iter().find(|name| !cases().any(|case| is(case, name))) {
-            let all: Vec<&str> = cases().map(|case| case.name).collect();
-            return Err(format!("no scenario is called `{unknown}`; there are: {}", all.join(", ")));
+        if let Some(wrong) = names.iter().find(|name| !cases().any(|case| is(case, name))) {
+            let mut all: Vec<&str> = cases().map(|case| case.family.word()).collect();
+            all.dedup();
+            all.extend(cases().map(|case| case.name));
+            return Err(unknown(&format!("no scenario is called `{wrong}`"), wrong, &all));
         }
         if !names.is_empty() {
             self.chosen.retain(|case| names.iter().any(|name| is(case, name)));

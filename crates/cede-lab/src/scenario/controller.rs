@@ -107,6 +107,10 @@ fn read_value(doc: &ParamDoc, node: &Node) -> Result<ParamValue, String> {
         Value::Integer(_) | Value::Number(_) if is_quantity => {
             return Err(format!("lacks its unit: it is {}", node.describe()));
         }
+        // Of the words some are numbers: the 32 of `bits = 32` is one.
+        Value::Integer(number) if matches!(doc.kind, ParamKind::Word(_)) => {
+            ParamValue::Word(number.to_string())
+        }
         Value::Switch(switch) => ParamValue::Switch(*switch),
         Value::Text(text) if !is_number => {
             return doc.kind.parse(doc.name, text).map_err(|_| format!("cannot be {}", node.describe()));

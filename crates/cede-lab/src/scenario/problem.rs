@@ -109,7 +109,7 @@ fn printable(line: &str) -> String {
 }
 
 /// The candidate that was probably meant by `word`, if one is near enough: at most one edit in three letters, and
-/// not a word that shares nothing with it.
+/// not a word that shares nothing with it. Of two as near, the one of its length: `ledbatpp` is `ledbat++`.
 #[must_use]
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // The distance takes the product of the lengths in steps, so a word longer than any name is not looked up.
@@ -118,8 +118,9 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     }
     let letters = word.chars().count();
     let allowed = (letters / 3).max(1).min(letters - 1);
-    let distances = candidates.into_iter().map(|c| (edit_distance(word, c), c));
-    distances.filter(|&(d, _)| d <= allowed).min().map(|(_, c)| c)
+    let apart = |c: &str| (edit_distance(word, c), c.chars().count().abs_diff(letters));
+    let distances = candidates.into_iter().map(|c| (apart(c), c));
+    distances.filter(|&((d, _), _)| d <= allowed).min().map(|(_, c)| c)
 }
 
 /// Help lines for an unknown word: the probable one, where there is one, and all that are allowed.
@@ -165,6 +166,7 @@ mod tests {
         assert_eq!(nearest("dealy", ["rate", "delay"]), Some("delay"));
         assert_eq!(nearest("colour", ["rate", "delay"]), None);
         assert_eq!(nearest("b", ["a"]), None);
+        assert_eq!(nearest("ledbatpp", ["ledbat", "ledbat++"]), Some("ledbat++"));
     }
 
     #[test]
