@@ -238,6 +238,11 @@ fn what_belongs_elsewhere_says_where() {
         "option of [link]",
     );
     refused(&with_link("queue = \"choke\""), "choke", "is no known word", "droptail");
+    refused(&with_link("ecn = true"), "ecn", "`ecn` has no meaning here", "codel, fq-codel, pie or red");
+    let policer = "policer = { rate = \"5 Mbit/s\", burst = \"500 B\" }";
+    refused(&with_link(policer), "policer", "less than one packet", "at least 1500 B");
+    let late = "[[host]]\nname = \"a-sender\"\nclock_step = \"1 s\"\nclock_step_at = \"1000 s\"";
+    refused(&with_flow(late), "a-sender", "`clock_step_at` is 1000 s, when the run is over", "before the end");
     refused(&with_flow("[flow.tcp]"), "flow.tcp", "the protocol of this flow is \"utp\"", "");
     refused(&with_flow("from = \"x\""), "from", "hosts of its own", "");
     refused(&with_flow("[[node]]\nname = \"x\""), "node", "belongs to a graph", "");

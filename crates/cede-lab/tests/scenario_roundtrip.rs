@@ -53,7 +53,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn policer()(rate in rate(), burst_bytes in 128..=1_u64 << 50) -> BucketConfig { BucketConfig { rate, burst_bytes } }
+    fn policer()(rate in rate(), burst_bytes in 65_535..=1_u64 << 50) -> BucketConfig { BucketConfig { rate, burst_bytes } }
 }
 
 prop_compose! {
@@ -107,9 +107,10 @@ prop_compose! {
         (rate, delay, buffer, bdp_rtt) in (rate(), short(), buffer(), (600..1_000_u64).prop_map(Duration::from_secs)),
         (count_in_service, jitter_reorders, jitter) in (any::<bool>(), any::<bool>(), short()),
         (loss, duplicate, loss_burst, reorder) in (probability(), probability(), of(burst()), of(reorder())),
-        (queue, ecn, policer, shaper, batch) in (queue(), any::<bool>(), of(policer()), of(shaper()), short()),
+        (queue, marks, policer, shaper, batch) in (queue(), any::<bool>(), of(policer()), of(shaper()), short()),
     ) -> Link {
         let plain = queue == Discipline::DropTail && policer.is_none() && shaper.is_none();
+        let ecn = marks && !matches!(queue, Discipline::DropTail | Discipline::HeadDrop);
         Link {
             rate, delay, buffer, bdp_rtt: Some(bdp_rtt), count_in_service, queue, ecn, policer, shaper, batch, loss,
             loss_burst, reorder, duplicate, jitter, jitter_reorders,

@@ -187,8 +187,20 @@ fn check_whole(
     let packet_bytes = scenario.flows.iter().map(|flow| flow.packet_bytes).max().unwrap_or(0);
     for placed in &network.links {
         read_links::check_buffer(reader, placed, rtt, packet_bytes);
+        read_links::check_policer(reader, placed, packet_bytes);
     }
+    check_clocks(reader, scenario, host_origins);
     check_recorded_links(reader, root, scenario);
+}
+
+fn check_clocks(reader: &mut Reader<'_>, scenario: &Scenario, origins: &[Origin]) {
+    let end = scenario.duration;
+    for (host, &at) in scenario.hosts.iter().zip(origins) {
+        if host.clock.step_at >= end {
+            let message = format!("`clock_step_at` is {}, when the run is over", host.clock.step_at);
+            reader.report(at, message, vec![format!("allowed: a time before the end of the run, {end}")]);
+        }
+    }
 }
 
 fn check_flow_names(reader: &mut Reader<'_>, flows: &[PlacedFlow]) {

@@ -16,11 +16,12 @@ pub(crate) struct Inherited<'a> {
     pub rate_and_delay: Option<(Rate, Duration)>,
 }
 
-/// A link with the place of its buffer, for the checks that need more than the link.
+/// A link with the places of its buffer and its policer, for the checks that need more than the link.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct PlacedLink {
     pub link: Link,
     pub buffer_origin: Origin,
+    pub policer_origin: Origin,
 }
 
 /// Reads a link from the tables in order: a key is taken from the first that gives it.
@@ -76,7 +77,20 @@ pub(crate) fn read_link(
         batch: batch?,
     };
     check_counting(reader, &link, from("count_delayed").origin("count_delayed"))?;
-    Some(PlacedLink { link, buffer_origin: from("buffer").origin("buffer") })
+    check_marking(reader, &link, from("ecn").origin("ecn"))?;
+    let [buffer_origin, policer_origin] = ["buffer", "policer"].map(|key| from(key).origin(key));
+    Some(PlacedLink { link, buffer_origin, policer_origin })
+}
+
+/// A queue that drops only when it is full has nothing to mark.
+fn check_marking(reader: &mut Reader<'_>, link: &Link, at: Origin) -> Option<()> {
+    let plain = matches!(link.queue, Discipline::DropTail | Discipline::HeadDrop);
+    if !(link.ecn && plain) {
+        return Some(());
+    }
+    let help = vec!["allowed: with `queue` codel, fq-codel, pie or red".to_string()];
+    reader.report(at, "`ecn` has no meaning here: this queue marks nothing", help);
+    None
 }
 
 /// netem counts packets, and its queue is its own: what manages a queue sits behind it.
@@ -114,6 +128,16 @@ fn read_reorder(reader: &mut Reader<'_>, link: &Fields<'_>) -> Option<Option<Reo
     let probability = fields.get(reader, "probability");
     let extra_delay = fields.get(reader, "extra_delay");
     Some(Some(Reorder { probability: probability?, extra_delay: extra_delay? }))
+}
+
+/// Checks that a policer lets the largest packet through at all.
+pub(crate) fn check_policer(reader: &mut Reader<'_>, placed: &PlacedLink, packet_bytes: u32) {
+    let Some(policer) = placed.link.policer.filter(|it| it.burst_bytes < u64::from(packet_bytes)) else {
+        return;
+    };
+    let message = format!("the policer's `burst` is {} B, less than one packet", policer.burst_bytes);
+    let help = vec![format!("allowed: at least {packet_bytes} B, the largest packet of any flow")];
+    reader.report(placed.policer_origin, message, help);
 }
 
 /// Checks a buffer against what only the whole scenario knows: what a BDP is, and the largest packet.

@@ -118,9 +118,8 @@ fn read_star(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<ReadTopology>
     for (node, (host, _)) in root.list(reader, "host").iter().zip(&hosts) {
         let Some(access) = &host.access else { continue };
         for (key, link) in [("uplink", &access.up), ("downlink", &access.down)] {
-            let buffer_origin =
-                node.table().and_then(|t| t.get(key)).map_or(root.origin(key), |e| e.node.origin);
-            links.push(PlacedLink { link: link.clone(), buffer_origin });
+            let at = node.table().and_then(|t| t.get(key)).map_or(root.origin(key), |e| e.node.origin);
+            links.push(PlacedLink { link: link.clone(), buffer_origin: at, policer_origin: at });
         }
     }
     Some(ReadTopology { topology: Topology::Star, hosts, links })
