@@ -90,7 +90,9 @@ fn parameters_and_names_are_checked() {
     assert!(battery().set("target=25").is_err_and(|text| text.contains("a time from")));
     assert!(battery().set("aim=25 ms").is_err_and(|text| text.contains("allowed: target")));
     assert!(battery().set("target").is_err_and(|text| text.contains("PARAMETER=VALUE")));
-    assert!(battery().only(&["yield".to_string()]).is_err_and(|text| text.contains("did you mean `yields`?")));
+    assert!(
+        battery().only(&["yield".to_string()]).is_err_and(|text| text.contains("did you mean `yields`?"))
+    );
 }
 
 #[test]

@@ -206,8 +206,15 @@ fn controllers_and_their_parameters_are_the_registrys() {
         "a time from",
     );
     let bits = |bits: &str| with_flow(&format!("controller = {{ name = \"lp-linux\", bits = {bits} }}"));
-    assert!(["\"32\"", "32", "\"32-delay\""].iter().all(|word| Scenario::parse("x.toml", &bits(word)).is_ok()));
-    refused(&bits("16"), "16", "the parameter `bits` of `lp-linux` cannot be the number 16", "32, 32-delay, 64");
+    assert!(
+        ["\"32\"", "32", "\"32-delay\""].iter().all(|word| Scenario::parse("x.toml", &bits(word)).is_ok())
+    );
+    refused(
+        &bits("16"),
+        "16",
+        "the parameter `bits` of `lp-linux` cannot be the number 16",
+        "32, 32-delay, 64",
+    );
 }
 
 #[test]
@@ -242,7 +249,12 @@ fn what_belongs_elsewhere_says_where() {
     let policer = "policer = { rate = \"5 Mbit/s\", burst = \"500 B\" }";
     refused(&with_link(policer), "policer", "less than one packet", "at least 1500 B");
     let late = "[[host]]\nname = \"a-sender\"\nclock_step = \"1 s\"\nclock_step_at = \"1000 s\"";
-    refused(&with_flow(late), "a-sender", "`clock_step_at` is 1000 s, when the run is over", "before the end");
+    refused(
+        &with_flow(late),
+        "a-sender",
+        "`clock_step_at` is 1000 s, when the run is over",
+        "before the end",
+    );
     refused(&with_flow("[flow.tcp]"), "flow.tcp", "the protocol of this flow is \"utp\"", "");
     refused(&with_flow("from = \"x\""), "from", "hosts of its own", "");
     refused(&with_flow("[[node]]\nname = \"x\""), "node", "belongs to a graph", "");

@@ -1,5 +1,6 @@
 //! `cede check`: the battery that any background controller should survive.
 
+use crate::controllers;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::{Pace, StatusLine, bar, clock};
@@ -7,7 +8,7 @@ use crate::screen::{self, Screen};
 use cede_cc::registry::{self, Entry};
 use cede_lab::check::{Battery, Findings, Progress, Subject, ablations, differences};
 use cede_lab::run::RunError;
-use cede_lab::scenario::{ProtocolKind, nearest};
+use cede_lab::scenario::ProtocolKind;
 use cede_plot::{Cell, Table, Verdict, terminal};
 use serde_json::{Value, json};
 use std::num::NonZero;
@@ -84,7 +85,7 @@ struct Checked {
 /// Checks one controller, or all.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let entries: Vec<&'static Entry> = match &args.controller {
-        Some(name) => vec![find(name)?],
+        Some(name) => vec![controllers::find(name)?],
         None => registry::all().iter().filter(|entry| entry.responsive).collect(),
     };
     if let (true, [entry]) = (args.ablate, entries.as_slice()) {
@@ -137,16 +138,6 @@ fn ablate(args: &Args, entry: &'static Entry) -> Result<(), Failure> {
 
 fn passed(findings: &[Findings]) -> String {
     format!("{} of {}", findings.iter().filter(|findings| findings.passed).count(), findings.len())
-}
-
-fn find(name: &str) -> Result<&'static Entry, Failure> {
-    registry::find(name).ok_or_else(|| {
-        let guess = nearest(name, registry::all().iter().map(|entry| entry.name));
-        let guess = guess.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        Failure::Usage(format!(
-            "no controller is called `{name}`{guess}\n  = `cede list controllers` names them"
-        ))
-    })
 }
 
 fn battery(args: &Args, entry: &Entry) -> Result<Battery, Failure> {

@@ -7,6 +7,7 @@
 mod carry;
 mod check;
 mod cli;
+mod controllers;
 mod dataset;
 mod demo;
 mod execute;

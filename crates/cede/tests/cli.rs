@@ -461,11 +461,30 @@ fn a_checks_scenario_can_be_run_by_itself() {
 }
 
 #[test]
+fn controllers_in_the_examples_of_help_pages_are_there() {
+    let place = Folder::new("help-controllers");
+    let listed = place.cede(&["list", "controllers", "--json"]).exits(0);
+    let mut seen = 0;
+    for verb in [&["lab"][..], &["send"], &["serve"], &["torrent", "get"], &["torrent", "seed"]] {
+        let help = place.cede(&[verb, &["--help"]].concat()).exits(0);
+        let examples = help.text().split_once("Examples").unwrap_or_else(|| panic!("{verb:?}")).1.to_string();
+        let words: Vec<&str> = examples.split_whitespace().collect();
+        for name in words.windows(2).filter(|pair| pair[0] == "-C").map(|pair| pair[1]) {
+            assert!(listed.text().contains(&format!("\"{name}\"")), "{verb:?}: {name}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 3, "{seen}");
+}
+
+#[test]
 fn a_check_refuses_what_there_is_not() {
     let place = Folder::new("check-wrong");
     for (arguments, says) in [
         (&["check", "ledbatt"][..], "did you mean `ledbat`?"),
         (&["check", "ledbatpp"], "did you mean `ledbat++`?"),
+        (&["lab", "path", "-C", "ledbatpp"], "did you mean `ledbat++`?"),
+        (&["lab", "gentle", "-C", "ledbat-pp"], "did you mean `ledbat++`?"),
         (&["check", "ledbat", "--only", "yield"], "did you mean `yields`?"),
         (&["check", "ledbat", "--only", "yields/cal"], "did you mean `yields/call`?"),
         (&["check", "ledbat", "-s", "targt=25 ms"], "did you mean `target`?"),

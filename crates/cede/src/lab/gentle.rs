@@ -2,10 +2,10 @@
 
 use super::kernel::SHARED;
 use super::show::{Line, Progress, chart, table, unmeasured, unpredicted};
+use crate::controllers;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::{self, Screen};
-use cede_cc::registry;
 use cede_real::StreamConfig;
 use cede_testbed::gentle::{GentleSpec, Measured, Sample, Showing, measure, predict};
 use cede_units::{Duration, Rate};
@@ -48,10 +48,7 @@ pub struct Args {
 
 impl Args {
     fn spec(&self) -> Result<GentleSpec, Failure> {
-        if registry::find(&self.controller).is_none() {
-            let text = format!("there is no controller `{}`; see: cede list controllers", self.controller);
-            return Err(Failure::Usage(text));
-        }
+        controllers::find(&self.controller)?;
         let stream = StreamConfig::with_controller(&self.controller);
         let (rate, buffer, target) = (self.rate, self.buffer, self.target);
         let spec = GentleSpec {

@@ -18,7 +18,7 @@ Examples:
   cede lab path                                      60 MB over 100 Mbit/s at 100 ms
   cede lab path --rate 50Mbit --rtt 30ms --buffer 4bdp
   cede lab path --rate 50Mbit --rtt 20ms --mtu 1280  a black hole for larger packets
-  cede lab path -C ledbat-pp --loss 0.1% --json | jq .measured.goodput_mbps
+  cede lab path -C ledbat++ --loss 0.1% --json | jq .measured.goodput_mbps
   sudo cede lab gentle                               a kernel TCP flow comes and goes
   sudo cede lab kernel reno bbr --rtt 80ms           the kernel's TCP beside its models";
 

@@ -1,10 +1,10 @@
 //! `cede lab path`: a transfer over an emulated path, measured and predicted.
 
 use super::show::{Line, Progress, chart, interrupted, table, unpredicted};
+use crate::controllers;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::{self, Screen};
-use cede_cc::registry;
 use cede_lab::scenario::Buffer;
 use cede_real::StreamConfig;
 use cede_testbed::path::{Measured, PathError, PathSpec, Sample, Showing, measure, predict};
@@ -80,10 +80,7 @@ fn buffer(text: &str) -> Result<Buffer, String> {
 
 impl Args {
     fn spec(&self) -> Result<PathSpec, Failure> {
-        if registry::find(&self.controller).is_none() {
-            let text = format!("there is no controller `{}`; see: cede list controllers", self.controller);
-            return Err(Failure::Usage(text));
-        }
+        controllers::find(&self.controller)?;
         if self.bytes.0 == 0 || self.rate.bits_per_sec() == 0 || self.rtt.is_zero() {
             return Err(Failure::Usage("--bytes, --rate and --rtt must be above zero".to_string()));
         }

@@ -62,7 +62,8 @@ pub fn unmeasured(error: NetnsError) -> Failure {
     match error {
         NetnsError::Interrupted => interrupted(),
         NetnsError::Impossible(why) => {
-            Failure::NotPermitted(format!("SKIPPED, network namespaces cannot be used here: {why}"))
+            let text = "SKIPPED, network namespaces cannot be used here, which takes root";
+            Failure::NotPermitted(format!("{text}: {why}"))
         }
         error => Failure::Failed(error.to_string()),
     }
