@@ -11,6 +11,7 @@
 
 use crate::shared::State;
 use crate::udp::header_bytes;
+use crate::way::Way;
 use cede_units::{Instant, Seq16};
 use cede_wire::utp::{Kind, VERSION, View};
 use std::net::SocketAddr;
@@ -42,13 +43,13 @@ impl State {
             self.complaints_ignored += 1;
             return;
         };
-        let (peer, head) = (complaint.peer, &complaint.head[..]);
-        let credible = self.endpoint.is_under_way(peer, head, quoted.seq);
+        let (way, head) = (Way::to(complaint.peer), &complaint.head[..]);
+        let credible = self.endpoint.is_under_way(way, head, quoted.seq);
         match complaint.reason {
-            Reason::Unreachable if credible && quoted.opens => self.endpoint.unreachable(peer, head),
+            Reason::Unreachable if credible && quoted.opens => self.endpoint.unreachable(way, head),
             Reason::TooBig { mtu_bytes } if credible => {
-                let fits_bytes = mtu_bytes.checked_sub(header_bytes(peer));
-                self.endpoint.packet_too_big(now, peer, head, fits_bytes);
+                let fits_bytes = mtu_bytes.checked_sub(header_bytes(complaint.peer));
+                self.endpoint.packet_too_big(now, way, head, fits_bytes);
             }
             _ => {
                 self.complaints_ignored += 1;

@@ -186,8 +186,8 @@ impl Driver {
 fn take_datagram(state: &mut State, now: Instant, arrived_at: Instant, arrival: &Arrival<'_>) {
     state.received_datagrams += 1;
     let (head, payload) = arrival.split();
-    let verdict = state.endpoint.handle_stamped(now, arrived_at, arrival.peer, head, payload);
+    let verdict = state.endpoint.handle_stamped(now, arrived_at, arrival.way, head, payload);
     if verdict == Verdict::Unrecognised {
-        state.foreign.offer(arrival.peer, arrival.octets);
+        state.foreign.offer(arrival.way.peer, arrival.octets);
     }
 }

@@ -5,12 +5,12 @@
 //! A peer can make others keep at most [`MAX_LENT`] buffers this way: beyond that everything is copied.
 
 use crate::udp::{Udp, without_labels};
+use crate::way::Way;
 use cede_utp::Payload;
 use cede_wire::utp::HEADER_BYTES;
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(crate) enum Fill {
 
 /// A datagram that has arrived.
 pub(crate) struct Arrival<'a> {
-    pub peer: SocketAddr,
+    pub way: Way,
     /// When, by the system's clock, the kernel got it, or the first of those that it was put together with.
     pub stamp: Option<Duration>,
     pub octets: &'a [u8],
@@ -123,11 +123,11 @@ impl Inbox {
         let may_lend = self.lent.len() < MAX_LENT;
         let rooms = self.plain.chunks_exact(BUFFER_BYTES).zip(&self.shared);
         self.metas[..self.filled].iter().zip(rooms).flat_map(move |(meta, (plain, shared))| {
-            let (peer, stride) = (without_labels(meta.addr), meta.stride.max(1));
+            let (way, stride) = (Way::back_to(without_labels(meta.addr), meta.dst_ip), meta.stride.max(1));
             let octets = shared.as_deref().unwrap_or(plain);
             let lent = shared.as_ref().filter(|_| may_lend && meta.len >= SHARED_BYTES);
             (0..meta.len).step_by(stride).map(move |start| Arrival {
-                peer,
+                way,
                 stamp: meta.timestamp,
                 octets: &octets[start..meta.len.min(start + stride)],
                 shared: lent.map(|buffer| (buffer, start)),

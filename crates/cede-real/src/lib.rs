@@ -139,6 +139,7 @@ mod system;
 #[path = "portable.rs"]
 mod system;
 mod udp;
+mod way;
 
 pub use config::{ControllerChoice, LARGEST_DATAGRAM_BYTES, MakeController, SocketConfig, StreamConfig};
 pub use error::{BindError, ConnectError};

@@ -1,8 +1,11 @@
 //! What Linux can do and others cannot, by safe wrappers of its system calls.
 
 use crate::complaints::{Complaint, Reason};
+use crate::way::Way;
 use cede_wire::utp::HEADER_BYTES;
-use nix::libc::{SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6, sock_extended_err};
+use nix::libc::{
+    SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6, in_addr, in_pktinfo, in6_addr, in6_pktinfo, sock_extended_err,
+};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
 };
@@ -23,14 +26,34 @@ const ICMP6_TOO_BIG: u8 = 2;
 /// The system's.
 pub(crate) fn send_gathered(
     socket: &impl AsRawFd,
-    peer: SocketAddr,
+    way: Way,
     parts: &[IoSlice<'_>],
     segment: Option<u16>,
 ) -> io::Result<()> {
-    let messages = segment.as_ref().map(ControlMessage::UdpGsoSegments);
-    let to = SockaddrStorage::from(peer);
-    sendmsg(socket.as_raw_fd(), parts, messages.as_slice(), MsgFlags::empty(), Some(&to))?;
+    let (v4, v6) = (way.from.and_then(source_v4), way.from.and_then(source_v6));
+    let source = v4.as_ref().map(ControlMessage::Ipv4PacketInfo);
+    let source = source.or_else(|| v6.as_ref().map(ControlMessage::Ipv6PacketInfo));
+    let (to, none) = (SockaddrStorage::from(way.peer), MsgFlags::empty());
+    match (segment.as_ref().map(ControlMessage::UdpGsoSegments), source) {
+        (None, None) => sendmsg(socket.as_raw_fd(), parts, &[], none, Some(&to)),
+        (Some(one), None) | (None, Some(one)) => sendmsg(socket.as_raw_fd(), parts, &[one], none, Some(&to)),
+        (Some(segment), Some(source)) => {
+            sendmsg(socket.as_raw_fd(), parts, &[segment, source], none, Some(&to))
+        }
+    }?;
     Ok(())
+}
+
+/// Whence a datagram comes, over IPv4 also where the socket speaks both.
+fn source_v4(from: IpAddr) -> Option<in_pktinfo> {
+    let IpAddr::V4(from) = from else { return None };
+    let ipi_spec_dst = in_addr { s_addr: u32::from_ne_bytes(from.octets()) };
+    Some(in_pktinfo { ipi_ifindex: 0, ipi_spec_dst, ipi_addr: in_addr { s_addr: 0 } })
+}
+
+fn source_v6(from: IpAddr) -> Option<in6_pktinfo> {
+    let IpAddr::V6(from) = from else { return None };
+    Some(in6_pktinfo { ipi6_addr: in6_addr { s6_addr: from.octets() }, ipi6_ifindex: 0 })
 }
 
 /// Leaves out the kernel's receive timestamps, which `quinn-udp` turns on.

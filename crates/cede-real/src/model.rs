@@ -8,6 +8,7 @@
 use crate::outgoing::Wire;
 use crate::shared::{Next, Shared, leave};
 use crate::stream::Core;
+use crate::way::Way;
 use cede_cc::{Params, registry};
 use cede_units::Stream;
 use cede_utp::{Config, Endpoint, Limits, Payload};
@@ -52,7 +53,7 @@ impl Wire for Model {
         8
     }
 
-    fn send(&self, _: SocketAddr, contents: &[u8], segment: usize) -> io::Result<()> {
+    fn send(&self, _: Way, contents: &[u8], segment: usize) -> io::Result<()> {
         let mut queue = self.there.lock().unwrap();
         queue.datagrams.extend(contents.chunks(segment).map(<[u8]>::to_vec));
         let reader = queue.reader.take();
@@ -61,7 +62,7 @@ impl Wire for Model {
         Ok(())
     }
 
-    fn send_gathered(&self, _: SocketAddr, _: &[IoSlice<'_>], _: Option<u16>) -> io::Result<()> {
+    fn send_gathered(&self, _: Way, _: &[IoSlice<'_>], _: Option<u16>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
@@ -91,7 +92,7 @@ async fn drive(shared: Arc<Shared<Model>>, peer: SocketAddr) {
         let now = shared.clock.now();
         let mut state = shared.lock();
         for datagram in arrived {
-            state.endpoint.handle(now, peer, &datagram, Payload::Empty);
+            state.endpoint.handle(now, Way::to(peer), &datagram, Payload::Empty);
         }
         let next = state.let_out(&shared);
         state.driver_will(next);
@@ -131,7 +132,7 @@ async fn connect(shared: &Arc<Shared<Model>>) -> Core<Model> {
     let controller = registry::build("reno", &Params::new(), &config().path()).unwrap();
     let now = shared.clock.now();
     let handle = shared.with(|state| {
-        let handle = state.endpoint.connect(now, addr(BOB), config(), controller).unwrap();
+        let handle = state.endpoint.connect(now, Way::to(addr(BOB)), config(), controller).unwrap();
         state.hold(handle);
         handle
     });

@@ -3,12 +3,12 @@
 //! One call carries packets for one peer that all have the same size, of which the last may be shorter (Linux
 //! `UDP_SEGMENT`). An endpoint is drained connection by connection, so they come in that order by themselves.
 
+use crate::way::Way;
 use cede_units::Instant;
 use cede_utp::Endpoint;
 use cede_wire::Transmit;
 use cede_wire::utp::{HEADER_BYTES, Kind, Packet};
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 
 /// Octets that one call can carry: the largest payload of UDP over IPv4 (RFC 768, RFC 791).
 const BATCH_BYTES: usize = 65_507;
@@ -22,10 +22,10 @@ pub(crate) trait Wire {
     fn max_segments(&self) -> usize;
 
     /// Sends datagrams of `segment` octets each, the last perhaps shorter.
-    fn send(&self, peer: SocketAddr, contents: &[u8], segment: usize) -> io::Result<()>;
+    fn send(&self, way: Way, contents: &[u8], segment: usize) -> io::Result<()>;
 
     /// As [`Wire::send`], from parts; any error but `WouldBlock` where that cannot be had.
-    fn send_gathered(&self, peer: SocketAddr, parts: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()>;
+    fn send_gathered(&self, way: Way, parts: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()>;
 }
 
 /// What became of a batch.
@@ -52,12 +52,12 @@ pub(crate) struct Sent {
 pub(crate) struct Outgoing {
     packets: Vec<Transmit>,
     bytes: usize,
-    peer: Option<SocketAddr>,
+    way: Option<Way>,
     segment: usize,
     /// The batch is to take no more.
     sealed: bool,
     /// The first packet that did not fit the batch.
-    next: Option<(SocketAddr, Transmit)>,
+    next: Option<(Way, Transmit)>,
     /// The batch as one, where the system cannot gather it.
     octets: Vec<u8>,
     pub sent: Sent,
@@ -69,22 +69,17 @@ impl Outgoing {
     }
 
     /// Sends one batch of what the endpoint wants sent.
-    pub fn send_batch(
-        &mut self,
-        now: Instant,
-        endpoint: &mut Endpoint<SocketAddr>,
-        udp: &impl Wire,
-    ) -> Sending {
+    pub fn send_batch(&mut self, now: Instant, endpoint: &mut Endpoint<Way>, udp: &impl Wire) -> Sending {
         self.gather(now, endpoint, udp.max_segments());
-        let Some(peer) = self.peer else { return Sending::Nothing };
-        let result = self.send_gathered(udp, peer).or_else(|error| match error.kind() {
+        let Some(way) = self.way else { return Sending::Nothing };
+        let result = self.send_gathered(udp, way).or_else(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Err(error),
             // Whatever was wrong with it, the other way finds out whether it can be had at all.
-            _ => self.send_copied(udp, peer),
+            _ => self.send_copied(udp, way),
         });
         let result = result.or_else(|error| match error.kind() {
             // Somebody may have complained of an earlier datagram, perhaps to another peer: Linux tells that once.
-            kind if means_unreachable(kind) => self.send_copied(udp, peer),
+            kind if means_unreachable(kind) => self.send_copied(udp, way),
             _ => Err(error),
         });
         match result {
@@ -95,16 +90,16 @@ impl Outgoing {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sending::Blocked,
             Err(error) if self.packets.len() == 1 => {
                 self.sent.errors += 1;
-                refused(now, endpoint, peer, &self.octets, &error);
+                refused(now, endpoint, way, &self.octets, &error);
             }
-            Err(_) => self.send_one_by_one(now, endpoint, udp, peer),
+            Err(_) => self.send_one_by_one(now, endpoint, udp, way),
         }
         self.clear();
         Sending::Done
     }
 
     /// Sends the batch from where its parts lie.
-    fn send_gathered(&self, udp: &impl Wire, peer: SocketAddr) -> io::Result<()> {
+    fn send_gathered(&self, udp: &impl Wire, way: Way) -> io::Result<()> {
         let mut parts = [IoSlice::new(&[]); 2 * MAX_PACKETS];
         let mut filled = 0;
         for packet in &self.packets {
@@ -115,11 +110,11 @@ impl Outgoing {
             }
         }
         let segment = (self.packets.len() > 1).then_some(self.segment as u16);
-        udp.send_gathered(peer, &parts[..filled], segment)
+        udp.send_gathered(way, &parts[..filled], segment)
     }
 
     /// Sends the batch from a copy.
-    fn send_copied(&mut self, udp: &impl Wire, peer: SocketAddr) -> io::Result<()> {
+    fn send_copied(&mut self, udp: &impl Wire, way: Way) -> io::Result<()> {
         self.octets.clear();
         for packet in &self.packets {
             self.octets.extend_from_slice(&packet.head);
@@ -128,29 +123,30 @@ impl Outgoing {
                 None => self.octets.extend(packet.payload.to_vec()),
             }
         }
-        udp.send(peer, &self.octets, self.segment)
+        udp.send(way, &self.octets, self.segment)
     }
 
     /// Takes packets for as long as they fit together.
-    fn gather(&mut self, now: Instant, endpoint: &mut Endpoint<SocketAddr>, max_segments: usize) {
+    fn gather(&mut self, now: Instant, endpoint: &mut Endpoint<Way>, max_segments: usize) {
         while !self.sealed {
-            let Some((peer, packet)) = self.next.take().or_else(|| endpoint.poll_transmit(now)) else {
+            let Some((way, packet)) = self.next.take().or_else(|| endpoint.poll_transmit(now)) else {
                 return;
             };
-            if self.fits(peer, packet.len(), max_segments.min(MAX_PACKETS)) {
-                self.append(peer, packet);
+            if self.fits(way, packet.len(), max_segments.min(MAX_PACKETS)) {
+                self.append(way, packet);
             } else {
-                self.next = Some((peer, packet));
+                self.next = Some((way, packet));
                 self.sealed = true;
             }
         }
     }
 
-    fn fits(&self, peer: SocketAddr, bytes: usize, max_segments: usize) -> bool {
-        match self.peer {
+    fn fits(&self, way: Way, bytes: usize, max_segments: usize) -> bool {
+        match self.way {
             None => true,
             Some(other) => {
-                peer == other
+                way == other
+                    && way.from == other.from
                     && bytes <= self.segment
                     && self.bytes + bytes <= BATCH_BYTES
                     && self.packets.len() < max_segments
@@ -158,10 +154,10 @@ impl Outgoing {
         }
     }
 
-    fn append(&mut self, peer: SocketAddr, packet: Transmit) {
+    fn append(&mut self, way: Way, packet: Transmit) {
         let bytes = packet.len();
-        if self.peer.is_none() {
-            (self.peer, self.segment) = (Some(peer), bytes.max(1));
+        if self.way.is_none() {
+            (self.way, self.segment) = (Some(way), bytes.max(1));
         }
         self.sealed = bytes < self.segment;
         self.bytes += bytes;
@@ -170,20 +166,14 @@ impl Outgoing {
 
     /// The batch was refused as one: which of it is at fault shows when each packet is sent alone. One that would block
     /// now is lost, as any datagram may be.
-    fn send_one_by_one(
-        &mut self,
-        now: Instant,
-        endpoint: &mut Endpoint<SocketAddr>,
-        udp: &impl Wire,
-        peer: SocketAddr,
-    ) {
+    fn send_one_by_one(&mut self, now: Instant, endpoint: &mut Endpoint<Way>, udp: &impl Wire, way: Way) {
         for packet in self.octets.chunks(self.segment) {
             self.sent.calls += 1;
-            match udp.send(peer, packet, packet.len()) {
+            match udp.send(way, packet, packet.len()) {
                 Ok(()) => self.sent.datagrams += 1,
                 Err(error) => {
                     self.sent.errors += 1;
-                    refused(now, endpoint, peer, packet, &error);
+                    refused(now, endpoint, way, packet, &error);
                 }
             }
         }
@@ -192,26 +182,20 @@ impl Outgoing {
     fn clear(&mut self) {
         self.packets.clear();
         self.bytes = 0;
-        self.peer = None;
+        self.way = None;
         self.sealed = false;
     }
 }
 
 /// Tells the endpoint of a packet that the system refused. Only attempts to connect end at once where there is no way to
 /// the peer: ways come back, and a connection that is up has its timeouts to wait for them.
-fn refused(
-    now: Instant,
-    endpoint: &mut Endpoint<SocketAddr>,
-    peer: SocketAddr,
-    packet: &[u8],
-    error: &io::Error,
-) {
+fn refused(now: Instant, endpoint: &mut Endpoint<Way>, way: Way, packet: &[u8], error: &io::Error) {
     let is_syn = Packet::decode(packet).is_ok_and(|packet| packet.header.kind == Kind::Syn);
     let head = &packet[..packet.len().min(HEADER_BYTES)];
     if quinn_udp::is_msg_size_err(error) {
-        endpoint.packet_too_big(now, peer, head, None);
+        endpoint.packet_too_big(now, way, head, None);
     } else if is_syn && means_unreachable(error.kind()) {
-        endpoint.unreachable(peer, head);
+        endpoint.unreachable(way, head);
     }
 }
 

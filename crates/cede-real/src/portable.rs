@@ -1,6 +1,7 @@
 //! In the place of what only Linux can do: everything here says that it cannot, and the callers have another way.
 
 use crate::complaints::Complaint;
+use crate::way::Way;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +9,7 @@ fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-pub(crate) fn send_gathered<S>(_: &S, _: SocketAddr, _: &[IoSlice<'_>], _: Option<u16>) -> io::Result<()> {
+pub(crate) fn send_gathered<S>(_: &S, _: Way, _: &[IoSlice<'_>], _: Option<u16>) -> io::Result<()> {
     unsupported()
 }
 

@@ -10,9 +10,9 @@ use crate::clock::Clock;
 use crate::foreign::Outlet;
 use crate::outgoing::{Outgoing, Sending, Wire};
 use crate::udp::Udp;
+use crate::way::Way;
 use cede_units::Instant;
 use cede_utp::{Endpoint, Event, Handle};
-use std::net::SocketAddr;
 use std::sync::PoisonError;
 #[cfg(not(test))]
 use std::sync::{Mutex, MutexGuard};
@@ -34,7 +34,7 @@ pub(crate) struct Shared<W = Udp> {
 }
 
 pub(crate) struct State {
-    pub endpoint: Endpoint<SocketAddr>,
+    pub endpoint: Endpoint<Way>,
     pub outgoing: Outgoing,
     pub foreign: Outlet,
     pub received_datagrams: u64,
@@ -88,7 +88,7 @@ pub(crate) enum Next {
 }
 
 impl<W: Wire> Shared<W> {
-    pub fn new(udp: W, endpoint: Endpoint<SocketAddr>) -> Self {
+    pub fn new(udp: W, endpoint: Endpoint<Way>) -> Self {
         let state = State {
             endpoint,
             outgoing: Outgoing::default(),

@@ -7,6 +7,7 @@ use crate::foreign::Foreign;
 use crate::shared::Shared;
 use crate::stream::{Core, UtpStream};
 use crate::udp::{Udp, canonical};
+use crate::way::Way;
 use cede_units::Stream;
 use cede_utp::{Endpoint, EndpointStatistics};
 use std::future::poll_fn;
@@ -86,7 +87,7 @@ impl UtpSocket {
         config.stream.build_for(udp.local_addr())?;
         if config.accepts {
             let choice = config.stream.clone();
-            endpoint.listen_with(Box::new(move |&peer| choice.build_for(peer).ok()));
+            endpoint.listen_with(Box::new(move |way: &Way| choice.build_for(way.peer).ok()));
         }
         let shared = Arc::new(Shared::new(udp, endpoint));
         tokio::spawn(driver::run(Arc::clone(&shared)));
@@ -132,8 +133,10 @@ impl UtpSocket {
             if state.is_driver_gone() {
                 return Err(ConnectError::SocketClosed);
             }
-            let handle =
-                state.endpoint.connect(now, peer, transport, controller).ok_or(ConnectError::Full)?;
+            let handle = state
+                .endpoint
+                .connect(now, Way::to(peer), transport, controller)
+                .ok_or(ConnectError::Full)?;
             state.hold(handle);
             Ok(handle)
         })?;
@@ -176,7 +179,9 @@ impl UtpSocket {
     /// for SYNs of a flood too and runs under the socket's lock: it should be quick and must not use the socket.
     pub fn listen_with(&self, mut choose: impl FnMut(SocketAddr) -> Option<StreamConfig> + Send + 'static) {
         self.shared.with(|state| {
-            state.endpoint.listen_with(Box::new(move |&peer| choose(canonical(peer))?.build_for(peer).ok()));
+            state.endpoint.listen_with(Box::new(move |way: &Way| {
+                choose(canonical(way.peer))?.build_for(way.peer).ok()
+            }));
         });
     }
 

@@ -177,9 +177,9 @@ impl<W: Wire> Core<W> {
     }
 
     fn peer_addr(&self) -> SocketAddr {
-        let peer = self.shared.lock().endpoint.peer(self.handle);
+        let way = self.shared.lock().endpoint.peer(self.handle);
         // There is one for as long as the application holds the connection.
-        canonical(peer.unwrap_or(SocketAddr::from(([0; 4], 0))))
+        canonical(way.map_or(SocketAddr::from(([0; 4], 0)), |way| way.peer))
     }
 
     fn look<R>(&self, question: impl FnOnce(&Connection) -> R) -> Option<R> {

@@ -13,6 +13,7 @@ use crate::config::SocketConfig;
 use crate::inbox::{BUFFERS, Fill};
 use crate::outgoing::Wire;
 use crate::system;
+use crate::way::Way;
 use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -101,6 +102,10 @@ impl Udp {
         let mut filled = 0;
         let mut receive = || {
             filled = self.state.recv((&self.socket).into(), buffers, metas)?;
+            if !self.local.ip().is_unspecified() {
+                // It has one address, which need not be said.
+                metas[..filled].iter_mut().for_each(|meta| meta.dst_ip = None);
+            }
             // To say that it would block saves asking once more to hear it.
             let is_dry = SHORT_MEANS_DRY && filled < BUFFERS;
             if is_dry { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
@@ -149,15 +154,20 @@ impl Wire for Udp {
         self.state.max_gso_segments()
     }
 
-    fn send(&self, peer: SocketAddr, contents: &[u8], segment: usize) -> io::Result<()> {
+    fn send(&self, way: Way, contents: &[u8], segment: usize) -> io::Result<()> {
         let segment_size = (segment < contents.len()).then_some(segment);
-        let transmit =
-            quinn_udp::Transmit { destination: peer, ecn: None, contents, segment_size, src_ip: None };
+        let transmit = quinn_udp::Transmit {
+            destination: way.peer,
+            ecn: None,
+            contents,
+            segment_size,
+            src_ip: way.from,
+        };
         self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
     }
 
-    fn send_gathered(&self, peer: SocketAddr, parts: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
-        self.socket.try_io(Interest::WRITABLE, || system::send_gathered(&self.socket, peer, parts, segment))
+    fn send_gathered(&self, way: Way, parts: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
+        self.socket.try_io(Interest::WRITABLE, || system::send_gathered(&self.socket, way, parts, segment))
     }
 }
 

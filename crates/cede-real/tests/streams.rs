@@ -51,6 +51,24 @@ async fn ten_megabytes_each_way_over_ipv6() {
     in_time(both_ways("[::1]:0")).await;
 }
 
+/// A machine has several addresses: who is called at one of them answers from that one, first packet and last.
+#[tokio::test]
+async fn answers_come_from_the_address_that_was_called() {
+    for everywhere in ["0.0.0.0:0", "[::]:0"] {
+        in_time(async {
+            let alice = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+            let bob = UtpSocket::bind(everywhere).await.unwrap();
+            let called = SocketAddr::from(([127, 0, 0, 2], bob.local_addr().port()));
+            let (mut to_bob, mut to_alice) = streams(&alice, &bob, called).await;
+            assert_eq!((to_bob.peer_addr(), to_alice.peer_addr()), (called, alice.local_addr()));
+            let (_, heard) =
+                tokio::join!(send_pattern(&mut to_alice, MEGABYTE, 3), expect_pattern(&mut to_bob, 3));
+            assert_eq!(heard, MEGABYTE);
+        })
+        .await;
+    }
+}
+
 #[tokio::test]
 async fn one_thread_is_enough_and_the_system_s_own_buffers_are() {
     let config =

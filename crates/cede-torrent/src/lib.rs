@@ -22,6 +22,7 @@ mod reach;
 pub mod server;
 pub mod session;
 pub mod storage;
+mod udp;
 
 /// Random octets of the operating system, for names among peers and seeds.
 ///

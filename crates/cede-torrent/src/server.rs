@@ -3,6 +3,7 @@
 //! What it leaves out: keep-alive over HTTP (each answer closes its connection), and IPv4 addresses for those who ask over IPv6
 //! by UDP. How it was validated: by this crate's own client, libtorrent, Transmission and aria2.
 
+use crate::udp::Udp;
 use cede_bt::tracker::book::{Book, Limits};
 use cede_bt::tracker::http::{self, Query};
 use cede_bt::tracker::udp::{Asked, CONNECTION_TAKEN_S, MAX_SCRAPED, Request, Response};
@@ -15,7 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpStream};
 
 /// Whoever asks over HTTP has asked within that.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -58,7 +59,7 @@ pub type Log = Box<dyn FnMut(&Entry)>;
 /// A tracker.
 pub struct Tracker {
     tcp: TcpListener,
-    udp: UdpSocket,
+    udp: Udp,
     state: Rc<State>,
 }
 
@@ -137,20 +138,20 @@ impl Tracker {
     }
 
     async fn answer_udp(&self) {
-        let mut buffer = vec![0; 2048];
         loop {
-            let Ok((n, from)) = self.udp.recv_from(&mut buffer).await else { continue };
-            let Ok(asked) = Asked::decode(&buffer[..n]) else { continue };
-            if let Some(response) = self.state.respond(from, &asked) {
-                let is_v6 = from.ip().to_canonical().is_ipv6();
-                let _ = self.udp.send_to(&response.encode(asked.transaction, is_v6), from).await;
+            let Ok(heard) = self.udp.receive().await else { continue };
+            let is_v6 = heard.from.ip().to_canonical().is_ipv6();
+            for asked in heard.datagrams().filter_map(|octets| Asked::decode(octets).ok()) {
+                if let Some(response) = self.state.respond(heard.from, &asked) {
+                    let _ = self.udp.answer(&heard, &response.encode(asked.transaction, is_v6)).await;
+                }
             }
         }
     }
 }
 
 /// Both sockets, at one port.
-fn sockets(address: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
+fn sockets(address: SocketAddr) -> io::Result<(TcpListener, Udp)> {
     let tcp = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     #[cfg(unix)]
     tcp.set_reuse_address(true)?;
@@ -160,7 +161,7 @@ fn sockets(address: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
     let address = SocketAddr::new(address.ip(), tcp.local_addr()?.port());
     let udp = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     prepare(&udp, address)?;
-    Ok((tcp, UdpSocket::from_std(udp.into())?))
+    Ok((tcp, Udp::new(udp)?))
 }
 
 fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {

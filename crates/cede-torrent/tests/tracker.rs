@@ -21,10 +21,14 @@ type Entries = Rc<RefCell<Vec<Entry>>>;
 
 /// A tracker that runs, and what it has heard.
 fn start(only: Vec<[u8; 20]>) -> (SocketAddr, Entries) {
+    start_at("127.0.0.1:0", only)
+}
+
+fn start_at(address: &str, only: Vec<[u8; 20]>) -> (SocketAddr, Entries) {
     let entries = Entries::default();
     let log = entries.clone();
     let log = Box::new(move |entry: &Entry| log.borrow_mut().push(entry.clone()));
-    let tracker = Tracker::bind("127.0.0.1:0".parse().unwrap(), Limits::default(), only, log).unwrap();
+    let tracker = Tracker::bind(address.parse().unwrap(), Limits::default(), only, log).unwrap();
     let address = tracker.local_addr().unwrap();
     tokio::task::spawn_local(async move { tracker.run().await });
     (address, entries)
@@ -41,6 +45,20 @@ fn announcement(id: u8, left: u64) -> Announce {
         event: Event::Started,
         key: 5,
         wanted: None,
+    }
+}
+
+/// A machine has several addresses: the tracker answers from the one that was asked.
+#[test]
+fn answers_over_udp_come_from_the_address_that_was_asked() {
+    for everywhere in ["0.0.0.0:0", "[::]:0"] {
+        run(async {
+            let (address, entries) = start_at(everywhere, Vec::new());
+            let url = format!("udp://127.0.0.2:{}", address.port());
+            announce::ask(&url, &announcement(1, 7), None).await.unwrap();
+            let heard: Vec<_> = entries.borrow().iter().map(|entry| (entry.over, entry.result)).collect();
+            assert_eq!(heard, [(Over::Udp, Ok(0))]);
+        });
     }
 }
 
