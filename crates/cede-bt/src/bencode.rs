@@ -20,14 +20,16 @@ pub struct Limits {
     pub depth: usize,
     /// Values, keys included.
     pub values: usize,
-    /// Keys of a dictionary ascend and are there once. Metainfo is refused where they do not; answers of trackers and peers
-    /// are read as they are, and the first of equal keys counts.
+    /// Keys of a dictionary ascend and are there once, and nothing is behind the value. Others do not keep to that, so what
+    /// they made is read as it is: the first of equal keys counts, and space behind the value does not.
     pub canonical: bool,
 }
 
 impl Limits {
-    /// For metainfo: keys ascend.
-    pub const METAINFO: Self = Self { depth: 100, values: 4_000_000, canonical: true };
+    /// For metainfo.
+    pub const METAINFO: Self = Self { depth: 100, values: 4_000_000, canonical: false };
+    /// For what we wrote ourselves.
+    pub const CANONICAL: Self = Self { canonical: true, ..Self::METAINFO };
     /// For what trackers and peers send.
     pub const MESSAGE: Self = Self { depth: 32, values: 20_000, canonical: false };
 }
@@ -96,13 +98,15 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Reads one value that takes all octets.
+    /// Reads one value that takes all octets, but for space behind it.
     ///
     /// # Errors
     /// [`Error`].
     pub fn parse(octets: &'a [u8], limits: Limits) -> Result<Self, Error> {
         let (document, len) = Self::parse_prefix(octets, limits)?;
-        if len < octets.len() {
+        let rest = &octets[len..];
+        let is_space = !limits.canonical && rest.iter().all(u8::is_ascii_whitespace);
+        if !rest.is_empty() && !is_space {
             return Err(Error::Trailing(len));
         }
         Ok(document)
@@ -507,7 +511,7 @@ mod tests {
     use alloc::vec;
 
     fn canonical(octets: &[u8]) -> Result<Document<'_>, Error> {
-        Document::parse(octets, Limits::METAINFO)
+        Document::parse(octets, Limits::CANONICAL)
     }
 
     fn form(node: Node<'_, '_>) -> Form {
@@ -576,6 +580,9 @@ mod tests {
     fn answers_may_have_unordered_keys_and_the_first_counts() {
         let document = Document::parse(b"d1:bi1e1:ai2e1:ai3ee", Limits::MESSAGE).unwrap();
         assert_eq!(document.root().get(b"a").and_then(Node::int), Some(2));
+        assert!(Document::parse(b"de\r\n", Limits::MESSAGE).is_ok());
+        assert_eq!(Document::parse(b"de\n.", Limits::MESSAGE).unwrap_err(), Error::Trailing(2));
+        assert_eq!(canonical(b"de\n").unwrap_err(), Error::Trailing(2));
     }
 
     #[test]

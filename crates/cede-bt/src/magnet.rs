@@ -84,6 +84,8 @@ impl Magnet {
     fn take(&mut self, key: &str, value: &str) -> Result<(), Error> {
         // `xt.1`, `tr.2` and so on where there are several.
         let (name, tail) = key.split_once('.').unwrap_or((key, ""));
+        // The source of a web page writes `&amp;` for what is between two keys.
+        let name = name.strip_prefix("amp;").unwrap_or(name);
         match (name, tail) {
             ("xt", _) => self.take_topic(value)?,
             ("dn", _) => self.name = Some(value.into()),

@@ -105,12 +105,12 @@ mod tests {
         let octets = told.update(&[contact(1), contact(2), contact(3), six]).unwrap();
         let peers = parse(&octets).unwrap();
         assert_eq!(peers, [contact(1), contact(2), contact(3), six].map(|contact| contact.address));
-        let document = Document::parse(&octets, Limits::METAINFO).unwrap();
+        let document = Document::parse(&octets, Limits::CANONICAL).unwrap();
         assert_eq!(document.root().get(b"added.f").unwrap().bytes(), Some(&[2, 4, 0x10][..]));
         assert_eq!(document.root().get(b"added6.f").unwrap().bytes(), Some(&[2][..]));
         assert_eq!(told.update(&[contact(1), contact(2), contact(3), six]), None);
         let octets = told.update(&[contact(1), contact(3), six]).unwrap();
-        let document = Document::parse(&octets, Limits::METAINFO).unwrap();
+        let document = Document::parse(&octets, Limits::CANONICAL).unwrap();
         assert_eq!(document.root().get(b"dropped").unwrap().bytes(), Some(&[10, 0, 0, 2, 26, 225][..]));
         assert_eq!(parse(&octets), Some(Vec::new()));
     }

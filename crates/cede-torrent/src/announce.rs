@@ -1,7 +1,7 @@
 //! Asking trackers, over HTTP and UDP.
 //!
-//! Source: BEP 3, 12, 15 and 23. Each tier is asked by itself, its trackers in order until one answers; that one is asked
-//! first from then on. What it leaves out: names of hosts in answers, scrapes. How it was validated: against the tracker of
+//! Source: BEP 3, 12, 15 and 23. Each tier is asked by itself, its trackers in order until one answers, the next also where
+//! one takes long; that which has answered is asked first from then on. What it leaves out: names of hosts in answers, scrapes. How it was validated: against the tracker of
 //! this crate in the tests, and opentracker.
 
 use crate::session::Wish;
@@ -13,12 +13,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 /// A tracker over HTTP answers within that, or is passed over.
 const HTTP_PATIENCE: Duration = Duration::from_secs(20);
 /// BEP 15 waits 15 s and doubles that eight times; a person waits for two.
 const UDP_TRIES: u32 = 2;
+/// A tracker that takes longer than that may not be there: the next is asked beside it.
+const IMPATIENCE: Duration = Duration::from_secs(3);
 /// When no tracker of a tier has answered, the tier is asked again after that, and twice that, up to the limit.
 const RETRY: Duration = Duration::from_secs(15);
 const MAX_RETRY: Duration = Duration::from_secs(30 * 60);
@@ -129,26 +132,49 @@ impl Tier {
 
     /// Asks the trackers until one answers, and says when it wants to be asked again.
     async fn announce(&mut self, event: Event, want: u32, amounts: Amounts) -> Option<Duration> {
-        for index in 0..self.urls.len() {
-            let url = self.urls[index].clone();
-            let result =
-                ask(&url, &self.announcement(event, want, amounts), self.tracker_id.as_deref()).await;
-            let answer = result.as_ref().ok().cloned();
-            let _ = self.notes.send(Note { url, result });
-            if let Some(answer) = answer {
-                self.urls.swap(0, index);
-                let interval = Duration::from_secs(answer.sane_interval_s().into());
-                self.tracker_id = answer.tracker_id.or(self.tracker_id.take());
-                return Some(interval);
-            }
-        }
-        None
+        let announce = self.announcement(event, want, amounts);
+        let questions: Vec<_> = self
+            .urls
+            .iter()
+            .map(|url| {
+                let (url, announce, id) = (url.clone(), announce.clone(), self.tracker_id.clone());
+                async move { ask(&url, &announce, id.as_deref()).await }
+            })
+            .collect();
+        let note = |at: usize, result| drop(self.notes.send(Note { url: self.urls[at].clone(), result }));
+        let (at, answer) = first_answer(questions.into_iter(), |at, why| note(at, Err(why))).await?;
+        note(at, Ok(answer.clone()));
+        self.urls.swap(0, at);
+        let interval = Duration::from_secs(answer.sane_interval_s().into());
+        self.tracker_id = answer.tracker_id.or(self.tracker_id.take());
+        Some(interval)
     }
 
     fn announcement(&self, event: Event, want: u32, amounts: Amounts) -> Announce {
         let Identity { info_hash, peer_id, port, key } = self.identity;
         let Amounts { uploaded, downloaded, left } = amounts;
         Announce { info_hash, peer_id, port, uploaded, downloaded, left, event, key, wanted: Some(want) }
+    }
+}
+
+/// The first answer, and to which question. Each is asked when the one before has failed or takes long.
+async fn first_answer<T: 'static, E: 'static>(
+    questions: impl ExactSizeIterator<Item = impl Future<Output = Result<T, E>> + 'static>,
+    mut failed: impl FnMut(usize, E),
+) -> Option<(usize, T)> {
+    let (mut waiting, mut asked) = (questions.enumerate(), JoinSet::new());
+    loop {
+        if let Some((at, question)) = waiting.next() {
+            asked.spawn_local(async move { (at, question.await) });
+        }
+        let patience = if waiting.len() > 0 { IMPATIENCE } else { Duration::MAX };
+        match timeout(patience, asked.join_next()).await {
+            Ok(None) => return None,
+            Ok(Some(Ok((at, Ok(answer))))) => return Some((at, answer)),
+            Ok(Some(Ok((at, Err(why))))) => failed(at, why),
+            // It takes long, or has panicked.
+            Err(_) | Ok(Some(Err(_))) => {}
+        }
     }
 }
 
@@ -244,13 +270,13 @@ fn tls() -> Result<ureq::tls::TlsConfig, String> {
 
 async fn ask_udp(host: &str, announce: &Announce) -> io::Result<Answer> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
-    for address in lookup_host(host).await?.take(4) {
-        match ask_udp_at(address, announce).await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+    let addresses: Vec<SocketAddr> = lookup_host(host).await?.take(4).collect();
+    let questions = addresses.into_iter().map(|address| {
+        let announce = announce.clone();
+        async move { ask_udp_at(address, &announce).await }
+    });
+    let answer = first_answer(questions, |_, error| last = error).await;
+    answer.map(|(_, answer)| answer).ok_or(last)
 }
 
 async fn ask_udp_at(address: SocketAddr, announce: &Announce) -> io::Result<Answer> {

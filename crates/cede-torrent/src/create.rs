@@ -56,16 +56,16 @@ pub struct Plan {
     pub total_bytes: u64,
     /// Octets of each piece but the last.
     pub piece_length: u32,
-    /// What was passed over because it is neither file nor folder: links, pipes, devices.
+    /// What was passed over: links, pipes, devices, and what was to be left out.
     pub passed_over: Vec<PathBuf>,
 }
 
 impl Plan {
-    /// Looks at a file, or at a folder and all that is in it, in the order of names.
+    /// Looks at a file, or at a folder and all that is in it but `not`, such as the torrent itself, in the order of names.
     ///
     /// # Errors
     /// [`CreateError`].
-    pub fn scan(path: &Path, piece_length: Option<u32>) -> Result<Self, CreateError> {
+    pub fn scan(path: &Path, piece_length: Option<u32>, not: Option<&Path>) -> Result<Self, CreateError> {
         let unreadable = |error| CreateError::Io(path.to_path_buf(), error);
         let whole = fs::canonicalize(path).map_err(unreadable)?;
         let mut plan = Self {
@@ -79,7 +79,7 @@ impl Plan {
         let metadata = fs::metadata(&whole).map_err(unreadable)?;
         let top = vec![plan.name.clone()];
         if metadata.is_dir() {
-            plan.folder(&whole, &top)?;
+            plan.folder(&whole, &top, not)?;
         } else {
             plan.add(whole, top, metadata.len())?;
         }
@@ -93,7 +93,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn folder(&mut self, folder: &Path, path: &[String]) -> Result<(), CreateError> {
+    fn folder(&mut self, folder: &Path, path: &[String], not: Option<&Path>) -> Result<(), CreateError> {
         if path.len() > MAX_DEPTH {
             return Err(CreateError::Many("folders inside each other"));
         }
@@ -107,7 +107,9 @@ impl Plan {
                 fs::symlink_metadata(&place).map_err(|error| CreateError::Io(place.clone(), error))?;
             let path = [path, &[name_of(&place)?]].concat();
             if metadata.is_dir() {
-                self.folder(&place, &path)?;
+                self.folder(&place, &path, not)?;
+            } else if not == Some(&place) {
+                self.passed_over.push(place);
             } else if metadata.is_file() {
                 self.add(place, path, metadata.len())?;
             } else {

@@ -203,6 +203,58 @@ fn links_are_not_followed_out_of_the_folder() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn names_that_are_too_long_are_kept_shorter_and_odd_ones_as_they_are() {
+    let names = [
+        "字".repeat(120) + ".tar.gz",
+        "字".repeat(120) + ".tar.bz",
+        "x".repeat(255),
+        "..\\..\\up".to_owned(),
+        "\u{1b}[31m".to_owned(),
+        "d".repeat(256) + ". no extension but words",
+    ];
+    let mut files = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let path = vec!["t".to_owned(), "y".repeat(300), name.clone()];
+        files.push(File { path, length: 5000, offset: 5000 * index as u64, is_padding: false });
+    }
+    let content = octets(5000 * names.len(), 4);
+    let pieces = content.chunks(PIECE).flat_map(sha1).collect();
+    let writer = Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+    let info = Info::parse(&writer.info().encode()).unwrap();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    storage.write(0, &content).unwrap();
+    for (index, name) in names.iter().enumerate() {
+        let path = storage.path_of(index);
+        assert_eq!(path.parent().unwrap().parent().unwrap(), scratch.0.join("t"), "nowhere else");
+        assert_eq!(fs::read(&path).unwrap(), content[5000 * index..][..5000]);
+        let kept = path.file_name().unwrap().to_str().unwrap();
+        assert!(kept == name || name.len() > 255 && kept.len() <= 255, "{kept}");
+    }
+    assert_eq!(storage.path_of(0).extension().unwrap(), "gz");
+    assert_eq!(fs::read_dir(storage.path_of(0).parent().unwrap()).unwrap().count(), names.len());
+}
+
+#[test]
+fn a_name_that_is_made_to_meet_a_shortened_one_is_refused() {
+    let long = "x".repeat(300);
+    let of = |name: &str| {
+        let path = |name: &str| vec!["t".to_owned(), name.to_owned()];
+        let file = |name: &str, offset| File { path: path(name), length: 1, offset, is_padding: false };
+        let (files, pieces) = (vec![file(&long, 0), file(name, 1)], vec![0; 20]);
+        let name = "t".into();
+        let writer = Writer { name, piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+        Info::parse(&writer.info().encode()).unwrap()
+    };
+    let scratch = Scratch::new();
+    let kept = Storage::new(&scratch.0, &of("z"), &[]).unwrap().path_of(0);
+    let error =
+        Storage::new(&scratch.0, &of(kept.file_name().unwrap().to_str().unwrap()), &[]).err().unwrap();
+    assert!(error.to_string().contains("two files"), "{error}");
+}
+
 #[test]
 fn a_longer_file_of_the_same_name_is_not_touched() {
     let (info, content) = plain();
@@ -229,7 +281,7 @@ fn many_files_need_few_handles() {
 }
 
 fn made(path: &Path) -> (Plan, Vec<u8>) {
-    let plan = Plan::scan(path, Some(PIECE as u32)).unwrap();
+    let plan = Plan::scan(path, Some(PIECE as u32), None).unwrap();
     let mut last = 0;
     let pieces = plan.hash(&mut |done| {
         last = done;
@@ -260,10 +312,10 @@ fn a_torrent_of_a_folder_has_the_hashes_of_its_content() {
 #[test]
 fn what_cannot_be_shared_says_why() {
     let scratch = Scratch::new();
-    assert!(matches!(Plan::scan(&scratch.0, None), Err(CreateError::Empty(_))));
-    assert!(matches!(Plan::scan(&scratch.0.join("none"), None), Err(CreateError::Io(..))));
+    assert!(matches!(Plan::scan(&scratch.0, None, None), Err(CreateError::Empty(_))));
+    assert!(matches!(Plan::scan(&scratch.0.join("none"), None, None), Err(CreateError::Io(..))));
     fs::write(scratch.0.join("a"), octets(100_000, 1)).unwrap();
-    let plan = Plan::scan(&scratch.0, None).unwrap();
+    let plan = Plan::scan(&scratch.0, None, None).unwrap();
     assert!(matches!(plan.hash(&mut |_| false), Err(CreateError::Ended)));
     fs::write(scratch.0.join("a"), b"shorter").unwrap();
     assert!(matches!(plan.hash(&mut |_| true), Err(CreateError::Changed(_))));

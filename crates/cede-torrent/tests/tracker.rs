@@ -3,16 +3,18 @@
 mod support;
 
 use cede_bt::Disposition;
+use cede_bt::engine::AnnounceEvent;
 use cede_bt::metadata::Wanted;
 use cede_bt::tracker::book::Limits;
 use cede_bt::tracker::{Announce, Event};
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::magnet::{Seeker, fetch};
 use cede_torrent::server::{Entry, Over, Tracker};
-use cede_torrent::session::{Choices, Encryption};
+use cede_torrent::session::{Choices, Encryption, Wish};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 use support::{LIMIT, Member, choices, run, torrent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -76,6 +78,24 @@ fn peers_that_ask_over_http_and_udp_find_each_other() {
         let heard: Vec<_> = entries.borrow().iter().map(|entry| (entry.over, entry.result)).collect();
         assert_eq!(heard, [(Over::Http, Ok(0)), (Over::Udp, Ok(1)), (Over::Http, Ok(2))]);
         assert_eq!(entries.borrow()[1].announce, announcement(2, 0));
+    });
+}
+
+/// Nobody answers at the first tracker of a tier, which takes UDP's patience to find out: the next is asked meanwhile.
+#[test]
+fn a_tracker_that_is_silent_does_not_keep_the_next_from_being_asked() {
+    run(async {
+        let (address, _) = start(Vec::new());
+        let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let urls = [format!("udp://{}", silent.local_addr().unwrap()), format!("http://{address}/announce")];
+        let identity = Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5 };
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let (notes, mut noted) = mpsc::unbounded_channel();
+        let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
+        let tiers = vec![urls.to_vec()];
+        tokio::task::spawn_local(announce::run(tiers, identity, Amounts::default, wished, notes));
+        let note = tokio::time::timeout(Duration::from_secs(12), noted.recv()).await.unwrap().unwrap();
+        assert_eq!((note.url, note.result.is_ok()), (urls[1].clone(), true));
     });
 }
 

@@ -371,6 +371,36 @@ fn bad_input_ends_with_a_reason() {
 }
 
 /// A tracker behind a certificate that is vouched for is asked; one behind any other is not.
+/// Odd names, links that say too much, and a torrent that is made where it lies.
+#[test]
+fn odd_names_and_links_are_taken_and_nothing_at_all_is_no_success() {
+    let place = Place::new("odd");
+    let name = "a\\b\u{202e}\u{1b}[31m";
+    let content = place.write_pattern(&format!("set/{name}"), 40_000);
+    place.cede("make set -l 16KiB -o set/set.torrent").exits(0).complains("some clients");
+    let first = place.cede("show set/set.torrent --json").exits(0).json();
+    place.cede("make set -l 16KiB -o set/set.torrent --force --no-date").exits(0).complains("to be replaced");
+    let second = place.cede("show set/set.torrent --json").exits(0).json();
+    assert_eq!(first["info_hash"], second["info_hash"], "the torrent is no part of itself");
+    let (code, shown, _) = place.cede("show set/set.torrent").told();
+    assert!(code == 0 && shown.contains("a\\b") && !shown.contains(['\u{202e}', '\u{1b}']), "{shown}");
+    let mut seed = place.start(&format!("seed set/set.torrent {QUIET}"));
+    let peer = format!("127.0.0.1:{}", port_of(&mut seed));
+    let hash = first["info_hash"].as_str().unwrap();
+    for what in [hash.to_owned(), format!("magnet:?xt=urn:btih:{hash}&amp;dn=x&amp;x.pe={peer}")] {
+        place.cede(&format!("get {what} -o out --peer {peer} {QUIET}")).exits(0);
+        assert_eq!(place.read(&format!("out/set/{name}")), content, "{what}");
+        fs::remove_dir_all(place.path("out/set")).unwrap();
+    }
+    let link = format!("magnet:?xt=urn:btih:{hash}&x.pe={peer}");
+    place.cede(&format!("get {link}&so=7 -o out {QUIET}")).exits(2).complains("so=");
+    place.cede(&format!("get {link} -o out {QUIET} --transport 12")).exits(2).complains("--transport");
+    place
+        .cede(&format!("get set/set.torrent -o out --peer {peer} {QUIET} --transport 1"))
+        .exits(0)
+        .complains("no peer can call us");
+}
+
 #[test]
 fn trackers_are_asked_over_https() {
     let place = Place::new("https");

@@ -159,7 +159,7 @@ impl Info {
         if !info.is_dict() {
             return Err(Error::Key("info"));
         }
-        let name = path::component(info.get(b"name").ok_or(Error::Key("name"))?)?;
+        let name = path::component(path::best(info, b"name").ok_or(Error::Key("name"))?)?;
         let piece_length = piece_length(info)?;
         let has_v2 = info.get(b"meta version").and_then(Node::uint) == Some(2);
         let has_v1 = info.get(b"pieces").is_some();
@@ -291,7 +291,7 @@ fn several(list: Node<'_, '_>, name: &str) -> Result<Vec<File>, Error> {
         }
         let is_padding = attributes.contains(&b'p');
         let mut path = vec![name.to_string()];
-        path.extend(path::components(entry.get(b"path").ok_or(Error::Key("path"))?)?);
+        path.extend(path::components(path::best(entry, b"path").ok_or(Error::Key("path"))?)?);
         files.push(File { path, length, offset, is_padding });
         offset = offset.checked_add(length).ok_or(Error::Limit("length"))?;
     }

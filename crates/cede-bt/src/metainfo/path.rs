@@ -7,8 +7,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What file systems take as one name.
-const MAX_NAME_BYTES: usize = 255;
+/// Longer than people write. Makers on systems that count in other units than octets go beyond the 255 that most file
+/// systems take here; whoever keeps such a file has to find it a shorter name.
+const MAX_NAME_BYTES: usize = 1024;
 /// Folders inside each other.
 const MAX_PARTS: usize = 100;
 
@@ -19,7 +20,8 @@ pub enum PathError {
     Empty,
     /// `.` or `..`.
     Upwards,
-    /// A separator or a zero octet inside a name.
+    /// A separator or a zero octet inside a name. A backslash is one elsewhere, and told from a plain character where files are
+    /// opened.
     Separator(String),
     /// A name or path that is too long.
     Long,
@@ -53,7 +55,7 @@ pub fn check_component(name: &str) -> Result<(), PathError> {
         "" => Err(PathError::Empty),
         "." | ".." => Err(PathError::Upwards),
         _ if name.len() > MAX_NAME_BYTES => Err(PathError::Long),
-        _ if name.contains(['/', '\\', '\0']) => Err(PathError::Separator(name.to_string())),
+        _ if name.contains(['/', '\0']) => Err(PathError::Separator(name.to_string())),
         _ => Ok(()),
     }
 }
@@ -63,6 +65,12 @@ pub(super) fn lossy(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
+/// What stands under a key, or better under the same with `.utf-8`: makers that write names in some other encoding repeat
+/// them so.
+pub(super) fn best<'a, 'b>(dictionary: Node<'a, 'b>, key: &[u8]) -> Option<Node<'a, 'b>> {
+    dictionary.get(&[key, b".utf-8"].concat()).or_else(|| dictionary.get(key))
+}
+
 /// One name.
 pub(super) fn component(node: Node<'_, '_>) -> Result<String, Error> {
     of_octets(node.bytes().ok_or(Error::Key("name"))?)
@@ -70,7 +78,11 @@ pub(super) fn component(node: Node<'_, '_>) -> Result<String, Error> {
 
 /// One name, from its octets.
 pub(super) fn of_octets(octets: &[u8]) -> Result<String, Error> {
-    let name = lossy(octets);
+    let name = match core::str::from_utf8(octets) {
+        Ok(name) => name.to_string(),
+        // Which other encoding is not said. Octet by octet, two names that differ still do.
+        Err(_) => octets.iter().map(|octet| char::from(*octet)).collect(),
+    };
     check_component(&name)?;
     Ok(name)
 }

@@ -48,15 +48,21 @@ fn the_hash_is_that_of_the_octets_with_keys_that_are_not_known() {
 }
 
 #[test]
+fn keys_in_another_order_and_a_new_line_behind_do_no_harm() {
+    let info = format!("d6:pieces20:{}12:piece lengthi16384e4:name1:n6:lengthi9ee", "h".repeat(20));
+    let metainfo = Metainfo::parse(format!("d4:info{info}8:announce8:http://te\n").as_bytes()).unwrap();
+    assert_eq!((metainfo.info.hash_v1, metainfo.trackers.len()), (sha1(info.as_bytes()), 1));
+}
+
+#[test]
 fn names_that_lead_anywhere_else_are_refused() {
-    let cases: [(&[&str], PathError); 8] = [
+    let cases: [(&[&str], PathError); 7] = [
         (&["n", ".."], PathError::Upwards),
         (&["n", "a", "..", "b"], PathError::Upwards),
         (&["n", "."], PathError::Upwards),
         (&["n", ""], PathError::Empty),
         (&["n", "/etc/passwd"], PathError::Separator("/etc/passwd".into())),
         (&["n", "a/../../b"], PathError::Separator("a/../../b".into())),
-        (&["n", "a\\b"], PathError::Separator("a\\b".into())),
         (&["n", "a\0b"], PathError::Separator("a\0b".into())),
     ];
     for (path, error) in cases {
@@ -67,6 +73,34 @@ fn names_that_lead_anywhere_else_are_refused() {
         let mut writer = writer(vec![file(&["n"], 1, 0)]);
         writer.name = name.to_string();
         assert!(matches!(Metainfo::parse(&writer.encode()), Err(Error::Path(_))), "{name}");
+    }
+}
+
+#[test]
+fn names_in_other_encodings_are_told_apart_and_utf_8_is_better() {
+    // "б" and "в" in KOI8-R.
+    let octets = |utf8: &str| {
+        let entry = |octet: &str, utf8: &str| format!("d6:lengthi1e4:pathl1:{octet}e{utf8}e");
+        let names = [utf8.replace('?', "b1"), utf8.replace('?', "b2")];
+        let files = entry("\u{1}", &names[0]) + &entry("\u{2}", &names[1]);
+        let pieces = "h".repeat(20);
+        let text = format!("d4:infod5:filesl{files}e4:name1:n12:piece lengthi16384e6:pieces20:{pieces}ee");
+        text.bytes().map(|octet| if octet < 3 { octet + 0xc1 } else { octet }).collect::<Vec<u8>>()
+    };
+    let paths = |octets: Vec<u8>| {
+        let info = Metainfo::parse(&octets).unwrap().info;
+        info.files.into_iter().map(|file| file.path.join("/")).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(octets("")), ["n/Â", "n/Ã"]);
+    assert_eq!(paths(octets("10:path.utf-8l2:?e")), ["n/b1", "n/b2"]);
+}
+
+#[test]
+fn names_that_are_odd_but_plain_are_taken() {
+    let long = "x".repeat(300);
+    for name in ["a\\b", "..\\..\\b", " ", "...", "-rf", "C:", &long] {
+        let octets = writer(vec![file(&["n", name], 1, 0), file(&["n", "z"], 1, 1)]).encode();
+        assert_eq!(Metainfo::parse(&octets).unwrap().info.files[0].path, ["n", name]);
     }
 }
 

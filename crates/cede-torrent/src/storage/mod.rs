@@ -11,6 +11,7 @@
 
 mod files;
 mod layout;
+mod names;
 mod notes;
 
 pub use layout::{Layout, Slice};
@@ -95,6 +96,11 @@ impl Storage {
     /// The folder cannot be opened.
     pub fn new(folder: &Path, info: &Info, wanted: &[bool]) -> Result<Self, StorageError> {
         let layout = Layout::new(info);
+        if let Some(path) = names::clash(layout.files()) {
+            let path = path.iter().fold(folder.to_path_buf(), |path, part| path.join(part));
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "two files would be kept there");
+            return Err(StorageError { path, action: "make", error });
+        }
         let wanted = (0..layout.files().len()).map(|file| wanted.get(file).copied().unwrap_or(true));
         Ok(Self {
             folder: Folder::open(folder).map_err(|error| StorageError {
@@ -131,7 +137,15 @@ impl Storage {
     #[must_use]
     pub fn path_of(&self, file: usize) -> PathBuf {
         let parts = self.layout.files().get(file).map(|file| &file.path[..]).unwrap_or_default();
-        parts.iter().fold(self.folder.path().to_path_buf(), |path, part| path.join(part))
+        let kept = parts.iter().map(|part| names::kept(part));
+        kept.fold(self.folder.path().to_path_buf(), |path, part| path.join(&*part))
+    }
+
+    /// Whether a file is kept under a shorter name than the torrent has for it.
+    #[must_use]
+    pub fn is_shortened(&self, file: usize) -> bool {
+        let parts = self.layout.files().get(file).map(|file| &file.path[..]).unwrap_or_default();
+        parts.iter().any(|part| names::kept(part) != *part)
     }
 
     /// The name of the hidden file with the ends of pieces.
@@ -293,7 +307,7 @@ impl Storage {
             return self.folder.file(&[self.parts_name()], to_write);
         }
         let entry = &self.layout.files()[index];
-        let file = self.folder.file(&entry.path, to_write)?;
+        let file = self.folder.file(&names::kept_path(&entry.path), to_write)?;
         let length = file.metadata()?.len();
         if length > entry.length {
             let text = format!("it has {length} octets, and the torrent says {}; move it away", entry.length);

@@ -52,7 +52,7 @@ impl Notes {
         let length = self.file.metadata().ok()?.len();
         let mut octets = vec![0; usize::try_from(length.min(MAX_BYTES)).ok()?];
         files::read_at(&self.file, &mut octets, 0).ok()?;
-        let (document, _) = Document::parse_prefix(&octets, Limits::METAINFO).ok()?;
+        let (document, _) = Document::parse_prefix(&octets, Limits::CANONICAL).ok()?;
         let root = document.root();
         let written: Vec<Option<Stamp>> = root.get(b"files")?.items().map(Stamp::read).collect();
         let pieces = root.get(b"pieces")?.bytes().filter(|bits| bits.len() == count.div_ceil(8))?;

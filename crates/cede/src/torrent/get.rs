@@ -88,12 +88,14 @@ struct Job<'a> {
 }
 
 fn unstored(error: &StorageError) -> Failure {
-    Failure::of_system(error.to_string(), error.error.kind())
+    Failure::of_system(super::printable(&error.to_string()), error.error.kind())
 }
 
 fn unrun(error: &SessionError) -> Failure {
     match error {
-        SessionError::Storage(inner) => Failure::of_system(error.to_string(), inner.error.kind()),
+        SessionError::Storage(inner) => {
+            Failure::of_system(super::printable(&error.to_string()), inner.error.kind())
+        }
         SessionError::Unsupported(_) => Failure::Failed(error.to_string()),
     }
 }
@@ -122,10 +124,7 @@ impl<'a> Job<'a> {
         screen::mention(&headline(&info, here, port));
         let tiers = tiers(args, metainfo.trackers);
         remark(args, &info, tiers.is_empty() && peers.is_empty());
-        if place.allocation.is_none() && here == 0 {
-            let folder = place.folder.display();
-            screen::mention(&format!("nothing of it is in {folder}: --data names the folder that has it\n"));
-        }
+        mention_files(&storage, &place, here);
         let (announcing, found) = look_for_peers(args, &info, (&session, wishes, peer_id), tiers, port)?;
         session.add_peers(&[peers, args.peers.clone()].concat());
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
@@ -275,7 +274,11 @@ fn headline(info: &Info, here: usize, port: u16) -> String {
     let name = super::shown(std::slice::from_ref(&info.name));
     let (amount, pieces) =
         (numbers::amount(info.total_bytes), super::count(info.piece_count() as usize, "piece"));
-    format!("{name}: {amount}, {here} of {pieces} are here; TCP and UDP port {port}\n")
+    let port = match port {
+        0 => "no peer can call us".to_owned(),
+        port => format!("TCP and UDP port {port}"),
+    };
+    format!("{name}: {amount}, {here} of {pieces} are here; {port}\n")
 }
 
 /// The torrent's trackers, and those that were named.
@@ -291,6 +294,21 @@ fn remark(args: &SwarmArgs, info: &Info, is_unnamed: bool) {
     if is_unnamed && args.peers.is_empty() && (args.no_dht || info.is_private) {
         let what = "name a tracker (-t) or a peer (--peer), or wait for others";
         screen::mention(&format!("nobody is to be asked for peers: {what}\n"));
+    }
+}
+
+/// Names that file systems do not take, and content that is elsewhere.
+fn mention_files(storage: &Storage, place: &Place<'_>, here: usize) {
+    if place.allocation.is_none() && here == 0 {
+        let folder = place.folder.display();
+        screen::mention(&format!("nothing of it is in {folder}: --data names the folder that has it\n"));
+    }
+    let is_real = |file: &usize| !storage.layout().files()[*file].is_padding;
+    let files = 0..storage.layout().files().len();
+    let count = files.filter(|file| is_real(file) && storage.is_shortened(*file)).count();
+    if count > 0 {
+        let files = super::count(count, "file");
+        screen::mention(&format!("names of {files} are too long for file systems, and kept shorter\n"));
     }
 }
 

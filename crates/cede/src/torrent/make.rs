@@ -1,7 +1,7 @@
 //! `cede torrent make`.
 
 use super::args::MakeArgs;
-use super::{count, shown};
+use super::{count, printable, shown};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -18,7 +18,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Makes a torrent.
 pub fn make(args: &MakeArgs) -> Result<(), Failure> {
-    let plan = Plan::scan(&args.path, args.piece_length).map_err(|error| failed(&error))?;
+    // What a torrent is written over is not part of it.
+    let not = args.output.as_deref().and_then(|path| path.canonicalize().ok());
+    let plan = Plan::scan(&args.path, args.piece_length, not.as_deref()).map_err(|error| failed(&error))?;
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.torrent", plan.name)));
     let is_stdout = output.as_os_str() == "-";
     if !is_stdout && output.exists() && !args.force {
@@ -26,12 +28,24 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
         return Err(Failure::Failed(text));
     }
     for path in &plan.passed_over {
-        screen::mention(&format!("passed over, because it is neither file nor folder: {}\n", path.display()));
+        let why =
+            if not.as_ref() == Some(path) { "it is to be replaced" } else { "it is neither file nor folder" };
+        screen::mention(&format!("passed over, because {why}: {}\n", printable(&path.display().to_string())));
     }
+    mention_odd(&plan);
     let octets = writer(args, &plan, hash(&plan)?).encode();
     let metainfo = Metainfo::parse(&octets).map_err(|error| Failure::Failed(error.to_string()))?;
     put(&output, &octets, args.force)?;
     tell(args, &metainfo, &output, is_stdout)
+}
+
+/// Names that are sound here and not everywhere.
+fn mention_odd(plan: &Plan) {
+    let is_odd = |name: &String| name.contains('\\') || name.contains(char::is_control);
+    for file in plan.files.iter().filter(|file| file.path.iter().any(is_odd)) {
+        let name = shown(&file.path);
+        screen::mention(&format!("some clients change or refuse the name of {name}\n"));
+    }
 }
 
 fn failed(error: &CreateError) -> Failure {

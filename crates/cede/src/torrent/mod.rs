@@ -56,7 +56,9 @@ fn shown(path: &[String]) -> String {
 
 /// Somebody else's words: what a terminal would take for a command does not reach it.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    // Marks that turn the order of writing round make one file's name look like another's.
+    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// "1 file", "2 files".

@@ -5,6 +5,7 @@ use super::swarm::{Swarm, peer_id};
 use super::{printable, read_metainfo};
 use crate::failure::Failure;
 use crate::screen;
+use cede_bt::Transport;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::magnet::Magnet;
 use cede_bt::metadata::Wanted;
@@ -37,8 +38,19 @@ pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Resu
     if is_magnet(what) {
         return follow(what, args, listener).await;
     }
+    // A hash alone is a link without the rest.
+    let link = format!("magnet:?xt=urn:btih:{what}");
+    if what.bytes().all(|octet| octet.is_ascii_alphanumeric())
+        && Magnet::parse(&link).is_ok()
+        && !Path::new(what).exists()
+    {
+        return follow(&link, args, listener).await;
+    }
     if what.starts_with("http://") || what.starts_with("https://") {
-        let octets = announce::download(what).await;
+        let octets = tokio::select! {
+            octets = announce::download(what) => octets,
+            () = super::tracker::asked() => return Err(nothing_came()),
+        };
         let octets = octets.map_err(|error| Failure::Failed(format!("cannot fetch {what}: {error}")))?;
         let metainfo =
             Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{what}: {error}")))?;
@@ -51,6 +63,10 @@ pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Resu
     read_metainfo(Path::new(what)).map(plain)
 }
 
+fn nothing_came() -> Failure {
+    Failure::Interrupted("nothing was downloaded".to_owned())
+}
+
 async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
     let magnet = Magnet::parse(what).map_err(|error| Failure::Usage(error.to_string()))?;
     let wanted = match (magnet.hash_v1, magnet.hash_v2) {
@@ -58,6 +74,10 @@ async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result
         (None, Some(hash)) => Wanted::V2(hash),
         (None, None) => return Err(Failure::Usage("the magnet link has no hash".to_owned())),
     };
+    if !Transport::ALL.into_iter().any(|transport| args.transport.attempts(transport)) {
+        let text = "a link is followed by asking peers, and --transport attempts none; give a torrent file";
+        return Err(Failure::Usage(text.to_owned()));
+    }
     screen::mention("looking for somebody who has the torrent behind the link\n");
     let mut given: Vec<SocketAddr> = args.peers.clone();
     for peer in &magnet.peers {
@@ -74,14 +94,13 @@ async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result
 /// Hands on what trackers say of peers, and mentions what keeps them from it.
 pub async fn hear(mut notes: UnboundedReceiver<Note>, found: UnboundedSender<Vec<SocketAddr>>) {
     while let Some(note) = notes.recv().await {
+        let mention = |what: &str| screen::mention(&(printable(&format!("{}: {what}", note.url)) + "\n"));
         match note.result {
             Ok(answer) => {
-                if let Some(warning) = answer.warning {
-                    screen::mention(&format!("{}: {}\n", note.url, printable(&warning)));
-                }
+                answer.warning.iter().for_each(|warning| mention(warning));
                 let _ = found.send(answer.peers);
             }
-            Err(why) => screen::mention(&format!("{}: {}\n", note.url, printable(&why))),
+            Err(why) => mention(&why),
         }
     }
 }
@@ -126,7 +145,7 @@ async fn search(
     let fetched = fetch(&seeker, &mut peers);
     let outcome = tokio::select! {
         outcome = fetched => Ok(outcome),
-        () = super::tracker::asked() => Err(Failure::Interrupted("nothing was downloaded".to_owned())),
+        () = super::tracker::asked() => Err(nothing_came()),
     };
     announcing.abort();
     outcome
@@ -141,8 +160,15 @@ pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
     let mut wanted = vec![false; files.len()];
     if args.files.is_empty() {
         for (first, last) in &source.selected {
-            let range = *first as usize..=(*last as usize).min(files.len().saturating_sub(1));
+            let range = *first as usize..(*last as usize + 1).min(files.len());
             wanted.get_mut(range).into_iter().flatten().for_each(|file| *file = true);
+        }
+        if !wanted.contains(&true) {
+            let count = super::count(files.len(), "file");
+            let text = format!(
+                "the link selects files (so=) that are not there: the torrent has {count}; choose by --files"
+            );
+            return Err(Failure::Usage(text));
         }
     }
     for text in &args.files {
