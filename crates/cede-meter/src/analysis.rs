@@ -124,6 +124,13 @@ struct Asked<'a> {
     wants: Wants,
 }
 
+/// Memory that one host leaves to the next: what the system gives anew it clears first.
+#[derive(Default)]
+struct Desk {
+    delays: Vec<Delay>,
+    scratch: Scratch,
+}
+
 /// Makes the report, in so many octets beside what is there.
 pub(crate) fn report(
     flows: &Reader<'_>,
@@ -141,10 +148,11 @@ pub(crate) fn report(
     };
     let senders = senders(flows, config.protocol, &mut report);
     let asked = Asked { config, wants: visitor.wants() };
+    let mut desk = Desk::default();
     for host in senders.chunk_by(Sender::is_beside) {
         let source = Source { flows, stride: stride(host, flows, room) };
         report.counters.thinned += left_out(host, &source);
-        match analyse(&source, host, &asked, visitor) {
+        match analyse(&source, host, &asked, &mut desk, visitor) {
             Some(host) => report.hosts.push(host),
             None => report.hosts_with_too_little += 1,
         }
@@ -336,9 +344,11 @@ fn analyse(
     source: &Source<'_>,
     host: &[Sender],
     asked: &Asked<'_>,
+    desk: &mut Desk,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
     let mut by_protocol: [Vec<Delay>; 2] = Default::default();
+    by_protocol[host[0].protocol() as usize] = core::mem::take(&mut desk.delays);
     let mut together = Together::default();
     let samples = |sender: &Sender| source.samples(sender) as u64;
     let all = host.iter().map(samples).sum::<u64>();
@@ -351,7 +361,11 @@ fn analyse(
             hand_out_group(source, group, asked, delays, (&mut together, visitor));
         }
     }
-    let [all, utp, tcp] = summaries(by_protocol, asked.config.samples_min)?;
+    let summaries = summaries(&mut by_protocol, asked.config.samples_min, &mut desk.scratch);
+    let [utp, tcp] = by_protocol;
+    desk.delays = if utp.capacity() > tcp.capacity() { utp } else { tcp };
+    desk.delays.clear();
+    let [all, utp, tcp] = summaries?;
     Some(HostReport {
         address: source.flows.stock.key(host[0].place()).address(host[0].side()).ip(),
         flows: together.flows,
@@ -466,16 +480,19 @@ fn hand_out_all(
 }
 
 /// All samples of a host together, those of uTP and those of TCP; `None` for too few.
-fn summaries(mut by_protocol: [Vec<Delay>; 2], samples_min: u64) -> Option<[Option<Summary>; 3]> {
+fn summaries(
+    by_protocol: &mut [Vec<Delay>; 2],
+    samples_min: u64,
+    scratch: &mut Scratch,
+) -> Option<[Option<Summary>; 3]> {
     let samples = by_protocol.iter().map(Vec::len).sum::<usize>();
     if (samples as u64) < samples_min {
         return None;
     }
-    let mut scratch = Scratch::with_capacity(samples);
-    by_protocol.iter_mut().for_each(|delays| summary::put_in_order(delays, &mut scratch));
+    by_protocol.iter_mut().for_each(|delays| summary::put_in_order(delays, scratch));
     let [utp, tcp] = by_protocol;
-    Some(match [&utp, &tcp].map(|delays| scratch.sum_up(delays, &[])) {
-        [of_utp @ Some(_), of_tcp @ Some(_)] => [scratch.sum_up(&utp, &tcp), of_utp, of_tcp],
+    Some(match [&*utp, &*tcp].map(|delays| scratch.sum_up(delays, &[])) {
+        [of_utp @ Some(_), of_tcp @ Some(_)] => [scratch.sum_up(utp, tcp), of_utp, of_tcp],
         [of_utp, of_tcp] => [of_utp.or(of_tcp), of_utp, of_tcp],
     })
 }

@@ -141,7 +141,7 @@ impl Embryo {
         }
         let at = used % ENTRIES_PER_BLOCK * ENTRY_WORDS;
         if at == 0 {
-            let block = pool.take([0; WORDS]);
+            let block = pool.take();
             match self.log[1] {
                 NONE => self.log[0] = block,
                 last => pool.block_mut(last).next = block,
@@ -252,9 +252,7 @@ impl Embryo {
     }
 
     fn free(&mut self, pool: &mut Pool) {
-        if self.entries > 0 {
-            pool.release(self.log[0], self.log[1]);
-        }
+        pool.release_chain(self.log[0]);
         (self.log, self.entries) = ([NONE; 2], 0);
         self.state = 0;
     }

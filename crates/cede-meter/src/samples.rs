@@ -2,7 +2,7 @@
 //!
 //! What a sample means depends on what is only known at the end of a flow (its clock's rate and drift, the shortest
 //! delay that it ever saw, whether it is uTP at all), so raw readings are kept, nine octets each with the packet's length.
-//! Short series take a block of 64 octets, long ones a chain, the blocks of which come by runs.
+//! Short series take a block of 64 octets, long ones as many as they need.
 //!
 //! **How it was validated.** Random series against vectors (below).
 
@@ -15,8 +15,8 @@ const LENGTHS: usize = 2 * PER_BLOCK;
 const STATE: usize = LENGTHS + 2;
 /// Lengths are kept in units of so many octets.
 const LENGTH_UNIT_BYTES: u32 = 8;
-/// 256 octets: memory that is read on from where it was read before is fetched ahead. More are gone from the cache before they are filled.
-const RUN_BLOCKS_MAX: u32 = 4;
+/// So many lines of memory a processor waits for side by side.
+const BLOCKS_AT_ONCE: usize = 16;
 /// Beyond this the difference of two times in microseconds no longer fits 32 bits with a sign.
 const GAP_US_MAX: u64 = 1 << 31;
 
@@ -54,10 +54,13 @@ impl Length {
     }
 }
 
-impl Block {
-    /// How many samples there are, in the lowest three bits; above, the upper bits of the first one's time.
+/// The samples in a block.
+struct Held<'a>(&'a [u32; WORDS]);
+
+impl Held<'_> {
+    /// How many there are, in the lowest three bits; above, the upper bits of the first one's time.
     const fn state(&self) -> u32 {
-        self.words[STATE]
+        self.0[STATE]
     }
 
     const fn used(&self) -> usize {
@@ -67,9 +70,9 @@ impl Block {
     /// Hands over the samples, with all the bits of their times.
     #[inline]
     fn each(&self, mut take: impl FnMut(Sample)) {
-        let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.words[0]);
-        let lengths = u64::from(self.words[LENGTHS]) | u64::from(self.words[LENGTHS + 1]) << 32;
-        let (pairs, _) = self.words.as_chunks::<2>();
+        let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.0[0]);
+        let lengths = u64::from(self.0[LENGTHS]) | u64::from(self.0[LENGTHS + 1]) << 32;
+        let (pairs, _) = self.0.as_chunks::<2>();
         for (&[low, raw], k) in pairs.iter().take(self.used().min(PER_BLOCK)).zip(0..) {
             let since_us = low.wrapping_sub(time_us as u32).cast_signed();
             time_us = time_us.wrapping_add_signed(i64::from(since_us));
@@ -79,8 +82,8 @@ impl Block {
 
     /// The times of the samples, with all their bits.
     fn times(&self) -> impl Iterator<Item = u64> + '_ {
-        let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.words[0]);
-        self.words[..2 * self.used().min(PER_BLOCK)].iter().step_by(2).map(move |&low| {
+        let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.0[0]);
+        self.0[..2 * self.used().min(PER_BLOCK)].iter().step_by(2).map(move |&low| {
             time_us = time_us.wrapping_add_signed(i64::from(low.wrapping_sub(time_us as u32).cast_signed()));
             time_us
         })
@@ -95,31 +98,49 @@ fn put(words: &mut [u32; WORDS], used: usize, sample: &Sample) {
     words[STATE] += 1;
 }
 
-/// A series of samples in the order in which they came. Behind its last block there may be empty ones.
-#[derive(Clone, Copy, Debug)]
+/// A series of samples in the order in which they came.
+#[derive(Debug)]
 pub(crate) struct Series {
+    /// The first and the last block.
     first: u32,
     last: u32,
     len: u32,
     /// Of the last sample, lower 32 bits in units of 256 us: enough to tell a gap.
     last_time: u32,
+    /// All blocks behind the first.
+    more: Option<Box<More>>,
+}
+
+/// Where blocks are. They are not chained: whoever reads a chain waits for each block to learn where the next one is.
+#[derive(Debug, Default)]
+struct More(Vec<u32>);
+
+impl More {
+    /// Octets of it.
+    const fn bytes(&self) -> usize {
+        size_of::<Self>() + self.0.capacity() * size_of::<u32>()
+    }
 }
 
 impl Series {
-    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0, last_time: 0 };
+    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0, last_time: 0, more: None };
 
     pub(crate) const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// How many blocks are taken at once: a quarter of what there is, so that empty ones are few.
-    fn run_blocks(&self) -> u32 {
-        (self.len / (4 * PER_BLOCK as u32)).clamp(1, RUN_BLOCKS_MAX)
-    }
-
     /// Octets that blocks of it take, if they are full.
     pub(crate) const fn bytes(&self) -> usize {
         self.len().div_ceil(PER_BLOCK) * size_of::<Block>()
+    }
+
+    fn more(&self) -> &[u32] {
+        self.more.as_ref().map_or(&[], |more| &more.0)
+    }
+
+    /// Where its block of this number is.
+    fn block(&self, number: usize) -> u32 {
+        number.checked_sub(1).map_or(self.first, |behind| self.more()[behind])
     }
 }
 
@@ -149,22 +170,29 @@ impl Pool {
     /// Gives up the front of a series whose samples are all older than a time. The number of samples stays even or odd,
     /// so that pairs stay pairs, and the last block stays.
     pub(crate) fn trim(&mut self, series: &mut Series, before_us: u64) {
-        let (mut index, mut passed, mut cut) = (series.first, 0, None);
-        while index != NONE && index != series.last {
-            let block = *self.block(index);
+        let (mut passed, mut cut) = (0, None);
+        for k in 0..series.more().len() {
+            let block = self.held(series.block(k));
             if block.times().any(|time_us| time_us >= before_us) {
                 break;
             }
             passed += block.state() & 7;
             if passed % 2 == 0 {
-                cut = Some((index, passed));
+                cut = Some((k + 1, passed));
             }
-            index = block.next;
         }
-        let Some((last, count)) = cut else { return };
-        let rest = self.block(last).next;
-        self.release(series.first, last);
-        (series.first, series.len) = (rest, series.len.saturating_sub(count));
+        let Some((blocks, count)) = cut else { return };
+        (0..blocks).for_each(|k| self.release(series.block(k)));
+        series.first = series.block(blocks);
+        series.len = series.len.saturating_sub(count);
+        if let Some(more) = &mut series.more {
+            more.0.drain(..blocks);
+        }
+    }
+
+    #[inline]
+    fn held(&self, block: u32) -> Held<'_> {
+        Held(&self.block(block).words)
     }
 
     /// Appends a sample.
@@ -175,31 +203,42 @@ impl Pool {
         series.last_time = time;
         series.len = series.len.saturating_add(1);
         if series.last != NONE && gap < GAP_US_MAX {
-            let block = self.block_mut(series.last);
-            let used = block.used();
+            let words = &mut self.block_mut(series.last).words;
+            let used = Held(words).used();
             if used < PER_BLOCK {
-                return put(&mut block.words, used, &sample);
+                return put(words, used, &sample);
             }
         }
-        let mut words = [0; WORDS];
+        self.push_block(series, &sample);
+    }
+
+    /// Appends a sample in a block of its own.
+    fn push_block(&mut self, series: &mut Series, sample: &Sample) {
+        let index = self.take();
+        let words = &mut self.block_mut(index).words;
         // The year 2554 ends what 29 bits hold.
         words[STATE] = ((sample.time_us >> 32) as u32) << 3;
-        put(&mut words, 0, &sample);
-        let last = (series.last != NONE).then_some(series.last);
-        let spare = last.map_or(NONE, |last| self.block(last).next);
-        let index = if spare == NONE { self.take_run(words, series.run_blocks()) } else { spare };
-        self.block_mut(index).words = words;
-        match last {
-            None => series.first = index,
-            Some(last) => self.block_mut(last).next = index,
+        put(words, 0, sample);
+        if core::mem::replace(&mut series.last, index) == NONE {
+            series.first = index;
+            return;
         }
-        series.last = index;
+        let before = series.more.as_ref().map_or(0, |more| more.bytes());
+        let more = series.more.get_or_insert_default();
+        more.0.push(index);
+        self.beside_bytes += more.bytes() - before;
     }
 
     /// Gives the blocks of a series back.
     pub(crate) fn free(&mut self, series: &mut Series) {
-        self.release_all(series.first);
-        *series = Series::EMPTY;
+        let Series { first, more, .. } = core::mem::replace(series, Series::EMPTY);
+        if first != NONE {
+            self.release(first);
+        }
+        if let Some(more) = more {
+            more.0.iter().for_each(|&index| self.release(index));
+            self.beside_bytes -= more.bytes();
+        }
     }
 
     /// The samples of a series, times with all their bits.
@@ -211,29 +250,41 @@ impl Pool {
 
     /// From the time of the first sample of a series to that of the last one, in microseconds.
     pub(crate) fn span_us(&self, series: &Series) -> f64 {
-        let first = || self.block(series.first).times().next();
-        let last = || self.block(series.last).times().last();
-        let is_empty = series.first == NONE;
-        let ends = if is_empty { None } else { first().zip(last()) };
-        ends.map_or(0.0, |(first, last)| last as f64 - first as f64)
+        if series.first == NONE {
+            return 0.0;
+        }
+        let first = self.held(series.first).times().next();
+        let last = self.held(series.last).times().last();
+        first.zip(last).map_or(0.0, |(first, last)| last as f64 - first as f64)
     }
 
-    /// Hands over the samples of a series; of each so many one. A loop for each block, without an iterator's state between
-    /// samples: reports read every sample more than once.
+    /// Hands over the samples of a series; of each so many one.
     #[inline]
     pub(crate) fn each(&self, series: &Series, stride: usize, mut take: impl FnMut(Sample)) {
         if stride == 1 {
-            return self.chain(series.first).for_each(|block| block.each(&mut take));
+            return self.each_of_all(series, take);
         }
         let mut skip = 0;
-        for block in self.chain(series.first) {
-            block.each(|sample| {
-                if skip == 0 {
-                    take(sample);
-                    skip = stride;
-                }
-                skip -= 1;
-            });
+        self.each_of_all(series, |sample| {
+            if skip == 0 {
+                take(sample);
+                skip = stride;
+            }
+            skip -= 1;
+        });
+    }
+
+    /// A loop for each block, without an iterator's state between samples: reports read every sample more than once.
+    #[inline]
+    fn each_of_all(&self, series: &Series, mut take: impl FnMut(Sample)) {
+        if series.first != NONE {
+            self.held(series.first).each(&mut take);
+        }
+        for several in series.more().chunks(BLOCKS_AT_ONCE) {
+            let used = |&index: &u32| self.held(index).used();
+            // The memory is asked for all of them before anything waits for the first.
+            core::hint::black_box(several.iter().map(used).sum::<usize>());
+            several.iter().for_each(|&index| self.held(index).each(&mut take));
         }
     }
 

@@ -83,10 +83,10 @@ impl Stock {
         }
     }
 
-    // Else the table calls a function for each comparison.
+    // By `HashTable::find` a function would be called through a pointer for each comparison.
     #[inline(always)]
     fn find(&self, hash: u64, key: &Key) -> Option<Place> {
-        self.table.find(hash, |&place| *self.key(place) == *key).copied()
+        self.table.iter_hash(hash).copied().find(|&place| *self.key(place) == *key)
     }
 
     #[inline]

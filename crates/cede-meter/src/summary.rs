@@ -75,11 +75,6 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// For series of so many delays together.
-    pub(crate) fn with_capacity(delays: usize) -> Self {
-        Self { delays: Vec::new(), values: Vec::with_capacity(delays) }
-    }
-
     /// Sums up two series as one, each in the order of time; `None` for empty ones.
     pub(crate) fn sum_up(&mut self, a: &[Delay], b: &[Delay]) -> Option<Summary> {
         let samples = a.len() + b.len();
