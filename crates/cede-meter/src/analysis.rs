@@ -12,19 +12,20 @@ use crate::host::{PART_THAT_COUNTS, Together};
 use crate::intake::Counters;
 use crate::key::{Key, Side};
 use crate::meter::{Base, Config};
+use crate::order;
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 use crate::senders::{Sender, senders};
 use crate::several::{Likeness, SAME_CLOCK_US};
 use crate::stock::Reader;
-use crate::summary::{self, Delay, Scratch, Summary};
+use crate::summary::{Delay, Scratch, Summary};
 use crate::track::{self, Around, Own, Reading};
 
 const SHORT_SAMPLES: u64 = 50;
 const SHORT_S: f64 = 10.0;
 const COARSE_TICK_HZ: f64 = 250.0;
-/// Octets that a sample takes while its host is analysed: as a point, as a delay of its flow and of its host, and as a
-/// value whose rank is sought. Its length is gone before the last one comes.
-const ANALYSIS_BYTES_DIRECT: usize = 64;
+/// Octets that a sample takes while its host is analysed: as a point, as a delay, and as a value whose rank is sought, which its
+/// length has made room for.
+const ANALYSIS_BYTES_DIRECT: usize = 40;
 const ANALYSIS_BYTES_ECHOED: usize = 16;
 /// Clocks of 32 bits begin anew after so many ticks.
 const WRAP_TICKS: f64 = (1_u64 << 32) as f64;
@@ -361,8 +362,9 @@ fn analyse(
             hand_out_group(source, group, asked, delays, (&mut together, visitor));
         }
     }
-    let summaries = summaries(&mut by_protocol, asked.config.samples_min, &mut desk.scratch);
     let [utp, tcp] = by_protocol;
+    let is_enough = (utp.len() + tcp.len()) as u64 >= asked.config.samples_min;
+    let summaries = is_enough.then(|| desk.scratch.sum_up([&utp, &tcp]));
     desk.delays = if utp.capacity() > tcp.capacity() { utp } else { tcp };
     desk.delays.clear();
     let [all, utp, tcp] = summaries?;
@@ -460,7 +462,7 @@ fn hand_out_all(
     let take = |track: &mut track::Track| {
         let mut delays = Vec::new();
         track.take_delays(asked.config.base, &mut delays);
-        summary::put_in_order(&mut delays, &mut Scratch::default());
+        order::put_in_order(&mut delays);
         delays
     };
     let (direct, echoed) = (take(&mut direction.reading.direct), take(&mut direction.reading.echoed));
@@ -477,24 +479,6 @@ fn hand_out_all(
         Estimator::Echoed => echoed,
     });
     (report, samples)
-}
-
-/// All samples of a host together, those of uTP and those of TCP; `None` for too few.
-fn summaries(
-    by_protocol: &mut [Vec<Delay>; 2],
-    samples_min: u64,
-    scratch: &mut Scratch,
-) -> Option<[Option<Summary>; 3]> {
-    let samples = by_protocol.iter().map(Vec::len).sum::<usize>();
-    if (samples as u64) < samples_min {
-        return None;
-    }
-    by_protocol.iter_mut().for_each(|delays| summary::put_in_order(delays, scratch));
-    let [utp, tcp] = by_protocol;
-    Some(match [&*utp, &*tcp].map(|delays| scratch.sum_up(delays, &[])) {
-        [of_utp @ Some(_), of_tcp @ Some(_)] => [scratch.sum_up(utp, tcp), of_utp, of_tcp],
-        [of_utp, of_tcp] => [of_utp.or(of_tcp), of_utp, of_tcp],
-    })
 }
 
 fn hand_out(direction: &Direction, estimator: Estimator, delays: &[Delay], visitor: &mut impl Visitor) {

@@ -48,6 +48,8 @@ mod host;
 mod intake;
 mod key;
 mod meter;
+mod order;
+mod packed;
 mod pages;
 mod pool;
 mod pseudonyms;

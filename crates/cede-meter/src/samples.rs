@@ -1,24 +1,18 @@
-//! Series of time and clock reading, in small linked blocks.
+//! Series of times and clock readings, in small blocks.
 //!
 //! What a sample means depends on what is only known at the end of a flow (its clock's rate and drift, the shortest
-//! delay that it ever saw, whether it is uTP at all), so raw readings are kept, nine octets each with the packet's length.
-//! Short series take a block of 64 octets, long ones as many as they need.
+//! delay that it ever saw, whether it is uTP at all), so raw readings are kept, in blocks of 64 octets: some six octets each with the
+//! packet's length where packets follow each other closely, else eleven.
 //!
 //! **How it was validated.** Random series against vectors (below).
 
-use crate::pool::{Block, NONE, Pool, WORDS};
+use crate::packed::{self, Held, Last};
+use crate::pool::{Block, NONE, Pool};
 
-const PER_BLOCK: usize = 6;
-/// Where the lengths stand in a block, an octet each, and how many samples there are with the upper bits of the first
-/// one's time.
-const LENGTHS: usize = 2 * PER_BLOCK;
-const STATE: usize = LENGTHS + 2;
 /// Lengths are kept in units of so many octets.
 const LENGTH_UNIT_BYTES: u32 = 8;
 /// So many lines of memory a processor waits for side by side.
 const BLOCKS_AT_ONCE: usize = 16;
-/// Beyond this the difference of two times in microseconds no longer fits 32 bits with a sign.
-const GAP_US_MAX: u64 = 1 << 31;
 
 /// A raw sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -54,50 +48,6 @@ impl Length {
     }
 }
 
-/// The samples in a block.
-struct Held<'a>(&'a [u32; WORDS]);
-
-impl Held<'_> {
-    /// How many there are, in the lowest three bits; above, the upper bits of the first one's time.
-    const fn state(&self) -> u32 {
-        self.0[STATE]
-    }
-
-    const fn used(&self) -> usize {
-        (self.state() & 7) as usize
-    }
-
-    /// Hands over the samples, with all the bits of their times.
-    #[inline]
-    fn each(&self, mut take: impl FnMut(Sample)) {
-        let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.0[0]);
-        let lengths = u64::from(self.0[LENGTHS]) | u64::from(self.0[LENGTHS + 1]) << 32;
-        let (pairs, _) = self.0.as_chunks::<2>();
-        for (&[low, raw], k) in pairs.iter().take(self.used().min(PER_BLOCK)).zip(0..) {
-            let since_us = low.wrapping_sub(time_us as u32).cast_signed();
-            time_us = time_us.wrapping_add_signed(i64::from(since_us));
-            take(Sample { time_us, raw, length: Length((lengths >> (8 * k)) as u8) });
-        }
-    }
-
-    /// The times of the samples, with all their bits.
-    fn times(&self) -> impl Iterator<Item = u64> + '_ {
-        let mut time_us = u64::from(self.state() >> 3) << 32 | u64::from(self.0[0]);
-        self.0[..2 * self.used().min(PER_BLOCK)].iter().step_by(2).map(move |&low| {
-            time_us = time_us.wrapping_add_signed(i64::from(low.wrapping_sub(time_us as u32).cast_signed()));
-            time_us
-        })
-    }
-}
-
-/// Puts a sample behind the `used` ones of a block.
-#[inline]
-fn put(words: &mut [u32; WORDS], used: usize, sample: &Sample) {
-    (words[2 * used], words[2 * used + 1]) = (sample.time_us as u32, sample.raw);
-    words[LENGTHS + used / 4] |= u32::from(sample.length.0) << (8 * (used % 4));
-    words[STATE] += 1;
-}
-
 /// A series of samples in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct Series {
@@ -105,8 +55,7 @@ pub(crate) struct Series {
     first: u32,
     last: u32,
     len: u32,
-    /// Of the last sample, lower 32 bits in units of 256 us: enough to tell a gap.
-    last_time: u32,
+    newest: Last,
     /// All blocks behind the first.
     more: Option<Box<More>>,
 }
@@ -123,15 +72,15 @@ impl More {
 }
 
 impl Series {
-    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0, last_time: 0, more: None };
+    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0, newest: Last::NONE, more: None };
 
     pub(crate) const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Octets that blocks of it take, if they are full.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.len().div_ceil(PER_BLOCK) * size_of::<Block>()
+    /// Octets that blocks of it take.
+    pub(crate) fn bytes(&self) -> usize {
+        (usize::from(self.first != NONE) + self.more().len()) * size_of::<Block>()
     }
 
     fn more(&self) -> &[u32] {
@@ -161,7 +110,7 @@ impl Pool {
         if self.spacing == 0 || series.len == 0 {
             return true;
         }
-        let gap = ((time_us >> 8) as u32).wrapping_sub(series.last_time).cast_signed();
+        let gap = ((time_us >> 8) as u32).wrapping_sub((series.newest.time_us >> 8) as u32).cast_signed();
         let wants = gap < 0 || gap.unsigned_abs() >= self.spacing;
         self.thinned += u64::from(!wants);
         wants
@@ -173,10 +122,10 @@ impl Pool {
         let (mut passed, mut cut) = (0, None);
         for k in 0..series.more().len() {
             let block = self.held(series.block(k));
-            if block.times().any(|time_us| time_us >= before_us) {
+            if block.reaches(before_us) {
                 break;
             }
-            passed += block.state() & 7;
+            passed += block.used() as u32;
             if passed % 2 == 0 {
                 cut = Some((k + 1, passed));
             }
@@ -198,27 +147,19 @@ impl Pool {
     /// Appends a sample.
     #[inline]
     pub(crate) fn push(&mut self, series: &mut Series, sample: Sample) {
-        let time = (sample.time_us >> 8) as u32;
-        let gap = u64::from(time.wrapping_sub(series.last_time).cast_signed().unsigned_abs()) << 8;
-        series.last_time = time;
-        series.len = series.len.saturating_add(1);
-        if series.last != NONE && gap < GAP_US_MAX {
-            let words = &mut self.block_mut(series.last).words;
-            let used = Held(words).used();
-            if used < PER_BLOCK {
-                return put(words, used, &sample);
-            }
+        let is_put = series.last != NONE
+            && packed::put(&mut self.block_mut(series.last).words, &series.newest, &sample);
+        if !is_put {
+            self.push_block(series, &sample);
         }
-        self.push_block(series, &sample);
+        series.len = series.len.saturating_add(1);
+        series.newest.note(&sample);
     }
 
     /// Appends a sample in a block of its own.
     fn push_block(&mut self, series: &mut Series, sample: &Sample) {
         let index = self.take();
-        let words = &mut self.block_mut(index).words;
-        // The year 2554 ends what 29 bits hold.
-        words[STATE] = ((sample.time_us >> 32) as u32) << 3;
-        put(words, 0, sample);
+        packed::begin(&mut self.block_mut(index).words, sample);
         if core::mem::replace(&mut series.last, index) == NONE {
             series.first = index;
             return;
@@ -253,9 +194,8 @@ impl Pool {
         if series.first == NONE {
             return 0.0;
         }
-        let first = self.held(series.first).times().next();
-        let last = self.held(series.last).times().last();
-        first.zip(last).map_or(0.0, |(first, last)| last as f64 - first as f64)
+        let ends = [series.first, series.last].map(|index| self.held(index).ends_us());
+        ends[1].1 as f64 - ends[0].0 as f64
     }
 
     /// Hands over the samples of a series; of each so many one.
@@ -344,7 +284,7 @@ mod tests {
                     && left.len() == series.len()
             );
             let old = left.iter().take_while(|sample| sample.time_us < time_us - 20_000_000).count();
-            assert!(old < 4 * PER_BLOCK, "{old} old ones of {}", left.len());
+            assert!(old < 40, "{old} old ones of {}", left.len());
         }
         let most = pool.bytes();
         series.iter_mut().for_each(|series| pool.free(series));

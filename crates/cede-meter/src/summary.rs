@@ -4,6 +4,8 @@
 //! may see a third of the truth. Nothing can be seen while a host is silent, so the seconds that were covered stand
 //! beside it.
 
+use crate::order::Slots;
+
 /// A silence of more than this is not bridged: what happened to the queue meanwhile is unknown.
 const BRIDGED_US_MAX: u64 = 10_000_000;
 /// Nor is one between unlike delays that is this much longer than the longer one. A sender that waits for an acknowledgement is
@@ -63,53 +65,44 @@ impl Summary {
     /// Sums up a series in the order of time; `None` for an empty one.
     #[must_use]
     pub fn of(delays: &[Delay]) -> Option<Self> {
-        Scratch::default().sum_up(delays, &[])
+        let mut sums = Sums::default();
+        delays.iter().for_each(|delay| sums.add(delay));
+        sums.summary(&mut values(delays).collect::<Vec<_>>())
     }
 }
 
-/// Memory that several series of one host need one after the other: each time the system gives such memory anew it clears it.
+/// Memory that one host leaves to the next: what the system gives anew it clears first.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    delays: Vec<Delay>,
+    slots: Slots,
     values: Vec<u64>,
 }
 
 impl Scratch {
-    /// Sums up two series as one, each in the order of time; `None` for empty ones.
-    pub(crate) fn sum_up(&mut self, a: &[Delay], b: &[Delay]) -> Option<Summary> {
-        let samples = a.len() + b.len();
-        if samples == 0 {
-            return None;
-        }
-        let values = &mut self.values;
-        values.clear();
-        values.reserve_exact(samples);
-        let mut sums = Sums::default();
-        let mut take = |delay: &Delay| {
-            sums.add(delay);
-            // Bits of numbers that are not negative are in the numbers' order, and compared faster.
-            values.push((delay.queue_us + 0.0).to_bits());
-        };
-        if b.is_empty() {
-            a.iter().for_each(take);
-        } else {
-            merge(a, b, &mut take);
-        }
-        let sample_mean = sums.delays / samples as f64;
-        let [p50_ms, p95_ms, p99_ms, max_ms] =
-            quantiles(values, [0.50, 0.95, 0.99, 1.0]).map(|bits| f64::from_bits(bits) / 1e3);
-        Some(Summary {
-            samples: samples as u64,
-            time_mean_ms: if sums.covered > 0.0 { sums.area / sums.covered / 1e3 } else { sample_mean / 1e3 },
-            sample_mean_ms: sample_mean / 1e3,
-            p50_ms,
-            p95_ms,
-            p99_ms,
-            max_ms,
-            bloated_s: sums.bloated / 1e6,
-            covered_s: sums.covered / 1e6,
-        })
+    /// Sums up two series that are in runs of the order of time, both together and each for itself; `None` for an empty one.
+    pub(crate) fn sum_up(&mut self, [a, b]: [&[Delay]; 2]) -> [Option<Summary>; 3] {
+        let (mut both, mut each) = (Sums::default(), [Sums::default(), Sums::default()]);
+        let are_two = !a.is_empty() && !b.is_empty();
+        self.slots.each([a, b], |a, b| {
+            a.iter().for_each(|delay| each[0].add(delay));
+            b.iter().for_each(|delay| each[1].add(delay));
+            if are_two {
+                merge(a, b, &mut |delay| both.add(delay));
+            }
+        });
+        self.values.clear();
+        self.values.reserve_exact(a.len() + b.len());
+        self.values.extend(values(a).chain(values(b)));
+        let (of_a, of_b) = self.values.split_at_mut(a.len());
+        let [of_a, of_b] = [each[0].summary(of_a), each[1].summary(of_b)];
+        let of_both = if are_two { both.summary(&mut self.values) } else { of_a.or(of_b) };
+        [of_both, of_a, of_b]
     }
+}
+
+/// Bits of numbers that are not negative are in the numbers' order, and compared faster.
+fn values(delays: &[Delay]) -> impl Iterator<Item = u64> {
+    delays.iter().map(|delay| (delay.queue_us + 0.0).to_bits())
 }
 
 /// What delays that come in the order of time add up to, in microseconds.
@@ -136,83 +129,27 @@ impl Sums {
             self.bloated += gap * share_above(from, to, BLOAT_US);
         }
     }
-}
 
-/// Bits of a time that are looked at together where delays are put in order: their counters stay in a processor's own cache.
-const DIGIT_BITS: u32 = 8;
-/// Fewer are compared with each other.
-const BY_DIGITS_MIN: usize = 256;
-/// More are first put into slots of time with about so many each, which stay in its own cache as well.
-const SLOT: usize = 1 << 11;
-
-/// Puts delays in the order of time; those of one time stay as they are. A host's flows are runs in order, so each fills slot behind
-/// slot; within a slot delays are counted by the digits of their times, the lowest first, as in LSD radix sort.
-pub(crate) fn put_in_order(delays: &mut [Delay], scratch: &mut Scratch) {
-    let other = &mut scratch.delays;
-    if is_put_in_order_at_once(delays) {
-        return;
-    }
-    other.resize(delays.len().max(other.len()), Delay { time_us: 0, queue_us: 0.0 });
-    let other = &mut other[..delays.len()];
-    let times = || delays.iter().map(|delay| delay.time_us);
-    let (first, last) = times().fold((u64::MAX, 0), |(low, high), time| (low.min(time), high.max(time)));
-    let span_bits = u64::BITS - (last - first).leading_zeros();
-    let slots_bits = (delays.len() / SLOT).checked_ilog2().unwrap_or(0).min(span_bits);
-    let shift = span_bits - slots_bits;
-    if slots_bits == 0 {
-        return put_in_order_by_digits(delays, other, first, shift);
-    }
-    let ends = scatter(delays, other, 1 << slots_bits, |delay| ((delay.time_us - first) >> shift) as usize);
-    let mut begin = 0;
-    for end in ends {
-        let (slot, room) = (&mut delays[begin..end], &mut other[begin..end]);
-        slot.copy_from_slice(room);
-        let first = slot.first().map_or(0, |delay| (delay.time_us - first) >> shift << shift) + first;
-        if !is_put_in_order_at_once(slot) {
-            put_in_order_by_digits(slot, room, first, shift);
+    /// All of it, with the ranks among the values ([`values`]) of the same delays; `None` where there are none.
+    fn summary(&self, values: &mut [u64]) -> Option<Summary> {
+        if values.is_empty() {
+            return None;
         }
-        begin = end;
+        let sample_mean = self.delays / values.len() as f64;
+        let [p50_ms, p95_ms, p99_ms, max_ms] =
+            quantiles(values, [0.50, 0.95, 0.99, 1.0]).map(|bits| f64::from_bits(bits) / 1e3);
+        Some(Summary {
+            samples: values.len() as u64,
+            time_mean_ms: if self.covered > 0.0 { self.area / self.covered } else { sample_mean } / 1e3,
+            sample_mean_ms: sample_mean / 1e3,
+            p50_ms,
+            p95_ms,
+            p99_ms,
+            max_ms,
+            bloated_s: self.bloated / 1e6,
+            covered_s: self.covered / 1e6,
+        })
     }
-}
-
-/// Whether that was done without room for others.
-fn is_put_in_order_at_once(delays: &mut [Delay]) -> bool {
-    let is_done = delays.is_sorted_by_key(|delay| delay.time_us);
-    let is_short = delays.len() < BY_DIGITS_MIN;
-    if !is_done && is_short {
-        delays.sort_by_key(|delay| delay.time_us);
-    }
-    is_done || is_short
-}
-
-/// Puts delays in the order of the lowest bits of their times since `first`.
-fn put_in_order_by_digits(delays: &mut [Delay], other: &mut [Delay], first: u64, bits: u32) {
-    for shift in (0..bits).step_by(DIGIT_BITS as usize) {
-        let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
-        scatter(delays, other, 1 << DIGIT_BITS, digit);
-        delays.copy_from_slice(other);
-    }
-}
-
-/// Puts delays in the order of a number below `numbers`; where each number's end.
-fn scatter(
-    delays: &[Delay],
-    to: &mut [Delay],
-    numbers: usize,
-    number: impl Fn(&Delay) -> usize,
-) -> Vec<usize> {
-    let mut ends = vec![0_usize; numbers];
-    delays.iter().for_each(|delay| ends[number(delay)] += 1);
-    let mut passed = 0;
-    for end in &mut ends {
-        passed += core::mem::replace(end, passed);
-    }
-    for delay in delays {
-        let place = &mut ends[number(delay)];
-        to[*place] = *delay;
-        *place += 1;
-    }
-    ends
 }
 
 /// Hands over both series as one, in the order of time.
@@ -274,32 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn delays_of_any_number_are_put_in_order_and_those_of_one_time_stay() {
-        let mut stream = cede_units::Stream::named(3, "order");
-        let mut scratch = Scratch::default();
-        for (len, span_us) in [(2, 9), (200, 50), (300, 1 << 40), (5_000, 100), (70_000, 1 << 24), (9_000, 1)]
-        {
-            // Flows one behind the other, each in its own order or nearly.
-            let mut delays: Vec<Delay> = Vec::new();
-            for k in 0..len {
-                let time_us = (k % 1_000) * span_us / 1_000 + stream.below(1 + span_us / 500);
-                delays.push(Delay { time_us: (1 << 50) + time_us, queue_us: k as f64 });
-            }
-            let mut expected = delays.clone();
-            expected.sort_by_key(|delay| delay.time_us);
-            put_in_order(&mut delays, &mut scratch);
-            assert!(delays == expected, "{len} {span_us}");
-        }
-    }
-
-    #[test]
     fn two_series_are_summed_up_as_one() {
         let delays: Vec<Delay> = (0..1_000).map(|k| delay(k * 7, (k * k % 311) as f64)).collect();
         let (mut a, mut b) = (delays.clone(), delays.clone());
         a.retain(|delay| delay.time_us % 3 == 0);
         b.retain(|delay| delay.time_us % 3 > 0);
-        let both = Scratch::default().sum_up(&a, &b);
-        assert!(both.is_some() && both == Summary::of(&delays) && both != Summary::of(&a));
+        let [both, of_a, of_b] = Scratch::default().sum_up([&a, &b]);
+        assert!(both.is_some() && both == Summary::of(&delays) && both != of_a);
+        assert!(of_a == Summary::of(&a) && of_b == Summary::of(&b));
     }
 
     #[test]
