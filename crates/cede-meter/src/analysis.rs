@@ -132,6 +132,17 @@ struct Desk {
     scratch: Scratch,
 }
 
+impl Desk {
+    /// All samples of a host together, those of uTP and those of TCP; `None` for too few.
+    fn sum_up(&mut self, [utp, tcp]: [Vec<Delay>; 2], samples_min: u64) -> Option<[Option<Summary>; 3]> {
+        let is_enough = (utp.len() + tcp.len()) as u64 >= samples_min;
+        let summaries = is_enough.then(|| self.scratch.sum_up([&utp, &tcp]));
+        self.delays = if utp.capacity() > tcp.capacity() { utp } else { tcp };
+        self.delays.clear();
+        summaries
+    }
+}
+
 /// Makes the report, in so many octets beside what is there.
 pub(crate) fn report(
     flows: &Reader<'_>,
@@ -362,12 +373,7 @@ fn analyse(
             hand_out_group(source, group, asked, delays, (&mut together, visitor));
         }
     }
-    let [utp, tcp] = by_protocol;
-    let is_enough = (utp.len() + tcp.len()) as u64 >= asked.config.samples_min;
-    let summaries = is_enough.then(|| desk.scratch.sum_up([&utp, &tcp]));
-    desk.delays = if utp.capacity() > tcp.capacity() { utp } else { tcp };
-    desk.delays.clear();
-    let [all, utp, tcp] = summaries?;
+    let [all, utp, tcp] = desk.sum_up(by_protocol, asked.config.samples_min)?;
     Some(HostReport {
         address: source.flows.stock.key(host[0].place()).address(host[0].side()).ip(),
         flows: together.flows,

@@ -114,7 +114,7 @@ impl Meter {
     }
 
     /// Gives up samples older than a time (microseconds since the capture's epoch), and flows that were silent since:
-    /// so a meter that runs for ever looks back through a window. Up to two dozen older samples of a flow may stay.
+    /// so a meter that runs for ever looks back through a window. Up to twenty older samples of each series of a flow may stay.
     pub fn forget_before(&mut self, time_us: u64) {
         let (flows, pool) = self.stock.long_mut();
         flows.filter(|flow| flow.first_us < time_us).for_each(|flow| flow.trim(pool, time_us));
