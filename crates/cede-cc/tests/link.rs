@@ -2,7 +2,7 @@
 
 mod support;
 
-use cede_units::{Duration, Rate};
+use cede_units::{Duration, Instant, Rate};
 use support::{Flow, MSS, World, build, ms, s};
 
 /// 5 Mbit/s with a second of buffer, where a flow is alone.
@@ -242,6 +242,30 @@ fn a_late_comer_starves_plain_ledbat_and_shares_with_fledbat() {
     let (share, queue_ms) = late_comer("fledbat", "100 ms");
     assert!((share - 0.5).abs() < 0.06, "{share}");
     assert!((queue_ms - 100.0).abs() < 10.0, "{queue_ms} ms");
+}
+
+/// Equation 10 of fLEDBAT's paper: the target, and by how much the queue of `flows` is above it. The paper takes the round-trip time
+/// for constant; here it counts the queue, so this is solved by iteration.
+fn equilibrium_s(zeta: f64, flows: f64) -> f64 {
+    let (target_s, packets_per_s) = (0.025, 10e6 / 8.0 / f64::from(MSS));
+    (0..100).fold(target_s, |queue_s, _| {
+        let rtt_s = 0.05 + queue_s;
+        target_s + flows * target_s / (packets_per_s * zeta * rtt_s)
+    })
+}
+
+#[test]
+fn the_queue_of_fledbat_is_that_of_its_paper_s_equilibrium() {
+    for (zeta, count) in [(0.01, 2), (0.05, 2), (0.1, 1), (0.1, 2), (0.1, 3), (0.2, 2_u64)] {
+        let params = [("target", "25 ms"), ("zeta", &zeta.to_string()), ("slow_start", "off")];
+        let flow = |k| Flow::new(build("fledbat", &params)).starting_at(Instant::from_millis(100 * k));
+        let mut world = shared(ms(480), (0..count).map(flow).collect());
+        world.run_until(s(60));
+        let (queue_ms, _) = world.measure_until(s(160));
+        let expected_ms = 1e3 * equilibrium_s(zeta, count as f64);
+        assert!((queue_ms / expected_ms - 1.0).abs() < 0.03, "{zeta}, {count}: {queue_ms}, {expected_ms} ms");
+        assert!((world.share(0) * count as f64 - 1.0).abs() < 0.03, "{zeta}, {count}: {}", world.share(0));
+    }
 }
 
 #[test]
