@@ -18,8 +18,9 @@
 //! `clock_rate = known` leaves step 1 out, `reset_extremes = off` is the paper's text; ns-3 has `clock_rate = known`,
 //! `boundary = inclusive`, `inference_holds = avoidance` (its slow start goes on in an inference phase), `growth = fractions` and
 //! `halves = pipe`.
-//! ns-2 rounds stamps to the nearest, judges acknowledgements inside of a repair too (`judge_repairs`; their cut of the window does not
-//! outlive the repair, which ends at ssthresh), and has Linux 2.6's slow start at ssthresh (`slow_start_at_ssthresh`).
+//! Acknowledgements inside of a repair are judged too (`judge_repairs`; their cut of the window does not outlive the repair, which ends
+//! at ssthresh). Linux before 4.2 is in slow start at ssthresh (`slow_start_at_ssthresh`, the default of `lp-linux26`); so is ns-2, which
+//! rounds stamps to the nearest.
 //!
 //! *What it leaves out:* clocks of two rates: both tick by `stamp_tick`; what an indication within a repair does to the window until
 //! the repair ends, and samples from duplicate acknowledgements, which ns-3 takes: neither moves ns-3's own results when it is taken out.
@@ -98,8 +99,8 @@ const RESET_EXTREMES: ParamDoc = ParamDoc {
 const JUDGE_REPAIRS: ParamDoc = ParamDoc {
     name: "judge_repairs",
     kind: ParamKind::Switch,
-    default: "off",
-    doc: "Acknowledgements inside of a repair are judged as well, as in Linux: they move the extremes and begin inference.",
+    default: "on",
+    doc: "Acknowledgements inside of a repair are judged as well, as in Linux, ns-2 and ns-3: they move the extremes and begin inference.",
 };
 
 const INFERENCE_HOLDS: ParamDoc = ParamDoc {
@@ -130,8 +131,8 @@ const MIN_CWND: ParamDoc = ParamDoc {
     doc: "Packets that early congestion within an inference phase leaves (the paper: none; Linux: 1).",
 };
 
-const fn params(bits: &'static str) -> [ParamDoc; 14] {
-    let bits = bits_param(bits);
+const fn params(bits: &'static str, at_ssthresh: &'static str) -> [ParamDoc; 14] {
+    let (bits, at_ssthresh) = (bits_param(bits), ParamDoc { default: at_ssthresh, ..AT_SSTHRESH });
     [
         bits,
         CLOCK_RATE,
@@ -142,7 +143,7 @@ const fn params(bits: &'static str) -> [ParamDoc; 14] {
         RESET_EXTREMES,
         INFERENCE_HOLDS,
         JUDGE_REPAIRS,
-        AT_SSTHRESH,
+        at_ssthresh,
         HALVES,
         GROWTH,
         MIN_CWND,
@@ -150,8 +151,8 @@ const fn params(bits: &'static str) -> [ParamDoc; 14] {
     ]
 }
 
-const PARAMS: &[ParamDoc] = &params("64");
-const PARAMS_26: &[ParamDoc] = &params("32");
+const PARAMS: &[ParamDoc] = &params("64", "off");
+const PARAMS_26: &[ParamDoc] = &params("32", "on");
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lp-linux",
