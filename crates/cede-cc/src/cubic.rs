@@ -19,7 +19,7 @@ use crate::hystart::{HyStart, Verdict};
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::reno::INIT_CWND;
-use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, phase_of, snapshot_of};
+use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, given_up, phase_of, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Instant, math};
@@ -289,9 +289,7 @@ impl Controller for Cubic {
             return self.allowance();
         }
         if timeout.consecutive <= 1 {
-            // What is still under way within a repair may be next to nothing: see `RenoWindow`.
-            let window = if self.repairing { self.cwnd as u64 } else { 0 };
-            self.note_congestion(timeout.in_flight_bytes.max(window));
+            self.note_congestion(given_up(timeout, self.repairing, self.cwnd));
         }
         // Section 4.8: the next epoch starts with K = 0 and W_max = cwnd.
         self.w_max = 0.0;

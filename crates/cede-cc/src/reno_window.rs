@@ -4,10 +4,12 @@
 //! after idleness); RFC 6582, section 3.2 (the window at the end of a recovery, option 1); RFC 3168, section 6.1.2 (a
 //! mark counts as a loss).
 //!
+//! A timeout within a repair halves the window, not FlightSize (`window::given_up`).
+//!
 //! *What it leaves out:* what `reno.rs` leaves out. *How it was validated:* by the tests of the controllers on it.
 
 use crate::instruments::LossEpoch;
-use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, phase_of, snapshot_of};
+use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, given_up, phase_of, snapshot_of};
 use crate::{Allowance, Feedback, Path, Snapshot, Timeout};
 
 /// What an acknowledgement meant to the window.
@@ -187,21 +189,13 @@ impl RenoWindow {
             return self.allowance();
         }
         if timeout.consecutive <= 1 {
-            self.ssthresh = self.half_of(self.given_up(timeout));
+            self.ssthresh = self.half_of(given_up(timeout, self.repairing, self.cwnd));
         }
         self.cwnd = self.bounds.mss.min(self.cwnd);
         self.counted = 0.0;
         self.repairing = false;
         self.epoch.start(timeout.next_number);
         self.allowance()
-    }
-
-    /// What a timeout halves: what was under way. Within a repair it is the window at least, which ns-2 halves as well: once all else is
-    /// known to have arrived or to be lost, next to nothing is under way, and half of that would hold a fast path in avoidance
-    /// for minutes.
-    fn given_up(&self, timeout: &Timeout) -> u64 {
-        let window = if self.repairing { self.cwnd as u64 } else { 0 };
-        timeout.in_flight_bytes.max(window)
     }
 
     pub(crate) fn on_mss(&mut self, mss_bytes: u32) -> Allowance {

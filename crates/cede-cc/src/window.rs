@@ -1,6 +1,6 @@
 //! Arithmetic on windows that every controller shares. Windows are `f64` octets, so that no fraction is lost.
 
-use crate::{Feedback, PacketFact, Path, Phase, Snapshot};
+use crate::{Feedback, PacketFact, Path, Phase, Snapshot, Timeout};
 
 /// RFC 5681, equation 4, and RFC 9438, section 4.6: ssthresh is never below this many packets.
 pub(crate) const MIN_SSTHRESH_PACKETS: f64 = 2.0;
@@ -49,6 +49,13 @@ pub(crate) fn congested_number(feedback: &Feedback<'_>) -> Option<u64> {
         None => number(marked),
         lost => number(lost).max(number(marked)),
     }
+}
+
+/// What a timeout reduces: the octets that were under way. Within a repair it is the window at least, which ns-2 takes as well: once all
+/// else is known to have arrived or to be lost, next to nothing is under way, and a part of that would hold a fast path in avoidance
+/// for minutes.
+pub(crate) fn given_up(timeout: &Timeout, repairing: bool, cwnd: f64) -> u64 {
+    timeout.in_flight_bytes.max(if repairing { cwnd as u64 } else { 0 })
 }
 
 /// Where a controller with a slow-start threshold stands.
