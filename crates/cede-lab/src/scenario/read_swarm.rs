@@ -132,6 +132,7 @@ fn read_links(
     let Some(matrix) = matrix else {
         return Some(Links::Homogeneous { rtt: rtt?, loss: loss? });
     };
+    fields.refuse(reader, &["rtt"], "the matrix says it");
     let groups = root.list(reader, "group").len();
     let rows: Option<Vec<Vec<Duration>>> = matrix.split(';').map(times).collect();
     match rows.filter(|rows| rows.len() == groups && rows.iter().all(|row| row.len() == groups)) {
@@ -173,7 +174,7 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     let profile = read_profile(reader, &fields);
     let transports: Option<i64> = fields.get(reader, "transports");
     let access = read_access(reader, &fields);
-    let controllers = read_controllers(reader, &fields, profile.as_ref().map(|profile| profile.name));
+    let controllers = read_controllers(reader, &fields, profile.as_ref());
     let tcp_stack: Option<String> = fields.get(reader, "tcp_stack");
     let arrival = read_arrival(reader, &fields);
     let departure = read_departure(reader, &fields);
@@ -236,17 +237,17 @@ type Controllers = (ControllerChoice, UtpStack, ControllerChoice);
 fn read_controllers(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
-    profile: Option<&str>,
+    profile: Option<&Profile>,
 ) -> Option<Controllers> {
-    let names_none = fields.node("controller").is_none();
+    let names_one = fields.node("controller").is_some();
     let utp = controller::read(reader, fields.node("controller"), fields.at, ProtocolKind::Utp);
     let tcp = controller::read(reader, fields.node("tcp_controller"), fields.at, ProtocolKind::Tcp);
     let target: Option<Option<Duration>> = fields.maybe(reader, "target");
     let stack: Option<String> = fields.get(reader, "stack");
     let choice = |spec: ControllerSpec| ControllerChoice { name: spec.name, params: spec.params };
     let (mut utp, tcp) = (choice(utp?), choice(tcp?));
-    if names_none && profile == Some(Profile::LIBTORRENT.name) {
-        utp = ControllerChoice::named("ledbat-libtorrent");
+    if !names_one && let Some(profile) = profile {
+        utp = Group::controller_of(profile);
     }
     if let Some(target) = target? {
         utp.params.set("target", ParamValue::Duration(target));
@@ -269,7 +270,14 @@ fn read_arrival(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Arrival>
     let within = fields.get(reader, "within");
     let gap = fields.get(reader, "gap");
     let listed: Option<String> = fields.get(reader, "times");
-    match word?.as_str() {
+    let word = word?;
+    let others: &[&str] = match word.as_str() {
+        "poisson" => &["within", "times"],
+        "trace" => &["at", "within", "gap"],
+        _ => &["gap", "times"],
+    };
+    fields.refuse(reader, others, &format!("arrival is \"{word}\""));
+    match word.as_str() {
         "poisson" => Some(Arrival::Poisson { from: at?, gap: gap? }),
         "trace" => match times(&listed?) {
             Some(times) => Some(Arrival::Trace(times)),
@@ -286,7 +294,15 @@ fn read_arrival(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Arrival>
 fn read_departure(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Departure> {
     let word: Option<String> = fields.get(reader, "departure");
     let after: Option<Duration> = fields.get(reader, "after");
-    Some(match word?.as_str() {
+    let word = word?;
+    if word == "stay" {
+        fields.refuse(reader, &["after"], "departure is \"stay\"");
+    }
+    if word == "churn" && after == Some(Duration::ZERO) {
+        let help = vec!["allowed: a time above 0".into()];
+        reader.report(fields.origin("after"), "`after` is missing: how long peers stay, on the mean", help);
+    }
+    Some(match word.as_str() {
         "when-done" => Departure::WhenDone(after?),
         "churn" => Departure::Churn(after?),
         _ => Departure::Stay,
@@ -361,6 +377,10 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
             ("\"linux-2.6\"", "\"linux-2.4\"", "linux-2.6"),
             ("\"trace\"", "\"traces\"", "traces"),
             ("\"when-done\"", "\"gone\"", "when-done"),
+            ("\"trace\"", "\"poisson\"", "`times` has no meaning here"),
+            ("\"when-done\"", "\"churn\"", "`after` is missing"),
+            ("\"when-done\"", "\"stay\"\nafter = \"1 s\"", "`after` has no meaning here"),
+            ("matrix =", "rtt = \"1 ms\"\nmatrix =", "`rtt` has no meaning here"),
             ("count = 3", "profile = \"utorrent\"", "utorrent3"),
             ("count = 3", "stack = \"lib\"", "libutp"),
             ("piece =", "hashing = \"sha2\"\npiece =", "sha1"),

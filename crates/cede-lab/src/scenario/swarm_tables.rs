@@ -147,7 +147,7 @@ const GROUP: &[OptionDoc] = &[
         words(&[
             ("together", "at `at`, within `within` of each other"),
             ("poisson", "from `at` on, with a mean gap of `gap`"),
-            ("trace", "at the `times`"),
+            ("trace", "at the `times`; the last of them serves for whoever is left"),
         ]),
         Value("together"),
         "poisson",
@@ -199,7 +199,7 @@ const LINKS: &[OptionDoc] = &[
         Kind::Text,
         Absent("the same everywhere"),
         "0 ms, 40 ms; 40 ms, 0 ms",
-        "Round-trip times between groups, row by row in the groups' order.",
+        "Round-trip times between groups, row by row in the groups' order. The way from a row's group to a column's takes half of what stands there.",
     ),
     option("loss", Kind::Probability, Value("0"), "0.05", "Loss, each way."),
 ];

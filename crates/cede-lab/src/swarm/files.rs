@@ -20,10 +20,11 @@ pub fn summary_table(swarm: &Swarm, outcome: &SwarmOutcome) -> Table {
     let mut table = Table::new(["what", "value"]);
     let mut row = |what: &str, value: String| table.push([Cell::from(what), value.into()]);
     row("leechers complete", format!("{} of {}", summary.complete, summary.leechers));
-    row(
-        "mean completion",
-        format!("{:.1} s (sd {:.1}, last {:.1})", summary.mean_s, summary.sd_s, summary.max_s),
-    );
+    let completion = match summary.complete {
+        0 => "–".to_string(),
+        _ => format!("{:.1} s (sd {:.1}, last {:.1})", summary.mean_s, summary.sd_s, summary.max_s),
+    };
+    row("mean completion", completion);
     row("octets over TCP", format!("{:.1} %", 100.0 * summary.tcp_share));
     row("copies sent by seeds", format!("{:.2}", summary.seed_copies));
     if !outcome.uplinks.is_empty() {
@@ -100,9 +101,9 @@ pub fn to_json(swarm: &Swarm, outcome: &SwarmOutcome) -> Value {
         "seed": swarm.seed,
         "leechers": summary.leechers,
         "complete": summary.complete,
-        "completion_mean_s": summary.mean_s,
-        "completion_sd_s": summary.sd_s,
-        "completion_max_s": summary.max_s,
+        "completion_mean_s": (summary.complete > 0).then_some(summary.mean_s),
+        "completion_sd_s": (summary.complete > 0).then_some(summary.sd_s),
+        "completion_max_s": (summary.complete > 0).then_some(summary.max_s),
         "tcp_share": summary.tcp_share,
         "copies_sent_by_seeds": summary.seed_copies,
         "queue_mean_ms": (!outcome.uplinks.is_empty()).then_some(summary.queue_mean_ms),

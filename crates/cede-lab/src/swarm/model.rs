@@ -215,9 +215,8 @@ impl Group {
             buffer: QueueLimit::Unlimited,
             latency: Duration::ZERO,
             loss: 0.0,
-            profile,
             disposition: Disposition::ALL,
-            utp: ControllerChoice::named("ledbat"),
+            utp: Self::controller_of(&profile),
             utp_stack: UtpStack::Libtorrent,
             tcp: ControllerChoice::named("cubic"),
             tcp_stack: TcpStack::Linux,
@@ -228,7 +227,15 @@ impl Group {
             offload_bytes: 0,
             write_ahead_bytes: 32 << 10,
             machine: 0,
+            profile,
         }
+    }
+
+    /// The controller that peers of a profile have over uTP.
+    #[must_use]
+    pub fn controller_of(profile: &Profile) -> ControllerChoice {
+        let is_libtorrent = profile.name == Profile::LIBTORRENT.name;
+        ControllerChoice::named(if is_libtorrent { "ledbat-libtorrent" } else { "ledbat" })
     }
 }
 
