@@ -130,24 +130,33 @@ impl Task {
         polled
     }
 
+    /// What several reads cause leaves together: each write costs a call here, and wakes whoever is at the other end.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // What we leave for ourselves below is seen below.
         self.shared.borrow_mut().waker = None;
+        let is_drained = self.poll_write(cx)?;
+        if self.shared.borrow().is_closing {
+            return self.poll_closing(cx, is_drained);
+        }
         for _ in 0..READS_PER_TURN {
-            let is_drained = self.poll_write(cx)?;
-            if self.shared.borrow().is_closing {
-                return self.poll_closing(cx, is_drained);
-            }
             match self.poll_read(cx)? {
+                Poll::Ready(true) if self.shared.borrow().is_closing => break,
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Poll::Ready(Ok(())),
-                Poll::Pending => {
-                    self.shared.borrow_mut().waker = Some(cx.waker().clone());
-                    return Poll::Pending;
-                }
+                Poll::Pending => return self.poll_rest(cx),
             }
         }
         cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Nothing more is there to read: what that has caused leaves, and the task rests.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_drained = self.poll_write(cx)?;
+        if self.shared.borrow().is_closing {
+            return self.poll_closing(cx, is_drained);
+        }
+        self.shared.borrow_mut().waker = Some(cx.waker().clone());
         Poll::Pending
     }
 
