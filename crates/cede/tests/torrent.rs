@@ -193,6 +193,40 @@ fn limits_on_both_directions_are_kept() {
     }
 }
 
+/// What programs read is documented: each line is JSON, and each of its names stands in docs/torrent.md.
+#[test]
+fn every_line_for_programs_is_json_and_every_name_is_documented() {
+    const PAGE: &str = include_str!("../../../docs/torrent.md");
+    let place = Place::new("json");
+    let mut tracker = place.start("tracker -p 0 -B 127.0.0.1 --json");
+    let port = tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned();
+    let tracked = format!("-t http://127.0.0.1:{port}/announce");
+    let (_, _seed, peer) = place.seeded(1_000_000, &tracked);
+    // Long enough for a line of progress with a peer in it.
+    let words = format!("get film.torrent -o out --peer {peer} {tracked} --down 400kB/s --json {QUIET}");
+    let got = place.cede(&words).exits(0);
+    let mut lines: Vec<Value> = got.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| !line["data"]["peers"][0].is_null()), "no peer was shown");
+    lines.push(tracker.prints("started"));
+    let mut names = Vec::new();
+    lines.iter().for_each(|line| gather(line, &mut names));
+    for name in names {
+        assert!(PAGE.contains(&format!("`{name}`")), "{name} is not documented");
+    }
+}
+
+/// The names of all values.
+fn gather(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            names.extend(map.keys().filter(|name| !["event", "data"].contains(&name.as_str())).cloned());
+            map.values().for_each(|value| gather(value, names));
+        }
+        Value::Array(values) => values.iter().for_each(|value| gather(value, names)),
+        _ => {}
+    }
+}
+
 #[test]
 fn a_tracker_logs_each_announce_over_http_and_udp() {
     let place = Place::new("tracker");
