@@ -20,8 +20,11 @@ use cede_wire::utp::{HEADER_BYTES, Kind, Packet};
 
 /// Connections between two sockets that are kept at a time.
 const CONNECTIONS_MAX: usize = 256;
-/// Two packets of one datagram were made within this.
+/// Two packets of one datagram were made within this where their numbers follow each other,
 const OFFLOAD_US_MAX: u32 = 1_000_000;
+/// and within this where they do not, as many packets apart at most: a payload may look like a head by chance.
+const REPAIR_US_MAX: u32 = 10_000;
+const REPAIR_PACKETS_MAX: u16 = 4_096;
 
 /// A connection, and the ids that both sides put into their packets.
 #[derive(Debug)]
@@ -193,18 +196,20 @@ fn data(
 }
 
 /// Where the next packet of the same connection begins in a datagram that holds several. The last may be shorter than the others,
-/// such as a FIN.
+/// such as a FIN. What is sent again stands among what is new, so their numbers need not follow each other.
 fn joined_at(packet: &Packet<'_>, captured: &[u8]) -> Option<usize> {
     if packet.header.kind != Kind::Data {
         return None;
     }
-    let seq = packet.header.seq.0.wrapping_add(1).to_be_bytes();
+    let belongs = |next: &Packet<'_>| {
+        let later_us = next.header.timestamp_us.wrapping_sub(packet.header.timestamp_us);
+        let further = next.header.seq.0.wrapping_sub(packet.header.seq.0);
+        let is_near = further.min(further.wrapping_neg()) < REPAIR_PACKETS_MAX;
+        later_us < if further == 1 { OFFLOAD_US_MAX } else { REPAIR_US_MAX } && is_near
+    };
     let follows = |at: usize| {
-        captured[at + 16..at + 18] == seq
-            && Packet::decode(&captured[at..]).is_ok_and(|next| {
-                next.header.connection_id == packet.header.connection_id
-                    && next.header.timestamp_us.wrapping_sub(packet.header.timestamp_us) < OFFLOAD_US_MAX
-            })
+        captured[at + 2..at + 4] == captured[2..4]
+            && Packet::decode(&captured[at..]).is_ok_and(|next| belongs(&next))
     };
     (HEADER_BYTES + 1..=captured.len().saturating_sub(HEADER_BYTES)).find(|&at| follows(at))
 }

@@ -150,8 +150,9 @@ fn cut_packets_are_read_as_far_as_they_go() {
 
 #[test]
 fn datagrams_that_were_joined_are_taken_apart() {
-    // As segmentation offload hands them over, four to a datagram; small ones fit an Ethernet frame even so.
-    for mss in [1000, 300] {
+    // As segmentation offload hands them over, four to a datagram; small ones fit an Ethernet frame even so. Numbers may be
+    // missing between them, as where some are sent again.
+    for (mss, stripes) in [(1000, 1), (300, 1), (1000, 2), (300, 2)] {
         let packets = over_utp(&streams(4), [5, 9], mss);
         let is_the_seeds = |packet: &Packet| packet.octets[20..22] == common::PORTS.1.to_be_bytes();
         let is_data = |packet: &&Packet| packet.len as usize == 20 + 8 + 20 + mss && is_the_seeds(packet);
@@ -163,9 +164,12 @@ fn datagrams_that_were_joined_are_taken_apart() {
         let mut joined: Vec<Packet> = packets.iter().take_while(|packet| !is_data(packet)).cloned().collect();
         let mut apart = joined.clone();
         apart.extend(data.iter().copied().cloned());
-        for four in data.chunks(4) {
-            let payload: Vec<u8> = four.iter().flat_map(|packet| packet.octets[28..].to_vec()).collect();
-            joined.push(send(four[0].time_ns, &payload));
+        for some in data.chunks(4 * stripes) {
+            for stripe in 0..stripes {
+                let four = some.iter().skip(stripe).step_by(stripes);
+                let payload: Vec<u8> = four.flat_map(|packet| packet.octets[28..].to_vec()).collect();
+                joined.push(send(some[0].time_ns, &payload));
+            }
         }
         // What follows, and with it a FIN.
         let rest =
