@@ -71,9 +71,11 @@ impl Key {
     #[must_use]
     pub fn hash(&self, state: &RandomState) -> u64 {
         let mut hasher = state.build_hasher();
-        for Address([upper, lower]) in self.addresses {
-            upper.hash(&mut hasher);
-            lower.hash(&mut hasher);
+        let [a, b] = self.addresses;
+        if a.is_v4() && b.is_v4() {
+            (a.0[1] << 32 | b.0[1] & u64::from(u32::MAX)).hash(&mut hasher);
+        } else {
+            (a, b).hash(&mut hasher);
         }
         let [low, high] = self.ports.map(u64::from);
         (low << 32 | high << 8 | u64::from(self.is_tcp)).hash(&mut hasher);
@@ -101,6 +103,7 @@ impl Address {
     }
 
     /// Whether this is an IPv4 address.
+    #[inline]
     pub(crate) const fn is_v4(self) -> bool {
         self.0[0] == 0 && self.0[1] >> 32 == 0xffff
     }

@@ -7,7 +7,7 @@ const DIGIT_BITS: u32 = 8;
 /// Fewer are compared with each other.
 const BY_DIGITS_MIN: usize = 256;
 /// About so many are in a slot, so that they stay in its own cache as well.
-const SLOT: usize = 1 << 11;
+const SLOT: usize = 1 << 12;
 /// Of each slot every run is asked; so often in all for each delay.
 const ASKED_MAX: usize = 4;
 
