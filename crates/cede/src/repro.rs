@@ -27,6 +27,7 @@ Examples:
   cede repro lcn10 --figure 1 --figure 3 -o paper --jobs 4
   cede repro ledbatpp                      LEDBAT++ beside CUBIC, BBR and Proteus-P, and why it takes BBR's link
   cede repro tma12 --quick                 BitTorrent swarms over TCP and uTP, smaller than the paper's
+  cede repro tma12 --sweep                 which of its claims hold under which reading of what it leaves open
   cede repro rao10                         BitTorrent swarms under latency and loss, at full size
   cede repro rao10 --iterations 1 --only 'RTT 400 ms'  one run of each of these; another command goes on from there
   cede repro rao10 --sweep --quick         what piece size, slots and the client's release move in it
@@ -59,7 +60,7 @@ pub struct Args {
     /// it is left out
     #[arg(long, value_name = "WORLD")]
     pub world: Option<WorldArg>,
-    /// rao10: in the place of the claims, what each choice moves that the paper leaves open
+    /// tma12, rao10: in the place of the claims, what each choice moves that the paper leaves open
     #[arg(long)]
     pub sweep: bool,
     /// tma12, rao10: run only swarms with this in their name; may be repeated; of the others what is in the folder is
@@ -126,6 +127,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match args.paper {
         Paper::Lcn10 => run_lcn10(args),
         Paper::Ledbatpp => run_ledbatpp(args),
+        Paper::Tma12 if args.sweep => {
+            let request = tma12::Request { quick: args.quick };
+            run_swarms(args, TMA12_FOLDER, &tma12::sweep_jobs(request), |measured| {
+                tma12::sweep_report(request, &measured)
+            })
+        }
         Paper::Tma12 => {
             let request = tma12::Request { quick: args.quick };
             run_swarms(args, TMA12_FOLDER, &request.jobs(), |measured| {
@@ -153,8 +160,8 @@ fn refuse_strays(args: &Args) -> Result<(), Failure> {
     if args.paper != Paper::Lcn10 && (!args.figure.is_empty() || args.sensitivity) {
         return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
     }
-    if args.paper != Paper::Rao10 && args.sweep {
-        return Err(Failure::Usage("`--sweep` is for rao10".to_string()));
+    if !matches!(args.paper, Paper::Tma12 | Paper::Rao10) && args.sweep {
+        return Err(Failure::Usage("`--sweep` is for tma12 and rao10".to_string()));
     }
     if !matches!(args.paper, Paper::Tma12 | Paper::Rao10)
         && (!args.only.is_empty() || args.iterations.is_some())

@@ -11,6 +11,7 @@ use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
 use sha1::{Digest, Sha1};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// What a peer's life is like.
@@ -41,7 +42,7 @@ pub struct HostRecord {
     /// Gaps between data packets that left.
     pub gaps: Option<Box<Histogram>>,
     /// Payload octets of data packets that left, and how many there were of each size.
-    pub payloads: std::collections::BTreeMap<u32, u64>,
+    pub payloads: BTreeMap<u32, u64>,
     /// Connections that ended, by reason.
     pub duplicates_closed: u32,
     /// Connections that were closed for breaking rules.
@@ -66,6 +67,8 @@ pub struct SwarmHost {
     returns_at: Instant,
     record: HostRecord,
     last_send: Option<Instant>,
+    /// The size of the last data packets that left, and how many of it in a row are not in the record yet.
+    alike: (u32, u64),
     /// Who stands behind each connection, for records.
     peers: Vec<u32>,
     rooms: Vec<(ConnId, u32)>,
@@ -85,6 +88,7 @@ impl SwarmHost {
             returns_at: life.arrives_at,
             record: HostRecord::default(),
             last_send: None,
+            alike: (0, 0),
             peers: Vec::new(),
             rooms: Vec::new(),
             spoilt: Vec::new(),
@@ -96,6 +100,7 @@ impl SwarmHost {
     #[must_use]
     pub fn record(&self) -> HostRecord {
         let mut record = self.record.clone();
+        count(&mut record.payloads, self.alike);
         record.totals = *self.engine.totals();
         record.rounds = self.engine.rounds();
         record.rtts = self.sockets.rtt_estimates();
@@ -324,7 +329,14 @@ impl SwarmHost {
         }
         // Acknowledgements and control messages are short; what is of interest is the content's.
         for datagram in sends.iter().filter(|datagram| datagram.payload.len() > 200) {
-            *self.record.payloads.entry(datagram.payload.len()).or_default() += 1;
+            // Most are as long as the one before: the map is looked at where one is not.
+            if self.alike.0 != datagram.payload.len() {
+                count(
+                    &mut self.record.payloads,
+                    core::mem::replace(&mut self.alike, (datagram.payload.len(), 0)),
+                );
+            }
+            self.alike.1 += 1;
             if let Some(last) = self.last_send.replace(now) {
                 self.record.gaps.get_or_insert_default().record(now.since(last));
             }
@@ -352,6 +364,13 @@ impl Host for SwarmHost {
         self.live(now);
         self.settle(now, output);
         output.wake_at = self.deadline();
+    }
+}
+
+/// Counts packets of one size in.
+fn count(sizes: &mut BTreeMap<u32, u64>, (size, packets): (u32, u64)) {
+    if packets > 0 {
+        *sizes.entry(size).or_default() += packets;
     }
 }
 

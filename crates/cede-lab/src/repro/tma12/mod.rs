@@ -5,6 +5,7 @@
 //! ```
 //! * [`setting`] is the paper's swarms and what is read into them where it is silent.
 //! * `claims` holds A1 to A20, each with a criterion that is computed from the data; `draw` the four figures.
+//! * `sweep` runs the same swarms under other readings of what the paper leaves open, and judges them by the same claims.
 //!
 //! **Invariant:** a criterion knows the published figures, and no parameter of a run does.
 //!
@@ -15,8 +16,10 @@ mod claims;
 mod draw;
 mod results;
 pub mod setting;
+mod sweep;
 
 pub use results::{Request, Results};
+pub use sweep::{sweep_jobs, sweep_report};
 
 use super::swarms::{Paper, Part, Report, show};
 use cede_plot::{Cell, Table};
