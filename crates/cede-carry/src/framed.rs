@@ -1,7 +1,8 @@
 //! Frames over a stream.
 
 use crate::line::Line;
-use crate::message::{DecodeError, HEAD_BYTES, Message, data_head, decode_head};
+use crate::message::{DecodeError, HEAD_BYTES, Message, VERSION, data_head, decode_head};
+use crate::untrusted::printable;
 use cede_real::UtpStream;
 use std::time::Duration;
 use std::{fmt, io};
@@ -39,7 +40,6 @@ pub enum WireError {
 
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ours = crate::greeting::VERSION;
         match self {
             Self::Lost(error) => write!(f, "the connection broke: {error}"),
             Self::Silent => write!(f, "the other end has said nothing for {} s", SILENCE.as_secs()),
@@ -52,7 +52,7 @@ impl fmt::Display for WireError {
             }
             Self::Version { theirs } => write!(
                 f,
-                "the other end speaks version {theirs} of the protocol and this one version {ours}: install the same \
+                "the other end speaks version {theirs} of the protocol and this one version {VERSION}: install the same \
                  release of cede at both ends"
             ),
             Self::Refused(text) => write!(f, "the other end refuses: {}", printable(text.as_bytes())),
@@ -73,12 +73,6 @@ impl From<DecodeError> for WireError {
     fn from(error: DecodeError) -> Self {
         Self::Decode(error)
     }
-}
-
-/// What strangers say, without what would move a terminal's cursor.
-pub(crate) fn printable(octets: &[u8]) -> String {
-    let text = String::from_utf8_lossy(octets);
-    text.trim_end().chars().map(|c| if crate::file::is_unprintable(c) { '.' } else { c }).collect()
 }
 
 /// Reads frames. [`FrameReader::next`] may be dropped at any point and called again: nothing is lost.

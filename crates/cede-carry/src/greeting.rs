@@ -4,7 +4,7 @@
 //! program that says something else gets a line of text and the end of the stream.
 
 use crate::framed::{FrameReader, FrameWriter, WireError};
-use crate::message::{Message, Purpose};
+use crate::message::{Message, Purpose, VERSION};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -12,8 +12,6 @@ use tokio::time::timeout;
 
 /// What nobody else begins with: no text, no BitTorrent handshake, and nothing that survives a change of line ends.
 pub const MAGIC: [u8; 8] = *b"\xcecede\r\n\x1a";
-/// The version of everything behind the greeting.
-pub const VERSION: u16 = 1;
 /// How long the other side may take to greet.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 

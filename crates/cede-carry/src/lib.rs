@@ -21,6 +21,7 @@ pub mod message;
 pub mod relay;
 mod serve;
 mod stop;
+mod untrusted;
 
 pub use dial::{DialError, Target, dial};
 pub use framed::{FrameReader, FrameWriter, Link, SILENCE, WireError};

@@ -7,11 +7,13 @@
 //! Numbers are unsigned and in network order. A body that is too short, too long for its message, or longer than
 //! [`MAX_BODY_BYTES`] ([`MAX_DATA_BYTES`] for data) is an error: there is one way to write each message.
 
-use crate::bench::{ControllerSpec, Limit, Plan, Sample};
+use crate::bench::{ControllerSpec, Limit, MAX_STREAMS, Plan, Sample};
 use crate::file::{DIGEST_BYTES, Modified, Offer};
 use cede_units::{Duration, Rate};
 use std::fmt;
 
+/// The version of this grammar, and of everything that is said in it.
+pub const VERSION: u16 = 1;
 /// Octets before each body.
 pub const HEAD_BYTES: usize = 5;
 /// The longest body of a message.
@@ -22,8 +24,6 @@ pub const MAX_DATA_BYTES: usize = 1 << 20;
 pub const MAX_TEXT_BYTES: usize = 1024;
 /// The most that one [`Message::Hole`] leaves out.
 pub const MAX_HOLE_BYTES: u64 = 1 << 20;
-/// The most streams that a test has.
-pub const MAX_STREAMS: usize = 128;
 /// The most parameters that a controller is given.
 const MAX_PARAMS: usize = 32;
 

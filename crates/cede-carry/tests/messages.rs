@@ -2,8 +2,10 @@
 
 use cede_carry::bench::{ControllerSpec, Limit, Plan, Sample};
 use cede_carry::file::{Modified, Offer};
-use cede_carry::greeting::{MAGIC, VERSION, be_greeted, greet};
-use cede_carry::message::{HEAD_BYTES, MAX_HOLE_BYTES, MAX_TEXT_BYTES, Message, Purpose, decode_head};
+use cede_carry::greeting::{MAGIC, be_greeted, greet};
+use cede_carry::message::{
+    HEAD_BYTES, MAX_HOLE_BYTES, MAX_TEXT_BYTES, Message, Purpose, VERSION, decode_head,
+};
 use cede_carry::{FrameReader, FrameWriter, WireError};
 use cede_units::{Duration, Rate};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};

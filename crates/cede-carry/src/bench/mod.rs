@@ -73,6 +73,8 @@ pub struct Plan {
     pub controller: Option<ControllerSpec>,
 }
 
+/// The most streams that a test has.
+pub const MAX_STREAMS: usize = 128;
 /// The shortest interval between two reports.
 pub const MIN_INTERVAL: Duration = Duration::from_millis(50);
 /// The longest interval between two reports.
@@ -86,9 +88,8 @@ impl Plan {
     /// # Errors
     /// What is wrong.
     pub fn check(&self) -> Result<(), String> {
-        let most = crate::message::MAX_STREAMS;
-        if self.streams == 0 || usize::from(self.streams) > most {
-            return Err(format!("{} streams: 1 to {most} are allowed", self.streams));
+        if self.streams == 0 || usize::from(self.streams) > MAX_STREAMS {
+            return Err(format!("{} streams: 1 to {MAX_STREAMS} are allowed", self.streams));
         }
         if let Limit::Time(span) = self.limit
             && (span.is_zero() || span > MAX_TIME)

@@ -1,18 +1,13 @@
 //! Names that strangers give to files.
 
+use crate::untrusted::is_unprintable;
+
 /// The longest name: 255 octets are what file systems take, and `.part` comes behind.
 const MAX_NAME_BYTES: usize = 200;
 /// What a file is called whose name has nothing in it that is safe.
 const NAMELESS: &str = "received";
 /// Names that Windows keeps for devices, whatever follows a dot.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "COM", "LPT"];
-
-/// Characters that show nothing, or that turn what stands around them about.
-#[must_use]
-pub fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-}
 
 /// A name that cannot lead out of a folder, hide, command a terminal or mean a device: the last part of what a stranger
 /// calls a file, with `_` for each character that is not safe on some system. A name that ends in `.part` gets a `_`,

@@ -3,7 +3,7 @@
 
 use super::table::{Path, Row, Rows};
 use cede_carry::bench::{ControllerSpec, Limit, Outcome, Peer, Plan, Sample};
-use cede_carry::{Target, greeting};
+use cede_carry::{Target, message};
 use cede_units::Rate;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub fn start(target: &Target, peer: &Peer, plan: &Plan, spec: &ControllerSpec) -
     json!({
         "connected": (1..=plan.streams).map(|stream| connected(stream, peer)).collect::<Vec<_>>(),
         "version": concat!("cede ", env!("CARGO_PKG_VERSION")),
-        "protocol_version": greeting::VERSION,
+        "protocol_version": message::VERSION,
         "timestamp": { "timesecs": now.as_secs() },
         "connecting_to": { "host": target.host, "port": target.port },
         "test_start": test_start(plan, spec),
