@@ -9,53 +9,16 @@
 //! **How it was validated.** Conversations by hand (`tests/conversations.rs`), captures of other clients in the clear and
 //! encrypted (`docs/inspect.md`).
 
-use crate::event::{About, Aside, Block, Event, Kind, Sink, What};
-use crate::http::Requests;
+use crate::event::{Cover, What};
 use crate::order::{Arrival, Fate, Order, Run, Segment, hand_over};
-use crate::reader::{Reader, Said};
-use crate::shared::{Shared, Who};
-use crate::side::{Coming, Side};
+use crate::reader::Reader;
+use crate::report::{Carried, ConnectionReport, Speech};
+use crate::talk::{Context, Talk};
 use cede_bt::mse::{PADDING_MAX, PUBLIC_BYTES};
-use cede_bt::wire::{BlockRef, Handshake, Message, Reserved};
 use cede_meter::{Protocol, Side as Which, Socket};
 
 /// Different octets among the first 96: random ones have 80, give or take seven; text has fewer than 50.
 const DISTINCT_MIN: u32 = 60;
-
-/// What can be said of a connection in which no message was found.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Cover {
-    /// Both sides begin as message stream encryption does: with as many random octets as its public numbers and padding.
-    Encrypted,
-    /// Its beginning was not captured, or it has no form that is known here.
-    Unknown,
-    /// It is something else: TLS, HTTP, SSH, or of a form that BitTorrent does not have.
-    Foreign,
-}
-
-/// Where packets, and what is found in them, go.
-pub(crate) struct Context<'a> {
-    pub now_ns: u64,
-    pub shared: &'a mut Shared,
-    pub sink: &'a mut dyn Sink,
-}
-
-/// What is counted of a direction beneath its messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
-    /// Packets.
-    pub packets: u64,
-    /// Octets of them on the wire.
-    pub wire_bytes: u64,
-    /// Octets of the stream, each once.
-    pub stream_bytes: u64,
-    /// Packets whose octets were seen before.
-    pub repeated_packets: u64,
-    /// Octets that were seen before.
-    pub repeated_bytes: u64,
-    /// Packets of whose octets the capture has only the first.
-    pub cut_packets: u64,
-}
 
 /// One direction while it lasts.
 #[derive(Debug)]
@@ -75,26 +38,6 @@ pub(crate) struct Connection {
     pub talk: Talk,
 }
 
-/// What both sides said.
-#[derive(Debug)]
-pub(crate) struct Talk {
-    pub ends: [Socket; 2],
-    pub transport: Protocol,
-    /// Who opened it.
-    pub opener: Option<Which>,
-    pub first_ns: u64,
-    pub last_ns: u64,
-    /// The number that it got when it was found to be BitTorrent.
-    pub number: Option<u32>,
-    pub info_hash: Option<[u8; 20]>,
-    pub sides: [Side; 2],
-    pub is_reset: bool,
-    /// Messages were found behind a beginning that has none.
-    pub is_found_late: bool,
-    /// What each side asks of a tracker.
-    requests: [Requests; 2],
-}
-
 impl Live {
     fn new(counts_octets: bool, from_start: bool) -> Self {
         Self {
@@ -111,20 +54,7 @@ impl Connection {
     /// A connection whose beginning was seen, with who opened it, or was not.
     pub(crate) fn new(ends: [Socket; 2], transport: Protocol, opener: Option<Which>, now_ns: u64) -> Self {
         let live = || Live::new(transport == Protocol::Tcp, opener.is_some());
-        let talk = Talk {
-            ends,
-            transport,
-            opener,
-            first_ns: now_ns,
-            last_ns: now_ns,
-            number: None,
-            info_hash: None,
-            sides: Default::default(),
-            is_reset: false,
-            is_found_late: false,
-            requests: Default::default(),
-        };
-        Self { live: [live(), live()], talk }
+        Self { live: [live(), live()], talk: Talk::new(ends, transport, opener, now_ns) }
     }
 
     pub(crate) fn order(&mut self, side: Which) -> &mut Order {
@@ -139,10 +69,7 @@ impl Connection {
     pub(crate) fn bytes(&self) -> usize {
         let of = |side: usize| {
             let live = &self.live[side];
-            live.order.waiting_bytes()
-                + live.reader.heap_bytes()
-                + self.talk.sides[side].heap_bytes()
-                + self.talk.requests[side].heap_bytes()
+            live.order.waiting_bytes() + live.reader.heap_bytes() + self.talk.heap_bytes(side)
         };
         size_of::<Self>() + of(0) + of(1)
     }
@@ -244,215 +171,36 @@ impl Connection {
         }
     }
 
+    /// What was found, as plain data.
+    pub(crate) fn report(&self) -> ConnectionReport {
+        let talk = &self.talk;
+        let first = talk.opener.unwrap_or(0);
+        let has_messages = talk.sides.iter().any(|side| side.told.counts.iter().any(|&count| count > 0));
+        let speech = match (has_messages, talk.is_found_late) {
+            (true, false) => Speech::Plain,
+            (true, true) => Speech::PlainLater,
+            (false, _) => Speech::Covered(self.cover()),
+        };
+        let side = |which: Which| talk.sides[which].report(*self.carried(which), talk.last_ns);
+        ConnectionReport {
+            number: talk.number.unwrap_or(u32::MAX),
+            ends: [talk.ends[first], talk.ends[1 - first]],
+            is_opened_by_first: talk.opener.is_some(),
+            transport: talk.transport,
+            speech,
+            info_hash: talk.info_hash,
+            span_ns: (talk.first_ns, talk.last_ns),
+            is_reset: talk.is_reset,
+            sides: [side(first), side(1 - first)],
+        }
+    }
+
     /// Whether both sides begin with a public number and padding.
     fn has_flights(&self, opener: Which) -> bool {
         let range = PUBLIC_BYTES as u64..=(PUBLIC_BYTES + PADDING_MAX) as u64;
         let flight =
             |side: Which| self.live[side].first_flight.unwrap_or(self.live[side].carried.stream_bytes);
         range.contains(&flight(opener)) && range.contains(&flight(1 - opener))
-    }
-}
-
-impl Talk {
-    /// Reads what came next in order.
-    fn run(&mut self, side: Which, reader: &mut Reader, run: &Run<'_>, context: &mut Context<'_>) {
-        match run {
-            Run::Octets(octets, arrival) => {
-                self.ask(side, octets, context);
-                reader.octets(octets, &mut |said| self.said(side, said, arrival, context));
-            }
-            Run::Missing(len) => {
-                self.requests[side].missing();
-                self.sides[side].told.holes += 1;
-                self.sides[side].told.missing_bytes += len.unwrap_or(0);
-                let arrival = Arrival { time_ns: context.now_ns, repairs: 0, at: 0 };
-                reader.missing(*len, &mut |said| self.said(side, said, &arrival, context));
-            }
-        }
-    }
-
-    /// Looks for announces to a tracker.
-    fn ask(&mut self, side: Which, octets: &[u8], context: &mut Context<'_>) {
-        if self.transport == Protocol::Tcp {
-            let (time_ns, from, to) = (context.now_ns, self.ends[side], self.ends[1 - side]);
-            self.requests[side].octets(octets, &mut |announce| {
-                let about = About::Announce { announce: Box::new(announce), is_http: true };
-                context.sink.aside(&Aside { time_ns, from, to, about });
-            });
-        }
-    }
-
-    fn said(&mut self, side: Which, said: Said, arrival: &Arrival, context: &mut Context<'_>) {
-        let now_ns = context.now_ns;
-        match said {
-            Said::Handshake(handshake) => self.handshake(side, handshake, context),
-            Said::Message(message, is_cut) => self.message(side, &message, is_cut, context),
-            Said::Data(block, at, len, is_captured) => {
-                self.data(side, (block, at, len), is_captured, arrival, context);
-            }
-            Said::Unknown(id, len) => {
-                self.sides[side].count(Kind::Other);
-                self.tell(side, now_ns, What::Other { id, len }, context);
-            }
-            Said::Lost => {
-                self.sides[side].lose(now_ns);
-                self.tell(side, now_ns, What::Lost, context);
-            }
-            Said::Resumed(octets) => {
-                self.is_found_late |= self.number.is_none();
-                self.number(context);
-                self.sides[side].told.unread_bytes += octets;
-                self.tell(side, now_ns, What::Resumed { octets }, context);
-            }
-            Said::GivenUp => {}
-        }
-    }
-
-    /// It is found to be worth listing.
-    fn number(&mut self, context: &mut Context<'_>) {
-        if self.number.is_some() {
-            return;
-        }
-        self.number = Some(context.shared.next_number());
-        if let Some(opener) = self.opener {
-            self.tell(opener, self.first_ns, What::Opened, context);
-        }
-    }
-
-    fn tell(&self, side: Which, time_ns: u64, what: What<'_>, context: &mut Context<'_>) {
-        context.sink.event(&Event {
-            time_ns,
-            connection: self.number.unwrap_or(u32::MAX),
-            from: self.ends[side],
-            to: self.ends[1 - side],
-            transport: self.transport,
-            info_hash: self.info_hash,
-            what,
-        });
-    }
-
-    fn handshake(&mut self, side: Which, handshake: Handshake, context: &mut Context<'_>) {
-        self.number(context);
-        self.info_hash.get_or_insert(handshake.info_hash);
-        let now_ns = context.now_ns;
-        let said = &mut self.sides[side];
-        said.handshake = Some(handshake);
-        said.count(Kind::Handshake);
-        said.chokes.begin(true, now_ns);
-        said.wants.begin(false, now_ns);
-        self.tell(side, now_ns, What::Handshake(&handshake), context);
-    }
-
-    fn message(&mut self, side: Which, message: &Message, is_cut: bool, context: &mut Context<'_>) {
-        self.sides[side].count(Kind::of(message));
-        if !is_cut {
-            self.note(side, message, context.now_ns);
-        }
-        let extension = match message {
-            Message::Extended(id, _) => self.sides[1 - side].name_of(*id),
-            _ => None,
-        };
-        // An extension's name is the receiver's, and says what the sender's octets mean.
-        let extension = extension.map(str::to_string);
-        let what = What::Message { message, extension: extension.as_deref(), is_cut };
-        self.tell(side, context.now_ns, what, context);
-    }
-
-    /// What a message changes.
-    fn note(&mut self, side: Which, message: &Message, now_ns: u64) {
-        let is_fast = self.is_fast();
-        let [mine, theirs] = self.both(side);
-        match message {
-            Message::Choke => {
-                mine.chokes.set(true, now_ns);
-                if !is_fast {
-                    theirs.forget_requests();
-                }
-            }
-            Message::Unchoke => mine.chokes.set(false, now_ns),
-            Message::Interested => mine.wants.set(true, now_ns),
-            Message::NotInterested => mine.wants.set(false, now_ns),
-            Message::Request(block) => mine.request(*block, now_ns),
-            Message::Reject(block) => drop(theirs.settle(block)),
-            Message::Extended(0, octets) => mine.learn(octets),
-            _ => {}
-        }
-    }
-
-    /// Whether both sides speak the fast extension.
-    fn is_fast(&self) -> bool {
-        let speaks =
-            |side: &Side| side.handshake.is_some_and(|handshake| handshake.reserved.has(Reserved::FAST));
-        self.sides.iter().all(speaks)
-    }
-
-    /// One side and the other.
-    const fn both(&mut self, side: Which) -> [&mut Side; 2] {
-        let [a, b] = &mut self.sides;
-        if side == 0 { [a, b] } else { [b, a] }
-    }
-
-    fn data(
-        &mut self,
-        side: Which,
-        (block, at, len): (BlockRef, u32, u32),
-        is_captured: bool,
-        arrival: &Arrival,
-        context: &mut Context<'_>,
-    ) {
-        let coming = self.sides[side].coming.get_or_insert(Coming {
-            block,
-            first_ns: arrival.time_ns,
-            place: arrival.at,
-            repairs: 0,
-            missing: 0,
-        });
-        coming.repairs += arrival.repairs;
-        coming.missing += if is_captured { 0 } else { len };
-        if at + len == block.len
-            && let Some(coming) = self.sides[side].coming.take()
-        {
-            self.block(side, &coming, context);
-        }
-    }
-
-    /// What tells a peer from others: where it takes connections, and its id.
-    fn who(&self, side: Which) -> Who {
-        let Socket { address, port } = self.ends[side];
-        let is_listening = self.transport == Protocol::Utp || self.opener == Some(1 - side);
-        let port = if is_listening { Some(port) } else { self.sides[side].port };
-        let peer_id = self.sides[side].handshake.map(|handshake| handshake.peer_id);
-        Who { info_hash: self.info_hash, address, port, peer_id }
-    }
-
-    /// Octets were sent again that end there.
-    fn repeated(&mut self, side: Which, end: u64) {
-        if let Some(coming) = self.sides[side].coming.as_mut().filter(|coming| end > coming.place) {
-            coming.repairs += 1;
-        }
-    }
-
-    /// A block is there.
-    fn block(&mut self, side: Which, coming: &Coming, context: &mut Context<'_>) {
-        let is_duplicate = context.shared.is_duplicate(&self.who(1 - side), &coming.block);
-        let [mine, theirs] = self.both(side);
-        let requested_ns = theirs.settle(&coming.block);
-        mine.add_block(coming, requested_ns, context.now_ns, is_duplicate);
-        let block = Block {
-            connection: self.number.unwrap_or(u32::MAX),
-            from: self.ends[side],
-            to: self.ends[1 - side],
-            transport: self.transport,
-            info_hash: self.info_hash,
-            block: coming.block,
-            requested_ns,
-            first_ns: coming.first_ns,
-            last_ns: context.now_ns,
-            repairs: coming.repairs,
-            missing: coming.missing,
-            is_duplicate,
-        };
-        self.tell(side, context.now_ns, What::Block(&block), context);
     }
 }
 

@@ -1,6 +1,5 @@
 //! What is told while packets are read.
 
-use crate::connection::Cover;
 use cede_bt::tracker::Announce;
 use cede_bt::wire::{BlockRef, Handshake, Message};
 use cede_meter::{Protocol, Socket};
@@ -99,6 +98,17 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// What can be said of a connection in which no message was found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cover {
+    /// Both sides begin as message stream encryption does: with as many random octets as its public numbers and padding.
+    Encrypted,
+    /// Its beginning was not captured, or it has no form that is known here.
+    Unknown,
+    /// It is something else: TLS, HTTP, SSH, or of a form that BitTorrent does not have.
+    Foreign,
 }
 
 /// Something that happened on a connection.

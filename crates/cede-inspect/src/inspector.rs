@@ -1,10 +1,11 @@
 //! Packets in, events and a report out.
 
 use crate::aside;
-use crate::connection::{Connection, Context, Cover};
-use crate::event::{Aside, Sink};
+use crate::connection::Connection;
+use crate::event::{Aside, Cover, Sink};
 use crate::report::{ConnectionReport, Report, Unlisted};
 use crate::shared::Shared;
+use crate::talk::Context;
 use crate::tcp::TcpFlow;
 use crate::utp::{Datagram, UdpFlow, UtpConnection};
 use cede_meter::{Content, Counters, Key, Seen, Selection, Side as Which, Socket, has_utp_form};
@@ -147,7 +148,7 @@ impl Inspector {
             self.unlisted.given_up += 1;
             return;
         }
-        self.finished.push(ConnectionReport::of(connection));
+        self.finished.push(connection.report());
     }
 
     /// Ends the quieter half of all flows.

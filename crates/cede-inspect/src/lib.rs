@@ -50,11 +50,11 @@ mod report;
 mod seek;
 mod shared;
 mod side;
+mod talk;
 mod tcp;
 mod utp;
 
 pub use client::client_of;
-pub use connection::{Carried, Cover};
-pub use event::{About, Aside, Block, Event, Kind, Sink, What};
+pub use event::{About, Aside, Block, Cover, Event, Kind, Sink, What};
 pub use inspector::{Config, Inspector};
-pub use report::{ConnectionReport, Report, SideReport, Speech, Unlisted};
+pub use report::{Carried, ConnectionReport, Report, SideReport, Speech, Unlisted};

@@ -1,11 +1,8 @@
 //! What was found, as plain data.
 
-use crate::client::client_of;
-use crate::connection::{Carried, Connection, Cover, Talk};
-use crate::event::Kind;
-use crate::side::Side;
+use crate::event::{Cover, Kind};
 use cede_bt::wire::Reserved;
-use cede_meter::{Counters, Histogram, Protocol, Side as Which, Socket};
+use cede_meter::{Counters, Histogram, Protocol, Socket};
 
 /// What can be told of what was said.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -54,6 +51,23 @@ pub struct ConnectionReport {
     pub is_reset: bool,
     /// What each end sent.
     pub sides: [SideReport; 2],
+}
+
+/// What is counted of a direction beneath its messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Packets.
+    pub packets: u64,
+    /// Octets of them on the wire.
+    pub wire_bytes: u64,
+    /// Octets of the stream, each once.
+    pub stream_bytes: u64,
+    /// Packets whose octets were seen before.
+    pub repeated_packets: u64,
+    /// Octets that were seen before.
+    pub repeated_bytes: u64,
+    /// Packets of whose octets the capture has only the first.
+    pub cut_packets: u64,
 }
 
 /// What one end of a connection sent.
@@ -129,49 +143,7 @@ pub struct Report {
     pub unlisted: Unlisted,
 }
 
-impl ConnectionReport {
-    pub(crate) fn of(connection: &Connection) -> Self {
-        let talk = &connection.talk;
-        let first = talk.opener.unwrap_or(0);
-        let has_messages = talk.sides.iter().any(|side| side.told.counts.iter().any(|&count| count > 0));
-        let speech = match (has_messages, talk.is_found_late) {
-            (true, false) => Speech::Plain,
-            (true, true) => Speech::PlainLater,
-            (false, _) => Speech::Covered(connection.cover()),
-        };
-        let side = |which: Which| SideReport::of(&talk.sides[which], connection.carried(which), talk);
-        Self {
-            number: talk.number.unwrap_or(u32::MAX),
-            ends: [talk.ends[first], talk.ends[1 - first]],
-            is_opened_by_first: talk.opener.is_some(),
-            transport: talk.transport,
-            speech,
-            info_hash: talk.info_hash,
-            span_ns: (talk.first_ns, talk.last_ns),
-            is_reset: talk.is_reset,
-            sides: [side(first), side(1 - first)],
-        }
-    }
-}
-
 impl SideReport {
-    fn of(side: &Side, carried: &Carried, talk: &Talk) -> Self {
-        let seconds = |(on, off): (u64, u64)| (on as f64 / 1e9, off as f64 / 1e9);
-        let (told, handshake) = (&side.told, side.handshake);
-        let timed = told.latency.count();
-        Self {
-            peer_id: handshake.map(|handshake| handshake.peer_id),
-            client: told.client.clone().or_else(|| client_of(&handshake?.peer_id)),
-            reserved: handshake.map(|handshake| handshake.reserved),
-            carried: *carried,
-            latency_mean_ms: (timed > 0).then(|| side.latency_sum_us as f64 / 1e3 / timed as f64),
-            unchokes: side.chokes.ended,
-            choking_s: seconds(side.chokes.times_ns(talk.last_ns)),
-            interested_s: seconds(side.wants.times_ns(talk.last_ns)),
-            ..told.clone()
-        }
-    }
-
     /// Octets of the stream that are no data of blocks.
     #[must_use]
     pub const fn protocol_bytes(&self) -> u64 {

@@ -7,8 +7,9 @@
 //!
 //! **How it was validated.** Conversations by hand (`tests/conversations.rs`), Wireshark's counts, swarms' own records.
 
+use crate::client::client_of;
 use crate::event::Kind;
-use crate::report::SideReport;
+use crate::report::{Carried, SideReport};
 use cede_bt::wire::BlockRef;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -181,6 +182,24 @@ impl Side {
             if self.names.len() < NAMES_MAX {
                 self.names.push((id, plain(name, 32)));
             }
+        }
+    }
+
+    /// What is told of it, with what was counted beneath its messages, at the end.
+    pub(crate) fn report(&self, carried: Carried, end_ns: u64) -> SideReport {
+        let seconds = |(on, off): (u64, u64)| (on as f64 / 1e9, off as f64 / 1e9);
+        let (told, handshake) = (&self.told, self.handshake);
+        let timed = told.latency.count();
+        SideReport {
+            peer_id: handshake.map(|handshake| handshake.peer_id),
+            client: told.client.clone().or_else(|| client_of(&handshake?.peer_id)),
+            reserved: handshake.map(|handshake| handshake.reserved),
+            carried,
+            latency_mean_ms: (timed > 0).then(|| self.latency_sum_us as f64 / 1e3 / timed as f64),
+            unchokes: self.chokes.ended,
+            choking_s: seconds(self.chokes.times_ns(end_ns)),
+            interested_s: seconds(self.wants.times_ns(end_ns)),
+            ..told.clone()
         }
     }
 

@@ -6,9 +6,10 @@
 //!
 //! **How it was validated.** Streams by hand (`tests/streams.rs`), Wireshark's counts of messages (`tests/tshark.rs`).
 
-use crate::connection::{Connection, Context};
+use crate::connection::Connection;
 use crate::event::What;
 use crate::order::Segment;
+use crate::talk::Context;
 use cede_meter::{Protocol, Side as Which, Socket, Tcp};
 
 const FIN: u8 = 0x01;

@@ -12,9 +12,10 @@
 //! **How it was validated.** Recorded captures of libutp and libtorrent, libtorrent's and our own transfers, packets by
 //! hand (`tests/streams.rs`).
 
-use crate::connection::{Connection, Context};
+use crate::connection::Connection;
 use crate::event::What;
 use crate::order::Segment;
+use crate::talk::Context;
 use cede_meter::{Protocol, Side as Which, Socket};
 use cede_wire::utp::{HEADER_BYTES, Kind, Packet};
 
