@@ -4,6 +4,7 @@
 //! * [`network`] lays out its hosts and links, [`run`] runs it in the simulated world, [`outcome`] adds up.
 //! * [`check`] is the battery: pinned scenarios with pass marks that any background controller should survive.
 //! * [`swarm`] is BitTorrent: many peers in the simulated world.
+//! * [`repro`] runs the experiments of papers again, and says of each claim whether it holds.
 //! * [`record`] keeps a run in a folder, [`report`] turns what it showed into figures, tables, sentences and a page.
 //!
 //! **Invariant:** nothing here decides what a transport or a controller does; nothing here talks to a terminal.
@@ -15,6 +16,7 @@ pub mod journal;
 pub mod meter;
 pub mod network;
 pub mod outcome;
+pub mod ports;
 pub mod record;
 pub mod report;
 pub mod repro;

@@ -1,12 +1,10 @@
 //! The lab's ear in a simulated world: what passes through the links under study, flow by flow.
 
 use crate::histogram::Histogram;
+use crate::ports::FIRST_PORT;
 use cede_net::{Datagram, Dequeue, DropCause, Drops, Enqueue, HostId};
 use cede_sim::{LinkId, Observer, PacketEvent};
 use cede_units::{Duration, Instant, Rate};
-
-/// The port of flow 0; both ends of flow `n` use the port `FIRST_PORT + n`, which tells its packets from all others.
-pub const FIRST_PORT: u16 = 10_000;
 
 /// Windows of short-term fairness (20 round trips of 50 ms in the LCN 2010 paper).
 const SHORT_TERM: Duration = Duration::from_secs(1);

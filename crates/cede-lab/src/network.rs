@@ -1,6 +1,6 @@
 //! From a scenario to a network: which hosts, links and routes the simulated world is made of.
 
-use crate::meter::FIRST_PORT;
+use crate::ports::FIRST_PORT;
 use crate::scenario::{
     self, Access, BOTTLENECK, Buffer, Dumbbell, Graph, Instance, Limit, Link, RETURN, Scenario, Topology,
 };

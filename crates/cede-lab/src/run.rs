@@ -5,6 +5,7 @@ use crate::journal::Happening;
 use crate::meter::{Meters, PacketTap, QueueTap};
 use crate::network::{Event, FlowPlan, Network};
 use crate::outcome::{FlowEnds, FlowSeries, Outcome, Series};
+use crate::ports::MAX_FLOWS;
 use crate::scenario::{ControllerSpec, Flow, Scenario};
 use crate::traffic::Source;
 use crate::view::SocketView;
@@ -47,8 +48,6 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
-
-pub(crate) const MAX_FLOWS: usize = (u16::MAX - crate::meter::FIRST_PORT) as usize;
 
 /// Hears how a run proceeds, once per sampling interval.
 pub trait Watcher {

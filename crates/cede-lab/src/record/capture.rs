@@ -10,8 +10,9 @@
 
 use super::folder::Folder;
 use super::output::{Output, RecordError};
-use crate::meter::{FIRST_PORT, PacketTap};
+use crate::meter::PacketTap;
 use crate::network::Network;
+use crate::ports::FIRST_PORT;
 use crate::scenario::Scenario;
 use cede_net::{Datagram, HostId, Protocol};
 use cede_units::Instant;

@@ -60,7 +60,7 @@ pub use swarm_tables::SWARM_TABLES;
 pub use tables::TABLES;
 pub use words::Words;
 
-use crate::run::MAX_FLOWS;
+use crate::ports::MAX_FLOWS;
 use cede_units::Duration;
 use document::Node;
 use metric_names::Known;
