@@ -1,7 +1,7 @@
 //! B1 to B14: what the paper says, and whether it holds.
 
-use super::published::TABLE_IV;
-use super::results::{CROWDS, Case, LIMITS, Results};
+use super::published::{Case, TABLE_IV};
+use super::results::{CROWDS, LIMITS, Results};
 use crate::repro::known;
 use crate::repro::swarms::{Claim, Measured, Shown};
 use crate::swarm::mean;

@@ -1,7 +1,8 @@
 //! The paper's figures.
 
 use super::claims::average;
-use super::results::{CROWDS, Case, LIMITS, Results};
+use super::published::Case;
+use super::results::{CROWDS, LIMITS, Results};
 use crate::repro::swarms::Measured;
 use crate::swarm::mean;
 use cede_plot::{Axis, Figure, Panel, Series};

@@ -37,15 +37,8 @@ by its result.",
 /// Draws and judges.
 #[must_use]
 pub fn report(results: &Results) -> Report {
-    Report {
-        paper: PAPER,
-        command: format!("cede repro rao10{}", if results.request.quick { " --quick" } else { "" }),
-        claims: claims::claims(results),
-        parts: parts(results),
-        coverage: results.coverage(),
-        broken_runs: results.runs().filter(|run| !run.is_intact()).count(),
-        data: results.cells.to_json(),
-    }
+    let command = format!("cede repro rao10{}", if results.request.quick { " --quick" } else { "" });
+    Report::new(PAPER, command, claims::claims(results), parts(results), &results.cells)
 }
 
 fn parts(results: &Results) -> Vec<Part> {

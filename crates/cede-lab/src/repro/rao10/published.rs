@@ -1,6 +1,30 @@
 //! The paper's numbers.
 
-use super::results::Case;
+/// The cases of Table IV.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Case {
+    /// No offload, no loss.
+    Plain,
+    /// Segmentation offload.
+    Offload,
+    /// Loss of 5 % at each ingress.
+    Loss,
+}
+
+impl Case {
+    /// Every case.
+    pub const ALL: [Self; 3] = [Self::Plain, Self::Offload, Self::Loss];
+
+    /// What the table calls it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Plain => "TSO off, no loss",
+            Self::Offload => "TSO on, no loss",
+            Self::Loss => "TSO off, 5 % loss",
+        }
+    }
+}
 
 /// Table IV: upload limit in kB/s, RTT in ms, case, mean completion time in seconds.
 pub(super) const TABLE_IV: [(u64, u64, Case, f64); 36] = [

@@ -1,6 +1,6 @@
 //! What is run, and what came of it.
 
-use super::published::SYSTEMS;
+use super::published::{Case, SYSTEMS};
 use super::setting::{MACHINES, Setting};
 use crate::repro::swarms::{Cells, Job, Measured, jobs};
 use crate::swarm::{Device, SwarmRecords};
@@ -11,32 +11,6 @@ use cede_units::Duration;
 pub struct Request {
     /// A smaller file, fewer leechers, fewer round-trip times, one iteration.
     pub quick: bool,
-}
-
-/// The cases of Table IV.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Case {
-    /// No offload, no loss.
-    Plain,
-    /// Segmentation offload.
-    Offload,
-    /// Loss of 5 % at each ingress.
-    Loss,
-}
-
-impl Case {
-    /// Every case.
-    pub const ALL: [Self; 3] = [Self::Plain, Self::Offload, Self::Loss];
-
-    /// What the table calls it.
-    #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Plain => "TSO off, no loss",
-            Self::Offload => "TSO on, no loss",
-            Self::Loss => "TSO off, 5 % loss",
-        }
-    }
 }
 
 /// Sets of autonomous systems of Figures 8 and 9, by their numbers from 1.
@@ -188,12 +162,6 @@ impl Results {
         Self { request, cells }
     }
 
-    /// Runs there are, and runs there would be in all.
-    #[must_use]
-    pub fn coverage(&self) -> [usize; 2] {
-        self.cells.coverage(&self.request.settings())
-    }
-
     fn of(&self, key: &str) -> &[Measured] {
         self.cells.of(key)
     }
@@ -229,35 +197,26 @@ impl Results {
         let is = |setting: &Setting| setting.key.starts_with("systems");
         self.cells.iter().filter(move |(setting, _)| is(setting))
     }
-
-    /// Every run.
-    pub fn runs(&self) -> impl Iterator<Item = &Measured> {
-        self.cells.runs()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::published::TABLE_IV;
     use super::*;
+    use crate::repro::swarms::{assert_in_place, numbered};
 
     #[test]
     fn every_run_finds_its_place() {
         for quick in [true, false] {
             let request = Request { quick };
             let jobs = request.jobs();
-            let numbered =
-                (0..jobs.len()).map(|n| Some(Measured { events: n as u64, ..Measured::default() }));
-            let results = Results::sorted(request, numbered.collect());
-            for (place, job) in jobs.iter().enumerate() {
-                assert!(results.of(&job.key).iter().any(|run| run.events == place as u64), "{}", job.key);
-            }
+            let results = Results::sorted(request, numbered(&jobs));
+            assert_in_place(&results.cells, &jobs);
             assert!(
                 TABLE_IV.iter().all(|&(kbps, rtt, case, _)| !results.table_iv(kbps, rtt, case).is_empty())
             );
             assert_eq!(results.systems().count(), 18);
             assert!(!results.fast_seed(400).is_empty() && !results.over_utp(20, 400).is_empty());
-            assert_eq!(results.runs().count(), jobs.len());
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! One choice is changed at a time, so that each row says what that choice moves.
 
-use super::published::TABLE_IV;
-use super::results::{Case, Request};
+use super::published::{Case, TABLE_IV};
+use super::results::Request;
 use super::setting::Setting;
 use super::{PAPER, Paper};
 use crate::repro::swarms::{Cells, Job, Measured, Part, Report, jobs, show};
@@ -84,28 +84,23 @@ pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report
     let cells = Cells::sorted(settings(request), measured);
     let prose = "Mean completion in seconds under each reading, one choice changed at a time, and how far off the printed \
                  mean. A smaller file and swarm (`--quick`) show what a choice moves, not whether it fits.";
-    Report {
-        paper: Paper { name: "rao10-sweep", ..PAPER },
-        command: format!("cede repro rao10 --sweep{}", if request.quick { " --quick" } else { "" }),
-        claims: Vec::new(),
-        parts: vec![
-            Part {
-                heading: "What the paper leaves open".to_string(),
-                prose: prose.to_string(),
-                picture: None,
-                table: Some(table(&cells, &READINGS, &CELLS, Case::Plain)),
-            },
-            Part {
-                heading: "Kernels and slots, with 5 % of loss".to_string(),
-                prose: String::new(),
-                picture: None,
-                table: Some(table(&cells, &LOSSY_READINGS, &LOSSY, Case::Loss)),
-            },
-        ],
-        coverage: cells.coverage(&settings(request)),
-        broken_runs: cells.runs().filter(|run| !run.is_intact()).count(),
-        data: cells.to_json(),
-    }
+    let parts = vec![
+        Part {
+            heading: "What the paper leaves open".to_string(),
+            prose: prose.to_string(),
+            picture: None,
+            table: Some(table(&cells, &READINGS, &CELLS, Case::Plain)),
+        },
+        Part {
+            heading: "Kernels and slots, with 5 % of loss".to_string(),
+            prose: String::new(),
+            picture: None,
+            table: Some(table(&cells, &LOSSY_READINGS, &LOSSY, Case::Loss)),
+        },
+    ];
+    let paper = Paper { name: "rao10-sweep", ..PAPER };
+    let command = format!("cede repro rao10 --sweep{}", if request.quick { " --quick" } else { "" });
+    Report::new(paper, command, Vec::new(), parts, &cells)
 }
 
 fn table(cells: &Cells<Setting>, readings: &[Reading], of: &[(u64, u64)], case: Case) -> Table {

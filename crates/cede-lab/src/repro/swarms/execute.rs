@@ -1,24 +1,13 @@
 //! Running many swarms, several at a time, and keeping what was measured.
 
-use super::cells::Selection;
 use super::measured::Measured;
+use super::plan::{Job, Selection};
 use crate::repro::Progress;
 use crate::repro::parallel::{Outcome, in_parallel};
-use crate::swarm::{Swarm, SwarmError, SwarmWatcher, run};
+use crate::swarm::{SwarmError, SwarmWatcher, run};
 use cede_units::Instant as Virtual;
 use std::fmt;
 use std::path::{Path, PathBuf};
-
-/// A swarm to run.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// What it is kept under.
-    pub key: String,
-    /// Which repetition it is, from 0.
-    pub repetition: u32,
-    /// The swarm.
-    pub swarm: Swarm,
-}
 
 /// Why not everything was run.
 #[derive(Debug)]

@@ -4,12 +4,16 @@ mod cells;
 mod claim;
 mod execute;
 mod measured;
+mod plan;
 mod report;
 
-pub use cells::{Cells, Keyed, Selection, jobs};
+pub use cells::Cells;
+#[cfg(test)]
+pub use cells::{assert_in_place, numbered};
 #[cfg(test)]
 pub use claim::assert_open;
 pub use claim::{Claim, Shown, correlation, line_fit, show};
-pub use execute::{ExecuteSwarmsError, Job, execute};
+pub use execute::{ExecuteSwarmsError, execute};
 pub use measured::{Class, Measured};
+pub use plan::{Job, Keyed, Selection, jobs};
 pub use report::{Paper, Part, Report};

@@ -1,6 +1,8 @@
 //! A paper's report: claims, pictures and tables, on one page and as files.
 
+use super::cells::Cells;
 use super::claim::Claim;
+use super::plan::Keyed;
 use crate::repro::{Tally, drawn, lead, pages, tally, write_all};
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Align, Cell, Figure, Table};
@@ -52,6 +54,19 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report, with what is told of the runs themselves.
+    #[must_use]
+    pub fn new<S: Keyed>(
+        paper: Paper,
+        command: String,
+        claims: Vec<Claim>,
+        parts: Vec<Part>,
+        cells: &Cells<S>,
+    ) -> Self {
+        let broken_runs = cells.runs().filter(|run| !run.is_intact()).count();
+        Self { paper, command, claims, parts, coverage: cells.coverage(), broken_runs, data: cells.to_json() }
+    }
+
     /// How many claims hold, do not hold, and are open.
     #[must_use]
     pub fn tally(&self) -> Tally {

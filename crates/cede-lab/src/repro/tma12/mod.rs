@@ -56,15 +56,8 @@ pub fn report(results: &Results) -> Report {
         picture: None,
         table: Some(questions_table(results)),
     });
-    Report {
-        paper: PAPER,
-        command: format!("cede repro tma12{}", if results.request.quick { " --quick" } else { "" }),
-        claims: claims::claims(results),
-        parts,
-        coverage: results.coverage(),
-        broken_runs: results.runs().filter(|run| !run.is_intact()).count(),
-        data: results.cells.to_json(),
-    }
+    let command = format!("cede repro tma12{}", if results.request.quick { " --quick" } else { "" });
+    Report::new(PAPER, command, claims::claims(results), parts, &results.cells)
 }
 
 fn swarms_table(results: &Results) -> Table {

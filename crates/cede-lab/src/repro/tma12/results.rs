@@ -143,12 +143,6 @@ impl Results {
         Self { request, cells }
     }
 
-    /// Runs there are, and runs there would be in all.
-    #[must_use]
-    pub fn coverage(&self) -> [usize; 2] {
-        self.cells.coverage(&self.request.settings())
-    }
-
     /// The repetitions of a setting.
     #[must_use]
     pub fn of(&self, key: &str) -> &[Measured] {
@@ -170,31 +164,22 @@ impl Results {
         let paper = |setting: &Setting| setting.key.contains(" at ");
         self.cells.iter().filter(move |(setting, _)| paper(setting))
     }
-
-    /// Every run.
-    pub fn runs(&self) -> impl Iterator<Item = &Measured> {
-        self.cells.runs()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repro::swarms::{assert_in_place, numbered};
 
     #[test]
     fn every_run_finds_its_place() {
         for quick in [true, false] {
             let request = Request { quick };
             let jobs = request.jobs();
-            let numbered =
-                (0..jobs.len()).map(|n| Some(Measured { events: n as u64, ..Measured::default() }));
-            let results = Results::sorted(request, numbered.collect());
-            for (place, job) in jobs.iter().enumerate() {
-                assert!(results.of(&job.key).iter().any(|run| run.events == place as u64), "{}", job.key);
-            }
+            let results = Results::sorted(request, numbered(&jobs));
+            assert_in_place(&results.cells, &jobs);
             assert!(QUESTIONS.iter().all(|key| !results.of(key).is_empty()));
             assert!(!results.of(ONE_WAY).is_empty() && !results.mixed(25, 1).is_empty());
-            assert_eq!(results.runs().count(), jobs.len());
         }
     }
 }

@@ -128,20 +128,15 @@ pub fn sweep_report(request: Request, measured: &[Option<Measured>]) -> Report {
         .map(|runs| Results { request, cells: Cells::sorted(settings(), runs.to_vec()) });
     let prose = "Mean completion at 1 Mbit/s in seconds and TCP's share of the octets under each reading, one choice \
                  changed at a time, and which of the claims about these swarms then hold.";
-    Report {
-        paper: Paper { name: "tma12-sweep", ..PAPER },
-        command: format!("cede repro tma12 --sweep{}", if request.quick { " --quick" } else { "" }),
-        claims: Vec::new(),
-        parts: vec![Part {
-            heading: "What the paper leaves open".to_string(),
-            prose: prose.to_string(),
-            picture: None,
-            table: Some(table(results)),
-        }],
-        coverage: cells.coverage(&plan(request)),
-        broken_runs: cells.runs().filter(|run| !run.is_intact()).count(),
-        data: cells.to_json(),
-    }
+    let parts = vec![Part {
+        heading: "What the paper leaves open".to_string(),
+        prose: prose.to_string(),
+        picture: None,
+        table: Some(table(results)),
+    }];
+    let paper = Paper { name: "tma12-sweep", ..PAPER };
+    let command = format!("cede repro tma12 --sweep{}", if request.quick { " --quick" } else { "" });
+    Report::new(paper, command, Vec::new(), parts, &cells)
 }
 
 fn table(results: impl Iterator<Item = Results>) -> Table {
