@@ -11,7 +11,7 @@ mod parallel;
 mod statement;
 
 pub use parallel::Progress;
-pub use statement::{Judgement, Statement, Tally, known};
+pub use statement::{Judgement, Statement, Statements, Tally, known};
 use statement::{lead, tally};
 
 use cede_plot::Figure;

@@ -63,11 +63,35 @@ impl Statement {
         self.judgement.verdict
     }
 
-    /// Statements as a table.
-    pub(super) fn table(all: &[Self]) -> Table {
+    /// For programs.
+    fn to_json(&self) -> Value {
+        json!({
+            "place": self.place,
+            "says": self.says,
+            "criterion": self.criterion,
+            "measured": self.judgement.measured,
+            "verdict": self.verdict().words(),
+        })
+    }
+}
+
+/// What was published, statement by statement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Statements(pub Vec<Statement>);
+
+impl Statements {
+    /// How many hold, do not hold, and are open.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        tally(self.0.iter().map(Statement::verdict))
+    }
+
+    /// As a table.
+    #[must_use]
+    pub fn table(&self) -> Table {
         let mut table =
             Table::new(["from", "says", "measured", "verdict", "criterion"]).align(3, Align::Left);
-        for statement in all {
+        for statement in &self.0 {
             table.push([
                 Cell::from(statement.place),
                 statement.says.clone().into(),
@@ -80,9 +104,10 @@ impl Statement {
     }
 
     /// The same for a narrow screen: without criteria.
-    pub(super) fn short_table(all: &[Self]) -> Table {
+    #[must_use]
+    pub fn short_table(&self) -> Table {
         let mut table = Table::new(["says", "measured", "verdict"]);
-        for statement in all {
+        for statement in &self.0 {
             table.push([
                 statement.says.clone().into(),
                 statement.judgement.measured.clone().into(),
@@ -94,13 +119,7 @@ impl Statement {
 
     /// For programs.
     pub(super) fn to_json(&self) -> Value {
-        json!({
-            "place": self.place,
-            "says": self.says,
-            "criterion": self.criterion,
-            "measured": self.judgement.measured,
-            "verdict": self.verdict().words(),
-        })
+        self.0.iter().map(Statement::to_json).collect()
     }
 }
 

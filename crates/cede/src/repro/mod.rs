@@ -1,18 +1,20 @@
 //! `cede repro`: a paper's experiments.
 
+mod bufferbloat;
+mod lcn10;
+mod ledbatpp;
+mod swarms;
+
+pub use lcn10::figures;
+
 use crate::failure::Failure;
-use crate::lab::unmeasured;
-use crate::progress::{Pace, StatusLine};
+use crate::progress::{self, Pace, StatusLine};
 use crate::screen::{self, Screen};
-use crate::{interrupt, meter, progress};
-use cede_lab::repro::bufferbloat;
-use cede_lab::repro::lcn10::{self, ARITHMETIC, ExecuteError, FigureNumber, Report, Request, Results, Store};
-use cede_lab::repro::swarms::{self, ExecuteSwarmsError};
-use cede_lab::repro::{Progress, Tally, ledbatpp, rao10, tma12};
+use cede_lab::repro::{Progress, Tally};
 use cede_lab::run::RunError;
 use cede_plot::{Table, terminal};
-use cede_testbed::{NetnsError, bloat};
 use clap::ValueHint;
+use serde_json::Value;
 use std::fmt::Write as _;
 use std::io;
 use std::num::NonZero;
@@ -33,12 +35,6 @@ Examples:
   cede repro rao10 --sweep --quick         what piece size, slots and the client's release move in it
   cede repro bufferbloat                   the passive meter beside the queue's own log, and the analysis of many peers
   cede repro bufferbloat --capture a.pcap  the analysis of the peers in captures of one's own";
-
-const LCN10_FOLDER: &str = "cede-out/lcn10";
-const LEDBATPP_FOLDER: &str = "cede-out/ledbatpp";
-const TMA12_FOLDER: &str = "cede-out/tma12";
-const RAO10_FOLDER: &str = "cede-out/rao10";
-const BUFFERBLOAT_FOLDER: &str = "cede-out/bufferbloat";
 
 /// Arguments of `cede repro`.
 #[derive(clap::Args, Debug)]
@@ -111,47 +107,17 @@ pub enum WorldArg {
     Both,
 }
 
-impl WorldArg {
-    const fn world(self) -> bufferbloat::World {
-        match self {
-            Self::Sim => bufferbloat::World::Simulated,
-            Self::Netns => bufferbloat::World::Real,
-            Self::Both => bufferbloat::World::Both,
-        }
-    }
-}
-
 /// Repeats the experiments.
 pub fn run(args: &Args) -> Result<(), Failure> {
     refuse_strays(args)?;
     match args.paper {
-        Paper::Lcn10 => run_lcn10(args),
-        Paper::Ledbatpp => run_ledbatpp(args),
-        Paper::Tma12 if args.sweep => {
-            let request = tma12::Request { quick: args.quick };
-            run_swarms(args, TMA12_FOLDER, &tma12::sweep_jobs(request), |measured| {
-                tma12::sweep_report(request, &measured)
-            })
-        }
-        Paper::Tma12 => {
-            let request = tma12::Request { quick: args.quick };
-            run_swarms(args, TMA12_FOLDER, &request.jobs(), |measured| {
-                tma12::report(&tma12::Results::sorted(request, measured))
-            })
-        }
-        Paper::Rao10 if args.sweep => {
-            let request = rao10::Request { quick: args.quick };
-            run_swarms(args, RAO10_FOLDER, &rao10::sweep_jobs(request), |measured| {
-                rao10::sweep_report(request, measured)
-            })
-        }
-        Paper::Rao10 => {
-            let request = rao10::Request { quick: args.quick };
-            run_swarms(args, RAO10_FOLDER, &request.jobs(), |measured| {
-                rao10::report(&rao10::Results::sorted(request, measured))
-            })
-        }
-        Paper::Bufferbloat => run_bufferbloat(args),
+        Paper::Lcn10 => lcn10::run(args),
+        Paper::Ledbatpp => ledbatpp::run(args),
+        Paper::Tma12 if args.sweep => swarms::run_tma12_sweep(args),
+        Paper::Tma12 => swarms::run_tma12(args),
+        Paper::Rao10 if args.sweep => swarms::run_rao10_sweep(args),
+        Paper::Rao10 => swarms::run_rao10(args),
+        Paper::Bufferbloat => bufferbloat::run(args),
     }
 }
 
@@ -174,141 +140,26 @@ fn refuse_strays(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run_lcn10(args: &Args) -> Result<(), Failure> {
-    let request = request(args)?;
-    let folder = args.output.clone().unwrap_or_else(|| LCN10_FOLDER.into());
-    let results = measured(&request, &folder, jobs(args))?;
-    let report = Report::of(results);
-    let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
-    let screen = Screen::new(args.json);
-    screen.say(&summary(&screen, &report, &files))?;
-    if args.json {
-        print_json(&report.to_json())?;
-    }
-    judge_runs(report.broken_runs())
+/// Where the figures, tables and results of a paper go.
+fn folder(args: &Args, paper: &str) -> PathBuf {
+    args.output.clone().unwrap_or_else(|| Path::new("cede-out").join(paper))
 }
 
-fn run_ledbatpp(args: &Args) -> Result<(), Failure> {
-    let folder = args.output.clone().unwrap_or_else(|| LEDBATPP_FOLDER.into());
-    let request = ledbatpp::Request { quick: args.quick };
-    let results = metered(|hear| ledbatpp::execute(request, jobs(args), &interrupt::is_asked, hear));
-    let report = ledbatpp::Report::of(results.map_err(not_run)?);
-    let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
-    let screen = Screen::new(args.json);
-    screen.say(&ledbatpp_summary(&screen, &report, &files))?;
-    if args.json {
-        print_json(&report.to_json())?;
-    }
-    judge_runs(report.broken_runs())
+/// It was ended before its end; each run that was made is there.
+fn goes_on(folder: &Path) -> Failure {
+    let folder = folder.display();
+    Failure::Interrupted(format!("what was measured is in {folder}; the same command goes on from there"))
 }
 
-/// A paper about swarms: runs what has not been run, draws and judges.
-fn run_swarms(
+/// Says what was found, and prints it for programs where that is asked for.
+fn tell(
     args: &Args,
-    otherwise: &str,
-    swarms: &[swarms::Job],
-    report: impl FnOnce(Vec<Option<swarms::Measured>>) -> swarms::Report,
+    summary: impl FnOnce(&Screen) -> String,
+    json: impl FnOnce() -> Value,
 ) -> Result<(), Failure> {
-    #[cfg(unix)]
-    crate::pages::prefer_large();
-    let folder = args.output.clone().unwrap_or_else(|| otherwise.into());
-    let store = folder.join("runs");
-    let selection = selection(args, swarms)?;
-    let results =
-        metered(|hear| swarms::execute(swarms, &selection, &store, jobs(args), &interrupt::is_asked, hear));
-    let report = report(results.map_err(|error| match error {
-        ExecuteSwarmsError::Interrupted => Failure::Interrupted(format!(
-            "what was measured is in {}; the same command goes on from there",
-            folder.display()
-        )),
-        ExecuteSwarmsError::Store(path, cause) => failed(&path, &cause),
-        error @ ExecuteSwarmsError::Swarm(_) => Failure::Failed(error.to_string()),
-    })?);
-    let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
     let screen = Screen::new(args.json);
-    screen.say(&swarms_summary(&screen, &report, &files))?;
-    if args.json {
-        print_json(&report.to_json())?;
-    }
-    judge_runs(report.broken_runs)
-}
-
-/// Which of the swarms are asked for. Words that no swarm has in its name are refused.
-fn selection(args: &Args, swarms: &[swarms::Job]) -> Result<swarms::Selection, Failure> {
-    for word in &args.only {
-        if !swarms.iter().any(|job| job.key.contains(word.as_str())) {
-            let mut names: Vec<&str> = swarms.iter().map(|job| job.key.as_str()).collect();
-            names.dedup();
-            let text = format!(
-                "no swarm has \"{word}\" in its name\n  there are: {}",
-                names.join("\n             ")
-            );
-            return Err(Failure::Usage(text));
-        }
-    }
-    Ok(swarms::Selection { only: args.only.clone(), repetitions: args.iterations })
-}
-
-fn swarms_summary(screen: &Screen, report: &swarms::Report, files: &[PathBuf]) -> String {
-    let parts = report.parts.iter().filter_map(|part| Some((part.heading.as_str(), part.table.clone()?)));
-    let tables = std::iter::once(("Claims", report.short_table())).chain(parts);
-    titled(screen, tables) + &tally_and_page("claims", report.tally(), files)
-}
-
-fn run_bufferbloat(args: &Args) -> Result<(), Failure> {
-    let folder = args.output.clone().unwrap_or_else(|| BUFFERBLOAT_FOLDER.into());
-    let captured = (!args.capture.is_empty()).then(|| captured(&args.capture)).transpose()?;
-    let world = args.world.unwrap_or(WorldArg::Both).world();
-    let request = bufferbloat::Request { world, quick: args.quick, captured };
-    let results = metered(|hear| bufferbloat::execute(request, jobs(args), &interrupt::is_asked, hear));
-    let mut results = results.map_err(not_run)?;
-    if world != bufferbloat::World::Simulated {
-        results.real = in_namespaces(world, args.quick)?;
-    }
-    let report = bufferbloat::Report::of(results);
-    let files = report.write(&folder).map_err(|error| failed(&folder, &error))?;
-    let screen = Screen::new(args.json);
-    let tables = [("What the paper says", report.short_table()), ("Every case", report.cases_table())];
-    screen.say(&(titled(&screen, tables) + &tally_and_page("statements", report.tally(), &files)))?;
-    if args.json { print_json(&report.to_json()) } else { Ok(()) }
-}
-
-/// The validation with real sockets; empty where it cannot be and is not insisted on, which is said.
-fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferbloat::Measured>, Failure> {
-    let pace = if quick { bloat::Pace::QUICK } else { bloat::Pace::FULL };
-    let cases = bufferbloat::setting::Case::all();
-    let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_secs(1)), None));
-    let status_line = || status.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let watch = |elapsed: Duration| {
-        let (now, whole) = (elapsed.as_secs(), pace.duration.as_secs());
-        status_line().show(|_| format!("{} cases in network namespaces, {now} of {whole} s", cases.len()));
-        !interrupt::is_asked()
-    };
-    interrupt::insist_on_order();
-    let measured = bloat::measure_all(&cases, &pace, &watch);
-    status_line().end();
-    match measured {
-        Err(NetnsError::Impossible(why)) if world == bufferbloat::World::Both => {
-            eprintln!("cede: SKIPPED, the validation in network namespaces: {why}");
-            Ok(Vec::new())
-        }
-        other => other.map_err(unmeasured),
-    }
-}
-
-/// The peers in captures.
-fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
-    let (meter, damage) = meter::read_captures(files, &cede_meter::Config::default())?;
-    if let Some(damage) = damage {
-        eprintln!("cede: {damage}");
-    }
-    let peers = bufferbloat::Peer::all(&meter.report());
-    if peers.is_empty() {
-        let text =
-            "no peer in these captures has 50 samples; see what there is with: cede meter FILE".to_string();
-        return Err(Failure::Failed(text));
-    }
-    Ok(peers)
+    screen.say(&summary(&screen))?;
+    if args.json { screen::print(&format!("{:#}\n", json())) } else { Ok(()) }
 }
 
 fn not_run(error: RunError) -> Failure {
@@ -316,10 +167,6 @@ fn not_run(error: RunError) -> Failure {
         RunError::Interrupted => Failure::Interrupted("nothing was kept".to_string()),
         error => Failure::Failed(error.to_string()),
     }
-}
-
-fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
-    screen::print(&format!("{value:#}\n"))
 }
 
 fn judge_runs(broken: usize) -> Result<(), Failure> {
@@ -339,43 +186,12 @@ fn metered<T>(run: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> T) -> T {
     result
 }
 
-/// The figures that can be drawn, each with what it shows.
-pub fn figures() -> Vec<(String, String)> {
-    let figure = |figure: FigureNumber| (format!("lcn10 {}", figure.number()), figure.summary().to_string());
-    FigureNumber::ALL.into_iter().map(figure).collect()
-}
-
-fn request(args: &Args) -> Result<Request, Failure> {
-    let known = |&number: &u32| {
-        FigureNumber::from_number(number).ok_or_else(|| {
-            let numbers = FigureNumber::ALL.map(|figure| figure.number().to_string()).join(", ");
-            Failure::Usage(format!("there is no figure {number} to draw\n  allowed: {numbers}"))
-        })
-    };
-    let figures = args.figure.iter().map(known).collect::<Result<Vec<FigureNumber>, Failure>>()?;
-    Ok(Request { figures, sensitivity: args.sensitivity, quick: args.quick })
-}
-
 fn jobs(args: &Args) -> usize {
     args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get)
 }
 
 fn failed(folder: &Path, error: &io::Error) -> Failure {
     Failure::of_system(format!("{}: {error}", folder.display()), error.kind())
-}
-
-fn measured(request: &Request, folder: &Path, jobs: usize) -> Result<Results, Failure> {
-    let store = Store::open(&folder.join("runs")).map_err(|error| failed(&error.path, &error.cause))?;
-    let results =
-        metered(|hear| lcn10::execute(&lcn10::plan(request), &store, jobs, &interrupt::is_asked, hear));
-    results.map_err(|error| match error {
-        ExecuteError::Interrupted => Failure::Interrupted(format!(
-            "what was measured is in {}; the same command goes on from there",
-            folder.display()
-        )),
-        ExecuteError::Store(error) => failed(&error.path, &error.cause),
-        ExecuteError::Run(error) => Failure::Failed(error.to_string()),
-    })
 }
 
 fn line(progress: &Progress) -> String {
@@ -389,33 +205,6 @@ fn line(progress: &Progress) -> String {
         let _ = write!(text, ", about {} left", progress::clock(left.as_secs_f64()));
     }
     text
-}
-
-fn summary(screen: &Screen, report: &Report, files: &[PathBuf]) -> String {
-    let mut text = String::new();
-    for figure in &report.figures {
-        let heading = format!("Figure {}: {}", figure.figure.number(), figure.figure.summary());
-        text += &titled(screen, [(heading.as_str(), figure.short_table())]);
-    }
-    let more = [
-        ("What the paper leaves open", &report.short_sensitivity),
-        ("Which TCP-LP, which NICE", &report.short_background),
-        (ARITHMETIC, &report.short_arithmetic),
-    ];
-    text += &titled(screen, more.into_iter().filter_map(|(heading, table)| Some((heading, table.clone()?))));
-    text + &match report.figures.is_empty() {
-        true => page(files),
-        false => tally_and_page("claims", report.tally(), files),
-    }
-}
-
-fn ledbatpp_summary(screen: &Screen, report: &ledbatpp::Report, files: &[PathBuf]) -> String {
-    let tables = [
-        ("What was published", report.short_table()),
-        ("Every phase", report.phases_table()),
-        ("Duels with BBR", report.duels_table()),
-    ];
-    titled(screen, tables) + &tally_and_page("statements", report.tally(), files)
 }
 
 /// Tables under their headings.
@@ -441,6 +230,7 @@ fn page(files: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cede_lab::repro::lcn10::FigureNumber;
 
     #[test]
     fn a_line_says_what_is_done_reused_and_left() {
@@ -456,29 +246,9 @@ mod tests {
         assert!(text.contains("25 %"), "{text}");
     }
 
-    #[test]
-    fn ledbatpp_has_no_figures_to_choose() {
-        let args = Args {
-            paper: Paper::Ledbatpp,
-            figure: vec![1],
-            sensitivity: false,
-            capture: Vec::new(),
-            world: None,
-            sweep: false,
-            only: Vec::new(),
-            iterations: None,
-            quick: true,
-            output: None,
-            jobs: None,
-            json: false,
-        };
-        assert!(matches!(run(&args), Err(Failure::Usage(_))));
-    }
-
-    #[test]
-    fn figures_that_the_paper_does_not_have_are_refused() {
-        let args = |figure| Args {
-            paper: Paper::Lcn10,
+    fn args(paper: Paper, figure: Vec<u32>) -> Args {
+        Args {
+            paper,
             figure,
             sensitivity: false,
             capture: Vec::new(),
@@ -490,11 +260,19 @@ mod tests {
             output: None,
             jobs: None,
             json: false,
-        };
-        assert!(
-            matches!(request(&args(vec![7])), Err(Failure::Usage(text)) if text.contains("1, 2, 3, 4, 5, 6"))
-        );
-        assert_eq!(request(&args(vec![2])).unwrap().figures(), [FigureNumber::Fig2]);
-        assert_eq!(request(&args(Vec::new())).unwrap().figures().len(), figures().len());
+        }
+    }
+
+    #[test]
+    fn ledbatpp_has_no_figures_to_choose() {
+        assert!(matches!(run(&args(Paper::Ledbatpp, vec![1])), Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn figures_that_the_paper_does_not_have_are_refused() {
+        let request = |figure| lcn10::request(&args(Paper::Lcn10, figure));
+        assert!(matches!(request(vec![7]), Err(Failure::Usage(text)) if text.contains("1, 2, 3, 4, 5, 6")));
+        assert_eq!(request(vec![2]).unwrap().figures(), [FigureNumber::Fig2]);
+        assert_eq!(request(Vec::new()).unwrap().figures().len(), figures().len());
     }
 }

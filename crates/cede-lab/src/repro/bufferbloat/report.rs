@@ -6,7 +6,7 @@ use super::measure::{Estimate, Measured};
 use super::peers::Peer;
 use super::setting::{Case, Conditions};
 use super::statements::statements;
-use crate::repro::{Statement, Tally, drawn, lead, pages, tally, write_all};
+use crate::repro::{Statements, drawn, lead, pages, write_all};
 use cede_meter::Estimator;
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Cell, Figure, Table};
@@ -20,7 +20,7 @@ pub struct Report {
     /// The pictures, each with the name of its files.
     pub pictures: Vec<(&'static str, Figure)>,
     /// What the paper says, judged.
-    pub statements: Vec<Statement>,
+    pub statements: Statements,
     results: Results,
 }
 
@@ -40,25 +40,7 @@ impl Report {
         if !results.peers.is_empty() {
             pictures.push(("peers", draw::peers(&results)));
         }
-        Self { pictures, statements: statements(&results), results }
-    }
-
-    /// How many statements hold, do not hold, and are open.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        tally(self.statements.iter().map(Statement::verdict))
-    }
-
-    /// The statements as a table.
-    #[must_use]
-    pub fn statements_table(&self) -> Table {
-        Statement::table(&self.statements)
-    }
-
-    /// The same for a narrow screen: without criteria.
-    #[must_use]
-    pub fn short_table(&self) -> Table {
-        Statement::short_table(&self.statements)
+        Self { pictures, statements: Statements(statements(&results)), results }
     }
 
     /// Each case, world and estimator: samples, means, errors.
@@ -112,10 +94,10 @@ impl Report {
     #[must_use]
     pub fn to_html(&self) -> String {
         let mut page = Page::new("Passive measurement of bufferbloat")
-            .lead(lead(LEAD, "statements", self.tally()))
+            .lead(lead(LEAD, "statements", self.statements.tally()))
             .fact("version", env!("CARGO_PKG_VERSION"))
             .fact("peers", self.results.peers.len().to_string());
-        page = page.section(Section::new("What the paper says").table(&self.statements_table()));
+        page = page.section(Section::new("What the paper says").table(&self.statements.table()));
         for (name, picture) in &self.pictures {
             page = page.section(Section::new(heading(name)).figure(picture));
         }
@@ -151,7 +133,7 @@ impl Report {
         format!(
             "# Passive measurement of bufferbloat\n\n`{}`\n\n## What the paper says\n\n{}\n## Every case\n\n{}",
             self.command(),
-            self.statements_table().to_markdown(),
+            self.statements.table().to_markdown(),
             self.cases_table().to_markdown()
         )
     }
@@ -159,7 +141,6 @@ impl Report {
     /// Everything, for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let statements = self.statements.iter().map(Statement::to_json);
         let cases = self.worlds().map(|(world, measured)| {
             json!({
                 "world": world,
@@ -173,7 +154,7 @@ impl Report {
             "paper": "bufferbloat",
             "version": env!("CARGO_PKG_VERSION"),
             "command": self.command(),
-            "statements": statements.collect::<Vec<Value>>(),
+            "statements": self.statements.to_json(),
             "cases": cases.collect::<Vec<Value>>(),
             "peers": self.results.peers.iter().map(peer_json).collect::<Vec<Value>>(),
         })
@@ -263,8 +244,8 @@ mod tests {
     #[test]
     fn everything_measured_is_in_every_form_and_every_file() {
         let report = report();
-        let (hold, fail, open) = report.tally();
-        assert_eq!(hold + fail + open, report.statements.len());
+        let (hold, fail, open) = report.statements.tally();
+        assert_eq!(hold + fail + open, report.statements.0.len());
         assert!(open > 0, "one case does not answer everything");
         assert_eq!(report.cases_table().len(), 2 * report.results.cases[0].estimates.len(), "both worlds");
         assert_eq!(report.pictures.len(), 5);

@@ -5,7 +5,7 @@ use super::execute::Results;
 use super::measure::Measured;
 use super::setting::{ALONE, ALONE_AGAIN, CONTENDER, Contender, PHASES, Phase, Setting};
 use super::statements::{at_end, recoveries, show, statements};
-use crate::repro::{Statement, Tally, drawn, lead, pages, tally, write_all};
+use crate::repro::{Statements, drawn, lead, pages, write_all};
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Cell, Figure, Table};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub struct Report {
     /// The pictures, each with the name of its files.
     pub pictures: Vec<(&'static str, Figure)>,
     /// What was published, judged.
-    pub statements: Vec<Statement>,
+    pub statements: Statements,
     results: Results,
 }
 
@@ -28,31 +28,13 @@ impl Report {
     pub fn of(results: Results) -> Self {
         let pictures =
             vec![("throughput", throughput(&results)), ("queue", queue(&results)), ("why", why(&results))];
-        Self { pictures, statements: statements(&results), results }
-    }
-
-    /// How many statements hold, do not hold, and are open.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        tally(self.statements.iter().map(Statement::verdict))
+        Self { pictures, statements: Statements(statements(&results)), results }
     }
 
     /// Runs that did not end as they should: connections that broke or delivered other than what was sent.
     #[must_use]
     pub fn broken_runs(&self) -> usize {
         self.results.runs().filter(|run| !run.intact).count()
-    }
-
-    /// The statements as a table.
-    #[must_use]
-    pub fn statements_table(&self) -> Table {
-        Statement::table(&self.statements)
-    }
-
-    /// The same for a narrow screen: without criteria.
-    #[must_use]
-    pub fn short_table(&self) -> Table {
-        Statement::short_table(&self.statements)
     }
 
     /// Each contender in each phase: both throughputs, the queue, and the time to take the link back.
@@ -105,11 +87,11 @@ impl Report {
     #[must_use]
     pub fn to_html(&self) -> String {
         let mut page = Page::new("LEDBAT++ beside CUBIC, BBR and Proteus-P")
-            .lead(lead(LEAD, "statements", self.tally()))
+            .lead(lead(LEAD, "statements", self.statements.tally()))
             .fact("version", env!("CARGO_PKG_VERSION"))
             .fact("repetitions", self.results.request.repetitions().to_string());
         let parts: [(&str, &str, Table); 3] = [
-            ("The script", "", self.statements_table()),
+            ("The script", "", self.statements.table()),
             ("Queueing delay and every phase in numbers", PHASES_NOTE, self.phases_table()),
             ("Why LEDBAT++ takes the link from BBR", WHY, self.duels_table()),
         ];
@@ -139,7 +121,7 @@ impl Report {
             "# LEDBAT++ beside CUBIC, BBR and Proteus-P\n\n`{}`\n\n## What was published\n\n{}\n## Every phase\n\n{}\n## \
              Duels with BBR\n\n{}",
             self.command(),
-            self.statements_table().to_markdown(),
+            self.statements.table().to_markdown(),
             self.phases_table().to_markdown(),
             self.duels_table().to_markdown()
         )
@@ -148,7 +130,6 @@ impl Report {
     /// Everything, for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let statements = self.statements.iter().map(Statement::to_json);
         let scripts = self.results.scripts.iter().map(|(contender, runs)| {
             let phases = PHASES.map(|phase| phase_json(runs, phase));
             json!({ "scavenger": contender.title(), "phases": phases })
@@ -166,7 +147,7 @@ impl Report {
             "version": env!("CARGO_PKG_VERSION"),
             "command": self.command(),
             "repetitions": self.results.request.repetitions(),
-            "statements": statements.collect::<Vec<Value>>(),
+            "statements": self.statements.to_json(),
             "scripts": scripts.collect::<Vec<Value>>(),
             "duels": duels.collect::<Vec<Value>>(),
         })
@@ -248,12 +229,12 @@ mod tests {
     #[test]
     fn everything_measured_is_in_every_form() {
         let report = report();
-        let (hold, fail, open) = report.tally();
-        assert_eq!(hold + fail + open, report.statements.len());
+        let (hold, fail, open) = report.statements.tally();
+        assert_eq!(hold + fail + open, report.statements.0.len());
         assert_eq!(report.phases_table().len(), Contender::ALL.len() * PHASES.len());
         assert_eq!(report.duels_table().len(), duels().len());
         let (html, text, json) = (report.to_html(), report.to_markdown(), report.to_json());
-        for statement in &report.statements {
+        for statement in &report.statements.0 {
             assert!(text.contains(&statement.judgement.measured), "{}", statement.says);
         }
         assert!(html.contains("<svg") && html.contains("cede repro ledbatpp --quick"));
