@@ -4,7 +4,7 @@
 //! (VLDB 2014): of all points in one column of pixels, the first, the lowest, the highest and the last draw
 //! the same picture as all of them. A line whose x values fall back is left as it is.
 
-use crate::drawing::{Point, Rect};
+use crate::geometry::{Point, Rect};
 
 /// Width of a column in figure units: two to a unit, so that nothing is lost at two pixels a unit.
 const COLUMN: f64 = 0.5;

@@ -1,7 +1,8 @@
 //! The display list as pixels.
 
-use crate::drawing::{Anchor, Drawing, Point, Rect, Shape, Stroke, Text};
+use crate::drawing::{Anchor, Drawing, Shape, Stroke, Text};
 use crate::font;
+use crate::geometry::{Point, Rect};
 use crate::style::{Marker, Paint};
 use std::fmt;
 use tiny_skia::{FillRule, LineCap, LineJoin, Path, PathBuilder, Pixmap, StrokeDash, Transform};

@@ -1,7 +1,7 @@
 //! From values to places: axis ranges that follow from the data, and the projection onto a plot area.
 
-use crate::drawing::{Point, Rect};
 use crate::figure::{Axis, Kind, Panel, Scale};
+use crate::geometry::{Point, Rect};
 use crate::ticks;
 
 /// Values beyond this are not told apart, so that differences of two stay finite.
@@ -175,6 +175,12 @@ impl Projection {
 
     pub(crate) fn y_of(&self, y: f64) -> f64 {
         (self.rect.bottom() - self.y.share(y) * self.rect.h).clamp(-FAR, FAR)
+    }
+
+    /// Where the shown part of a region along the x axis begins and ends; none where nothing of it is.
+    pub(crate) fn columns_of(&self, from: f64, to: f64) -> Option<(f64, f64)> {
+        let (from, to) = (from.max(self.x.lo), to.min(self.x.hi));
+        (from <= to).then(|| (self.x_of(from), self.x_of(to)))
     }
 
     /// The place of a pair of values; not finite if either has none.

@@ -1,7 +1,8 @@
 //! The display list as SVG.
 
-use crate::drawing::{Anchor, Drawing, Point, Rect, Shape, Stroke, Text, Weight};
+use crate::drawing::{Anchor, Drawing, Shape, Stroke, Text, Weight};
 use crate::escape::markup;
+use crate::geometry::{Point, Rect};
 use crate::style::{Marker, Paint};
 use std::fmt::Write;
 

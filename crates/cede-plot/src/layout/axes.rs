@@ -1,8 +1,9 @@
 //! Grid, frame, ticks and headings of a plot area.
 
-use crate::drawing::{Anchor, Point, Rect, Shape, Stroke, Text, Weight};
+use crate::drawing::{Anchor, Shape, Stroke, Text, Weight};
 use crate::figure::{Axis, Scale};
 use crate::font;
+use crate::geometry::{Point, Rect};
 use crate::scale::{Projection, Range};
 use crate::style::Paint;
 use crate::ticks::{self, Ticks};

@@ -3,8 +3,9 @@
 use super::labels::Crowd;
 use super::look::{Look, bead_places};
 use crate::decimate::{clip_ring, clip_run, runs};
-use crate::drawing::{Point, Rect, Shape, Stroke};
+use crate::drawing::{Shape, Stroke};
 use crate::figure::{Kind, Panel, Series};
+use crate::geometry::{Point, Rect};
 use crate::scale::Projection;
 use crate::series::stairs;
 use crate::style::{Marker, Paint};
@@ -17,15 +18,9 @@ pub(super) const BAND_OPACITY: f64 = 0.2;
 const REGION_OPACITY: f64 = 0.13;
 const REFERENCE_DASH: &[f64] = &[4.0, 3.0];
 
-/// The part of a region that is shown, if any.
-pub(super) fn visible(from: f64, to: f64, on: &Projection) -> Option<(f64, f64)> {
-    let (from, to) = (from.max(on.x.lo), to.min(on.x.hi));
-    (from <= to).then(|| (on.x_of(from), on.x_of(to)))
-}
-
 pub(super) fn regions(panel: &Panel, on: &Projection, shapes: &mut Vec<Shape>) {
     for region in &panel.regions {
-        if let Some((from, to)) = visible(region.from, region.to, on) {
+        if let Some((from, to)) = on.columns_of(region.from, region.to) {
             let rect = Rect::new(from, on.rect.y, (to - from).max(0.5), on.rect.h);
             shapes.push(Shape::Block { rect, paint: Paint::Shade, opacity: REGION_OPACITY, radius: 0.0 });
         }

@@ -1,9 +1,9 @@
 //! Labels inside the plot area, where they hide least.
 
-use super::data::visible;
-use crate::drawing::{Anchor, Point, Rect, Shape, Text, Weight};
+use crate::drawing::{Anchor, Shape, Text, Weight};
 use crate::figure::Panel;
 use crate::font;
+use crate::geometry::{Point, Rect};
 use crate::scale::Projection;
 use crate::style::Paint;
 
@@ -56,7 +56,7 @@ impl Crowd {
 /// The labels of regions and reference lines.
 pub(super) fn draw(panel: &Panel, on: &Projection, crowd: &mut Crowd, shapes: &mut Vec<Shape>) {
     for region in panel.regions.iter().filter(|region| !region.label.is_empty()) {
-        if let Some((from, to)) = visible(region.from, region.to, on) {
+        if let Some((from, to)) = on.columns_of(region.from, region.to) {
             put(&region.label, &region_places(&region.label, (from + to) / 2.0, on.rect), crowd, shapes);
         }
     }

@@ -3,9 +3,10 @@
 use super::data::{BAND_OPACITY, MARK_RADIUS, MARK_RIM};
 use super::labels::Crowd;
 use super::look::Look;
-use crate::drawing::{Point, Rect, Shape, Stroke, Text, Weight};
+use crate::drawing::{Shape, Stroke, Text, Weight};
 use crate::figure::{Kind, Panel};
 use crate::font;
+use crate::geometry::{Point, Rect};
 use crate::style::{Marker, Paint};
 
 const SIZE: f64 = 11.5;

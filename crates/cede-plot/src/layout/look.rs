@@ -3,8 +3,8 @@
 //! A dash pattern follows the length of a line, so on a noisy one it is no pattern but a ragged edge. Such a
 //! line is drawn unbroken, with its marker set on it at wide intervals.
 
-use crate::drawing::{Point, Rect};
 use crate::figure::{Kind, Panel, Series};
+use crate::geometry::{Point, Rect};
 use crate::scale::Range;
 use crate::style::{Dash, Marker};
 

@@ -7,8 +7,9 @@ mod legend;
 mod look;
 mod panel;
 
-use crate::drawing::{Drawing, Point, Rect, Shape, Text, Weight};
+use crate::drawing::{Drawing, Shape, Text, Weight};
 use crate::figure::{Figure, Legend};
+use crate::geometry::{Point, Rect};
 use crate::style::Paint;
 use crate::{font, scale, series};
 use legend::Entry;

@@ -3,9 +3,10 @@
 use super::labels::Crowd;
 use super::look::Look;
 use super::{axes, data, labels, legend};
-use crate::drawing::{Anchor, Frame, Point, Rect, Shape, Text, Weight};
+use crate::drawing::{Anchor, Frame, Shape, Text, Weight};
 use crate::figure::{Legend, Panel, Series};
 use crate::font;
+use crate::geometry::{Point, Rect};
 use crate::scale::{Projection, Range};
 use crate::style::Paint;
 

@@ -1,7 +1,7 @@
 //! A raster of braille cells, two dots wide and four high.
 
 use super::row::{Row, Style};
-use crate::drawing::Point;
+use crate::geometry::Point;
 
 /// One character of the plot area.
 #[derive(Clone, Copy)]

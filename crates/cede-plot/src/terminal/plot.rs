@@ -3,8 +3,8 @@
 use super::canvas::Canvas;
 use super::row::{Style, fit, width};
 use crate::decimate;
-use crate::drawing::{Point, Rect};
 use crate::figure::{Kind, Panel, Series};
+use crate::geometry::{Point, Rect};
 use crate::scale::{Projection, ranges};
 use crate::series::stairs;
 use crate::style::Marker;
