@@ -1,8 +1,7 @@
 //! quinn's calls in, [`cede_cc::Controller`]'s out.
 
-use crate::config::AckDelay;
 use crate::ledger::{Departure, Ledger};
-use crate::sample::{Estimate, Inversion};
+use crate::sample::{AckDelay, Estimate, Inversion};
 use cede_cc::{Allowance, Controller, Feedback, PacketFact, SendRecord, Sent, Snapshot, Timeout};
 use cede_units::{Duration, Instant};
 use quinn_proto::RttEstimator;

@@ -1,6 +1,7 @@
 //! What a user chooses.
 
 use crate::adapter::QuicController;
+use crate::sample::AckDelay;
 use cede_cc::registry::{self, Entry};
 use cede_cc::{Controller, ParamError, ParamValue, Params, Path};
 use quinn_proto::congestion::{self, ControllerFactory};
@@ -31,16 +32,6 @@ const PACING: &str = "it steers by the sending rate and needs each packet's fate
     paces at 1.25 windows per RTT and reports losses as a sum";
 
 const DEFAULT_MAX_WINDOW_BYTES: u64 = 64 << 20;
-
-/// What to do about the time for which the peer holds an acknowledgement back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum AckDelay {
-    /// Take the sample that quinn has freed of the delay that the peer reported. It arrives one acknowledgement late.
-    #[default]
-    Removed,
-    /// Take the time from sending to acknowledgement as it is.
-    Included,
-}
 
 /// Why a controller cannot be had.
 #[derive(Clone, PartialEq, Debug)]

@@ -65,4 +65,5 @@ mod ledger;
 mod sample;
 
 pub use adapter::QuicController;
-pub use config::{AckDelay, Error, Scavenger, UNFIT};
+pub use config::{Error, Scavenger, UNFIT};
+pub use sample::AckDelay;

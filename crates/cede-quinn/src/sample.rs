@@ -10,6 +10,16 @@
 
 use std::time::Duration;
 
+/// What to do about the time for which the peer holds an acknowledgement back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum AckDelay {
+    /// Take the sample that quinn has freed of the delay that the peer reported. It arrives one acknowledgement late.
+    #[default]
+    Removed,
+    /// Take the time from sending to acknowledgement as it is.
+    Included,
+}
+
 /// What quinn's estimator says at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Estimate {

@@ -31,6 +31,7 @@ mod world;
 
 pub use clock::Clock;
 pub use observe::{Observer, PacketEvent};
+pub use route::LinkId;
 pub use tape::Tape;
-pub use topology::{LinkId, NodeId, Topology, TopologyError};
+pub use topology::{NodeId, Topology, TopologyError};
 pub use world::World;

@@ -1,11 +1,14 @@
 //! Routes between hosts: the links of least total delay, computed when first used.
 
-use crate::LinkId;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec;
 use alloc::vec::Vec;
 use cede_net::HostId;
 use core::cmp::Reverse;
+
+/// One direction of a wire, numbered in the order of names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u32);
 
 /// The end of a path in the flat table.
 const END: u32 = u32::MAX;

@@ -1,6 +1,6 @@
 //! Which hosts there are, and what lies between them.
 
-use crate::route::{Edge, Routes};
+use crate::route::{Edge, LinkId, Routes};
 use crate::schedule::{Scheduler, Tournament};
 use crate::{Clock, Observer, World};
 use alloc::collections::BTreeMap;
@@ -12,10 +12,6 @@ use core::fmt;
 /// A place where links meet, numbered in the order of names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
-
-/// One direction of a wire, numbered in the order of names.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct LinkId(pub u32);
 
 /// Why a topology cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug)]

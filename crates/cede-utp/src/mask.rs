@@ -9,11 +9,15 @@
 //! since the last STATE: the place of the first bit (16 bits; zero would be that of the mask's) and a mask from there on, as the
 //! first block of TCP's selective acknowledgements always tells the newest (RFC 2018 section 4).
 
-use crate::reorder::{FAR_HEAD_BYTES, MAX_MASK_BYTES};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cede_wire::Payload;
 
+/// Octets of the longest mask: of what an extension's octet of length can say, the largest multiple of four. It tells
+/// of 2016 packets.
+pub(crate) const MAX_MASK_BYTES: usize = 252;
+/// What a far mask has before it: the header of its extension and the place of its first bit.
+pub(crate) const FAR_HEAD_BYTES: usize = 4;
 /// Buffers kept. In a simulated world, where packets hold them until they arrive, more are made as they are needed, and
 /// forgotten.
 const KEPT: usize = 4;

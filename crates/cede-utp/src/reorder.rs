@@ -1,7 +1,7 @@
 //! Packets that arrived ahead of a gap: a ring indexed by sequence number.
 
 use crate::bits::{BitRing, WORD_BITS};
-use crate::mask::MaskBuffers;
+use crate::mask::{FAR_HEAD_BYTES, MAX_MASK_BYTES, MaskBuffers};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cede_units::Seq16;
@@ -11,11 +11,6 @@ use cede_wire::Payload;
 pub(crate) const MAX_PACKETS: u16 = 1 << 14;
 /// As many as a word of the map has bits.
 const INITIAL_SLOTS: usize = WORD_BITS;
-/// Octets of the longest mask: of what an extension's octet of length can say, the largest multiple of four. It tells
-/// of 2016 packets.
-pub(crate) const MAX_MASK_BYTES: usize = 252;
-/// What a far mask has before it: the header of its extension and the place of its first bit.
-pub(crate) const FAR_HEAD_BYTES: usize = 4;
 
 /// What waits beyond a gap; a word of memory while nothing ever has.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@
 
 use super::Connection;
 use crate::bits::{BitRing, WORD_BITS};
+use crate::mask::MAX_MASK_BYTES;
 use crate::outbox::{Fate, MAX_PACKETS, Slot};
-use crate::reorder::MAX_MASK_BYTES;
 use crate::timers::Timer;
 use alloc::vec::Vec;
 use cede_cc::{DelaySamples, Feedback, PacketFact};
