@@ -123,6 +123,43 @@ fn follows(curve: &Curve, decimals: usize, ordered: &dyn Fn(f64, f64) -> bool) -
     Judgement::new(text, known(&means, holds))
 }
 
+/// The last mean is below the first by `least` or more, N flows beside one.
+#[must_use]
+pub fn ends_lower(curve: &Curve, least: f64, decimals: usize) -> Judgement {
+    let (Some(first), Some(last)) = (curve.first(), curve.last()) else { return Judgement::open("not run") };
+    let text = format!(
+        "{} at N = {:.0}, {} at N = {:.0}",
+        first.1.show(decimals),
+        first.0,
+        last.1.show(decimals),
+        last.0
+    );
+    Judgement::new(text, known(&means(curve), first.1.mean - last.1.mean >= least))
+}
+
+/// Jain's index among N flows and one more is at most a quarter above the least that it can be, 1 / (N + 1).
+#[must_use]
+pub fn near_least(fairness: &Curve) -> Judgement {
+    let excess = fairness.iter().map(|(n, spread)| spread.mean * (n + 1.0));
+    let largest = excess.fold(f64::NEG_INFINITY, f64::max);
+    let last = fairness.last().map_or(f64::NAN, |(_, spread)| spread.mean);
+    Judgement::new(
+        format!("at most {largest:.2} / (N + 1); {last:.3} at the largest N"),
+        known(&[largest, last], largest <= 1.25),
+    )
+}
+
+/// N scavengers lose less than N Reno flows do, from N = 5 on at most half as much.
+#[must_use]
+pub fn loses_less(scavengers: &Curve, reno: &Curve) -> Judgement {
+    let pairs: Vec<(f64, f64, f64)> =
+        scavengers.iter().zip(reno).map(|(l, r)| (l.0, l.1.mean, r.1.mean)).collect();
+    let Some(&(n, last, last_reno)) = pairs.last() else { return Judgement::open("not run") };
+    let lower = pairs.iter().all(|&(n, l, r)| l < r && (n < 5.0 || l <= r / 2.0));
+    let text = format!("{last:.3} % against {last_reno:.3} % at N = {n:.0}");
+    Judgement::new(text, known(&[last, last_reno], lower))
+}
+
 /// The point whose mean is extreme.
 #[must_use]
 pub fn extreme(curve: &Curve, better: fn(f64, f64) -> bool) -> Option<(f64, Spread)> {
@@ -198,5 +235,31 @@ mod tests {
         assert_eq!(overall(&whole).min, 0.0);
         assert_eq!(overall(&whole).max, 5.0);
         assert_eq!(extreme(&whole, |a, b| a > b).map(|(x, _)| x), Some(3.0));
+    }
+
+    /// A curve of single runs.
+    fn points(means: &[(f64, f64)]) -> Vec<(f64, Spread)> {
+        means.iter().map(|&(x, mean)| (x, Spread { mean, min: mean, max: mean, runs: 1 })).collect()
+    }
+
+    #[test]
+    fn fairness_is_measured_against_its_least_value() {
+        assert_eq!(near_least(&points(&[(1.0, 0.51), (10.0, 0.11)])).verdict, Verdict::Holds);
+        assert_eq!(near_least(&points(&[(1.0, 0.51), (10.0, 0.14)])).verdict, Verdict::Fails);
+    }
+
+    #[test]
+    fn losses_and_ends_are_compared() {
+        let reno = points(&[(1.0, 0.19), (5.0, 0.5), (10.0, 1.2)]);
+        assert_eq!(
+            loses_less(&points(&[(1.0, 0.15), (5.0, 0.12), (10.0, 0.09)]), &reno).verdict,
+            Verdict::Holds
+        );
+        assert_eq!(
+            loses_less(&points(&[(1.0, 0.15), (5.0, 0.4), (10.0, 0.9)]), &reno).verdict,
+            Verdict::Fails
+        );
+        assert_eq!(ends_lower(&points(&[(1.0, 0.99), (10.0, 0.98)]), 0.005, 3).verdict, Verdict::Holds);
+        assert_eq!(ends_lower(&points(&[(1.0, 0.99), (10.0, 0.99)]), 0.005, 3).verdict, Verdict::Fails);
     }
 }

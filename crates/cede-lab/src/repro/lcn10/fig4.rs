@@ -1,7 +1,9 @@
 //! Figure 4: one Reno flow beside N flows of LEDBAT, NICE, TCP-LP or Reno. What it says of NICE and TCP-LP is in
 //! `fig4_background.rs`.
 
-use super::claim::{Claim, Curve, Judgement, falls, is_flat, known, means, stays_within};
+use super::claim::{
+    Claim, Curve, Judgement, ends_lower, falls, is_flat, known, loses_less, near_least, stays_within,
+};
 use super::fig4_background;
 use super::panels::{Drawn, Plot, caption, one_to_ten};
 use super::plan::{FigureNumber, Point};
@@ -119,19 +121,6 @@ fn efficiency_claims(ledbat: &Curve, reno: &Curve, goodput: &Curve) -> Vec<Claim
     ]
 }
 
-/// The last mean is below the first by `least` or more.
-pub(super) fn ends_lower(curve: &Curve, least: f64, decimals: usize) -> Judgement {
-    let (Some(first), Some(last)) = (curve.first(), curve.last()) else { return Judgement::open("not run") };
-    let text = format!(
-        "{} at N = {:.0}, {} at N = {:.0}",
-        first.1.show(decimals),
-        first.0,
-        last.1.show(decimals),
-        last.0
-    );
-    Judgement::new(text, known(&means(curve), first.1.mean - last.1.mean >= least))
-}
-
 fn share_claims(results: &Results) -> Vec<Claim> {
     let at_ten = |metric| results.at("n-ledbat", 10.0, metric);
     let fairness = results.along("n-ledbat", Metric::FairnessLong);
@@ -167,16 +156,6 @@ fn ninety(tcp: Spread, other: Spread) -> Judgement {
     Judgement::new(text, known(&[tcp.mean, other.mean], holds))
 }
 
-pub(super) fn near_least(fairness: &Curve) -> Judgement {
-    let excess = fairness.iter().map(|(n, spread)| spread.mean * (n + 1.0));
-    let largest = excess.fold(f64::NEG_INFINITY, f64::max);
-    let last = fairness.last().map_or(f64::NAN, |(_, spread)| spread.mean);
-    Judgement::new(
-        format!("at most {largest:.2} / (N + 1); {last:.3} at the largest N"),
-        known(&[largest, last], largest <= 1.25),
-    )
-}
-
 fn queue_claims(ledbat: &Curve, reno: &Curve) -> Vec<Claim> {
     vec![
         claim(
@@ -195,15 +174,6 @@ fn queue_claims(ledbat: &Curve, reno: &Curve) -> Vec<Claim> {
         .of(25)
         .note("it rises in ns-2 (0.695 to 0.767) and ns-3 as well"),
     ]
-}
-
-pub(super) fn loses_less(ledbat: &Curve, reno: &Curve) -> Judgement {
-    let pairs: Vec<(f64, f64, f64)> =
-        ledbat.iter().zip(reno).map(|(l, r)| (l.0, l.1.mean, r.1.mean)).collect();
-    let Some(&(n, last_ledbat, last_reno)) = pairs.last() else { return Judgement::open("not run") };
-    let lower = pairs.iter().all(|&(n, l, r)| l < r && (n < 5.0 || l <= r / 2.0));
-    let text = format!("{last_ledbat:.3} % against {last_reno:.3} % at N = {n:.0}");
-    Judgement::new(text, known(&[last_ledbat, last_reno], lower))
 }
 
 pub(super) const COMPARED: &[Compared] = &[
@@ -231,35 +201,10 @@ mod tests {
         Spread { mean, min: mean, max: mean, runs: 1 }
     }
 
-    fn curve(points: &[(f64, f64)]) -> Vec<(f64, Spread)> {
-        points.iter().map(|&(x, mean)| (x, spread(mean))).collect()
-    }
-
     #[test]
     fn ninety_and_one_percent() {
         assert_eq!(ninety(spread(90.7), spread(0.93)).verdict, Verdict::Holds);
         assert_eq!(ninety(spread(80.8), spread(1.9)).verdict, Verdict::Fails);
         assert_eq!(ninety(spread(f64::NAN), spread(1.0)).verdict, Verdict::Open);
-    }
-
-    #[test]
-    fn fairness_is_measured_against_its_least_value() {
-        assert_eq!(near_least(&curve(&[(1.0, 0.51), (10.0, 0.11)])).verdict, Verdict::Holds);
-        assert_eq!(near_least(&curve(&[(1.0, 0.51), (10.0, 0.14)])).verdict, Verdict::Fails);
-    }
-
-    #[test]
-    fn losses_and_ends_are_compared() {
-        let reno = curve(&[(1.0, 0.19), (5.0, 0.5), (10.0, 1.2)]);
-        assert_eq!(
-            loses_less(&curve(&[(1.0, 0.15), (5.0, 0.12), (10.0, 0.09)]), &reno).verdict,
-            Verdict::Holds
-        );
-        assert_eq!(
-            loses_less(&curve(&[(1.0, 0.15), (5.0, 0.4), (10.0, 0.9)]), &reno).verdict,
-            Verdict::Fails
-        );
-        assert_eq!(ends_lower(&curve(&[(1.0, 0.99), (10.0, 0.98)]), 0.005, 3).verdict, Verdict::Holds);
-        assert_eq!(ends_lower(&curve(&[(1.0, 0.99), (10.0, 0.99)]), 0.005, 3).verdict, Verdict::Fails);
     }
 }

@@ -1,7 +1,8 @@
 //! Figure 4, continued: what it says of NICE and TCP-LP.
 
-use super::claim::{Claim, Curve, Judgement, falls, known, means, rises, stays_within};
-use super::fig4::{ends_lower, loses_less, near_least};
+use super::claim::{
+    Claim, Curve, Judgement, ends_lower, falls, known, loses_less, means, near_least, rises, stays_within,
+};
 use super::plan::FigureNumber;
 use super::results::{Metric, Results, Spread};
 use super::setting::Background;

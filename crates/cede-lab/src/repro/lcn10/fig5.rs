@@ -1,7 +1,6 @@
 //! Figure 5: N flows each of TCP-LP, NICE and LEDBAT on one link, beside 3 N flows of Reno.
 
-use super::claim::{Claim, Curve, Judgement, known, means, stays_within};
-use super::fig4::ends_lower;
+use super::claim::{Claim, Curve, Judgement, ends_lower, known, means, stays_within};
 use super::panels::{Drawn, Plot, caption};
 use super::plan::{FigureNumber, Point};
 use super::results::{Metric, Results};

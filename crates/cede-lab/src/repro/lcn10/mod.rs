@@ -7,9 +7,10 @@
 //! * [`setting`] is the paper's scenario with what it leaves open as [`setting::Choices`]; [`measure`] its metrics.
 //! * [`plan()`] lists the points of the figures, [`execute()`] runs what the [`Store`] does not hold yet on all cores.
 //! * Each `fig` module has its points, its drawing and the paper's claims about it, each claim with a criterion that
-//!   is computed from the data; `statements` gathers them under the paper's 35 statements. `background` shows which rules of
-//!   TCP-LP and NICE give what, `arithmetic` crosses those that move TCP-LP most. [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2
-//!   and ns-3 for the same scenarios.
+//!   is computed from the data; `figures` is what knows them all, `statements` gathers the claims under the paper's 35
+//!   statements. `background` shows which rules of TCP-LP and NICE give what, `arithmetic` crosses those that move TCP-LP
+//!   most. [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2 and ns-3 for the same
+//!   scenarios.
 //!
 //! **Invariant:** a criterion never looks at what the paper shows, and no parameter depends on a result: a claim that
 //! does not hold is reported as such.
@@ -27,6 +28,7 @@ mod fig4;
 mod fig4_background;
 mod fig5;
 mod fig6;
+mod figures;
 pub mod measure;
 mod panels;
 mod plan;
@@ -40,8 +42,9 @@ mod store;
 
 pub use claim::Claim;
 pub use execute::{ExecuteError, execute};
+pub use figures::{FigureReport, plan};
 pub use measure::Measured;
-pub use plan::{FigureNumber, Plan, Point, Request, plan};
-pub use report::{ARITHMETIC, FigureReport, Report};
+pub use plan::{FigureNumber, Plan, Point, Request};
+pub use report::{ARITHMETIC, Report};
 pub use results::{Metric, Results, Spread};
 pub use store::{Store, StoreError};

@@ -1,7 +1,6 @@
-//! Which runs the figures need.
+//! What is asked for, and the runs that points of figures need.
 
 use super::setting::{Choices, Part, Setting};
-use super::{arithmetic, background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity};
 use std::collections::BTreeMap;
 
 /// The figures of the paper.
@@ -57,17 +56,6 @@ impl FigureNumber {
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|figure| figure.number() == number)
-    }
-
-    fn points(self, quick: bool) -> Vec<Point> {
-        match self {
-            Self::Fig1 => fig1::points(),
-            Self::Fig2 => fig2::points(quick),
-            Self::Fig3 => fig3::points(quick),
-            Self::Fig4 => fig4::points(quick),
-            Self::Fig5 => fig5::points(quick),
-            Self::Fig6 => fig6::points(quick),
-        }
     }
 }
 
@@ -162,19 +150,6 @@ pub struct Plan {
     pub(super) places: Vec<Vec<usize>>,
 }
 
-/// Lists the points of a request and the runs that they need.
-#[must_use]
-pub fn plan(request: &Request) -> Plan {
-    let mut points: Vec<Point> =
-        request.figures().into_iter().flat_map(|figure| figure.points(request.quick)).collect();
-    if request.with_sensitivity() {
-        points.extend(sensitivity::points(request.quick));
-        points.extend(background::points(request.quick));
-        points.extend(arithmetic::points(request.quick));
-    }
-    Plan::of(request.clone(), points)
-}
-
 impl Plan {
     /// The runs of these points.
     #[must_use]
@@ -204,41 +179,15 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn request(figures: &[FigureNumber], quick: bool) -> Request {
-        Request { figures: figures.to_vec(), sensitivity: false, quick }
-    }
-
-    #[test]
-    fn shared_runs_are_planned_once() {
-        let both = plan(&request(&[FigureNumber::Fig2, FigureNumber::Fig4], true));
-        let needed: usize = both.places.iter().map(Vec::len).sum();
-        assert!(both.runs.len() < needed, "{} of {needed}", both.runs.len());
-        assert!(both.places.iter().flatten().all(|&place| place < both.runs.len()));
-    }
-
-    #[test]
-    fn a_quick_plan_is_a_part_of_the_full_one() {
-        let texts = |quick| -> std::collections::BTreeSet<String> {
-            plan(&request(&FigureNumber::ALL, quick)).runs.iter().map(Setting::to_toml).collect()
-        };
-        let (quick, full) = (texts(true), texts(false));
-        assert!(quick.len() * 3 < full.len(), "{} {}", quick.len(), full.len());
-        assert!(quick.is_subset(&full));
-    }
-
-    #[test]
-    fn every_run_is_a_valid_scenario() {
-        let request = Request { figures: FigureNumber::ALL.to_vec(), sensitivity: true, quick: true };
-        for run in &plan(&request).runs {
-            let _ = run.scenario();
-        }
+    fn request(figures: &[FigureNumber]) -> Request {
+        Request { figures: figures.to_vec(), sensitivity: false, quick: true }
     }
 
     #[test]
     fn no_figure_means_all() {
-        assert_eq!(request(&[], true).figures().len(), 6);
-        assert!(request(&[], true).with_sensitivity());
-        assert!(!request(&[FigureNumber::Fig6], true).with_sensitivity());
+        assert_eq!(request(&[]).figures().len(), 6);
+        assert!(request(&[]).with_sensitivity());
+        assert!(!request(&[FigureNumber::Fig6]).with_sensitivity());
         assert_eq!(FigureNumber::from_number(7), None);
         assert_eq!(FigureNumber::from_number(6), Some(FigureNumber::Fig6));
     }

@@ -1,82 +1,16 @@
 //! What is shown and written: figures, the claims about them, the other simulators' points, and the sensitivity.
 
 use super::claim::Claim;
+use super::figures::FigureReport;
 use super::plan::FigureNumber;
 use super::results::{Metric, Results};
-use super::simulators::{self, Compared};
-use super::{arithmetic, background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity, statements};
+use super::{arithmetic, background, sensitivity, simulators, statements};
 use crate::repro::{Tally, drawn, lead, pages, tally, write_all};
+use cede_plot::Table;
 use cede_plot::html::{Report as Page, Section};
-use cede_plot::{Align, Cell, Figure, Table};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// A figure of the paper: pictures, claims, and the comparison.
-#[derive(Clone, Debug)]
-pub struct FigureReport {
-    /// Which one.
-    pub figure: FigureNumber,
-    /// Its pictures, each with the name of its files.
-    pub pictures: Vec<(&'static str, Figure)>,
-    /// The paper's claims about it.
-    pub claims: Vec<Claim>,
-    /// Ours beside ns-2 and ns-3.
-    pub comparison: Table,
-}
-
-impl FigureReport {
-    fn of(figure: FigureNumber, results: &Results) -> Self {
-        let (pictures, claims, compared): (Vec<(&str, Figure)>, Vec<Claim>, &[Compared]) = match figure {
-            FigureNumber::Fig1 => {
-                let pictures =
-                    vec![("fig1", fig1::draw(results)), ("fig1-others", fig1::draw_others(results))];
-                let claims = [statements::definitions(), fig1::claims(results)].concat();
-                (pictures, claims, fig1::COMPARED)
-            }
-            FigureNumber::Fig2 => {
-                let left = ("fig2-target", fig2::draw_targets(results));
-                let right = ("fig2-gain", fig2::draw_gains(results));
-                (vec![left, right], fig2::claims(results), fig2::COMPARED)
-            }
-            FigureNumber::Fig3 => {
-                (vec![("fig3", fig3::draw(results))], fig3::claims(results), fig3::COMPARED)
-            }
-            FigureNumber::Fig4 => {
-                (vec![("fig4", fig4::draw(results))], fig4::claims(results), fig4::COMPARED)
-            }
-            FigureNumber::Fig5 => {
-                (vec![("fig5", fig5::draw(results))], fig5::claims(results), fig5::COMPARED)
-            }
-            FigureNumber::Fig6 => {
-                (vec![("fig6", fig6::draw(results))], fig6::claims(results), fig6::COMPARED)
-            }
-        };
-        Self { figure, pictures, claims, comparison: simulators::table(results, compared) }
-    }
-
-    /// The claims as a table.
-    #[must_use]
-    pub fn claims_table(&self) -> Table {
-        claims_table(&self.claims)
-    }
-
-    /// The same for a narrow screen: without criteria and notes.
-    #[must_use]
-    pub fn short_table(&self) -> Table {
-        let mut table = Table::new(["paper", "says", "measured", "verdict"]);
-        for claim in &self.claims {
-            let measured = claim.judgement.measured.clone();
-            table.push([
-                claim.place.into(),
-                claim.says.into(),
-                measured.into(),
-                claim.judgement.verdict.into(),
-            ]);
-        }
-        table
-    }
-}
 
 /// What a reproduction showed.
 #[derive(Clone, Debug)]
@@ -294,22 +228,6 @@ fn claim_json(claim: &Claim) -> Value {
     })
 }
 
-fn claims_table(claims: &[Claim]) -> Table {
-    let mut table =
-        Table::new(["paper", "says", "measured", "verdict", "criterion", "note"]).align(3, Align::Left);
-    for claim in claims {
-        table.push([
-            Cell::from(claim.place),
-            claim.says.into(),
-            claim.judgement.measured.clone().into(),
-            claim.judgement.verdict.into(),
-            claim.criterion.into(),
-            claim.note.into(),
-        ]);
-    }
-    table
-}
-
 fn figure_section(report: &FigureReport) -> Section {
     let mut section = Section::new(format!("Figure {}", report.figure.number()));
     for (_, picture) in &report.pictures {
@@ -346,8 +264,9 @@ run over the model TCP, LEDBAT over uTP.";
 
 #[cfg(test)]
 mod tests {
+    use super::super::figures::plan;
     use super::super::measure::Measured;
-    use super::super::plan::{Plan, Request, plan};
+    use super::super::plan::{Plan, Request};
     use super::*;
 
     fn measured(flows: usize) -> Measured {
