@@ -13,7 +13,7 @@
 //! loss:        with a queue: W/2, and T = a third of that queue where it is shorter; after the second such loss G is half; without: 4/5 W
 //! divided link (trains of packets say so, train.rs): half of the own share         explicit
 //! ```
-//! T is 15 ms, or two packets' time at the largest rate seen where that is more (60 ms at most).
+//! T (target.rs) is 15 ms, or two packets' time at the largest rate seen where that is more (60 ms at most).
 //!
 //! *What it leaves out:* telling a competitor that holds its queue still from a route (`queue.rs` says what limits the harm);
 //! fair queueing where packets are few, batched or acknowledged in pairs (`train.rs`).
@@ -23,6 +23,7 @@
 mod config;
 mod queue;
 mod rounds;
+mod target;
 mod train;
 
 use crate::entry::Entry;
@@ -36,6 +37,7 @@ use cede_units::{Duration, Instant, Rate};
 use config::{Config, PARAMS};
 use queue::{Queue, Steer};
 use rounds::{Rounds, Seen};
+use target::{MIN_TARGET_NS, Target};
 use train::Trains;
 
 /// Queue over the target at which slow start ends.
@@ -61,19 +63,8 @@ const LEAST_LEFT: f64 = 0.9;
 const LEAST_LEFT_FAR: f64 = 0.5;
 /// What a loss without a queue leaves.
 const GUARDED_CUT: f64 = 0.8;
-/// What a target that has adapted to a short queue is of it, what it grows back by per second, and the gain meanwhile.
-const ADAPTED: f64 = 0.33;
-const ADAPTED_GROWTH_PER_S: f64 = 0.005;
+/// What is left of the gain while the target has adapted to a short queue and losses come unannounced.
 const ADAPTED_GAIN: f64 = 0.5;
-/// What jitter adds to the target at most, over the target.
-const MAX_NOISE: f64 = 2.0;
-/// The smallest target.
-const MIN_TARGET_NS: f64 = 1e6;
-/// The largest that packets' time makes of it.
-const MAX_PACKET_TARGET_NS: f64 = 60e6;
-/// Packets' time that the target is at least, and that one which has adapted is.
-const TARGET_PACKETS: f64 = 2.0;
-const ADAPTED_PACKETS: f64 = 1.0;
 /// After a loss with a queue growth does not double for so long.
 const CAREFUL: Duration = Duration::from_secs(5);
 /// Pacing gains.
@@ -125,9 +116,7 @@ pub struct Cede {
     rounds: Rounds,
     trains: Trains,
     epoch: LossEpoch,
-    /// What the target has adapted to, in nanoseconds, and when.
-    adapted_ns: f64,
-    adapted_at: Instant,
+    target: Target,
     /// Growth per round beyond the gain, in octets.
     velocity: f64,
     /// After a loss below zero.
@@ -169,8 +158,7 @@ impl Cede {
             rounds: Rounds::new(),
             trains: Trains::new(config.train),
             epoch: LossEpoch::new(),
-            adapted_ns: f64::INFINITY,
-            adapted_at: Instant::ZERO,
+            target: Target::new(config.target),
             velocity: 0.0,
             quiet_rounds: 0,
             loud_rounds: 0,
@@ -208,25 +196,10 @@ impl Cede {
         self.bounds.mss * 8e9 / self.rounds.peak_rate().max(1.0)
     }
 
-    /// The target that a short queue leaves, in nanoseconds; it grows back.
-    fn adapted_ns_at(&self, now: Instant) -> f64 {
-        let grown = now.since(self.adapted_at).as_secs_f64() * ADAPTED_GROWTH_PER_S;
-        self.adapted_ns + grown * self.config.target.as_nanos() as f64
-    }
-
     /// The queue that is aimed at, in nanoseconds.
     fn target_ns(&self, now: Instant) -> f64 {
-        let wanted_ns = self.config.target.as_nanos() as f64;
         let noise_ns = if self.config.allow_jitter { self.rounds.noise_ns() } else { 0 };
-        let packets_ns = |packets: f64| (packets * self.packet_ns()).min(MAX_PACKET_TARGET_NS);
-        let usual_ns =
-            (wanted_ns + (noise_ns as f64).min(MAX_NOISE * wanted_ns)).max(packets_ns(TARGET_PACKETS));
-        usual_ns.min(self.adapted_ns_at(now)).max(packets_ns(ADAPTED_PACKETS)).max(MIN_TARGET_NS)
-    }
-
-    /// The target has adapted to a queue that is shorter.
-    fn is_adapted(&self, now: Instant) -> bool {
-        self.adapted_ns_at(now) < self.config.target.as_nanos() as f64
+        self.target.ns(now, self.packet_ns(), noise_ns)
     }
 
     /// Packets per round trip.
@@ -239,7 +212,7 @@ impl Cede {
 
     /// Losses come before a queue shows, so that its absence says nothing.
     fn is_blind(&self, now: Instant) -> bool {
-        self.repeated && self.is_adapted(now)
+        self.repeated && self.target.is_adapted(now)
     }
 
     /// The round trip without our queue, but with what the way back has, in seconds.
@@ -315,7 +288,7 @@ impl Cede {
     /// Once per round trip in the steady stage.
     fn end_round(&mut self, feedback: &Feedback<'_>, seen: Seen) {
         // A short queue that others fill moves within a round trip.
-        let is_short = self.is_adapted(feedback.now);
+        let is_short = self.target.is_adapted(feedback.now);
         let queue_ns = if is_short { seen.queue_ns.midpoint(seen.peak_ns) } else { seen.queue_ns };
         let queueing = queue_ns as f64 / self.target_ns(feedback.now);
         if queueing > 1.0 {
@@ -373,11 +346,11 @@ impl Cede {
             return;
         }
         if !random {
-            self.repeated = self.is_adapted(feedback.now);
+            self.repeated = self.target.is_adapted(feedback.now);
             self.careful_until = feedback.now + CAREFUL;
             let target_ns = self.target_ns(feedback.now);
             if self.config.adapt_target && peak_ns < 2.0 * target_ns && queued {
-                (self.adapted_ns, self.adapted_at) = (ADAPTED * peak_ns, feedback.now);
+                self.target.adapt(feedback.now, peak_ns);
             }
         }
         let cut = (self.cwnd * left).max(self.floor()).min(self.cwnd);
