@@ -15,6 +15,7 @@ mod document;
 mod flow;
 mod flow_tables;
 mod hash;
+mod link_tables;
 mod metric_names;
 mod model;
 mod names;
