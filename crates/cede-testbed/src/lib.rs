@@ -3,7 +3,6 @@
 //! * [`relay`] is a path of any rate, delay, buffer and loss on the loopback, without root: a UDP relay whose physics are
 //!   [`cede_net::Link`], the very code that the simulated world runs, driven by the real clock.
 //! * [`path`] sends a stream of `cede-real` through it, and predicts in the simulated world what should come of it.
-//!
 //! * [`gentle`] lets a uTP flow meet kernel TCP at a bottleneck of the kernel's, between network namespaces.
 //! * [`bloat`] holds the passive meter against a real queue there.
 //! * [`kernel`] lets two of the kernel's own congestion controls meet there, to hold the models in the simulator against them.
@@ -22,6 +21,7 @@ mod model;
 mod netns;
 mod overflow;
 mod pause;
+mod predict;
 mod priority;
 mod summary;
 

@@ -19,7 +19,6 @@ mod showing;
 mod spec;
 
 pub use measure::{Measured, measure};
-pub(crate) use predict::Asking;
 pub use predict::predict;
 pub use showing::{Sample, Showing};
 pub use spec::GentleSpec;

@@ -3,10 +3,10 @@
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::GentleSpec;
 use crate::model;
-use cede_lab::run::{Run, RunError, Watcher};
+use crate::predict::outcome_of;
+use cede_lab::run::RunError;
 use cede_lab::scenario::{Buffer, ControllerSpec, Scenario, Topology};
 use cede_real::ControllerChoice;
-use cede_units::Instant;
 
 /// Access links as good as none, as between namespaces; a receiver that acknowledges as the kernel does.
 const SCENARIO: &str = r#"
@@ -41,8 +41,7 @@ send_buffer = "1 MiB"
 /// # Errors
 /// [`RunError::Interrupted`] where `go_on` said no.
 pub fn predict(spec: &GentleSpec, go_on: &mut dyn FnMut() -> bool) -> Result<Showing, RunError> {
-    let scenario = scenario(spec);
-    let (outcome, _) = Run::new(&scenario).go(&mut Asking { go_on })?;
+    let outcome = outcome_of(&scenario(spec), go_on)?;
     let series = &outcome.series;
     let sample = |(k, &t_s): (usize, &f64)| {
         let (utp_mbps, tcp_mbps) = (series.flows[0].rate_mbps[k], series.flows[1].rate_mbps[k]);
@@ -57,16 +56,6 @@ pub fn predict(spec: &GentleSpec, go_on: &mut dyn FnMut() -> bool) -> Result<Sho
         }
     };
     Ok(Showing::of(spec, series.t_s.iter().enumerate().map(sample).collect()))
-}
-
-pub(crate) struct Asking<'a> {
-    pub go_on: &'a mut dyn FnMut() -> bool,
-}
-
-impl Watcher for Asking<'_> {
-    fn progress(&mut self, _: Instant, _: Instant) -> bool {
-        (self.go_on)()
-    }
 }
 
 fn scenario(spec: &GentleSpec) -> Scenario {

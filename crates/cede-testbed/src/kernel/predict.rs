@@ -2,11 +2,10 @@
 
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::KernelSpec;
-use cede_lab::run::{Run, RunError};
-use cede_lab::scenario::{Buffer, Scenario, Topology};
-
-use crate::gentle::Asking;
 use crate::model;
+use crate::predict::outcome_of;
+use cede_lab::run::RunError;
+use cede_lab::scenario::{Buffer, Scenario, Topology};
 
 /// Access links as good as none, as between namespaces; receivers that acknowledge as the kernel does.
 const SCENARIO: &str = r#"
@@ -38,7 +37,7 @@ tcp = { ack = "linux", min_rto = "200 ms", send_buffer = "8 MiB" }
 /// # Errors
 /// [`RunError::Interrupted`] where `go_on` said no.
 pub fn predict(spec: &KernelSpec, go_on: &mut dyn FnMut() -> bool) -> Result<Showing, RunError> {
-    let (outcome, _) = Run::new(&scenario(spec)).go(&mut Asking { go_on })?;
+    let outcome = outcome_of(&scenario(spec), go_on)?;
     let series = &outcome.series;
     // The series count packets with their headers, the receivers' counters payload.
     let payload = [0, 1].map(|flow: usize| {

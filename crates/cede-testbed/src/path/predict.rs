@@ -2,9 +2,10 @@
 
 use super::series::{Sample, Showing};
 use super::spec::PathSpec;
+use crate::predict::outcome_of;
 use cede_lab::outcome::Outcome;
-use cede_lab::run::{FlowSample, Run, RunError, Watcher};
-use cede_units::{Duration, Instant};
+use cede_lab::run::RunError;
+use cede_units::Duration;
 
 /// Headers of a data packet: IP, UDP, uTP.
 const OVERHEAD_BYTES: f64 = 48.0;
@@ -17,24 +18,12 @@ pub fn predict(spec: &PathSpec, go_on: &mut dyn FnMut() -> bool) -> Result<Showi
     // Most transfers end soon: the long run is for those that do not.
     for patience in [spec.ideal() * 3 + Duration::from_secs(10), spec.patience()] {
         let scenario = spec.scenario(patience);
-        let (outcome, _) = Run::new(&scenario).go(&mut Asking { go_on })?;
+        let outcome = outcome_of(&scenario, go_on)?;
         if outcome.flows[0].finish_s.is_some() || patience == spec.patience() {
             return Ok(showing(spec, &outcome, scenario.flows[0].packet_bytes));
         }
     }
     Err(RunError::Interrupted)
-}
-
-struct Asking<'a> {
-    go_on: &'a mut dyn FnMut() -> bool,
-}
-
-impl Watcher for Asking<'_> {
-    fn progress(&mut self, _: Instant, _: Instant) -> bool {
-        (self.go_on)()
-    }
-
-    fn sample(&mut self, _: &FlowSample<'_>) {}
 }
 
 fn showing(spec: &PathSpec, outcome: &Outcome, packet_bytes: u32) -> Showing {
