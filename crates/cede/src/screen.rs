@@ -1,6 +1,7 @@
 //! What is known of the terminal, and printing to it.
 
 use crate::failure::Failure;
+use serde_json::Value;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
@@ -91,6 +92,22 @@ fn width(text: &str) -> usize {
 /// What else the system says, such as a full disk.
 pub fn print(text: &str) -> Result<(), Failure> {
     print_with(|out| out.write_all(text.as_bytes()))
+}
+
+/// Prints a JSON document, laid out for people too.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_json(value: &Value) -> Result<(), Failure> {
+    print(&format!("{value:#}\n"))
+}
+
+/// Prints a JSON document as one line of several.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_json_line(value: &Value) -> Result<(), Failure> {
+    print(&format!("{value}\n"))
 }
 
 /// As [`print()`], for what is written piece by piece.

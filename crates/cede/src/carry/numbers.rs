@@ -28,6 +28,12 @@ pub fn rate(rate: Rate) -> String {
     scaled(rate.bits_per_sec() as f64, &units)
 }
 
+/// "12.3 MB in 4.5 s, 21.9 Mbit/s".
+pub fn moved(bytes: u64, span: Duration) -> String {
+    let mean = Rate::from_bytes_over(bytes, span);
+    format!("{} in {:.1} s, {}", amount(bytes), span.as_secs_f64(), rate(mean))
+}
+
 /// "12.3 ms".
 pub fn span(span: Duration) -> String {
     let ms = span.as_millis_f64();

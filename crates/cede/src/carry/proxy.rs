@@ -1,7 +1,7 @@
 //! `cede proxy`: TCP connections of other programs over uTP.
 
 use super::args::ProxyArgs;
-use super::{numbers, send::print, stream_config, target, unbound, unreached};
+use super::{numbers, stream_config, target, unbound, unreached};
 use crate::failure::Failure;
 use crate::screen;
 use cede_carry::relay::{self, RelayError, Traffic};
@@ -122,7 +122,7 @@ impl Office {
         let now = self.totals();
         let look = Look::new(now, self.before, self.interval.unwrap_or_default(), &self.traffic);
         if self.json {
-            let _ = print(&look.document(), false);
+            let _ = screen::print_json_line(&look.document());
         } else if now != self.before {
             screen::mention(&look.line());
         }
@@ -140,7 +140,7 @@ impl Office {
     fn begins(&self, text: &str, address: SocketAddr) {
         screen::mention(&format!("{text}\n"));
         if self.json {
-            let _ = print(&json!({ "event": "waiting", "address": address.to_string() }), false);
+            let _ = screen::print_json_line(&json!({ "event": "waiting", "address": address.to_string() }));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::SendArgs;
 use super::table::{HEAD, Rows};
-use super::{broken, document, numbers, stream_config, target, transfer, unreached};
+use super::{broken, document, stream_config, target, transfer, unreached};
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use cede_carry::bench::{
@@ -185,7 +185,7 @@ impl Report {
             Form::Lines => self.event("end", &end),
             Form::Document => {
                 let intervals = std::mem::take(&mut self.intervals);
-                print(&json!({ "start": self.start, "intervals": intervals, "end": end }), true)?;
+                screen::print_json(&json!({ "start": self.start, "intervals": intervals, "end": end }))?;
             }
         }
         match outcome.was_stopped {
@@ -232,21 +232,17 @@ impl Report {
             Form::Lines => self.event("error", &Value::from(text)),
             Form::Document => {
                 let intervals = std::mem::take(&mut self.intervals);
-                let _ = print(&json!({ "start": self.start, "intervals": intervals, "error": text }), true);
+                let _ = screen::print_json(
+                    &json!({ "start": self.start, "intervals": intervals, "error": text }),
+                );
             }
         }
         failure
     }
 
     fn event(&self, name: &str, data: &Value) {
-        let _ = print(&json!({ "event": name, "data": data }), false);
+        let _ = screen::print_json_line(&json!({ "event": name, "data": data }));
     }
-}
-
-/// Prints a JSON document to standard output.
-pub fn print(value: &Value, is_pretty: bool) -> Result<(), Failure> {
-    let text = if is_pretty { format!("{value:#}\n") } else { format!("{value}\n") };
-    screen::print(&text)
 }
 
 /// Processor time of the whole process in seconds, where the system tells (Linux).
@@ -257,10 +253,4 @@ pub fn cpu_s() -> Option<f64> {
         text.split(' ').next()?.parse::<f64>().ok()
     });
     Some(nanos.sum::<f64>() / 1e9)
-}
-
-/// "12.3 MB, 4.56 Mbit/s".
-pub fn summary(bytes: u64, span: Duration) -> String {
-    let rate = cede_units::Rate::from_bytes_over(bytes, span);
-    format!("{} in {:.1} s, {}", numbers::amount(bytes), span.as_secs_f64(), numbers::rate(rate))
 }

@@ -2,11 +2,10 @@
 
 use super::args::ServeArgs;
 use super::document;
-use super::send::{print, summary};
 use super::table::{HEAD, Rows};
 use super::{listen, numbers, place, stream_config};
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen::{self, Screen};
 use cede_carry::bench::{Limit, Plan, Sample};
 use cede_carry::file::{Destination, Moved, TransferError, safe_name};
 use cede_carry::{Allowed, Event, Server, Share, Stop};
@@ -28,9 +27,8 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
         let screen = Screen::new(args.json);
         screen.say(&format!("waiting at {}: {about}\n", place(&socket)))?;
         if args.json {
-            print(
+            screen::print_json_line(
                 &json!({ "event": "waiting", "data": { "address": socket.local_addr().to_string() } }),
-                false,
             )?;
         }
         let (over, ended) = mpsc::unbounded_channel();
@@ -145,7 +143,7 @@ impl Teller {
         if self.json {
             data["conversation"] = number.into();
             data["peer"] = peer.to_string().into();
-            let _ = print(&data, false);
+            let _ = screen::print_json_line(&data);
         } else {
             let text: String = words.lines().map(|line| format!("#{number} {peer}  {line}\n")).collect();
             let _ = self.screen.say(&text);
@@ -207,7 +205,7 @@ fn totals(entry: &Running, samples: &[Sample]) -> Value {
 fn sentence(entry: &Running, samples: &[Sample]) -> String {
     let sum = rows(entry, &[], samples).sum;
     let what = if is_sender(entry) { "sent" } else { "received" };
-    format!("the test is over: {what} {}\n", summary(sum.bytes, sum.span()))
+    format!("the test is over: {what} {}\n", numbers::moved(sum.bytes, sum.span()))
 }
 
 fn file_begins(name: &str, bytes: Option<u64>, is_given: bool) -> (String, Value) {

@@ -2,7 +2,6 @@
 
 use super::args::SendArgs;
 use super::gauge::Gauge;
-use super::send::print;
 use super::{broken, numbers, stream_config, target, unreached};
 use crate::failure::Failure;
 use crate::screen;
@@ -99,7 +98,7 @@ pub fn conclude(
         Ok(moved) => {
             let took = Duration::from_secs_f64(took.as_secs_f64());
             if is_json {
-                print(&document(moved, Some(took)), true)?;
+                screen::print_json(&document(moved, Some(took)))?;
             }
             screen::mention(&sentence(moved, took, verb));
             Ok(())
@@ -119,7 +118,7 @@ fn sentence(moved: &Moved, took: Duration, verb: &str) -> String {
         bytes => format!(" (after {} of an earlier time)", numbers::amount(bytes)),
     };
     let digest = numbers::hex(&moved.digest[..8]);
-    format!("{verb} {what}: {}{earlier}; BLAKE3 {digest}... at both ends\n", super::send::summary(new, took))
+    format!("{verb} {what}: {}{earlier}; BLAKE3 {digest}... at both ends\n", numbers::moved(new, took))
 }
 
 /// What was moved, as JSON.
@@ -153,7 +152,7 @@ pub fn failure(error: &TransferError) -> Failure {
 
 fn tell_failure(failure: Failure, is_json: bool) -> Failure {
     if is_json && let Some(text) = failure.text() {
-        let _ = print(&json!({ "error": text }), true);
+        let _ = screen::print_json(&json!({ "error": text }));
     }
     failure
 }

@@ -1,13 +1,13 @@
 //! Messages and blocks, a line each, while packets are read.
 
 use super::InspectArgs;
-use super::names::{hex, peer_id, torrent};
+use super::line::{Line, Place};
+use super::names::torrent;
 use super::parquet::DataSet;
 use crate::failure::Failure;
 use crate::screen;
-use cede_bt::tracker;
-use cede_bt::wire::{BlockRef, Message};
-use cede_inspect::{About, Aside, Block, Cover, Event, Kind, Report, Sink, What};
+use cede_bt::wire::BlockRef;
+use cede_inspect::{About, Aside, Block, Event, Report, Sink, What};
 use cede_meter::{Protocol, Socket};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -36,18 +36,6 @@ pub struct Log<'a> {
     broken: Option<Failure>,
     asides: Asides,
     data_set: Option<DataSet>,
-}
-
-/// A line of the log.
-#[derive(Default)]
-pub struct Line {
-    /// What was said.
-    pub kind: String,
-    pub piece: Option<u32>,
-    pub offset: Option<u32>,
-    pub length: Option<u32>,
-    /// What else there is to it.
-    pub detail: String,
 }
 
 impl<'a> Log<'a> {
@@ -166,14 +154,6 @@ fn words_of(block: &Block, from: &str, to: &str) -> String {
     )
 }
 
-/// Where something happened.
-#[derive(Clone, Copy)]
-pub struct Place {
-    pub transport: &'static str,
-    pub connection: Option<u32>,
-    pub info_hash: Option<[u8; 20]>,
-}
-
 /// A value of a line.
 enum Field {
     Time(Option<u64>),
@@ -245,101 +225,6 @@ impl Sink for Log<'_> {
                 if matches!(aside.about, About::Announce { is_http: true, .. }) { "TCP" } else { "UDP" };
             let place = Place { transport, connection: None, info_hash };
             self.line(aside.time_ns, [aside.from, aside.to], place, &Line::of_aside(&aside.about));
-        }
-    }
-}
-
-impl Line {
-    fn new(kind: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { kind: kind.into(), detail: detail.into(), ..Self::default() }
-    }
-
-    /// The line for people.
-    fn words(&self) -> String {
-        let numbers =
-            [self.piece, self.offset, self.length].into_iter().flatten().map(|number| number.to_string());
-        let parts: Vec<String> =
-            numbers.chain((!self.detail.is_empty()).then(|| self.detail.clone())).collect();
-        format!("{:14} {}", self.kind, parts.join(" ")).trim_end().to_string()
-    }
-
-    fn of(what: &What<'_>, args: &InspectArgs) -> Self {
-        match what {
-            What::Opened => Self::new("opened", ""),
-            What::Handshake(handshake) => {
-                let id = if args.pseudonyms.is_some() { String::new() } else { peer_id(&handshake.peer_id) };
-                let client = cede_inspect::client_of(&handshake.peer_id).unwrap_or_default();
-                let detail = format!(
-                    "{} reserved {} {id} {client}",
-                    hex(&handshake.info_hash),
-                    hex(&handshake.reserved.0)
-                );
-                Self::new(Kind::Handshake.name(), detail.trim_end())
-            }
-            What::Message { message, extension, is_cut } => Self::of_message(message, *extension, *is_cut),
-            What::Block(block) => Self::of_block(Kind::Piece, block.block),
-            What::Other { id, len } => Self { length: Some(*len), ..Self::new("other", format!("id {id}")) },
-            What::Lost => Self::new("lost", "octets were not captured: nothing is known from here on"),
-            What::Resumed { octets } => {
-                Self::new("resumed", format!("messages again behind {octets} octets that were not read"))
-            }
-            What::Covered(Cover::Encrypted) => Self::new("encrypted", "only octets and times can be told"),
-            What::Covered(_) => Self::new("unknown", "no message was found"),
-            What::Finished => Self::new("fin", ""),
-            What::Reset => Self::new("reset", ""),
-        }
-    }
-
-    fn of_block(kind: Kind, block: BlockRef) -> Self {
-        let (piece, offset, length) = (Some(block.piece), Some(block.begin), Some(block.len));
-        Self { piece, offset, length, ..Self::new(kind.name(), "") }
-    }
-
-    fn of_message(message: &Message, extension: Option<&str>, is_cut: bool) -> Self {
-        let kind = Kind::of(message);
-        if is_cut {
-            return Self::new(kind.name(), "(octets of it were not captured)");
-        }
-        match message {
-            Message::Have(piece) | Message::Suggest(piece) | Message::AllowedFast(piece) => {
-                Self { piece: Some(*piece), ..Self::new(kind.name(), "") }
-            }
-            Message::Request(block) | Message::Cancel(block) | Message::Reject(block) => {
-                Self::of_block(kind, *block)
-            }
-            Message::Bitfield(octets) => {
-                let has: u32 = octets.iter().map(|octet| octet.count_ones()).sum();
-                Self { length: Some(octets.len() as u32), ..Self::new(kind.name(), format!("{has} pieces")) }
-            }
-            Message::Port(port) => Self::new(kind.name(), port.to_string()),
-            Message::Extended(id, octets) => {
-                let name = extension.map_or_else(|| format!("id {id}"), str::to_string);
-                Self { length: Some(octets.len() as u32), ..Self::new(kind.name(), name) }
-            }
-            _ => Self::new(kind.name(), ""),
-        }
-    }
-
-    fn of_aside(about: &About) -> Self {
-        match about {
-            About::Announce { announce, is_http } => {
-                let event = match announce.event {
-                    tracker::Event::Interval => "interval",
-                    tracker::Event::Started => "started",
-                    tracker::Event::Completed => "completed",
-                    tracker::Event::Stopped => "stopped",
-                };
-                let by = if *is_http { "HTTP" } else { "UDP" };
-                let (down, up, left) = (announce.downloaded, announce.uploaded, announce.left);
-                Self::new(
-                    "announce",
-                    format!(
-                        "{by} {event} port {} downloaded {down} uploaded {up} left {left}",
-                        announce.port
-                    ),
-                )
-            }
-            About::Dht { kind, .. } => Self::new("dht", kind.as_str()),
         }
     }
 }

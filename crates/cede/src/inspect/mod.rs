@@ -1,6 +1,7 @@
 //! `cede inspect`: what BitTorrent peers said to each other, from captures.
 
 mod data;
+mod line;
 mod log;
 mod names;
 mod parquet;
@@ -139,7 +140,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
 
 fn publish(args: &InspectArgs, report: &Report, asides: &log::Asides) -> Result<(), Failure> {
     if args.json {
-        return screen::print(&format!("{:#}\n", data::document(args, report, asides)));
+        return screen::print_json(&data::document(args, report, asides));
     }
     if args.csv {
         return screen::print(&data::table(args, report).to_csv());

@@ -2,7 +2,7 @@
 //! each date. `docs/inspect.md` describes the columns.
 
 use super::InspectArgs;
-use super::log::{Line, Place};
+use super::line::{Line, Place};
 use super::names::torrent;
 use crate::dataset::{Table, Value, date, name_of_run, unwritten};
 use crate::failure::Failure;

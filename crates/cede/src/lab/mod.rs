@@ -80,7 +80,7 @@ fn list(json: bool) -> Result<(), Failure> {
     if json {
         let item =
             |[name, summary, needs]: [&str; 3]| json!({ "name": name, "summary": summary, "needs": needs });
-        return screen::print(&format!("{:#}\n", serde_json::Value::from(LIST.map(item).to_vec())));
+        return screen::print_json(&LIST.map(item).to_vec().into());
     }
     let rows = LIST.iter().map(|row| row.map(Into::into));
     let table = rows.fold(Table::new(["experiment", "what it is", "needs"]), Table::row);

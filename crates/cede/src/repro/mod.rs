@@ -159,7 +159,7 @@ fn tell(
 ) -> Result<(), Failure> {
     let screen = Screen::new(args.json);
     screen.say(&summary(&screen))?;
-    if args.json { screen::print(&format!("{:#}\n", json())) } else { Ok(()) }
+    if args.json { screen::print_json(&json()) } else { Ok(()) }
 }
 
 fn not_run(error: RunError) -> Failure {
