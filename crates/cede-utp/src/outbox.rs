@@ -1,7 +1,7 @@
 //! Packets that have been sent and not yet cumulatively acknowledged: a ring indexed by packet number.
 
 use alloc::vec::Vec;
-use cede_cc::{SendRecord, Tag};
+use cede_cc::{PacketFact, SendRecord, Tag};
 use cede_units::Instant;
 use cede_wire::Payload;
 
@@ -37,6 +37,20 @@ pub(crate) struct Slot {
     pub tag: Tag,
     pub sent_at: Instant,
     pub record: SendRecord,
+}
+
+impl Slot {
+    /// What the controller learns of the packet, by its number.
+    pub fn fact(&self, number: u64) -> PacketFact {
+        PacketFact {
+            number,
+            bytes: self.payload_bytes,
+            sent_at: self.sent_at,
+            retransmitted: self.transmissions > 1,
+            tag: self.tag,
+            record: self.record,
+        }
+    }
 }
 
 /// The ring. Packet numbers are 64 bits wide and do not wrap; number 0 is the first after the handshake.

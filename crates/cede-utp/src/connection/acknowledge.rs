@@ -283,7 +283,7 @@ impl Connection {
         let bytes = u64::from(slot.payload_bytes);
         self.sending.unacked_bytes -= bytes;
         self.note_arrival(now, number, slot);
-        let fact = fact(number, slot);
+        let fact = slot.fact(number);
         self.sending.delivery.on_delivered(now, &fact);
         self.counters.packets_acked += 1;
         self.counters.bytes_acked += bytes;
@@ -384,17 +384,5 @@ impl Connection {
         let grown = allowance.cwnd_bytes.saturating_sub(self.allowance.cwnd_bytes);
         self.sending.pacing.note_growth(progress.bytes, grown);
         self.apply(allowance);
-    }
-}
-
-/// What the controller learns of a packet.
-pub(super) fn fact(number: u64, slot: &Slot) -> PacketFact {
-    PacketFact {
-        number,
-        bytes: slot.payload_bytes,
-        sent_at: slot.sent_at,
-        retransmitted: slot.transmissions > 1,
-        tag: slot.tag,
-        record: slot.record,
     }
 }

@@ -19,7 +19,6 @@
 //! make this send the same packets again, in the same order, as libutp did (`tests/replay.rs`).
 
 use super::Connection;
-use super::acknowledge::fact;
 use crate::outbox::Fate;
 use cede_units::Instant;
 
@@ -125,7 +124,7 @@ impl Connection {
             return false;
         }
         slot.fate = Fate::Lost;
-        let lost = fact(number, slot);
+        let lost = slot.fact(number);
         let fin = slot.fin;
         self.sending.enter_lost(number, lost.bytes);
         if self.mtu.lost(number) {

@@ -20,7 +20,6 @@
 //! **How it was validated.** `tests/rack.rs`.
 
 use super::Connection;
-use super::acknowledge::fact;
 use crate::outbox::{Fate, MAX_PACKETS, Slot};
 use crate::timers::Timer;
 use alloc::collections::VecDeque;
@@ -91,7 +90,7 @@ impl Connection {
             self.counters.rare().losses += 1;
             if !slot.fin {
                 // What was lost is the transmission before.
-                let lost = PacketFact { retransmitted: slot.transmissions > 2, ..fact(number, slot) };
+                let lost = PacketFact { retransmitted: slot.transmissions > 2, ..slot.fact(number) };
                 self.scratch().lost.push(lost);
             }
         }

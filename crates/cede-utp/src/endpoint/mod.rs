@@ -515,16 +515,3 @@ impl<P> core::fmt::Debug for Endpoint<P> {
             .finish_non_exhaustive()
     }
 }
-
-/// The RESET that answers a packet of no connection: everything that would tell something is zero (libutp).
-fn reset_for(header: &Header, random: &mut Stream) -> Header {
-    Header {
-        kind: Kind::Reset,
-        connection_id: header.connection_id,
-        timestamp_us: 0,
-        timestamp_difference_us: 0,
-        window_bytes: 0,
-        seq: Seq16(random.next_u16()),
-        ack: header.seq,
-    }
-}

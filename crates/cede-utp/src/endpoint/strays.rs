@@ -3,10 +3,9 @@
 //! Source: libutp (`utp_process_udp`): one RESET per peer, id and number, then none while such packets keep coming and
 //! for ten seconds after the last; a thousand of them are remembered, and while that many are, nothing is answered.
 
-use super::reset_for;
 use alloc::collections::{BTreeMap, VecDeque};
-use cede_units::{Duration, Instant, Stream};
-use cede_wire::utp::{Kind, Packet};
+use cede_units::{Duration, Instant, Seq16, Stream};
+use cede_wire::utp::{Header, Kind, Packet};
 use cede_wire::{Ecn, Payload, Transmit};
 
 const MEMORY: Duration = Duration::from_secs(10);
@@ -68,5 +67,18 @@ impl<P: Copy + Ord> Strays<P> {
 
     pub fn pop(&mut self) -> Option<(P, Transmit)> {
         self.waiting.pop_front()
+    }
+}
+
+/// The RESET that answers a packet of no connection: everything that would tell something is zero (libutp).
+fn reset_for(header: &Header, random: &mut Stream) -> Header {
+    Header {
+        kind: Kind::Reset,
+        connection_id: header.connection_id,
+        timestamp_us: 0,
+        timestamp_difference_us: 0,
+        window_bytes: 0,
+        seq: Seq16(random.next_u16()),
+        ack: header.seq,
     }
 }
