@@ -1,6 +1,5 @@
 //! How a command ends when it does not end well.
 
-use crate::screen;
 use cede_lab::record::RecordError;
 use cede_lab::scenario::{MAX_PROBLEMS, Problem, render};
 use std::io::ErrorKind;
@@ -53,9 +52,9 @@ impl Failure {
         }
     }
 
-    /// Prints the failure to standard error.
-    pub fn tell(&self) {
-        let text = match self {
+    /// What is said of it in the end.
+    pub fn words(&self) -> String {
+        match self {
             Self::Scenario(problems) => {
                 let count = problems.len();
                 let noun = if count == 1 { "problem" } else { "problems" };
@@ -68,8 +67,7 @@ impl Failure {
             Self::MarksMissed(1) => "error: a scenario of the battery was not passed".to_string(),
             Self::MarksMissed(count) => format!("error: {count} scenarios of the battery were not passed"),
             Self::Interrupted(text) => format!("interrupted: {text}"),
-        };
-        screen::complain(&text);
+        }
     }
 }
 

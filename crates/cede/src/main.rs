@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     match dispatch(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.tell();
+            screen::complain(&failure.words());
             ExitCode::from(failure.exit_code())
         }
     }

@@ -11,47 +11,14 @@
 //! (`docs/swarms.md`).
 
 use super::Engine;
+use super::address::PeerAddress;
 use super::conn::Conn;
 use crate::geometry::Geometry;
 use crate::wire::Message;
 use alloc::vec::Vec;
 use cede_units::Instant;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::IpAddr;
 use sha1::{Digest, Sha1};
-
-/// Where a peer is, as its driver calls it.
-pub trait PeerAddress: Copy + Ord {
-    /// Its host: peers behind one are told of the same pieces.
-    fn host(&self) -> IpAddr;
-
-    /// Whether it is in a private network, of this machine or around it.
-    fn is_neighbour(&self) -> bool {
-        match self.host() {
-            IpAddr::V4(host) => host.is_private() || host.is_loopback() || host.is_link_local(),
-            IpAddr::V6(host) => host.is_loopback() || host.is_unicast_link_local(),
-        }
-    }
-}
-
-impl PeerAddress for SocketAddr {
-    fn host(&self) -> IpAddr {
-        self.ip()
-    }
-}
-
-/// A number of a simulated host stands for its address, in one private network: 10.0.0.1 and so on.
-impl PeerAddress for u32 {
-    fn host(&self) -> IpAddr {
-        Ipv4Addr::from_bits(10 << 24 | (*self + 1) & 0x00ff_ffff).into()
-    }
-}
-
-/// So does its place in a list.
-impl PeerAddress for usize {
-    fn host(&self) -> IpAddr {
-        (*self as u32).host()
-    }
-}
 
 /// Pieces are drawn so often at most: there may be few that the peer lacks (libtorrent).
 const DRAWS_MAX: usize = 500;
@@ -147,6 +114,7 @@ impl<A: PeerAddress> Engine<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::Ipv4Addr;
 
     /// BEP 6: the torrent of twenty times 0xaa, 1,313 pieces, and 80.4.4.200, whose last octet the BEP masks.
     #[test]

@@ -22,6 +22,7 @@
 //! ([`Action::Extended`], [`Engine::send_extended`]). A magnet link's metadata has to be fetched before there is an
 //! engine, since the number of pieces is not known until then: [`crate::wire`] is enough for that.
 
+mod address;
 mod chokes;
 mod conn;
 mod dial;
@@ -40,6 +41,7 @@ use crate::limiter::Limiter;
 use crate::picker::Picker;
 use crate::profile::Profile;
 use crate::wire::{BlockRef, Reserved, WireError};
+pub use address::PeerAddress;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -48,7 +50,6 @@ use cede_wire::Payload;
 use conn::Conn;
 pub use conn::{ConnId, ConnView};
 use dial::Dials;
-pub use fast::PeerAddress;
 
 /// What an engine is made of.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! From octets to messages, whatever cuts the stream came in.
 
+use super::error::WireError;
 use super::handshake::{HANDSHAKE_BYTES, Handshake};
 use super::message::{BlockRef, Message, id};
 use alloc::vec::Vec;
 use cede_wire::Payload;
-use core::fmt;
 
 /// Octets of the head of a message that tell what follows: length, id and, of a piece, index and begin.
 const HEAD_BYTES: usize = 13;
@@ -35,39 +35,6 @@ impl WireLimits {
         Self { bitfield_bytes: pieces.div_ceil(8), ..Self::default() }
     }
 }
-
-/// Why a stream cannot be read on. The connection is to be closed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WireError {
-    /// It does not begin as BitTorrent does.
-    NotBitTorrent,
-    /// A message is longer than allowed.
-    TooLong {
-        /// The message's id.
-        id: u8,
-        /// Octets that it claims to have.
-        len: u32,
-    },
-    /// A message has a length that its kind cannot have.
-    BadLength {
-        /// The message's id.
-        id: u8,
-        /// Octets that it claims to have.
-        len: u32,
-    },
-}
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotBitTorrent => f.write_str("the peer does not speak BitTorrent"),
-            Self::TooLong { id, len } => write!(f, "a message {id} of {len} octets is too long"),
-            Self::BadLength { id, len } => write!(f, "a message {id} cannot have {len} octets"),
-        }
-    }
-}
-
-impl core::error::Error for WireError {}
 
 /// What the decoder found.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The first 68 octets of each direction.
 
-use super::WireError;
+use super::error::WireError;
 
 /// Octets of a handshake.
 pub const HANDSHAKE_BYTES: usize = 68;

@@ -9,9 +9,11 @@
 //! **How it was validated.** The vectors of BEP 3 and BEP 6 and round trips, in any cut, below and in `tests/`.
 
 mod decode;
+mod error;
 mod handshake;
 mod message;
 
-pub use decode::{Decoder, Item, WireError, WireLimits};
+pub use decode::{Decoder, Item, WireLimits};
+pub use error::WireError;
 pub use handshake::{HANDSHAKE_BYTES, Handshake, Reserved};
 pub use message::{BlockRef, Message, PIECE_HEADER_BYTES, id, piece_header};
