@@ -3,7 +3,7 @@
 //! * Core crates are `no_std`, depend on each other alone, and state an invariant.
 //! * Files net of tests stay under 1,000 lines and functions under 100; how many pass the softer limits of the house
 //!   style is a ratchet (`xtask/ratchet.txt`), which may only be lowered.
-//! * Every crate stands in `ARCHITECTURE.md`; the papers that a repository needs are there.
+//! * Every crate stands in `ARCHITECTURE.md`, above all those that it knows; the papers that a repository needs are there.
 
 mod measure;
 
@@ -37,6 +37,7 @@ fn tidy() -> ExitCode {
         check_core(&root, name, &mut problems);
     }
     check_papers(&root, &mut problems);
+    check_rooms(&root, &mut problems);
     let sources = measure::sources(&root);
     check_sizes(&root, &sources, &mut problems);
     for problem in &problems {
@@ -99,6 +100,20 @@ fn check_papers(root: &Path, problems: &mut Vec<String>) {
     for name in crates.map(|entry| entry.file_name().to_string_lossy().into_owned()) {
         if !architecture.contains(&format!("`{name}`")) {
             problems.push(format!("ARCHITECTURE.md does not name `{name}`"));
+        }
+    }
+}
+
+/// In the table of rooms arrows point down.
+fn check_rooms(root: &Path, problems: &mut Vec<String>) {
+    let architecture = read(&root.join("ARCHITECTURE.md"), problems);
+    let rooms: Vec<&str> =
+        architecture.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    for (place, room) in rooms.iter().enumerate() {
+        let manifest = read(&root.join("crates").join(room).join("Cargo.toml"), problems);
+        let known = dependencies(&manifest).filter(|name| name.starts_with("cede-"));
+        for name in known.filter(|name| !rooms[place + 1..].contains(name)) {
+            problems.push(format!("ARCHITECTURE.md: `{room}` knows `{name}`, which does not stand below it"));
         }
     }
 }

@@ -20,7 +20,7 @@
 //!
 //! `signal = owd` as in the source; with `rtt` the queue of the way back counts as well.
 //!
-//! *What it leaves out:* a drift of the two clocks, which moves d, dmin and dmax apart; Linux's arithmetic (`lp_linux.rs`).
+//! *What it leaves out:* a drift of the two clocks, which moves d, dmin and dmax apart; Linux's arithmetic (`lp_linux`).
 //! *How it was validated:* the numbered checks below and in `tests/background.rs`; the vectors of
 //! `tests/vectors/tcp_lp.json`; the conformance suite; beside Reno (`docs/validation.md`).
 
