@@ -3,11 +3,11 @@
 
 mod common;
 
-use cede_units::{Duration, Instant, Seq16, Stream};
+use cede_units::{Duration, Instant, Stream};
 use cede_utp::{Config, ConnectionError, Endpoint, Event, Handle, Limits, Mtu, Verdict};
 use cede_wire::utp::{Header, Kind, Packet};
 use cede_wire::{Head, Payload, pattern_octet};
-use common::{controller, ms};
+use common::{controller, header, ms};
 
 fn endpoint(seed: u64, limits: Limits) -> Endpoint<u32> {
     let mut endpoint = Endpoint::new(limits, Stream::named(seed, "endpoint"));
@@ -22,18 +22,6 @@ fn connect(endpoint: &mut Endpoint<u32>, now: Instant, peer: u32) -> Handle {
 
 fn syn(id: u16) -> Head {
     header(Kind::Syn, id, 1000).encode(&[]).unwrap()
-}
-
-fn header(kind: Kind, id: u16, seq: u16) -> Header {
-    Header {
-        kind,
-        connection_id: id,
-        timestamp_us: 5,
-        timestamp_difference_us: 0,
-        window_bytes: 1 << 20,
-        seq: Seq16(seq),
-        ack: Seq16(0),
-    }
 }
 
 /// Moves packets between endpoint 1 and endpoint 2 until neither wants to send.

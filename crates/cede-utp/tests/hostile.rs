@@ -8,24 +8,12 @@ use cede_units::{Duration, Instant, Seq16, Stream};
 use cede_utp::{Config, ConnectionError, Endpoint, Event, Handle, Limits, Verdict};
 use cede_wire::utp::{Header, Kind, Packet};
 use cede_wire::{Payload, Transmit};
-use common::{Fate, Script, Setup, World, controller, ms};
+use common::{Fate, Script, Setup, World, controller, header, ms};
 
 fn endpoint(seed: u64, limits: Limits, config: &Config) -> Endpoint<u32> {
     let mut endpoint = Endpoint::new(limits, Stream::named(seed, "endpoint"));
     endpoint.listen(config.clone(), Box::new(|_| controller("reno", &Config::default())));
     endpoint
-}
-
-fn header(kind: Kind, id: u16, seq: u16, ack: u16) -> Header {
-    Header {
-        kind,
-        connection_id: id,
-        timestamp_us: 5,
-        timestamp_difference_us: 0,
-        window_bytes: 1 << 20,
-        seq: Seq16(seq),
-        ack: Seq16(ack),
-    }
 }
 
 /// Hands a packet in, and counts the octets that leave.
@@ -72,7 +60,7 @@ fn spoofed_syn_flood_draws_no_more_than_it_sends_and_keeps_nobody_out() {
             now += ms(1);
             server.handle_timeout(now);
             received += 20;
-            sent += throw(&mut server, now, 10 + i, &header(Kind::Syn, i as u16, 7, 0)).1;
+            sent += throw(&mut server, now, 10 + i, &header(Kind::Syn, i as u16, 7)).1;
             assert!(server.len() <= 256 + i as usize / 1000 + 1);
             if i % 1000 == 999 {
                 assert!(open(&mut server, &mut client, now), "an honest peer gets in after {i} SYNs");
@@ -97,7 +85,7 @@ fn spoofed_syn_flood_draws_no_more_than_it_sends_and_keeps_nobody_out() {
 fn spoofed_syns_one_by_one_draw_three_answers_at_most() {
     let mut server = endpoint(1, Limits::default(), &Config::default());
     let mut now = Instant::from_secs(1);
-    let mut sent = throw(&mut server, now, 9, &header(Kind::Syn, 5, 7, 0)).1;
+    let mut sent = throw(&mut server, now, 9, &header(Kind::Syn, 5, 7)).1;
     for _ in 0..30 {
         now += ms(1000);
         server.handle_timeout(now);
@@ -228,7 +216,7 @@ fn packets_to_unknown_connections_draw_few_resets_and_take_little_memory() {
         let (mut now, mut sent) = (Instant::from_secs(1), 0);
         for i in 0..100_000_u32 {
             now += Duration::from_micros(100);
-            sent += throw(&mut server, now, i, &header(Kind::Data, i as u16, (i >> 8) as u16, 0)).1;
+            sent += throw(&mut server, now, i, &header(Kind::Data, i as u16, (i >> 8) as u16)).1;
         }
         // A thousand in ten seconds.
         assert!(sent <= 20 * 1001, "{sent}");
@@ -540,7 +528,7 @@ fn stray_syn_changes_nothing() {
     let mut world = World::connected(&Setup::default());
     let id = world.sides[1].connection.receive_id().wrapping_sub(1);
     for seq in [1, 2, 3] {
-        let syn = Header { connection_id: id, ..header(Kind::Syn, id, seq, 0) };
+        let syn = Header { connection_id: id, ..header(Kind::Syn, id, seq) };
         world.inject(1, &syn, Payload::Empty);
     }
     assert_eq!(world.sides[1].connection.suspicions().stray_syns, 3);

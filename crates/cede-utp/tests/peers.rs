@@ -67,16 +67,8 @@ fn more_packets_than_there_are_numbers_are_delivered() {
     assert!(packets > 2 * 65_536, "{packets} packets");
 }
 
-fn header(kind: Kind, id: u16, seq: u16, ack: u16) -> Header {
-    Header {
-        kind,
-        connection_id: id,
-        timestamp_us: 5,
-        timestamp_difference_us: 0,
-        window_bytes: 0,
-        seq: Seq16(seq),
-        ack: Seq16(ack),
-    }
+fn header(kind: Kind, id: u16, seq: u16) -> Header {
+    Header { window_bytes: 0, ..common::header(kind, id, seq) }
 }
 
 #[test]
@@ -88,7 +80,7 @@ fn each_repeated_syn_gets_one_answer_with_the_same_number() {
         let mut answers = Vec::new();
         for _ in 0..4 {
             now += ms(100);
-            let syn = header(Kind::Syn, id, 1000, 0).encode(&[]).unwrap();
+            let syn = header(Kind::Syn, id, 1000).encode(&[]).unwrap();
             server.handle(now, 5, &syn, Payload::Empty);
             let sent: Vec<_> = std::iter::from_fn(|| server.poll_transmit(now)).collect();
             assert_eq!(sent.len(), 1);
@@ -115,7 +107,7 @@ fn librqbits_listener_hears_soon_enough_that_its_answer_has_arrived() {
     // It repeats the answer every 200 ms until something shows that it arrived; ours may be lost.
     let now = Instant::from_secs(1);
     let (mut connection, syn) = initiator(now);
-    let answer = Header { ack: syn, ..header(Kind::State, 100, 900, 0) }.encode(&[]).unwrap();
+    let answer = Header { ack: syn, ..header(Kind::State, 100, 900) }.encode(&[]).unwrap();
     for repeat in 0..3 {
         connection.handle(now + ms(200 * repeat), &answer, Payload::Empty);
         let heard: Vec<Header> = std::iter::from_fn(|| connection.poll_transmit(now + ms(200 * repeat)))
@@ -132,10 +124,10 @@ fn libtorrents_second_answer_with_another_number_is_ignored() {
     let now = Instant::from_secs(1);
     let (mut connection, syn) = initiator(now);
     for seq in [900, 40_000, 899, 20_000] {
-        let answer = Header { ack: syn, ..header(Kind::State, 100, seq, 0) }.encode(&[]).unwrap();
+        let answer = Header { ack: syn, ..header(Kind::State, 100, seq) }.encode(&[]).unwrap();
         connection.handle(now, &answer, Payload::Empty);
     }
-    let data = Header { ack: syn, ..header(Kind::Data, 100, 900, 0) }.encode(&[]).unwrap();
+    let data = Header { ack: syn, ..header(Kind::Data, 100, 900) }.encode(&[]).unwrap();
     connection.handle(now, &data, Payload::copy_from(b"the first answer counts"));
     assert_eq!(connection.read().unwrap().to_vec(), b"the first answer counts");
 }
@@ -144,7 +136,7 @@ fn libtorrents_second_answer_with_another_number_is_ignored() {
 fn a_fin_may_be_the_first_answer() {
     let now = Instant::from_secs(1);
     let (mut connection, syn) = initiator(now);
-    let fin = Header { ack: syn, ..header(Kind::Fin, 100, 900, 0) }.encode(&[]).unwrap();
+    let fin = Header { ack: syn, ..header(Kind::Fin, 100, 900) }.encode(&[]).unwrap();
     connection.handle(now, &fin, Payload::Empty);
     let events: Vec<Event> = std::iter::from_fn(|| connection.poll_event()).collect();
     assert_eq!(events, [Event::Connected, Event::PeerFinished]);

@@ -19,6 +19,19 @@ pub fn controller(name: &str, config: &Config) -> Box<dyn Controller> {
     registry::build(name, &Params::new(), &config.path()).expect("a controller of the registry")
 }
 
+/// The header of a packet that somebody made up; it acknowledges packet 0 and has room for a megabyte.
+pub fn header(kind: Kind, connection_id: u16, seq: u16) -> Header {
+    Header {
+        kind,
+        connection_id,
+        timestamp_us: 5,
+        timestamp_difference_us: 0,
+        window_bytes: 1 << 20,
+        seq: Seq16(seq),
+        ack: Seq16(0),
+    }
+}
+
 /// A packet as the network sees it.
 #[derive(Clone, Debug)]
 pub struct Seen {
