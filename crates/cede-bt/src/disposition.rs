@@ -5,7 +5,7 @@
 //! TCP connection is closed. A connection carries data both ways, whoever opened it.
 //!
 //! **What it leaves out.** Bit 16: there is one header.
-//! **How it was validated.** The table of all pairs in `tests/disposition.rs`; the paper's Table 1 in its reproduction.
+//! **How it was validated.** All pairs of connections below; the paper's Table 1 in its reproduction.
 
 /// What carries a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -99,7 +99,7 @@ pub struct Contender {
 
 impl Duplicates {
     /// Whether `newer` replaces `older`; `None` where both stay. Both ends come to the same answer, whatever order
-    /// they learn of the two in, as long as the two differ.
+    /// they learn of the two in, as long as the rule tells the two apart.
     #[must_use]
     pub fn newer_wins(self, older: Contender, newer: Contender, our_id_is_larger: bool) -> Option<bool> {
         match self {
@@ -108,6 +108,43 @@ impl Duplicates {
             Self::PreferUtp | Self::ByPeerId => {
                 Some(older.opened_by_us != newer.opened_by_us && newer.opened_by_us == our_id_is_larger)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same connection as the other end sees it.
+    fn mirrored(seen: Contender) -> Contender {
+        Contender { opened_by_us: !seen.opened_by_us, ..seen }
+    }
+
+    #[test]
+    fn both_ends_keep_the_same_connection_in_whatever_order_they_learn_of_the_two() {
+        let all = Transport::ALL
+            .map(|transport| [true, false].map(|opened_by_us| Contender { transport, opened_by_us }))
+            .concat();
+        for rule in [Duplicates::PreferUtp, Duplicates::ByPeerId] {
+            for one in &all {
+                for two in &all {
+                    agree(rule, *one, *two);
+                }
+            }
+        }
+    }
+
+    fn agree(rule: Duplicates, one: Contender, two: Contender) {
+        let by_transport = rule == Duplicates::PreferUtp && one.transport != two.transport;
+        if !by_transport && one.opened_by_us == two.opened_by_us {
+            return;
+        }
+        for larger in [true, false] {
+            let here = rule.newer_wins(one, two, larger).expect("one of them stays");
+            let there = [(one, two), (two, one)]
+                .map(|(older, newer)| rule.newer_wins(mirrored(older), mirrored(newer), !larger));
+            assert_eq!(there, [Some(here), Some(!here)], "{rule:?}: {one:?} {two:?}");
         }
     }
 }
