@@ -4,8 +4,9 @@
 //! * [`bencode`], [`metainfo`], [`magnet`] and [`tracker`] are the formats of torrents, of links to them and of trackers.
 //! * [`extension`], [`metadata`] and [`pex`] are what peers say to each other beyond BEP 3; [`mse`] hides it.
 //! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10).
-//! * [`picker`], [`choker`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`] puts
-//!   those of deployed clients together; [`disposition`] is its choice of transports.
+//! * [`picker`], [`choker`], [`snub`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`]
+//!   puts those of deployed clients together; [`disposition`] is its choice of transports.
+//! * [`geometry`], [`bitfield`] and [`rate`] are what those reckon with.
 //! * [`engine`] is the peer: one torrent's member of a swarm, driven by whatever world there is.
 //!
 //! **Invariant:** nothing here knows a socket, a clock, a file or a simulator, and nothing here decides how much a

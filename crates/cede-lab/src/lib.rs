@@ -1,7 +1,8 @@
 //! Scenarios and what is done with them: the laboratory of Cede.
 //!
 //! * [`scenario`] is the one format in which every experiment is written down.
-//! * [`network`] lays out its hosts and links, [`run`] runs it in the simulated world, [`outcome`] adds up.
+//! * [`network`] lays out its hosts and links, [`run`] runs it in the simulated world, [`outcome`] adds up. A [`host`] has
+//!   sockets with an application behind each ([`traffic`]); [`meter`] and [`journal`] hear what happens.
 //! * [`check`] is the battery: pinned scenarios with pass marks that any background controller should survive.
 //! * [`swarm`] is BitTorrent: many peers in the simulated world.
 //! * [`repro`] runs the experiments of papers again, and says of each claim whether it holds.
