@@ -174,6 +174,26 @@ fn put_wide(words: &mut Words, used: usize, sample: &Sample) {
     words[STATE] += 1;
 }
 
+/// Takes the first sample out of a block that has others.
+pub(crate) fn drop_first(words: &mut Words) {
+    let before = *words;
+    let mut last = Last::NONE;
+    let mut number = 0;
+    Held(&before).each(|sample| {
+        match number {
+            0 => {}
+            1 => begin(words, &sample),
+            // What had room behind more samples has room behind fewer.
+            _ => {
+                let is_put = put(words, &last, &sample);
+                debug_assert!(is_put);
+            }
+        }
+        last.note(&sample);
+        number += 1;
+    });
+}
+
 /// Gives the samples of a narrow block, no more than a wide one has room for, the other form.
 fn widen(words: &mut Words) {
     let narrow = *words;

@@ -116,8 +116,9 @@ impl Pool {
         wants
     }
 
-    /// Gives up the front of a series whose samples are all older than a time. The number of samples stays even or odd,
-    /// so that pairs stay pairs, and the last block stays.
+    /// Gives up the front of a series, block by block, whose samples are all older than a time. The number of samples stays
+    /// even or odd, so that pairs stay pairs: where the blocks hold an odd number, the sample behind them goes as well. The
+    /// last block stays.
     pub(crate) fn trim(&mut self, series: &mut Series, before_us: u64) {
         let (mut passed, mut cut) = (0, None);
         for k in 0..series.more().len() {
@@ -126,7 +127,7 @@ impl Pool {
                 break;
             }
             passed += block.used() as u32;
-            if passed % 2 == 0 {
+            if passed.is_multiple_of(2) || self.held(series.block(k + 1)).used() > 1 {
                 cut = Some((k + 1, passed));
             }
         }
@@ -136,6 +137,10 @@ impl Pool {
         series.len = series.len.saturating_sub(count);
         if let Some(more) = &mut series.more {
             more.0.drain(..blocks);
+        }
+        if !count.is_multiple_of(2) {
+            packed::drop_first(&mut self.block_mut(series.first).words);
+            series.len = series.len.saturating_sub(1);
         }
     }
 
@@ -259,7 +264,9 @@ mod tests {
                 time_us += 3_600_000_000;
             }
             let which = stream.below(5) as usize;
-            let sample = Sample { time_us, raw: step, length: Length::of(step) };
+            // Readings that jump, too, to make blocks wide.
+            let raw = if stream.below(30) == 0 { stream.next_u32() } else { step };
+            let sample = Sample { time_us, raw, length: Length::of(step) };
             pool.push(&mut series[which], sample);
             kept[which].push(sample);
             if stream.below(2_000) == 0 {
