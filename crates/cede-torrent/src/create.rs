@@ -1,13 +1,22 @@
 //! Making a torrent of a file or folder.
 
+use crate::pieces::{Blank, CHUNK_BYTES, Watch, digest, on_all_cores};
+use crate::storage::{Layout, Stamp, files};
 use cede_bt::metainfo::{self, MAX_FILES, MAX_PIECES, check_component, piece_length_for};
-use sha1::{Digest, Sha1};
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
-const CHUNK_BYTES: usize = 256 << 10;
+/// How often whoever waits is told how far it is.
+const PACE: Duration = Duration::from_millis(50);
 /// Folders inside each other.
 const MAX_DEPTH: usize = 64;
 
@@ -52,6 +61,8 @@ pub struct Plan {
     pub files: Vec<metainfo::File>,
     /// Where each is.
     pub places: Vec<PathBuf>,
+    /// How each stood when it was looked at.
+    pub stamps: Vec<Option<Stamp>>,
     /// Octets of the whole.
     pub total_bytes: u64,
     /// Octets of each piece but the last.
@@ -72,6 +83,7 @@ impl Plan {
             name: name_of(&whole)?,
             files: Vec::new(),
             places: Vec::new(),
+            stamps: Vec::new(),
             total_bytes: 0,
             piece_length: 0,
             passed_over: Vec::new(),
@@ -81,7 +93,7 @@ impl Plan {
         if metadata.is_dir() {
             plan.folder(&whole, &top, not)?;
         } else {
-            plan.add(whole, top, metadata.len())?;
+            plan.add(whole, top, &metadata)?;
         }
         if plan.total_bytes == 0 {
             return Err(CreateError::Empty(path.to_path_buf()));
@@ -111,7 +123,7 @@ impl Plan {
             } else if not == Some(&place) {
                 self.passed_over.push(place);
             } else if metadata.is_file() {
-                self.add(place, path, metadata.len())?;
+                self.add(place, path, &metadata)?;
             } else {
                 self.passed_over.push(place);
             }
@@ -119,45 +131,138 @@ impl Plan {
         Ok(())
     }
 
-    fn add(&mut self, place: PathBuf, path: Vec<String>, length: u64) -> Result<(), CreateError> {
+    fn add(&mut self, place: PathBuf, path: Vec<String>, metadata: &Metadata) -> Result<(), CreateError> {
         if self.files.len() >= MAX_FILES {
             return Err(CreateError::Many("files"));
         }
+        let length = metadata.len();
+        self.stamps.push(Stamp::from_metadata(metadata));
         self.files.push(metainfo::File { path, length, offset: self.total_bytes, is_padding: false });
         self.places.push(place);
         self.total_bytes += length;
         Ok(())
     }
 
-    /// Hashes the pieces. `watch` is told of the octets done, and says whether to go on.
+    /// Opens a file that is as it was when it was looked at.
+    fn open(&self, index: usize) -> Result<File, CreateError> {
+        let place = &self.places[index];
+        let unreadable = |error| CreateError::Io(place.clone(), error);
+        let file = File::open(place).map_err(unreadable)?;
+        let stamp = Stamp::from_metadata(&file.metadata().map_err(unreadable)?);
+        if stamp == self.stamps[index] { Ok(file) } else { Err(CreateError::Changed(place.clone())) }
+    }
+
+    /// Hashes the pieces, on all cores. `watch` is told of the octets done, and says whether to go on.
     ///
     /// # Errors
     /// [`CreateError`].
     pub fn hash(&self, watch: &mut dyn FnMut(u64) -> bool) -> Result<Vec<u8>, CreateError> {
-        let mut pieces =
-            Pieces { length: self.piece_length as usize, held: 0, digest: Sha1::new(), out: Vec::new() };
-        let (mut buffer, mut done) = (vec![0; CHUNK_BYTES], 0);
-        for (file, place) in self.files.iter().zip(&self.places) {
-            let unreadable = |error| CreateError::Io(place.clone(), error);
-            let mut input = File::open(place).map_err(unreadable)?;
-            let mut left = file.length;
-            loop {
-                let n = input.read(&mut buffer).map_err(unreadable)?;
-                if n as u64 > left || (n == 0 && left > 0) {
-                    return Err(CreateError::Changed(place.clone()));
-                }
-                if n == 0 {
-                    break;
-                }
-                pieces.add(&buffer[..n]);
-                left -= n as u64;
-                done += n as u64;
-                if !watch(done) {
-                    return Err(CreateError::Ended);
-                }
+        let state = Watch::default();
+        let mut is_wanted = true;
+        let digests = thread::scope(|scope| {
+            let (alive, over) = mpsc::channel::<()>();
+            let state = &state;
+            let hashing = scope.spawn(move || {
+                let _alive = alive;
+                self.hash_pieces(state)
+            });
+            while is_wanted && over.recv_timeout(PACE) == Err(RecvTimeoutError::Timeout) {
+                is_wanted = watch(state.done.load(Relaxed));
+                state.is_ended.fetch_or(!is_wanted, Relaxed);
+            }
+            hashing.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        if !is_wanted {
+            return Err(CreateError::Ended);
+        }
+        let digests = digests?;
+        self.check_unchanged()?;
+        if watch(state.done.load(Relaxed)) { Ok(digests) } else { Err(CreateError::Ended) }
+    }
+
+    /// The digests in the order of pieces.
+    fn hash_pieces(&self, watch: &Watch) -> Result<Vec<u8>, CreateError> {
+        let layout = Layout::of(self.files.clone(), self.piece_length, self.total_bytes);
+        let (blank, failure) = (Blank::new(self.piece_length), OnceLock::new());
+        let digests = on_all_cores(layout.piece_count(), watch, || {
+            let mut reader = Reader { plan: self, layout: &layout, watch, open: None };
+            let (mut buffer, blank, failure) = (vec![0; CHUNK_BYTES], &blank, &failure);
+            move |piece| {
+                let digest = reader.digest(piece, blank, &mut buffer);
+                // Only the first counts: that it ends is what the others fail of.
+                let told = |error| drop(failure.set(error));
+                digest.map_err(told).inspect_err(|()| watch.is_ended.store(true, Relaxed)).ok()
+            }
+        });
+        match failure.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(digests.into_iter().flat_map(|(_, digest)| digest).collect()),
+        }
+    }
+
+    /// Whether every file still is as it was when they were looked at.
+    fn check_unchanged(&self) -> Result<(), CreateError> {
+        let mut stamped = self.places.iter().zip(&self.stamps);
+        match stamped.find(|(place, stamp)| Stamp::of(place) != **stamp) {
+            Some((place, _)) => Err(CreateError::Changed(place.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One thread's way to the files.
+struct Reader<'a> {
+    plan: &'a Plan,
+    layout: &'a Layout,
+    watch: &'a Watch,
+    /// The file that was read last.
+    open: Option<(usize, File)>,
+}
+
+impl Reader<'_> {
+    fn digest(&mut self, piece: u32, blank: &Blank, buffer: &mut [u8]) -> Result<[u8; 20], CreateError> {
+        let range = self.layout.piece_range(piece);
+        if let Some(digest) = blank.digest_of(&range, |range| self.is_hole(range))? {
+            self.watch.done.fetch_add(range.end - range.start, Relaxed);
+            return Ok(digest);
+        }
+        digest(range, buffer, |at, octets| self.read(at, octets))
+    }
+
+    fn is_hole(&mut self, range: &Range<u64>) -> Result<bool, CreateError> {
+        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        for slice in self.layout.slices(range.start, len) {
+            let end = slice.offset + slice.range.len() as u64;
+            if !files::is_hole(self.file(slice.file)?, slice.offset..end) {
+                return Ok(false);
             }
         }
-        Ok(pieces.end())
+        Ok(true)
+    }
+
+    fn read(&mut self, at: u64, octets: &mut [u8]) -> Result<(), CreateError> {
+        if self.watch.is_ended.load(Relaxed) {
+            return Err(CreateError::Ended);
+        }
+        for slice in self.layout.slices(at, octets.len()) {
+            let place = &self.plan.places[slice.file];
+            let read = files::read_at(self.file(slice.file)?, &mut octets[slice.range], slice.offset);
+            read.map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => CreateError::Changed(place.clone()),
+                _ => CreateError::Io(place.clone(), error),
+            })?;
+        }
+        self.watch.done.fetch_add(octets.len() as u64, Relaxed);
+        Ok(())
+    }
+
+    fn file(&mut self, index: usize) -> Result<&File, CreateError> {
+        let known = self.open.take().filter(|(open, _)| *open == index);
+        let open = match known {
+            Some(open) => open,
+            None => (index, self.plan.open(index)?),
+        };
+        Ok(&self.open.insert(open).1)
     }
 }
 
@@ -172,36 +277,28 @@ fn name_of(path: &Path) -> Result<String, CreateError> {
     Ok(name.to_owned())
 }
 
-/// Digests of pieces, from octets in any portions.
-struct Pieces {
-    length: usize,
-    held: usize,
-    digest: Sha1,
-    out: Vec<u8>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Pieces {
-    fn add(&mut self, mut octets: &[u8]) {
-        while !octets.is_empty() {
-            let (part, rest) = octets.split_at(octets.len().min(self.length - self.held));
-            self.digest.update(part);
-            self.held += part.len();
-            octets = rest;
-            if self.held == self.length {
-                self.finish();
-            }
-        }
-    }
-
-    fn finish(&mut self) {
-        self.out.extend_from_slice(&self.digest.finalize_reset());
-        self.held = 0;
-    }
-
-    fn end(mut self) -> Vec<u8> {
-        if self.held > 0 {
-            self.finish();
-        }
-        self.out
+    #[test]
+    fn a_file_that_shrinks_while_it_is_read_has_changed() {
+        let path = std::env::temp_dir().join(format!("cede-shrinking-{}", std::process::id()));
+        fs::write(&path, vec![1; 100_000]).unwrap();
+        let plan = Plan::scan(&path, None, None).unwrap();
+        let layout = Layout::of(plan.files.clone(), plan.piece_length, plan.total_bytes);
+        let watch = Watch::default();
+        let mut reader = Reader { plan: &plan, layout: &layout, watch: &watch, open: None };
+        let mut buffer = [0; 1000];
+        reader.read(0, &mut buffer).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(10_000).unwrap();
+        reader.read(9_000, &mut buffer).unwrap();
+        let error = reader.read(9_001, &mut buffer).unwrap_err();
+        // Behind the end there is nothing, which is no hole.
+        let is_hole = reader.is_hole(&(50_000..60_000)).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(error, CreateError::Changed(changed) if changed.ends_with(path.file_name().unwrap())));
+        assert!(!is_hole);
+        assert_eq!(watch.done.load(Relaxed), 2000);
     }
 }

@@ -18,6 +18,7 @@ pub mod dht;
 mod disk;
 mod link;
 pub mod magnet;
+mod pieces;
 mod reach;
 pub mod server;
 pub mod session;

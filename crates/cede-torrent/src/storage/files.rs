@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
 mod system {
-    use super::{File, io};
+    use super::{File, Range, io};
     use rustix::fs::{FallocateFlags, Mode, OFlags};
     use std::io::{IoSlice, IoSliceMut};
     use std::os::fd::OwnedFd;
@@ -100,6 +101,27 @@ mod system {
         Ok(())
     }
 
+    /// Whether the system knows that nothing was ever written to a range, so that it reads as zeros.
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "macos", target_os = "freebsd"))]
+    pub fn is_hole(file: &File, range: Range<u64>) -> bool {
+        match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(range.start)) {
+            Ok(data) => data >= range.end,
+            // Nothing up to the end of the file, which may come before the range's.
+            Err(rustix::io::Errno::NXIO) => file.metadata().is_ok_and(|file| file.len() >= range.end),
+            Err(_) => false,
+        }
+    }
+
+    #[cfg(not(any(
+        target_os = "linux",
+        target_os = "android",
+        target_os = "macos",
+        target_os = "freebsd"
+    )))]
+    pub fn is_hole(_: &File, _: Range<u64>) -> bool {
+        false
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
             // A file system that cannot.
@@ -111,10 +133,11 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
-    use super::{File, io};
+    use super::{File, Range, io};
     use std::fs::{self, OpenOptions};
     use std::io::{Read, Seek, SeekFrom, Write};
     use std::path::{Component, Path, PathBuf};
+    use std::sync::{Mutex, PoisonError};
 
     pub type Handle = PathBuf;
 
@@ -154,12 +177,17 @@ mod system {
         fs::remove_file(joined(folder, name)?)
     }
 
+    /// A file has one place where it is read or written next, whichever thread asks.
+    static TURN: Mutex<()> = Mutex::new(());
+
     pub fn write_at(mut file: &File, octets: &[u8], at: u64) -> io::Result<()> {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(at))?;
         file.write_all(octets)
     }
 
     pub fn read_at(mut file: &File, octets: &mut [u8], at: u64) -> io::Result<()> {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(at))?;
         file.read_exact(octets)
     }
@@ -180,12 +208,16 @@ mod system {
         })
     }
 
+    pub fn is_hole(_: &File, _: Range<u64>) -> bool {
+        false
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         file.set_len(length)
     }
 }
 
-pub use system::{read_at, read_parts, set_aside, write_at, write_parts};
+pub use system::{is_hole, read_at, read_parts, set_aside, write_at, write_parts};
 
 /// A folder that was chosen.
 pub struct Folder {

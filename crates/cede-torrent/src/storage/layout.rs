@@ -28,7 +28,12 @@ impl Layout {
     /// That of a torrent.
     #[must_use]
     pub fn new(info: &Info) -> Self {
-        Self { files: info.files.clone(), piece_length: info.piece_length, total_bytes: info.total_bytes }
+        Self::of(info.files.clone(), info.piece_length, info.total_bytes)
+    }
+
+    /// That of files whose lengths are `total_bytes` together.
+    pub(crate) const fn of(files: Vec<metainfo::File>, piece_length: u32, total_bytes: u64) -> Self {
+        Self { files, piece_length, total_bytes }
     }
 
     /// The files in the order of the content.

@@ -9,7 +9,7 @@
 //! before. How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`), of a
 //! disk that is full (`tests/safety.rs`) and of a process that is killed (`cede`'s `tests/torrent.rs`).
 
-mod files;
+pub(crate) mod files;
 mod layout;
 mod names;
 mod notes;
@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -204,6 +205,20 @@ impl Storage {
             files::read_at(&file, octets, at).map_err(|error| self.failed(index, "read", error))?;
         }
         Ok(())
+    }
+
+    /// Whether the system knows that nothing was ever written to a run of the content, so that it reads as zeros. Where it
+    /// cannot tell, it is no hole.
+    #[must_use]
+    pub fn is_hole(&self, range: &Range<u64>) -> bool {
+        let Ok(len) = usize::try_from(range.end - range.start) else { return false };
+        self.layout.slices(range.start, len).all(|slice| {
+            let (index, at) = self.place(&slice, range.start);
+            slice.is_padding
+                || self
+                    .file(index, false)
+                    .is_ok_and(|file| files::is_hole(&file, at..at + slice.range.len() as u64))
+        })
     }
 
     /// Writes parts that lie one behind the other in the content, in as few calls as that takes.

@@ -7,7 +7,7 @@
 use super::files::Folder;
 use super::{Layout, StorageError, files, hex};
 use cede_bt::bencode::{Document, Form, Limits, Node};
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -96,7 +96,14 @@ impl Stamp {
     /// That of the file at a path, where there is one.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        Self::from_metadata(&std::fs::symlink_metadata(path).ok()?)
+    }
+
+    /// The same from what the system says; none where that is no plain file.
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Option<Self> {
+        if !metadata.is_file() {
+            return None;
+        }
         let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         Some(Self { length: metadata.len(), modified_ns: i64::try_from(modified.as_nanos()).ok()? })
     }
