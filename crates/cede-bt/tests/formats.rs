@@ -196,7 +196,8 @@ fn a_torrent_that_was_made_is_read_as_it_was_made() {
             for (index, (letter, length)) in names.iter().enumerate() {
                 let (path, length) =
                     (vec!["t".into(), format!("{letter}"), format!("{index}")], u64::from(*length) + 1);
-                files.push(File { path, length, offset, is_padding: false });
+                let is_executable = letter % 2 == 0;
+                files.push(File { path, length, offset, is_padding: false, is_executable });
                 offset += length;
             }
             let writer = Writer {

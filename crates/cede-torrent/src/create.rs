@@ -137,7 +137,8 @@ impl Plan {
         }
         let length = metadata.len();
         self.stamps.push(Stamp::from_metadata(metadata));
-        self.files.push(metainfo::File { path, length, offset: self.total_bytes, is_padding: false });
+        let (offset, is_executable) = (self.total_bytes, is_executable(metadata));
+        self.files.push(metainfo::File { path, length, offset, is_padding: false, is_executable });
         self.places.push(place);
         self.total_bytes += length;
         Ok(())
@@ -264,6 +265,18 @@ impl Reader<'_> {
         };
         Ok(&self.open.insert(open).1)
     }
+}
+
+/// Whether its owner may run a file.
+#[cfg(unix)]
+fn is_executable(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    metadata.permissions().mode() & 0o100 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Metadata) -> bool {
+    false
 }
 
 /// The name that a file or folder has in a torrent.

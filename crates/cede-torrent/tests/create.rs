@@ -83,6 +83,19 @@ fn sparse(path: &Path, length: usize) {
     file.set_len(length as u64).unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn what_its_owner_may_run_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new();
+    put(&scratch.0, &[5; 4]);
+    for (name, mode) in [("f000", 0o700), ("f001", 0o644), ("f002", 0o677), ("f003", 0o4755)] {
+        fs::set_permissions(scratch.0.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let marks: Vec<bool> = plan(&scratch.0).files.iter().map(|file| file.is_executable).collect();
+    assert_eq!(marks, [true, false, false, true]);
+}
+
 #[test]
 fn holes_are_zeros_and_are_found_to_be_there() {
     for length in [48 * PIECE - 1, 48 * PIECE, 48 * PIECE + 1] {

@@ -43,7 +43,7 @@ fn torrent(lengths: &[(u64, bool)]) -> (Info, Vec<u8>) {
     for (index, &(length, is_padding)) in lengths.iter().enumerate() {
         let folder = if index % 2 == 0 { "even" } else { "odd" };
         let path = vec!["t".to_owned(), folder.to_owned(), format!("f{index}")];
-        files.push(File { path, length, offset: content.len() as u64, is_padding });
+        files.push(File { path, length, offset: content.len() as u64, is_padding, is_executable: false });
         let part = if is_padding { vec![0; length as usize] } else { octets(length as usize, index as u64) };
         content.extend(part);
     }
@@ -217,7 +217,7 @@ fn names_that_are_too_long_are_kept_shorter_and_odd_ones_as_they_are() {
     let mut files = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let path = vec!["t".to_owned(), "y".repeat(300), name.clone()];
-        files.push(File { path, length: 5000, offset: 5000 * index as u64, is_padding: false });
+        files.push(File { path, length: 5000, offset: 5000 * index as u64, is_padding: false, is_executable: false });
     }
     let content = octets(5000 * names.len(), 4);
     let pieces = content.chunks(PIECE).flat_map(sha1).collect();
@@ -237,12 +237,40 @@ fn names_that_are_too_long_are_kept_shorter_and_odd_ones_as_they_are() {
     assert_eq!(fs::read_dir(storage.path_of(0).parent().unwrap()).unwrap().count(), names.len());
 }
 
+#[cfg(unix)]
+#[test]
+fn what_may_be_run_is_made_so_within_the_mask_and_nothing_that_was_there_is_changed() {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+    let (mut info, content) = torrent(&[(100, false), (100, false), (0, false), (100, false)]);
+    for (file, is_executable) in info.files.iter_mut().zip([true, false, true, true]) {
+        file.is_executable = is_executable;
+    }
+    for allocation in [Allocation::Sparse, Allocation::Full] {
+        let scratch = Scratch::new();
+        // What the system makes of all bits under the mask of this process.
+        let (most, plain) = (scratch.0.join("most"), scratch.0.join("plain"));
+        fs::OpenOptions::new().write(true).create_new(true).mode(0o7777).open(&most).unwrap();
+        fs::write(&plain, "").unwrap();
+        let (most, plain) = (mode(&most) & !0o7000, mode(&plain));
+        let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+        let old = storage.path_of(3);
+        fs::create_dir_all(old.parent().unwrap()).unwrap();
+        fs::write(&old, "").unwrap();
+        storage.prepare(allocation).unwrap();
+        storage.write(0, &content).unwrap();
+        let modes: Vec<u32> = (0..4).map(|file| mode(&storage.path_of(file))).collect();
+        assert_eq!(modes, [most, plain, most, plain]);
+        assert_ne!(most & 0o100, 0);
+    }
+}
+
 #[test]
 fn a_name_that_is_made_to_meet_a_shortened_one_is_refused() {
     let long = "x".repeat(300);
     let of = |name: &str| {
         let path = |name: &str| vec!["t".to_owned(), name.to_owned()];
-        let file = |name: &str, offset| File { path: path(name), length: 1, offset, is_padding: false };
+        let file = |name: &str, offset| File { path: path(name), length: 1, offset, is_padding: false, is_executable: false };
         let (files, pieces) = (vec![file(&long, 0), file(name, 1)], vec![0; 20]);
         let name = "t".into();
         let writer = Writer { name, piece_length: PIECE as u32, pieces, files, ..Writer::default() };

@@ -404,7 +404,6 @@ fn bad_input_ends_with_a_reason() {
     place.cede(&format!("get photos.torrent -o out --preallocate {QUIET}")).exits(1).complains("photos");
 }
 
-/// A tracker behind a certificate that is vouched for is asked; one behind any other is not.
 /// Odd names, links that say too much, and a torrent that is made where it lies.
 #[test]
 fn odd_names_and_links_are_taken_and_nothing_at_all_is_no_success() {
@@ -435,6 +434,36 @@ fn odd_names_and_links_are_taken_and_nothing_at_all_is_no_success() {
         .complains("no peer can call us");
 }
 
+/// BEP 47, from one folder to another.
+#[cfg(unix)]
+#[test]
+fn programs_stay_programs_and_can_be_left_unsaid() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new("programs");
+    place.write_pattern("tools/run", 40_000);
+    place.write_pattern("tools/text", 40_000);
+    let set = |mode| fs::set_permissions(place.path("tools/run"), fs::Permissions::from_mode(mode)).unwrap();
+    let made = |options: &str| {
+        let made = place.cede(&format!("make tools -l 16KiB --force --json {options}")).exits(0).json();
+        made["info_hash"].as_str().unwrap().to_owned()
+    };
+    set(0o644);
+    let plain = made("");
+    set(0o755);
+    assert_eq!(made("--no-attributes"), plain);
+    assert_ne!(made(""), plain);
+    let shown = place.cede("show tools.torrent").exits(0).text().to_owned();
+    assert!(shown.contains("*tools/run") && shown.contains(" tools/text"), "{shown}");
+    let shown = place.cede("show tools.torrent --json").exits(0).json();
+    assert_eq!((&shown["files"][0]["executable"], &shown["files"][1]["executable"]), (&true.into(), &false.into()));
+    let mut seed = place.start(&format!("seed tools.torrent {QUIET}"));
+    let peer = format!("127.0.0.1:{}", port_of(&mut seed));
+    place.cede(&format!("get tools.torrent -o out --peer {peer} {QUIET}")).exits(0);
+    let is_executable = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o100 != 0;
+    assert!(is_executable("out/tools/run") && !is_executable("out/tools/text"));
+}
+
+/// A tracker behind a certificate that is vouched for is asked; one behind any other is not.
 #[test]
 fn trackers_are_asked_over_https() {
     let place = Place::new("https");

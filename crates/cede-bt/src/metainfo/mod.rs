@@ -1,6 +1,6 @@
 //! Torrent files: what a torrent consists of, and how it is told from others.
 //!
-//! Source: BEP 3 (v1), BEP 12 (tiers of trackers), BEP 27 (private), BEP 47 (padding files), BEP 52 (v2 and hybrid).
+//! Source: BEP 3 (v1), BEP 12 (tiers of trackers), BEP 27 (private), BEP 47 (padding files, programs), BEP 52 (v2 and hybrid).
 //! The info-hash is that of the info dictionary's octets as they came; nothing is written anew to be hashed.
 //!
 //! What it leaves out: the trees of hashes of BEP 52 are read (names, lengths, roots) and not checked against piece layers:
@@ -98,6 +98,8 @@ pub struct File {
     pub offset: u64,
     /// It only fills the piece before the next file with zeros, and is never written (BEP 47).
     pub is_padding: bool,
+    /// It is a program: whoever keeps it may run it (BEP 47).
+    pub is_executable: bool,
 }
 
 /// Which generation of the format an info dictionary is of.
@@ -258,10 +260,33 @@ fn files(info: Node<'_, '_>, name: &str) -> Result<Vec<File>, Error> {
     match (length, list) {
         (Some(length), None) => {
             let length = length.uint().ok_or(Error::Key("length"))?;
-            Ok(vec![File { path: vec![name.to_string()], length, offset: 0, is_padding: false }])
+            // One file alone has nothing to pad.
+            let is_executable = Attributes::of(info)?.is_executable;
+            let path = vec![name.to_string()];
+            Ok(vec![File { path, length, offset: 0, is_padding: false, is_executable }])
         }
         (None, Some(list)) => several(list, name),
         _ => Err(Error::Key("length or files")),
+    }
+}
+
+/// What a torrent says of a file beside its name and length (BEP 47). Letters that are not known, and what is no text, count
+/// for nothing.
+struct Attributes {
+    is_padding: bool,
+    is_executable: bool,
+}
+
+impl Attributes {
+    /// Those of a file's dictionary.
+    fn of(file: Node<'_, '_>) -> Result<Self, Error> {
+        let letters = file.get(b"attr").and_then(Node::bytes).unwrap_or_default();
+        // The text of a symbolic link would lead wherever it likes.
+        if letters.contains(&b'l') {
+            return Err(Error::Path(PathError::Link));
+        }
+        let is_padding = letters.contains(&b'p');
+        Ok(Self { is_padding, is_executable: letters.contains(&b'x') && !is_padding })
     }
 }
 
@@ -284,15 +309,10 @@ fn several(list: Node<'_, '_>, name: &str) -> Result<Vec<File>, Error> {
             return Err(Error::Limit("number of files"));
         }
         let length = entry.get(b"length").and_then(Node::uint).ok_or(Error::Key("length"))?;
-        let attributes = entry.get(b"attr").and_then(Node::bytes).unwrap_or_default();
-        // The text of a symbolic link would lead wherever it likes.
-        if attributes.contains(&b'l') {
-            return Err(Error::Path(PathError::Link));
-        }
-        let is_padding = attributes.contains(&b'p');
+        let Attributes { is_padding, is_executable } = Attributes::of(entry)?;
         let mut path = vec![name.to_string()];
         path.extend(path::components(path::best(entry, b"path").ok_or(Error::Key("path"))?)?);
-        files.push(File { path, length, offset, is_padding });
+        files.push(File { path, length, offset, is_padding, is_executable });
         offset = offset.checked_add(length).ok_or(Error::Limit("length"))?;
     }
     Ok(files)

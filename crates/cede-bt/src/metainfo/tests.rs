@@ -2,7 +2,7 @@ use super::*;
 use alloc::format;
 
 fn file(path: &[&str], length: u64, offset: u64) -> File {
-    File { path: path.iter().map(|part| (*part).to_string()).collect(), length, offset, is_padding: false }
+    File { path: path.iter().map(|part| (*part).to_string()).collect(), length, offset, is_padding: false, is_executable: false }
 }
 
 fn writer(files: Vec<File>) -> Writer {
@@ -149,6 +149,62 @@ fn padding_is_told_and_links_are_refused() {
     let link = "d5:filesld4:attr1:l6:lengthi1e4:pathl1:aeee4:name1:x12:piece lengthi16384e6:pieces20:";
     let octets = format!("{link}{}e", "h".repeat(20));
     assert_eq!(Info::parse(octets.as_bytes()), Err(Error::Path(PathError::Link)));
+}
+
+/// A torrent of one file, or of a folder with one, whose attributes are what stands there.
+fn attributed(is_folder: bool, attributes: &str) -> Result<Info, Error> {
+    let pieces = "h".repeat(20);
+    let rest = format!("4:name1:x12:piece lengthi16384e6:pieces20:{pieces}");
+    let octets = if is_folder {
+        format!("d5:filesld4:attr{attributes}6:lengthi1e4:pathl1:aeee{rest}e")
+    } else {
+        format!("d4:attr{attributes}6:lengthi1e{rest}e")
+    };
+    Info::parse(octets.as_bytes())
+}
+
+#[test]
+fn what_may_be_run_is_told_and_odd_attributes_count_for_nothing() {
+    let many = format!("1000000:{}x", "h".repeat(999_999));
+    for (attributes, is_executable) in [
+        ("1:x", true),
+        ("2:hx", true),
+        ("3:xxx", true),
+        ("0:", false),
+        ("1:X", false),
+        ("5:04777", false),
+        ("4:\0\0\0\0", false),
+        ("i73e", false),
+        ("l1:xe", false),
+        ("d1:x1:xe", false),
+        (many.as_str(), true),
+    ] {
+        for is_folder in [false, true] {
+            let info = attributed(is_folder, attributes).unwrap();
+            assert_eq!(info.files[0].is_executable, is_executable, "{is_folder} {attributes:.20}");
+        }
+    }
+    for is_folder in [false, true] {
+        for attributes in ["1:l", "2:xl", "2:lp"] {
+            assert_eq!(attributed(is_folder, attributes), Err(Error::Path(PathError::Link)), "{attributes}");
+        }
+    }
+    // Padding is not written, and not run.
+    let padding = attributed(true, "2:px").unwrap().files.remove(0);
+    assert!(padding.is_padding && !padding.is_executable);
+}
+
+#[test]
+fn attributes_stand_in_the_tree_of_v2_too() {
+    let parse = |attributes: &str| {
+        let file = Form::dict().with("attr", attributes).with("length", 3_u32);
+        let leaf = Form::dict().with("", file.with("pieces root", vec![7_u8; 32]));
+        let info = Form::dict().with("file tree", Form::dict().with("a", leaf)).with("meta version", 2_u32);
+        Info::parse(&info.with("name", "n").with("piece length", 16_384_u32).encode())
+    };
+    assert!(parse("x").unwrap().files[0].is_executable);
+    assert!(!parse("h").unwrap().files[0].is_executable);
+    assert_eq!(parse("l"), Err(Error::Path(PathError::Link)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The file tree of BEP 52.
 
 use super::path::of_octets;
-use super::{Error, File, MAX_FILES, PathError};
+use super::{Attributes, Error, File, MAX_FILES, PathError};
 use crate::bencode::Node;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -51,12 +51,14 @@ impl Walk {
         if self.files.len() >= MAX_FILES {
             return Err(Error::Limit("number of files"));
         }
+        let attributes = Attributes::of(file)?;
         let length = file.get(b"length").and_then(Node::uint).ok_or(Error::Key("length"))?;
         let root = file.get(b"pieces root").and_then(Node::bytes);
         if length > 0 && root.is_none_or(|root| root.len() != 32) {
             return Err(Error::Key("pieces root"));
         }
-        self.files.push(File { path, length, offset: self.offset, is_padding: false });
+        let is_executable = attributes.is_executable;
+        self.files.push(File { path, length, offset: self.offset, is_padding: false, is_executable });
         // Each file begins with a piece of its own.
         let pieces = length.div_ceil(self.piece_length);
         let span = pieces.checked_mul(self.piece_length).ok_or(Error::Limit("length"))?;

@@ -56,7 +56,9 @@ impl Writer {
             .with_some("private", self.is_private.then_some(1_i64))
             .with_some("source", self.source.as_deref());
         match &self.files[..] {
-            [file] if file.path.len() == 1 => info.with("length", file.length),
+            [file] if file.path.len() == 1 => {
+                info.with("length", file.length).with_some("attr", attributes(file))
+            }
             files => info.with("files", files.iter().map(entry).collect::<Vec<_>>()),
         }
     }
@@ -80,6 +82,14 @@ impl Writer {
 
 fn entry(file: &File) -> Form {
     let path: Vec<Form> = file.path.iter().skip(1).map(|part| Form::from(&part[..])).collect();
-    let attributes = file.is_padding.then_some("p");
-    Form::dict().with("length", file.length).with("path", path).with_some("attr", attributes)
+    Form::dict().with("length", file.length).with("path", path).with_some("attr", attributes(file))
+}
+
+/// The letters of BEP 47.
+fn attributes(file: &File) -> Option<&'static str> {
+    match (file.is_padding, file.is_executable) {
+        (true, _) => Some("p"),
+        (false, true) => Some("x"),
+        (false, false) => None,
+    }
 }

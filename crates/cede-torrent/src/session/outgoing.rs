@@ -124,6 +124,7 @@ mod tests {
             length,
             offset,
             is_padding: false,
+            is_executable: false,
         };
         let files = vec![file("a", 5_000, 0), file("b", 15_000, 5_000)];
         let pieces = octets.chunks(16_384).flat_map(sha1).collect();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
 mod system {
-    use super::{File, Range, io};
+    use super::{Access, File, Range, io};
     use rustix::fs::{FallocateFlags, Mode, OFlags};
     use std::io::{IoSlice, IoSliceMut};
     use std::os::fd::OwnedFd;
@@ -38,11 +38,14 @@ mod system {
         }
     }
 
-    pub fn open(folder: &Handle, name: &str, to_write: bool) -> io::Result<File> {
-        let access = if to_write { OFlags::RDWR | OFlags::CREATE } else { OFlags::RDONLY };
+    pub fn open(folder: &Handle, name: &str, access: Access) -> io::Result<File> {
+        // What the process's mask takes away is not there; what is there already keeps its mode.
+        let mode = Mode::from_raw_mode(if access == Access::WriteProgram { 0o777 } else { 0o666 });
+        let access =
+            if access == Access::Read { OFlags::RDONLY } else { OFlags::RDWR | OFlags::CREATE };
         // A pipe of that name would keep us waiting.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666)).map_err(told)?;
+        let file = rustix::fs::openat(folder, name, flags, mode).map_err(told)?;
         let file = File::from(file);
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
@@ -133,7 +136,7 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
-    use super::{File, Range, io};
+    use super::{Access, File, Range, io};
     use std::fs::{self, OpenOptions};
     use std::io::{Read, Seek, SeekFrom, Write};
     use std::path::{Component, Path, PathBuf};
@@ -168,8 +171,8 @@ mod system {
         Ok(path)
     }
 
-    pub fn open(folder: &Handle, name: &str, to_write: bool) -> io::Result<File> {
-        let path = joined(folder, name)?;
+    pub fn open(folder: &Handle, name: &str, access: Access) -> io::Result<File> {
+        let (path, to_write) = (joined(folder, name)?, access != Access::Read);
         OpenOptions::new().read(true).write(to_write).create(to_write).truncate(false).open(path)
     }
 
@@ -219,6 +222,17 @@ mod system {
 
 pub use system::{is_hole, read_at, read_parts, set_aside, write_at, write_parts};
 
+/// What a file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// It has to be there.
+    Read,
+    /// It is made where it is not there.
+    Write,
+    /// It is made, where it is not there, as one that may be run.
+    WriteProgram,
+}
+
 /// A folder that was chosen.
 pub struct Folder {
     path: PathBuf,
@@ -236,7 +250,7 @@ impl Folder {
 
     /// Opens the file at a path of plain names below the folder, which is reached without following any link. To be
     /// written, it is made with the folders that lead to it.
-    pub fn file(&self, path: &[String], to_write: bool) -> io::Result<File> {
+    pub fn file(&self, path: &[String], access: Access) -> io::Result<File> {
         let none = || io::Error::new(io::ErrorKind::InvalidInput, "a file without a name");
         let (name, folders) = path.split_last().ok_or_else(none)?;
         for part in path {
@@ -244,9 +258,9 @@ impl Folder {
         }
         let mut inside = None;
         for folder in folders {
-            inside = Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, to_write)?);
+            inside = Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, access != Access::Read)?);
         }
-        system::open(inside.as_ref().unwrap_or(&self.handle), name, to_write)
+        system::open(inside.as_ref().unwrap_or(&self.handle), name, access)
     }
 
     /// Removes a file right in the folder.

@@ -18,7 +18,7 @@ pub use layout::{Layout, Slice};
 pub use notes::{Notes, Stamp};
 
 use cede_bt::metainfo::Info;
-use files::Folder;
+use files::{Access, Folder};
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
@@ -319,10 +319,16 @@ impl Storage {
 
     fn open_file(&self, index: usize, to_write: bool) -> io::Result<File> {
         if index == PARTS {
-            return self.folder.file(&[self.parts_name()], to_write);
+            let access = if to_write { Access::Write } else { Access::Read };
+            return self.folder.file(&[self.parts_name()], access);
         }
         let entry = &self.layout.files()[index];
-        let file = self.folder.file(&names::kept_path(&entry.path), to_write)?;
+        let access = match (to_write, entry.is_executable) {
+            (false, _) => Access::Read,
+            (true, false) => Access::Write,
+            (true, true) => Access::WriteProgram,
+        };
+        let file = self.folder.file(&names::kept_path(&entry.path), access)?;
         let length = file.metadata()?.len();
         if length > entry.length {
             let text = format!("it has {length} octets, and the torrent says {}; move it away", entry.length);

@@ -4,7 +4,7 @@
 //! call whole is hashed like any other before it is offered to anybody. While a download runs the file is locked, so that no
 //! two processes write to the same.
 
-use super::files::Folder;
+use super::files::{Access, Folder};
 use super::{Layout, StorageError, files, hex};
 use cede_bt::bencode::{Document, Form, Limits, Node};
 use std::fs::{File, Metadata, TryLockError};
@@ -32,7 +32,7 @@ impl Notes {
         let path = folder.join(&name);
         let failed = |error| StorageError { path: path.clone(), action: "open", error };
         let folder = Folder::open(folder).map_err(failed)?;
-        let file = folder.file(std::slice::from_ref(&name), true).map_err(failed)?;
+        let file = folder.file(std::slice::from_ref(&name), Access::Write).map_err(failed)?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let text = "another process is at the same download";
             return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, text)));

@@ -89,6 +89,9 @@ pub struct MakeArgs {
     /// Leave the date out, so that the same content gives the same file
     #[arg(long)]
     pub no_date: bool,
+    /// Do not say which files are executable (BEP 47), so that the info-hash does not depend on it
+    #[arg(long)]
+    pub no_attributes: bool,
     /// Replace a file that is there
     #[arg(long)]
     pub force: bool,

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub fn make(args: &MakeArgs) -> Result<(), Failure> {
     // What a torrent is written over is not part of it.
     let not = args.output.as_deref().and_then(|path| path.canonicalize().ok());
-    let plan = Plan::scan(&args.path, args.piece_length, not.as_deref()).map_err(|error| failed(&error))?;
+    let mut plan = Plan::scan(&args.path, args.piece_length, not.as_deref()).map_err(|error| failed(&error))?;
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.torrent", plan.name)));
     let is_stdout = output.as_os_str() == "-";
     if !is_stdout && output.exists() && !args.force {
@@ -33,6 +33,9 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
         screen::mention(&format!("passed over, because {why}: {}\n", printable(&path.display().to_string())));
     }
     mention_odd(&plan);
+    if args.no_attributes {
+        plan.files.iter_mut().for_each(|file| file.is_executable = false);
+    }
     let octets = writer(args, &plan, hash(&plan)?).encode();
     let metainfo = Metainfo::parse(&octets).map_err(|error| Failure::Failed(error.to_string()))?;
     put(&output, &octets, args.force)?;

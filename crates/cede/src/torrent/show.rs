@@ -41,7 +41,12 @@ fn magnet_of(metainfo: &Metainfo) -> Magnet {
 
 fn document(metainfo: &Metainfo) -> Value {
     let info = &metainfo.info;
-    let file = |file: &cede_bt::metainfo::File| json!({ "path": file.path.join("/"), "length": file.length, "padding": file.is_padding });
+    let file = |file: &cede_bt::metainfo::File| json!({
+        "path": file.path.join("/"),
+        "length": file.length,
+        "padding": file.is_padding,
+        "executable": file.is_executable,
+    });
     json!({
         "name": info.name,
         "version": match info.version { Version::V1 => "v1", Version::V2 => "v2", Version::Hybrid => "hybrid" },
@@ -105,7 +110,12 @@ fn list(info: &Info) -> String {
     let mut out = String::new();
     let real = info.files.iter().enumerate().filter(|(_, file)| !file.is_padding);
     for (index, file) in real.clone().take(MAX_LISTED) {
-        let _ = writeln!(out, "{:>6} {:>9}  {}", index, numbers::amount(file.length), shown(&file.path));
+        let mark = if file.is_executable { '*' } else { ' ' };
+        let amount = numbers::amount(file.length);
+        let _ = writeln!(out, "{index:>6} {amount:>9} {mark}{}", shown(&file.path));
+    }
+    if real.clone().any(|(_, file)| file.is_executable) {
+        out += "* executable\n";
     }
     let more = real.count().saturating_sub(MAX_LISTED);
     if more > 0 {
