@@ -12,7 +12,7 @@ use cede_bt::metainfo::{Metainfo, Writer};
 use cede_torrent::create::{CreateError, Plan};
 use serde_json::json;
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,9 +23,8 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
     let mut plan = Plan::scan(&args.path, args.piece_length, not.as_deref()).map_err(|error| failed(&error))?;
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.torrent", plan.name)));
     let is_stdout = output.as_os_str() == "-";
-    if !is_stdout && output.exists() && !args.force {
-        let text = format!("{} is there already, and is not replaced without --force", output.display());
-        return Err(Failure::Failed(text));
+    if !is_stdout {
+        check_place(&output, args.force)?;
     }
     for path in &plan.passed_over {
         let why =
@@ -40,6 +39,24 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
     let metainfo = Metainfo::parse(&octets).map_err(|error| Failure::Failed(error.to_string()))?;
     put(&output, &octets, args.force)?;
     tell(args, &metainfo, &output, is_stdout)
+}
+
+/// Whether the torrent can be put there: to find out that it cannot after an hour of hashing is too late.
+fn check_place(output: &Path, force: bool) -> Result<(), Failure> {
+    let shown = output.display();
+    if output.is_dir() {
+        return Err(Failure::Usage(format!("-o: {shown} is a folder; name a file in it")));
+    }
+    if output.exists() && !force {
+        return Err(Failure::Failed(format!("{shown} is there already, and is not replaced without --force")));
+    }
+    match output.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => {
+            let folder = folder.display();
+            Err(Failure::Usage(format!("-o: there is no folder {folder}; make it: mkdir -p {folder}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Names that are sound here and not everywhere.
@@ -101,8 +118,7 @@ fn put(path: &Path, octets: &[u8], force: bool) -> Result<(), Failure> {
     options.write(true).truncate(true).create(true).create_new(!force);
     let written = options.open(path).and_then(|mut file| file.write_all(octets));
     written.map_err(|error| {
-        let hint = if error.kind() == ErrorKind::NotFound { "; is there such a folder?" } else { "" };
-        Failure::of_system(format!("cannot write {}: {error}{hint}", path.display()), error.kind())
+        Failure::of_system(format!("cannot write {}: {error}", path.display()), error.kind())
     })
 }
 
