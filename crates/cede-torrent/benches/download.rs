@@ -54,7 +54,13 @@ impl Subject {
             left -= piece.len();
         }
         let length = bytes() as u64;
-        let content = File { path: vec!["content".to_owned()], length, offset: 0, is_padding: false, is_executable: false };
+        let content = File {
+            path: vec!["content".to_owned()],
+            length,
+            offset: 0,
+            is_padding: false,
+            is_executable: false,
+        };
         let trackers = vec![vec![tracker.to_owned()]];
         let writer = Writer {
             name: "content".to_owned(),

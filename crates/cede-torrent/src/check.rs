@@ -40,6 +40,6 @@ fn is_there(storage: &Storage, info: &Info, piece: u32, blank: &Blank, buffer: &
 #[must_use]
 pub fn is_whole(storage: &Storage, info: &Info, piece: u32, buffer: &mut [u8]) -> bool {
     let range = storage.layout().piece_range(piece);
-    let found = digest(range, buffer, |at, octets| storage.read(at, octets));
+    let found = digest(&range, buffer, |at, octets| storage.read(at, octets));
     found.is_ok_and(|digest| info.piece_hash(piece) == Some(digest))
 }

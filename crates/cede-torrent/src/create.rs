@@ -227,14 +227,14 @@ impl Reader<'_> {
             self.watch.done.fetch_add(range.end - range.start, Relaxed);
             return Ok(digest);
         }
-        digest(range, buffer, |at, octets| self.read(at, octets))
+        digest(&range, buffer, |at, octets| self.read(at, octets))
     }
 
     fn is_hole(&mut self, range: &Range<u64>) -> Result<bool, CreateError> {
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         for slice in self.layout.slices(range.start, len) {
             let end = slice.offset + slice.range.len() as u64;
-            if !files::is_hole(self.file(slice.file)?, slice.offset..end) {
+            if !files::is_hole(self.file(slice.file)?, &(slice.offset..end)) {
                 return Ok(false);
             }
         }
@@ -310,7 +310,9 @@ mod tests {
         // Behind the end there is nothing, which is no hole.
         let is_hole = reader.is_hole(&(50_000..60_000)).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(matches!(error, CreateError::Changed(changed) if changed.ends_with(path.file_name().unwrap())));
+        assert!(
+            matches!(error, CreateError::Changed(changed) if changed.ends_with(path.file_name().unwrap()))
+        );
         assert!(!is_hole);
         assert_eq!(watch.done.load(Relaxed), 2000);
     }

@@ -66,7 +66,7 @@ where
 /// # Errors
 /// Those of `read`.
 pub fn digest<E>(
-    range: Range<u64>,
+    range: &Range<u64>,
     buffer: &mut [u8],
     mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
 ) -> Result<[u8; 20], E> {
@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn each_piece_is_given_out_once_and_what_comes_of_them_is_in_order() {
         for count in [0, 1, 2, 3, 1000] {
-            let made = on_all_cores(count, &Watch::default(), || |piece| (piece % 3 != 1).then_some(piece * 2));
+            let made =
+                on_all_cores(count, &Watch::default(), || |piece| (piece % 3 != 1).then_some(piece * 2));
             let expected: Vec<(u32, u32)> =
                 (0..count).filter(|piece| piece % 3 != 1).map(|piece| (piece, piece * 2)).collect();
             assert_eq!(made, expected);

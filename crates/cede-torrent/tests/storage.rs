@@ -217,7 +217,13 @@ fn names_that_are_too_long_are_kept_shorter_and_odd_ones_as_they_are() {
     let mut files = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let path = vec!["t".to_owned(), "y".repeat(300), name.clone()];
-        files.push(File { path, length: 5000, offset: 5000 * index as u64, is_padding: false, is_executable: false });
+        files.push(File {
+            path,
+            length: 5000,
+            offset: 5000 * index as u64,
+            is_padding: false,
+            is_executable: false,
+        });
     }
     let content = octets(5000 * names.len(), 4);
     let pieces = content.chunks(PIECE).flat_map(sha1).collect();
@@ -270,7 +276,13 @@ fn a_name_that_is_made_to_meet_a_shortened_one_is_refused() {
     let long = "x".repeat(300);
     let of = |name: &str| {
         let path = |name: &str| vec!["t".to_owned(), name.to_owned()];
-        let file = |name: &str, offset| File { path: path(name), length: 1, offset, is_padding: false, is_executable: false };
+        let file = |name: &str, offset| File {
+            path: path(name),
+            length: 1,
+            offset,
+            is_padding: false,
+            is_executable: false,
+        };
         let (files, pieces) = (vec![file(&long, 0), file(name, 1)], vec![0; 20]);
         let name = "t".into();
         let writer = Writer { name, piece_length: PIECE as u32, pieces, files, ..Writer::default() };

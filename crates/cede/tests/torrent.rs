@@ -457,11 +457,15 @@ fn programs_stay_programs_and_can_be_left_unsaid() {
     let shown = place.cede("show tools.torrent").exits(0).text().to_owned();
     assert!(shown.contains("*tools/run") && shown.contains(" tools/text"), "{shown}");
     let shown = place.cede("show tools.torrent --json").exits(0).json();
-    assert_eq!((&shown["files"][0]["executable"], &shown["files"][1]["executable"]), (&true.into(), &false.into()));
+    assert_eq!(
+        (&shown["files"][0]["executable"], &shown["files"][1]["executable"]),
+        (&true.into(), &false.into())
+    );
     let mut seed = place.start(&format!("seed tools.torrent {QUIET}"));
     let peer = format!("127.0.0.1:{}", port_of(&mut seed));
     place.cede(&format!("get tools.torrent -o out --peer {peer} {QUIET}")).exits(0);
-    let is_executable = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o100 != 0;
+    let is_executable =
+        |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o100 != 0;
     assert!(is_executable("out/tools/run") && !is_executable("out/tools/text"));
 }
 

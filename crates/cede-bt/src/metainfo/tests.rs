@@ -2,7 +2,13 @@ use super::*;
 use alloc::format;
 
 fn file(path: &[&str], length: u64, offset: u64) -> File {
-    File { path: path.iter().map(|part| (*part).to_string()).collect(), length, offset, is_padding: false, is_executable: false }
+    File {
+        path: path.iter().map(|part| (*part).to_string()).collect(),
+        length,
+        offset,
+        is_padding: false,
+        is_executable: false,
+    }
 }
 
 fn writer(files: Vec<File>) -> Writer {

@@ -41,8 +41,7 @@ mod system {
     pub fn open(folder: &Handle, name: &str, access: Access) -> io::Result<File> {
         // What the process's mask takes away is not there; what is there already keeps its mode.
         let mode = Mode::from_raw_mode(if access == Access::WriteProgram { 0o777 } else { 0o666 });
-        let access =
-            if access == Access::Read { OFlags::RDONLY } else { OFlags::RDWR | OFlags::CREATE };
+        let access = if access == Access::Read { OFlags::RDONLY } else { OFlags::RDWR | OFlags::CREATE };
         // A pipe of that name would keep us waiting.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::openat(folder, name, flags, mode).map_err(told)?;
@@ -106,7 +105,7 @@ mod system {
 
     /// Whether the system knows that nothing was ever written to a range, so that it reads as zeros.
     #[cfg(any(target_os = "linux", target_os = "android", target_os = "macos", target_os = "freebsd"))]
-    pub fn is_hole(file: &File, range: Range<u64>) -> bool {
+    pub fn is_hole(file: &File, range: &Range<u64>) -> bool {
         match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(range.start)) {
             Ok(data) => data >= range.end,
             // Nothing up to the end of the file, which may come before the range's.
@@ -115,13 +114,8 @@ mod system {
         }
     }
 
-    #[cfg(not(any(
-        target_os = "linux",
-        target_os = "android",
-        target_os = "macos",
-        target_os = "freebsd"
-    )))]
-    pub fn is_hole(_: &File, _: Range<u64>) -> bool {
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "macos", target_os = "freebsd")))]
+    pub fn is_hole(_: &File, _: &Range<u64>) -> bool {
         false
     }
 
@@ -211,7 +205,7 @@ mod system {
         })
     }
 
-    pub fn is_hole(_: &File, _: Range<u64>) -> bool {
+    pub fn is_hole(_: &File, _: &Range<u64>) -> bool {
         false
     }
 
@@ -258,7 +252,8 @@ impl Folder {
         }
         let mut inside = None;
         for folder in folders {
-            inside = Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, access != Access::Read)?);
+            inside =
+                Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, access != Access::Read)?);
         }
         system::open(inside.as_ref().unwrap_or(&self.handle), name, access)
     }

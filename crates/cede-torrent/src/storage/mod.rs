@@ -217,7 +217,7 @@ impl Storage {
             slice.is_padding
                 || self
                     .file(index, false)
-                    .is_ok_and(|file| files::is_hole(&file, at..at + slice.range.len() as u64))
+                    .is_ok_and(|file| files::is_hole(&file, &(at..at + slice.range.len() as u64)))
         })
     }
 

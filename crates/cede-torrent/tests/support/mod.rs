@@ -49,7 +49,13 @@ pub fn torrent(lengths: &[usize]) -> (Arc<Info>, Vec<u8>) {
     let (mut files, mut content) = (Vec::new(), Vec::new());
     for (index, &length) in lengths.iter().enumerate() {
         let path = vec!["t".to_owned(), format!("f{index}")];
-        files.push(File { path, length: length as u64, offset: content.len() as u64, is_padding: false, is_executable: false });
+        files.push(File {
+            path,
+            length: length as u64,
+            offset: content.len() as u64,
+            is_padding: false,
+            is_executable: false,
+        });
         content.extend(octets(length, index as u64));
     }
     let pieces = content.chunks(PIECE).flat_map(sha1).collect();

@@ -20,7 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub fn make(args: &MakeArgs) -> Result<(), Failure> {
     // What a torrent is written over is not part of it.
     let not = args.output.as_deref().and_then(|path| path.canonicalize().ok());
-    let mut plan = Plan::scan(&args.path, args.piece_length, not.as_deref()).map_err(|error| failed(&error))?;
+    let mut plan =
+        Plan::scan(&args.path, args.piece_length, not.as_deref()).map_err(|error| failed(&error))?;
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.torrent", plan.name)));
     let is_stdout = output.as_os_str() == "-";
     if !is_stdout {
@@ -48,7 +49,9 @@ fn check_place(output: &Path, force: bool) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("-o: {shown} is a folder; name a file in it")));
     }
     if output.exists() && !force {
-        return Err(Failure::Failed(format!("{shown} is there already, and is not replaced without --force")));
+        return Err(Failure::Failed(format!(
+            "{shown} is there already, and is not replaced without --force"
+        )));
     }
     match output.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         Some(folder) => {

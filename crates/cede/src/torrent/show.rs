@@ -41,12 +41,14 @@ fn magnet_of(metainfo: &Metainfo) -> Magnet {
 
 fn document(metainfo: &Metainfo) -> Value {
     let info = &metainfo.info;
-    let file = |file: &cede_bt::metainfo::File| json!({
-        "path": file.path.join("/"),
-        "length": file.length,
-        "padding": file.is_padding,
-        "executable": file.is_executable,
-    });
+    let file = |file: &cede_bt::metainfo::File| {
+        json!({
+            "path": file.path.join("/"),
+            "length": file.length,
+            "padding": file.is_padding,
+            "executable": file.is_executable,
+        })
+    };
     json!({
         "name": info.name,
         "version": match info.version { Version::V1 => "v1", Version::V2 => "v2", Version::Hybrid => "hybrid" },
