@@ -1,6 +1,8 @@
 //! Content in files: whatever is written is read, wherever files begin and end; nothing leaves the folder; notes are never
 //! believed over a hash.
 
+mod support;
+
 use bolero::{TypeGenerator, check, produce};
 use cede_bt::metainfo::{File, Info, Writer, sha1};
 use cede_torrent::check::{Watch, check as check_pieces};
@@ -8,34 +10,9 @@ use cede_torrent::create::{CreateError, Plan};
 use cede_torrent::storage::{Allocation, Layout, Notes, Stamp, Storage};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-const PIECE: usize = 16_384;
-
-/// A folder of one test, removed at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("cede-torrent-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn octets(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = cede_units::Stream::named(seed, "octets");
-    (0..len).map(|_| state.next_u64() as u8).collect()
-}
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use support::{PIECE, Scratch, octets};
 
 /// A torrent of files of these lengths, some of them padding, and its content.
 fn torrent(lengths: &[(u64, bool)]) -> (Info, Vec<u8>) {

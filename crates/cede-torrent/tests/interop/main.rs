@@ -123,6 +123,16 @@ fn a_swarm_of_ours_and_theirs_finishes_with_equal_digests() {
     }
 }
 
+/// The tests above run at the same time, each as number 1 of a namespace, in one folder for what is temporary.
+#[test]
+fn a_folder_that_somebody_has_is_not_taken() {
+    let [one, other] = [support::Scratch::new(), support::Scratch::new()];
+    assert_ne!(one.0, other.0);
+    let gone = one.0.clone();
+    drop(one);
+    assert!(!gone.exists() && other.0.exists());
+}
+
 /// A member of the mixed swarm, in its own process and namespace; nothing where it is not asked for.
 #[test]
 fn member_of_a_mixed_swarm() {

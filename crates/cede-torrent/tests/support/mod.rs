@@ -7,11 +7,11 @@ use cede_real::StreamConfig;
 use cede_torrent::session::{Choices, Driver, Encryption, Listener, Session, Wish};
 use cede_torrent::storage::Storage;
 use std::fs;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
@@ -24,12 +24,16 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
+    /// One that nobody else has. The number of the process does not tell it from others: whoever runs in a namespace of its own
+    /// is number 1 there, and several have one folder for what is temporary.
     pub fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("cede-torrent-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+        let base = std::env::temp_dir();
+        let paths = (0..).map(|count| base.join(format!("cede-torrent-{}-{count}", std::process::id())));
+        let is_ours = |path: &PathBuf| match fs::create_dir(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            other => other.map(|()| true).unwrap(),
+        };
+        Self(paths.into_iter().find(is_ours).unwrap())
     }
 }
 
