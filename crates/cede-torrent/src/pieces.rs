@@ -49,7 +49,7 @@ where
     let threads = cores.max(MIN_THREADS).min(count as usize);
     let mut made = thread::scope(|scope| {
         // Where the system has no more threads, those that are there do the work.
-        let others = (1..threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, &run).ok());
+        let others = (1..threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, run).ok());
         let others: Vec<_> = others.collect();
         let mut made = run();
         for other in others {
