@@ -1,7 +1,7 @@
 //! What a scenario says about flows: protocol, controller, traffic.
 
-use super::controller::ControllerSpec;
 use super::words::words;
+use cede_cc::Params;
 use cede_units::{Bytes, Duration, Rate};
 
 /// A flow, or several alike.
@@ -31,6 +31,15 @@ pub struct Flow {
     pub traffic: Traffic,
     /// Dumbbell only: the sender's access link.
     pub access: FlowAccess,
+}
+
+/// Which controller a flow has, and what it is told.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ControllerSpec {
+    /// The name in the registry.
+    pub name: String,
+    /// The parameters that the scenario gives; the controller's defaults hold for the others.
+    pub params: Params,
 }
 
 /// The hosts that a flow joins.

@@ -10,7 +10,6 @@
 //! **Invariant:** nothing here runs anything; nothing here knows a clock, a file or a simulator. A text that is no
 //! scenario gives problems, never a panic.
 
-mod controller;
 mod document;
 mod flow;
 mod flow_tables;
@@ -23,7 +22,9 @@ mod overrides;
 mod print;
 mod problem;
 mod queue_tables;
+mod read_assertions;
 mod read_changes;
+mod read_controller;
 mod read_flow;
 mod read_links;
 mod read_queue;
@@ -39,10 +40,9 @@ mod values;
 mod words;
 
 pub use cede_net::{BucketConfig, Discipline, LinkChange, Shaper};
-pub use controller::ControllerSpec;
 pub use flow::{
-    Distribution, Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpAck, TcpOptions, Traffic, TrafficKind,
-    UtpAck, UtpOptions,
+    ControllerSpec, Distribution, Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpAck, TcpOptions,
+    Traffic, TrafficKind, UtpAck, UtpOptions,
 };
 pub use hash::ContentHash;
 pub use metric_names::{Assertion, Comparison, METRICS, Metric, MetricDoc};
@@ -64,8 +64,8 @@ pub use words::Words;
 use crate::ports::MAX_FLOWS;
 use cede_units::Duration;
 use document::Node;
-use metric_names::Known;
 use problem::{Origin, Sources};
+use read_assertions::Known;
 use read_changes::PlacedChange;
 use read_flow::{PlacedFlow, World};
 use read_topology::ReadTopology;
@@ -112,7 +112,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Scenario> {
     let record = read_record(reader, &root);
     let (Some(network), Some(placed)) = (network, flows) else {
         // Without its names, the form of the assertions can still be checked.
-        metric_names::read(reader, &root, None);
+        read_assertions::read(reader, &root, None);
         return None;
     };
     let (hosts, origins): (Vec<Host>, Vec<Origin>) = network.hosts.iter().cloned().unzip();
@@ -131,7 +131,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Scenario> {
     };
     check_whole(reader, &root, &scenario, &network, &placed, &origins);
     check_changed_links(reader, &scenario, &changes?);
-    scenario.assertions = metric_names::read(reader, &root, Some(&known_names(&scenario)))?;
+    scenario.assertions = read_assertions::read(reader, &root, Some(&known_names(&scenario)))?;
     Some(scenario)
 }
 

@@ -151,7 +151,7 @@ fn name_of(item: &Node, key: &str) -> String {
     let Some(table) = item.table() else { return String::new() };
     match (table.text("name"), key) {
         (Some(name), _) => name.to_string(),
-        (None, "flow") => super::controller::name_in(table).to_string(),
+        (None, "flow") => super::read_controller::name_in(table).to_string(),
         (None, "link") => {
             format!("{}-{}", table.text("from").unwrap_or_default(), table.text("to").unwrap_or_default())
         }

@@ -1,6 +1,6 @@
 //! A scenario as TOML, every default filled in.
 
-use super::controller::ControllerSpec;
+use super::flow::ControllerSpec;
 use super::flow::{Flow, FlowAccess, Protocol, TcpOptions, Traffic, UtpOptions};
 use super::model::{
     Buffer, Change, Dumbbell, Graph, Host, Link, PieKind, QueueKind, Record, Scenario, Topology,

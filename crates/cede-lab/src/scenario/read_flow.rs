@@ -1,12 +1,12 @@
 //! Reading flows.
 
-use super::controller;
 use super::document::Node;
 use super::flow::{
     Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpOptions, Traffic, TrafficKind, UtpOptions,
 };
 use super::model::TopologyKind;
 use super::problem::Origin;
+use super::read_controller;
 use super::reader::{Fields, Reader};
 use super::values::Packets;
 use super::words::Words;
@@ -54,7 +54,7 @@ fn read_flow(reader: &mut Reader<'_>, node: &Node, world: &World) -> Option<Plac
     let access = read_access(reader, &fields, world.topology);
     let protocol_kind = protocol_kind?;
     let protocol = read_protocol(reader, &fields, protocol_kind);
-    let controller = controller::read(reader, fields.node("controller"), fields.at, protocol_kind);
+    let controller = read_controller::read(reader, fields.node("controller"), fields.at, protocol_kind);
     let (controller, (start, stop)) = (controller?, times?);
     let flow = Flow {
         name: name?.unwrap_or_else(|| controller.name.clone()),

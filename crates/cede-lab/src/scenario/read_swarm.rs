@@ -6,7 +6,7 @@ use super::model::{Buffer, Limit};
 use super::overrides::{Overrides, overridden};
 use super::problem::{Problem, Sources};
 use super::reader::{Fields, Reader};
-use super::{ControllerSpec, controller};
+use super::{ControllerSpec, read_controller};
 use crate::swarm::{
     Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Packets, Role, Swarm, SwarmRecords,
     TcpStack, UtpStack,
@@ -240,8 +240,8 @@ fn read_controllers(
     profile: Option<&Profile>,
 ) -> Option<Controllers> {
     let names_one = fields.node("controller").is_some();
-    let utp = controller::read(reader, fields.node("controller"), fields.at, ProtocolKind::Utp);
-    let tcp = controller::read(reader, fields.node("tcp_controller"), fields.at, ProtocolKind::Tcp);
+    let utp = read_controller::read(reader, fields.node("controller"), fields.at, ProtocolKind::Utp);
+    let tcp = read_controller::read(reader, fields.node("tcp_controller"), fields.at, ProtocolKind::Tcp);
     let target: Option<Option<Duration>> = fields.maybe(reader, "target");
     let stack: Option<String> = fields.get(reader, "stack");
     let choice = |spec: ControllerSpec| ControllerChoice { name: spec.name, params: spec.params };

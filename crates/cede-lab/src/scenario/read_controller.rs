@@ -1,21 +1,12 @@
-//! A flow's controller: its name and parameters, checked against the registry of `cede-cc`.
+//! Reading a flow's controller: its name and parameters, checked against the registry of `cede-cc`.
 
 use super::document::{Node, Table, Value};
-use super::flow::ProtocolKind;
+use super::flow::{ControllerSpec, ProtocolKind};
 use super::problem::{Origin, word_help};
 use super::reader::Reader;
 use super::words::Words;
 use cede_cc::registry::{self, Entry};
 use cede_cc::{ParamDoc, ParamKind, ParamValue, Params};
-
-/// Which controller a flow has, and what it is told.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ControllerSpec {
-    /// The name in the registry.
-    pub name: String,
-    /// The parameters that the scenario gives; the controller's defaults hold for the others.
-    pub params: Params,
-}
 
 /// What a flow's controller is where it does not say.
 fn default_name(protocol: ProtocolKind) -> &'static str {
