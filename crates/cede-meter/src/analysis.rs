@@ -5,13 +5,12 @@
 //! queue was empty holds for the others. TCP's connections each have an offset of their own.
 
 use crate::clock::Rate;
+use crate::config::{Base, Config};
 use crate::flow::{Marks, Rtt, Totals};
-use crate::frame::Socket;
 use crate::glance::Glance;
 use crate::host::{PART_THAT_COUNTS, Together};
 use crate::intake::Counters;
-use crate::key::{Key, Side};
-use crate::meter::{Base, Config};
+use crate::key::{Key, Side, Socket};
 use crate::order;
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 use crate::senders::{Sender, senders};

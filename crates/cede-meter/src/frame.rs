@@ -13,21 +13,11 @@ use crate::key::{Address, End};
 use cede_wire::ip::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use cede_wire::link::{self, LinkType};
 use cede_wire::utp::HEADER_BYTES as HEADER_BYTES_UTP;
-use core::net::IpAddr;
 
 const PROTOCOL_GRE: u8 = 47;
 const PORT_VXLAN: u16 = 4789;
 const PORT_GTP_U: u16 = 2152;
 const HEADER_BYTES_TCP: usize = 20;
-
-/// One end of a flow.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Socket {
-    /// The address; IPv4 as it is.
-    pub address: IpAddr,
-    /// The port.
-    pub port: u16,
-}
 
 /// A packet of TCP or UDP.
 #[derive(Clone, Copy, Debug)]

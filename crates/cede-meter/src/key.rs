@@ -1,6 +1,5 @@
 //! What two packets of one flow have in common.
 
-use crate::frame::Socket;
 use core::hash::{BuildHasher, Hash, Hasher};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use foldhash::fast::RandomState;
@@ -16,6 +15,15 @@ pub struct Key {
 /// An address, packed. IPv4 addresses stand where no IPv6 address does: `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address([u64; 2]);
+
+/// One end of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Socket {
+    /// The address; IPv4 as it is.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+}
 
 /// A socket, packed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -37,6 +37,7 @@
 
 mod analysis;
 mod clock;
+mod config;
 mod embryo;
 mod feed;
 mod filter;
@@ -66,13 +67,14 @@ mod transmission;
 mod utp;
 
 pub use analysis::{QueueSample, Visitor, Wants};
+pub use config::{Base, Config};
 pub use feed::{Feed, FeedError};
 pub use filter::{Filter, FilterError};
-pub use frame::{Content, Seen, Socket, Tcp};
+pub use frame::{Content, Seen, Tcp};
 pub use histogram::{Bucket, Histogram};
 pub use intake::{Counters, Selection};
-pub use key::{Address, End, Key, Side};
-pub use meter::{Base, Config, Meter};
+pub use key::{Address, End, Key, Side, Socket};
+pub use meter::Meter;
 pub use pseudonyms::{KEY_BYTES, Pseudonyms};
 pub use report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 pub use summary::{Delay, Summary};

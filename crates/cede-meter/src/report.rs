@@ -1,7 +1,7 @@
 //! What the meter found out, as plain data.
 
-use crate::frame::Socket;
 use crate::intake::Counters;
+use crate::key::Socket;
 use crate::summary::Summary;
 use core::fmt;
 use core::net::IpAddr;

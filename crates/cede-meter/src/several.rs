@@ -14,7 +14,7 @@
 //!
 //! **How it was validated.** Hosts by twos and threes with clocks of each kind (`tests/several.rs`).
 
-use crate::frame::Socket;
+use crate::key::Socket;
 use crate::report::{FlowReport, Protocol};
 use core::net::IpAddr;
 

@@ -1,9 +1,9 @@
 //! From raw samples of one direction to queueing delays.
 
 use crate::clock::{self, Point, RATE_ASSUMED_HZ, Rate};
+use crate::config::Base;
 use crate::flow::{Direction, Flow, Marks, Rtt};
 use crate::key::Side;
-use crate::meter::Base;
 use crate::pool::Pool;
 use crate::report::Estimator;
 use crate::samples::{Length, Series};
