@@ -141,10 +141,12 @@ impl Connection {
         }
     }
 
-    /// Nothing more comes: what waits is read.
+    /// Nothing more comes: what waits is read, as of the connection's last packet.
     pub(crate) fn finish(&mut self, context: &mut Context<'_>) {
+        context.now_ns = context.now_ns.min(self.talk.last_ns);
         for side in 0..2 {
             self.pop(side, true, context);
+            self.talk.sides[side].told.undelivered_bytes += self.live[side].order.abandon();
             self.talk.sides[side].drop_coming();
             self.talk.sides[side].shrink();
         }

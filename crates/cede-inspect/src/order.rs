@@ -4,8 +4,10 @@
 //! A place is an octet's number in TCP (RFC 9293, section 3.4) and a packet's in uTP (BEP 29), both unwrapped to 64 bits.
 //!
 //! **When a hole is given up.** The receiver has acknowledged beyond it, and a little later the capture still has not got
-//! it: the capture lost it, not the network. Or more waits behind it than may ([`WAITING_BYTES_MAX`]), or the connection
-//! is over.
+//! it, or the connection is over: the capture lost it, not the network. Or more waits behind it than may
+//! ([`WAITING_BYTES_MAX`]), or nothing at all was acknowledged, as where one direction was captured. What waits in the end
+//! behind a hole that the receiver has not acknowledged either was lost on the way and never sent again, as the
+//! connection was over: nobody has read it.
 //!
 //! **What it leaves out.** Selective acknowledgements, which would tell some holes a round trip earlier. Two copies of the
 //! same octets that differ: the first one counts.
@@ -177,14 +179,26 @@ impl Order {
         }
     }
 
-    /// Hands over what comes next, if there is anything to hand over. A hole counts as given up where `gives_up`.
+    /// What waits behind what the receiver never got: how many octets that are. Nothing more comes.
+    pub(crate) fn abandon(&mut self) -> u64 {
+        self.waiting_bytes = 0;
+        core::mem::take(&mut self.waiting).iter().map(|waiting| u64::from(waiting.len)).sum()
+    }
+
+    /// Whether the receiver may have what was not captured at a place.
+    const fn may_be_there(&self, place: u64) -> bool {
+        self.acked == 0 || self.acked > place
+    }
+
+    /// Hands over what comes next, if there is anything to hand over. `gives_up` in the end: nothing more comes.
     pub(crate) fn pop(&mut self, now_ns: u64, gives_up: bool, take: &mut dyn FnMut(Run<'_>)) -> bool {
         let Some((next, front)) = self.next.zip(self.waiting.front()) else {
             return self.pop_end(gives_up, take);
         };
         if front.at > next {
             let is_lost = self.beyond_since_ns.is_some_and(|since| now_ns.saturating_sub(since) > GRACE_NS);
-            if !(is_lost || gives_up || self.waiting_bytes > WAITING_BYTES_MAX) {
+            let is_over = gives_up && self.may_be_there(next);
+            if !(is_lost || is_over || self.waiting_bytes > WAITING_BYTES_MAX) {
                 return false;
             }
             let missing = front.at - next;

@@ -113,6 +113,9 @@ pub struct SideReport {
     pub holes: u64,
     /// Octets of them, as far as they can be counted.
     pub missing_bytes: u64,
+    /// Octets of the stream that came behind some that were lost on the way and never sent again: the receiver could not read
+    /// them.
+    pub undelivered_bytes: u64,
 }
 
 /// What is not listed.
@@ -147,7 +150,7 @@ impl SideReport {
     /// Octets of the stream that are no data of blocks.
     #[must_use]
     pub const fn protocol_bytes(&self) -> u64 {
-        self.carried.stream_bytes.saturating_sub(self.block_bytes)
+        self.carried.stream_bytes.saturating_sub(self.block_bytes + self.undelivered_bytes)
     }
 
     /// How many messages of a kind it sent.

@@ -119,6 +119,49 @@ fn holes_lose_no_more_than_they_must() {
     }
 }
 
+/// A packet of the seed is lost, and what it says afterwards is not acknowledged: the connection is over, and the last packet
+/// of the capture is another's.
+#[test]
+fn what_nobody_could_read_is_not_said() {
+    let wanted = whole();
+    for (is_tcp, packets) in
+        [(true, over_tcp(&streams(BLOCKS), [5, 9], 1448)), (false, over_utp(&streams(BLOCKS), [5, 9], 1000))]
+    {
+        let is_the_seeds = |packet: &Packet| packet.octets[20..22] == common::PORTS.1.to_be_bytes();
+        let place = packets.len() * 3 / 4;
+        let lost = place + packets[place..].iter().position(|it| is_the_seeds(it) && it.len > 200).unwrap();
+        let head = if is_tcp { 40 } else { 48 };
+        let last_ns = packets.last().unwrap().time_ns;
+        let late = common::udp(last_ns + 3600 * 1000 * MS, (1, 2), b"something else");
+        let is_kept = |k: usize, packet: &Packet| k < lost || (k > lost && is_the_seeds(packet));
+        let kept = packets.iter().enumerate().filter(|(k, packet)| is_kept(*k, packet)).map(|(_, p)| p);
+        let unread: u64 =
+            kept.clone().filter(|p| p.time_ns > packets[lost].time_ns).map(|p| u64::from(p.len) - head).sum();
+        let given: Vec<Packet> = kept.cloned().chain([late.clone()]).collect();
+        let (report, heard) = inspect(&given);
+        let side = &report.connections[0].sides[1];
+        assert_eq!((side.holes, side.losses, side.missing_bytes, side.undelivered_bytes), (0, 0, 0, unread));
+        let [_, sender] = said(&heard);
+        assert!(sender[..] == wanted[1][..sender.len()] && sender.len() < wanted[1].len());
+        assert!(side.protocol_bytes() < u64::from(BLOCK) + 2000, "{}", side.protocol_bytes());
+        // Acknowledged, it was delivered, and the capture has lost it. It is told as of the connection's time.
+        let mut given: Vec<Packet> =
+            packets.iter().enumerate().filter(|(k, _)| *k != lost).map(|(_, p)| p.clone()).collect();
+        given.push(late);
+        let (report, heard) = inspect(&given);
+        let side = &report.connections[0].sides[1];
+        assert_eq!((side.holes, side.undelivered_bytes), (1, 0));
+        assert!(heard.times_ns.iter().all(|time_ns| *time_ns <= last_ns + MS));
+        // Where acknowledgements were not captured at all, nobody knows.
+        let seeds: Vec<Packet> = given.iter().filter(|packet| is_the_seeds(packet)).cloned().collect();
+        let sides = &inspect(&seeds).0.connections[0].sides;
+        assert_eq!(
+            sides.each_ref().map(|side| (side.holes, side.undelivered_bytes)).iter().max(),
+            Some(&(1, 0))
+        );
+    }
+}
+
 #[test]
 fn a_capture_that_begins_midway_finds_the_next_message() {
     let wanted = whole();

@@ -78,6 +78,7 @@ fn side(args: &InspectArgs, one: &ConnectionReport, which: usize) -> Value {
         "unread_bytes": side.unread_bytes,
         "holes": side.holes,
         "missing_bytes": side.missing_bytes,
+        "undelivered_bytes": side.undelivered_bytes,
     })
 }
 
@@ -113,7 +114,7 @@ impl Row<'_> {
 type Column = (&'static str, &'static str, fn(&Row<'_>) -> Cell);
 
 /// The columns before the counts of messages.
-const COLUMNS: [Column; 37] = [
+const COLUMNS: [Column; 38] = [
     ("connection", "Number of the connection, in the order in which connections were found.", |row| {
         count(row.one.number.into())
     }),
@@ -220,6 +221,11 @@ const COLUMNS: [Column; 37] = [
         "missing_bytes",
         "Octets of these holes, as far as they can be counted: nobody knows the length of a uTP packet that is missing.",
         |row| count(row.side().missing_bytes),
+    ),
+    (
+        "undelivered_bytes",
+        "Octets behind some that the network lost and nobody sent again, as where a connection ends: the receiver could not read them.",
+        |row| count(row.side().undelivered_bytes),
     ),
 ];
 

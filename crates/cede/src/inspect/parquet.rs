@@ -73,6 +73,7 @@ const DIRECTIONS: [(&str, &str); 29] = [
     ("threads_lost", INT),
     ("unread_bytes", INT),
     ("missing_bytes", INT),
+    ("undelivered_bytes", INT),
     ("latency_mean_ms", "OPTIONAL DOUBLE {}"),
     ("choking_s", "REQUIRED DOUBLE {}"),
     ("not_choking_s", "REQUIRED DOUBLE {}"),
@@ -94,7 +95,7 @@ fn directions() -> String {
 }
 
 /// What was counted of a side, in the order of the columns.
-fn counts(side: &SideReport) -> [u64; 14] {
+fn counts(side: &SideReport) -> [u64; 15] {
     [
         side.carried.packets,
         side.carried.wire_bytes,
@@ -110,6 +111,7 @@ fn counts(side: &SideReport) -> [u64; 14] {
         side.losses,
         side.unread_bytes,
         side.missing_bytes,
+        side.undelivered_bytes,
     ]
 }
 
