@@ -366,11 +366,13 @@ impl Metainfo {
 }
 
 fn trackers(root: Node<'_, '_>) -> Vec<Vec<String>> {
-    let urls = |tier: Node<'_, '_>| tier.items().filter_map(Node::text).map(String::from).collect::<Vec<_>>();
+    // Some makers leave empty places.
+    let url = |node: Node<'_, '_>| node.text().filter(|url| !url.is_empty()).map(String::from);
+    let urls = |tier: Node<'_, '_>| tier.items().filter_map(url).collect::<Vec<_>>();
     let list = root.get(b"announce-list").into_iter().flat_map(Node::items);
     let mut tiers: Vec<Vec<String>> = list.map(urls).filter(|tier| !tier.is_empty()).collect();
     if tiers.is_empty() {
-        tiers.extend(root.get(b"announce").and_then(Node::text).map(|url| vec![url.to_string()]));
+        tiers.extend(root.get(b"announce").and_then(url).map(|url| vec![url]));
     }
     let mut room = MAX_TRACKERS;
     for tier in &mut tiers {

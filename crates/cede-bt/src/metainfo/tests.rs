@@ -51,6 +51,10 @@ fn the_hash_is_that_of_the_octets_with_keys_that_are_not_known() {
         format!("d6:lengthi1e4:name1:x12:piece lengthi16384e6:pieces20:{}7:unknowni5ee", "h".repeat(20));
     let metainfo = Metainfo::parse(format!("d4:info{info}e").as_bytes()).unwrap();
     assert_eq!(metainfo.info.hash_v1, sha1(info.as_bytes()));
+    // Trackers without a name are none.
+    let parse = |head: &str| Metainfo::parse(format!("d{head}4:info{info}e").as_bytes()).unwrap().trackers;
+    assert!(parse("8:announce0:").is_empty());
+    assert_eq!(parse("8:announce1:a13:announce-listll0:1:bel0:ee"), [["b"]]);
 }
 
 #[test]

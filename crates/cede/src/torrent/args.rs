@@ -175,10 +175,18 @@ fn host_port(text: &str) -> Result<String, String> {
 
 /// A tracker's URL.
 fn tracker_url(text: &str) -> Result<String, String> {
-    if ["http://", "https://", "udp://"].iter().any(|scheme| text.starts_with(scheme)) {
-        return Ok(text.to_owned());
+    let rest = ["http://", "https://", "udp://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let rest = rest.ok_or("a tracker's URL begins with http://, https:// or udp://")?;
+    let host = rest.split(['/', '?']).next().unwrap_or_default();
+    if host.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(
+            "that names no host, or has a space in it; write http://tracker.example/announce".to_owned()
+        );
     }
-    Err("a tracker's URL begins with http://, https:// or udp://".to_owned())
+    if text.starts_with("udp://") && host_port(host).is_err() {
+        return Err("a UDP tracker is named with its port, such as udp://tracker.example:6969".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// What peers wait between two announces.
@@ -380,7 +388,12 @@ mod tests {
             assert!(peer(text).is_err_and(|told| told.contains("such as")), "{text}");
             assert!(host_port(text).is_err(), "{text}");
         }
-        assert!(tracker_url("udp://a:1").is_ok() && tracker_url("ftp://a").is_err());
+        for url in ["udp://a:1", "udp://[::1]:1/announce", "http://a", "https://a:1/x?y=z"] {
+            assert!(tracker_url(url).is_ok(), "{url}");
+        }
+        for url in ["ftp://a", "a:1", "http://", "http:///x", "udp://a", "udp://a/x", "http://a b/x", ""] {
+            assert!(tracker_url(url).is_err(), "{url}");
+        }
         assert!(interval("1s").is_ok() && interval("0s").is_err() && interval("soon").is_err());
     }
 
