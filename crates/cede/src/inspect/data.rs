@@ -45,10 +45,13 @@ fn connection(args: &InspectArgs, one: &ConnectionReport) -> Value {
     })
 }
 
+/// How many messages of each kind it sent.
+fn messages(side: &SideReport) -> Map<String, Value> {
+    Kind::ALL.iter().map(|&kind| (kind.name().to_string(), side.count(kind).into())).collect()
+}
+
 fn side(args: &InspectArgs, one: &ConnectionReport, which: usize) -> Value {
     let side = &one.sides[which];
-    let counts: Map<String, Value> =
-        Kind::ALL.iter().map(|&kind| (kind.name().to_string(), side.count(kind).into())).collect();
     json!({
         "address": args.end(one.ends[which]),
         "peer_id": args.peer_id(side),
@@ -62,7 +65,7 @@ fn side(args: &InspectArgs, one: &ConnectionReport, which: usize) -> Value {
         "repeated_packets": side.carried.repeated_packets,
         "repeated_bytes": side.carried.repeated_bytes,
         "cut_packets": side.carried.cut_packets,
-        "messages": counts,
+        "messages": messages(side),
         "blocks": side.blocks,
         "broken_blocks": side.broken_blocks,
         "duplicate_blocks": side.duplicate_blocks,

@@ -47,7 +47,7 @@ const BLOCKS: &str = "message blocks {
   REQUIRED INT64 duplicate;
 }";
 /// The columns of `directions` that every run has: what a column is called, and its type.
-const DIRECTIONS: [(&str, &str); 29] = [
+const DIRECTIONS: [(&str, &str); 30] = [
     ("run", TEXT),
     ("connection", INT),
     ("source", TEXT),
