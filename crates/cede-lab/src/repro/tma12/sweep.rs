@@ -16,12 +16,17 @@ use cede_units::Duration;
 type Reading = (&'static str, fn(&mut Swarm));
 
 /// Every reading; the first is the one that the report of the paper uses.
-const READINGS: [Reading; 16] = [
+const READINGS: [Reading; 18] = [
     ("as in the report: 1 MiB, four slots, libutp, today's Linux", |_| {}),
     ("pieces a quarter as large", |swarm| swarm.piece_bytes /= 4),
     ("pieces twice as large", |swarm| swarm.piece_bytes *= 2),
     ("2 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(2))),
+    ("3 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(3))),
     ("8 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(8))),
+    ("2 upload slots, pieces a quarter as large", |swarm| {
+        swarm.piece_bytes /= 4;
+        each_profile(swarm, |profile| profile.slots = Some(2));
+    }),
     ("connections to everybody", |swarm| {
         let peers = swarm.groups.iter().map(|group| group.count).sum();
         swarm.tracker_peers = peers;
