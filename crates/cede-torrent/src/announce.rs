@@ -270,6 +270,10 @@ fn tls() -> Result<ureq::tls::TlsConfig, String> {
 
 async fn ask_udp(host: &str, announce: &Announce) -> io::Result<Answer> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
+    if !host.contains(':') {
+        let why = "a UDP tracker's address has a port, as in udp://host:6969";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     let addresses: Vec<SocketAddr> = lookup_host(host).await?.take(4).collect();
     let questions = addresses.into_iter().map(|address| {
         let announce = announce.clone();
