@@ -109,6 +109,10 @@ fn refusals_reach_the_asker() {
         }
         let why = announce::ask(&format!("http://{address}/elsewhere"), &announcement(1, 7), None).await;
         assert!(why.unwrap_err().contains("/announce"));
+        for url in ["udp://localhost", "udp://[::1]/announce", "udp://localhost:/x"] {
+            let why = announce::ask(url, &announcement(1, 7), None).await.unwrap_err();
+            assert!(why.contains("has a port"), "{url}: {why}");
+        }
     });
 }
 

@@ -17,7 +17,7 @@ pub fn run_tma12(args: &Args) -> Result<(), Failure> {
 /// What that paper leaves open, swept.
 pub fn run_tma12_sweep(args: &Args) -> Result<(), Failure> {
     let request = tma12::Request { quick: args.quick };
-    run(args, "tma12", &tma12::sweep_jobs(request), |measured| tma12::sweep_report(request, &measured))
+    run(args, "tma12", &tma12::sweep_jobs(request), |measured| tma12::sweep_report(request, measured))
 }
 
 /// The paper of P2P 2010.

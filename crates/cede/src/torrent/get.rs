@@ -181,7 +181,7 @@ impl<'a> Job<'a> {
 
     fn tell(&self, event: &str, data: &Value) {
         if self.args.json {
-            let _ = screen::print(&format!("{}\n", json!({ "event": event, "data": data })));
+            let _ = screen::print_json_line(&json!({ "event": event, "data": data }));
         }
     }
 

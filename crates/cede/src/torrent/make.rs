@@ -1,13 +1,13 @@
 //! `cede torrent make`.
 
 use super::args::MakeArgs;
+use super::show::magnet_of;
 use super::{count, printable, shown};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::{Pace, StatusLine, bar, clock};
 use crate::screen::{self, Screen};
-use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{Metainfo, Writer};
 use cede_torrent::create::{CreateError, Plan};
 use serde_json::json;
@@ -127,9 +127,7 @@ fn put(path: &Path, octets: &[u8], force: bool) -> Result<(), Failure> {
 
 fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) -> Result<(), Failure> {
     let info = &metainfo.info;
-    let trackers: Vec<String> = metainfo.trackers.iter().flatten().cloned().collect();
-    let magnet =
-        Magnet { hash_v1: Some(info.hash_v1), name: Some(info.name.clone()), trackers, ..Magnet::default() };
+    let magnet = magnet_of(metainfo);
     if args.json && !is_stdout {
         let value = json!({
             "file": output.display().to_string(),
@@ -140,7 +138,7 @@ fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) ->
             "piece_length": info.piece_length,
             "magnet": magnet.to_string(),
         });
-        return screen::print(&format!("{value:#}\n"));
+        return screen::print_json(&value);
     }
     let text = format!(
         "{}: {} in {}, {} of {} KiB\ninfo-hash {}\n{magnet}\n",

@@ -24,11 +24,11 @@ pub fn show(args: &ShowArgs) -> Result<(), Failure> {
         let metainfo = read_metainfo(Path::new(&args.what))?;
         (document(&metainfo), text(&metainfo))
     };
-    if args.json { screen::print(&format!("{value:#}\n")) } else { Screen::new(false).say(&text) }
+    if args.json { screen::print_json(&value) } else { Screen::new(false).say(&text) }
 }
 
 /// The link that names the same torrent.
-fn magnet_of(metainfo: &Metainfo) -> Magnet {
+pub fn magnet_of(metainfo: &Metainfo) -> Magnet {
     let info = &metainfo.info;
     Magnet {
         hash_v1: (info.version != Version::V2).then_some(info.hash_v1),

@@ -21,7 +21,7 @@ mod sweep;
 pub use results::{Request, Results};
 pub use sweep::{sweep_jobs, sweep_report};
 
-use super::swarms::{Paper, Part, Report, show};
+use super::swarms::{Paper, Part, Report, command, show};
 use cede_plot::{Cell, Table};
 use published::TABLE_IV;
 
@@ -37,8 +37,13 @@ by its result.",
 /// Draws and judges.
 #[must_use]
 pub fn report(results: &Results) -> Report {
-    let command = format!("cede repro rao10{}", if results.request.quick { " --quick" } else { "" });
-    Report::new(PAPER, command, claims::claims(results), parts(results), &results.cells)
+    Report::new(
+        PAPER,
+        command("rao10", results.request.quick),
+        claims::claims(results),
+        parts(results),
+        &results.cells,
+    )
 }
 
 fn parts(results: &Results) -> Vec<Part> {

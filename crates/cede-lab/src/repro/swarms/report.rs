@@ -21,6 +21,12 @@ pub struct Paper {
     pub lead: &'static str,
 }
 
+/// What a person types for a report: `what` is the paper, with `--sweep` or without.
+#[must_use]
+pub fn command(what: &str, quick: bool) -> String {
+    format!("cede repro {what}{}", if quick { " --quick" } else { "" })
+}
+
 /// A part of the report.
 #[derive(Clone, Debug)]
 pub struct Part {

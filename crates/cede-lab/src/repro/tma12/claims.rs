@@ -131,7 +131,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
         .collect()
 }
 
-fn means(runs: &[Measured], of: impl Fn(&Measured) -> f64) -> Vec<f64> {
+pub(super) fn means(runs: &[Measured], of: impl Fn(&Measured) -> f64) -> Vec<f64> {
     runs.iter().map(of).collect()
 }
 

@@ -21,7 +21,7 @@ mod sweep;
 pub use results::{Request, Results};
 pub use sweep::{sweep_jobs, sweep_report};
 
-use super::swarms::{Paper, Part, Report, show};
+use super::swarms::{Paper, Part, Report, command, show};
 use cede_plot::{Cell, Table};
 
 const PAPER: Paper = Paper {
@@ -56,8 +56,13 @@ pub fn report(results: &Results) -> Report {
         picture: None,
         table: Some(questions_table(results)),
     });
-    let command = format!("cede repro tma12{}", if results.request.quick { " --quick" } else { "" });
-    Report::new(PAPER, command, claims::claims(results), parts, &results.cells)
+    Report::new(
+        PAPER,
+        command("tma12", results.request.quick),
+        claims::claims(results),
+        parts,
+        &results.cells,
+    )
 }
 
 fn swarms_table(results: &Results) -> Table {

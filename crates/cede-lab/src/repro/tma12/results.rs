@@ -50,17 +50,17 @@ impl Request {
             all.extend([(13, 14), (5, 31)].map(|(a, b)| (self.pair(a, b, size_mb), 1)));
         }
         for &capacity in self.capacities_mbps() {
-            all.extend(self.at_capacity(capacity).into_iter().map(|setting| (setting, self.repetitions())));
+            all.extend(self.at_capacity(capacity));
         }
         all.extend(self.questions().into_iter().map(|setting| (setting, self.repetitions())));
         all
     }
 
-    /// The paper's swarms at one capacity: three homogeneous ones and three mixes.
-    pub(super) fn at_capacity(self, capacity_mbps: u64) -> Vec<Setting> {
+    /// The paper's swarms at one capacity, three homogeneous ones and three mixes, each with its repetitions.
+    pub(super) fn at_capacity(self, capacity_mbps: u64) -> Vec<(Setting, u32)> {
         let homogeneous = [31, 10, 5].map(|disposition| self.homogeneous(disposition, capacity_mbps));
         let mixed = [25, 50, 75].map(|percent| self.mixed(percent, capacity_mbps));
-        homogeneous.into_iter().chain(mixed).collect()
+        homogeneous.into_iter().chain(mixed).map(|setting| (setting, self.repetitions())).collect()
     }
 
     fn homogeneous(self, disposition: u8, capacity_mbps: u64) -> Setting {

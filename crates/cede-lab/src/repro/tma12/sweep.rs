@@ -2,10 +2,10 @@
 //!
 //! One choice is changed at a time, so that each row says what that choice moves.
 
-use super::claims::claims;
+use super::claims::{claims, means};
 use super::setting::Setting;
 use super::{PAPER, Paper, Request, Results};
-use crate::repro::swarms::{Cells, Claim, Job, Keyed, Measured, Part, Report, jobs, show};
+use crate::repro::swarms::{Cells, Claim, Job, Keyed, Measured, Part, Report, command, jobs, show};
 use crate::swarm::{ControllerChoice, Group, Swarm, TcpStack, UtpStack};
 use cede_bt::Profile;
 use cede_bt::picker::PartialRule;
@@ -107,9 +107,9 @@ impl Swept {
 /// The swarms of one capacity under each reading, each with its repetitions, reading by reading.
 fn plan(request: Request) -> Vec<(Swept, u32)> {
     let each = READINGS.iter().flat_map(|&(says, change)| {
-        request.at_capacity(1).into_iter().map(move |setting| {
+        request.at_capacity(1).into_iter().map(move |(setting, repetitions)| {
             let key = format!("{says}, {}", setting.key);
-            (Swept { key, change, setting }, request.repetitions())
+            (Swept { key, change, setting }, repetitions)
         })
     });
     each.collect()
@@ -123,14 +123,11 @@ pub fn sweep_jobs(request: Request) -> Vec<Job> {
 
 /// The table of the sweep.
 #[must_use]
-pub fn sweep_report(request: Request, measured: &[Option<Measured>]) -> Report {
-    let cells = Cells::sorted(plan(request), measured.to_vec());
-    let settings =
-        || request.at_capacity(1).into_iter().map(|setting| (setting, request.repetitions())).collect();
-    let per_reading = measured.len().div_ceil(READINGS.len()).max(1);
+pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report {
+    let per_reading: u32 = request.at_capacity(1).iter().map(|(_, repetitions)| repetitions).sum();
     let results = measured
-        .chunks(per_reading)
-        .map(|runs| Results { request, cells: Cells::sorted(settings(), runs.to_vec()) });
+        .chunks(per_reading as usize)
+        .map(|runs| Results { request, cells: Cells::sorted(request.at_capacity(1), runs.to_vec()) });
     let prose = "Mean completion at 1 Mbit/s in seconds and TCP's share of the octets under each reading, one choice \
                  changed at a time, and which of the claims about these swarms then hold.";
     let parts = vec![Part {
@@ -140,8 +137,8 @@ pub fn sweep_report(request: Request, measured: &[Option<Measured>]) -> Report {
         table: Some(table(results)),
     }];
     let paper = Paper { name: "tma12-sweep", ..PAPER };
-    let command = format!("cede repro tma12 --sweep{}", if request.quick { " --quick" } else { "" });
-    Report::new(paper, command, Vec::new(), parts, &cells)
+    let cells = Cells::sorted(plan(request), measured);
+    Report::new(paper, command("tma12 --sweep", request.quick), Vec::new(), parts, &cells)
 }
 
 fn table(results: impl Iterator<Item = Results>) -> Table {
@@ -158,7 +155,7 @@ fn table(results: impl Iterator<Item = Results>) -> Table {
     let mut table = Table::new(headings);
     for ((says, _), results) in READINGS.iter().zip(results) {
         let judged = claims(&results);
-        let time = |runs: &[Measured]| show(&runs.iter().map(|run| run.mean_s).collect::<Vec<f64>>(), 0);
+        let time = |runs: &[Measured]| show(&means(runs, |run| run.mean_s), 0);
         let mixes = [25, 50, 75].map(|percent| results.mixed(percent, 1));
         let share = |runs: &[Measured]| mean_or_nothing(runs, |run| 100.0 * run.tcp_share);
         table.push([
@@ -176,7 +173,7 @@ fn table(results: impl Iterator<Item = Results>) -> Table {
 }
 
 fn mean_or_nothing(runs: &[Measured], of: impl Fn(&Measured) -> f64) -> String {
-    let values: Vec<f64> = runs.iter().map(of).collect();
+    let values = means(runs, of);
     if values.is_empty() { "not measured".to_string() } else { format!("{:.0}", crate::swarm::mean(&values)) }
 }
 
@@ -208,7 +205,7 @@ mod tests {
                     if job.key.starts_with(second) { 100.0 + place.unwrap_or(3) as f64 } else { 100.0 };
                 Some(Measured { mean_s, ..Measured::default() })
             });
-            let markdown = sweep_report(request, &measured.collect::<Vec<_>>()).to_markdown();
+            let markdown = sweep_report(request, measured.collect()).to_markdown();
             let row = markdown.lines().find(|line| line.contains(second)).unwrap();
             let columns: Vec<&str> = row.split('|').map(str::trim).collect();
             assert!(columns[7].contains("A9") && columns[7].contains("A17"), "{row}");
@@ -221,7 +218,7 @@ mod tests {
     fn where_nothing_was_run_nothing_is_judged() {
         let request = Request { quick: true };
         let nothing = vec![None; sweep_jobs(request).len()];
-        let markdown = sweep_report(request, &nothing).to_markdown();
+        let markdown = sweep_report(request, nothing).to_markdown();
         assert!(!markdown.contains("NaN") && !markdown.contains("A9"), "{markdown}");
     }
 }
