@@ -83,10 +83,17 @@ impl Stock {
         }
     }
 
-    // By `HashTable::find` a function would be called through a pointer for each comparison.
+    // By `HashTable::find` a function would be called through a pointer for each comparison, and by that of an iterator one that
+    // gets the key through memory.
     #[inline(always)]
     fn find(&self, hash: u64, key: &Key) -> Option<Place> {
-        self.table.iter_hash(hash).copied().find(|&place| *self.key(place) == *key)
+        let mut places = self.table.iter_hash(hash);
+        loop {
+            let &place = places.next()?;
+            if *self.key(place) == *key {
+                return Some(place);
+            }
+        }
     }
 
     #[inline]
