@@ -232,13 +232,13 @@ impl Unwrap {
 /// A direction's own readings without their wraps, over time.
 pub(crate) struct Own {
     pub points: Vec<Point>,
-    /// Of its packets; none where they are too few to tell anything, or not the packets'.
+    /// Of its packets; none where they are not the packets', or tell nothing: too few, or all alike as in most directions.
     pub lengths: Vec<Length>,
 }
 
 impl Own {
     pub(crate) fn new(points: Vec<Point>, mut lengths: Vec<Length>, are_of_packets: bool) -> Self {
-        if !are_of_packets || !PerOctet::is_worth(points.len()) {
+        if !are_of_packets || !PerOctet::is_worth(&lengths) {
             lengths.clear();
         }
         Self { points, lengths }

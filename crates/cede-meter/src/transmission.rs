@@ -53,10 +53,6 @@ pub(crate) struct Floors([f64; UNITS]);
 impl Floors {
     /// As far as these packets tell.
     pub(crate) fn of(points: &[Point], lengths: &[Length], tick_us: f64) -> Option<Self> {
-        let [shortest, longest] = extremes(lengths)?;
-        if shortest == longest {
-            return None;
-        }
         let packets = || points.iter().zip(lengths.iter().map(|length| usize::from(length.units())));
         let (least, base) = packets().min_by(|a, b| a.0.x.total_cmp(&b.0.x))?;
         let are_messages = |units: usize| units > base && units <= base + MESSAGE_UNITS;
@@ -105,26 +101,21 @@ impl PerOctet {
         self.us * (length.bytes() - self.base.bytes())
     }
 
-    /// Whether so many packets may tell anything.
-    pub(crate) const fn is_worth(packets: usize) -> bool {
-        packets > PAIRS_MIN
+    /// Whether packets of these lengths may tell anything, of this or of [`Floors`].
+    pub(crate) fn is_worth(lengths: &[Length]) -> bool {
+        lengths.len() > PAIRS_MIN && lengths.iter().any(|length| *length != lengths[0])
     }
 
     /// The time per octet, where edge and distance of these packets tell the same: `points` are arrivals and delays, with an
     /// unknown constant in them and in ticks of `tick_us`.
     pub(crate) fn of(points: &[Point], lengths: &[Length], tick_us: f64) -> Option<Self> {
-        // Most directions have one length of packets, and no more is looked at.
-        let [shortest, longest] = extremes(lengths)?;
-        let tell = |base: Length| longest.bytes() - base.bytes() >= APART_BYTES_MIN;
-        if !tell(shortest) || longest == Length::of(u32::MAX) {
-            return None;
-        }
         let packets = || points.iter().zip(lengths.iter().copied());
         let (least, base) = packets().min_by(|a, b| a.0.x.total_cmp(&b.0.x))?;
-        if !tell(base) {
+        let longest = lengths.iter().copied().max()?;
+        let apart_bytes = longest.bytes() - base.bytes();
+        if apart_bytes < APART_BYTES_MIN || longest == Length::of(u32::MAX) {
             return None;
         }
-        let apart_bytes = longest.bytes() - base.bytes();
         let is_far = |length: Length| length.bytes() - base.bytes() >= APART_BYTES_MIN;
         let slope = |(point, length): (&Point, Length)| (point.x - least.x) / (length.bytes() - base.bytes());
         let slopes = || packets().filter(|packet| is_far(packet.1)).map(slope);
@@ -137,11 +128,6 @@ impl PerOctet {
             && slopes().filter(|&slope| slope <= near).count() >= AT_EDGE_MIN;
         (agree && is_told).then_some(Self { us: distance, base })
     }
-}
-
-/// The shortest and the longest.
-fn extremes(lengths: &[Length]) -> Option<[Length; 2]> {
-    lengths.iter().copied().min().zip(lengths.iter().copied().max()).map(Into::into)
 }
 
 /// The time per octet that the shortest usual distance between long packets tells.

@@ -269,12 +269,12 @@ fn tls() -> Result<ureq::tls::TlsConfig, String> {
 }
 
 async fn ask_udp(host: &str, announce: &Announce) -> io::Result<Answer> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     if !has_port {
         let why = "a UDP tracker's address has a port, as in udp://host:6969";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
     let addresses: Vec<SocketAddr> = lookup_host(host).await?.take(4).collect();
     let questions = addresses.into_iter().map(|address| {
         let announce = announce.clone();
