@@ -1,16 +1,44 @@
 //! How a torrent's octets are cut into pieces and blocks.
 
 use crate::wire::BlockRef;
+use alloc::sync::Arc;
 
 /// Octets of a block, the unit of requests: what every client asks for (BEP 3 as deployed).
 pub const BLOCK_BYTES: u32 = 16 << 10;
 
+/// Pieces that are shorter than the room they have: in a v2 torrent each file begins with a piece of its own, and behind the end of
+/// its last one nothing follows but zeros that nobody sends (BEP 52). Other torrents have none.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ShortPieces(Option<Arc<[(u32, u32)]>>);
+
+impl ShortPieces {
+    /// Pieces and their lengths, in the order of pieces.
+    #[must_use]
+    pub fn new(pieces: &[(u32, u32)]) -> Self {
+        Self((!pieces.is_empty()).then(|| pieces.into()))
+    }
+
+    /// The length of a piece where it is one of them.
+    #[must_use]
+    #[inline]
+    pub fn len_of(&self, piece: u32) -> Option<u32> {
+        self.0.as_ref().and_then(|pieces| find(pieces, piece))
+    }
+}
+
+/// Out of line: simulated swarms ask for the length of a piece all the time, and have none.
+#[cold]
+fn find(pieces: &[(u32, u32)], piece: u32) -> Option<u32> {
+    pieces.binary_search_by_key(&piece, |(piece, _)| *piece).ok().map(|at| pieces[at].1)
+}
+
 /// How a torrent's octets are cut into pieces and blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Geometry {
     total_bytes: u64,
     piece_bytes: u32,
     pieces: u32,
+    short: ShortPieces,
 }
 
 impl Geometry {
@@ -20,24 +48,30 @@ impl Geometry {
     /// `total_bytes` in pieces of `piece_bytes`, the last one perhaps shorter. `None` where either is zero or there
     /// are more pieces than [`Geometry::PIECES_MAX`].
     #[must_use]
-    pub const fn new(total_bytes: u64, piece_bytes: u32) -> Option<Self> {
+    pub fn new(total_bytes: u64, piece_bytes: u32) -> Option<Self> {
         if total_bytes == 0 || piece_bytes == 0 || piece_bytes > 1 << 30 {
             return None;
         }
-        let pieces = total_bytes.div_ceil(piece_bytes as u64);
-        if pieces > Self::PIECES_MAX as u64 {
+        let pieces = total_bytes.div_ceil(piece_bytes.into());
+        if pieces > Self::PIECES_MAX.into() {
             return None;
         }
-        Some(Self { total_bytes, piece_bytes, pieces: pieces as u32 })
+        Some(Self { total_bytes, piece_bytes, pieces: pieces as u32, short: ShortPieces::default() })
     }
 
-    /// Octets of the whole.
+    /// The same with some pieces that are shorter.
+    #[must_use]
+    pub fn with_short(self, short: ShortPieces) -> Self {
+        Self { short, ..self }
+    }
+
+    /// Octets of the whole, what short pieces lack included.
     #[must_use]
     pub const fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Octets of every piece but the last.
+    /// Octets of every piece but the last, and those that are short.
     #[must_use]
     pub const fn piece_bytes(&self) -> u32 {
         self.piece_bytes
@@ -51,21 +85,25 @@ impl Geometry {
 
     /// Octets of a piece; 0 for one that there is not.
     #[must_use]
-    pub const fn piece_len(&self, piece: u32) -> u32 {
-        let start = piece as u64 * self.piece_bytes as u64;
-        let left = self.total_bytes.saturating_sub(start);
+    pub fn piece_len(&self, piece: u32) -> u32 {
+        self.short.len_of(piece).unwrap_or_else(|| self.room(piece))
+    }
+
+    /// Octets from the beginning of a piece to that of the next.
+    const fn room(&self, piece: u32) -> u32 {
+        let left = self.total_bytes.saturating_sub(self.offset(piece, 0));
         if left < self.piece_bytes as u64 { left as u32 } else { self.piece_bytes }
     }
 
     /// How many blocks a piece has.
     #[must_use]
-    pub const fn blocks(&self, piece: u32) -> u32 {
+    pub fn blocks(&self, piece: u32) -> u32 {
         self.piece_len(piece).div_ceil(BLOCK_BYTES)
     }
 
     /// A block of a piece by its number.
     #[must_use]
-    pub const fn block(&self, piece: u32, number: u32) -> BlockRef {
+    pub fn block(&self, piece: u32, number: u32) -> BlockRef {
         let begin = number * BLOCK_BYTES;
         let left = self.piece_len(piece).saturating_sub(begin);
         BlockRef { piece, begin, len: if left < BLOCK_BYTES { left } else { BLOCK_BYTES } }
@@ -85,12 +123,13 @@ impl Geometry {
         piece as u64 * self.piece_bytes as u64 + begin as u64
     }
 
-    /// Whether a run of octets that somebody asks for lies within a piece.
+    /// Whether a run of octets that somebody asks for lies within a piece, or in the room behind a short one: libtorrent 2.0 asks
+    /// for whole blocks, and takes the zeros that are between files.
     #[must_use]
     pub const fn holds(&self, block: BlockRef) -> bool {
         block.piece < self.pieces
             && block.len > 0
-            && block.begin as u64 + block.len as u64 <= self.piece_len(block.piece) as u64
+            && block.begin as u64 + block.len as u64 <= self.room(block.piece) as u64
     }
 }
 
@@ -109,6 +148,13 @@ mod tests {
         assert!(geometry.holds(BlockRef { piece: 0, begin: 100, len: 16_384 }));
         assert!(!geometry.holds(BlockRef { piece: 1, begin: u32::MAX, len: u32::MAX }));
         assert_eq!(geometry.piece_len(7), 0);
+        let geometry = geometry.with_short(ShortPieces::new(&[(0, 20_000)]));
+        assert_eq!((geometry.piece_len(0), geometry.blocks(0), geometry.piece_len(1)), (20_000, 2, 34_464));
+        assert_eq!(geometry.block(0, 1), BlockRef { piece: 0, begin: 16_384, len: 3_616 });
+        assert!(geometry.holds(BlockRef { piece: 0, begin: 16_384, len: 16_384 }));
+        assert!(!geometry.holds(BlockRef { piece: 0, begin: 65_536, len: 1 }));
+        assert_eq!(geometry.number_of(BlockRef { piece: 0, begin: 16_384, len: 16_384 }), None);
+        assert_eq!(geometry.offset(1, 0), 65_536);
         assert_eq!(Geometry::new(1 << 40, 1), None);
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! * [`bencode`], [`metainfo`], [`magnet`] and [`tracker`] are the formats of torrents, of links to them and of trackers.
 //! * [`extension`], [`metadata`] and [`pex`] are what peers say to each other beyond BEP 3; [`mse`] hides it.
-//! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10).
+//! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10, 52).
+//! * [`digest`] and [`merkle`] are the hashes of pieces, [`layers`] how those of v2 torrents are had from peers.
 //! * [`picker`], [`choker`], [`snub`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`]
 //!   puts those of deployed clients together; [`disposition`] is its choice of transports.
 //! * [`geometry`], [`bitfield`] and [`rate`] are what those reckon with.
@@ -17,12 +18,15 @@ extern crate alloc;
 pub mod bencode;
 pub mod bitfield;
 pub mod choker;
+pub mod digest;
 pub mod disposition;
 pub mod engine;
 pub mod extension;
 pub mod geometry;
+pub mod layers;
 pub mod limiter;
 pub mod magnet;
+pub mod merkle;
 pub mod metadata;
 pub mod metainfo;
 pub mod mse;
@@ -38,5 +42,5 @@ pub mod wire;
 pub use bitfield::Bitfield;
 pub use disposition::{Dialling, Disposition, Duplicates, Transport};
 pub use engine::Engine;
-pub use geometry::{BLOCK_BYTES, Geometry};
+pub use geometry::{BLOCK_BYTES, Geometry, ShortPieces};
 pub use profile::Profile;

@@ -5,10 +5,12 @@ use bolero::generator::bolero_generator::TypeGenerator;
 use bolero::{ValueGenerator, check, produce};
 use cede_bt::bencode::{Document, Form, Limits, Node};
 use cede_bt::magnet::Magnet;
+use cede_bt::merkle::leads_to;
 use cede_bt::metainfo::{File, Info, Metainfo, Writer, check_component};
 use cede_bt::mse::{Accept, Handshake, Secrets};
 use cede_bt::tracker::{http, udp};
-use cede_bt::{extension, metadata, pex};
+use cede_bt::wire::{HashRange, Message};
+use cede_bt::{extension, layers, metadata, pex};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const TRIES: usize = 20_000;
@@ -185,6 +187,70 @@ fn no_torrent_leads_out_of_its_folder_or_contradicts_itself() {
         }
     });
     tally.check(5);
+}
+
+/// A v2 torrent of files of 3, 1, 700 and 2 pieces, with its hashes.
+fn torrent_v2() -> Info {
+    let file = |(name, pieces): (&str, u64)| File {
+        path: vec!["t".into(), name.into()],
+        length: pieces * 16_384 - 1,
+        offset: 0,
+        is_padding: false,
+        is_executable: false,
+    };
+    let files: Vec<File> = [("a", 3), ("b", 1), ("c", 700), ("d", 2)].into_iter().map(file).collect();
+    let pieces = (0..706_u32).flat_map(|piece| [piece.to_be_bytes(); 8].concat()).collect();
+    let writer =
+        Writer { name: "t".into(), piece_length: 16_384, is_v2: true, pieces, files, ..Writer::default() };
+    Metainfo::parse(&writer.encode()).unwrap().info
+}
+
+#[test]
+fn requests_for_hashes_are_answered_truly_or_refused() {
+    let (info, tally) = (torrent_v2(), Tally::default());
+    let near = || produce::<u8>().with().bounds(0..=12_u8);
+    let fields =
+        (produce::<u8>(), near(), produce::<u16>(), near(), near(), produce::<u32>(), produce::<u8>());
+    check!().with_iterations(TRIES).with_generator(fields).for_each(|fields| {
+        let &(file, base, index, log, proofs, wild, spoiled) = fields;
+        let mut range = HashRange {
+            root: info.trees[usize::from(file) % 4].root,
+            base: u32::from(base / 6),
+            index: (u32::from(index) % 1024) >> log << log,
+            length: 1 << log,
+            proofs: u32::from(proofs),
+        };
+        match spoiled % 16 {
+            0 => range.base = wild,
+            1 => range.index = wild,
+            2 => range.length = wild,
+            3 => range.proofs = wild,
+            4 => range.root[31] ^= 1,
+            _ => {}
+        }
+        let answer = layers::Server::default().answer(&info, &range);
+        tally.count(matches!(answer, Message::Hashes(..)));
+        let mut fetch = layers::Fetch::begin(&info);
+        let due = fetch.due();
+        match answer {
+            Message::Hashes(told, hashes) => {
+                assert!(told == range && hashes.len() <= 512 + 32);
+                let (run, above) = hashes.split_at(range.length as usize);
+                // Where less was asked for than leads to the root, it does not lead there.
+                let is_whole =
+                    above.len() as u32 + range.length.trailing_zeros() == info_levels(&info, &range);
+                assert_eq!(leads_to(&range.root, range.base, range.index, run, above), is_whole);
+                let progress = fetch.receive(&range, &hashes);
+                assert_eq!(progress == layers::Progress::Failed, due.contains(&range) && !is_whole);
+            }
+            other => assert_eq!(other, Message::HashReject(range)),
+        }
+    });
+    tally.check(1);
+}
+
+fn info_levels(info: &Info, range: &HashRange) -> u32 {
+    info.trees.iter().find(|tree| tree.root == range.root).unwrap().levels()
 }
 
 #[test]

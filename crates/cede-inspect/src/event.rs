@@ -65,7 +65,13 @@ kinds! {
     AllowedFast = "allowed-fast";
     /// 20 (BEP 10).
     Extended = "extended";
-    /// Any other number, such as 21 to 23 of BEP 52.
+    /// 21 (BEP 52).
+    HashRequest = "hash-request";
+    /// 22 (BEP 52).
+    Hashes = "hashes";
+    /// 23 (BEP 52).
+    HashReject = "hash-reject";
+    /// Any other number.
     Other = "other";
 }
 
@@ -90,6 +96,9 @@ impl Kind {
             Message::Reject(_) => Self::Reject,
             Message::AllowedFast(_) => Self::AllowedFast,
             Message::Extended(..) => Self::Extended,
+            Message::HashRequest(_) => Self::HashRequest,
+            Message::Hashes(..) => Self::Hashes,
+            Message::HashReject(_) => Self::HashReject,
         }
     }
 }

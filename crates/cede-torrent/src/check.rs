@@ -12,7 +12,7 @@ pub use crate::pieces::Watch;
 /// piece.
 #[must_use]
 pub fn check(storage: &Storage, info: &Info, skip: &[bool], watch: &Watch) -> Vec<bool> {
-    let blank = Blank::new(info.piece_length);
+    let blank = Blank::new(info.piece_length, info.whole_hasher());
     let found = on_all_cores(info.piece_count(), watch, || {
         let (mut buffer, blank) = (vec![0; CHUNK_BYTES], &blank);
         move |piece| {
@@ -40,6 +40,6 @@ fn is_there(storage: &Storage, info: &Info, piece: u32, blank: &Blank, buffer: &
 #[must_use]
 pub fn is_whole(storage: &Storage, info: &Info, piece: u32, buffer: &mut [u8]) -> bool {
     let range = storage.layout().piece_range(piece);
-    let found = digest(&range, buffer, |at, octets| storage.read(at, octets));
+    let found = digest(info.hasher(piece), &range, buffer, |at, octets| storage.read(at, octets));
     found.is_ok_and(|digest| info.piece_hash(piece) == Some(digest))
 }

@@ -2,7 +2,8 @@
 
 use crate::pieces::{Blank, CHUNK_BYTES, Watch, digest, on_all_cores};
 use crate::storage::{Layout, Stamp, files};
-use cede_bt::metainfo::{self, MAX_FILES, MAX_PIECES, check_component, piece_length_for};
+use cede_bt::digest::{Digest, Hasher};
+use cede_bt::metainfo::{self, Info, MAX_FILES, MAX_PIECES, Writer, check_component, piece_length_for};
 use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -33,6 +34,8 @@ pub enum CreateError {
     Many(&'static str),
     /// A file changed while it was read.
     Changed(PathBuf),
+    /// It would be no torrent.
+    Torrent(metainfo::Error),
     /// It was ended.
     Ended,
 }
@@ -45,6 +48,7 @@ impl fmt::Display for CreateError {
             Self::Empty(path) => write!(f, "there is nothing to share in {}", path.display()),
             Self::Many(what) => write!(f, "there are too many {what}"),
             Self::Changed(path) => write!(f, "{} changed while it was read", path.display()),
+            Self::Torrent(error) => error.fmt(f),
             Self::Ended => f.write_str("the torrent was not made"),
         }
     }
@@ -63,10 +67,12 @@ pub struct Plan {
     pub places: Vec<PathBuf>,
     /// How each stood when it was looked at.
     pub stamps: Vec<Option<Stamp>>,
-    /// Octets of the whole.
+    /// Octets of all files.
     pub total_bytes: u64,
     /// Octets of each piece but the last.
     pub piece_length: u32,
+    /// The torrent is to be of v2 (BEP 52).
+    pub is_v2: bool,
     /// What was passed over: links, pipes, devices, and what was to be left out.
     pub passed_over: Vec<PathBuf>,
 }
@@ -86,6 +92,7 @@ impl Plan {
             stamps: Vec::new(),
             total_bytes: 0,
             piece_length: 0,
+            is_v2: false,
             passed_over: Vec::new(),
         };
         let metadata = fs::metadata(&whole).map_err(unreadable)?;
@@ -103,6 +110,33 @@ impl Plan {
             return Err(CreateError::Many("pieces of that length"));
         }
         Ok(plan)
+    }
+
+    /// Makes it a torrent of v2, in which each file begins with a piece of its own.
+    ///
+    /// # Errors
+    /// [`CreateError::Many`].
+    pub fn make_v2(&mut self) -> Result<(), CreateError> {
+        let mut pieces = 0;
+        for file in &mut self.files {
+            file.offset = pieces * u64::from(self.piece_length);
+            pieces += file.length.div_ceil(self.piece_length.into());
+        }
+        self.is_v2 = true;
+        if pieces > MAX_PIECES.into() { Err(CreateError::Many("pieces of that length")) } else { Ok(()) }
+    }
+
+    /// What a torrent needs of this, but for trackers and what its maker says of it. `pieces` is the answer of [`Plan::hash`].
+    #[must_use]
+    pub fn writer(&self, pieces: Vec<u8>) -> Writer {
+        Writer {
+            name: self.name.clone(),
+            piece_length: self.piece_length,
+            is_v2: self.is_v2,
+            pieces,
+            files: self.files.clone(),
+            ..Writer::default()
+        }
     }
 
     fn folder(&mut self, folder: &Path, path: &[String], not: Option<&Path>) -> Result<(), CreateError> {
@@ -183,13 +217,17 @@ impl Plan {
 
     /// The digests in the order of pieces.
     fn hash_pieces(&self, watch: &Watch) -> Result<Vec<u8>, CreateError> {
-        let layout = Layout::of(self.files.clone(), self.piece_length, self.total_bytes);
-        let (blank, failure) = (Blank::new(self.piece_length), OnceLock::new());
+        // A torrent without its hashes says how its pieces lie and how each is hashed.
+        let count = self.total_bytes.div_ceil(self.piece_length.into()) as usize;
+        let none = if self.is_v2 { Vec::new() } else { vec![0; count * 20] };
+        let info = Info::parse(&self.writer(none).info().encode()).map_err(CreateError::Torrent)?;
+        let layout = Layout::new(&info).with_files(self.files.clone());
+        let (blank, failure) = (Blank::new(self.piece_length, info.whole_hasher()), OnceLock::new());
         let digests = on_all_cores(layout.piece_count(), watch, || {
             let mut reader = Reader { plan: self, layout: &layout, watch, open: None };
-            let (mut buffer, blank, failure) = (vec![0; CHUNK_BYTES], &blank, &failure);
+            let (mut buffer, blank, failure, info) = (vec![0; CHUNK_BYTES], &blank, &failure, &info);
             move |piece| {
-                let digest = reader.digest(piece, blank, &mut buffer);
+                let digest = reader.digest(piece, info.hasher(piece), blank, &mut buffer);
                 // Only the first counts: that it ends is what the others fail of.
                 let told = |error| drop(failure.set(error));
                 digest.map_err(told).inspect_err(|()| watch.is_ended.store(true, Relaxed)).ok()
@@ -197,7 +235,7 @@ impl Plan {
         });
         match failure.into_inner() {
             Some(error) => Err(error),
-            None => Ok(digests.into_iter().flat_map(|(_, digest)| digest).collect()),
+            None => Ok(digests.iter().flat_map(|(_, digest)| digest.octets()).copied().collect()),
         }
     }
 
@@ -221,13 +259,19 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn digest(&mut self, piece: u32, blank: &Blank, buffer: &mut [u8]) -> Result<[u8; 20], CreateError> {
+    fn digest(
+        &mut self,
+        piece: u32,
+        hasher: Hasher,
+        blank: &Blank,
+        buffer: &mut [u8],
+    ) -> Result<Digest, CreateError> {
         let range = self.layout.piece_range(piece);
         if let Some(digest) = blank.digest_of(&range, |range| self.is_hole(range))? {
             self.watch.done.fetch_add(range.end - range.start, Relaxed);
             return Ok(digest);
         }
-        digest(&range, buffer, |at, octets| self.read(at, octets))
+        digest(hasher, &range, buffer, |at, octets| self.read(at, octets))
     }
 
     fn is_hole(&mut self, range: &Range<u64>) -> Result<bool, CreateError> {

@@ -6,10 +6,10 @@
 
 use crate::check::is_whole;
 use crate::storage::{Storage, StorageError};
+use cede_bt::digest::Hasher;
 use cede_bt::metainfo::Info;
 use cede_bt::wire::BlockRef;
 use cede_wire::Payload;
-use sha1::{Digest, Sha1};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -127,7 +127,7 @@ struct Place {
 
 /// How far a piece has been hashed.
 struct Partial {
-    digest: Sha1,
+    hasher: Hasher,
     at: u32,
     /// Something was written where it had been hashed already.
     is_stale: bool,
@@ -208,10 +208,10 @@ impl Worker {
     }
 
     fn digest(&mut self, piece: u32, begin: u32, octets: &[u8]) {
-        let fresh = || Partial { digest: Sha1::new(), at: 0, is_stale: false };
+        let fresh = || Partial { hasher: self.info.hasher(piece), at: 0, is_stale: false };
         let partial = self.partial.entry(piece).or_insert_with(fresh);
         if begin == partial.at {
-            partial.digest.update(octets);
+            partial.hasher.update(octets);
             partial.at += octets.len() as u32;
         } else if begin < partial.at {
             partial.is_stale = true;
@@ -237,9 +237,9 @@ impl Worker {
         while at < range.end {
             let len = self.scratch.len().min((range.end - at) as usize);
             self.storage.read(at, &mut self.scratch[..len])?;
-            partial.digest.update(&self.scratch[..len]);
+            partial.hasher.update(&self.scratch[..len]);
             at += len as u64;
         }
-        Ok(self.info.piece_hash(piece) == Some(partial.digest.finalize().into()))
+        Ok(self.info.piece_hash(piece) == Some(partial.hasher.finish()))
     }
 }

@@ -1,11 +1,15 @@
-//! From a magnet link to a torrent: the info dictionary is fetched from peers (BEP 9) before there is an engine.
+//! From a magnet link to a torrent: the info dictionary (BEP 9), and the hashes of pieces that are not in it (BEP 52), are fetched
+//! from peers before there is an engine.
 
 use crate::link::Link;
 use crate::reach::{Encryption, Reach};
 use crate::session::Listener;
 use cede_bt::extension::{Extension, UT_METADATA};
+use cede_bt::layers;
+use cede_bt::merkle;
 use cede_bt::metadata::{self, Fetch, Progress, Wanted};
-use cede_bt::wire::{Decoder, Handshake, Item, Message, Reserved, WireLimits};
+use cede_bt::metainfo::{self, Info};
+use cede_bt::wire::{Decoder, Handshake, HashRange, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Transport};
 use cede_wire::Payload;
 use std::collections::{HashSet, VecDeque};
@@ -63,16 +67,19 @@ impl Seeker {
     }
 }
 
-/// Fetches the dictionary from whoever has it among the peers that come in. Also the peers that came, for the session that
+/// What a link stands for, or why that cannot be used.
+pub type Told = Result<Info, metainfo::Error>;
+
+/// Fetches the torrent from whoever has it among the peers that come in. Also the peers that came, for the session that
 /// follows. `None` once no more peers can come and all have failed. Must run within a [`tokio::task::LocalSet`].
 pub async fn fetch(
     seeker: &Seeker,
     peers: &mut UnboundedReceiver<Vec<SocketAddr>>,
-) -> (Option<Vec<u8>>, Vec<SocketAddr>) {
+) -> (Option<Told>, Vec<SocketAddr>) {
     let (mut known, mut queue, mut asked) = (HashSet::new(), VecDeque::new(), JoinSet::new());
     let (over, is_over) = watch::channel(false);
     let mut is_open = true;
-    let raw = loop {
+    let told = loop {
         while asked.len() < MAX_ASKED
             && let Some(peer) = queue.pop_front()
         {
@@ -80,7 +87,7 @@ pub async fn fetch(
         }
         tokio::select! {
             answer = next_answer(&mut asked) => match answer {
-                Some(raw) => break Some(raw),
+                Some(told) => break Some(told),
                 None if !is_open && asked.is_empty() && queue.is_empty() => break None,
                 None => {}
             },
@@ -98,18 +105,18 @@ pub async fn fetch(
     };
     let _ = over.send(true);
     let _ = tokio::time::timeout(PARTING, async { while asked.join_next().await.is_some() {} }).await;
-    (raw, known.into_iter().collect())
+    (told, known.into_iter().collect())
 }
 
-/// The next peer that is done, with the dictionary or without; nothing comes where none is asked.
-async fn next_answer(asked: &mut JoinSet<io::Result<Vec<u8>>>) -> Option<Vec<u8>> {
+/// The next peer that is done, with the torrent or without; nothing comes where none is asked.
+async fn next_answer(asked: &mut JoinSet<io::Result<Told>>) -> Option<Told> {
     match asked.join_next().await {
         Some(answer) => answer.ok().and_then(Result::ok),
         None => pending().await,
     }
 }
 
-async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool>) -> io::Result<Vec<u8>> {
+async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool>) -> io::Result<Told> {
     tokio::time::timeout(PATIENCE, async {
         let mut last = io::Error::from(io::ErrorKind::Unsupported);
         let mut unreached = HashSet::new();
@@ -142,7 +149,7 @@ async fn converse_until(
     seeker: &Seeker,
     mut link: Link,
     is_over: &mut watch::Receiver<bool>,
-) -> io::Result<Vec<u8>> {
+) -> io::Result<Told> {
     let outcome = tokio::select! {
         outcome = converse(seeker, &mut link) => outcome,
         _ = is_over.wait_for(|is_over| *is_over) => Err(io::ErrorKind::Interrupted.into()),
@@ -169,12 +176,12 @@ fn is_deaf(error: &io::Error) -> bool {
     matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
-/// One peer, from the handshake to the dictionary.
-async fn converse(seeker: &Seeker, link: &mut Link) -> io::Result<Vec<u8>> {
+/// One peer, from the handshake to the last hash.
+async fn converse(seeker: &Seeker, link: &mut Link) -> io::Result<Told> {
     let reserved = Reserved::default().with(Reserved::EXTENDED).with(Reserved::FAST);
     let (info_hash, peer_id) = (seeker.info_hash, seeker.peer_id);
     link.send(&mut Handshake { reserved, info_hash, peer_id }.encode()).await?;
-    let mut talk = Talk { seeker, fetch: None, name: 0, output: Vec::new() };
+    let mut talk = Talk { seeker, fetch: None, hashes: None, name: 0, output: Vec::new() };
     let mut decoder = Decoder::new(WireLimits::default());
     let mut buffer = vec![0; READ_BYTES];
     loop {
@@ -184,8 +191,8 @@ async fn converse(seeker: &Seeker, link: &mut Link) -> io::Result<Vec<u8>> {
         }
         let mut input = Payload::copy_from(&buffer[..n]);
         while let Some(item) = decoder.next(&mut input).map_err(io::Error::other)? {
-            if let Some(raw) = talk.on(&item)? {
-                return Ok(raw);
+            if let Some(told) = talk.on(&item)? {
+                return Ok(told);
             }
         }
         link.send(&mut std::mem::take(&mut talk.output)).await?;
@@ -195,17 +202,21 @@ async fn converse(seeker: &Seeker, link: &mut Link) -> io::Result<Vec<u8>> {
 struct Talk<'a> {
     seeker: &'a Seeker,
     fetch: Option<Fetch>,
+    /// The dictionary has come, and these hashes are still to come.
+    hashes: Option<(Info, layers::Fetch)>,
     /// The peer's id for messages about metadata.
     name: u8,
     output: Vec<u8>,
 }
 
 impl Talk<'_> {
-    fn on(&mut self, item: &Item) -> io::Result<Option<Vec<u8>>> {
+    fn on(&mut self, item: &Item) -> io::Result<Option<Told>> {
         match item {
             Item::Handshake(handshake) => self.on_handshake(handshake).map(|()| None),
             Item::Message(Message::Extended(0, payload)) => self.on_extension(payload).map(|()| None),
             Item::Message(Message::Extended(UT_METADATA, payload)) => self.on_metadata(payload),
+            Item::Message(Message::Hashes(range, hashes)) => self.on_hashes(range, hashes),
+            Item::Message(Message::HashReject(_)) if self.hashes.is_some() => Err(useless()),
             _ => Ok(None),
         }
     }
@@ -236,7 +247,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    fn on_metadata(&mut self, payload: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    fn on_metadata(&mut self, payload: &[u8]) -> io::Result<Option<Told>> {
         let (Some(fetch), Some(message)) = (&mut self.fetch, metadata::Message::parse(payload)) else {
             return Ok(None);
         };
@@ -245,9 +256,38 @@ impl Talk<'_> {
                 self.request(&parts);
                 Ok(None)
             }
-            Progress::Done(raw) => Ok(Some(raw)),
+            Progress::Done(raw) => self.on_dictionary(&raw),
             Progress::Failed => Err(useless()),
         }
+    }
+
+    /// The dictionary is what was asked for. If it cannot be used, nobody else's can.
+    fn on_dictionary(&mut self, raw: &[u8]) -> io::Result<Option<Told>> {
+        let info = match Info::parse(raw) {
+            Ok(info) if info.lacks_hashes() => info,
+            told => return Ok(Some(told)),
+        };
+        let mut fetch = layers::Fetch::begin(&info);
+        self.ask(fetch.due());
+        self.hashes = Some((info, fetch));
+        Ok(None)
+    }
+
+    fn on_hashes(&mut self, range: &HashRange, hashes: &[merkle::Hash]) -> io::Result<Option<Told>> {
+        let Some((mut info, mut fetch)) = self.hashes.take() else { return Ok(None) };
+        match fetch.receive(range, hashes) {
+            layers::Progress::Ask(ranges) => {
+                self.ask(ranges);
+                self.hashes = Some((info, fetch));
+                Ok(None)
+            }
+            layers::Progress::Done => Ok(Some(info.set_layers(|root| fetch.layer(root)).map(|()| info))),
+            layers::Progress::Failed => Err(useless()),
+        }
+    }
+
+    fn ask(&mut self, ranges: Vec<HashRange>) {
+        ranges.into_iter().for_each(|range| Message::HashRequest(range).encode(&mut self.output));
     }
 
     fn request(&mut self, parts: &[u32]) {

@@ -4,7 +4,7 @@
 //! buffer for each thread whatever the length of pieces. Pieces are handed out in order, so that a disk is still read almost
 //! from its beginning to its end.
 
-use sha1::{Digest, Sha1};
+use cede_bt::digest::{Digest, Hasher};
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -61,23 +61,24 @@ where
     made
 }
 
-/// The SHA-1 of a run of the content, read in portions of the buffer's length.
+/// The digest of a run of the content by `hasher`, read in portions of the buffer's length.
 ///
 /// # Errors
 /// Those of `read`.
 pub fn digest<E>(
+    mut hasher: Hasher,
     range: &Range<u64>,
     buffer: &mut [u8],
     mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
-) -> Result<[u8; 20], E> {
-    let (mut digest, mut at) = (Sha1::new(), range.start);
+) -> Result<Digest, E> {
+    let mut at = range.start;
     while at < range.end {
         let len = usize::try_from(range.end - at).unwrap_or(usize::MAX).min(buffer.len());
         read(at, &mut buffer[..len])?;
-        digest.update(&buffer[..len]);
+        hasher.update(&buffer[..len]);
         at += len as u64;
     }
-    Ok(digest.finalize().into())
+    Ok(hasher.finish())
 }
 
 /// The digest of a whole piece of zeros, computed once it is needed. So a hole in a sparse file costs a question to the
@@ -85,13 +86,14 @@ pub fn digest<E>(
 #[derive(Debug)]
 pub struct Blank {
     bytes: u64,
-    digest: OnceLock<[u8; 20]>,
+    hasher: Hasher,
+    digest: OnceLock<Digest>,
 }
 
 impl Blank {
-    /// That of pieces of a length.
-    pub const fn new(piece_length: u32) -> Self {
-        Self { bytes: piece_length as u64, digest: OnceLock::new() }
+    /// That of pieces of a length, by what hashes them.
+    pub const fn new(piece_length: u32, hasher: Hasher) -> Self {
+        Self { bytes: piece_length as u64, hasher, digest: OnceLock::new() }
     }
 
     /// The digest of a range that is a hole; none where it is none, or is not of a piece's length, as the last one of a
@@ -103,21 +105,21 @@ impl Blank {
         &self,
         range: &Range<u64>,
         is_hole: impl FnOnce(&Range<u64>) -> Result<bool, E>,
-    ) -> Result<Option<[u8; 20]>, E> {
+    ) -> Result<Option<Digest>, E> {
         let is_blank = range.end - range.start == self.bytes && is_hole(range)?;
         Ok(is_blank.then(|| *self.digest.get_or_init(|| self.compute())))
     }
 
-    fn compute(&self) -> [u8; 20] {
+    fn compute(&self) -> Digest {
         let zeros = [0; 4096];
-        let mut digest = Sha1::new();
+        let mut hasher = self.hasher.clone();
         let mut left = self.bytes;
         while left > 0 {
             let len = left.min(zeros.len() as u64);
-            digest.update(&zeros[..len as usize]);
+            hasher.update(&zeros[..len as usize]);
             left -= len;
         }
-        digest.finalize().into()
+        hasher.finish()
     }
 }
 
@@ -169,9 +171,9 @@ mod tests {
     #[test]
     fn zeros_have_their_digest() {
         for bytes in [1_u32, 4096, 16_384, 5000] {
-            let blank = Blank::new(bytes);
+            let blank = Blank::new(bytes, Hasher::v1());
             let of = |len: u64, is_hole| blank.digest_of(&(7..7 + len), |_| is_hole);
-            let expected = cede_bt::metainfo::sha1(&vec![0; bytes as usize]);
+            let expected = Digest::V1(cede_bt::metainfo::sha1(&vec![0; bytes as usize]));
             assert_eq!(of(bytes.into(), Ok(true)), Ok(Some(expected)));
             assert_eq!(of(bytes.into(), Ok(false)), Ok(None));
             assert_eq!(of(bytes.into(), Err(())), Err(()));

@@ -14,8 +14,9 @@ use cede_torrent::session::{Choices, Encryption, Wish};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
-use support::{LIMIT, Member, choices, run, torrent};
+use support::{LIMIT, Member, PIECE, choices, run, torrent, torrent_v2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
@@ -251,23 +252,27 @@ fn a_swarm_meets_at_the_tracker_and_says_goodbye() {
 fn a_magnet_link_leads_to_its_torrent() {
     run(async {
         // More than one part of 16 KiB.
-        let (info, content) = torrent(&[14_000_000 / 800 * 800]);
-        assert!(info.raw.len() > 16_384);
+        let (v1, content) = torrent(&[14_000_000 / 800 * 800]);
+        assert!(v1.raw.len() > 16_384);
+        let (v2, content_v2) = torrent_v2(&[5 * PIECE, 7, 1000 * PIECE + 1]);
+        let v2 = Arc::new(v2.info);
         use Encryption::{Allow, Off, Prefer, Require};
-        for (transports, theirs, ours) in [
-            (5, Off, Off),
-            (5, Require, Allow),
-            (5, Allow, Require),
-            (10, Require, Prefer),
-            (10, Off, Prefer),
-            (10, Require, Allow),
+        for (transports, theirs, ours, is_v2) in [
+            (5, Off, Off, false),
+            (5, Require, Allow, false),
+            (5, Allow, Require, true),
+            (10, Require, Prefer, false),
+            (10, Off, Prefer, true),
+            (10, Require, Allow, false),
         ] {
+            let (info, content) = if is_v2 { (&v2, &content_v2) } else { (&v1, &content) };
+            let wanted = if is_v2 { Wanted::V2(info.hash_v2.unwrap()) } else { Wanted::V1(info.hash_v1) };
             let giver = Choices { encryption: theirs, ..choices(1, transports) };
-            let mut seed = Member::new(&info, Some(&content), &[], giver).await;
+            let mut seed = Member::new(info, Some(content), &[], giver).await;
             seed.start();
-            let stranger = Member::new(&info, None, &[], choices(3, transports)).await;
+            let stranger = Member::new(info, None, &[], choices(3, transports)).await;
             let seeker = Seeker {
-                wanted: Wanted::V1(info.hash_v1),
+                wanted,
                 info_hash: info.info_hash(),
                 peer_id: [2; 20],
                 client: "cede test".to_owned(),
@@ -280,7 +285,7 @@ fn a_magnet_link_leads_to_its_torrent() {
             found.send(vec!["127.0.0.1:1".parse().unwrap(), seed.address]).unwrap();
             drop(found);
             let fetched = tokio::time::timeout(LIMIT, fetch(&seeker, &mut peers)).await.unwrap();
-            assert_eq!(fetched.0.as_deref(), Some(&info.raw[..]));
+            assert_eq!(fetched.0.unwrap().unwrap(), **info);
             assert_eq!(fetched.1.len(), 2);
         }
     });

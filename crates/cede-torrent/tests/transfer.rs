@@ -7,7 +7,7 @@ use cede_bt::disposition::Transport;
 use cede_torrent::check::{Watch, check};
 use cede_torrent::session::{Choices, Encryption};
 use std::sync::Arc;
-use support::{LIMIT, Member, choices, run, torrent};
+use support::{LIMIT, Member, PIECE, choices, run, torrent, torrent_v2};
 
 const LENGTHS: [usize; 4] = [300_000, 0, 5, 450_000];
 
@@ -35,6 +35,32 @@ fn a_torrent_arrives_over_the_transport_that_both_have() {
             assert!(view.totals.downloaded[expected as usize] >= 750_000, "{ours} {theirs}: {view:?}");
             assert_eq!(view.totals.downloaded[other], 0, "{ours} {theirs}");
         }
+    });
+}
+
+#[test]
+fn a_torrent_of_v2_arrives_and_bad_pieces_of_it_do_not() {
+    run(async {
+        let (metainfo, content) = torrent_v2(&[PIECE, 5, 0, 3 * PIECE + 7, 2 * PIECE]);
+        let info = Arc::new(metainfo.info);
+        for transports in [5, 10] {
+            let mut seed = Member::new(&info, Some(&content), &[], choices(1, transports)).await;
+            let mut leech = Member::new(&info, None, &[], choices(2, transports)).await;
+            seed.start();
+            leech.start();
+            leech.session.add_peers(&[seed.address]);
+            leech.done().await;
+            assert_eq!(leech.content(content.len()), content);
+            assert_eq!(leech.session.view().bytes, info.total_bytes);
+        }
+        let watch = Watch::default();
+        let member = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        let checked = || check(&member.storage, &info, &[], &watch);
+        assert!(checked().iter().all(|is_whole| *is_whole));
+        // The last octet of the second file is in a piece of its own.
+        member.storage.write(PIECE as u64 + 4, &[!content[PIECE + 4]]).unwrap();
+        let whole = checked();
+        assert!(!whole[1] && whole.iter().filter(|is_whole| !**is_whole).count() == 1, "{whole:?}");
     });
 }
 
@@ -137,14 +163,15 @@ fn a_limit_on_reading_is_kept() {
 }
 
 #[test]
-fn a_torrent_without_v1_hashes_is_refused() {
+fn a_torrent_without_hashes_is_refused() {
     run(async {
         let (info, _) = torrent(&[5]);
-        let mut v2 = (*info).clone();
-        v2.pieces.clear();
+        let mut lacking = (*info).clone();
+        lacking.pieces.clear();
         let scratch = support::Scratch::new();
         let storage = Arc::new(cede_torrent::storage::Storage::new(&scratch.0, &info, &[]).unwrap());
-        let refused = cede_torrent::session::Session::new(&Arc::new(v2), &storage, &[], None, choices(1, 5));
-        assert!(refused.is_err_and(|error| error.to_string().contains("v2")));
+        let refused =
+            cede_torrent::session::Session::new(&Arc::new(lacking), &storage, &[], None, choices(1, 5));
+        assert!(refused.is_err_and(|error| error.to_string().contains("lacks the hashes")));
     });
 }

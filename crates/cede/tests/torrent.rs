@@ -275,18 +275,49 @@ fn ipv6_works_where_there_is_any() {
     }
 }
 
-/// Torrents of v2 alone are shown and refused; hybrid ones come by their v1 side.
+/// A torrent of v2 is made, shown, and comes by file and by link, over either transport.
 #[test]
-fn torrents_of_v2_are_shown_and_refused() {
+fn torrents_of_v2_are_made_and_come() {
     let place = Place::new("v2");
-    let root = [7_u8; 32];
-    let mut octets = b"d4:infod9:file treed4:filmd0:d6:lengthi5e11:pieces root32:".to_vec();
-    octets.extend(root);
-    octets.extend(b"eee12:meta versioni2e4:name4:film12:piece lengthi16384eee");
-    fs::write(place.path("v2.torrent"), octets).unwrap();
-    let shown = place.cede("show v2.torrent").exits(0).text().to_owned();
-    assert!(shown.contains("v2") && shown.contains("film"), "{shown}");
-    place.cede(&format!("get v2.torrent -o out {QUIET}")).exits(1).complains("v2");
+    fs::create_dir_all(place.path("set/inner")).unwrap();
+    let names = ["set/a", "set/b", "set/inner/c", "set/inner/empty"];
+    let lengths = [70_000, 20_000_000, 16_384, 0];
+    let contents: Vec<_> =
+        names.iter().zip(lengths).map(|(name, len)| place.write_pattern(name, len)).collect();
+    place.cede("make set --v2 -l 16KiB").exits(0);
+    let shown = place.cede("show set.torrent --json").exits(0).json();
+    assert_eq!((&shown["version"], &shown["bytes"]), (&"v2".into(), &20_086_384.into()));
+    let hash = shown["info_hash_v2"].as_str().unwrap();
+    assert_eq!(shown["info_hash"], hash[..40]);
+    let mut seed = place.start(&format!("seed set.torrent {QUIET}"));
+    let peer = format!("127.0.0.1:{}", port_of(&mut seed));
+    let link = format!("magnet:?xt=urn:btmh:1220{hash}");
+    for (what, transport) in [("set.torrent", "tcp"), (&*link, "utp")] {
+        place.cede(&format!("get {what} -o out --transport {transport} --peer {peer} {QUIET}")).exits(0);
+        for (name, content) in names.iter().zip(&contents) {
+            assert!(place.read(&format!("out/{name}")) == *content, "{what} {name}");
+        }
+        fs::remove_dir_all(place.path("out/set")).unwrap();
+    }
+}
+
+/// A torrent of v2 whose pieces' hashes are missing or wrong is not used.
+#[test]
+fn hashes_of_v2_that_are_not_those_of_the_file_are_refused() {
+    let place = Place::new("layers");
+    place.write_pattern("film", 40_000);
+    place.cede("make film --v2 -l 16KiB").exits(0);
+    let good = place.read("film.torrent");
+    let at = good.windows(12).position(|window| window == b"piece layers").unwrap();
+    let (mut wrong, mut none) = (good.clone(), good[..at - 3].to_vec());
+    wrong[at + 60] ^= 1;
+    none.push(b'e');
+    place.write("wrong.torrent", wrong);
+    place.write("none.torrent", none);
+    place.cede("show wrong.torrent").exits(1).complains("piece layers");
+    let shown = place.cede("show none.torrent").exits(0).text().to_owned();
+    assert!(shown.contains("without the hashes of its pieces"), "{shown}");
+    place.cede(&format!("get none.torrent -o out {QUIET}")).exits(1).complains("lacks the hashes");
 }
 
 /// A leecher that is told of one peer hears of the seed from that one.

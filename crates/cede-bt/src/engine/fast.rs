@@ -97,14 +97,13 @@ impl<A: PeerAddress> Conn<A> {
 impl<A: PeerAddress> Engine<A> {
     /// Tells a peer, once, what it may ask for while it is choked.
     pub(super) fn grant(&mut self, now: Instant, index: u32) {
-        let (geometry, count, info_hash) =
-            (self.geometry, self.profile.allowed_fast as usize, self.info_hash);
-        let Some(conn) = self.at(index) else { return };
-        let pieces = conn.grants_due(&info_hash, geometry.pieces(), count);
+        let (count, info_hash) = (self.profile.allowed_fast as usize, self.info_hash);
+        let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::as_deref_mut) else { return };
+        let pieces = conn.grants_due(&info_hash, self.geometry.pieces(), count);
         if pieces.is_empty() {
             return;
         }
-        conn.out.granted = Grants::new(pieces.clone(), &geometry);
+        conn.out.granted = Grants::new(pieces.clone(), &self.geometry);
         for piece in pieces {
             self.say(now, index, &Message::AllowedFast(piece));
         }

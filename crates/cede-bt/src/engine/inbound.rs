@@ -131,17 +131,28 @@ impl<A: PeerAddress> Engine<A> {
             }
             Message::Request(block) => return self.on_request(now, index, block),
             Message::Cancel(block) => self.on_cancel(now, index, block),
-            Message::Port(port) => {
+            Message::Port(_)
+            | Message::Extended(..)
+            | Message::HashRequest(_)
+            | Message::Hashes(..)
+            | Message::HashReject(_) => {
                 let conn = conn.id;
-                self.act(Action::DhtPort { conn, port });
-            }
-            Message::Extended(id, payload) => {
-                let conn = conn.id;
-                self.act(Action::Extended { conn, id, payload });
+                self.hand_on(conn, message);
             }
             other => return self.on_fast_message(now, index, &other, first),
         }
         Ok(())
+    }
+
+    /// What the driver answers.
+    fn hand_on(&mut self, conn: ConnId, message: Message) {
+        match message {
+            Message::Port(port) => self.act(Action::DhtPort { conn, port }),
+            Message::Extended(id, payload) => self.act(Action::Extended { conn, id, payload }),
+            Message::HashRequest(range) => self.act(Action::HashRequest { conn, range }),
+            // Whoever asks for hashes does so before there is an engine.
+            _ => {}
+        }
     }
 
     /// Messages of the fast extension.

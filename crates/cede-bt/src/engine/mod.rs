@@ -40,7 +40,7 @@ use crate::geometry::Geometry;
 use crate::limiter::Limiter;
 use crate::picker::Picker;
 use crate::profile::Profile;
-use crate::wire::{BlockRef, Reserved, WireError};
+use crate::wire::{BlockRef, HashRange, Reserved, WireError};
 pub use address::PeerAddress;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -170,6 +170,13 @@ pub enum Action<A> {
         /// The message.
         payload: Vec<u8>,
     },
+    /// A peer asks for hashes of a v2 torrent: answer with [`Engine::send_hashes`].
+    HashRequest {
+        /// Who.
+        conn: ConnId,
+        /// Which.
+        range: HashRange,
+    },
     /// The peer's DHT node listens at this port.
     DhtPort {
         /// From whom.
@@ -283,7 +290,7 @@ impl<A: PeerAddress> Engine<A> {
     pub fn new(setup: Setup) -> Self {
         let Setup { geometry, profile, mut random, .. } = setup;
         let choices = Stream::named(random.next_u64(), "picker");
-        let picker = Picker::new(geometry, profile.picker, setup.have, choices);
+        let picker = Picker::new(geometry.clone(), profile.picker, setup.have, choices);
         Self {
             complete: picker.is_complete(),
             picker,

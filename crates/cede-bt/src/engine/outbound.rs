@@ -52,6 +52,13 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
+    /// Answers a request for hashes of a v2 torrent.
+    pub fn send_hashes(&mut self, now: Instant, id: ConnId, answer: &Message) {
+        if self.conn(id).is_some_and(|conn| conn.stage.is_ready()) {
+            self.say(now, id.index, answer);
+        }
+    }
+
     /// Sends a message that means nothing.
     pub fn send_keepalive(&mut self, now: Instant, id: ConnId) {
         if self.conn(id).is_some_and(|conn| conn.stage.is_ready()) {
@@ -150,7 +157,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// The next octets of one connection, at most `limit`; none where it has no room or nothing to say.
     fn take_chunk(&mut self, now: Instant, index: u32, limit: u32) -> Option<(ConnId, Chunk, u32)> {
-        let geometry = self.geometry;
+        let geometry = &self.geometry;
         let conn = self.slots.get_mut(index as usize)?.as_deref_mut()?;
         let out = &mut conn.out;
         if out.room == 0 {
@@ -162,7 +169,7 @@ impl<A: PeerAddress> Engine<A> {
         let room = limit.min(out.room);
         let (chunk, len) = match &mut out.sending {
             None => take_control(&mut out.control, room)?,
-            Some(sending) => take_block(sending, &geometry, room),
+            Some(sending) => take_block(sending, geometry, room),
         };
         out.room -= len;
         if out.sending.is_some_and(|sending| sending.sent == sending.block.len + PIECE_HEADER_BYTES) {

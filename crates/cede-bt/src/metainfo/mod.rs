@@ -3,18 +3,22 @@
 //! Source: BEP 3 (v1), BEP 12 (tiers of trackers), BEP 27 (private), BEP 47 (padding files, programs), BEP 52 (v2 and hybrid).
 //! The info-hash is that of the info dictionary's octets as they came; nothing is written anew to be hashed.
 //!
-//! What it leaves out: the trees of hashes of BEP 52 are read (names, lengths, roots) and not checked against piece layers:
-//! a v2 torrent can be shown, and a hybrid one used by its v1 side. How it was validated: torrents made by
+//! What it leaves out: of a hybrid torrent, the hashes of v2; it is used by its v1 side. How it was validated: torrents made by
 //! libtorrent, Transmission and mktorrent, a fuzz target, and the table of names in the tests.
 
+mod layers;
 mod path;
 mod tree;
 mod write;
 
 pub use path::{PathError, check_component};
+pub use tree::FileTree;
 pub use write::{MIN_PIECE_BYTES, Writer, piece_length_for};
 
 use crate::bencode::{self, Document, Limits, Node};
+use crate::digest;
+use crate::geometry::{BLOCK_BYTES, ShortPieces};
+use crate::merkle::levels_above;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -53,6 +57,8 @@ pub enum Error {
     Nothing,
     /// The hashes are not as many as the pieces.
     Pieces,
+    /// The hashes of a v2 torrent's pieces do not lead to the hash of their file.
+    Layers,
     /// A name leads out of the folder, or cannot be one.
     Path(PathError),
     /// The info dictionary is not the one that was asked for.
@@ -67,6 +73,7 @@ impl fmt::Display for Error {
             Self::Limit(what) => write!(f, "the torrent's {what} is beyond what is taken"),
             Self::Nothing => f.write_str("the torrent has no content: its files are empty"),
             Self::Pieces => f.write_str("the torrent has not as many hashes as pieces"),
+            Self::Layers => f.write_str("the torrent's piece layers are not those of its files"),
             Self::Path(error) => error.fmt(f),
             Self::Hash => f.write_str("the info dictionary has another hash than was asked for"),
         }
@@ -107,7 +114,7 @@ pub struct File {
 pub enum Version {
     /// BEP 3.
     V1,
-    /// BEP 52 alone: it can be shown, not downloaded.
+    /// BEP 52 alone.
     V2,
     /// Both: its v1 side is used.
     Hybrid,
@@ -130,12 +137,19 @@ pub struct Info {
     pub name: String,
     /// Octets of each piece but the last.
     pub piece_length: u32,
-    /// The SHA-1 of each piece, 20 octets each; empty for [`Version::V2`].
+    /// The hash of each piece: a SHA-1 of 20 octets, or for [`Version::V2`] the root of a tree, of 32. Empty as long as those
+    /// are not known ([`Info::lacks_hashes`]).
     pub pieces: Vec<u8>,
+    /// The trees of hashes of [`Version::V2`], in the order of the content; empty for others.
+    pub trees: Vec<FileTree>,
+    /// The last pieces of files that end before their piece does; none but for [`Version::V2`].
+    pub short: ShortPieces,
     /// The files in the order of the content, padding included.
     pub files: Vec<File>,
-    /// Octets of the whole, padding included.
+    /// Octets of all pieces: padding is among them, but for [`Version::V2`], where nobody sends it.
     pub total_bytes: u64,
+    /// Octets from the beginning of the first piece to the end of the last, padding included.
+    pub span_bytes: u64,
     /// Several files in a folder of the torrent's name, rather than one.
     pub is_folder: bool,
     /// Peers come from its trackers alone (BEP 27).
@@ -157,36 +171,36 @@ impl Info {
     /// [`Error`].
     pub fn parse(raw: &[u8]) -> Result<Self, Error> {
         let document = Document::parse(raw, Limits::METAINFO)?;
-        let info = document.root();
-        if !info.is_dict() {
-            return Err(Error::Key("info"));
-        }
+        let info = Some(document.root()).filter(|info| info.is_dict()).ok_or(Error::Key("info"))?;
         let name = path::component(path::best(info, b"name").ok_or(Error::Key("name"))?)?;
         let piece_length = piece_length(info)?;
-        let has_v2 = info.get(b"meta version").and_then(Node::uint) == Some(2);
-        let has_v1 = info.get(b"pieces").is_some();
-        let (version, files) = match (has_v1, has_v2) {
-            (false, true) => (Version::V2, tree::files(info, &name, piece_length)?),
-            (true, true) => (Version::Hybrid, hybrid(info, &name, piece_length)?),
-            (true, false) => (Version::V1, files(info, &name)?),
-            (false, false) => return Err(Error::Key("pieces")),
-        };
+        let (version, files, trees) = content(info, &name, piece_length)?;
         path::check_tree(&files)?;
-        let total_bytes = total(&files)?;
-        let pieces = pieces(info, version, total_bytes, piece_length)?;
-        Ok(Self {
-            is_folder: files.first().is_some_and(|file| file.path.len() > 1) || files.len() > 1,
+        let span_bytes = span(&files)?;
+        let pieces = pieces(info, version, span_bytes, piece_length)?;
+        let unsent = files.iter().filter(|file| file.is_padding && version == Version::V2);
+        let total_bytes = span_bytes - unsent.map(|file| file.length).sum::<u64>();
+        let mut info = Self {
+            short: layers::short_pieces(&trees, piece_length),
+            trees,
+            is_folder: files.iter().any(|file| !file.is_padding && file.path.len() > 1),
             name,
             piece_length,
             pieces,
             files,
             total_bytes,
+            span_bytes,
             is_private: info.get(b"private").and_then(Node::int) == Some(1),
             version,
             hash_v1: sha1(raw),
-            hash_v2: has_v2.then(|| Sha256::digest(raw).into()),
+            hash_v2: (version != Version::V1).then(|| Sha256::digest(raw).into()),
             raw: raw.to_vec(),
-        })
+        };
+        if version == Version::V2 {
+            // Files of one piece say its hash themselves. Where there are others, theirs may come later.
+            let _ = info.set_layers(|_| None);
+        }
+        Ok(info)
     }
 
     /// The hash that trackers, DHT and handshakes use: SHA-1, or the beginning of SHA-256 where the torrent is of v2 alone.
@@ -202,21 +216,54 @@ impl Info {
     #[must_use]
     pub fn piece_count(&self) -> u32 {
         // Both checked when it was read.
-        self.total_bytes.div_ceil(self.piece_length.into()) as u32
+        self.span_bytes.div_ceil(self.piece_length.into()) as u32
     }
 
     /// Octets of a piece; zero where there is no such piece.
     #[must_use]
     pub fn piece_bytes(&self, piece: u32) -> u32 {
-        let left = self.total_bytes.saturating_sub(u64::from(piece) * u64::from(self.piece_length));
+        if let Some(len) = self.short.len_of(piece) {
+            return len;
+        }
+        let left = self.span_bytes.saturating_sub(u64::from(piece) * u64::from(self.piece_length));
         left.min(self.piece_length.into()) as u32
     }
 
-    /// The SHA-1 that a piece must have.
+    /// The hash that a piece must have.
     #[must_use]
-    pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
-        let at = usize::try_from(piece).ok()?.checked_mul(20)?;
-        self.pieces.get(at..)?.first_chunk().copied()
+    pub fn piece_hash(&self, piece: u32) -> Option<digest::Digest> {
+        fn hash<const BYTES: usize>(pieces: &[u8], piece: u32) -> Option<[u8; BYTES]> {
+            let at = usize::try_from(piece).ok()?.checked_mul(BYTES)?;
+            pieces.get(at..)?.first_chunk().copied()
+        }
+        match self.version {
+            Version::V2 => hash(&self.pieces, piece).map(digest::Digest::V2),
+            Version::V1 | Version::Hybrid => hash(&self.pieces, piece).map(digest::Digest::V1),
+        }
+    }
+
+    /// What hashes the octets of a piece.
+    #[must_use]
+    pub fn hasher(&self, piece: u32) -> digest::Hasher {
+        match self.tree_of(piece) {
+            Some(tree) => digest::Hasher::v2(tree.piece_levels(self.piece_length)),
+            None => digest::Hasher::v1(),
+        }
+    }
+
+    /// What hashes the octets of any piece that is as long as pieces are.
+    #[must_use]
+    pub fn whole_hasher(&self) -> digest::Hasher {
+        match self.version {
+            Version::V2 => digest::Hasher::v2(levels_above(u64::from(self.piece_length / BLOCK_BYTES))),
+            Version::V1 | Version::Hybrid => digest::Hasher::v1(),
+        }
+    }
+
+    /// The tree of the file that a piece of a v2 torrent is of.
+    fn tree_of(&self, piece: u32) -> Option<&FileTree> {
+        let behind = self.trees.partition_point(|tree| tree.first_piece <= piece);
+        self.trees.get(behind.checked_sub(1)?)
     }
 }
 
@@ -229,8 +276,8 @@ fn piece_length(info: Node<'_, '_>) -> Result<u32, Error> {
     }
 }
 
-fn pieces(info: Node<'_, '_>, version: Version, total: u64, piece_length: u32) -> Result<Vec<u8>, Error> {
-    let count = total.div_ceil(piece_length.into());
+fn pieces(info: Node<'_, '_>, version: Version, span: u64, piece_length: u32) -> Result<Vec<u8>, Error> {
+    let count = span.div_ceil(piece_length.into());
     if count > MAX_PIECES.into() {
         return Err(Error::Limit("number of pieces"));
     }
@@ -244,13 +291,29 @@ fn pieces(info: Node<'_, '_>, version: Version, total: u64, piece_length: u32) -
     Ok(pieces.to_vec())
 }
 
-fn total(files: &[File]) -> Result<u64, Error> {
+fn span(files: &[File]) -> Result<u64, Error> {
     let total = files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.length));
     let total = total.filter(|total| *total <= i64::MAX as u64).ok_or(Error::Limit("length"))?;
     if total == 0 {
         return Err(Error::Nothing);
     }
     Ok(total)
+}
+
+/// The generation, the files, and the trees of v2.
+fn content(
+    info: Node<'_, '_>,
+    name: &str,
+    piece_length: u32,
+) -> Result<(Version, Vec<File>, Vec<FileTree>), Error> {
+    let has_v2 = info.get(b"meta version").and_then(Node::uint) == Some(2);
+    let v2 = if has_v2 { Some(tree::files(info, name, piece_length)?) } else { None };
+    Ok(match (info.get(b"pieces").is_some(), v2) {
+        (false, Some(v2)) => (Version::V2, v2.files, v2.trees),
+        (true, Some(v2)) => (Version::Hybrid, hybrid(info, name, &v2.files)?, Vec::new()),
+        (true, None) => (Version::V1, files(info, name)?, Vec::new()),
+        (false, None) => return Err(Error::Key("pieces")),
+    })
 }
 
 /// The files of a v1 dictionary.
@@ -291,9 +354,9 @@ impl Attributes {
 }
 
 /// The files of a hybrid dictionary: its two sides must tell of the same.
-fn hybrid(info: Node<'_, '_>, name: &str, piece_length: u32) -> Result<Vec<File>, Error> {
-    let (v1, v2) = (files(info, name)?, tree::files(info, name, piece_length)?);
-    if lengths(&v1) == lengths(&v2) { Ok(v1) } else { Err(Error::Key("file tree")) }
+fn hybrid(info: Node<'_, '_>, name: &str, v2: &[File]) -> Result<Vec<File>, Error> {
+    let v1 = files(info, name)?;
+    if lengths(&v1) == lengths(v2) { Ok(v1) } else { Err(Error::Key("file tree")) }
 }
 
 /// Lengths by path, without padding.
@@ -348,8 +411,12 @@ impl Metainfo {
         let root = document.root();
         let info = root.get(b"info").filter(|info| info.is_dict()).ok_or(Error::Key("info"))?;
         let text = |key: &[u8]| root.get(key).and_then(Node::bytes).map(path::lossy);
+        let mut info = Info::parse(info.raw())?;
+        if let Some(layers) = root.get(b"piece layers").filter(|_| info.lacks_hashes()) {
+            info.set_layers(|file| layers.get(file).and_then(Node::bytes))?;
+        }
         Ok(Self {
-            info: Info::parse(info.raw())?,
+            info,
             trackers: trackers(root),
             web_seeds: web_seeds(root),
             comment: text(b"comment"),

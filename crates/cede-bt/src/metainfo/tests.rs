@@ -1,4 +1,5 @@
 use super::*;
+use crate::digest::Digest;
 use alloc::format;
 
 fn file(path: &[&str], length: u64, offset: u64) -> File {
@@ -32,7 +33,7 @@ fn what_was_written_is_read() {
     assert_eq!(metainfo.info.raw, writer.info().encode());
     assert_eq!(metainfo.info.hash_v1, sha1(&writer.info().encode()));
     assert_eq!((metainfo.info.piece_count(), metainfo.info.piece_bytes(1)), (2, 20_005 - 16_384));
-    assert_eq!(metainfo.info.piece_hash(1), Some(sha1(&1_u64.to_be_bytes())));
+    assert_eq!(metainfo.info.piece_hash(1), Some(Digest::V1(sha1(&1_u64.to_be_bytes()))));
     assert_eq!((metainfo.info.piece_bytes(2), metainfo.info.piece_hash(2)), (0, None));
 }
 
@@ -227,9 +228,13 @@ fn a_v2_torrent_is_shown_with_its_own_hash() {
     let octets = info.with("piece length", 16_384_u32).encode();
     let info = Info::parse(&octets).unwrap();
     assert_eq!(info.version, Version::V2);
-    assert_eq!(info.files, [file(&["n", "a"], 20_000, 0), file(&["n", "d", "b"], 3, 32_768)]);
+    let padding = File { is_padding: true, ..file(&["n", ".pad", "12768"], 12_768, 20_000) };
+    let last = File { is_padding: true, ..file(&["n", ".pad", "16381"], 16_381, 32_771) };
+    assert_eq!(info.files, [file(&["n", "a"], 20_000, 0), padding, file(&["n", "d", "b"], 3, 32_768), last]);
+    assert_eq!((info.total_bytes, info.span_bytes, info.piece_count()), (20_003, 49_152, 3));
+    assert_eq!([0, 1, 2, 3].map(|piece| info.piece_bytes(piece)), [16_384, 3_616, 3, 0]);
     assert_eq!(info.info_hash(), info.hash_v2.unwrap()[..20]);
-    assert!(info.pieces.is_empty());
+    assert!(info.lacks_hashes());
 }
 
 #[test]

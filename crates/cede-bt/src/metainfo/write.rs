@@ -1,7 +1,9 @@
 //! Making torrents.
 
+use super::tree::{FileTree, trees};
 use super::{File, MAX_PIECE_BYTES};
 use crate::bencode::Form;
+use crate::merkle::Hash;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -20,16 +22,20 @@ pub fn piece_length_for(total_bytes: u64) -> u32 {
     (aim as u32).next_power_of_two().min(MAX_PIECE_BYTES)
 }
 
-/// What goes into a torrent file of v1.
+/// What goes into a torrent file of v1, or of v2.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     /// The name of the file or folder.
     pub name: String,
     /// Octets of each piece but the last.
     pub piece_length: u32,
-    /// The SHA-1 of each piece, 20 octets each.
+    /// It is of v2 (BEP 52).
+    pub is_v2: bool,
+    /// The hash of each piece: a SHA-1 of 20 octets, or of v2 a tree's root, of 32. Where those of v2 are left out, what is
+    /// written still says which pieces there are, and how each is hashed.
     pub pieces: Vec<u8>,
-    /// The files, with paths that begin with the name; one file of that name alone is a torrent without a folder.
+    /// The files, with paths that begin with the name; one file of that name alone is a torrent without a folder. Of v2 in the
+    /// order of their paths, without padding.
     pub files: Vec<File>,
     /// Trackers by tiers.
     pub trackers: Vec<Vec<String>>,
@@ -52,9 +58,12 @@ impl Writer {
         let info = Form::dict()
             .with("name", &self.name[..])
             .with("piece length", self.piece_length)
-            .with("pieces", self.pieces.clone())
             .with_some("private", self.is_private.then_some(1_i64))
             .with_some("source", self.source.as_deref());
+        if self.is_v2 {
+            return info.with("meta version", 2_i64).with("file tree", self.file_tree());
+        }
+        let info = info.with("pieces", self.pieces.clone());
         match &self.files[..] {
             [file] if file.path.len() == 1 => {
                 info.with("length", file.length).with_some("attr", attributes(file))
@@ -76,7 +85,44 @@ impl Writer {
             .with_some("created by", self.created_by.as_deref())
             .with_some("creation date", self.creation_s)
             .with("info", self.info())
+            .with_some("piece layers", self.is_v2.then(|| self.layers()))
             .encode()
+    }
+
+    /// The trees of files that are not empty, and the hashes of their pieces.
+    fn trees(&self) -> impl Iterator<Item = (FileTree, &[Hash])> {
+        let hashes = self.pieces.as_chunks().0;
+        trees(self.files.iter().map(|file| file.length), self.piece_length, hashes)
+    }
+
+    fn file_tree(&self) -> Form {
+        let mut trees = self.trees();
+        let mut whole = Form::dict();
+        for file in &self.files {
+            let root = (file.length > 0).then(|| trees.next().map(|(tree, _)| tree.root.to_vec())).flatten();
+            let about = Form::dict()
+                .with("length", file.length)
+                .with_some("pieces root", root)
+                .with_some("attr", attributes(file));
+            let path = if file.path.len() > 1 { &file.path[1..] } else { &file.path[..] };
+            plant(&mut whole, path, Form::dict().with("", about));
+        }
+        whole
+    }
+
+    fn layers(&self) -> Form {
+        let several = self.trees().filter(|(tree, _)| tree.pieces > 1);
+        several.fold(Form::dict(), |dict, (tree, layer)| dict.with(tree.root, layer.as_flattened()))
+    }
+}
+
+/// Puts a file into a tree of folders.
+fn plant(folder: &mut Form, path: &[String], file: Form) {
+    let (Form::Dict(entries), [name, rest @ ..]) = (folder, path) else { return };
+    if rest.is_empty() {
+        entries.insert(name.as_bytes().to_vec(), file);
+    } else {
+        plant(entries.entry(name.as_bytes().to_vec()).or_insert_with(Form::dict), rest, file);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::WireError;
 use super::handshake::{HANDSHAKE_BYTES, Handshake};
-use super::message::{BlockRef, Message, id};
+use super::message::{BlockRef, HASH_RANGE_BYTES, HashRange, Message, id};
 use alloc::vec::Vec;
 use cede_wire::Payload;
 
@@ -254,9 +254,10 @@ impl Decoder {
             id::PORT => 3,
             id::CHOKE | id::UNCHOKE | id::INTERESTED | id::NOT_INTERESTED => 1,
             id::HAVE_ALL | id::HAVE_NONE => 1,
+            id::HASH_REQUEST | id::HASH_REJECT => HASH_RANGE_BYTES as u32 + 1,
             _ => self.limits.extended_bytes,
         };
-        let exact = !matches!(id, id::PIECE | id::BITFIELD | id::EXTENDED) && is_known(id);
+        let exact = !matches!(id, id::PIECE | id::BITFIELD | id::EXTENDED | id::HASHES) && is_known(id);
         match len {
             _ if len > limit => Err(WireError::TooLong { id, len }),
             _ if exact && len < limit => Err(WireError::BadLength { id, len }),
@@ -289,7 +290,7 @@ fn gather(buffer: &mut Vec<u8>, input: &mut Payload, until: usize) {
 }
 
 const fn is_known(id: u8) -> bool {
-    matches!(id, 0..=9 | 13..=17 | 20)
+    matches!(id, 0..=9 | 13..=17 | 20..=23)
 }
 
 /// The message of this id with this body; `None` where such a body cannot be.
@@ -311,8 +312,20 @@ fn message(id: u8, body: &[u8]) -> Option<Message> {
         id::REJECT => Message::Reject(block()),
         id::ALLOWED_FAST => Message::AllowedFast(word(body, 0)),
         id::EXTENDED => Message::Extended(*body.first()?, body.get(1..)?.to_vec()),
+        id::HASH_REQUEST => Message::HashRequest(hash_range(body)?),
+        id::HASHES => match body.get(HASH_RANGE_BYTES..)?.as_chunks() {
+            (hashes, []) => Message::Hashes(hash_range(body)?, hashes.to_vec()),
+            _ => return None,
+        },
+        id::HASH_REJECT => Message::HashReject(hash_range(body)?),
         _ => return None,
     })
+}
+
+fn hash_range(body: &[u8]) -> Option<HashRange> {
+    let (root, words) = body.split_first_chunk()?;
+    let [base, index, length, proofs] = [0, 4, 8, 12].map(|at| word(words, at));
+    Some(HashRange { root: *root, base, index, length, proofs })
 }
 
 #[cfg(test)]
@@ -332,7 +345,7 @@ mod tests {
                 match item {
                     Item::Message(message) => found.push(message),
                     Item::Handshake(seen) => assert_eq!(seen, handshake),
-                    Item::Unknown { id, len } => assert!(matches!((id, len), (21, 2) | (99, 0))),
+                    Item::Unknown { id, len } => assert!(matches!((id, len), (30, 2) | (99, 0))),
                     Item::Data { .. } => {}
                 }
             }
@@ -343,6 +356,7 @@ mod tests {
     #[test]
     fn every_message_survives_every_cut() {
         let block = BlockRef { piece: 3, begin: 16_384, len: 1_000 };
+        let range = HashRange { root: [5; 32], base: 1, index: 2, length: 4, proofs: 3 };
         let messages = vec![
             Message::Bitfield(vec![0x80, 1]),
             Message::KeepAlive,
@@ -360,11 +374,14 @@ mod tests {
             Message::Reject(block),
             Message::AllowedFast(9),
             Message::Extended(3, b"d1:ai1ee".to_vec()),
+            Message::HashRequest(range),
+            Message::Hashes(range, vec![[7; 32], [8; 32], [9; 32]]),
+            Message::HashReject(range),
         ];
         let mut octets = Vec::new();
         messages.iter().for_each(|message| message.encode(&mut octets));
-        // A message of BEP 52 and one of nobody's are read over.
-        octets.splice(0..0, [0, 0, 0, 3, 21, 1, 2, 0, 0, 0, 1, 99]);
+        // Messages that nobody knows are read over.
+        octets.splice(0..0, [0, 0, 0, 3, 30, 1, 2, 0, 0, 0, 1, 99]);
         for cut in [1, 2, 3, 5, 7, 64, 10_000] {
             assert_eq!(decoded(&octets, cut), messages, "cut into {cut}");
         }
@@ -397,6 +414,8 @@ mod tests {
             &[0xff, 0xff, 0xff, 0xff, id::PIECE],
             &[0, 0xff, 0, 0, id::EXTENDED],
             &[0, 2, 0, 2, id::BITFIELD],
+            &[0, 0, 0, 48, id::HASH_REQUEST],
+            &[0, 0, 0, 2, id::HASHES, 0],
         ] {
             let mut decoder = Decoder::new(WireLimits::default());
             decoder.state = State::Head;

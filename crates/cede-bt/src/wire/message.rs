@@ -1,5 +1,6 @@
 //! Messages and their octets.
 
+use crate::merkle::{HASH_BYTES, Hash};
 use alloc::vec::Vec;
 
 /// Octets before the data of a piece message: length, id, index, begin.
@@ -24,6 +25,9 @@ pub mod id {
     pub const REJECT: u8 = 16;
     pub const ALLOWED_FAST: u8 = 17;
     pub const EXTENDED: u8 = 20;
+    pub const HASH_REQUEST: u8 = 21;
+    pub const HASHES: u8 = 22;
+    pub const HASH_REJECT: u8 = 23;
 }
 
 /// A run of octets of a piece, as requests name it.
@@ -35,6 +39,36 @@ pub struct BlockRef {
     pub begin: u32,
     /// Octets.
     pub len: u32,
+}
+
+/// A run of nodes of one level of a file's tree of hashes (BEP 52).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HashRange {
+    /// The tree's root, which names the file.
+    pub root: Hash,
+    /// The level, counted from the blocks.
+    pub base: u32,
+    /// The first node, by its place in the level.
+    pub index: u32,
+    /// How many.
+    pub length: u32,
+    /// To which level above the run the nodes are to come that join it to the root.
+    pub proofs: u32,
+}
+
+/// Octets of a [`HashRange`].
+pub(super) const HASH_RANGE_BYTES: usize = HASH_BYTES + 16;
+
+impl HashRange {
+    fn encode(&self) -> [u8; HASH_RANGE_BYTES] {
+        let mut octets = [0; HASH_RANGE_BYTES];
+        octets[..HASH_BYTES].copy_from_slice(&self.root);
+        let words = [self.base, self.index, self.length, self.proofs];
+        for (place, word) in octets[HASH_BYTES..].chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        octets
+    }
 }
 
 /// A message other than the data of a block.
@@ -72,6 +106,12 @@ pub enum Message {
     AllowedFast(u32),
     /// A message of an extension, under the id that its receiver has chosen; 0 is the extension handshake (BEP 10).
     Extended(u8, Vec<u8>),
+    /// Send these hashes (BEP 52).
+    HashRequest(HashRange),
+    /// Hashes: those of the run, and those that join it to the root (BEP 52).
+    Hashes(HashRange, Vec<Hash>),
+    /// These hashes will not be sent (BEP 52).
+    HashReject(HashRange),
 }
 
 /// The octets before the data of a block.
@@ -108,6 +148,14 @@ impl Message {
                 head(out, id::EXTENDED, payload.len() + 1);
                 out.push(*extension);
                 out.extend_from_slice(payload);
+            }
+            Self::HashRequest(range) => with_body(out, id::HASH_REQUEST, &range.encode()),
+            Self::HashReject(range) => with_body(out, id::HASH_REJECT, &range.encode()),
+            Self::Hashes(range, hashes) => {
+                let hashes = hashes.as_flattened();
+                head(out, id::HASHES, HASH_RANGE_BYTES + hashes.len());
+                out.extend_from_slice(&range.encode());
+                out.extend_from_slice(hashes);
             }
         }
     }

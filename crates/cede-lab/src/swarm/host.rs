@@ -268,6 +268,7 @@ impl SwarmHost {
             Action::Complete => self.complete(now),
             Action::Ready { .. }
             | Action::Extended { .. }
+            | Action::HashRequest { .. }
             | Action::DhtPort { .. }
             | Action::Banned { .. } => {}
         }

@@ -166,7 +166,7 @@ fn build(swarm: &Swarm, layout: &Layout, tracker: &Rc<RefCell<Tracker>>) -> Resu
     let host = |id: HostId, name: &str| {
         let seat = &layout.seats[id.0 as usize];
         debug_assert_eq!(seat.name, name);
-        host(swarm, seat, id, geometry, tracker)
+        host(swarm, seat, id, &geometry, tracker)
     };
     layout.topology.build(swarm.seed, meter, host).map_err(SwarmError::Topology)
 }
@@ -175,7 +175,7 @@ fn host(
     swarm: &Swarm,
     seat: &super::layout::Seat,
     id: HostId,
-    geometry: Geometry,
+    geometry: &Geometry,
     tracker: &Rc<RefCell<Tracker>>,
 ) -> SwarmHost {
     let group = &swarm.groups[seat.group];
@@ -206,10 +206,10 @@ fn octets(random: &mut Stream) -> [u8; 20] {
     core::array::from_fn(|_| random.next_u16() as u8)
 }
 
-fn setup(swarm: &Swarm, seat: &super::layout::Seat, geometry: Geometry) -> Setup {
+fn setup(swarm: &Swarm, seat: &super::layout::Seat, geometry: &Geometry) -> Setup {
     let group = &swarm.groups[seat.group];
     Setup {
-        geometry,
+        geometry: geometry.clone(),
         info_hash: octets(&mut Stream::named(swarm.seed, "torrent")),
         peer_id: octets(&mut stream(swarm, seat, "id")),
         have: begins_with(group.role == Role::Seed, geometry.pieces()),

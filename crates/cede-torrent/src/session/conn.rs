@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub told_at: Option<Time>,
     /// Parts of the info dictionary that the peer has had.
     pub metadata_sent: u32,
+    /// Its requests for hashes.
+    pub hashes_asked: u64,
 }
 
 impl Shared {
@@ -69,6 +71,7 @@ impl Shared {
             told: Told::default(),
             told_at: None,
             metadata_sent: 0,
+            hashes_asked: 0,
         }
     }
 

@@ -4,14 +4,14 @@ use super::conn::Shared;
 use super::{Inner, State, canonical};
 use cede_bt::engine::ConnId;
 use cede_bt::extension::{Extension, UT_METADATA, UT_PEX};
-use cede_bt::metadata::Message;
 use cede_bt::pex::{self, Contact};
-use cede_bt::{Transport, metadata};
+use cede_bt::wire::{self, HashRange};
+use cede_bt::{Transport, layers, metadata};
 use cede_units::Duration as Span;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Parts of the info dictionary for one peer: all of it a few times.
+/// Parts of the info dictionary, and hashes, for one peer: all of them a few times.
 const METADATA_TIMES: u32 = 4;
 /// A peer is told of others once a minute (BEP 11), and clocks are not exact.
 const MIN_BETWEEN: Span = Span::from_secs(55);
@@ -47,21 +47,34 @@ fn introduce(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
 
 /// Somebody asks for a part of the info dictionary.
 fn answer(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
-    let Some(Message::Request(part)) = Message::parse(payload) else { return };
+    let Some(metadata::Message::Request(part)) = metadata::Message::parse(payload) else { return };
     let Some(conn) = Inner::conn(state, id) else { return };
     let mut conn = conn.borrow_mut();
     let name = conn.extension.ut_metadata;
     let parts = (inner.info.raw.len() as u32).div_ceil(metadata::PART_BYTES);
     let reply = if conn.metadata_sent < parts * METADATA_TIMES {
         conn.metadata_sent += 1;
-        Message::answer(part, &inner.info.raw)
+        metadata::Message::answer(part, &inner.info.raw)
     } else {
-        Message::Reject(part)
+        metadata::Message::Reject(part)
     };
     drop(conn);
     if name != 0 {
         state.engine.send_extended(inner.now(), id, name, &reply.encode());
     }
+}
+
+/// Somebody asks for hashes of a v2 torrent.
+pub(super) fn tell_hashes(inner: &Inner, state: &mut State, id: ConnId, range: &HashRange) {
+    let Some(conn) = Inner::conn(state, id) else { return };
+    let is_due = {
+        let mut conn = conn.borrow_mut();
+        conn.hashes_asked += 1;
+        conn.hashes_asked <= (layers::Server::requests(&inner.info) + 1) * u64::from(METADATA_TIMES)
+    };
+    let answer =
+        if is_due { state.hashes.answer(&inner.info, range) } else { wire::Message::HashReject(*range) };
+    state.engine.send_hashes(inner.now(), id, &answer);
 }
 
 /// Where a peer takes connections, as far as that is known.

@@ -19,8 +19,8 @@ use crate::disk::{Disk, Part, Report};
 use crate::storage::{Notes, Stamp, Storage, StorageError};
 use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
 use cede_bt::extension::Extension;
-use cede_bt::metainfo::Info;
-use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile};
+use cede_bt::metainfo::{Info, Version};
+use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile, layers};
 use cede_units::{Duration as Span, Instant as Time, Stream as Random};
 use conn::Shared;
 use outgoing::Spare;
@@ -141,6 +141,8 @@ pub(crate) struct State {
     banned_ips: HashSet<IpAddr>,
     /// Peers that have hung up on a handshake in the clear.
     pub deaf: HashSet<SocketAddr>,
+    /// Answers those who ask for hashes of a v2 torrent.
+    pub hashes: layers::Server,
 }
 
 impl State {
@@ -170,6 +172,7 @@ impl State {
             banned: Vec::new(),
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
+            hashes: layers::Server::default(),
         }
     }
 
@@ -237,7 +240,8 @@ impl Session {
         let disk = Disk::start(storage.clone(), info.clone(), whole.to_vec(), reports);
         let download = Bucket { rate: choices.download_limit, ..Bucket::default() };
         let mut engine = Engine::new(setup);
-        if let Some(start) = info.hash_v2.and_then(|hash| hash.first_chunk().copied()) {
+        let hash_v2 = info.hash_v2.filter(|_| info.version == Version::Hybrid);
+        if let Some(start) = hash_v2.and_then(|hash| hash.first_chunk().copied()) {
             engine.set_hybrid(start);
         }
         let state = State::new(engine, disk, listener, wishes, download);
@@ -321,12 +325,12 @@ fn setup(
     listener: Option<&Listener>,
     choices: &Choices,
 ) -> Result<Setup, SessionError> {
-    if info.pieces.is_empty() {
-        let why = "this torrent is of v2 alone (BEP 52), which can be shown and not downloaded yet";
-        return Err(SessionError::Unsupported(why));
+    if info.lacks_hashes() {
+        return Err(SessionError::Unsupported("the torrent lacks the hashes of its pieces"));
     }
-    let geometry = Geometry::new(info.total_bytes, info.piece_length);
+    let geometry = Geometry::new(info.span_bytes, info.piece_length);
     let geometry = geometry.ok_or(SessionError::Unsupported("the torrent has too many pieces"))?;
+    let geometry = geometry.with_short(info.short.clone());
     let mut have = Bitfield::none(info.piece_count());
     for (piece, _) in (0..).zip(whole).filter(|(_, is_whole)| **is_whole) {
         have.insert(piece);

@@ -66,6 +66,7 @@ impl Inner {
                 let _ = state.wishes.send(Wish { event, want });
             }
             Action::Extended { conn, id, payload } => extend::receive(self, state, conn, id, &payload),
+            Action::HashRequest { conn, range } => extend::tell_hashes(self, state, conn, &range),
             Action::Banned { address } => state.ban(address),
             Action::Complete => {
                 state.is_complete = true;

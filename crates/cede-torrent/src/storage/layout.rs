@@ -1,5 +1,6 @@
 //! Which file holds which octets of the content.
 
+use cede_bt::ShortPieces;
 use cede_bt::metainfo::{self, Info};
 use std::ops::Range;
 
@@ -9,6 +10,7 @@ pub struct Layout {
     files: Vec<metainfo::File>,
     piece_length: u32,
     total_bytes: u64,
+    short: ShortPieces,
 }
 
 /// A run of octets inside one file.
@@ -28,12 +30,18 @@ impl Layout {
     /// That of a torrent.
     #[must_use]
     pub fn new(info: &Info) -> Self {
-        Self::of(info.files.clone(), info.piece_length, info.total_bytes)
+        let whole = Self::of(info.files.clone(), info.piece_length, info.span_bytes);
+        Self { short: info.short.clone(), ..whole }
     }
 
-    /// That of files whose lengths are `total_bytes` together.
-    pub(crate) const fn of(files: Vec<metainfo::File>, piece_length: u32, total_bytes: u64) -> Self {
-        Self { files, piece_length, total_bytes }
+    /// That of files whose lengths are `total_bytes` together, in pieces that all have one length but the last.
+    pub(crate) fn of(files: Vec<metainfo::File>, piece_length: u32, total_bytes: u64) -> Self {
+        Self { files, piece_length, total_bytes, short: ShortPieces::default() }
+    }
+
+    /// The same with other files at the same places: those that are not said to be padding, say.
+    pub(crate) fn with_files(self, files: Vec<metainfo::File>) -> Self {
+        Self { files, ..self }
     }
 
     /// The files in the order of the content.
@@ -58,7 +66,8 @@ impl Layout {
     #[must_use]
     pub fn piece_range(&self, piece: u32) -> Range<u64> {
         let start = u64::from(piece) * u64::from(self.piece_length);
-        start.min(self.total_bytes)..(start + u64::from(self.piece_length)).min(self.total_bytes)
+        let len = self.short.len_of(piece).unwrap_or(self.piece_length);
+        start.min(self.total_bytes)..(start + u64::from(len)).min(self.total_bytes)
     }
 
     /// The pieces with octets of a file. None where the file is empty.

@@ -93,7 +93,7 @@ pub fn member() {
     let (mask, address): (u8, SocketAddr) = (words[0].parse().unwrap(), words[1].parse().unwrap());
     let is_seed = words[3] == "true";
     run(async move {
-        let torrent = Torrent::new(words[2].clone(), BYTES);
+        let torrent = Torrent::new(words[2].clone(), BYTES, false);
         let limit = is_seed.then_some(SEED_LIMIT);
         let number = address.ip().to_string().bytes().last().unwrap_or(0);
         let mut choices = Choices { upload_limit: limit, ..choices(number, mask) };
@@ -134,7 +134,7 @@ pub async fn swarm(place: &Place) -> String {
 async fn attempt(place: &Place) -> Result<String, String> {
     let clients = Client::all(place);
     let (url, _) = tracker(place);
-    let torrent = Torrent::new(url.clone(), BYTES);
+    let torrent = Torrent::new(url.clone(), BYTES, false);
     let expected = digest(&torrent.content);
     let task = |number: usize, is_tcp_only: bool| Task {
         torrent: &torrent,

@@ -17,14 +17,21 @@ pub struct Torrent {
 }
 
 impl Torrent {
-    pub fn new(tracker: String, bytes: usize) -> Self {
-        let (info, content) = support::torrent(&[bytes / 3, bytes - bytes / 3]);
+    pub fn new(tracker: String, bytes: usize, is_v2: bool) -> Self {
+        let lengths = [bytes / 3, bytes - bytes / 3];
+        let (info, content) = if is_v2 {
+            let (metainfo, content) = support::torrent_v2(&lengths);
+            (Arc::new(metainfo.info), content)
+        } else {
+            support::torrent(&lengths)
+        };
         let scratch = Scratch::new();
         let writer = Writer {
             name: info.name.clone(),
             piece_length: info.piece_length,
+            is_v2,
             pieces: info.pieces.clone(),
-            files: info.files.clone(),
+            files: info.files.iter().filter(|file| !file.is_padding).cloned().collect(),
             trackers: vec![vec![tracker.clone()]],
             ..Writer::default()
         };
@@ -39,7 +46,8 @@ impl Torrent {
 
     pub fn magnet(&self) -> String {
         let trackers = vec![self.tracker.clone()];
-        Magnet { hash_v1: Some(self.info.hash_v1), trackers, ..Magnet::default() }.to_string()
+        let hash_v1 = self.info.hash_v2.is_none().then_some(self.info.hash_v1);
+        Magnet { hash_v1, hash_v2: self.info.hash_v2, trackers, ..Magnet::default() }.to_string()
     }
 
     /// A folder of one client's own.
@@ -58,7 +66,7 @@ impl Torrent {
     }
 
     fn parts(&self, folder: &Path) -> impl Iterator<Item = (PathBuf, &[u8])> {
-        self.info.files.iter().map(move |file| {
+        self.info.files.iter().filter(|file| !file.is_padding).map(move |file| {
             let (start, end) = (file.offset as usize, (file.offset + file.length) as usize);
             (folder.join(file.path.join("/")), &self.content[start..end])
         })

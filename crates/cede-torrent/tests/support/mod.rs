@@ -1,7 +1,7 @@
 //! Torrents, folders and sessions for tests.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use cede_bt::metainfo::{File, Info, Writer, sha1};
+use cede_bt::metainfo::{File, Info, Metainfo, Writer, sha1};
 use cede_bt::{Disposition, Profile};
 use cede_real::StreamConfig;
 use cede_torrent::session::{Choices, Driver, Encryption, Listener, Session, Wish};
@@ -65,6 +65,33 @@ pub fn torrent(lengths: &[usize]) -> (Arc<Info>, Vec<u8>) {
     let pieces = content.chunks(PIECE).flat_map(sha1).collect();
     let writer = Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
     (Arc::new(Info::parse(&writer.info().encode()).unwrap()), content)
+}
+
+/// The same of v2, in the order of names. The content has zeros where padding is.
+pub fn torrent_v2(lengths: &[usize]) -> (Metainfo, Vec<u8>) {
+    let file = |(index, &length): (usize, &usize)| File {
+        path: vec!["t".to_owned(), format!("f{index}")],
+        length: length as u64,
+        offset: 0,
+        is_padding: false,
+        is_executable: false,
+    };
+    let files = lengths.iter().enumerate().map(file).collect();
+    let mut writer =
+        Writer { name: "t".into(), piece_length: PIECE as u32, is_v2: true, files, ..Writer::default() };
+    // Without its hashes it says where everything lies.
+    let lacking = Info::parse(&writer.info().encode()).unwrap();
+    let mut content = vec![0; lacking.span_bytes as usize];
+    for (index, file) in lacking.files.iter().filter(|file| !file.is_padding).enumerate() {
+        let octets = octets(file.length as usize, index as u64);
+        content[file.offset as usize..][..octets.len()].copy_from_slice(&octets);
+    }
+    for piece in 0..lacking.piece_count() {
+        let mut hasher = lacking.hasher(piece);
+        hasher.update(&content[piece as usize * PIECE..][..lacking.piece_bytes(piece) as usize]);
+        writer.pieces.extend(hasher.finish().octets());
+    }
+    (Metainfo::parse(&writer.encode()).unwrap(), content)
 }
 
 pub fn choices(id: u8, transports: u8) -> Choices {

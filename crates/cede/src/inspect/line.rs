@@ -93,6 +93,10 @@ impl Line {
                 let name = extension.map_or_else(|| format!("id {id}"), str::to_string);
                 Self { length: Some(octets.len() as u32), ..Self::new(kind.name(), name) }
             }
+            Message::HashRequest(range) | Message::Hashes(range, _) | Message::HashReject(range) => {
+                let about = format!("{} of level {} from {}", range.length, range.base, range.index);
+                Self::new(kind.name(), about)
+            }
             _ => Self::new(kind.name(), ""),
         }
     }

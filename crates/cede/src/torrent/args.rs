@@ -77,6 +77,9 @@ pub struct MakeArgs {
     /// Octets of a piece, a power of two [default: by the size] [example: -l 256KiB]
     #[arg(short = 'l', long, value_name = "SIZE", value_parser = piece_length)]
     pub piece_length: Option<u32>,
+    /// Make a torrent of v2 (BEP 52): SHA-256, a tree of hashes for each file; older clients cannot use it
+    #[arg(long)]
+    pub v2: bool,
     /// Peers come from the trackers alone: no DHT, no peer exchange (BEP 27)
     #[arg(long)]
     pub private: bool,
@@ -106,7 +109,7 @@ Examples:
   cede torrent show photos.torrent --json | jq -r .magnet
   cede torrent show 'magnet:?xt=urn:btih:...'
 
-Torrents of v2 alone are shown, and cannot be downloaded yet; hybrid ones are used by their v1 side.";
+Hybrid torrents are used by their v1 side.";
 
 /// `cede torrent show`.
 #[derive(Args, Debug)]

@@ -36,6 +36,9 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
     if args.no_attributes {
         plan.files.iter_mut().for_each(|file| file.is_executable = false);
     }
+    if args.v2 {
+        plan.make_v2().map_err(|error| failed(&error))?;
+    }
     let octets = writer(args, &plan, hash(&plan)?).encode();
     let metainfo = Metainfo::parse(&octets).map_err(|error| Failure::Failed(error.to_string()))?;
     put(&output, &octets, args.force)?;
@@ -98,16 +101,13 @@ fn hash(plan: &Plan) -> Result<Vec<u8>, Failure> {
 fn writer(args: &MakeArgs, plan: &Plan, pieces: Vec<u8>) -> Writer {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
     Writer {
-        name: plan.name.clone(),
-        piece_length: plan.piece_length,
-        pieces,
-        files: plan.files.clone(),
         trackers: args.trackers.iter().map(|url| vec![url.clone()]).collect(),
         is_private: args.private,
         comment: args.comment.clone(),
         created_by: Some(format!("cede {}", env!("CARGO_PKG_VERSION"))),
         creation_s: now.filter(|_| !args.no_date).and_then(|now| i64::try_from(now.as_secs()).ok()),
         source: args.source.clone(),
+        ..plan.writer(pieces)
     }
 }
 
@@ -128,12 +128,14 @@ fn put(path: &Path, octets: &[u8], force: bool) -> Result<(), Failure> {
 fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) -> Result<(), Failure> {
     let info = &metainfo.info;
     let magnet = magnet_of(metainfo);
+    let files = info.files.iter().filter(|file| !file.is_padding).count();
     if args.json && !is_stdout {
         let value = json!({
             "file": output.display().to_string(),
-            "info_hash": numbers::hex(&info.hash_v1),
+            "info_hash": numbers::hex(&info.info_hash()),
+            "info_hash_v2": info.hash_v2.map(|hash| numbers::hex(&hash)),
             "bytes": info.total_bytes,
-            "files": info.files.len(),
+            "files": files,
             "pieces": info.piece_count(),
             "piece_length": info.piece_length,
             "magnet": magnet.to_string(),
@@ -144,10 +146,10 @@ fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) ->
         "{}: {} in {}, {} of {} KiB\ninfo-hash {}\n{magnet}\n",
         if is_stdout { shown(std::slice::from_ref(&info.name)) } else { output.display().to_string() },
         numbers::amount(info.total_bytes),
-        count(info.files.len(), "file"),
+        count(files, "file"),
         count(info.piece_count() as usize, "piece"),
         info.piece_length >> 10,
-        numbers::hex(&info.hash_v1),
+        info.hash_v2.map_or_else(|| numbers::hex(&info.hash_v1), |hash| numbers::hex(&hash)),
     );
     Screen::new(is_stdout).say(&text)
 }

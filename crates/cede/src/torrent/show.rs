@@ -102,7 +102,8 @@ fn text(metainfo: &Metainfo) -> String {
 fn version(info: &Info) -> String {
     match info.version {
         Version::V1 => "v1".to_owned(),
-        Version::V2 => "v2 alone: it can be shown, not downloaded yet".to_owned(),
+        Version::V2 if info.lacks_hashes() => "v2, without the hashes of its pieces".to_owned(),
+        Version::V2 => "v2".to_owned(),
         Version::Hybrid => "hybrid: its v1 side is used, and its v2 hashes are not checked".to_owned(),
     }
 }

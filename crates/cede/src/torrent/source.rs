@@ -9,9 +9,9 @@ use cede_bt::Transport;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::magnet::Magnet;
 use cede_bt::metadata::Wanted;
-use cede_bt::metainfo::{Info, Metainfo};
+use cede_bt::metainfo::Metainfo;
 use cede_torrent::announce::{self, Amounts, Note};
-use cede_torrent::magnet::{Seeker, fetch};
+use cede_torrent::magnet::{Seeker, Told, fetch};
 use cede_torrent::session::{Listener, Wish};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -84,9 +84,10 @@ async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result
         given.extend(tokio::net::lookup_host(peer).await.into_iter().flatten());
     }
     let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
-    let (raw, peers) = search(args, listener, &magnet, (wanted, &trackers, given)).await?;
-    let raw = raw.ok_or_else(|| Failure::Failed("nobody could tell what the link stands for".to_owned()))?;
-    let info = Info::parse(&raw).map_err(|error| Failure::Failed(error.to_string()))?;
+    let (told, peers) = search(args, listener, &magnet, (wanted, &trackers, given)).await?;
+    let told =
+        told.ok_or_else(|| Failure::Failed("nobody could tell what the link stands for".to_owned()))?;
+    let info = told.map_err(|error| Failure::Failed(error.to_string()))?;
     let metainfo = Metainfo::of_info(info, trackers);
     Ok(Source { metainfo, peers, selected: magnet.selected })
 }
@@ -105,7 +106,7 @@ pub async fn hear(mut notes: UnboundedReceiver<Note>, found: UnboundedSender<Vec
     }
 }
 
-type Found = (Option<Vec<u8>>, Vec<SocketAddr>);
+type Found = (Option<Told>, Vec<SocketAddr>);
 
 async fn seeker(args: &SwarmArgs, magnet: &Magnet, wanted: Wanted) -> Result<Seeker, Failure> {
     let listener = Swarm::only_attempts(args).await?;
