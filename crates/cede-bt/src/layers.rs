@@ -47,7 +47,8 @@ pub struct Fetch {
     piece_length: u32,
     /// The next run to ask for: of which file, and where in it.
     next: (usize, u32),
-    open: Vec<HashRange>,
+    /// What has been asked for, and of which file.
+    open: Vec<(HashRange, usize)>,
     layers: BTreeMap<Hash, Vec<u8>>,
 }
 
@@ -66,17 +67,16 @@ impl Fetch {
         while self.open.len() < MAX_OPEN
             && let Some(tree) = self.trees.get(self.next.0)
         {
-            let range = run(tree, self.piece_length, self.next.1);
-            let is_last = tree.pieces - range.index <= range.length;
-            self.next =
-                if is_last { (self.next.0 + 1, 0) } else { (self.next.0, range.index + range.length) };
+            let (file, index) = self.next;
+            let range = run(tree, self.piece_length, index);
             // Files of the same content have the same tree.
-            if range.index > 0 || !self.layers.contains_key(&range.root) {
-                self.layers.entry(range.root).or_default();
-                self.open.push(range);
+            let is_known = index == 0 && self.layers.contains_key(&tree.root);
+            let is_last = is_known || tree.pieces - index <= range.length;
+            self.next = if is_last { (file + 1, 0) } else { (file, index + range.length) };
+            if !is_known {
+                self.layers.entry(tree.root).or_default();
+                self.open.push((range, file));
                 due.push(range);
-            } else {
-                self.next = (self.next.0 + usize::from(!is_last), 0);
             }
         }
         due
@@ -84,11 +84,8 @@ impl Fetch {
 
     /// Hashes have come. Those that were not asked for are passed over.
     pub fn receive(&mut self, range: &HashRange, hashes: &[Hash]) -> Progress {
-        let Some(at) = self.open.iter().position(|open| open == range) else {
+        let Some(at) = self.open.iter().position(|(open, _)| open == range) else {
             return Progress::Ask(Vec::new());
-        };
-        let Some(tree) = self.trees.iter().find(|tree| tree.root == range.root) else {
-            return Progress::Failed;
         };
         let whole = (range.length + uncles(range)) as usize;
         if hashes.len() != whole {
@@ -98,9 +95,10 @@ impl Fetch {
         if !leads_to(&range.root, range.base, range.index, run, above) {
             return Progress::Failed;
         }
-        self.open.swap_remove(at);
+        let (_, file) = self.open.swap_remove(at);
         let layer = self.layers.entry(range.root).or_default();
-        let real = run.len().min((tree.pieces - range.index) as usize);
+        // Behind the last piece of the file nothing is but what is missing.
+        let real = run.len().min((self.trees[file].pieces - range.index) as usize);
         let (start, octets) = (range.index as usize * 32, run[..real].as_flattened());
         layer.resize(layer.len().max(start + octets.len()), 0);
         layer[start..start + octets.len()].copy_from_slice(octets);
@@ -118,21 +116,26 @@ impl Fetch {
 }
 
 /// Answers those who ask.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Server {
+    /// The files of several pieces, by the roots of their trees.
+    trees: BTreeMap<Hash, FileTree>,
     /// The tree that was asked for last.
     last: Option<(Hash, Levels)>,
 }
 
 impl Server {
+    /// One that can tell of a torrent; of none but v2 there is anything to tell.
+    #[must_use]
+    pub fn new(info: &Info) -> Self {
+        let several = info.trees.iter().filter(|tree| tree.pieces > 1);
+        Self { trees: several.map(|tree| (tree.root, *tree)).collect(), last: None }
+    }
+
     /// How many requests it takes to be told of everything.
     #[must_use]
-    pub fn requests(info: &Info) -> u64 {
-        info.trees
-            .iter()
-            .filter(|tree| tree.pieces > 1)
-            .map(|tree| u64::from(tree.pieces.div_ceil(RUN)))
-            .sum()
+    pub fn requests(&self) -> u64 {
+        self.trees.values().map(|tree| u64::from(tree.pieces.div_ceil(RUN))).sum()
     }
 
     /// The answer to a request: the hashes, or that they will not be sent.
@@ -146,7 +149,7 @@ impl Server {
 
     fn hashes(&mut self, info: &Info, range: &HashRange) -> Option<Vec<Hash>> {
         let HashRange { root, base, index, length, proofs } = *range;
-        let tree = info.trees.iter().find(|tree| tree.root == root && tree.pieces > 1)?;
+        let tree = self.trees.get(&root)?;
         let is_run = length.is_power_of_two() && (2..=RUN).contains(&length) && index.is_multiple_of(length);
         let is_there = base == tree.piece_levels(info.piece_length) && index < tree.pieces;
         if !is_run || !is_there || length.trailing_zeros() > tree.levels() || proofs >= tree.levels() {
@@ -214,7 +217,7 @@ mod tests {
         for pieces in [&[2, 1, 2][..], &[513, 3, 1, 512, 513], &[5_000, 1, 5_000], &[1, 1]] {
             let info = torrent(pieces);
             let mut empty = Info::parse(&info.raw).unwrap();
-            let (mut fetch, mut server) = (Fetch::begin(&empty), Server::default());
+            let (mut fetch, mut server) = (Fetch::begin(&empty), Server::new(&info));
             let mut queue = fetch.due();
             let mut asked = 0;
             // The last first: answers come in any order.
@@ -227,7 +230,7 @@ mod tests {
                     Progress::Failed => panic!("{pieces:?} {range:?}"),
                 }
             }
-            assert!(asked <= Server::requests(&info), "{pieces:?}");
+            assert_eq!(asked, server.requests(), "{pieces:?}");
             empty.set_layers(|root| fetch.layer(root)).unwrap();
             assert_eq!(empty, info);
         }
@@ -237,7 +240,7 @@ mod tests {
     fn wrong_hashes_are_noticed_and_unasked_ones_passed_over() {
         let info = torrent(&[600, 2]);
         let empty = Info::parse(&info.raw).unwrap();
-        let mut server = Server::default();
+        let mut server = Server::new(&info);
         let ranges = Fetch::begin(&empty).due();
         assert_eq!(
             ranges.iter().map(|range| (range.length, range.proofs)).collect::<Vec<_>>(),
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn what_there_is_not_is_refused() {
         let info = torrent(&[600, 1]);
-        let (mut server, good) = (Server::default(), run(&info.trees[0], info.piece_length, 0));
+        let (mut server, good) = (Server::new(&info), run(&info.trees[0], info.piece_length, 0));
         ask(&mut server, &info, &good);
         for bad in [
             HashRange { root: [0; 32], ..good },
@@ -281,6 +284,6 @@ mod tests {
             assert_eq!(server.answer(&info, &bad), Message::HashReject(bad));
         }
         let lacking = Info::parse(&info.raw).unwrap();
-        assert_eq!(Server::default().answer(&lacking, &good), Message::HashReject(good));
+        assert_eq!(Server::new(&lacking).answer(&lacking, &good), Message::HashReject(good));
     }
 }

@@ -228,7 +228,7 @@ fn requests_for_hashes_are_answered_truly_or_refused() {
             4 => range.root[31] ^= 1,
             _ => {}
         }
-        let answer = layers::Server::default().answer(&info, &range);
+        let answer = layers::Server::new(&info).answer(&info, &range);
         tally.count(matches!(answer, Message::Hashes(..)));
         let mut fetch = layers::Fetch::begin(&info);
         let due = fetch.due();

@@ -299,6 +299,15 @@ fn torrents_of_v2_are_made_and_come() {
         }
         fs::remove_dir_all(place.path("out/set")).unwrap();
     }
+    // Numbers are those that are shown, and of links: the padding that v2 implies has none.
+    let listed = place.cede("show set.torrent").exits(0).text().to_owned();
+    assert!(listed.contains("     2   16.4 kB  set/inner/c"), "{listed}");
+    let one = format!("{link}&so=2");
+    for what in [one.as_str(), "set.torrent --files 2", "set.torrent --files inner/c"] {
+        place.cede(&format!("get {what} -o out --peer {peer} {QUIET}")).exits(0);
+        assert!(place.read("out/set/inner/c") == contents[2] && !place.path("out/set/b").exists(), "{what}");
+        fs::remove_dir_all(place.path("out/set")).unwrap();
+    }
 }
 
 /// A torrent of v2 whose pieces' hashes are missing or wrong is not used.

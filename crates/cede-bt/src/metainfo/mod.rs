@@ -229,6 +229,14 @@ impl Info {
         left.min(self.piece_length.into()) as u32
     }
 
+    /// The places in [`Info::files`] of those that have a number by which people and links call them (BEP 53), in the order of
+    /// those: padding that is listed has one, that which v2 implies has none.
+    #[must_use]
+    pub fn numbered(&self) -> Vec<usize> {
+        let is_listed = |file: &File| !file.is_padding || self.version != Version::V2;
+        self.files.iter().enumerate().filter(|(_, file)| is_listed(file)).map(|(at, _)| at).collect()
+    }
+
     /// The hash that a piece must have.
     #[must_use]
     pub fn piece_hash(&self, piece: u32) -> Option<digest::Digest> {
@@ -413,7 +421,9 @@ impl Metainfo {
         let text = |key: &[u8]| root.get(key).and_then(Node::bytes).map(path::lossy);
         let mut info = Info::parse(info.raw())?;
         if let Some(layers) = root.get(b"piece layers").filter(|_| info.lacks_hashes()) {
-            info.set_layers(|file| layers.get(file).and_then(Node::bytes))?;
+            let layers: BTreeMap<_, _> =
+                layers.entries().filter_map(|(root, layer)| Some((root, layer.bytes()?))).collect();
+            info.set_layers(|root| layers.get(&root[..]).copied())?;
         }
         Ok(Self {
             info,

@@ -55,15 +55,18 @@ pub(super) fn trees(
     piece_length: u32,
     hashes: &[Hash],
 ) -> impl Iterator<Item = (FileTree, &[Hash])> {
-    let mut first_piece = 0;
+    let mut rest = hashes;
     lengths.filter(|length| *length > 0).map(move |length| {
-        let pieces = length.div_ceil(piece_length.into()) as u32;
-        let layer = hashes.get(first_piece as usize..(first_piece + pieces) as usize).unwrap_or_default();
-        let mut tree = FileTree { root: Hash::default(), length, first_piece, pieces };
-        if !layer.is_empty() {
-            tree.root = tree.root_of(layer, piece_length);
-        }
-        first_piece += pieces;
+        let pieces = length.div_ceil(piece_length.into());
+        let first_piece = (hashes.len() - rest.len()) as u32;
+        let mut tree = FileTree { root: Hash::default(), length, first_piece, pieces: pieces as u32 };
+        let Some((layer, behind)) =
+            usize::try_from(pieces).ok().and_then(|pieces| rest.split_at_checked(pieces))
+        else {
+            return (tree, &[][..]);
+        };
+        rest = behind;
+        tree.root = tree.root_of(layer, piece_length);
         (tree, layer)
     })
 }

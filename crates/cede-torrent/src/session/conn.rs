@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     /// When it was told.
     pub told_at: Option<Time>,
     /// Parts of the info dictionary that the peer has had.
-    pub metadata_sent: u32,
+    pub metadata_sent: u64,
     /// Its requests for hashes.
     pub hashes_asked: u64,
 }

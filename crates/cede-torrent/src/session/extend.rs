@@ -6,13 +6,13 @@ use cede_bt::engine::ConnId;
 use cede_bt::extension::{Extension, UT_METADATA, UT_PEX};
 use cede_bt::pex::{self, Contact};
 use cede_bt::wire::{self, HashRange};
-use cede_bt::{Transport, layers, metadata};
+use cede_bt::{Transport, metadata};
 use cede_units::Duration as Span;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Parts of the info dictionary, and hashes, for one peer: all of them a few times.
-const METADATA_TIMES: u32 = 4;
+pub(super) const TIMES: u64 = 4;
 /// A peer is told of others once a minute (BEP 11), and clocks are not exact.
 const MIN_BETWEEN: Span = Span::from_secs(55);
 
@@ -51,8 +51,8 @@ fn answer(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
     let Some(conn) = Inner::conn(state, id) else { return };
     let mut conn = conn.borrow_mut();
     let name = conn.extension.ut_metadata;
-    let parts = (inner.info.raw.len() as u32).div_ceil(metadata::PART_BYTES);
-    let reply = if conn.metadata_sent < parts * METADATA_TIMES {
+    let parts = (inner.info.raw.len() as u64).div_ceil(metadata::PART_BYTES.into());
+    let reply = if conn.metadata_sent < parts * TIMES {
         conn.metadata_sent += 1;
         metadata::Message::answer(part, &inner.info.raw)
     } else {
@@ -67,11 +67,8 @@ fn answer(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
 /// Somebody asks for hashes of a v2 torrent.
 pub(super) fn tell_hashes(inner: &Inner, state: &mut State, id: ConnId, range: &HashRange) {
     let Some(conn) = Inner::conn(state, id) else { return };
-    let is_due = {
-        let mut conn = conn.borrow_mut();
-        conn.hashes_asked += 1;
-        conn.hashes_asked <= (layers::Server::requests(&inner.info) + 1) * u64::from(METADATA_TIMES)
-    };
+    conn.borrow_mut().hashes_asked += 1;
+    let is_due = conn.borrow().hashes_asked <= state.hashes_enough;
     let answer =
         if is_due { state.hashes.answer(&inner.info, range) } else { wire::Message::HashReject(*range) };
     state.engine.send_hashes(inner.now(), id, &answer);

@@ -141,8 +141,9 @@ pub(crate) struct State {
     banned_ips: HashSet<IpAddr>,
     /// Peers that have hung up on a handshake in the clear.
     pub deaf: HashSet<SocketAddr>,
-    /// Answers those who ask for hashes of a v2 torrent.
+    /// Answers those who ask for hashes of a v2 torrent, each so often.
     pub hashes: layers::Server,
+    pub hashes_enough: u64,
 }
 
 impl State {
@@ -152,6 +153,7 @@ impl State {
         listener: Option<Rc<Listener>>,
         wishes: mpsc::UnboundedSender<Wish>,
         download: Bucket,
+        hashes: layers::Server,
     ) -> Self {
         Self {
             engine,
@@ -172,7 +174,8 @@ impl State {
             banned: Vec::new(),
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
-            hashes: layers::Server::default(),
+            hashes_enough: (hashes.requests() + 1) * extend::TIMES,
+            hashes,
         }
     }
 
@@ -244,7 +247,7 @@ impl Session {
         if let Some(start) = hash_v2.and_then(|hash| hash.first_chunk().copied()) {
             engine.set_hybrid(start);
         }
-        let state = State::new(engine, disk, listener, wishes, download);
+        let state = State::new(engine, disk, listener, wishes, download, layers::Server::new(info));
         let inner = Rc::new(Inner {
             state: RefCell::new(state),
             info: info.clone(),

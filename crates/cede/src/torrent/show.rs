@@ -111,7 +111,9 @@ fn version(info: &Info) -> String {
 /// The files with the numbers by which they are selected.
 fn list(info: &Info) -> String {
     let mut out = String::new();
-    let real = info.files.iter().enumerate().filter(|(_, file)| !file.is_padding);
+    let numbered = info.numbered();
+    let files = numbered.iter().map(|at| &info.files[*at]).enumerate();
+    let real = files.filter(|(_, file)| !file.is_padding);
     for (index, file) in real.clone().take(MAX_LISTED) {
         let mark = if file.is_executable { '*' } else { ' ' };
         let amount = numbers::amount(file.length);

@@ -9,7 +9,7 @@ use cede_bt::Transport;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::magnet::Magnet;
 use cede_bt::metadata::Wanted;
-use cede_bt::metainfo::Metainfo;
+use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::announce::{self, Amounts, Note};
 use cede_torrent::magnet::{Seeker, Told, fetch};
 use cede_torrent::session::{Listener, Wish};
@@ -154,18 +154,18 @@ async fn search(
 
 /// Which files are wanted: by number, by ranges of numbers, or by a part of their names.
 pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
-    let files = &source.metainfo.info.files;
+    let (info, files) = (&source.metainfo.info, &source.metainfo.info.files);
     if args.files.is_empty() && source.selected.is_empty() {
         return Ok(vec![true; files.len()]);
     }
-    let mut wanted = vec![false; files.len()];
+    let (numbered, mut wanted) = (info.numbered(), vec![false; files.len()]);
     if args.files.is_empty() {
         for (first, last) in &source.selected {
-            let range = *first as usize..(*last as usize + 1).min(files.len());
-            wanted.get_mut(range).into_iter().flatten().for_each(|file| *file = true);
+            let range = *first as usize..(*last as usize + 1).min(numbered.len());
+            numbered.get(range).into_iter().flatten().for_each(|at| wanted[*at] = true);
         }
         if !wanted.contains(&true) {
-            let count = super::count(files.len(), "file");
+            let count = super::count(numbered.len(), "file");
             let text = format!(
                 "the link selects files (so=) that are not there: the torrent has {count}; choose by --files"
             );
@@ -174,10 +174,10 @@ pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
     }
     for text in &args.files {
         let chosen: Vec<usize> = match range(text) {
-            Some((first, last)) if last < files.len() => (first..=last).collect(),
+            Some((first, last)) if last < numbered.len() => numbered[first..=last].to_vec(),
             Some(_) => Vec::new(),
             None if text.trim().is_empty() => Vec::new(),
-            None => (0..files.len()).filter(|at| files[*at].path.join("/").contains(text.as_str())).collect(),
+            None => (0..files.len()).filter(|at| is_named(&files[*at], text)).collect(),
         };
         if chosen.is_empty() {
             return Err(Failure::Usage(format!(
@@ -187,6 +187,11 @@ pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
         chosen.into_iter().for_each(|at| wanted[at] = true);
     }
     Ok(wanted)
+}
+
+/// Padding has a name that nobody gave it.
+fn is_named(file: &File, part: &str) -> bool {
+    !file.is_padding && file.path.join("/").contains(part)
 }
 
 /// "3" or "3-5".
