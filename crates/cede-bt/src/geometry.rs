@@ -9,19 +9,17 @@ pub const BLOCK_BYTES: u32 = 16 << 10;
 /// Pieces that are shorter than the room they have: in a v2 torrent each file begins with a piece of its own, and behind the end of
 /// its last one nothing follows but zeros that nobody sends (BEP 52). Other torrents have none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ShortPieces(Option<Arc<[(u32, u32)]>>);
+pub(crate) struct ShortPieces(Option<Arc<[(u32, u32)]>>);
 
 impl ShortPieces {
     /// Pieces and their lengths, in the order of pieces.
-    #[must_use]
-    pub fn new(pieces: &[(u32, u32)]) -> Self {
+    pub(crate) fn new(pieces: &[(u32, u32)]) -> Self {
         Self((!pieces.is_empty()).then(|| pieces.into()))
     }
 
     /// The length of a piece where it is one of them.
-    #[must_use]
     #[inline]
-    pub fn len_of(&self, piece: u32) -> Option<u32> {
+    fn len_of(&self, piece: u32) -> Option<u32> {
         self.0.as_ref().and_then(|pieces| find(pieces, piece))
     }
 }
@@ -52,17 +50,16 @@ impl Geometry {
         if total_bytes == 0 || piece_bytes == 0 || piece_bytes > 1 << 30 {
             return None;
         }
-        let pieces = total_bytes.div_ceil(piece_bytes.into());
-        if pieces > Self::PIECES_MAX.into() {
+        if total_bytes.div_ceil(piece_bytes.into()) > Self::PIECES_MAX.into() {
             return None;
         }
-        Some(Self { total_bytes, piece_bytes, pieces: pieces as u32, short: ShortPieces::default() })
+        Some(Self::unbounded(total_bytes, piece_bytes, ShortPieces::default()))
     }
 
-    /// The same with some pieces that are shorter.
-    #[must_use]
-    pub fn with_short(self, short: ShortPieces) -> Self {
-        Self { short, ..self }
+    /// That of a torrent whose bounds have been checked, and are others.
+    pub(crate) fn unbounded(total_bytes: u64, piece_bytes: u32, short: ShortPieces) -> Self {
+        let pieces = total_bytes.div_ceil(piece_bytes.into()) as u32;
+        Self { total_bytes, piece_bytes, pieces, short }
     }
 
     /// Octets of the whole, what short pieces lack included.
@@ -148,7 +145,7 @@ mod tests {
         assert!(geometry.holds(BlockRef { piece: 0, begin: 100, len: 16_384 }));
         assert!(!geometry.holds(BlockRef { piece: 1, begin: u32::MAX, len: u32::MAX }));
         assert_eq!(geometry.piece_len(7), 0);
-        let geometry = geometry.with_short(ShortPieces::new(&[(0, 20_000)]));
+        let geometry = Geometry::unbounded(100_000, 65_536, ShortPieces::new(&[(0, 20_000)]));
         assert_eq!((geometry.piece_len(0), geometry.blocks(0), geometry.piece_len(1)), (20_000, 2, 34_464));
         assert_eq!(geometry.block(0, 1), BlockRef { piece: 0, begin: 16_384, len: 3_616 });
         assert!(geometry.holds(BlockRef { piece: 0, begin: 16_384, len: 16_384 }));

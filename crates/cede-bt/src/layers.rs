@@ -6,7 +6,7 @@
 //!
 //! *What it leaves out:* hashes below pieces, by which a bad block could be told within a bad piece. Who asks for those is refused.
 
-use crate::merkle::{Hash, Levels, leads_to};
+use crate::merkle::{HASH_BYTES, Hash, Levels, leads_to};
 use crate::metainfo::{FileTree, Info};
 use crate::wire::{HashRange, Message};
 use alloc::collections::BTreeMap;
@@ -99,7 +99,7 @@ impl Fetch {
         let layer = self.layers.entry(range.root).or_default();
         // Behind the last piece of the file nothing is but what is missing.
         let real = run.len().min((self.trees[file].pieces - range.index) as usize);
-        let (start, octets) = (range.index as usize * 32, run[..real].as_flattened());
+        let (start, octets) = (range.index as usize * HASH_BYTES, run[..real].as_flattened());
         layer.resize(layer.len().max(start + octets.len()), 0);
         layer[start..start + octets.len()].copy_from_slice(octets);
         match self.due() {
@@ -120,6 +120,7 @@ impl Fetch {
 pub struct Server {
     /// The files of several pieces, by the roots of their trees.
     trees: BTreeMap<Hash, FileTree>,
+    requests: u64,
     /// The tree that was asked for last.
     last: Option<(Hash, Levels)>,
 }
@@ -129,13 +130,15 @@ impl Server {
     #[must_use]
     pub fn new(info: &Info) -> Self {
         let several = info.trees.iter().filter(|tree| tree.pieces > 1);
-        Self { trees: several.map(|tree| (tree.root, *tree)).collect(), last: None }
+        let trees: BTreeMap<_, _> = several.map(|tree| (tree.root, *tree)).collect();
+        let requests = trees.values().map(|tree| u64::from(tree.pieces.div_ceil(RUN))).sum();
+        Self { trees, requests, last: None }
     }
 
     /// How many requests it takes to be told of everything.
     #[must_use]
-    pub fn requests(&self) -> u64 {
-        self.trees.values().map(|tree| u64::from(tree.pieces.div_ceil(RUN))).sum()
+    pub const fn requests(&self) -> u64 {
+        self.requests
     }
 
     /// The answer to a request: the hashes, or that they will not be sent.

@@ -42,5 +42,5 @@ pub mod wire;
 pub use bitfield::Bitfield;
 pub use disposition::{Dialling, Disposition, Duplicates, Transport};
 pub use engine::Engine;
-pub use geometry::{BLOCK_BYTES, Geometry, ShortPieces};
+pub use geometry::{BLOCK_BYTES, Geometry};
 pub use profile::Profile;

@@ -215,13 +215,18 @@ impl Plan {
         if watch(state.done.load(Relaxed)) { Ok(digests) } else { Err(CreateError::Ended) }
     }
 
-    /// The digests in the order of pieces.
-    fn hash_pieces(&self, watch: &Watch) -> Result<Vec<u8>, CreateError> {
-        // A torrent without its hashes says how its pieces lie and how each is hashed.
+    /// The torrent without its hashes, which says how its pieces lie and how each is hashed.
+    fn skeleton(&self) -> Result<(Info, Layout), CreateError> {
         let count = self.total_bytes.div_ceil(self.piece_length.into()) as usize;
         let none = if self.is_v2 { Vec::new() } else { vec![0; count * 20] };
         let info = Info::parse(&self.writer(none).info().encode()).map_err(CreateError::Torrent)?;
         let layout = Layout::new(&info).with_files(self.files.clone());
+        Ok((info, layout))
+    }
+
+    /// The digests in the order of pieces.
+    fn hash_pieces(&self, watch: &Watch) -> Result<Vec<u8>, CreateError> {
+        let (info, layout) = self.skeleton()?;
         let (blank, failure) = (Blank::new(self.piece_length, info.whole_hasher()), OnceLock::new());
         let digests = on_all_cores(layout.piece_count(), watch, || {
             let mut reader = Reader { plan: self, layout: &layout, watch, open: None };
@@ -343,7 +348,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("cede-shrinking-{}", std::process::id()));
         fs::write(&path, vec![1; 100_000]).unwrap();
         let plan = Plan::scan(&path, None, None).unwrap();
-        let layout = Layout::of(plan.files.clone(), plan.piece_length, plan.total_bytes);
+        let (_, layout) = plan.skeleton().unwrap();
         let watch = Watch::default();
         let mut reader = Reader { plan: &plan, layout: &layout, watch: &watch, open: None };
         let mut buffer = [0; 1000];

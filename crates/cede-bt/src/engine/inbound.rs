@@ -110,7 +110,7 @@ impl<A: PeerAddress> Engine<A> {
 
     fn on_message(&mut self, now: Instant, index: u32, message: Message) -> Verdict {
         let Some(conn) = self.at(index) else { return Ok(()) };
-        let first = conn.is_first(&message);
+        let (id, first) = (conn.id, conn.is_first(&message));
         if conn.out.control.len() > CONTROL_BYTES_MAX {
             return Err(CloseReason::Misbehaved);
         }
@@ -131,28 +131,14 @@ impl<A: PeerAddress> Engine<A> {
             }
             Message::Request(block) => return self.on_request(now, index, block),
             Message::Cancel(block) => self.on_cancel(now, index, block),
-            Message::Port(_)
-            | Message::Extended(..)
-            | Message::HashRequest(_)
-            | Message::Hashes(..)
-            | Message::HashReject(_) => {
-                let conn = conn.id;
-                self.hand_on(conn, message);
-            }
+            Message::Port(port) => self.act(Action::DhtPort { conn: id, port }),
+            Message::Extended(name, payload) => self.act(Action::Extended { conn: id, id: name, payload }),
+            Message::HashRequest(range) => self.act(Action::HashRequest { conn: id, range }),
+            // Whoever asks for hashes does so before there is an engine.
+            Message::Hashes(..) | Message::HashReject(_) => {}
             other => return self.on_fast_message(now, index, &other, first),
         }
         Ok(())
-    }
-
-    /// What the driver answers.
-    fn hand_on(&mut self, conn: ConnId, message: Message) {
-        match message {
-            Message::Port(port) => self.act(Action::DhtPort { conn, port }),
-            Message::Extended(id, payload) => self.act(Action::Extended { conn, id, payload }),
-            Message::HashRequest(range) => self.act(Action::HashRequest { conn, range }),
-            // Whoever asks for hashes does so before there is an engine.
-            _ => {}
-        }
     }
 
     /// Messages of the fast extension.

@@ -170,7 +170,7 @@ pub enum Action<A> {
         /// The message.
         payload: Vec<u8>,
     },
-    /// A peer asks for hashes of a v2 torrent: answer with [`Engine::send_hashes`].
+    /// A peer asks for hashes of a v2 torrent: answer with [`Engine::send`].
     HashRequest {
         /// Who.
         conn: ConnId,

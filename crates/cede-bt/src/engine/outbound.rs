@@ -47,22 +47,13 @@ impl<A: PeerAddress> Engine<A> {
 
     /// Sends a message of an extension under the peer's id for it.
     pub fn send_extended(&mut self, now: Instant, id: ConnId, extension: u8, payload: &[u8]) {
-        if self.conn(id).is_some_and(|conn| conn.stage.is_ready()) {
-            self.say(now, id.index, &Message::Extended(extension, payload.to_vec()));
-        }
+        self.send(now, id, &Message::Extended(extension, payload.to_vec()));
     }
 
-    /// Answers a request for hashes of a v2 torrent.
-    pub fn send_hashes(&mut self, now: Instant, id: ConnId, answer: &Message) {
+    /// Sends a message that is none of the engine's own affairs: one that means nothing, or tells hashes of a v2 torrent.
+    pub fn send(&mut self, now: Instant, id: ConnId, message: &Message) {
         if self.conn(id).is_some_and(|conn| conn.stage.is_ready()) {
-            self.say(now, id.index, answer);
-        }
-    }
-
-    /// Sends a message that means nothing.
-    pub fn send_keepalive(&mut self, now: Instant, id: ConnId) {
-        if self.conn(id).is_some_and(|conn| conn.stage.is_ready()) {
-            self.say(now, id.index, &Message::KeepAlive);
+            self.say(now, id.index, message);
         }
     }
 

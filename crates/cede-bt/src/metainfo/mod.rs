@@ -17,7 +17,7 @@ pub use write::{MIN_PIECE_BYTES, Writer, piece_length_for};
 
 use crate::bencode::{self, Document, Limits, Node};
 use crate::digest;
-use crate::geometry::{BLOCK_BYTES, ShortPieces};
+use crate::geometry::{BLOCK_BYTES, Geometry};
 use crate::merkle::levels_above;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -142,14 +142,12 @@ pub struct Info {
     pub pieces: Vec<u8>,
     /// The trees of hashes of [`Version::V2`], in the order of the content; empty for others.
     pub trees: Vec<FileTree>,
-    /// The last pieces of files that end before their piece does; none but for [`Version::V2`].
-    pub short: ShortPieces,
+    /// How the content is cut into pieces, padding included. Of [`Version::V2`] the last piece of each file ends with it.
+    pub geometry: Geometry,
     /// The files in the order of the content, padding included.
     pub files: Vec<File>,
     /// Octets of all pieces: padding is among them, but for [`Version::V2`], where nobody sends it.
     pub total_bytes: u64,
-    /// Octets from the beginning of the first piece to the end of the last, padding included.
-    pub span_bytes: u64,
     /// Several files in a folder of the torrent's name, rather than one.
     pub is_folder: bool,
     /// Peers come from its trackers alone (BEP 27).
@@ -181,7 +179,7 @@ impl Info {
         let unsent = files.iter().filter(|file| file.is_padding && version == Version::V2);
         let total_bytes = span_bytes - unsent.map(|file| file.length).sum::<u64>();
         let mut info = Self {
-            short: layers::short_pieces(&trees, piece_length),
+            geometry: layers::geometry(span_bytes, piece_length, &trees),
             trees,
             is_folder: files.iter().any(|file| !file.is_padding && file.path.len() > 1),
             name,
@@ -189,7 +187,6 @@ impl Info {
             pieces,
             files,
             total_bytes,
-            span_bytes,
             is_private: info.get(b"private").and_then(Node::int) == Some(1),
             version,
             hash_v1: sha1(raw),
@@ -212,21 +209,22 @@ impl Info {
         }
     }
 
+    /// How many files there are, padding left out.
+    #[must_use]
+    pub fn real_files(&self) -> usize {
+        self.files.iter().filter(|file| !file.is_padding).count()
+    }
+
     /// How many pieces there are.
     #[must_use]
-    pub fn piece_count(&self) -> u32 {
-        // Both checked when it was read.
-        self.span_bytes.div_ceil(self.piece_length.into()) as u32
+    pub const fn piece_count(&self) -> u32 {
+        self.geometry.pieces()
     }
 
     /// Octets of a piece; zero where there is no such piece.
     #[must_use]
     pub fn piece_bytes(&self, piece: u32) -> u32 {
-        if let Some(len) = self.short.len_of(piece) {
-            return len;
-        }
-        let left = self.span_bytes.saturating_sub(u64::from(piece) * u64::from(self.piece_length));
-        left.min(self.piece_length.into()) as u32
+        self.geometry.piece_len(piece)
     }
 
     /// The places in [`Info::files`] of those that have a number by which people and links call them (BEP 53), in the order of

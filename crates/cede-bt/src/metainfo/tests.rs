@@ -231,7 +231,7 @@ fn a_v2_torrent_is_shown_with_its_own_hash() {
     let padding = File { is_padding: true, ..file(&["n", ".pad", "12768"], 12_768, 20_000) };
     let last = File { is_padding: true, ..file(&["n", ".pad", "16381"], 16_381, 32_771) };
     assert_eq!(info.files, [file(&["n", "a"], 20_000, 0), padding, file(&["n", "d", "b"], 3, 32_768), last]);
-    assert_eq!((info.total_bytes, info.span_bytes, info.piece_count()), (20_003, 49_152, 3));
+    assert_eq!((info.total_bytes, info.geometry.total_bytes(), info.piece_count()), (20_003, 49_152, 3));
     assert_eq!([0, 1, 2, 3].map(|piece| info.piece_bytes(piece)), [16_384, 3_616, 3, 0]);
     assert_eq!(info.info_hash(), info.hash_v2.unwrap()[..20]);
     assert!(info.lacks_hashes());

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Parts of the info dictionary, and hashes, for one peer: all of them a few times.
-pub(super) const TIMES: u64 = 4;
+const TIMES: u64 = 4;
 /// A peer is told of others once a minute (BEP 11), and clocks are not exact.
 const MIN_BETWEEN: Span = Span::from_secs(55);
 
@@ -42,7 +42,7 @@ fn introduce(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
     }
     // Over uTP, Transmission 3.00 looks at what came in one read with our handshake only once something more has come: without
     // that it knows of no metadata, and has nothing to be unchoked for.
-    state.engine.send_keepalive(inner.now(), id);
+    state.engine.send(inner.now(), id, &wire::Message::KeepAlive);
 }
 
 /// Somebody asks for a part of the info dictionary.
@@ -68,10 +68,10 @@ fn answer(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
 pub(super) fn tell_hashes(inner: &Inner, state: &mut State, id: ConnId, range: &HashRange) {
     let Some(conn) = Inner::conn(state, id) else { return };
     conn.borrow_mut().hashes_asked += 1;
-    let is_due = conn.borrow().hashes_asked <= state.hashes_enough;
+    let is_due = conn.borrow().hashes_asked <= (state.hashes.requests() + 1) * TIMES;
     let answer =
         if is_due { state.hashes.answer(&inner.info, range) } else { wire::Message::HashReject(*range) };
-    state.engine.send_hashes(inner.now(), id, &answer);
+    state.engine.send(inner.now(), id, &answer);
 }
 
 /// Where a peer takes connections, as far as that is known.

@@ -143,7 +143,6 @@ pub(crate) struct State {
     pub deaf: HashSet<SocketAddr>,
     /// Answers those who ask for hashes of a v2 torrent, each so often.
     pub hashes: layers::Server,
-    pub hashes_enough: u64,
 }
 
 impl State {
@@ -174,7 +173,6 @@ impl State {
             banned: Vec::new(),
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
-            hashes_enough: (hashes.requests() + 1) * extend::TIMES,
             hashes,
         }
     }
@@ -331,9 +329,9 @@ fn setup(
     if info.lacks_hashes() {
         return Err(SessionError::Unsupported("the torrent lacks the hashes of its pieces"));
     }
-    let geometry = Geometry::new(info.span_bytes, info.piece_length);
-    let geometry = geometry.ok_or(SessionError::Unsupported("the torrent has too many pieces"))?;
-    let geometry = geometry.with_short(info.short.clone());
+    if info.piece_count() > Geometry::PIECES_MAX {
+        return Err(SessionError::Unsupported("the torrent has too many pieces"));
+    }
     let mut have = Bitfield::none(info.piece_count());
     for (piece, _) in (0..).zip(whole).filter(|(_, is_whole)| **is_whole) {
         have.insert(piece);
@@ -342,7 +340,7 @@ fn setup(
     let size = u32::try_from(info.raw.len()).ok();
     let is_silent = info.is_private || !choices.pex;
     Ok(Setup {
-        geometry,
+        geometry: info.geometry.clone(),
         info_hash: info.info_hash(),
         peer_id: choices.peer_id,
         have,

@@ -1,6 +1,6 @@
 //! Which file holds which octets of the content.
 
-use cede_bt::ShortPieces;
+use cede_bt::Geometry;
 use cede_bt::metainfo::{self, Info};
 use std::ops::Range;
 
@@ -8,9 +8,7 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct Layout {
     files: Vec<metainfo::File>,
-    piece_length: u32,
-    total_bytes: u64,
-    short: ShortPieces,
+    geometry: Geometry,
 }
 
 /// A run of octets inside one file.
@@ -30,13 +28,7 @@ impl Layout {
     /// That of a torrent.
     #[must_use]
     pub fn new(info: &Info) -> Self {
-        let whole = Self::of(info.files.clone(), info.piece_length, info.span_bytes);
-        Self { short: info.short.clone(), ..whole }
-    }
-
-    /// That of files whose lengths are `total_bytes` together, in pieces that all have one length but the last.
-    pub(crate) fn of(files: Vec<metainfo::File>, piece_length: u32, total_bytes: u64) -> Self {
-        Self { files, piece_length, total_bytes, short: ShortPieces::default() }
+        Self { files: info.files.clone(), geometry: info.geometry.clone() }
     }
 
     /// The same with other files at the same places: those that are not said to be padding, say.
@@ -53,34 +45,33 @@ impl Layout {
     /// Octets of the whole.
     #[must_use]
     pub const fn total_bytes(&self) -> u64 {
-        self.total_bytes
+        self.geometry.total_bytes()
     }
 
     /// How many pieces there are.
     #[must_use]
     pub const fn piece_count(&self) -> u32 {
-        self.total_bytes.div_ceil(self.piece_length as u64) as u32
+        self.geometry.pieces()
     }
 
     /// Where a piece lies in the content.
     #[must_use]
     pub fn piece_range(&self, piece: u32) -> Range<u64> {
-        let start = u64::from(piece) * u64::from(self.piece_length);
-        let len = self.short.len_of(piece).unwrap_or(self.piece_length);
-        start.min(self.total_bytes)..(start + u64::from(len)).min(self.total_bytes)
+        let start = self.geometry.offset(piece, 0).min(self.total_bytes());
+        start..start + u64::from(self.geometry.piece_len(piece))
     }
 
     /// The pieces with octets of a file. None where the file is empty.
     #[must_use]
     pub fn pieces_of(&self, file: usize) -> Range<u32> {
         let Some(file) = self.files.get(file).filter(|file| file.length > 0) else { return 0..0 };
-        let length = u64::from(self.piece_length);
+        let length = u64::from(self.geometry.piece_bytes());
         (file.offset / length) as u32..(file.offset + file.length).div_ceil(length) as u32
     }
 
     /// The files that a run of the content reaches into, in order. What lies beyond the end of the content is left out.
     pub fn slices(&self, offset: u64, len: usize) -> impl Iterator<Item = Slice> + '_ {
-        let end = offset.saturating_add(len as u64).min(self.total_bytes);
+        let end = offset.saturating_add(len as u64).min(self.total_bytes());
         let first = self.files.partition_point(|file| file.offset + file.length <= offset);
         let files = self.files.iter().enumerate().skip(first);
         files.take_while(move |(_, file)| file.offset < end).filter(|(_, file)| file.length > 0).map(

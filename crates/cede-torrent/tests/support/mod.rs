@@ -81,7 +81,7 @@ pub fn torrent_v2(lengths: &[usize]) -> (Metainfo, Vec<u8>) {
         Writer { name: "t".into(), piece_length: PIECE as u32, is_v2: true, files, ..Writer::default() };
     // Without its hashes it says where everything lies.
     let lacking = Info::parse(&writer.info().encode()).unwrap();
-    let mut content = vec![0; lacking.span_bytes as usize];
+    let mut content = vec![0; lacking.geometry.total_bytes() as usize];
     for (index, file) in lacking.files.iter().filter(|file| !file.is_padding).enumerate() {
         let octets = octets(file.length as usize, index as u64);
         content[file.offset as usize..][..octets.len()].copy_from_slice(&octets);

@@ -128,7 +128,7 @@ fn put(path: &Path, octets: &[u8], force: bool) -> Result<(), Failure> {
 fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) -> Result<(), Failure> {
     let info = &metainfo.info;
     let magnet = magnet_of(metainfo);
-    let files = info.files.iter().filter(|file| !file.is_padding).count();
+    let files = info.real_files();
     if args.json && !is_stdout {
         let value = json!({
             "file": output.display().to_string(),

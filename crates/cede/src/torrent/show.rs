@@ -81,7 +81,7 @@ fn text(metainfo: &Metainfo) -> String {
     if let Some(hash) = info.hash_v2 {
         line(&mut out, "v2 info-hash", &numbers::hex(&hash));
     }
-    let files = info.files.iter().filter(|file| !file.is_padding).count();
+    let files = info.real_files();
     line(&mut out, "content", &format!("{} in {}", numbers::amount(info.total_bytes), count(files, "file")));
     let pieces = count(info.piece_count() as usize, "piece");
     line(&mut out, "pieces", &format!("{pieces} of {} B", info.piece_length));
