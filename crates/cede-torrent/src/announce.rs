@@ -100,26 +100,29 @@ struct Tier {
 
 impl Tier {
     async fn run(mut self, amounts: impl Fn() -> Amounts, mut wishes: UnboundedReceiver<Wish>) {
-        let (mut next, mut retry, mut last) = (None, RETRY, None::<Instant>);
-        let mut is_known = false;
+        let (mut next, mut retry, mut is_known) = (None, RETRY, false);
+        // When somebody may ask for more; while nobody answers, only its own time counts.
+        let mut more_at: Option<Instant> = None;
         loop {
             let (event, want) = tokio::select! {
                 wish = wishes.recv() => match wish {
                     Some(Wish { event: AnnounceEvent::More, .. })
-                        if last.is_some_and(|last| last.elapsed() < MORE_AFTER) => continue,
+                        if more_at.is_none_or(|at| Instant::now() < at) => continue,
                     Some(wish) => (event_of(wish.event), wish.want),
                     None => break,
                 },
                 () = until(next) => (if is_known { Event::Interval } else { Event::Started }, 50),
             };
-            last = Some(Instant::now());
+            let asked_at = Instant::now();
             match self.announce(event, want, amounts()).await {
-                Some(interval) => {
+                Some(Pauses { interval, least }) => {
                     (is_known, retry) = (true, RETRY);
                     next = Some(Instant::now() + interval);
+                    more_at = Some(asked_at + least);
                 }
                 None => {
                     next = Some(Instant::now() + retry);
+                    more_at = None;
                     retry = (retry * 2).min(MAX_RETRY);
                 }
             }
@@ -131,7 +134,7 @@ impl Tier {
     }
 
     /// Asks the trackers until one answers, and says when it wants to be asked again.
-    async fn announce(&mut self, event: Event, want: u32, amounts: Amounts) -> Option<Duration> {
+    async fn announce(&mut self, event: Event, want: u32, amounts: Amounts) -> Option<Pauses> {
         let announce = self.announcement(event, want, amounts);
         let questions: Vec<_> = self
             .urls
@@ -145,15 +148,31 @@ impl Tier {
         let (at, answer) = first_answer(questions.into_iter(), |at, why| note(at, Err(why))).await?;
         note(at, Ok(answer.clone()));
         self.urls.swap(0, at);
-        let interval = Duration::from_secs(answer.sane_interval_s().into());
+        let pauses = Pauses::of(&answer);
         self.tracker_id = answer.tracker_id.or(self.tracker_id.take());
-        Some(interval)
+        Some(pauses)
     }
 
     fn announcement(&self, event: Event, want: u32, amounts: Amounts) -> Announce {
         let Identity { info_hash, peer_id, port, key } = self.identity;
         let Amounts { uploaded, downloaded, left } = amounts;
         Announce { info_hash, peer_id, port, uploaded, downloaded, left, event, key, wanted: Some(want) }
+    }
+}
+
+/// When a tracker that has answered is asked again.
+struct Pauses {
+    interval: Duration,
+    /// Not sooner than that, whoever wants more.
+    least: Duration,
+}
+
+impl Pauses {
+    fn of(answer: &Answer) -> Self {
+        let interval_s = answer.sane_interval_s();
+        let least_s = answer.min_interval_s.unwrap_or(0).min(interval_s);
+        let [interval, least] = [interval_s, least_s].map(|seconds| Duration::from_secs(seconds.into()));
+        Self { interval, least: least.max(MORE_AFTER) }
     }
 }
 
@@ -179,7 +198,7 @@ async fn first_answer<T: 'static, E: 'static>(
 }
 
 /// Waits until then; for ever, where there is no such time.
-async fn until(at: Option<Instant>) {
+pub(crate) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
@@ -321,6 +340,25 @@ async fn call(socket: &UdpSocket, connection: u64, request: Request, is_v6: bool
             }
             Ok((heard, response)) if heard == transaction => return Ok(response),
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tracker_is_left_alone_as_long_as_it_wants() {
+        for (interval_s, min_interval_s, pauses) in [
+            (1800, None, (1800, 60)),
+            (1800, Some(900), (1800, 900)),
+            (1800, Some(5), (1800, 60)),
+            (600, Some(7200), (600, 600)),
+        ] {
+            let Pauses { interval, least } =
+                Pauses::of(&Answer { interval_s, min_interval_s, ..Answer::default() });
+            assert_eq!((interval.as_secs(), least.as_secs()), pauses);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From a magnet link to a torrent: the info dictionary (BEP 9), and the hashes of pieces that are not in it (BEP 52), are fetched
 //! from peers before there is an engine.
 
+use crate::announce::until;
 use crate::link::Link;
 use crate::reach::{Encryption, Reach};
 use crate::session::Listener;
@@ -10,8 +11,8 @@ use cede_bt::metainfo::{self, Info};
 use cede_bt::wire::{Decoder, Handshake, HashRange, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Transport, layers, merkle};
 use cede_wire::Payload;
-use std::collections::{HashSet, VecDeque};
-use std::future::{pending, poll_fn};
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Peers that are asked at once.
 const MAX_ASKED: usize = 10;
@@ -26,6 +28,9 @@ const MAX_ASKED: usize = 10;
 const MAX_KNOWN: usize = 2_000;
 /// What one peer takes at most.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Who could not tell is asked again after that, and twice that, up to the limit.
+const AGAIN: Duration = Duration::from_secs(5);
+const MAX_AGAIN: Duration = Duration::from_secs(30 * 60);
 /// Peers have so long to notice that a connection ends.
 const PARTING: Duration = Duration::from_secs(1);
 /// Dictionaries come in messages of little more than 16 KiB; bitfields of torrents of unknown size may be longer.
@@ -74,43 +79,81 @@ pub async fn fetch(
     seeker: &Seeker,
     peers: &mut UnboundedReceiver<Vec<SocketAddr>>,
 ) -> (Option<Told>, Vec<SocketAddr>) {
-    let (mut known, mut queue, mut asked) = (HashSet::new(), VecDeque::new(), JoinSet::new());
+    let (mut turns, mut asked) = (Turns::default(), JoinSet::new());
     let (over, is_over) = watch::channel(false);
     let mut is_open = true;
     let told = loop {
         while asked.len() < MAX_ASKED
-            && let Some(peer) = queue.pop_front()
+            && let Some(turn) = turns.next(Instant::now())
         {
-            asked.spawn_local(ask(seeker.clone(), peer, is_over.clone()));
+            let answer = ask(seeker.clone(), turn.peer, is_over.clone());
+            asked.spawn_local(async move { (turn, answer.await) });
+        }
+        // Those that have failed are waited for as long as others may come.
+        if !is_open && asked.is_empty() {
+            break None;
         }
         tokio::select! {
-            answer = next_answer(&mut asked) => match answer {
-                Some(told) => break Some(told),
-                None if !is_open && asked.is_empty() && queue.is_empty() => break None,
-                None => {}
+            Some(answer) = asked.join_next() => match answer {
+                Ok((_, Ok(told))) => break Some(told),
+                Ok((turn, Err(_))) => turns.put_off(turn, Instant::now()),
+                Err(_) => {}
             },
             more = peers.recv(), if is_open => match more {
-                Some(more) => {
-                    let fresh = more.into_iter().filter(|peer| known.len() < MAX_KNOWN && known.insert(*peer));
-                    queue.extend(fresh);
-                }
+                Some(more) => turns.extend(more),
                 None => is_open = false,
             },
-        }
-        if !is_open && asked.is_empty() && queue.is_empty() {
-            break None;
+            () = until(turns.next_at()), if asked.len() < MAX_ASKED => {}
         }
     };
     let _ = over.send(true);
     let _ = tokio::time::timeout(PARTING, async { while asked.join_next().await.is_some() {} }).await;
-    (told, known.into_iter().collect())
+    (told, turns.known.into_iter().collect())
 }
 
-/// The next peer that is done, with the torrent or without; nothing comes where none is asked.
-async fn next_answer(asked: &mut JoinSet<io::Result<Told>>) -> Option<Told> {
-    match asked.join_next().await {
-        Some(answer) => answer.ok().and_then(Result::ok),
-        None => pending().await,
+/// A peer that is to be asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Turn {
+    peer: SocketAddr,
+    /// How long it is left alone if it cannot tell.
+    pause: Duration,
+}
+
+/// Whose turn it is to be asked. Who cannot tell may be looking for the same, or be back later.
+#[derive(Default)]
+struct Turns {
+    known: HashSet<SocketAddr>,
+    fresh: VecDeque<SocketAddr>,
+    /// Those that have failed, by when they are asked again.
+    later: BTreeSet<(Instant, Turn)>,
+}
+
+impl Turns {
+    fn extend(&mut self, peers: Vec<SocketAddr>) {
+        for peer in peers {
+            if self.known.len() < MAX_KNOWN && self.known.insert(peer) {
+                self.fresh.push_back(peer);
+            }
+        }
+    }
+
+    /// The next, where there is one: those that were never asked come first.
+    fn next(&mut self, now: Instant) -> Option<Turn> {
+        if let Some(peer) = self.fresh.pop_front() {
+            return Some(Turn { peer, pause: AGAIN });
+        }
+        let is_due = self.next_at().is_some_and(|at| at <= now);
+        if is_due { self.later.pop_first().map(|(_, turn)| turn) } else { None }
+    }
+
+    /// When the first of those that have failed is asked again.
+    fn next_at(&self) -> Option<Instant> {
+        self.later.first().map(|(at, _)| *at)
+    }
+
+    fn put_off(&mut self, turn: Turn, now: Instant) {
+        let pause = (turn.pause * 2).min(MAX_AGAIN);
+        self.later.insert((now + turn.pause, Turn { pause, ..turn }));
     }
 }
 
@@ -298,4 +341,34 @@ impl Talk<'_> {
 
 fn useless() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the peer cannot give the metadata")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_could_not_tell_is_asked_again_later_and_later() {
+        let peer = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let (mut turns, began) = (Turns::default(), Instant::now());
+        turns.extend(vec![peer(1), peer(2), peer(1)]);
+        let mut at = began;
+        for pause in [AGAIN, AGAIN * 2, AGAIN * 4] {
+            let turn = turns.next(at).unwrap();
+            assert_eq!((turn.peer, turn.pause), (peer(1), pause));
+            turns.put_off(turn, at);
+            turns.extend(vec![peer(1)]);
+            // The other was never asked, or is due at the same time.
+            turns.next(at).map(|turn| turns.put_off(turn, at)).unwrap();
+            assert_eq!(turns.next(at + pause - Duration::from_nanos(1)), None);
+            at += pause;
+            assert_eq!(turns.next_at(), Some(at));
+        }
+        for _ in 0..20 {
+            let turn = turns.next(at).unwrap();
+            turns.put_off(turn, at);
+            at = turns.next_at().unwrap();
+        }
+        assert_eq!(turns.next(at).unwrap().pause, MAX_AGAIN);
+    }
 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{LIMIT, Member, PIECE, choices, run, torrent, torrent_v2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 type Entries = Rc<RefCell<Vec<Entry>>>;
@@ -307,5 +308,37 @@ fn a_link_to_nothing_ends() {
         found.send(vec!["127.0.0.1:1".parse().unwrap()]).unwrap();
         drop(found);
         assert_eq!(tokio::time::timeout(LIMIT, fetch(&seeker, &mut peers)).await.unwrap().0, None);
+    });
+}
+
+/// Who is starting, or looks for the same, can tell later.
+#[test]
+fn a_peer_that_could_not_tell_is_asked_again_as_long_as_others_may_come() {
+    run(async {
+        let (info, content) = torrent(&[3 * PIECE]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 31)).await;
+        seed.start();
+        let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = door.local_addr().unwrap();
+        let behind = seed.address;
+        tokio::task::spawn_local(async move {
+            drop(door.accept().await.unwrap());
+            let (mut caller, _) = door.accept().await.unwrap();
+            let mut seed = TcpStream::connect(behind).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut caller, &mut seed).await;
+        });
+        let seeker = Seeker {
+            wanted: Wanted::V1(info.info_hash()),
+            info_hash: info.info_hash(),
+            peer_id: [2; 20],
+            client: "cede test".to_owned(),
+            disposition: Disposition::TCP,
+            encryption: Encryption::Off,
+            listener: None,
+        };
+        let (found, mut peers) = mpsc::unbounded_channel();
+        found.send(vec![at]).unwrap();
+        let told = tokio::time::timeout(LIMIT, fetch(&seeker, &mut peers)).await.unwrap().0;
+        assert_eq!(told.unwrap().unwrap(), *info);
     });
 }

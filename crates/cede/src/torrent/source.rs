@@ -13,10 +13,17 @@ use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::announce::{self, Amounts, Note};
 use cede_torrent::magnet::{Seeker, Told, fetch};
 use cede_torrent::session::{Listener, Wish};
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+/// Peers that are asked for.
+const WANT: u32 = 50;
+/// Trackers are asked for more so often, or as seldom as they want it.
+const MORE_EVERY: Duration = Duration::from_secs(30);
 
 /// A torrent, and where peers may be.
 pub struct Source {
@@ -131,7 +138,7 @@ async fn search(
     let (found, mut peers) = mpsc::unbounded_channel();
     let _ = found.send(given);
     let (wishes, wished) = mpsc::unbounded_channel();
-    let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
+    let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: WANT });
     let identity = Swarm::identity(magnet.info_hash(), seeker.peer_id, listener.port())?;
     // What is missing is not known; anything but nothing says that we are no seed.
     let amounts = || Amounts { left: 1, ..Amounts::default() };
@@ -143,13 +150,21 @@ async fn search(
         super::swarm::search_dht(args, magnet.info_hash(), listener.port(), &found);
     }
     drop(found);
-    let fetched = fetch(&seeker, &mut peers);
     let outcome = tokio::select! {
-        outcome = fetched => Ok(outcome),
+        outcome = fetch(&seeker, &mut peers) => Ok(outcome),
+        never = keep_wishing(&wishes) => match never {},
         () = super::tracker::asked() => Err(nothing_came()),
     };
     announcing.abort();
     outcome
+}
+
+/// As long as nobody tells, trackers are asked for more.
+async fn keep_wishing(wishes: &UnboundedSender<Wish>) -> Infallible {
+    loop {
+        tokio::time::sleep(MORE_EVERY).await;
+        let _ = wishes.send(Wish { event: AnnounceEvent::More, want: WANT });
+    }
 }
 
 /// Which files are wanted: by number, by ranges of numbers, or by a part of their names.
