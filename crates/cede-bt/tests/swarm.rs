@@ -344,6 +344,76 @@ fn who_has_called_is_not_called_back_unless_somebody_has_told_of_it() {
     }
 }
 
+/// What becomes of calls to a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Unreached,
+    /// The peer greets, says something wrong and is hung up on.
+    Wrong,
+    /// It greets and hangs up after so many seconds.
+    HangsUp(u64),
+}
+
+/// The seconds at which a peer is called. It is told of at the first second, and again at others.
+fn calls(fate: Fate, told_again: &[u64]) -> Vec<u64> {
+    let mut engine = cede_bt::Engine::new(setup(1, false, Profile::LIBTORRENT, Disposition::TCP));
+    let (mut now, mut calls, mut lives) = (Instant::from_secs(1), Vec::new(), None);
+    engine.start(now);
+    engine.add_peers(now, &[9_usize]);
+    let mut told = told_again.iter().map(|&second| Instant::from_secs(second)).peekable();
+    while now < Instant::from_secs(3_000) {
+        while let Some(action) = engine.poll_action() {
+            let Action::Connect { conn, .. } = action else { continue };
+            calls.push(now.as_nanos() / 1_000_000_000);
+            if fate == Fate::Unreached {
+                engine.closed(now, conn);
+                continue;
+            }
+            engine.connected(now, conn);
+            let greeting = Handshake { reserved: Reserved::default(), info_hash: [7; 20], peer_id: [9; 20] };
+            engine.received(now, conn, Payload::copy_from(&greeting.encode()));
+            match fate {
+                Fate::HangsUp(seconds) => lives = Some((now + Duration::from_secs(seconds), conn)),
+                _ => engine.received(now, conn, Payload::copy_from(&Message::Have(1 << 30).to_vec())),
+            }
+        }
+        let due = engine.poll_timeout().expect("there is always something due").max(now);
+        now = [lives.map(|(end, _)| end), told.peek().copied()].into_iter().flatten().fold(due, Instant::min);
+        if let Some((_, conn)) = lives.take_if(|(end, _)| *end <= now) {
+            engine.closed(now, conn);
+        }
+        if told.next_if(|at| *at <= now).is_some() {
+            engine.add_peers(now, &[9]);
+        }
+        engine.handle_timeout(now);
+    }
+    calls
+}
+
+#[test]
+fn a_peer_that_fails_is_called_ever_later_and_at_last_only_when_it_is_told_of_again() {
+    // What is due is looked for every ten seconds.
+    let near = |calls: &[u64], expected: &[u64]| {
+        assert_eq!(calls.len(), expected.len(), "{calls:?}");
+        for (at, call) in expected.iter().zip(calls) {
+            assert!((0..=20).contains(&(*call as i64 - *at as i64)), "{calls:?}");
+        }
+    };
+    for fate in [Fate::Unreached, Fate::Wrong] {
+        near(&calls(fate, &[]), &[1, 61, 181]);
+        near(&calls(fate, &[30]), &[1, 61, 181]);
+        near(&calls(fate, &[1_000, 2_000]), &[1, 61, 181, 1_000, 2_000]);
+    }
+}
+
+#[test]
+fn who_hangs_up_is_called_again_no_more_often_than_once_a_minute() {
+    let at_once = calls(Fate::HangsUp(0), &[]);
+    assert!(at_once.len() > 40 && at_once.windows(2).all(|two| two[1] - two[0] >= 60), "{at_once:?}");
+    let later = calls(Fate::HangsUp(90), &[]);
+    assert!(later.windows(2).all(|two| (90..=101).contains(&(two[1] - two[0]))), "{later:?}");
+}
+
 /// libtorrent answers by a hybrid torrent's v2 hash to whoever has asked it for the dictionary by that one.
 #[test]
 fn a_hybrid_may_be_called_by_its_other_hash_and_nothing_else() {

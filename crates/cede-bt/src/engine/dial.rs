@@ -10,9 +10,10 @@ use cede_units::{Duration, Instant};
 
 /// Peers that are remembered.
 const KNOWN_MAX: usize = 4096;
-/// A peer that could not be reached is tried again after so long, once more for each failure (libtorrent).
+/// A peer is not called again sooner than that after the last time; one that could not be reached is left alone for as long, once
+/// more for each failure (libtorrent).
 const RETRY: Duration = Duration::from_secs(60);
-/// It is given up after so many failures in a row (libtorrent).
+/// After so many failures in a row it is left alone until somebody tells of it again: then it is tried once (libtorrent).
 const FAILURES_MAX: u8 = 3;
 
 /// What is remembered of an address.
@@ -62,7 +63,8 @@ impl<A: PeerAddress> Engine<A> {
         }
         for &address in peers {
             if self.dials.known.len() < KNOWN_MAX || self.dials.known.contains_key(&address) {
-                self.dials.known.entry(address).or_default().told = true;
+                let known = self.dials.known.entry(address).or_default();
+                (known.told, known.failures) = (true, known.failures.min(FAILURES_MAX - 1));
                 self.queue(now, address);
             }
         }
@@ -112,7 +114,9 @@ impl<A: PeerAddress> Engine<A> {
         let opened_by_us = conn.opened_by_us;
         self.forget(now, id.index);
         let Some(known) = self.dials.known.get_mut(&address) else { return };
-        if stage == Stage::Dialling && opened_by_us {
+        if stage.is_ready() {
+            known.failures = 0;
+        } else if stage == Stage::Dialling && opened_by_us {
             match transport {
                 Transport::Tcp => known.tcp_failed = true,
                 Transport::Utp => known.utp_failed = true,
@@ -120,7 +124,7 @@ impl<A: PeerAddress> Engine<A> {
             if !self.falls_back(now, address) {
                 self.note_failure(now, address);
             }
-        } else if !stage.is_ready() && opened_by_us {
+        } else if opened_by_us {
             self.note_failure(now, address);
         }
         self.dial(now);
@@ -210,6 +214,9 @@ impl<A: PeerAddress> Engine<A> {
             return false;
         }
         let conn = self.open(now, address, transport, true);
+        if let Some(known) = self.dials.known.get_mut(&address) {
+            known.not_before = now + RETRY;
+        }
         self.act(Action::Connect { conn, address, transport });
         true
     }
@@ -260,8 +267,9 @@ impl<A: PeerAddress> Engine<A> {
         let (id, address) = (conn.id, conn.address);
         if let Some(known) = self.dials.known.get_mut(&address) {
             known.useless |= matches!(reason, CloseReason::BothComplete | CloseReason::Ourselves);
-            let failed = !matches!(reason, CloseReason::Duplicate | CloseReason::BothComplete);
-            known.failures += u8::from(failed && known.failures < FAILURES_MAX);
+        }
+        if !matches!(reason, CloseReason::Duplicate | CloseReason::BothComplete) {
+            self.note_failure(now, address);
         }
         self.act(Action::Close { conn: id, reason });
         self.forget(now, index);

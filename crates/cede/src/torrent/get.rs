@@ -16,16 +16,19 @@ use cede_torrent::check::{self, Watch};
 use cede_torrent::session::{Driver, Session, SessionError, Wish, stamps};
 use cede_torrent::storage::{Allocation, Notes, Storage, StorageError};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
 const TICK: Duration = Duration::from_millis(250);
 /// A line of JSON each second.
 const TICKS_PER_LINE: u32 = 4;
+/// Peers that were given by hand are told of so often, lest those that were away for long are forgotten.
+const REMINDER: Duration = Duration::from_secs(60);
 /// Trackers hear that we leave, if they listen.
 const GOODBYE: Duration = Duration::from_secs(3);
 
@@ -81,7 +84,7 @@ struct Job<'a> {
     session: Session,
     driver: Option<Driver>,
     announcing: JoinHandle<()>,
-    found: UnboundedReceiver<Vec<std::net::SocketAddr>>,
+    found: UnboundedReceiver<Vec<SocketAddr>>,
     gauge: Gauge,
     was_complete: bool,
     ticks: u32,
@@ -107,7 +110,7 @@ impl<'a> Job<'a> {
         place: Place<'_>,
         listener: &std::rc::Rc<cede_torrent::session::Listener>,
     ) -> Result<Self, Failure> {
-        let Source { metainfo, peers, .. } = source;
+        let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
         let (storage, notes, whole) = open(&info, &place).await?;
         let here = whole.iter().filter(|is_whole| **is_whole).count();
@@ -125,8 +128,10 @@ impl<'a> Job<'a> {
         let tiers = tiers(args, metainfo.trackers);
         remark(args, &info, tiers.is_empty() && peers.is_empty());
         mention_files(&storage, &place, here);
-        let (announcing, found) = look_for_peers(args, &info, (&session, wishes, peer_id), tiers, port)?;
-        session.add_peers(&[peers, args.peers.clone()].concat());
+        session.add_peers(&peers);
+        let given = [given, args.peers.clone()].concat();
+        let (announcing, found) =
+            look_for_peers(args, &info, (&session, wishes, peer_id), (tiers, given), port)?;
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
         let was_complete = session.is_done();
         let driver = Some(driver);
@@ -319,7 +324,7 @@ fn look_for_peers(
     args: &SwarmArgs,
     info: &Arc<Info>,
     (session, wishes, peer_id): (&Session, UnboundedReceiver<Wish>, [u8; 20]),
-    tiers: Vec<Vec<String>>,
+    (tiers, given): (Vec<Vec<String>>, Vec<SocketAddr>),
     port: u16,
 ) -> Result<(JoinHandle<()>, Peers), Failure> {
     let (found, peers) = mpsc::unbounded_channel();
@@ -334,8 +339,15 @@ fn look_for_peers(
     let identity = Swarm::identity(info.info_hash(), peer_id, port)?;
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
     tokio::task::spawn_local(source::hear(noted, found.clone()));
+    tokio::task::spawn_local(remind(given, found.clone()));
     if !args.no_dht && !info.is_private {
         swarm::search_dht(args, info.info_hash(), port, &found);
     }
     Ok((announcing, peers))
+}
+
+async fn remind(given: Vec<SocketAddr>, found: UnboundedSender<Vec<SocketAddr>>) {
+    while found.send(given.clone()).is_ok() {
+        tokio::time::sleep(REMINDER).await;
+    }
 }

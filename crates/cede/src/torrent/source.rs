@@ -31,6 +31,8 @@ pub struct Source {
     pub metainfo: Metainfo,
     /// Peers that are known already.
     pub peers: Vec<SocketAddr>,
+    /// Those of them that stand in the link.
+    pub given: Vec<SocketAddr>,
     /// Files that a link selects.
     pub selected: Vec<(u32, u32)>,
 }
@@ -41,7 +43,7 @@ fn is_magnet(text: &str) -> bool {
 
 /// Finds out what there is to download; a magnet link is followed to its torrent.
 pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
-    let plain = |metainfo| Source { metainfo, peers: Vec::new(), selected: Vec::new() };
+    let plain = |metainfo| Source { metainfo, peers: Vec::new(), given: Vec::new(), selected: Vec::new() };
     if is_magnet(what) {
         return follow(what, args, listener).await;
     }
@@ -86,17 +88,19 @@ async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result
         return Err(Failure::Usage(text.to_owned()));
     }
     screen::mention("looking for somebody who has the torrent behind the link\n");
-    let mut given: Vec<SocketAddr> = args.peers.clone();
+    let mut given = Vec::new();
     for peer in &magnet.peers {
         given.extend(tokio::net::lookup_host(peer).await.into_iter().flatten());
     }
     let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
-    let (told, peers) = search(args, listener, &magnet, (wanted, &trackers, given)).await?;
+    let (told, peers) =
+        search(args, listener, &magnet, (wanted, &trackers, [args.peers.clone(), given.clone()].concat()))
+            .await?;
     let told =
         told.ok_or_else(|| Failure::Failed("nobody could tell what the link stands for".to_owned()))?;
     let info = told.map_err(|error| Failure::Failed(error.to_string()))?;
     let metainfo = Metainfo::of_info(info, trackers);
-    Ok(Source { metainfo, peers, selected: magnet.selected })
+    Ok(Source { metainfo, peers, given, selected: magnet.selected })
 }
 
 /// Hands on what trackers say of peers, and mentions what keeps them from it.
