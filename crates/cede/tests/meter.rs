@@ -3,9 +3,10 @@
 mod support;
 
 use serde_json::Value;
+use std::io::Write;
 use std::ops::Deref;
 use std::process::Command;
-use support::captures::{TCP, UTP, halves, plain};
+use support::captures::{TCP, UTP, halves, parts, plain};
 use support::{Finished, Folder};
 
 /// A folder with the captures, removed in the end.
@@ -84,9 +85,6 @@ fn several_files_pipes_and_compressions_read_alike() {
     let place = Place::new("sources");
     let whole = place.json(&["tcp.pcap"]);
     let octets = plain(TCP);
-    let zstd = ruzstd::encoding::compress_to_vec(&octets[..], ruzstd::encoding::CompressionLevel::Fastest);
-    place.write("tcp.zst", zstd);
-    assert_eq!(place.json(&["tcp.zst"])["hosts"], whole["hosts"]);
     let [one, two] = halves(&octets);
     place.write("one.pcap", one);
     place.write("two.pcap", two);
@@ -94,6 +92,116 @@ fn several_files_pipes_and_compressions_read_alike() {
     assert_eq!(halves["hosts"][0]["queue"], whole["hosts"][0]["queue"]);
     let piped = place.cede_reading(&["meter", "-", "--json"], TCP).json();
     assert_eq!(piped["hosts"], whole["hosts"]);
+}
+
+#[test]
+fn files_are_one_run_in_whatever_order_they_are_named() {
+    let place = Place::new("order");
+    let octets = plain(TCP);
+    let parts = parts(&octets, 4);
+    for (part, name) in parts.iter().zip(["cap", "cap1", "cap10", "cap2"]) {
+        place.write(name, part);
+    }
+    place.write("empty", &octets[..24]);
+    let gzip = |octets: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(octets).unwrap();
+        encoder.finish().unwrap()
+    };
+    place.write("cap1.gz", gzip(&parts[1]));
+    let of = |files: &[&str], more: &[&str]| place.json(&[files, more].concat());
+    let ordered = of(&["cap", "cap1", "cap10", "cap2"], &["--flows"]);
+    for files in [
+        &["cap2", "cap10", "cap1", "cap"][..],
+        &["cap10", "cap", "empty", "cap2", "cap1.gz"],
+        &["empty", "cap2", "cap1", "cap", "cap10"],
+    ] {
+        let found = of(files, &["--flows"]);
+        assert_eq!(
+            (&found["hosts"], &found["flows"], &found["counters"]),
+            (&ordered["hosts"], &ordered["flows"], &ordered["counters"]),
+            "{files:?}"
+        );
+    }
+    let times = ["--since", "20 s", "--until", "100 s"];
+    let since = of(&["tcp.pcap"], &times);
+    let outside = |found: &Value| found["counters"]["packets_outside_time"].clone();
+    assert_eq!(outside(&of(&["cap2", "cap10", "cap1", "cap"], &times)), outside(&since));
+    // Standard input cannot be read twice: it keeps its place, here the second one.
+    let piped = place.cede_reading(&["meter", "cap1", "-", "cap", "cap2", "--json"], &parts[2]).json();
+    let named = of(&["cap", "cap10", "cap1", "cap2"], &[]);
+    assert_eq!(piped["counters"]["packets"], named["counters"]["packets"]);
+    assert_eq!(piped["hosts"].as_array().unwrap().len(), named["hosts"].as_array().unwrap().len());
+}
+
+#[test]
+fn what_only_an_interface_has_is_refused_with_files() {
+    let place = Place::new("live-only");
+    for option in [
+        &["--window", "5 s"][..],
+        &["--for", "5 s"],
+        &["--interval", "1 s"],
+        &["--ui"],
+        &["--prometheus", "[::1]:1"],
+    ] {
+        let (code, out, err) = place.meter(&[&["tcp.pcap"], option].concat());
+        assert!(code == 2 && out.is_empty() && err.contains(option[0]), "{option:?}: {code} {out}{err}");
+    }
+}
+
+/// One frame of zstd, with a checksum.
+fn zstd_frame(octets: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(octets).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A frame that readers pass over, as pzstd writes them (RFC 8878, section 3.1.2).
+fn skippable() -> Vec<u8> {
+    [&[0x50, 0x2a, 0x4d, 0x18, 5, 0, 0, 0][..], b"aside"].concat()
+}
+
+#[test]
+fn zstd_is_read_frame_by_frame() {
+    let place = Place::new("zstd");
+    let octets = plain(TCP);
+    let whole = place.json(&["tcp.pcap"]);
+    let frames: Vec<Vec<u8>> = octets.chunks(300_000).map(zstd_frame).collect();
+    place.write("one", zstd_frame(&octets));
+    place.write("frames", frames.concat());
+    place.write(
+        "skippable",
+        frames.iter().flat_map(|frame| [skippable(), frame.clone()].concat()).collect::<Vec<_>>(),
+    );
+    for name in ["one", "frames", "skippable"] {
+        assert_eq!(place.json(&[name])["hosts"], whole["hosts"], "{name}");
+    }
+    let found = |name: &str, octets: Vec<u8>| {
+        place.write(name, octets);
+        let (code, out, err) = place.meter(&[name, "--json"]);
+        assert_eq!(code, 1, "{name}: {err}");
+        let found: Value = serde_json::from_str(&out).unwrap();
+        (found["counters"]["packets"].as_u64().unwrap(), err)
+    };
+    // Cut short: what was whole of it is read, of a capture that is shorter than any window, too.
+    let one = zstd_frame(&octets);
+    let (packets, err) = found("cut", one[..one.len() / 2].to_vec());
+    assert!(
+        packets > 2_000 && err.contains("cut: zstd: the file ends within a frame; what came before counts"),
+        "{packets} {err}"
+    );
+    // The checksum is what comes last.
+    let mut wrong = frames;
+    *wrong[1].last_mut().unwrap() ^= 1;
+    let (packets, err) = found("checksum", wrong.concat());
+    assert!(packets > 2_000 && err.contains("zstd: the data differ from their checksum"), "{packets} {err}");
+    let (packets, err) = found("behind", [&one[..], b"behind the end"].concat());
+    assert!(err.contains("zstd: what is no frame follows"), "{err}");
+    assert_eq!(packets, whole["counters"]["packets"].as_u64().unwrap());
+    // A window of 2 GiB, and a block of a gigabyte of zeros in it: refused before it takes any memory.
+    let (packets, err) = found("bomb", vec![0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3, 2, 0, 0, 0]);
+    assert!(packets == 0 && err.contains("asks for a window of more than 128 MiB"), "{err}");
 }
 
 #[test]
@@ -250,6 +358,35 @@ fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
     let (code, out, err) = place.meter(&["text", "tcp.pcap", "gzip-cut"]);
     assert!(code == 1 && out.contains("10.0.1.2"), "{out}{err}");
     assert!(err.contains("text: ") && err.contains("gzip-cut: "), "{err}");
+}
+
+/// A segment without data, with timestamps.
+fn segment(source: u32, clock: u32) -> Vec<u8> {
+    let ip =
+        [&[0x45, 0, 0, 52, 0, 0, 0, 0, 64, 6, 0, 0][..], &source.to_be_bytes(), &[198, 51, 100, 1]].concat();
+    let tcp = [0x13, 0x88, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x80, 0x10, 0xff, 0xff, 0, 0, 0, 0, 1, 1, 8, 10];
+    [&ip[..], &tcp, &clock.to_be_bytes(), &[0, 0, 0, 9]].concat()
+}
+
+/// The table of 60,000 hosts: it is printed as it is made. As one document in memory it took 6.5 KB a host.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_printed_of_many_hosts_takes_no_memory_for_each() {
+    const HOSTS: u32 = 60_000;
+    const ADDRESS_SPACE_KIB: u32 = 300_000;
+    let place = Place::new("many-hosts");
+    let segments: Vec<Vec<u8>> = (0..HOSTS).map(|k| segment(0x0a00_0000 + k, 1_000 + k)).collect();
+    let records: Vec<_> =
+        (0..).zip(&segments).map(|(k, octets)| (1 + k / 1_000, [52, 52], &octets[..])).collect();
+    place.write("many.pcap", classic(101, &records));
+    let mut command = Command::new("sh");
+    let limited = format!(
+        "ulimit -v {ADDRESS_SPACE_KIB}; exec {} meter many.pcap --min-samples 1 --memory '64 MiB' \"$@\"",
+        env!("CARGO_BIN_EXE_cede")
+    );
+    command.current_dir(place.path("")).args(["-c", &limited, "sh", "--json"]);
+    let found = Finished::of(command.output().unwrap()).exits(0).json();
+    assert_eq!(found["hosts"].as_array().unwrap().len(), HOSTS as usize);
 }
 
 #[test]

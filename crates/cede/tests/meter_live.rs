@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use support::{Finished, Folder, PATIENCE, Running};
 
@@ -147,9 +147,12 @@ fn privileges_are_gone(process: u32) {
 /// Two namespaces with a cable between them, removed in the end.
 struct Namespaces(String);
 
+/// Those of two tests have different names.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
 impl Namespaces {
     fn make() -> Option<Self> {
-        let name = format!("cede-meter-{}", std::process::id());
+        let name = format!("cede-meter-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let made = Self(name.clone());
         for arguments in [
             format!("netns add {name}-a"),
@@ -217,6 +220,24 @@ fn a_remote_host_that_sends_utp_is_seen_under_its_pseudonym_if_asked_for() {
     assert!(!line.to_string().contains("192.0.2."), "{line}");
     let last = last_of(open);
     assert!(samples(&last, "192.0.2.2") >= 100, "{last}");
+}
+
+#[test]
+fn an_interface_that_is_gone_ends_the_watch_with_what_there_is() {
+    let Some(namespaces) = Namespaces::make() else { return };
+    let watching = |more: &[&str]| {
+        let mut command = namespaces.run("a");
+        watch(command.args(["meter", "-i", "eth0", "--interval", "300 ms", "--for", "80 s"]).args(more))
+    };
+    let (Some(mut lines), Some(table)) = (watching(&["--json"]), watching(&[])) else { return };
+    lines.prints_such(|_| true);
+    let name = format!("{}-a", namespaces.0);
+    let done = Command::new("ip").args(["-n", &name, "link", "del", "eth0"]).status();
+    assert!(done.unwrap().success());
+    let last = lines.end().exits(1).complains("interface eth0 is gone").last();
+    assert!(last["cede"].is_string() && last["interface"] == "eth0", "{last}");
+    let shown = table.end().exits(1).complains("interface eth0 is gone");
+    assert!(shown.text().contains("No host says anything about its queue"), "{}", shown.text());
 }
 
 #[test]

@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 /// Lines that are printed at once.
 const BATCH_LINES: usize = 4096;
 
-/// One document: counters, hosts, and flows where they were asked for. It is printed as it is made: of a million flows it has
-/// 800 MB.
+/// One document: counters, hosts, and flows where they were asked for. It is printed as it is made: of a million hosts it has
+/// 800 MB, and as much of a million flows.
 pub fn print_json(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
     screen::print_with(|out| {
         serde_json::to_writer_pretty(&mut *out, &Document { args, findings })?;
@@ -22,8 +22,11 @@ pub fn print_json(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> 
 }
 
 /// The same in one line.
-pub fn json_line_of_all(args: &MeterArgs, findings: &Findings) -> String {
-    format!("{}\n", json!(Document { args, findings }))
+pub fn print_json_line(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
+    screen::print_with(|out| {
+        serde_json::to_writer(&mut *out, &Document { args, findings })?;
+        out.write_all(b"\n")
+    })
 }
 
 struct Document<'a> {
@@ -35,13 +38,15 @@ impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { args, findings } = self;
         let mut members = members(args, &findings.report);
+        members.insert("hosts".to_string(), Value::Null);
         if args.flows {
             members.insert("flows".to_string(), Value::Null);
         }
         let mut map = serializer.serialize_map(Some(members.len()))?;
         for (name, value) in &members {
             match name.as_str() {
-                "flows" => map.serialize_entry(name, &Flows(&findings.flows))?,
+                "flows" => map.serialize_entry(name, &Each(&findings.flows, flow))?,
+                "hosts" => map.serialize_entry(name, &Each(&findings.report.hosts, host))?,
                 _ => map.serialize_entry(name, value)?,
             }
         }
@@ -49,15 +54,16 @@ impl Serialize for Document<'_> {
     }
 }
 
-struct Flows<'a>(&'a [FlowReport]);
+/// Values that are made one after the other.
+struct Each<'a, T>(&'a [T], fn(&T) -> Value);
 
-impl Serialize for Flows<'_> {
+impl<T> Serialize for Each<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(flow))
+        serializer.collect_seq(self.0.iter().map(self.1))
     }
 }
 
-/// All but the flows.
+/// All but hosts and flows.
 fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
     let members = json!({
         "cede": env!("CARGO_PKG_VERSION"),
@@ -68,7 +74,6 @@ fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
         "hosts_with_too_few_samples": report.hosts_with_too_little,
         "udp_flows_that_are_no_utp": report.other_udp_flows,
         "tcp_flows_without_timestamps": report.timeless_tcp_flows,
-        "hosts": report.hosts.iter().map(host).collect::<Vec<_>>(),
     });
     if let Value::Object(members) = members { members } else { Map::new() }
 }

@@ -3,10 +3,12 @@
 mod data;
 #[cfg(target_os = "linux")]
 mod live;
+mod order;
 mod page;
 mod parquet;
 mod show;
 mod source;
+mod unpack;
 mod veil;
 
 pub use data::counters;
@@ -41,13 +43,15 @@ Nothing is sent. A delay is that of all queues between a sender and where the ca
 sender's own uplink; hosts on the observer's side of their uplink show none. What may be wrong with a figure stands
 in the column of flags: cede explain start-not-seen.
 
-Exit codes: 0 done; 1 a capture is damaged or cannot be read (what came before counts); 2 wrong usage; 3 not permitted.";
+Exit codes: 0 done; 1 a capture is damaged or cannot be read, or the interface is gone (what came before counts);
+2 wrong usage; 3 not permitted.";
 
 /// Arguments of `cede meter`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct MeterArgs {
-    /// Captures, pcap or pcapng, plain or compressed with gzip or zstd; - is standard input
+    /// Captures, pcap or pcapng, plain or compressed with gzip or zstd, in any order: they are read by the time of their
+    /// first packets; - is standard input, which keeps its place
     #[arg(value_name = "FILE", required_unless_present = "interface", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -113,22 +117,34 @@ struct LiveArgs {
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["files", "series", "plot", "report", "parquet", "since", "until"])]
     interface: Option<String>,
     /// Show a screen that updates
-    #[arg(long, requires = "interface", conflicts_with_all = ["json", "csv"])]
+    #[arg(long, requires = "interface", conflicts_with_all = ["files", "json", "csv"])]
     ui: bool,
     /// Serve metrics for Prometheus [example: --prometheus 127.0.0.1:9464]
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "interface")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "interface", conflicts_with = "files")]
     prometheus: Option<SocketAddr>,
     /// Hosts with metrics of their own; all others are in the totals
-    #[arg(long, value_name = "N", requires = "prometheus", default_value_t = 50)]
+    #[arg(long, value_name = "N", requires = "prometheus", conflicts_with = "files", default_value_t = 50)]
     metrics_hosts: usize,
     /// Time between two lines, pictures or sets of metrics
-    #[arg(long, value_name = "TIME", requires = "interface", default_value = "2 s")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "interface",
+        conflicts_with = "files",
+        default_value = "2 s"
+    )]
     interval: Duration,
     /// How far back figures and the shortest delay reach
-    #[arg(long, value_name = "TIME", requires = "interface", default_value = "10 min")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "interface",
+        conflicts_with = "files",
+        default_value = "10 min"
+    )]
     window: Duration,
     /// End after this time
-    #[arg(long = "for", value_name = "TIME", requires = "interface")]
+    #[arg(long = "for", value_name = "TIME", requires = "interface", conflicts_with = "files")]
     duration: Option<Duration>,
 }
 

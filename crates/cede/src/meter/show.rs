@@ -3,7 +3,7 @@
 use super::{Findings, MeterArgs, summary_of};
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
-use cede_meter::{Counters, Delay, Flags, FlowReport, Protocol, QueueSample, Report, Summary};
+use cede_meter::{Counters, Delay, Flags, FlowReport, HostReport, Protocol, QueueSample, Report, Summary};
 use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
 use std::net::IpAddr;
 
@@ -73,7 +73,7 @@ fn delays(summary: Option<&Summary>) -> Vec<Cell> {
 
 fn brief_hosts(findings: &Findings, room: usize) -> Table {
     let headings = ["host", "by", "flows"].into_iter().chain(DELAYS).chain(["min RTT", "clock Hz", "flags"]);
-    let row = |host: &cede_meter::HostReport| {
+    let row = |host: &HostReport| {
         let mut cells: Vec<Cell> = vec![host.address.to_string().into(), protocols(host).into()];
         cells.push(Cell::number(f64::from(host.flows), 0));
         cells.extend(delays(Some(&host.all)));
@@ -124,7 +124,7 @@ fn fitted(mut headings: Vec<&str>, mut rows: Vec<Vec<Cell>>, room: usize) -> Tab
     rows.into_iter().fold(Table::new(headings), Table::row)
 }
 
-fn protocols(host: &cede_meter::HostReport) -> &'static str {
+fn protocols(host: &HostReport) -> &'static str {
     match (host.utp, host.tcp) {
         (Some(_), Some(_)) => "both",
         (Some(_), None) => "uTP",
@@ -132,27 +132,32 @@ fn protocols(host: &cede_meter::HostReport) -> &'static str {
     }
 }
 
-/// Rows of a table of flows that are made and printed at once.
+/// Rows of a table that are made and printed at once: there may be a million.
 const BATCH_ROWS: usize = 4096;
 
 /// Prints hosts, or flows, for programs.
 pub fn print_csv(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
-    if !args.flows {
-        return screen::print(&hosts(findings).to_csv());
+    if args.flows {
+        print_rows(&findings.flows, |batch| flows(args, batch))
+    } else {
+        print_rows(&findings.report.hosts, hosts)
     }
-    screen::print(&flows(args, &[]).to_csv())?;
-    for batch in findings.flows.chunks(BATCH_ROWS) {
-        let table = flows(args, batch).to_csv();
+}
+
+fn print_rows<T>(all: &[T], table: impl Fn(&[T]) -> Table) -> Result<(), Failure> {
+    screen::print(&table(&[]).to_csv())?;
+    for batch in all.chunks(BATCH_ROWS) {
+        let table = table(batch).to_csv();
         let (_headings, rows) = table.split_once('\n').unwrap_or_default();
         screen::print(rows)?;
     }
     Ok(())
 }
 
-fn hosts(findings: &Findings) -> Table {
+fn hosts(reports: &[HostReport]) -> Table {
     let fixed = ["host", "protocols", "flows"];
     let headings = fixed.into_iter().chain(SUMMARY_COLUMNS).chain(["rtt_min_ms", "clock_hz", "flags"]);
-    let row = |host: &cede_meter::HostReport| {
+    let row = |host: &HostReport| {
         let mut cells: Vec<Cell> = vec![host.address.to_string().into(), protocols(host).into()];
         cells.push(Cell::number(f64::from(host.flows), 0));
         cells.extend(numbers(Some(&host.all)));
@@ -161,7 +166,7 @@ fn hosts(findings: &Findings) -> Table {
         cells.push(names(host.flags).into());
         cells
     };
-    findings.report.hosts.iter().map(row).fold(Table::new(headings), Table::row)
+    reports.iter().map(row).fold(Table::new(headings), Table::row)
 }
 
 fn flows(args: &MeterArgs, reports: &[FlowReport]) -> Table {

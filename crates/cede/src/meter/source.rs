@@ -1,11 +1,11 @@
 //! Captures from files and pipes, plain or compressed, side by side on all processors.
 
+use super::order::{first_ns, in_order};
+use super::unpack::decompressed;
 use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
 use cede_meter::{Config, Feed, FeedError, FilterError, Meter, Selection};
 use cede_wire::pcap::Record;
-use flate2::read::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -32,34 +32,33 @@ pub fn selection(
     })
 }
 
-/// Hands the packets of captures over, one file behind the other; what is wrong with any is told in the end.
+/// Hands the packets of captures over, one file behind the other in the order of their first packets; what is wrong with any is told in the end.
 pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Option<String>, Failure> {
-    let sources = files.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
+    let sources = open_in_order(files)?;
     let progress = Progress::of(files);
     let mut damage = Vec::new();
-    for (path, source) in files.iter().zip(sources) {
+    for (path, source) in sources {
         let mut packets = 0_u64;
         let take = &mut |record: &Record<'_>| {
             packets += 1;
             take(record);
         };
-        damage.extend(feed(source, take, &progress).err().map(|error| told(path, &error, packets)));
+        damage.extend(feed(source, take, &progress).err().map(|error| told(&path, &error, packets)));
     }
     progress.status().end();
     Ok((!damage.is_empty()).then(|| damage.join("\nerror: ")))
 }
 
-/// Reads captures, the later ones behind the earlier ones; what is wrong with any is told beside what was found.
+/// Reads captures, the later ones behind the earlier ones, in whatever order they are named; what is wrong with any is told beside what was found.
 pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>), Failure> {
-    let sources = files.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut sources = open_in_order(files)?;
     let progress = Progress::of(files);
-    let mut sources = sources.into_iter();
-    let (meter, damage) = match (files, sources.next()) {
-        ([path], Some(source)) => {
-            let (meter, damage) = read_one(source, path, config, &progress);
+    let (meter, damage) = match (sources.pop(), sources.is_empty()) {
+        (Some((path, source)), true) => {
+            let (meter, damage) = read_one(source, &path, config, &progress);
             (meter, damage.into_iter().collect())
         }
-        (_, first) => side_by_side(first.into_iter().chain(sources).collect(), files, config, &progress),
+        (last, _) => side_by_side(sources.into_iter().chain(last).collect(), config, &progress),
     };
     progress.status().end();
     Ok((meter, (!damage.is_empty()).then(|| damage.join("\nerror: "))))
@@ -88,15 +87,22 @@ impl Merge {
 /// report, which is made when no file is left.
 const SHARE_AHEAD: (usize, usize) = (3, 16);
 
+/// A capture's name, and what it is read from.
+type Source = (PathBuf, Box<dyn Read + Send>);
+
+fn open_in_order(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    // Each once: a pipe cannot be opened again.
+    let mut sources: Vec<Option<_>> =
+        files.iter().map(|path| open(path).map(Some)).collect::<Result<_, Failure>>()?;
+    let take = |k: usize| sources[k].take().map(|source| (files[k].clone(), source));
+    Ok(in_order(files).into_iter().filter_map(take).collect())
+}
+
 /// Each worker takes the next file until there is none, and waits where it would be too far ahead.
-fn side_by_side(
-    sources: Vec<Box<dyn Read + Send>>,
-    files: &[PathBuf],
-    config: &Config,
-    progress: &Progress,
-) -> (Meter, Vec<String>) {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
-    let selection = Selection { origin_ns: origin_ns(files, &config.selection), ..config.selection.clone() };
+fn side_by_side(sources: Vec<Source>, config: &Config, progress: &Progress) -> (Meter, Vec<String>) {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(sources.len());
+    let selection =
+        Selection { origin_ns: origin_ns(&sources, &config.selection), ..config.selection.clone() };
     let memory_ahead = config.memory_bytes / SHARE_AHEAD.1 * SHARE_AHEAD.0;
     let whole = Meter::new(Config { selection: selection.clone(), ..config.clone() });
     // These need none for a report.
@@ -106,10 +112,10 @@ fn side_by_side(
     let (moved, queue) = (Condvar::new(), Mutex::new(sources.into_iter().enumerate()));
     let work = || {
         loop {
-            let Some((k, source)) = lock(&queue).next() else { break };
+            let Some((k, (path, source))) = lock(&queue).next() else { break };
             let too_far = |merge: &mut Merge| k >= merge.merged + workers;
             drop(moved.wait_while(lock(&merge), too_far).unwrap_or_else(PoisonError::into_inner));
-            let file = read_one(source, &files[k], &config, progress);
+            let file = read_one(source, &path, &config, progress);
             lock(&merge).take(k, file);
             moved.notify_all();
         }
@@ -122,13 +128,9 @@ fn side_by_side(
 }
 
 /// The time of the first packet of the first file, where times are counted from it.
-fn origin_ns(files: &[PathBuf], selection: &Selection) -> Option<u64> {
+fn origin_ns(sources: &[Source], selection: &Selection) -> Option<u64> {
     let counts = selection.since_ns > 0 || selection.until_ns < u64::MAX;
-    let path = files.first().filter(|path| counts && path.as_os_str() != "-")?;
-    let mut meter = Meter::new(Config { memory_bytes: 1 << 20, ..Config::default() });
-    let mut feed = Feed::new(decompressed(Box::new(File::open(path).ok()?)).ok()?);
-    while meter.counters().span_ns.is_none() && matches!(feed.step(&mut meter), Ok(true)) {}
-    meter.counters().first_ns
+    sources.first().filter(|_| counts).and_then(|(path, _)| first_ns(path))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -176,19 +178,6 @@ fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
         return Err(Failure::Usage(format!("{} is a folder; name the captures in it", path.display())));
     }
     Ok(Box::new(file))
-}
-
-/// What is inside, by the first octets: gzip (RFC 1952), zstd (RFC 8878), or the octets themselves.
-fn decompressed<'a>(mut source: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
-    let mut front = Vec::new();
-    source.by_ref().take(4).read_to_end(&mut front)?;
-    let magic = front.clone();
-    let whole = io::Cursor::new(front).chain(source);
-    Ok(match magic[..] {
-        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
-        [0x28, 0xb5, 0x2f, 0xfd] => Box::new(StreamingDecoder::new(whole).map_err(io::Error::other)?),
-        _ => Box::new(whole),
-    })
 }
 
 /// Counts what was read for the line of progress.

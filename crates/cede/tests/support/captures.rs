@@ -14,9 +14,20 @@ pub fn plain(compressed: &[u8]) -> Vec<u8> {
 
 /// A classic capture cut in two between records, the second half with a file header of its own.
 pub fn halves(capture: &[u8]) -> [Vec<u8>; 2] {
-    let mut at = 24;
-    while at < capture.len() / 2 {
-        at += 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize;
+    parts(capture, 2).try_into().unwrap()
+}
+
+/// As [`halves`], in so many parts.
+pub fn parts(capture: &[u8], count: usize) -> Vec<Vec<u8>> {
+    let (head, mut from, mut at) = (&capture[..24], 24, 24);
+    let mut parts = Vec::new();
+    for k in 1..=count {
+        while at < capture.len() / count * k && at < capture.len() {
+            at += 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize;
+        }
+        let end = if k == count { capture.len() } else { at };
+        parts.push([head, &capture[from..end]].concat());
+        from = at;
     }
-    [capture[..at].to_vec(), [&capture[..24], &capture[at..]].concat()]
+    parts
 }

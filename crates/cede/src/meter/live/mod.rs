@@ -42,7 +42,7 @@ struct Sinks<'a> {
     last: Option<Picture>,
 }
 
-/// Watches an interface until Ctrl-C, or as long as asked for.
+/// Watches an interface until Ctrl-C, or as long as asked for; one that is gone meanwhile is an error in the end.
 pub fn run(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
     if args.live.ui && !std::io::stdout().is_terminal() {
         return Err(Failure::Usage("--ui needs a terminal on standard output".to_string()));
@@ -57,9 +57,10 @@ pub fn run(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
             "watching {interface}, {became}; Ctrl-C ends with the table of the window\n"
         ));
     }
-    session.watch(&mut tap, &mut sinks)?;
+    let watched = session.watch(&mut tap, &mut sinks);
     drop(sinks.screen.take());
-    session.end(args)
+    // What there is is shown, however it ended.
+    session.end(args).and(watched)
 }
 
 /// What is watched.
@@ -162,7 +163,7 @@ impl<'a> Session<'a> {
     fn end(&self, args: &MeterArgs) -> Result<(), Failure> {
         let findings = super::find(args, &self.meter)?;
         if args.json {
-            return screen::print(&super::data::json_line_of_all(args, &findings));
+            return super::data::print_json_line(args, &findings);
         }
         if args.csv {
             return show::print_csv(args, &findings);

@@ -10,6 +10,8 @@ use crate::failure::Failure;
 use cede_meter::Meter;
 use cede_wire::link::LinkType;
 use netring::{BpfFilter, BpfInsn, Capture, CaptureStats, Error, PacketDirection};
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// The ring: 64 blocks of half a megabyte; one that is not full is handed over after 50 ms.
@@ -33,6 +35,34 @@ pub struct Tap {
     link_type: LinkType,
     /// The kernel shows each packet twice there, when it leaves and when it arrives.
     is_loopback: bool,
+    presence: Presence,
+}
+
+/// The interface by its number, which survives another name: whether it is still there. The ring of one that is gone looks like
+/// that of one that is silent.
+struct Presence {
+    name: String,
+    index: u32,
+    socket: OwnedFd,
+}
+
+impl Presence {
+    fn of(name: &str) -> std::io::Result<Self> {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+        let index = netdevice::name_to_index(&socket, name)?;
+        Ok(Self { name: name.to_string(), index, socket })
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        match netdevice::index_to_name(&self.socket, self.index) {
+            Err(rustix::io::Errno::NODEV | rustix::io::Errno::NXIO) => Err(Failure::Failed(format!(
+                "interface {} is gone; what it showed until then counts",
+                self.name
+            ))),
+            // What cannot be asked says nothing.
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Tap {
@@ -48,14 +78,18 @@ impl Tap {
                 )));
             }
         };
+        let presence =
+            Presence::of(name).map_err(|error| Failure::Failed(format!("cannot watch {name}: {error}")))?;
         let capture = open_ring(name).map_err(|error| explained(name, &error))?;
-        Ok(Self { capture, link_type, is_loopback: kind == KIND_LOOPBACK })
+        Ok(Self { capture, link_type, is_loopback: kind == KIND_LOOPBACK, presence })
     }
 
-    /// Waits for a block of packets, no longer than this, and hands them to the meter.
+    /// Waits for a block of packets, no longer than this, and hands them to the meter. It fails where the interface is gone.
     pub fn read(&mut self, meter: &mut Meter, timeout: Duration) -> Result<(), Failure> {
         let told = |error| Failure::Failed(format!("the interface cannot be read any more: {error}"));
-        let Some(batch) = self.capture.next_batch_blocking(timeout).map_err(told)? else { return Ok(()) };
+        let Some(batch) = self.capture.next_batch_blocking(timeout).map_err(told)? else {
+            return self.presence.check();
+        };
         for packet in batch.iter() {
             if self.is_loopback && packet.direction() == PacketDirection::Outgoing {
                 continue;

@@ -1,0 +1,61 @@
+//! What is inside of a compressed capture.
+
+use flate2::read::MultiGzDecoder;
+use std::io::{self, BufReader, ErrorKind, Read};
+
+/// zstd frames whose window is longer than two to this power are refused: 128 MiB, what the program `zstd` takes unless it is
+/// told otherwise. A frame says what it needs before it has any data, so a short one may ask for gigabytes.
+const WINDOW_LOG_MAX: u32 = 27;
+/// The first octets of zstd's frames (RFC 8878, sections 3.1.1 and 3.1.2); those of skippable ones but for four bits.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const ZSTD_SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
+
+/// What is inside, by the first octets: gzip (RFC 1952), zstd (RFC 8878), or the octets themselves. Several members or frames one
+/// behind the other are one capture.
+pub fn decompressed<'a>(mut source: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
+    let mut front = Vec::new();
+    source.by_ref().take(4).read_to_end(&mut front)?;
+    let magic = front.clone();
+    let whole = io::Cursor::new(front).chain(source);
+    let is_skippable = |rest: &[u8], first: u8| rest == ZSTD_SKIPPABLE && first >> 4 == 5;
+    Ok(match magic[..] {
+        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
+        [first, ref rest @ ..] if magic == ZSTD || is_skippable(rest, first) => Box::new(Frames::new(whole)?),
+        _ => Box::new(whole),
+    })
+}
+
+/// The frames of zstd.
+struct Frames<R: Read>(zstd::stream::read::Decoder<'static, BufReader<R>>);
+
+impl<R: Read> Frames<R> {
+    fn new(source: R) -> io::Result<Self> {
+        let mut decoder = zstd::stream::read::Decoder::new(source)?;
+        decoder.window_log_max(WINDOW_LOG_MAX)?;
+        Ok(Self(decoder))
+    }
+}
+
+impl<R: Read> Read for Frames<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.0.read(out).map_err(told)
+    }
+}
+
+/// The library's words, and better ones where they are none for a reader of captures.
+fn told(error: io::Error) -> io::Error {
+    if error.kind() == ErrorKind::Interrupted {
+        return error;
+    }
+    let words = error.to_string();
+    let better = match &*words {
+        "incomplete frame" => "the file ends within a frame",
+        "Unknown frame descriptor" => "what is no frame follows",
+        "Restored data doesn't match checksum" => "the data differ from their checksum",
+        "Frame requires too much memory for decoding" => {
+            "a frame asks for a window of more than 128 MiB (made with --long or --ultra?); zstd -d --memory=2048MB reads it"
+        }
+        other => other,
+    };
+    io::Error::new(error.kind(), format!("zstd: {better}"))
+}
