@@ -5,7 +5,7 @@ mod common;
 use cede_bt::engine::{Action, Chunk, CloseReason, ConnId, PeerAddress};
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Profile, Transport};
-use cede_units::{Duration, Instant};
+use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
 use common::{Swarm, geometry, setup};
 
@@ -113,15 +113,23 @@ impl Late {
         for _ in 0..seconds {
             self.now += Duration::from_secs(1);
             self.engine.handle_timeout(self.now);
-            for (conn, _) in &self.peers {
-                self.engine.set_room(*conn, u32::MAX);
-            }
-            while let Some((conn, Chunk::Octets(mut octets))) = self.engine.poll_transmit(self.now) {
-                let peer = usize::from(conn == self.peers[1].0);
-                self.engine.set_room(conn, u32::MAX);
-                while let Some(item) = self.peers[peer].1.next(&mut octets).unwrap() {
-                    heard[peer].extend(if let Item::Message(message) = item { Some(message) } else { None });
-                }
+            let said = self.said();
+            heard.iter_mut().zip(said).for_each(|(heard, said)| heard.extend(said));
+        }
+        heard
+    }
+
+    /// What is said to each peer now.
+    fn said(&mut self) -> [Vec<Message>; 2] {
+        let mut heard = [Vec::new(), Vec::new()];
+        for (conn, _) in &self.peers {
+            self.engine.set_room(*conn, u32::MAX);
+        }
+        while let Some((conn, Chunk::Octets(mut octets))) = self.engine.poll_transmit(self.now) {
+            let peer = usize::from(conn == self.peers[1].0);
+            self.engine.set_room(conn, u32::MAX);
+            while let Some(item) = self.peers[peer].1.next(&mut octets).unwrap() {
+                heard[peer].extend(if let Item::Message(message) = item { Some(message) } else { None });
             }
         }
         heard
@@ -147,6 +155,69 @@ fn what_a_late_peer_owes_is_asked_of_another() {
     // The other's answer was on its way: it is not needed, and nobody's fault.
     late.engine.received(late.now, late.peers[1].0, Payload::copy_from(&piece));
     assert_eq!((late.engine.totals().redundant, late.engine.connections().count()), (1_000, 2));
+}
+
+impl Late {
+    /// Tells a peer what `answer` has for each request, for so many seconds; says how many requests there were.
+    fn answer(&mut self, seconds: u64, answer: impl Fn(BlockRef) -> Vec<u8>) -> usize {
+        let mut requests = 0;
+        for _ in 0..seconds {
+            let mut heard = self.wait(1)[0].clone();
+            self.tell(0, &Message::KeepAlive);
+            // Within one second, as often as it goes on.
+            for _ in 0..1_000 {
+                let asked = heard.iter().filter_map(|message| match message {
+                    Message::Request(block) => Some(*block),
+                    _ => None,
+                });
+                let asked: Vec<BlockRef> = asked.collect();
+                requests += asked.len();
+                let answers: Vec<u8> = asked.into_iter().flat_map(&answer).collect();
+                self.engine.received(self.now, self.peers[0].0, Payload::copy_from(&answers));
+                heard = self.said()[0].clone();
+            }
+        }
+        requests
+    }
+}
+
+/// BEP 6 lets a peer refuse a request at any time. Asked again at once, it would be asked for ever.
+#[test]
+fn who_refuses_everything_is_asked_little_and_let_go() {
+    for is_choking_between in [false, true] {
+        let mut late = Late::new();
+        late.tell(0, &Message::HaveAll);
+        let requests = late.answer(600, |block| {
+            let mut answer = Message::Reject(block).to_vec();
+            if is_choking_between {
+                answer.extend([Message::Choke.to_vec(), Message::Unchoke.to_vec()].concat());
+            }
+            answer
+        });
+        assert!((30..250).contains(&requests), "{requests}");
+        assert_eq!(late.engine.connections().filter(|view| view.address == 1).count(), 0);
+    }
+}
+
+/// A piece that a peer refuses is asked of it again after a while, and the others at once.
+#[test]
+fn who_refuses_one_piece_is_asked_for_the_others() {
+    let mut late = Late::new();
+    late.tell(0, &Message::HaveAll);
+    let refused = std::cell::Cell::new(0);
+    let requests = late.answer(130, |block| {
+        if block.piece == 7 {
+            refused.set(refused.get() + 1);
+            return Message::Reject(block).to_vec();
+        }
+        let mut data = cede_bt::wire::piece_header(block).to_vec();
+        data.resize(data.len() + block.len as usize, 0);
+        data
+    });
+    // Its four blocks at first, after a minute and after another; all others once.
+    assert!((3..=12).contains(&refused.get()), "{}", refused.get());
+    assert_eq!(requests - refused.get(), 39 * 4 + 1);
+    assert_eq!(late.engine.connections().filter(|view| view.address == 1).count(), 1);
 }
 
 /// What a seed says to a peer, from now on.
@@ -226,6 +297,55 @@ fn who_sends_bad_pieces_is_banned_and_the_download_still_ends() {
         assert!(swarm.run(Duration::from_secs(3_600)), "{}", profile.name);
         assert_eq!(swarm.members[2].banned, [1], "{}", profile.name);
         assert!(swarm.members[2].engine.totals().bad_pieces > 0);
+    }
+}
+
+/// One downloads from a seed and from liars, all of them as fast as each other, with other random numbers each time.
+fn among_liars(profile: Profile, number: u64, spoil: impl Fn(&mut Swarm)) -> Swarm {
+    let member = |peer: u8| {
+        let mut setup = setup(peer, peer > 0, profile, Disposition::ALL);
+        setup.upload_limit = (peer > 0).then_some(200 << 10);
+        setup.random = Stream::named(number, &format!("peer {peer}"));
+        setup
+    };
+    let mut swarm = Swarm::new((0..4).map(member).collect());
+    spoil(&mut swarm);
+    let what = format!("{} {number}", profile.name);
+    assert!(swarm.run(Duration::from_secs(1_800)), "{what}: {:?}", swarm.members[0].engine.have());
+    swarm
+}
+
+/// Blocks of all of them are in most pieces: whoever sent something of a bad one is not to blame for it.
+#[test]
+fn liars_alone_are_banned_whoever_else_had_a_part_in_their_pieces() {
+    for profile in Profile::ALL {
+        for number in 0..20 {
+            for (liars, lies_in) in [(1, 1), (1, 3), (2, 1), (2, 2), (2, 5)] {
+                let swarm = among_liars(profile, number, |swarm| {
+                    for liar in &mut swarm.members[1..=liars] {
+                        (liar.lies, liar.lies_in) = (true, lies_in);
+                    }
+                });
+                let (banned, totals) = (&swarm.members[0].banned, swarm.members[0].engine.totals());
+                let what = format!("{} {number}: {liars} that lie in 1 of {lies_in}", profile.name);
+                assert!(banned.iter().all(|address| (1..=liars).contains(address)), "{what}: {banned:?}");
+                assert!(totals.bad_pieces > 0, "{what}");
+                assert!(lies_in > 1 || banned.len() == liars, "{what}: {banned:?}");
+            }
+        }
+    }
+}
+
+/// A liar that falls silent as soon as it is asked for pieces alone keeps nobody waiting.
+#[test]
+fn a_liar_that_falls_silent_does_not_keep_the_download_from_its_end() {
+    for profile in Profile::ALL {
+        for number in 0..10 {
+            let swarm = among_liars(profile, number, |swarm| {
+                (swarm.members[1].lies, swarm.members[1].content_max) = (true, (300 + 40 * number) << 10);
+            });
+            assert!(swarm.members[0].banned.iter().all(|&address| address == 1), "{} {number}", profile.name);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A connection as the engine knows it.
 
 use super::fast::Grants;
+use super::refusals::Refusals;
 use crate::bitfield::Bitfield;
 use crate::disposition::{Contender, Transport};
 use crate::pipeline::Pipeline;
@@ -89,7 +90,6 @@ pub(super) struct Tally {
     pub(super) unchoke_round: u64,
     pub(super) unchoked_at: Option<Instant>,
     pub(super) optimistic_at: Option<Instant>,
-    pub(super) bad_pieces: u32,
 }
 
 /// Over what a connection came, and whether we opened it.
@@ -133,6 +133,7 @@ pub(super) struct Conn<A> {
     /// It is late, under libtorrent's rule.
     pub(super) snubbed: bool,
     pub(super) allowed_fast: Vec<u32>,
+    pub(super) refusals: Refusals,
     pub(super) request_limit: u32,
     pub(super) pipeline: Pipeline,
 
@@ -172,6 +173,7 @@ impl<A: Copy> Conn<A> {
             wait: Wait::new(now),
             snubbed: false,
             allowed_fast: Vec::new(),
+            refusals: Refusals::default(),
             request_limit: REQUEST_LIMIT,
             pipeline: Pipeline::new(profile.pipeline),
             download: RateMeasure::new(now),

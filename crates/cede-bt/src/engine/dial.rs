@@ -42,6 +42,8 @@ pub(super) struct Dials<A> {
     pub(super) queue: VecDeque<A>,
     pub(super) tokens: u32,
     pub(super) banned: BTreeSet<A>,
+    /// Who is gone and has sent something of a piece that has not been checked.
+    pub(super) departed: BTreeMap<u32, A>,
 }
 
 impl<A> Dials<A> {
@@ -51,6 +53,7 @@ impl<A> Dials<A> {
             queue: VecDeque::new(),
             tokens: profile.dials_per_second.unwrap_or(u32::MAX),
             banned: BTreeSet::new(),
+            departed: BTreeMap::new(),
         }
     }
 }
@@ -243,6 +246,10 @@ impl<A: PeerAddress> Engine<A> {
         let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::take) else { return };
         self.open -= 1;
         self.picker.release(&conn.reserved_blocks());
+        self.picker.disown(conn.id.generation);
+        if self.picker.has_part(conn.id.generation) {
+            self.dials.departed.insert(conn.id.generation, conn.address);
+        }
         self.ring.retain(|&other| other != index);
         self.turn = self.turn.filter(|&(other, _)| other != index);
         if let Some(known) = self.dials.known.get_mut(&conn.address) {

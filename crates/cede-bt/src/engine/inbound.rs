@@ -17,7 +17,7 @@ const ALLOWED_FAST_MAX: usize = 32;
 const CONTROL_BYTES_MAX: usize = 1 << 20;
 
 /// Something is wrong with the peer.
-type Verdict = Result<(), CloseReason>;
+pub(super) type Verdict = Result<(), CloseReason>;
 
 impl<A> Conn<A> {
     /// Whether nothing has come yet that a bitfield would have to precede. libtorrent and aria2 introduce their extensions
@@ -118,7 +118,9 @@ impl<A: PeerAddress> Engine<A> {
             Message::KeepAlive => {}
             Message::Choke => self.on_choke(index),
             Message::Unchoke => {
-                conn.peer_choking = false;
+                if core::mem::replace(&mut conn.peer_choking, false) {
+                    conn.refusals.forgive();
+                }
                 self.ask(now, index);
             }
             Message::Interested => self.on_interest(now, index, true),
@@ -159,7 +161,7 @@ impl<A: PeerAddress> Engine<A> {
                     self.ask(now, index);
                 }
             }
-            Message::Reject(block) => self.on_reject(now, index, block),
+            Message::Reject(block) => return self.on_reject(now, index, block),
             _ => return Err(CloseReason::Misbehaved),
         }
         Ok(())
@@ -168,6 +170,7 @@ impl<A: PeerAddress> Engine<A> {
     fn on_choke(&mut self, index: u32) {
         let Some(conn) = self.at(index) else { return };
         conn.peer_choking = true;
+        let generation = conn.id.generation;
         // With the fast extension each request is answered by itself.
         if !conn.fast {
             let lost = conn.reserved_blocks();
@@ -175,20 +178,27 @@ impl<A: PeerAddress> Engine<A> {
             conn.overdue.clear();
             self.picker.release(&lost);
         }
+        self.take_suspects(generation);
     }
 
-    fn on_reject(&mut self, now: Instant, index: u32, block: BlockRef) {
-        let Some(conn) = self.at(index) else { return };
-        let Some(at) = conn.owed.iter().position(|&owed| owed == block) else { return };
+    fn on_reject(&mut self, now: Instant, index: u32, block: BlockRef) -> Verdict {
+        let Some(conn) = self.at(index) else { return Ok(()) };
+        let Some(at) = conn.owed.iter().position(|&owed| owed == block) else { return Ok(()) };
         conn.owed.remove(at);
         conn.allowed_fast.retain(|&piece| piece != block.piece);
-        let (choking, overdue) = (conn.peer_choking, conn.take_overdue(block));
+        let (choking, overdue, peer) = (conn.peer_choking, conn.take_overdue(block), conn.id.generation);
         if !overdue {
             self.picker.release(&[block]);
         }
-        if !choking {
-            self.ask(now, index);
+        if choking {
+            return Ok(());
         }
+        // One that was cancelled is rejected as well.
+        if self.picker.awaits(block, peer) {
+            self.note_refusal(now, index, block.piece)?;
+        }
+        self.ask(now, index);
+        Ok(())
     }
 
     fn on_interest(&mut self, now: Instant, index: u32, interested: bool) {
@@ -296,7 +306,7 @@ impl<A: PeerAddress> Engine<A> {
         }
         self.totals.downloaded[usize::from(transport == Transport::Utp)] += u64::from(len);
         // A block that was cancelled, or that a choke took off the list, is welcome where it is still missing.
-        if self.picker.awaits(block) {
+        if self.picker.awaits(block, id.generation) {
             if owed.is_none() {
                 self.picker.note_shared(block);
             }
@@ -332,5 +342,6 @@ impl<A: Copy> Conn<A> {
         self.pipeline.on_data(bytes);
         self.tally.last_data_at = Some(now);
         self.wait.anything_since = now;
+        self.refusals.end_row();
     }
 }

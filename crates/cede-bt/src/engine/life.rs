@@ -4,13 +4,10 @@ use super::conn::Stage;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress, TICK};
 use crate::bitfield::Bitfield;
 use crate::choker::{ChokerRule, Occasion};
-use crate::picker::Origin;
 use crate::wire::Message;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
-/// A peer that had a part in so many bad pieces is banned; one that alone sent a bad piece is at once.
-const BAD_PIECES_MAX: u32 = 3;
 /// How often those that could not be reached are looked at, in ticks.
 const RETRY_TICKS: u64 = 10;
 
@@ -39,9 +36,10 @@ impl<A: PeerAddress> Engine<A> {
             self.on_piece(now, piece);
         } else {
             self.totals.bad_pieces += 1;
-            self.blame(now, &origin);
+            self.on_bad_piece(now, piece, &origin);
             self.ask_everybody(now);
         }
+        self.forget_departed();
     }
 
     /// Wants these pieces and no others.
@@ -67,6 +65,7 @@ impl<A: PeerAddress> Engine<A> {
             self.look_at(now, index);
         }
         self.end_stale_handshakes(now);
+        self.look_at_suspects(now);
         let ticks = now.as_nanos() / step.as_nanos();
         if slow || ticks.is_multiple_of(RETRY_TICKS) {
             self.retry(now);
@@ -82,6 +81,7 @@ impl<A: PeerAddress> Engine<A> {
             return self.close(now, index, CloseReason::Silent);
         }
         conn.pipeline.on_second();
+        conn.refusals.forget_old(now);
         let quiet = now.since(conn.times.said_at) >= keepalive && conn.out.is_empty();
         if quiet {
             self.say(now, index, &Message::KeepAlive);
@@ -128,22 +128,6 @@ impl<A: PeerAddress> Engine<A> {
         for index in self.list.clone() {
             if self.at(index).is_some_and(|conn| conn.have.is_full()) {
                 self.close(now, index, CloseReason::BothComplete);
-            }
-        }
-    }
-
-    /// A piece was bad: who alone sent it is banned, and who had a part in too many.
-    fn blame(&mut self, now: Instant, origin: &Origin) {
-        let sole = origin.peers.len() == 1 && !origin.shared;
-        for &generation in &origin.peers {
-            let found = self.slots.iter_mut().flatten().find(|conn| conn.id.generation == generation);
-            let Some(conn) = found else { continue };
-            conn.tally.bad_pieces += 1;
-            if sole || conn.tally.bad_pieces >= BAD_PIECES_MAX {
-                let (index, address) = (conn.id.index, conn.address);
-                self.dials.banned.insert(address);
-                self.act(Action::Banned { address });
-                self.close(now, index, CloseReason::Banned);
             }
         }
     }

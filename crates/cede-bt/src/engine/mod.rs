@@ -23,6 +23,7 @@
 //! engine, since the number of pieces is not known until then: [`crate::wire`] is enough for that.
 
 mod address;
+mod blame;
 mod chokes;
 mod conn;
 mod dial;
@@ -30,6 +31,7 @@ mod fast;
 mod inbound;
 mod life;
 mod outbound;
+mod refusals;
 mod requests;
 mod snubs;
 

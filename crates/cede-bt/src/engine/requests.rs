@@ -1,6 +1,8 @@
 //! Asking for blocks.
 
+use super::conn::Conn;
 use super::{Engine, PeerAddress};
+use crate::bitfield::Bitfield;
 use crate::picker::Order;
 use crate::wire::{BlockRef, Message};
 use alloc::vec::Vec;
@@ -38,15 +40,14 @@ impl<A: PeerAddress> Engine<A> {
     fn fill_pipeline(&mut self, now: Instant, index: u32, depth: u32, fill: u32) {
         let mut found = core::mem::take(&mut self.scratch);
         while let Some(conn) = self.slots[index as usize].as_deref() {
-            let owed = conn.owed.len() as u32;
+            let (owed, generation) = (conn.owed.len() as u32, conn.id.generation);
             if owed >= depth {
                 break;
             }
             found.clear();
             self.choose(index, fill - owed, &mut found);
-            if found.is_empty() {
-                break;
-            }
+            let Some(&block) = found.first() else { break };
+            self.picker.assign(block.piece, generation);
             if !self.leave_out_overdue(index, &mut found) {
                 break;
             }
@@ -57,8 +58,10 @@ impl<A: PeerAddress> Engine<A> {
 
     fn choose(&mut self, index: u32, wanted: u32, found: &mut Vec<BlockRef>) {
         let Some(conn) = self.slots[index as usize].as_deref() else { return };
+        let open = self.open_to(conn);
+        let have = open.as_ref().unwrap_or(&conn.have);
         if conn.peer_choking {
-            for &piece in conn.allowed_fast.iter().filter(|&&piece| conn.have.has(piece)) {
+            for &piece in conn.allowed_fast.iter().filter(|&&piece| have.has(piece)) {
                 self.picker.pick_of(piece, wanted, found);
                 if !found.is_empty() {
                     return;
@@ -67,10 +70,21 @@ impl<A: PeerAddress> Engine<A> {
             return;
         }
         let order = if conn.snubbed { Order::CommonestFirst } else { Order::RarestFirst };
-        self.picker.pick(&conn.have, (self.list.len(), order), wanted, found);
+        self.picker.pick(have, (self.list.len(), order), wanted, found);
         if found.is_empty() && self.picker.is_end_game() {
-            self.picker.pick_again(&conn.have, &conn.owed, wanted, found);
+            self.picker.pick_again(have, &conn.owed, wanted, found);
         }
+    }
+
+    /// What a peer may be asked for, where that is not all that it has: of some pieces it has refused blocks, and some are asked
+    /// of another one only.
+    fn open_to(&self, conn: &Conn<A>) -> Option<Bitfield> {
+        let closed = self.picker.closed_to(conn.id.generation).chain(conn.refusals.pieces());
+        let mut have = None;
+        for piece in closed {
+            have.get_or_insert_with(|| conn.have.clone()).remove(piece);
+        }
+        have
     }
 
     /// What a late peer owes may have been chosen once more, of it again: that is nothing to ask for. False where nothing

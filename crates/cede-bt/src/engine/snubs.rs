@@ -39,6 +39,8 @@ impl<A: PeerAddress> Engine<A> {
         let late = conn.owed.iter().rev().find(|block| !conn.overdue.contains(block));
         let Some(&block) = late.filter(|block| !self.picker.has_free(block.piece)) else { return };
         conn.overdue.push(block);
+        // It may still come, in between what the other sends of it.
+        self.picker.note_shared(block);
         self.picker.release(&[block]);
     }
 

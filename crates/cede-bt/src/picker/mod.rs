@@ -12,6 +12,7 @@
 
 mod partial;
 mod rarity;
+mod suspect;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use alloc::vec::Vec;
 use cede_units::Stream;
 use partial::{Block, Partial};
 use rarity::Rarity;
+use suspect::Suspect;
 
 /// When a piece that has been begun comes before others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,6 +113,8 @@ pub struct Picker {
     missing: u32,
     rarity: Rarity,
     partials: Vec<Partial>,
+    /// Pieces that are asked of one peer each.
+    suspects: Vec<Suspect>,
     /// What the order of equally rare pieces is made of, where it is not drawn each time.
     listing: Option<u32>,
     /// Where a piece stands in `partials`.
@@ -133,6 +137,7 @@ impl Picker {
             missing: 0,
             rarity: Rarity::new(pieces),
             partials: Vec::new(),
+            suspects: Vec::new(),
             listing: None,
             begun: vec![NOT_BEGUN; pieces as usize],
             free: 0,
@@ -285,24 +290,26 @@ impl Picker {
         }
     }
 
-    /// Whether a block is still waited for.
+    /// Whether a block is still waited for, and may come from `peer`.
     #[must_use]
-    pub fn awaits(&self, block: BlockRef) -> bool {
-        self.find(block).is_some_and(|(index, number)| {
+    pub fn awaits(&self, block: BlockRef, peer: u32) -> bool {
+        let is_due = self.find(block).is_some_and(|(index, number)| {
             !matches!(self.partials[index].blocks[number as usize], Block::Here(_))
-        })
+        });
+        is_due && self.may_come_from(block.piece, peer)
     }
 
-    /// Somebody sends what he has not been asked for, or not alone: nobody is to blame by himself.
+    /// Somebody sends what he has not been asked for, or not alone: nobody is to blame by himself, unless it comes from one peer
+    /// only.
     pub fn note_shared(&mut self, block: BlockRef) {
-        if let Some((index, _)) = self.find(block) {
+        if let Some((index, _)) = self.find(block).filter(|_| !self.is_suspect(block.piece)) {
             self.partials[index].shared = true;
         }
     }
 
     /// A block has come from `peer`. `None` where nobody waits for it.
     pub fn arrive(&mut self, block: BlockRef, peer: u32) -> Option<Arrival> {
-        let (index, number) = self.find(block)?;
+        let (index, number) = self.find(block).filter(|_| self.may_come_from(block.piece, peer))?;
         let partial = &mut self.partials[index];
         let free = partial.free;
         let others = u32::from(partial.arrive(number, peer)?);
@@ -318,9 +325,13 @@ impl Picker {
         let partial = self.remove_partial(index as usize);
         self.free -= partial.free;
         if good {
+            self.suspects.retain(|suspect| !suspect.is(piece));
             self.missing -= u32::from(self.have.insert(piece) && self.wanted.has(piece));
-        } else if self.lacks(piece) {
-            self.rarity.insert(piece);
+        } else {
+            self.forget_owner(piece);
+            if self.lacks(piece) {
+                self.rarity.insert(piece);
+            }
         }
         Origin { peers: partial.contributors(), shared: partial.shared }
     }

@@ -74,6 +74,10 @@ impl Partial {
         Some(others)
     }
 
+    pub(super) fn has_part(&self, peer: u32) -> bool {
+        self.blocks.contains(&Block::Here(peer))
+    }
+
     /// Whoever sent something of it, each once.
     pub(super) fn contributors(&self) -> Vec<u32> {
         let mut peers: Vec<u32> = self

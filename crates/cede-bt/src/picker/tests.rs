@@ -145,7 +145,7 @@ fn a_bad_piece_is_wanted_again_and_those_who_sent_it_are_named() {
     out.clear();
     picker.pick(&set(2, &[0]), (1, Order::RarestFirst), 9, &mut out);
     out.iter().for_each(|block| {
-        assert!(picker.awaits(*block) && picker.arrive(*block, 5).is_some() && !picker.awaits(*block));
+        assert!(picker.awaits(*block, 5) && picker.arrive(*block, 5).is_some() && !picker.awaits(*block, 5));
     });
     picker.checked(0, true);
     assert_eq!((picker.missing(), picker.have().has(0)), (1, true));

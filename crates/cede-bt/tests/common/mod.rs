@@ -37,6 +37,10 @@ pub struct Member {
     pub stored: BTreeMap<u32, u64>,
     /// Sends other content than the torrent's.
     pub lies: bool,
+    /// In one block of so many.
+    pub lies_in: u64,
+    /// Sends no more content than that, and says nothing of it.
+    pub content_max: u64,
     /// Pieces in which something was not the torrent's.
     spoilt: Vec<u32>,
     pub closed: Vec<CloseReason>,
@@ -61,6 +65,8 @@ impl Swarm {
             engine: Engine::new(setup),
             stored: BTreeMap::new(),
             lies: false,
+            lies_in: 1,
+            content_max: u64::MAX,
             spoilt: Vec::new(),
             closed: Vec::new(),
             banned: Vec::new(),
@@ -183,12 +189,20 @@ impl Swarm {
         let mut busy = false;
         while let Some((conn, chunk)) = self.members[at].engine.poll_transmit(self.now) {
             busy = true;
-            let lie = u64::from(self.members[at].lies);
+            let member = &mut self.members[at];
             let payload = match chunk {
                 Chunk::Octets(payload) => payload,
-                Chunk::Content { offset, len } => Payload::Pattern { start: offset + lie, len },
+                Chunk::Content { offset, len } => {
+                    let lie = member.lies && (offset >> 14).is_multiple_of(member.lies_in);
+                    Payload::Pattern { start: offset + u64::from(lie), len }
+                }
             };
-            self.members[at].engine.set_room(conn, u32::MAX);
+            let uploaded: u64 = member.engine.totals().uploaded.iter().sum();
+            // The head of a block alone would be a broken message: who falls silent says nothing at all.
+            if uploaded > member.content_max {
+                continue;
+            }
+            member.engine.set_room(conn, u32::MAX);
             if let Some(&(to, theirs)) = self.wires.get(&(at, conn)) {
                 self.members[to].engine.received(self.now, theirs, payload);
                 self.act(to);

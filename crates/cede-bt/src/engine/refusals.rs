@@ -1,0 +1,56 @@
+//! Requests that a peer refuses although it has unchoked us (BEP 6, "Reject Request").
+//!
+//! The extension leaves it to a peer what it refuses and why. Asked again at once, one that refuses everything would be asked as
+//! fast as the connection carries it: so it is not asked for that piece for a minute, unless it chokes and unchokes us meanwhile;
+//! and who refuses many in a row, and sends nothing in between, is let go.
+
+use super::inbound::Verdict;
+use super::{CloseReason, Engine, PeerAddress};
+use alloc::vec::Vec;
+use cede_units::{Duration, Instant};
+
+/// Who refuses so many in a row is let go.
+const ROW_MAX: u32 = 64;
+/// So long a peer is not asked for a piece that it has refused a block of.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// What a peer has refused.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    /// Pieces, and until when they are not asked for. Each costs a refusal and a row of them is short, but data ends a row: at
+    /// most all pieces are here, once each.
+    pieces: Vec<(u32, Instant)>,
+    row: u32,
+}
+
+impl Refusals {
+    pub(super) fn pieces(&self) -> impl Iterator<Item = u32> + '_ {
+        self.pieces.iter().map(|&(piece, _)| piece)
+    }
+
+    /// The peer has unchoked us anew.
+    pub(super) fn forgive(&mut self) {
+        self.pieces.clear();
+    }
+
+    pub(super) fn end_row(&mut self) {
+        self.row = 0;
+    }
+
+    pub(super) fn forget_old(&mut self, now: Instant) {
+        self.pieces.retain(|&(_, until)| until > now);
+    }
+}
+
+impl<A: PeerAddress> Engine<A> {
+    pub(super) fn note_refusal(&mut self, now: Instant, index: u32, piece: u32) -> Verdict {
+        let Some(conn) = self.at(index) else { return Ok(()) };
+        let Refusals { pieces, row } = &mut conn.refusals;
+        pieces.retain(|&(other, _)| other != piece);
+        pieces.push((piece, now + PAUSE));
+        *row += 1;
+        let (peer, is_too_much) = (conn.id.generation, *row >= ROW_MAX);
+        self.take_suspects(peer);
+        if is_too_much { Err(CloseReason::Misbehaved) } else { Ok(()) }
+    }
+}
