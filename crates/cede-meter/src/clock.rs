@@ -21,12 +21,15 @@ pub(crate) const POINTS_MIN: usize = RATE_SAMPLES_MIN;
 const RATE_SPAN_US_MIN: f64 = 1e6;
 /// Pieces that a flow is cut into, if they are no shorter than that.
 const RATE_PIECES: f64 = 32.0;
-/// A rate this near is meant. Packets come the later the longer a queue grows, so that a clock looks slower: a queue that
-/// grows by more than 45 ms in 100 is none of a flow that waits for acknowledgements. One that shrinks does not do so for
-/// long.
+/// A rate this near is meant. Packets come the later the longer a queue grows, so that a clock looks slower: in slow start a queue
+/// grows by a second each second, and a clock seems to run at half its rate. One that shrinks does not do so for long.
 const RATE_MISFIT_EXACT: f64 = 0.05;
 const RATE_MISFIT_GROWING: f64 = 0.45;
 const RATE_MISFIT_SHRINKING: f64 = 0.25;
+/// A clock of up to so many times the rate may look like this one.
+const RATE_SLOWED_MAX: f64 = 2.2;
+/// A rate told by echoes is one that systems have if it is this near.
+const RATE_MISFIT_TOLD: f64 = 0.2;
 
 /// What it takes to believe in a drift, and the most that crystals do.
 pub(crate) const DRIFT_SPAN_US_MIN: f64 = 60e6;
@@ -55,9 +58,10 @@ pub(crate) enum Rate {
     Odd(f64),
 }
 
-/// The rate of a clock from readings (`x` in ticks) over time. A growing queue makes it look slower: times are those of
-/// arrivals.
-pub(crate) fn rate(readings: &[Point]) -> Rate {
+/// The rate of a clock from readings (`x` in ticks) over time. A growing queue makes it look slower, as times are those of
+/// arrivals; it grows by no more than `growth_us_max` in all. Where that leaves it open which rate it is, `told` is asked for the
+/// rate that echoes tell.
+pub(crate) fn rate(readings: &[Point], growth_us_max: f64, told: impl FnOnce() -> Option<f64>) -> Rate {
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return Rate::Unknown };
     let span_us = last.t - first.t;
     if readings.len() < RATE_SAMPLES_MIN || span_us < RATE_SPAN_US_MIN {
@@ -68,12 +72,40 @@ pub(crate) fn rate(readings: &[Point]) -> Rate {
         return Rate::Odd(raw_hz);
     }
     let rates = || RATES_HZ.iter().copied();
-    let is_it = |hz: &f64| (raw_hz / hz - 1.0).abs() <= RATE_MISFIT_EXACT;
+    let is_it = |hz: &f64| misfit(*hz, raw_hz) <= RATE_MISFIT_EXACT;
+    let is_other = |hz: &f64| *hz > raw_hz && *hz <= raw_hz * RATE_SLOWED_MAX && !is_it(hz);
+    let exact = rates().find(is_it);
+    if (exact.is_none() || rates().any(|hz| is_other(&hz)))
+        && let Some(told_hz) = told()
+        && let Some(hz) = rates().min_by(|a, b| misfit(*a, told_hz).total_cmp(&misfit(*b, told_hz)))
+        && misfit(hz, told_hz) <= RATE_MISFIT_TOLD
+    {
+        return Rate::Snapped(hz);
+    }
     // A queue that grows all the time is more usual than one that shrinks all the time.
-    let is_slowed = |hz: &f64| raw_hz < *hz && raw_hz >= *hz * (1.0 - RATE_MISFIT_GROWING);
+    let is_slowed = |hz: &f64| {
+        let growth = 1.0 - raw_hz / hz;
+        growth > 0.0 && growth <= RATE_MISFIT_GROWING && growth * span_us <= growth_us_max
+    };
     let is_hurried = |hz: &f64| raw_hz > *hz && raw_hz <= *hz * (1.0 + RATE_MISFIT_SHRINKING);
-    let found = rates().find(is_it).or_else(|| rates().find(is_slowed));
+    let found = exact.or_else(|| rates().find(is_slowed));
     found.or_else(|| rates().rev().find(is_hurried)).map_or(Rate::Odd(raw_hz), Rate::Snapped)
+}
+
+/// How far a rate is off, in parts.
+fn misfit(hz: f64, measured_hz: f64) -> f64 {
+    (measured_hz / hz - 1.0).abs()
+}
+
+/// The rate at which a sender's clock runs, from that of the receiver: from `differences`, its readings less those of the
+/// receiver's that they echo, and its own `readings`, both in ticks. Both clocks were read at one moment, so that what packets met
+/// afterwards slows both alike.
+pub(crate) fn rate_by_echoes(differences: &[Point], readings: &[Point], receiver_hz: f64) -> Option<f64> {
+    let (first, last) = (differences.first()?, differences.last()?);
+    let at = |t: f64| readings.get(readings.partition_point(|point| point.t < t));
+    let (own, other) = (at(last.t)?.x - at(first.t)?.x, last.x - first.x);
+    let is_long = last.t - first.t >= 2.0 * RATE_SPAN_US_MIN;
+    (is_long && own > 0.0 && own > other).then(|| receiver_hz * own / (own - other))
 }
 
 /// The middle of the slopes of pieces at least this long: a clock that was set, or a queue that grew, is in few of them.
@@ -112,16 +144,18 @@ pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
 }
 
 /// As [`drift_ppm`], of a direction that is not the queued one, whose packets answer after times that vary (a heartbeat
-/// carries an echo that is up to its period old). There the edge is believed as far as it is sharp: its slope must be beyond
-/// what a few points near it leave open.
+/// carries an echo that is up to its period old). There the edge is believed as far as it is sharp.
 pub(crate) fn drift_ppm_of_answers(points: &[Point], tick_us: f64) -> Option<f64> {
-    drift_ppm(points).or_else(|| {
-        let (ppm, mut residuals) = lower_edge(points)?;
-        let span_us = points.last()?.t - points.first()?.t;
-        let (early, late) = residuals.split_at_mut(points.len() / 2);
-        let open_us: f64 = [early, late].map(|half| third_least(half) + tick_us).iter().sum();
-        (ppm.abs() >= 2.0 * open_us / (span_us / 2.0) * 1e6).then_some(ppm)
-    })
+    drift_ppm(points).or_else(|| sharp_drift_ppm(points, tick_us))
+}
+
+/// The slope of an edge that is beyond what a few points near it leave open.
+pub(crate) fn sharp_drift_ppm(points: &[Point], tick_us: f64) -> Option<f64> {
+    let (ppm, mut residuals) = lower_edge(points)?;
+    let span_us = points.last()?.t - points.first()?.t;
+    let (early, late) = residuals.split_at_mut(points.len() / 2);
+    let open_us: f64 = [early, late].map(|half| third_least(half) + tick_us).iter().sum();
+    (ppm.abs() >= 2.0 * open_us / (span_us / 2.0) * 1e6).then_some(ppm)
 }
 
 fn third_least(residuals: &mut [f64]) -> f64 {
@@ -167,6 +201,10 @@ mod tests {
     use super::*;
     use cede_units::Stream;
 
+    fn of(readings: &[Point]) -> Rate {
+        rate(readings, 1e7, || None)
+    }
+
     #[test]
     fn rates_are_told_under_queues_that_grow_and_shrink() {
         for hz in RATES_HZ {
@@ -176,8 +214,8 @@ mod tests {
                     Point { t: sent + queue_us * f64::from(k) / 1000.0, x: (sent * hz / 1e6).floor() }
                 };
                 let readings: Vec<Point> = (0..1000).map(point).collect();
-                assert_eq!(rate(&readings), Rate::Snapped(hz), "{queue_us}");
-                assert_eq!(rate(&readings[..15]), Rate::Unknown);
+                assert_eq!(of(&readings), Rate::Snapped(hz), "{queue_us}");
+                assert_eq!(of(&readings[..15]), Rate::Unknown);
             }
         }
         // A buffer that fills for the whole of a short capture.
@@ -187,10 +225,41 @@ mod tests {
                 Point { t: sent * (1.0 + growth / (1.0 - growth)), x: (sent * hz / 1e6).floor() }
             };
             let readings: Vec<Point> = (0..1000).map(point).collect();
-            assert_eq!(rate(&readings), Rate::Snapped(hz), "{growth}");
+            assert_eq!(of(&readings), Rate::Snapped(hz), "{growth}");
         }
         let stopped: Vec<Point> = (0..100).map(|k| Point { t: f64::from(k) * 1e5, x: 7.0 }).collect();
-        assert_eq!(rate(&stopped), Rate::Odd(0.0));
+        assert_eq!(of(&stopped), Rate::Odd(0.0));
+    }
+
+    /// Slow start fills the buffer by a second each second, and more behind it.
+    #[test]
+    fn a_clock_at_half_its_rate_is_told_by_echoes() {
+        for (hz, receiver_hz, slowness) in
+            [(1e3, 1e3, 2.0), (1e3, 250.0, 2.0), (250.0, 1e3, 2.0), (250.0, 250.0, 1.6), (500.0, 1e3, 1.0)]
+        {
+            let t = |k: u32| f64::from(k) * 10_000.0 * slowness;
+            let ticks = |k: u32, hz: f64| (f64::from(k) * 10_000.0 * hz / 1e6).floor();
+            let readings: Vec<Point> = (0..1000).map(|k| Point { t: t(k), x: ticks(k, hz) }).collect();
+            // Once a second, of an acknowledgement that came up to 50 ms before.
+            let difference = |k: u32| ticks(k, hz) - ticks(k.saturating_sub(k % 5), receiver_hz);
+            let differences: Vec<Point> =
+                (0..1000).step_by(93).map(|k| Point { t: t(k), x: difference(k) }).collect();
+            let told = rate_by_echoes(&differences, &readings, receiver_hz).unwrap();
+            assert!((told / hz - 1.0).abs() < 0.02, "{told}");
+            assert_eq!(rate(&readings, 1e7, || Some(told)), Rate::Snapped(hz));
+            assert_eq!(rate_by_echoes(&differences[..2], &readings, receiver_hz), None);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_nobody_has_is_odd_where_no_queue_explains_it() {
+        for hz in [60.0, 64.0, 128.0, 400.0, 700.0] {
+            let point = |k: u32| Point { t: f64::from(k) * 1e5, x: (f64::from(k) * hz / 10.0).floor() };
+            let readings: Vec<Point> = (0..600).map(point).collect();
+            assert!(matches!(of(&readings), Rate::Odd(found) if (found / hz - 1.0).abs() < 0.02), "{hz}");
+            // For a second or two it may be.
+            assert!(matches!(of(&readings[..21]), Rate::Snapped(_)), "{hz}");
+        }
     }
 
     #[test]

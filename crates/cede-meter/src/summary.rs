@@ -8,8 +8,8 @@ use crate::order::Slots;
 
 /// A silence of more than this is not bridged: what happened to the queue meanwhile is unknown.
 const BRIDGED_US_MAX: u64 = 10_000_000;
-/// Nor is one between unlike delays that is this much longer than the longer one. A sender that waits for an acknowledgement is
-/// silent for a round trip, the queue included; one that is silent for longer had nothing to send.
+/// A sender that waits for an acknowledgement is silent for a round trip, the queue included; one that is silent for this much
+/// longer than the longer of two delays had nothing to send. Between unlike delays such a silence is not bridged.
 const IDLE_US: f64 = 1_000_000.0;
 /// What counts as bufferbloat (ITU-T G.114 wants less than 150 ms one way in all).
 const BLOAT_US: f64 = 100_000.0;
@@ -23,17 +23,50 @@ pub struct Delay {
     pub queue_us: f64,
 }
 
+/// What two samples tell of the queue between them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Between {
+    /// On average what lies on the line from one to the other.
+    Line,
+    /// The host had nothing to send: what the first had met drained, down to the lesser of both.
+    Drained,
+    Unknown,
+}
+
 impl Delay {
-    /// Whether two samples tell what the queue was between them: on average what lies on the line from one to the other.
+    /// Whether two samples tell what the queue was between them.
     #[must_use]
     pub fn is_bridged_to(&self, later: &Self) -> bool {
+        self.until(later) != Between::Unknown
+    }
+
+    /// Where the host was silent between two samples: when, and how far, what it had left had drained.
+    #[must_use]
+    pub fn drained_before(&self, later: &Self) -> Option<Self> {
+        let level = self.queue_us.min(later.queue_us);
+        let time_us = self.time_us + (self.queue_us - level) as u64;
+        (self.until(later) == Between::Drained).then_some(Self { time_us, queue_us: level })
+    }
+
+    #[inline]
+    fn until(&self, later: &Self) -> Between {
         let gap_us = later.time_us.saturating_sub(self.time_us);
         // Nearly always.
         if gap_us <= IDLE_US as u64 {
-            return true;
+            return Between::Line;
+        }
+        if gap_us > BRIDGED_US_MAX {
+            return Between::Unknown;
         }
         let is_round_trip = gap_us as f64 <= self.queue_us.max(later.queue_us) + IDLE_US;
-        gap_us <= BRIDGED_US_MAX && (is_round_trip || (later.queue_us - self.queue_us).abs() <= BLOAT_US)
+        let are_alike = (later.queue_us - self.queue_us).abs() <= BLOAT_US;
+        if is_round_trip {
+            Between::Line
+        } else if are_alike {
+            Between::Drained
+        } else {
+            Between::Unknown
+        }
     }
 }
 
@@ -42,8 +75,9 @@ impl Delay {
 pub struct Summary {
     /// Samples.
     pub samples: u64,
-    /// The mean over time: trapezoids between samples that tell of the time between them ([`Delay::is_bridged_to`]). With
-    /// fewer than two such samples it is the mean of the samples.
+    /// The mean over time: trapezoids between samples that tell of the time between them ([`Delay::is_bridged_to`]); where the
+    /// host was silent for longer than a round trip, what it had left is taken to have drained. With fewer than two such samples
+    /// it is the mean of the samples.
     pub time_mean_ms: f64,
     /// The mean over samples, as the paper has it.
     pub sample_mean_ms: f64,
@@ -119,14 +153,24 @@ impl Sums {
     #[inline]
     fn add(&mut self, delay: &Delay) {
         self.delays += delay.queue_us;
-        if let Some(last) = self.last.replace(*delay)
-            && last.is_bridged_to(delay)
-        {
-            let gap_us = delay.time_us.saturating_sub(last.time_us);
-            let (gap, from, to) = (gap_us as f64, last.queue_us, delay.queue_us);
+        let Some(last) = self.last.replace(*delay) else { return };
+        let between = last.until(delay);
+        if between == Between::Unknown {
+            return;
+        }
+        let gap = delay.time_us.saturating_sub(last.time_us) as f64;
+        let (from, to) = (last.queue_us, delay.queue_us);
+        self.covered += gap;
+        if between == Between::Line {
             self.area += gap * (from + to) / 2.0;
-            self.covered += gap;
             self.bloated += gap * share_above(from, to, BLOAT_US);
+        } else {
+            // A queue falls by a second each second; the silence is longer than that takes.
+            let level = from.min(to);
+            let falls = from - level;
+            self.area += gap * level + falls * falls / 2.0;
+            self.bloated += falls * share_above(level, from, BLOAT_US)
+                + (gap - falls) * share_above(level, level, BLOAT_US);
         }
     }
 
@@ -219,6 +263,20 @@ mod tests {
         let [both, of_a, of_b] = Scratch::default().sum_up([&a, &b]);
         assert!(both.is_some() && both == Summary::of(&delays) && both != of_a);
         assert!(of_a == Summary::of(&a) && of_b == Summary::of(&b));
+    }
+
+    /// Eight packets at once on 1 Mbit/s, every eight seconds: the queue holds something for a tenth of a second.
+    #[test]
+    fn what_a_burst_leaves_drains_while_its_sender_is_silent() {
+        let burst = |at: u64| (0..8).map(move |k| delay(at * 8_000 + k * 12, (k * 12) as f64));
+        let summary = Summary::of(&(0..10).flat_map(burst).collect::<Vec<_>>()).unwrap();
+        let (rises, falls) = (10.0 * 0.084 * 42.0, 9.0 * 0.084 * 42.0);
+        assert!((summary.time_mean_ms - (rises + falls) / summary.covered_s).abs() < 1e-9, "{summary:?}");
+        assert!((summary.covered_s - 72.084).abs() < 1e-9 && summary.bloated_s == 0.0);
+        // A queue that others keep full is there behind a silence, too.
+        let others = Summary::of(&[delay(0, 250.0), delay(5_000, 200.0), delay(5_010, 200.0)]).unwrap();
+        assert!((others.time_mean_ms - (200.0 + 1.25 / 5.01)).abs() < 1e-9, "{others:?}");
+        assert!((others.bloated_s - 5.01).abs() < 1e-9);
     }
 
     #[test]

@@ -352,11 +352,15 @@ pub(crate) fn read_utp(mut own: Own, around: Option<&Around<'_>>) -> Reading {
     let receiver = around
         .filter(|_| reverse.is_some())
         .and_then(|around| clock::drift_ppm(&around.unwrapped_if_long(&around.to().direct)));
+    // Where the other direction is never empty, as a seed's, this one may tell by itself. A queue that is held at a target has an edge,
+    // too, but no sharp one.
+    let own =
+        around.filter(|_| reverse.is_none() || receiver.is_none()).and_then(|_| own_drift(&direct, true));
     let mut reading = Reading {
         direct: Track::new(direct, 0.0, Estimator::Direct),
         echoed: Track::new(echoed, 0.0, Estimator::Echoed),
         rate: None,
-        drift_ppm: reverse.zip(receiver).map(|(reverse, receiver)| receiver - reverse),
+        drift_ppm: reverse.zip(receiver).map_or(own, |(reverse, receiver)| Some(receiver - reverse)),
         without_transmission: false,
     };
     reading.take_out_drift(reverse.map(|reverse| -reverse));
@@ -367,7 +371,8 @@ pub(crate) fn read_utp(mut own: Own, around: Option<&Around<'_>>) -> Reading {
 
 /// Reads a direction of a TCP flow, to whose sender round trips were timed; of a short one nothing but itself.
 pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> Reading {
-    let rate = clock::rate(&own.points);
+    let rate =
+        clock::rate(&own.points, growth_us_max(rtt), || around.and_then(|it| told_rate(it, &own.points)));
     let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
     against_arrival(&mut own.points, tick_us);
@@ -383,7 +388,7 @@ pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> 
         .map_or_else(Vec::new, |(around, hz_to)| echoed_points(around, [tick_us, 1e6 / hz_to]));
     let drift_ppm = reverse
         .zip(receiver)
-        .map_or_else(|| own_drift(&direct), |(reverse, receiver)| Some(receiver - reverse));
+        .map_or_else(|| own_drift(&direct, false), |(reverse, receiver)| Some(receiver - reverse));
     let mut reading = Reading {
         direct: Track::new(direct, tick_us, Estimator::Direct),
         echoed: Track::new(echoed, tick_us, Estimator::Echoed),
@@ -400,9 +405,23 @@ pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> 
     reading
 }
 
+/// The most that a sender's queue grows: its packets' round trips are known to be shorter than that, where any were timed.
+fn growth_us_max(rtt: &Rtt) -> f64 {
+    const UNKNOWN_US: f64 = 10e6;
+    const LEAST_US: f64 = 1e6;
+    if rtt.count == 0 { UNKNOWN_US } else { LEAST_US + 4.0 * rtt.sum_us as f64 / f64::from(rtt.count) }
+}
+
+/// The rate of the sender's clock that its echoes of the receiver's tell.
+fn told_rate(around: &Around<'_>, readings: &[Point]) -> Option<f64> {
+    let receiver_hz = receiver_clock(around).0?;
+    clock::rate_by_echoes(&unwrapped(around.pool, &around.from().reverse, 1), readings, receiver_hz)
+}
+
 /// The drift that the queued direction itself shows, where the other direction does not tell: heartbeats are answered
-/// after delays that vary. It is believed only where most seconds saw an empty queue ([`clock::drift_ppm`]).
-fn own_drift(direct: &[Point]) -> Option<f64> {
+/// after delays that vary. It is believed only where most seconds saw an empty queue ([`clock::drift_ppm`]), and where asked for
+/// if the edge is sharp besides.
+fn own_drift(direct: &[Point], must_be_sharp: bool) -> Option<f64> {
     const SECOND_US: f64 = 1e6;
     // Most flows are short: nothing is gathered for them.
     if !clock::is_long_enough(direct) {
@@ -419,13 +438,14 @@ fn own_drift(direct: &[Point]) -> Option<f64> {
             _ => least.push(*point),
         }
     }
-    clock::drift_ppm(&least)
+    let ppm = clock::drift_ppm(&least)?;
+    (!must_be_sharp || clock::sharp_drift_ppm(&least, 0.0).is_some()).then_some(ppm)
 }
 
 /// The receiver's rate, and its drift against the observer.
 fn receiver_clock(around: &Around<'_>) -> (Option<f64>, Option<f64>) {
     let mut points = around.unwrapped_if_many(&around.to().direct);
-    let hz = hz(clock::rate(&points));
+    let hz = hz(clock::rate(&points, growth_us_max(&around.from().rtt), || None));
     let drift = hz.and_then(|hz| {
         against_arrival(&mut points, 1e6 / hz);
         clock::drift_ppm(&points)

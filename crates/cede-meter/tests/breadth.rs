@@ -278,6 +278,32 @@ fn the_drift_of_a_tcp_clock_is_taken_out() {
     }
 }
 
+/// A's uplink is never empty, as a seed's; B does nothing but acknowledge.
+#[test]
+fn the_drift_of_a_clock_is_taken_out_beside_a_queue_that_never_empties() {
+    for ppm in [-50.0, 0.0, 30.0] {
+        let (mut tap, mut stream) = (Tap::new(Config::default()), Stream::named(4, "answers"));
+        let of_b = |at: u64| (at as f64 * (1.0 + ppm / 1e6)) as u64 as u32 + 12_345;
+        let mut heard = 500;
+        for k in 0..6_000_u64 {
+            let sent = 5_000_000 + k * 100_000;
+            let queue = 80_000 + ((k as f64 / 30.0).sin() * 50_000.0) as u64 + stream.below(10_000);
+            let (seen, seq) = (sent + queue, k as u16);
+            tap.utp(seen, A, B, &utp(Kind::Data, 8, (seq, 4), (sent as u32, heard), 100));
+            let answered = seen + 20_000 + stream.below(300);
+            let difference = of_b(answered).wrapping_sub(sent as u32);
+            tap.utp(answered + 20_000, B, A, &utp(Kind::State, 7, (5, seq), (of_b(answered), difference), 0));
+            heard = ((answered + 25_000) as u32).wrapping_sub(of_b(answered));
+        }
+        let found = tap.found();
+        assert_eq!(found.flow(B.0).flags.has(Flags::DRIFT_CORRECTED), ppm != 0.0, "{ppm}");
+        let most = found.queue_us(B.0, Estimator::Direct).into_iter().fold(0.0, f64::max);
+        assert!(most < 1_000.0, "{ppm} ppm: {most}");
+        // What A's queue was is not touched by it.
+        assert!(!found.flow(A.0).flags.has(Flags::DRIFT_CORRECTED), "{:?}", found.flow(A.0).drift_ppm);
+    }
+}
+
 #[test]
 fn a_heartbeat_whose_period_is_whole_ticks_is_as_slow_every_time() {
     let mut tap = Tap::new(Config::default());

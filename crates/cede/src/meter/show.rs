@@ -322,13 +322,14 @@ pub fn points(
     let mut delays: Vec<Delay> = of_host.map(|sample| sample.delay).collect();
     delays.sort_by_key(|delay| delay.time_us);
     let mut points = Vec::with_capacity(delays.len());
+    let point = |delay: &Delay| ((delay.time_us - origin_us) as f64 / 1e6, delay.queue_us / 1e3);
     let mut last: Option<Delay> = None;
     for delay in delays {
-        let time_s = (delay.time_us - origin_us) as f64 / 1e6;
         if last.is_some_and(|last| !last.is_bridged_to(&delay)) {
-            points.push((time_s, f64::NAN));
+            points.push((point(&delay).0, f64::NAN));
         }
-        points.push((time_s, delay.queue_us / 1e3));
+        points.extend(last.and_then(|last| last.drained_before(&delay)).as_ref().map(point));
+        points.push(point(&delay));
         last = Some(delay);
     }
     points

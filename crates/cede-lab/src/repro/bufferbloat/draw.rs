@@ -1,7 +1,7 @@
 //! The pictures: inferred and true delay over time, errors, and the peers.
 
 use super::execute::Results;
-use super::measure::Measured;
+use super::measure::{Measured, Truth};
 use super::peers::{Peer, distribution};
 use super::setting::Hidden;
 use cede_meter::{Delay, Estimator};
@@ -38,28 +38,48 @@ fn inferred_and_true(title: &str, cases: &[Measured]) -> Figure {
 }
 
 fn over_time(measured: &Measured) -> Panel {
-    let log: Vec<Delay> = measured
-        .truth
-        .iter()
-        .map(|truth| Delay { time_us: truth.at.as_micros(), queue_us: truth.waited.as_nanos() as f64 / 1e3 })
-        .collect();
-    let inferred = measured.estimate(Estimator::Direct).map(|estimate| thinned(&estimate.samples));
+    let delay = |truth: &Truth| Delay {
+        time_us: truth.at.as_micros(),
+        queue_us: truth.waited.as_nanos() as f64 / 1e3,
+    };
+    let log: Vec<Delay> = measured.truth.iter().map(delay).collect();
+    // Who comes after a packet has left finds what others left, or nothing.
+    let emptied = |last: &Delay, next: &Delay| {
+        let came_us = next.time_us as f64 - next.queue_us;
+        let [drained_us, came_us] = [last.time_us as f64 + last.queue_us, came_us];
+        let empty = |at_us: f64| Delay { time_us: at_us as u64, queue_us: 0.0 };
+        if drained_us < came_us { vec![empty(drained_us), empty(came_us)] } else { Vec::new() }
+    };
+    let drained = |last: &Delay, next: &Delay| match last.drained_before(next) {
+        None if !last.is_bridged_to(next) => vec![Delay { queue_us: f64::NAN, ..*next }],
+        drained => Vec::from_iter(drained),
+    };
+    let inferred = measured.estimate(Estimator::Direct).map(|estimate| thinned(&estimate.samples, drained));
     Panel::new(measured.case.title())
         .x(Axis::new("time").unit("s").from(0.0))
         .y(Axis::new("delay").unit("ms").from(0.0))
-        .series(Series::line("true", thinned(&log)).slot(7).width(3.0))
+        .series(Series::line("true", thinned(&log, emptied)).slot(7).width(3.0))
         .all_series(inferred.map(|points| Series::line("inferred", points).slot(0).width(1.2)))
 }
 
-/// The largest of every so many.
-fn thinned(delays: &[Delay]) -> Vec<(f64, f64)> {
+/// The largest of every so many; before a silence of a second all that says when it began, with what was `between`.
+fn thinned(delays: &[Delay], between: impl Fn(&Delay, &Delay) -> Vec<Delay>) -> Vec<(f64, f64)> {
+    const SILENCE_US: u64 = 1_000_000;
     let group = delays.len().div_ceil(DRAWN).max(1);
-    let largest = |part: &[Delay]| part.iter().copied().max_by(|a, b| a.queue_us.total_cmp(&b.queue_us));
-    delays
-        .chunks(group)
-        .filter_map(largest)
-        .map(|delay| (delay.time_us as f64 / 1e6, delay.queue_us / 1e3))
-        .collect()
+    let point = |delay: &Delay| (delay.time_us as f64 / 1e6, delay.queue_us / 1e3);
+    let mut points = Vec::new();
+    let mut before: Option<&Delay> = None;
+    for run in delays.chunk_by(|last, next| next.time_us - last.time_us <= SILENCE_US) {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+        points
+            .extend(before.into_iter().flat_map(|before| between(before, first)).map(|delay| point(&delay)));
+        let largest = |part: &[Delay]| part.iter().copied().max_by(|a, b| a.queue_us.total_cmp(&b.queue_us));
+        points.push(point(first));
+        points.extend(run.chunks(group).filter_map(largest).map(|delay| point(&delay)));
+        points.push(point(last));
+        before = Some(last);
+    }
+    points
 }
 
 /// The distribution of the errors: a panel for each transport and estimator, so that no panel has more lines than there are

@@ -216,11 +216,22 @@ fn true_mean_ms(samples: &[Delay], truth: &[Truth]) -> Option<f64> {
             [from, to].map(|us| truth.partition_point(|truth| truth.at.as_micros() <= us + 1));
         for step in truth.get(first.saturating_sub(1)..last)?.windows(2) {
             let span_us = (step[1].at.since(step[0].at)).as_nanos() as f64 / 1e3;
-            area += span_us * (step[0].waited.as_millis_f64() + step[1].waited.as_millis_f64()) / 2.0;
+            area += area_between(step[0].waited, step[1].waited, span_us);
             covered_us += span_us;
         }
     }
     (covered_us > 0.0).then(|| area / covered_us)
+}
+
+/// The area below the queue's delay between two packets of its log, in ms times us. Where the second came after the first had left,
+/// what the first had met drained, by a second each second, and the second waited for others.
+fn area_between(first: Duration, second: Duration, span_us: f64) -> f64 {
+    let [first_us, second_us] = [first, second].map(|waited| waited.as_nanos() as f64 / 1e3);
+    if second_us >= span_us {
+        return span_us * (first_us + second_us) / 2e3;
+    }
+    let falls_us = first_us.min(span_us - second_us);
+    (falls_us * (first_us - falls_us / 2.0) + second_us * second_us / 2.0) / 1e3
 }
 
 /// Inferred less true delay; none where the sample belongs to no packet of the log.
@@ -260,13 +271,30 @@ mod tests {
     #[test]
     fn the_true_mean_is_of_the_time_that_samples_cover() {
         let truth = |s: u64, ms| Truth { at: Instant::from_secs(s), waited: Duration::from_millis(ms) };
-        let log =
-            [truth(1, 0), truth(2, 100), truth(3, 100), truth(10, 5_000), truth(30, 5_000), truth(31, 300)];
+        let log = [
+            truth(1, 0),
+            truth(2, 1_000),
+            truth(3, 1_000),
+            truth(10, 7_000),
+            truth(30, 20_000),
+            truth(31, 19_300),
+        ];
         let sample = |s: u64| Delay { time_us: s * 1_000_000, queue_us: 0.0 };
-        assert_eq!(true_mean_ms(&[sample(1), sample(2), sample(3)], &log), Some(75.0));
+        assert_eq!(true_mean_ms(&[sample(1), sample(2), sample(3)], &log), Some(750.0));
         let mean = true_mean_ms(&[sample(1), sample(3), sample(30), sample(31)], &log);
-        assert_eq!(mean, Some((50.0 + 100.0 + 2_650.0) / 3.0), "nobody was looking from 3 to 30 s");
+        assert_eq!(mean, Some((500.0 + 1_000.0 + 19_650.0) / 3.0), "nobody was looking from 3 to 30 s");
         assert_eq!(true_mean_ms(&[sample(1)], &log), None);
+    }
+
+    #[test]
+    fn a_queue_is_empty_between_packets_that_did_not_meet_in_it() {
+        let area = |first, second, span_ms: f64| {
+            area_between(Duration::from_millis(first), Duration::from_millis(second), span_ms * 1e3) / 1e3
+        };
+        assert_eq!(area(100, 88, 12.0), 12.0 * 94.0, "one behind the other");
+        assert_eq!(area(100, 0, 4_000.0), 5_000.0, "drained in a tenth of a second");
+        assert_eq!(area(100, 0, 60.0), 60.0 * 70.0, "until the other came, which met nobody who was seen");
+        assert_eq!(area(0, 50, 1_000.0), 1_250.0, "others came meanwhile");
     }
 
     #[test]
