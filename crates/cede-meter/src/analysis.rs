@@ -12,12 +12,13 @@ use crate::host::{PART_THAT_COUNTS, Together};
 use crate::intake::Counters;
 use crate::key::{Key, Side, Socket};
 use crate::order;
+use crate::reading::{self, Around, Own, Reading};
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 use crate::senders::{Sender, senders};
 use crate::several::{Likeness, SAME_CLOCK_US};
 use crate::stock::Reader;
 use crate::summary::{Delay, Scratch, Summary};
-use crate::track::{self, Around, Own, Reading};
+use crate::track::Track;
 
 const SHORT_SAMPLES: u64 = 50;
 const SHORT_S: f64 = 10.0;
@@ -245,8 +246,8 @@ impl Direction {
     fn read(source: &Source<'_>, sender: Sender, depth: Depth) -> Self {
         let (side, stride) = (sender.side(), source.stride);
         let read = |own: Own, rtt: &Rtt, around: Option<&Around<'_>>| match sender.protocol() {
-            Protocol::Utp => track::read_utp(own, around),
-            Protocol::Tcp => track::read_tcp(own, rtt, around),
+            Protocol::Utp => reading::read_utp(own, rtt, around),
+            Protocol::Tcp => reading::read_tcp(own, rtt, around),
         };
         if depth == Depth::Direct
             && let Some((embryo, pool)) = source.flows.short(sender.place())
@@ -265,7 +266,7 @@ impl Direction {
         })
     }
 
-    fn flags(&self, direct: &Summary, echoed: Option<&Summary>) -> Flags {
+    fn flags(&self, direct: &Summary) -> Flags {
         let mut flags = Flags::default();
         let (marks, reading) = (self.about.marks, &self.reading);
         flags.set_if(!marks.has(Marks::START), Flags::START_NOT_SEEN);
@@ -274,6 +275,7 @@ impl Direction {
         flags.set_if(marks.has(Marks::EVICTED), Flags::EVICTED);
         flags.set_if(reading.direct.is_unconfirmed(), Flags::BASE_NOT_REVISITED);
         flags.set_if(reading.direct.pieces.len() > 1, Flags::CLOCK_STEP);
+        flags.set_if(reading.direct.is_beyond_round_trips, Flags::BEYOND_ROUND_TRIPS);
         flags.set_if(reading.drift_ppm.is_some(), Flags::DRIFT_CORRECTED);
         flags.set_if(reading.without_transmission, Flags::TRANSMISSION_REMOVED);
         flags.set_if(self.about.is_alone, Flags::ONE_DIRECTION);
@@ -283,7 +285,6 @@ impl Direction {
             Some(Rate::Snapped(hz)) => flags.set_if(hz <= COARSE_TICK_HZ, Flags::COARSE_CLOCK),
             Some(Rate::Odd(_)) | None => {}
         }
-        flags.set_if(echoed.is_some_and(|echoed| disagree(direct, echoed)), Flags::ESTIMATORS_DISAGREE);
         flags
     }
 
@@ -326,10 +327,10 @@ impl Direction {
             packets: about.packets,
             bytes: about.bytes,
             span_us: about.span_us,
-            flags: direct.map_or(flags, |direct| flags.with(self.flags(&direct, echoed.as_ref()))),
+            flags: direct.map_or(flags, |direct| flags.with(self.flags(&direct))),
             direct,
             echoed,
-            clock_hz: self.reading.rate.and_then(track::hz),
+            clock_hz: self.reading.rate.and_then(reading::hz),
             drift_ppm: self.reading.drift_ppm,
             round_trip: about.round_trip,
         }
@@ -344,10 +345,26 @@ fn round_trip(rtt: &Rtt) -> Option<RoundTrip> {
     })
 }
 
-/// By more than 10 ms and a fifth in the middle.
-fn disagree(a: &Summary, b: &Summary) -> bool {
-    let difference = (a.p50_ms - b.p50_ms).abs();
-    b.samples >= SHORT_SAMPLES && difference > 10.0 && difference > 0.2 * a.p50_ms.max(b.p50_ms)
+/// By more than 10 ms and a fifth in the middle, of each echoed delay and the direct one at its time or before.
+fn disagree(direct: &[Delay], echoed: &[Delay]) -> bool {
+    if (echoed.len() as u64) < SHORT_SAMPLES {
+        return false;
+    }
+    let mut known = direct.iter().peekable();
+    let (mut last, mut pairs) = (None, Vec::with_capacity(echoed.len()));
+    for delay in echoed {
+        while let Some(next) = known.next_if(|next| next.time_us <= delay.time_us) {
+            last = Some(next.queue_us);
+        }
+        pairs.extend(last.map(|direct_us| (direct_us, delay.queue_us)));
+    }
+    let mut median = |of: fn(&(f64, f64)) -> f64| {
+        let middle = pairs.len() / 2;
+        pairs.sort_unstable_by(|a, b| of(a).total_cmp(&of(b)));
+        pairs.get(middle).map_or(0.0, of)
+    };
+    let apart_us = median(|(direct, echoed)| echoed - direct).abs();
+    apart_us > 10_000.0 && apart_us > 0.2 * median(|(direct, echoed)| direct.max(*echoed))
 }
 
 /// What one host's flows say together; `None` where that is too little.
@@ -464,7 +481,7 @@ fn hand_out_all(
     delays: &mut Vec<Delay>,
     visitor: &mut impl Visitor,
 ) -> (FlowReport, usize) {
-    let take = |track: &mut track::Track| {
+    let take = |track: &mut Track| {
         let mut delays = Vec::new();
         track.take_delays(asked.config.base, &mut delays);
         order::put_in_order(&mut delays);
@@ -476,7 +493,8 @@ fn hand_out_all(
         hand_out(direction, Estimator::Direct, &direct, visitor);
         hand_out(direction, Estimator::Echoed, &echoed, visitor);
     }
-    let report = direction.report(Summary::of(&direct), Summary::of(&echoed));
+    let mut report = direction.report(Summary::of(&direct), Summary::of(&echoed));
+    report.flags.set_if(disagree(&direct, &echoed), Flags::ESTIMATORS_DISAGREE);
     visitor.flow(&report);
     let samples = direct.len();
     delays.extend(match asked.config.estimator {

@@ -29,7 +29,9 @@ const RATE_MISFIT_SHRINKING: f64 = 0.25;
 /// A clock of up to so many times the rate may look like this one.
 const RATE_SLOWED_MAX: f64 = 2.2;
 /// A rate told by echoes is one that systems have if it is this near.
-const RATE_MISFIT_TOLD: f64 = 0.2;
+const RATE_MISFIT_TOLD: f64 = 0.25;
+/// And one that fits by itself stays, unless they say quite another.
+const RATE_MISFIT_TOLD_EXACT: f64 = 0.4;
 
 /// What it takes to believe in a drift, and the most that crystals do.
 pub(crate) const DRIFT_SPAN_US_MIN: f64 = 60e6;
@@ -77,6 +79,7 @@ pub(crate) fn rate(readings: &[Point], growth_us_max: f64, told: impl FnOnce() -
     let exact = rates().find(is_it);
     if (exact.is_none() || rates().any(|hz| is_other(&hz)))
         && let Some(told_hz) = told()
+        && exact.is_none_or(|hz| misfit(hz, told_hz) > RATE_MISFIT_TOLD_EXACT)
         && let Some(hz) = rates().min_by(|a, b| misfit(*a, told_hz).total_cmp(&misfit(*b, told_hz)))
         && misfit(hz, told_hz) <= RATE_MISFIT_TOLD
     {
@@ -101,10 +104,17 @@ fn misfit(hz: f64, measured_hz: f64) -> f64 {
 /// receiver's that they echo, and its own `readings`, both in ticks. Both clocks were read at one moment, so that what packets met
 /// afterwards slows both alike.
 pub(crate) fn rate_by_echoes(differences: &[Point], readings: &[Point], receiver_hz: f64) -> Option<f64> {
-    let (first, last) = (differences.first()?, differences.last()?);
+    let (first, last) = (differences.first()?.t, differences.last()?.t);
+    let third = (last - first) / 3.0;
+    // What is echoed after a silence is old, which makes a difference too large, never too small.
+    let least = |from: f64, to: f64| {
+        let within = differences.iter().filter(|point| point.t >= from && point.t <= to);
+        within.min_by(|a, b| a.x.total_cmp(&b.x))
+    };
+    let (early, late) = (least(first, first + third)?, least(last - third, last)?);
     let at = |t: f64| readings.get(readings.partition_point(|point| point.t < t));
-    let (own, other) = (at(last.t)?.x - at(first.t)?.x, last.x - first.x);
-    let is_long = last.t - first.t >= 2.0 * RATE_SPAN_US_MIN;
+    let (own, other) = (at(late.t)?.x - at(early.t)?.x, late.x - early.x);
+    let is_long = late.t - early.t >= RATE_SPAN_US_MIN;
     (is_long && own > 0.0 && own > other).then(|| receiver_hz * own / (own - other))
 }
 
@@ -247,7 +257,7 @@ mod tests {
             let told = rate_by_echoes(&differences, &readings, receiver_hz).unwrap();
             assert!((told / hz - 1.0).abs() < 0.02, "{told}");
             assert_eq!(rate(&readings, 1e7, || Some(told)), Rate::Snapped(hz));
-            assert_eq!(rate_by_echoes(&differences[..2], &readings, receiver_hz), None);
+            assert_eq!(rate_by_echoes(&differences[..1], &readings, receiver_hz), None);
         }
     }
 

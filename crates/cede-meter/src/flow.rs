@@ -148,6 +148,8 @@ pub(crate) struct Rtt {
     pub count: u32,
     pub min_us: u32,
     pub sum_us: u64,
+    /// Sum of squares, in units of 1024 us.
+    pub squares: u64,
     /// TCP: the latest clock reading of this direction.
     pub clock: u32,
     /// TCP: where the ticks begin.
@@ -182,9 +184,22 @@ impl Lead {
 
 impl Rtt {
     pub(crate) fn add(&mut self, us: u32) {
+        // The observer's clock was set back meanwhile.
+        if us.cast_signed() < 0 {
+            return;
+        }
         self.min_us = if self.count == 0 { us } else { self.min_us.min(us) };
         self.count += 1;
         self.sum_us += u64::from(us);
+        self.squares += u64::from(us >> 10).pow(2);
+    }
+
+    /// The mean over time, in microseconds: of one trip at a time, long ones are as rare as they are long. `None` for few.
+    pub(crate) fn over_time_us(&self) -> Option<f64> {
+        const FEW: u32 = 20;
+        let mean = self.sum_us as f64 / f64::from(self.count.max(1));
+        let weighted = self.squares as f64 * 1024.0 * 1024.0 / self.sum_us.max(1) as f64;
+        (self.count >= FEW).then(|| mean.max(weighted))
     }
 }
 
@@ -375,5 +390,6 @@ impl Rtt {
         self.lead.join(later.lead);
         self.count += later.count;
         self.sum_us += later.sum_us;
+        self.squares += later.squares;
     }
 }

@@ -8,8 +8,8 @@ use crate::embryo::Embryo;
 use crate::flow::{Marks, Rtt, Said};
 use crate::key::Side;
 use crate::pool::Pool;
+use crate::reading::{Own, Unwrap};
 use crate::samples::Length;
-use crate::track::{Own, Unwrap};
 use crate::utp::{Evidence, UtpSide};
 
 /// One direction's own readings, and the round trips to who sent it.
@@ -69,7 +69,7 @@ pub(crate) fn utp_sides(embryo: &Embryo, pool: &Pool) -> Option<[bool; 2]> {
 mod tests {
     use super::*;
     use crate::embryo::testing::{key, packet};
-    use crate::{track, utp};
+    use crate::{reading, utp};
     use cede_units::Stream;
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
                 assert_eq!(format!("{:?}", glance.rtt), format!("{:?}", flow.sides[1 - side].rtt));
             }
             if let (false, Some(sides)) = (key.is_tcp(), utp_sides(&embryo, &log)) {
-                let is_utp = utp::is_utp(&flow, |side| track::stamps_follow_time(&flow.sides[side], &pool));
+                let is_utp = utp::is_utp(&flow, |side| reading::stamps_follow_time(&flow.sides[side], &pool));
                 assert_eq!(sides, [is_utp; 2]);
                 judged[usize::from(is_utp)] += 1;
             }

@@ -54,6 +54,7 @@ mod packed;
 mod pages;
 mod pool;
 mod pseudonyms;
+mod reading;
 mod report;
 mod samples;
 mod senders;

@@ -96,6 +96,9 @@ flags! {
     /// The time that packets themselves take on the slowest link was found and taken out.
     TRANSMISSION_REMOVED = 14, "transmission-removed",
         "long packets took longer than short ones where nothing queued, and followed each other at that distance: a packet's own time on the slowest link, which is no queue, was taken out";
+    /// Delays exceed the round trips that they are part of.
+    BEYOND_ROUND_TRIPS = 15, "beyond-round-trips",
+        "delays are on average more than twice as long as the round trips that they are part of, and 100 ms more: a clock was set, or runs at another rate than was found; they are no queue's";
 }
 
 impl Flags {

@@ -5,7 +5,7 @@ use crate::key::{Address, Side};
 use crate::pool::Pool;
 use crate::report::{Protocol, Report};
 use crate::stock::{Place, Reader};
-use crate::{glance, track, utp};
+use crate::{glance, reading, utp};
 use core::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -125,6 +125,6 @@ fn tells_something(flow: &Flow, pool: &Pool) -> [bool; 2] {
     let has_samples = [0, 1].map(|side: Side| flow.sides[side].direct.len() > 0);
     let is_told = flow.key.is_tcp()
         || has_samples.contains(&true)
-            && utp::is_utp(flow, |side| track::stamps_follow_time(&flow.sides[side], pool));
+            && utp::is_utp(flow, |side| reading::stamps_follow_time(&flow.sides[side], pool));
     if is_told { has_samples } else { [false; 2] }
 }

@@ -98,6 +98,11 @@ impl TcpSide {
         self.more.as_deref().map_or(0, of)
     }
 
+    /// The least difference of both clocks in the second that is not over.
+    pub(crate) const fn latest_difference(&self) -> Option<Sample> {
+        self.reverse
+    }
+
     /// Data of this direction; true where the bookkeeping overflowed.
     fn data(&mut self, segment: Segment) -> bool {
         if !self.is_begun {

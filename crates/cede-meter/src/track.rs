@@ -1,15 +1,10 @@
-//! From raw samples of one direction to queueing delays.
+//! A direction's readings in pieces with one constant each, and the delays that they come to.
 
-use crate::clock::{self, Point, RATE_ASSUMED_HZ, Rate};
+use crate::clock::Point;
 use crate::config::Base;
-use crate::flow::{Direction, Flow, Marks, Rtt};
-use crate::key::Side;
-use crate::pool::Pool;
+use crate::flow::Rtt;
 use crate::report::Estimator;
-use crate::samples::{Length, Series};
-use crate::sieve;
 use crate::summary::Delay;
-use crate::transmission::{Floors, PerOctet};
 
 /// A silence after which a 32-bit clock of microseconds cannot be followed any more.
 const SILENCE_US_MAX: f64 = 30.0 * 60e6;
@@ -20,22 +15,22 @@ const STEP_US: f64 = 10e6;
 const SET_BACK_US: f64 = 100_000.0;
 /// A base that was confirmed does not fall by more than this but by a step.
 const BASE_FALL_US: f64 = 200_000.0;
+/// A queue is part of the round trips through it. Delays that are this many times as long on average, and more, are no queue's.
+const ROUND_TRIPS_MAX: f64 = 2.0;
+const ROUND_TRIPS_MORE_US: f64 = 100_000.0;
+/// Then a jump of a second, or of as many round trips, is of a clock that was set.
+const JUMP_US_MIN: f64 = 1e6;
 /// A delay this near the base confirms it; in as many seconds as that it is held for sure.
 const NEAR_BASE_US: f64 = 3_000.0;
 const CONFIRMED_SECONDS: u32 = 3;
-/// How far from the middle of a tick, and of two clocks' ticks, the base may lie: half a tick, one tick, and a quarter for
-/// what is not exact.
-const ZERO_TICKS_MAX: [f64; 2] = [0.75, 1.25];
-const MANY_ANSWERS: u32 = 32;
-/// Below this a drift makes no difference, and is within the error of its own measurement.
-const DRIFT_PPM_MIN: f64 = 5.0;
-
 /// A direction's delays with an unknown constant in them, in pieces with one constant each.
 #[derive(Debug, Default)]
 pub(crate) struct Track {
     pub pieces: Vec<Piece>,
     /// One tick of the sender's clock; zero where it is finer than the observer's.
     pub tick_us: f64,
+    /// Delays are longer than the round trips that they are part of.
+    pub is_beyond_round_trips: bool,
 }
 
 /// Points that share a base.
@@ -45,38 +40,71 @@ pub(crate) struct Piece {
     pub base: f64,
     /// Different seconds in which the delay was near the base.
     pub revisits: u32,
-    near_base: u32,
+    pub near_base: u32,
     /// How far they are above it, together.
     near_base_us: f64,
     /// How far above the base the middle of the ticks is, where that is known.
-    middle: Option<f64>,
+    pub middle: Option<f64>,
 }
 
 impl Track {
     /// Cuts a series wherever its constant changes; packets that are seen directly are in the order of their stamps.
-    pub(crate) fn new(mut points: Vec<Point>, tick_us: f64, estimator: Estimator) -> Self {
+    pub(crate) fn new(points: Vec<Point>, tick_us: f64, estimator: Estimator) -> Self {
         let step_us = if estimator == Estimator::Direct { SET_BACK_US + tick_us } else { STEP_US };
-        let begin = || Watch { step_us, ..Watch::default() };
-        let mut watch = begin();
+        Self::cut(points, tick_us, &Watch { step_us, jump_us: f64::INFINITY, ..Watch::default() })
+    }
+
+    fn cut(mut points: Vec<Point>, tick_us: f64, begin: &Watch) -> Self {
+        let mut watch = begin.clone();
         let mut cuts = Vec::new();
         for (k, &point) in points.iter().enumerate() {
             if watch.breaks(point, tick_us) {
                 cuts.push(k);
-                watch = begin();
+                watch = begin.clone();
             }
             watch.push(point, tick_us);
         }
         let mut pieces = Vec::with_capacity(if points.is_empty() { 0 } else { cuts.len() + 1 });
         if points.is_empty() {
-            return Self { pieces, tick_us };
+            return Self { pieces, tick_us, is_beyond_round_trips: false };
         }
         pieces.extend(cuts.iter().rev().map(|&cut| Piece::of(points.split_off(cut))));
         pieces.push(Piece::of(points));
         pieces.reverse();
         pieces.retain(|piece| !piece.points.is_empty());
-        let mut track = Self { pieces, tick_us };
+        let mut track = Self { pieces, tick_us, is_beyond_round_trips: false };
         track.find_bases();
         track
+    }
+
+    /// Holds delays against the round trips that they are part of. Where they are longer, clocks were set by less than silences
+    /// explain: every jump that round trips do not is cut, of which one that stays is such a step.
+    pub(crate) fn hold_against(&mut self, rtt: &Rtt) {
+        let Some(round_trip_us) = rtt.over_time_us() else { return };
+        let limit_us = ROUND_TRIPS_MAX * round_trip_us + ROUND_TRIPS_MORE_US;
+        if self.mean_us() <= limit_us {
+            return;
+        }
+        if let [piece] = &mut self.pieces[..] {
+            let points = core::mem::take(&mut piece.points);
+            let jump_us = limit_us.max(JUMP_US_MIN);
+            let step_us = SET_BACK_US + self.tick_us;
+            *self = Self::cut(points, self.tick_us, &Watch { step_us, jump_us, ..Watch::default() });
+        }
+        self.is_beyond_round_trips = self.mean_us() > limit_us;
+    }
+
+    /// The mean delay, of so many points that they tell.
+    fn mean_us(&self) -> f64 {
+        const ENOUGH: usize = 512;
+        let stride = self.pieces.iter().map(|piece| piece.points.len()).sum::<usize>() / ENOUGH + 1;
+        let (mut sum, mut count) = (0.0, 0);
+        for piece in &self.pieces {
+            let points = piece.points.iter().step_by(stride);
+            count += points.len();
+            sum += points.map(|point| point.x - piece.base).sum::<f64>();
+        }
+        sum / count.max(1) as f64
     }
 
     /// Takes a slope out of all points. What the clock gained is in a packet's stamp since it was sent, not since it arrived: a
@@ -91,7 +119,7 @@ impl Track {
         self.find_bases();
     }
 
-    fn find_bases(&mut self) {
+    pub(crate) fn find_bases(&mut self) {
         for piece in &mut self.pieces {
             let base = piece.points.iter().map(|point| point.x).fold(f64::INFINITY, f64::min);
             piece.set_base(base, self.tick_us);
@@ -99,7 +127,7 @@ impl Track {
     }
 
     /// What delays are counted from is known from elsewhere; it is believed where the base does not contradict it.
-    fn set_zero(&mut self, zero: f64, ticks_max: f64) {
+    pub(crate) fn set_zero(&mut self, zero: f64, ticks_max: f64) {
         let reach = self.tick_us * ticks_max;
         if let [piece] = &mut self.pieces[..]
             && (zero - piece.base).abs() <= reach
@@ -108,7 +136,7 @@ impl Track {
         }
     }
 
-    fn only_zero(&self) -> Option<f64> {
+    pub(crate) fn only_zero(&self) -> Option<f64> {
         if let [piece] = &self.pieces[..] { Some(piece.zero(self.tick_us)) } else { None }
     }
 
@@ -171,7 +199,7 @@ impl Piece {
 
     /// What delays are counted from. A clock with ticks is half a tick slow on average, and at the base, the least of
     /// many, by less; but a sender whose period is a number of ticks is always as slow.
-    fn zero(&self, tick_us: f64) -> f64 {
+    pub(crate) fn zero(&self, tick_us: f64) -> f64 {
         let near_base = f64::from(self.near_base);
         let expected = tick_us * (0.5 - 1.0 / (near_base + 1.0)).max(0.0);
         let met = self.near_base_us / near_base.max(1.0);
@@ -180,10 +208,12 @@ impl Piece {
 }
 
 /// Follows a series to find where its constant changes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Watch {
     /// By so much a delay may grow beyond the time that passes.
     step_us: f64,
+    /// And by so much at once, either way.
+    jump_us: f64,
     last: Option<Point>,
     base: f64,
     confirmations: u32,
@@ -198,6 +228,7 @@ impl Watch {
         silence > SILENCE_US_MAX
             || change > silence.max(0.0) + self.step_us
             || change < -STEP_US
+            || change.abs() > self.jump_us
             || (self.confirmations >= CONFIRMED_SECONDS && point.x < self.base - BASE_FALL_US - tick_us)
     }
 
@@ -210,398 +241,4 @@ impl Watch {
         self.base = self.base.min(point.x);
         self.last = Some(point);
     }
-}
-
-/// Follows readings of 32 bits over their wraps.
-#[derive(Default)]
-pub(crate) struct Unwrap {
-    value: i64,
-    last: Option<u32>,
-}
-
-impl Unwrap {
-    pub(crate) fn next(&mut self, raw: u32) -> f64 {
-        let step = |last: u32| i64::from(raw.wrapping_sub(last).cast_signed());
-        // The first is taken as a number with a sign, as the differences are that follow.
-        self.value += self.last.map_or(i64::from(raw.cast_signed()), step);
-        self.last = Some(raw);
-        self.value as f64
-    }
-}
-
-/// A direction's own readings without their wraps, over time.
-pub(crate) struct Own {
-    pub points: Vec<Point>,
-    /// Of its packets; none where they are not the packets', or tell nothing: too few, or all alike as in most directions.
-    pub lengths: Vec<Length>,
-}
-
-impl Own {
-    pub(crate) fn new(points: Vec<Point>, mut lengths: Vec<Length>, are_of_packets: bool) -> Self {
-        if !are_of_packets || !PerOctet::is_worth(&lengths) {
-            lengths.clear();
-        }
-        Self { points, lengths }
-    }
-
-    /// Of each `stride` samples one.
-    pub(crate) fn read(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Self {
-        let series = &flow.sides[side].direct;
-        let count = series.len().div_ceil(stride);
-        let mut unwrap = Unwrap::default();
-        let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        pool.each(series, stride, |sample| {
-            points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
-            lengths.push(sample.length);
-        });
-        Self::new(points, lengths, !flow.marks.has(Marks::OFFLOADED))
-    }
-
-    /// Leaves out packets that others overtook: their times.
-    fn leave_out_overtaken(&mut self) -> Vec<f64> {
-        let overtaken = sieve::overtaken(&self.points);
-        let times = overtaken.iter().map(|&k| self.points[k].t).collect();
-        sieve::leave_out(&mut self.points, &overtaken);
-        sieve::leave_out(&mut self.lengths, &overtaken);
-        times
-    }
-}
-
-/// The flow of a direction, as far as it is looked at.
-#[derive(Clone, Copy)]
-pub(crate) struct Around<'a> {
-    pub flow: &'a Flow,
-    pub side: Side,
-    pub pool: &'a Pool,
-    /// Of so many samples one is.
-    pub stride: usize,
-    /// Whether what the receiver said of it is.
-    pub with_echoed: bool,
-}
-
-impl<'a> Around<'a> {
-    const fn from(&self) -> &'a Direction {
-        &self.flow.sides[self.side]
-    }
-
-    const fn to(&self) -> &'a Direction {
-        &self.flow.sides[1 - self.side]
-    }
-
-    fn is_long(&self, series: &Series) -> bool {
-        self.pool.span_us(series) >= clock::DRIFT_SPAN_US_MIN
-    }
-
-    /// Readings, but nothing where these are too few to tell how clocks run.
-    fn unwrapped_if_many(&self, series: &Series) -> Vec<Point> {
-        let are_many = series.len() / self.stride >= clock::POINTS_MIN;
-        if are_many { unwrapped(self.pool, series, self.stride) } else { Vec::new() }
-    }
-
-    /// Readings, but nothing where these are too few or too short to tell a drift.
-    fn unwrapped_if_long(&self, series: &Series) -> Vec<Point> {
-        if self.is_long(series) { self.unwrapped_if_many(series) } else { Vec::new() }
-    }
-}
-
-/// Readings without their wraps, over time: of each so many one, where there is no room for all.
-fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
-    let mut unwrap = Unwrap::default();
-    let mut points = Vec::with_capacity(series.len().div_ceil(stride));
-    pool.each(series, stride, |sample| {
-        points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
-    });
-    points
-}
-
-/// What was read of a direction.
-#[derive(Debug, Default)]
-pub(crate) struct Reading {
-    pub direct: Track,
-    pub echoed: Track,
-    pub rate: Option<Rate>,
-    pub drift_ppm: Option<f64>,
-    /// What packets take by themselves on the slowest link was taken out.
-    pub without_transmission: bool,
-}
-
-/// Ticks per second that a rate stands for, where it can be used.
-pub(crate) fn hz(rate: Rate) -> Option<f64> {
-    match rate {
-        Rate::Snapped(hz) => Some(hz),
-        Rate::Unknown => Some(RATE_ASSUMED_HZ),
-        Rate::Odd(_) => None,
-    }
-}
-
-/// Reads a direction of a uTP flow; of a short one nothing but itself.
-pub(crate) fn read_utp(mut own: Own, around: Option<&Around<'_>>) -> Reading {
-    let overtaken_t = own.leave_out_overtaken();
-    let Own { points: direct, lengths } = own;
-    let mut echoed = Vec::new();
-    if let Some(around) = around.filter(|around| around.with_echoed) {
-        echoed = unwrapped(around.pool, &around.from().echo, around.stride);
-        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t);
-    }
-    // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let reverse = around.and_then(|around| {
-        let mut said = around.unwrapped_if_long(&around.to().echo);
-        when_said(&mut said, &direct);
-        clock::drift_ppm_of_answers(&said, 0.0)
-    });
-    let receiver = around
-        .filter(|_| reverse.is_some())
-        .and_then(|around| clock::drift_ppm(&around.unwrapped_if_long(&around.to().direct)));
-    // Where the other direction is never empty, as a seed's, this one may tell by itself. A queue that is held at a target has an edge,
-    // too, but no sharp one.
-    let own =
-        around.filter(|_| reverse.is_none() || receiver.is_none()).and_then(|_| own_drift(&direct, true));
-    let mut reading = Reading {
-        direct: Track::new(direct, 0.0, Estimator::Direct),
-        echoed: Track::new(echoed, 0.0, Estimator::Echoed),
-        rate: None,
-        drift_ppm: reverse.zip(receiver).map_or(own, |(reverse, receiver)| Some(receiver - reverse)),
-        without_transmission: false,
-    };
-    reading.take_out_drift(reverse.map(|reverse| -reverse));
-    reading.take_out_transmission(&lengths);
-    reading.take_out_floors(&lengths);
-    reading
-}
-
-/// Reads a direction of a TCP flow, to whose sender round trips were timed; of a short one nothing but itself.
-pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> Reading {
-    let rate =
-        clock::rate(&own.points, growth_us_max(rtt), || around.and_then(|it| told_rate(it, &own.points)));
-    let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
-    let tick_us = 1e6 / hz_from;
-    against_arrival(&mut own.points, tick_us);
-    own.leave_out_overtaken();
-    let Own { points: direct, lengths } = own;
-    let has_use = |around: &&Around<'_>| around.with_echoed || around.is_long(&around.to().direct);
-    let (hz_to, receiver) = around.filter(has_use).map_or((None, None), receiver_clock);
-    let reverse =
-        around.filter(|_| hz_to == Some(hz_from)).and_then(|around| reverse_drift(around, tick_us, &direct));
-    let echoed = around
-        .filter(|around| around.with_echoed)
-        .zip(hz_to)
-        .map_or_else(Vec::new, |(around, hz_to)| echoed_points(around, [tick_us, 1e6 / hz_to]));
-    let drift_ppm = reverse
-        .zip(receiver)
-        .map_or_else(|| own_drift(&direct, false), |(reverse, receiver)| Some(receiver - reverse));
-    let mut reading = Reading {
-        direct: Track::new(direct, tick_us, Estimator::Direct),
-        echoed: Track::new(echoed, tick_us, Estimator::Echoed),
-        rate: Some(rate),
-        drift_ppm,
-        without_transmission: false,
-    };
-    // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
-    let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
-    reading.take_out_drift(echoed_ppm);
-    reading.take_out_transmission(&lengths);
-    reading.find_ticks(rtt, rate);
-    reading.take_out_floors(&lengths);
-    reading
-}
-
-/// The most that a sender's queue grows: its packets' round trips are known to be shorter than that, where any were timed.
-fn growth_us_max(rtt: &Rtt) -> f64 {
-    const UNKNOWN_US: f64 = 10e6;
-    const LEAST_US: f64 = 1e6;
-    if rtt.count == 0 { UNKNOWN_US } else { LEAST_US + 4.0 * rtt.sum_us as f64 / f64::from(rtt.count) }
-}
-
-/// The rate of the sender's clock that its echoes of the receiver's tell.
-fn told_rate(around: &Around<'_>, readings: &[Point]) -> Option<f64> {
-    let receiver_hz = receiver_clock(around).0?;
-    clock::rate_by_echoes(&unwrapped(around.pool, &around.from().reverse, 1), readings, receiver_hz)
-}
-
-/// The drift that the queued direction itself shows, where the other direction does not tell: heartbeats are answered
-/// after delays that vary. It is believed only where most seconds saw an empty queue ([`clock::drift_ppm`]), and where asked for
-/// if the edge is sharp besides.
-fn own_drift(direct: &[Point], must_be_sharp: bool) -> Option<f64> {
-    const SECOND_US: f64 = 1e6;
-    // Most flows are short: nothing is gathered for them.
-    if !clock::is_long_enough(direct) {
-        return None;
-    }
-    let mut least: Vec<Point> = Vec::new();
-    for point in direct {
-        match least.last_mut() {
-            Some(last) if (last.t / SECOND_US).floor() == (point.t / SECOND_US).floor() => {
-                if point.x < last.x {
-                    *last = *point;
-                }
-            }
-            _ => least.push(*point),
-        }
-    }
-    let ppm = clock::drift_ppm(&least)?;
-    (!must_be_sharp || clock::sharp_drift_ppm(&least, 0.0).is_some()).then_some(ppm)
-}
-
-/// The receiver's rate, and its drift against the observer.
-fn receiver_clock(around: &Around<'_>) -> (Option<f64>, Option<f64>) {
-    let mut points = around.unwrapped_if_many(&around.to().direct);
-    let hz = hz(clock::rate(&points, growth_us_max(&around.from().rtt), || None));
-    let drift = hz.and_then(|hz| {
-        against_arrival(&mut points, 1e6 / hz);
-        clock::drift_ppm(&points)
-    });
-    (hz, drift)
-}
-
-/// From ticks to how much later they were seen.
-fn against_arrival(points: &mut [Point], tick_us: f64) {
-    points.iter_mut().for_each(|point| point.x = point.t - point.x * tick_us);
-}
-
-/// TSval less TSecr in what the sender says: its clock against the receiver's.
-fn reverse_drift(around: &Around<'_>, tick_us: f64, direct: &[Point]) -> Option<f64> {
-    let whole = Around { stride: 1, ..*around };
-    let mut points = whole.unwrapped_if_long(&around.from().reverse);
-    points.iter_mut().for_each(|point| point.x *= tick_us);
-    when_said(&mut points, direct);
-    clock::drift_ppm_of_answers(&points, tick_us)
-}
-
-/// What a sender says of its clock it knew before its packet had queued: from the time at which it was seen to that at which it
-/// was said.
-fn when_said(said: &mut [Point], direct: &[Point]) {
-    let least = direct.iter().map(|point| point.x).fold(f64::INFINITY, f64::min);
-    let mut packets = direct.iter().peekable();
-    for point in &mut *said {
-        while packets.next_if(|packet| packet.t < point.t).is_some() {}
-        point.t -= packets.peek().map_or(0.0, |packet| packet.x - least);
-    }
-    if !said.is_sorted_by(|a, b| a.t <= b.t) {
-        said.sort_by(|a, b| a.t.total_cmp(&b.t));
-    }
-}
-
-/// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the
-/// acknowledgement's clock, and the segment's.
-fn echoed_points(around: &Around<'_>, [tick_us, tick_us_to]: [f64; 2]) -> Vec<Point> {
-    let (series, stride) = (&around.from().echo, around.stride);
-    let mut points = Vec::with_capacity((series.len() / 2).div_ceil(stride));
-    let (mut acks, mut segments) = (Unwrap::default(), Unwrap::default());
-    let (mut ack, mut number) = (None, 0);
-    around.pool.each(series, 1, |sample| {
-        let Some(ack) = ack.take() else {
-            ack = Some(sample.raw);
-            return;
-        };
-        if number % stride == 0 {
-            let x = acks.next(ack) * tick_us_to - segments.next(sample.raw) * tick_us;
-            points.push(Point { t: sample.time_us as f64, x });
-        }
-        number += 1;
-    });
-    points
-}
-
-impl Reading {
-    /// The direct estimate drifts as the observer's clock does against the sender's; the echoed one as the receiver's
-    /// does.
-    fn take_out_drift(&mut self, echoed_ppm: Option<f64>) {
-        let worth_it = |ppm: &f64| ppm.abs() >= DRIFT_PPM_MIN;
-        self.drift_ppm = self.drift_ppm.filter(worth_it);
-        if let Some(ppm) = self.drift_ppm {
-            self.direct.straighten(ppm);
-        }
-        if let Some(ppm) = echoed_ppm.filter(worth_it) {
-            self.echoed.straighten(ppm);
-        }
-    }
-
-    /// Finds where within a tick the least delay lies. An answer that is given at once is stamped when the question arrives,
-    /// so the latest stamp for its question tells where a tick ends; and the shortest round trip, which is measured in
-    /// microseconds, where that is seen by the observer.
-    fn find_ticks(&mut self, rtt: &Rtt, rate: Rate) {
-        let (Rate::Snapped(RATE_ASSUMED_HZ), None, [piece]) = (rate, self.drift_ppm, &self.direct.pieces[..])
-        else {
-            return;
-        };
-        let (lead, tick_us) = (rtt.lead, self.direct.tick_us);
-        // The edge with more answers is the sharper one.
-        if lead.count > piece.near_base {
-            let above = lead.us.wrapping_add(rtt.min_us).wrapping_sub(piece.base as i64 as u32);
-            // The greatest of many is the end of a tick.
-            let missing = if lead.count >= MANY_ANSWERS { 0.0 } else { 1.0 / (f64::from(lead.count) + 1.0) };
-            let middle = f64::from(above.cast_signed()) + tick_us * (missing - 0.5);
-            let zero = piece.base + middle;
-            self.direct.set_zero(zero, ZERO_TICKS_MAX[0]);
-        }
-        self.align_echoed();
-    }
-
-    /// The echoed estimate has the ticks of two clocks: within these the direct one tells better where it begins.
-    fn align_echoed(&mut self) {
-        let (Some(zero), [direct], [echoed]) =
-            (self.direct.only_zero(), &self.direct.pieces[..], &self.echoed.pieces[..])
-        else {
-            return;
-        };
-        let mut segments = direct.points.iter().peekable();
-        let same = |echoed: &Point| {
-            while segments.next_if(|segment| segment.t < echoed.t).is_some() {}
-            segments.peek().filter(|segment| segment.t == echoed.t).map(|segment| echoed.x - segment.x)
-        };
-        let mut apart: Vec<f64> = echoed.points.iter().filter_map(same).collect();
-        let middle = apart.len() / 2;
-        if middle > 0 {
-            let (_, &mut median, _) = apart.select_nth_unstable_by(middle, f64::total_cmp);
-            self.echoed.set_zero(zero + median, ZERO_TICKS_MAX[1]);
-        }
-    }
-
-    /// Both estimates contain what a packet takes by itself. It is taken out where there is one piece and that tells.
-    fn take_out_transmission(&mut self, lengths: &[Length]) {
-        let [piece] = &self.direct.pieces[..] else { return };
-        if let Some(per_octet) = PerOctet::of(&piece.points, lengths, self.direct.tick_us) {
-            self.take_out(lengths, |length| per_octet.excess_us(length));
-        }
-    }
-
-    /// As [`Self::take_out_transmission`], by what messages of a length always take. Where the base was told otherwise, that
-    /// counts.
-    fn take_out_floors(&mut self, lengths: &[Length]) {
-        let [piece] = &self.direct.pieces[..] else { return };
-        if self.without_transmission || piece.middle.is_some() {
-            return;
-        }
-        if let Some(floors) = Floors::of(&piece.points, lengths, self.direct.tick_us) {
-            self.take_out(lengths, |length| floors.excess_us(length));
-        }
-    }
-
-    fn take_out(&mut self, lengths: &[Length], excess_us: impl Fn(Length) -> f64) {
-        let points = || self.direct.pieces.iter().flat_map(|piece| &piece.points);
-        let mut packets = points().zip(lengths).peekable();
-        let mut last = None;
-        for point in self.echoed.pieces.iter_mut().flat_map(|piece| &mut piece.points) {
-            while let Some(packet) = packets.next_if(|(packet, _)| packet.t <= point.t) {
-                last = Some(packet);
-            }
-            point.x -= last.filter(|last| last.0.t == point.t).map_or(0.0, |last| excess_us(*last.1));
-        }
-        for (point, &length) in self.direct.pieces.iter_mut().flat_map(|piece| &mut piece.points).zip(lengths)
-        {
-            point.x -= excess_us(length);
-        }
-        self.direct.find_bases();
-        self.echoed.find_bases();
-        self.without_transmission = true;
-    }
-}
-
-/// Whether a direction's stamps run as fast as the observer's clock.
-pub(crate) fn stamps_follow_time(direction: &Direction, pool: &Pool) -> bool {
-    let points = unwrapped(pool, &direction.direct, 1);
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return false };
-    let span_us = last.t - first.t;
-    // Random stamps would differ by a quarter of their range, half an hour, from one to the next.
-    span_us >= 1e6 && points.windows(2).all(|pair| (pair[1].x - pair[0].x).abs() <= 60e6)
 }

@@ -304,6 +304,52 @@ fn the_drift_of_a_clock_is_taken_out_beside_a_queue_that_never_empties() {
     }
 }
 
+/// Both ends send each 50 ms for two minutes; B's packets queue for up to 100 ms. After 30 s the observer's clock is set by so many
+/// microseconds, and B's by so many.
+fn set(observer_us: i64, b_us: i64) -> Tap {
+    let mut tap = Tap::new(Config::default());
+    let mut packets = Vec::new();
+    for k in 0..2_400_u64 {
+        let at = 100_000_000 + k * 50_000;
+        let queue = (k % 400) * 250;
+        let seen =
+            |true_us: u64| (true_us as i64 + if true_us > 130_000_000 { observer_us } else { 0 }) as u64;
+        let stamp = (at as i64 + if at > 130_000_000 { b_us } else { 0 }) as u32;
+        let seq = k as u16;
+        packets.push((
+            at,
+            seen(at),
+            A,
+            B,
+            utp(Kind::Data, 7, (seq, seq.wrapping_sub(2)), (at as u32, 9), 100),
+        ));
+        let leaves = at + 25_000 + queue;
+        packets.push((leaves, seen(leaves), B, A, utp(Kind::Data, 8, (seq, seq), (stamp, 9), 100)));
+    }
+    packets.sort_by_key(|packet| packet.0);
+    for (_, seen, from, to, packet) in &packets {
+        tap.utp(*seen, *from, *to, packet);
+    }
+    tap
+}
+
+#[test]
+fn a_clock_that_was_set_begins_anew_whosever_it_is() {
+    for (observer_us, b_us) in
+        [(0, 0), (20_000_000, 0), (3_000_000, 0), (-3_000_000, 0), (0, 3_000_000), (0, -3_000_000)]
+    {
+        let found = set(observer_us, b_us).found();
+        let flow = found.flow(B.0);
+        let is_set = (observer_us, b_us) != (0, 0);
+        assert_eq!(flow.flags.has(Flags::CLOCK_STEP), is_set, "{observer_us} {b_us}: {flow:?}");
+        assert!(!flow.flags.has(Flags::BEYOND_ROUND_TRIPS));
+        let most = found.queue_us(B.0, Estimator::Direct).into_iter().fold(0.0, f64::max);
+        assert!((most - 99_750.0).abs() < 1_000.0, "{observer_us} {b_us}: {most}");
+        let other = found.queue_us(A.0, Estimator::Direct).into_iter().fold(0.0, f64::max);
+        assert!(other < 1_000.0, "{observer_us} {b_us}: {other}");
+    }
+}
+
 #[test]
 fn a_heartbeat_whose_period_is_whole_ticks_is_as_slow_every_time() {
     let mut tap = Tap::new(Config::default());
