@@ -134,6 +134,15 @@ impl Embryo {
         HAS_CLOCK.map(|bit| self.state & bit != 0)
     }
 
+    /// Which sides have samples, as far as is known before it is known whether it is uTP.
+    pub(crate) fn sampled(&self) -> [bool; 2] {
+        match (self.entries, self.key.is_tcp()) {
+            (0, _) => [false; 2],
+            (_, true) => self.has_samples(),
+            (_, false) => self.packets.map(|packets| packets > 0),
+        }
+    }
+
     fn push(&mut self, since_us: u32, rest: [u32; ENTRY_WORDS - 1], pool: &mut Pool) -> Option<()> {
         let used = usize::from(self.entries);
         if used == ENTRIES_MAX {

@@ -316,6 +316,11 @@ impl Flow {
         }
     }
 
+    /// Which sides have samples of their own.
+    pub(crate) fn sampled(&self) -> [bool; 2] {
+        [0, 1].map(|side: Side| self.sides[side].direct.len() > 0)
+    }
+
     /// Octets of samples.
     pub(crate) fn bytes_of_samples(&self) -> usize {
         self.sides.iter().map(|side| side.direct.bytes() + side.echo.bytes() + side.reverse.bytes()).sum()

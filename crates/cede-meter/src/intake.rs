@@ -45,7 +45,7 @@ pub struct Counters {
     pub unknown_link_type: Option<u16>,
     /// Without a time.
     pub timeless: u64,
-    /// Flows seen.
+    /// Flows seen. One that was given up and came back counts once, as long as it is remembered that it was.
     pub flows: u64,
     /// Flows whose samples, or which themselves, were given up for want of memory.
     pub evicted: u64,

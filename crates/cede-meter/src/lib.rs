@@ -44,6 +44,7 @@ mod filter;
 mod flow;
 mod frame;
 mod glance;
+mod gone;
 mod histogram;
 mod host;
 mod intake;
@@ -69,7 +70,7 @@ mod utp;
 
 pub use analysis::{QueueSample, Visitor, Wants};
 pub use config::{Base, Config};
-pub use feed::{Feed, FeedError};
+pub use feed::{Damage, Feed, FeedError};
 pub use filter::{Filter, FilterError};
 pub use frame::{Content, Seen, Tcp};
 pub use histogram::{Bucket, Histogram};

@@ -5,8 +5,8 @@ use crate::config::Config;
 use crate::flow::{Flow, Packet, Said};
 use crate::frame::{Content, Seen};
 use crate::intake::Counters;
-use crate::key::Key;
-use crate::report::Report;
+use crate::key::{Address, Key};
+use crate::report::{Flags, Report};
 use crate::stock::{Reader, Stock};
 use cede_wire::link::LinkType;
 
@@ -44,13 +44,9 @@ impl Meter {
     /// A meter that has seen nothing.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self {
-            config,
-            counters: Counters::default(),
-            stock: Stock::default(),
-            spacing_us: [0; 2],
-            reserved_bytes: 0,
-        }
+        let mut stock = Stock::default();
+        stock.gone.set_room(config.memory_bytes / SHARES);
+        Self { config, counters: Counters::default(), stock, spacing_us: [0; 2], reserved_bytes: 0 }
     }
 
     /// What became of the packets so far.
@@ -81,6 +77,7 @@ impl Meter {
             self.spacing_us[1] /= 2;
             self.stock.pool.set_spacing_us(self.spacing_us[1].max(self.spacing_us[0]));
         }
+        self.stock.gone.forget_before(time_us);
         let silent = self.stock.last_us().filter(|&last_us| last_us < time_us).count();
         // Moving all flows is worth it for an eighth of them.
         if silent * 8 > self.stock.len() {
@@ -177,7 +174,7 @@ impl Meter {
 
     /// Forgets the quieter half of all flows.
     fn make_room_for_flows(&mut self) {
-        self.counters.evicted += self.stock.drop_flows(self.median_last_us());
+        self.counters.evicted += self.stock.evict(self.median_last_us());
     }
 
     fn median_last_us(&self) -> u64 {
@@ -195,11 +192,14 @@ impl Meter {
     /// read side by side. Acknowledgements of data across the border say nothing.
     pub fn append(&mut self, later: &Self) {
         self.counters.add(&later.counters());
+        // What the other one gave up is counted there alone.
+        self.counters.flows += later.counters.flows.saturating_sub(later.stock.len() as u64);
         let theirs = Reader::new(&later.stock);
         for place in later.stock.places() {
             self.counters.flows += u64::from(self.stock.append(&theirs, place));
             self.stay_within_memory();
         }
+        self.stock.gone.append(&later.stock.gone);
     }
 
     /// What was found out.
@@ -215,7 +215,12 @@ impl Meter {
         // A share is for what is counted nowhere.
         let taken = self.memory_bytes() + self.reserved_bytes + share;
         let room = self.config.memory_bytes.saturating_sub(taken).max(share);
-        analysis::report(&Reader::new(&self.stock), room, &self.config, self.counters(), visitor)
+        let flows = Reader::new(&self.stock);
+        let mut report = analysis::report(&flows, room, &self.config, self.counters(), visitor);
+        for host in &mut report.hosts {
+            host.flags.set_if(self.stock.gone.has_host(Address::of(host.address)), Flags::EVICTED);
+        }
+        report
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who sent what there are samples of, in the order in which it is analysed: there may be a million flows.
 
-use crate::flow::Flow;
+use crate::flow::{Flow, Marks};
 use crate::key::{Address, Side};
 use crate::pool::Pool;
 use crate::report::{Protocol, Report};
@@ -98,8 +98,11 @@ pub(crate) fn senders(flows: &Reader<'_>, only: Option<Protocol>, report: &mut R
         let key = flows.stock.key(place);
         if only.is_none_or(|only| (only == Protocol::Tcp) == key.is_tcp()) {
             let tells = told_at_a_glance(flows, place).unwrap_or_else(|| flows.with(place, tells_something));
-            report.other_udp_flows += u64::from(!key.is_tcp() && tells == [false; 2]);
-            report.timeless_tcp_flows += u64::from(key.is_tcp() && tells == [false; 2]);
+            // One whose samples were given up is not silent by itself.
+            if tells == [false; 2] && !flows.marks(place).has(Marks::EVICTED) {
+                report.other_udp_flows += u64::from(!key.is_tcp());
+                report.timeless_tcp_flows += u64::from(key.is_tcp());
+            }
             for side in [0, 1].into_iter().filter(|&side| tells[side]) {
                 senders.push(Sender::new(addresses.number(key.address(side)), flows, place, side));
             }

@@ -2,6 +2,7 @@
 
 use crate::embryo::Embryo;
 use crate::flow::{Flow, Marks, Packet, Said};
+use crate::gone::Gone;
 use crate::key::{Key, Side};
 use crate::pages::Pages;
 use crate::pool::Pool;
@@ -48,6 +49,8 @@ pub(crate) struct Stock {
     /// Places of embryos that are gone.
     vacant: Vec<u32>,
     pub pool: Pool,
+    /// What was given up for want of memory.
+    pub gone: Gone,
     /// Octets that long flows take beside their samples.
     flow_bytes: usize,
 }
@@ -64,9 +67,10 @@ impl Stock {
             + self.embryos.len() * size_of::<Embryo>()
             + self.table.capacity() * TABLE_BYTES
             + self.table.len() * Sender::FLOW_BYTES
+            + self.gone.bytes()
     }
 
-    /// Takes a packet in; whether it is the first one of its flow.
+    /// Takes a packet in; whether it is the first one of its flow, as far as is known.
     #[inline]
     pub(crate) fn take(&mut self, key: Key, packet: &Packet) -> bool {
         let hash = key.hash(&self.hash);
@@ -76,9 +80,12 @@ impl Stock {
                 false
             }
             None => {
-                let place = self.begin(hash, Embryo::new(key, packet.time_us));
+                let mut embryo = Embryo::new(key, packet.time_us);
+                let (is_back, marks) = self.returned(&key);
+                embryo.marks.set(marks);
+                let place = self.begin(hash, embryo);
                 self.take_at(place, hash, packet);
-                true
+                !is_back
             }
         }
     }
@@ -182,21 +189,37 @@ impl Stock {
     /// Gives up the samples of flows that were heard last by then: how many had any.
     pub(crate) fn forget_samples(&mut self, last_us_max: u64) -> u64 {
         let mut forgotten = 0;
-        let pool = &mut self.pool;
+        let Self { pool, gone, .. } = self;
         let long = self.flows.iter_mut().filter(|flow| flow.last_us() <= last_us_max && flow.has_samples());
         for flow in long {
+            gone.hosts(&flow.key, flow.last_us(), flow.sampled());
             flow.forget_samples(pool);
             forgotten += 1;
         }
         let short = self.embryos.iter_mut().filter(|e| e.last_us() <= last_us_max && e.entries() > 0);
         for embryo in short {
+            gone.hosts(&embryo.key, embryo.last_us(), embryo.sampled());
             embryo.forget_samples(pool);
             forgotten += 1;
         }
         forgotten
     }
 
-    /// Gives up flows that were heard last by then: how many had not lost their samples before.
+    /// Gives up flows that were heard last by then, for want of memory: how many had not lost their samples before.
+    pub(crate) fn evict(&mut self, last_us_max: u64) -> u64 {
+        let Self { flows, embryos, gone, .. } = self;
+        for flow in flows.iter().filter(|flow| flow.last_us() <= last_us_max) {
+            let had_any = flow.has_samples() || flow.marks.has(Marks::EVICTED);
+            gone.flow(&flow.key, flow.last_us(), flow.sampled(), had_any);
+        }
+        for embryo in embryos.iter().filter(|embryo| !embryo.is_gone() && embryo.last_us() <= last_us_max) {
+            let had_any = embryo.entries() > 0 || embryo.marks.has(Marks::EVICTED);
+            gone.flow(&embryo.key, embryo.last_us(), embryo.sampled(), had_any);
+        }
+        self.drop_flows(last_us_max)
+    }
+
+    /// Drops flows that were heard last by then: how many had not lost their samples before.
     pub(crate) fn drop_flows(&mut self, last_us_max: u64) -> u64 {
         let mut dropped = 0;
         let (flows, embryos) = (self.flows.drain(), self.embryos.drain());
@@ -229,34 +252,42 @@ impl Stock {
         self.insert(hash, Place(index));
     }
 
-    /// Puts a flow of another stock behind the one of the same key here, if there is one; whether there was none.
+    /// Puts a flow of another stock behind the one of the same key here, if there is one; whether it is new.
     pub(crate) fn append(&mut self, theirs: &Reader<'_>, place: Place) -> bool {
         let key = *theirs.stock.key(place);
         let hash = key.hash(&self.hash);
-        match self.find(hash, &key) {
+        let found = self.find(hash, &key);
+        let (is_back, marks) = if found.is_none() { self.returned(&key) } else { (false, Marks::NONE) };
+        let mine = match found {
             None if place.is_short() => {
-                let moved = theirs.stock.embryos.get(place.index()).moved(&theirs.stock.pool, &mut self.pool);
+                let short = theirs.stock.embryos.get(place.index());
+                let mut moved = short.moved(&theirs.stock.pool, &mut self.pool);
+                moved.marks.set(marks);
                 self.begin(hash, moved);
-                true
+                return !is_back;
             }
-            found => {
-                let mine = match found {
-                    Some(place) if place.is_short() => self.grow(place.index(), hash),
-                    Some(place) => place.index(),
-                    None => {
-                        let index = theirs.with(place, |flow, _| Flow::new(key, flow.first_us));
-                        self.push_flow(index);
-                        (self.flows.len() - 1) as u32
-                    }
-                };
-                let Self { flows, pool, flow_bytes, .. } = self;
-                let mine = flows.get_mut(mine);
-                let before = mine.heap_bytes();
-                theirs.with(place, |later, samples| mine.append(later, samples, pool));
-                *flow_bytes = *flow_bytes + mine.heap_bytes() - before;
-                found.is_none()
+            None => {
+                let mut flow = theirs.with(place, |flow, _| Flow::new(key, flow.first_us));
+                flow.marks.set(marks);
+                self.push_flow(flow);
+                (self.flows.len() - 1) as u32
             }
-        }
+            Some(place) if place.is_short() => self.grow(place.index(), hash),
+            Some(place) => place.index(),
+        };
+        let Self { flows, pool, flow_bytes, .. } = self;
+        let mine = flows.get_mut(mine);
+        let before = mine.heap_bytes();
+        theirs.with(place, |later, samples| mine.append(later, samples, pool));
+        *flow_bytes = *flow_bytes + mine.heap_bytes() - before;
+        found.is_none() && !is_back
+    }
+
+    /// Whether a flow that is not here was given up before, and what it is marked with then.
+    #[inline]
+    fn returned(&self, key: &Key) -> (bool, Marks) {
+        let (is_back, had_samples) = self.gone.knows(key);
+        (is_back, if had_samples { Marks::EVICTED } else { Marks::NONE })
     }
 
     /// All flows, in an order that depends on nothing but the packets.
@@ -288,6 +319,12 @@ impl<'a> Reader<'a> {
         scratch.clear();
         let flow = embryo.grown(&embryo.copy_entries(&self.stock.pool), &mut scratch);
         look(&flow, &scratch)
+    }
+
+    /// What is worth knowing of a flow.
+    pub(crate) fn marks(&self, place: Place) -> Marks {
+        let index = place.index();
+        if place.is_short() { self.stock.embryos.get(index).marks } else { self.stock.flows.get(index).marks }
     }
 
     /// A short flow as it is kept, and what it is kept in.

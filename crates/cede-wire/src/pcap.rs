@@ -12,6 +12,9 @@
 
 mod classic;
 mod ng;
+mod recover;
+
+pub use recover::{Rest, Resume, Verdict};
 
 use crate::link::LinkType;
 use core::fmt;
@@ -41,7 +44,11 @@ pub enum ReadErrorKind {
     Version(u16),
     /// The file ends within a header, record or block, as it does when its writer was stopped.
     Truncated,
-    /// A block's length is no multiple of four, less than its own fields, or differs from its repetition at the end.
+    /// A record's length is greater than any packet's.
+    RecordLength(u32),
+    /// What stands here looks like a record, but what is behind it does not follow, or is far away in time.
+    Implausible,
+    /// A block's length is greater than any, no multiple of four, less than its own fields, or differs from its repetition at the end.
     BlockLength(u32),
     /// A packet says that it has more octets than its block.
     PacketLength(u32),
@@ -66,6 +73,8 @@ impl fmt::Display for ReadErrorKind {
             Self::NotACapture => write!(f, "neither pcap nor pcapng"),
             Self::Version(version) => write!(f, "unknown format version {version}"),
             Self::Truncated => write!(f, "the file ends here before its time"),
+            Self::RecordLength(len) => write!(f, "a record cannot have a length of {len} octets"),
+            Self::Implausible => write!(f, "what stands here is no record"),
             Self::BlockLength(len) => write!(f, "a block cannot have a length of {len} octets"),
             Self::PacketLength(len) => write!(f, "a packet of {len} octets is longer than its block"),
             Self::UnknownInterface(number) => write!(f, "interface {number} was not described"),
@@ -160,7 +169,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`ReadErrorKind::Truncated`] where a header, record or block is not whole: `taken` stands before it, and the call
-    /// can be repeated with more octets. All others are final. Offsets count from the beginning of `octets`.
+    /// can be repeated with more octets. After any other [`Self::resume`] tells whether and where to go on. Offsets count from the beginning of `octets`.
     #[inline(always)]
     pub fn next<'a>(&mut self, octets: &'a [u8], taken: &mut usize) -> Result<Option<Record<'a>>, ReadError> {
         let mut cursor = Cursor { file: octets, offset: *taken };

@@ -3,11 +3,12 @@
 mod support;
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Deref;
 use std::process::Command;
 use support::captures::{TCP, UTP, halves, parts, plain};
-use support::{Finished, Folder};
+use support::{Finished, Folder, pattern};
 
 /// A folder with the captures, removed in the end.
 struct Place(Folder);
@@ -225,6 +226,50 @@ fn damage_is_told_and_what_came_before_counts() {
     assert!(code == 2 && err.contains("lacks its unit"), "{err}");
 }
 
+/// Delays by time, sender and receiver.
+type Delays = BTreeMap<(u64, String, String), Vec<f64>>;
+
+/// The samples of one estimate.
+fn samples(place: &Place, file: &str, estimator: &str) -> (i32, Delays, String) {
+    let (code, out, err) = place.meter(&[file, "--series", "--json", "--estimator", estimator]);
+    let mut found = Delays::new();
+    for line in out.lines() {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        let text = |name: &str| sample[name].as_str().unwrap().to_string();
+        let key = (sample["time_us"].as_u64().unwrap(), text("from"), text("to"));
+        found.entry(key).or_default().push(sample["queue_us"].as_f64().unwrap());
+    }
+    (code, found, err)
+}
+
+#[test]
+fn behind_what_is_damaged_a_capture_goes_on_and_no_sample_is_false() {
+    let place = Place::new("behind");
+    let good = plain(TCP);
+    let count = |found: &Delays| found.values().map(Vec::len).sum::<usize>();
+    for estimator in ["direct", "echoed"] {
+        let (_, whole, _) = samples(&place, "tcp.pcap", estimator);
+        for (name, octets) in [("random", pattern(300)), ("zeros", vec![0; 3_000]), ("ones", vec![0xff; 90])]
+        {
+            let mut damaged = good.clone();
+            let middle = good.len() / 2;
+            damaged[middle..middle + octets.len()].copy_from_slice(&octets);
+            place.write(name, damaged);
+            let (code, found, err) = samples(&place, name, estimator);
+            assert_eq!(code, 1, "{name}: {err}");
+            assert!(err.contains("octets were passed over; all the rest counts"), "{name}: {err}");
+            assert!(count(&found) + 60 > count(&whole) && count(&found) < count(&whole), "{name}: {err}");
+            for (key, delays) in &found {
+                let known = whole
+                    .get(key)
+                    .unwrap_or_else(|| panic!("{name}, {estimator}: made up: {key:?} {delays:?}"));
+                let is_known = |delay: &f64| known.iter().any(|known| (known - delay).abs() < 1_000.0);
+                assert!(delays.iter().all(is_known), "{name}, {estimator}: {delays:?} for {known:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_report_needs_nothing_but_a_browser() {
     let place = Place::new("report");
@@ -329,8 +374,13 @@ fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
         ("header-only", good[..24].to_vec(), 0, "no packet was seen"),
         ("half-a-header", good[..11].to_vec(), 1, "ends here before its time"),
         ("version", [&good[..4], &[9, 0], &good[6..]].concat(), 1, "unknown format version 9"),
-        ("endless-record", classic(101, &[(1, [u32::MAX, 60], &[0x45; 60])]), 1, "ends here before its time"),
-        ("flipped", flipped, 1, "what came before counts"),
+        (
+            "endless-record",
+            classic(101, &[(1, [u32::MAX, 60], &[0x45; 60])]),
+            1,
+            "a record cannot have a length of 4294967295 octets",
+        ),
+        ("flipped", flipped, 1, "octets were passed over; all the rest counts"),
         ("no-interface", ng(&[&block(6, 32, &[0; 20])]), 1, "interface 0 was not described"),
         ("short-block", ng(&[&block(6, 8, &[])]), 1, "a block cannot have a length of 8 octets"),
         ("option-overrun", ng(&[&block(1, 24, &[1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0xff, 0])]), 1, "option"),

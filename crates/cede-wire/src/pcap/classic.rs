@@ -1,5 +1,6 @@
 //! Classic pcap files: one header, then record after record.
 
+use super::recover::{Look, Seen, WIRE_BYTES_MAX};
 use super::{Cursor, Endian, ReadError, ReadErrorKind, Record};
 use crate::link::LinkType;
 
@@ -8,6 +9,10 @@ const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
+/// A record has no more octets than this, or than the snapshot length that the file states where that is greater, as tcpdump
+/// has it; a snapshot length beyond the other one is none.
+const CAPTURED_BYTES_MAX: u32 = 1 << 18;
+const SNAPSHOT_BYTES_MAX: u32 = 1 << 24;
 
 /// What the file header fixes for all records.
 #[derive(Clone, Debug)]
@@ -15,6 +20,9 @@ pub(super) struct Layout {
     endian: Endian,
     fraction_ns: u64,
     link_type: LinkType,
+    captured_max: u32,
+    /// Where the last record begins, and whether it is odd.
+    pub(super) last: (usize, bool),
 }
 
 impl Layout {
@@ -39,27 +47,62 @@ impl Layout {
         cursor.advance(FILE_HEADER_BYTES);
         // The upper half of the last field speaks of frame check sequences.
         let link_type = LinkType(endian.u32(header, 20) as u16);
-        Ok(Self { endian, fraction_ns, link_type })
+        let snapshot = endian.u32(header, 16);
+        let stated = if snapshot <= SNAPSHOT_BYTES_MAX { snapshot } else { 0 };
+        let captured_max = stated.max(CAPTURED_BYTES_MAX);
+        Ok(Self { endian, fraction_ns, link_type, captured_max, last: (0, false) })
     }
 
     // What is returned stays in registers.
     #[inline(always)]
-    pub(super) fn next<'a>(&self, cursor: &mut Cursor<'a>) -> Result<Option<Record<'a>>, ReadError> {
+    pub(super) fn next<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<Record<'a>>, ReadError> {
         if cursor.is_at_end() {
             return Ok(None);
         }
         let header = cursor.peek(RECORD_HEADER_BYTES)?;
         let field = |at| self.endian.u32(header, at);
-        let captured_len = field(8) as usize;
-        let record = cursor.peek(RECORD_HEADER_BYTES.saturating_add(captured_len))?;
+        let (captured_len, original_len) = (field(8), field(12));
+        if captured_len > self.captured_max {
+            return Err(cursor.error(ReadErrorKind::RecordLength(captured_len)));
+        }
+        let record = cursor.peek(RECORD_HEADER_BYTES + captured_len as usize)?;
+        self.last = (cursor.offset, self.is_odd(field(4), captured_len, original_len));
         cursor.advance(record.len());
-        let seconds_ns = u64::from(field(0)) * 1_000_000_000;
         Ok(Some(Record {
-            time_ns: Some(seconds_ns + u64::from(field(4)) * self.fraction_ns),
+            time_ns: Some(self.time_ns(field(0), field(4))),
             interface: 0,
             link_type: self.link_type,
             captured: &record[RECORD_HEADER_BYTES..],
-            original_len: field(12),
+            original_len,
         }))
+    }
+
+    #[inline]
+    fn time_ns(&self, seconds: u32, fraction: u32) -> u64 {
+        u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.fraction_ns
+    }
+
+    #[inline]
+    fn is_odd(&self, fraction: u32, captured_len: u32, original_len: u32) -> bool {
+        let is_too_long = original_len.wrapping_sub(1) >= WIRE_BYTES_MAX;
+        is_too_long || captured_len > original_len || u64::from(fraction) * self.fraction_ns >= 1_000_000_000
+    }
+
+    /// What stands at a place, by its header.
+    pub(super) fn look(&self, octets: &[u8], at: usize) -> Look {
+        let header = octets.get(at..).and_then(|rest| rest.get(..RECORD_HEADER_BYTES));
+        let Some(header) = header else { return Look::Short };
+        let [seconds, fraction, captured_len, original_len] =
+            [0, 4, 8, 12].map(|field| self.endian.u32(header, field));
+        // Zeros are what a file system puts where nothing was written.
+        if captured_len > self.captured_max || seconds | fraction | captured_len | original_len == 0 {
+            return Look::Unlike;
+        }
+        Look::Fits(Seen {
+            len: RECORD_HEADER_BYTES + captured_len as usize,
+            time_ns: Some(self.time_ns(seconds, fraction)),
+            is_odd: self.is_odd(fraction, captured_len, original_len),
+            is_section: false,
+        })
     }
 }

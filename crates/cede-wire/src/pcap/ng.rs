@@ -1,5 +1,6 @@
 //! pcapng files: sections of blocks, each with its own byte order and interfaces.
 
+use super::recover::{Look, Seen, WIRE_BYTES_MAX};
 use super::{Cursor, Endian, ReadError, ReadErrorKind, Record};
 use crate::link::LinkType;
 use alloc::vec::Vec;
@@ -18,12 +19,20 @@ const IF_TSOFFSET: u16 = 14;
 
 /// Type and both lengths.
 const BLOCK_OVERHEAD_BYTES: u32 = 12;
+/// No block is longer, as Wireshark has it.
+const BLOCK_BYTES_MAX: u32 = 1 << 24;
+/// Section 4.8: custom blocks.
+const CUSTOM: [u32; 2] = [0x0bad, 0x4000_0bad];
+/// The greatest type of block that stands in the draft beside those of this module.
+const KNOWN_TYPE_MAX: u32 = 0xa;
 
 /// The section being read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Section {
     endian: Endian,
     interfaces: Vec<Interface>,
+    /// Where the last packet's block begins, and whether it is odd.
+    pub(super) last: (usize, bool),
 }
 
 #[derive(Clone, Debug)]
@@ -110,7 +119,7 @@ impl Section {
             self.endian = byte_order(front).ok_or(cursor.error(ReadErrorKind::NotACapture))?;
         }
         let len = self.endian.u32(front, 4);
-        if len < BLOCK_OVERHEAD_BYTES || !len.is_multiple_of(4) {
+        if !is_length(len) {
             return Err(cursor.error(ReadErrorKind::BlockLength(len)));
         }
         let octets = cursor.peek(len as usize)?;
@@ -186,27 +195,29 @@ impl Section {
     }
 
     /// Section 4.3.
-    fn enhanced_packet<'a>(&self, block: &Block<'a>) -> Result<Record<'a>, ReadError> {
+    fn enhanced_packet<'a>(&mut self, block: &Block<'a>) -> Result<Record<'a>, ReadError> {
         const FIXED_BYTES: usize = 20;
         block.require(FIXED_BYTES)?;
         let field = |at| self.endian.u32(block.body, at);
-        let interface = self.interface(field(0), block)?;
-        let captured_len = field(12);
+        let (number, captured_len, original_len) = (field(0), field(12), field(16));
+        self.last = (block.offset, is_odd(captured_len, original_len));
+        let interface = self.interface(number, block)?;
         let captured = block.body[FIXED_BYTES..]
             .get(..captured_len as usize)
             .ok_or(block.error(ReadErrorKind::PacketLength(captured_len)))?;
         Ok(Record {
             time_ns: Some(interface.time_ns(u64::from(field(4)) << 32 | u64::from(field(8)))),
-            interface: field(0),
+            interface: number,
             link_type: interface.link_type,
             captured,
-            original_len: field(16),
+            original_len,
         })
     }
 
     /// Section 4.4: a packet of the first interface, without a time.
-    fn simple_packet<'a>(&self, block: &Block<'a>) -> Result<Record<'a>, ReadError> {
+    fn simple_packet<'a>(&mut self, block: &Block<'a>) -> Result<Record<'a>, ReadError> {
         block.require(4)?;
+        self.last = (block.offset, false);
         let interface = self.interface(0, block)?;
         let original_len = self.endian.u32(block.body, 0);
         let captured_len = match interface.snap_len {
@@ -218,6 +229,47 @@ impl Section {
             .ok_or(block.error(ReadErrorKind::PacketLength(captured_len)))?;
         Ok(Record { time_ns: None, interface: 0, link_type: interface.link_type, captured, original_len })
     }
+}
+
+impl Section {
+    /// What stands at a place, by its header.
+    pub(super) fn look(&self, octets: &[u8], at: usize) -> Look {
+        let rest = octets.get(at..).unwrap_or_default();
+        let Some(front) = rest.get(..BLOCK_OVERHEAD_BYTES as usize) else { return Look::Short };
+        let is_section = Endian::Big.u32(front, 0) == SECTION_HEADER;
+        let Some(endian) = (if is_section { byte_order(front) } else { Some(self.endian) }) else {
+            return Look::Unlike;
+        };
+        let (block_type, len) = (endian.u32(front, 0), endian.u32(front, 4));
+        if !is_length(len) || !(is_section || block_type <= KNOWN_TYPE_MAX || CUSTOM.contains(&block_type)) {
+            return Look::Unlike;
+        }
+        let Some(block) = rest.get(..len as usize) else { return Look::Short };
+        if endian.u32(block, block.len() - 4) != len {
+            return Look::Unlike;
+        }
+        let seen = Seen { len: block.len(), time_ns: None, is_odd: false, is_section };
+        if block_type == ENHANCED_PACKET { self.look_at_packet(block, seen) } else { Look::Fits(seen) }
+    }
+
+    fn look_at_packet(&self, block: &[u8], seen: Seen) -> Look {
+        let field = |at: usize| self.endian.u32(block, at);
+        let Some(interface) = self.interfaces.get(field(8) as usize) else { return Look::Unlike };
+        let (captured_len, original_len) = (field(20), field(24));
+        if block.len() < 32 || captured_len as usize > block.len() - 32 {
+            return Look::Unlike;
+        }
+        let time_ns = interface.time_ns(u64::from(field(12)) << 32 | u64::from(field(16)));
+        Look::Fits(Seen { time_ns: Some(time_ns), is_odd: is_odd(captured_len, original_len), ..seen })
+    }
+}
+
+const fn is_length(len: u32) -> bool {
+    len >= BLOCK_OVERHEAD_BYTES && len.is_multiple_of(4) && len <= BLOCK_BYTES_MAX
+}
+
+const fn is_odd(captured_len: u32, original_len: u32) -> bool {
+    captured_len > original_len || original_len.wrapping_sub(1) >= WIRE_BYTES_MAX
 }
 
 impl Interface {

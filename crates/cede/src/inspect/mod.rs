@@ -32,7 +32,7 @@ Nothing is sent. Peers are found by what they say, whatever their ports. Of encr
 octets and times are listed: what was said in them cannot be told from outside. A capture needs
 whole packets (tcpdump -s 0, the default). What a column of --csv is: cede explain threads_lost.
 
-Exit codes: 0 done; 1 a capture is damaged or cannot be read (what came before counts);
+Exit codes: 0 done; 1 a capture is damaged or cannot be read (what was read counts);
 2 wrong usage; 3 not permitted.";
 
 /// Arguments of `cede inspect`.

@@ -43,7 +43,7 @@ Nothing is sent. A delay is that of all queues between a sender and where the ca
 sender's own uplink; hosts on the observer's side of their uplink show none. What may be wrong with a figure stands
 in the column of flags: cede explain start-not-seen.
 
-Exit codes: 0 done; 1 a capture is damaged or cannot be read, or the interface is gone (what came before counts);
+Exit codes: 0 done; 1 a capture is damaged or cannot be read, or the interface is gone (what was read counts);
 2 wrong usage; 3 not permitted.";
 
 /// Arguments of `cede meter`.

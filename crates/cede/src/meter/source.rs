@@ -146,7 +146,11 @@ fn read_one(source: Box<dyn Read + Send>, path: &Path, config: &Config, progress
 
 /// What is wrong with a file of which so many packets were read.
 fn told(path: &Path, error: &FeedError, packets: u64) -> String {
-    let kept = if packets > 0 { "; what came before counts" } else { "" };
+    let kept = match error {
+        _ if packets == 0 => "",
+        FeedError::Damaged(_) => "; all the rest counts",
+        _ => "; what came before counts",
+    };
     format!("{}: {error}{kept}", path.display())
 }
 

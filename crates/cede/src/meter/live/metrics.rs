@@ -9,21 +9,36 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// A host that says nothing for so long gives its label to another.
+/// A host that says nothing for so long has no label any more.
 const LABEL_KEPT: Duration = Duration::from_secs(3600);
+/// A label changes hands as often as would give each another host within that time, and at least as often as the other says.
+const ALL_CHANGE: Duration = Duration::from_secs(3600);
+const CHANGE_EVERY_MOST: Duration = Duration::from_secs(300);
+/// A host that says nothing for so long, or whose queue is this many times shorter, gives its label to one without.
+const QUIET: Duration = Duration::from_secs(300);
+const TIMES_WORSE: f64 = 2.0;
 
-/// Which hosts have labels of their own: so many at a time and no more, however many there are. Who has one keeps it
-/// until it was silent for an hour, so that labels do not come and go with the order of the worst.
+/// Which hosts have labels of their own: so many at a time and no more, however many there are. Who has one keeps it while it is
+/// among the worst or nearly, so that labels do not come and go with their order. One at a time may change hands, every
+/// [`Self::change_every`]; so, of N labels, no more than 2 N + 12 hosts get one within an hour, and the worst host of all waits for no
+/// more than one such time.
 #[derive(Debug)]
 pub struct Labels {
     most: usize,
     seen: HashMap<IpAddr, Instant>,
+    changed: Option<Instant>,
 }
 
 impl Labels {
     /// Room for so many.
     pub fn new(most: usize) -> Self {
-        Self { most, seen: HashMap::new() }
+        Self { most, seen: HashMap::new(), changed: None }
+    }
+
+    /// The time between two changes of hands.
+    fn change_every(&self) -> Duration {
+        let labels = u32::try_from(self.most).unwrap_or(u32::MAX).max(1);
+        (ALL_CHANGE / labels).min(CHANGE_EVERY_MOST)
     }
 
     /// The rows that have labels; rows come worst first.
@@ -40,7 +55,33 @@ impl Labels {
                 self.seen.entry(row.host.address).or_insert(now);
             }
         }
+        self.change(rows, now);
         rows.iter().filter(|row| self.seen.contains_key(&row.host.address)).collect()
+    }
+
+    /// Gives the label of the host that needs it least to the worst one without.
+    fn change(&mut self, rows: &[Row], now: Instant) {
+        let since = self.changed.get_or_insert(now);
+        if now.duration_since(*since) < self.change_every() {
+            return;
+        }
+        let has_label = |row: &&Row| self.seen.contains_key(&row.host.address);
+        let is_waiting = |row: &&Row| row.now.is_some() && !has_label(row);
+        let Some(place) = rows.iter().position(|row| is_waiting(&row)) else { return };
+        let worse = rows[place].host.all.time_mean_ms;
+        // The one that is silent for longest; else the one whose queue is shortest.
+        let silent = self.seen.iter().filter(|(_, seen)| now.duration_since(**seen) >= QUIET);
+        let silent = silent.min_by_key(|(_, seen)| **seen).map(|(address, _)| *address);
+        let is_worst = !rows[..place].iter().any(|row| has_label(&row));
+        let least = rows.iter().rev().find(has_label);
+        let least = least
+            .filter(|row| is_worst || worse >= TIMES_WORSE * row.host.all.time_mean_ms)
+            .map(|row| row.host.address);
+        if let Some(address) = silent.or(least) {
+            self.seen.remove(&address);
+            self.seen.insert(rows[place].host.address, now);
+            self.changed = Some(now);
+        }
     }
 }
 
@@ -158,6 +199,13 @@ mod tests {
             .collect()
     }
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn chosen(labels: &mut Labels, hosts: impl Iterator<Item = u8>, now: Instant) -> Vec<u8> {
+        let picture = picture(hosts);
+        labels.choose(&picture.rows, now).iter().map(|row| row.host.all.max_ms as u8).collect()
+    }
+
     #[test]
     fn however_many_hosts_there_are_few_have_labels_and_they_keep_them() {
         let mut labels = Labels::new(5);
@@ -168,8 +216,59 @@ mod tests {
         let second = text(&picture((30..=90).rev().chain(1..=40)), &mut labels, |address| address);
         assert_eq!(labels_of(&second), of_first);
         let third = text(&picture(100..=200), &mut labels, |address| address);
-        assert!(labels_of(&third).is_empty(), "room is kept for an hour");
+        assert!(labels_of(&third).is_empty(), "room is kept");
         assert!(third.contains("cede_meter_unlabelled_hosts 101"));
+    }
+
+    #[test]
+    fn the_worst_host_gets_a_label_soon_and_hosts_of_a_moment_do_not_keep_theirs() {
+        let (mut labels, begun) = (Labels::new(5), Instant::now());
+        // Five that are there for a moment only.
+        assert_eq!(chosen(&mut labels, (11..=15).rev(), begun), [15, 14, 13, 12, 11]);
+        // Then ten others, of which the worst has a label within the time of one change, and all labels are theirs before long.
+        let (mut at, mut first) = (begun, None);
+        let shown = loop {
+            at += SECOND;
+            let shown = chosen(&mut labels, (21..=30).rev(), at);
+            if first.is_none() && shown.contains(&30) {
+                first = Some(at - begun);
+            }
+            if shown.len() == 5 {
+                break shown;
+            }
+            assert!(at < begun + 30 * 60 * SECOND, "{shown:?}");
+        };
+        assert!(first.unwrap() <= CHANGE_EVERY_MOST, "{first:?}");
+        assert_eq!(shown, [30, 29, 28, 27, 26]);
+        // A worse one takes the label of the least, and those that are nearly as bad as others leave them theirs.
+        at += CHANGE_EVERY_MOST;
+        assert_eq!(chosen(&mut labels, (25..=30).chain([200]).rev(), at), [200, 30, 29, 28, 27]);
+        for _ in 0..3_600 {
+            at += SECOND;
+            let same = chosen(&mut labels, (25..=35).filter(|host| *host != 31).chain([200]).rev(), at);
+            assert_eq!(same, [200, 30, 29, 28, 27], "35 is not twice as bad as 27");
+        }
+    }
+
+    #[test]
+    fn no_flood_of_hosts_makes_more_labels_than_so_many_an_hour() {
+        for most in [1, 3, 50] {
+            let (mut labels, begun) = (Labels::new(most), Instant::now());
+            let mut shown = std::collections::BTreeSet::new();
+            // Each second others, each worse than all before.
+            for second in 0..3_600_u32 {
+                let rows = picture(1..=2).rows.into_iter().enumerate().map(|(k, mut row)| {
+                    row.host.address = std::net::Ipv4Addr::from_bits(2 * second + k as u32).into();
+                    row.host.all.time_mean_ms = f64::from(2 * second) - k as f64;
+                    row
+                });
+                let rows: Vec<Row> = rows.collect();
+                let chosen = labels.choose(&rows, begun + second * SECOND);
+                shown.extend(chosen.iter().map(|row| row.host.address));
+                assert!(chosen.len() <= most && labels.seen.len() <= most);
+            }
+            assert!(shown.len() <= 2 * most + 12, "{} of {most}", shown.len());
+        }
     }
 
     #[test]
