@@ -464,6 +464,90 @@ fn who_has_called_is_not_called_back_unless_somebody_has_told_of_it() {
     }
 }
 
+/// A seed of ten places, of which one host may have five.
+struct Crowd {
+    engine: cede_bt::Engine<std::net::SocketAddr>,
+    now: Instant,
+}
+
+impl Crowd {
+    fn new() -> Self {
+        let profile = Profile { connections_max: 10, ..Profile::UTORRENT3 };
+        let mut engine = cede_bt::Engine::new(setup(1, true, profile, Disposition::TCP));
+        engine.start(Instant::from_secs(1));
+        Self { engine, now: Instant::from_secs(1) }
+    }
+
+    /// Somebody calls and greets; whether he is taken up.
+    fn call(&mut self, from: &str, wants: bool) -> bool {
+        let address: std::net::SocketAddr = from.parse().unwrap();
+        if !self.engine.make_room(self.now, address.ip()) {
+            return false;
+        }
+        let conn = self.engine.accept(self.now, address, Transport::Tcp).expect("there is room");
+        let number = [address.port() as u8; 20];
+        let mut words = Handshake { reserved: Reserved::default(), info_hash: [7; 20], peer_id: number };
+        words.peer_id[..16].copy_from_slice(&match address.ip() {
+            std::net::IpAddr::V4(host) => host.to_ipv6_mapped().octets(),
+            std::net::IpAddr::V6(host) => host.octets(),
+        });
+        self.engine.received(self.now, conn, Payload::copy_from(&words.encode()));
+        if wants {
+            self.engine.received(self.now, conn, Payload::copy_from(&Message::Interested.to_vec()));
+        }
+        true
+    }
+
+    /// Time passes, in which everybody keeps the connection alive.
+    fn wait(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.now += Duration::from_secs(1);
+            self.engine.handle_timeout(self.now);
+            let open: Vec<ConnId> = self.engine.connections().map(|view| view.id).collect();
+            for conn in open {
+                self.engine.received(self.now, conn, Payload::copy_from(&Message::KeepAlive.to_vec()));
+            }
+        }
+    }
+
+    fn from(&self, host: &str) -> usize {
+        let host: std::net::IpAddr = host.parse().unwrap();
+        self.engine.connections().filter(|view| view.address.ip() == host).count()
+    }
+}
+
+#[test]
+fn one_host_has_half_of_the_places() {
+    let mut crowd = Crowd::new();
+    let taken = (1..=9).filter(|port| crowd.call(&format!("192.0.2.1:{port}"), false)).count();
+    assert_eq!(taken, 5);
+    // The addresses of one network of 64 bits count as one.
+    let taken = (1..=9).filter(|n| crowd.call(&format!("[2001:db8::{n}]:{n}"), false)).count();
+    assert_eq!(taken, 5);
+    assert!(!crowd.call("[2001:db8:0:1::1]:1", false), "all places are taken");
+}
+
+#[test]
+fn whoever_is_good_for_nothing_makes_room() {
+    let mut crowd = Crowd::new();
+    for host in 1..=2 {
+        assert!((1..=5).all(|port| crowd.call(&format!("192.0.2.{host}:{port}"), host == 1)));
+        crowd.wait(1);
+    }
+    assert!(!crowd.call("192.0.2.9:1", false), "nobody has been idle for long");
+    crowd.wait(20);
+    // Those who want nothing go, one for each; those who wait for a place among the served stay.
+    for port in 1..=5 {
+        assert!(crowd.call(&format!("192.0.2.9:{port}"), true));
+    }
+    assert_eq!(["192.0.2.1", "192.0.2.2", "192.0.2.9"].map(|host| crowd.from(host)), [5, 0, 5]);
+    assert!(!crowd.call("192.0.2.10:1", true));
+    // Who says that he wants something and takes nothing does not keep several places either.
+    crowd.wait(45);
+    assert!(crowd.call("192.0.2.10:1", true));
+    assert_eq!(["192.0.2.1", "192.0.2.9"].map(|host| crowd.from(host)), [4, 5]);
+}
+
 /// What becomes of calls to a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {

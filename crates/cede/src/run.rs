@@ -68,6 +68,14 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
     if args.json {
         screen::print(&json)?;
     }
+    judge(&swarm, &outcome)
+}
+
+/// Says whether the swarm got anywhere, and fails where what arrived was not the torrent.
+fn judge(swarm: &swarm::Swarm, outcome: &swarm::SwarmOutcome) -> Result<(), Failure> {
+    if let Some(why) = swarm::unfinished(swarm, outcome) {
+        screen::mention(&format!("{why}\n"));
+    }
     let corrupt: u64 = outcome.peers.iter().map(|peer| peer.record.corrupt_bytes).sum();
     match corrupt {
         0 => Ok(()),

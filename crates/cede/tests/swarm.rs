@@ -134,6 +134,95 @@ fn a_wrong_swarm_is_refused_with_its_lines() {
 }
 
 #[test]
+fn a_swarm_that_contradicts_itself_is_refused() {
+    let place = place("contradiction");
+    let device = "[[device]]\nname = \"as1\"\n\n";
+    for (from, to, said) in [
+        ("name = \"utp\"", "name = \"tcp\"".to_string(), "two groups are called `tcp`"),
+        ("[links]\nrtt = \"20 ms\"", format!("{device}{device}"), "two devices are called `as1`"),
+        (
+            "[swarm]",
+            "[swarm]\nduration = \"1 min\"\nmeasure_from = \"2 min\"".into(),
+            "nothing is left to measure",
+        ),
+        (
+            "rtt = \"20 ms\"",
+            "matrix = \"0 ms, 1 ms, 1 ms; 1 ms, -1 ms, 1 ms; 1 ms, 1 ms, 0 ms\"".into(),
+            "`-1 ms`",
+        ),
+        ("rtt = \"20 ms\"", "matrix = \"0 ms, 1 ms; 1 ms, 0 ms\"".into(), "does not fit the groups"),
+    ] {
+        let wrong = SWARM.replacen(from, &to, 1);
+        let wrong = if to.contains("[[device]]") {
+            wrong.replace("role = \"seed\"", "role = \"seed\"\nmachine = \"as1\"")
+        } else {
+            wrong
+        };
+        assert!(wrong != SWARM, "{from}");
+        place.write("wrong.toml", wrong);
+        place.cede(&["run", "wrong.toml"]).exits(2).complains(said);
+    }
+}
+
+#[test]
+fn a_swarm_that_does_not_finish_says_why() {
+    let place = place("unfinished");
+    let run = |sets: &[&str]| {
+        let words = ["run", "small.toml", "-o", "out", "--json", "-s", "swarm.duration=20 s"];
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["-s", set]).collect();
+        place.cede(&[&words[..], &sets].concat()).exits(0)
+    };
+    let done = run(&["group.*.uplink=9 Mbit/s", "group.utp.upload_limit=9 Mbit/s"]);
+    assert!(!done.err.contains("not complete"), "{}", done.err);
+    let alone = run(&["group.seed.transports=5", "group.tcp.transports=16"]);
+    alone.complains("4 of 4 leechers are not complete: by their `transports` nobody can connect to tcp");
+    run(&["group.*.uplink=20 kbit/s"]).complains("4 of 4 leechers are not complete after 20 s");
+}
+
+/// Each stay counts, and the last alone would be less than the content.
+#[test]
+fn what_a_peer_did_before_it_came_back_is_counted() {
+    let place = place("churn");
+    let churn = SWARM.replace("at = \"1 s\"", "at = \"1 s\"\ndeparture = \"churn\"\nafter = \"3 s\"");
+    place.write("churn.toml", churn);
+    let told =
+        place.cede(&["run", "churn.toml", "-o", "out", "--json", "-s", "swarm.content=2 MB"]).exits(0).json();
+    assert_eq!(told["complete"], 4);
+    let peers = rows(&place, "out/peers.csv");
+    let stays = rows(&place, "out/tracker.csv").iter().filter(|row| row["event"] == "started").count();
+    assert!(stays > 8, "{stays} stays");
+    for peer in &peers[1..] {
+        let down = number(peer, "down_tcp") + number(peer, "down_utp") - number(peer, "redundant");
+        assert!(down >= 2_000_000.0, "{peer:?}");
+    }
+    let down = |peer: &Value| ["tcp", "utp"].map(|by| peer["downloaded_bytes"][by].as_f64().unwrap());
+    assert!(told["peers"].as_array().unwrap()[1..].iter().all(|peer| down(peer)[0] + down(peer)[1] >= 2e6));
+}
+
+/// The latency of a group counts in both directions, whatever else its access links are.
+#[test]
+fn latency_does_not_depend_on_other_options() {
+    let place = place("latency");
+    let flat = SWARM
+        .replace("rtt = \"20 ms\"", "rtt = \"0 ms\"")
+        .replace("uplink = \"1 Mbit/s\"", "latency = \"50 ms\"");
+    place.write("flat.toml", &flat);
+    place.write("slow.toml", flat.replace("latency =", "uplink = \"8 Mbit/s\"\nlatency ="));
+    place.write("down.toml", flat.replace("latency =", "downlink = \"8 Mbit/s\"\nlatency ="));
+    place.write("loss.toml", flat.replace("latency =", "loss = 0.0001\nlatency ="));
+    for name in ["flat", "slow", "down", "loss"] {
+        place
+            .cede(&["run", &format!("{name}.toml"), "-o", name, "-s", "group.*.upload_limit=400 kbit/s"])
+            .exits(0);
+        let rtts = rows(&place, &format!("{name}/rtts.csv"));
+        let seed =
+            rtts.iter().find(|row| row["peer"].contains("-seed-") && row["percentile"] == "1").unwrap();
+        let rtt_ms = number(seed, "rtt_ms");
+        assert!((99.0..130.0).contains(&rtt_ms), "{name}: {rtt_ms}");
+    }
+}
+
+#[test]
 fn overrides_reach_a_group_by_its_name_and_all_of_them() {
     let place = place("overrides");
     let sets = ["-s", "group.utp.count=3", "-s", "group.*.uplink=4 Mbit/s", "-s", "swarm.content=100 kB"];

@@ -30,8 +30,8 @@ impl<A: PeerAddress> Engine<A> {
     fn ban(&mut self, now: Instant, peer: u32) {
         let present = self.slots.iter().flatten().find(|conn| conn.id.generation == peer);
         let known = present.map(|conn| conn.address).or_else(|| self.dials.departed.get(&peer).copied());
-        let Some(address) = known else { return };
-        self.dials.banned.insert(address);
+        // Of one that is gone several pieces may turn out bad, one after the other.
+        let Some(address) = known.filter(|&address| self.dials.banned.insert(address)) else { return };
         self.act(Action::Banned { address });
         let same = self.slots.iter().flatten().filter(|conn| conn.address == address);
         let same: Vec<u32> = same.map(|conn| conn.id.index).collect();

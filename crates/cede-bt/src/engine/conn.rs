@@ -100,6 +100,8 @@ type Way = (Transport, bool);
 pub(super) struct Times {
     pub(super) heard_at: Instant,
     pub(super) said_at: Instant,
+    /// Content moved, either way; at first, when the connection began.
+    pub(super) content_at: Instant,
 }
 
 /// A connection.
@@ -179,7 +181,7 @@ impl<A: Copy> Conn<A> {
             download: RateMeasure::new(now),
             upload: RateMeasure::new(now),
             tally: Tally::default(),
-            times: Times { heard_at: now, said_at: now },
+            times: Times { heard_at: now, said_at: now, content_at: now },
         }
     }
 

@@ -341,6 +341,7 @@ impl<A: Copy> Conn<A> {
         self.tally.round_download += u64::from(bytes);
         self.pipeline.on_data(bytes);
         self.tally.last_data_at = Some(now);
+        self.times.content_at = now;
         self.wait.anything_since = now;
         self.refusals.end_row();
     }

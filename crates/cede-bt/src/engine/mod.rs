@@ -26,6 +26,7 @@ mod address;
 mod blame;
 mod chokes;
 mod conn;
+mod crowd;
 mod dial;
 mod fast;
 mod inbound;
@@ -51,6 +52,7 @@ use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
 use conn::Conn;
 pub use conn::{ConnId, ConnView};
+pub use crowd::neighbourhood;
 use dial::Dials;
 
 /// What an engine is made of.
@@ -99,6 +101,8 @@ pub enum CloseReason {
     Banned,
     /// Nothing was heard for too long.
     Silent,
+    /// It was good for nothing, and others want its place.
+    Crowded,
 }
 
 /// What a tracker is to be told.
@@ -231,12 +235,27 @@ pub struct Totals {
     pub bad_pieces: u32,
     /// Connections that were ready, by transport.
     pub connections: [u32; 2],
-    /// HAVE messages sent.
+    /// HAVE messages for open connections; those that still wait when a connection ends do not leave.
     pub haves_sent: u64,
     /// REQUEST messages sent.
     pub requests_sent: u64,
     /// Requests refused for being too many or impossible.
     pub requests_refused: u64,
+}
+
+impl core::ops::AddAssign for Totals {
+    fn add_assign(&mut self, more: Self) {
+        for at in 0..2 {
+            self.downloaded[at] += more.downloaded[at];
+            self.uploaded[at] += more.uploaded[at];
+            self.connections[at] += more.connections[at];
+        }
+        self.redundant += more.redundant;
+        self.bad_pieces += more.bad_pieces;
+        self.haves_sent += more.haves_sent;
+        self.requests_sent += more.requests_sent;
+        self.requests_refused += more.requests_refused;
+    }
 }
 
 /// One member of a swarm. `A` is whatever the driver calls peers by.

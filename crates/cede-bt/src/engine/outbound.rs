@@ -168,6 +168,7 @@ impl<A: PeerAddress> Engine<A> {
         }
         if matches!(chunk, Chunk::Content { .. }) {
             conn.upload.add(now, len);
+            conn.times.content_at = now;
             conn.tally.round_upload += u64::from(len);
             conn.tally.turn_upload += u64::from(len);
             self.totals.uploaded[usize::from(conn.transport == Transport::Utp)] += u64::from(len);

@@ -15,6 +15,7 @@ use cede_bt::{Disposition, Geometry, Profile};
 use cede_cc::ParamValue;
 use cede_net::QueueLimit;
 use cede_units::{Bytes, Duration, Rate};
+use std::collections::BTreeSet;
 
 /// Whether a text is a swarm file: TOML with a table `[swarm]`.
 #[must_use]
@@ -54,6 +55,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
     let hashing: Option<String> = fields.get(reader, "hashing");
     let tracker_peers: Option<i64> = fields.get(reader, "tracker_peers");
     let measure_from = fields.get(reader, "measure_from");
+    check_measured(reader, &fields, measure_from, duration);
     let devices = read_devices(reader, &root);
     let names: Vec<String> = devices.iter().flatten().map(|(name, _)| name.clone()).collect();
     let groups = read_groups(reader, &root, &names);
@@ -74,6 +76,21 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
         records: records?,
         measure_from: measure_from?,
     })
+}
+
+/// Whatever is measured after the end is nothing.
+fn check_measured(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    from: Option<Duration>,
+    duration: Option<Duration>,
+) {
+    if let (Some(from), Some(duration)) = (from, duration)
+        && from >= duration
+    {
+        let help = vec![format!("allowed: less than the duration, {duration}")];
+        reader.report(fields.origin("measure_from"), "nothing is left to measure after `measure_from`", help);
+    }
 }
 
 fn check_pieces(reader: &mut Reader<'_>, fields: &Fields<'_>, content_bytes: u64, piece_bytes: u32) {
@@ -101,7 +118,7 @@ fn read_records(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<SwarmRecor
 }
 
 fn read_devices(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<Vec<(String, Device)>> {
-    let read = |node| {
+    let read = |node: &Node| {
         let fields = Fields::open(reader, "swarm_device", Some(node), root.at)?;
         let name = fields.get(reader, "name");
         let (loopback, ethernet) = (fields.get(reader, "loopback"), fields.get(reader, "ethernet"));
@@ -112,7 +129,26 @@ fn read_devices(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<Vec<(Strin
         Some(Node { value: Value::List(nodes), .. }) => &nodes[..],
         _ => &[],
     };
-    nodes.iter().map(read).collect()
+    let devices: Option<Vec<(String, Device)>> = nodes.iter().map(read).collect();
+    let names = devices.iter().flatten().map(|(name, _)| name.as_str());
+    refuse_twins(reader, nodes, "devices", names);
+    devices
+}
+
+/// Refuses those of a list that are called as another one before.
+fn refuse_twins<'a>(
+    reader: &mut Reader<'_>,
+    nodes: &[Node],
+    what: &str,
+    names: impl Iterator<Item = &'a str>,
+) {
+    let mut seen = BTreeSet::new();
+    for (name, node) in names.zip(nodes) {
+        if !seen.insert(name) {
+            let at = node.table().and_then(|table| table.get("name")).map(|entry| entry.node.origin);
+            reader.report(at.unwrap_or(node.origin), format!("two {what} are called `{name}`"), Vec::new());
+        }
+    }
 }
 
 fn read_links(
@@ -140,10 +176,18 @@ fn read_links(
         None => {
             let help =
                 vec![format!("allowed: {groups} rows of {groups} times, as \"0 ms, 40 ms; 40 ms, 0 ms\"")];
-            reader.report(fields.origin("matrix"), "`matrix` does not fit the groups", help);
+            let complaint = match matrix.split([';', ',']).map(str::trim).find(|time| !is_time(time)) {
+                Some(other) => format!("`matrix` has `{other}`, which is no time"),
+                None => "`matrix` does not fit the groups".to_string(),
+            };
+            reader.report(fields.origin("matrix"), complaint, help);
             None
         }
     }
+}
+
+fn is_time(text: &str) -> bool {
+    text.parse::<Duration>().is_ok()
 }
 
 /// Times between commas.
@@ -159,6 +203,7 @@ fn read_groups(reader: &mut Reader<'_>, root: &Fields<'_>, machines: &[String]) 
     }
     let read: Vec<Option<Group>> = nodes.iter().map(|node| read_group(reader, node, machines)).collect();
     let groups: Vec<Group> = read.into_iter().collect::<Option<_>>()?;
+    refuse_twins(reader, nodes, "groups", groups.iter().map(|group| group.name.as_str()));
     if groups.iter().all(|group| group.role == Role::Leecher) {
         let help = vec!["allowed: role = \"seed\" in at least one [[group]]".into()];
         reader.report(root.at, "nobody has the content", help);
@@ -228,7 +273,8 @@ fn read_access(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<impl FnOn
     let (latency, loss, per_link) = (latency?, loss?, per_link? as u32);
     Some(move |group: &mut Group| {
         (group.uplink, group.downlink, group.buffer) = (uplink, downlink, buffer);
-        (group.latency, group.loss, group.per_link) = (latency, loss, per_link);
+        (group.latency, group.latency_in) = (latency, latency);
+        (group.loss, group.per_link) = (loss, per_link);
     })
 }
 

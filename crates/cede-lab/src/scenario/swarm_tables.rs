@@ -86,7 +86,13 @@ const GROUP: &[OptionDoc] = &[
         "125 kB",
         "What waits before an access link, in each direction.",
     ),
-    option("latency", Kind::Time, Value("0 s"), "5 ms", "Propagation of the access link, one way."),
+    option(
+        "latency",
+        Kind::Time,
+        Value("0 s"),
+        "5 ms",
+        "Propagation between a peer and the network, in each direction.",
+    ),
     option("loss", Kind::Probability, Value("0"), "0.01", "Loss on the way to a peer."),
     option("per_link", Kind::Integer { min: 1, max: 1_000 }, Value("1"), "2", "Peers that share one uplink."),
     option(

@@ -37,7 +37,7 @@ pub struct HostRecord {
     pub pieces: Vec<(Instant, u32)>,
     /// Unchokes and chokes: when, whom, whether it was an unchoke, and whether requests waited.
     pub unchokes: Vec<(Instant, u32, bool, bool)>,
-    /// Rounds of the choker.
+    /// Rounds of the choker, over all of its stays.
     pub rounds: u64,
     /// Gaps between data packets that left.
     pub gaps: Option<Box<Histogram>>,
@@ -47,7 +47,7 @@ pub struct HostRecord {
     pub duplicates_closed: u32,
     /// Connections that were closed for breaking rules.
     pub misbehaved: u32,
-    /// What the engine counted.
+    /// What its engines counted, one for each stay.
     pub totals: Totals,
     /// Octets that were not the torrent's.
     pub corrupt_bytes: u64,
@@ -101,8 +101,8 @@ impl SwarmHost {
     pub fn record(&self) -> HostRecord {
         let mut record = self.record.clone();
         count(&mut record.payloads, self.alike);
-        record.totals = *self.engine.totals();
-        record.rounds = self.engine.rounds();
+        record.totals += *self.engine.totals();
+        record.rounds += self.engine.rounds();
         record.rtts = self.sockets.rtt_estimates();
         record
     }
@@ -160,12 +160,13 @@ impl SwarmHost {
         };
         let have = self.engine.have().clone();
         let random = Stream::named(self.life.random.next_u64(), "engine");
-        let totals = *self.engine.totals();
-        self.record.totals = totals;
         let Some(mean) = back else {
             self.record.left_at = Some(now);
             return;
         };
+        // Whoever comes back counts on.
+        self.record.totals += *self.engine.totals();
+        self.record.rounds += self.engine.rounds();
         self.engine = Engine::new(Setup { have, random, ..self.life.setup.clone() });
         self.returns_at = now + self.draw(mean);
     }

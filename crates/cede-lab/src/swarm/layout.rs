@@ -57,12 +57,16 @@ impl Layout {
                 self.uplinks.push((link, rate));
             }
             from = first.to_string();
+        } else if !group.latency.is_zero() {
+            let config = LinkConfig::new(IMMEDIATE, group.latency, QueueLimit::Unlimited);
+            self.topology.link(&format!("{name}/up"), name, &out, config);
+            from = name.to_string();
         }
         let mut arrives = door.clone();
-        if group.downlink.is_some() || group.loss > 0.0 {
+        if group.downlink.is_some() || group.loss > 0.0 || !group.latency_in.is_zero() {
             let rate = group.downlink.unwrap_or(IMMEDIATE);
             let limit = if group.downlink.is_some() { group.buffer } else { QueueLimit::Unlimited };
-            let config = lossy(LinkConfig::new(rate, group.latency, limit), group.loss);
+            let config = lossy(LinkConfig::new(rate, group.latency_in, limit), group.loss);
             self.topology.link(&format!("{name}/down"), &door, name, config);
             arrives = name.to_string();
         }

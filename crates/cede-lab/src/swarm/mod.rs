@@ -25,6 +25,6 @@ pub use model::{
     Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Packets, Role, Swarm, SwarmRecords,
     TcpStack, UtpStack,
 };
-pub use outcome::{PeerOutcome, Summary, SwarmOutcome, mean, percentile};
+pub use outcome::{PeerOutcome, Summary, SwarmOutcome, mean, percentile, unfinished};
 pub use run::{SwarmError, SwarmWatcher, run, run_captured};
 pub use tracker::{Tracker, TrackerEntry};

@@ -168,8 +168,10 @@ pub struct Group {
     pub downlink: Option<Rate>,
     /// How much waits before the access link, in each direction that has one.
     pub buffer: QueueLimit,
-    /// Propagation of the access link, one way, in each direction that has one.
+    /// Propagation from the peer to the network, whether or not its access link has a rate.
     pub latency: Duration,
+    /// Propagation from the network to the peer, likewise.
+    pub latency_in: Duration,
     /// Loss on the way to the peer.
     pub loss: f64,
     /// Whose rules the peers follow.
@@ -214,6 +216,7 @@ impl Group {
             downlink: None,
             buffer: QueueLimit::Unlimited,
             latency: Duration::ZERO,
+            latency_in: Duration::ZERO,
             loss: 0.0,
             disposition: Disposition::ALL,
             utp: Self::controller_of(&profile),

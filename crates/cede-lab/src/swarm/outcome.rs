@@ -2,9 +2,11 @@
 
 use super::host::HostRecord;
 use super::meter::{LinkRecord, QueueEntry, joint_mean_ms};
-use super::model::Role;
+use super::model::{Group, Role, Swarm};
 use super::tracker::TrackerEntry;
+use cede_bt::Transport;
 use cede_units::Instant;
+use std::collections::BTreeSet;
 
 /// A peer at the end.
 #[derive(Clone, Debug)]
@@ -153,6 +155,38 @@ impl SwarmOutcome {
             seed_queue_ms: self.queue_mean_ms(is_seed).unwrap_or(0.0),
         }
     }
+}
+
+/// What kept leechers from their end, where some have not got there.
+#[must_use]
+pub fn unfinished(swarm: &Swarm, outcome: &SwarmOutcome) -> Option<String> {
+    let lacking: Vec<&PeerOutcome> =
+        outcome.leechers().filter(|peer| peer.record.completed_at.is_none()).collect();
+    if lacking.is_empty() {
+        return None;
+    }
+    let count = format!("{} of {} leechers are not complete", lacking.len(), outcome.leechers().count());
+    let groups: BTreeSet<usize> = lacking.iter().map(|peer| peer.group).collect();
+    let alone: Vec<&str> = groups
+        .into_iter()
+        .filter(|&group| is_alone(swarm, group))
+        .map(|at| &*swarm.groups[at].name)
+        .collect();
+    Some(match alone[..] {
+        [] => format!("{count} after {}", swarm.duration),
+        _ => format!("{count}: by their `transports` nobody can connect to {}", alone.join(", ")),
+    })
+}
+
+/// Whether no peer of a group can connect to any other, whoever calls.
+fn is_alone(swarm: &Swarm, group: usize) -> bool {
+    let ours = &swarm.groups[group];
+    let calls = |from: &Group, to: &Group| {
+        let carries = |by: &Transport| from.disposition.attempts(*by) && to.disposition.accepts(*by);
+        Transport::ALL.iter().any(carries)
+    };
+    let mut others = swarm.groups.iter().enumerate().filter(|&(at, _)| at != group || ours.count > 1);
+    !others.any(|(_, other)| calls(ours, other) || calls(other, ours))
 }
 
 /// The mean; 0 of nothing.

@@ -1,0 +1,74 @@
+//! Room for callers: nobody fills all places by opening connections.
+//!
+//! For drivers that face the open network ([`Engine::make_room`]); whoever does not ask has the profile's bound alone. One host
+//! has half of the places that there are at most, which is plenty for several clients behind one address. Where it has them, or all
+//! are taken, the connection that has been good for nothing for the longest time makes room; who is served, or waits for it,
+//! stays.
+//!
+//! **What it leaves out.** Connections that we have opened never make room. libtorrent's turnover of peers where there are too many.
+
+use super::conn::Conn;
+use super::{CloseReason, Engine, PeerAddress};
+use cede_units::{Duration, Instant};
+use core::net::{IpAddr, Ipv6Addr};
+
+/// A connection over which neither wants anything has that long.
+const IDLE_MAX: Duration = Duration::from_secs(20);
+/// One over which somebody wants something and nothing comes, where its host has others.
+const BARREN_SHARED_MAX: Duration = Duration::from_secs(60);
+/// And where it has not.
+const BARREN_MAX: Duration = Duration::from_secs(300);
+
+/// Who gets an IPv6 address gets 64 bits of them.
+#[must_use]
+pub fn neighbourhood(host: IpAddr) -> IpAddr {
+    match host {
+        IpAddr::V4(_) => host,
+        IpAddr::V6(host) => Ipv6Addr::from_bits(host.to_bits() >> 64 << 64).into(),
+    }
+}
+
+impl<A: PeerAddress> Conn<A> {
+    fn came_from(&self, host: IpAddr) -> bool {
+        !self.opened_by_us && neighbourhood(self.address.host()) == host
+    }
+
+    /// How long it has been good for nothing, beyond what it may.
+    fn overstay(&self, now: Instant, hosts_others: bool) -> Option<Duration> {
+        let barren = now.since(self.times.content_at);
+        let allowed = match (self.interested || self.peer_interested, hosts_others) {
+            (false, _) => IDLE_MAX,
+            (true, true) => BARREN_SHARED_MAX,
+            (true, false) => BARREN_MAX,
+        };
+        (barren >= allowed).then(|| barren - allowed)
+    }
+}
+
+impl<A: PeerAddress> Engine<A> {
+    /// Whether there is room for a connection that somebody opens from `host`. Where there is none, it is made if it can be.
+    pub fn make_room(&mut self, now: Instant, host: IpAddr) -> bool {
+        let host = neighbourhood(host);
+        let (all, ours) = (self.profile.connections_max, self.callers_from(host));
+        let is_crowded = ours >= all.div_ceil(2);
+        if !is_crowded && self.open < all {
+            return true;
+        }
+        let candidates = self.slots.iter().flatten().filter(|conn| !conn.opened_by_us);
+        let worst = candidates
+            .filter(|conn| !is_crowded || conn.came_from(host))
+            .filter_map(|conn| {
+                let others = self.callers_from(neighbourhood(conn.address.host())) > 1;
+                Some((conn.overstay(now, others)?, conn.id.index))
+            })
+            .max();
+        let Some((_, index)) = worst else { return false };
+        self.close(now, index, CloseReason::Crowded);
+        true
+    }
+
+    /// Connections that were opened from a host.
+    fn callers_from(&self, host: IpAddr) -> u32 {
+        self.slots.iter().flatten().filter(|conn| conn.came_from(host)).count() as u32
+    }
+}
