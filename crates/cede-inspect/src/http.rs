@@ -109,7 +109,7 @@ mod tests {
             if part.is_empty() {
                 requests.missing();
             }
-            requests.octets(part, &mut |announce| left.push(announce.left));
+            requests.octets(part, &mut |announce| left.extend(announce.left));
         }
         left
     }

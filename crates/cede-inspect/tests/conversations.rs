@@ -110,7 +110,7 @@ fn announces_and_the_hash_table_are_told_beside() {
         port: 6881,
         uploaded: 1,
         downloaded: 2,
-        left: 3,
+        left: Some(3),
         event: cede_bt::tracker::Event::Started,
         key: 0,
         wanted: Some(50),

@@ -329,8 +329,8 @@ fn tracker() -> (String, mpsc::Receiver<u16>) {
         tokio::task::LocalSet::new().block_on(&runtime, async move {
             let limits = Limits { interval: cede_units::Duration::from_secs(5), ..Limits::default() };
             let log = Box::new(move |entry: &Entry| {
-                if entry.announce.left == 0 {
-                    let _ = heard.send(entry.announce.port);
+                if let Some(announce) = entry.announce.as_ref().filter(|announce| announce.left == Some(0)) {
+                    let _ = heard.send(announce.port);
                 }
             });
             let local: SocketAddr = "127.0.0.1:0".parse().unwrap();

@@ -156,6 +156,7 @@ impl Tier {
     fn announcement(&self, event: Event, want: u32, amounts: Amounts) -> Announce {
         let Identity { info_hash, peer_id, port, key } = self.identity;
         let Amounts { uploaded, downloaded, left } = amounts;
+        let left = Some(left);
         Announce { info_hash, peer_id, port, uploaded, downloaded, left, event, key, wanted: Some(want) }
     }
 }

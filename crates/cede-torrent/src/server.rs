@@ -42,11 +42,11 @@ pub struct Entry {
     pub from: SocketAddr,
     /// How.
     pub over: Over,
-    /// What it said.
-    pub announce: Announce,
+    /// What it said, where that could be read.
+    pub announce: Option<Announce>,
     /// How many peers it was told of, or why none.
-    pub result: Result<usize, &'static str>,
-    /// The torrent's peers after that.
+    pub result: Result<usize, String>,
+    /// The torrent's peers after that; none where it could not be told which.
     pub tally: Tally,
 }
 
@@ -183,10 +183,23 @@ impl State {
         let result = book.announce(self.now(), ip, announce).map_err(|refusal| refusal.text());
         let tally = book.tally(&announce.info_hash);
         drop(book);
-        let count = result.as_ref().map(|answer| answer.peers.len()).map_err(|why| *why);
+        let count = result.as_ref().map(|answer| answer.peers.len()).map_err(|why| (*why).to_owned());
         let from = SocketAddr::new(ip, from.port());
-        (self.log.borrow_mut())(&Entry { from, over, announce: announce.clone(), result: count, tally });
+        (self.log.borrow_mut())(&Entry {
+            from,
+            over,
+            announce: Some(announce.clone()),
+            result: count,
+            tally,
+        });
         result
+    }
+
+    /// An announce that cannot be read is refused, and told of as well.
+    fn refuse(&self, from: SocketAddr, why: String) {
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+        let (over, tally) = (Over::Http, Tally::default());
+        (self.log.borrow_mut())(&Entry { from, over, announce: None, result: Err(why), tally });
     }
 
     /// The id of whoever receives at an address, during one span of time.
@@ -239,7 +252,10 @@ impl State {
                 (200, http::scrape_answer(&tallies))
             }
             Err(http::QueryError::Path) => (404, http::failure(&http::QueryError::Path.to_string())),
-            Err(error) => (400, http::failure(&error.to_string())),
+            Err(error) => {
+                self.refuse(from, error.to_string());
+                (400, http::failure(&error.to_string()))
+            }
         }
     }
 }

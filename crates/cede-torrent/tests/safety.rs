@@ -6,7 +6,7 @@ mod support;
 use cede_bt::wire::{BlockRef, Handshake, Message, Reserved};
 use cede_torrent::check::{Watch, check};
 use cede_torrent::session::SessionError;
-use cede_torrent::storage::Storage;
+use cede_torrent::storage::{Allocation, Storage};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
@@ -77,6 +77,26 @@ fn a_full_disk_ends_the_download_and_it_goes_on_where_there_is_room() {
         again.session.add_peers(&[seed.address]);
         again.done().await;
         assert_eq!(again.content(content.len()), content);
+    });
+}
+
+#[test]
+fn what_was_set_aside_in_vain_is_given_back() {
+    if !has_own_mounts("what_was_set_aside_in_vain_is_given_back") {
+        return;
+    }
+    run(async {
+        let (info, _) = torrent(&[100_000, 100_000, 400_000]);
+        let scratch = Scratch::new();
+        mount("size=300k", &scratch.0);
+        let there = scratch.0.join("t/f1");
+        std::fs::create_dir(scratch.0.join("t")).unwrap();
+        std::fs::write(&there, "mine").unwrap();
+        let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+        assert!(storage.prepare(Allocation::Full).unwrap_err().is_full());
+        let files: Vec<_> =
+            std::fs::read_dir(scratch.0.join("t")).unwrap().map(|file| file.unwrap().path()).collect();
+        assert_eq!(files, [there]);
     });
 }
 
@@ -204,6 +224,50 @@ fn requests_for_too_much_end_the_connection() {
     run(async {
         let block = BlockRef { piece: 0, begin: 0, len: 1 << 20 };
         assert!(hung_up_on(octets_of(&[Message::HaveNone, Message::Request(block)])).await);
+    });
+}
+
+/// So many connections from 127.0.0.2 that say so much, each of which stays open as long as it is kept.
+async fn crowd(to: SocketAddr, count: usize, words: &[u8]) -> Vec<tokio::net::TcpStream> {
+    use tokio::io::AsyncWriteExt;
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(Ipv4Addr::new(127, 0, 0, 2).into(), 0)).unwrap();
+        let mut stream = socket.connect(to).await.unwrap();
+        stream.write_all(words).await.unwrap();
+        streams.push(stream);
+    }
+    streams
+}
+
+/// Whether somebody else gets the content within so many seconds although one address has opened connections by the dozen.
+async fn is_served_beside(count: usize, greets: bool, seconds: u64) -> bool {
+    let (info, content) = torrent(&[500_000]);
+    let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+    seed.start();
+    let handshake =
+        Handshake { reserved: Reserved::default(), info_hash: info.info_hash(), peer_id: [66; 20] };
+    let words = if greets { handshake.encode().to_vec() } else { Vec::new() };
+    let crowd = crowd(seed.address, count, &words).await;
+    // All have been heard.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!greets || !seed.session.view().peers.is_empty());
+    let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
+    leech.start();
+    leech.session.add_peers(&[seed.address]);
+    let is_served = tokio::time::timeout(Duration::from_secs(seconds), leech.done()).await.is_ok();
+    drop(crowd);
+    is_served && leech.content(content.len()) == content
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn one_address_does_not_take_all_places() {
+    run(async {
+        // The profile of these tests has fifty places; a hundred callers may be about to speak.
+        assert!(is_served_beside(60, true, 30).await);
+        assert!(is_served_beside(150, false, 10).await);
     });
 }
 

@@ -4,6 +4,11 @@ use crate::failure::Failure;
 use serde_json::Value;
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Standard output has been closed at its other end.
+static UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Columns where nothing tells how many there are.
 const DEFAULT_COLUMNS: usize = 100;
@@ -117,11 +122,18 @@ pub fn print_json_line(value: &Value) -> Result<(), Failure> {
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut stdout = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     match write(&mut stdout).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Failed(format!("cannot write to standard output: {error}")))
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            UNREAD.store(true, Relaxed);
+            Ok(())
         }
-        _ => Ok(()),
+        Err(error) => Err(Failure::Failed(format!("cannot write to standard output: {error}"))),
+        Ok(()) => Ok(()),
     }
+}
+
+/// Whether whoever read standard output has stopped: what runs until it is interrupted need not run any longer.
+pub fn is_unread() -> bool {
+    UNREAD.load(Relaxed)
 }
 
 /// Says something beside the data, to standard error. What that does not take is lost.

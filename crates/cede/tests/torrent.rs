@@ -36,7 +36,7 @@ impl Place {
     /// A torrent of `film`, and who gives it: the address to name.
     fn seeded(&self, bytes: usize, options: &str) -> (Vec<u8>, Running, String) {
         let content = self.write_pattern("film", bytes);
-        self.cede("make film -l 16KiB").exits(0);
+        self.cede("make film -l 16KiB --force").exits(0);
         let mut seed = self.start(&format!("seed film.torrent --no-dht -p 0 -B 127.0.0.1 {options}"));
         let address = format!("127.0.0.1:{}", port_of(&mut seed));
         (content, seed, address)
@@ -80,7 +80,7 @@ fn what_went_wrong_says_what_to_do() {
     place.cede("make film -l 20000").exits(2).complains("power of two");
     place.cede("show none.torrent").exits(1).complains("none.torrent");
     place.cede("show film").exits(1);
-    place.cede("get film.torrent -o nowhere").exits(2).complains("mkdir");
+    place.cede("get film.torrent -o nowhere/deeper").exits(2).complains("mkdir -p nowhere/deeper");
     place.cede("get film.torrent --transport 32").exits(2).complains("uTP");
     place.cede("get film.torrent --transport 16").exits(2).complains("tcp, utp or both");
     place.cede("get ftp://localhost/film.torrent").exits(2).complains("http");
@@ -251,6 +251,114 @@ fn a_tracker_logs_each_announce_over_http_and_udp() {
     );
     assert_eq!(tracker.prints("completed")["over"], "udp");
     assert_eq!(tracker.prints("stopped")["left"], 0);
+}
+
+/// What an announce says over HTTP, and the line of the log for it.
+fn announced(tracker: &mut Running, port: &str, query: &str) -> Value {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    write!(stream, "GET /announce?{query} HTTP/1.0\r\n\r\n").unwrap();
+    let _ = stream.read_to_end(&mut Vec::new());
+    tracker.prints("at_s")
+}
+
+#[test]
+fn announces_that_make_no_sense_are_told_and_count_for_no_seed() {
+    let place = Place::new("senseless");
+    let mut tracker = place.start("tracker -p 0 -B 127.0.0.1 --json");
+    let port = tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned();
+    let hash = format!("info_hash={}", "%07".repeat(20));
+    for (number, left) in ["", "&left=-5", "&left=99999999999999999999"].iter().enumerate() {
+        let peer = format!("%0{number}").repeat(20);
+        let line = announced(&mut tracker, &port, &format!("{hash}&peer_id={peer}&port=9{left}"));
+        let told = (&line["left"], &line["seeders"], &line["leechers"]);
+        assert_eq!(told, (&Value::Null, &0.into(), &(number + 1).into()), "{left}");
+    }
+    let line = announced(&mut tracker, &port, &format!("{hash}&port=9&left=0"));
+    assert!(line["refused"].as_str().unwrap().contains("peer_id"), "{line}");
+    assert_eq!((&line["told"], &line["info_hash"]), (&Value::Null, &Value::Null));
+    let line = announced(&mut tracker, &port, &format!("{hash}&peer_id={}&port=9&left=0", "%09".repeat(20)));
+    assert_eq!((&line["left"], &line["seeders"], &line["leechers"]), (&0.into(), &1.into(), &3.into()));
+}
+
+/// As in `cede torrent seed ... --json | head -1`.
+#[test]
+fn who_reads_no_more_ends_what_would_run_for_ever() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::process::Stdio;
+    let place = Place::new("unread");
+    let (_, _seed, peer) = place.seeded(100_000, "");
+    for words in [
+        format!("seed film.torrent --json {QUIET}"),
+        format!("get film.torrent -o out --seed --json --peer {peer} {QUIET}"),
+        "tracker -p 0 -B 127.0.0.1 --json".to_owned(),
+    ] {
+        let mut command = place.command(std::iter::once("torrent").chain(words.split_whitespace()));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        err.read_line(&mut said).unwrap();
+        drop(child.stdout.take());
+        if let Some(port) = said.strip_prefix("tracker at ").and_then(|said| said.trim().rsplit(':').next()) {
+            let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+            stream.write_all(b"GET /announce?x=y HTTP/1.0\r\n\r\n").unwrap();
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if std::time::Instant::now() > end {
+                let _ = child.kill();
+                panic!("{words} goes on");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        };
+        assert!(status.success(), "{words}: {status}");
+        err.read_to_string(&mut said).unwrap();
+        assert!(!said.contains("error"), "{words}: {said}");
+    }
+}
+
+#[test]
+fn content_that_is_there_is_complete_and_what_cannot_begin_ends() {
+    let place = Place::new("events");
+    let content = place.write_pattern("film", 100_000);
+    place.cede("make film -l 16KiB").exits(0);
+    place.write("out/film", content);
+    let told = place.cede(&format!("get film.torrent -o out --json {QUIET}")).exits(0);
+    assert_eq!(told.event("complete")["bytes"], 100_000);
+    assert_eq!(told.event("end")["complete"], true);
+    // A folder that is not there is made, and one where a file is wanted is in the way.
+    fs::create_dir_all(place.path("made/film")).unwrap();
+    let told = place.cede(&format!("get film.torrent -o made --preallocate --json {QUIET}")).exits(1);
+    assert!(told.event("end")["error"].as_str().unwrap().contains("film"), "{}", told.text());
+    let told = place.cede(&format!("get film.torrent -o fresh --files 7 --json {QUIET}")).exits(2);
+    assert!(told.text().is_empty() && !place.path("fresh").exists());
+    let (content, _seed, peer) = place.seeded(100_000, "");
+    place.cede(&format!("get film.torrent -o fresh --peer {peer} {QUIET}")).exits(0);
+    assert_eq!(place.read("fresh/film"), content);
+}
+
+#[test]
+fn folders_inside_each_other_are_taken_alike_in_both_versions() {
+    let place = Place::new("deep");
+    let at = |levels: usize| format!("set/{}film", "d/".repeat(levels));
+    for (levels, code) in [(63, 0), (64, 1)] {
+        let _ = fs::remove_dir_all(place.path("set"));
+        place.write_pattern(&at(levels), 20_000);
+        for version in ["", "--v2"] {
+            let made = place.cede(&format!("make set -l 16KiB --force {version}")).exits(code);
+            if code == 0 {
+                let shown = place.cede("show set.torrent --json").exits(0).json();
+                let paths = shown["files"].as_array().unwrap().iter().map(|file| &file["path"]);
+                assert!(paths.into_iter().any(|path| *path == at(levels)), "{version} {shown}");
+            } else {
+                made.complains("folders inside each other");
+            }
+        }
+    }
 }
 
 #[test]

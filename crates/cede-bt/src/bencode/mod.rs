@@ -29,7 +29,7 @@ pub struct Limits {
 
 impl Limits {
     /// For metainfo.
-    pub const METAINFO: Self = Self { depth: 100, values: 4_000_000, canonical: false };
+    pub const METAINFO: Self = Self { depth: 128, values: 4_000_000, canonical: false };
     /// For what we wrote ourselves.
     pub const CANONICAL: Self = Self { canonical: true, ..Self::METAINFO };
     /// For what trackers and peers send.
@@ -447,7 +447,8 @@ mod tests {
 
     #[test]
     fn depth_and_number_of_values_are_limited() {
-        let deep = [vec![b'l'; 101], vec![b'e'; 101]].concat();
+        let levels = Limits::CANONICAL.depth + 1;
+        let deep = [vec![b'l'; levels], vec![b'e'; levels]].concat();
         assert_eq!(canonical(&deep).unwrap_err(), Error::Deep);
         let limits = Limits { values: 3, ..Limits::MESSAGE };
         assert!(Document::parse(b"li1ei2ee", limits).is_ok());

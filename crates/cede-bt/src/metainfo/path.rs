@@ -10,8 +10,8 @@ use core::fmt;
 /// Longer than people write. Makers on systems that count in other units than octets go beyond the 255 that most file
 /// systems take here; whoever keeps such a file has to find it a shorter name.
 const MAX_NAME_BYTES: usize = 1024;
-/// Folders inside each other.
-const MAX_PARTS: usize = 100;
+/// Folders inside each other, with the file in the last.
+pub(super) const MAX_PARTS: usize = 100;
 
 /// What is wrong with a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,8 +23,10 @@ pub enum PathError {
     /// A separator or a zero octet inside a name. A backslash is one elsewhere, and told from a plain character where files are
     /// opened.
     Separator(String),
-    /// A name or path that is too long.
+    /// A name that is too long.
     Long,
+    /// Too many folders inside each other.
+    Deep,
     /// Two files have one place, or one is a folder of the other.
     Clash(String),
     /// A symbolic link.
@@ -38,6 +40,7 @@ impl fmt::Display for PathError {
             Self::Upwards => f.write_str("the torrent has a file whose name leads out of the folder (..)"),
             Self::Separator(name) => write!(f, "the torrent has a name with a separator in it: {name:?}"),
             Self::Long => f.write_str("the torrent has a name that is too long"),
+            Self::Deep => f.write_str("the torrent has too many folders inside each other"),
             Self::Clash(path) => write!(f, "two files of the torrent have the same place: {path:?}"),
             Self::Link => f.write_str("the torrent has a symbolic link, which is not followed or made"),
         }
@@ -89,10 +92,11 @@ pub(super) fn of_octets(octets: &[u8]) -> Result<String, Error> {
 
 /// The parts of a path.
 pub(super) fn components(list: Node<'_, '_>) -> Result<Vec<String>, Error> {
-    let parts: Vec<String> = list.items().take(MAX_PARTS + 1).map(component).collect::<Result<_, _>>()?;
+    let part = |node: Node<'_, '_>| of_octets(node.bytes().ok_or(Error::Key("path"))?);
+    let parts: Vec<String> = list.items().take(MAX_PARTS + 1).map(part).collect::<Result<_, _>>()?;
     match parts.len() {
         0 => Err(PathError::Empty.into()),
-        count if count > MAX_PARTS => Err(PathError::Long.into()),
+        count if count > MAX_PARTS => Err(PathError::Deep.into()),
         _ => Ok(parts),
     }
 }

@@ -1,6 +1,6 @@
 //! The file tree of BEP 52, and the hashes of its pieces.
 
-use super::path::of_octets;
+use super::path::{MAX_PARTS, of_octets};
 use super::{Attributes, Error, File, MAX_FILES, PathError};
 use crate::bencode::Node;
 use crate::geometry::BLOCK_BYTES;
@@ -8,9 +8,6 @@ use crate::merkle::{Hash, Tree, levels_above};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-
-/// Folders inside each other.
-const MAX_DEPTH: usize = 40;
 
 /// The tree of hashes over one file of a v2 torrent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,8 +106,8 @@ struct Walk {
 
 impl Walk {
     fn folder(&mut self, folder: Node<'_, '_>, path: &[String], depth: usize) -> Result<(), Error> {
-        if depth > MAX_DEPTH {
-            return Err(PathError::Long.into());
+        if depth >= MAX_PARTS {
+            return Err(PathError::Deep.into());
         }
         for (name, entry) in folder.entries() {
             let mut path = path.to_vec();

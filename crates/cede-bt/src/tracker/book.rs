@@ -178,7 +178,7 @@ impl Torrent {
         if known.is_none() {
             self.make_room(from, limits)?;
         }
-        let is_seeder = announce.left == 0;
+        let is_seeder = announce.left == Some(0);
         if announce.event == Event::Completed && known.is_none_or(|peer| !peer.is_seeder) {
             self.completed = self.completed.saturating_add(1);
         }
@@ -201,7 +201,7 @@ impl Torrent {
     /// Random peers other than the asker; a seed is told of no seeds. Whoever has only begun may not be one: aria2 says that
     /// nothing is left as long as all it has is a magnet link.
     fn others(&self, announce: &Announce, wanted: usize, random: &mut Stream) -> Vec<SocketAddr> {
-        let is_seed = announce.left == 0 && announce.event != Event::Started;
+        let is_seed = announce.left == Some(0) && announce.event != Event::Started;
         let is_useful = |peer: &Peer| peer.address.port() != 0 && !(is_seed && peer.is_seeder);
         let others = self.peers.iter().filter(|(id, peer)| **id != announce.peer_id && is_useful(peer));
         let mut peers: Vec<SocketAddr> = others.map(|(_, peer)| peer.address).collect();
@@ -232,7 +232,7 @@ mod tests {
             port: 1000 + u16::from(id),
             uploaded: 0,
             downloaded: 0,
-            left,
+            left: Some(left),
             event,
             key: id.into(),
             wanted: None,

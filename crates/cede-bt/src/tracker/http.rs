@@ -22,15 +22,15 @@ const MAX_SCRAPED: usize = 74;
 /// The URL to ask, from the tracker's own.
 #[must_use]
 pub fn url(tracker: &str, announce: &Announce, tracker_id: Option<&[u8]>) -> String {
+    let left = announce.left.map_or_else(String::new, |left| alloc::format!("&left={left}"));
     let separator = if tracker.contains('?') { '&' } else { '?' };
     let mut url = alloc::format!(
-        "{tracker}{separator}info_hash={}&peer_id={}&port={}&uploaded={}&downloaded={}&left={}&compact=1&key={:08X}",
+        "{tracker}{separator}info_hash={}&peer_id={}&port={}&uploaded={}&downloaded={}{left}&compact=1&key={:08X}",
         percent_encoded(&announce.info_hash),
         percent_encoded(&announce.peer_id),
         announce.port,
         announce.uploaded,
         announce.downloaded,
-        announce.left,
         announce.key,
     );
     if let Some(event) = event_name(announce.event) {
@@ -229,7 +229,7 @@ fn announce(pairs: &[(&str, &str)]) -> Result<Query, QueryError> {
         port: port.ok_or(QueryError::Parameter("port"))?,
         uploaded: number("uploaded").unwrap_or(0),
         downloaded: number("downloaded").unwrap_or(0),
-        left: number("left").unwrap_or(0),
+        left: number("left").filter(|left| *left <= super::MOST_LEFT),
         event,
         key: find("key").and_then(|key| u32::from_str_radix(key, 16).ok()).unwrap_or(0),
         wanted,
@@ -256,6 +256,23 @@ mod tests {
     use super::*;
     use alloc::vec;
 
+    /// `left` may be missing, or no number of octets that anybody lacks: then it is not known.
+    #[test]
+    fn what_is_left_may_be_senseless() {
+        let query = |left: &str| {
+            let id = "%01".repeat(20);
+            alloc::format!("/announce?info_hash={id}&peer_id={id}&port=1{left}")
+        };
+        let left = |text: &str| match parse_query(&query(text)) {
+            Ok(Query::Announce { announce, .. }) => announce.left,
+            other => panic!("{other:?}"),
+        };
+        for text in ["", "&left=", "&left=-5", "&left=99999999999999999999", "&left=18446744073709551615"] {
+            assert_eq!(left(text), None, "{text}");
+        }
+        assert_eq!((left("&left=0"), left("&left=7")), (Some(0), Some(7)));
+    }
+
     fn example() -> Announce {
         Announce {
             info_hash: core::array::from_fn(|k| k as u8 * 12),
@@ -263,7 +280,7 @@ mod tests {
             port: 6881,
             uploaded: 1,
             downloaded: 2,
-            left: 3,
+            left: Some(3),
             event: Event::Started,
             key: 0xdead_beef,
             wanted: Some(50),

@@ -14,6 +14,8 @@ use core::net::SocketAddr;
 
 /// The most peers that are taken from one answer.
 pub const MAX_PEERS: usize = 2_000;
+/// What a peer may lack: beyond that it has not counted.
+const MOST_LEFT: u64 = i64::MAX as u64;
 /// Announces are never further apart nor closer than that, whatever a tracker says, in seconds.
 pub const INTERVAL_RANGE_S: (u32, u32) = (5, 24 * 3600);
 
@@ -44,8 +46,8 @@ pub struct Announce {
     pub uploaded: u64,
     /// Octets of content received since it began.
     pub downloaded: u64,
-    /// Octets that it lacks.
-    pub left: u64,
+    /// Octets that it lacks; `None` where it says nothing that could be meant.
+    pub left: Option<u64>,
     /// Why it announces itself.
     pub event: Event,
     /// Tells the same peer at a new address from another.

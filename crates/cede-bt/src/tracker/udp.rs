@@ -138,7 +138,7 @@ impl Asked {
 fn push_announce(out: &mut Vec<u8>, announce: &Announce) {
     out.extend_from_slice(&announce.info_hash);
     out.extend_from_slice(&announce.peer_id);
-    for number in [announce.downloaded, announce.left, announce.uploaded] {
+    for number in [announce.downloaded, announce.left.unwrap_or(u64::MAX), announce.uploaded] {
         out.extend_from_slice(&number.to_be_bytes());
     }
     let event: u32 = match announce.event {
@@ -163,6 +163,7 @@ fn take_announce(take: &mut Take<'_>) -> Result<Announce, Malformed> {
         3 => Event::Stopped,
         _ => Event::Interval,
     };
+    let left = Some(left).filter(|left| *left <= super::MOST_LEFT);
     take.u32()?;
     let (key, wanted, port) = (take.u32()?, take.u32()?, take.u16()?);
     let wanted = Some(wanted).filter(|wanted| *wanted <= i32::MAX as u32);
@@ -254,7 +255,7 @@ mod tests {
             port: 6881,
             uploaded: 5,
             downloaded: 6,
-            left: u64::MAX,
+            left: None,
             event: Event::Stopped,
             key: 9,
             wanted: None,

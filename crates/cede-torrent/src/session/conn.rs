@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     /// The task that opens the connection, as long as it does.
     pub dial: Option<AbortHandle>,
     pub extension: Extension,
+    /// Its handshake of the extension protocol has come.
+    pub was_introduced: bool,
     pub told: Told,
     /// When it was told.
     pub told_at: Option<Time>,
@@ -68,6 +70,7 @@ impl Shared {
             waker: None,
             dial: None,
             extension: Extension::default(),
+            was_introduced: false,
             told: Told::default(),
             told_at: None,
             metadata_sent: 0,

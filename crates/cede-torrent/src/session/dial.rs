@@ -4,7 +4,7 @@ use super::conn::{self, Shared};
 use super::{Inner, State, canonical};
 use crate::link::{Link, Stream};
 use crate::reach::{self, Encryption, Reach};
-use cede_bt::engine::ConnId;
+use cede_bt::engine::{ConnId, neighbourhood};
 use cede_bt::metainfo::Info;
 use cede_bt::{Disposition, Transport};
 use cede_real::{SocketConfig, StreamConfig, UtpSocket};
@@ -15,9 +15,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
 
-/// Connections whose peers have not shown yet what they speak.
+/// Connections whose peers have not shown yet what they speak; the oldest makes room for one more.
 const MAX_HANDSHAKING: usize = 100;
+/// Those of one address, or of one network of 64 bits in IPv6; likewise.
+const MAX_HANDSHAKING_OF_ONE: usize = 20;
 /// Ports that are tried where any will do: TCP and UDP must both be free.
 const PORT_TRIES: usize = 20;
 /// After a failure to take up a connection, such as too many open files.
@@ -136,9 +139,43 @@ pub(super) async fn listen(inner: Rc<Inner>, listener: Rc<Listener>) {
 fn admit(inner: &Rc<Inner>, stream: Stream, address: SocketAddr) {
     let mut state = inner.state.borrow_mut();
     let address = canonical(address);
-    if state.handshaking < MAX_HANDSHAKING && !state.is_banned(address) {
-        state.handshaking += 1;
-        tokio::task::spawn_local(greet(inner.clone(), stream, address));
+    if state.is_banned(address) {
+        return;
+    }
+    let number = state.greetings.make_room(neighbourhood(address.ip()));
+    let task = tokio::task::spawn_local(greet(inner.clone(), stream, address, number));
+    state.greetings.add(number, neighbourhood(address.ip()), task.abort_handle());
+}
+
+/// Callers that have not shown yet what they speak, the oldest first.
+#[derive(Default)]
+pub(crate) struct Greetings {
+    list: Vec<(u64, IpAddr, AbortHandle)>,
+    next: u64,
+}
+
+impl Greetings {
+    /// Whoever has taken longest to say something makes room, of the same host where that has too many. The number of the next.
+    fn make_room(&mut self, host: IpAddr) -> u64 {
+        let same = |(_, other, _): &(u64, IpAddr, AbortHandle)| *other == host;
+        let oldest = if self.list.iter().filter(|one| same(one)).count() >= MAX_HANDSHAKING_OF_ONE {
+            self.list.iter().position(same)
+        } else {
+            (self.list.len() >= MAX_HANDSHAKING).then_some(0)
+        };
+        if let Some(oldest) = oldest {
+            self.list.remove(oldest).2.abort();
+        }
+        self.next += 1;
+        self.next
+    }
+
+    fn add(&mut self, number: u64, host: IpAddr, task: AbortHandle) {
+        self.list.push((number, host, task));
+    }
+
+    fn end(&mut self, number: u64) {
+        self.list.retain(|(other, ..)| *other != number);
     }
 }
 
@@ -147,14 +184,15 @@ fn hashes(info: &Info) -> ([u8; 20], Option<[u8; 20]>) {
     (info.info_hash(), info.hash_v2.and_then(|hash| hash.first_chunk().copied()))
 }
 
-async fn greet(inner: Rc<Inner>, stream: Stream, address: SocketAddr) {
+async fn greet(inner: Rc<Inner>, stream: Stream, address: SocketAddr, number: u64) {
     let transport = stream.transport();
     reach::no_delay(&stream);
     let link = match inner.choices.encryption {
         Encryption::Off => Some(Link::plain(stream, Vec::new())),
         encryption => reach::answer(stream, hashes(&inner.info), encryption).await.ok(),
     };
-    if let Some((shared, link)) = take_up(&inner, link, address, transport) {
+    inner.state.borrow_mut().greetings.end(number);
+    if let Some((shared, link)) = link.and_then(|link| take_up(&inner, link, address, transport)) {
         conn::run(inner.clone(), shared, link).await;
         // Over uTP a peer calls from the port that it is reached at.
         if transport == Transport::Tcp {
@@ -166,13 +204,16 @@ async fn greet(inner: Rc<Inner>, stream: Stream, address: SocketAddr) {
 /// Offers the engine a connection whose peer has shown what it speaks.
 fn take_up(
     inner: &Rc<Inner>,
-    link: Option<Link>,
+    link: Link,
     address: SocketAddr,
     transport: Transport,
 ) -> Option<(Rc<RefCell<Shared>>, Link)> {
     let mut state = inner.state.borrow_mut();
-    state.handshaking -= 1;
-    let link = link?;
+    if !state.engine.make_room(inner.now(), address.ip()) {
+        return None;
+    }
+    // Whoever has made room is told to go.
+    inner.pump(&mut state);
     let id = state.engine.accept(inner.now(), address, transport)?;
     let mut shared = Shared::new(id, address);
     shared.is_enciphered = link.is_enciphered();

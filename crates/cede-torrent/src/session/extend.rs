@@ -40,6 +40,9 @@ fn introduce(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
     if inner.exchanges_peers() {
         inner.tell_peers(state, id, &inner.contacts(state));
     }
+    if std::mem::replace(&mut conn.borrow_mut().was_introduced, true) {
+        return;
+    }
     // Over uTP, Transmission 3.00 looks at what came in one read with our handshake only once something more has come: without
     // that it knows of no metadata, and has nothing to be unchoked for.
     state.engine.send(inner.now(), id, &wire::Message::KeepAlive);

@@ -132,7 +132,7 @@ pub(crate) struct State {
     pub error: Option<SessionError>,
     pub is_complete: bool,
     pub is_synced: bool,
-    pub handshaking: usize,
+    pub greetings: dial::Greetings,
     /// When the deadline task will look by itself.
     pub armed: Option<Time>,
     pub download: Bucket,
@@ -167,7 +167,7 @@ impl State {
             error: None,
             is_complete: false,
             is_synced: false,
-            handshaking: 0,
+            greetings: dial::Greetings::default(),
             armed: None,
             download,
             banned: Vec::new(),

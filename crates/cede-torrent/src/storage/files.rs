@@ -34,8 +34,14 @@ mod system {
                 }
                 Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?)
             }
-            other => Ok(other?),
+            Err(rustix::io::Errno::NOTDIR) if is_link(folder, name) => Err(told(rustix::io::Errno::LOOP)),
+            other => other.map_err(told),
         }
+    }
+
+    /// What is no folder may be a link to one.
+    fn is_link(folder: &Handle, name: &str) -> bool {
+        rustix::fs::readlinkat(folder, name, Vec::new()).is_ok()
     }
 
     pub fn open(folder: &Handle, name: &str, access: Access) -> io::Result<File> {
@@ -245,6 +251,16 @@ impl Folder {
     /// Opens the file at a path of plain names below the folder, which is reached without following any link. To be
     /// written, it is made with the folders that lead to it.
     pub fn file(&self, path: &[String], access: Access) -> io::Result<File> {
+        let (inside, name) = self.reach(path, access != Access::Read)?;
+        system::open(inside.as_ref().unwrap_or(&self.handle), name, access)
+    }
+
+    /// The folder that a file is in, where it is not this one, and its name there.
+    fn reach<'a>(
+        &self,
+        path: &'a [String],
+        may_make: bool,
+    ) -> io::Result<(Option<system::Handle>, &'a String)> {
         let none = || io::Error::new(io::ErrorKind::InvalidInput, "a file without a name");
         let (name, folders) = path.split_last().ok_or_else(none)?;
         for part in path {
@@ -252,14 +268,19 @@ impl Folder {
         }
         let mut inside = None;
         for folder in folders {
-            inside =
-                Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, access != Access::Read)?);
+            inside = Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, may_make)?);
         }
-        system::open(inside.as_ref().unwrap_or(&self.handle), name, access)
+        Ok((inside, name))
     }
 
     /// Removes a file right in the folder.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         system::remove(&self.handle, name)
+    }
+
+    /// Removes a file at a path of plain names below the folder.
+    pub fn remove_below(&self, path: &[String]) -> io::Result<()> {
+        let (inside, name) = self.reach(path, false)?;
+        system::remove(inside.as_ref().unwrap_or(&self.handle), name)
     }
 }

@@ -157,12 +157,28 @@ impl Storage {
     /// Makes the files that have no content, and with [`Allocation::Full`] room for the others.
     ///
     /// # Errors
-    /// A file cannot be made, or there is no room.
+    /// A file cannot be made, or there is no room. Files that were not there before are removed again; folders stay.
     pub fn prepare(&self, allocation: Allocation) -> Result<(), StorageError> {
+        let mut made = Vec::new();
+        let prepared = self.make(allocation, &mut made);
+        if prepared.is_err() {
+            for index in made {
+                self.lock().remove(&index);
+                let _ = self.folder.remove_below(&names::kept_path(&self.layout.files()[index].path));
+            }
+        }
+        prepared
+    }
+
+    /// Makes files, and says which were not there before.
+    fn make(&self, allocation: Allocation, made: &mut Vec<usize>) -> Result<(), StorageError> {
         for (index, file) in self.layout.files().iter().enumerate() {
             let is_due = file.length == 0 || allocation == Allocation::Full;
             if !is_due || file.is_padding || !self.is_wanted(index) {
                 continue;
+            }
+            if self.path_of(index).symlink_metadata().is_err() {
+                made.push(index);
             }
             let open = self.file(index, true)?;
             if allocation == Allocation::Full && file.length > 0 {

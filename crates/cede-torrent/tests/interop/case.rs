@@ -92,8 +92,8 @@ pub fn tracker(place: &Place) -> (String, Seeds) {
     let seeds = Seeds::default();
     let heard = seeds.clone();
     let log = Box::new(move |entry: &cede_torrent::server::Entry| {
-        if entry.announce.left == 0 {
-            heard.borrow_mut().insert(entry.announce.port);
+        if let Some(announce) = entry.announce.as_ref().filter(|announce| announce.left == Some(0)) {
+            heard.borrow_mut().insert(announce.port);
         }
     });
     let tracker = Tracker::bind(SocketAddr::new(place.ip, 0), limits, Vec::new(), log).unwrap();

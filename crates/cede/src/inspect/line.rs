@@ -111,7 +111,8 @@ impl Line {
                     tracker::Event::Stopped => "stopped",
                 };
                 let by = if *is_http { "HTTP" } else { "UDP" };
-                let (down, up, left) = (announce.downloaded, announce.uploaded, announce.left);
+                let (down, up) = (announce.downloaded, announce.uploaded);
+                let left = announce.left.map_or_else(|| "unknown".to_owned(), |left| left.to_string());
                 Self::new(
                     "announce",
                     format!(

@@ -16,6 +16,7 @@ use cede_torrent::check::{self, Watch};
 use cede_torrent::session::{Driver, Session, SessionError, Wish, stamps};
 use cede_torrent::storage::{Allocation, Notes, Storage, StorageError};
 use serde_json::{Value, json};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,23 +35,23 @@ const GOODBYE: Duration = Duration::from_secs(3);
 
 /// Downloads a torrent.
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
-    if !args.output.is_dir() {
-        let folder = args.output.display();
-        if args.output.exists() {
-            return Err(Failure::Usage(format!(
-                "-o: {folder} is no folder; give the one to put the files into"
-            )));
-        }
-        return Err(Failure::Usage(format!("-o: there is no folder {folder}; make it: mkdir -p {folder}")));
-    }
+    check_folder(&args.output)?;
     swarm::run(async {
         let listener = Swarm::listen(&args.swarm).await?;
         let source = source::open(&args.what, &args.swarm, &listener).await?;
         let wanted = source::wanted(args, &source)?;
         let allocation = if args.preallocate { Allocation::Full } else { Allocation::Sparse };
+        make_folder(&args.output)?;
         let place = Place { folder: &args.output, wanted, allocation: Some(allocation) };
-        let mut job = Job::begin(&args.swarm, source, place, &listener).await?;
-        let outcome = job.run(|job| job.session.is_done() && !args.seed).await;
+        let mut job = match Job::begin(&args.swarm, source, place, &listener).await {
+            Ok(job) => job,
+            Err(failure) => {
+                tell(&args.swarm, "end", &json!({ "error": failure.text() }));
+                return Err(failure);
+            }
+        };
+        let is_over = |job: &Job<'_>| if args.seed { screen::is_unread() } else { job.session.is_done() };
+        let outcome = job.run(is_over).await;
         job.end(outcome).await
     })
 }
@@ -62,9 +63,39 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
         let source = source::open(&args.what, &args.swarm, &listener).await?;
         let place = Place { folder: &args.data, wanted: Vec::new(), allocation: None };
         let mut job = Job::begin(&args.swarm, source, place, &listener).await?;
-        let outcome = job.run(|_| false).await;
+        let outcome = job.run(|_| screen::is_unread()).await;
         job.end(outcome).await
     })
+}
+
+/// The folder is there, or at least the one that it is to be made in.
+fn check_folder(folder: &Path) -> Result<(), Failure> {
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let name = folder.display();
+    if folder.is_dir() {
+        Ok(())
+    } else if folder.symlink_metadata().is_ok() {
+        Err(Failure::Usage(format!("-o: {name} is no folder; give the one to put the files into")))
+    } else if parent.is_none_or(Path::is_dir) {
+        Ok(())
+    } else {
+        Err(Failure::Usage(format!("-o: there is no folder to make {name} in; make it: mkdir -p {name}")))
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(Failure::of_system(format!("cannot make {}: {error}", folder.display()), error.kind()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tell(args: &SwarmArgs, event: &str, data: &Value) {
+    if args.json {
+        let _ = screen::print_json_line(&json!({ "event": event, "data": data }));
+    }
 }
 
 /// Where the content is, or goes.
@@ -148,6 +179,9 @@ impl<'a> Job<'a> {
                 "bytes": self.info.total_bytes, "pieces": self.info.piece_count(),
             }),
         );
+        if self.was_complete && self.written.is_some() {
+            self.tell("complete", &json!({ "bytes": self.session.view().bytes }));
+        }
         let Some(mut driver) = self.driver.take() else { return Ok(()) };
         let outcome = {
             let mut running = std::pin::pin!(driver.run());
@@ -185,9 +219,7 @@ impl<'a> Job<'a> {
     }
 
     fn tell(&self, event: &str, data: &Value) {
-        if self.args.json {
-            let _ = screen::print_json_line(&json!({ "event": event, "data": data }));
-        }
+        tell(self.args, event, data);
     }
 
     /// Leaves the swarm, and says how it was.

@@ -54,7 +54,7 @@ fn document(metainfo: &Metainfo) -> Value {
         "version": match info.version { Version::V1 => "v1", Version::V2 => "v2", Version::Hybrid => "hybrid" },
         "info_hash": numbers::hex(&info.info_hash()),
         "info_hash_v2": info.hash_v2.map(|hash| numbers::hex(&hash)),
-        "bytes": info.total_bytes,
+        "bytes": content_bytes(info),
         "piece_length": info.piece_length,
         "pieces": info.piece_count(),
         "private": info.is_private,
@@ -66,6 +66,11 @@ fn document(metainfo: &Metainfo) -> Value {
         "creation_s": metainfo.creation_s,
         "magnet": magnet_of(metainfo).to_string(),
     })
+}
+
+/// Octets of all files; padding is none.
+fn content_bytes(info: &Info) -> u64 {
+    info.files.iter().filter(|file| !file.is_padding).map(|file| file.length).sum()
 }
 
 fn line(out: &mut String, name: &str, value: &str) {
@@ -82,7 +87,8 @@ fn text(metainfo: &Metainfo) -> String {
         line(&mut out, "v2 info-hash", &numbers::hex(&hash));
     }
     let files = info.real_files();
-    line(&mut out, "content", &format!("{} in {}", numbers::amount(info.total_bytes), count(files, "file")));
+    let amount = numbers::amount(content_bytes(info));
+    line(&mut out, "content", &format!("{amount} in {}", count(files, "file")));
     let pieces = count(info.piece_count() as usize, "piece");
     line(&mut out, "pieces", &format!("{pieces} of {} B", info.piece_length));
     if info.is_private {

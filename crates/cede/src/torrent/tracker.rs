@@ -6,10 +6,10 @@ use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen;
-use cede_bt::tracker::Event;
 use cede_bt::tracker::book::Limits;
+use cede_bt::tracker::{Announce, Event};
 use cede_torrent::server::{Entry, Over, Tracker};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -29,6 +29,7 @@ pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
         tokio::select! {
             () = tracker.run() => {}
             () = asked() => {}
+            () = unread() => return Ok(()),
         }
         Err(Failure::Interrupted("the tracker has ended".to_owned()))
     })
@@ -41,6 +42,13 @@ fn host(ip: IpAddr) -> String {
 /// Waits for Ctrl-C.
 pub async fn asked() {
     while !interrupt::is_asked() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Waits until nobody reads standard output any more.
+async fn unread() {
+    while !screen::is_unread() {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
@@ -71,38 +79,62 @@ fn bind(args: &TrackerArgs, only: &[[u8; 20]]) -> Result<Tracker, Failure> {
 
 /// One line for each announce.
 fn tell(entry: &Entry, is_json: bool) {
-    let announce = &entry.announce;
-    let over = if entry.over == Over::Http { "http" } else { "udp" };
-    let event = match announce.event {
+    let line = if is_json { format!("{}\n", document(entry)) } else { text(entry) };
+    let _ = screen::print(&line);
+}
+
+const fn over(entry: &Entry) -> &'static str {
+    match entry.over {
+        Over::Http => "http",
+        Over::Udp => "udp",
+    }
+}
+
+const fn event(announce: &Announce) -> &'static str {
+    match announce.event {
         Event::Interval => "interval",
         Event::Started => "started",
         Event::Completed => "completed",
         Event::Stopped => "stopped",
+    }
+}
+
+/// Where a peer takes connections; where it has not said so, where it asked from.
+fn peer(entry: &Entry) -> SocketAddr {
+    let port = entry.announce.as_ref().map_or(entry.from.port(), |announce| announce.port);
+    SocketAddr::new(entry.from.ip(), port)
+}
+
+fn document(entry: &Entry) -> Value {
+    let announce = entry.announce.as_ref();
+    json!({
+        "at_s": now_s(), "peer": peer(entry).to_string(), "over": over(entry),
+        "info_hash": announce.map(|announce| numbers::hex(&announce.info_hash)),
+        "event": announce.map(event),
+        "peer_id": announce.map(|announce| numbers::hex(&announce.peer_id)),
+        "left": announce.and_then(|announce| announce.left),
+        "uploaded": announce.map(|announce| announce.uploaded),
+        "downloaded": announce.map(|announce| announce.downloaded),
+        "told": entry.result.as_ref().ok(), "refused": entry.result.as_ref().err(),
+        "seeders": entry.tally.seeders, "leechers": entry.tally.leechers, "completed": entry.tally.completed,
+    })
+}
+
+fn text(entry: &Entry) -> String {
+    let (peer, over) = (peer(entry), over(entry));
+    let told = match &entry.result {
+        Ok(count) => super::count(*count, "peer"),
+        Err(why) => format!("refused: {why}"),
     };
-    let peer = SocketAddr::new(entry.from.ip(), announce.port);
+    let Some(announce) = &entry.announce else { return format!("{peer:<24} {over:<4} {told}\n") };
     let hash = numbers::hex(&announce.info_hash);
-    let line = if is_json {
-        let value = json!({
-            "at_s": now_s(), "peer": peer.to_string(), "over": over, "info_hash": hash, "event": event,
-            "peer_id": numbers::hex(&announce.peer_id), "left": announce.left,
-            "uploaded": announce.uploaded, "downloaded": announce.downloaded,
-            "told": entry.result.ok(), "refused": entry.result.err(),
-            "seeders": entry.tally.seeders, "leechers": entry.tally.leechers, "completed": entry.tally.completed,
-        });
-        format!("{value}\n")
-    } else {
-        let told = match entry.result {
-            Ok(count) => super::count(count, "peer"),
-            Err(why) => format!("refused: {why}"),
-        };
-        let left = numbers::amount(announce.left);
-        let (seeders, leechers) = (entry.tally.seeders, entry.tally.leechers);
-        format!(
-            "{peer:<24} {over:<4} {}  {event:<9} left {left:>8}, told {told}, {seeders} seeding {leechers} leeching\n",
-            &hash[..8]
-        )
-    };
-    let _ = screen::print(&line);
+    let left = announce.left.map_or_else(|| "?".to_owned(), numbers::amount);
+    let (seeders, leechers) = (entry.tally.seeders, entry.tally.leechers);
+    format!(
+        "{peer:<24} {over:<4} {}  {:<9} left {left:>8}, told {told}, {seeders} seeding {leechers} leeching\n",
+        &hash[..8],
+        event(announce)
+    )
 }
 
 fn now_s() -> f64 {
