@@ -199,6 +199,30 @@ fn who_refuses_everything_is_asked_little_and_let_go() {
     }
 }
 
+/// Without the fast extension a choke takes back what was asked.
+#[test]
+fn who_chokes_and_unchokes_for_each_request_is_let_go() {
+    for profile in Profile::ALL {
+        let mut engine = cede_bt::Engine::new(setup(0, false, profile, Disposition::ALL));
+        let now = Instant::from_secs(1);
+        engine.start(now);
+        let conn = engine.accept(now, 9_usize, Transport::Tcp).unwrap();
+        let handshake = Handshake { reserved: Reserved::default(), info_hash: [7; 20], peer_id: [9; 20] };
+        engine.received(now, conn, Payload::copy_from(&handshake.encode()));
+        engine.received(
+            now,
+            conn,
+            Payload::copy_from(&Message::Bitfield(vec![0xff, 0xff, 0xff, 0xff, 0xff, 0x80]).to_vec()),
+        );
+        for _ in 0..100 {
+            let words = [Message::Unchoke.to_vec(), Message::Choke.to_vec()].concat();
+            engine.received(now, conn, Payload::copy_from(&words));
+        }
+        assert_eq!(engine.connections().count(), 0, "{}", profile.name);
+        assert!(engine.totals().requests_sent < 64 * 64, "{}", engine.totals().requests_sent);
+    }
+}
+
 /// A piece that a peer refuses is asked of it again after a while, and the others at once.
 #[test]
 fn who_refuses_one_piece_is_asked_for_the_others() {

@@ -116,7 +116,7 @@ impl<A: PeerAddress> Engine<A> {
         }
         match message {
             Message::KeepAlive => {}
-            Message::Choke => self.on_choke(index),
+            Message::Choke => return self.on_choke(index),
             Message::Unchoke => {
                 if core::mem::replace(&mut conn.peer_choking, false) {
                     conn.refusals.forgive();
@@ -167,18 +167,22 @@ impl<A: PeerAddress> Engine<A> {
         Ok(())
     }
 
-    fn on_choke(&mut self, index: u32) {
-        let Some(conn) = self.at(index) else { return };
+    fn on_choke(&mut self, index: u32) -> Verdict {
+        let Some(conn) = self.at(index) else { return Ok(()) };
         conn.peer_choking = true;
-        let generation = conn.id.generation;
+        let (generation, mut verdict) = (conn.id.generation, Ok(()));
         // With the fast extension each request is answered by itself.
         if !conn.fast {
             let lost = conn.reserved_blocks();
+            if !conn.owed.is_empty() {
+                verdict = conn.refusals.count();
+            }
             conn.owed.clear();
             conn.overdue.clear();
             self.picker.release(&lost);
         }
         self.take_suspects(generation);
+        verdict
     }
 
     fn on_reject(&mut self, now: Instant, index: u32, block: BlockRef) -> Verdict {

@@ -2,14 +2,15 @@
 //!
 //! The extension leaves it to a peer what it refuses and why. Asked again at once, one that refuses everything would be asked as
 //! fast as the connection carries it: so it is not asked for that piece for a minute, unless it chokes and unchokes us meanwhile;
-//! and who refuses many in a row, and sends nothing in between, is let go.
+//! and who refuses many in a row, and sends nothing in between, is let go. Without the extension, a choke takes back all requests, and
+//! counts as one refusal.
 
 use super::inbound::Verdict;
 use super::{CloseReason, Engine, PeerAddress};
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
-/// Who refuses so many in a row is let go.
+/// Who refuses so often in a row is let go.
 const ROW_MAX: u32 = 64;
 /// So long a peer is not asked for a piece that it has refused a block of.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -33,6 +34,12 @@ impl Refusals {
         self.pieces.clear();
     }
 
+    /// One more; is it too much?
+    pub(super) const fn count(&mut self) -> Verdict {
+        self.row += 1;
+        if self.row >= ROW_MAX { Err(CloseReason::Misbehaved) } else { Ok(()) }
+    }
+
     pub(super) fn end_row(&mut self) {
         self.row = 0;
     }
@@ -45,12 +52,10 @@ impl Refusals {
 impl<A: PeerAddress> Engine<A> {
     pub(super) fn note_refusal(&mut self, now: Instant, index: u32, piece: u32) -> Verdict {
         let Some(conn) = self.at(index) else { return Ok(()) };
-        let Refusals { pieces, row } = &mut conn.refusals;
-        pieces.retain(|&(other, _)| other != piece);
-        pieces.push((piece, now + PAUSE));
-        *row += 1;
-        let (peer, is_too_much) = (conn.id.generation, *row >= ROW_MAX);
+        conn.refusals.pieces.retain(|&(other, _)| other != piece);
+        conn.refusals.pieces.push((piece, now + PAUSE));
+        let (peer, verdict) = (conn.id.generation, conn.refusals.count());
         self.take_suspects(peer);
-        if is_too_much { Err(CloseReason::Misbehaved) } else { Ok(()) }
+        verdict
     }
 }

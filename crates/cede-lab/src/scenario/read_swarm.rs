@@ -8,8 +8,8 @@ use super::problem::{Problem, Sources};
 use super::reader::{Fields, Reader};
 use super::{ControllerSpec, read_controller};
 use crate::swarm::{
-    Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Packets, Role, Swarm, SwarmRecords,
-    TcpStack, UtpStack,
+    Arrival, ControllerChoice, Departure, Device, Group, Hashing, IMMEDIATE, Links, Packets, Role, Swarm,
+    SwarmRecords, TcpStack, UtpStack,
 };
 use cede_bt::{Disposition, Geometry, Profile};
 use cede_cc::ParamValue;
@@ -270,11 +270,12 @@ fn read_access(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<impl FnOn
         Limit::Packets(packets) => QueueLimit::Packets(u32::try_from(packets).unwrap_or(u32::MAX)),
         Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
     };
-    let (latency, loss, per_link) = (latency?, loss?, per_link? as u32);
+    let (latency, loss, per_link): (Duration, _, _) = (latency?, loss?, per_link? as u32);
+    // The way to a peer takes as long as the way from it, also where it has no rate.
+    let downlink = downlink.or((!latency.is_zero()).then_some(IMMEDIATE));
     Some(move |group: &mut Group| {
         (group.uplink, group.downlink, group.buffer) = (uplink, downlink, buffer);
-        (group.latency, group.latency_in) = (latency, latency);
-        (group.loss, group.per_link) = (loss, per_link);
+        (group.latency, group.loss, group.per_link) = (latency, loss, per_link);
     })
 }
 

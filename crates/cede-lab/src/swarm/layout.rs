@@ -6,7 +6,7 @@ use cede_sim::{Clock, Topology};
 use cede_units::{Duration, Instant, Rate, Stream};
 
 /// A rate at which a packet takes no time.
-const IMMEDIATE: Rate = Rate::from_bits_per_sec(1_000_000_000_000_000);
+pub(crate) const IMMEDIATE: Rate = Rate::from_bits_per_sec(1_000_000_000_000_000);
 /// netem's limit in the P2P 2010 study.
 const DEVICE_PACKETS: u32 = 100_000;
 
@@ -63,10 +63,10 @@ impl Layout {
             from = name.to_string();
         }
         let mut arrives = door.clone();
-        if group.downlink.is_some() || group.loss > 0.0 || !group.latency_in.is_zero() {
+        if group.downlink.is_some() || group.loss > 0.0 {
             let rate = group.downlink.unwrap_or(IMMEDIATE);
-            let limit = if group.downlink.is_some() { group.buffer } else { QueueLimit::Unlimited };
-            let config = lossy(LinkConfig::new(rate, group.latency_in, limit), group.loss);
+            let limit = if rate == IMMEDIATE { QueueLimit::Unlimited } else { group.buffer };
+            let config = lossy(LinkConfig::new(rate, group.latency, limit), group.loss);
             self.topology.link(&format!("{name}/down"), &door, name, config);
             arrives = name.to_string();
         }

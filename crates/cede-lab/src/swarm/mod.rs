@@ -20,6 +20,7 @@ mod tracker;
 
 pub use files::{peers_table, summary_table, to_json, write};
 pub use host::{HostRecord, SwarmHost};
+pub(crate) use layout::IMMEDIATE;
 pub use meter::{LinkRecord, QueueEntry, SwarmMeter};
 pub use model::{
     Arrival, ControllerChoice, Departure, Device, Group, Hashing, Links, Packets, Role, Swarm, SwarmRecords,

@@ -168,10 +168,8 @@ pub struct Group {
     pub downlink: Option<Rate>,
     /// How much waits before the access link, in each direction that has one.
     pub buffer: QueueLimit,
-    /// Propagation from the peer to the network, whether or not its access link has a rate.
+    /// Propagation from the peer to the network, and back where there is a downlink or loss.
     pub latency: Duration,
-    /// Propagation from the network to the peer, likewise.
-    pub latency_in: Duration,
     /// Loss on the way to the peer.
     pub loss: f64,
     /// Whose rules the peers follow.
@@ -216,7 +214,6 @@ impl Group {
             downlink: None,
             buffer: QueueLimit::Unlimited,
             latency: Duration::ZERO,
-            latency_in: Duration::ZERO,
             loss: 0.0,
             disposition: Disposition::ALL,
             utp: Self::controller_of(&profile),

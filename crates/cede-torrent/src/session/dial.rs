@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 /// Connections whose peers have not shown yet what they speak; the oldest makes room for one more.
 const MAX_HANDSHAKING: usize = 100;
 /// Those of one address, or of one network of 64 bits in IPv6; likewise.
-const MAX_HANDSHAKING_OF_ONE: usize = 20;
+const MAX_HANDSHAKING_OF_ONE: usize = 50;
 /// Ports that are tried where any will do: TCP and UDP must both be free.
 const PORT_TRIES: usize = 20;
 /// After a failure to take up a connection, such as too many open files.
