@@ -4,7 +4,7 @@ use super::{Args, WorldArg, failed, folder, jobs, metered, not_run, tally_and_pa
 use crate::failure::Failure;
 use crate::lab::unmeasured;
 use crate::progress::{Pace, StatusLine};
-use crate::{interrupt, meter};
+use crate::{interrupt, meter, screen};
 use cede_lab::repro::bufferbloat;
 use cede_testbed::{NetnsError, bloat};
 use std::path::PathBuf;
@@ -68,7 +68,13 @@ fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
     if let Some(damage) = damage {
         eprintln!("cede: {damage}");
     }
-    let peers = bufferbloat::Peer::all(&meter.report());
+    let mut pairs = bufferbloat::Pairs::default();
+    let report = meter.report_to(&mut pairs);
+    let observers = pairs.observers(&report);
+    for address in &observers {
+        screen::mention(&format!("{address} is where was observed, and no peer\n"));
+    }
+    let peers = bufferbloat::Peer::all(&report, &observers);
     if peers.is_empty() {
         let text =
             "no peer in these captures has 50 samples; see what there is with: cede meter FILE".to_string();

@@ -26,5 +26,5 @@ mod statements;
 
 pub use execute::{Request, Results, World, execute};
 pub use measure::Measured;
-pub use peers::Peer;
+pub use peers::{Pairs, Peer};
 pub use report::Report;
