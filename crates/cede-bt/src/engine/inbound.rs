@@ -116,7 +116,7 @@ impl<A: PeerAddress> Engine<A> {
         }
         match message {
             Message::KeepAlive => {}
-            Message::Choke => return self.on_choke(index),
+            Message::Choke => return self.on_choke(now, index),
             Message::Unchoke => {
                 if core::mem::replace(&mut conn.peer_choking, false) {
                     conn.refusals.forgive();
@@ -167,7 +167,7 @@ impl<A: PeerAddress> Engine<A> {
         Ok(())
     }
 
-    fn on_choke(&mut self, index: u32) -> Verdict {
+    fn on_choke(&mut self, now: Instant, index: u32) -> Verdict {
         let Some(conn) = self.at(index) else { return Ok(()) };
         conn.peer_choking = true;
         let (generation, mut verdict) = (conn.id.generation, Ok(()));
@@ -175,7 +175,7 @@ impl<A: PeerAddress> Engine<A> {
         if !conn.fast {
             let lost = conn.reserved_blocks();
             if !conn.owed.is_empty() {
-                verdict = conn.refusals.count();
+                verdict = conn.refusals.count(now, conn.times.content_at);
             }
             conn.owed.clear();
             conn.overdue.clear();

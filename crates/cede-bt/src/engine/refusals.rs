@@ -10,8 +10,11 @@ use super::{CloseReason, Engine, PeerAddress};
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
-/// Who refuses so often in a row is let go.
+/// Who refuses so often in a row, and has sent nothing for as long, is let go. Transmission refuses all that waits before it chokes,
+/// hundreds of requests at once: from who sent something a moment ago more is taken.
 const ROW_MAX: u32 = 64;
+const BARREN: Duration = Duration::from_secs(60);
+const ROW_MAX_OF_GIVERS: u32 = 1024;
 /// So long a peer is not asked for a piece that it has refused a block of.
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -34,10 +37,11 @@ impl Refusals {
         self.pieces.clear();
     }
 
-    /// One more; is it too much?
-    pub(super) const fn count(&mut self) -> Verdict {
+    /// One more; is it too much of who has sent content at that time, or came then?
+    pub(super) fn count(&mut self, now: Instant, content_at: Instant) -> Verdict {
         self.row += 1;
-        if self.row >= ROW_MAX { Err(CloseReason::Misbehaved) } else { Ok(()) }
+        let most = if now.since(content_at) >= BARREN { ROW_MAX } else { ROW_MAX_OF_GIVERS };
+        if self.row >= most { Err(CloseReason::Misbehaved) } else { Ok(()) }
     }
 
     pub(super) fn end_row(&mut self) {
@@ -54,7 +58,7 @@ impl<A: PeerAddress> Engine<A> {
         let Some(conn) = self.at(index) else { return Ok(()) };
         conn.refusals.pieces.retain(|&(other, _)| other != piece);
         conn.refusals.pieces.push((piece, now + PAUSE));
-        let (peer, verdict) = (conn.id.generation, conn.refusals.count());
+        let (peer, verdict) = (conn.id.generation, conn.refusals.count(now, conn.times.content_at));
         self.take_suspects(peer);
         verdict
     }
