@@ -66,7 +66,8 @@ fn many_short_flows() {
 fn more_short_flows_than_there_is_room_for() {
     let (most, meter) = most_bytes(MEMORY_BYTES, 600_000, 1_000, 10, 1_000);
     assert!(most <= MEMORY_BYTES, "{most} octets");
-    assert!(meter.counters().flows >= 60_000 && meter.counters().evicted > 0, "{:?}", meter.counters());
+    // A flow may look like one that was given up, by the mark that is kept of it: one in some ten thousand here.
+    assert!(meter.counters().flows >= 59_900 && meter.counters().evicted > 0, "{:?}", meter.counters());
 }
 
 #[test]

@@ -106,7 +106,9 @@ impl Decoder {
         for place in 0..ROW_BEHIND_ODD {
             let next = match self.look(rest.octets, at) {
                 Look::Unlike => return Verdict::Unlike,
-                Look::Short if rest.is_all => return Verdict::Fits,
+                // The end, exactly or behind two that fit: a length that is wrong leads beyond it, too.
+                Look::Short if rest.is_all && (place > 1 || at == rest.octets.len()) => return Verdict::Fits,
+                Look::Short if rest.is_all => return Verdict::Unlike,
                 Look::Short => return Verdict::Undecided,
                 Look::Fits(next) if next.is_section => return Verdict::Fits,
                 Look::Fits(next) => next,
