@@ -358,10 +358,12 @@ fn disagree(direct: &[Delay], echoed: &[Delay]) -> bool {
         }
         pairs.extend(last.map(|direct_us| (direct_us, delay.queue_us)));
     }
+    if pairs.is_empty() {
+        return false;
+    }
+    let middle = pairs.len() / 2;
     let mut median = |of: fn(&(f64, f64)) -> f64| {
-        let middle = pairs.len() / 2;
-        pairs.sort_unstable_by(|a, b| of(a).total_cmp(&of(b)));
-        pairs.get(middle).map_or(0.0, of)
+        of(pairs.select_nth_unstable_by(middle, |a, b| of(a).total_cmp(&of(b))).1)
     };
     let apart_us = median(|(direct, echoed)| echoed - direct).abs();
     apart_us > 10_000.0 && apart_us > 0.2 * median(|(direct, echoed)| direct.max(*echoed))

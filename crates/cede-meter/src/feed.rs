@@ -184,7 +184,7 @@ impl<R: Read> Feed<R> {
 
     /// Begins to pass over what is wrong, where that is not the end of everything.
     fn lose(&mut self, error: ReadError) -> Result<(), FeedError> {
-        let mut kind = error.kind;
+        let (mut kind, mut begin) = (error.kind, error.offset + 1);
         let octets = &self.buffer[..self.end];
         if self.passed + error.offset as u64 == 0 {
             return Err(self.error(error.offset, kind));
@@ -192,17 +192,17 @@ impl<R: Read> Feed<R> {
         if kind == ReadErrorKind::Truncated {
             // The end of the capture, or a length that is wrong: then there are others behind it.
             let rest = Rest { octets, is_all: true };
-            if !matches!(self.decoder.resume(rest, error.offset + 1, self.last_ns), Resume::At(_)) {
+            let Resume::At(found) = self.decoder.resume(rest, begin, self.last_ns) else {
                 let Some(damage) = self.damage else { return Err(self.error(error.offset, kind)) };
                 return Err(FeedError::Damaged(Damage { ends_early: true, ..damage }));
-            }
-            kind = ReadErrorKind::Implausible;
+            };
+            (kind, begin) = (ReadErrorKind::Implausible, found);
         }
         let offset = self.passed + error.offset as u64;
         let none = Damage { offset, kind, places: 0, bytes: 0, ends_early: false };
         self.damage.get_or_insert(none).places += 1;
         self.lost_at = Some(offset);
-        self.begin = error.offset + 1;
+        self.begin = begin;
         Ok(())
     }
 

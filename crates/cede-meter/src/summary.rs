@@ -24,12 +24,12 @@ pub struct Delay {
 }
 
 /// What two samples tell of the queue between them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 enum Between {
     /// On average what lies on the line from one to the other.
     Line,
-    /// The host had nothing to send: what the first had met drained, down to the lesser of both.
-    Drained,
+    /// The host had nothing to send: what the first had met drained, down to the lesser of both, until then.
+    Drained(Delay),
     Unknown,
 }
 
@@ -43,9 +43,10 @@ impl Delay {
     /// Where the host was silent between two samples: when, and how far, what it had left had drained.
     #[must_use]
     pub fn drained_before(&self, later: &Self) -> Option<Self> {
-        let level = self.queue_us.min(later.queue_us);
-        let time_us = self.time_us + (self.queue_us - level) as u64;
-        (self.until(later) == Between::Drained).then_some(Self { time_us, queue_us: level })
+        match self.until(later) {
+            Between::Drained(to) => Some(to),
+            Between::Line | Between::Unknown => None,
+        }
     }
 
     #[inline]
@@ -63,7 +64,10 @@ impl Delay {
         if is_round_trip {
             Between::Line
         } else if are_alike {
-            Between::Drained
+            // A queue falls by a second each second; the silence is longer than that takes.
+            let level = self.queue_us.min(later.queue_us);
+            let time_us = self.time_us + (self.queue_us - level) as u64;
+            Between::Drained(Self { time_us, queue_us: level })
         } else {
             Between::Unknown
         }
@@ -154,24 +158,23 @@ impl Sums {
     fn add(&mut self, delay: &Delay) {
         self.delays += delay.queue_us;
         let Some(last) = self.last.replace(*delay) else { return };
-        let between = last.until(delay);
-        if between == Between::Unknown {
-            return;
+        let gap_us = delay.time_us.saturating_sub(last.time_us) as f64;
+        match last.until(delay) {
+            Between::Line => self.add_line(gap_us, last.queue_us, delay.queue_us),
+            Between::Drained(Delay { queue_us: level, .. }) => {
+                let falls_us = last.queue_us - level;
+                self.add_line(falls_us, last.queue_us, level);
+                self.add_line(gap_us - falls_us, level, level);
+            }
+            Between::Unknown => {}
         }
-        let gap = delay.time_us.saturating_sub(last.time_us) as f64;
-        let (from, to) = (last.queue_us, delay.queue_us);
-        self.covered += gap;
-        if between == Between::Line {
-            self.area += gap * (from + to) / 2.0;
-            self.bloated += gap * share_above(from, to, BLOAT_US);
-        } else {
-            // A queue falls by a second each second; the silence is longer than that takes.
-            let level = from.min(to);
-            let falls = from - level;
-            self.area += gap * level + falls * falls / 2.0;
-            self.bloated += falls * share_above(level, from, BLOAT_US)
-                + (gap - falls) * share_above(level, level, BLOAT_US);
-        }
+    }
+
+    #[inline]
+    fn add_line(&mut self, gap_us: f64, from: f64, to: f64) {
+        self.covered += gap_us;
+        self.area += gap_us * (from + to) / 2.0;
+        self.bloated += gap_us * share_above(from, to, BLOAT_US);
     }
 
     /// All of it, with the ranks among the values ([`values`]) of the same delays; `None` where there are none.

@@ -3,6 +3,7 @@
 //! What it leaves out: keep-alive over HTTP (each answer closes its connection), and IPv4 addresses for those who ask over IPv6
 //! by UDP. How it was validated: by this crate's own client, libtorrent, Transmission and aria2.
 
+use crate::session::canonical;
 use crate::udp::Udp;
 use cede_bt::tracker::book::{Book, Limits};
 use cede_bt::tracker::http::{self, Query};
@@ -178,28 +179,18 @@ impl State {
     }
 
     fn announce(&self, from: SocketAddr, over: Over, announce: &Announce) -> Result<Answer, &'static str> {
-        let ip = from.ip().to_canonical();
+        let from = canonical(from);
         let mut book = self.book.borrow_mut();
-        let result = book.announce(self.now(), ip, announce).map_err(|refusal| refusal.text());
+        let answered = book.announce(self.now(), from.ip(), announce).map_err(|refusal| refusal.text());
         let tally = book.tally(&announce.info_hash);
         drop(book);
-        let count = result.as_ref().map(|answer| answer.peers.len()).map_err(|why| (*why).to_owned());
-        let from = SocketAddr::new(ip, from.port());
-        (self.log.borrow_mut())(&Entry {
-            from,
-            over,
-            announce: Some(announce.clone()),
-            result: count,
-            tally,
-        });
-        result
+        let result = answered.as_ref().map(|answer| answer.peers.len()).map_err(|why| (*why).to_owned());
+        self.tell(&Entry { from, over, announce: Some(announce.clone()), result, tally });
+        answered
     }
 
-    /// An announce that cannot be read is refused, and told of as well.
-    fn refuse(&self, from: SocketAddr, why: String) {
-        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-        let (over, tally) = (Over::Http, Tally::default());
-        (self.log.borrow_mut())(&Entry { from, over, announce: None, result: Err(why), tally });
+    fn tell(&self, entry: &Entry) {
+        (self.log.borrow_mut())(entry);
     }
 
     /// The id of whoever receives at an address, during one span of time.
@@ -253,8 +244,12 @@ impl State {
             }
             Err(http::QueryError::Path) => (404, http::failure(&http::QueryError::Path.to_string())),
             Err(error) => {
-                self.refuse(from, error.to_string());
-                (400, http::failure(&error.to_string()))
+                // One that cannot be read is told of as well.
+                let (why, tally) = (error.to_string(), Tally::default());
+                let failure = http::failure(&why);
+                let from = canonical(from);
+                self.tell(&Entry { from, over: Over::Http, announce: None, result: Err(why), tally });
+                (400, failure)
             }
         }
     }

@@ -256,6 +256,19 @@ fn a_swarm_meets_at_the_tracker_and_says_goodbye() {
     });
 }
 
+/// Whoever looks for a torrent over TCP, and waits nowhere.
+fn seeker(wanted: Wanted, info_hash: [u8; 20], encryption: Encryption) -> Seeker {
+    Seeker {
+        wanted,
+        info_hash,
+        peer_id: [2; 20],
+        client: "cede test".to_owned(),
+        disposition: Disposition::TCP,
+        encryption,
+        listener: None,
+    }
+}
+
 #[test]
 fn a_magnet_link_leads_to_its_torrent() {
     run(async {
@@ -280,13 +293,9 @@ fn a_magnet_link_leads_to_its_torrent() {
             seed.start();
             let stranger = Member::new(info, None, &[], choices(3, transports)).await;
             let seeker = Seeker {
-                wanted,
-                info_hash: info.info_hash(),
-                peer_id: [2; 20],
-                client: "cede test".to_owned(),
                 disposition: Disposition(transports),
-                encryption: ours,
                 listener: Some(stranger.listener.clone()),
+                ..seeker(wanted, info.info_hash(), ours)
             };
             let (found, mut peers) = mpsc::unbounded_channel();
             // One that nobody answers at, and one that has it.
@@ -302,15 +311,7 @@ fn a_magnet_link_leads_to_its_torrent() {
 #[test]
 fn a_link_to_nothing_ends() {
     run(async {
-        let seeker = Seeker {
-            wanted: Wanted::V1([1; 20]),
-            info_hash: [1; 20],
-            peer_id: [2; 20],
-            client: "cede test".to_owned(),
-            disposition: Disposition::TCP,
-            encryption: Encryption::Allow,
-            listener: None,
-        };
+        let seeker = seeker(Wanted::V1([1; 20]), [1; 20], Encryption::Allow);
         let (found, mut peers) = mpsc::unbounded_channel();
         found.send(vec!["127.0.0.1:1".parse().unwrap()]).unwrap();
         drop(found);
@@ -334,15 +335,7 @@ fn a_peer_that_could_not_tell_is_asked_again_as_long_as_others_may_come() {
             let mut seed = TcpStream::connect(behind).await.unwrap();
             let _ = tokio::io::copy_bidirectional(&mut caller, &mut seed).await;
         });
-        let seeker = Seeker {
-            wanted: Wanted::V1(info.info_hash()),
-            info_hash: info.info_hash(),
-            peer_id: [2; 20],
-            client: "cede test".to_owned(),
-            disposition: Disposition::TCP,
-            encryption: Encryption::Off,
-            listener: None,
-        };
+        let seeker = seeker(Wanted::V1(info.info_hash()), info.info_hash(), Encryption::Off);
         let (found, mut peers) = mpsc::unbounded_channel();
         found.send(vec![at]).unwrap();
         let told = tokio::time::timeout(LIMIT, fetch(&seeker, &mut peers)).await.unwrap().0;

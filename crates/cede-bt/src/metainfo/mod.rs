@@ -209,10 +209,9 @@ impl Info {
         }
     }
 
-    /// How many files there are, padding left out.
-    #[must_use]
-    pub fn real_files(&self) -> usize {
-        self.files.iter().filter(|file| !file.is_padding).count()
+    /// The files, padding left out.
+    pub fn real_files(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| !file.is_padding)
     }
 
     /// How many pieces there are.

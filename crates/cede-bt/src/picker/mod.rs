@@ -325,7 +325,7 @@ impl Picker {
         let partial = self.remove_partial(index as usize);
         self.free -= partial.free;
         if good {
-            self.suspects.retain(|suspect| !suspect.is(piece));
+            self.suspects.retain(|suspect| suspect.piece != piece);
             self.missing -= u32::from(self.have.insert(piece) && self.wanted.has(piece));
         } else {
             self.forget_owner(piece);

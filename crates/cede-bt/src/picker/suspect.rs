@@ -16,7 +16,7 @@ const DOUBLINGS_MAX: u32 = 10;
 /// A piece that is asked of one peer.
 #[derive(Clone, Debug)]
 pub(super) struct Suspect {
-    piece: u32,
+    pub(super) piece: u32,
     owner: Option<u32>,
     /// Whose time was over last.
     barred: Option<u32>,
@@ -28,10 +28,6 @@ pub(super) struct Suspect {
 impl Suspect {
     const fn new(piece: u32) -> Self {
         Self { piece, owner: None, barred: None, since: None, attempts: 0 }
-    }
-
-    pub(super) const fn is(&self, piece: u32) -> bool {
-        self.piece == piece
     }
 
     fn is_closed_to(&self, peer: u32) -> bool {
@@ -46,6 +42,14 @@ impl Suspect {
 }
 
 impl Picker {
+    fn suspect_of(&self, piece: u32) -> Option<&Suspect> {
+        self.suspects.iter().find(|suspect| suspect.piece == piece)
+    }
+
+    fn suspect_of_mut(&mut self, piece: u32) -> Option<&mut Suspect> {
+        self.suspects.iter_mut().find(|suspect| suspect.piece == piece)
+    }
+
     /// From now on this piece is asked of one peer at a time.
     pub fn suspect(&mut self, piece: u32) {
         if !self.is_suspect(piece) {
@@ -55,7 +59,7 @@ impl Picker {
 
     /// What came of it was bad: somebody else may be asked.
     pub(super) fn forget_owner(&mut self, piece: u32) {
-        if let Some(suspect) = self.suspects.iter_mut().find(|suspect| suspect.piece == piece) {
+        if let Some(suspect) = self.suspect_of_mut(piece) {
             *suspect = Suspect { attempts: suspect.attempts, ..Suspect::new(piece) };
         }
     }
@@ -67,8 +71,7 @@ impl Picker {
 
     /// A block of this piece is asked of this peer.
     pub fn assign(&mut self, piece: u32, peer: u32) {
-        let free = |suspect: &&mut Suspect| suspect.piece == piece && suspect.owner.is_none();
-        if let Some(suspect) = self.suspects.iter_mut().find(free) {
+        if let Some(suspect) = self.suspect_of_mut(piece).filter(|suspect| suspect.owner.is_none()) {
             (suspect.owner, suspect.barred, suspect.since) = (Some(peer), None, None);
         }
     }
@@ -115,15 +118,12 @@ impl Picker {
     }
 
     pub(super) fn is_suspect(&self, piece: u32) -> bool {
-        self.suspects.iter().any(|suspect| suspect.piece == piece)
+        self.suspect_of(piece).is_some()
     }
 
     /// Whether a piece that one peer is asked for may come from this one.
     pub(super) fn may_come_from(&self, piece: u32, peer: u32) -> bool {
-        self.suspects
-            .iter()
-            .find(|suspect| suspect.piece == piece)
-            .is_none_or(|suspect| suspect.owner == Some(peer))
+        self.suspect_of(piece).is_none_or(|suspect| suspect.owner == Some(peer))
     }
 
     /// It has been begun, and is not whole.

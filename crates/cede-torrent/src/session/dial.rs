@@ -142,9 +142,9 @@ fn admit(inner: &Rc<Inner>, stream: Stream, address: SocketAddr) {
     if state.is_banned(address) {
         return;
     }
-    let number = state.greetings.make_room(neighbourhood(address.ip()));
-    let task = tokio::task::spawn_local(greet(inner.clone(), stream, address, number));
-    state.greetings.add(number, neighbourhood(address.ip()), task.abort_handle());
+    state.greetings.begin(neighbourhood(address.ip()), |number| {
+        tokio::task::spawn_local(greet(inner.clone(), stream, address, number)).abort_handle()
+    });
 }
 
 /// Callers that have not shown yet what they speak, the oldest first.
@@ -155,8 +155,8 @@ pub(crate) struct Greetings {
 }
 
 impl Greetings {
-    /// Whoever has taken longest to say something makes room, of the same host where that has too many. The number of the next.
-    fn make_room(&mut self, host: IpAddr) -> u64 {
+    /// One more, by its number. Whoever has taken longest to say something makes room, of the same host where that has too many.
+    fn begin(&mut self, host: IpAddr, greet: impl FnOnce(u64) -> AbortHandle) {
         let same = |(_, other, _): &(u64, IpAddr, AbortHandle)| *other == host;
         let oldest = if self.list.iter().filter(|one| same(one)).count() >= MAX_HANDSHAKING_OF_ONE {
             self.list.iter().position(same)
@@ -167,11 +167,7 @@ impl Greetings {
             self.list.remove(oldest).2.abort();
         }
         self.next += 1;
-        self.next
-    }
-
-    fn add(&mut self, number: u64, host: IpAddr, task: AbortHandle) {
-        self.list.push((number, host, task));
+        self.list.push((self.next, host, greet(self.next)));
     }
 
     fn end(&mut self, number: u64) {

@@ -273,13 +273,8 @@ impl Folder {
         Ok((inside, name))
     }
 
-    /// Removes a file right in the folder.
-    pub fn remove(&self, name: &str) -> io::Result<()> {
-        system::remove(&self.handle, name)
-    }
-
     /// Removes a file at a path of plain names below the folder.
-    pub fn remove_below(&self, path: &[String]) -> io::Result<()> {
+    pub fn remove(&self, path: &[String]) -> io::Result<()> {
         let (inside, name) = self.reach(path, false)?;
         system::remove(inside.as_ref().unwrap_or(&self.handle), name)
     }

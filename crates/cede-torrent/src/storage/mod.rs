@@ -164,7 +164,7 @@ impl Storage {
         if prepared.is_err() {
             for index in made {
                 self.lock().remove(&index);
-                let _ = self.folder.remove_below(&names::kept_path(&self.layout.files()[index].path));
+                let _ = self.folder.remove(&names::kept_path(&self.layout.files()[index].path));
             }
         }
         prepared
@@ -307,7 +307,7 @@ impl Storage {
     /// Removes the hidden file with the ends of pieces, once nobody is to be served from it.
     pub fn discard_parts(&self) {
         self.lock().remove(&PARTS);
-        let _ = self.folder.remove(&self.parts_name());
+        let _ = self.folder.remove(&[self.parts_name()]);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<usize, Open>> {

@@ -81,7 +81,7 @@ impl Notes {
 
     /// Removes the notes: there is nothing left to resume.
     pub fn discard(self) {
-        let _ = self.folder.remove(&self.name);
+        let _ = self.folder.remove(&[self.name]);
     }
 }
 

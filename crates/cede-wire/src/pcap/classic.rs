@@ -1,6 +1,6 @@
 //! Classic pcap files: one header, then record after record.
 
-use super::recover::{Look, Seen, WIRE_BYTES_MAX};
+use super::recover::{Look, Seen, is_odd};
 use super::{Cursor, Endian, ReadError, ReadErrorKind, Record};
 use crate::link::LinkType;
 
@@ -84,8 +84,7 @@ impl Layout {
 
     #[inline]
     fn is_odd(&self, fraction: u32, captured_len: u32, original_len: u32) -> bool {
-        let is_too_long = original_len.wrapping_sub(1) >= WIRE_BYTES_MAX;
-        is_too_long || captured_len > original_len || u64::from(fraction) * self.fraction_ns >= 1_000_000_000
+        is_odd(captured_len, original_len) || u64::from(fraction) * self.fraction_ns >= 1_000_000_000
     }
 
     /// What stands at a place, by its header.

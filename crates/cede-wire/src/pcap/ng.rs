@@ -1,6 +1,6 @@
 //! pcapng files: sections of blocks, each with its own byte order and interfaces.
 
-use super::recover::{Look, Seen, WIRE_BYTES_MAX};
+use super::recover::{Look, Seen, is_odd};
 use super::{Cursor, Endian, ReadError, ReadErrorKind, Record};
 use crate::link::LinkType;
 use alloc::vec::Vec;
@@ -266,10 +266,6 @@ impl Section {
 
 const fn is_length(len: u32) -> bool {
     len >= BLOCK_OVERHEAD_BYTES && len.is_multiple_of(4) && len <= BLOCK_BYTES_MAX
-}
-
-const fn is_odd(captured_len: u32, original_len: u32) -> bool {
-    captured_len > original_len || original_len.wrapping_sub(1) >= WIRE_BYTES_MAX
 }
 
 impl Interface {

@@ -23,7 +23,13 @@ const ROW_BEHIND_ODD: usize = 3;
 const EARLIER_NS_MAX: u64 = 3_600_000_000_000;
 const LATER_NS_MAX: u64 = 30 * 86_400_000_000_000;
 /// No packet is longer on the wire: IPv6 jumbograms of a system to itself have half a mebioctet.
-pub(super) const WIRE_BYTES_MAX: u32 = 1 << 20;
+const WIRE_BYTES_MAX: u32 = 1 << 20;
+
+/// Whether a record says lengths that no capture program writes.
+#[inline]
+pub(super) const fn is_odd(captured_len: u32, original_len: u32) -> bool {
+    captured_len > original_len || original_len.wrapping_sub(1) >= WIRE_BYTES_MAX
+}
 
 /// What stands at a place, by its header.
 pub(super) enum Look {

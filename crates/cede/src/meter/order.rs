@@ -4,24 +4,22 @@ use super::unpack::decompressed;
 use cede_meter::Feed;
 use cede_wire::pcap::Record;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Captures by the time of their first packet: each one's place among those named. Whatever cannot be read twice (a pipe, `-`) or
-/// has no packet with a time keeps its place; so do files that begin at the same time among each other.
-pub fn in_order(files: &[PathBuf]) -> Vec<usize> {
-    let mut ordered: Vec<usize> = (0..files.len()).collect();
-    if files.len() < 2 {
-        return ordered;
+/// Sorts by their times those that have one. The rest keep their places, and so do those of the same time among each other.
+pub fn sort_known<T>(list: &mut [T], time: impl Fn(&T) -> Option<u64>) {
+    let places: Vec<usize> = (0..list.len()).filter(|&k| time(&list[k]).is_some()).collect();
+    for sorted in 1..places.len() {
+        for pair in places[..=sorted].windows(2).rev() {
+            if time(&list[pair[0]]) <= time(&list[pair[1]]) {
+                break;
+            }
+            list.swap(pair[0], pair[1]);
+        }
     }
-    let times: Vec<Option<u64>> = files.iter().map(|path| first_ns(path)).collect();
-    let places: Vec<usize> = (0..files.len()).filter(|&k| times[k].is_some()).collect();
-    let mut sorted = places.clone();
-    sorted.sort_by_key(|&k| times[k]);
-    places.iter().zip(sorted).for_each(|(&place, k)| ordered[place] = k);
-    ordered
 }
 
-/// The time of a file's first packet, where it has one and the file can be read again.
+/// The time of a file's first packet, where it has one; none of what cannot be read twice, as a pipe or `-`.
 pub fn first_ns(path: &Path) -> Option<u64> {
     if path.as_os_str() == "-" || !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
         return None;

@@ -1,6 +1,6 @@
 //! Captures from files and pipes, plain or compressed, side by side on all processors.
 
-use super::order::{first_ns, in_order};
+use super::order::{first_ns, sort_known};
 use super::unpack::decompressed;
 use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
@@ -37,13 +37,13 @@ pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Opti
     let sources = open_in_order(files)?;
     let progress = Progress::of(files);
     let mut damage = Vec::new();
-    for (path, source) in sources {
+    for Source { path, octets, .. } in sources {
         let mut packets = 0_u64;
         let take = &mut |record: &Record<'_>| {
             packets += 1;
             take(record);
         };
-        damage.extend(feed(source, take, &progress).err().map(|error| told(&path, &error, packets)));
+        damage.extend(feed(octets, take, &progress).err().map(|error| told(&path, &error, packets)));
     }
     progress.status().end();
     Ok((!damage.is_empty()).then(|| damage.join("\nerror: ")))
@@ -51,14 +51,13 @@ pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Opti
 
 /// Reads captures, the later ones behind the earlier ones, in whatever order they are named; what is wrong with any is told beside what was found.
 pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>), Failure> {
-    let mut sources = open_in_order(files)?;
     let progress = Progress::of(files);
-    let (meter, damage) = match (sources.pop(), sources.is_empty()) {
-        (Some((path, source)), true) => {
-            let (meter, damage) = read_one(source, &path, config, &progress);
-            (meter, damage.into_iter().collect())
+    let (meter, damage) = match <[Source; 1]>::try_from(open_in_order(files)?) {
+        Ok([source]) => {
+            let (meter, damage) = read_one(source, config, &progress);
+            (meter, Vec::from_iter(damage))
         }
-        (last, _) => side_by_side(sources.into_iter().chain(last).collect(), config, &progress),
+        Err(sources) => side_by_side(sources, config, &progress),
     };
     progress.status().end();
     Ok((meter, (!damage.is_empty()).then(|| damage.join("\nerror: "))))
@@ -87,22 +86,32 @@ impl Merge {
 /// report, which is made when no file is left.
 const SHARE_AHEAD: (usize, usize) = (3, 16);
 
-/// A capture's name, and what it is read from.
-type Source = (PathBuf, Box<dyn Read + Send>);
+/// A capture that is to be read.
+struct Source {
+    path: PathBuf,
+    octets: Box<dyn Read + Send>,
+    /// When it begins, where that is known beforehand.
+    first_ns: Option<u64>,
+}
 
+/// One alone is read as it comes; where there are several, those that begin earlier come first.
 fn open_in_order(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
-    // Each once: a pipe cannot be opened again.
-    let mut sources: Vec<Option<_>> =
-        files.iter().map(|path| open(path).map(Some)).collect::<Result<_, Failure>>()?;
-    let take = |k: usize| sources[k].take().map(|source| (files[k].clone(), source));
-    Ok(in_order(files).into_iter().filter_map(take).collect())
+    let source = |path: &PathBuf| {
+        let octets = open(path)?;
+        let first_ns = if files.len() > 1 { first_ns(path) } else { None };
+        Ok(Source { path: path.clone(), octets, first_ns })
+    };
+    let mut sources = files.iter().map(source).collect::<Result<Vec<_>, Failure>>()?;
+    sort_known(&mut sources, |source| source.first_ns);
+    Ok(sources)
 }
 
 /// Each worker takes the next file until there is none, and waits where it would be too far ahead.
 fn side_by_side(sources: Vec<Source>, config: &Config, progress: &Progress) -> (Meter, Vec<String>) {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(sources.len());
-    let selection =
-        Selection { origin_ns: origin_ns(&sources, &config.selection), ..config.selection.clone() };
+    // All times are counted from the first packet of all.
+    let origin_ns = sources.first().and_then(|source| source.first_ns);
+    let selection = Selection { origin_ns, ..config.selection.clone() };
     let memory_ahead = config.memory_bytes / SHARE_AHEAD.1 * SHARE_AHEAD.0;
     let whole = Meter::new(Config { selection: selection.clone(), ..config.clone() });
     // These need none for a report.
@@ -112,10 +121,10 @@ fn side_by_side(sources: Vec<Source>, config: &Config, progress: &Progress) -> (
     let (moved, queue) = (Condvar::new(), Mutex::new(sources.into_iter().enumerate()));
     let work = || {
         loop {
-            let Some((k, (path, source))) = lock(&queue).next() else { break };
+            let Some((k, source)) = lock(&queue).next() else { break };
             let too_far = |merge: &mut Merge| k >= merge.merged + workers;
             drop(moved.wait_while(lock(&merge), too_far).unwrap_or_else(PoisonError::into_inner));
-            let file = read_one(source, &path, &config, progress);
+            let file = read_one(source, &config, progress);
             lock(&merge).take(k, file);
             moved.notify_all();
         }
@@ -127,20 +136,14 @@ fn side_by_side(sources: Vec<Source>, config: &Config, progress: &Progress) -> (
     (whole, damage)
 }
 
-/// The time of the first packet of the first file, where times are counted from it.
-fn origin_ns(sources: &[Source], selection: &Selection) -> Option<u64> {
-    let counts = selection.since_ns > 0 || selection.until_ns < u64::MAX;
-    sources.first().filter(|_| counts).and_then(|(path, _)| first_ns(path))
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read_one(source: Box<dyn Read + Send>, path: &Path, config: &Config, progress: &Progress) -> Read1 {
+fn read_one(source: Source, config: &Config, progress: &Progress) -> Read1 {
     let mut meter = Meter::new(config.clone());
-    let damage = feed(source, &mut |record| meter.record(record), progress).err();
-    let damage = damage.map(|error| told(path, &error, meter.counters().packets));
+    let damage = feed(source.octets, &mut |record| meter.record(record), progress).err();
+    let damage = damage.map(|error| told(&source.path, &error, meter.counters().packets));
     (meter, damage)
 }
 

@@ -128,7 +128,7 @@ fn put(path: &Path, octets: &[u8], force: bool) -> Result<(), Failure> {
 fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) -> Result<(), Failure> {
     let info = &metainfo.info;
     let magnet = magnet_of(metainfo);
-    let files = info.real_files();
+    let files = info.real_files().count();
     if args.json && !is_stdout {
         let value = json!({
             "file": output.display().to_string(),

@@ -70,7 +70,7 @@ fn document(metainfo: &Metainfo) -> Value {
 
 /// Octets of all files; padding is none.
 fn content_bytes(info: &Info) -> u64 {
-    info.files.iter().filter(|file| !file.is_padding).map(|file| file.length).sum()
+    info.real_files().map(|file| file.length).sum()
 }
 
 fn line(out: &mut String, name: &str, value: &str) {
@@ -86,7 +86,7 @@ fn text(metainfo: &Metainfo) -> String {
     if let Some(hash) = info.hash_v2 {
         line(&mut out, "v2 info-hash", &numbers::hex(&hash));
     }
-    let files = info.real_files();
+    let files = info.real_files().count();
     let amount = numbers::amount(content_bytes(info));
     line(&mut out, "content", &format!("{amount} in {}", count(files, "file")));
     let pieces = count(info.piece_count() as usize, "piece");

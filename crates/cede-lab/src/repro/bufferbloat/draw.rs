@@ -45,8 +45,8 @@ fn over_time(measured: &Measured) -> Panel {
     let log: Vec<Delay> = measured.truth.iter().map(delay).collect();
     // Who comes after a packet has left finds what others left, or nothing.
     let emptied = |last: &Delay, next: &Delay| {
-        let came_us = next.time_us as f64 - next.queue_us;
-        let [drained_us, came_us] = [last.time_us as f64 + last.queue_us, came_us];
+        let (drained_us, came_us) =
+            (last.time_us as f64 + last.queue_us, next.time_us as f64 - next.queue_us);
         let empty = |at_us: f64| Delay { time_us: at_us as u64, queue_us: 0.0 };
         if drained_us < came_us { vec![empty(drained_us), empty(came_us)] } else { Vec::new() }
     };
