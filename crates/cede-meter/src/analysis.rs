@@ -16,6 +16,7 @@ use crate::reading::{self, Around, Own, Reading};
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
 use crate::senders::{Sender, senders};
 use crate::several::{Likeness, SAME_CLOCK_US};
+use crate::sliding::Slots;
 use crate::stock::Reader;
 use crate::summary::{Delay, Scratch, Summary};
 use crate::track::Track;
@@ -296,12 +297,13 @@ impl Direction {
     }
 
     /// Takes what other flows of the socket told of an empty queue.
-    fn lower_base(&mut self, base: Option<f64>) {
+    fn lower_base(&mut self, shared: Option<&Shared>) {
         let own = self.reading.direct.only_base();
-        if let Some((own, base)) = own.zip(base)
-            && is_of_one_clock(own, base)
+        if let Some((own, shared)) = own.zip(shared)
+            && is_of_one_clock(own, shared.base)
         {
-            self.reading.direct.lower_base(base);
+            self.reading.direct.lower_base(shared.base);
+            self.reading.direct.shared.clone_from(&shared.slots);
         }
     }
 
@@ -385,7 +387,9 @@ fn analyse(
     let depth = |sender: &Sender| asked.depth(samples(sender) * PART_THAT_COUNTS * SAMPLES_LOST_MAX >= all);
     for group in host.chunk_by(Sender::shares_base_with) {
         let delays = &mut by_protocol[group[0].protocol() as usize];
-        if group.iter().all(|sender| depth(sender) == Depth::Direct) {
+        // What a window's base is all have to be read for first.
+        let is_one_pass = group.len() < 2 || !matches!(asked.config.base, Base::Sliding(_));
+        if is_one_pass && group.iter().all(|sender| depth(sender) == Depth::Direct) {
             add_group(source, group, asked, delays, &mut together);
         } else {
             hand_out_group(source, group, asked, delays, (&mut together, visitor));
@@ -420,11 +424,11 @@ fn hand_out_group(
     delays: &mut Vec<Delay>,
     (together, visitor): (&mut Together, &mut impl Visitor),
 ) {
-    let base = shared_base(source, group);
+    let shared = Shared::of(source, group, asked.config.base);
     for &sender in group {
         let mut direction = Direction::read(source, sender, Depth::Whole);
         let clock = direction.clock();
-        direction.lower_base(base);
+        direction.lower_base(shared.as_ref());
         let (report, samples) = hand_out_all(&mut direction, asked, delays, visitor);
         together.add(&report, samples as u64, &clock);
     }
@@ -466,14 +470,31 @@ fn is_of_one_clock(a: f64, b: f64) -> bool {
     (a - b).abs() <= SAME_CLOCK_US
 }
 
-/// The base of all uTP flows of one socket, where they can be compared. Each is read for itself, as they may be many.
-fn shared_base(source: &Source<'_>, group: &[Sender]) -> Option<f64> {
-    if group.len() < 2 {
-        return None;
+/// What all uTP flows of one socket saw of one clock.
+struct Shared {
+    base: f64,
+    /// For a base that slides.
+    slots: Option<Slots>,
+}
+
+impl Shared {
+    /// `None` where they cannot be compared. Each is read for itself, as they may be many.
+    fn of(source: &Source<'_>, group: &[Sender], base: Base) -> Option<Self> {
+        if group.len() < 2 {
+            return None;
+        }
+        let read = |&sender| Direction::read(source, sender, Depth::Direct);
+        let lowest = |base, direction: Direction| direction.lowest_base(base);
+        let lowest = group.iter().map(read).try_fold(f64::INFINITY, lowest)?;
+        let Base::Sliding(window_us) = base else { return Some(Self { base: lowest, slots: None }) };
+        let mut slots = Slots::default();
+        for Direction { reading, .. } in group.iter().map(read) {
+            let own = reading.direct.only_base().filter(|own| is_of_one_clock(*own, lowest));
+            let seen = own.and_then(|_| reading.direct.only_slots(window_us));
+            seen.iter().for_each(|seen| slots.add(seen));
+        }
+        Some(Self { base: lowest, slots: Some(slots) })
     }
-    group.iter().try_fold(f64::INFINITY, |base, &sender| {
-        Direction::read(source, sender, Depth::Direct).lowest_base(base)
-    })
 }
 
 /// Hands out samples and report of a direction, and adds to the host's delays; the report, and how many direct samples it is of.

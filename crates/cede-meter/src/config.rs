@@ -27,6 +27,9 @@ pub enum Base {
     /// At the shortest delay of all that was seen: the best there is once everything was seen.
     #[default]
     Whole,
+    /// At the shortest delay of so many microseconds before each sample, and up to a tenth more; at the beginning of that first
+    /// stretch. A path that becomes longer shows as a queue for that long, a queue that is never empty for longer as none.
+    Sliding(u64),
     /// At the shortest delay so far, as one must say who speaks at once.
     Running,
 }

@@ -61,6 +61,7 @@ mod samples;
 mod senders;
 mod several;
 mod sieve;
+mod sliding;
 mod stock;
 mod summary;
 mod tcp;

@@ -4,6 +4,7 @@ use crate::clock::Point;
 use crate::config::Base;
 use crate::flow::Rtt;
 use crate::report::Estimator;
+use crate::sliding::Slots;
 use crate::summary::Delay;
 
 /// A silence after which a 32-bit clock of microseconds cannot be followed any more.
@@ -31,6 +32,8 @@ pub(crate) struct Track {
     pub tick_us: f64,
     /// Delays are longer than the round trips that they are part of.
     pub is_beyond_round_trips: bool,
+    /// What all directions of the sender's clock saw, slot by slot, where that is asked for and known.
+    pub shared: Option<Slots>,
 }
 
 /// Points that share a base.
@@ -66,13 +69,13 @@ impl Track {
         }
         let mut pieces = Vec::with_capacity(if points.is_empty() { 0 } else { cuts.len() + 1 });
         if points.is_empty() {
-            return Self { pieces, tick_us, is_beyond_round_trips: false };
+            return Self { pieces, tick_us, ..Self::default() };
         }
         pieces.extend(cuts.iter().rev().map(|&cut| Piece::of(points.split_off(cut))));
         pieces.push(Piece::of(points));
         pieces.reverse();
         pieces.retain(|piece| !piece.points.is_empty());
-        let mut track = Self { pieces, tick_us, is_beyond_round_trips: false };
+        let mut track = Self { pieces, tick_us, ..Self::default() };
         track.find_bases();
         track
     }
@@ -140,6 +143,11 @@ impl Track {
         if let [piece] = &self.pieces[..] { Some(piece.zero(self.tick_us)) } else { None }
     }
 
+    /// The only piece's readings slot by slot, where there is one piece.
+    pub(crate) fn only_slots(&self, window_us: u64) -> Option<Slots> {
+        if let [piece] = &self.pieces[..] { Some(Slots::of(&piece.points, window_us as f64)) } else { None }
+    }
+
     /// The only piece's base, where there is one piece.
     pub(crate) fn only_base(&self) -> Option<f64> {
         if let [piece] = &self.pieces[..] { Some(piece.base) } else { None }
@@ -166,6 +174,11 @@ impl Track {
             let mut least = f64::INFINITY;
             let points = core::mem::take(&mut piece.points);
             match base {
+                Base::Sliding(window_us) => {
+                    let slots = self.shared.take().unwrap_or_else(|| Slots::of(&points, window_us as f64));
+                    let (bases, above) = (slots.bases(), zero - piece.base);
+                    delays.extend(points.iter().map(|point| delay(point, bases.at(point.t) + above)));
+                }
                 Base::Whole => delays.extend(points.iter().map(|point| delay(point, zero))),
                 Base::Running => delays.extend(points.iter().map(|point| {
                     least = least.min(point.x);

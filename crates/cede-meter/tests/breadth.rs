@@ -3,7 +3,7 @@
 
 mod common;
 
-use cede_meter::{Config, Estimator, Feed, Flags, Meter};
+use cede_meter::{Base, Config, Estimator, Feed, Flags, Meter, QueueSample};
 use cede_units::Stream;
 use cede_wire::link::LinkType;
 use cede_wire::utp::Kind;
@@ -410,6 +410,48 @@ fn flows_of_one_utp_socket_share_its_shortest_delay() {
     let found = tap.found();
     let later = found.seen.flows.iter().find(|flow| flow.destination.port == 7000).unwrap();
     assert!((later.direct.unwrap().p50_ms - 80.1).abs() < 0.2, "{later:?}");
+}
+
+/// Two minutes in which the queue is empty for the first second of ten, and two more by a path that is 70 ms longer.
+#[test]
+fn a_base_that_slides_follows_a_path_that_becomes_longer() {
+    const WINDOW_US: u64 = 20_000_000;
+    let bases = [Base::Whole, Base::Sliding(WINDOW_US)];
+    let mut taps = bases.map(|base| Tap::new(Config { base, ..Config::default() }));
+    let other = ([10, 0, 3, 9], 7000);
+    for k in 0..12_000_u64 {
+        let sent = 1_000_000 + k * 20_000;
+        let (path, is_full) = (if k < 6_000 { 20_000 } else { 90_000 }, k % 500 >= 50);
+        let seen = sent + path + if is_full { 30_000 } else { 0 };
+        let packet = |id| utp(Kind::Data, id, (k as u16, 4), (sent as u32, 5), 100);
+        let segment =
+            Tcp { seq: k as u32, ack: 1, flags: 0x10, clock: (sent / 1_000) as u32, echo: 9, len: 1 };
+        for tap in &mut taps {
+            tap.utp(seen, B, A, &packet(8));
+            // Of the same socket, and silent whenever the queue is empty.
+            if is_full {
+                tap.utp(seen, B, other, &packet(9));
+            }
+            tap.tcp(seen, (B.0, 99), A, &segment);
+        }
+    }
+    let [whole, sliding] = taps.map(|tap| tap.found());
+    let settled_us = 121_000_000 + WINDOW_US / 10 * 11;
+    let told = |found: &Found, ports: (u16, u16), times: core::ops::Range<u64>| {
+        let is_asked = |sample: &&QueueSample| {
+            (sample.source.port, sample.destination.port) == ports && times.contains(&sample.delay.time_us)
+        };
+        let asked = found.seen.samples.iter().filter(is_asked).map(|sample| sample.delay.queue_us / 1e3);
+        asked.fold(0.0, f64::max)
+    };
+    for ports in [(B.1, A.1), (B.1, other.1), (99, A.1)] {
+        // A TCP clock of milliseconds is within a tick.
+        let near = |found: &Found, times, ms: f64| (told(found, ports, times) - ms).abs() < 1.1;
+        assert!(near(&whole, 0..121_000_000, 30.0) && near(&sliding, 0..121_000_000, 30.0), "{ports:?}");
+        assert!(near(&sliding, 121_000_000..settled_us, 100.0), "{ports:?}");
+        assert!(near(&whole, settled_us..u64::MAX, 100.0), "{ports:?}: counted from the shorter path");
+        assert!(near(&sliding, settled_us..u64::MAX, 30.0), "{ports:?}: as long as the window is");
+    }
 }
 
 #[test]

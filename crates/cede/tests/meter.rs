@@ -43,6 +43,21 @@ impl Place {
     }
 }
 
+/// The recorded queue is empty at the beginning alone: a window that is shorter than the capture sees the rest from where it is least.
+#[test]
+fn what_delays_are_counted_from_may_slide() {
+    let place = Place::new("base");
+    let mean = |json: &Value| json["hosts"][0]["queue"]["time_mean_ms"].as_f64().unwrap();
+    let whole = place.json(&["tcp.pcap"]);
+    let wide = place.json(&["tcp.pcap", "--base", "1 h"]);
+    assert_eq!(whole["hosts"], wide["hosts"]);
+    assert_eq!((&whole["base_window_s"], &wide["base_window_s"]), (&Value::Null, &3600.0.into()));
+    let sliding = place.json(&["tcp.pcap", "--base", "10 s"]);
+    assert!(mean(&sliding) < 0.9 * mean(&whole) && mean(&sliding) > 0.0, "{sliding}");
+    let (code, _, err) = place.meter(&["tcp.pcap", "--base", "10 ms"]);
+    assert!(code == 2 && err.contains("--base: 10 ms is less than 1 s"), "{err}");
+}
+
 #[test]
 fn the_worst_host_comes_first_in_every_form() {
     let place = Place::new("forms");

@@ -5,6 +5,7 @@ use super::{Findings, MeterArgs};
 use crate::failure::Failure;
 use crate::screen;
 use cede_meter::{Counters, Estimator, FlowReport, HostReport, QueueSample, Report, RoundTrip, Summary};
+use cede_units::Duration;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -70,6 +71,7 @@ fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
         "files": args.files,
         "interface": args.live.interface,
         "estimator": estimator(args.estimator()),
+        "base_window_s": args.base.map(Duration::as_secs_f64),
         "counters": counters(&report.counters),
         "hosts_with_too_few_samples": report.hosts_with_too_little,
         "udp_flows_that_are_no_utp": report.other_udp_flows,

@@ -19,7 +19,7 @@ pub use veil::Veil;
 use crate::failure::Failure;
 use crate::screen::Screen;
 use cede_meter::{
-    Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor, Wants,
+    Base, Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor, Wants,
 };
 use cede_units::{Bytes, Duration};
 use clap::{Args, ValueEnum, ValueHint};
@@ -86,6 +86,10 @@ pub struct MeterArgs {
     /// How delays are inferred: by the observer's clock, or as the paper does, by the other end's
     #[arg(long, value_name = "HOW", default_value = "direct")]
     estimator: EstimatorArg,
+    /// Count delays from the shortest of so much time before each, in place of the shortest of all: for days, in which paths
+    /// become longer; a queue that stands for longer is not seen any more [example: --base '10 min']
+    #[arg(long, value_name = "TIME", conflicts_with = "interface")]
+    base: Option<Duration>,
     /// Hosts with fewer samples are not listed
     #[arg(long, value_name = "N", default_value_t = 20)]
     min_samples: u64,
@@ -190,6 +194,13 @@ impl MeterArgs {
         }
     }
 
+    /// What delays are counted from, in words.
+    fn counted_from(&self) -> String {
+        self.base.map_or("the shortest of all".to_owned(), |base| {
+            format!("the shortest of the {base} before each")
+        })
+    }
+
     /// The address as it is shown.
     fn shown(&self, address: IpAddr) -> IpAddr {
         self.veil.shown(address)
@@ -217,14 +228,22 @@ impl MeterArgs {
             selection: selection(self.filter.as_deref(), self.since, self.until)?,
             memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
             samples_min: self.min_samples,
+            base: self.base.map_or(Ok(Base::Whole), base)?,
             estimator: self.estimator(),
             protocol: self.protocol.map(|protocol| match protocol {
                 ProtocolArg::Utp => Protocol::Utp,
                 ProtocolArg::Tcp => Protocol::Tcp,
             }),
-            ..Config::default()
         })
     }
+}
+
+fn base(window: Duration) -> Result<Base, Failure> {
+    const LEAST: Duration = Duration::from_secs(1);
+    if window < LEAST {
+        return Err(Failure::Usage(format!("--base: {window} is less than {LEAST}")));
+    }
+    Ok(Base::Sliding(window.as_micros()))
 }
 
 impl Keeper<'_> {

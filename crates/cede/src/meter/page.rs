@@ -31,6 +31,7 @@ fn page(args: &MeterArgs, findings: &Findings) -> Page {
         .fact("captures", names.join(", "))
         .fact("packets", Cell::number(counters.packets as f64, 0).display())
         .fact("time", format!("{span_s:.1} s"))
+        .fact("counted from", args.counted_from())
         .section(hosts);
     if !findings.samples.is_empty() {
         page = page.section(Section::new("Over time").figure(&series(findings)));
