@@ -291,6 +291,12 @@ pub trait Controller: Send {
     /// What is allowed now, without news.
     fn allowance(&self) -> Allowance;
 
+    /// It answers [`Feedback::ce_marked`] as it would a loss. For one that does not, a transport must not announce ECN on what it
+    /// sends: RFC 3168, section 5, asks of whoever does that a mark have the effect of a loss.
+    fn answers_marks(&self) -> bool {
+        true
+    }
+
     /// The state, for records.
     fn snapshot(&self) -> Snapshot;
 }

@@ -27,3 +27,14 @@ pub struct Entry {
     /// Builds one. Parameters that are not given take their defaults.
     pub build: Build,
 }
+
+/// What a controller is built for where only its word is wanted.
+const ANY_PATH: Path = Path { mss_bytes: 1_400, initial_cwnd_bytes: 14_000, max_cwnd_bytes: 1 << 24 };
+
+impl Entry {
+    /// [`Controller::answers_marks`] of one with default parameters.
+    #[must_use]
+    pub fn answers_marks(&self) -> bool {
+        (self.build)(&Params::new(), &ANY_PATH).is_ok_and(|built| built.answers_marks())
+    }
+}

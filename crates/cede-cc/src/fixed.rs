@@ -89,6 +89,10 @@ impl Controller for Fixed {
         self.allowance
     }
 
+    fn answers_marks(&self) -> bool {
+        false
+    }
+
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             cwnd_bytes: self.allowance.cwnd_bytes as f64,

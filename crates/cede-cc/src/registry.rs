@@ -76,7 +76,8 @@ pub fn resolve(name: &str, params: &Params) -> Result<Settings, ParamError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::path;
+    use crate::testing::{ack, path};
+    use cede_units::{Duration, Instant, Rate};
 
     #[test]
     fn every_controller_builds_from_its_defaults_under_its_own_name() {
@@ -107,6 +108,34 @@ mod tests {
                     assert!(build(entry.name, &params, &path(1448)).is_ok(), "{} {params:?}", entry.name);
                 }
             }
+        }
+    }
+
+    /// The window in octets and the rate after forty packets of a path without a queue, of which the thirtieth was marked or not.
+    fn after_a_mark(entry: &Entry, marked: bool) -> (u64, Option<Rate>) {
+        let mut controller = build(entry.name, &Params::new(), &path(1448)).unwrap();
+        for number in 0..40 {
+            let mut one = ack(number, 1448);
+            one.feedback.now = Instant::from_millis(1000 + 5 * number);
+            (one.feedback.in_flight_before_bytes, one.feedback.in_flight_bytes) = (20 * 1448, 19 * 1448);
+            (one.feedback.delivered_bytes, one.feedback.next_number) = (1448 * (number + 1), number + 20);
+            let rtt = Some(Duration::from_millis(100));
+            (one.feedback.rtt, one.feedback.rtt_min) = (rtt, rtt);
+            one.feedback.one_way_delay_ns = Some(50_000_000);
+            one.feedback.ce_marked = u32::from(marked && number == 30);
+            controller.on_feedback(&one.feedback());
+        }
+        let allowance = controller.allowance();
+        (allowance.cwnd_bytes, allowance.pacing_rate)
+    }
+
+    #[test]
+    fn who_says_that_it_answers_marks_does_and_nobody_else() {
+        for entry in all() {
+            let (plain, marked) = (after_a_mark(entry, false), after_a_mark(entry, true));
+            let yields = marked.0 < plain.0 || marked.1 < plain.1;
+            assert_eq!(yields, entry.answers_marks(), "{}: {plain:?} {marked:?}", entry.name);
+            assert!(yields || marked == plain, "{}", entry.name);
         }
     }
 

@@ -245,6 +245,11 @@ fn what_belongs_elsewhere_says_where() {
         "option of [link]",
     );
     refused(&with_link("queue = \"choke\""), "choke", "is no known word", "droptail");
+    for name in ["bbr", "vivace", "proteus-p", "proteus-s", "proteus-h", "fixed"] {
+        let tcp = format!("protocol = \"tcp\"\ncontroller = \"{name}\"\n[flow.tcp]\necn = true");
+        let text = with_flow(&tcp);
+        refused(&text, "ecn", &format!("`ecn` is not for `{name}`"), "answers marks");
+    }
     refused(&with_link("ecn = true"), "ecn", "`ecn` has no meaning here", "codel, fq-codel, pie or red");
     let policer = "policer = { rate = \"5 Mbit/s\", burst = \"500 B\" }";
     refused(&with_link(policer), "policer", "less than one packet", "at least 1500 B");

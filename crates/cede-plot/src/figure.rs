@@ -306,7 +306,7 @@ impl Series {
         self
     }
 
-    /// Fixes colour, dash and marker to those of a slot, 0 to 7 and round again.
+    /// Fixes colour, dash and marker to those of a slot. From 8 on colours come again, with other dashes and markers.
     pub fn slot(mut self, slot: usize) -> Self {
         self.slot = Some(slot);
         self

@@ -3,8 +3,14 @@
 //! Source of the series colours: M. Okabe and K. Ito, "Color Universal Design" (2008), ordered here by how
 //! well they stand out on white, with the yellow darkened because a thin yellow line vanishes there.
 
-/// How many distinct series styles there are; the ninth series looks like the first.
+/// How many colours there are. The ninth series has the first one's colour with another dash and another marker, and so on
+/// for six rounds.
 pub const SLOTS: usize = 8;
+
+/// The place of a slot in a list of [`SLOTS`] dashes or markers: each round over the colours begins one further.
+const fn turned(slot: usize) -> usize {
+    (slot + slot / SLOTS) % SLOTS
+}
 
 const SERIES: [[u8; 3]; SLOTS] = [
     [0x00, 0x72, 0xb2],
@@ -87,7 +93,7 @@ impl Dash {
     /// The dash of a series slot.
     pub(crate) fn of_slot(slot: usize) -> Self {
         use Dash::*;
-        [Solid, Dashed, DashDot, Dotted, LongDash, DashDotDot, Dashed, Dotted][slot % SLOTS]
+        [Solid, Dashed, DashDot, Dotted, LongDash, DashDotDot, Dashed, Dotted][turned(slot)]
     }
 
     /// Lengths of dash and gap by turns, in figure units; empty for an unbroken line.
@@ -128,7 +134,7 @@ impl Marker {
     /// The marker of a series slot.
     pub(crate) fn of_slot(slot: usize) -> Self {
         use Marker::*;
-        [Circle, Square, Triangle, Diamond, TriangleDown, Plus, Star, Hexagon][slot % SLOTS]
+        [Circle, Square, Triangle, Diamond, TriangleDown, Plus, Star, Hexagon][turned(slot)]
     }
 
     /// The character that stands for this marker in a terminal.
@@ -183,4 +189,24 @@ fn plus() -> Vec<(f64, f64)> {
     let turns = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)];
     let turned = |(c, s): (f64, f64)| quarter.map(|(x, y)| (x * c - y * s, x * s + y * c));
     turns.into_iter().flat_map(turned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_beyond_the_colours_looks_like_none_that_has_the_same_colour() {
+        let look = |slot| (Paint::Series(slot).hex(), Dash::of_slot(slot), Marker::of_slot(slot));
+        for slot in 0..6 * SLOTS {
+            for earlier in (0..slot).filter(|earlier| look(*earlier).0 == look(slot).0) {
+                assert_ne!(look(slot).2, look(earlier).2, "{slot} {earlier}");
+            }
+        }
+        for slot in SLOTS..2 * SLOTS {
+            let first = slot - SLOTS;
+            assert_eq!(Paint::Series(slot).hex(), Paint::Series(first).hex());
+            assert_ne!(Dash::of_slot(slot), Dash::of_slot(first), "{slot}");
+        }
+    }
 }

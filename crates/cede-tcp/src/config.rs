@@ -86,7 +86,8 @@ pub struct Config {
     pub rate_halving: bool,
     /// Hold a short segment back while data is outstanding (RFC 896).
     pub nagle: bool,
-    /// Offer explicit congestion notification (RFC 3168): data may be marked by queues in place of dropping it.
+    /// Offer explicit congestion notification (RFC 3168): data may be marked by queues in place of dropping it, where the
+    /// controller answers marks ([`cede_cc::Controller::answers_marks`]).
     pub ecn: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,

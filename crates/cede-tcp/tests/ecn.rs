@@ -33,10 +33,16 @@ fn drain(connection: &mut Connection, now: Instant) -> Vec<Transmit> {
 
 impl Pair {
     fn open(client_ecn: bool, server_ecn: bool) -> Self {
+        Self::with("reno", client_ecn, server_ecn)
+    }
+
+    /// The client's data goes out under this controller.
+    fn with(controller: &str, client_ecn: bool, server_ecn: bool) -> Self {
         let mut random = Stream::named(1, "ecn");
         let reno = |config: &Config| registry::build("reno", &Params::new(), &config.path()).unwrap();
         let (mine, theirs) = (config(client_ecn), config(server_ecn));
-        let mut client = Connection::connect(mine.clone(), reno(&mine), PORTS, &mut random);
+        let own = registry::build(controller, &Params::new(), &mine.path()).unwrap();
+        let mut client = Connection::connect(mine, own, PORTS, &mut random);
         let now = Instant::from_secs(1);
         let syn = segment(&client.poll_transmit(now).unwrap());
         let mut server = Connection::accept(now, theirs.clone(), reno(&theirs), &syn, &mut random).unwrap();
@@ -146,4 +152,19 @@ fn retransmissions_and_acknowledgements_may_not_be_marked() {
     // A loss brings the window down as well, of which the next new segment tells.
     let new = again.iter().find(|transmit| transmit.ecn == Ecn::Ect0);
     assert!(new.is_none_or(|transmit| segment(transmit).flags.has(REDUCED)));
+}
+
+#[test]
+fn what_a_controller_sends_that_ignores_marks_may_not_be_marked() {
+    let mut ignoring = 0;
+    for entry in registry::all() {
+        let mut pair = Pair::with(entry.name, true, true);
+        let answers = pair.client.controller().answers_marks();
+        pair.client.write(Payload::Pattern { start: 0, len: 100_000 }).unwrap();
+        let (sent, _) = pair.round(|_| false);
+        let expected = if answers { Ecn::Ect0 } else { Ecn::NotEct };
+        assert!(!sent.is_empty() && sent.iter().all(|transmit| transmit.ecn == expected), "{}", entry.name);
+        ignoring += usize::from(!answers);
+    }
+    assert_eq!(ignoring, 6, "BBR, the four of PCC, and the fixed one");
 }

@@ -173,7 +173,7 @@ impl Topic {
             }
             Self::Controller(entry) => json!({
                 "kind": "controller", "name": entry.name, "summary": entry.summary, "formula": entry.formula,
-                "source": entry.source, "responsive": entry.responsive, "experimental": entry.experimental,
+                "source": entry.source, "responsive": entry.responsive, "answers_marks": entry.answers_marks(), "experimental": entry.experimental,
                 "parameters": entry.params.iter().map(param_json).collect::<Value>(),
             }),
             Self::Parameter(entry, param) => {
@@ -244,6 +244,7 @@ fn controller_text(entry: &registry::Entry, screen: &Screen) -> String {
         format!("{}  controller\n\n{}\n", screen.bold(entry.name), screen.wrap("  ", entry.summary));
     out += &screen.wrap("  formula  ", entry.formula);
     out += &screen.wrap("  source   ", entry.source);
+    out += &screen.wrap("  marks    ", marks_text(entry));
     let example = example.unwrap_or_default();
     out += &format!("  written  controller = {{ name = \"{}\"{example} }}\n\n", entry.name);
     out += if entry.params.is_empty() { "It has no parameters.\n" } else { "Parameters:\n" };
@@ -251,6 +252,15 @@ fn controller_text(entry: &registry::Entry, screen: &Screen) -> String {
         out += &format!("\n  {}\n{}", screen.bold(param.name), param_text(param, "    ", screen));
     }
     out
+}
+
+/// What it does with explicit congestion notification.
+fn marks_text(entry: &registry::Entry) -> &'static str {
+    if entry.answers_marks() {
+        "answered as losses are (ECN, over TCP)"
+    } else {
+        "not answered: over TCP its data is not announced as ECN-capable, and `ecn = true` is refused (RFC 3168, section 5)"
+    }
 }
 
 fn param_text(param: &ParamDoc, indent: &str, screen: &Screen) -> String {

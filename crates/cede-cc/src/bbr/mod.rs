@@ -8,7 +8,7 @@
 //! of a recovery and at the end of PROBE_RTT in a flow that was idle; the next acknowledgement raises it. A packet may leave at least every second, so that one sample of a path that
 //! slept cannot silence the connection. "Limited by the application" in PROBE_RTT is kept here, not in the transport.
 //!
-//! *What it leaves out:* the detection of policers (`bbr_lt_bw_sampling`); the correction of
+//! *What it leaves out:* marks (ECN), which BBR v1 ignores (`Controller::answers_marks`); the detection of policers (`bbr_lt_bw_sampling`); the correction of
 //! inflight for packets that wait in a pacing queue; whether an acknowledgement was delayed, when the RTT estimate expires.
 //! *How it was validated:* the numbers of the window's rule in `window.rs`; the conformance suite; `tests/rate.rs`: alone (a
 //! short queue, and a dip every ten seconds), with another, beside Reno, under random loss; and in the simulated world beside
@@ -386,6 +386,10 @@ impl Controller for Bbr {
             pacing_rate: Some(self.pacing_rate),
             burst_bytes: burst as u32,
         }
+    }
+
+    fn answers_marks(&self) -> bool {
+        false
     }
 
     fn snapshot(&self) -> Snapshot {

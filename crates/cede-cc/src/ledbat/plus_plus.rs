@@ -19,7 +19,7 @@
 //! the smallest RTT.
 //!
 //! *What it leaves out:* XNU's deferral by 30 s after a decrease and its doubling of a slowdown that did not regain the window.
-//! *How it was validated:* the numbered checks below and in `tests/link.rs`; the conformance suite; beside CUBIC and alone on
+//! *How it was validated:* the numbered checks below and in `tests/ledbat_plus_plus.rs`; the conformance suite; beside CUBIC and alone on
 //! the test bed of the libutp fork (`docs/validation.md`).
 
 use super::delay_window::{

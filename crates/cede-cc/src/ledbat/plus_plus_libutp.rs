@@ -11,7 +11,7 @@
 //!
 //! *What it leaves out:* what `delay_hist.rs` and `utp_window.rs` leave out; that a smoothed RTT below one millisecond
 //! makes it forget its smallest RTT.
-//! *How it was validated:* unit tests below, which compute from the rules; the conformance suite; `tests/link.rs`;
+//! *How it was validated:* unit tests below, which compute from the rules; the conformance suite; `tests/ledbat_plus_plus.rs`;
 //! beside CUBIC on the fork's own test bed (`docs/validation.md`).
 
 use super::delay_window::target_param;

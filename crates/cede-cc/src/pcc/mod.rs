@@ -18,7 +18,7 @@
 //! With random loss beyond the break-even of its utility a primary does not collapse where intervals have few packets: two pairs
 //! of three move it up and three of three down, which chance alone grants it more often (`tests/rate.rs`, check 6).
 //!
-//! *What it leaves out:* what the files named say.
+//! *What it leaves out:* marks (ECN), which no utility here knows (`Controller::answers_marks`); what the files named say.
 //! *How it was validated:* checks 1 to 3 by the vectors in those files; checks 4 to 7 in `tests/rate.rs`; the conformance
 //! suite; and the published evaluation in `docs/ledbatpp.md`.
 
@@ -314,6 +314,10 @@ impl Controller for Pcc {
             pacing_rate: Some(Rate::from_bits_per_sec(rate as u64)),
             burst_bytes: burst as u32,
         }
+    }
+
+    fn answers_marks(&self) -> bool {
+        false
     }
 
     fn snapshot(&self) -> Snapshot {

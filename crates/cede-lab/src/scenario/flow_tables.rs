@@ -203,7 +203,7 @@ pub(crate) const TCP: &[OptionDoc] = &[
         Kind::Switch,
         Value("false"),
         "true",
-        "Explicit congestion notification (RFC 3168): queues with `ecn` mark its data in place of dropping them.",
+        "Explicit congestion notification (RFC 3168): queues with `ecn` mark its data in place of dropping them. Refused with a controller that does not answer marks: bbr, vivace, proteus-p, proteus-s, proteus-h, fixed.",
     ),
     option("timestamps", Kind::Switch, Value("true"), "false", "Timestamps option (RFC 7323)."),
     option(

@@ -2,7 +2,8 @@
 
 use super::document::Node;
 use super::flow::{
-    Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpOptions, Traffic, TrafficKind, UtpOptions,
+    ControllerSpec, Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpOptions, Traffic, TrafficKind,
+    UtpOptions,
 };
 use super::model::TopologyKind;
 use super::problem::Origin;
@@ -10,6 +11,7 @@ use super::read_controller;
 use super::reader::{Fields, Reader};
 use super::values::Packets;
 use super::words::Words;
+use cede_cc::registry;
 use cede_units::{Bytes, Duration};
 
 /// A flow with the places that later checks need.
@@ -55,13 +57,14 @@ fn read_flow(reader: &mut Reader<'_>, node: &Node, world: &World) -> Option<Plac
     let protocol_kind = protocol_kind?;
     let protocol = read_protocol(reader, &fields, protocol_kind);
     let controller = read_controller::read(reader, fields.node("controller"), fields.at, protocol_kind);
-    let (controller, (start, stop)) = (controller?, times?);
+    let (controller, (start, stop), protocol) = (controller?, times?, protocol?);
+    check_marks(reader, &fields, &protocol, &controller)?;
     let flow = Flow {
         name: name?.unwrap_or_else(|| controller.name.clone()),
         // The kind bounds both, so the casts keep them.
         count: count? as u32,
         packet_bytes: packet?.0 as u32,
-        protocol: protocol?,
+        protocol,
         controller,
         ends: ends?,
         start,
@@ -73,6 +76,26 @@ fn read_flow(reader: &mut Reader<'_>, node: &Node, world: &World) -> Option<Plac
     };
     let [name_origin, from_origin, to_origin] = ["name", "from", "to"].map(|key| fields.origin(key));
     Some(PlacedFlow { flow, name_origin, from_origin, to_origin })
+}
+
+/// Whoever lets its data be marked must answer the marks (RFC 3168, section 5).
+fn check_marks(
+    reader: &mut Reader<'_>,
+    flow: &Fields<'_>,
+    protocol: &Protocol,
+    controller: &ControllerSpec,
+) -> Option<()> {
+    let announces = matches!(protocol, Protocol::Tcp(options) if options.ecn);
+    let ignores = registry::find(&controller.name).is_some_and(|entry| !entry.answers_marks());
+    if !(announces && ignores) {
+        return Some(());
+    }
+    let options = Fields::open(reader, "flow.tcp", flow.node("tcp"), flow.at)?;
+    let help =
+        vec!["allowed: with a controller that answers marks; `cede explain CONTROLLER` says".to_string()];
+    let message = format!("`ecn` is not for `{}`, which does not answer marks", controller.name);
+    reader.report(options.origin("ecn"), message, help);
+    None
 }
 
 /// Start and stop, which must lie in the run and in their order.

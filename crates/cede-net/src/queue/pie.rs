@@ -2,17 +2,19 @@
 //!
 //! Source: RFC 8033. [`PieProfile::Rfc`] is its sections 4 and appendix A; [`PieProfile::Linux`] adds what `sch_pie` of
 //! Linux 6.12 has from appendix B and of its own: de-randomised drops (section 5.4), steps of at most two per cent
-//! (5.5), two per cent more while the delay is above 250 ms, a slower decay, and no update while the delay is zero
-//! and packets wait.
+//! (5.5), two per cent more while the delay is above 250 ms, a slower decay, no update while the delay is zero
+//! and packets wait, a first update 500 ms after the queue began, and an allowance for bursts that is used up by the
+//! time from one departure to the next in place of that between updates.
 //!
 //! The delay is that of the packet that left last, by its time of arrival (section 4.2 allows it), and zero once
 //! the queue has run empty.
 //!
 //! What it leaves out: the departure-rate estimator (section 4.3, for queues without time stamps), the byte mode, and
-//! the activation at a third of the limit (5.2: Linux has it not either).
+//! the activation at a third of the limit (5.2: Linux has it not either). The Linux profile renews the allowance for bursts
+//! at arrivals, as the RFC does, where Linux does so at updates. Linux's fixed-point numbers are not copied.
 //!
 //! How it was validated: appendix A's update over a sequence of delays against an independent implementation, the
-//! allowance for bursts, and the probability of drops (tests below).
+//! allowance for bursts in both profiles, Linux's first update, and the probability of drops (tests below).
 
 use super::Waiting;
 use cede_units::{Duration, Instant, Stream};
@@ -36,6 +38,8 @@ const ACCUMULATED_MAX: f64 = 8.5;
 /// Section 5.5: the largest step above [`MARK_MAX`], and Linux's extra step and the delay above which it is taken.
 const STEP_MAX: f64 = 0.02;
 const HIGH_DELAY: Duration = Duration::from_millis(250);
+/// Linux: the first update comes so long after the queue began (`pie_init`).
+const FIRST_UPDATE_LINUX: Duration = Duration::from_millis(500);
 /// After so many updates of an idle queue nothing of its past is left.
 const FORGETTING_UPDATES: u64 = 4_096;
 
@@ -80,6 +84,8 @@ pub(crate) struct Pie {
     delay: Duration,
     delay_old: Duration,
     next_update: Instant,
+    /// The last departure.
+    left_at: Option<Instant>,
     accumulated: f64,
     random: Stream,
 }
@@ -91,7 +97,11 @@ impl Pie {
             burst: config.burst,
             delay: Duration::ZERO,
             delay_old: Duration::ZERO,
-            next_update: Instant::ZERO,
+            next_update: match config.profile {
+                PieProfile::Rfc => Instant::ZERO,
+                PieProfile::Linux => Instant::from_nanos(FIRST_UPDATE_LINUX.as_nanos()),
+            },
+            left_at: None,
             accumulated: 0.0,
             random,
             config,
@@ -127,7 +137,9 @@ impl Pie {
             }
         }
         self.delay_old = self.delay;
-        self.burst = self.burst.saturating_sub(self.config.update);
+        if !self.is_linux() {
+            self.burst = self.burst.saturating_sub(self.config.update);
+        }
     }
 
     fn tamed(&self, step: f64) -> f64 {
@@ -174,13 +186,18 @@ impl Pie {
     /// A packet leaves; `left` octets stay.
     pub(crate) fn on_departure<T>(&mut self, now: Instant, packet: &Waiting<T>, left: u64) {
         self.delay = if left == 0 { Duration::ZERO } else { now.since(packet.since) };
+        if self.is_linux() {
+            let between = self.left_at.map_or(Duration::ZERO, |before| now.since(before));
+            self.burst = self.burst.saturating_sub(between);
+        }
+        self.left_at = Some(now);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::testing::{number, vector};
+    use crate::queue::testing::{number, vector, waiting};
 
     fn pie(profile: PieProfile) -> Pie {
         Pie::new(PieConfig { profile, ..PieConfig::default() }, Stream::named(1, "pie"))
@@ -228,6 +245,38 @@ mod tests {
             let drops = (0..100_000).filter(|_| pie.signals(50_000)).count();
             // De-randomised, a drop comes after 1 / p packets on top of the 17 in which none may: 1 in 37.
             assert!((low..high).contains(&drops), "{profile:?} {drops}");
+        }
+    }
+
+    /// A packet that has waited 20 ms leaves while others wait.
+    fn departs(pie: &mut Pie, ms: u64) {
+        let since = Instant::from_millis(ms - 20);
+        pie.on_departure(Instant::from_millis(ms), &waiting(0, 1_500, since), 50_000);
+    }
+
+    #[test]
+    fn linux_uses_its_allowance_up_from_one_departure_to_the_next() {
+        let mut pie = pie(PieProfile::Linux);
+        departs(&mut pie, 1_000);
+        assert_eq!(pie.burst, Duration::from_millis(150), "nothing left before it");
+        departs(&mut pie, 1_040);
+        assert_eq!(pie.burst, Duration::from_millis(110));
+        pie.update(50_000);
+        assert_eq!(pie.burst, Duration::from_millis(110), "an update takes nothing");
+        departs(&mut pie, 9_000);
+        assert!(pie.burst.is_zero());
+    }
+
+    #[test]
+    fn linux_updates_for_the_first_time_after_half_a_second() {
+        for (profile, first_ms) in [(PieProfile::Rfc, 0), (PieProfile::Linux, 500)] {
+            let mut pie = pie(profile);
+            pie.delay = Duration::from_millis(50);
+            let updated = |ms: &u64| {
+                pie.catch_up(Instant::from_millis(*ms), 50_000);
+                pie.drop_prob > 0.0
+            };
+            assert_eq!((0..1_000).find(updated), Some(first_ms), "{profile:?}");
         }
     }
 

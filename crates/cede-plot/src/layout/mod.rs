@@ -98,9 +98,11 @@ fn plans<'a>(figure: &'a Figure, slots: &'a [Vec<usize>]) -> Vec<Plan<'a>> {
         }
     }
     let height = plot_height(figure);
+    let rough = look::rough_names(&figure.panels, &ranges, height);
     let looks = |k: usize| {
         let panel = &figure.panels[k];
-        look::looks(panel, &slots[k], ranges[k], height, look::stands_alone(panel, &figure.panels))
+        let alone = look::stands_alone(panel, &figure.panels);
+        look::looks(panel, &slots[k], ranges[k], height, (&rough, alone))
     };
     let plan = |k: usize| Plan {
         panel: &figure.panels[k],

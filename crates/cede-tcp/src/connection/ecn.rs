@@ -4,13 +4,14 @@
 //! (6.1.4 to 6.1.6: acknowledgements, retransmissions, window probes).
 //!
 //! How much the window comes down is the controller's business: it hears of a mark once per window of data, as of a
-//! loss.
+//! loss. What a controller sends that does not answer marks may not be marked (section 5: a mark has the effect of a loss); the peer's
+//! marks are echoed all the same.
 //!
 //! **What it leaves out.** The retry of a SYN without ECN after a timeout (RFC 3168, 6.1.1.1), which is for broken
 //! middleboxes; ECN nonces; accurate feedback (RFC 9768) and L4S.
 //!
 //! **How it was validated.** Packet scripts for negotiation, echo until CWR, one reduction per window, and what may not
-//! be marked (tests of ECN); a flow through a marking queue loses nothing (tests of the laboratory).
+//! be marked, that of a controller that ignores marks included (tests of ECN); a flow through a marking queue loses nothing (tests of the laboratory).
 
 use super::Connection;
 use cede_wire::Ecn;
@@ -80,8 +81,8 @@ impl Connection {
     }
 
     /// The codepoint and the bits of a segment with payload that leaves.
-    pub(super) const fn ecn_of_data(&mut self, is_new: bool) -> (Ecn, Flags) {
-        if !self.marks.negotiated || !is_new {
+    pub(super) fn ecn_of_data(&mut self, is_new: bool) -> (Ecn, Flags) {
+        if !self.marks.negotiated || !is_new || !self.controller.answers_marks() {
             return (Ecn::NotEct, Flags(0));
         }
         let cwr = core::mem::replace(&mut self.marks.cwr_due, false);

@@ -47,7 +47,7 @@ pub(super) fn draw(results: &Results) -> Figure {
         Drawn { curve: "n-nice-fractional", name: "N NICE, floor 1/48", slot: 5 },
         Drawn { curve: "n-lp", name: "N TCP-LP, 32 bits", slot: 3 },
         Drawn { curve: "n-lp-known", name: "N TCP-LP, rate known", slot: 7 },
-        Drawn { curve: "n-lp-equations", name: "N TCP-LP, equations", slot: 8 },
+        Drawn { curve: "n-lp-equations", name: "N TCP-LP, equations", slot: 4 },
     ];
     let panels = PANELS.map(|(metric, title, label, (low, high))| {
         let y = Axis::new(label).range(low, high);

@@ -35,7 +35,7 @@ pub(super) fn points(quick: bool) -> Vec<Point> {
 const PANELS: [(Metric, &str, &str, (f64, f64)); 4] = [
     (Metric::Efficiency, "efficiency", "eta", (0.0, 1.005)),
     (Metric::FairnessLong, "fairness", "F", (0.45, 1.03)),
-    (Metric::TcpPercent, "longer flow", "share (%)", (0.0, 75.0)),
+    (Metric::TcpPercent, "longer flow", "share (%)", (0.0, 100.0)),
     (Metric::QueueIndex, "queue index", "B", (0.0, 1.0)),
 ];
 

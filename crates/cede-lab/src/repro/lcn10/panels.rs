@@ -12,9 +12,8 @@ pub(super) struct Drawn {
     pub(super) slot: usize,
 }
 
-/// The styles of the other simulators' points.
-const NS2_SLOT: usize = 6;
-const NS3_SLOT: usize = 4;
+/// The colour of the other simulators' points, which no curve has; their markers differ.
+const SIMULATOR_SLOT: usize = 6;
 
 /// What a panel shows.
 pub(super) struct Plot<'a> {
@@ -45,11 +44,12 @@ impl Plot<'_> {
             .iter()
             .flat_map(|curve| simulators::points(simulator, curve, self.metric))
             .collect();
-        let (slot, marker) = match simulator {
-            Simulator::Ns2 => (NS2_SLOT, Marker::Plus),
-            Simulator::Ns3 => (NS3_SLOT, Marker::Diamond),
+        let marker = match simulator {
+            Simulator::Ns2 => Marker::Plus,
+            Simulator::Ns3 => Marker::Diamond,
         };
-        (!points.is_empty()).then(|| Series::points(simulator.name(), points).slot(slot).marker(marker))
+        let series = || Series::points(simulator.name(), points.clone()).slot(SIMULATOR_SLOT).marker(marker);
+        (!points.is_empty()).then(series)
     }
 }
 

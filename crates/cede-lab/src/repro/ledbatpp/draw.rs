@@ -54,8 +54,11 @@ fn queue_panel(results: &Results, contender: Contender) -> Panel {
         .y(Axis::new("queue").unit("ms").range(0.0, 130.0))
         .all_series(series)
         .hline(buffer_ms, "buffer")
-        .hline(f64::from(TARGET_MS), "target of LEDBAT++")
         .legend(Legend::None);
+    let panel = match contender.target_ms() {
+        Some(target_ms) => panel.hline(f64::from(target_ms), "target"),
+        None => panel,
+    };
     with_phases(panel)
 }
 

@@ -19,6 +19,8 @@ pub const RTT_MS: u32 = 30;
 pub const BUFFER_BYTES: u32 = 750_000;
 /// The target of LEDBAT++ in milliseconds.
 pub const TARGET_MS: u32 = 60;
+/// The target of libutp's LEDBAT in milliseconds.
+pub const LEDBAT_TARGET_MS: u32 = 100;
 /// When the script ends.
 pub const END_S: u32 = 450;
 
@@ -60,6 +62,16 @@ impl Contender {
             Self::PlusPlus => "LEDBAT++ (libutp)",
             Self::PlusPlusDraft => "LEDBAT++ (draft)",
             Self::ProteusS => "Proteus-S",
+        }
+    }
+
+    /// Its target in milliseconds, where it has one.
+    #[must_use]
+    pub const fn target_ms(self) -> Option<u32> {
+        match self {
+            Self::Ledbat => Some(LEDBAT_TARGET_MS),
+            Self::PlusPlus | Self::PlusPlusDraft => Some(TARGET_MS),
+            Self::ProteusS => None,
         }
     }
 
@@ -310,6 +322,8 @@ fn others() -> [Duel; 5] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cede_cc::ParamValue;
+    use cede_units::Duration;
 
     #[test]
     fn every_run_is_a_scenario() {
@@ -322,6 +336,18 @@ mod tests {
         for duel in duels() {
             let setting = Setting::duel(&duel.controller, duel.bbr, duel.rtt_ms, 1);
             assert_eq!(setting.scenario().flows.len(), 2, "{}", duel.title);
+        }
+    }
+
+    #[test]
+    fn targets_are_those_of_the_controllers() {
+        for contender in Contender::ALL {
+            let scenario = Setting::script(contender, 0).scenario();
+            let spec = &scenario.flows[0].controller;
+            let settings = cede_cc::registry::resolve(&spec.name, &spec.params).unwrap();
+            let shown = settings.iter().find(|(name, _)| *name == "target").map(|(_, value)| value.clone());
+            let ms = |ms: u32| ParamValue::Duration(Duration::from_millis(u64::from(ms)));
+            assert_eq!(shown, contender.target_ms().map(ms), "{}", contender.title());
         }
     }
 
