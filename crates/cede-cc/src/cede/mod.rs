@@ -72,6 +72,9 @@ const SLOW_START_PACE: f64 = 2.0;
 const STEADY_PACE: f64 = 1.25;
 /// A round trip's packets that are too few to make a queue that matters: these are spread over it in any case.
 const FEW_PACKETS: f64 = 8.0;
+/// Pacing lets a packet leave this often at least: where a link has all but stopped, round trips say nothing of what it will
+/// carry, and the window of two packets is bound enough (RFC 8085, section 3.1.1, has three seconds where nothing is known).
+const LEAST_PACE: Duration = Duration::from_secs(1);
 /// A burst that is worth a timer: so much time at the rate, and not more than this.
 const BURST: Duration = Duration::from_micros(500);
 const MAX_BURST_BYTES: u64 = 64 * 1024;
@@ -373,16 +376,24 @@ impl Cede {
             self.next_slowdown = Some(now + self.srtt * 2);
             return;
         }
-        let until = now + Duration::from_secs_f64(self.rtt_s() * self.config.freeze);
+        let until = now + self.freeze();
         self.stage = Stage::Slowdown { began: now, until, before: self.cwnd };
         self.cwnd = self.bounds.bound(0.0, self.floor());
+    }
+
+    /// How long a slowdown lasts that begins now.
+    fn freeze(&self) -> Duration {
+        Duration::from_secs_f64(self.rtt_s() * self.config.freeze)
     }
 
     /// Ends a slowdown that is over, and says whether it did.
     fn end_slowdown(&mut self, feedback: &Feedback<'_>) -> bool {
         let Stage::Slowdown { began, until, before } = self.stage else { return false };
         let now = feedback.now;
+        // A queue of minutes that has gone meanwhile is not waited for.
+        let until = until.min(now + self.freeze());
         if now < until {
+            self.stage = Stage::Slowdown { began, until, before };
             return false;
         }
         self.queue.end_epoch();
@@ -434,7 +445,8 @@ impl Cede {
         let window = self.cwnd / self.rtt_s().max(1e-9);
         let bytes_per_s =
             if self.stage == Stage::SlowStart { SLOW_START_PACE * window } else { self.steady_pace(window) };
-        Some(Rate::from_bits_per_sec(((8.0 * bytes_per_s) as u64).max(1)))
+        let least = self.bounds.mss / LEAST_PACE.as_secs_f64();
+        Some(Rate::from_bits_per_sec(((8.0 * bytes_per_s.max(least)) as u64).max(1)))
     }
 
     /// `window` is a window per round trip, in octets per second. Acknowledgements that wait on a congested way back arrive

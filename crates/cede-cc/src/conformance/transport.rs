@@ -75,16 +75,29 @@ pub(super) struct Model {
     recover: u64,
     timeouts: u32,
     queue_ns: u64,
+    /// The link all but stops at times, and the whole of a round trip beyond its way back is queue then; else delays wander by
+    /// themselves, within half a second.
+    stalls: bool,
+    stalled: bool,
     srtt: Duration,
 }
 
 /// No more packets than this are under way.
 const MAX_UNDER_WAY: usize = 64;
+/// Once in some hundred calls a link that stalls does so, or goes on; then a call takes minutes, and a round trip hours.
+const STALL_BEGINS_OR_ENDS: f64 = 0.005;
+const STALLED_STEP: Duration = Duration::from_secs(600);
+/// What the way back takes, and by what the sender's clock is ahead.
+const WAY_BACK: Duration = Duration::from_millis(20);
+const CLOCKS_APART_NS: i64 = 5_000_000_000;
 
 impl Model {
-    pub(super) fn new(random: Stream, path: &Path, hostile: bool) -> Self {
+    pub(super) fn new(mut random: Stream, path: &Path, hostile: bool) -> Self {
+        let stalls = !hostile && random.chance(0.5);
         Self {
             random,
+            stalls,
+            stalled: false,
             hostile,
             now: Instant::from_secs(1),
             mss: path.mss_bytes,
@@ -116,8 +129,10 @@ impl Model {
     }
 
     fn pass_time(&mut self) {
+        self.stalled ^= self.stalls && self.random.chance(STALL_BEGINS_OR_ENDS);
         let step = match self.random.below(if self.hostile { 8 } else { 6 }) {
             0 => 0,
+            1 | 2 if self.stalled => self.random.below(STALLED_STEP.as_nanos()),
             1..=4 => self.random.below(5_000_000),
             5 => self.random.below(400_000_000),
             6 => self.random.below(100_000_000_000_000),
@@ -201,6 +216,12 @@ impl Model {
     fn blank(&mut self, before: u64, in_recovery: bool, newest: Option<&PacketFact>) -> Feedback<'static> {
         let rtt = newest.map(|packet| self.now.since(packet.sent_at));
         self.srtt = rtt.map_or(self.srtt, |rtt| (self.srtt * 7 + rtt) / 8);
+        let queue_ns = match rtt {
+            Some(rtt) if self.stalls => rtt.saturating_sub(WAY_BACK).as_nanos(),
+            _ => self.queue_ns,
+        };
+        let forward_ns = queue_ns.min(i64::MAX as u64) as i64 - CLOCKS_APART_NS;
+        let reverse_ns = WAY_BACK.as_nanos() as i64 + CLOCKS_APART_NS;
         Feedback {
             now: self.now,
             acked: &[],
@@ -214,8 +235,8 @@ impl Model {
             rtt,
             rtt_min: rtt,
             srtt: self.srtt,
-            one_way_delay_ns: self.random.chance(0.9).then_some(self.queue_ns as i64 - 5_000_000_000),
-            reverse_delay_ns: self.random.chance(0.9).then_some(5_020_000_000),
+            one_way_delay_ns: self.random.chance(0.9).then_some(forward_ns),
+            reverse_delay_ns: self.random.chance(0.9).then_some(reverse_ns),
             ce_marked: u32::from(self.random.chance(0.02)),
             app_limited: self.random.chance(0.1),
             in_recovery,

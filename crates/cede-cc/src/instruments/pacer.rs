@@ -12,6 +12,8 @@ use cede_units::{Duration, Instant, Rate};
 
 /// A window of next to nothing still lets a packet go this often, so that a connection can recover.
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
+/// How many times as fast a rate must be for departures that were put off by the one before to be put off by less.
+const MUCH_MORE: u64 = 2;
 
 /// The time between packets of so many octets under a window below one of them ([`Allowance::cwnd_bytes`]): one packet
 /// in every `packet / cwnd` round trips; at most a minute.
@@ -25,6 +27,9 @@ pub fn sub_packet_interval(packet_bytes: u32, cwnd_bytes: u64, round_trip: Durat
 pub struct Pacer {
     /// When a packet may leave if no burst is allowed.
     next: Instant,
+    /// When the last one left, and the rate that `next` follows from.
+    last: Instant,
+    last_rate: Option<Rate>,
     rate: Option<Rate>,
     burst_bytes: u32,
 }
@@ -33,13 +38,26 @@ impl Pacer {
     /// A pacer that lets everything pass until told otherwise.
     #[must_use]
     pub const fn new() -> Self {
-        Self { next: Instant::ZERO, rate: None, burst_bytes: 0 }
+        Self { next: Instant::ZERO, last: Instant::ZERO, last_rate: None, rate: None, burst_bytes: 0 }
     }
 
     /// Takes over an allowance's rate and burst.
     pub fn set(&mut self, allowance: &Allowance) {
         self.rate = allowance.pacing_rate;
         self.burst_bytes = allowance.burst_bytes;
+        if let (Some(before), Some(rate)) = (self.last_rate, self.rate)
+            && rate.bits_per_sec() / MUCH_MORE > before.bits_per_sec()
+        {
+            self.hasten(before, rate);
+        }
+    }
+
+    /// What the last departures wait for is counted again by a rate that is far above the one that they were sent at.
+    #[cold]
+    fn hasten(&mut self, before: Rate, rate: Rate) {
+        let part = before.bits_per_sec() as f64 / rate.bits_per_sec() as f64;
+        self.next = self.last + self.next.since(self.last).mul_f64(part);
+        self.last_rate = self.rate;
     }
 
     /// How far ahead of its time a packet may leave: the burst, less the packet that is always allowed, at the rate.
@@ -74,6 +92,7 @@ impl Pacer {
     #[inline(never)]
     fn advance(&mut self, now: Instant, bytes: u64, rate: Rate) {
         self.next = self.next.max(now) + rate.time_to_send(bytes);
+        (self.last, self.last_rate) = (now, Some(rate));
     }
 }
 
@@ -113,6 +132,24 @@ mod tests {
     fn a_burst_may_leave_together_and_idleness_earns_no_more() {
         assert_eq!(departures(pacer(10, 3750), Instant::ZERO, 5), [0, 0, 0, 1000, 2000]);
         assert_eq!(departures(pacer(10, 3750), Instant::from_millis(9), 4), [9000, 9000, 9000, 10_000]);
+    }
+
+    #[test]
+    fn what_left_at_a_crawl_does_not_hold_up_what_a_better_rate_allows() {
+        let allow = |pacer: &mut Pacer, kbit: u64| {
+            let pacing_rate = Some(Rate::from_bits_per_sec(1000 * kbit));
+            pacer.set(&Allowance { cwnd_bytes: 1 << 20, pacing_rate, burst_bytes: 1250 });
+            pacer.departure(Instant::from_secs(1), 1250).as_micros()
+        };
+        let mut pacer = Pacer::new();
+        allow(&mut pacer, 1);
+        pacer.on_sent(Instant::from_secs(1), 1250);
+        // 10 kbit at 1 kbit/s.
+        assert_eq!(allow(&mut pacer, 1), 11_000_000);
+        assert_eq!(allow(&mut pacer, 2), 11_000_000, "twice is not much more");
+        assert_eq!(allow(&mut pacer, 100), 1_100_000);
+        assert_eq!(allow(&mut pacer, 1), 1_100_000, "what has been paid stays paid");
+        assert_eq!(allow(&mut pacer, 10_000), 1_001_000);
     }
 
     #[test]
