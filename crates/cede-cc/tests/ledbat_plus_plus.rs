@@ -52,6 +52,29 @@ fn check_6_beside_reno_it_takes_a_few_percent() {
     }
 }
 
+/// In the published order CUBIC has the link and its buffer when LEDBAT++ joins, which then takes a part of the queue for
+/// propagation. Here a tenth is not passed all the same; in the simulated world, with the kernel's acknowledgements, it is
+/// (`docs/ledbatpp.md`).
+#[test]
+fn check_7_in_the_published_order() {
+    for name in PROFILES {
+        let cubic = Flow::new(build("cubic", &[])).stopping_at(s(150));
+        let flows = vec![Flow::new(build(name, &[])).starting_at(s(50)), cubic];
+        let mut world = World::new(Rate::from_mbit(50), ms(30), ms(120), flows);
+        world.run_until(s(60));
+        world.measure_until(s(150));
+        assert!(world.share(0) < 0.12, "{name} beside CUBIC: {}", world.share(0));
+        if name == "ledbat++" {
+            let base_ms = world.flows[0].controller.snapshot().base_delay_ns.unwrap() as f64 / 1e6;
+            assert!(base_ms > 60.0, "more than a round trip of queue passes for propagation: {base_ms}");
+        }
+        world.run_until(s(170));
+        let (_, utilisation) = world.measure_until(s(230));
+        assert!(utilisation > 0.9, "{name} alone, 20 s after CUBIC: {utilisation}");
+    }
+}
+
+/// The easier order: LEDBAT++ knows the base delay from the time before CUBIC.
 #[test]
 fn check_7_beside_cubic_below_a_tenth_alone_above_nine_and_back_in_time() {
     for name in PROFILES {

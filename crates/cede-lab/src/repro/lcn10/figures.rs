@@ -4,7 +4,7 @@ use super::claim::Claim;
 use super::plan::{FigureNumber, Plan, Point, Request};
 use super::results::Results;
 use super::simulators::{self, Compared};
-use super::{arithmetic, background, fig1, fig2, fig3, fig4, fig5, fig6, sensitivity, statements};
+use super::{arithmetic, background, fig1, fig2, fig3, fig4, fig5, fig6, others, sensitivity, statements};
 use cede_plot::{Align, Cell, Figure, Table};
 
 /// The points of a figure.
@@ -28,6 +28,7 @@ pub fn plan(request: &Request) -> Plan {
         points.extend(sensitivity::points(request.quick));
         points.extend(background::points(request.quick));
         points.extend(arithmetic::points(request.quick));
+        points.extend(others::points());
     }
     Plan::of(request.clone(), points)
 }

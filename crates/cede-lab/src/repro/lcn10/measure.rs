@@ -7,7 +7,7 @@
 //!
 //! The windows of the short-term index are counted where packets arrive, 24 ms behind the bottleneck.
 
-use super::setting::{CAPACITY_MBPS, PACKET_MS, Setting};
+use super::setting::{PACKET_MS, Setting};
 use crate::meter::jain;
 use crate::outcome::Outcome;
 use crate::run::{Run, RunError, Watcher};
@@ -35,6 +35,9 @@ pub struct Measured {
     pub queue_index_over_time: f64,
     /// Drops over arrivals.
     pub loss: f64,
+    /// The largest part of its packets that one of the flows but the first lost.
+    #[serde(default)]
+    pub loss_others: f64,
     /// Retransmission timeouts of all flows.
     pub timeouts: u64,
     /// Every connection lived to the end and delivered what was sent.
@@ -68,14 +71,14 @@ impl Measured {
         self.rates_mbps[flow] / self.rates_mbps.iter().sum::<f64>()
     }
 
-    fn of(outcome: &Outcome) -> Self {
+    fn of(outcome: &Outcome, capacity_mbps: f64) -> Self {
         let link = &outcome.links[0];
         let rates = link.flow_rates_mbps.clone();
         let payload: f64 = outcome.flows.iter().map(|flow| flow.goodput_mbps).sum();
         let fairness = |rates: &[f64]| jain(rates.iter().copied()).unwrap_or(1.0);
         Self {
-            efficiency: rates.iter().sum::<f64>() / CAPACITY_MBPS,
-            goodput_efficiency: payload / CAPACITY_MBPS,
+            efficiency: rates.iter().sum::<f64>() / capacity_mbps,
+            goodput_efficiency: payload / capacity_mbps,
             fairness_long: fairness(&rates),
             fairness_short: outcome.fairness_short.unwrap_or(1.0),
             fairness_others: fairness(&rates[1.min(rates.len())..]),
@@ -83,6 +86,7 @@ impl Measured {
             queue_index: link.queue_index,
             queue_index_over_time: link.queue_index_over_time,
             loss: link.drop_probability,
+            loss_others: outcome.flows.iter().skip(1).map(|flow| flow.loss).fold(0.0, f64::max),
             timeouts: outcome.flows.iter().map(|flow| flow.timeouts).sum(),
             intact: outcome.flows.iter().all(|flow| flow.intact && flow.error.is_none()),
             series: None,
@@ -129,5 +133,5 @@ pub fn measure(setting: &Setting, stop: &dyn Fn() -> bool) -> Result<Measured, R
     let run = if setting.series { run } else { run.totals_only() };
     let (outcome, _) = run.go(&mut Stopper(stop))?;
     let traces = setting.series.then(|| Traces::of(&outcome));
-    Ok(Measured { series: traces, ..Measured::of(&outcome) })
+    Ok(Measured { series: traces, ..Measured::of(&outcome, setting.choices.bed.capacity_mbps()) })
 }

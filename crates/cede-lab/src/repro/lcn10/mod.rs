@@ -9,7 +9,8 @@
 //! * Each `fig` module has its points, its drawing and the paper's claims about it, each claim with a criterion that
 //!   is computed from the data; `figures` is what knows them all, `statements` gathers the claims under the paper's 35
 //!   statements. `background` shows which rules of TCP-LP and NICE give what, `arithmetic` crosses those that move TCP-LP
-//!   most. [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2 and ns-3 for the same
+//!   most. `others` has the points that only the other simulators have, and why one of them depends on a packet.
+//!   [`sensitivity`] measures what the choices change, [`simulators`] holds points of ns-2 and ns-3 for the same
 //!   scenarios.
 //!
 //! **Invariant:** a criterion never looks at what the paper shows, and no parameter depends on a result: a claim that
@@ -30,6 +31,7 @@ mod fig5;
 mod fig6;
 mod figures;
 pub mod measure;
+mod others;
 mod panels;
 mod plan;
 mod report;

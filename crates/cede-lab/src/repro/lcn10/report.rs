@@ -4,7 +4,7 @@ use super::claim::Claim;
 use super::figures::FigureReport;
 use super::plan::FigureNumber;
 use super::results::{Metric, Results};
-use super::{arithmetic, background, sensitivity, simulators, statements};
+use super::{arithmetic, background, others, sensitivity, simulators, statements};
 use crate::repro::{Tally, drawn, lead, pages, tally, write_all};
 use cede_plot::Table;
 use cede_plot::html::{Report as Page, Section};
@@ -117,7 +117,18 @@ impl Report {
         if let Some(table) = &self.arithmetic {
             page = page.section(Section::new(ARITHMETIC).prose(WHICH_ARITHMETIC).table(table));
         }
+        if let Some([compared, phase]) = &self.others() {
+            let section = Section::new(OTHERS).prose(WHICH_OTHERS).table(compared).prose(WHICH_PHASE);
+            page = page.section(section.table(phase));
+        }
         page.section(self.repeat_section()).footer(SMALL_PRINT).to_html()
+    }
+
+    /// What the paper has no figure for, beside ns-2 and ns-3, and what decides beside a primary that comes and goes.
+    fn others(&self) -> Option<[Table; 2]> {
+        let wanted = self.results.request.with_sensitivity();
+        wanted
+            .then(|| [simulators::table(&self.results, others::COMPARED), others::phase_table(&self.results)])
     }
 
     fn background_section(&self, table: &Table) -> Section {
@@ -172,6 +183,10 @@ impl Report {
         }
         if let Some(table) = &self.arithmetic {
             text += &format!("\n## {ARITHMETIC}\n\n{}", table.to_markdown());
+        }
+        if let Some([compared, phase]) = &self.others() {
+            text += &format!("\n## {OTHERS}\n\n{}", compared.to_markdown());
+            text += &format!("\n### What LEDBAT loses decides\n\n{}", phase.to_markdown());
         }
         if let Some(table) = &self.statements() {
             text += &format!("\n## The paper's statements\n\n{}", table.to_markdown());
@@ -258,6 +273,15 @@ const WHICH_ARITHMETIC: &str = "What each of ten TCP-LP flows beside one Reno fl
 ahead of the senders'. The smallest window is what a second early congestion within an inference phase leaves, in packets. \
 The paper has about 5 %.";
 
+const OTHERS: &str = "What the paper has no figure for, beside ns-2 and ns-3";
+
+const WHICH_OTHERS: &str = "One flow and two of a kind on the paper's path; two Vegas flows whose round-trip times differ; and on \
+50 Mbit/s, 30 ms and 500 packets of buffer a primary from 30 to 80 s beside LEDBAT from 0 to 120 s.";
+
+const WHICH_PHASE: &str = "A primary's slow start ends by overflowing the buffer. Whether one of the packets that are then lost is LEDBAT's \
+depends on the order in which packets of the two flows arrive, which starts, acknowledgements and noise shift. If so LEDBAT halves its \
+window, and the primary has that much more for the rest of its time.";
+
 const SMALL_PRINT: &str = "x_i are octets that left the bottleneck, headers included. eta: their sum over the capacity. \
 F: Jain's index. B: mean queue after each enqueue over the buffer. P_l: drops over arrivals. Reno, NICE and TCP-LP \
 run over the model TCP, LEDBAT over uTP.";
@@ -280,6 +304,7 @@ mod tests {
             queue_index: 0.5,
             queue_index_over_time: 0.5,
             loss: 0.001,
+            loss_others: 0.0,
             timeouts: 0,
             intact: true,
             series: None,

@@ -119,11 +119,50 @@ impl Background {
     }
 }
 
+/// The bottleneck, and when the first part of a run sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bed {
+    /// The paper's: all flows from the beginning to the end.
+    Paper,
+    /// That of the evaluation of LEDBAT++ (`repro::ledbatpp`): 50 Mbit/s, 30 ms, four bandwidth-delay products, and a first flow
+    /// from 30 to 80 s. The paper has no such run; ns-2 and ns-3 do.
+    Evaluation,
+}
+
+impl Bed {
+    /// The bottleneck's rate.
+    #[must_use]
+    pub const fn capacity_mbps(self) -> f64 {
+        match self {
+            Self::Paper => CAPACITY_MBPS,
+            Self::Evaluation => 50.0,
+        }
+    }
+
+    /// The bottleneck as a scenario writes it; its buffer is what waits.
+    const fn link(self) -> &'static str {
+        match self {
+            Self::Paper => "rate = \"10 Mbit/s\"\ndelay = \"23 ms\"\nbuffer = \"100 packets\"\n",
+            Self::Evaluation => "rate = \"50 Mbit/s\"\ndelay = \"13 ms\"\nbuffer = \"500 packets\"\n",
+        }
+    }
+
+    /// When the first part sends, where that is not all the time.
+    const fn first_part(self) -> &'static str {
+        match self {
+            Self::Paper => "",
+            Self::Evaluation => "start = \"30 s\"\nstop = \"80 s\"\n",
+        }
+    }
+}
+
 /// A protocol under study.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kind {
     /// The TCP of best effort.
     Reno,
+    /// Another TCP of best effort: its controller, as the scenario format has it.
+    Rival(&'static str),
     /// LEDBAT.
     Ledbat(Ledbat),
     /// TCP-LP, NICE or Vegas.
@@ -188,6 +227,12 @@ pub struct Choices {
     pub carrier: Carrier,
     /// Receivers acknowledge every second packet or after 200 ms.
     pub delayed_acks: bool,
+    /// Receivers of TCP acknowledge as those of Linux do.
+    pub linux_acks: bool,
+    /// The bottleneck, and when the first part sends.
+    pub bed: Bed,
+    /// Each packet is held up behind the bottleneck by up to this, in microseconds; none overtakes another.
+    pub noise_us: u32,
     /// Gain times offset is capped at one packet per round trip.
     pub clamp: bool,
     /// LEDBAT's smallest window in packets.
@@ -209,6 +254,9 @@ impl Choices {
         prr: true,
         carrier: Carrier::Utp,
         delayed_acks: false,
+        linux_acks: false,
+        bed: Bed::Paper,
+        noise_us: 0,
         clamp: true,
         min_window_packets: 1,
         filter: false,
@@ -247,12 +295,15 @@ impl Setting {
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut text = format!(
-            "name = \"lcn10\"\nduration = \"{} s\"\nseed = {}\n\n[link]\nrate = \"10 Mbit/s\"\ndelay = \"23 ms\"\n\
-             buffer = \"100 packets\"\n\n[record]\ninterval = \"50 ms\"\nqueue = false\nevents = false\n",
-            self.choices.duration_s, self.repetition
+            "name = \"lcn10\"\nduration = \"{} s\"\nseed = {}\n\n[link]\n{}{}\n\
+             [record]\ninterval = \"50 ms\"\nqueue = false\nevents = false\n",
+            self.choices.duration_s,
+            self.repetition,
+            self.choices.bed.link(),
+            self.noise(),
         );
-        for part in &self.parts {
-            self.write_flow(&mut text, part);
+        for (place, part) in self.parts.iter().enumerate() {
+            self.write_flow(&mut text, part, if place == 0 { self.choices.bed.first_part() } else { "" });
         }
         for part in &self.parts {
             write_clock(&mut text, part);
@@ -260,12 +311,19 @@ impl Setting {
         text
     }
 
-    fn write_flow(&self, text: &mut String, part: &Part) {
+    fn noise(&self) -> String {
+        match self.choices.noise_us {
+            0 => String::new(),
+            noise_us => format!("jitter = \"{noise_us} us\"\n"),
+        }
+    }
+
+    fn write_flow(&self, text: &mut String, part: &Part, when: &str) {
         let jitter_ms = if self.repetition == 0 { 0 } else { self.choices.start_jitter_ms };
         let return_us = 1000.0 + (part.rtt_ratio - 1.0) * BASE_RTT_MS * 1000.0;
         let _ = write!(
             text,
-            "\n[[flow]]\nname = \"{}\"\ncount = {}\nstart_jitter = \"{jitter_ms} ms\"\nreturn_delay = \"{} us\"\n\
+            "\n[[flow]]\nname = \"{}\"\ncount = {}\n{when}start_jitter = \"{jitter_ms} ms\"\nreturn_delay = \"{} us\"\n\
              controller = {}\n{}",
             part.name,
             part.count,
@@ -278,6 +336,7 @@ impl Setting {
     fn controller(&self, kind: Kind) -> String {
         let ledbat = match kind {
             Kind::Reno => return "\"reno\"".to_string(),
+            Kind::Rival(controller) => return controller.to_string(),
             Kind::Background(background) => return background.controller.to_string(),
             Kind::Ledbat(ledbat) => ledbat,
         };
@@ -297,15 +356,16 @@ impl Setting {
     fn protocol(&self, kind: Kind) -> String {
         let choices = &self.choices;
         let ack = if choices.delayed_acks { "delayed" } else { "every" };
+        let tcp_ack = if choices.linux_acks { "linux" } else { ack };
         let tcp = |sack: bool, tick_us: u32| {
             format!(
                 "protocol = \"tcp\"\n[flow.tcp]\nsack = {sack}\nprr = {}\ninitial_window = \"2 packets\"\nmin_rto = \"200 ms\"\n\
-                 timestamp_tick = \"{tick_us} us\"\nack = \"{ack}\"\n",
+                 timestamp_tick = \"{tick_us} us\"\nack = \"{tcp_ack}\"\n",
                 choices.prr
             )
         };
         match (kind, choices.carrier) {
-            (Kind::Reno, _) => tcp(choices.sack, 1000),
+            (Kind::Reno | Kind::Rival(_), _) => tcp(choices.sack, 1000),
             (Kind::Background(background), _) => {
                 tcp(choices.sack, background.tick_us) + "timestamp_random = false\n"
             }
@@ -355,6 +415,9 @@ mod tests {
             Choices { carrier: Carrier::Tcp { tick_us: 1000 }, ..primary },
             Choices { carrier: Carrier::Tcp { tick_us: 1 }, ..primary },
             Choices { delayed_acks: true, ..primary },
+            Choices { linux_acks: true, ..primary },
+            Choices { bed: Bed::Evaluation, ..primary },
+            Choices { noise_us: 500, ..primary },
             Choices { clamp: false, ..primary },
             Choices { min_window_packets: 2, ..primary },
             Choices { filter: true, ..primary },

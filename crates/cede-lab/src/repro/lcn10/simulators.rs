@@ -81,6 +81,7 @@ const COUNTERPARTS: &[Counterpart] = &[
     counterpart("rtt-ledbat", "d", "ledbat-25", "ledbatfix-25"),
     counterpart("rtt-reno", "d", "reno", "newreno"),
     counterpart("rtt-nice", "d", "nice_ss", ""),
+    counterpart("rtt-vegas", "d", "vegas", "vegas"),
     counterpart("rtt-lp", "d", "lp32", ""),
     counterpart("rtt-lp-known", "d", "lpfix", "lp"),
     counterpart("b-lp-known", "b", "reno+lpfix", ""),
@@ -95,6 +96,25 @@ const COUNTERPARTS: &[Counterpart] = &[
     counterpart("b-nice-linux26-at-once", "b", "reno+nice", ""),
     counterpart("b-nice-linux26", "b", "reno+nice_ss", ""),
     counterpart("b-vegas", "b", "reno+vegas", "newreno+vegas"),
+    counterpart("newreno", "e", "newreno", ""),
+    counterpart("cubic", "e", "cubic", "cubic"),
+    counterpart("bbr", "e", "", "bbr"),
+    counterpart("vegas", "e", "vegas", "vegas"),
+    counterpart("two-reno", "e2", "reno x2", "newreno x2"),
+    counterpart("two-newreno", "e2", "newreno x2", ""),
+    counterpart("two-cubic", "e2", "cubic x2", "cubic x2"),
+    counterpart("two-bbr", "e2", "", "bbr x2"),
+    counterpart("two-vegas", "e2", "vegas x2", "vegas x2"),
+    counterpart("two-ledbat", "e2", "ledbat-25 x2", "ledbatfix-25 x2"),
+    counterpart("two-ledbat-100", "e2", "ledbat-100 x2", "ledbatfix-100 x2"),
+    counterpart("two-nice", "e2", "nice_ss x2", ""),
+    counterpart("two-lp", "e2", "lp32 x2", ""),
+    counterpart("two-lp-known", "e2", "lpfix x2", "lp x2"),
+    counterpart("g-cubic-100", "g", "cubic(30-80)+ledbat100", "cubic(30-80)+ledbatfix100"),
+    counterpart("g-reno-100", "g", "reno(30-80)+ledbat100", "newreno(30-80)+ledbatfix100"),
+    counterpart("g-bbr-100", "g", "", "bbr(30-80)+ledbatfix100"),
+    counterpart("g-cubic-25", "g", "cubic(30-80)+ledbat25", ""),
+    counterpart("g-reno-25", "g", "reno(30-80)+ledbat25", ""),
 ];
 
 /// The values of a metric that a simulator has for a curve, with their places.
@@ -120,7 +140,7 @@ fn number(row: &[&str], column: usize) -> Option<f64> {
 
 /// A metric in a row of the table of points; the names of its columns stand in its first line.
 fn value(row: &[&str], metric: Metric) -> Option<f64> {
-    let alone = matches!(row[0], "c_T" | "c_G" | "d" | "e");
+    let alone = matches!(row[0], "c_T" | "c_G" | "d" | "e" | "e2");
     match metric {
         Metric::Efficiency => number(row, 5),
         // Between flows of one kind the table has no share.

@@ -3,8 +3,8 @@
 use super::execute::Results;
 use super::measure::{Measured, mean};
 use super::setting::{
-    BUFFER_BYTES, CAPACITY_MBPS, CONTENDER, Contender, DUEL_END_S, PHASES, RTT_MS, Series as Varied,
-    TARGET_MS,
+    BUFFER_BYTES, CAPACITY_MBPS, CONTENDER, Contender, DUEL_END_S, PHASES, RATES_MBPS, RTT_MS,
+    Series as Varied, TARGET_MS,
 };
 use cede_plot::{Axis, Figure, Legend, Panel, Series};
 
@@ -99,7 +99,13 @@ pub(super) fn duel_delays(run: &Measured) -> (f64, f64) {
     (run.queue_ms(end - COUNTED_S, end), run.base_ms("bbr", end - COUNTED_S, end))
 }
 
-fn shares(results: &Results, varied: Varied) -> Series {
+/// The queue that BBR's window allows at the end of a duel: the mean, and what a twentieth of the time exceeds.
+pub(super) fn duel_allowed(run: &Measured) -> (f64, f64) {
+    let end = f64::from(DUEL_END_S);
+    run.allowed_queue_ms("bbr", end - COUNTED_S, end)
+}
+
+fn shares(results: &Results, varied: Varied, name: &str) -> Series {
     let of = results.duels.iter().filter(|(duel, _)| duel.series == varied);
     let points: Vec<(f64, f64, f64, f64)> = of
         .map(|(duel, runs)| {
@@ -108,7 +114,7 @@ fn shares(results: &Results, varied: Varied) -> Series {
             (duel.x, mean, least, most)
         })
         .collect();
-    Series::line_points("share of LEDBAT++", points.iter().map(|&(x, mean, ..)| (x, mean)))
+    Series::line_points(name, points.iter().map(|&(x, mean, ..)| (x, mean)))
         .with_band(points.iter().map(|&(x, _, least, most)| (x, least, most)))
 }
 
@@ -117,25 +123,49 @@ fn share_axis() -> Axis {
 }
 
 pub(super) fn why(results: &Results) -> Figure {
+    let own = CAPACITY_MBPS as u32;
+    let at = |(slot, rate): (usize, u32)| {
+        shares(results, Varied::Target(rate), &format!("{rate} Mbit/s")).slot(slot)
+    };
     let targets = Panel::new("base RTT of 30 ms")
         .x(Axis::new("target").unit("ms").range(0.0, 100.0))
         .y(share_axis())
-        .series(shares(results, Varied::Target))
-        .vline(f64::from(RTT_MS), "base RTT");
-    let rtts = Panel::new("target of 60 ms")
+        .all_series([own].into_iter().chain(RATES_MBPS).enumerate().map(at))
+        .vline(f64::from(RTT_MS), "base RTT")
+        .vline(1.5 * f64::from(RTT_MS), "1.5 base RTT");
+    let rtts = Panel::new("target of 60 ms, 50 Mbit/s")
         .x(Axis::new("base RTT").unit("ms").range(0.0, 130.0))
         .y(share_axis())
-        .series(shares(results, Varied::Rtt))
-        .vline(f64::from(TARGET_MS), "target");
+        .series(shares(results, Varied::Rtt, "over the base RTT").slot(0))
+        .vline(f64::from(TARGET_MS), "target")
+        .vline(f64::from(TARGET_MS) / 1.5, "target / 1.5")
+        .legend(Legend::None);
+    let memory = Panel::new("target of 38 ms")
+        .x(Axis::new("rounds that BBR remembers").log10().range(1.5, 30.0).ticks(ticks(&[2, 4, 10, 20])))
+        .y(share_axis())
+        .series(shares(results, Varied::Memory, "over BBR's memory").slot(0))
+        .legend(Legend::None);
+    let gain = Panel::new("target of 45 ms")
+        .x(Axis::new("products that BBR allows itself").range(1.25, 2.75))
+        .y(share_axis())
+        .series(shares(results, Varied::Gain, "over BBR's gain").slot(0))
+        .legend(Legend::None);
     Figure::new("What decides between LEDBAT++ and BBR")
-        .subtitle("Beside LEDBAT++ the queue of BBR is one base round trip long: whose target is above that takes the link")
+        .subtitle(
+            "The target against the queue that BBR's window allows: one base RTT at least, and up to half of one more after each \
+             slowdown of LEDBAT++",
+        )
         .caption(
-            "LEDBAT++ (libutp) from 0 s, BBR from 50 s; the share of the last 50 s of 250. Means and ranges of the repetitions.",
+            "LEDBAT++ (libutp) from 0 s, BBR from 50 s; the share of the last 50 s of 250. Means and ranges of the repetitions. \
+             Where nothing is said, 50 Mbit/s, 30 ms, ten rounds and two bandwidth-delay products.",
         )
         .columns(2)
         .panel_height(190.0)
-        .panel(targets.legend(Legend::None))
-        .panel(rtts.legend(Legend::None))
+        .panels([targets, rtts, memory, gain])
+}
+
+fn ticks(values: &[u32]) -> Vec<(f64, String)> {
+    values.iter().map(|&value| (f64::from(value), value.to_string())).collect()
 }
 
 /// The mean over repetitions.

@@ -31,7 +31,7 @@ impl Request {
             (0..self.repetitions()).map(move |repetition| Setting::script(contender, repetition))
         });
         let duels = duels().into_iter().flat_map(move |duel| {
-            let one = move |repetition| Setting::duel(&duel.controller, duel.bbr, duel.rtt_ms, repetition);
+            let one = move |repetition| Setting::duel(&duel, repetition);
             (1..=self.duel_repetitions()).map(one)
         });
         scripts.chain(duels).collect()

@@ -22,6 +22,8 @@ pub struct FlowTrace {
     pub mbps: Vec<f64>,
     /// The base delay that its controller believes in, at the end of each second, in milliseconds; NaN where it has none.
     pub base_ms: Vec<f64>,
+    /// Its window at the end of each second, as octets of payload.
+    pub window_bytes: Vec<f64>,
 }
 
 /// What one run showed.
@@ -91,6 +93,21 @@ impl Measured {
         self.trace(flow).map_or(f64::NAN, |trace| mean(self.window(&trace.base_ms, from_s, to_s)))
     }
 
+    /// The queue in milliseconds that a flow's window would hold at the throughput that it has, over the base delay that its
+    /// controller believes in: the mean, and what one sample in twenty exceeds.
+    #[must_use]
+    pub fn allowed_queue_ms(&self, flow: &str, from_s: f64, to_s: f64) -> (f64, f64) {
+        let base_ms = self.base_ms(flow, from_s, to_s);
+        let bytes_per_ms = self.mbps(flow, from_s, to_s) * 1e3 / 8.0;
+        let windows = self.trace(flow).into_iter().flat_map(|trace| {
+            self.window(&trace.window_bytes, from_s, to_s).filter(|window| window.is_finite())
+        });
+        let mut queues: Vec<f64> = windows.map(|window| window / bytes_per_ms - base_ms).collect();
+        queues.sort_by(f64::total_cmp);
+        let place = queues.len() * 19 / 20;
+        (mean(queues.iter().copied()), queues.get(place).copied().unwrap_or(f64::NAN))
+    }
+
     /// How many seconds after `from_s` the contender first carries `mbps`, and goes on to; none before `to_s`.
     #[must_use]
     pub fn time_to_reach(&self, mbps: f64, from_s: f64, to_s: f64) -> Option<f64> {
@@ -136,6 +153,7 @@ pub fn measure(setting: &Setting, stop: &(dyn Fn() -> bool + Sync)) -> Result<Me
             name: flow.name.clone(),
             mbps: own.rate_mbps.iter().map(|rate| rate * payload).collect(),
             base_ms: heard.map(|(_, values)| values.clone()).unwrap_or_default(),
+            window_bytes: own.cwnd_bytes.clone(),
         }
     };
     Ok(Measured {
@@ -157,6 +175,7 @@ pub(super) mod tests {
         let trace = |name: &str, mbps: Vec<f64>| FlowTrace {
             name: name.to_string(),
             base_ms: vec![30.0; mbps.len()],
+            window_bytes: (0..mbps.len()).map(|k| if k % 10 == 9 { 400_000.0 } else { 300_000.0 }).collect(),
             mbps,
         };
         let mine: Vec<f64> = t_s.iter().map(|&t| own(t)).collect();
@@ -172,6 +191,13 @@ pub(super) mod tests {
         assert_eq!((run.mbps("bbr", 200.0, 300.0), run.share("bbr", 200.0, 300.0)), (36.0, 0.25));
         assert!(run.mbps("cubic", 0.0, 100.0).is_nan());
         assert_eq!((run.queue_ms(0.0, 10.0), run.base_ms("bbr", 0.0, 10.0)), (20.0, 30.0));
+    }
+
+    #[test]
+    fn a_window_allows_the_queue_that_it_would_hold() {
+        // 300 kB at 48 Mbit/s, which are 6 kB/ms, take 50 ms, of which 30 are the path; one sample in ten has 100 kB more.
+        let (usual, most) = run("bbr", |_| 0.0).allowed_queue_ms("bbr", 100.0, 200.0);
+        assert!((usual - (20.0 + 100.0 / 60.0)).abs() < 1e-9 && (most - (400.0 / 6.0 - 30.0)).abs() < 1e-9);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is shown and written: pictures, statements, every phase in numbers, and the duels.
 
-use super::draw::{average, duel_delays, duel_share, queue, throughput, why};
+use super::draw::{average, duel_allowed, duel_delays, duel_share, queue, throughput, why};
 use super::execute::Results;
 use super::measure::Measured;
 use super::setting::{ALONE, ALONE_AGAIN, CONTENDER, Contender, PHASES, Phase, Setting};
@@ -53,7 +53,9 @@ impl Report {
     /// The duels with BBR.
     #[must_use]
     pub fn duels_table(&self) -> Table {
-        let mut table = Table::new(["duel", "share %", "queue ms", "BBR's base RTT ms"]);
+        let headings =
+            ["duel", "share %", "queue ms", "BBR's base RTT ms", "its window's queue ms", "at most ms"];
+        let mut table = Table::new(headings);
         for (duel, runs) in &self.results.duels {
             let shares: Vec<f64> = runs.iter().map(duel_share).collect();
             table.push([
@@ -61,6 +63,8 @@ impl Report {
                 show(&shares, 0).into(),
                 Cell::number(average(runs, |run| duel_delays(run).0), 1),
                 Cell::number(average(runs, |run| duel_delays(run).1), 1),
+                Cell::number(average(runs, |run| duel_allowed(run).0), 1),
+                Cell::number(average(runs, |run| duel_allowed(run).1), 1),
             ]);
         }
         table
@@ -140,6 +144,8 @@ impl Report {
                 "share_percent": runs.iter().map(duel_share).collect::<Vec<f64>>(),
                 "queue_ms": average(runs, |run| duel_delays(run).0),
                 "bbr_base_rtt_ms": average(runs, |run| duel_delays(run).1),
+                "bbr_window_queue_ms": average(runs, |run| duel_allowed(run).0),
+                "bbr_window_queue_ms_p95": average(runs, |run| duel_allowed(run).1),
             })
         });
         json!({
@@ -207,11 +213,15 @@ computed from the data; no parameter was chosen by its result. LEDBAT++ as in th
 const PHASES_NOTE: &str = "Means of the last 20 s of each phase, with the range over repetitions. Back: the time until nine \
 tenths of what the scavenger comes to in this phase are held for 3 s.";
 
-const WHY: &str = "BBR keeps at most two bandwidth-delay products under way, counted with the smallest RTT that it has seen: \
-where that is the true one, a queue of one base round trip. Slowdowns show it the true one, since they empty the queue. That \
-queue of 30 ms is below the target of 60 ms, so LEDBAT++ goes on growing by its quarter of a packet per round trip, the \
-queue grows, BBR's cap leaves it less, and it measures less bandwidth. LEDBAT never empties the queue: BBR takes \
-part of it for propagation, and both stay at one half.";
+const WHY: &str = "BBR keeps at most two bandwidth-delay products under way, counted with the largest bandwidth of its last \
+ten rounds and the smallest RTT that it has seen, and three bursts. Where the bandwidth is what it gets, and the RTT the true one, which \
+slowdowns of LEDBAT++ show it, that is a queue of one base round trip and of the bursts' time. But each slowdown leaves the link to BBR, which \
+probes, finds a quarter more at most and remembers it for ten rounds: its window then allows a queue of one and a half base round trips. \
+LEDBAT++ comes back to its old window in a few round trips, and where that queue is above its target it yields in proportion. So with a \
+target near one base round trip it loses in each slowdown what its quarter of a packet per round trip regains between them; above one and a \
+half it goes on growing, BBR's window leaves it less, and it measures less. The last two columns are the queue that BBR's window would hold at \
+its throughput: the mean, and what a twentieth of the time exceeds. LEDBAT never empties the queue: BBR takes part of it for propagation, \
+and both stay at one half.";
 
 #[cfg(test)]
 mod tests {

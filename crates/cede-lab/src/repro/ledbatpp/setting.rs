@@ -33,6 +33,8 @@ pub const BBR_TODAY: &str = "{ name = \"bbr\" }";
 pub const DUEL_JOIN_S: u32 = 50;
 /// See [`DUEL_JOIN_S`].
 pub const DUEL_END_S: u32 = 250;
+/// How often a duel is looked at: BBR's window changes several times a second.
+const DUEL_SAMPLE_MS: u32 = 100;
 
 /// The contender's name in every run.
 pub const CONTENDER: &str = "x";
@@ -139,10 +141,14 @@ pub struct Flow {
 pub struct Setting {
     /// Who takes part.
     pub flows: Vec<Flow>,
+    /// The bottleneck's rate in Mbit/s.
+    pub rate_mbps: u32,
     /// The base round-trip time in milliseconds.
     pub rtt_ms: u32,
     /// How long it lasts.
     pub duration_s: u32,
+    /// From one sample to the next, in milliseconds.
+    pub sample_ms: u32,
     /// Which repetition it is: the seed, and 0 without random starts.
     pub repetition: u32,
 }
@@ -171,12 +177,13 @@ impl Setting {
             tcp("bbr", BBR, 200, 300),
             utp("proteus-p", "{ name = \"proteus-p\" }", 350),
         ];
-        Self { flows, rtt_ms: RTT_MS, duration_s: END_S, repetition }
+        let rate_mbps = CAPACITY_MBPS as u32;
+        Self { flows, rate_mbps, rtt_ms: RTT_MS, duration_s: END_S, sample_ms: 1000, repetition }
     }
 
     /// A contender that has the link for itself, until BBR joins.
     #[must_use]
-    pub fn duel(controller: &str, bbr: &str, rtt_ms: u32, repetition: u32) -> Self {
+    pub fn duel(duel: &Duel, repetition: u32) -> Self {
         let flow = |name, utp, controller: &str, start_s| Flow {
             name,
             utp,
@@ -184,15 +191,16 @@ impl Setting {
             start_s,
             stop_s: None,
         };
-        let flows = vec![flow(CONTENDER, true, controller, 0), flow("bbr", false, bbr, DUEL_JOIN_S)];
-        Self { flows, rtt_ms, duration_s: DUEL_END_S, repetition }
+        let flows =
+            vec![flow(CONTENDER, true, &duel.controller, 0), flow("bbr", false, &duel.bbr, DUEL_JOIN_S)];
+        let (rate_mbps, rtt_ms) = (duel.rate_mbps, duel.rtt_ms);
+        Self { flows, rate_mbps, rtt_ms, duration_s: DUEL_END_S, sample_ms: DUEL_SAMPLE_MS, repetition }
     }
 
-    /// Four bandwidth-delay products, and not less than the published buffer.
+    /// Four bandwidth-delay products, and not less than the published buffer's time.
     #[must_use]
     pub fn buffer_bytes(&self) -> u32 {
-        let bdp_bytes = CAPACITY_MBPS * 1e6 / 8.0 * f64::from(self.rtt_ms) / 1e3;
-        BUFFER_BYTES.max((4.0 * bdp_bytes) as u32)
+        4 * self.rate_mbps * 1000 / 8 * self.rtt_ms.max(RTT_MS)
     }
 
     /// The scenario as text, for `cede run`.
@@ -201,11 +209,13 @@ impl Setting {
         // Four passes of access links take 4 ms.
         let delay_us = (self.rtt_ms.saturating_sub(4)) * 500;
         let mut text = format!(
-            "name = \"ledbatpp\"\nduration = \"{} s\"\nseed = {}\n\n[link]\nrate = \"50 Mbit/s\"\ndelay = \"{delay_us} us\"\n\
-             buffer = \"{} B\"\n\n[record]\ninterval = \"1 s\"\nqueue = false\nevents = false\n",
+            "name = \"ledbatpp\"\nduration = \"{} s\"\nseed = {}\n\n[link]\nrate = \"{} Mbit/s\"\ndelay = \"{delay_us} us\"\n\
+             buffer = \"{} B\"\n\n[record]\ninterval = \"{} ms\"\nqueue = false\nevents = false\n",
             self.duration_s,
             self.repetition,
-            self.buffer_bytes()
+            self.rate_mbps,
+            self.buffer_bytes(),
+            self.sample_ms,
         );
         for flow in &self.flows {
             self.write_flow(&mut text, flow);
@@ -250,7 +260,9 @@ pub struct Duel {
     /// The contender's controller.
     pub controller: String,
     /// BBR's.
-    pub bbr: &'static str,
+    pub bbr: String,
+    /// The bottleneck's rate in Mbit/s.
+    pub rate_mbps: u32,
     /// The base round-trip time.
     pub rtt_ms: u32,
 }
@@ -258,64 +270,112 @@ pub struct Duel {
 /// What a duel varies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Series {
-    /// The target of LEDBAT++, in ms.
-    Target,
+    /// The target of LEDBAT++ in ms, at this rate in Mbit/s.
+    Target(u32),
     /// The base round-trip time, in ms.
     Rtt,
+    /// The bandwidth-delay products that BBR allows itself.
+    Gain,
+    /// The rounds over which BBR remembers a bandwidth.
+    Memory,
+    /// How far apart slowdowns are.
+    Spacing,
     /// Something that is no number.
     Other,
 }
 
-const TARGETS_MS: [u32; 8] = [15, 22, 30, 38, 45, 52, 60, 90];
-const RTTS_MS: [u32; 7] = [10, 20, 30, 40, 60, 90, 120];
+const TARGETS_MS: [u32; 11] = [15, 22, 30, 33, 36, 40, 42, 45, 52, 60, 90];
+const RTTS_MS: [u32; 9] = [10, 20, 30, 40, 45, 50, 60, 90, 120];
+/// Other rates, and the targets there.
+pub(super) const RATES_MBPS: [u32; 3] = [10, 20, 200];
+const TARGETS_AT_RATES_MS: [u32; 4] = [36, 42, 48, 60];
+/// The target of the duels that vary something else, where 38 ms is well within what BBR wins, and 45 ms what LEDBAT++ wins.
+const BELOW_MS: u32 = 38;
+const ABOVE_MS: u32 = 45;
+const GAINS: [f64; 5] = [1.5, 1.75, 2.0, 2.25, 2.5];
+const MEMORIES: [u32; 4] = [2, 4, 10, 20];
+const SPACINGS: [u32; 3] = [4, 18, 27];
 
 /// LEDBAT++ of the fork, with more parameters.
 fn fork(extra: &str) -> String {
     format!("{{ name = \"ledbat++-libutp\"{extra} }}")
 }
 
+/// The same with this target.
+fn with_target(target_ms: u32) -> String {
+    fork(&format!(", target = \"{target_ms} ms\""))
+}
+
+/// BBR as in the draft, with more parameters.
+fn bbr_with(extra: &str) -> String {
+    format!("{{ name = \"bbr\", aggregation = false, pacing_margin = 0.0, {extra} }}")
+}
+
+impl Duel {
+    /// LEDBAT++ of the fork beside the draft's BBR on the published path.
+    fn new(series: Series, x: f64, title: String, controller: String) -> Self {
+        let rate_mbps = CAPACITY_MBPS as u32;
+        Self { series, x, title, controller, bbr: BBR.to_string(), rate_mbps, rtt_ms: RTT_MS }
+    }
+
+    fn beside(self, bbr: String) -> Self {
+        Self { bbr, ..self }
+    }
+}
+
 /// All duels.
 #[must_use]
 pub fn duels() -> Vec<Duel> {
-    let targets = TARGETS_MS.into_iter().map(|target_ms| Duel {
-        series: Series::Target,
-        x: f64::from(target_ms),
-        title: format!("target of {target_ms} ms"),
-        controller: fork(&format!(", target = \"{target_ms} ms\"")),
-        bbr: BBR,
-        rtt_ms: RTT_MS,
+    let published = CAPACITY_MBPS as u32;
+    let targets = TARGETS_MS.into_iter().map(|target_ms| target(published, target_ms));
+    let rtts = RTTS_MS.into_iter().map(|rtt_ms| {
+        let duel = Duel::new(Series::Rtt, f64::from(rtt_ms), format!("base RTT of {rtt_ms} ms"), fork(""));
+        Duel { rtt_ms, ..duel }
     });
-    let rtts = RTTS_MS.into_iter().map(|rtt_ms| Duel {
-        series: Series::Rtt,
-        x: f64::from(rtt_ms),
-        title: format!("base RTT of {rtt_ms} ms"),
-        controller: fork(""),
-        bbr: BBR,
-        rtt_ms,
+    let rates = RATES_MBPS
+        .into_iter()
+        .flat_map(|rate| TARGETS_AT_RATES_MS.into_iter().map(move |target_ms| target(rate, target_ms)));
+    targets.chain(rtts).chain(rates).chain(mechanism()).chain(others()).collect()
+}
+
+fn target(rate_mbps: u32, target_ms: u32) -> Duel {
+    let rate =
+        if f64::from(rate_mbps) == CAPACITY_MBPS { String::new() } else { format!(", {rate_mbps} Mbit/s") };
+    let title = format!("target of {target_ms} ms{rate}");
+    let series = Series::Target(rate_mbps);
+    Duel { rate_mbps, ..Duel::new(series, f64::from(target_ms), title, with_target(target_ms)) }
+}
+
+/// One part of BBR or of LEDBAT++ altered at a time.
+fn mechanism() -> impl Iterator<Item = Duel> {
+    let gains = GAINS.into_iter().map(|gain| {
+        let title = format!("target of {ABOVE_MS} ms, BBR allows itself {gain} products");
+        let duel = Duel::new(Series::Gain, gain, title, with_target(ABOVE_MS));
+        duel.beside(bbr_with(&format!("cwnd_gain = {gain:?}")))
     });
-    targets.chain(rtts).chain(others()).collect()
+    let memories = MEMORIES.into_iter().map(|rounds| {
+        let title = format!("target of {BELOW_MS} ms, BBR remembers {rounds} rounds");
+        let duel = Duel::new(Series::Memory, f64::from(rounds), title, with_target(BELOW_MS));
+        duel.beside(bbr_with(&format!("bandwidth_rounds = {rounds}")))
+    });
+    let spacings = SPACINGS.into_iter().map(|spacing| {
+        let title = format!("target of {BELOW_MS} ms, slowdowns {spacing} recoveries apart");
+        let extra = format!(", target = \"{BELOW_MS} ms\", slowdown_spacing = {spacing}");
+        Duel::new(Series::Spacing, f64::from(spacing), title, fork(&extra))
+    });
+    gains.chain(memories).chain(spacings)
 }
 
 /// What no number stands for.
 fn others() -> [Duel; 5] {
-    let other = |title: &str, controller: String, bbr| Duel {
-        series: Series::Other,
-        x: f64::NAN,
-        title: title.to_string(),
-        controller,
-        bbr,
-        rtt_ms: RTT_MS,
-    };
+    let other =
+        |title: &str, controller: String| Duel::new(Series::Other, f64::NAN, title.to_string(), controller);
     [
-        other("LEDBAT++ without slowdowns", fork(", slowdowns = false"), BBR),
-        other(
-            "LEDBAT with a target of 60 ms",
-            "{ name = \"ledbat-libutp\", target = \"60 ms\" }".into(),
-            BBR,
-        ),
-        other("LEDBAT (target of 100 ms)", Contender::Ledbat.controller().into(), BBR),
-        other("LEDBAT++ as in the draft", Contender::PlusPlusDraft.controller().into(), BBR),
-        other("LEDBAT++ beside BBR of Linux 6.12", fork(""), BBR_TODAY),
+        other("LEDBAT++ without slowdowns", fork(", slowdowns = false")),
+        other("LEDBAT with a target of 60 ms", "{ name = \"ledbat-libutp\", target = \"60 ms\" }".into()),
+        other("LEDBAT (target of 100 ms)", Contender::Ledbat.controller().into()),
+        other("LEDBAT++ as in the draft", Contender::PlusPlusDraft.controller().into()),
+        other("LEDBAT++ beside BBR of Linux 6.12", fork("")).beside(BBR_TODAY.to_string()),
     ]
 }
 
@@ -334,7 +394,7 @@ mod tests {
             }
         }
         for duel in duels() {
-            let setting = Setting::duel(&duel.controller, duel.bbr, duel.rtt_ms, 1);
+            let setting = Setting::duel(&duel, 1);
             assert_eq!(setting.scenario().flows.len(), 2, "{}", duel.title);
         }
     }
@@ -353,7 +413,20 @@ mod tests {
 
     #[test]
     fn the_buffer_is_four_bandwidth_delay_products_where_that_is_more() {
-        let buffer = |rtt_ms| Setting::duel(BBR, BBR, rtt_ms, 0).buffer_bytes();
-        assert_eq!((buffer(10), buffer(30), buffer(60)), (750_000, 750_000, 1_500_000));
+        let buffer = |rtt_ms| {
+            let duel = Duel { rtt_ms, ..target(50, 60) };
+            Setting::duel(&duel, 0).buffer_bytes()
+        };
+        assert_eq!((buffer(10), buffer(30), buffer(60)), (BUFFER_BYTES, BUFFER_BYTES, 1_500_000));
+        assert_eq!(Setting::duel(&target(10, 60), 0).buffer_bytes(), 150_000);
+    }
+
+    #[test]
+    fn duels_have_titles_and_scenarios_of_their_own() {
+        let duels = duels();
+        let titles: std::collections::BTreeSet<&str> = duels.iter().map(|duel| duel.title.as_str()).collect();
+        let runs: std::collections::BTreeSet<String> =
+            duels.iter().map(|duel| Setting::duel(duel, 1).to_toml()).collect();
+        assert_eq!((titles.len(), runs.len()), (duels.len(), duels.len()));
     }
 }
