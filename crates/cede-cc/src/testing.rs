@@ -62,6 +62,13 @@ pub(crate) fn ack(number: u64, bytes: u64) -> Owned {
     Owned { feedback, acked: alloc::vec![packet(number, bytes)], lost: Vec::new() }
 }
 
+/// The packets `number` and the next are acknowledged together.
+pub(crate) fn ack_of_two(number: u64, bytes: u64) -> Owned {
+    let mut both = ack(number + 1, 2 * bytes);
+    both.acked = alloc::vec![packet(number, bytes), packet(number + 1, bytes)];
+    both
+}
+
 /// The packet `number` is found lost while the next new one is `next_number`.
 pub(crate) fn loss(number: u64, next_number: u64) -> Owned {
     let mut feedback = blank(next_number);

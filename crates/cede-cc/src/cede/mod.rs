@@ -6,14 +6,16 @@
 //! slow start:  W += a, paced at 2 W / RTT; until q > 3/4 T, then W = delivered rate * base RTT
 //! q <= T:      W += (G + v) a / W per ack; G = min(1, base RTT / 100 ms), 1/16 at least
 //!              v doubles per round trip while q < T/2, up to W/10 and to a queue of T; 0 from then on
-//!              paced at the delivered rate, and so much more or less as brings the queue to T in a round trip, a quarter at most
+//!              paced at the delivered rate, and so much more or less as brings the queue to T in a round trip, a quarter at most;
+//!              after three more rounds without a queue to 2 T, 4 T, 6 T: where T is a fortieth of a round trip, a climb is long
 //! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away, 9/10 at least where q < 3 T; then, once per RTT,
 //!              or per 100 ms where that is longer and q < 3 T, W -= W min(1/2, q/T - 1)   LEDBAT++, section 4.2, K = 1
+//! pairs:       at two packets a peer that answers pairs is sent pairs (pairs.rs); above T two packets leave in 40 ms at most
 //! slowdown:    W = 2 for 2 RTT, then with an acknowledgement W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
 //! loss:        with a queue: W/2, and T = a third of that queue where it is shorter; after the second such loss G is half; without: 4/5 W
 //! divided link (trains of packets say so, train.rs): half of the own share         explicit
 //! ```
-//! T (target.rs) is 15 ms, or two packets' time at the largest rate seen where that is more (60 ms at most).
+//! T (target.rs) is 15 ms or three quarters of the base RTT, or two packets' time at the largest rate seen where that is more (60 ms at most).
 //!
 //! *What it leaves out:* telling a competitor that holds its queue still from a route (`queue.rs` says what limits the harm);
 //! fair queueing where packets are few, batched or acknowledged in pairs (`train.rs`).
@@ -21,6 +23,7 @@
 //! varied links (`docs/cede-controller.md`).
 
 mod config;
+mod pairs;
 mod queue;
 mod rounds;
 mod target;
@@ -35,6 +38,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use cede_units::{Duration, Instant, Rate};
 use config::{Config, PARAMS};
+use pairs::Pairs;
 use queue::{Queue, Steer};
 use rounds::{Rounds, Seen};
 use target::{MIN_TARGET_NS, Target};
@@ -56,6 +60,9 @@ const MAX_VELOCITY: f64 = 0.1;
 const MIN_GAIN: f64 = 1.0 / 16.0;
 /// The queue that growth and pacing may make before a round trip has shown it, in targets.
 const AHEAD_TARGETS: f64 = 1.0;
+/// The same after so many rounds without a queue: it doubles with each further one, up to this.
+const LONG_QUIET_ROUNDS: i32 = 3;
+const MOST_AHEAD_TARGETS: f64 = 6.0;
 /// Queue over the target from which on the window shrinks each round trip, however short.
 const FAR_ABOVE: f64 = 3.0;
 /// What the first decrease leaves at least where the queue is not far above, and where it is.
@@ -75,6 +82,8 @@ const FEW_PACKETS: f64 = 8.0;
 /// Pacing lets a packet leave this often at least: where a link has all but stopped, round trips say nothing of what it will
 /// carry, and the window of two packets is bound enough (RFC 8085, section 3.1.1, has three seconds where nothing is known).
 const LEAST_PACE: Duration = Duration::from_secs(1);
+/// The smallest window is spread over this at least where somebody else keeps a queue.
+const LEAST_SPREAD: Duration = Duration::from_millis(40);
 /// A burst that is worth a timer: so much time at the rate, and not more than this.
 const BURST: Duration = Duration::from_micros(500);
 const MAX_BURST_BYTES: u64 = 64 * 1024;
@@ -118,6 +127,7 @@ pub struct Cede {
     recent_ns: i64,
     rounds: Rounds,
     trains: Trains,
+    pairs: Pairs,
     epoch: LossEpoch,
     target: Target,
     /// Growth per round beyond the gain, in octets.
@@ -126,6 +136,10 @@ pub struct Cede {
     quiet_rounds: i32,
     /// Rounds in a row above the target.
     loud_rounds: u32,
+    /// The smallest queue of this slowdown.
+    slowdown_least_ns: i64,
+    /// How far ahead of what is delivered growth and pacing may go.
+    ahead_targets: f64,
     careful_until: Instant,
     next_decrease: Instant,
     next_slowdown: Option<Instant>,
@@ -160,11 +174,14 @@ impl Cede {
             recent_ns: 0,
             rounds: Rounds::new(),
             trains: Trains::new(config.train),
+            pairs: Pairs::new(),
             epoch: LossEpoch::new(),
             target: Target::new(config.target),
             velocity: 0.0,
             quiet_rounds: 0,
             loud_rounds: 0,
+            slowdown_least_ns: i64::MAX,
+            ahead_targets: AHEAD_TARGETS,
             careful_until: Instant::ZERO,
             next_decrease: Instant::ZERO,
             next_slowdown: None,
@@ -202,7 +219,7 @@ impl Cede {
     /// The queue that is aimed at, in nanoseconds.
     fn target_ns(&self, now: Instant) -> f64 {
         let noise_ns = if self.config.allow_jitter { self.rounds.noise_ns() } else { 0 };
-        self.target.ns(now, self.packet_ns(), noise_ns)
+        self.target.ns(now, self.packet_ns(), noise_ns, self.queue.base_rtt())
     }
 
     /// Packets per round trip.
@@ -265,6 +282,7 @@ impl Cede {
             Stage::Steady if may_grow && self.loud_rounds == 0 && !feedback.in_recovery => {
                 if queue_ns as f64 > NO_QUEUE * self.target_ns(feedback.now) {
                     self.velocity = 0.0;
+                    self.ahead_targets = AHEAD_TARGETS;
                 }
                 let step = self.gain() * self.bounds.mss + self.velocity;
                 self.set(self.cwnd + step * acked / self.cwnd);
@@ -284,7 +302,7 @@ impl Cede {
     /// Growth begins anew. The rounds for which it waits after a loss go on: behind a policer each loss ends in a timeout, a slow
     /// start and a slowdown. Where the loss came with a queue, the time that it waits then is enough.
     fn end_growth(&mut self) {
-        (self.velocity, self.loud_rounds) = (0.0, 0);
+        (self.velocity, self.loud_rounds, self.ahead_targets) = (0.0, 0, AHEAD_TARGETS);
         self.quiet_rounds = if self.now < self.careful_until { 0 } else { self.quiet_rounds.min(0) };
     }
 
@@ -305,7 +323,9 @@ impl Cede {
         let known = feedback.now >= self.careful_until && !self.is_blind(feedback.now);
         let faster = self.config.velocity && known && self.quiet_rounds >= QUIET_ROUNDS;
         // What a round trip adds is seen a round trip later.
-        let unseen = self.delivered().unwrap_or(0.0) * AHEAD_TARGETS * self.target_ns(feedback.now) / 1e9;
+        self.ahead_targets = if faster { self.ahead_after(self.quiet_rounds) } else { AHEAD_TARGETS };
+        let unseen =
+            self.delivered().unwrap_or(0.0) * self.ahead_targets * self.target_ns(feedback.now) / 1e9;
         let most = unseen.min(MAX_VELOCITY * self.cwnd);
         let doubled = (2.0 * self.velocity).max(self.gain() * self.bounds.mss).min(most);
         // What was delivered a moment ago will be again.
@@ -313,9 +333,15 @@ impl Cede {
         self.velocity = if faster { doubled.max(missing) } else { 0.0 };
     }
 
+    /// How far ahead of what is delivered growth may go after so many rounds without a queue, in targets.
+    fn ahead_after(&self, quiet_rounds: i32) -> f64 {
+        let longer = (quiet_rounds - LONG_QUIET_ROUNDS).clamp(0, 8);
+        (AHEAD_TARGETS * f64::from(1 << longer)).min(MOST_AHEAD_TARGETS)
+    }
+
     /// A round was above the target. Our own queue goes first; what the next round still shows was sent before.
     fn yield_to(&mut self, now: Instant, queue_ns: i64, queueing: f64) {
-        (self.velocity, self.quiet_rounds) = (0.0, 0);
+        (self.velocity, self.quiet_rounds, self.ahead_targets) = (0.0, 0, AHEAD_TARGETS);
         let mut wait_s = self.rtt_s();
         match self.loud_rounds {
             0 => {
@@ -342,7 +368,12 @@ impl Cede {
     fn cut(&mut self, feedback: &Feedback<'_>) {
         let peak_ns = self.rounds.recent_peak_ns() as f64;
         let queued = peak_ns > (1.5 * self.packet_ns()).max(MIN_TARGET_NS);
-        let random = self.config.loss_guard && !queued && self.rounds.loss() < self.config.guard_loss;
+        // What loses so much is no short queue, whatever the losses before seemed to say.
+        let heavy = self.rounds.loss() >= self.config.guard_loss;
+        if heavy {
+            self.target.forget();
+        }
+        let random = self.config.loss_guard && !queued && !heavy;
         let left = if random { GUARDED_CUT } else { 0.5 };
         if let Stage::Slowdown { before, .. } = &mut self.stage {
             *before *= left;
@@ -352,7 +383,7 @@ impl Cede {
             self.repeated = self.target.is_adapted(feedback.now);
             self.careful_until = feedback.now + CAREFUL;
             let target_ns = self.target_ns(feedback.now);
-            if self.config.adapt_target && peak_ns < 2.0 * target_ns && queued {
+            if self.config.adapt_target && peak_ns < 2.0 * target_ns && queued && !heavy {
                 self.target.adapt(feedback.now, peak_ns);
             }
         }
@@ -360,7 +391,7 @@ impl Cede {
         if self.stage == Stage::SlowStart {
             self.leave_slow_start(feedback, cut);
         }
-        self.velocity = 0.0;
+        (self.velocity, self.ahead_targets) = (0.0, AHEAD_TARGETS);
         self.quiet_rounds = -LOSS_ROUNDS;
         (self.cwnd, self.ssthresh) = (cut, cut);
     }
@@ -371,13 +402,15 @@ impl Cede {
             return;
         }
         let now = feedback.now;
-        // Who has little under way keeps no queue to drain.
-        if feedback.app_limited || self.cwnd <= self.floor() {
+        // Who has little under way, or has seen no queue for long, keeps none to drain.
+        let climbs = self.ahead_targets > AHEAD_TARGETS;
+        if feedback.app_limited || self.cwnd <= self.floor() || climbs {
             self.next_slowdown = Some(now + self.srtt * 2);
             return;
         }
         let until = now + self.freeze();
         self.stage = Stage::Slowdown { began: now, until, before: self.cwnd };
+        self.slowdown_least_ns = i64::MAX;
         self.cwnd = self.bounds.bound(0.0, self.floor());
     }
 
@@ -400,7 +433,8 @@ impl Cede {
         self.rounds.fade_peak_rate();
         self.stage = Stage::Steady;
         self.next_slowdown = Some(now + now.since(began).mul_f64(self.config.spacing));
-        let queue_ns = self.queue.queueing().map_or(0.0, |queue| queue.as_nanos() as f64);
+        // The least that it showed: with two packets under way a receiver that answers pairs waits for a timer.
+        let queue_ns = if self.slowdown_least_ns == i64::MAX { 0.0 } else { self.slowdown_least_ns as f64 };
         // Where somebody else keeps a queue, half; else what was delivered lately, which slow start may have left above.
         let after = if queue_ns > self.target_ns(now) {
             before / 2.0
@@ -454,11 +488,14 @@ impl Cede {
     /// lately, and so much more, or less, as brings the queue to the target in a round trip. Where most of a round trip is the
     /// way back the window says little of the queue, and a round is long: less must leave before it ends.
     fn steady_pace(&self, window: f64) -> f64 {
-        let missing_ns = AHEAD_TARGETS * self.target_ns(self.now) - self.recent_ns as f64;
+        let missing_ns = self.ahead_targets * self.target_ns(self.now) - self.recent_ns as f64;
         let most_ahead = if self.restoring { 0.0 } else { STEADY_PACE - 1.0 };
         let ahead = (missing_ns / self.srtt.as_nanos() as f64).clamp(1.0 - STEADY_PACE, most_ahead);
         let few = FEW_PACKETS * self.bounds.mss / self.rtt_s().max(1e-9);
         let delivered = self.delivered().unwrap_or(window);
+        // Two packets in a round trip of milliseconds are a part of the link that shows.
+        let yields = self.loud_rounds > 1 && self.cwnd <= self.floor();
+        let window = if yields { window.min(self.floor() / LEAST_SPREAD.as_secs_f64()) } else { window };
         ((1.0 + ahead) * delivered).max(few).min((1.0 + most_ahead) * window)
     }
 }
@@ -471,14 +508,18 @@ impl Controller for Cede {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         self.next_number = self.next_number.max(sent.number.saturating_add(1));
         self.trains.on_sent(sent);
+        self.pairs.on_sent(sent.in_flight_bytes, self.bounds.mss);
         0
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
         (self.now, self.srtt) = (feedback.now, feedback.srtt);
         self.next_number = feedback.next_number;
-        let queue_ns = self.queue.measure(feedback);
-        let seen = self.rounds.on_feedback(feedback, queue_ns);
+        let target_ns = self.target_ns(feedback.now) as i64;
+        let queue_ns = self.queue.measure(feedback, target_ns);
+        self.pairs.on_feedback(feedback);
+        let seen = self.rounds.on_feedback(feedback, queue_ns, self.pairs.has_waited(feedback));
+        self.slowdown_least_ns = self.slowdown_least_ns.min(queue_ns.unwrap_or(i64::MAX));
         self.trains.release(feedback.now);
         self.trains.on_feedback(feedback);
         if let Some(number) = congested_number(feedback) {
@@ -509,18 +550,23 @@ impl Controller for Cede {
             Stage::Slowdown { before, .. } => before,
             _ => self.cwnd,
         };
+        let restarts = self.stage == Stage::SlowStart;
         self.stage = Stage::SlowStart;
         if timeout.idle {
             self.ssthresh = before;
             self.cwnd = self.cwnd.min(self.config.init_packets * self.bounds.mss);
         } else {
             if timeout.consecutive <= 1 {
-                self.ssthresh = (before / 2.0).max(self.floor());
+                // One that follows before the window was there again says no more of it than the first.
+                let known = if self.ssthresh.is_finite() && restarts { self.ssthresh.max(before) } else { before };
+                self.ssthresh = (known / 2.0).max(self.floor());
             }
-            self.cwnd = self.cwnd.min(self.floor()).min(self.bounds.mss);
+            let least = if self.pairs.answers() { 2.0 } else { 1.0 };
+            self.cwnd = self.cwnd.min(self.floor()).min(least * self.bounds.mss);
             self.epoch.start(timeout.next_number);
             self.quiet_rounds = -LOSS_ROUNDS;
         }
+        self.pairs.on_timeout();
         self.end_growth();
         self.allowance()
     }
@@ -544,7 +590,7 @@ impl Controller for Cede {
         if let Some(train) = self.trains.window(self.bounds.mss) {
             return Allowance::window((self.cwnd.min(train) as u64).max(1));
         }
-        let cwnd_bytes = (self.cwnd as u64).max(1);
+        let cwnd_bytes = (self.pairs.window(self.cwnd, self.bounds.mss) as u64).max(1);
         let Some(rate) = self.pacing() else { return Allowance::window(cwnd_bytes) };
         let two_packets = (2.0 * self.bounds.mss).min(f64::from(u32::MAX)) as u32;
         let timely = rate.bytes_in(BURST).min(MAX_BURST_BYTES) as u32;

@@ -11,8 +11,10 @@
 //! **A route that becomes longer** looks like a queue of somebody else. Two things tell them apart, and both need the
 //! flow to stand still at its smallest window: a queue that others fill moves (CUBIC's and Reno's saw-teeth, BBR's probes),
 //! a route does not; and a queue ends. So a delay that has stood still for [`Route::time`] becomes the base *on trial*; a sample
-//! below it refutes it: the old base is back, and the next trial must wait twice as long. After a minute without such a
-//! sample the trial is over.
+//! that the old base would explain as well refutes it: that one is back, and the next trial must wait twice as long. A sample in
+//! between lowers the base on trial: a receiver's timer for single acknowledgements runs at the smallest window and not at a larger one,
+//! and the route is longer all the same. It counts against the next trial, which waits twice as long too. After a minute without
+//! any the trial is over.
 //!
 //! Source: of this project; queues by two delays after RFC 6817 (one way) and LEDBAT++ (round trip).
 //!
@@ -136,6 +138,8 @@ struct Trial {
     /// The bases before.
     was: Pair,
     until: Instant,
+    /// A sample has been below the base on trial, but not near the old one.
+    was_lowered: bool,
 }
 
 /// Follows routes that become longer.
@@ -187,9 +191,9 @@ impl Queue {
     }
 
     /// The queue in nanoseconds that this acknowledgement shows, where it has a sample; never negative.
-    pub(super) fn measure(&mut self, feedback: &Feedback<'_>) -> Option<i64> {
+    pub(super) fn measure(&mut self, feedback: &Feedback<'_>, target_ns: i64) -> Option<i64> {
         let raw = |signal: Signal| signal.sample_ns(feedback).map(|ns| ns.clamp(-MAX_RAW_NS, MAX_RAW_NS));
-        self.refute(feedback.now, raw(Signal::OneWay), raw(Signal::RoundTrip));
+        self.refute(feedback.now, raw(Signal::OneWay), raw(Signal::RoundTrip), target_ns);
         let above = |base: &mut Base, signal| raw(signal).map_or(i64::MAX, |ns| base.add(ns));
         let pair = Pair {
             forward_ns: above(&mut self.forward, Signal::OneWay),
@@ -252,34 +256,36 @@ impl Queue {
         self.route.watch = None;
         // A trial within a trial goes back to what was before both.
         let was = self.route.trial.map_or(was, |trial| trial.was.min(was));
-        self.route.trial = Some(Trial { was, until: now + TRIAL });
+        self.route.trial = Some(Trial { was, until: now + TRIAL, was_lowered: false });
     }
 
-    /// A sample below the base on trial: what stood above the old one was a queue.
-    fn refute(&mut self, now: Instant, forward_ns: Option<i64>, round_trip_ns: Option<i64>) {
+    /// A sample below the base on trial. Where the old base would explain it as well, what stood above that was a queue, and it is back.
+    /// Else the route is shorter than it seemed, or part of what stood there was a queue: the new base comes down to the sample.
+    fn refute(&mut self, now: Instant, forward_ns: Option<i64>, round_trip_ns: Option<i64>, target_ns: i64) {
         let Some(trial) = self.route.trial else { return };
-        let below = |base: &Base, raw: Option<i64>| match (base.least, raw) {
-            (Some(least), Some(raw)) => raw < least.saturating_sub(STILL_NS),
-            _ => false,
-        };
         // Clocks that run apart lower the one-way delay by themselves.
-        let refuted = if round_trip_ns.is_some() {
-            below(&self.round_trip, round_trip_ns)
+        let (base, was_ns, raw_ns) = if round_trip_ns.is_some() {
+            (&self.round_trip, trial.was.round_trip_ns, round_trip_ns)
         } else {
-            below(&self.forward, forward_ns)
+            (&self.forward, trial.was.forward_ns, forward_ns)
         };
-        if refuted {
+        let (Some(least_ns), Some(raw_ns)) = (base.least, raw_ns) else { return };
+        let is_below = raw_ns < least_ns.saturating_sub(STILL_NS);
+        if is_below && raw_ns < was_ns.saturating_add(target_ns / 2) {
             if trial.was.forward_ns != i64::MAX {
                 self.forward.add(trial.was.forward_ns);
             }
             if trial.was.round_trip_ns != i64::MAX {
                 self.round_trip.add(trial.was.round_trip_ns);
             }
+            self.route.trial = None;
             self.route.doublings = (self.route.doublings + 1).min(MAX_DOUBLINGS);
-            self.route.trial = None;
         } else if now >= trial.until {
-            self.route.doublings = 0;
             self.route.trial = None;
+            self.route.doublings = if trial.was_lowered { self.route.doublings } else { 0 };
+        } else if is_below && !trial.was_lowered {
+            self.route.trial = Some(Trial { was_lowered: true, ..trial });
+            self.route.doublings = (self.route.doublings + 1).min(MAX_DOUBLINGS);
         }
     }
 }
@@ -312,6 +318,7 @@ mod tests {
     use crate::testing::{Owned, ack};
 
     const MS: i64 = 1_000_000;
+    const TARGET_NS: i64 = 15 * MS;
 
     fn sample(at_ms: u64, one_way_ms: i64, rtt_ms: u64) -> Owned {
         let mut one = ack(at_ms, 1000);
@@ -329,43 +336,51 @@ mod tests {
     #[test]
     fn a_queue_is_what_both_delays_show() {
         let mut queue = queue();
-        assert_eq!(queue.measure(&sample(0, -900, 40).feedback()), Some(0));
-        assert_eq!(queue.measure(&sample(1, -880, 60).feedback()), Some(20 * MS));
-        assert_eq!(queue.measure(&sample(2, -900, 540).feedback()), Some(0), "the way back is congested");
-        assert_eq!(queue.measure(&sample(3, 100, 45).feedback()), Some(5 * MS), "a clock was set forward");
-        assert_eq!(queue.measure(&sample(4, -1900, 50).feedback()), Some(0), "and back");
+        assert_eq!(queue.measure(&sample(0, -900, 40).feedback(), TARGET_NS), Some(0));
+        assert_eq!(queue.measure(&sample(1, -880, 60).feedback(), TARGET_NS), Some(20 * MS));
+        assert_eq!(
+            queue.measure(&sample(2, -900, 540).feedback(), TARGET_NS),
+            Some(0),
+            "the way back is congested"
+        );
+        assert_eq!(
+            queue.measure(&sample(3, 100, 45).feedback(), TARGET_NS),
+            Some(5 * MS),
+            "a clock was set forward"
+        );
+        assert_eq!(queue.measure(&sample(4, -1900, 50).feedback(), TARGET_NS), Some(0), "and back");
         assert_eq!(queue.base_rtt(), Duration::from_millis(40));
-        assert_eq!(queue.measure(&ack(5, 1000).feedback()), None);
+        assert_eq!(queue.measure(&ack(5, 1000).feedback(), TARGET_NS), None);
     }
 
     #[test]
     fn one_delay_alone_steers_where_it_is_asked_for() {
         for (word, expected) in [("owd", 5 * MS), ("rtt", 50 * MS)] {
             let mut queue = Queue::new(Steer::of(word), Duration::ZERO);
-            queue.measure(&sample(0, 0, 40).feedback());
-            assert_eq!(queue.measure(&sample(1, 5, 90).feedback()), Some(expected), "{word}");
+            queue.measure(&sample(0, 0, 40).feedback(), TARGET_NS);
+            assert_eq!(queue.measure(&sample(1, 5, 90).feedback(), TARGET_NS), Some(expected), "{word}");
         }
     }
 
     #[test]
     fn a_clock_that_gains_is_followed_at_slowdowns() {
         let mut queue = queue();
-        queue.measure(&sample(0, 0, 40).feedback());
+        queue.measure(&sample(0, 0, 40).feedback(), TARGET_NS);
         queue.end_epoch();
-        queue.measure(&sample(1, 6, 40).feedback());
+        queue.measure(&sample(1, 6, 40).feedback(), TARGET_NS);
         queue.end_epoch();
         // 6 ms have been gained: the way there shows 10 ms more, and so does the round trip behind it.
-        assert_eq!(queue.measure(&sample(2, 16, 400).feedback()), Some(10 * MS));
+        assert_eq!(queue.measure(&sample(2, 16, 400).feedback(), TARGET_NS), Some(10 * MS));
     }
 
     #[test]
     fn what_is_older_than_the_epochs_is_forgotten() {
         let mut queue = queue();
-        queue.measure(&sample(0, 0, 40).feedback());
+        queue.measure(&sample(0, 0, 40).feedback(), TARGET_NS);
         for epoch in 1..=EPOCHS as u64 {
             queue.end_epoch();
             let expected = if epoch < EPOCHS as u64 { 3 * MS } else { 0 };
-            assert_eq!(queue.measure(&sample(epoch, 3, 43).feedback()), Some(expected), "{epoch}");
+            assert_eq!(queue.measure(&sample(epoch, 3, 43).feedback(), TARGET_NS), Some(expected), "{epoch}");
         }
     }
 
@@ -373,7 +388,7 @@ mod tests {
     fn watch(queue: &mut Queue, from_ms: u64, until_ms: u64, rtt_ms: impl Fn(u64) -> u64) -> Option<u64> {
         (from_ms..until_ms).step_by(10).find(|&at_ms| {
             let rtt_ms = rtt_ms(at_ms);
-            queue.measure(&sample(at_ms, rtt_ms as i64 - 20, rtt_ms).feedback());
+            queue.measure(&sample(at_ms, rtt_ms as i64 - 20, rtt_ms).feedback(), TARGET_NS);
             queue.watch_route(Instant::from_millis(at_ms), Duration::from_millis(40), true)
         })
     }
@@ -381,38 +396,53 @@ mod tests {
     #[test]
     fn a_delay_that_stands_still_becomes_the_base_and_one_that_moves_does_not() {
         let mut moves = queue();
-        moves.measure(&sample(0, 20, 40).feedback());
+        moves.measure(&sample(0, 20, 40).feedback(), TARGET_NS);
         // A saw-tooth of 72 ms in 6.7 s, as CUBIC keeps it at 20 Mbit/s behind 200 ms of buffer.
         assert_eq!(watch(&mut moves, 10, 60_000, |at_ms| 168 + at_ms % 6_700 * 72 / 6_700), None);
         let mut stands = queue();
-        stands.measure(&sample(0, 20, 40).feedback());
+        stands.measure(&sample(0, 20, 40).feedback(), TARGET_NS);
         let lifted = watch(&mut stands, 10, 60_000, |_| 140).expect("it stands still");
         assert!((4_000..4_500).contains(&lifted), "{lifted}");
         assert_eq!(stands.base_rtt(), Duration::from_millis(140));
     }
 
     #[test]
-    fn a_trial_is_refuted_by_a_lower_delay_and_the_next_waits_longer() {
+    fn a_trial_is_refuted_near_the_old_base_and_the_next_waits_longer() {
         let mut queue = queue();
-        queue.measure(&sample(0, 20, 40).feedback());
+        queue.measure(&sample(0, 20, 40).feedback(), TARGET_NS);
         let first = watch(&mut queue, 10, 60_000, |_| 140).expect("it stands still");
-        assert_eq!(
-            queue.measure(&sample(first + 10, 110, 130).feedback()),
-            Some(90 * MS),
-            "the old base is back"
-        );
+        let ended = queue.measure(&sample(first + 10, 25, 45).feedback(), TARGET_NS);
+        assert_eq!((ended, queue.base_rtt().as_millis()), (Some(5 * MS), 40), "the old base is back");
         let second = watch(&mut queue, first + 20, 60_000, |_| 140).expect("it stands still again");
         assert!((8_000..9_000).contains(&(second - first)), "{first} {second}");
     }
 
     #[test]
+    fn a_sample_between_the_bases_lowers_the_one_on_trial() {
+        let mut queue = queue();
+        queue.measure(&sample(0, 20, 40).feedback(), TARGET_NS);
+        // The route is 80 ms longer, and at the smallest window each acknowledgement waits 40 ms for a timer.
+        let first = watch(&mut queue, 10, 60_000, |_| 160).expect("it stands still");
+        let mut between = |after_ms: u64, rtt_ms: u64| {
+            let sample = sample(first + after_ms, rtt_ms as i64 - 20, rtt_ms);
+            (queue.measure(&sample.feedback(), TARGET_NS), queue.base_rtt().as_millis())
+        };
+        assert_eq!(between(10, 120), (Some(0), 120), "no timer runs any longer");
+        assert_eq!(between(20, 135), (Some(15 * MS), 120));
+        // It was a queue after all.
+        assert_eq!(between(30, 44), (Some(4 * MS), 40));
+        let second = watch(&mut queue, first + 40, 60_000, |_| 160).expect("it stands still again");
+        assert!((16_000..17_000).contains(&(second - first)), "twice doubled: {first} {second}");
+    }
+
+    #[test]
     fn a_trial_that_holds_for_a_minute_is_over() {
         let mut queue = queue();
-        queue.measure(&sample(0, 20, 40).feedback());
+        queue.measure(&sample(0, 20, 40).feedback(), TARGET_NS);
         let lifted = watch(&mut queue, 10, 60_000, |_| 140).expect("it stands still");
-        queue.measure(&sample(lifted + 61_000, 120, 140).feedback());
+        queue.measure(&sample(lifted + 61_000, 120, 140).feedback(), TARGET_NS);
         assert_eq!(
-            queue.measure(&sample(lifted + 62_000, 110, 130).feedback()),
+            queue.measure(&sample(lifted + 62_000, 110, 130).feedback(), TARGET_NS),
             Some(0),
             "a base of its own"
         );

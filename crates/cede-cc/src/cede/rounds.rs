@@ -65,11 +65,17 @@ impl Rounds {
         }
     }
 
-    /// Takes what an acknowledgement says; what the round showed, where it ends with it.
-    pub(super) fn on_feedback(&mut self, feedback: &Feedback<'_>, queue_ns: Option<i64>) -> Option<Seen> {
+    /// Takes what an acknowledgement says, which may have waited for a timer of the peer; what the round showed, where it ends
+    /// with it.
+    pub(super) fn on_feedback(
+        &mut self,
+        feedback: &Feedback<'_>,
+        queue_ns: Option<i64>,
+        waited: bool,
+    ) -> Option<Seen> {
         if let Some(queue_ns) = queue_ns {
             self.least_ns = Some(self.least_ns.map_or(queue_ns, |least| least.min(queue_ns)));
-            self.peak_ns = self.peak_ns.max(queue_ns);
+            self.peak_ns = self.peak_ns.max(if waited { 0 } else { queue_ns });
         }
         self.acked_bytes = self.acked_bytes.saturating_add(feedback.acked_bytes);
         self.lost_bytes = self.lost_bytes.saturating_add(feedback.lost_bytes);
@@ -151,7 +157,7 @@ mod tests {
         let mut take = |number, next_number, queue_ns| {
             let mut one = ack(number, 1000);
             one.feedback.next_number = next_number;
-            rounds.on_feedback(&one.feedback(), Some(queue_ns))
+            rounds.on_feedback(&one.feedback(), Some(queue_ns), false)
         };
         assert_eq!(take(0, 3, 7), Some(Seen { queue_ns: 7, peak_ns: 7, lost: false }));
         assert_eq!([take(1, 4, 9), take(2, 5, 5)], [None, None]);
@@ -162,9 +168,9 @@ mod tests {
     #[test]
     fn losses_are_smoothed_over_rounds() {
         let mut rounds = Rounds::new();
-        rounds.on_feedback(&loss(0, 1).feedback(), Some(0));
+        rounds.on_feedback(&loss(0, 1).feedback(), Some(0), false);
         assert!((rounds.loss() - 0.25).abs() < 1e-9, "all of a first round: {}", rounds.loss());
-        let seen = rounds.on_feedback(&ack(1, 3000).feedback(), Some(0)).expect("the round ends");
+        let seen = rounds.on_feedback(&ack(1, 3000).feedback(), Some(0), false).expect("the round ends");
         assert!(seen.lost && (rounds.loss() - 0.0625).abs() < 1e-9, "one in four: {}", rounds.loss());
     }
 }

@@ -10,6 +10,8 @@ const ADAPTED: f64 = 0.33;
 const ADAPTED_GROWTH_PER_S: f64 = 0.005;
 /// What jitter adds to the target at most, over the target.
 const MAX_NOISE: f64 = 2.0;
+/// The part of the base RTT that it is at most.
+const OF_BASE: f64 = 0.75;
 /// The smallest target.
 pub(super) const MIN_TARGET_NS: f64 = 1e6;
 /// The largest that packets' time makes of it.
@@ -38,9 +40,15 @@ impl Target {
         self.adapted_ns + grown * self.wanted.as_nanos() as f64
     }
 
-    /// In nanoseconds, where a packet takes so long at the largest rate that was seen, and delays jitter by so much.
-    pub(super) fn ns(&self, now: Instant, packet_ns: f64, noise_ns: u64) -> f64 {
+    /// On a path of this base RTT: whoever keeps a queue of about that, as BBR does, must not find a longer one.
+    fn wanted_ns(&self, base: Duration) -> f64 {
         let wanted_ns = self.wanted.as_nanos() as f64;
+        if base.is_zero() { wanted_ns } else { wanted_ns.min(OF_BASE * base.as_nanos() as f64) }
+    }
+
+    /// In nanoseconds, where a packet takes so long at the largest rate that was seen, and delays jitter by so much.
+    pub(super) fn ns(&self, now: Instant, packet_ns: f64, noise_ns: u64, base: Duration) -> f64 {
+        let wanted_ns = self.wanted_ns(base);
         let packets_ns = |packets: f64| (packets * packet_ns).min(MAX_PACKET_TARGET_NS);
         let usual_ns =
             (wanted_ns + (noise_ns as f64).min(MAX_NOISE * wanted_ns)).max(packets_ns(TARGET_PACKETS));
@@ -50,6 +58,11 @@ impl Target {
     /// Whether it is shorter than was asked for.
     pub(super) fn is_adapted(&self, now: Instant) -> bool {
         self.adapted_ns_at(now) < self.wanted.as_nanos() as f64
+    }
+
+    /// It was no queue that overflowed.
+    pub(super) fn forget(&mut self) {
+        self.adapted_ns = f64::INFINITY;
     }
 
     /// A queue of no more than that overflowed.
@@ -62,10 +75,12 @@ impl Target {
 mod tests {
     use super::*;
 
+    const BASE: Duration = Duration::from_millis(50);
+
     #[test]
     fn it_shrinks_to_a_third_of_a_queue_that_overflowed_and_grows_back() {
         let mut target = Target::new(Duration::from_millis(15));
-        let ns = |target: &Target, at_s| target.ns(Instant::from_secs(at_s), 0.0, 0);
+        let ns = |target: &Target, at_s| target.ns(Instant::from_secs(at_s), 0.0, 0, BASE);
         assert_eq!(ns(&target, 0), 15e6);
         assert!(!target.is_adapted(Instant::ZERO));
         target.adapt(Instant::from_secs(1), 9e6);
@@ -75,9 +90,16 @@ mod tests {
     }
 
     #[test]
+    fn a_short_path_has_a_shorter_one() {
+        let target = Target::new(Duration::from_millis(15));
+        let ns = |base_ms| target.ns(Instant::ZERO, 0.0, 0, Duration::from_millis(base_ms));
+        assert_eq!((ns(0), ns(1), ns(8), ns(20), ns(600)), (15e6, 1e6, 6e6, 15e6, 15e6));
+    }
+
+    #[test]
     fn packets_and_jitter_raise_it_within_bounds() {
         let target = Target::new(Duration::from_millis(15));
-        let ns = |packet_ns, noise_ns| target.ns(Instant::ZERO, packet_ns, noise_ns);
+        let ns = |packet_ns, noise_ns| target.ns(Instant::ZERO, packet_ns, noise_ns, BASE);
         assert_eq!((ns(12e6, 0), ns(100e6, 0)), (24e6, 60e6));
         assert_eq!((ns(0.0, 5_000_000), ns(0.0, 100_000_000)), (20e6, 45e6));
     }

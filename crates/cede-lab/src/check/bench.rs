@@ -106,7 +106,18 @@ impl<'a> Bench<'a> {
             ProtocolKind::Utp => "protocol = \"utp\"",
             ProtocolKind::Tcp => "protocol = \"tcp\"\ntcp.min_rto = \"200 ms\"",
         };
-        format!("[[flow]]\nname = \"{name}\"\n{transport}\ncontroller = {controller}\n{options}\n")
+        // As a current system answers, like the foreground's receiver; a case may have another.
+        let tcp = self.subject.over == ProtocolKind::Tcp;
+        let ack = if tcp && !options.contains("tcp.ack ") { "\ntcp.ack = \"linux\"" } else { "" };
+        format!("[[flow]]\nname = \"{name}\"\n{transport}{ack}\ncontroller = {controller}\n{options}\n")
+    }
+
+    /// A receiver that answers pairs, or by a timer: options of a flow.
+    pub(super) fn lazy_receiver(&self) -> &'static str {
+        match self.subject.over {
+            ProtocolKind::Utp => "utp = { ack = \"delayed\", ack_packets = 2, ack_delay = \"100 ms\" }",
+            ProtocolKind::Tcp => "tcp.ack = \"linux\"",
+        }
     }
 
     /// The transport under test.

@@ -2,7 +2,8 @@
 
 use super::bench::{Bench, OWN};
 use super::case::{Case, Family, Finding, Mark, Measure};
-use super::marks::{BLIND_SHARE, FOREGROUND_KEEPS, TAKEN_BACK, own_delay_ms};
+use super::marks::{FOREGROUND_KEEPS, IDLE_LINK_USED, TAKEN_BACK, own_delay_ms};
+use super::queues::beside_cubic;
 use super::setup::{Setup, foreground};
 use crate::run::RunError;
 
@@ -57,16 +58,17 @@ fn shallow(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
 }
 
 fn shallow_cubic(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
-    let setup = Setup::new(RATE_MBPS, RTT_MS).buffer("10 packets").window(25.0, 100.0).with(bench.own(""));
-    let share = bench.run(&setup.with(foreground("cubic", "")))?.share(OWN);
-    Ok(vec![Finding::new("own share", share, Mark::AtMost(BLIND_SHARE))])
+    beside_cubic(bench, &Setup::new(RATE_MBPS, RTT_MS).buffer("10 packets").window(25.0, 100.0))
 }
 
 fn bloated(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
     let setup = Setup::new(BLOATED_MBPS, RTT_MS).buffer("5 s").window(20.0, 80.0).with(bench.own(""));
     let seen = bench.run(&setup)?;
     let mark = Mark::AtMost(own_delay_ms(BLOATED_MBPS));
-    Ok(vec![Finding::new("own queue, p95 ms", seen.bottleneck().delays.p95_ms, mark)])
+    Ok(vec![
+        Finding::new("link used", seen.rate_mbps(OWN) / BLOATED_MBPS, Mark::AtLeast(IDLE_LINK_USED)),
+        Finding::new("own queue, p95 ms", seen.bottleneck().delays.p95_ms, mark),
+    ])
 }
 
 fn bloated_cubic(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {

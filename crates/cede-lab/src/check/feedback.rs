@@ -24,6 +24,12 @@ pub(super) const CASES: &[Case] = &[
         delayed,
     ),
     case(
+        "feedback/delayed-far",
+        "2 Mbit/s, 1 s; the same receiver",
+        "A satellite and a receiver that saves work: half a minute of slow start and small windows, at which each acknowledgement waits for its timer, and each waits longer than a short target.",
+        delayed_far,
+    ),
+    case(
         "feedback/compressed",
         "20 Mbit/s, 40 ms; acknowledgements arrive in batches every 30 ms",
         "Radio and cable links grant the way back in slots (DOCSIS request and grant, Wi-Fi aggregation): bursts of acknowledgements, bursts of data.",
@@ -52,6 +58,16 @@ fn delayed(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
     };
     let setup = Setup::new(RATE_MBPS, RTT_MS).with(bench.own(options));
     findings(bench, &setup, IDLE_LINK_USED, own_delay_ms(RATE_MBPS))
+}
+
+fn delayed_far(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
+    const MBPS: f64 = 2.0;
+    let setup = Setup::new(MBPS, 1_000.0).buffer("250 ms").window(60.0, 180.0);
+    let seen = bench.run(&setup.with(bench.own(bench.lazy_receiver())))?;
+    Ok(vec![
+        Finding::new("link used", seen.rate_mbps(OWN) / MBPS, Mark::AtLeast(IDLE_LINK_USED)),
+        Finding::new("own queue, p95 ms", seen.bottleneck().delays.p95_ms, Mark::AtMost(own_delay_ms(MBPS))),
+    ])
 }
 
 fn compressed(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {

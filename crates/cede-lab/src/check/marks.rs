@@ -39,12 +39,24 @@ pub const FOREGROUND_KEEPS: f64 = 0.9;
 /// "lower than best effort" must mean clearly less than the half that an equal would take.
 pub const BLIND_SHARE: f64 = 1.0 / 3.0;
 
+/// What the other keeps there of the rate that it has alone.
+///
+/// Two thirds are what [`BLIND_SHARE`] leaves it; a tenth of that is allowed for what the two lose to each other at a queue that
+/// neither of them sees. Without this mark whoever sends without end and loses nearly all of it passes by its small share.
+pub const BLIND_KEEPS: f64 = 0.6;
+
 /// Seconds within which the link is taken back once the foreground is gone, to three quarters of its capacity.
 ///
 /// Additive increase of one packet per round trip needs a bandwidth-delay product's worth of round trips: 67 packets
 /// at 20 Mbit/s and 40 ms, 2.7 s. Ten seconds leaves room for a controller that is careful (LEDBAT++ grows at a
 /// sixteenth of that, but from a threshold that it remembers) and is short beside the pauses of people who browse.
 pub const TAKE_BACK_S: f64 = 10.0;
+/// The same on a path of 600 ms, where ten seconds are 17 round trips: a hundred round trips.
+///
+/// A bandwidth-delay product there is a thousand packets. One packet per round trip needs ten minutes, and a download that had
+/// to make room for a minute would not come back while anybody waits; a window that grows by a tenth of itself per round trip
+/// needs 72 from a single packet on, and a threshold that is remembered less.
+pub const TAKE_BACK_FAR_S: f64 = 60.0;
 /// What counts as having taken it back.
 pub const TAKEN_BACK: f64 = 0.75;
 

@@ -3,8 +3,8 @@
 //! [`battery`] checks a controller, from the registry or from anywhere else, over uTP; [`Battery`] does the same with
 //! parameters, over TCP, in part, on several cores and with somebody listening. Each [`Case`] tells the story that it
 //! guards against, with the public incident where there is one, and argues its marks. The marks stand beside their
-//! reasons in `marks`, and in the file of a family where only that needs them; none was set by looking at what a
-//! controller of ours achieves.
+//! reasons in `marks`, and in the file of a family where only that needs them; `docs/controllers.md` says
+//! which were set when results were known.
 //!
 //! Every run is a scenario of the laboratory's own format: [`Findings::scenarios`] holds their texts, to be run again
 //! with `cede run`.

@@ -6,7 +6,7 @@
 
 use super::bench::{Bench, OWN};
 use super::case::{Case, Family, Finding, Mark, Measure};
-use super::marks::{BLIND_SHARE, HARD_LINK_USED, IDLE_LINK_USED, own_delay_ms};
+use super::marks::{BLIND_KEEPS, BLIND_SHARE, HARD_LINK_USED, IDLE_LINK_USED, own_delay_ms};
 use super::setup::{Setup, foreground};
 use crate::run::RunError;
 
@@ -60,9 +60,23 @@ fn alone(bench: &Bench<'_>, queue: &str) -> Result<Vec<Finding>, RunError> {
 }
 
 fn beside(bench: &Bench<'_>, queue: &str) -> Result<Vec<Finding>, RunError> {
-    let setup = Setup::new(RATE_MBPS, RTT_MS).link(&format!("queue = \"{queue}\"")).window(25.0, 100.0);
-    let share = bench.run(&setup.with(bench.own("")).with(foreground("cubic", "")))?.share(OWN);
-    Ok(vec![Finding::new("own share", share, Mark::AtMost(BLIND_SHARE))])
+    beside_cubic(
+        bench,
+        &Setup::new(RATE_MBPS, RTT_MS).link(&format!("queue = \"{queue}\"")).window(25.0, 100.0),
+    )
+}
+
+/// Beside CUBIC where delay says little: what is taken, and what CUBIC keeps. A flow that takes nothing itself because all that it
+/// sends is lost has a small share as well.
+pub(super) fn beside_cubic(bench: &Bench<'_>, setup: &Setup) -> Result<Vec<Finding>, RunError> {
+    const CUBIC: &str = "cubic";
+    let setup = setup.clone().with(foreground(CUBIC, ""));
+    let alone = bench.run(&setup)?.rate_mbps(CUBIC);
+    let both = bench.run(&setup.with(bench.own("")))?;
+    Ok(vec![
+        Finding::new("own share", both.share(OWN), Mark::AtMost(BLIND_SHARE)),
+        Finding::new("rate that the other keeps", both.rate_mbps(CUBIC) / alone, Mark::AtLeast(BLIND_KEEPS)),
+    ])
 }
 
 fn policer(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {

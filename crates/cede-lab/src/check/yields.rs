@@ -5,7 +5,7 @@
 
 use super::bench::{Bench, OWN, Seen};
 use super::case::{Case, Family, Finding, Mark, Measure};
-use super::marks::{FOREGROUND_KEEPS, TAKE_BACK_S, TAKEN_BACK, own_delay_ms};
+use super::marks::{FOREGROUND_KEEPS, TAKE_BACK_FAR_S, TAKE_BACK_S, TAKEN_BACK, own_delay_ms};
 use super::setup::{Setup, foreground};
 use crate::outcome::FlowOutcome;
 use crate::run::RunError;
@@ -53,10 +53,22 @@ pub(super) const CASES: &[Case] = &[
         "BBR keeps the queue short itself, so that delay says little: LEDBAT++ was measured to take nine tenths from it.",
         |bench| keeps(bench, "bbr"),
     ),
+    case(
+        "yields/bbr-near",
+        "20 Mbit/s, 5 ms, 200 ms of buffer; BBR v1 for 60 s",
+        "BBR's queue is about one base RTT: on a short path every target in milliseconds lies above it.",
+        bbr_near,
+    ),
     case("yields/back-after-cubic", "as yields/cubic, after CUBIC ended", BACK, |bench| {
         takes_back(bench, "cubic")
     }),
     case("yields/back-after-bbr", "as yields/bbr, after BBR ended", BACK, |bench| takes_back(bench, "bbr")),
+    case(
+        "yields/back-far",
+        "20 Mbit/s, 600 ms, 250 ms of buffer; CUBIC from 20 to 60 s",
+        "The same on a long path: from the smallest window, a packet per round trip takes ten minutes, and a growth that is bound to a queue of milliseconds as long.",
+        back_far,
+    ),
     case("yields/behind-cubic", "as yields/cubic, CUBIC 20 s before the scavenger", BEHIND, behind),
     case(
         "yields/web",
@@ -91,6 +103,24 @@ fn takes_back(bench: &Bench<'_>, controller: &str) -> Result<Vec<Finding>, RunEr
     let seen = bench.run(&contest(bench, controller, true))?;
     let took_s = seen.time_to_reach_s(OWN, TAKEN_BACK * RATE_MBPS, ENDS_S);
     Ok(vec![Finding::new(TAKES_BACK, took_s, Mark::AtMost(TAKE_BACK_S))])
+}
+
+fn bbr_near(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
+    const BBR: &str = "bbr";
+    let other = foreground(BBR, &format!("start = \"{BEGINS_S} s\"\nstop = \"{ENDS_S} s\""));
+    let setup = Setup::new(RATE_MBPS, 5.0).window(BEGINS_S + 5.0, ENDS_S).with(other);
+    let alone = bench.run(&setup)?.rate_mbps(BBR);
+    let kept = bench.run(&setup.with(bench.own("")))?.rate_mbps(BBR) / alone;
+    Ok(vec![Finding::new(KEEPS, kept, Mark::AtLeast(FOREGROUND_KEEPS))])
+}
+
+fn back_far(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
+    const LEAVES_S: f64 = 60.0;
+    let other = foreground("cubic", &format!("start = \"{BEGINS_S} s\"\nstop = \"{LEAVES_S} s\""));
+    let setup = Setup::new(RATE_MBPS, 600.0).buffer("250 ms").window(LEAVES_S, LEAVES_S + 150.0);
+    let seen = bench.run(&setup.with(bench.own("")).with(other))?;
+    let took_s = seen.time_to_reach_s(OWN, TAKEN_BACK * RATE_MBPS, LEAVES_S);
+    Ok(vec![Finding::new(TAKES_BACK, took_s, Mark::AtMost(TAKE_BACK_FAR_S))])
 }
 
 /// The scavenger comes when CUBIC's queue stands.
