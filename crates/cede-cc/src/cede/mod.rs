@@ -558,7 +558,8 @@ impl Controller for Cede {
         } else {
             if timeout.consecutive <= 1 {
                 // One that follows before the window was there again says no more of it than the first.
-                let known = if self.ssthresh.is_finite() && restarts { self.ssthresh.max(before) } else { before };
+                let known =
+                    if self.ssthresh.is_finite() && restarts { self.ssthresh.max(before) } else { before };
                 self.ssthresh = (known / 2.0).max(self.floor());
             }
             let least = if self.pairs.answers() { 2.0 } else { 1.0 };
