@@ -280,7 +280,8 @@ pub trait Controller: Send {
         self.allowance()
     }
 
-    /// When the controller wants [`Controller::on_timer`]; asked again after each call.
+    /// When the controller wants [`Controller::on_timer`]; asked again after each call. A transport ends the connection where this
+    /// never lets time pass ([`crate::instruments::TimerGuard`]).
     fn timer(&self) -> Option<Instant> {
         None
     }

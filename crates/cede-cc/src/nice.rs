@@ -143,7 +143,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
     let floor = if floor > 0.0 { floor } else { 1.0 / settings.number("max_fwnd") };
     Ok(Box::new(Nice {
         config,
-        rule: VegasRule::of(&settings),
+        rule: VegasRule::of(&settings)?,
         window: RenoWindow::new(path, settings.number("init_cwnd"))
             .with_min_packets(floor)
             .with_inclusive_slow_start(settings.switch("slow_start_at_ssthresh")),

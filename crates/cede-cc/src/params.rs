@@ -124,6 +124,15 @@ pub enum ParamError {
         /// What is allowed.
         allowed: String,
     },
+    /// The value makes no sense beside that of another parameter.
+    Conflict {
+        /// The parameter.
+        name: String,
+        /// What stood there.
+        given: String,
+        /// What is allowed beside the other.
+        allowed: String,
+    },
 }
 
 impl fmt::Display for ParamError {
@@ -144,6 +153,9 @@ impl fmt::Display for ParamError {
                     f,
                     "the parameter \"{name}\" cannot be {given}, which is out of range; allowed: {allowed}"
                 )
+            }
+            Self::Conflict { name, given, allowed } => {
+                write!(f, "the parameter \"{name}\" cannot be {given} here; allowed: {allowed}")
             }
         }
     }

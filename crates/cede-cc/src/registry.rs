@@ -76,6 +76,7 @@ pub fn resolve(name: &str, params: &Params) -> Result<Settings, ParamError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ParamValue;
     use crate::testing::{ack, path};
     use cede_units::{Duration, Instant, Rate};
 
@@ -102,11 +103,8 @@ mod tests {
     #[test]
     fn every_parameter_can_be_set_to_each_end_of_its_range() {
         for entry in all() {
-            for param in entry.params {
-                for value in param.kind.extremes() {
-                    let params = Params::new().with(param.name, value);
-                    assert!(build(entry.name, &params, &path(1448)).is_ok(), "{} {params:?}", entry.name);
-                }
+            for params in entry.at_the_ends(&path(1448)) {
+                assert!(build(entry.name, &params, &path(1448)).is_ok(), "{} {params:?}", entry.name);
             }
         }
     }
@@ -136,6 +134,23 @@ mod tests {
             let yields = marked.0 < plain.0 || marked.1 < plain.1;
             assert_eq!(yields, entry.answers_marks(), "{}: {plain:?} {marked:?}", entry.name);
             assert!(yields || marked == plain, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn an_alpha_above_beta_is_refused_with_what_beta_is() {
+        let params = |alpha, beta| {
+            let number = ParamValue::Number;
+            Params::new().with("alpha", number(alpha)).with("beta", number(beta))
+        };
+        for name in ["vegas", "nice"] {
+            assert!(build(name, &params(2.0, 2.0), &path(1448)).is_ok());
+            let error = build(name, &params(5.0, 2.0), &path(1448)).err().unwrap();
+            let text = alloc::string::ToString::to_string(&error);
+            assert!(
+                text.contains("\"alpha\" cannot be 5 here; allowed: a number up to \"beta\", which is 2"),
+                "{text}"
+            );
         }
     }
 

@@ -61,7 +61,7 @@ pub struct Vegas {
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, PARAMS)?;
     Ok(Box::new(Vegas {
-        rule: VegasRule::of(&settings),
+        rule: VegasRule::of(&settings)?,
         window: RenoWindow::new(path, settings.number("init_cwnd"))
             .with_inclusive_slow_start(settings.switch("slow_start_at_ssthresh")),
         floor: settings.number("min_cwnd"),
@@ -205,7 +205,7 @@ mod tests {
     fn check_2_the_three_ways_to_reckon_the_backlog() {
         let rule = |word: &str| {
             let params = Params::new().with("backlog", ParamValue::Word(word.into()));
-            VegasRule::of(&Settings::resolve(&params, PARAMS).unwrap())
+            VegasRule::of(&Settings::resolve(&params, PARAMS).unwrap()).unwrap()
         };
         let backlog = |word| rule(word).backlog(10.0, 50.0, 60.0);
         assert!((backlog("classic") - 10.0 / 6.0).abs() < 1e-12);

@@ -16,8 +16,10 @@
 
 use crate::Feedback;
 use crate::instruments::RoundSummary;
-use crate::params::{ParamDoc, ParamKind, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Settings};
 use crate::reno_window::RenoWindow;
+use alloc::borrow::ToOwned;
+use alloc::format;
 
 /// A round needs more samples than this (Linux, ns-3).
 const MIN_SAMPLES: u32 = 2;
@@ -38,7 +40,7 @@ const fn packets_param(name: &'static str, default: &'static str, doc: &'static 
 }
 
 pub(crate) const fn alpha_param(default: &'static str) -> ParamDoc {
-    packets_param("alpha", default, "Backlog in packets below which the window grows.")
+    packets_param("alpha", default, "Backlog in packets below which the window grows; beta at most.")
 }
 
 pub(crate) const fn beta_param(default: &'static str) -> ParamDoc {
@@ -96,21 +98,30 @@ fn whole(x: f64) -> f64 {
 }
 
 impl VegasRule {
-    pub(crate) fn of(settings: &Settings) -> Self {
+    /// An alpha above beta is refused: in between, a window would have to grow and to shrink.
+    pub(crate) fn of(settings: &Settings) -> Result<Self, ParamError> {
+        let (alpha, beta) = (settings.number("alpha"), settings.number("beta"));
+        if alpha > beta {
+            return Err(ParamError::Conflict {
+                name: "alpha".to_owned(),
+                given: format!("{alpha}"),
+                allowed: format!("a number up to \"beta\", which is {beta}"),
+            });
+        }
         let backlog = match settings.word("backlog") {
             "linux" => Backlog::Linux,
             "ns3" => Backlog::Ns3,
             _ => Backlog::Classic,
         };
-        Self {
+        Ok(Self {
             backlog,
-            alpha: settings.number("alpha"),
-            beta: settings.number("beta"),
+            alpha,
+            beta,
             gamma: settings.number("gamma"),
             every_other: settings.switch("slow_start_every_other"),
             round_window: (settings.word("window") == "round").then_some(f64::INFINITY),
             rests: false,
-        }
+        })
     }
 
     /// The packets of a window that wait in the queue.

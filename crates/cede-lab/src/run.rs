@@ -379,7 +379,9 @@ fn controller_factory(entry: Entry, mut params: Params, seed: u64, flow: &str) -
         params.set("seed", ParamValue::Number(f64::from(drawn)));
     }
     Box::new(move |path: &Path| {
-        (entry.build)(&params, path).expect("whoever named it has built it once with these parameters")
+        // Scenarios have built theirs once; one from elsewhere may never have been.
+        (entry.build)(&params, path)
+            .unwrap_or_else(|error| panic!("`{}` cannot be built: {error}", entry.name))
     })
 }
 

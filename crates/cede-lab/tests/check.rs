@@ -2,7 +2,7 @@
 
 use cede_cc::registry::{Entry, find};
 use cede_lab::check::{Battery, Findings, Subject, cases};
-use cede_lab::scenario::ProtocolKind;
+use cede_lab::scenario::{ProtocolKind, Scenario};
 
 fn check(entry: &Entry, over: ProtocolKind, only: &[&str]) -> Vec<Findings> {
     let names: Vec<String> = only.iter().map(ToString::to_string).collect();
@@ -99,4 +99,50 @@ fn parameters_and_names_are_checked() {
 fn a_battery_that_is_stopped_says_so() {
     let battery = Battery::new(Subject::new(find("ledbat").expect("it is there")));
     assert_eq!(battery.run(&|_| false), Err(cede_lab::run::RunError::Interrupted));
+}
+
+#[test]
+fn every_case_has_scenarios_that_can_be_read_and_names_for_them() {
+    for (over, vary) in [(ProtocolKind::Utp, None), (ProtocolKind::Tcp, None), (ProtocolKind::Utp, Some(7))] {
+        let battery = Battery::new(Subject::new(find("proteus-p").expect("it is there"))).over(over);
+        let battery = vary.map_or(battery.clone(), |seed| battery.vary(seed));
+        let scenarios = battery.scenarios().expect("they are run for a moment");
+        assert_eq!(scenarios.len(), cases().count());
+        for (case, staged) in &scenarios {
+            let names: Vec<&str> = staged.iter().map(|staged| staged.name.as_str()).collect();
+            assert!(names.contains(&"own"), "{}: {names:?}", case.name);
+            for (index, staged) in staged.iter().enumerate() {
+                assert!(!names[..index].contains(&staged.name.as_str()), "{}: {names:?}", case.name);
+                let scenario =
+                    Scenario::parse(case.name, &staged.text).unwrap_or_else(|_| panic!("{}", staged.text));
+                let is_own = scenario.flows.iter().any(|flow| flow.name.starts_with("own"));
+                assert_eq!(is_own, staged.name.starts_with("own"), "{}: {}", case.name, staged.name);
+            }
+        }
+        assert!(scenarios.iter().filter(|(_, staged)| staged.len() > 1).count() >= 8);
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_case_is_what_it_runs() {
+    let only =
+        ["loss/1-percent", "yields/web", "buffers/bloated-cubic", "sharing/four-equals"].map(String::from);
+    for vary in [None, Some(3)] {
+        let battery = Battery::new(Subject::new(find("ledbat++").expect("it is there")))
+            .only(&only)
+            .expect("they are there");
+        let battery = vary.map_or(battery.clone(), |seed| battery.vary(seed));
+        let (shown, run) = (battery.scenarios().expect("it runs"), battery.run(&|_| true).expect("it runs"));
+        for ((case, shown), run) in shown.iter().zip(&run) {
+            assert_eq!((case.name, shown), (run.case, &run.scenarios));
+        }
+        assert_eq!(shown.len(), run.len());
+    }
+}
+
+#[test]
+fn parameters_that_hold_only_together_are_set_together() {
+    let vegas = || Battery::new(Subject::new(find("vegas").expect("it is there")));
+    assert!(vegas().set_all(["alpha=5", "beta=8"]).is_ok());
+    assert!(vegas().set("alpha=5").is_err_and(|text| text.contains("up to \"beta\", which is")));
 }

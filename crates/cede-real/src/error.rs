@@ -96,7 +96,7 @@ pub(crate) fn stream_error(error: ConnectionError) -> io::Error {
         ConnectionError::Reset => io::ErrorKind::ConnectionReset,
         ConnectionError::TimedOut => io::ErrorKind::TimedOut,
         ConnectionError::Unfinished => io::ErrorKind::UnexpectedEof,
-        ConnectionError::Aborted => io::ErrorKind::ConnectionAborted,
+        ConnectionError::Aborted | ConnectionError::ControllerSpins => io::ErrorKind::ConnectionAborted,
     };
     io::Error::new(kind, error)
 }

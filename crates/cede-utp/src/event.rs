@@ -33,6 +33,8 @@ pub enum ConnectionError {
     Unfinished,
     /// The application aborted the connection.
     Aborted,
+    /// The congestion controller asks for its timer again and again, and time does not pass.
+    ControllerSpins,
 }
 
 impl fmt::Display for ConnectionError {
@@ -43,6 +45,7 @@ impl fmt::Display for ConnectionError {
             Self::TimedOut => "connection timed out",
             Self::Unfinished => "the peer did not end its stream",
             Self::Aborted => "connection aborted",
+            Self::ControllerSpins => "the congestion controller's timer runs out without end",
         })
     }
 }

@@ -4,9 +4,10 @@ use crate::controllers;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::{Pace, StatusLine, bar, clock};
+use crate::run::quoted;
 use crate::screen::{self, Screen};
 use cede_cc::registry::{self, Entry};
-use cede_lab::check::{Battery, Findings, Progress, Subject, ablations, differences};
+use cede_lab::check::{Battery, Finding, Findings, Progress, Subject, ablations, differences};
 use cede_lab::run::RunError;
 use cede_lab::scenario::ProtocolKind;
 use cede_plot::{Cell, Table, Verdict, terminal};
@@ -22,9 +23,14 @@ Examples:
   cede check ledbat --only yields --only path/longer
   cede check ledbat -s target='25 ms' --json | jq '.[].findings'
   cede check ledbat --only path/longer --toml | cede run -
+  cede check ledbat --only yields/web --toml=without | cede run -
   cede check ledbat --vary 7                     on other links, drawn by this seed
   cede check cede --ablate                       what each part of a controller is worth
   cede check --all                               every controller, scenario by scenario
+
+In JSON, `measured` is a number or null; where it is null, `missing` is \"never\" (what was waited for did not happen while the run
+lasted) or \"nothing\" (there was nothing to measure, or to measure by). Where the controller kept a case from being measured, `failure`
+says how, and `findings` is empty.
 
 The exit code is 1 where a mark is missed.";
 
@@ -59,9 +65,17 @@ pub struct Args {
     /// Print a table in Markdown, as in docs/controllers.md
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Print the scenarios that were run, for `cede run -`
-    #[arg(long, conflicts_with_all = ["json", "markdown", "all"])]
-    pub toml: bool,
+    /// Print a scenario of the one case that --only names, for `cede run -`: that with the controller under test, or the case's
+    /// other runs by their names [example: --toml=without]
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "own",
+        conflicts_with_all = ["json", "markdown", "all"]
+    )]
+    pub toml: Option<String>,
     /// Scenarios at a time; as many as there are processors where it is left out [example: --jobs 1]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZero<usize>>,
@@ -91,6 +105,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let (true, [entry]) = (args.ablate, entries.as_slice()) {
         return ablate(args, entry);
     }
+    if let (Some(name), [entry]) = (&args.toml, entries.as_slice()) {
+        return screen::print(&toml(args, entry, name)?);
+    }
     let mut checked = Vec::new();
     for (index, &entry) in entries.iter().enumerate() {
         let ticker = Ticker::new(entry.name, index, entries.len());
@@ -100,7 +117,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let missed = checked.iter().flat_map(|one| &one.findings).filter(|findings| !findings.passed).count();
     screen::print(&output(args, &checked))?;
-    if missed == 0 || args.toml { Ok(()) } else { Err(Failure::MarksMissed(missed)) }
+    if missed == 0 { Ok(()) } else { Err(Failure::MarksMissed(missed)) }
 }
 
 /// The battery as it is, and once for each part that is set otherwise.
@@ -147,8 +164,8 @@ fn battery(args: &Args, entry: &Entry) -> Result<Battery, Failure> {
     };
     let mut battery =
         Battery::new(Subject::new(entry)).over(over).only(&args.only).map_err(Failure::Usage)?;
-    for text in &args.set {
-        battery = battery.set(text).map_err(Failure::Usage)?;
+    if !args.set.is_empty() {
+        battery = battery.set_all(args.set.iter().map(String::as_str)).map_err(Failure::Usage)?;
     }
     if let Some(seed) = args.vary {
         battery = battery.vary(seed);
@@ -166,15 +183,8 @@ fn failure(error: &RunError) -> Failure {
 fn output(args: &Args, checked: &[Checked]) -> String {
     match checked {
         _ if args.json => as_json(checked),
-        [one] if args.toml => one
-            .findings
-            .iter()
-            .flat_map(|findings| &findings.scenarios)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join("\n"),
         [one] if args.markdown => single(one).to_markdown(),
-        [one] => report(one),
+        [one] => report(args, one),
         _ if args.markdown => grid(checked).to_markdown(),
         many => signs(many),
     }
@@ -190,29 +200,70 @@ fn as_json(checked: &[Checked]) -> String {
 
 /// One row per figure.
 fn single(one: &Checked) -> Table {
+    let of_finding = |case: &'static str, finding: &Finding| -> [Cell; 4] {
+        [case.into(), finding.what.into(), finding.figure().into(), Verdict::from(finding.holds).into()]
+    };
     let rows = one.findings.iter().flat_map(|findings| {
-        findings.findings.iter().map(|finding| -> [Cell; 4] {
-            let verdict = Verdict::from(finding.holds);
-            [findings.case.into(), finding.what.into(), finding.figure().into(), verdict.into()]
-        })
+        let figures = findings.findings.iter().map(|finding| of_finding(findings.case, finding));
+        let failure = findings.failure.iter().map(|_| -> [Cell; 4] {
+            [findings.case.into(), "nothing: it failed".into(), "".into(), Verdict::from(false).into()]
+        });
+        figures.chain(failure).collect::<Vec<_>>()
     });
     rows.fold(Table::new(["scenario", "measured", "figure (mark)", "verdict"]), Table::row)
 }
 
 /// A table, then the stories of what failed.
-fn report(one: &Checked) -> String {
+fn report(args: &Args, one: &Checked) -> String {
     let screen = Screen::new(false);
     let mut out = terminal::table(&single(one), screen.columns, screen.colour);
     for findings in one.findings.iter().filter(|findings| !findings.passed) {
         let head = format!("{}  {}", screen.bold(findings.case), findings.world);
         out += &format!("\n{}{}", screen.wrap("", &head), screen.wrap("  ", findings.story));
+        out += &findings.failure.iter().map(|why| screen.wrap("  ", &screen.bold(why))).collect::<String>();
     }
     let passed = one.findings.iter().filter(|findings| findings.passed).count();
     let total = one.findings.len();
     let again = one.findings.iter().find(|findings| !findings.passed).map_or(String::new(), |findings| {
-        format!("\nlook into one: cede check {} --only {} --toml | cede run -\n", one.name, findings.case)
+        format!("\nlook into one: {} --toml | cede run -\n", command(args, one.name, findings.case))
     });
     out + &format!("\n{}: {passed} of {total} scenarios passed\n{again}", screen.bold(one.name))
+}
+
+/// The command that checks one case, as this one did.
+fn command(args: &Args, controller: &str, case: &str) -> String {
+    let mut words = vec!["cede".to_string(), "check".to_string(), controller.to_string()];
+    if args.over == Over::Tcp {
+        words.extend(["--over", "tcp"].map(String::from));
+    }
+    args.set.iter().for_each(|text| words.extend(["-s".to_string(), text.clone()]));
+    args.vary.iter().for_each(|seed| words.extend(["--vary".to_string(), seed.to_string()]));
+    words.extend(["--only", case].map(String::from));
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// One scenario of one case: `cede run` takes one at a time.
+fn toml(args: &Args, entry: &Entry, name: &str) -> Result<String, Failure> {
+    let scenarios = battery(args, entry)?.scenarios().map_err(|error| failure(&error))?;
+    let [(case, staged)] = scenarios.as_slice() else {
+        let first = scenarios.first().map_or("path/longer", |(case, _)| case.name);
+        let one = format!("{} --toml", command(args, entry.name, first));
+        let text =
+            format!("--toml prints one scenario, and {} are chosen\n  = for example: {one}", scenarios.len());
+        return Err(Failure::Usage(text));
+    };
+    let Some(found) = staged.iter().find(|staged| staged.name == name) else {
+        let names: Vec<&str> = staged.iter().map(|staged| staged.name.as_str()).collect();
+        let text = format!("{} has no run `{name}`\n  = allowed: {}", case.name, names.join(", "));
+        return Err(Failure::Usage(text));
+    };
+    let others: Vec<String> = staged
+        .iter()
+        .filter(|other| other.name != name)
+        .map(|other| format!("--toml={}", other.name))
+        .collect();
+    let others = if others.is_empty() { String::new() } else { format!("; others: {}", others.join(" ")) };
+    Ok(format!("# {}, run `{name}`{others}\n{}", case.name, found.text))
 }
 
 /// Controllers by scenarios as signs, narrow enough for a terminal: a column for each controller, by number.
@@ -255,7 +306,8 @@ fn grid(checked: &[Checked]) -> Table {
 }
 
 fn cell(findings: &Findings) -> Cell {
-    let figure = findings.decisive().map_or("nothing".to_string(), |finding| {
+    let none = if findings.failure.is_some() { "failed" } else { "nothing" };
+    let figure = findings.decisive().map_or(none.to_string(), |finding| {
         let text = finding.figure();
         text.split(" (").next().unwrap_or_default().to_string()
     });

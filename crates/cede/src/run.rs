@@ -128,7 +128,7 @@ fn repeat(args: &RunArgs, overrides: &[String], folder: &Path, kept: &str) -> St
 }
 
 /// A word as a POSIX shell takes it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_string()

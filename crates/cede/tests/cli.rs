@@ -460,6 +460,86 @@ fn a_checks_scenario_can_be_run_by_itself() {
     place.cede_reading(&["run", "-", "-o", "out"], &toml.out).exits(0);
 }
 
+/// What a failing check says last is run as it stands.
+#[test]
+#[cfg(unix)]
+fn the_command_that_a_check_prints_runs() {
+    let place = Folder::new("check-hint");
+    let bin = Path::new(env!("CARGO_BIN_EXE_cede")).parent().unwrap();
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths =
+        std::env::join_paths([bin.to_path_buf()].into_iter().chain(std::env::split_paths(&paths))).unwrap();
+    for (arguments, has) in [
+        (&["check", "reno", "--only", "yields/call"][..], "name = \"own\""),
+        (
+            &[
+                "check",
+                "ledbat",
+                "--over",
+                "tcp",
+                "-s",
+                "target=99 ms",
+                "--vary",
+                "7",
+                "--only",
+                "buffers/shallow-cubic",
+            ],
+            "target = \"99 ms\"",
+        ),
+        (&["check", "proteus-p", "--only", "yields/web"], "name = \"own\""),
+    ] {
+        let failed = place.cede(arguments).exits(1);
+        let hint =
+            failed.text().lines().find_map(|line| line.strip_prefix("look into one: ")).unwrap().to_string();
+        let (check, run) = hint.split_once(" | ").unwrap();
+        assert_eq!(run, "cede run -");
+        let shown = std::process::Command::new("sh");
+        let shell = |mut shell: std::process::Command, command: &str| {
+            let out = shell
+                .arg("-c")
+                .arg(command)
+                .env("PATH", &paths)
+                .current_dir(place.path(""))
+                .output()
+                .unwrap();
+            assert!(out.status.success(), "{command}: {}", String::from_utf8_lossy(&out.stderr));
+            String::from_utf8(out.stdout).unwrap()
+        };
+        let toml = shell(shown, check);
+        assert!(toml.contains(has), "{toml}");
+        let ran = shell(std::process::Command::new("sh"), &hint);
+        assert!(ran.contains("report:"), "{ran}");
+        let kept =
+            place.text(&format!("cede-out/{}/scenario.toml", arguments.last().unwrap().replace('/', "-")));
+        assert!(
+            kept.contains(has) && (!arguments.contains(&"--vary") || kept.contains("seed = 7")),
+            "{kept}"
+        );
+    }
+}
+
+#[test]
+fn of_a_case_with_several_runs_each_is_shown_by_its_name() {
+    let place = Folder::new("check-runs");
+    let show = |toml: &str| place.cede(&["check", "ledbat", "--only", "yields/web", toml]);
+    let own = show("--toml").exits(0);
+    assert!(own.text().starts_with("# yields/web, run `own`; others: --toml=without\n"), "{}", own.text());
+    let without = show("--toml=without").exits(0);
+    assert!(!without.text().contains("\"own\""), "{}", without.text());
+    assert!(show("--toml=reno").exits(2).err.contains("allowed: without, own"));
+    let many = place.cede(&["check", "ledbat", "--only", "yields", "--toml"]).exits(2);
+    assert!(many.err.contains("cede check ledbat --only yields/cubic --toml"), "{}", many.err);
+}
+
+#[test]
+fn json_tells_never_from_nothing() {
+    let place = Folder::new("check-json");
+    let found =
+        place.cede(&["check", "lp-linux", "--only", "yields/back-after-bbr", "--json"]).exits(1).json();
+    let finding = &found[0]["findings"][0];
+    assert!(finding["measured"].is_null() && finding["missing"] == "never", "{found}");
+}
+
 #[test]
 fn controllers_in_the_examples_of_help_pages_are_there() {
     let place = Folder::new("help-controllers");

@@ -143,7 +143,8 @@ fn battery(args: &[String]) -> Result<Battery, String> {
 fn show(found: &Findings) -> String {
     let sign = if found.passed { "✓" } else { "✗" };
     let figures = found.findings.iter().map(|finding| format!("{} {}", finding.what, finding.figure()));
-    format!("{sign} {:26} {}", found.case, figures.collect::<Vec<_>>().join(", "))
+    let failure = found.failure.iter().cloned();
+    format!("{sign} {:26} {}", found.case, figures.chain(failure).collect::<Vec<_>>().join(", "))
 }
 
 fn main() -> ExitCode {

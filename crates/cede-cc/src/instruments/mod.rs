@@ -11,6 +11,7 @@ mod queueing_delay;
 mod round;
 mod rtt;
 mod signal;
+mod timer_guard;
 mod windowed;
 
 pub use base_history::BaseHistory;
@@ -24,6 +25,7 @@ pub use queueing_delay::{QueueingDelay, QueueingDelayConfig};
 pub use round::{Round, RoundRtts, RoundSummary};
 pub use rtt::{RttConfig, RttEstimator};
 pub use signal::Signal;
+pub use timer_guard::TimerGuard;
 pub use windowed::{WindowedMax, WindowedMin};
 
 use alloc::collections::VecDeque;

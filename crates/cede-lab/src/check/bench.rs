@@ -3,11 +3,14 @@
 use super::setup::Setup;
 use super::vary::Variation;
 use crate::outcome::{FlowOutcome, LinkOutcome, Outcome};
-use crate::run::{Run, RunError, Watcher};
+use crate::run::{FlowSample, Run, RunError, Watcher};
 use crate::scenario::{ProtocolKind, Scenario, nearest, render};
 use cede_cc::registry::{self, Entry};
-use cede_cc::{ParamKind, ParamValue, Params};
-use cede_units::Instant;
+use cede_cc::{ParamKind, ParamValue, Params, Snapshot};
+use cede_tcp::Failure;
+use cede_units::{Duration, Instant};
+use cede_utp::ConnectionError;
+use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -45,6 +48,16 @@ pub(super) const RENO: &str = "measure";
 /// What a scenario calls a controller that the registry does not know; the run puts the real one in its place.
 const PLACEHOLDER: &str = "reno";
 
+/// A scenario of a case, as a text for `cede run -`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Staged {
+    /// Which of the case's scenarios it is: `own` has the flow under test, `without` has the others alone, `reno` has Reno in its
+    /// place; a number follows where there are several of a kind.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
 /// Where one case is measured.
 pub(super) struct Bench<'a> {
     subject: &'a Subject,
@@ -52,8 +65,14 @@ pub(super) struct Bench<'a> {
     variation: Variation,
     /// Asked now and then whether to go on.
     go_on: &'a (dyn Fn() -> bool + Sync),
+    /// Scenarios end where they begin: only their texts are asked for.
+    staging: bool,
+    /// What has been begun, in order.
+    staged: RefCell<Vec<Staged>>,
     /// What has been run, by text: a case may look at one run from several sides.
     seen: RefCell<BTreeMap<String, Rc<Seen>>>,
+    /// What the controller under test did that no controller may.
+    fault: RefCell<Option<String>>,
 }
 
 /// What a run showed.
@@ -63,13 +82,40 @@ pub(super) struct Seen {
     rate_factor: f64,
 }
 
-struct Patience<'a>(&'a (dyn Fn() -> bool + Sync));
+/// Stops a run where that is asked for, and where the controller under test is at fault.
+struct Patience<'a> {
+    go_on: &'a (dyn Fn() -> bool + Sync),
+    fault: Option<String>,
+}
 
 impl Watcher for Patience<'_> {
     fn progress(&mut self, _: Instant, _: Instant) -> bool {
-        (self.0)()
+        self.fault.is_none() && (self.go_on)()
+    }
+
+    fn sample(&mut self, sample: &FlowSample<'_>) {
+        if self.fault.is_none() && sample.flow.name.starts_with(OWN) {
+            let what = fault_of(&sample.view.controller, sample.view.error.as_deref());
+            self.fault = what.map(|what| format!("{what} (flow `{}`, at {})", sample.flow.name, sample.now));
+        }
     }
 }
+
+/// What a controller shows that none may.
+fn fault_of(snapshot: &Snapshot, error: Option<&str>) -> Option<String> {
+    let spins = [ConnectionError::ControllerSpins.to_string(), Failure::ControllerSpins.to_string()];
+    if let Some(error) = error.filter(|error| spins.iter().any(|spins| spins == error)) {
+        return Some(error.to_string());
+    }
+    let figures = [("window", Some(snapshot.cwnd_bytes)), ("slow-start threshold", snapshot.ssthresh_bytes)];
+    let wrong = |figure: &f64| !figure.is_finite() || *figure < 0.0;
+    let (what, figure) =
+        figures.into_iter().find_map(|(what, figure)| Some((what, figure.filter(wrong)?)))?;
+    Some(format!("its snapshot says that the {what} is {figure}"))
+}
+
+/// Long enough for a run to be a run.
+const STAGED_FOR: Duration = Duration::from_millis(1);
 
 impl<'a> Bench<'a> {
     pub(super) fn new(
@@ -78,12 +124,23 @@ impl<'a> Bench<'a> {
         go_on: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
         let variation = subject.vary.map_or(Variation::NONE, |seed| Variation::of(seed, case));
-        Self { subject, case, variation, go_on, seen: RefCell::default() }
+        let (staged, seen, fault) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Self { subject, case, variation, go_on, staging: false, staged, seen, fault }
     }
 
-    /// The texts of all scenarios that were run.
-    pub(super) fn into_scenarios(self) -> Vec<String> {
-        self.seen.into_inner().into_keys().collect()
+    /// The same, for the texts of the scenarios alone.
+    pub(super) fn staging(self) -> Self {
+        Self { staging: true, ..self }
+    }
+
+    /// What the controller under test did that no controller may.
+    pub(super) fn take_fault(&self) -> Option<String> {
+        self.fault.borrow_mut().take()
+    }
+
+    /// All scenarios that were begun, in order.
+    pub(super) fn into_scenarios(self) -> Vec<Staged> {
+        self.staged.into_inner()
     }
 
     /// A flow of the controller under test, with these further options.
@@ -142,19 +199,46 @@ impl<'a> Bench<'a> {
     pub(super) fn run_text(&self, text: &str) -> Result<Rc<Seen>, RunError> {
         let scenario = Scenario::parse(self.case, text)
             .unwrap_or_else(|problems| panic!("a pinned scenario is wrong:\n{}\n{text}", render(&problems)));
-        let (scenario, text) = self.variation.apply(scenario, text);
+        let (mut scenario, text) = self.variation.apply(scenario, text);
         if let Some(seen) = self.seen.borrow().get(&text) {
             return Ok(Rc::clone(seen));
+        }
+        self.stage(&scenario, &text);
+        if self.staging {
+            (scenario.duration, scenario.warmup) = (STAGED_FOR, Duration::ZERO);
         }
         let mut run = Run::new(&scenario).without_tape();
         if !self.subject.is_registered() {
             run = run.stand_in(OWN, self.subject.entry, self.subject.params.clone());
         }
-        let (outcome, _) = run.go(&mut Patience(self.go_on))?;
+        let mut patience = Patience { go_on: self.go_on, fault: None };
+        let gone = run.go(&mut patience);
+        *self.fault.borrow_mut() = patience.fault;
+        let (outcome, _) = gone?;
         let seen = Rc::new(Seen { outcome, rate_factor: self.variation.rate });
         self.seen.borrow_mut().insert(text, Rc::clone(&seen));
         Ok(seen)
     }
+}
+
+impl Bench<'_> {
+    /// Notes a scenario under a name of its own.
+    fn stage(&self, scenario: &Scenario, text: &str) {
+        let has = |name: &str| scenario.flows.iter().any(|flow| flow.name.starts_with(name));
+        let kind = match (has(OWN), has(RENO)) {
+            (true, _) => "own",
+            (false, true) => "reno",
+            (false, false) => "without",
+        };
+        let mut staged = self.staged.borrow_mut();
+        let earlier = staged.iter().filter(|other| other.name.trim_end_matches(is_suffix) == kind).count();
+        let name = if earlier == 0 { kind.to_string() } else { format!("{kind}-{}", earlier + 1) };
+        staged.push(Staged { name, text: text.to_string() });
+    }
+}
+
+fn is_suffix(c: char) -> bool {
+    c == '-' || c.is_ascii_digit()
 }
 
 /// A parameter as TOML.

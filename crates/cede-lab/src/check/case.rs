@@ -108,13 +108,27 @@ impl fmt::Display for Mark {
     }
 }
 
+/// Why there is no number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// What was waited for did not happen while the run lasted.
+    Never,
+    /// There was nothing to measure, or nothing to measure it by.
+    Nothing,
+}
+
 /// A measured figure against its mark.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Finding {
     /// What was measured, with its unit.
     pub what: &'static str,
-    /// The figure; not-a-number where there was nothing to measure.
+    /// The figure; infinite where what was waited for never happened, not-a-number where there was nothing to measure. Both
+    /// are `null` in JSON.
     pub measured: f64,
+    /// Why there is no number, where there is none; left out in JSON otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Missing>,
     /// Its bound.
     pub mark: Mark,
     /// Whether it is within the bound.
@@ -123,13 +137,25 @@ pub struct Finding {
 
 impl Finding {
     pub(super) fn new(what: &'static str, measured: f64, mark: Mark) -> Self {
-        Self { what, measured, mark, holds: mark.holds(measured) }
+        // A ratio to nothing is infinite too, and would pass for plenty.
+        let is_ratio_to_nothing = measured.is_infinite() && matches!(mark, Mark::AtLeast(_));
+        let measured = if is_ratio_to_nothing { f64::NAN } else { measured };
+        let missing = match measured {
+            _ if measured.is_nan() => Some(Missing::Nothing),
+            _ if measured.is_infinite() => Some(Missing::Never),
+            _ => None,
+        };
+        Self { what, measured, missing, mark, holds: mark.holds(measured) }
     }
 
     /// The figure and its bound, as short as they can be.
     #[must_use]
     pub fn figure(&self) -> String {
-        let measured = if self.measured.is_nan() { "nothing".to_string() } else { short(self.measured) };
+        let measured = match self.missing {
+            Some(Missing::Never) => "never".to_string(),
+            Some(Missing::Nothing) => "nothing".to_string(),
+            None => short(self.measured),
+        };
         format!("{measured} ({})", self.mark)
     }
 }
@@ -154,5 +180,21 @@ mod tests {
         assert!(!Mark::AtLeast(0.0).holds(f64::NAN) && !Mark::AtMost(1e9).holds(f64::NAN));
         assert!(Mark::AtMost(100.0).margin(50.0) > 1.0 && Mark::AtLeast(2.0).margin(1.0) < 1.0);
         assert_eq!(Finding::new("share", 0.125, Mark::AtMost(0.1)).figure(), "0.12 (≤ 0.10)");
+    }
+
+    #[test]
+    fn json_tells_never_from_nothing() {
+        let json =
+            |measured: f64, mark| serde_json::to_value(Finding::new("seconds", measured, mark)).unwrap();
+        let most = Mark::AtMost(10.0);
+        assert_eq!(
+            json(f64::INFINITY, most),
+            serde_json::json!({ "what": "seconds", "measured": null, "missing": "never", "mark": { "at-most": 10.0 }, "holds": false })
+        );
+        assert_eq!(json(f64::NAN, most)["missing"], "nothing");
+        assert_eq!(json(1.0 / 0.0, Mark::AtLeast(0.5))["missing"], "nothing", "of nothing");
+        let number = json(2.0, most);
+        assert!(number["measured"] == 2.0 && number.get("missing").is_none(), "{number}");
+        assert_eq!(Finding::new("seconds", f64::INFINITY, most).figure(), "never (≤ 10.0)");
     }
 }

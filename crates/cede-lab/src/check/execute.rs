@@ -1,12 +1,14 @@
 //! Running the battery on all cores.
 
-use super::bench::{Bench, Subject, set_parameter, unknown};
+use super::bench::{Bench, Staged, Subject, set_parameter, unknown};
 use super::case::{Case, Family, Finding};
 use super::cases;
 use crate::run::RunError;
 use crate::scenario::ProtocolKind;
 use serde::Serialize;
+use std::any::Any;
 use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -25,9 +27,12 @@ pub struct Findings {
     pub passed: bool,
     /// The figures with their marks.
     pub findings: Vec<Finding>,
-    /// The scenarios that were run, as texts for `cede run -`.
+    /// Why the case could not be measured, where the controller kept it from being; there are no figures then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// The scenarios that were run, in order.
     #[serde(skip)]
-    pub scenarios: Vec<String>,
+    pub scenarios: Vec<Staged>,
 }
 
 impl Findings {
@@ -107,15 +112,38 @@ impl Battery {
     ///
     /// # Errors
     /// What is wrong, and what is allowed.
-    pub fn set(mut self, text: &str) -> Result<Self, String> {
-        set_parameter(&mut self.subject, text)?;
+    pub fn set(self, text: &str) -> Result<Self, String> {
+        self.set_all([text])
+    }
+
+    /// Sets several parameters at once, which may hold only together.
+    ///
+    /// # Errors
+    /// What is wrong, and what is allowed.
+    pub fn set_all<'t>(mut self, texts: impl IntoIterator<Item = &'t str>) -> Result<Self, String> {
+        texts.into_iter().try_for_each(|text| set_parameter(&mut self.subject, text))?;
         let path = cede_cc::Path { mss_bytes: 1_400, initial_cwnd_bytes: 14_000, max_cwnd_bytes: 1 << 24 };
         (self.subject.entry.build)(&self.subject.params, &path).map_err(|error| error.to_string())?;
         Ok(self)
     }
 
+    /// The scenarios of the cases, without what they show: each is run for a millisecond only.
+    ///
+    /// # Errors
+    /// [`RunError`] where a scenario could not be run.
+    pub fn scenarios(&self) -> Result<Vec<(&'static Case, Vec<Staged>)>, RunError> {
+        let stage = |case: &&'static Case| {
+            let bench = Bench::new(&self.subject, case.name, &|| true).staging();
+            (case.measure)(&bench)?;
+            Ok((*case, bench.into_scenarios()))
+        };
+        self.chosen.iter().map(stage).collect()
+    }
+
     /// Runs the cases; the findings are in the cases' order whatever finished first. `hear` is told of each case that
-    /// is done, and asked now and then whether to go on.
+    /// is done, and asked now and then whether to go on. A case that the controller keeps from being measured, since it panics,
+    /// lets no time pass or shows what is no number, is one that failed: [`Findings::failure`] says why. Only a call that never
+    /// returns is not survived.
     ///
     /// # Errors
     /// [`RunError::Interrupted`] where `hear` says no; others where a scenario could not be run.
@@ -151,7 +179,14 @@ impl Battery {
 
     fn examine(&self, case: &'static Case, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Findings, RunError> {
         let bench = Bench::new(&self.subject, case.name, go_on);
-        let findings = (case.measure)(&bench)?;
+        // What a panic leaves half done is the run's own, and goes with it.
+        let measured = catch_unwind(AssertUnwindSafe(|| (case.measure)(&bench)));
+        let culprit = |what: String| format!("the controller `{}`: {what}", self.subject.entry.name);
+        let (findings, failure) = match (measured, bench.take_fault()) {
+            (Err(panic), _) => (Vec::new(), Some(format!("panicked: {}", said_by(&*panic)))),
+            (Ok(_), Some(fault)) => (Vec::new(), Some(culprit(fault))),
+            (Ok(measured), None) => (measured?, None),
+        };
         Ok(Findings {
             case: case.name,
             family: case.family,
@@ -159,7 +194,14 @@ impl Battery {
             story: case.story,
             passed: !findings.is_empty() && findings.iter().all(|finding| finding.holds),
             findings,
+            failure,
             scenarios: bench.into_scenarios(),
         })
     }
+}
+
+/// The words of a panic.
+fn said_by(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
 }

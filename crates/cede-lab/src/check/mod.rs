@@ -6,8 +6,8 @@
 //! reasons in `marks`, and in the file of a family where only that needs them; `docs/controllers.md` says
 //! which were set when results were known.
 //!
-//! Every run is a scenario of the laboratory's own format: [`Findings::scenarios`] holds their texts, to be run again
-//! with `cede run`.
+//! Every run is a scenario of the laboratory's own format: [`Findings::scenarios`] and [`Battery::scenarios`] hold their
+//! texts, to be run again with `cede run`.
 //!
 //! [`Battery::vary`] runs the same cases on links whose rates, delays and buffers are drawn anew; [`ablations`] names what a
 //! controller's parts are worth.
@@ -38,8 +38,8 @@ mod vary;
 mod yields;
 
 pub use ablate::{Difference, ablations, differences};
-pub use bench::Subject;
-pub use case::{Case, Family, Finding, Mark};
+pub use bench::{Staged, Subject};
+pub use case::{Case, Family, Finding, Mark, Missing};
 pub use execute::{Battery, Findings, Progress};
 
 use crate::run::RunError;

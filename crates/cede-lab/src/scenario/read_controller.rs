@@ -60,14 +60,14 @@ fn refuse_name(reader: &mut Reader<'_>, node: &Node) -> Option<ControllerSpec> {
 
 fn read_params(reader: &mut Reader<'_>, node: Option<&Node>, entry: &Entry) -> Option<Params> {
     let mut params = Some(Params::new());
+    let is_named = node.and_then(Node::table).is_some_and(|table| table.get("name").is_some());
     for given in node.and_then(Node::table).iter().flat_map(|table| &table.entries) {
         if given.key == "name" {
             continue;
         }
         let Some(doc) = entry.params.iter().find(|doc| doc.name == given.key) else {
-            let names: Vec<&str> = entry.params.iter().map(|doc| doc.name).collect();
-            let message = format!("the controller `{}` has no parameter `{}`", entry.name, given.key);
-            reader.report(given.key_origin, message, word_help(&given.key, &names));
+            let (message, help) = unknown_key(&given.key, entry, is_named);
+            reader.report(given.key_origin, message, help);
             params = None;
             continue;
         };
@@ -85,6 +85,19 @@ fn read_params(reader: &mut Reader<'_>, node: Option<&Node>, entry: &Entry) -> O
         }
     }
     params
+}
+
+/// What to say of a key that is no parameter. Where no controller is named, the name itself may be what was meant.
+fn unknown_key(key: &str, entry: &Entry, is_named: bool) -> (String, Vec<String>) {
+    let params = entry.params.iter().map(|doc| doc.name);
+    if is_named {
+        let message = format!("the controller `{}` has no parameter `{key}`", entry.name);
+        return (message, word_help(key, &params.collect::<Vec<_>>()));
+    }
+    let names: Vec<&str> = ["name"].into_iter().chain(params).collect();
+    let mut help = word_help(key, &names);
+    help.push(format!("without `name`, the parameters are those of the default here, `{}`", entry.name));
+    (format!("unknown key `{key}` in a controller without a `name`"), help)
 }
 
 /// One parameter. Numbers stand without quotes, quantities with them and with their unit.

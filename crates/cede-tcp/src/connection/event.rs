@@ -26,6 +26,8 @@ pub enum Failure {
     Reset,
     /// Retransmissions went unanswered.
     TimedOut,
+    /// The congestion controller asks for its timer again and again, and time does not pass.
+    ControllerSpins,
 }
 
 /// Why data was not accepted.
@@ -48,6 +50,7 @@ impl core::fmt::Display for Failure {
             Self::Refused => "nobody listened",
             Self::Reset => "the peer reset the connection",
             Self::TimedOut => "retransmissions went unanswered",
+            Self::ControllerSpins => "the congestion controller's timer runs out without end",
         })
     }
 }

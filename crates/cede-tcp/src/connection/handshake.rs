@@ -24,7 +24,7 @@ use crate::statistics::Statistics;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cede_cc::Controller;
-use cede_cc::instruments::{DeliveryRate, Pacer};
+use cede_cc::instruments::{DeliveryRate, Pacer, TimerGuard};
 use cede_units::{Instant, Seq32, Stream};
 use cede_wire::tcp::{Flags, Options, SackBlocks, Segment, Timestamps};
 use cede_wire::{Ecn, Payload, Transmit};
@@ -124,6 +124,7 @@ impl Connection {
             clock,
             allowance,
             controller_timer: controller.timer(),
+            timer_guard: TimerGuard::default(),
             controller,
             isn,
             buffer: SendBuffer::default(),

@@ -22,7 +22,7 @@ use crate::scoreboard::Scoreboard;
 use crate::statistics::{Snapshot, Statistics};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cede_cc::instruments::{DeliveryRate, Pacer};
+use cede_cc::instruments::{DeliveryRate, Pacer, TimerGuard};
 use cede_cc::{Allowance, Controller, PacketFact};
 use cede_units::{Instant, Seq32};
 use cede_wire::{Ecn, Payload, Transmit};
@@ -112,6 +112,7 @@ pub struct Connection {
     controller: Box<dyn Controller>,
     allowance: Allowance,
     controller_timer: Option<Instant>,
+    timer_guard: TimerGuard,
 
     isn: Seq32,
     buffer: SendBuffer,

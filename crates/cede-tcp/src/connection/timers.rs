@@ -95,6 +95,9 @@ impl Connection {
         }
         self.acks.on_deadline(now);
         if self.controller_deadline() <= now {
+            if self.timer_guard.spins(now) {
+                return self.fail(Failure::ControllerSpins);
+            }
             let allowance = self.controller.on_timer(now);
             self.adopt(allowance);
         }

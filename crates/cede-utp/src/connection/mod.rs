@@ -34,7 +34,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use cede_cc::instruments::{RttConfig, RttEstimator};
+use cede_cc::instruments::{RttConfig, RttEstimator, TimerGuard};
 use cede_cc::{Allowance, Controller, Path};
 use cede_units::{Duration, Instant, Seq16};
 use cede_wire::utp::{DecodeError, Kind, Packet};
@@ -67,6 +67,7 @@ use send::Sending;
 pub struct Connection {
     config: Arc<Config>,
     controller: Box<dyn Controller>,
+    timer_guard: TimerGuard,
     allowance: Allowance,
     state: State,
     ids: Ids,
@@ -152,6 +153,7 @@ impl Connection {
             scratch: None,
             config,
             controller,
+            timer_guard: TimerGuard::default(),
         }
     }
 

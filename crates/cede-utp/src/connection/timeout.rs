@@ -41,12 +41,17 @@ impl Connection {
                 Timer::Reordering => self.on_reordering_timeout(now),
                 Timer::WindowUpdate => self.on_window_update_timeout(now),
                 Timer::TailProbe => self.on_tail_probe_timeout(now),
-                Timer::Controller => {
-                    let allowance = self.controller.on_timer(now);
-                    self.apply(allowance);
-                }
+                Timer::Controller => self.on_controller_timer(now),
             }
         }
+    }
+
+    fn on_controller_timer(&mut self, now: Instant) {
+        if self.timer_guard.spins(now) {
+            return self.end(Some(ConnectionError::ControllerSpins));
+        }
+        let allowance = self.controller.on_timer(now);
+        self.apply(allowance);
     }
 
     /// Sets the retransmission timer, rounded up to where it is polled.
