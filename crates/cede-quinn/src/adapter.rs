@@ -41,11 +41,34 @@ struct State {
     /// Of the packet acknowledged last: when that was, and when it had left.
     delivered_at: Instant,
     first_sent_at: Instant,
-    /// Packets with smaller numbers had left when the last loss was found.
+    /// Packets with smaller numbers had left when the loss was found that began the recovery period.
     recover: u64,
+    flight: Flight,
     inversion: Inversion,
     srtt: Duration,
     batch: Batch,
+}
+
+/// The most that was under way in this round trip and the one before: at any one moment it may be less than the window only because
+/// quinn paces.
+#[derive(Default)]
+struct Flight {
+    before_bytes: u64,
+    now_bytes: u64,
+    /// An acknowledgement of this number or a later one ends the round trip.
+    round_end: u64,
+}
+
+impl Flight {
+    fn most_bytes(&self) -> u64 {
+        self.before_bytes.max(self.now_bytes)
+    }
+
+    fn acknowledged(&mut self, newest: u64, next: u64, in_flight_bytes: u64) {
+        if newest >= self.round_end {
+            *self = Self { before_bytes: self.now_bytes, now_bytes: in_flight_bytes, round_end: next };
+        }
+    }
 }
 
 /// What `on_ack` has told since the last `on_end_acks`.
@@ -85,6 +108,7 @@ impl QuicController {
             delivered_at: Instant::ZERO,
             first_sent_at: Instant::ZERO,
             recover: 0,
+            flight: Flight::default(),
             inversion: Inversion::default(),
             srtt: Duration::ZERO,
             batch: Batch::default(),
@@ -204,6 +228,7 @@ impl State {
             (self.delivered_at, self.first_sent_at) = (now, now);
         }
         self.in_flight_bytes = self.in_flight_bytes.saturating_add(bytes);
+        self.flight.now_bytes = self.flight.now_bytes.max(self.in_flight_bytes);
         self.next_number += bytes.div_ceil(u64::from(self.mtu.max(1))).max(1);
         let number = self.next_number - 1;
         let sent = Sent {
@@ -249,16 +274,23 @@ impl State {
                 in_flight_before_bytes: in_flight_bytes.saturating_add(batch.bytes),
                 rtt,
                 rtt_min: rtt,
-                app_limited,
+                app_limited: app_limited || self.is_window_unused(),
                 in_recovery: repairing,
                 ..self.feedback(now)
             };
             self.allowance = self.controller.on_feedback(&feedback);
+            self.flight.acknowledged(newest.number, self.next_number, in_flight_bytes);
             self.ledger.forget_before(oldest_wanted);
         }
         batch.acked.clear();
         self.batch = Batch { acked: batch.acked, ..Batch::default() };
         self.run_timers(now);
+    }
+
+    /// Less than three quarters of the window were used for a round trip: flow control, the peer's or that of our own send buffer,
+    /// held the rest back. No reason to let out more (RFC 9002, section 7.8); quinn's word is of the application alone.
+    fn is_window_unused(&self) -> bool {
+        self.flight.most_bytes().saturating_add(u64::from(self.mtu)) < self.window() / 4 * 3
     }
 
     fn lost(&mut self, now: time::Instant, sent: time::Instant, bytes: u64) {
@@ -274,7 +306,10 @@ impl State {
             ..self.feedback(now)
         };
         self.allowance = self.controller.on_feedback(&feedback);
-        self.recover = self.next_number;
+        // A packet of the flight that has been answered for begins no new recovery period (RFC 9002, section 7.3.2).
+        if newest[0].number >= self.recover {
+            self.recover = self.next_number;
+        }
         self.run_timers(now);
     }
 
@@ -442,6 +477,32 @@ mod tests {
             bench.quic.on_congestion_event(bench.at(100 * step + 50), bench.at(100 * step), false, PACKET);
         }
         assert_eq!(bench.window(), 2 * PACKET);
+    }
+
+    #[test]
+    fn a_recovery_period_is_not_prolonged_by_losses_of_its_own_flight() {
+        let mut bench = Bench::new("reno");
+        bench.send(0, 10);
+        bench.send(1, 10);
+        bench.quic.on_congestion_event(bench.at(50), bench.at(0), false, PACKET);
+        bench.send(51, 5);
+        bench.quic.on_congestion_event(bench.at(60), bench.at(1), false, PACKET);
+        assert_eq!(bench.quic.state().recover, 20, "those of 51 ms left after the cut");
+        bench.quic.on_congestion_event(bench.at(100), bench.at(51), false, PACKET);
+        assert_eq!(bench.quic.state().recover, 25, "one of theirs is a new loss");
+    }
+
+    #[test]
+    fn a_window_that_is_not_filled_does_not_grow() {
+        let mut bench = Bench::new("reno");
+        let before = bench.window();
+        let packets = before / PACKET;
+        bench.send(0, 4);
+        bench.acknowledge(40, 0, 4, 0);
+        assert_eq!(bench.window(), before, "flow control let four packets out");
+        bench.send(50, packets);
+        bench.acknowledge(90, 50, packets, 0);
+        assert!(bench.window() > before);
     }
 
     #[test]

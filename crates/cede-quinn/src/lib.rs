@@ -46,6 +46,8 @@
 //!   round trip would wait for the peer's delayed acknowledgement.
 //! * **No timers.** What a controller wants done at a certain time (LEDBAT++'s slowdowns) is done at the next packet sent,
 //!   acknowledged or lost after it.
+//! * **`app_limited` is of the application alone.** Where flow control, not the window, holds data back, quinn says that nothing is
+//!   limited. A window of which a round trip used less than three quarters is taken to be limited too (RFC 9002, section 7.8).
 //! * **Losses come as a sum of octets and the newest packet's time**, and retransmission timeouts not at all: a probe
 //!   timeout changes no window in QUIC (RFC 9002, section 7.5), persistent congestion (7.6) is told to the controller as
 //!   a timeout.

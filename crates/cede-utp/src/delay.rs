@@ -15,6 +15,9 @@ use cede_units::{Duration, Instant};
 /// What very old peers send before they have a sample; libutp and libtorrent ignore it.
 const UNINITIALISED: u32 = 0x7fff_ffff;
 
+/// Twice the longest timeout of RFC 6298.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(120);
+
 /// Both directions of one connection.
 #[derive(Debug)]
 pub(crate) struct Delays {
@@ -103,6 +106,19 @@ impl Delays {
         let delay_us = self.forward.follow(difference_us);
         self.forward_min_us = self.forward_min_us.min(delay_us);
         Some(delay_us * 1000)
+    }
+
+    /// How long ago that packet left which the peer answered with these stamps: its clock at the answer, less the difference, is our
+    /// clock at the departure, later by what the peer sat on the answer, whatever the clocks' offset. A round trip that holds
+    /// however often a packet was sent, as with TCP's timestamps (RFC 7323, section 4).
+    pub fn echoed(&self, timestamp_us: u32, difference_us: u32) -> Option<Duration> {
+        if timestamp_us == 0 || difference_us == 0 || difference_us == UNINITIALISED {
+            return None;
+        }
+        let departure_us = timestamp_us.wrapping_sub(difference_us);
+        let ago = Duration::from_micros(self.clock_us(self.arrived_at).wrapping_sub(departure_us).into());
+        // Beyond that the stamps are no clock's.
+        (ago <= LONGEST_ROUND_TRIP).then_some(ago)
     }
 
     /// The latest raw delay of our own direction, in nanoseconds.

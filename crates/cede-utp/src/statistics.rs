@@ -25,6 +25,8 @@ pub struct Statistics {
     pub tail_probes: u64,
     /// Retransmission timeouts with something under way.
     pub timeouts: u64,
+    /// Of these, in vain: what was waited for was on its way, as the peer's stamps have shown.
+    pub timeouts_in_vain: u64,
     /// Packets of ours acknowledged for the first time.
     pub packets_acked: u64,
     /// Payload of ours acknowledged for the first time.

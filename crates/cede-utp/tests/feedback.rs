@@ -5,7 +5,7 @@ mod common;
 
 use cede_cc::{DelaySamples, PacketFact, SendRecord};
 use cede_units::{Duration, Instant, Seq16};
-use cede_utp::{Config, Mtu};
+use cede_utp::{Config, ConnectionError, Mtu};
 use cede_wire::Payload;
 use cede_wire::utp::{Kind, Packet};
 use common::{Script, Told, ms};
@@ -266,4 +266,56 @@ fn delays_are_measured_by_when_a_packet_came_not_by_when_the_host_looked() {
     script.connection.write(Payload::Pattern { start: 100, len: 100 }).unwrap();
     let told = script.drain()[0].header.timestamp_difference_us;
     assert_eq!(told, (arrived_at.as_micros() as u32).wrapping_sub(header.timestamp_us).max(1));
+}
+
+/// What an acknowledgement of packets that a timeout sent again tells, where it says that it answers a packet that left so long
+/// ago: the first transmission left 800 ms ago, the second 300 ms ago.
+fn after_a_timeout(difference: u32) -> (Option<Duration>, u64) {
+    let mut script = Script::new(Config::default(), 1382, Seq16(1), Seq16(900));
+    script.send_packets(1);
+    script.wait(ms(500));
+    assert_eq!(script.drain_data(), [1], "the timeout's repetition");
+    script.wait(ms(300));
+    let mut header = script.header(Kind::State, Seq16(900), Seq16(1));
+    header.timestamp_difference_us = difference;
+    script.packet(&header, &[], Payload::Empty);
+    let rtt = feedbacks(&script)[0].2.rtt;
+    assert_eq!(
+        script.connection.snapshot().rtt_latest,
+        rtt.unwrap_or(ms(50)),
+        "the handshake's, or this one"
+    );
+    (rtt, script.connection.statistics().timeouts_in_vain)
+}
+
+#[test]
+fn the_peers_stamps_tell_a_timeout_in_vain_and_give_its_round_trip() {
+    assert_eq!(after_a_timeout(800_000), (Some(ms(800)), 1));
+    assert_eq!(after_a_timeout(330_000), (Some(ms(330)), 1));
+    assert_eq!(after_a_timeout(300_000), (None, 0), "the repetition");
+    assert_eq!(after_a_timeout(315_000), (None, 0), "as near as a coarse clock is");
+    for none in [0, 0x7fff_ffff, 200_000_000] {
+        assert_eq!(after_a_timeout(none), (None, 0), "no stamp that means anything");
+    }
+}
+
+#[test]
+fn who_is_heard_is_waited_for_longer_and_not_for_ever() {
+    let timeouts = |is_heard: bool| {
+        let mut script = Script::new(Config::default(), 1382, Seq16(1), Seq16(900));
+        script.send_packets(1);
+        for _ in 0..4000 {
+            script.wait(ms(100));
+            script.drain();
+            if is_heard {
+                script.state(Seq16(0), &[]);
+            }
+            if let Some(error) = script.connection.error() {
+                assert_eq!(error, ConnectionError::TimedOut);
+                return script.connection.statistics().timeouts;
+            }
+        }
+        panic!("it never ended");
+    };
+    assert_eq!((timeouts(false), timeouts(true)), (4, 9));
 }

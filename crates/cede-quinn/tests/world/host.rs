@@ -99,6 +99,11 @@ impl QuicHost {
         controller.downcast::<QuicController>().ok().map(|controller| controller.name())
     }
 
+    /// This end's congestion window, whoever's the controller is.
+    pub fn window_bytes(&self) -> Option<u64> {
+        self.connection.as_ref().map(|(_, connection)| connection.congestion_state().window())
+    }
+
     fn at(&self, now: Instant) -> time::Instant {
         self.base + time::Duration::from_nanos(now.as_nanos())
     }

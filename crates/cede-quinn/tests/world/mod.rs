@@ -22,13 +22,17 @@ pub struct Path {
     pub rate: Rate,
     pub rtt: Duration,
     pub buffer_bytes: u64,
+    /// The part of packets that is lost at random.
+    pub loss: f64,
+    /// Of which packets are lost.
+    pub seed: u64,
 }
 
 impl Default for Path {
     fn default() -> Self {
         let rate = Rate::from_mbit(20);
         let buffer_bytes = rate.bytes_in(Duration::from_millis(200));
-        Self { rate, rtt: Duration::from_millis(40), buffer_bytes }
+        Self { rate, rtt: Duration::from_millis(40), buffer_bytes, loss: 0.0, seed: 1 }
     }
 }
 
@@ -62,6 +66,8 @@ pub struct Seen {
     pub dropped: u64,
     /// The name of the controller that each sender had in the end, where it is one of ours.
     pub controllers: BTreeMap<&'static str, &'static str>,
+    /// The window that each sender had in the end, in octets.
+    pub windows: BTreeMap<&'static str, u64>,
 }
 
 impl Seen {
@@ -108,12 +114,9 @@ pub fn run(path: Path, flows: Vec<Flow>, seconds: u64) -> Seen {
             topology.link(&format!("{host} down"), middle, &host, fast);
         }
     }
-    topology.link(
-        "bottleneck",
-        "a",
-        "b",
-        LinkConfig::new(path.rate, one_way, QueueLimit::Bytes(path.buffer_bytes)),
-    );
+    let mut bottleneck = LinkConfig::new(path.rate, one_way, QueueLimit::Bytes(path.buffer_bytes));
+    bottleneck.impairments.loss = path.loss;
+    topology.link("bottleneck", "a", "b", bottleneck);
     topology.link("return", "b", "a", LinkConfig { delay: one_way, ..fast });
 
     let identity = Arc::new(Identity::new());
@@ -132,18 +135,19 @@ pub fn run(path: Path, flows: Vec<Flow>, seconds: u64) -> Seen {
         let role = roles.remove(&host).expect("each host has a role");
         QuicHost::new(host, role, base, &identity)
     };
-    let mut world = topology.build(1, observer, hosts).expect("the topology hangs together");
+    let mut world = topology.build(path.seed, observer, hosts).expect("the topology hangs together");
     world.run_until(Instant::from_secs(seconds));
     let mut received = BTreeMap::new();
-    let mut controllers = BTreeMap::new();
+    let (mut controllers, mut windows) = (BTreeMap::new(), BTreeMap::new());
     for (name, from, to) in receivers {
         let mut intervals = world.host(to).received().to_vec();
         intervals.resize((seconds as f64 / INTERVAL.as_secs_f64()) as usize, 0);
         received.insert(name, intervals);
         controllers.extend(world.host(from).controller().map(|controller| (name, controller)));
+        windows.extend(world.host(from).window_bytes().map(|bytes| (name, bytes)));
     }
     let queue = world.into_observer();
-    Seen { received, waits: queue.waits, dropped: queue.dropped, controllers }
+    Seen { received, waits: queue.waits, dropped: queue.dropped, controllers, windows }
 }
 
 fn sender(flow: &str) -> String {

@@ -3,7 +3,10 @@
 //! Source: BEP 29, "Selective ACK" and the acknowledgement rules; RFC 6298 for when the timer starts anew;
 //! draft-cheng-iccrg-delivery-rate-estimation for the state of delivery that packets take along.
 //!
+//! A timeout that was in vain is found by the stamps, as RFC 3522 (Eifel) does by TCP's, and the round trip taken from them.
+//!
 //! **What it leaves out.** Congestion marks: uTP has no field to report them in. libtorrent's RTT samples from packets that were sent twice: they cannot be told apart (Karn).
+//! RFC 4015's answer to a timeout in vain, to take the reduction back: controllers are not asked to.
 //! One sample per arriving packet is taken, of the newest packet it acknowledges; libutp takes one for each.
 //!
 //! **How it was validated.** `tests/checks.rs` (checks 3, 4, 5, 9), `tests/feedback.rs` for every field of the feedback.
@@ -22,6 +25,9 @@ use cede_wire::utp::{Header, Kind, Packet, SelectiveAck};
 const SELECTIVE_BITS: usize = 4096;
 /// or twice as many as can be outstanding, where far masks tell of all of them.
 const FAR_SELECTIVE_BITS: usize = 2 * MAX_PACKETS as usize;
+
+/// The coarsest clock that a peer stamps with (Windows: 15.6 ms): stamps are no nearer to the truth.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
 
 /// Facts of one arriving packet; kept so that their memory is.
 #[derive(Debug, Default)]
@@ -75,6 +81,8 @@ struct Progress {
     bytes: u64,
     /// The newest of those packets that was sent once gives the RTT.
     rtt: Option<Duration>,
+    /// The round trip of the packet that the peer answered, where it is asked for.
+    echo: Option<Duration>,
     /// A path-MTU probe got through.
     mtu_raised: bool,
 }
@@ -99,8 +107,10 @@ impl Connection {
         if !self.sending.outbox.is_empty() {
             let told = Told::by(packet);
             let duplicate = repeats && (!opens || told.sack.is_some());
-            is_news = self.digest(acked_below, &told, duplicate, &samples);
+            let echo = self.echo(header);
+            is_news = self.digest(acked_below, &told, duplicate, &samples, echo);
         }
+        self.loss.unheard = 0;
         if !is_news {
             // The answer to a SYN, or data of the peer's.
             self.controller.on_delays(&samples);
@@ -142,8 +152,16 @@ impl Connection {
     pub(super) fn process_old_ack(&mut self, now: Instant, packet: &Packet<'_>) {
         if self.is_established() && !self.sending.outbox.is_empty() {
             let acked_below = self.acked_below(packet.header.ack);
-            self.digest(acked_below, &Told::by(packet), false, &DelaySamples::none(now));
+            let echo = self.echo(&packet.header);
+            self.digest(acked_below, &Told::by(packet), false, &DelaySamples::none(now), echo);
         }
+    }
+
+    /// The round trip of the packet that this one answers, while there are timeouts to be judged by it.
+    #[inline]
+    fn echo(&self, header: &Header) -> Option<Duration> {
+        let is_wanted = self.sending.outbox.una() as u16 == self.loss.timed_out;
+        if is_wanted { self.delays.echoed(header.timestamp_us, header.timestamp_difference_us) } else { None }
     }
 
     #[inline]
@@ -178,10 +196,17 @@ impl Connection {
     }
 
     /// Whether the controller was told of it.
-    fn digest(&mut self, acked_below: i64, told: &Told<'_>, duplicate: bool, samples: &DelaySamples) -> bool {
+    fn digest(
+        &mut self,
+        acked_below: i64,
+        told: &Told<'_>,
+        duplicate: bool,
+        samples: &DelaySamples,
+        echo: Option<Duration>,
+    ) -> bool {
         let (now, before) = (samples.now, self.before());
         self.scratch().clear();
-        let mut progress = Progress::default();
+        let mut progress = Progress { echo, ..Progress::default() };
         self.take_cumulative(now, acked_below, &mut progress);
         self.take_masks(now, acked_below, told, &mut progress);
         self.find_losses(now, before.una, duplicate);
@@ -291,10 +316,23 @@ impl Connection {
         progress.bytes += bytes;
         if slot.transmissions == 1 {
             progress.rtt = Some(self.delays.arrived_at.since(slot.sent_at));
+        } else if number as u16 == self.loss.timed_out {
+            self.judge_timeout(slot, progress);
         }
         progress.mtu_raised |= self.mtu.acked(number);
         if !slot.fin {
             self.scratch().acked.push(fact);
+        }
+    }
+
+    /// The packet that the timer ran out for is acknowledged. Where the peer answers one that left before that, an earlier
+    /// transmission had arrived: the timeout was in vain, the round trip longer than it, and known. Without it, no packet of a path
+    /// whose round trip grew beyond the timeout would ever be sent once, and give a sample (Karn).
+    fn judge_timeout(&mut self, slot: &Slot, progress: &mut Progress) {
+        let since_resent = self.delays.arrived_at.since(slot.sent_at);
+        if let Some(echo) = progress.echo.filter(|echo| *echo > since_resent + CLOCK_STEP) {
+            self.counters.rare().timeouts_in_vain += 1;
+            progress.rtt.get_or_insert(echo);
         }
     }
 

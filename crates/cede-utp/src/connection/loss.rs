@@ -37,6 +37,10 @@ pub(super) struct LossDetection {
     pub recovery_until: u64,
     /// Retransmission timeouts since the last progress.
     pub timeouts: u32,
+    /// Of these, since the peer was last heard.
+    pub unheard: u8,
+    /// The low bits of the packet that the timer ran out for last: outstanding ones differ in them.
+    pub timed_out: u16,
 }
 
 impl LossDetection {
@@ -47,6 +51,8 @@ impl LossDetection {
             duplicates: 0,
             recovery_until: 0,
             timeouts: 0,
+            unheard: 0,
+            timed_out: 0,
         }
     }
 

@@ -1,12 +1,13 @@
 //! What happens when time has passed.
 //!
 //! Source: RFC 6298 section 5 for the retransmission timer, with the numbers of attempts, the idle timeout, the window
-//! probe and the keepalive of libutp (`check_timeouts`).
+//! probe and the keepalive of libutp (`check_timeouts`). Which timeouts end the connection: those without a word from the
+//! peer, as with libtorrent.
 //!
 //! **What it leaves out.** libutp polls its timers every 500 ms; timeouts are exact here unless
 //! [`Config::rto_polling`](crate::Config::rto_polling) says otherwise.
 //!
-//! **How it was validated.** `tests/closing.rs` and `tests/feedback.rs`, checks 7, 8, 10 and 14 of `tests/checks.rs`.
+//! **How it was validated.** `tests/slow_link.rs` of the laboratory, `tests/closing.rs` and `tests/feedback.rs`, checks 7, 8, 10 and 14 of `tests/checks.rs`.
 
 use super::{Connection, State};
 use crate::config::SubPacketWindow;
@@ -22,6 +23,10 @@ const MAX_LAST_FIN_RESENDS: u32 = 2;
 /// The same for one of our own kind, which answers as long as it is there, and may still be reading for the end that the
 /// FIN tells. Where it is gone, so are all who would miss anything.
 const MAX_LAST_FIN_RESENDS_TO_OURS: u32 = 5;
+
+/// A peer that is heard, and acknowledges nothing new for so many timeouts, never will: doubled from half a second up to a minute
+/// they take four minutes.
+const MAX_TIMEOUTS_WITH_A_TALKER: u32 = 9;
 
 impl Connection {
     /// Does what is due by `now`.
@@ -86,11 +91,13 @@ impl Connection {
             self.plan_mtu_search(now);
             return;
         }
-        if self.loss.timeouts >= self.timeouts_allowed() {
+        if self.gives_up() {
             self.end((!self.awaits_last_ack()).then_some(ConnectionError::TimedOut));
             return;
         }
         self.loss.timeouts += 1;
+        self.loss.unheard = self.loss.unheard.saturating_add(1);
+        self.loss.timed_out = una as u16;
         self.rtt.back_off();
         self.counters.rare().timeouts += 1;
         self.mtu.forget_probe();
@@ -101,6 +108,15 @@ impl Connection {
             rack.on_timeout();
         }
         self.tell_timeout(now, in_flight_bytes, self.loss.timeouts, false);
+    }
+
+    /// A timeout while the peer still answers what it has says that the path is slower than was thought, or loses what we repeat:
+    /// only those count during which nothing was heard, as with libtorrent, up to a limit.
+    fn gives_up(&self) -> bool {
+        let allowed = self.timeouts_allowed();
+        let is_heard = u32::from(self.loss.unheard) < allowed && !self.awaits_last_ack();
+        let allowed = if is_heard { allowed.max(MAX_TIMEOUTS_WITH_A_TALKER) } else { allowed };
+        self.loss.timeouts >= allowed
     }
 
     /// Timeouts in a row that end the connection with the next one.
