@@ -23,9 +23,11 @@
 //! varied links (`docs/cede-controller.md`).
 
 mod config;
+mod pace;
 mod pairs;
 mod queue;
 mod rounds;
+mod slowdown;
 mod target;
 mod train;
 
@@ -36,7 +38,7 @@ use crate::window::{Bounds, congested_number, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Sent, Snapshot, Tag, Timeout};
 use alloc::boxed::Box;
 use alloc::format;
-use cede_units::{Duration, Instant, Rate};
+use cede_units::{Duration, Instant};
 use config::{Config, PARAMS};
 use pairs::Pairs;
 use queue::{Queue, Steer};
@@ -74,20 +76,6 @@ const GUARDED_CUT: f64 = 0.8;
 const ADAPTED_GAIN: f64 = 0.5;
 /// After a loss with a queue growth does not double for so long.
 const CAREFUL: Duration = Duration::from_secs(5);
-/// Pacing gains.
-const SLOW_START_PACE: f64 = 2.0;
-const STEADY_PACE: f64 = 1.25;
-/// A round trip's packets that are too few to make a queue that matters: these are spread over it in any case.
-const FEW_PACKETS: f64 = 8.0;
-/// Pacing lets a packet leave this often at least: where a link has all but stopped, round trips say nothing of what it will
-/// carry, and the window of two packets is bound enough (RFC 8085, section 3.1.1, has three seconds where nothing is known).
-const LEAST_PACE: Duration = Duration::from_secs(1);
-/// The smallest window is spread over this at least where somebody else keeps a queue.
-const LEAST_SPREAD: Duration = Duration::from_millis(40);
-/// A burst that is worth a timer: so much time at the rate, and not more than this.
-const BURST: Duration = Duration::from_micros(500);
-const MAX_BURST_BYTES: u64 = 64 * 1024;
-
 pub(crate) const ENTRY: Entry = Entry {
     name: "cede",
     summary: "Cede's own: LEDBAT++'s slowdowns with a short target, pacing, a base that follows routes, and answers to shallow, managed and fair queues.",
@@ -396,66 +384,6 @@ impl Cede {
         (self.cwnd, self.ssthresh) = (cut, cut);
     }
 
-    fn slow_down_if_due(&mut self, feedback: &Feedback<'_>) {
-        let due = self.next_slowdown.is_some_and(|at| feedback.now >= at);
-        if !due || !self.config.slowdowns || self.stage != Stage::Steady || feedback.in_recovery {
-            return;
-        }
-        let now = feedback.now;
-        // Who has little under way, or has seen no queue for long, keeps none to drain.
-        let climbs = self.ahead_targets > AHEAD_TARGETS;
-        if feedback.app_limited || self.cwnd <= self.floor() || climbs {
-            self.next_slowdown = Some(now + self.srtt * 2);
-            return;
-        }
-        let until = now + self.freeze();
-        self.stage = Stage::Slowdown { began: now, until, before: self.cwnd };
-        self.slowdown_least_ns = i64::MAX;
-        self.cwnd = self.bounds.bound(0.0, self.floor());
-    }
-
-    /// How long a slowdown lasts that begins now.
-    fn freeze(&self) -> Duration {
-        Duration::from_secs_f64(self.rtt_s() * self.config.freeze)
-    }
-
-    /// Ends a slowdown that is over, and says whether it did.
-    fn end_slowdown(&mut self, feedback: &Feedback<'_>) -> bool {
-        let Stage::Slowdown { began, until, before } = self.stage else { return false };
-        let now = feedback.now;
-        // A queue of minutes that has gone meanwhile is not waited for.
-        let until = until.min(now + self.freeze());
-        if now < until {
-            self.stage = Stage::Slowdown { began, until, before };
-            return false;
-        }
-        self.queue.end_epoch();
-        self.rounds.fade_peak_rate();
-        self.stage = Stage::Steady;
-        self.next_slowdown = Some(now + now.since(began).mul_f64(self.config.spacing));
-        // The least that it showed: with two packets under way a receiver that answers pairs waits for a timer.
-        let queue_ns = if self.slowdown_least_ns == i64::MAX { 0.0 } else { self.slowdown_least_ns as f64 };
-        // Where somebody else keeps a queue, half; else what was delivered lately, which slow start may have left above.
-        let after = if queue_ns > self.target_ns(now) {
-            before / 2.0
-        } else {
-            before.max(self.bdp().unwrap_or(0.0).min(2.0 * before))
-        };
-        self.set(after);
-        self.end_growth();
-        self.rounds.restart(self.next_number);
-        self.restoring = true;
-        if self.config.fair_queueing
-            && self.config.pace
-            && self.cwnd >= self.config.train as f64 * self.bounds.mss
-        {
-            let train = self.config.train as f64 * self.bounds.mss;
-            let hold = self.delivered().map_or(0.0, |rate| train / rate.max(1.0)).min(self.rtt_s());
-            self.trains.begin(self.next_number, feedback.in_flight_bytes, Duration::from_secs_f64(hold));
-        }
-        true
-    }
-
     /// Above its target at its smallest window, the flow sees whether the delay moves.
     fn watch_route(&mut self, feedback: &Feedback<'_>) {
         let queue_ns = self.queue.queueing().map_or(0.0, |queue| queue.as_nanos() as f64);
@@ -470,33 +398,6 @@ impl Cede {
             self.recent_ns = 0;
             self.rounds.restart(feedback.next_number);
         }
-    }
-
-    fn pacing(&self) -> Option<Rate> {
-        if !self.config.pace || self.srtt.is_zero() {
-            return None;
-        }
-        let window = self.cwnd / self.rtt_s().max(1e-9);
-        let bytes_per_s =
-            if self.stage == Stage::SlowStart { SLOW_START_PACE * window } else { self.steady_pace(window) };
-        let least = self.bounds.mss / LEAST_PACE.as_secs_f64();
-        Some(Rate::from_bits_per_sec(((8.0 * bytes_per_s.max(least)) as u64).max(1)))
-    }
-
-    /// `window` is a window per round trip, in octets per second. Acknowledgements that wait on a congested way back arrive
-    /// in bursts, and what they let out is a queue that shows a round trip later. So no more leaves than was delivered
-    /// lately, and so much more, or less, as brings the queue to the target in a round trip. Where most of a round trip is the
-    /// way back the window says little of the queue, and a round is long: less must leave before it ends.
-    fn steady_pace(&self, window: f64) -> f64 {
-        let missing_ns = self.ahead_targets * self.target_ns(self.now) - self.recent_ns as f64;
-        let most_ahead = if self.restoring { 0.0 } else { STEADY_PACE - 1.0 };
-        let ahead = (missing_ns / self.srtt.as_nanos() as f64).clamp(1.0 - STEADY_PACE, most_ahead);
-        let few = FEW_PACKETS * self.bounds.mss / self.rtt_s().max(1e-9);
-        let delivered = self.delivered().unwrap_or(window);
-        // Two packets in a round trip of milliseconds are a part of the link that shows.
-        let yields = self.loud_rounds > 1 && self.cwnd <= self.floor();
-        let window = if yields { window.min(self.floor() / LEAST_SPREAD.as_secs_f64()) } else { window };
-        ((1.0 + ahead) * delivered).max(few).min((1.0 + most_ahead) * window)
     }
 }
 
@@ -593,9 +494,7 @@ impl Controller for Cede {
         }
         let cwnd_bytes = (self.pairs.window(self.cwnd, self.bounds.mss) as u64).max(1);
         let Some(rate) = self.pacing() else { return Allowance::window(cwnd_bytes) };
-        let two_packets = (2.0 * self.bounds.mss).min(f64::from(u32::MAX)) as u32;
-        let timely = rate.bytes_in(BURST).min(MAX_BURST_BYTES) as u32;
-        Allowance { cwnd_bytes, pacing_rate: Some(rate), burst_bytes: two_packets.max(timely) }
+        Allowance { cwnd_bytes, pacing_rate: Some(rate), burst_bytes: self.burst_bytes(rate) }
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -140,16 +140,6 @@ pub(super) fn why(results: &Results) -> Figure {
         .vline(f64::from(TARGET_MS), "target")
         .vline(f64::from(TARGET_MS) / 1.5, "target / 1.5")
         .legend(Legend::None);
-    let memory = Panel::new("target of 38 ms")
-        .x(Axis::new("rounds that BBR remembers").log10().range(1.5, 30.0).ticks(ticks(&[2, 4, 10, 20])))
-        .y(share_axis())
-        .series(shares(results, Varied::Memory, "over BBR's memory").slot(0))
-        .legend(Legend::None);
-    let gain = Panel::new("target of 45 ms")
-        .x(Axis::new("products that BBR allows itself").range(1.25, 2.75))
-        .y(share_axis())
-        .series(shares(results, Varied::Gain, "over BBR's gain").slot(0))
-        .legend(Legend::None);
     Figure::new("What decides between LEDBAT++ and BBR")
         .subtitle(
             "The target against the queue that BBR's window allows: one base RTT at least, and up to half of one more after each \
@@ -161,7 +151,22 @@ pub(super) fn why(results: &Results) -> Figure {
         )
         .columns(2)
         .panel_height(190.0)
-        .panels([targets, rtts, memory, gain])
+        .panels([targets, rtts].into_iter().chain(bbrs_own(results)))
+}
+
+/// What BBR remembers and allows itself.
+fn bbrs_own(results: &Results) -> [Panel; 2] {
+    let memory = Panel::new("target of 38 ms")
+        .x(Axis::new("rounds that BBR remembers").log10().range(1.5, 30.0).ticks(ticks(&[2, 4, 10, 20])))
+        .y(share_axis())
+        .series(shares(results, Varied::Memory, "over BBR's memory").slot(0))
+        .legend(Legend::None);
+    let gain = Panel::new("target of 45 ms")
+        .x(Axis::new("products that BBR allows itself").range(1.25, 2.75))
+        .y(share_axis())
+        .series(shares(results, Varied::Gain, "over BBR's gain").slot(0))
+        .legend(Legend::None);
+    [memory, gain]
 }
 
 fn ticks(values: &[u32]) -> Vec<(f64, String)> {
