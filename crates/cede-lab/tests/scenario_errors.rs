@@ -198,8 +198,8 @@ fn controllers_and_their_parameters_are_the_registrys() {
     );
     let unknown = with_flow("controller = { name = \"ledbat\", traget = \"25 ms\" }");
     refused(&unknown, "traget", "`ledbat` has no parameter `traget`", "did you mean `target`?");
-    let nameless = with_flow("controller = { nam = \"vegas\" }");
-    refused(&nameless, "nam", "unknown key `nam` in a controller without a `name`", "did you mean `name`?");
+    let nameless = with_flow("controller = { nmae = \"vegas\" }");
+    refused(&nameless, "nmae", "unknown key `nmae` in a controller without a `name`", "did you mean `name`?");
     let nameless = with_flow("controller = { traget = \"25 ms\" }");
     refused(&nameless, "traget", "in a controller without a `name`", "those of the default here, `ledbat`");
     let crossed = with_flow("controller = { name = \"vegas\", alpha = 5, beta = 2 }");
