@@ -32,12 +32,13 @@ const fn pair(alone: Option<&'static str>, two: &'static str, kind: Kind) -> Pai
 }
 
 /// Those without a curve of their own are alone in the other figures.
-const PAIRS: [Pair; 10] = [
+const PAIRS: [Pair; 11] = [
     pair(None, "two-reno", Kind::Reno),
     Pair { choices: NEWRENO, ..pair(Some("newreno"), "two-newreno", Kind::Reno) },
     pair(Some("cubic"), "two-cubic", CUBIC),
     pair(Some("bbr"), "two-bbr", BBR),
     pair(Some("vegas"), "two-vegas", Kind::Background(Background::VEGAS_NS3)),
+    pair(Some("vegas-linux"), "two-vegas-linux", Kind::Background(Background::VEGAS_LINUX)),
     pair(None, "two-ledbat", Kind::Ledbat(Ledbat::PAPER)),
     pair(None, "two-ledbat-100", LEDBAT_100),
     pair(None, "two-nice", Kind::Background(Background::NICE_LINUX26)),
@@ -90,10 +91,13 @@ pub(super) fn points() -> Vec<Point> {
         };
         pair.alone.map(|alone| point(alone, 1)).into_iter().chain([point(pair.two, 2)])
     });
-    let vegas = Kind::Background(Background::VEGAS_NS3);
-    let ratios = RATIOS.into_iter().map(|ratio| {
-        let parts = vec![Part::one("long", vegas).rtt_ratio(ratio), Part::one("short", vegas)];
-        Point::new("rtt-vegas", ratio, parts)
+    let rules = [("rtt-vegas", Background::VEGAS_NS3), ("rtt-vegas-linux", Background::VEGAS_LINUX)];
+    let ratios = rules.into_iter().flat_map(|(curve, rules)| {
+        RATIOS.into_iter().map(move |ratio| {
+            let vegas = Kind::Background(rules);
+            let parts = vec![Part::one("long", vegas).rtt_ratio(ratio), Part::one("short", vegas)];
+            Point::new(curve, ratio, parts)
+        })
     });
     let primaries = PRIMARIES.iter().map(|run| {
         let parts = vec![Part::one("primary", run.primary), Part::one("lbe", run.ledbat)];
@@ -136,18 +140,21 @@ pub(super) const COMPARED: &[Compared] = &[
     Compared { curve: "newreno", axis: "NewReno alone", metrics: ALONE },
     Compared { curve: "cubic", axis: "CUBIC alone", metrics: ALONE },
     Compared { curve: "bbr", axis: "BBR alone", metrics: ALONE },
-    Compared { curve: "vegas", axis: "Vegas alone", metrics: ALONE },
+    Compared { curve: "vegas-linux", axis: "Vegas alone, Linux's rules", metrics: ALONE },
+    Compared { curve: "vegas", axis: "Vegas alone, ns-3's rules", metrics: ALONE },
     Compared { curve: "two-reno", axis: "two Reno", metrics: TWO },
     Compared { curve: "two-newreno", axis: "two NewReno", metrics: TWO },
     Compared { curve: "two-cubic", axis: "two CUBIC", metrics: TWO },
     Compared { curve: "two-bbr", axis: "two BBR", metrics: TWO },
-    Compared { curve: "two-vegas", axis: "two Vegas", metrics: TWO },
+    Compared { curve: "two-vegas-linux", axis: "two Vegas, Linux's rules", metrics: TWO },
+    Compared { curve: "two-vegas", axis: "two Vegas, ns-3's rules", metrics: TWO },
     Compared { curve: "two-ledbat", axis: "two LEDBAT", metrics: TWO },
     Compared { curve: "two-ledbat-100", axis: "two LEDBAT, 100 ms", metrics: TWO },
     Compared { curve: "two-nice", axis: "two NICE", metrics: TWO },
     Compared { curve: "two-lp", axis: "two TCP-LP, 32 bits", metrics: TWO },
     Compared { curve: "two-lp-known", axis: "two TCP-LP, rate known", metrics: TWO },
-    Compared { curve: "rtt-vegas", axis: "two Vegas, RTT ratio {}", metrics: RATIO },
+    Compared { curve: "rtt-vegas-linux", axis: "two Vegas, Linux's rules, RTT ratio {}", metrics: RATIO },
+    Compared { curve: "rtt-vegas", axis: "two Vegas, ns-3's rules, RTT ratio {}", metrics: RATIO },
     Compared { curve: "g-cubic-100", axis: "CUBIC beside LEDBAT, 100 ms", metrics: PRIMARY },
     Compared { curve: "g-reno-100", axis: "Reno beside LEDBAT, 100 ms", metrics: PRIMARY },
     Compared { curve: "g-bbr-100", axis: "BBR beside LEDBAT, 100 ms", metrics: PRIMARY },

@@ -97,6 +97,8 @@ impl Background {
     );
     /// Vegas with the rules of ns-3.
     pub const VEGAS_NS3: Self = Self::new("{ name = \"vegas\", backlog = \"ns3\", window = \"present\" }");
+    /// Vegas with the rules of Linux, which ns-2 runs.
+    pub const VEGAS_LINUX: Self = Self::new("{ name = \"vegas\", backlog = \"linux\" }");
     /// NICE with windows down to 1/48 of a packet.
     pub const NICE_FRACTIONAL: Self = Self::new("\"nice\"");
 
