@@ -76,6 +76,7 @@ const GUARDED_CUT: f64 = 0.8;
 const ADAPTED_GAIN: f64 = 0.5;
 /// After a loss with a queue growth does not double for so long.
 const CAREFUL: Duration = Duration::from_secs(5);
+
 pub(crate) const ENTRY: Entry = Entry {
     name: "cede",
     summary: "Cede's own: LEDBAT++'s slowdowns with a short target, pacing, a base that follows routes, and answers to shallow, managed and fair queues.",
@@ -139,6 +140,12 @@ pub struct Cede {
     restoring: bool,
     /// The last loss with a queue was not the first one since the target has adapted.
     repeated: bool,
+}
+
+/// How far ahead of what is delivered growth may go after so many rounds without a queue, in targets.
+fn ahead_after(quiet_rounds: i32) -> f64 {
+    let longer = (quiet_rounds - LONG_QUIET_ROUNDS).clamp(0, 8);
+    (AHEAD_TARGETS * f64::from(1 << longer)).min(MOST_AHEAD_TARGETS)
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -311,7 +318,7 @@ impl Cede {
         let known = feedback.now >= self.careful_until && !self.is_blind(feedback.now);
         let faster = self.config.velocity && known && self.quiet_rounds >= QUIET_ROUNDS;
         // What a round trip adds is seen a round trip later.
-        self.ahead_targets = if faster { self.ahead_after(self.quiet_rounds) } else { AHEAD_TARGETS };
+        self.ahead_targets = if faster { ahead_after(self.quiet_rounds) } else { AHEAD_TARGETS };
         let unseen =
             self.delivered().unwrap_or(0.0) * self.ahead_targets * self.target_ns(feedback.now) / 1e9;
         let most = unseen.min(MAX_VELOCITY * self.cwnd);
@@ -319,12 +326,6 @@ impl Cede {
         // What was delivered a moment ago will be again.
         let missing = self.bdp().map_or(0.0, |bdp| (bdp - self.cwnd) / 2.0);
         self.velocity = if faster { doubled.max(missing) } else { 0.0 };
-    }
-
-    /// How far ahead of what is delivered growth may go after so many rounds without a queue, in targets.
-    fn ahead_after(&self, quiet_rounds: i32) -> f64 {
-        let longer = (quiet_rounds - LONG_QUIET_ROUNDS).clamp(0, 8);
-        (AHEAD_TARGETS * f64::from(1 << longer)).min(MOST_AHEAD_TARGETS)
     }
 
     /// A round was above the target. Our own queue goes first; what the next round still shows was sent before.

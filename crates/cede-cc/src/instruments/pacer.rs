@@ -27,9 +27,9 @@ pub fn sub_packet_interval(packet_bytes: u32, cwnd_bytes: u64, round_trip: Durat
 pub struct Pacer {
     /// When a packet may leave if no burst is allowed.
     next: Instant,
-    /// When the last one left, and the rate that `next` follows from.
+    /// When the last one left, and the rate that `next` follows from; zero where none has.
     last: Instant,
-    last_rate: Option<Rate>,
+    last_rate: Rate,
     rate: Option<Rate>,
     burst_bytes: u32,
 }
@@ -38,26 +38,32 @@ impl Pacer {
     /// A pacer that lets everything pass until told otherwise.
     #[must_use]
     pub const fn new() -> Self {
-        Self { next: Instant::ZERO, last: Instant::ZERO, last_rate: None, rate: None, burst_bytes: 0 }
+        Self {
+            next: Instant::ZERO,
+            last: Instant::ZERO,
+            last_rate: Rate::from_bits_per_sec(0),
+            rate: None,
+            burst_bytes: 0,
+        }
     }
 
     /// Takes over an allowance's rate and burst.
     pub fn set(&mut self, allowance: &Allowance) {
         self.rate = allowance.pacing_rate;
         self.burst_bytes = allowance.burst_bytes;
-        if let (Some(before), Some(rate)) = (self.last_rate, self.rate)
-            && rate.bits_per_sec() / MUCH_MORE > before.bits_per_sec()
+        if let Some(rate) = self.rate
+            && rate.bits_per_sec() / MUCH_MORE > self.last_rate.bits_per_sec()
         {
-            self.hasten(before, rate);
+            self.hasten(rate);
         }
     }
 
     /// What the last departures wait for is counted again by a rate that is far above the one that they were sent at.
     #[cold]
-    fn hasten(&mut self, before: Rate, rate: Rate) {
-        let part = before.bits_per_sec() as f64 / rate.bits_per_sec() as f64;
+    fn hasten(&mut self, rate: Rate) {
+        let part = self.last_rate.bits_per_sec() as f64 / rate.bits_per_sec() as f64;
         self.next = self.last + self.next.since(self.last).mul_f64(part);
-        self.last_rate = self.rate;
+        self.last_rate = rate;
     }
 
     /// How far ahead of its time a packet may leave: the burst, less the packet that is always allowed, at the rate.
@@ -92,7 +98,7 @@ impl Pacer {
     #[inline(never)]
     fn advance(&mut self, now: Instant, bytes: u64, rate: Rate) {
         self.next = self.next.max(now) + rate.time_to_send(bytes);
-        (self.last, self.last_rate) = (now, Some(rate));
+        (self.last, self.last_rate) = (now, rate);
     }
 }
 

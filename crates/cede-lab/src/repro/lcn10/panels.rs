@@ -48,8 +48,8 @@ impl Plot<'_> {
             Simulator::Ns2 => Marker::Plus,
             Simulator::Ns3 => Marker::Diamond,
         };
-        let series = || Series::points(simulator.name(), points.clone()).slot(SIMULATOR_SLOT).marker(marker);
-        (!points.is_empty()).then(series)
+        (!points.is_empty())
+            .then(|| Series::points(simulator.name(), points).slot(SIMULATOR_SLOT).marker(marker))
     }
 }
 
