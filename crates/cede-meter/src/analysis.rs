@@ -18,11 +18,11 @@ use crate::senders::{Sender, senders};
 use crate::several::{Likeness, SAME_CLOCK_US};
 use crate::sliding::Slots;
 use crate::stock::Reader;
-use crate::summary::{Delay, Scratch, Summary};
+use crate::summary::{self, Delay, Scratch, Summary};
 use crate::track::Track;
 
 const SHORT_SAMPLES: u64 = 50;
-const SHORT_S: f64 = 10.0;
+const SHORT_US: f64 = 10e6;
 const COARSE_TICK_HZ: f64 = 250.0;
 /// Octets that a sample takes while its host is analysed: as a point, as a delay, and as a value whose rank is sought, which its
 /// length has made room for.
@@ -267,7 +267,8 @@ impl Direction {
         })
     }
 
-    fn flags(&self, direct: &Summary) -> Flags {
+    /// Of a direction with direct samples.
+    fn flags(&self, is_short: bool) -> Flags {
         let mut flags = Flags::default();
         let (marks, reading) = (self.about.marks, &self.reading);
         flags.set_if(!marks.has(Marks::START), Flags::START_NOT_SEEN);
@@ -280,7 +281,7 @@ impl Direction {
         flags.set_if(reading.drift_ppm.is_some(), Flags::DRIFT_CORRECTED);
         flags.set_if(reading.without_transmission, Flags::TRANSMISSION_REMOVED);
         flags.set_if(self.about.is_alone, Flags::ONE_DIRECTION);
-        flags.set_if(direct.samples < SHORT_SAMPLES || direct.covered_s < SHORT_S, Flags::SHORT);
+        flags.set_if(is_short, Flags::SHORT);
         match reading.rate {
             Some(Rate::Unknown) => flags.set_if(true, Flags::RATE_ASSUMED),
             Some(Rate::Snapped(hz)) => flags.set_if(hz <= COARSE_TICK_HZ, Flags::COARSE_CLOCK),
@@ -318,9 +319,10 @@ impl Direction {
         Likeness { rate_hz, offset, hop_limit: self.about.hop_limit }
     }
 
-    fn report(&self, direct: Option<Summary>, echoed: Option<Summary>) -> FlowReport {
+    /// What was found, of direct samples in the order of time.
+    fn report(&self, direct: &[Delay]) -> FlowReport {
         let about = &self.about;
-        let mut flags = Flags::default();
+        let mut flags = if direct.is_empty() { Flags::default() } else { self.flags(is_short(direct)) };
         flags.set_if(matches!(self.reading.rate, Some(Rate::Odd(_))), Flags::RATE_ODD);
         FlowReport {
             source: about.source(),
@@ -329,14 +331,18 @@ impl Direction {
             packets: about.packets,
             bytes: about.bytes,
             span_us: about.span_us,
-            flags: direct.map_or(flags, |direct| flags.with(self.flags(&direct))),
-            direct,
-            echoed,
+            flags,
+            direct: None,
+            echoed: None,
             clock_hz: self.reading.rate.and_then(reading::hz),
             drift_ppm: self.reading.drift_ppm,
             round_trip: about.round_trip,
         }
     }
+}
+
+fn is_short(direct: &[Delay]) -> bool {
+    (direct.len() as u64) < SHORT_SAMPLES || !summary::cover(direct, SHORT_US)
 }
 
 fn round_trip(rtt: &Rtt) -> Option<RoundTrip> {
@@ -384,15 +390,15 @@ fn analyse(
     let mut together = Together::default();
     let samples = |sender: &Sender| source.samples(sender) as u64;
     let all = host.iter().map(samples).sum::<u64>();
-    let depth = |sender: &Sender| asked.depth(samples(sender) * PART_THAT_COUNTS * SAMPLES_LOST_MAX >= all);
+    let may_count = |sender: &Sender| samples(sender) * PART_THAT_COUNTS * SAMPLES_LOST_MAX >= all;
     for group in host.chunk_by(Sender::shares_base_with) {
         let delays = &mut by_protocol[group[0].protocol() as usize];
         // What a window's base is all have to be read for first.
         let is_one_pass = group.len() < 2 || !matches!(asked.config.base, Base::Sliding(_));
-        if is_one_pass && group.iter().all(|sender| depth(sender) == Depth::Direct) {
+        if is_one_pass && group.iter().all(|sender| asked.depth(may_count(sender)) == Depth::Direct) {
             add_group(source, group, asked, delays, &mut together);
         } else {
-            hand_out_group(source, group, asked, delays, (&mut together, visitor));
+            hand_out_group(source, group, (asked, &may_count), delays, (&mut together, visitor));
         }
     }
     let [all, utp, tcp] = desk.sum_up(by_protocol, asked.config.samples_min)?;
@@ -420,7 +426,7 @@ impl Asked<'_> {
 fn hand_out_group(
     source: &Source<'_>,
     group: &[Sender],
-    asked: &Asked<'_>,
+    (asked, may_count): (&Asked<'_>, &impl Fn(&Sender) -> bool),
     delays: &mut Vec<Delay>,
     (together, visitor): (&mut Together, &mut impl Visitor),
 ) {
@@ -429,7 +435,11 @@ fn hand_out_group(
         let mut direction = Direction::read(source, sender, Depth::Whole);
         let clock = direction.clock();
         direction.lower_base(shared.as_ref());
-        let (report, samples) = hand_out_all(&mut direction, asked, delays, visitor);
+        let (mut report, samples) = hand_out_all(&mut direction, asked, delays, visitor);
+        // Whether estimates agree is not asked of small ones where nothing is handed out.
+        if !may_count(&sender) {
+            report.flags = report.flags.without(Flags::ESTIMATORS_DISAGREE);
+        }
         together.add(&report, samples as u64, &clock);
     }
 }
@@ -453,7 +463,8 @@ fn add_group(
         let before = delays.len();
         direction.reading.direct.take_delays(asked.config.base, delays);
         ends.push((delays.len(), own));
-        together.add(&direction.report(None, None), (delays.len() - before) as u64, &clock);
+        let report = direction.report(&delays[before..]);
+        together.add(&report, (delays.len() - before) as u64, &clock);
     }
     for (end, own) in ends {
         if let (Base::Whole, Some(own), Some(base)) = (asked.config.base, own, shared)
@@ -516,7 +527,8 @@ fn hand_out_all(
         hand_out(direction, Estimator::Direct, &direct, visitor);
         hand_out(direction, Estimator::Echoed, &echoed, visitor);
     }
-    let mut report = direction.report(Summary::of(&direct), Summary::of(&echoed));
+    let mut report = direction.report(&direct);
+    (report.direct, report.echoed) = (Summary::of(&direct), Summary::of(&echoed));
     report.flags.set_if(disagree(&direct, &echoed), Flags::ESTIMATORS_DISAGREE);
     visitor.flow(&report);
     let samples = direct.len();

@@ -3,7 +3,7 @@
 use crate::report::{Flags, FlowReport, Protocol, RoundTrip};
 use crate::several::{Likeness, Several};
 
-/// What holds of a flow with at least this part of the host's samples holds of the host.
+/// What holds of flows that have together at least this part of the host's samples holds of the host.
 pub(crate) const PART_THAT_COUNTS: u64 = 10;
 
 /// What was gathered so far.
@@ -14,8 +14,8 @@ pub(crate) struct Together {
     /// Ticks per second of the first TCP flow's clock.
     pub clock_hz: Option<f64>,
     samples: u64,
-    /// Of directions with a part of all samples that may yet count.
-    flags: Vec<(u64, Flags)>,
+    /// Of how many samples each flag is said, by its number.
+    flagged: [u64; Flags::COUNT],
     round_trip: Option<RoundTrip>,
     clocks: Several,
 }
@@ -25,11 +25,7 @@ impl Together {
     pub(crate) fn add(&mut self, flow: &FlowReport, samples: u64, clock: &Likeness) {
         self.flows += 1;
         self.samples += samples;
-        self.flags.push((samples, flow.flags));
-        // At most ten of them count.
-        if self.flags.len() > 4 * PART_THAT_COUNTS as usize {
-            self.leave_out_small();
-        }
+        flow.flags.numbers().for_each(|number| self.flagged[number] += samples);
         if flow.protocol == Protocol::Tcp {
             self.clock_hz = self.clock_hz.or(flow.clock_hz);
         }
@@ -40,20 +36,18 @@ impl Together {
         self.clocks.add(flow, clock);
     }
 
-    fn leave_out_small(&mut self) {
-        let total = self.samples;
-        self.flags.retain(|&(samples, _)| samples * PART_THAT_COUNTS >= total);
-    }
-
     /// The shortest round trip, and the mean of all.
     pub(crate) const fn round_trip(&self) -> Option<RoundTrip> {
         self.round_trip
     }
 
     /// What to bear in mind of the host.
-    pub(crate) fn flags(&mut self) -> Flags {
-        self.leave_out_small();
-        let mut flags = self.flags.iter().fold(Flags::default(), |all, &(_, flags)| all.with(flags));
+    pub(crate) fn flags(&self) -> Flags {
+        let mut flags = Flags::default();
+        for (number, &flagged) in self.flagged.iter().enumerate() {
+            let counts = flagged > 0 && flagged * PART_THAT_COUNTS >= self.samples;
+            flags.set_if(counts, Flags::numbered(number));
+        }
         flags.set_if(self.clocks.are_several(), Flags::SEVERAL_CLOCKS);
         flags
     }

@@ -108,6 +108,29 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    /// These without others.
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// More than the number of any.
+    pub(crate) const COUNT: usize = u32::BITS as usize;
+
+    /// A flag by its number.
+    pub(crate) const fn numbered(number: usize) -> Self {
+        Self(1 << number)
+    }
+
+    /// The numbers of the flags that are set.
+    pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
+        let mut left = self.0;
+        core::iter::from_fn(move || {
+            let number = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            (number < u32::BITS).then_some(number as usize)
+        })
+    }
+
     /// Adds flags if a condition holds.
     pub(crate) fn set_if(&mut self, condition: bool, other: Self) {
         if condition {

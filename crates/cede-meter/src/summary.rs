@@ -109,6 +109,17 @@ impl Summary {
     }
 }
 
+/// Whether so many microseconds lie between samples that are bridged.
+pub(crate) fn cover(delays: &[Delay], us: f64) -> bool {
+    let mut covered_us = 0.0;
+    delays.windows(2).any(|pair| {
+        if pair[0].is_bridged_to(&pair[1]) {
+            covered_us += pair[1].time_us.saturating_sub(pair[0].time_us) as f64;
+        }
+        covered_us >= us
+    })
+}
+
 /// Memory that one host leaves to the next: what the system gives anew it clears first.
 #[derive(Default)]
 pub(crate) struct Scratch {

@@ -16,6 +16,8 @@ use cede_meter::Estimator;
 const MEAN_TOLERANCE: f64 = 0.06;
 const TARGET_MS: f64 = 100.0;
 const MANY_SECONDS_MS: f64 = 1000.0;
+/// Fewer peers say nothing of all: among these one is a twentieth, the smallest part that is spoken of.
+const PEERS_MIN: usize = 20;
 const SHARE: f64 = 0.99;
 const REAL_SHARE: f64 = 0.95;
 
@@ -121,31 +123,49 @@ fn heartbeats(place: &'static str, cases: &[Measured]) -> Statement {
 fn internet(peers: &[Peer]) -> Vec<Statement> {
     let utp: Vec<f64> = peers.iter().filter_map(|peer| peer.utp_ms).collect();
     let both: Vec<(f64, f64)> = peers.iter().filter_map(Peer::both).collect();
-    let percent = |part: Option<f64>| part.map(|part| 100.0 * part);
     vec![
         Statement::new(
             "V, Fig. 3",
             "LEDBAT keeps the delay of the bulk of peers low",
             "more than half below 100 ms",
-            judged(percent(part(&utp, |mean| *mean < TARGET_MS)), "% below 100 ms", |part| part > 50.0),
+            judged_part(&utp, "below 100 ms", |mean| *mean < TARGET_MS, |part| part > 50.0),
         ),
-        Statement::new("V, Fig. 3", "the same peer queues longer under TCP", "more than half above y = x", {
-            judged(percent(part(&both, |(utp, tcp)| tcp > utp)), "% above y = x", |part| part > 50.0)
-        }),
+        Statement::new(
+            "V, Fig. 3",
+            "the same peer queues longer under TCP",
+            "more than half above y = x",
+            judged_part(&both, "above y = x", |(utp, tcp)| tcp > utp, |part| part > 50.0),
+        ),
         Statement::new(
             "V, Fig. 3",
             "for many it is more than twice as long",
             "more than a quarter above y = 2x",
-            {
-                judged(percent(part(&both, |(utp, tcp)| *tcp > 2.0 * utp)), "% above y = 2x", |part| {
-                    part > 25.0
-                })
-            },
+            judged_part(&both, "above y = 2x", |(utp, tcp)| *tcp > 2.0 * utp, |part| part > 25.0),
         ),
-        Statement::new("V", "few peers see a second and more under LEDBAT", "fewer than 5 %", {
-            judged(percent(part(&utp, |mean| *mean > MANY_SECONDS_MS)), "% above 1 s", |part| part < 5.0)
-        }),
+        Statement::new(
+            "V",
+            "few peers see a second and more under LEDBAT",
+            "fewer than 5 %",
+            judged_part(&utp, "above 1 s", |mean| *mean > MANY_SECONDS_MS, |part| part < 5.0),
+        ),
     ]
+}
+
+/// By the part of the peers, in percent, of which something holds.
+fn judged_part<T>(
+    peers: &[T],
+    what: &str,
+    of: impl Fn(&T) -> bool,
+    holds: impl Fn(f64) -> bool,
+) -> Judgement {
+    match part(peers, of).map(|part| 100.0 * part) {
+        Some(percent) if peers.len() >= PEERS_MIN => judged(Some(percent), &format!("% {what}"), holds),
+        Some(percent) => {
+            let (count, peers) = (peers.len(), if peers.len() == 1 { "peer" } else { "peers" });
+            Judgement::open(format!("{percent:.1} % of {count} {peers} {what}: too few tell nothing"))
+        }
+        None => Judgement::open("-"),
+    }
 }
 
 fn judged(value: Option<f64>, unit: &str, holds: impl Fn(f64) -> bool) -> Judgement {
@@ -228,10 +248,14 @@ mod tests {
     #[test]
     fn peers_decide_what_is_said_of_the_internet() {
         let verdicts = |peers: &[Peer]| internet(peers).iter().map(Statement::verdict).collect::<Vec<_>>();
-        let good: Vec<Peer> = (0..10).map(|_| peer(50.0, 400.0)).collect();
+        let good: Vec<Peer> = (0..PEERS_MIN).map(|_| peer(50.0, 400.0)).collect();
         assert_eq!(verdicts(&good), [Verdict::Holds; 4]);
-        let bad: Vec<Peer> = (0..10).map(|_| peer(2_000.0, 400.0)).collect();
+        let bad: Vec<Peer> = (0..PEERS_MIN).map(|_| peer(2_000.0, 400.0)).collect();
         assert_eq!(verdicts(&bad), [Verdict::Fails; 4]);
+        for few in [&good[..1], &bad[1..]] {
+            assert_eq!(verdicts(few), [Verdict::Open; 4], "{} peers tell nothing", few.len());
+            assert!(internet(few)[0].judgement.measured.contains("too few"));
+        }
         assert_eq!(verdicts(&[]), [Verdict::Open; 4]);
     }
 
