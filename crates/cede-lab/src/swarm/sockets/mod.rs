@@ -13,7 +13,7 @@ use cede_cc::registry::{self, Entry};
 use cede_cc::{Controller, ParamValue, Params, Path};
 use cede_net::{Address, Datagram, HostId, Protocol};
 use cede_units::{Duration, Instant, Stream};
-use cede_utp::{Endpoint, Handle, Limits, Verdict};
+use cede_utp::{Endpoint, Handle, Limits, Verdict, WriteError};
 use cede_wire::Payload;
 use cede_wire::utp::HEADER_BYTES;
 use demux::Demux;
@@ -52,8 +52,11 @@ impl Stack {
             TcpStack::Linux => cede_tcp::Config::linux(),
             TcpStack::Linux26 => cede_tcp::Config::linux_2_6(),
         };
+        // libutp bounds what is under way, by 1 MiB, as the peer's window does; what waits to be sent stands beside. Linux's
+        // buffer for TCP holds both.
+        let send_buffer_bytes = utp.send_buffer_bytes.saturating_add(group.write_ahead_bytes);
         Ok(Self {
-            utp: cede_utp::Config { mtu, ..utp },
+            utp: cede_utp::Config { mtu, send_buffer_bytes, ..utp },
             tcp: cede_tcp::Config {
                 mss_bytes: group.packet_bytes.saturating_sub(2 * IPV4_BYTES).max(1) as u16,
                 nagle: true,
@@ -101,10 +104,11 @@ impl Flow {
         self.offered = self.offered.saturating_sub(bytes);
     }
 
-    /// The room that the engine is to be told of, where the transport has sent so many octets.
-    fn offer(&mut self, sent: u64, write_ahead: u32) -> Option<u32> {
+    /// The room that the engine is to be told of, where the transport has sent so many octets and takes `writable` more: what
+    /// has not been acknowledged fills its buffer too.
+    fn offer(&mut self, sent: u64, writable: u32, write_ahead: u32) -> Option<u32> {
         let unsent = self.written.saturating_sub(sent).min(u64::from(u32::MAX)) as u32;
-        let room = write_ahead.saturating_sub(unsent);
+        let room = write_ahead.saturating_sub(unsent).min(writable);
         // Half a buffer at a time: one write serves many packets.
         let is_news = room >= write_ahead / 2 && room > self.offered;
         is_news.then(|| {
@@ -203,6 +207,7 @@ impl Sockets {
         endpoint.listen_with(Box::new(move |_| {
             listens.then(|| (config.clone(), build(&controller, &config.path(), &mut drawn)))
         }));
+        let smallest_bytes = stack.utp.send_buffer_bytes.min(stack.tcp.send_buffer_bytes);
         Self {
             me,
             stack,
@@ -219,7 +224,8 @@ impl Sockets {
             utp_peers: HashMap::with_hasher(Mix::default()),
             utp_stirred: false,
             news: std::collections::VecDeque::new(),
-            write_ahead: group.write_ahead_bytes,
+            // Half of it has to fit into the smaller of the buffers for room to be offered at all.
+            write_ahead: group.write_ahead_bytes.min(smallest_bytes),
             offload_bytes: group.offload_bytes,
             rtts: None,
             stirred: Vec::new(),
@@ -385,18 +391,24 @@ impl Sockets {
         match self.place(conn) {
             Some(Place::Tcp(index)) => {
                 if let Some(slot) = &mut self.tcp[index as usize] {
-                    slot.flow.write(payload.len());
-                    let _ = slot.connection.write(payload);
+                    let len = payload.len();
+                    slot.flow.write(len);
+                    must_take(len, slot.connection.write(payload).ok());
                 }
                 self.soil(index);
             }
             Some(Place::Utp(handle)) => {
                 self.utp_stirred = true;
+                let len = payload.len();
                 if let Some(slot) = self.utp_slot(handle) {
-                    slot.flow.write(payload.len());
+                    slot.flow.write(len);
                 }
                 if let Some(connection) = self.endpoint.connection_mut(handle) {
-                    let _ = connection.write(payload);
+                    let taken = connection.write(payload).or_else(|error| match error {
+                        WriteError::Full => Ok(0),
+                        WriteError::Closed => Err(error),
+                    });
+                    must_take(len, taken.ok());
                 }
             }
             None => {}
@@ -481,17 +493,25 @@ impl Sockets {
                 let slot = self.tcp.get_mut(index as usize)?.as_mut()?;
                 let statistics = slot.connection.statistics();
                 let sent = statistics.data_bytes_sent - statistics.retransmitted_bytes;
-                Some((slot.conn?, slot.flow.offer(sent, self.write_ahead)?))
+                let writable = slot.connection.write_room();
+                Some((slot.conn?, slot.flow.offer(sent, writable, self.write_ahead)?))
             }
             Place::Utp(handle) => {
-                let statistics = self.endpoint.connection(handle)?.statistics();
+                let connection = self.endpoint.connection(handle)?;
+                let (statistics, writable) = (connection.statistics(), connection.writable_bytes());
                 let sent = statistics.data_bytes_sent - statistics.retransmitted_bytes;
                 let write_ahead = self.write_ahead;
                 let slot = self.utp_slot(handle)?;
-                Some((slot.conn, slot.flow.offer(sent, write_ahead)?))
+                Some((slot.conn, slot.flow.offer(sent, writable, write_ahead)?))
             }
         }
     }
+}
+
+/// The engine was told of the room, so all of it is taken; what a connection that is over does not take comes to nothing anyway.
+/// Octets left out of a stream would make all that follow others than they are.
+fn must_take(len: u32, taken: Option<u32>) {
+    assert!(taken.is_none_or(|taken| taken == len), "{taken:?} of {len} octets were taken");
 }
 
 /// Notes an RTT estimate where they are wanted and there is one.
