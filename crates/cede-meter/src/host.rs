@@ -25,7 +25,7 @@ impl Together {
     pub(crate) fn add(&mut self, flow: &FlowReport, samples: u64, clock: &Likeness) {
         self.flows += 1;
         self.samples += samples;
-        flow.flags.numbers().for_each(|number| self.flagged[number] += samples);
+        self.flag(samples, flow.flags);
         if flow.protocol == Protocol::Tcp {
             self.clock_hz = self.clock_hz.or(flow.clock_hz);
         }
@@ -34,6 +34,11 @@ impl Together {
             (mine, other) => mine.or(other),
         };
         self.clocks.add(flow, clock);
+    }
+
+    /// Says something of so many samples.
+    pub(crate) fn flag(&mut self, samples: u64, flags: Flags) {
+        flags.numbers().for_each(|number| self.flagged[number] += samples);
     }
 
     /// The shortest round trip, and the mean of all.

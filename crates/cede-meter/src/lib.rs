@@ -38,6 +38,7 @@
 mod analysis;
 mod clock;
 mod config;
+mod direction;
 mod embryo;
 mod feed;
 mod filter;
@@ -60,6 +61,7 @@ mod report;
 mod samples;
 mod senders;
 mod several;
+mod shared;
 mod sieve;
 mod sliding;
 mod stock;

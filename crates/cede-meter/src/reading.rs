@@ -6,6 +6,7 @@ use crate::key::Side;
 use crate::pool::Pool;
 use crate::report::Estimator;
 use crate::samples::{Length, Sample, Series};
+use crate::shared::Told;
 use crate::sieve;
 use crate::track::Track;
 use crate::transmission::{Floors, PerOctet};
@@ -14,8 +15,14 @@ use crate::transmission::{Floors, PerOctet};
 /// what is not exact.
 const ZERO_TICKS_MAX: [f64; 2] = [0.75, 1.25];
 const MANY_ANSWERS: u32 = 32;
+/// Readings of 32 bits begin anew after so many.
+const WRAP: f64 = (1_u64 << 32) as f64;
+/// Estimates are compared by so many packets in each third of the time.
+const APART_MIN: usize = 8;
 /// Below this a drift makes no difference, and is within the error of its own measurement.
 const DRIFT_PPM_MIN: f64 = 5.0;
+/// So much the drift that others tell must make of a TCP flow: taking it out leaves open where ticks lie.
+const DRIFT_US_MIN: f64 = 500.0;
 
 /// Follows readings of 32 bits over their wraps.
 #[derive(Default)]
@@ -60,6 +67,15 @@ impl Own {
             lengths.push(sample.length);
         });
         Self::new(points, lengths, !flow.marks.has(Marks::OFFLOADED))
+    }
+
+    /// Counts wraps of the clock as they are counted for another direction of it.
+    fn count_wraps_as(&mut self, other: &Point) {
+        let Some(first) = self.points.first() else { return };
+        let wraps_us = ((other.x - first.x) / WRAP).round() * WRAP;
+        if wraps_us != 0.0 {
+            self.points.iter_mut().for_each(|point| point.x += wraps_us);
+        }
     }
 
     /// Leaves out packets that others overtook: their times.
@@ -125,7 +141,10 @@ pub(crate) struct Reading {
     pub direct: Track,
     pub echoed: Track,
     pub rate: Option<Rate>,
+    /// What was taken out.
     pub drift_ppm: Option<f64>,
+    /// What the direction itself told, however little.
+    pub drift_found: Option<f64>,
     /// What packets take by themselves on the slowest link was taken out.
     pub without_transmission: bool,
 }
@@ -140,7 +159,9 @@ pub(crate) fn hz(rate: Rate) -> Option<f64> {
 }
 
 /// Reads a direction of a uTP flow, to whose sender round trips were timed; of a short one nothing but itself.
-pub(crate) fn read_utp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> Reading {
+pub(crate) fn read_utp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>, told: Option<&Told>) -> Reading {
+    let origin = told.and_then(|told| told.origin);
+    origin.iter().for_each(|origin| own.count_wraps_as(origin));
     let overtaken_t = own.leave_out_overtaken();
     let Own { points: direct, lengths } = own;
     let mut echoed = Vec::new();
@@ -149,34 +170,27 @@ pub(crate) fn read_utp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> 
         sieve::leave_out_late(&mut echoed, &direct, &overtaken_t);
     }
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let reverse = around.and_then(|around| {
-        let mut said = around.unwrapped_if_long(&around.to().echo);
-        when_said(&mut said, &direct);
-        clock::drift_ppm_of_answers(&said, 0.0)
-    });
+    let reverse = around.and_then(|around| said_drift(around, &direct));
     let receiver = around
         .filter(|_| reverse.is_some())
         .and_then(|around| clock::drift_ppm(&around.unwrapped_if_long(&around.to().direct)));
     // Where the other direction is never empty, as a seed's, this one may tell by itself. A queue that is held at a target has an edge,
     // too, but no sharp one.
-    let own =
-        around.filter(|_| reverse.is_none() || receiver.is_none()).and_then(|_| own_drift(&direct, true));
-    let mut reading = Reading {
-        direct: Track::new(direct, 0.0, Estimator::Direct),
-        echoed: Track::new(echoed, 0.0, Estimator::Echoed),
-        rate: None,
-        drift_ppm: reverse.zip(receiver).map_or(own, |(reverse, receiver)| Some(receiver - reverse)),
-        without_transmission: false,
-    };
-    reading.take_out_drift(reverse.map(|reverse| -reverse));
+    let is_told = origin.is_some() || reverse.is_some() && receiver.is_some();
+    let own = around.filter(|_| !is_told).and_then(|_| own_drift(&direct, true));
+    let drift_found = reverse.zip(receiver).map_or(own, |(reverse, receiver)| Some(receiver - reverse));
+    let mut reading = Reading::new([direct, echoed], 0.0, drift_found);
+    reading.drift_ppm = told.map(|told| told.drift_ppm).or(drift_found);
+    reading.take_out_drift(reverse.map(|reverse| -reverse), origin);
     reading.direct.hold_against(rtt);
     reading.take_out_transmission(&lengths);
     reading.take_out_floors(&lengths);
+    reading.settle_echoed();
     reading
 }
 
 /// Reads a direction of a TCP flow, to whose sender round trips were timed; of a short one nothing but itself.
-pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> Reading {
+pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>, told: Option<&Told>) -> Reading {
     let rate =
         clock::rate(&own.points, growth_us_max(rtt), || around.and_then(|it| told_rate(it, &own.points)));
     let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
@@ -192,23 +206,20 @@ pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>) -> 
         .filter(|around| around.with_echoed)
         .zip(hz_to)
         .map_or_else(Vec::new, |(around, hz_to)| echoed_points(around, [tick_us, 1e6 / hz_to]));
-    let drift_ppm = reverse
+    let drift_found = reverse
         .zip(receiver)
         .map_or_else(|| own_drift(&direct, false), |(reverse, receiver)| Some(receiver - reverse));
-    let mut reading = Reading {
-        direct: Track::new(direct, tick_us, Estimator::Direct),
-        echoed: Track::new(echoed, tick_us, Estimator::Echoed),
-        rate: Some(rate),
-        drift_ppm,
-        without_transmission: false,
-    };
+    let told_ppm = told.map(|told| told.drift_ppm).filter(|ppm| ppm.abs() * span_s(&direct) >= DRIFT_US_MIN);
+    let mut reading = Reading::new([direct, echoed], tick_us, drift_found);
+    (reading.rate, reading.drift_ppm) = (Some(rate), drift_found.or(told_ppm));
     // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
     let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
-    reading.take_out_drift(echoed_ppm);
+    reading.take_out_drift(echoed_ppm, None);
     reading.direct.hold_against(rtt);
     reading.take_out_transmission(&lengths);
-    reading.find_ticks(rtt, rate);
+    reading.find_ticks(rtt);
     reading.take_out_floors(&lengths);
+    reading.settle_echoed();
     reading
 }
 
@@ -268,9 +279,20 @@ fn receiver_clock(around: &Around<'_>) -> (Option<f64>, Option<f64>) {
     (hz, drift)
 }
 
+fn span_s(points: &[Point]) -> f64 {
+    points.first().zip(points.last()).map_or(0.0, |(first, last)| (last.t - first.t) / 1e6)
+}
+
 /// From ticks to how much later they were seen.
 fn against_arrival(points: &mut [Point], tick_us: f64) {
     points.iter_mut().for_each(|point| point.x = point.t - point.x * tick_us);
+}
+
+/// In uTP the same stands in the difference that the sender says.
+fn said_drift(around: &Around<'_>, direct: &[Point]) -> Option<f64> {
+    let mut said = around.unwrapped_if_long(&around.to().echo);
+    when_said(&mut said, direct);
+    clock::drift_ppm_of_answers(&said, 0.0)
 }
 
 /// TSval less TSecr in what the sender says: its clock against the receiver's.
@@ -318,27 +340,33 @@ fn echoed_points(around: &Around<'_>, [tick_us, tick_us_to]: [f64; 2]) -> Vec<Po
 }
 
 impl Reading {
+    fn new([direct, echoed]: [Vec<Point>; 2], tick_us: f64, drift_found: Option<f64>) -> Self {
+        Self {
+            direct: Track::new(direct, tick_us, Estimator::Direct),
+            echoed: Track::new(echoed, tick_us, Estimator::Echoed),
+            drift_found,
+            ..Self::default()
+        }
+    }
+
     /// The direct estimate drifts as the observer's clock does against the sender's; the echoed one as the receiver's
     /// does.
-    fn take_out_drift(&mut self, echoed_ppm: Option<f64>) {
+    fn take_out_drift(&mut self, echoed_ppm: Option<f64>, origin: Option<Point>) {
         let worth_it = |ppm: &f64| ppm.abs() >= DRIFT_PPM_MIN;
         self.drift_ppm = self.drift_ppm.filter(worth_it);
         if let Some(ppm) = self.drift_ppm {
-            self.direct.straighten(ppm);
+            self.direct.straighten(ppm, origin);
         }
         if let Some(ppm) = echoed_ppm.filter(worth_it) {
-            self.echoed.straighten(ppm);
+            self.echoed.straighten(ppm, None);
         }
     }
 
     /// Finds where within a tick the least delay lies. An answer that is given at once is stamped when the question arrives,
     /// so the latest stamp for its question tells where a tick ends; and the shortest round trip, which is measured in
     /// microseconds, where that is seen by the observer.
-    fn find_ticks(&mut self, rtt: &Rtt, rate: Rate) {
-        let (Rate::Snapped(RATE_ASSUMED_HZ), None, [piece]) = (rate, self.drift_ppm, &self.direct.pieces[..])
-        else {
-            return;
-        };
+    fn find_ticks(&mut self, rtt: &Rtt) {
+        let ([piece], true) = (&self.direct.pieces[..], self.has_usual_ticks()) else { return };
         let (lead, tick_us) = (rtt.lead, self.direct.tick_us);
         // The edge with more answers is the sharper one.
         if lead.count > piece.near_base {
@@ -349,24 +377,71 @@ impl Reading {
             let zero = piece.base + middle;
             self.direct.set_zero(zero, ZERO_TICKS_MAX[0]);
         }
-        self.align_echoed();
+    }
+
+    /// Whether it is known how ticks lie.
+    fn has_usual_ticks(&self) -> bool {
+        self.rate == Some(Rate::Snapped(RATE_ASSUMED_HZ)) && self.drift_ppm.is_none()
+    }
+
+    /// Takes from elsewhere that the queue was empty at delays so much lower, and whether that was seen again.
+    pub(crate) fn lower_base(&mut self, by_us: f64, is_confirmed: bool) {
+        if let Some(base) = self.direct.only_base() {
+            self.direct.lower_base(base - by_us);
+            self.direct.confirmed_by_others = Some(is_confirmed);
+            self.settle_echoed();
+        }
+    }
+
+    /// The echoed estimate begins where the direct one does.
+    fn settle_echoed(&mut self) {
+        let apart = self.apart();
+        self.lower_echoed(&apart);
+        if self.has_usual_ticks() {
+            self.align_echoed(&apart);
+        }
+    }
+
+    /// By how much the echoed reading of a packet is above its direct one, over time.
+    fn apart(&self) -> Vec<Point> {
+        let ([direct], [echoed]) = (&self.direct.pieces[..], &self.echoed.pieces[..]) else {
+            return Vec::new();
+        };
+        let mut packets = direct.points.iter().peekable();
+        let same = |echoed: &Point| {
+            while packets.next_if(|packet| packet.t < echoed.t).is_some() {}
+            let packet = packets.peek().filter(|packet| packet.t == echoed.t)?;
+            Some(Point { t: echoed.t, x: echoed.x - packet.x })
+        };
+        echoed.points.iter().filter_map(same).collect()
+    }
+
+    /// The receiver has a packet no sooner than the observer sees it. Where nothing lies between the two, a constant does between
+    /// both estimates; where something does, the echoed one is above that, never below. So it is empty no higher than the direct one is,
+    /// and what all thirds of the time agree on is believed: a queue behind the observer, or a clock that was set, still shows.
+    fn lower_echoed(&mut self, apart: &[Point]) {
+        let (Some(zero), Some(own)) = (self.direct.only_zero(), self.echoed.only_base()) else { return };
+        let third = apart.len() / 3;
+        if third < APART_MIN {
+            return;
+        }
+        let least = |third: &[Point]| {
+            let mut apart: Vec<f64> = third.iter().map(|point| point.x).collect();
+            *apart.select_nth_unstable_by(2, f64::total_cmp).1
+        };
+        let constant = apart.chunks(third).take(3).map(least).fold(f64::NEG_INFINITY, f64::max);
+        // The least of many readings is a tick below their middle.
+        let base = zero + constant + self.echoed.tick_us;
+        if base < own - self.echoed.tick_us {
+            self.echoed.lower_base(base);
+        }
     }
 
     /// The echoed estimate has the ticks of two clocks: within these the direct one tells better where it begins.
-    fn align_echoed(&mut self) {
-        let (Some(zero), [direct], [echoed]) =
-            (self.direct.only_zero(), &self.direct.pieces[..], &self.echoed.pieces[..])
-        else {
-            return;
-        };
-        let mut segments = direct.points.iter().peekable();
-        let same = |echoed: &Point| {
-            while segments.next_if(|segment| segment.t < echoed.t).is_some() {}
-            segments.peek().filter(|segment| segment.t == echoed.t).map(|segment| echoed.x - segment.x)
-        };
-        let mut apart: Vec<f64> = echoed.points.iter().filter_map(same).collect();
+    fn align_echoed(&mut self, apart: &[Point]) {
+        let mut apart: Vec<f64> = apart.iter().map(|point| point.x).collect();
         let middle = apart.len() / 2;
-        if middle > 0 {
+        if let (Some(zero), true) = (self.direct.only_zero(), middle > 0) {
             let (_, &mut median, _) = apart.select_nth_unstable_by(middle, f64::total_cmp);
             self.echoed.set_zero(zero + median, ZERO_TICKS_MAX[1]);
         }

@@ -19,7 +19,7 @@ use crate::report::{FlowReport, Protocol};
 use core::net::IpAddr;
 
 /// Clocks of one host differ by less than this in what is measured of their drifts.
-const SAME_DRIFT_PPM: f64 = 30.0;
+pub(crate) const SAME_DRIFT_PPM: f64 = 30.0;
 /// Offsets further apart than this are of different clocks: no queue explains it.
 pub(crate) const SAME_CLOCK_US: f64 = 10e6;
 /// Offsets that are remembered. A system with one for each connection fills them, and has no groups.

@@ -332,6 +332,11 @@ impl<'a> Reader<'a> {
         place.is_short().then(|| (self.stock.embryos.get(place.index()), &self.stock.pool))
     }
 
+    /// A flow that is no short one, and what its samples are in.
+    pub(crate) fn long(&self, place: Place) -> Option<(&Flow, &Pool)> {
+        (!place.is_short()).then(|| (self.stock.flows.get(place.index()), &self.stock.pool))
+    }
+
     /// How many samples of the direct and the echoed estimate a direction has; of a short flow the most that there may be.
     pub(crate) fn samples(&self, place: Place, side: Side) -> (usize, usize) {
         if place.is_short() {

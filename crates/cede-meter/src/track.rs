@@ -22,7 +22,7 @@ const ROUND_TRIPS_MORE_US: f64 = 100_000.0;
 /// Then a jump of a second, or of as many round trips, is of a clock that was set.
 const JUMP_US_MIN: f64 = 1e6;
 /// A delay this near the base confirms it; in as many seconds as that it is held for sure.
-const NEAR_BASE_US: f64 = 3_000.0;
+pub(crate) const NEAR_BASE_US: f64 = 3_000.0;
 const CONFIRMED_SECONDS: u32 = 3;
 /// A direction's delays with an unknown constant in them, in pieces with one constant each.
 #[derive(Debug, Default)]
@@ -32,6 +32,8 @@ pub(crate) struct Track {
     pub tick_us: f64,
     /// Delays are longer than the round trips that they are part of.
     pub is_beyond_round_trips: bool,
+    /// Whether others saw the queue empty where the base is, where that is known from them.
+    pub confirmed_by_others: Option<bool>,
     /// What all directions of the sender's clock saw, slot by slot, where that is asked for and known.
     pub shared: Option<Slots>,
 }
@@ -110,14 +112,14 @@ impl Track {
         sum / count.max(1) as f64
     }
 
-    /// Takes a slope out of all points. What the clock gained is in a packet's stamp since it was sent, not since it arrived: a
-    /// delay of six seconds differs by 0.6 ms at 100 ppm.
-    pub(crate) fn straighten(&mut self, ppm: f64) {
+    /// Takes a slope out of all points, counted from an origin or from each piece's first. What the clock gained is in a packet's
+    /// stamp since it was sent, not since it arrived: a delay of six seconds differs by 0.6 ms at 100 ppm.
+    pub(crate) fn straighten(&mut self, ppm: f64, origin: Option<Point>) {
         let slope = ppm / 1e6;
         for piece in &mut self.pieces {
-            let Some(&first) = piece.points.first() else { continue };
-            let straight = |point: &Point| (point.x - first.x - slope * (point.t - first.t)) / (1.0 - slope);
-            piece.points.iter_mut().for_each(|point| point.x = first.x + straight(point));
+            let Some(from) = origin.or_else(|| piece.points.first().copied()) else { continue };
+            let straight = |point: &Point| (point.x - from.x - slope * (point.t - from.t)) / (1.0 - slope);
+            piece.points.iter_mut().for_each(|point| point.x = from.x + straight(point));
         }
         self.find_bases();
     }
@@ -162,7 +164,8 @@ impl Track {
 
     /// Whether any piece's base was met in one short time only.
     pub(crate) fn is_unconfirmed(&self) -> bool {
-        self.pieces.iter().any(|piece| piece.revisits < 2)
+        let is_alone = || self.pieces.iter().any(|piece| piece.revisits < 2);
+        self.confirmed_by_others.map_or_else(is_alone, |is_confirmed| !is_confirmed)
     }
 
     /// Puts the delays, in the order of the points, behind what is there. The points are given up; what is known of pieces stays.

@@ -1,0 +1,154 @@
+//! What directions of one clock tell each other: how it runs, and where the queue was empty.
+//!
+//! uTP's stamps are those of one clock for all flows of a socket, so that one slope, counted from one moment, makes all of them
+//! straight, and what one of them saw of an empty queue holds for the others. TCP's connections have offsets of their own but run as
+//! their host does: what a long one tells of the drift holds for those that are too short, or whose queue is never empty.
+//!
+//! **What it leaves out.** Sockets of one host do not tell each other: behind one address there may be several hosts. Where TCP's
+//! tellers differ, none is believed; where hop limits do, they are not of one host.
+//!
+//! **How it was validated.** Synthetic flows (`tests/hosts.rs`), and captures whose times were stretched (`docs/bufferbloat.md`).
+
+use crate::clock::Point;
+use crate::config::Base;
+use crate::direction::{Depth, Direction, Source};
+use crate::report::Protocol;
+use crate::senders::Sender;
+use crate::several::{SAME_CLOCK_US, SAME_DRIFT_PPM};
+use crate::sliding::Slots;
+use crate::track::{NEAR_BASE_US, Track};
+use core::cell::OnceCell;
+
+/// So many flows that tell a drift are enough, of so many that are asked.
+const TELLERS: usize = 3;
+const ASKED_MAX: usize = 8;
+
+/// What other flows told of a sender's clock.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Told {
+    /// How much faster the observer's clock runs.
+    pub drift_ppm: f64,
+    /// For directions of one offset: a reading of one of them, from which all count.
+    pub origin: Option<Point>,
+    hop_limit: u8,
+}
+
+impl Told {
+    /// Whether it may hold for a direction whose packets come with this hop limit.
+    pub(crate) const fn fits(&self, hop_limit: u8) -> bool {
+        self.origin.is_some() || self.hop_limit == hop_limit
+    }
+
+    /// What the longest of these directions tell, where they are long enough.
+    fn by(source: &Source<'_>, senders: impl Iterator<Item = Sender>) -> Option<Self> {
+        let mut long: Vec<(f64, Sender)> =
+            senders.map(|sender| (source.span_if_long_us(&sender), sender)).filter(|it| it.0 > 0.0).collect();
+        long.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let ask = |&(_, sender): &(f64, Sender)| {
+            let Direction { about, reading } = Direction::read(source, sender, Depth::Direct, None);
+            let origin = reading.direct.pieces.first()?.points.first().copied();
+            Some(Self { drift_ppm: reading.drift_found?, origin, hop_limit: about.hop_limit })
+        };
+        let mut told: Vec<Self> = long.iter().take(ASKED_MAX).filter_map(ask).take(TELLERS).collect();
+        told.sort_by(|a, b| a.drift_ppm.total_cmp(&b.drift_ppm));
+        let (least, most) = (told.first()?.drift_ppm, told.last()?.drift_ppm);
+        (most - least <= SAME_DRIFT_PPM).then(|| told[told.len() / 2])
+    }
+}
+
+/// A host's clock, as its TCP connections tell it, once that is asked for.
+pub(crate) struct HostClock<'a> {
+    pub source: &'a Source<'a>,
+    host: &'a [Sender],
+    told: OnceCell<Option<Told>>,
+}
+
+impl<'a> HostClock<'a> {
+    pub(crate) const fn new(source: &'a Source<'a>, host: &'a [Sender]) -> Self {
+        Self { source, host, told: OnceCell::new() }
+    }
+
+    fn told(&self) -> Option<&Told> {
+        let find = || {
+            let tcp = self.host.iter().filter(|sender| sender.protocol() == Protocol::Tcp);
+            let told = if self.host.len() > 1 { Told::by(self.source, tcp.copied()) } else { None };
+            told.map(|told| Told { origin: None, ..told })
+        };
+        self.told.get_or_init(find).as_ref()
+    }
+
+    /// Reads a direction, of a socket with others by what these told.
+    pub(crate) fn read(&self, sender: Sender, depth: Depth, socket: Option<&Told>) -> Direction {
+        let read = |told| Direction::read(self.source, sender, depth, told);
+        if sender.protocol() == Protocol::Utp {
+            return read(socket);
+        }
+        if self.source.span_if_long_us(&sender) == 0.0 {
+            return read(self.told());
+        }
+        let direction = read(None);
+        let is_told = direction.reading.drift_found.is_some() || self.told().is_none();
+        if is_told { direction } else { read(self.told()) }
+    }
+}
+
+/// Whether two bases differ by no more than queues explain.
+fn is_of_one_clock(a: f64, b: f64) -> bool {
+    (a - b).abs() <= SAME_CLOCK_US
+}
+
+/// The least of the bases that directions of one clock have.
+#[derive(Default)]
+pub(crate) struct Lowest {
+    pub base: Option<f64>,
+    /// Whether one of them met it again.
+    pub is_confirmed: bool,
+}
+
+impl Lowest {
+    pub(crate) fn add(&mut self, track: &Track) {
+        let Some(own) = track.only_base() else { return };
+        let base = *self.base.get_or_insert(own);
+        // One that met its own queue again says nothing of a lower base.
+        self.is_confirmed &= own >= base - NEAR_BASE_US;
+        self.is_confirmed |= own <= base + NEAR_BASE_US && !track.is_unconfirmed();
+        self.base = Some(base.min(own));
+    }
+
+    /// By how much it is below a direction's own, where these can be compared.
+    pub(crate) fn is_below(&self, own: f64) -> Option<f64> {
+        self.base.filter(|base| is_of_one_clock(own, *base)).map(|base| own - base)
+    }
+}
+
+/// What all uTP flows of one socket saw of one clock.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub told: Option<Told>,
+    /// Where there are several.
+    pub lowest: Lowest,
+    /// For a base that slides.
+    pub slots: Option<Slots>,
+}
+
+impl Shared {
+    /// Each is read for itself, as they may be many.
+    pub(crate) fn of(source: &Source<'_>, group: &[Sender], base: Base) -> Self {
+        let mut shared = Self::default();
+        if group.len() < 2 {
+            return shared;
+        }
+        shared.told = Told::by(source, group.iter().copied());
+        let read = |&sender| Direction::read(source, sender, Depth::Direct, shared.told.as_ref());
+        group.iter().map(read).for_each(|direction| shared.lowest.add(&direction.reading.direct));
+        let Base::Sliding(window_us) = base else { return shared };
+        let mut slots = Slots::default();
+        for Direction { reading, .. } in group.iter().map(read) {
+            let own = reading.direct.only_base().filter(|own| shared.lowest.is_below(*own).is_some());
+            let seen = own.and_then(|_| reading.direct.only_slots(window_us));
+            seen.iter().for_each(|seen| slots.add(seen));
+        }
+        shared.slots = Some(slots);
+        shared
+    }
+}
