@@ -16,6 +16,7 @@ use crate::shared::{HostClock, Lowest, Shared};
 use crate::stock::Reader;
 use crate::summary::{Delay, Scratch, Summary};
 use crate::track::Track;
+use core::cell::OnceCell;
 
 /// Octets that a sample takes while its host is analysed: as a point, as a delay, and as a value whose rank is sought, which its
 /// length has made room for.
@@ -87,10 +88,19 @@ struct Asked<'a> {
 #[derive(Default)]
 struct Desk {
     delays: Vec<Delay>,
+    /// Of all hosts so far.
+    odd_clocks: u64,
     scratch: Scratch,
 }
 
 impl Desk {
+    /// Empty series of each protocol, that of one with the memory that was left.
+    fn hand_delays(&mut self, protocol: Protocol) -> [Vec<Delay>; 2] {
+        let mut by_protocol: [Vec<Delay>; 2] = Default::default();
+        by_protocol[protocol as usize] = core::mem::take(&mut self.delays);
+        by_protocol
+    }
+
     /// All samples of a host together, those of uTP and those of TCP; `None` for too few.
     fn sum_up(&mut self, [utp, tcp]: [Vec<Delay>; 2], samples_min: u64) -> Option<[Option<Summary>; 3]> {
         let is_enough = (utp.len() + tcp.len()) as u64 >= samples_min;
@@ -115,18 +125,20 @@ pub(crate) fn report(
         hosts_with_too_little: 0,
         other_udp_flows: 0,
         timeless_tcp_flows: 0,
+        odd_tcp_clocks: 0,
     };
     let senders = senders(flows, config.protocol, &mut report);
     let asked = Asked { config, wants: visitor.wants() };
     let mut desk = Desk::default();
     for host in senders.chunk_by(Sender::is_beside) {
-        let source = Source { flows, stride: stride(host, flows, room) };
+        let source = Source { flows, host, stride: stride(host, flows, room), lent_hz: OnceCell::new() };
         report.counters.thinned += left_out(host, &source);
         match analyse(&source, host, &asked, &mut desk, visitor) {
             Some(host) => report.hosts.push(host),
             None => report.hosts_with_too_little += 1,
         }
     }
+    report.odd_tcp_clocks = desk.odd_clocks;
     report
         .hosts
         .sort_by(|a, b| b.all.time_mean_ms.total_cmp(&a.all.time_mean_ms).then(a.address.cmp(&b.address)));
@@ -190,8 +202,7 @@ fn analyse(
     desk: &mut Desk,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
-    let mut by_protocol: [Vec<Delay>; 2] = Default::default();
-    by_protocol[host[0].protocol() as usize] = core::mem::take(&mut desk.delays);
+    let mut by_protocol = desk.hand_delays(host[0].protocol());
     let (mut together, clock) = (Together::default(), HostClock::new(source, host));
     let samples = |sender: &Sender| source.samples(sender) as u64;
     let all = host.iter().map(samples).sum::<u64>();
@@ -205,6 +216,7 @@ fn analyse(
             hand_out_group(&clock, group, (asked, &may_count), delays, (&mut together, visitor));
         }
     }
+    desk.odd_clocks += together.odd_clocks;
     let [all, utp, tcp] = desk.sum_up(by_protocol, asked.config.samples_min)?;
     Some(HostReport {
         address: source.flows.stock.key(host[0].place()).address(host[0].side()).ip(),

@@ -19,6 +19,8 @@ const RATE_SAMPLES_MIN: usize = 20;
 /// Fewer tell neither rate nor drift.
 pub(crate) const POINTS_MIN: usize = RATE_SAMPLES_MIN;
 const RATE_SPAN_US_MIN: f64 = 1e6;
+/// A longer silence tells no more than one that lasts this long.
+const RATE_SILENCE_US_MAX: f64 = 10e6;
 /// Pieces that a flow is cut into, if they are no shorter than that.
 const RATE_PIECES: f64 = 32.0;
 /// A rate this near is meant. Packets come the later the longer a queue grows, so that a clock looks slower: in slow start a queue
@@ -56,16 +58,24 @@ pub(crate) enum Rate {
     Snapped(f64),
     /// Too short to tell.
     Unknown,
+    /// Too short to tell; other flows of the address have this one.
+    Lent(f64),
     /// It runs at this rate, which nobody's clock has; or it does not run.
     Odd(f64),
+}
+
+impl Rate {
+    /// What others have, where it is too short to tell.
+    pub(crate) fn or_lent(self, hz: impl FnOnce() -> Option<f64>) -> Self {
+        if self == Self::Unknown { hz().map_or(self, Self::Lent) } else { self }
+    }
 }
 
 /// The rate of a clock from readings (`x` in ticks) over time. A growing queue makes it look slower, as times are those of
 /// arrivals; it grows by no more than `growth_us_max` in all. Where that leaves it open which rate it is, `told` is asked for the
 /// rate that echoes tell.
 pub(crate) fn rate(readings: &[Point], growth_us_max: f64, told: impl FnOnce() -> Option<f64>) -> Rate {
-    let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return Rate::Unknown };
-    let span_us = last.t - first.t;
+    let span_us = span_us(readings);
     if readings.len() < RATE_SAMPLES_MIN || span_us < RATE_SPAN_US_MIN {
         return Rate::Unknown;
     }
@@ -78,10 +88,7 @@ pub(crate) fn rate(readings: &[Point], growth_us_max: f64, told: impl FnOnce() -
     let is_other = |hz: &f64| *hz > raw_hz && *hz <= raw_hz * RATE_SLOWED_MAX && !is_it(hz);
     let exact = rates().find(is_it);
     if (exact.is_none() || rates().any(|hz| is_other(&hz)))
-        && let Some(told_hz) = told()
-        && exact.is_none_or(|hz| misfit(hz, told_hz) > RATE_MISFIT_TOLD_EXACT)
-        && let Some(hz) = rates().min_by(|a, b| misfit(*a, told_hz).total_cmp(&misfit(*b, told_hz)))
-        && misfit(hz, told_hz) <= RATE_MISFIT_TOLD
+        && let Some(hz) = told().and_then(|told_hz| confirmed(exact, told_hz))
     {
         return Rate::Snapped(hz);
     }
@@ -91,8 +98,29 @@ pub(crate) fn rate(readings: &[Point], growth_us_max: f64, told: impl FnOnce() -
         growth > 0.0 && growth <= RATE_MISFIT_GROWING && growth * span_us <= growth_us_max
     };
     let is_hurried = |hz: &f64| raw_hz > *hz && raw_hz <= *hz * (1.0 + RATE_MISFIT_SHRINKING);
-    let found = exact.or_else(|| rates().find(is_slowed));
-    found.or_else(|| rates().rev().find(is_hurried)).map_or(Rate::Odd(raw_hz), Rate::Snapped)
+    let found = exact.or_else(|| rates().find(is_slowed)).or_else(|| rates().rev().find(is_hurried));
+    let growth = 1.0 - raw_hz / RATE_ASSUMED_HZ;
+    // Nearly everything has the usual rate: no other is told by what that one looks like in slow start.
+    if (0.0..=1.0 - 1.0 / RATE_SLOWED_MAX).contains(&growth)
+        && growth * span_us <= growth_us_max
+        && found != Some(RATE_ASSUMED_HZ)
+    {
+        return Rate::Unknown;
+    }
+    found.map_or(Rate::Odd(raw_hz), Rate::Snapped)
+}
+
+/// The rate that echoes tell, where it is one that systems have or near the one that fits by itself.
+fn confirmed(exact: Option<f64>, told_hz: f64) -> Option<f64> {
+    let nearest = || RATES_HZ.into_iter().min_by(|a, b| misfit(*a, told_hz).total_cmp(&misfit(*b, told_hz)));
+    let told = || nearest().filter(|hz| misfit(*hz, told_hz) <= RATE_MISFIT_TOLD);
+    exact.filter(|hz| misfit(*hz, told_hz) <= RATE_MISFIT_TOLD_EXACT).or_else(told)
+}
+
+/// How long readings last, long silences counted as short ones: what follows one may have come later by a clock that was set.
+fn span_us(readings: &[Point]) -> f64 {
+    let gap = |pair: &[Point]| (pair[1].t - pair[0].t).clamp(0.0, RATE_SILENCE_US_MAX);
+    readings.windows(2).map(gap).sum()
 }
 
 /// How far a rate is off, in parts.
@@ -123,14 +151,17 @@ fn median_slope(readings: &[Point], piece_us: f64) -> f64 {
     let mut slopes = Vec::new();
     let mut from = readings[0];
     for point in readings {
-        if point.t - from.t >= piece_us {
+        if point.t < from.t {
+            // The clock was set back.
+            from = *point;
+        } else if point.t - from.t >= piece_us {
             slopes.push((point.x - from.x) / (point.t - from.t));
             from = *point;
         }
     }
     let middle = slopes.len() / 2;
-    // The whole is at least as long as a piece.
-    *slopes.select_nth_unstable_by(middle, f64::total_cmp).1
+    // The whole is at least as long as a piece, but where the clock was set back within it.
+    if slopes.is_empty() { 0.0 } else { *slopes.select_nth_unstable_by(middle, f64::total_cmp).1 }
 }
 
 /// Whether a series is long enough to tell a drift.
@@ -220,7 +251,7 @@ mod tests {
         for hz in RATES_HZ {
             for queue_us in [0.0, 200_000.0, -200_000.0] {
                 let point = |k: u32| {
-                    let sent = f64::from(k) * 10_000.0;
+                    let sent = f64::from(k) * 40_000.0;
                     Point { t: sent + queue_us * f64::from(k) / 1000.0, x: (sent * hz / 1e6).floor() }
                 };
                 let readings: Vec<Point> = (0..1000).map(point).collect();
@@ -228,6 +259,10 @@ mod tests {
                 assert_eq!(of(&readings[..15]), Rate::Unknown);
             }
         }
+        // Five seconds at half the usual rate may be slow start.
+        let halved: Vec<Point> =
+            (0..500).map(|k| Point { t: f64::from(k) * 1e4, x: f64::from(k * 5) }).collect();
+        assert_eq!((of(&halved), rate(&halved, 2e6, || None)), (Rate::Unknown, Rate::Snapped(500.0)));
         // A buffer that fills for the whole of a short capture.
         for (growth, hz) in [(0.3, 1e3), (0.4, 1e3), (0.3, 100.0)] {
             let point = |k: u32| {

@@ -1,16 +1,19 @@
 //! What a direction of a flow says.
 
 use crate::clock::{DRIFT_SPAN_US_MIN, Rate};
+use crate::doubt::Trips;
 use crate::flow::{Marks, Rtt, Totals};
-use crate::glance::Glance;
+use crate::glance::{self, Glance};
 use crate::key::{Key, Side, Socket};
-use crate::reading::{self, Around, Own, Reading};
+use crate::reading::{self, Around, Known, Own, Reading};
 use crate::report::{Flags, FlowReport, Protocol, RoundTrip};
 use crate::senders::Sender;
 use crate::several::Likeness;
 use crate::shared::{Shared, Told};
 use crate::stock::Reader;
 use crate::summary::{self, Delay};
+use core::cell::OnceCell;
+use core::cmp::Reverse;
 
 pub(crate) const SHORT_SAMPLES: u64 = 50;
 const SHORT_US: f64 = 10e6;
@@ -37,10 +40,13 @@ pub(crate) struct About {
     round_trip: Option<RoundTrip>,
 }
 
-/// Where directions are read from: of so many samples one.
+/// Where a host's directions are read from: of so many samples one.
 pub(crate) struct Source<'a> {
     pub flows: &'a Reader<'a>,
+    pub host: &'a [Sender],
     pub stride: usize,
+    /// The rate of its TCP clock, once it was asked for.
+    pub lent_hz: OnceCell<Option<f64>>,
 }
 
 /// How much of a direction is looked at.
@@ -64,6 +70,28 @@ impl Source<'_> {
     /// How many samples of a direction are looked at; of a short flow the most that there may be.
     pub(crate) fn samples(&self, sender: &Sender) -> usize {
         self.flows.samples(sender.place(), sender.side()).0.div_ceil(self.stride)
+    }
+
+    /// The rate of the host's TCP clock that the longest of its flows tell.
+    fn lent_hz(&self) -> Option<f64> {
+        const ASKED_MAX: usize = 4;
+        *self.lent_hz.get_or_init(|| {
+            let is_asked = |sender: &&Sender| {
+                sender.protocol() == Protocol::Tcp && self.flows.long(sender.place()).is_some()
+            };
+            let mut asked: Vec<&Sender> = self.host.iter().filter(is_asked).collect();
+            asked.sort_by_key(|sender| Reverse(self.samples(sender)));
+            asked.into_iter().take(ASKED_MAX).find_map(|sender| self.own_hz(sender))
+        })
+    }
+
+    fn own_hz(&self, sender: &Sender) -> Option<f64> {
+        let (side, stride) = (sender.side(), self.stride);
+        let (flow, pool) = self.flows.long(sender.place())?;
+        let around = Around { flow, side, pool, stride, with_echoed: false };
+        let own = Own::read(flow, side, pool, stride);
+        let rate = reading::rate(&own.points, &flow.sides[1 - side].rtt, Some(&around));
+        if let Rate::Snapped(hz) = rate { Some(hz) } else { None }
     }
 }
 
@@ -106,11 +134,13 @@ impl Direction {
     /// Reads a direction, by what others told of its clock.
     pub(crate) fn read(source: &Source<'_>, sender: Sender, depth: Depth, told: Option<&Told>) -> Self {
         let (side, stride) = (sender.side(), source.stride);
-        let read = |own: Own, rtt: &Rtt, hop_limit: u8, around: Option<&Around<'_>>| {
+        let lent_hz = || source.lent_hz();
+        let read = |own: Own, (rtt, trips): (&Rtt, Trips<'_>), hop_limit: u8, around: Option<&Around<'_>>| {
             let told = told.filter(|told| told.fits(hop_limit));
+            let known = Known { rtt, trips, lent_hz: &lent_hz, told };
             match sender.protocol() {
-                Protocol::Utp => reading::read_utp(own, rtt, around, told),
-                Protocol::Tcp => reading::read_tcp(own, rtt, around, told),
+                Protocol::Utp => reading::read_utp(own, &known, around),
+                Protocol::Tcp => reading::read_tcp(own, &known, around),
             }
         };
         if depth == Depth::Direct
@@ -119,7 +149,8 @@ impl Direction {
             let Glance { own, rtt } = Glance::of(embryo, side, pool, stride);
             let totals = [side, 1 - side].map(|side| embryo.totals(side));
             let about = About::new((embryo.key, embryo.marks, embryo.first_us), side, totals, &rtt);
-            let reading = read(own, &rtt, about.hop_limit, None);
+            let trips = |how| glance::trips(embryo, side, pool, how);
+            let reading = read(own, (&rtt, Trips::new(&trips)), about.hop_limit, None);
             return Self { about, reading };
         }
         source.flows.with(sender.place(), |flow, pool| {
@@ -127,7 +158,8 @@ impl Direction {
             let (own, rtt) = (Own::read(flow, side, pool, stride), &flow.sides[1 - side].rtt);
             let totals = [side, 1 - side].map(|side| flow.sides[side].totals);
             let about = About::new((flow.key, flow.marks, flow.first_us), side, totals, rtt);
-            let reading = read(own, rtt, about.hop_limit, Some(&around));
+            let trips = |how| reading::trips(flow, side, pool, how);
+            let reading = read(own, (rtt, Trips::new(&trips)), about.hop_limit, Some(&around));
             Self { about, reading }
         })
     }
@@ -148,7 +180,7 @@ impl Direction {
         flags.set_if(self.about.is_alone, Flags::ONE_DIRECTION);
         flags.set_if(is_short, Flags::SHORT);
         match reading.rate {
-            Some(Rate::Unknown) => flags.set_if(true, Flags::RATE_ASSUMED),
+            Some(Rate::Unknown | Rate::Lent(_)) => flags.set_if(true, Flags::RATE_ASSUMED),
             Some(Rate::Snapped(hz)) => flags.set_if(hz <= COARSE_TICK_HZ, Flags::COARSE_CLOCK),
             Some(Rate::Odd(_)) | None => {}
         }
@@ -167,7 +199,7 @@ impl Direction {
     pub(crate) fn likeness(&self) -> Likeness {
         let (rate_hz, tick_us) = match self.reading.rate {
             Some(Rate::Snapped(hz)) => (Some(hz), Some(1e6 / hz)),
-            Some(Rate::Unknown | Rate::Odd(_)) => (None, None),
+            Some(Rate::Unknown | Rate::Lent(_) | Rate::Odd(_)) => (None, None),
             None => (None, Some(1.0)),
         };
         let offset = self.reading.direct.only_base().zip(tick_us.map(|tick_us| tick_us * WRAP_TICKS));

@@ -11,7 +11,7 @@ use crate::samples::Length;
 use crate::{tcp, utp};
 
 /// Packets whose words are kept.
-const ENTRIES_MAX: usize = 24;
+pub(crate) const ENTRIES_MAX: usize = 24;
 const ENTRY_WORDS: usize = 5;
 const ENTRIES_PER_BLOCK: usize = WORDS / ENTRY_WORDS;
 /// In the second octet of an entry's last word, beside TCP's flags or uTP's kind: who sent it, and whether there is an echo.

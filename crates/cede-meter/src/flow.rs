@@ -2,6 +2,7 @@
 
 use crate::frame::{Content, Seen};
 use crate::key::{Key, Side};
+use crate::low::Low;
 use crate::pool::Pool;
 use crate::samples::{Length, Sample, Series};
 use crate::tcp::{self, TcpSide};
@@ -10,6 +11,8 @@ use crate::utp::{self, Evidence, UtpSide};
 /// No frame on a path of 1500 octets is larger: Ethernet with two tags takes 1522, with a tunnel's headers some 60 more. Two
 /// full segments put together are far larger.
 const FRAME_BYTES_MAX: u32 = 1600;
+/// Round trips are kept no closer than this.
+pub(crate) const TRIP_SPACING_US: u64 = 200_000;
 
 /// What counts of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +50,13 @@ impl Said {
         }
     }
 
-    /// Times round trips.
+    /// Times round trips: in microseconds the one that ends here.
     #[inline]
-    pub(crate) fn time_round_trip(&self, from: &mut Rtt, to: &mut Rtt, now: u32) {
+    pub(crate) fn time_round_trip(&self, from: &mut Rtt, to: &mut Rtt, now: u32) -> Option<u32> {
         match self {
             Self::Utp(said) => utp::time_round_trip(from, to, now, said),
             Self::Tcp(said) => tcp::time_round_trip(from, to, now, said),
-            Self::Silent | Self::Foreign => {}
+            Self::Silent | Self::Foreign => None,
         }
     }
 }
@@ -123,11 +126,15 @@ pub(crate) struct Direction {
     pub totals: Totals,
     /// Readings of the sender's clock against the observer's, one for each packet.
     pub direct: Series,
+    /// The shortest of them, while some are left out.
+    pub low: Low,
     /// What the receiver of this direction measured of it and said in its own packets.
     pub echo: Series,
     /// TCP: the sender's clock less the receiver's as the sender knows it, the least of each second. In uTP the other
     /// direction's `echo` says the same.
     pub reverse: Series,
+    /// Round trips by when they ended, one in [`TRIP_SPACING_US`] at most: which jumps of delays are a queue's they tell.
+    pub trips: Series,
     pub rtt: Rtt,
     pub protocol: Protocol,
 }
@@ -183,15 +190,16 @@ impl Lead {
 }
 
 impl Rtt {
-    pub(crate) fn add(&mut self, us: u32) {
-        // The observer's clock was set back meanwhile.
+    /// Adds a round trip, unless it is none: the observer's clock was set back meanwhile.
+    pub(crate) fn add(&mut self, us: u32) -> Option<u32> {
         if us.cast_signed() < 0 {
-            return;
+            return None;
         }
         self.min_us = if self.count == 0 { us } else { self.min_us.min(us) };
         self.count += 1;
         self.sum_us += u64::from(us);
         self.squares += u64::from(us >> 10).pow(2);
+        Some(us)
     }
 
     /// The mean over time, in microseconds: of one trip at a time, long ones are as rare as they are long. `None` for few.
@@ -227,8 +235,10 @@ impl Direction {
         Self {
             totals: Totals::default(),
             direct: Series::EMPTY,
+            low: Low::default(),
             echo: Series::EMPTY,
             reverse: Series::EMPTY,
+            trips: Series::EMPTY,
             rtt: Rtt::default(),
             protocol,
         }
@@ -273,13 +283,19 @@ impl Flow {
     pub(crate) fn take(&mut self, packet: &Packet, pool: &mut Pool) {
         let Packet { side, time_us, length, .. } = *packet;
         self.marks.set(packet.marks());
+        let is_tcp = self.key.is_tcp();
         let (from, to) = self.split(side);
         from.totals.add(packet);
-        packet.said.time_round_trip(&mut from.rtt, &mut to.rtt, time_us as u32);
-        if let Some(raw) = packet.said.reading(time_us)
-            && pool.wants(&from.direct, time_us)
+        if let Some(us) = packet.said.time_round_trip(&mut from.rtt, &mut to.rtt, time_us as u32)
+            && to.trips.is_silent_for(time_us, TRIP_SPACING_US)
         {
-            pool.push(&mut from.direct, Sample { time_us, raw, length });
+            pool.push(&mut to.trips, Sample { time_us, raw: us, length: Length::default() });
+        }
+        if let Some(raw) = packet.said.reading(time_us) {
+            let sample = Sample { time_us, raw, length };
+            if pool.wants_or_is_low(&from.direct, &sample, &mut from.low, is_tcp) {
+                pool.push(&mut from.direct, sample);
+            }
         }
         match &packet.said {
             Said::Tcp(said) => {
@@ -309,10 +325,10 @@ impl Flow {
 
     /// Leaves out samples that come sooner after each other than they may now.
     pub(crate) fn thin(&mut self, pool: &mut Pool) {
-        let in_pairs = self.key.is_tcp();
+        let is_tcp = self.key.is_tcp();
         for side in &mut self.sides {
-            pool.thin(&mut side.direct, false);
-            pool.thin(&mut side.echo, in_pairs);
+            side.low = pool.thin_direct(&mut side.direct, is_tcp);
+            pool.thin(&mut side.echo, is_tcp);
         }
     }
 
@@ -323,7 +339,10 @@ impl Flow {
 
     /// Octets of samples.
     pub(crate) fn bytes_of_samples(&self) -> usize {
-        self.sides.iter().map(|side| side.direct.bytes() + side.echo.bytes() + side.reverse.bytes()).sum()
+        let of = |side: &Direction| {
+            side.direct.bytes() + side.echo.bytes() + side.reverse.bytes() + side.trips.bytes()
+        };
+        self.sides.iter().map(of).sum()
     }
 
     /// Gives up samples from before a time.
@@ -332,6 +351,7 @@ impl Flow {
             pool.trim(&mut side.direct, before_us);
             pool.trim(&mut side.echo, before_us);
             pool.trim(&mut side.reverse, before_us);
+            pool.trim(&mut side.trips, before_us);
         }
     }
 
@@ -341,6 +361,7 @@ impl Flow {
             pool.free(&mut side.direct);
             pool.free(&mut side.echo);
             pool.free(&mut side.reverse);
+            pool.free(&mut side.trips);
         }
         self.marks.set(Marks::EVICTED);
     }
@@ -378,6 +399,7 @@ impl Direction {
             (&mut self.direct, &later.direct),
             (&mut self.echo, &later.echo),
             (&mut self.reverse, &later.reverse),
+            (&mut self.trips, &later.trips),
         ];
         for (mine, other) in pairs {
             theirs.each(other, 1, |sample| pool.push(mine, sample));

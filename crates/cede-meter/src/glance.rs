@@ -4,8 +4,9 @@
 //! **How it was validated.** Beside the whole state, on random packets (below) and wherever flows are listed.
 
 use crate::clock::Point;
+use crate::doubt::How;
 use crate::embryo::Embryo;
-use crate::flow::{Marks, Rtt, Said};
+use crate::flow::{Marks, Rtt, Said, TRIP_SPACING_US};
 use crate::key::Side;
 use crate::pool::Pool;
 use crate::reading::{Own, Unwrap};
@@ -30,7 +31,7 @@ impl Glance {
         embryo.each(pool, |packet| {
             let [low, high] = &mut rtts;
             let (from, to) = if packet.side == 0 { (low, high) } else { (high, low) };
-            packet.said.time_round_trip(from, to, packet.time_us as u32);
+            let _ = packet.said.time_round_trip(from, to, packet.time_us as u32);
             if packet.side == side
                 && let Some(raw) = packet.said.reading(packet.time_us)
             {
@@ -43,6 +44,24 @@ impl Glance {
         });
         Self { own: Own::new(points, lengths, has_lengths), rtt: rtts[1 - side] }
     }
+}
+
+/// Round trips to who sent a direction, by when they ended.
+pub(crate) fn trips(embryo: &Embryo, side: Side, pool: &Pool, how: How) -> Vec<Point> {
+    let (mut rtts, mut trips) = ([Rtt::default(); 2], Vec::<Point>::new());
+    // What so few packets say besides is not looked at.
+    if how == How::Said {
+        return trips;
+    }
+    embryo.each(pool, |packet| {
+        let [low, high] = &mut rtts;
+        let (from, to) = if packet.side == 0 { (low, high) } else { (high, low) };
+        let trip = packet.said.time_round_trip(from, to, packet.time_us as u32);
+        let t = packet.time_us as f64;
+        let is_apart = trips.last().is_none_or(|last| !(0.0..TRIP_SPACING_US as f64).contains(&(t - last.t)));
+        trips.extend(trip.filter(|_| packet.side == side && is_apart).map(|us| Point { t, x: us.into() }));
+    });
+    trips
 }
 
 /// Which directions of a flow of datagrams are uTP with samples; `None` where that cannot be told at a glance.
@@ -92,6 +111,10 @@ mod tests {
                 compared += own.points.len();
                 assert_eq!((glance.own.points, glance.own.lengths), (own.points, own.lengths));
                 assert_eq!(format!("{:?}", glance.rtt), format!("{:?}", flow.sides[1 - side].rtt));
+                assert_eq!(
+                    trips(&embryo, side, &log, How::Timed),
+                    reading::trips(&flow, side, &pool, How::Timed)
+                );
             }
             if let (false, Some(sides)) = (key.is_tcp(), utp_sides(&embryo, &log)) {
                 let is_utp = utp::is_utp(&flow, |side| reading::stamps_follow_time(&flow.sides[side], &pool));

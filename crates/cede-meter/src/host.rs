@@ -18,6 +18,8 @@ pub(crate) struct Together {
     flagged: [u64; Flags::COUNT],
     round_trip: Option<RoundTrip>,
     clocks: Several,
+    /// Directions whose clock runs at a rate that no system has.
+    pub odd_clocks: u64,
 }
 
 impl Together {
@@ -25,6 +27,7 @@ impl Together {
     pub(crate) fn add(&mut self, flow: &FlowReport, samples: u64, clock: &Likeness) {
         self.flows += 1;
         self.samples += samples;
+        self.odd_clocks += u64::from(flow.flags.has(Flags::RATE_ODD));
         self.flag(samples, flow.flags);
         if flow.protocol == Protocol::Tcp {
             self.clock_hz = self.clock_hz.or(flow.clock_hz);

@@ -188,8 +188,9 @@ impl Meter {
         self.reserved_bytes = bytes;
     }
 
-    /// Puts what another meter saw later behind what this one saw, flow by flow: so several files of one capture can be
-    /// read side by side. Acknowledgements of data across the border say nothing.
+    /// Puts what another meter saw later behind what this one saw, flow by flow. Answers to what was seen before the border say
+    /// nothing, neither round trips nor the echoed estimate: where these are longer than pieces of a capture, hand the packets to one
+    /// meter.
     pub fn append(&mut self, later: &Self) {
         self.counters.add(&later.counters());
         // What the other one gave up is counted there alone.

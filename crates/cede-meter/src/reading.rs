@@ -1,8 +1,11 @@
 //! From raw samples of one direction to its readings without wraps, drift, and what packets take by themselves.
 
 use crate::clock::{self, Point, RATE_ASSUMED_HZ, Rate};
+use crate::doubt::{How, Trips};
+use crate::embryo::ENTRIES_MAX;
 use crate::flow::{Direction, Flow, Marks, Protocol, Rtt};
 use crate::key::Side;
+use crate::low::Low;
 use crate::pool::Pool;
 use crate::report::Estimator;
 use crate::samples::{Length, Sample, Series};
@@ -56,16 +59,28 @@ impl Own {
         Self { points, lengths }
     }
 
-    /// Of each `stride` samples one.
+    /// Of each `stride` samples one, and the shortest.
     pub(crate) fn read(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Self {
         let series = &flow.sides[side].direct;
         let count = series.len().div_ceil(stride);
         let mut unwrap = Unwrap::default();
         let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        pool.each(series, stride, |sample| {
+        let mut take = |sample: Sample| {
             points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
             lengths.push(sample.length);
-        });
+        };
+        if stride == 1 {
+            pool.each(series, 1, take);
+        } else {
+            let (mut low, mut number) = (Low::default(), 0);
+            pool.each(series, 1, |sample| {
+                let is_kept = number % stride == 0;
+                if low.note(&sample, flow.key.is_tcp(), number / stride, is_kept) || is_kept {
+                    take(sample);
+                }
+                number += 1;
+            });
+        }
         Self::new(points, lengths, !flow.marks.has(Marks::OFFLOADED))
     }
 
@@ -86,6 +101,17 @@ impl Own {
         sieve::leave_out(&mut self.lengths, &overtaken);
         times
     }
+}
+
+/// What else is known of a direction's sender.
+pub(crate) struct Known<'a> {
+    /// Round trips to it.
+    pub rtt: &'a Rtt,
+    pub trips: Trips<'a>,
+    /// The rate of its TCP clock that other flows tell.
+    pub lent_hz: &'a dyn Fn() -> Option<f64>,
+    /// What other directions told of its clock.
+    pub told: Option<&'a Told>,
 }
 
 /// The flow of a direction, as far as it is looked at.
@@ -125,6 +151,37 @@ impl<'a> Around<'a> {
     }
 }
 
+/// Round trips to who sent a direction, by when they ended.
+pub(crate) fn trips(flow: &Flow, side: Side, pool: &Pool, how: How) -> Vec<Point> {
+    let mut trips = Vec::new();
+    if how == How::Said {
+        // What short flows say they say in every form that they are kept in: nothing.
+        let is_short = flow.sides.iter().map(|side| side.direct.len()).sum::<usize>() <= ENTRIES_MAX;
+        return if flow.key.is_tcp() || is_short { trips } else { said_trips(flow, side, pool) };
+    }
+    let trip = |sample: Sample| Point { t: sample.time_us as f64, x: sample.raw.into() };
+    pool.each(&flow.sides[1 - side].trips, 1, |sample| trips.push(trip(sample)));
+    trips
+}
+
+/// As [`trips`], by what the sender says of the packets that it got, and the delays of its own and of these.
+fn said_trips(flow: &Flow, side: Side, pool: &Pool) -> Vec<Point> {
+    let (own, other) = (pool.all(&flow.sides[side].direct), pool.all(&flow.sides[1 - side].direct));
+    let (mut own, mut other) = (own.iter().peekable(), other.iter().peekable());
+    let (mut asked, mut trips) = (None, Vec::new());
+    pool.each(&flow.sides[1 - side].echo, 1, |said| {
+        while let Some(next) = other.next_if(|next| next.time_us <= said.time_us) {
+            asked = Some(next.raw);
+        }
+        while own.next_if(|answer| answer.time_us < said.time_us).is_some() {}
+        if let (Some(answer), Some(asked)) = (own.peek(), asked) {
+            let us = answer.raw.wrapping_add(said.raw).wrapping_sub(asked).cast_signed();
+            trips.push(Point { t: answer.time_us as f64, x: us.into() });
+        }
+    });
+    trips
+}
+
 /// Readings without their wraps, over time: of each so many one, where there is no room for all.
 fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
     let mut unwrap = Unwrap::default();
@@ -152,14 +209,15 @@ pub(crate) struct Reading {
 /// Ticks per second that a rate stands for, where it can be used.
 pub(crate) fn hz(rate: Rate) -> Option<f64> {
     match rate {
-        Rate::Snapped(hz) => Some(hz),
+        Rate::Snapped(hz) | Rate::Lent(hz) => Some(hz),
         Rate::Unknown => Some(RATE_ASSUMED_HZ),
         Rate::Odd(_) => None,
     }
 }
 
 /// Reads a direction of a uTP flow, to whose sender round trips were timed; of a short one nothing but itself.
-pub(crate) fn read_utp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>, told: Option<&Told>) -> Reading {
+pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'_>>) -> Reading {
+    let Known { rtt, ref trips, told, .. } = *known;
     let origin = told.and_then(|told| told.origin);
     origin.iter().for_each(|origin| own.count_wraps_as(origin));
     let overtaken_t = own.leave_out_overtaken();
@@ -179,10 +237,10 @@ pub(crate) fn read_utp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>, tol
     let is_told = origin.is_some() || reverse.is_some() && receiver.is_some();
     let own = around.filter(|_| !is_told).and_then(|_| own_drift(&direct, true));
     let drift_found = reverse.zip(receiver).map_or(own, |(reverse, receiver)| Some(receiver - reverse));
-    let mut reading = Reading::new([direct, echoed], 0.0, drift_found);
+    let mut reading = Reading::new([direct, echoed], 0.0, drift_found, trips);
     reading.drift_ppm = told.map(|told| told.drift_ppm).or(drift_found);
     reading.take_out_drift(reverse.map(|reverse| -reverse), origin);
-    reading.direct.hold_against(rtt);
+    reading.direct.hold_against(rtt, trips);
     reading.take_out_transmission(&lengths);
     reading.take_out_floors(&lengths);
     reading.settle_echoed();
@@ -190,9 +248,9 @@ pub(crate) fn read_utp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>, tol
 }
 
 /// Reads a direction of a TCP flow, to whose sender round trips were timed; of a short one nothing but itself.
-pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>, told: Option<&Told>) -> Reading {
-    let rate =
-        clock::rate(&own.points, growth_us_max(rtt), || around.and_then(|it| told_rate(it, &own.points)));
+pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'_>>) -> Reading {
+    let Known { rtt, ref trips, lent_hz, told } = *known;
+    let rate = rate(&own.points, rtt, around).or_lent(lent_hz);
     let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
     against_arrival(&mut own.points, tick_us);
@@ -210,17 +268,22 @@ pub(crate) fn read_tcp(mut own: Own, rtt: &Rtt, around: Option<&Around<'_>>, tol
         .zip(receiver)
         .map_or_else(|| own_drift(&direct, false), |(reverse, receiver)| Some(receiver - reverse));
     let told_ppm = told.map(|told| told.drift_ppm).filter(|ppm| ppm.abs() * span_s(&direct) >= DRIFT_US_MIN);
-    let mut reading = Reading::new([direct, echoed], tick_us, drift_found);
+    let mut reading = Reading::new([direct, echoed], tick_us, drift_found, trips);
     (reading.rate, reading.drift_ppm) = (Some(rate), drift_found.or(told_ppm));
     // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
     let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
     reading.take_out_drift(echoed_ppm, None);
-    reading.direct.hold_against(rtt);
+    reading.direct.hold_against(rtt, trips);
     reading.take_out_transmission(&lengths);
     reading.find_ticks(rtt);
     reading.take_out_floors(&lengths);
     reading.settle_echoed();
     reading
+}
+
+/// The rate of the clock of a direction by itself.
+pub(crate) fn rate(own: &[Point], rtt: &Rtt, around: Option<&Around<'_>>) -> Rate {
+    clock::rate(own, growth_us_max(rtt), || around.and_then(|it| told_rate(it, own)))
 }
 
 /// The most that a sender's queue grows: its packets' round trips are known to be shorter than that, where any were timed.
@@ -340,10 +403,15 @@ fn echoed_points(around: &Around<'_>, [tick_us, tick_us_to]: [f64; 2]) -> Vec<Po
 }
 
 impl Reading {
-    fn new([direct, echoed]: [Vec<Point>; 2], tick_us: f64, drift_found: Option<f64>) -> Self {
+    fn new(
+        [direct, echoed]: [Vec<Point>; 2],
+        tick_us: f64,
+        drift_found: Option<f64>,
+        trips: &Trips<'_>,
+    ) -> Self {
         Self {
-            direct: Track::new(direct, tick_us, Estimator::Direct),
-            echoed: Track::new(echoed, tick_us, Estimator::Echoed),
+            direct: Track::new(direct, tick_us, Estimator::Direct, trips),
+            echoed: Track::new(echoed, tick_us, Estimator::Echoed, trips),
             drift_found,
             ..Self::default()
         }

@@ -65,16 +65,16 @@ flags! {
         "the direct and the echoed estimate differ by more than 10 ms and a fifth: a clock is wrong, or there is a queue between the observer and the receiver";
     /// Too short to tell the clock's rate.
     RATE_ASSUMED = 4, "rate-assumed",
-        "the flow is too short to tell the rate of its timestamp clock; 1000 ticks a second are assumed, as nearly everything has";
+        "the flow is too short to tell the rate of its timestamp clock; that of other flows of the address is assumed, or 1000 ticks a second, which nearly everything has";
     /// The clock runs at a rate that no system has.
     RATE_ODD = 5, "rate-odd",
         "the timestamp clock runs at a rate that no system has, or not at all; its samples are left out";
     /// Drift was found and taken out.
     DRIFT_CORRECTED = 6, "drift-corrected",
         "the sender's clock drifts against the observer's; the drift was measured on the other direction and taken out";
-    /// The clock was set, or the route changed.
+    /// A clock was set, or there was a long silence.
     CLOCK_STEP = 7, "clock-step",
-        "the sender's clock was set, or there was a silence of half an hour: what came after it has a base of its own";
+        "a clock was set, the sender's or the observer's, or there was a silence of half an hour: what came after it has a base of its own";
     /// Packets of one direction only.
     ONE_DIRECTION = 8, "one-direction",
         "only one direction was captured: no second estimate, no drift, no round trip";
@@ -224,4 +224,6 @@ pub struct Report {
     pub other_udp_flows: u64,
     /// Flows of TCP without timestamps.
     pub timeless_tcp_flows: u64,
+    /// Directions of TCP flows whose timestamps run at a rate that no system has; their samples are left out.
+    pub odd_tcp_clocks: u64,
 }

@@ -6,6 +6,7 @@
 //!
 //! **How it was validated.** Random series against vectors (below).
 
+use crate::low::Low;
 use crate::packed::{self, Held, Last};
 use crate::pool::{Block, NONE, Pool};
 
@@ -78,6 +79,12 @@ impl Series {
         self.len as usize
     }
 
+    /// Whether its newest sample is so much older than a time, or younger: then the clock was set back.
+    #[inline]
+    pub(crate) const fn is_silent_for(&self, time_us: u64, spacing_us: u64) -> bool {
+        self.len == 0 || time_us.wrapping_sub(self.newest.time_us) >= spacing_us
+    }
+
     /// Octets that blocks of it take.
     pub(crate) fn bytes(&self) -> usize {
         (usize::from(self.first != NONE) + self.more().len()) * size_of::<Block>()
@@ -114,6 +121,24 @@ impl Pool {
         let wants = gap < 0 || gap.unsigned_abs() >= self.spacing;
         self.thinned += u64::from(!wants);
         wants
+    }
+
+    /// As [`Self::wants`], of a packet's own delay: one that is shorter than all before it is kept, too.
+    #[inline]
+    pub(crate) fn wants_or_is_low(
+        &mut self,
+        series: &Series,
+        sample: &Sample,
+        low: &mut Low,
+        is_tcp: bool,
+    ) -> bool {
+        if self.spacing == 0 {
+            return true;
+        }
+        let wants = self.wants(series, sample.time_us);
+        let is_low = low.note(sample, is_tcp, series.len(), wants);
+        self.thinned -= u64::from(is_low);
+        wants || is_low
     }
 
     /// Gives up the front of a series, block by block, whose samples are all older than a time. The number of samples stays
@@ -231,6 +256,18 @@ impl Pool {
             core::hint::black_box(several.iter().map(used).sum::<usize>());
             several.iter().for_each(|&index| self.held(index).each(&mut take));
         }
+    }
+
+    /// As [`Self::thin`], of packets' own delays, the shortest of which stay.
+    pub(crate) fn thin_direct(&mut self, series: &mut Series, is_tcp: bool) -> Low {
+        let (samples, mut low) = (self.all(series), Low::default());
+        self.free(series);
+        for sample in samples {
+            if self.wants_or_is_low(series, &sample, &mut low, is_tcp) {
+                self.push(series, sample);
+            }
+        }
+        low
     }
 
     /// Leaves out what comes sooner after the sample before it than samples may now; pairs are kept or left out as such.

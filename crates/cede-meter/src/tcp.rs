@@ -269,8 +269,9 @@ fn report(
 }
 
 /// A packet's clock waits for the first packet back that echoes it or a later one.
-pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Said) {
+pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
     let Said { clock, echo, .. } = *said;
+    let mut trip = None;
     if let Some((wanted, since)) = to.pending
         && echo != 0
         && !is_before(echo, wanted)
@@ -278,7 +279,7 @@ pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Sai
         to.pending = None;
         // Only the very clock that was waited for tells a round trip; a later one came with another packet.
         if echo == wanted {
-            to.add(now.wrapping_sub(since));
+            trip = to.add(now.wrapping_sub(since));
             to.lead.note(since, clock);
         }
     }
@@ -287,6 +288,7 @@ pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Sai
         from.pending = Some((clock, now));
     }
     from.clock = clock;
+    trip
 }
 
 /// Keeps the least difference of both clocks for each second, whose slope is their drift: the one of the second that is

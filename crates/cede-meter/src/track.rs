@@ -2,6 +2,7 @@
 
 use crate::clock::Point;
 use crate::config::Base;
+use crate::doubt::Trips;
 use crate::flow::Rtt;
 use crate::report::Estimator;
 use crate::sliding::Slots;
@@ -14,8 +15,10 @@ const STEP_US: f64 = 10e6;
 /// A clock that is so far behind what it said before was set back: packets that were merely overtaken are left out before
 /// ([`sieve`]). Less is slewed (NTP steps from 128 ms on).
 const SET_BACK_US: f64 = 100_000.0;
-/// A base that was confirmed does not fall by more than this but by a step.
+/// What falls by more than this below a base that was confirmed is a clock's if round trips say so.
 const BASE_FALL_US: f64 = 200_000.0;
+/// The observer's clock that is set back by more than this shows two packets in the wrong order.
+const OBSERVER_BACK_US: f64 = 50_000.0;
 /// A queue is part of the round trips through it. Delays that are this many times as long on average, and more, are no queue's.
 const ROUND_TRIPS_MAX: f64 = 2.0;
 const ROUND_TRIPS_MORE_US: f64 = 100_000.0;
@@ -54,17 +57,25 @@ pub(crate) struct Piece {
 
 impl Track {
     /// Cuts a series wherever its constant changes; packets that are seen directly are in the order of their stamps.
-    pub(crate) fn new(points: Vec<Point>, tick_us: f64, estimator: Estimator) -> Self {
+    pub(crate) fn new(points: Vec<Point>, tick_us: f64, estimator: Estimator, trips: &Trips<'_>) -> Self {
         let step_us = if estimator == Estimator::Direct { SET_BACK_US + tick_us } else { STEP_US };
-        Self::cut(points, tick_us, &Watch { step_us, jump_us: f64::INFINITY, ..Watch::default() })
+        Self::cut(points, tick_us, &Watch { step_us, jump_us: f64::INFINITY, ..Watch::default() }, trips)
     }
 
-    fn cut(mut points: Vec<Point>, tick_us: f64, begin: &Watch) -> Self {
+    fn cut(mut points: Vec<Point>, tick_us: f64, begin: &Watch, trips: &Trips<'_>) -> Self {
         let mut watch = begin.clone();
-        let mut cuts = Vec::new();
+        let (mut cuts, mut piece) = (Vec::new(), 0);
         for (k, &point) in points.iter().enumerate() {
-            if watch.breaks(point, tick_us) {
+            let breaks = match watch.change(point, tick_us) {
+                Change::Usual => false,
+                Change::Step => true,
+                Change::Doubtful(change_us) => {
+                    trips.is_clock(&points[piece..k], &points[k..], change_us) == Some(true)
+                }
+            };
+            if breaks {
                 cuts.push(k);
+                piece = k;
                 watch = begin.clone();
             }
             watch.push(point, tick_us);
@@ -84,7 +95,7 @@ impl Track {
 
     /// Holds delays against the round trips that they are part of. Where they are longer, clocks were set by less than silences
     /// explain: every jump that round trips do not is cut, of which one that stays is such a step.
-    pub(crate) fn hold_against(&mut self, rtt: &Rtt) {
+    pub(crate) fn hold_against(&mut self, rtt: &Rtt, trips: &Trips<'_>) {
         let Some(round_trip_us) = rtt.over_time_us() else { return };
         let limit_us = ROUND_TRIPS_MAX * round_trip_us + ROUND_TRIPS_MORE_US;
         if self.mean_us() <= limit_us {
@@ -94,7 +105,7 @@ impl Track {
             let points = core::mem::take(&mut piece.points);
             let jump_us = limit_us.max(JUMP_US_MIN);
             let step_us = SET_BACK_US + self.tick_us;
-            *self = Self::cut(points, self.tick_us, &Watch { step_us, jump_us, ..Watch::default() });
+            *self = Self::cut(points, self.tick_us, &Watch { step_us, jump_us, ..Watch::default() }, trips);
         }
         self.is_beyond_round_trips = self.mean_us() > limit_us;
     }
@@ -236,16 +247,39 @@ struct Watch {
     confirmed_at: f64,
 }
 
+/// How a delay differs from the one before it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Change {
+    Usual,
+    /// As no queue's does.
+    Step,
+    /// By so much; it may be a queue's or a clock's.
+    Doubtful(f64),
+}
+
 impl Watch {
-    fn breaks(&self, point: Point, tick_us: f64) -> bool {
-        let Some(last) = self.last else { return false };
+    #[inline]
+    fn change(&self, point: Point, tick_us: f64) -> Change {
+        let Some(last) = self.last else { return Change::Usual };
         let (silence, change) = (point.t - last.t, point.x - last.x);
         // Packets do not overtake each other in a queue: a delay grows no faster than time passes.
-        silence > SILENCE_US_MAX
+        if silence > SILENCE_US_MAX
             || change > silence.max(0.0) + self.step_us
             || change < -STEP_US
             || change.abs() > self.jump_us
-            || (self.confirmations >= CONFIRMED_SECONDS && point.x < self.base - BASE_FALL_US - tick_us)
+            || silence < -OBSERVER_BACK_US && change < -OBSERVER_BACK_US - tick_us
+        {
+            return Change::Step;
+        }
+        // The observer's clock that is set forward makes time pass, too.
+        if change > SET_BACK_US + tick_us {
+            return Change::Doubtful(change);
+        }
+        let falls_us = self.base - point.x;
+        if self.confirmations >= CONFIRMED_SECONDS && falls_us > BASE_FALL_US + tick_us {
+            return Change::Doubtful(-falls_us);
+        }
+        Change::Usual
     }
 
     fn push(&mut self, point: Point, tick_us: f64) {

@@ -254,16 +254,18 @@ impl UtpSide {
 }
 
 /// A packet with data waits for the acknowledgement that covers it.
-pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Said) {
+pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
+    let mut trip = None;
     if let Some((wanted, since)) = to.pending
         && said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0
     {
         to.pending = None;
-        to.add(now.wrapping_sub(since));
+        trip = to.add(now.wrapping_sub(since));
     }
     if said.kind == Kind::Data && from.pending.is_none() {
         from.pending = Some((u32::from(said.seq), now));
     }
+    trip
 }
 
 /// Whether a flow was uTP, now that it was seen.

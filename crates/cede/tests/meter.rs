@@ -110,6 +110,26 @@ fn several_files_pipes_and_compressions_read_alike() {
     assert_eq!(piped["hosts"], whole["hosts"]);
 }
 
+/// Answers are in other files than their questions, and round trips last for several files.
+#[test]
+fn where_files_end_changes_nothing() {
+    let place = Place::new("cuts");
+    for (capture, flags) in [(TCP, &["--flows"][..]), (UTP, &["--flows", "--estimator", "echoed"])] {
+        let octets = plain(capture);
+        place.write("whole.pcap", &octets);
+        let whole = place.json(&[&["whole.pcap"], flags].concat());
+        for count in [2, 7, 150] {
+            let names: Vec<String> = (0..count).map(|k| format!("part{k}.pcap")).collect();
+            names.iter().zip(parts(&octets, count)).for_each(|(name, part)| place.write(name, part));
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let found = place.json(&[&names[..], flags].concat());
+            for member in ["hosts", "flows", "counters"] {
+                assert_eq!(found[member], whole[member], "{count}: {member}");
+            }
+        }
+    }
+}
+
 #[test]
 fn files_are_one_run_in_whatever_order_they_are_named() {
     let place = Place::new("order");

@@ -33,6 +33,7 @@ pub fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A TCP segment with timestamps and `len` octets of payload.
+#[derive(Clone)]
 pub struct Tcp {
     pub seq: u32,
     pub ack: u32,

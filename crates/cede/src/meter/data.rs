@@ -76,6 +76,7 @@ fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
         "hosts_with_too_few_samples": report.hosts_with_too_little,
         "udp_flows_that_are_no_utp": report.other_udp_flows,
         "tcp_flows_without_timestamps": report.timeless_tcp_flows,
+        "tcp_senders_at_no_known_rate": report.odd_tcp_clocks,
     });
     if let Value::Object(members) = members { members } else { Map::new() }
 }

@@ -1,4 +1,4 @@
-//! Captures from files and pipes, plain or compressed, side by side on all processors.
+//! Captures from files and pipes, plain or compressed, read and unpacked ahead on all processors.
 
 use super::order::{first_ns, sort_known};
 use super::unpack::decompressed;
@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
 use cede_meter::{Config, Feed, FeedError, FilterError, Meter, Selection};
 use cede_wire::pcap::Record;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is read of one file, and what is wrong with it.
@@ -51,40 +52,23 @@ pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Opti
 
 /// Reads captures, the later ones behind the earlier ones, in whatever order they are named; what is wrong with any is told beside what was found.
 pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>), Failure> {
-    let progress = Progress::of(files);
+    let progress = Arc::new(Progress::of(files));
     let (meter, damage) = match <[Source; 1]>::try_from(open_in_order(files)?) {
         Ok([source]) => {
             let (meter, damage) = read_one(source, config, &progress);
             (meter, Vec::from_iter(damage))
         }
-        Err(sources) => side_by_side(sources, config, &progress),
+        Err(sources) => one_behind_the_other(sources, config, &progress),
     };
     progress.status().end();
     Ok((meter, (!damage.is_empty()).then(|| damage.join("\nerror: "))))
 }
 
-/// Files that were read, put behind each other in their order.
-struct Merge {
-    whole: Meter,
-    merged: usize,
-    waiting: BTreeMap<usize, Read1>,
-    damage: Vec<String>,
-}
-
-impl Merge {
-    fn take(&mut self, k: usize, file: Read1) {
-        self.waiting.insert(k, file);
-        while let Some((meter, damage)) = self.waiting.remove(&self.merged) {
-            self.whole.append(&meter);
-            self.damage.extend(damage);
-            self.merged += 1;
-        }
-    }
-}
-
-/// Of the memory, the part that is for files that are being read or wait for an earlier one: what a meter alone has for its
-/// report, which is made when no file is left.
-const SHARE_AHEAD: (usize, usize) = (3, 16);
+/// Octets of a piece that is handed from who unpacks a file to who looks at its packets, and pieces that wait at most.
+const PIECE_BYTES: usize = 1 << 18;
+const PIECES_MAX: usize = 16;
+/// Of the memory, the part that such pieces take at most.
+const SHARE_AHEAD: usize = 16;
 
 /// A capture that is to be read.
 struct Source {
@@ -106,34 +90,76 @@ fn open_in_order(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     Ok(sources)
 }
 
-/// Each worker takes the next file until there is none, and waits where it would be too far ahead.
-fn side_by_side(sources: Vec<Source>, config: &Config, progress: &Progress) -> (Meter, Vec<String>) {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(sources.len());
-    // All times are counted from the first packet of all.
-    let origin_ns = sources.first().and_then(|source| source.first_ns);
-    let selection = Selection { origin_ns, ..config.selection.clone() };
-    let memory_ahead = config.memory_bytes / SHARE_AHEAD.1 * SHARE_AHEAD.0;
-    let whole = Meter::new(Config { selection: selection.clone(), ..config.clone() });
-    // These need none for a report.
-    let memory_bytes = memory_ahead / workers * SHARE_AHEAD.1 / (SHARE_AHEAD.1 - SHARE_AHEAD.0);
-    let config = Config { memory_bytes, selection, ..config.clone() };
-    let merge = Mutex::new(Merge { whole, merged: 0, waiting: BTreeMap::new(), damage: Vec::new() });
-    let (moved, queue) = (Condvar::new(), Mutex::new(sources.into_iter().enumerate()));
-    let work = || {
-        loop {
-            let Some((k, source)) = lock(&queue).next() else { break };
-            let too_far = |merge: &mut Merge| k >= merge.merged + workers;
-            drop(moved.wait_while(lock(&merge), too_far).unwrap_or_else(PoisonError::into_inner));
-            let file = read_one(source, &config, progress);
-            lock(&merge).take(k, file);
-            moved.notify_all();
+/// Packets are looked at one behind the other, whatever file they are in: an answer may be in another one than its question. The
+/// files are read and unpacked ahead, one on each processor.
+fn one_behind_the_other(
+    sources: Vec<Source>,
+    config: &Config,
+    progress: &Arc<Progress>,
+) -> (Meter, Vec<String>) {
+    let ahead = std::thread::available_parallelism().map_or(1, usize::from).min(sources.len());
+    let pieces = (config.memory_bytes / SHARE_AHEAD / PIECE_BYTES / ahead).clamp(1, PIECES_MAX);
+    let (mut meter, mut damage) = (Meter::new(config.clone()), Vec::new());
+    meter.reserve(ahead * (pieces + 1) * PIECE_BYTES);
+    let (mut sources, mut under_way) = (sources.into_iter(), VecDeque::new());
+    loop {
+        let more = sources.by_ref().take(ahead - under_way.len());
+        under_way.extend(more.map(|source| (source.path, unpacked_ahead(source.octets, pieces, progress))));
+        let Some((path, octets)) = under_way.pop_front() else { break };
+        let before = meter.counters().packets;
+        let wrong = feed_octets(octets, &mut |record| meter.record(record), progress).err();
+        damage.extend(wrong.map(|error| told(&path, &error, meter.counters().packets - before)));
+        if crate::interrupt::is_asked() {
+            break;
         }
-    };
-    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
-    let Merge { mut whole, damage, .. } = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // What the files took may not have gone back to the system.
-    whole.reserve(memory_ahead);
-    (whole, damage)
+    }
+    (meter, damage)
+}
+
+/// What is inside of a file, read by a thread of its own up to so many pieces ahead.
+fn unpacked_ahead(source: Box<dyn Read + Send>, pieces: usize, progress: &Arc<Progress>) -> Pieces {
+    let (sender, receiver) = sync_channel(pieces);
+    let progress = Arc::clone(progress);
+    std::thread::spawn(move || {
+        let counted = Box::new(Counted { source, progress: &progress });
+        let mut octets = match decompressed(counted) {
+            Ok(octets) => octets,
+            Err(error) => return drop(sender.send(Err(error))),
+        };
+        loop {
+            let mut piece = Vec::with_capacity(PIECE_BYTES);
+            let read = octets.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece);
+            // What was read before it went wrong counts; nobody may want any more.
+            let is_over = read.is_err() || piece.is_empty();
+            if (!piece.is_empty() && sender.send(Ok(piece)).is_err()) || is_over {
+                return drop(read.map_err(|error| sender.send(Err(error))));
+            }
+        }
+    });
+    Pieces { receiver, piece: io::Cursor::default() }
+}
+
+/// Octets that come in pieces from another thread.
+struct Pieces {
+    receiver: Receiver<io::Result<Vec<u8>>>,
+    piece: io::Cursor<Vec<u8>>,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.piece.read(out)?;
+        if read > 0 {
+            return Ok(read);
+        }
+        match self.receiver.recv() {
+            Ok(piece) => {
+                self.piece = io::Cursor::new(piece?);
+                self.piece.read(out)
+            }
+            // There is no more.
+            Err(_) => Ok(0),
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -162,8 +188,15 @@ fn feed(
     take: &mut impl FnMut(&Record<'_>),
     progress: &Progress,
 ) -> Result<(), FeedError> {
-    let counted = Counted { source, progress };
-    let mut feed = Feed::new(decompressed(Box::new(counted))?);
+    feed_octets(decompressed(Box::new(Counted { source, progress }))?, take, progress)
+}
+
+fn feed_octets(
+    octets: impl Read,
+    take: &mut impl FnMut(&Record<'_>),
+    progress: &Progress,
+) -> Result<(), FeedError> {
+    let mut feed = Feed::new(octets);
     while feed.step_into(take)? {
         progress.show();
         if crate::interrupt::is_asked() {
