@@ -139,6 +139,7 @@ mod tests {
                 hosts_with_too_little: other,
                 other_udp_flows: other,
                 timeless_tcp_flows: other,
+                odd_tcp_clocks: 0,
             };
             seen.observers(&report).into_iter().collect::<Vec<_>>()
         };
