@@ -2,7 +2,8 @@
 //!
 //! A host's delay is its uplink's, whoever caused it, so the samples of all flows that an address sent are put together
 //! in the order of time. uTP flows from one socket share a clock, and with it the base: what one of them saw when the
-//! queue was empty holds for the others. TCP's connections each have an offset of their own.
+//! queue was empty holds for the others. TCP's connections each have an offset of their own; what queue they saw at the same time
+//! tells where each begins ([`crate::company`]).
 
 use crate::config::{Base, Config};
 use crate::direction::{Depth, Direction, SHORT_SAMPLES, Source};
@@ -203,7 +204,7 @@ fn analyse(
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
     let mut by_protocol = desk.hand_delays(host[0].protocol());
-    let (mut together, clock) = (Together::default(), HostClock::new(source, host));
+    let (mut together, clock) = (Together::default(), HostClock::new(source, host, asked.config.base));
     let samples = |sender: &Sender| source.samples(sender) as u64;
     let all = host.iter().map(samples).sum::<u64>();
     let may_count = |sender: &Sender| samples(sender) * PART_THAT_COUNTS * SAMPLES_LOST_MAX >= all;

@@ -25,6 +25,8 @@ const WRAP_TICKS: f64 = (1_u64 << 32) as f64;
 pub(crate) struct Direction {
     pub about: About,
     pub reading: Reading,
+    /// Others of its host lowered its base.
+    pub is_base_told: bool,
 }
 
 /// What is known of it beside its samples.
@@ -37,7 +39,7 @@ pub(crate) struct About {
     span_us: (u64, u64),
     pub hop_limit: u8,
     is_alone: bool,
-    round_trip: Option<RoundTrip>,
+    pub round_trip: Option<RoundTrip>,
 }
 
 /// Where a host's directions are read from: of so many samples one.
@@ -65,6 +67,18 @@ impl Source<'_> {
             let span_us = pool.span_us(&flow.sides[sender.side()].direct);
             if span_us >= DRIFT_SPAN_US_MIN { span_us } else { 0.0 }
         })
+    }
+
+    /// The shortest round trip to the sender of a flow that is no short one and has so many samples, and over how long it has them.
+    pub(crate) fn round_trip_us(&self, sender: &Sender, samples_min: usize) -> Option<(f64, f64)> {
+        let (flow, pool) = self.flows.long(sender.place())?;
+        let (rtt, direct) = (&flow.sides[1 - sender.side()].rtt, &flow.sides[sender.side()].direct);
+        let is_told = rtt.count > 0 && direct.len() >= samples_min;
+        is_told.then(|| (f64::from(rtt.min_us), pool.span_us(direct)))
+    }
+
+    pub(crate) fn is_short(&self, sender: &Sender) -> bool {
+        self.flows.short(sender.place()).is_some()
     }
 
     /// How many samples of a direction are looked at; of a short flow the most that there may be.
@@ -151,7 +165,7 @@ impl Direction {
             let about = About::new((embryo.key, embryo.marks, embryo.first_us), side, totals, &rtt);
             let trips = |how| glance::trips(embryo, side, pool, how);
             let reading = read(own, (&rtt, Trips::new(&trips)), about.hop_limit, None);
-            return Self { about, reading };
+            return Self { about, reading, is_base_told: false };
         }
         source.flows.with(sender.place(), |flow, pool| {
             let around = Around { flow, side, pool, stride, with_echoed: depth == Depth::Whole };
@@ -160,7 +174,7 @@ impl Direction {
             let about = About::new((flow.key, flow.marks, flow.first_us), side, totals, rtt);
             let trips = |how| reading::trips(flow, side, pool, how);
             let reading = read(own, (rtt, Trips::new(&trips)), about.hop_limit, Some(&around));
-            Self { about, reading }
+            Self { about, reading, is_base_told: false }
         })
     }
 
@@ -176,6 +190,7 @@ impl Direction {
         flags.set_if(reading.direct.pieces.len() > 1, Flags::CLOCK_STEP);
         flags.set_if(reading.direct.is_beyond_round_trips, Flags::BEYOND_ROUND_TRIPS);
         flags.set_if(reading.drift_ppm.is_some(), Flags::DRIFT_CORRECTED);
+        flags.set_if(self.is_base_told, Flags::BASE_TOLD);
         flags.set_if(reading.without_transmission, Flags::TRANSMISSION_REMOVED);
         flags.set_if(self.about.is_alone, Flags::ONE_DIRECTION);
         flags.set_if(is_short, Flags::SHORT);

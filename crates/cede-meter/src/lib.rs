@@ -37,6 +37,7 @@
 
 mod analysis;
 mod clock;
+mod company;
 mod config;
 mod direction;
 mod doubt;

@@ -99,6 +99,9 @@ flags! {
     /// Delays exceed the round trips that they are part of.
     BEYOND_ROUND_TRIPS = 15, "beyond-round-trips",
         "delays are on average more than twice as long as the round trips that they are part of, and 100 ms more: a clock was set, or runs at another rate than was found; they are no queue's";
+    /// The base was told by other flows of the host.
+    BASE_TOLD = 16, "base-told",
+        "a queue stood already when the flow was first seen, as others of its host show, which saw it at the same times: its delays are counted from where theirs are";
 }
 
 impl Flags {

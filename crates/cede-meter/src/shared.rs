@@ -10,6 +10,7 @@
 //! **How it was validated.** Synthetic flows (`tests/hosts.rs`), and captures whose times were stretched (`docs/bufferbloat.md`).
 
 use crate::clock::Point;
+use crate::company::Company;
 use crate::config::Base;
 use crate::direction::{Depth, Direction, Source};
 use crate::report::Protocol;
@@ -45,7 +46,7 @@ impl Told {
             senders.map(|sender| (source.span_if_long_us(&sender), sender)).filter(|it| it.0 > 0.0).collect();
         long.sort_by(|a, b| b.0.total_cmp(&a.0));
         let ask = |&(_, sender): &(f64, Sender)| {
-            let Direction { about, reading } = Direction::read(source, sender, Depth::Direct, None);
+            let Direction { about, reading, .. } = Direction::read(source, sender, Depth::Direct, None);
             let origin = reading.direct.pieces.first()?.points.first().copied();
             Some(Self { drift_ppm: reading.drift_found?, origin, hop_limit: about.hop_limit })
         };
@@ -56,16 +57,18 @@ impl Told {
     }
 }
 
-/// A host's clock, as its TCP connections tell it, once that is asked for.
+/// What a host's flows tell each other, once that is asked for: how its clock runs, and what queue they saw.
 pub(crate) struct HostClock<'a> {
     pub source: &'a Source<'a>,
-    host: &'a [Sender],
+    pub host: &'a [Sender],
+    base: Base,
     told: OnceCell<Option<Told>>,
+    company: OnceCell<Option<Company>>,
 }
 
 impl<'a> HostClock<'a> {
-    pub(crate) const fn new(source: &'a Source<'a>, host: &'a [Sender]) -> Self {
-        Self { source, host, told: OnceCell::new() }
+    pub(crate) const fn new(source: &'a Source<'a>, host: &'a [Sender], base: Base) -> Self {
+        Self { source, host, base, told: OnceCell::new(), company: OnceCell::new() }
     }
 
     fn told(&self) -> Option<&Told> {
@@ -79,10 +82,32 @@ impl<'a> HostClock<'a> {
 
     /// Reads a direction, of a socket with others by what these told.
     pub(crate) fn read(&self, sender: Sender, depth: Depth, socket: Option<&Told>) -> Direction {
-        let read = |told| Direction::read(self.source, sender, depth, told);
         if sender.protocol() == Protocol::Utp {
-            return read(socket);
+            return Direction::read(self.source, sender, depth, socket);
         }
+        let mut direction = self.read_connection(sender, depth);
+        if self.base == Base::Whole && self.host.len() > 1 {
+            let company = self.company.get_or_init(|| Company::of(self));
+            company.iter().for_each(|company| company.mend(&mut direction));
+        }
+        direction
+    }
+
+    /// As the flow itself and its socket tell, without the company that it had.
+    pub(crate) fn read_alone(&self, sender: Sender) -> Direction {
+        if sender.protocol() == Protocol::Tcp {
+            return self.read_connection(sender, Depth::Direct);
+        }
+        let is_of_socket = |other: &&Sender| sender.shares_base_with(other);
+        let group: Vec<Sender> = self.host.iter().filter(is_of_socket).copied().collect();
+        let shared = Shared::of(self.source, &group, Base::Whole);
+        let mut direction = Direction::read(self.source, sender, Depth::Direct, shared.told.as_ref());
+        direction.lower_base(&shared);
+        direction
+    }
+
+    fn read_connection(&self, sender: Sender, depth: Depth) -> Direction {
+        let read = |told| Direction::read(self.source, sender, depth, told);
         if self.source.span_if_long_us(&sender) == 0.0 {
             return read(self.told());
         }

@@ -118,3 +118,71 @@ fn a_connection_too_short_to_tell_a_drift_is_told_by_another() {
         assert!(alone > 4_000.0 && told < 1_000.0, "{ppm}: {alone} alone, {told} told");
     }
 }
+
+/// A minute of a connection that begins while the queue is empty, which then holds 400 ms and up to 50 more or less, and of twelve short ones
+/// that begin later: each packet's port, and its true delay, by the time at which it was seen. The others are in the same queue or in none, and
+/// what A sends queues for as long as is said from the third second on.
+fn beside_a_standing_queue(is_one_queue: bool, other_way_us: u64) -> (Tap, Vec<(u64, u16, u64)>) {
+    let mut packets = Vec::new();
+    let mut truth = Vec::new();
+    for flow in 0..13_u16 {
+        let is_first = flow == 0;
+        let begins = if is_first { 0 } else { 4_000_000 * u64::from(flow) + 1_300_000 };
+        let count = if is_first { 6_000 } else { 100 + u64::from(flow) * 10 };
+        let mut answers = std::collections::VecDeque::new();
+        let mut echo = 0;
+        for k in 0..count {
+            let sent = 10_000_000 + begins + k * 10_000;
+            let is_full = sent > 12_000_000 && (is_first || is_one_queue);
+            let wave = (sent as f64 / 3e6).sin() * 50_000.0;
+            let queue = if is_full { (400_000.0 + wave) as u64 } else { 0 };
+            let seen = sent + 20_000 + queue;
+            while let Some(&(arrives, clock)) = answers.front().filter(|(arrives, _)| *arrives <= sent) {
+                (_, echo) = (answers.pop_front(), clock);
+                let _ = arrives;
+            }
+            let other_way = 20_000 + if sent > 13_000_000 { other_way_us } else { 0 };
+            answers.push_back((seen + 10 + other_way, ((seen + 10) / 1_000) as u32 + 5_000));
+            truth.push((seen, 7_000 + flow, queue));
+            packets.push((seen, true, flow, sent, k as u32 * 100, echo));
+            packets.push((seen + 10, false, flow, sent, k as u32 * 100 + 100, 0));
+        }
+    }
+    packets.sort_unstable();
+    let mut tap = Tap::new(Config::default());
+    for (seen, is_of_b, flow, sent, number, echo) in packets {
+        let stamp = (sent / 1_000) as u32 + u32::from(flow) * 77_777;
+        let b = (B.0, 7_000 + flow);
+        if is_of_b {
+            tap.tcp(seen, b, A, &Tcp { seq: number, ack: 1, flags: 0x10, clock: stamp, echo, len: 100 });
+        } else {
+            let clock = (seen / 1_000) as u32 + 5_000;
+            tap.tcp(seen, A, b, &Tcp { seq: 1, ack: number, flags: 0x10, clock, echo: stamp, len: 0 });
+        }
+    }
+    (tap, truth)
+}
+
+#[test]
+fn connections_that_begin_in_a_queue_are_told_of_it_by_those_that_were_there_before() {
+    for (is_one_queue, other_way_us) in [(true, 0), (true, 300_000), (false, 0), (false, 300_000)] {
+        let (tap, truth) = beside_a_standing_queue(is_one_queue, other_way_us);
+        let found = tap.found();
+        let mut compared = 0;
+        let is_told = |sample: &&cede_meter::QueueSample| {
+            sample.source.address == core::net::IpAddr::from(B.0) && sample.estimator == Estimator::Direct
+        };
+        for sample in found.seen.samples.iter().filter(is_told) {
+            let is_it = |row: &&(u64, u16, u64)| (row.0, row.1) == (sample.delay.time_us, sample.source.port);
+            let queue_us = truth.iter().find(is_it).unwrap().2 as f64;
+            let off_us = sample.delay.queue_us - queue_us;
+            assert!(off_us.abs() < 8_000.0, "{is_one_queue} {other_way_us}: {off_us} of {sample:?}");
+            compared += 1;
+        }
+        assert!(compared > 7_900, "{compared}");
+        for flow in found.seen.flows.iter().filter(|flow| flow.source.port > 7_000 && flow.direct.is_some()) {
+            assert_eq!(flow.flags.has(Flags::BASE_TOLD), is_one_queue, "{flow:?}");
+        }
+        assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
+    }
+}
