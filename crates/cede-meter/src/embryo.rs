@@ -254,6 +254,11 @@ impl Embryo {
         self.marks.set(Marks::EVICTED);
     }
 
+    /// As [`Flow::begin_again`].
+    pub(crate) fn begin_again(&mut self, pool: &mut Pool) {
+        self.free(pool);
+    }
+
     /// The place is free from now on.
     pub(crate) fn leave(&mut self, pool: &mut Pool) {
         self.free(pool);

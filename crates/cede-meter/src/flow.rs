@@ -355,6 +355,17 @@ impl Flow {
         }
     }
 
+    /// Forgets what packets said so far, and whatever waits for others: from now on they are seen elsewhere.
+    pub(crate) fn begin_again(&mut self, pool: &mut Pool) {
+        for side in &mut self.sides {
+            for series in [&mut side.direct, &mut side.echo, &mut side.reverse, &mut side.trips] {
+                pool.free(series);
+            }
+            let totals = side.totals;
+            *side = Direction { totals, ..Direction::new(self.key.is_tcp()) };
+        }
+    }
+
     /// Gives up all samples.
     pub(crate) fn forget_samples(&mut self, pool: &mut Pool) {
         for side in &mut self.sides {

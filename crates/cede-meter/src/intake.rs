@@ -45,6 +45,8 @@ pub struct Counters {
     pub unknown_link_type: Option<u16>,
     /// Without a time.
     pub timeless: u64,
+    /// Seen at another interface of the machine that captured, where they say more ([`crate::Meter`] keeps one view of each).
+    pub seen_twice: u64,
     /// Flows seen. One that was given up and came back counts once, as long as it is remembered that it was.
     pub flows: u64,
     /// Flows whose samples, or which themselves, were given up for want of memory.

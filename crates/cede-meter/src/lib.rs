@@ -73,6 +73,7 @@ mod tcp;
 mod track;
 mod transmission;
 mod utp;
+mod views;
 
 pub use analysis::{QueueSample, Visitor, Wants};
 pub use config::{Base, Config};

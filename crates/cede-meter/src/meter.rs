@@ -5,9 +5,10 @@ use crate::config::Config;
 use crate::flow::{Flow, Packet, Said};
 use crate::frame::{Content, Seen};
 use crate::intake::Counters;
-use crate::key::{Address, Key};
+use crate::key::{Address, Key, Side};
 use crate::report::{Flags, Report};
 use crate::stock::{Reader, Stock};
+use crate::views::{Verdict, View, Views};
 use cede_wire::link::LinkType;
 
 /// How the memory is divided, in sixteenths. Flows and what is kept of packets take what they need, up to thirteen together;
@@ -28,6 +29,8 @@ pub struct Meter {
     config: Config,
     counters: Counters,
     stock: Stock,
+    /// Where the machine that captured saw packets.
+    views: Views,
     /// The least time between two samples of a direction, as asked for and as the memory has it.
     spacing_us: [u32; 2],
     /// Octets of the memory that are not for the report.
@@ -46,7 +49,8 @@ impl Meter {
     pub fn new(config: Config) -> Self {
         let mut stock = Stock::default();
         stock.gone.set_room(config.memory_bytes / SHARES);
-        Self { config, counters: Counters::default(), stock, spacing_us: [0; 2], reserved_bytes: 0 }
+        let views = Views::new(config.memory_bytes / (2 * SHARES));
+        Self { config, counters: Counters::default(), stock, views, spacing_us: [0; 2], reserved_bytes: 0 }
     }
 
     /// What became of the packets so far.
@@ -88,7 +92,7 @@ impl Meter {
     /// Octets that flows and samples take.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.stock.bytes() + self.stock.pool.bytes_taken()
+        self.stock.bytes() + self.stock.pool.bytes_taken() + self.views.bytes()
     }
 
     /// Takes a packet in: when it was captured (nanoseconds since the capture's epoch), what its octets begin with,
@@ -98,7 +102,7 @@ impl Meter {
         let selection = &self.config.selection;
         let seen = self.counters.admit(selection, time_ns, (link_type, captured, original_len));
         if let Some(seen) = seen {
-            self.take(&seen, time_ns / 1000, original_len);
+            self.take(&seen, time_ns / 1000, original_len, View::of(link_type, captured));
         }
     }
 
@@ -112,9 +116,14 @@ impl Meter {
 
     // What was parsed stays in registers.
     #[inline(always)]
-    fn take(&mut self, seen: &Seen<'_>, time_us: u64, original_len: u32) {
+    fn take(&mut self, seen: &Seen<'_>, time_us: u64, original_len: u32, view: Option<View>) {
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
+        if let Some(view) = view
+            && self.is_seen_elsewhere(key, side, view, time_us)
+        {
+            return;
+        }
         let packet = Packet::of(seen, side, time_us, original_len);
         if matches!(packet.said, Said::Silent | Said::Foreign) {
             self.counters.cut += u64::from(seen.ends_too_early());
@@ -125,6 +134,16 @@ impl Meter {
         if self.counters.packets.is_multiple_of(64) {
             self.stay_within_memory();
         }
+    }
+
+    #[inline(never)]
+    fn is_seen_elsewhere(&mut self, key: Key, side: Side, view: View, time_us: u64) -> bool {
+        let verdict = self.views.note(key, side, view, time_us);
+        if verdict == Verdict::Begins {
+            self.stock.begin_again(&key);
+        }
+        self.counters.seen_twice += u64::from(verdict == Verdict::Repeats);
+        verdict == Verdict::Repeats
     }
 
     #[inline]
@@ -235,6 +254,7 @@ impl Counters {
         self.fragments += other.fragments;
         self.cut += other.cut;
         self.timeless += other.timeless;
+        self.seen_twice += other.seen_twice;
         self.evicted += other.evicted;
         self.thinned += other.thinned;
         self.first_ns = self.first_ns.or(other.first_ns);

@@ -90,6 +90,19 @@ impl Stock {
         }
     }
 
+    /// Forgets what a flow's packets said so far.
+    pub(crate) fn begin_again(&mut self, key: &Key) {
+        let Some(place) = self.find(key.hash(&self.hash), key) else { return };
+        let index = place.index();
+        if place.is_short() {
+            return self.embryos.get_mut(index).begin_again(&mut self.pool);
+        }
+        let flow = self.flows.get_mut(index);
+        self.flow_bytes -= flow.heap_bytes();
+        flow.begin_again(&mut self.pool);
+        self.flow_bytes += flow.heap_bytes();
+    }
+
     // By `HashTable::find` a function would be called through a pointer for each comparison, and by that of an iterator one that
     // gets the key through memory.
     #[inline(always)]

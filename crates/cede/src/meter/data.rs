@@ -97,6 +97,7 @@ pub fn counters(counters: &Counters) -> Value {
         "fragments": counters.fragments,
         "cut_packets": counters.cut,
         "packets_without_time": counters.timeless,
+        "packets_seen_twice": counters.seen_twice,
         "packets_outside_time": counters.outside,
         "packets_that_do_not_pass": counters.filtered,
         "flows_given_up": counters.evicted,

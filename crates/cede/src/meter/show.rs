@@ -218,12 +218,13 @@ pub fn names(flags: Flags) -> String {
 pub type Count<'a> = (u64, &'a str, &'a str);
 
 /// Packets that say nothing, by reason.
-pub fn left_out(counters: &Counters) -> [Count<'static>; 6] {
+pub fn left_out(counters: &Counters) -> [Count<'static>; 7] {
     [
         (counters.other, "packet", "neither of TCP nor of UDP"),
         (counters.fragments, "later fragment", ""),
         (counters.cut, "packet", "cut off within the headers (snapshot length below 118?)"),
         (counters.timeless, "packet", "without a time"),
+        (counters.seen_twice, "packet", "that another interface shows better"),
         (counters.outside, "packet", "outside --since and --until"),
         (counters.filtered, "packet", "held back by --filter"),
     ]
