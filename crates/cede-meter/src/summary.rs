@@ -11,6 +11,10 @@ const BRIDGED_US_MAX: u64 = 10_000_000;
 /// A sender that waits for an acknowledgement is silent for a round trip, the queue included; one that is silent for this much
 /// longer than the longer of two delays had nothing to send. Between unlike delays such a silence is not bridged.
 const IDLE_US: f64 = 1_000_000.0;
+/// A packet that met no more than this, a packet or two of others at most, met an empty queue.
+const EMPTY_US: f64 = 20_000.0;
+/// Delays are known no better than this.
+const TICK_US: f64 = 2_000.0;
 /// What counts as bufferbloat (ITU-T G.114 wants less than 150 ms one way in all).
 const BLOAT_US: f64 = 100_000.0;
 
@@ -162,15 +166,28 @@ struct Sums {
     covered: f64,
     bloated: f64,
     last: Option<Delay>,
+    /// Since a packet met an empty queue each one entered before the one before it had left: what is seen of the host accounts for the
+    /// queue.
+    is_accounted: bool,
 }
 
 impl Sums {
     #[inline]
     fn add(&mut self, delay: &Delay) {
         self.delays += delay.queue_us;
-        let Some(last) = self.last.replace(*delay) else { return };
+        let Some(last) = self.last.replace(*delay) else {
+            self.is_accounted = delay.queue_us <= EMPTY_US;
+            return;
+        };
         let gap_us = delay.time_us.saturating_sub(last.time_us) as f64;
+        let (has_left, is_empty) = (gap_us > delay.queue_us + TICK_US, delay.queue_us <= EMPTY_US);
+        let was_accounted = self.is_accounted;
+        self.is_accounted = is_empty || (was_accounted && !has_left);
         match last.until(delay) {
+            // Nothing was behind the first, and the queue empty when it had left.
+            Between::Line if has_left && is_empty && was_accounted => {
+                self.add_line(gap_us, delay.queue_us, delay.queue_us);
+            }
             Between::Line => self.add_line(gap_us, last.queue_us, delay.queue_us),
             Between::Drained(Delay { queue_us: level, .. }) => {
                 let falls_us = last.queue_us - level;
@@ -291,6 +308,22 @@ mod tests {
         let others = Summary::of(&[delay(0, 250.0), delay(5_000, 200.0), delay(5_010, 200.0)]).unwrap();
         assert!((others.time_mean_ms - (200.0 + 1.25 / 5.01)).abs() < 1e-9, "{others:?}");
         assert!((others.bloated_s - 5.01).abs() < 1e-9);
+    }
+
+    /// Every six seconds a hundred packets at once on 1 Mbit/s, and a heartbeat each second, which finds nothing of them.
+    #[test]
+    fn a_burst_that_is_seen_whole_has_drained_once_its_last_packet_has_come() {
+        let round = |at: u64| {
+            let burst = (0..100).map(move |k| delay(at * 6_000 + k * 12, (k * 12) as f64));
+            burst.chain((2..6).map(move |k| delay(at * 6_000 + k * 1_000, 0.0)))
+        };
+        let delays: Vec<Delay> = (0..10).flat_map(round).collect();
+        let summary = Summary::of(&delays).unwrap();
+        let truth = 10.0 * 1.188 * 1_188.0 / 2.0 / 59.0;
+        assert!((summary.time_mean_ms / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.time_mean_ms);
+        // Heartbeats that met what others had sent tell nothing of when it drained.
+        let others = Summary::of(&[delay(0, 0.0), delay(900, 300.0), delay(1_800, 0.0)]).unwrap();
+        assert!((others.time_mean_ms - 150.0).abs() < 1e-9, "{others:?}");
     }
 
     #[test]
