@@ -18,7 +18,8 @@ pub enum SnubRule {
         /// How long.
         after: Duration,
     },
-    /// It owes blocks and has sent nothing for so long.
+    /// It owes blocks and none of them has come, whole, for so long; what it owes is asked of others. In the end game, where somebody
+    /// has nothing else to do, [`DOUBTFUL_AFTER`] is enough.
     Owing {
         /// How long.
         after: Duration,
@@ -34,6 +35,9 @@ pub enum SnubRule {
 
 /// A block may take at least so long: it is looked at once a second (libtorrent).
 const PATIENCE_MIN: Duration = Duration::from_secs(2);
+/// Whoever has owed blocks for so long, and none has come, does not keep others from them at the end of a download, under
+/// [`SnubRule::Owing`]. Ours: a sixth of the minute after which libtorrent gives a request up, as nothing else is left to be done.
+pub const DOUBTFUL_AFTER: Duration = Duration::from_secs(10);
 /// Blocks that the averages run over (libtorrent).
 const GAIN: i64 = 20;
 /// Averages are kept in parts of a millisecond (libtorrent).
@@ -83,13 +87,36 @@ pub struct Wait {
     pub block_since: Instant,
     /// When something last came or was asked for.
     pub anything_since: Instant,
+    /// Since when it owes blocks of which none has come whole. What comes in parts, or unasked, does not count.
+    pub fruitless_since: Option<Instant>,
+    /// It has been asked for something.
+    pub was_asked: bool,
 }
 
 impl Wait {
     /// Nothing is waited for yet.
     #[must_use]
     pub fn new(now: Instant) -> Self {
-        Self { times: BlockTimes::default(), block_since: now, anything_since: now }
+        Self {
+            times: BlockTimes::default(),
+            block_since: now,
+            anything_since: now,
+            fruitless_since: None,
+            was_asked: false,
+        }
+    }
+
+    /// Whether blocks have been owed for longer than that without one of them coming.
+    #[must_use]
+    pub fn is_fruitless(&self, now: Instant, after: Duration) -> bool {
+        self.fruitless_since.is_some_and(|since| now.since(since) >= after)
+    }
+
+    /// Nothing is owed any more, though not for having come. Who was doubtful by then stays so until it sends something.
+    pub fn excuse(&mut self, now: Instant) {
+        if !self.is_fruitless(now, DOUBTFUL_AFTER) {
+            self.fruitless_since = None;
+        }
     }
 
     /// Whether a block has come within the time that it had, under libtorrent's rule.

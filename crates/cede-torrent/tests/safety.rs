@@ -149,10 +149,15 @@ async fn answer_to(to: SocketAddr, from: IpAddr, info_hash: [u8; 20]) -> usize {
 /// A peer on a thread of its own that takes one connection, says what it is told to, and then reads until the end. The octets
 /// that it reads.
 fn fake(info_hash: [u8; 20], said: Vec<u8>) -> (SocketAddr, std::thread::JoinHandle<u64>) {
+    let reserved = Reserved::default().with(Reserved::FAST);
+    speaker(Handshake { reserved, info_hash, peer_id: [66; 20] }, said)
+}
+
+/// The same with a handshake of its own.
+fn speaker(handshake: Handshake, said: Vec<u8>) -> (SocketAddr, std::thread::JoinHandle<u64>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let reserved = Reserved::default().with(Reserved::FAST);
-    let mut words = Handshake { reserved, info_hash, peer_id: [66; 20] }.encode().to_vec();
+    let mut words = handshake.encode().to_vec();
     words.extend(said);
     let thread = std::thread::spawn(move || {
         let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
@@ -189,6 +194,34 @@ fn who_claims_everything_and_gives_nothing_delays_no_download() {
             }
         };
         tokio::time::timeout(LIMIT, asked).await.unwrap();
+        leech.session.add_peers(&[honest.address]);
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// Without the fast extension a request that is taken back is forgotten: who never answers has nothing to do, and gets the next.
+#[test]
+fn several_who_answer_nothing_keep_no_download_from_its_end() {
+    run(async {
+        let (info, content) = torrent(&[500_000]);
+        let everything = Message::Bitfield(vec![0xff, 0xff, 0xff, 0xfe]);
+        let words = octets_of(&[everything, Message::Unchoke]);
+        let mut leech = Member::new(&info, None, &[], choices(3, 5)).await;
+        leech.start();
+        for number in [66, 67, 68] {
+            let (reserved, info_hash) = (Reserved::default(), info.info_hash());
+            let (mute, _) = speaker(Handshake { reserved, info_hash, peer_id: [number; 20] }, words.clone());
+            leech.session.add_peers(&[mute]);
+        }
+        let asked = async {
+            while leech.session.view().peers.len() < 3 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, asked).await.unwrap();
+        let mut honest = Member::new(&info, Some(&content), &[], choices(2, 5)).await;
+        honest.start();
         leech.session.add_peers(&[honest.address]);
         leech.done().await;
         assert_eq!(leech.content(content.len()), content);

@@ -61,6 +61,12 @@ fn number(row: &BTreeMap<String, String>, key: &str) -> f64 {
     row[key].parse().unwrap_or_else(|_| panic!("{key} in {row:?}"))
 }
 
+/// What a complete leecher received is the content, what it had already, and what came to nothing.
+fn assert_balanced(peer: &BTreeMap<String, String>, content: f64) {
+    let down = number(peer, "down_tcp") + number(peer, "down_utp");
+    assert_eq!(down - number(peer, "redundant") - number(peer, "cut"), content, "{peer:?}");
+}
+
 #[test]
 fn a_swarm_leaves_every_record_that_its_reference_names() {
     let place = place("records");
@@ -99,6 +105,7 @@ fn records_agree_with_each_other() {
     let pieces = rows(&place, "out/pieces.csv");
     assert_eq!(pieces.len(), 4 * 7);
     for peer in peers.iter().skip(1) {
+        assert_balanced(peer, 400_000.0);
         let mine = pieces.iter().filter(|row| row["peer"] == peer["peer"]);
         let last = mine.map(|row| number(row, "time_s")).fold(0.0, f64::max);
         let complete = number(peer, "arrived_s") + number(peer, "complete_after_s");
@@ -192,8 +199,7 @@ fn what_a_peer_did_before_it_came_back_is_counted() {
     let stays = rows(&place, "out/tracker.csv").iter().filter(|row| row["event"] == "started").count();
     assert!(stays > 8, "{stays} stays");
     for peer in &peers[1..] {
-        let down = number(peer, "down_tcp") + number(peer, "down_utp") - number(peer, "redundant");
-        assert!(down >= 2_000_000.0, "{peer:?}");
+        assert_balanced(peer, 2_000_000.0);
     }
     let down = |peer: &Value| ["tcp", "utp"].map(|by| peer["downloaded_bytes"][by].as_f64().unwrap());
     assert!(told["peers"].as_array().unwrap()[1..].iter().all(|peer| down(peer)[0] + down(peer)[1] >= 2e6));

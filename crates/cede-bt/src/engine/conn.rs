@@ -131,6 +131,8 @@ pub(super) struct Conn<A> {
     pub(super) owed: Vec<BlockRef>,
     /// Those of them that are late and that others may be asked for.
     pub(super) overdue: Vec<BlockRef>,
+    /// Octets of the block that is coming which were of use.
+    pub(super) part: u32,
     pub(super) wait: Wait,
     /// It is late, under libtorrent's rule.
     pub(super) snubbed: bool,
@@ -172,6 +174,7 @@ impl<A: Copy> Conn<A> {
             peer_interested: false,
             owed: Vec::new(),
             overdue: Vec::new(),
+            part: 0,
             wait: Wait::new(now),
             snubbed: false,
             allowed_fast: Vec::new(),

@@ -179,6 +179,7 @@ impl<A: PeerAddress> Engine<A> {
             }
             conn.owed.clear();
             conn.overdue.clear();
+            conn.wait.fruitless_since = None;
             self.picker.release(&lost);
         }
         self.take_suspects(generation);
@@ -189,6 +190,9 @@ impl<A: PeerAddress> Engine<A> {
         let Some(conn) = self.at(index) else { return Ok(()) };
         let Some(at) = conn.owed.iter().position(|&owed| owed == block) else { return Ok(()) };
         conn.owed.remove(at);
+        if conn.owed.is_empty() {
+            conn.wait.fruitless_since = None;
+        }
         conn.allowed_fast.retain(|&piece| piece != block.piece);
         let (choking, overdue, peer) = (conn.peer_choking, conn.take_overdue(block), conn.id.generation);
         if !overdue {
@@ -305,7 +309,8 @@ impl<A: PeerAddress> Engine<A> {
         conn.note_data(now, len);
         let (id, transport) = (conn.id, conn.transport);
         let owed = conn.owed.iter().position(|&owed| owed == block);
-        if owed.is_none() && (conn.fast || !holds) {
+        // Who has not been asked for anything has nothing to send.
+        if owed.is_none() && (conn.fast || !holds || !conn.wait.was_asked) {
             return Err(CloseReason::Misbehaved);
         }
         self.totals.downloaded[usize::from(transport == Transport::Utp)] += u64::from(len);
@@ -313,6 +318,9 @@ impl<A: PeerAddress> Engine<A> {
         if self.picker.awaits(block, id.generation) {
             if owed.is_none() {
                 self.picker.note_shared(block);
+            }
+            if let Some(conn) = self.at(index) {
+                conn.part += len;
             }
             self.act(Action::Store { conn: id, block, at, payload });
         } else {
@@ -326,8 +334,13 @@ impl<A: PeerAddress> Engine<A> {
 
     fn on_block(&mut self, now: Instant, index: u32, owed: Option<usize>, block: BlockRef) {
         let was_overdue = self.note_block(now, index, owed);
-        let Some(sender) = self.at(index).map(|conn| conn.id.generation) else { return };
-        if let Some(arrival) = self.picker.arrive(block, sender) {
+        let Some(conn) = self.at(index) else { return };
+        let (sender, part) = (conn.id.generation, core::mem::take(&mut conn.part));
+        let arrival = self.picker.arrive(block, sender);
+        if arrival.is_none() {
+            self.totals.cut += u64::from(part);
+        }
+        if let Some(arrival) = arrival {
             if arrival.others > 0 || was_overdue {
                 self.cancel_elsewhere(now, index, block);
             }

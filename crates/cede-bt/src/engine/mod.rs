@@ -231,6 +231,9 @@ pub struct Totals {
     pub uploaded: [u64; 2],
     /// Octets of blocks that were here already.
     pub redundant: u64,
+    /// Octets of blocks that were not here and came to nothing all the same: the rest did not come, or all of it came from another
+    /// peer first. What was received is what is here, and this, and what is redundant, where no piece was bad.
+    pub cut: u64,
     /// Pieces that turned out bad.
     pub bad_pieces: u32,
     /// Connections that were ready, by transport.
@@ -251,6 +254,7 @@ impl core::ops::AddAssign for Totals {
             self.connections[at] += more.connections[at];
         }
         self.redundant += more.redundant;
+        self.cut += more.cut;
         self.bad_pieces += more.bad_pieces;
         self.haves_sent += more.haves_sent;
         self.requests_sent += more.requests_sent;
@@ -377,6 +381,13 @@ impl<A: PeerAddress> Engine<A> {
     #[must_use]
     pub const fn totals(&self) -> &Totals {
         &self.totals
+    }
+
+    /// Octets that came of blocks and pieces that are not whole: lost to whoever begins again with what is checked.
+    #[must_use]
+    pub fn unfinished_bytes(&self) -> u64 {
+        let parts = self.slots.iter().flatten().map(|conn| u64::from(conn.part));
+        self.picker.unfinished_bytes() + parts.sum::<u64>()
     }
 
     /// How many peers have a piece.

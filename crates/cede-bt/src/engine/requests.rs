@@ -46,12 +46,16 @@ impl<A: PeerAddress> Engine<A> {
             }
             found.clear();
             self.choose(index, fill - owed, &mut found);
+            if found.is_empty() && self.relieve(now, index) {
+                self.choose(index, fill - owed, &mut found);
+            }
             let Some(&block) = found.first() else { break };
             self.picker.assign(block.piece, generation);
             if !self.leave_out_overdue(index, &mut found) {
                 break;
             }
             self.request(now, index, &found);
+            self.discount(now, index);
         }
         self.scratch = found;
     }
@@ -78,7 +82,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// What a peer may be asked for, where that is not all that it has: of some pieces it has refused blocks, and some are asked
     /// of another one only.
-    fn open_to(&self, conn: &Conn<A>) -> Option<Bitfield> {
+    pub(super) fn open_to(&self, conn: &Conn<A>) -> Option<Bitfield> {
         let closed = self.picker.closed_to(conn.id.generation).chain(conn.refusals.pieces());
         let mut have = None;
         for piece in closed {
@@ -107,6 +111,8 @@ impl<A: PeerAddress> Engine<A> {
             conn.wait.block_since = now;
         }
         conn.wait.anything_since = now;
+        conn.wait.fruitless_since.get_or_insert(now);
+        conn.wait.was_asked = true;
         for &block in blocks {
             conn.owed.push(block);
             Message::Request(block).encode(&mut conn.out.control);
@@ -127,6 +133,9 @@ impl<A: PeerAddress> Engine<A> {
             if !conn.fast {
                 conn.owed.remove(at);
                 conn.take_overdue(block);
+                if conn.owed.is_empty() {
+                    conn.wait.excuse(now);
+                }
             }
             self.say(now, index, &Message::Cancel(block));
             self.ask(now, index);

@@ -191,6 +191,22 @@ impl Picker {
         }
     }
 
+    /// How many peers have been asked for a block that is not here.
+    #[must_use]
+    pub fn copies(&self, block: BlockRef) -> u8 {
+        let state = self.find(block).map(|(index, number)| self.partials[index].blocks[number as usize]);
+        if let Some(Block::Requested(count)) = state { count } else { 0 }
+    }
+
+    /// Octets of blocks that are here of pieces that are not whole.
+    #[must_use]
+    pub fn unfinished_bytes(&self) -> u64 {
+        let blocks =
+            self.partials.iter().flat_map(|partial| (0..).zip(&partial.blocks).map(move |it| (partial, it)));
+        let here = blocks.filter(|(_, (_, block))| matches!(block, Block::Here(_)));
+        here.map(|(partial, (number, _))| u64::from(self.geometry.block(partial.piece, number).len)).sum()
+    }
+
     /// How many peers have a piece.
     #[must_use]
     pub fn availability(&self, piece: u32) -> u32 {

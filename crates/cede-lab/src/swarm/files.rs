@@ -57,6 +57,7 @@ pub fn peers_table(outcome: &SwarmOutcome) -> Table {
         "haves_sent",
         "requests_sent",
         "redundant",
+        "cut",
         "mean_rtt_ms",
     ];
     let mut table = Table::new(headings);
@@ -86,6 +87,7 @@ fn peer_row(peer: &PeerOutcome) -> Vec<Cell> {
         count(totals.haves_sent),
         count(totals.requests_sent),
         count(totals.redundant),
+        count(totals.cut),
         Cell::number(rtt, 2),
     ]
 }

@@ -164,8 +164,9 @@ impl SwarmHost {
             self.record.left_at = Some(now);
             return;
         };
-        // Whoever comes back counts on.
+        // Whoever comes back counts on, and begins with whole pieces.
         self.record.totals += *self.engine.totals();
+        self.record.totals.cut += self.engine.unfinished_bytes();
         self.record.rounds += self.engine.rounds();
         self.engine = Engine::new(Setup { have, random, ..self.life.setup.clone() });
         self.returns_at = now + self.draw(mean);
