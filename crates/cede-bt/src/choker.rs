@@ -87,6 +87,8 @@ pub struct Candidate {
     pub has_requests: bool,
     /// All that was written has been taken by the transport.
     pub flushed: bool,
+    /// How far it stands behind others that wait: slots that it had and did not use, then those of its host that come before it.
+    pub rank: (u32, u32),
 }
 
 /// Why a choker is asked.
@@ -235,7 +237,7 @@ impl Choker {
         rest.sort_by_key(|&at| {
             let peer = &list[at];
             let on_trial = keeps && peer.unchoked && peer.optimistic_at.is_some();
-            (!on_trial, peer.optimistic_at.unwrap_or(Instant::ZERO))
+            (!on_trial, peer.rank, peer.optimistic_at.unwrap_or(Instant::ZERO))
         });
         for &at in rest.iter().take(trials as usize) {
             decision.unchoke[at] = true;
@@ -254,25 +256,28 @@ fn fill_free_places(slots: u32, list: &[Candidate]) -> Decision {
     let taken = unchoke.iter().filter(|&&taken| taken).count();
     let mut waiting: Vec<usize> =
         (0..list.len()).filter(|&at| list[at].interested && !list[at].unchoked).collect();
-    waiting.sort_by_key(|&at| list[at].unchoked_at.unwrap_or(Instant::ZERO));
+    waiting.sort_by_key(|&at| (list[at].rank, list[at].unchoked_at.unwrap_or(Instant::ZERO)));
     for &at in waiting.iter().take((slots as usize).saturating_sub(taken)) {
         unchoke[at] = true;
     }
     Decision { unchoke, ..Decision::default() }
 }
 
-/// What libtorrent sorts by, the best first.
-fn libtorrent_key(situation: &Situation, peer: &Candidate) -> (u8, core::cmp::Reverse<u64>, Instant) {
+/// What libtorrent sorts by, the best first: slots not used, a turn that is over, octets, the host's others, and how long it waits.
+type Key = (u32, u8, core::cmp::Reverse<u64>, u32, Instant);
+
+fn libtorrent_key(situation: &Situation, peer: &Candidate) -> Key {
     let waits_since = peer.unchoked_at.unwrap_or(Instant::ZERO);
+    let (unused, before) = peer.rank;
     if !situation.seeding {
-        return (0, core::cmp::Reverse(peer.downloaded), waits_since);
+        return (unused, 0, core::cmp::Reverse(peer.downloaded), before, waits_since);
     }
     // What still reaches choked peers, and pieces that they were granted, gives them no better place.
     let uploaded = if peer.unchoked { peer.uploaded } else { 0 };
     let quota = QUOTA_PIECES * u64::from(situation.piece_bytes);
     let is_long_ago = situation.now.since(waits_since) > QUOTA_TIME;
     let served = peer.unchoked && peer.uploaded_in_turn > quota && is_long_ago;
-    (u8::from(served), core::cmp::Reverse(uploaded), waits_since)
+    (unused, u8::from(served), core::cmp::Reverse(uploaded), before, waits_since)
 }
 
 #[cfg(test)]
@@ -293,6 +298,7 @@ mod tests {
         optimistic_at: None,
         has_requests: false,
         flushed: true,
+        rank: (0, 0),
     };
 
     fn situation(seeding: bool, occasion: Occasion) -> Situation {

@@ -20,6 +20,9 @@ pub struct Profile {
     pub choker: ChokerRule,
     /// Upload slots; `None` derives them from the upload limit as the mainline client does.
     pub slots: Option<u32>,
+    /// An upload slot whose owner asks for nothing for so long goes to the next, and hosts share the slots; `None`, as in the
+    /// deployed clients, leaves it to the rounds. For drivers that face the open network.
+    pub slot_patience: Option<Duration>,
     /// Peers of the same private network are unchoked beside the slots, as soon as they want something.
     pub spares_neighbours: bool,
     /// How many requests a peer has to answer at a time.
@@ -67,6 +70,7 @@ impl Profile {
         name: "mainline4",
         choker: ChokerRule::Mainline4,
         slots: None,
+        slot_patience: None,
         spares_neighbours: false,
         pipeline: PipelineRule::Mainline4,
         picker: PickerRule { random_first: 4, partials: PartialRule::Strict, end_game: EndGame::Everyone },
@@ -92,6 +96,7 @@ impl Profile {
         name: "libtorrent",
         choker: ChokerRule::Libtorrent,
         slots: Some(8),
+        slot_patience: None,
         spares_neighbours: true,
         pipeline: PipelineRule::Libtorrent,
         picker: PickerRule { random_first: 4, partials: PartialRule::Listed, end_game: EndGame::AllBegun },

@@ -515,7 +515,10 @@ struct Crowd {
 
 impl Crowd {
     fn new() -> Self {
-        let profile = Profile { connections_max: 10, ..Profile::UTORRENT3 };
+        Self::with(Profile { connections_max: 10, ..Profile::UTORRENT3 })
+    }
+
+    fn with(profile: Profile) -> Self {
         let mut engine = cede_bt::Engine::new(setup(1, true, profile, Disposition::TCP));
         engine.start(Instant::from_secs(1));
         Self { engine, now: Instant::from_secs(1) }
@@ -567,7 +570,9 @@ fn one_host_has_half_of_the_places() {
     // The addresses of one network of 64 bits count as one.
     let taken = (1..=9).filter(|n| crowd.call(&format!("[2001:db8::{n}]:{n}"), false)).count();
     assert_eq!(taken, 5);
-    assert!(!crowd.call("[2001:db8:0:1::1]:1", false), "all places are taken");
+    // All places are taken: one of those who have the most is given up for somebody else, as long as that is fairer.
+    let taken = (1..=9).filter(|n| crowd.call(&format!("[2001:db8:0:1::{n}]:{n}"), false)).count();
+    assert_eq!((taken, crowd.from("192.0.2.1"), crowd.engine.connections().count()), (3, 3, 10));
 }
 
 #[test]
@@ -577,18 +582,41 @@ fn whoever_is_good_for_nothing_makes_room() {
         assert!((1..=5).all(|port| crowd.call(&format!("192.0.2.{host}:{port}"), host == 1)));
         crowd.wait(1);
     }
-    assert!(!crowd.call("192.0.2.9:1", false), "nobody has been idle for long");
+    assert!(!crowd.call("192.0.2.1:6", false) && !crowd.call("192.0.2.2:6", false), "they have half each");
     crowd.wait(20);
     // Those who want nothing go, one for each; those who wait for a place among the served stay.
     for port in 1..=5 {
         assert!(crowd.call(&format!("192.0.2.9:{port}"), true));
     }
     assert_eq!(["192.0.2.1", "192.0.2.2", "192.0.2.9"].map(|host| crowd.from(host)), [5, 0, 5]);
-    assert!(!crowd.call("192.0.2.10:1", true));
     // Who says that he wants something and takes nothing does not keep several places either.
-    crowd.wait(45);
     assert!(crowd.call("192.0.2.10:1", true));
     assert_eq!(["192.0.2.1", "192.0.2.9"].map(|host| crowd.from(host)), [4, 5]);
+}
+
+/// Peers that say that they are interested and ask for nothing, and somebody who does ask, half a second later.
+#[test]
+fn a_slot_that_is_not_used_goes_to_the_next() {
+    for (patience, within) in [(None, 30..600), (Some(Duration::from_secs(10)), 1..4)] {
+        let profile = Profile { slot_patience: patience, ..Profile::UTORRENT3 };
+        let mut crowd = Crowd::with(profile);
+        for port in 1..=15 {
+            for host in 1..=3 {
+                assert!(crowd.call(&format!("192.0.2.{host}:{port}"), true));
+            }
+        }
+        assert!(crowd.call("192.0.2.9:1", true));
+        let is_served = |crowd: &Crowd| {
+            crowd.engine.connections().any(|view| {
+                view.address.port() == 1 && view.address.ip().to_string() == "192.0.2.9" && !view.choking
+            })
+        };
+        let waited = (0..600).find(|_| {
+            crowd.wait(1);
+            is_served(&crowd)
+        });
+        assert!(waited.is_some_and(|seconds| within.contains(&seconds)), "{patience:?}: {waited:?}");
+    }
 }
 
 /// What becomes of calls to a peer.

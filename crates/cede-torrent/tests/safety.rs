@@ -260,13 +260,13 @@ fn requests_for_too_much_end_the_connection() {
     });
 }
 
-/// So many connections from 127.0.0.2 that say so much, each of which stays open as long as it is kept.
-async fn crowd(to: SocketAddr, count: usize, words: &[u8]) -> Vec<tokio::net::TcpStream> {
+/// So many connections from 127.0.0.`host` that say so much, each of which stays open as long as it is kept.
+async fn crowd(host: u8, to: SocketAddr, count: usize, words: &[u8]) -> Vec<tokio::net::TcpStream> {
     use tokio::io::AsyncWriteExt;
     let mut streams = Vec::new();
     for _ in 0..count {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.bind(SocketAddr::new(Ipv4Addr::new(127, 0, 0, 2).into(), 0)).unwrap();
+        socket.bind(SocketAddr::new(Ipv4Addr::new(127, 0, 0, host).into(), 0)).unwrap();
         let mut stream = socket.connect(to).await.unwrap();
         stream.write_all(words).await.unwrap();
         streams.push(stream);
@@ -282,7 +282,7 @@ async fn is_served_beside(count: usize, greets: bool, seconds: u64) -> bool {
     let handshake =
         Handshake { reserved: Reserved::default(), info_hash: info.info_hash(), peer_id: [66; 20] };
     let words = if greets { handshake.encode().to_vec() } else { Vec::new() };
-    let crowd = crowd(seed.address, count, &words).await;
+    let crowd = crowd(2, seed.address, count, &words).await;
     // All have been heard.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!greets || !seed.session.view().peers.is_empty());
@@ -301,6 +301,39 @@ fn one_address_does_not_take_all_places() {
         // The profile of these tests has fifty places; a hundred callers may be about to speak.
         assert!(is_served_beside(60, true, 30).await);
         assert!(is_served_beside(150, false, 10).await);
+    });
+}
+
+/// Whoever says that it wants something and asks for nothing has no slot for long, from however many connections.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_is_interested_and_asks_for_nothing_holds_up_nobody_for_long() {
+    run(async {
+        let (info, content) = torrent(&[500_000]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        seed.start();
+        let mut crowds = Vec::new();
+        for host in [2, 3, 4] {
+            let (reserved, info_hash) = (Reserved::default(), info.info_hash());
+            for number in 0..60 {
+                let peer_id = [host, number].repeat(10).try_into().unwrap();
+                let mut words = Handshake { reserved, info_hash, peer_id }.encode().to_vec();
+                words.extend(octets_of(&[Message::Interested]));
+                crowds.extend(crowd(host, seed.address, 1, &words).await);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(seed.session.view().peers.len() >= 40, "{}", seed.session.view().peers.len());
+        let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
+        leech.start();
+        let began = std::time::Instant::now();
+        leech.session.add_peers(&[seed.address]);
+        leech.done().await;
+        // A slot is had within 10 s where the machine is busy as well, and in a round trip then.
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        println!("{:?}", began.elapsed());
+        assert_eq!(leech.content(content.len()), content);
+        drop(crowds);
     });
 }
 

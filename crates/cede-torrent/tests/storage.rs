@@ -282,6 +282,9 @@ fn a_longer_file_of_the_same_name_is_not_touched() {
     fs::write(&path, b"somebody's").unwrap();
     let error = storage.write(0, &content).unwrap_err();
     assert_eq!((error.path, error.error.kind()), (path.clone(), ErrorKind::AlreadyExists));
+    // Nobody has to be called to find that out.
+    let error = storage.prepare(Allocation::Sparse).unwrap_err();
+    assert_eq!((error.path, error.error.kind()), (path.clone(), ErrorKind::AlreadyExists));
     assert_eq!(fs::read(&path).unwrap(), b"somebody's");
 }
 

@@ -158,6 +158,8 @@ fn a_swarm_that_contradicts_itself_is_refused() {
             "`-1 ms`",
         ),
         ("rtt = \"20 ms\"", "matrix = \"0 ms, 1 ms; 1 ms, 0 ms\"".into(), "does not fit the groups"),
+        ("buffer = \"40 packets\"", "buffer = \"1 kB\"".into(), "a `buffer` of 1000 B holds no packet"),
+        ("role = \"seed\"", "role = \"seed\"\nmachine = \"zz\"".into(), "there are no devices"),
     ] {
         let wrong = SWARM.replacen(from, &to, 1);
         let wrong = if to.contains("[[device]]") {
@@ -183,6 +185,10 @@ fn a_swarm_that_does_not_finish_says_why() {
     assert!(!done.err.contains("not complete"), "{}", done.err);
     let alone = run(&["group.seed.transports=5", "group.tcp.transports=16"]);
     alone.complains("4 of 4 leechers are not complete: by their `transports` nobody can connect to tcp");
+    run(&["group.utp.at=48 h"]).complains("after 20 s, and 2 of them never came");
+    run(&["group.*.transports=0"]).complains("not complete");
+    let summary = place.text("out/summary.md");
+    assert!(summary.lines().any(|line| line.contains("over TCP") && line.contains('–')), "{summary}");
     run(&["group.*.uplink=20 kbit/s"]).complains("4 of 4 leechers are not complete after 20 s");
 }
 

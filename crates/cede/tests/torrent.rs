@@ -552,6 +552,10 @@ fn bad_input_ends_with_a_reason() {
     place.cede("make photos").exits(0);
     place.write("out/photos", "in the way");
     place.cede(&format!("get photos.torrent -o out --preallocate {QUIET}")).exits(1).complains("photos");
+    // A longer file than the torrent's: nobody is called, and nothing is left beside it.
+    place.write("long/film", vec![0; 50_000]);
+    place.cede(&format!("get film.torrent -o long {QUIET}")).exits(1).complains("move it away");
+    assert_eq!(fs::read_dir(place.path("long")).unwrap().count(), 1);
 }
 
 /// Odd names, links that say too much, and a torrent that is made where it lies.

@@ -20,6 +20,7 @@ impl<A: PeerAddress> Engine<A> {
             .filter_map(|&index| self.slots[index as usize].as_deref())
             .map(|conn| self.candidate(now, conn))
             .collect();
+        let candidates = self.ranked(now, candidates);
         let situation = Situation {
             now,
             seeding: self.complete,
@@ -75,6 +76,7 @@ impl<A: PeerAddress> Engine<A> {
             optimistic_at: conn.tally.optimistic_at,
             has_requests: !conn.out.uploads.is_empty(),
             flushed: conn.out.room > 0,
+            rank: (conn.tally.unused_slots, 0),
         }
     }
 
@@ -93,6 +95,7 @@ impl<A: PeerAddress> Engine<A> {
         conn.choking = !unchoke;
         if unchoke {
             (conn.tally.unchoke_round, conn.tally.unchoked_at) = (round, Some(now));
+            conn.tally.requested_at = None;
             conn.tally.turn_upload = 0;
             self.say(now, index, &Message::Unchoke);
         } else {

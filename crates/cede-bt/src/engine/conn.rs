@@ -90,6 +90,10 @@ pub(super) struct Tally {
     pub(super) unchoke_round: u64,
     pub(super) unchoked_at: Option<Instant>,
     pub(super) optimistic_at: Option<Instant>,
+    /// When it last asked for something.
+    pub(super) requested_at: Option<Instant>,
+    /// Slots that it had and did not use, since it last used one.
+    pub(super) unused_slots: u32,
 }
 
 /// Over what a connection came, and whether we opened it.

@@ -3,7 +3,8 @@
 //! For drivers that face the open network ([`Engine::make_room`]); whoever does not ask has the profile's bound alone. One host
 //! has half of the places that there are at most, which is plenty for several clients behind one address. Where it has them, or all
 //! are taken, the connection that has been good for nothing for the longest time makes room; who is served, or waits for it,
-//! stays.
+//! stays. Where none has been good for nothing for long enough, the host with the most connections, if it has two more than the
+//! newcomer's, gives up one over which no content has ever moved.
 //!
 //! **What it leaves out.** Connections that we have opened never make room. libtorrent's turnover of peers where there are too many.
 
@@ -31,6 +32,10 @@ pub fn neighbourhood(host: IpAddr) -> IpAddr {
 impl<A: PeerAddress> Conn<A> {
     fn came_from(&self, host: IpAddr) -> bool {
         !self.opened_by_us && neighbourhood(self.address.host()) == host
+    }
+
+    fn moved_nothing(&self) -> bool {
+        self.download.total() == 0 && self.upload.total() == 0 && !self.out.has_blocks()
     }
 
     /// How long it has been good for nothing, beyond what it may.
@@ -62,9 +67,21 @@ impl<A: PeerAddress> Engine<A> {
                 Some((conn.overstay(now, others)?, conn.id.index))
             })
             .max();
+        let worst = worst.or_else(|| self.surplus(ours, is_crowded));
         let Some((_, index)) = worst else { return false };
         self.close(now, index, CloseReason::Crowded);
         true
+    }
+
+    /// Of the host that has the most connections the one that has been good for nothing for the longest time, where a host that has so
+    /// many is to have one more.
+    fn surplus(&self, ours: u32, is_crowded: bool) -> Option<(Duration, u32)> {
+        let callers = || self.slots.iter().flatten().filter(|conn| !conn.opened_by_us);
+        let count = |conn: &Conn<A>| self.callers_from(neighbourhood(conn.address.host()));
+        let most = callers().map(|conn| count(conn)).max().filter(|&most| !is_crowded && most > ours + 1)?;
+        let idle = callers().filter(|conn| conn.moved_nothing() && count(conn) == most);
+        // The earliest call stands lowest.
+        idle.map(|conn| (conn.id.generation, conn.id.index)).min().map(|(_, index)| (Duration::ZERO, index))
     }
 
     /// Connections that were opened from a host.

@@ -274,6 +274,7 @@ impl<A: PeerAddress> Engine<A> {
         if servable && fits && (!conn.choking || conn.out.granted.allow(block.piece)) {
             if !conn.out.uploads.contains(&block) {
                 conn.out.uploads.push_back(block);
+                (conn.tally.requested_at, conn.tally.unused_slots) = (Some(now), 0);
                 self.join_ring(index);
             }
             return Ok(());

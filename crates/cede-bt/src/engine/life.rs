@@ -65,6 +65,7 @@ impl<A: PeerAddress> Engine<A> {
             self.look_at(now, index);
         }
         self.end_stale_handshakes(now);
+        self.look_for_unused_slots(now);
         self.look_at_suspects(now);
         let ticks = now.as_nanos() / step.as_nanos();
         if slow || ticks.is_multiple_of(RETRY_TICKS) {

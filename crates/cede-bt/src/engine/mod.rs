@@ -34,6 +34,7 @@ mod life;
 mod outbound;
 mod refusals;
 mod requests;
+mod slots;
 mod snubs;
 
 use crate::bitfield::Bitfield;

@@ -37,7 +37,12 @@ impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("the torrent has a file without a name"),
-            Self::Upwards => f.write_str("the torrent has a file whose name leads out of the folder (..)"),
+            Self::Upwards => {
+                f.write_str("the torrent has a file with `.` or `..` in its path, which is no name")
+            }
+            Self::Separator(name) if name.contains('\0') => {
+                write!(f, "the torrent has a name with a zero octet in it: {name:?}")
+            }
             Self::Separator(name) => write!(f, "the torrent has a name with a separator in it: {name:?}"),
             Self::Long => f.write_str("the torrent has a name that is too long"),
             Self::Deep => f.write_str("the torrent has too many folders inside each other"),

@@ -237,7 +237,20 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     group.upload_limit = limit?.map(|rate| rate.bits_per_sec() / 8);
     (group.packet_bytes, group.offload_bytes) = (packet?.0 as u32, offload?.0 as u32);
     group.machine = machine?;
+    check_buffer(reader, &fields, &group);
     Some(group)
+}
+
+/// A buffer that no packet fits into lets nothing through.
+fn check_buffer(reader: &mut Reader<'_>, fields: &Fields<'_>, group: &Group) {
+    let is_used = group.uplink.or(group.downlink).is_some();
+    if let QueueLimit::Bytes(bytes) = group.buffer
+        && is_used
+        && bytes < u64::from(group.packet_bytes)
+    {
+        let help = vec![format!("allowed: at least a packet, {} B", group.packet_bytes)];
+        reader.report(fields.origin("buffer"), format!("a `buffer` of {bytes} B holds no packet"), help);
+    }
 }
 
 fn read_profile(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Profile> {
@@ -361,6 +374,11 @@ fn read_machine(reader: &mut Reader<'_>, fields: &Fields<'_>, machines: &[String
     let found = machines.iter().position(|machine| *machine == name);
     if found.is_none() {
         let known: Vec<&str> = machines.iter().map(String::as_str).collect();
+        if known.is_empty() {
+            let help = vec!["allowed: [[device]] with this `name`".to_string()];
+            reader.report(fields.origin("machine"), "there are no devices, and so no machines", help);
+            return None;
+        }
         reader.report_unknown(fields.origin("machine"), "machine", &name, &known);
     }
     found

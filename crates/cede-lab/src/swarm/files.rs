@@ -25,7 +25,12 @@ pub fn summary_table(swarm: &Swarm, outcome: &SwarmOutcome) -> Table {
         _ => format!("{:.1} s (sd {:.1}, last {:.1})", summary.mean_s, summary.sd_s, summary.max_s),
     };
     row("mean completion", completion);
-    row("octets over TCP", format!("{:.1} %", 100.0 * summary.tcp_share));
+    // Attempts to connect are octets too, and say nothing where nothing came of them.
+    let moved = outcome.peers.iter().any(|peer| peer.record.totals.uploaded != [0; 2]);
+    row(
+        "octets over TCP",
+        if moved { format!("{:.1} %", 100.0 * summary.tcp_share) } else { "–".to_string() },
+    );
     row("copies sent by seeds", format!("{:.2}", summary.seed_copies));
     if !outcome.uplinks.is_empty() {
         row(

@@ -172,8 +172,12 @@ pub fn unfinished(swarm: &Swarm, outcome: &SwarmOutcome) -> Option<String> {
         .filter(|&group| is_alone(swarm, group))
         .map(|at| &*swarm.groups[at].name)
         .collect();
-    Some(match alone[..] {
-        [] => format!("{count} after {}", swarm.duration),
+    let absent = lacking.iter().filter(|peer| peer.record.arrived_at.is_none()).count();
+    Some(match (&alone[..], absent) {
+        ([], 0) => format!("{count} after {}", swarm.duration),
+        ([], _) => {
+            format!("{count} after {}, and {absent} of them never came: they arrive later", swarm.duration)
+        }
         _ => format!("{count}: by their `transports` nobody can connect to {}", alone.join(", ")),
     })
 }

@@ -39,6 +39,9 @@ const NOTES_EVERY: Duration = Duration::from_secs(30);
 /// Peers are told of others so often (BEP 11).
 const PEX_EVERY: Duration = Duration::from_secs(60);
 
+/// Who asks for nothing for so long gives its upload slot to the next who waits.
+const SLOT_PATIENCE: cede_units::Duration = cede_units::Duration::from_secs(10);
+
 /// Peers that are remembered to be banned, and to have hung up on the clear.
 const MAX_BANNED: usize = 1_000;
 const MAX_DEAF: usize = 1_000;
@@ -344,7 +347,7 @@ fn setup(
         info_hash: info.info_hash(),
         peer_id: choices.peer_id,
         have,
-        profile: choices.profile,
+        profile: Profile { slot_patience: Some(SLOT_PATIENCE), ..choices.profile },
         disposition: choices.disposition,
         upload_limit: choices.upload_limit,
         extended: Some(Extension::ours(&choices.client, port, size, is_silent)),

@@ -157,8 +157,9 @@ impl Storage {
     /// Makes the files that have no content, and with [`Allocation::Full`] room for the others.
     ///
     /// # Errors
-    /// A file cannot be made, or there is no room. Files that were not there before are removed again; folders stay.
+    /// What is at a file's place cannot be it: it is longer, or behind a link. A file cannot be made, or there is no room. Files that were not there before are removed again; folders stay.
     pub fn prepare(&self, allocation: Allocation) -> Result<(), StorageError> {
+        self.look_at_what_is_there()?;
         let mut made = Vec::new();
         let prepared = self.make(allocation, &mut made);
         if prepared.is_err() {
@@ -168,6 +169,20 @@ impl Storage {
             }
         }
         prepared
+    }
+
+    /// Refuses at the beginning what would be refused when the first octets of a file come.
+    fn look_at_what_is_there(&self) -> Result<(), StorageError> {
+        let due = |index: &usize| self.is_wanted(*index) && !self.layout.files()[*index].is_padding;
+        for index in (0..self.layout.files().len()).filter(due) {
+            match self.open_file(index, false) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.failed(index, "open", error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Makes files, and says which were not there before.

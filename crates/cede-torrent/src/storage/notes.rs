@@ -79,6 +79,13 @@ impl Notes {
         })
     }
 
+    /// Removes notes in which nothing was written: the download has not begun.
+    pub fn discard_if_empty(self) {
+        if self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            self.discard();
+        }
+    }
+
     /// Removes the notes: there is nothing left to resume.
     pub fn discard(self) {
         let _ = self.folder.remove(&[self.name]);

@@ -280,8 +280,13 @@ async fn open(
     let storage = Arc::new(storage);
     let mut notes = None;
     if let Some(allocation) = place.allocation {
-        notes = Some(Notes::open(place.folder, &info.info_hash()).map_err(|error| unstored(&error))?);
-        storage.prepare(allocation).map_err(|error| unstored(&error))?;
+        let opened = Notes::open(place.folder, &info.info_hash()).map_err(|error| unstored(&error))?;
+        if let Err(error) = storage.prepare(allocation) {
+            // Notes of an earlier run are kept: what is in the way may be moved.
+            opened.discard_if_empty();
+            return Err(unstored(&error));
+        }
+        notes = Some(opened);
     }
     let skip =
         notes.as_ref().map(|notes| notes.missing(storage.layout(), &stamps(&storage))).unwrap_or_default();

@@ -1,0 +1,81 @@
+//! Slots that are held and not used.
+//!
+//! Anybody can say that it is interested, from as many connections as it is let have, and ask for nothing. The deployed clients' rounds
+//! get to everybody in the end; an honest peer may wait for a minute. For drivers that face the open network
+//! ([`Profile::slot_patience`](crate::Profile::slot_patience)): a slot whose owner asks for nothing goes to the next who waits, sooner
+//! where the owner's host has other slots too; whoever did not use one stands behind those that had none, and a host's second
+//! connection behind the first ones of others.
+
+use super::conn::Conn;
+use super::crowd::neighbourhood;
+use super::{Engine, PeerAddress};
+use crate::choker::Candidate;
+use alloc::vec::Vec;
+use cede_units::{Duration, Instant};
+
+/// The patience with who has more than one slot.
+const SHARED_PATIENCE: Duration = Duration::from_secs(2);
+
+impl<A: PeerAddress> Engine<A> {
+    /// Whether a peer has a slot and has asked for nothing for too long.
+    fn wastes_slot(&self, now: Instant, conn: &Conn<A>) -> bool {
+        let Some(patience) = self.profile.slot_patience else { return false };
+        if conn.choking || !conn.peer_interested || conn.out.has_blocks() {
+            return false;
+        }
+        let unused = now.since(conn.tally.unchoked_at.max(conn.tally.requested_at).unwrap_or(now));
+        unused >= patience || unused >= SHARED_PATIENCE.min(patience) && self.slots_of_host(conn) > 1
+    }
+
+    fn slots_of_host(&self, conn: &Conn<A>) -> usize {
+        let host = neighbourhood(conn.address.host());
+        let holds = |other: &&Conn<A>| {
+            !other.choking && other.peer_interested && neighbourhood(other.address.host()) == host
+        };
+        self.ready().filter(holds).count()
+    }
+
+    fn ready(&self) -> impl Iterator<Item = &Conn<A>> {
+        self.list.iter().filter_map(|&index| self.slots[index as usize].as_deref())
+    }
+
+    /// Where somebody waits, those that waste their slots lose them.
+    pub(super) fn look_for_unused_slots(&mut self, now: Instant) {
+        let waits = |conn: &Conn<A>| conn.choking && conn.peer_interested;
+        if self.profile.slot_patience.is_none() || !self.ready().any(waits) {
+            return;
+        }
+        let wasting: Vec<u32> =
+            self.ready().filter(|conn| self.wastes_slot(now, conn)).map(|conn| conn.id.index).collect();
+        for &index in &wasting {
+            if let Some(conn) = self.at(index) {
+                conn.tally.unused_slots += 1;
+            }
+        }
+        if !wasting.is_empty() {
+            self.rechoke_at_event(now);
+        }
+    }
+
+    /// Candidates with their places behind others of their hosts; those that waste their slots are none, where others wait.
+    pub(super) fn ranked(&self, now: Instant, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let waits = |peer: &Candidate| peer.interested && !peer.unchoked;
+        if self.profile.slot_patience.is_none() || !candidates.iter().any(waits) {
+            return candidates;
+        }
+        for (candidate, conn) in candidates.iter_mut().zip(self.ready()) {
+            candidate.interested &= !self.wastes_slot(now, conn);
+        }
+        let hosts: Vec<_> = self.ready().map(|conn| neighbourhood(conn.address.host())).collect();
+        for at in 0..candidates.len() {
+            let is_before = |&other: &usize| {
+                let (it, me) = (&candidates[other], &candidates[at]);
+                let earlier = if it.unchoked == me.unchoked { other < at } else { it.unchoked };
+                it.interested && earlier && hosts[other] == hosts[at]
+            };
+            let before = (0..candidates.len()).filter(is_before).count() as u32;
+            candidates[at].rank.1 = before;
+        }
+        candidates
+    }
+}
