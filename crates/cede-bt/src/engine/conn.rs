@@ -80,9 +80,11 @@ impl Outbox {
     }
 }
 
-/// What the choker counts.
+/// What is counted, for the choker above all.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
+    /// Octets of the block that is coming which were of use.
+    pub(super) part: u32,
     pub(super) round_download: u64,
     pub(super) round_upload: u64,
     pub(super) turn_upload: u64,
@@ -135,8 +137,6 @@ pub(super) struct Conn<A> {
     pub(super) owed: Vec<BlockRef>,
     /// Those of them that are late and that others may be asked for.
     pub(super) overdue: Vec<BlockRef>,
-    /// Octets of the block that is coming which were of use.
-    pub(super) part: u32,
     pub(super) wait: Wait,
     /// It is late, under libtorrent's rule.
     pub(super) snubbed: bool,
@@ -178,7 +178,6 @@ impl<A: Copy> Conn<A> {
             peer_interested: false,
             owed: Vec::new(),
             overdue: Vec::new(),
-            part: 0,
             wait: Wait::new(now),
             snubbed: false,
             allowed_fast: Vec::new(),

@@ -245,7 +245,7 @@ impl<A: PeerAddress> Engine<A> {
     pub(super) fn forget(&mut self, now: Instant, index: u32) {
         let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::take) else { return };
         self.open -= 1;
-        self.totals.cut += u64::from(conn.part);
+        self.totals.cut += u64::from(conn.tally.part);
         self.picker.release(&conn.reserved_blocks());
         self.picker.disown(conn.id.generation);
         if self.picker.has_part(conn.id.generation) {

@@ -321,7 +321,7 @@ impl<A: PeerAddress> Engine<A> {
                 self.picker.note_shared(block);
             }
             if let Some(conn) = self.at(index) {
-                conn.part += len;
+                conn.tally.part += len;
             }
             self.act(Action::Store { conn: id, block, at, payload });
         } else {
@@ -336,7 +336,7 @@ impl<A: PeerAddress> Engine<A> {
     fn on_block(&mut self, now: Instant, index: u32, owed: Option<usize>, block: BlockRef) {
         let was_overdue = self.note_block(now, index, owed);
         let Some(conn) = self.at(index) else { return };
-        let (sender, part) = (conn.id.generation, core::mem::take(&mut conn.part));
+        let (sender, part) = (conn.id.generation, core::mem::take(&mut conn.tally.part));
         let arrival = self.picker.arrive(block, sender);
         if arrival.is_none() {
             self.totals.cut += u64::from(part);

@@ -125,7 +125,7 @@ impl<A: PeerAddress> Engine<A> {
     fn on_complete(&mut self, now: Instant) {
         self.complete = true;
         // What is under way of a block has come from elsewhere.
-        let parts = self.slots.iter_mut().flatten().map(|conn| core::mem::take(&mut conn.part));
+        let parts = self.slots.iter_mut().flatten().map(|conn| core::mem::take(&mut conn.tally.part));
         self.totals.cut += parts.map(u64::from).sum::<u64>();
         self.act(Action::Announce { event: AnnounceEvent::Completed, want: 0 });
         self.act(Action::Complete);

@@ -387,7 +387,7 @@ impl<A: PeerAddress> Engine<A> {
     /// Octets that came of blocks and pieces that are not whole: lost to whoever begins again with what is checked.
     #[must_use]
     pub fn unfinished_bytes(&self) -> u64 {
-        let parts = self.slots.iter().flatten().map(|conn| u64::from(conn.part));
+        let parts = self.slots.iter().flatten().map(|conn| u64::from(conn.tally.part));
         self.picker.unfinished_bytes() + parts.sum::<u64>()
     }
 

@@ -271,6 +271,21 @@ fn wanted_bytes(info: &Info, storage: &Storage) -> u64 {
         .sum()
 }
 
+/// Opens the notes and makes room.
+fn prepare(
+    info: &Info,
+    folder: &Path,
+    (storage, allocation): (&Storage, Allocation),
+) -> Result<Notes, Failure> {
+    let notes = Notes::open(folder, &info.info_hash()).map_err(|error| unstored(&error))?;
+    if let Err(error) = storage.prepare(allocation) {
+        // Notes of an earlier run are kept: what is in the way may be moved.
+        notes.discard_if_empty();
+        return Err(unstored(&error));
+    }
+    Ok(notes)
+}
+
 /// Opens the content and finds out what is there.
 async fn open(
     info: &Arc<Info>,
@@ -278,16 +293,8 @@ async fn open(
 ) -> Result<(Arc<Storage>, Option<Notes>, Vec<bool>), Failure> {
     let storage = Storage::new(place.folder, info, &place.wanted).map_err(|error| unstored(&error))?;
     let storage = Arc::new(storage);
-    let mut notes = None;
-    if let Some(allocation) = place.allocation {
-        let opened = Notes::open(place.folder, &info.info_hash()).map_err(|error| unstored(&error))?;
-        if let Err(error) = storage.prepare(allocation) {
-            // Notes of an earlier run are kept: what is in the way may be moved.
-            opened.discard_if_empty();
-            return Err(unstored(&error));
-        }
-        notes = Some(opened);
-    }
+    let notes =
+        place.allocation.map(|allocation| prepare(info, place.folder, (&storage, allocation))).transpose()?;
     let skip =
         notes.as_ref().map(|notes| notes.missing(storage.layout(), &stamps(&storage))).unwrap_or_default();
     let watch = Arc::new(Watch::default());
