@@ -13,11 +13,13 @@ use crate::key::Socket;
 use crate::order;
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report};
 use crate::senders::{Sender, senders};
+use crate::several::Likeness;
 use crate::shared::{HostClock, Lowest, Shared};
 use crate::stock::Reader;
 use crate::summary::{Delay, Scratch, Summary};
 use crate::track::Track;
 use core::cell::OnceCell;
+use core::ops::Range;
 
 /// Octets that a sample takes while its host is analysed: as a point, as a delay, and as a value whose rank is sought, which its
 /// length has made room for.
@@ -83,6 +85,8 @@ impl Visitor for () {
 struct Asked<'a> {
     config: &'a Config,
     wants: Wants,
+    /// Of which times delays are shown; all others tell what these are counted from.
+    within_us: Option<Range<u64>>,
 }
 
 /// Memory that one host leaves to the next: what the system gives anew it clears first.
@@ -129,7 +133,8 @@ pub(crate) fn report(
         odd_tcp_clocks: 0,
     };
     let senders = senders(flows, config.protocol, &mut report);
-    let asked = Asked { config, wants: visitor.wants() };
+    let within_us = config.selection.within_us(report.counters.first_ns);
+    let asked = Asked { config, wants: visitor.wants(), within_us };
     let mut desk = Desk::default();
     for host in senders.chunk_by(Sender::is_beside) {
         let source = Source { flows, host, stride: stride(host, flows, room), lent_hz: OnceCell::new() };
@@ -238,6 +243,13 @@ impl Asked<'_> {
         if is_whole { Depth::Whole } else { Depth::Direct }
     }
 
+    /// Adds what a direction of so many samples says to its host, unless none are of the times asked for.
+    fn add(&self, together: &mut Together, report: &FlowReport, samples: u64, likeness: &Likeness) {
+        if self.within_us.is_none() || samples > 0 {
+            together.add(report, samples, likeness);
+        }
+    }
+
     /// What a window's base is, and how a clock runs, all have to be read for first.
     fn is_one_pass(&self, source: &Source<'_>, group: &[Sender]) -> bool {
         let is_short = |sender: &Sender| source.span_if_long_us(sender) == 0.0;
@@ -263,7 +275,7 @@ fn hand_out_group(
         if !may_count(&sender) {
             report.flags = report.flags.without(Flags::ESTIMATORS_DISAGREE);
         }
-        together.add(&report, samples as u64, &likeness);
+        asked.add(together, &report, samples as u64, &likeness);
     }
 }
 
@@ -284,14 +296,14 @@ fn add_group(
         let (own, is_unconfirmed) = (track.only_base(), track.is_unconfirmed());
         lowest.add(track);
         let before = delays.len();
-        track.take_delays(asked.config.base, delays);
+        track.take_delays_within(asked.within_us.as_ref(), asked.config.base, delays);
         parts.push(Part { end: delays.len(), own, is_unconfirmed });
         let mut report = direction.report(&delays[before..]);
         // What the least of all is worth is not known yet.
         if group.len() > 1 {
             report.flags = report.flags.without(Flags::BASE_NOT_REVISITED);
         }
-        together.add(&report, (delays.len() - before) as u64, &likeness);
+        asked.add(together, &report, (delays.len() - before) as u64, &likeness);
     }
     if group.len() > 1 {
         count_from(&lowest, &parts, begin, (asked.config.base, delays, together));
@@ -333,7 +345,7 @@ fn hand_out_all(
 ) -> (FlowReport, usize) {
     let take = |track: &mut Track| {
         let mut delays = Vec::new();
-        track.take_delays(asked.config.base, &mut delays);
+        track.take_delays_within(asked.within_us.as_ref(), asked.config.base, &mut delays);
         order::put_in_order(&mut delays);
         delays
     };
@@ -346,7 +358,10 @@ fn hand_out_all(
     let mut report = direction.report(&direct);
     (report.direct, report.echoed) = (Summary::of(&direct), Summary::of(&echoed));
     report.flags.set_if(disagree(&direct, &echoed), Flags::ESTIMATORS_DISAGREE);
-    visitor.flow(&report);
+    // One of other times is none of those asked for.
+    if asked.within_us.is_none() || !direct.is_empty() || !echoed.is_empty() {
+        visitor.flow(&report);
+    }
     let samples = direct.len();
     delays.extend(match asked.config.estimator {
         Estimator::Direct => direct,

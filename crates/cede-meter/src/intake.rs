@@ -3,6 +3,7 @@
 use crate::filter::Filter;
 use crate::frame::{self, Mute, Seen};
 use cede_wire::link::LinkType;
+use core::ops::Range;
 
 /// Which packets are looked at.
 #[derive(Clone, Debug)]
@@ -13,14 +14,26 @@ pub struct Selection {
     pub until_ns: u64,
     /// The time of the first packet in nanoseconds since the capture's epoch, where it is not the first one handed in.
     pub origin_ns: Option<u64>,
+    /// Packets outside that time are looked at all the same: whoever shows only what is inside it learns from them. The meter does.
+    pub learns_outside: bool,
     /// Only packets that pass, if any.
     pub filter: Option<Filter>,
+}
+
+impl Selection {
+    /// From when until when packets are asked for, in microseconds since the capture's epoch; `None` where all are.
+    pub(crate) fn within_us(&self, first_ns: Option<u64>) -> Option<Range<u64>> {
+        let is_all = (self.since_ns, self.until_ns) == (0, u64::MAX);
+        let origin_ns = self.origin_ns.or(first_ns).filter(|_| !is_all)?;
+        let at_us = |since_ns: u64| origin_ns.saturating_add(since_ns).div_ceil(1000);
+        Some(at_us(self.since_ns)..at_us(self.until_ns))
+    }
 }
 
 impl Default for Selection {
     /// All, from the first to the last.
     fn default() -> Self {
-        Self { since_ns: 0, until_ns: u64::MAX, origin_ns: None, filter: None }
+        Self { since_ns: 0, until_ns: u64::MAX, origin_ns: None, learns_outside: false, filter: None }
     }
 }
 
@@ -75,11 +88,11 @@ impl Counters {
         let since_origin_ns = time_ns.saturating_sub(selection.origin_ns.unwrap_or(first_ns));
         if !(selection.since_ns..selection.until_ns).contains(&since_origin_ns) {
             self.outside += 1;
-            return None;
-        }
-        match &mut self.span_ns {
-            Some((first, last)) => (*first, *last) = ((*first).min(time_ns), (*last).max(time_ns)),
-            none => *none = Some((time_ns, time_ns)),
+            if !selection.learns_outside {
+                return None;
+            }
+        } else {
+            self.spans(time_ns);
         }
         match frame::read(link_type, captured) {
             Ok(seen) if selection.filter.as_ref().is_some_and(|filter| !filter.passes(&seen)) => {
@@ -91,6 +104,14 @@ impl Counters {
                 self.silent(mute);
                 None
             }
+        }
+    }
+
+    #[inline(always)]
+    fn spans(&mut self, time_ns: u64) {
+        match &mut self.span_ns {
+            Some((first, last)) => (*first, *last) = ((*first).min(time_ns), (*last).max(time_ns)),
+            none => *none = Some((time_ns, time_ns)),
         }
     }
 

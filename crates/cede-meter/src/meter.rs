@@ -46,7 +46,8 @@ impl Default for Meter {
 impl Meter {
     /// A meter that has seen nothing.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
+        config.selection.learns_outside = true;
         let mut stock = Stock::default();
         stock.gone.set_room(config.memory_bytes / SHARES);
         let views = Views::new(config.memory_bytes / (2 * SHARES));

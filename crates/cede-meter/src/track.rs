@@ -7,6 +7,7 @@ use crate::flow::Rtt;
 use crate::report::Estimator;
 use crate::sliding::Slots;
 use crate::summary::Delay;
+use core::ops::Range;
 
 /// A silence after which a 32-bit clock of microseconds cannot be followed any more.
 const SILENCE_US_MAX: f64 = 30.0 * 60e6;
@@ -179,7 +180,26 @@ impl Track {
         self.confirmed_by_others.map_or_else(is_alone, |is_confirmed| !is_confirmed)
     }
 
-    /// Puts the delays, in the order of the points, behind what is there. The points are given up; what is known of pieces stays.
+    /// Puts the delays of packets that were seen at these times, in the order of the points, behind what is there. The points are given
+    /// up; what is known of pieces stays.
+    pub(crate) fn take_delays_within(
+        &mut self,
+        within: Option<&Range<u64>>,
+        base: Base,
+        delays: &mut Vec<Delay>,
+    ) {
+        let before = delays.len();
+        self.take_delays(base, delays);
+        if let Some(within) = within {
+            let mut k = 0;
+            delays.retain(|delay| {
+                k += 1;
+                k <= before || within.contains(&delay.time_us)
+            });
+        }
+    }
+
+    /// As [`Self::take_delays_within`], of all times.
     pub(crate) fn take_delays(&mut self, base: Base, delays: &mut Vec<Delay>) {
         let delay =
             |point: &Point, zero: f64| Delay { time_us: point.t as u64, queue_us: (point.x - zero).max(0.0) };

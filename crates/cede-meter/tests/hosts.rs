@@ -2,7 +2,7 @@
 
 mod common;
 
-use cede_meter::{Config, Estimator, Flags};
+use cede_meter::{Config, Estimator, Flags, Selection};
 use cede_units::Stream;
 use cede_wire::utp::Kind;
 use common::{A, B, Clock, Tap, Tcp, connection, utp};
@@ -185,4 +185,28 @@ fn connections_that_begin_in_a_queue_are_told_of_it_by_those_that_were_there_bef
         }
         assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
     }
+}
+
+#[test]
+fn a_part_of_a_capture_is_counted_from_the_shortest_of_all() {
+    let selection = Selection { since_ns: 30_000_000_000, until_ns: 40_000_000_000, ..Selection::default() };
+    let mut tap = Tap::new(Config { selection, ..Config::default() });
+    for k in 0..6_000_u64 {
+        let (sent, queue) = (1_000_000 + k * 10_000, if k < 200 { 0 } else { 98_000 });
+        let flags = if k == 0 { 0x02 } else { 0x18 };
+        let clock = (sent / 1_000) as u32;
+        let segment = Tcp { seq: k as u32, ack: 1, flags, clock, echo: 9, len: 1 };
+        tap.tcp(sent + 20_000 + queue, B, A, &segment);
+        // One that is over by then.
+        if k < 1_000 {
+            tap.tcp(sent + 20_100 + queue, (B.0, 99), A, &segment);
+        }
+    }
+    let found = tap.found();
+    let host = &found.report().hosts[0];
+    assert!((host.all.time_mean_ms - 98.0).abs() < 1.0 && host.flows == 1, "{host:?}");
+    assert!((995..1_005).contains(&host.all.samples) && (host.all.covered_s - 10.0).abs() < 0.1, "{host:?}");
+    assert!(!host.flags.has(Flags::START_NOT_SEEN) && found.seen.flows.len() == 1, "{host:?}");
+    assert!((5_990..6_010).contains(&tap.0.counters().outside), "{}", tap.0.counters().outside);
+    assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
 }

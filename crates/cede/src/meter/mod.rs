@@ -77,10 +77,10 @@ pub struct MeterArgs {
     /// Only this protocol
     #[arg(long, value_name = "PROTOCOL")]
     protocol: Option<ProtocolArg>,
-    /// Leave out packets before this time after the first [example: --since '90 s']
+    /// Leave out what was seen before this time after the first packet; what delays are counted from is learnt from all [example: --since '90 s']
     #[arg(long, value_name = "TIME")]
     since: Option<Duration>,
-    /// Leave out packets from this time after the first on [example: --until '10 min']
+    /// Leave out what was seen from this time after the first packet on, likewise [example: --until '10 min']
     #[arg(long, value_name = "TIME")]
     until: Option<Duration>,
     /// How delays are inferred: by the observer's clock, or as the paper does, by the other end's
