@@ -18,7 +18,7 @@
 //! T (target.rs) is 15 ms or three quarters of the base RTT, or two packets' time at the largest rate seen where that is more (60 ms at most).
 //!
 //! *What it leaves out:* telling a competitor that holds its queue still from a route (`queue.rs` says what limits the harm);
-//! fair queueing where packets are few, batched or acknowledged in pairs (`train.rs`).
+//! fair queueing where packets are few or batched (`train.rs`).
 //! *How it was validated:* unit tests; the conformance suite; the battery, with its parts switched off one by one and with
 //! varied links (`docs/cede-controller.md`).
 
@@ -480,7 +480,7 @@ impl Controller for Cede {
     }
 
     fn timer(&self) -> Option<Instant> {
-        self.trains.served_at()
+        self.trains.timer()
     }
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {

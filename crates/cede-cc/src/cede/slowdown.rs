@@ -57,14 +57,23 @@ impl Cede {
         self.end_growth();
         self.rounds.restart(self.next_number);
         self.restoring = true;
-        if self.config.fair_queueing
-            && self.config.pace
-            && self.cwnd >= self.config.train as f64 * self.bounds.mss
-        {
-            let train = self.config.train as f64 * self.bounds.mss;
-            let hold = self.delivered().map_or(0.0, |rate| train / rate.max(1.0)).min(self.rtt_s());
-            self.trains.begin(self.next_number, feedback.in_flight_bytes, Duration::from_secs_f64(hold));
-        }
+        self.begin_train(feedback);
         true
+    }
+
+    /// The flow's queue is empty: what leaves back to back now shows whether the link is divided.
+    fn begin_train(&mut self, feedback: &Feedback<'_>) {
+        let train = self.config.train as f64 * self.bounds.mss;
+        if !self.config.fair_queueing || !self.config.pace || self.cwnd < train {
+            return;
+        }
+        let hold = self.delivered().map_or(0.0, |rate| train / rate.max(1.0)).min(self.rtt_s());
+        let hold = Duration::from_secs_f64(hold);
+        if self.pairs.answers() {
+            let rtt = Duration::from_secs_f64(self.rtt_s());
+            self.trains.begin_pairs(self.next_number, feedback.in_flight_bytes, hold, rtt);
+        } else {
+            self.trains.begin(self.next_number, feedback.in_flight_bytes, hold);
+        }
     }
 }

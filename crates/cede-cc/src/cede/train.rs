@@ -8,12 +8,17 @@
 //! flows that are served. A token bucket after a pause passes the train whole; a policer has no queue.
 //!
 //! Arrivals are told by one-way delays where the peer's stamps are finer than a millisecond, and else by the arrival of
-//! acknowledgements. A train of which a packet was lost, sent again, or acknowledged together with its first two says nothing.
+//! acknowledgements. A train of which a packet was lost, sent again, or acknowledged otherwise than expected says nothing.
+//!
+//! A peer that answers pairs (every TCP; QUIC by default) tells of each second packet alone. If those are the second, the fourth
+//! and so on, all gaps are alike behind any scheduler. So a single packet goes ahead, and the train follows when that has been served but the
+//! peer's timer has not run: the first, third, fifth ... packets of the train are told of. With n other flows they are (n + 2), then
+//! 2 (n + 1), 2 (n + 1) ... packets' times apart: the first gap is three quarters of the others, down to a half; they must be alike.
 //!
 //! Source: of this project.
 //!
 //! *What it leaves out:* schedulers that divide by host or by bytes of bursts; links that deliver in batches (Wi-Fi), whose first gap is
-//! zero, and peers that acknowledge every other packet: both are left undecided.
+//! zero; peers that answer more than two packets at once: undecided.
 //! *How it was validated:* unit tests below; the battery (`queues/fq-codel-cubic` beside `queues/fq-codel`, `queues/token-bucket`).
 
 use crate::{Feedback, PacketFact, Sent};
@@ -22,6 +27,13 @@ use cede_units::{Duration, Instant, Rate};
 /// Later gaps over the first one from which on the link is divided, and up to which the ratio is believed: what is further
 /// apart is no gap of one packet's time but a batch.
 const DIVIDED: (f64, f64) = (1.6, 20.0);
+/// The same where pairs are told of: between one and 4/3, and a little more than the 2 of very many flows.
+const DIVIDED_PAIRS: (f64, f64) = (1.17, 2.2);
+/// Later gaps of pairs differ by this part at most.
+const ALIKE: f64 = 0.1;
+/// What goes ahead of pairs is this part of a round trip ahead, and less than peers hold an acknowledgement back (Linux: 40 ms; QUIC: 25 ms).
+const LEAD_RTTS: f64 = 0.5;
+const LEAD: Duration = Duration::from_millis(15);
 /// Of the last four trains so many must agree.
 const AGREEING: u32 = 3;
 const REMEMBERED: u32 = 4;
@@ -32,11 +44,26 @@ const BACK_TO_BACK: Duration = Duration::from_micros(100);
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     first: u64,
+    length: u64,
+    /// Packets that one acknowledgement is expected to tell of.
+    step: u64,
     sent: u64,
     last_left: Instant,
-    /// Arrivals of the first, the second and the newest packet, in nanoseconds on any scale.
+    /// Arrivals of the first packet, of the next that is told of, and of the newest, in nanoseconds on any scale.
     arrivals_ns: [i64; 3],
-    arrived: u64,
+    /// The smallest and the largest gap behind those two.
+    later_ns: (i64, i64),
+    /// The place of the packet that is to be told of next.
+    expected: u64,
+}
+
+/// What leaves now.
+#[derive(Clone, Copy, Debug)]
+enum Leaving {
+    Nothing,
+    /// A packet that goes ahead; when it left.
+    Lead(Option<Instant>),
+    Train,
 }
 
 /// See the file's head.
@@ -44,11 +71,13 @@ struct UnderWay {
 pub(super) struct Trains {
     length: u64,
     under_way: Option<UnderWay>,
-    leaving: bool,
+    leaving: Leaving,
     /// What was under way when it began.
     before_bytes: u64,
     /// What the path takes to serve it, for which nothing follows it.
     hold: Duration,
+    /// How long what goes ahead is ahead.
+    lead: Duration,
     /// Verdicts of the last trains, the newest in the lowest bit.
     verdicts: u32,
     /// Stamps have been seen that are finer than a millisecond.
@@ -57,14 +86,68 @@ pub(super) struct Trains {
     share: Option<Rate>,
 }
 
+impl UnderWay {
+    fn new(first: u64, length: u64, step: u64) -> Self {
+        // Of pairs the last one is to be told of.
+        let length = if step == 1 { length } else { length | 1 };
+        Self {
+            first,
+            length,
+            step,
+            sent: 0,
+            last_left: Instant::ZERO,
+            arrivals_ns: [0; 3],
+            later_ns: (i64::MAX, 0),
+            expected: 0,
+        }
+    }
+
+    fn has_left(&self) -> bool {
+        self.sent >= self.length
+    }
+
+    /// Notes when the packet at `place` arrived, which an acknowledgement of so many told. None where it says nothing any longer.
+    fn note(mut self, place: u64, at_ns: i64, acked: u64) -> Option<Self> {
+        let told = self.expected == place && acked == self.step;
+        // Behind the first two that are told of, several may be told of at once; of pairs nothing else would be believed.
+        let late = self.step == 1 && self.expected > 1 && place + 1 == self.expected + acked;
+        if !told && !late {
+            return None;
+        }
+        if place > self.step {
+            let gap_ns = at_ns - self.arrivals_ns[2];
+            self.later_ns = (self.later_ns.0.min(gap_ns), self.later_ns.1.max(gap_ns));
+        }
+        self.arrivals_ns[(place / self.step).min(2) as usize] = at_ns;
+        if place == self.step {
+            self.arrivals_ns[2] = at_ns;
+        }
+        self.expected = place + self.step;
+        Some(self)
+    }
+
+    /// The time between packets from the third on, in nanoseconds, where it is longer than the first gap as a scheduler makes it.
+    fn divided_ns(&self) -> Option<f64> {
+        let [first, next, last] = self.arrivals_ns;
+        let told = (self.length - 1) / self.step;
+        let (first_gap, later) = ((next - first) as f64, (last - next) as f64 / (told - 1) as f64);
+        let pairs = self.step > 1;
+        let (least, most) = if pairs { DIVIDED_PAIRS } else { DIVIDED };
+        let alike = !pairs || (self.later_ns.1 - self.later_ns.0) as f64 <= ALIKE * later;
+        let divided = first_gap > 0.0 && alike && (least..=most).contains(&(later / first_gap));
+        divided.then_some(later / self.step as f64)
+    }
+}
+
 impl Trains {
     pub(super) const fn new(length: usize) -> Self {
         Self {
             length: length as u64,
             under_way: None,
-            leaving: false,
+            leaving: Leaving::Nothing,
             before_bytes: 0,
             hold: Duration::ZERO,
+            lead: Duration::ZERO,
             verdicts: 0,
             fine_stamps: false,
             share: None,
@@ -80,39 +163,77 @@ impl Trains {
     /// A train is to leave: the packets from `next_number` on, behind so many octets that are under way. The path takes `hold` to
     /// serve it.
     pub(super) fn begin(&mut self, next_number: u64, in_flight_bytes: u64, hold: Duration) {
-        (self.leaving, self.before_bytes, self.hold) = (true, in_flight_bytes, hold);
-        self.under_way = Some(UnderWay {
-            first: next_number,
-            sent: 0,
-            last_left: Instant::ZERO,
-            arrivals_ns: [0; 3],
-            arrived: 0,
-        });
+        (self.leaving, self.before_bytes, self.hold) = (Leaving::Train, in_flight_bytes, hold);
+        self.under_way = Some(UnderWay::new(next_number, self.length, 1));
+    }
+
+    /// The same for a peer that answers pairs: a packet goes ahead.
+    pub(super) fn begin_pairs(
+        &mut self,
+        next_number: u64,
+        in_flight_bytes: u64,
+        hold: Duration,
+        rtt: Duration,
+    ) {
+        (self.leaving, self.before_bytes, self.hold) = (Leaving::Lead(None), in_flight_bytes, hold);
+        self.lead = rtt.mul_f64(LEAD_RTTS).min(LEAD);
+        self.under_way = Some(UnderWay::new(next_number.saturating_add(1), self.length, 2));
+    }
+
+    fn give_up(&mut self) {
+        (self.under_way, self.leaving) = (None, Leaving::Nothing);
     }
 
     /// While a train is leaving, nothing may hold it up and nothing else may leave: the window for that, in octets. A packet more
     /// than it needs would be one too many for a buffer that just holds a train.
     pub(super) fn window(&self, mss: f64) -> Option<f64> {
-        self.leaving.then_some(self.before_bytes as f64 + self.length as f64 * mss)
+        let packets = match self.leaving {
+            Leaving::Nothing => return None,
+            Leaving::Lead(None) => 1,
+            Leaving::Lead(Some(_)) => 0,
+            Leaving::Train => self.under_way.map_or(self.length, |train| train.length),
+        };
+        Some(self.before_bytes as f64 + packets as f64 * mss)
     }
 
-    /// When a train that has left has been served: what was held back for it may go. Sooner, it would find a short buffer full.
-    pub(super) fn served_at(&self) -> Option<Instant> {
-        let whole = self.under_way.filter(|train| self.leaving && train.sent >= self.length)?;
-        Some(whole.last_left + self.hold)
+    /// When what is awaited has happened: what goes ahead has been served, or the train, so that what was held back for it may go. Sooner, it
+    /// would find a short buffer full.
+    pub(super) fn timer(&self) -> Option<Instant> {
+        match self.leaving {
+            Leaving::Lead(left) => Some(left? + self.lead),
+            Leaving::Train => Some(self.under_way.filter(UnderWay::has_left)?.last_left + self.hold),
+            Leaving::Nothing => None,
+        }
     }
 
     /// Nothing is held back any longer, but behind a train that is being served. One that is not whole by now says nothing.
     pub(super) fn release(&mut self, now: Instant) {
-        if self.leaving && self.served_at().is_none_or(|at| now >= at) {
-            self.leaving = false;
-            self.under_way = self.under_way.filter(|train| train.sent >= self.length);
+        if self.timer().is_some_and(|at| now < at) {
+            return;
+        }
+        match self.leaving {
+            Leaving::Lead(Some(_)) => self.leaving = Leaving::Train,
+            Leaving::Lead(None) => self.give_up(),
+            Leaving::Train => {
+                self.leaving = Leaving::Nothing;
+                self.under_way = self.under_way.filter(UnderWay::has_left);
+            }
+            Leaving::Nothing => {}
         }
     }
 
     pub(super) fn on_sent(&mut self, sent: &Sent) {
         let Some(train) = &mut self.under_way else { return };
-        if train.sent >= self.length {
+        if train.has_left() {
+            return;
+        }
+        if let Leaving::Lead(left) = &mut self.leaving {
+            if sent.retransmission || left.is_some() || sent.number.saturating_add(1) != train.first {
+                self.give_up();
+            } else {
+                *left = Some(sent.now);
+                self.before_bytes += u64::from(sent.bytes);
+            }
             return;
         }
         let follows = !sent.retransmission && sent.number == train.first.saturating_add(train.sent);
@@ -132,41 +253,28 @@ impl Trains {
             self.under_way = None;
             return;
         }
+        let ahead = matches!(self.leaving, Leaving::Lead(Some(_)));
+        if ahead && feedback.acked.iter().any(|packet| packet.number.saturating_add(1) == train.first) {
+            // The peer was waiting for a second packet, and what would follow would be told of in the other pairs.
+            self.give_up();
+            return;
+        }
         let Some(newest) = feedback.acked.last().filter(|packet| packet.number >= train.first) else {
             return;
         };
-        self.note(train, newest, arrival_ns(feedback, newest, self.fine_stamps), feedback.acked.len() as u64);
-    }
-
-    fn note(&mut self, mut train: UnderWay, newest: &PacketFact, at_ns: i64, acked: u64) {
-        let place = newest.number - train.first;
-        train.arrived += acked;
-        // In order, whole, and the first two singly.
-
-        if newest.retransmitted || train.arrived != place + 1 || (place >= 1 && train.arrived < 2) {
-            self.under_way = None;
-            return;
-        }
-        if acked > 1 && place < acked + 1 {
-            self.under_way = None;
-            return;
-        }
-        train.arrivals_ns[place.min(2) as usize] = at_ns;
-        self.under_way = Some(train);
-        if place + 1 >= self.length {
-            self.under_way = None;
-            self.judge(train, place, newest.bytes);
+        let (place, acked) = (newest.number - train.first, feedback.acked.len() as u64);
+        let at_ns = arrival_ns(feedback, newest, self.fine_stamps);
+        self.under_way = train.note(place, at_ns, acked).filter(|_| !newest.retransmitted);
+        if let Some(train) = self.under_way.take_if(|train| train.expected >= train.length) {
+            self.judge(&train, newest.bytes);
         }
     }
 
-    fn judge(&mut self, train: UnderWay, place: u64, bytes: u32) {
-        let [first, second, last] = train.arrivals_ns;
-        let (first_gap, later) = ((second - first) as f64, (last - second) as f64 / (place - 1) as f64);
-        let ratio = later / first_gap.max(1.0);
-        let divided = first_gap > 0.0 && (DIVIDED.0..=DIVIDED.1).contains(&ratio);
-        self.verdicts = self.verdicts << 1 | u32::from(divided);
-        if divided {
-            self.share = Some(Rate::from_bytes_over(bytes.into(), Duration::from_nanos(later as u64)));
+    fn judge(&mut self, train: &UnderWay, bytes: u32) {
+        let divided_ns = train.divided_ns();
+        self.verdicts = self.verdicts << 1 | u32::from(divided_ns.is_some());
+        if let Some(divided_ns) = divided_ns {
+            self.share = Some(Rate::from_bytes_over(bytes.into(), Duration::from_nanos(divided_ns as u64)));
         }
     }
 }
@@ -207,8 +315,34 @@ mod tests {
         }
     }
 
+    fn leave(trains: &mut Trains, now: Instant, number: u64) {
+        trains.on_sent(&Sent { now, number, bytes: 1500, in_flight_bytes: 0, retransmission: false });
+    }
+
+    /// The same to a peer that answers pairs, with a packet ahead; `answered` says how many packets the first acknowledgement covers.
+    fn run_pairs(trains: &mut Trains, first: u64, arrivals_us: &[u64], answered: u64) {
+        let began = Instant::from_millis(first);
+        trains.begin_pairs(first, 0, Duration::ZERO, Duration::from_millis(40));
+        assert_eq!(trains.window(1500.0), Some(1500.0));
+        leave(trains, began, first);
+        assert_eq!(trains.window(1500.0), Some(1500.0), "nothing follows at once");
+        let now = began + Duration::from_millis(15);
+        assert_eq!(trains.timer(), Some(now));
+        trains.release(now);
+        assert_eq!(trains.window(1500.0), Some(10.0 * 1500.0));
+        (1..=9).for_each(|place| leave(trains, now, first + place));
+        let mut told = answered;
+        while told <= 10 {
+            let mut pair = crate::testing::ack_of_two(first + told - 2, 1500);
+            pair.feedback.now = now + Duration::from_micros(20_000 + arrivals_us[(told - 2) as usize]);
+            trains.on_feedback(&pair.feedback());
+            told += 2;
+        }
+        trains.release(now + Duration::from_secs(1));
+    }
+
     /// Eight packets of 600 us each; from the third on behind one of each of so many other flows.
-    fn divided(others: u64) -> [u64; 8] {
+    fn divided<const PACKETS: usize>(others: u64) -> [u64; PACKETS] {
         core::array::from_fn(|place| 600 * (place as u64 + others * (place as u64).saturating_sub(1)))
     }
 
@@ -217,36 +351,70 @@ mod tests {
         let mut trains = Trains::new(8);
         for round in 0..3 {
             assert_eq!(trains.share(), None);
-            run(&mut trains, 1000 * round, &divided(1));
+            run(&mut trains, 1000 * round, &divided::<8>(1));
         }
         // 1500 octets in 1.2 ms.
         assert_eq!(trains.share(), Some(Rate::from_mbit(10)));
-        run(&mut trains, 4000, &divided(0));
+        run(&mut trains, 4000, &divided::<8>(0));
         assert!(trains.share().is_some());
-        run(&mut trains, 5000, &divided(0));
+        run(&mut trains, 5000, &divided::<8>(0));
         assert_eq!(trains.share(), None);
     }
 
     #[test]
     fn three_other_flows_leave_a_quarter() {
         let mut trains = Trains::new(8);
-        (0..3).for_each(|round| run(&mut trains, 1000 * round, &divided(3)));
+        (0..3).for_each(|round| run(&mut trains, 1000 * round, &divided::<8>(3)));
         assert_eq!(trains.share(), Some(Rate::from_mbit(5)));
     }
 
     #[test]
     fn links_of_ones_own_batches_and_lost_packets_say_nothing() {
-        for arrivals in [divided(0), [0; 8], [0, 1, 9000, 9001, 9002, 9003, 9004, 9005]] {
+        for arrivals in [divided::<8>(0), [0; 8], [0, 1, 9000, 9001, 9002, 9003, 9004, 9005]] {
             let mut trains = Trains::new(8);
             (0..8).for_each(|round| run(&mut trains, 1000 * round, &arrivals));
             assert_eq!(trains.share(), None, "{arrivals:?}");
         }
         let mut trains = Trains::new(8);
         for round in 0..8 {
-            run(&mut trains, 1000 * round, &divided(1)[..4]);
+            run(&mut trains, 1000 * round, &divided::<8>(1)[..4]);
             trains.on_feedback(&crate::testing::loss(1000 * round + 4, 1000 * round + 8).feedback());
         }
         assert_eq!(trains.share(), None);
+    }
+
+    #[test]
+    fn pairs_tell_by_their_first_gap() {
+        for (others, share) in [(1, 10), (3, 5)] {
+            let mut trains = Trains::new(8);
+            (0..3).for_each(|round| run_pairs(&mut trains, 1000 * round, &divided::<9>(others), 2));
+            assert_eq!(trains.share(), Some(Rate::from_mbit(share)), "{others} other flows");
+        }
+        let uneven = [0, 600, 1800, 3000, 4200, 5400, 8000, 9200, 10_400];
+        for (arrivals, what) in [
+            (divided::<9>(0), "a link of one's own"),
+            ([0; 9], "a batch"),
+            (uneven, "a flow that came between"),
+        ] {
+            let mut trains = Trains::new(8);
+            (0..8).for_each(|round| run_pairs(&mut trains, 1000 * round, &arrivals, 2));
+            assert_eq!(trains.share(), None, "{what}");
+        }
+        let mut trains = Trains::new(8);
+        (0..8).for_each(|round| run_pairs(&mut trains, 1000 * round, &divided::<9>(1), 3));
+        assert_eq!(trains.share(), None, "the other pairs");
+    }
+
+    #[test]
+    fn what_goes_ahead_and_is_answered_by_itself_begins_nothing() {
+        let mut trains = Trains::new(8);
+        trains.begin_pairs(0, 0, Duration::ZERO, Duration::from_millis(40));
+        leave(&mut trains, Instant::from_millis(1), 0);
+        trains.on_feedback(&ack(0, 1500).feedback());
+        assert!(trains.window(1500.0).is_none() && trains.timer().is_none());
+        trains.begin_pairs(1, 0, Duration::ZERO, Duration::from_millis(40));
+        trains.release(Instant::from_millis(50));
+        assert!(trains.window(1500.0).is_none(), "nothing was there to go ahead");
     }
 
     #[test]
@@ -258,7 +426,7 @@ mod tests {
             trains.on_sent(&Sent { now, number, bytes: 1500, in_flight_bytes: 0, retransmission: false });
         }
         trains.release(Instant::from_millis(2));
-        assert!(trains.window(1500.0).is_none() && trains.served_at().is_none());
+        assert!(trains.window(1500.0).is_none() && trains.timer().is_none());
     }
 
     #[test]
@@ -274,7 +442,7 @@ mod tests {
         trains.on_feedback(&ack(9, 1500).feedback());
         trains.release(Instant::from_millis(14));
         assert_eq!(trains.window(1500.0), Some(4.0 * 1500.0));
-        assert_eq!(trains.served_at(), Some(Instant::from_millis(15)));
+        assert_eq!(trains.timer(), Some(Instant::from_millis(15)));
         trains.release(Instant::from_millis(15));
         assert_eq!(trains.window(1500.0), None);
     }
