@@ -11,9 +11,10 @@
 //! acknowledgements. A train of which a packet was lost, sent again, or acknowledged otherwise than expected says nothing.
 //!
 //! A peer that answers pairs (every TCP; QUIC by default) tells of each second packet alone. If those are the second, the fourth
-//! and so on, all gaps are alike behind any scheduler. So a single packet goes ahead, and the train follows when that has been served but the
-//! peer's timer has not run: the first, third, fifth ... packets of the train are told of. With n other flows they are (n + 2), then
-//! 2 (n + 1), 2 (n + 1) ... packets' times apart: the first gap is three quarters of the others, down to a half; they must be alike.
+//! and so on, all gaps are alike behind any scheduler. So three packets go ahead, of which the third waits for another, and the train
+//! follows when they have been served but the peer's timer has not run: the first, third, fifth ... packets of the train are told of. With n
+//! other flows they are (n + 2), then 2 (n + 1), 2 (n + 1) ... packets' times apart: the first gap is three quarters of the others, down to a
+//! half; they must be alike. A single packet would do, but for senders whose timeout is hardly longer than a round trip.
 //!
 //! Source: of this project.
 //!
@@ -31,9 +32,13 @@ const DIVIDED: (f64, f64) = (1.6, 20.0);
 const DIVIDED_PAIRS: (f64, f64) = (1.17, 2.2);
 /// Later gaps of pairs differ by this part at most.
 const ALIKE: f64 = 0.1;
-/// What goes ahead of pairs is this part of a round trip ahead, and less than peers hold an acknowledgement back (Linux: 40 ms; QUIC: 25 ms).
+/// So many packets go ahead of pairs, an odd number.
+const AHEAD: u64 = 3;
+/// They are ahead by what the path takes to serve so many, within these bounds: a part of a round trip, and less than peers hold an
+/// acknowledgement back (Linux: 40 ms; QUIC: 25 ms).
+const LEAD_PACKETS: f64 = 5.0;
+const LEAD: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(15));
 const LEAD_RTTS: f64 = 0.5;
-const LEAD: Duration = Duration::from_millis(15);
 /// Of the last four trains so many must agree.
 const AGREEING: u32 = 3;
 const REMEMBERED: u32 = 4;
@@ -61,8 +66,11 @@ struct UnderWay {
 #[derive(Clone, Copy, Debug)]
 enum Leaving {
     Nothing,
-    /// A packet that goes ahead; when it left.
-    Lead(Option<Instant>),
+    /// What goes ahead: so many of it have left, the last one then.
+    Lead {
+        sent: u64,
+        last_left: Instant,
+    },
     Train,
 }
 
@@ -167,7 +175,7 @@ impl Trains {
         self.under_way = Some(UnderWay::new(next_number, self.length, 1));
     }
 
-    /// The same for a peer that answers pairs: a packet goes ahead.
+    /// The same for a peer that answers pairs: some packets go ahead.
     pub(super) fn begin_pairs(
         &mut self,
         next_number: u64,
@@ -175,9 +183,11 @@ impl Trains {
         hold: Duration,
         rtt: Duration,
     ) {
-        (self.leaving, self.before_bytes, self.hold) = (Leaving::Lead(None), in_flight_bytes, hold);
-        self.lead = rtt.mul_f64(LEAD_RTTS).min(LEAD);
-        self.under_way = Some(UnderWay::new(next_number.saturating_add(1), self.length, 2));
+        (self.before_bytes, self.hold) = (in_flight_bytes, hold);
+        self.leaving = Leaving::Lead { sent: 0, last_left: Instant::ZERO };
+        let served = hold.mul_f64(LEAD_PACKETS / self.length as f64);
+        self.lead = served.clamp(LEAD.0, LEAD.1).min(rtt.mul_f64(LEAD_RTTS));
+        self.under_way = Some(UnderWay::new(next_number.saturating_add(AHEAD), self.length, 2));
     }
 
     fn give_up(&mut self) {
@@ -189,8 +199,7 @@ impl Trains {
     pub(super) fn window(&self, mss: f64) -> Option<f64> {
         let packets = match self.leaving {
             Leaving::Nothing => return None,
-            Leaving::Lead(None) => 1,
-            Leaving::Lead(Some(_)) => 0,
+            Leaving::Lead { sent, .. } => AHEAD - sent,
             Leaving::Train => self.under_way.map_or(self.length, |train| train.length),
         };
         Some(self.before_bytes as f64 + packets as f64 * mss)
@@ -200,7 +209,7 @@ impl Trains {
     /// would find a short buffer full.
     pub(super) fn timer(&self) -> Option<Instant> {
         match self.leaving {
-            Leaving::Lead(left) => Some(left? + self.lead),
+            Leaving::Lead { sent, last_left } => (sent == AHEAD).then(|| last_left + self.lead),
             Leaving::Train => Some(self.under_way.filter(UnderWay::has_left)?.last_left + self.hold),
             Leaving::Nothing => None,
         }
@@ -212,8 +221,8 @@ impl Trains {
             return;
         }
         match self.leaving {
-            Leaving::Lead(Some(_)) => self.leaving = Leaving::Train,
-            Leaving::Lead(None) => self.give_up(),
+            Leaving::Lead { sent: AHEAD, .. } => self.leaving = Leaving::Train,
+            Leaving::Lead { .. } => self.give_up(),
             Leaving::Train => {
                 self.leaving = Leaving::Nothing;
                 self.under_way = self.under_way.filter(UnderWay::has_left);
@@ -227,11 +236,12 @@ impl Trains {
         if train.has_left() {
             return;
         }
-        if let Leaving::Lead(left) = &mut self.leaving {
-            if sent.retransmission || left.is_some() || sent.number.saturating_add(1) != train.first {
+        if let Leaving::Lead { sent: ahead, last_left } = &mut self.leaving {
+            let number = train.first - AHEAD + *ahead;
+            if sent.retransmission || *ahead == AHEAD || sent.number != number {
                 self.give_up();
             } else {
-                *left = Some(sent.now);
+                (*ahead, *last_left) = (*ahead + 1, sent.now);
                 self.before_bytes += u64::from(sent.bytes);
             }
             return;
@@ -253,9 +263,9 @@ impl Trains {
             self.under_way = None;
             return;
         }
-        let ahead = matches!(self.leaving, Leaving::Lead(Some(_)));
+        // The last that went ahead was to wait for the first of the train; else the other packets are told of.
+        let ahead = matches!(self.leaving, Leaving::Lead { .. });
         if ahead && feedback.acked.iter().any(|packet| packet.number.saturating_add(1) == train.first) {
-            // The peer was waiting for a second packet, and what would follow would be told of in the other pairs.
             self.give_up();
             return;
         }
@@ -319,24 +329,23 @@ mod tests {
         trains.on_sent(&Sent { now, number, bytes: 1500, in_flight_bytes: 0, retransmission: false });
     }
 
-    /// The same to a peer that answers pairs, with a packet ahead; `answered` says how many packets the first acknowledgement covers.
+    /// The same to a peer that answers pairs, behind packets that go ahead; the first acknowledgement covers `answered` of all.
     fn run_pairs(trains: &mut Trains, first: u64, arrivals_us: &[u64], answered: u64) {
         let began = Instant::from_millis(first);
         trains.begin_pairs(first, 0, Duration::ZERO, Duration::from_millis(40));
-        assert_eq!(trains.window(1500.0), Some(1500.0));
-        leave(trains, began, first);
-        assert_eq!(trains.window(1500.0), Some(1500.0), "nothing follows at once");
-        let now = began + Duration::from_millis(15);
+        assert_eq!(trains.window(1500.0), Some(3.0 * 1500.0));
+        (0..3).for_each(|place| leave(trains, began, first + place));
+        assert_eq!(trains.window(1500.0), Some(3.0 * 1500.0), "nothing follows at once");
+        let now = began + Duration::from_millis(2);
         assert_eq!(trains.timer(), Some(now));
         trains.release(now);
-        assert_eq!(trains.window(1500.0), Some(10.0 * 1500.0));
-        (1..=9).for_each(|place| leave(trains, now, first + place));
-        let mut told = answered;
-        while told <= 10 {
+        assert_eq!(trains.window(1500.0), Some(12.0 * 1500.0));
+        (3..12).for_each(|place| leave(trains, now, first + place));
+        for told in (answered..=12).step_by(2) {
             let mut pair = crate::testing::ack_of_two(first + told - 2, 1500);
-            pair.feedback.now = now + Duration::from_micros(20_000 + arrivals_us[(told - 2) as usize]);
+            let arrived_us = arrivals_us.get((told - 4) as usize).copied().unwrap_or_default();
+            pair.feedback.now = now + Duration::from_micros(20_000 + arrived_us);
             trains.on_feedback(&pair.feedback());
-            told += 2;
         }
         trains.release(now + Duration::from_secs(1));
     }
@@ -387,7 +396,7 @@ mod tests {
     fn pairs_tell_by_their_first_gap() {
         for (others, share) in [(1, 10), (3, 5)] {
             let mut trains = Trains::new(8);
-            (0..3).for_each(|round| run_pairs(&mut trains, 1000 * round, &divided::<9>(others), 2));
+            (0..3).for_each(|round| run_pairs(&mut trains, 1000 * round, &divided::<9>(others), 4));
             assert_eq!(trains.share(), Some(Rate::from_mbit(share)), "{others} other flows");
         }
         let uneven = [0, 600, 1800, 3000, 4200, 5400, 8000, 9200, 10_400];
@@ -397,11 +406,11 @@ mod tests {
             (uneven, "a flow that came between"),
         ] {
             let mut trains = Trains::new(8);
-            (0..8).for_each(|round| run_pairs(&mut trains, 1000 * round, &arrivals, 2));
+            (0..8).for_each(|round| run_pairs(&mut trains, 1000 * round, &arrivals, 4));
             assert_eq!(trains.share(), None, "{what}");
         }
         let mut trains = Trains::new(8);
-        (0..8).for_each(|round| run_pairs(&mut trains, 1000 * round, &divided::<9>(1), 3));
+        (0..8).for_each(|round| run_pairs(&mut trains, 1000 * round, &divided::<9>(1), 5));
         assert_eq!(trains.share(), None, "the other pairs");
     }
 
@@ -409,10 +418,10 @@ mod tests {
     fn what_goes_ahead_and_is_answered_by_itself_begins_nothing() {
         let mut trains = Trains::new(8);
         trains.begin_pairs(0, 0, Duration::ZERO, Duration::from_millis(40));
-        leave(&mut trains, Instant::from_millis(1), 0);
-        trains.on_feedback(&ack(0, 1500).feedback());
+        (0..3).for_each(|number| leave(&mut trains, Instant::from_millis(1), number));
+        trains.on_feedback(&ack(2, 1500).feedback());
         assert!(trains.window(1500.0).is_none() && trains.timer().is_none());
-        trains.begin_pairs(1, 0, Duration::ZERO, Duration::from_millis(40));
+        trains.begin_pairs(3, 0, Duration::ZERO, Duration::from_millis(40));
         trains.release(Instant::from_millis(50));
         assert!(trains.window(1500.0).is_none(), "nothing was there to go ahead");
     }
