@@ -51,7 +51,7 @@ pub(super) const PARAMS: &[ParamDoc] = &[
     ),
     number(
         "gain_rtt",
-        "100",
+        "30",
         (1.0, 10_000.0),
         "Base RTT in milliseconds from which on a round trip adds a whole packet; shorter ones add in proportion, a sixteenth at least.",
     ),

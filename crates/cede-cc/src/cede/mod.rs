@@ -3,13 +3,14 @@
 //! Source: of this project; `docs/cede-controller.md` argues each part from measurements. The parts and where they come from:
 //! ```text
 //! q        = min(queue by one-way delay, queue by RTT)                            queue.rs
+//!            less jitter: delays without memory that reach the base                jitter.rs
 //! slow start:  W += a, paced at 2 W / RTT; until q > 3/4 T, then W = delivered rate * base RTT
-//! q <= T:      W += (G + v) a / W per ack; G = min(1, base RTT / 100 ms), 1/16 at least
+//! q <= T:      W += (G + v) a / W per ack; G = min(1, base RTT / 30 ms), 1/16 at least
 //!              v doubles per round trip while q < T/2, up to W/10 and to a queue of T; 0 from then on
 //!              paced at the delivered rate, and so much more or less as brings the queue to T in a round trip, a quarter at most;
 //!              after three more rounds without a queue to 2 T, 4 T, 6 T: where T is a fortieth of a round trip, a climb is long
 //! q >  T:      first W *= (base + T/2) / (base + q), which takes our own queue away, 9/10 at least where q < 3 T; then, once per RTT,
-//!              or per 100 ms where that is longer and q < 3 T, W -= W min(1/2, q/T - 1)   LEDBAT++, section 4.2, K = 1
+//!              or per 30 ms where that is longer and q < 3 T, W -= W min(1/2, q/T - 1)   LEDBAT++, section 4.2, K = 1
 //! pairs:       at two packets a peer that answers pairs is sent pairs (pairs.rs); above T two packets leave in 40 ms at most
 //! slowdown:    W = 2 for 2 RTT, then with an acknowledgement W as before, paced; again after 20 times that  after LEDBAT++, section 4.4
 //! loss:        with a queue: W/2, and T = a third of that queue where it is shorter; after the second such loss G is half; without: 4/5 W
@@ -23,6 +24,7 @@
 //! varied links (`docs/cede-controller.md`).
 
 mod config;
+mod jitter;
 mod pace;
 mod pairs;
 mod queue;
@@ -40,6 +42,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use cede_units::{Duration, Instant};
 use config::{Config, PARAMS};
+use jitter::Jitter;
 use pairs::Pairs;
 use queue::{Queue, Steer};
 use rounds::{Rounds, Seen};
@@ -111,6 +114,7 @@ pub struct Cede {
     ssthresh: f64,
     stage: Stage,
     queue: Queue,
+    jitter: Jitter,
     /// The smallest of the last samples of the queue, and what it is.
     recent: DelayFilter,
     recent_ns: i64,
@@ -165,6 +169,7 @@ impl Cede {
             ssthresh: f64::INFINITY,
             stage: Stage::SlowStart,
             queue: Queue::new(Steer::of(settings.word("signal")), route_time),
+            jitter: Jitter::new(),
             recent: DelayFilter::new(FilterKind::MinOf(EXIT_SAMPLES)),
             recent_ns: 0,
             rounds: Rounds::new(),
@@ -230,9 +235,15 @@ impl Cede {
         self.repeated && self.target.is_adapted(now)
     }
 
+    /// What the last sample has above the base and what jitter explains, in nanoseconds.
+    fn queue_ns(&self) -> Option<i64> {
+        let queue_ns = self.queue.queueing()?.as_nanos() as i64;
+        Some((queue_ns - self.jitter.allowed_ns()).max(0))
+    }
+
     /// The round trip without our queue, but with what the way back has, in seconds.
     fn path_rtt_s(&self) -> f64 {
-        let queue_s = self.queue.queueing().map_or(0.0, Duration::as_secs_f64);
+        let queue_s = self.queue_ns().unwrap_or(0) as f64 / 1e9;
         (self.srtt.as_secs_f64() - queue_s).max(self.queue.base_rtt().as_secs_f64())
     }
 
@@ -387,10 +398,10 @@ impl Cede {
 
     /// Above its target at its smallest window, the flow sees whether the delay moves.
     fn watch_route(&mut self, feedback: &Feedback<'_>) {
-        let queue_ns = self.queue.queueing().map_or(0.0, |queue| queue.as_nanos() as f64);
+        let queue_ns = self.queue_ns().unwrap_or(0);
         let yields = self.stage == Stage::Steady
             && self.cwnd <= self.floor() + self.bounds.mss
-            && queue_ns > self.target_ns(feedback.now);
+            && queue_ns as f64 > self.target_ns(feedback.now);
         if self.queue.watch_route(feedback.now, feedback.srtt, yields) {
             self.stage = Stage::SlowStart;
             self.ssthresh = f64::INFINITY;
@@ -418,9 +429,14 @@ impl Controller for Cede {
         (self.now, self.srtt) = (feedback.now, feedback.srtt);
         self.next_number = feedback.next_number;
         let target_ns = self.target_ns(feedback.now) as i64;
-        let queue_ns = self.queue.measure(feedback, target_ns);
+        let above_base_ns = self.queue.measure(feedback, target_ns);
+        let queue_ns = above_base_ns.and_then(|_| self.queue_ns());
         self.pairs.on_feedback(feedback);
-        let seen = self.rounds.on_feedback(feedback, queue_ns, self.pairs.has_waited(feedback));
+        let waited = self.pairs.has_waited(feedback);
+        let seen = self.rounds.on_feedback(feedback, queue_ns, waited);
+        if let Some(above_base_ns) = above_base_ns.filter(|_| !waited) {
+            self.watch_jitter(above_base_ns, seen.is_some());
+        }
         self.slowdown_least_ns = self.slowdown_least_ns.min(queue_ns.unwrap_or(i64::MAX));
         self.trains.release(feedback.now);
         self.trains.on_feedback(feedback);

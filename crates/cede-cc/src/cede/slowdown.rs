@@ -23,6 +23,10 @@ impl Cede {
         let until = now + self.freeze();
         self.stage = Stage::Slowdown { began: now, until, before: self.cwnd };
         self.slowdown_least_ns = i64::MAX;
+        if self.config.allow_jitter {
+            let wanted_ns = self.target.wanted_ns(self.queue.base_rtt());
+            self.jitter.begin_slowdown(now, self.srtt, self.rounds.noise_ns() as f64 > wanted_ns);
+        }
         self.cwnd = self.bounds.bound(0.0, self.floor());
     }
 
@@ -37,14 +41,16 @@ impl Cede {
         let now = feedback.now;
         // A queue of minutes that has gone meanwhile is not waited for.
         let until = until.min(now + self.freeze());
-        if now < until {
+        if now < until || self.jitter.looks() {
             self.stage = Stage::Slowdown { began, until, before };
             return false;
         }
         self.queue.end_epoch();
         self.rounds.fade_peak_rate();
+        self.jitter.end_slowdown();
         self.stage = Stage::Steady;
-        self.next_slowdown = Some(now + now.since(began).mul_f64(self.config.spacing));
+        let lasted = if self.jitter.end_look(now) { self.freeze() } else { now.since(began) };
+        self.next_slowdown = Some(now + lasted.mul_f64(self.config.spacing));
         // The least that it showed: with two packets under way a receiver that answers pairs waits for a timer.
         let queue_ns = if self.slowdown_least_ns == i64::MAX { 0.0 } else { self.slowdown_least_ns as f64 };
         // Where somebody else keeps a queue, half; else what was delivered lately, which slow start may have left above.

@@ -41,7 +41,7 @@ impl Target {
     }
 
     /// On a path of this base RTT: whoever keeps a queue of about that, as BBR does, must not find a longer one.
-    fn wanted_ns(&self, base: Duration) -> f64 {
+    pub(super) fn wanted_ns(&self, base: Duration) -> f64 {
         let wanted_ns = self.wanted.as_nanos() as f64;
         if base.is_zero() { wanted_ns } else { wanted_ns.min(OF_BASE * base.as_nanos() as f64) }
     }

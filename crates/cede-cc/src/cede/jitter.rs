@@ -1,0 +1,314 @@
+//! Jitter: delays that differ from packet to packet by more than a target, where nobody queues.
+//!
+//! Packets that keep their order under jitter wait for one another: few wait for a part of it, many for nearly all of it, which is
+//! what a queue looks like that the flow fills itself. What tells them apart shows where the flow is small: a queue that others fill
+//! changes over many round trips, so that one sample is much like the one before, or it never ends. Jitter has no memory, and its
+//! least sample is the base. So one sample of each round trip is kept while the window is small. Where the last [`SAMPLES`]
+//! of them reach from the base to far above the target, are spread over what is between, cross their middle about as often as not, and
+//! have no likeness to those soon after them, the largest is jitter, and no queue is what does not exceed it. Flows that make room for one
+//! another in turn swing in a few round trips: they are alike at a distance of two or three, if not of one. A queue that was empty once,
+//! after half a minute, looks like jitter to the squares of an autocorrelation, but not to its order.
+//!
+//! A target that allows for some jitter (`target.rs`) may hold the window between small and large. So where each of the last rounds has shown more
+//! than a target between its least and its largest sample, a slowdown lasts until enough rounds have been seen: that is a look; a look in vain is not
+//! repeated soon, and on long paths, where it would take a quarter of a minute, there is none.
+//!
+//! It is looked at again each time the flow is small, and it shrinks to what is seen where slowdowns show less than was found. In the first
+//! round behind one the window is large and its queue has not come back: under jitter even the least of many packets waits, and where it does not
+//! there is none.
+//!
+//! Source: of this project. The likeness is the sum of the squared autocorrelations at lags one to six (G. E. P. Box and D. A. Pierce, J. Am. Stat.
+//! Assoc. 65, 1970): of 32 samples without memory it is above 0.45 with a probability of about 3 %.
+//!
+//! *What it leaves out:* a queue that others fill and empty within less than a round trip, again and again, is taken for jitter, up to [`MOST_NS`].
+//! *How it was validated:* unit tests below; the battery (`path/more-jitter`; `yields` for what it must not take for jitter).
+
+use super::{Cede, Stage};
+use cede_units::{Duration, Instant};
+
+/// Windows that are small enough to see jitter in, and so large that what was seen before says nothing any longer, in packets.
+const SMALL_PACKETS: f64 = 8.0;
+const LARGE_PACKETS: f64 = 16.0;
+/// Rounds that are looked at.
+const SAMPLES: usize = 32;
+/// What likeness there may be, and over how many rounds.
+const MOST_ALIKE: f64 = 0.45;
+const LAGS: usize = 6;
+/// A tenth of the samples are so many targets at least, and so long: flows like this one keep a queue of about a target, and the
+/// queues of others on short paths come and go within milliseconds.
+const LEAST_TARGETS: f64 = 2.0;
+const LEAST_NS: f64 = 35e6;
+/// The middle of all samples is this part of the largest at least, a quarter of them are at most that, and the middle half is so wide.
+const LEAST_MIDDLE: f64 = 0.2;
+const MOST_QUARTER: f64 = 0.45;
+const LEAST_WIDTH: f64 = 0.3;
+/// So often at least a sample is on the other side of the middle than the one before: 15 or 16 times is usual, fewer than 10 has a
+/// probability of about 2 %.
+const CROSSINGS: usize = 10;
+/// What is allowed at most: as much as RFC 6817 lets a queue have.
+const MOST_NS: i64 = 100_000_000;
+/// So many slowdowns show how much is left of it, and this times the most that they showed is kept.
+const SLOWDOWNS: u32 = 8;
+const KEPT: f64 = 1.25;
+/// The part of it that the least of many samples shows, how many they are, and how many come first, which wait for few.
+const LEAST_OF_MANY: f64 = 0.3;
+const MANY: u32 = 12;
+const FIRST: u32 = 5;
+
+/// A look that would take longer is not worth it.
+const LONGEST_LOOK: Duration = Duration::from_secs(6);
+/// The time from a look in vain to the next, which doubles so often at most.
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
+const MAX_DOUBLINGS: u32 = 5;
+
+/// See the file's head.
+#[derive(Clone, Debug)]
+pub(super) struct Jitter {
+    /// What samples have above the base, in nanoseconds: a ring of the last rounds.
+    samples_ns: [i64; SAMPLES],
+    count: usize,
+    allowed_ns: i64,
+    /// A slowdown lasts until enough rounds have been seen.
+    looks: bool,
+    next_look: Instant,
+    looks_in_vain: u32,
+    slowdowns: u32,
+    slowdowns_peak_ns: i64,
+    /// Rounds that have ended since the last slowdown.
+    rounds: u32,
+    /// The least sample of this round, and how many it had.
+    round_least_ns: i64,
+    round_samples: u32,
+}
+
+impl Jitter {
+    pub(super) const fn new() -> Self {
+        Self {
+            samples_ns: [0; SAMPLES],
+            count: 0,
+            allowed_ns: 0,
+            slowdowns: 0,
+            slowdowns_peak_ns: 0,
+            looks: false,
+            next_look: Instant::ZERO,
+            looks_in_vain: 0,
+            rounds: 0,
+            round_least_ns: i64::MAX,
+            round_samples: 0,
+        }
+    }
+
+    /// What is no queue, in nanoseconds.
+    pub(super) fn allowed_ns(&self) -> i64 {
+        self.allowed_ns
+    }
+
+    /// Any sample.
+    fn see(&mut self, above_base_ns: i64) {
+        self.round_samples = self.round_samples.saturating_add(1);
+        if self.round_samples > FIRST {
+            self.round_least_ns = self.round_least_ns.min(above_base_ns);
+        }
+    }
+
+    fn end_round(&mut self) {
+        // The round in which a window is restored begins with few packets.
+        let is_first = self.rounds == 1 && self.round_samples >= MANY;
+        if is_first && (self.round_least_ns as f64) < LEAST_OF_MANY * self.allowed_ns as f64 {
+            self.allowed_ns = 0;
+        }
+        self.rounds = self.rounds.saturating_add(1);
+        (self.round_least_ns, self.round_samples) = (i64::MAX, 0);
+    }
+
+    /// One sample of a round in which the window was small.
+    fn add(&mut self, above_base_ns: i64, target_ns: f64) {
+        self.samples_ns[self.count % SAMPLES] = above_base_ns;
+        self.count += 1;
+        if self.count >= SAMPLES && self.count.is_multiple_of(SAMPLES / 4) {
+            let found_ns = self.find(target_ns).unwrap_or(0);
+            // What is there already is not made less by a look that happened to see less of it.
+            self.allowed_ns = if found_ns > 0 { found_ns.max(self.allowed_ns) } else { 0 };
+            (self.slowdowns, self.slowdowns_peak_ns) = (0, 0);
+        }
+    }
+
+    /// The window has become large, or something else has happened: rounds before say nothing.
+    fn forget_rounds(&mut self) {
+        self.count = 0;
+    }
+
+    /// A sample of a slowdown, in which little is under way.
+    fn in_slowdown(&mut self, above_base_ns: i64) {
+        self.slowdowns_peak_ns = self.slowdowns_peak_ns.max(above_base_ns);
+    }
+
+    /// A slowdown begins. `is_noisy` says whether samples of each of the last rounds differed by more than the target.
+    pub(super) fn begin_slowdown(&mut self, now: Instant, srtt: Duration, is_noisy: bool) {
+        let is_short = srtt * SAMPLES as u64 <= LONGEST_LOOK;
+        self.looks = self.allowed_ns == 0 && is_noisy && is_short && now >= self.next_look;
+        if self.looks {
+            self.forget_rounds();
+        }
+    }
+
+    /// Whether the slowdown is to last longer.
+    pub(super) fn looks(&self) -> bool {
+        self.looks && self.count < SAMPLES
+    }
+
+    /// Whether the slowdown that ends now was a look.
+    pub(super) fn end_look(&mut self, now: Instant) -> bool {
+        if self.looks {
+            self.looks_in_vain = if self.allowed_ns > 0 { 0 } else { self.looks_in_vain + 1 };
+            let times = 1 << self.looks_in_vain.min(MAX_DOUBLINGS);
+            self.next_look = now + LOOK_AGAIN * times;
+        }
+        core::mem::take(&mut self.looks)
+    }
+
+    pub(super) fn end_slowdown(&mut self) {
+        (self.slowdowns, self.rounds) = (self.slowdowns + 1, 0);
+        if self.slowdowns >= SLOWDOWNS {
+            self.allowed_ns = self.allowed_ns.min((KEPT * self.slowdowns_peak_ns as f64) as i64);
+            (self.slowdowns, self.slowdowns_peak_ns) = (0, 0);
+        }
+    }
+
+    /// The jitter that the last samples show.
+    fn find(&self, target_ns: f64) -> Option<i64> {
+        let mut ordered = self.samples_ns;
+        ordered.sort_unstable();
+        let at = |part: f64| ordered[(part * (SAMPLES - 1) as f64) as usize] as f64;
+        let most = at(1.0);
+        let wide = at(0.9) >= (LEAST_TARGETS * target_ns).max(LEAST_NS) && at(0.0) <= target_ns;
+        let spread = at(0.5) >= LEAST_MIDDLE * most
+            && at(0.25) <= MOST_QUARTER * most
+            && at(0.75) - at(0.25) >= LEAST_WIDTH * most;
+        let mixed = self.crossings(ordered[SAMPLES / 2]) >= CROSSINGS && self.likeness() <= MOST_ALIKE;
+        (wide && spread && mixed).then(|| ordered[SAMPLES - 1].min(MOST_NS))
+    }
+
+    /// The samples in their order.
+    fn at(&self, place: usize) -> i64 {
+        self.samples_ns[(self.count + place) % SAMPLES]
+    }
+
+    /// How often the delay went from one side of the middle to the other.
+    fn crossings(&self, middle_ns: i64) -> usize {
+        let above = |place| self.at(place) >= middle_ns;
+        (1..SAMPLES).filter(|&place| above(place) != above(place - 1)).count()
+    }
+
+    /// The sum of the squared autocorrelations of the samples in their order.
+    fn likeness(&self) -> f64 {
+        let mean = self.samples_ns.iter().map(|ns| *ns as f64).sum::<f64>() / SAMPLES as f64;
+        let apart = |place: usize| self.at(place) as f64 - mean;
+        let product = |lag: usize| (lag..SAMPLES).map(|place| apart(place - lag) * apart(place)).sum::<f64>();
+        let all = product(0).max(1.0);
+        (1..=LAGS).map(|lag| (product(lag) / all) * (product(lag) / all)).sum()
+    }
+}
+
+impl Cede {
+    /// Slowdowns, small windows, and large ones behind a slowdown show what of a delay is jitter.
+    pub(super) fn watch_jitter(&mut self, above_base_ns: i64, ends_round: bool) {
+        if !self.config.allow_jitter {
+            return;
+        }
+        let packets = self.cwnd / self.bounds.mss;
+        self.jitter.see(above_base_ns);
+        match self.stage {
+            Stage::Slowdown { .. } => {
+                self.jitter.in_slowdown(above_base_ns);
+                if self.jitter.looks && ends_round {
+                    self.jitter.add(above_base_ns, self.target.wanted_ns(self.queue.base_rtt()));
+                }
+            }
+            Stage::Steady if packets <= SMALL_PACKETS && ends_round => {
+                self.jitter.add(above_base_ns, self.target_ns(self.now));
+            }
+            _ if packets > LARGE_PACKETS => self.jitter.forget_rounds(),
+            _ => {}
+        }
+        if ends_round {
+            self.jitter.end_round();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const TARGET_NS: f64 = 15e6;
+
+    /// Between 0 and 80 ms, without memory (Marsaglia's xorshift).
+    fn jittered(count: usize) -> impl Iterator<Item = i64> {
+        let next = |state: &u64| {
+            let mut x = *state;
+            x ^= x << 13;
+            x ^= x >> 7;
+            Some(x ^ x << 17)
+        };
+        core::iter::successors(Some(88_172_645_463_325_252), next)
+            .take(count)
+            .map(|x| (x >> 11) as i64 % (80 * MS))
+    }
+
+    fn found(samples: impl IntoIterator<Item = i64>) -> i64 {
+        let mut jitter = Jitter::new();
+        samples.into_iter().for_each(|ns| jitter.add(ns, TARGET_NS));
+        jitter.allowed_ns()
+    }
+
+    #[test]
+    fn delays_without_memory_that_reach_the_base_are_jitter() {
+        let allowed = found(jittered(64));
+        assert!((70 * MS..=80 * MS).contains(&allowed), "{allowed}");
+        assert_eq!(found(jittered(31)), 0, "too few");
+        assert_eq!(found(jittered(64).map(|ns| ns + 20 * MS)), 0, "somebody's queue below it");
+        assert_eq!(found(jittered(64).map(|ns| ns / 10)), 0, "less than the target");
+    }
+
+    #[test]
+    fn saw_teeth_and_bursts_are_none() {
+        let teeth = (0..64).map(|n| i64::from(n % 20) * 4 * MS);
+        assert_eq!(found(teeth), 0, "a queue that others fill");
+        let visited = (0..64).map(|n| if n % 20 == 9 { 2 * MS } else { (50 + n) * MS });
+        assert_eq!(found(visited), 0, "a queue that was empty once");
+        let swings = (0..64).map(|n| [4, 30, 50, 25][n % 4] * MS);
+        assert_eq!(found(swings), 0, "flows that make room in turn");
+        let bursts = (0..64).map(|n| if n % 9 == 0 { 50 * MS } else { MS });
+        assert_eq!(found(bursts), 0, "others' bursts now and then");
+    }
+
+    #[test]
+    fn it_is_over_when_small_windows_or_slowdowns_show_none() {
+        let mut jitter = Jitter::new();
+        jittered(64).for_each(|ns| jitter.add(ns, TARGET_NS));
+        let full = jitter.allowed_ns();
+        for _ in 0..8 {
+            jitter.in_slowdown(20 * MS);
+            assert_eq!(jitter.allowed_ns(), full);
+            jitter.end_slowdown();
+        }
+        assert_eq!(jitter.allowed_ns(), 25 * MS);
+        (0..32).for_each(|_| jitter.add(40 * MS, TARGET_NS));
+        assert_eq!(jitter.allowed_ns(), 0);
+        jittered(64).for_each(|ns| jitter.add(ns, TARGET_NS));
+        for (rounds, least_ms, samples, left_ns, what) in [
+            (0, 10, 50, full, "the round in which it is restored"),
+            (2, 10, 50, full, "a later one"),
+            (1, 10, 5, full, "few packets"),
+            (1, 60, 50, full, "all wait"),
+            (1, 10, 50, 0, "some do not wait"),
+        ] {
+            jitter.rounds = rounds;
+            (0..samples).for_each(|n| jitter.see((least_ms + n) * MS));
+            jitter.end_round();
+            assert_eq!(jitter.allowed_ns(), left_ns, "{what}");
+        }
+    }
+}
