@@ -1,4 +1,4 @@
-//! Captures from files and pipes, plain or compressed, read and unpacked ahead on all processors.
+//! Captures from files and pipes, plain or compressed, on all processors: few octets are read and unpacked ahead, many looked at in parts.
 
 use super::order::{first_ns, sort_known};
 use super::unpack::decompressed;
@@ -58,7 +58,7 @@ pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>
             let (meter, damage) = read_one(source, config, &progress);
             (meter, Vec::from_iter(damage))
         }
-        Err(sources) => one_behind_the_other(sources, config, &progress),
+        Err(sources) => in_parts(sources, config, &progress),
     };
     progress.status().end();
     Ok((meter, (!damage.is_empty()).then(|| damage.join("\nerror: "))))
@@ -70,10 +70,18 @@ const PIECES_MAX: usize = 16;
 /// Of the memory, the part that such pieces take at most.
 const SHARE_AHEAD: usize = 16;
 
+/// Octets of files from which on a part of them is worth a processor of its own. Answers are not joined to questions across the
+/// border of two parts, which are few and long.
+const PART_BYTES: u64 = 64 << 20;
+/// Of the memory, what parts take while they are read.
+const SHARE_OF_PARTS: (usize, usize) = (5, 8);
+
 /// A capture that is to be read.
 struct Source {
     path: PathBuf,
     octets: Box<dyn Read + Send>,
+    /// Of the file; zero where nobody knows.
+    bytes: u64,
     /// When it begins, where that is known beforehand.
     first_ns: Option<u64>,
 }
@@ -83,11 +91,66 @@ fn open_in_order(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let source = |path: &PathBuf| {
         let octets = open(path)?;
         let first_ns = if files.len() > 1 { first_ns(path) } else { None };
-        Ok(Source { path: path.clone(), octets, first_ns })
+        Ok(Source { path: path.clone(), octets, bytes: file_bytes(path), first_ns })
     };
     let mut sources = files.iter().map(source).collect::<Result<Vec<_>, Failure>>()?;
     sort_known(&mut sources, |source| source.first_ns);
     Ok(sources)
+}
+
+fn file_bytes(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |meta| meta.len())
+}
+
+/// Files one behind the other; many octets in as many parts as there are processors, which are put behind each other when they are read.
+fn in_parts(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> (Meter, Vec<String>) {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let total: u64 = sources.iter().map(|source| source.bytes).sum();
+    let count = usize::try_from(total / PART_BYTES).unwrap_or(usize::MAX).min(processors);
+    if count < 2 {
+        return one_behind_the_other(sources, config, progress);
+    }
+    // All times are counted from the first packet of all.
+    let origin_ns = sources.first().and_then(|source| source.first_ns);
+    let selection = Selection { origin_ns, ..config.selection.clone() };
+    let config = Config { selection, ..config.clone() };
+    let memory_of_parts = config.memory_bytes / SHARE_OF_PARTS.1 * SHARE_OF_PARTS.0;
+    let of_part = Config { memory_bytes: memory_of_parts / count, ..config.clone() };
+    let work = |part| one_behind_the_other(part, &of_part, progress);
+    let parts = std::thread::scope(|scope| {
+        let begun: Vec<_> =
+            split(sources, total, count).into_iter().map(|part| scope.spawn(move || work(part))).collect();
+        let joined = |part: std::thread::ScopedJoinHandle<'_, _>| {
+            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        begun.into_iter().map(joined).collect::<Vec<_>>()
+    });
+    let (mut whole, mut damage) = (Meter::new(config), Vec::new());
+    for (meter, wrong) in parts {
+        whole.append(&meter);
+        damage.extend(wrong);
+    }
+    // What the parts took may not have gone back to the system.
+    whole.reserve(memory_of_parts / count);
+    (whole, damage)
+}
+
+/// Files in so many runs of about equal length.
+fn split(sources: Vec<Source>, total: u64, count: usize) -> Vec<Vec<Source>> {
+    let mut parts: Vec<Vec<Source>> = Vec::new();
+    let (mut before, mut last) = (0, usize::MAX);
+    for source in sources {
+        // Its middle tells which part it is in.
+        let at = (before + source.bytes / 2) as f64 / total.max(1) as f64 * count as f64;
+        before += source.bytes;
+        let part = (at as usize).min(count - 1);
+        match parts.last_mut() {
+            Some(files) if part == last => files.push(source),
+            _ => parts.push(vec![source]),
+        }
+        last = part;
+    }
+    parts
 }
 
 /// Packets are looked at one behind the other, whatever file they are in: an answer may be in another one than its question. The
@@ -244,7 +307,7 @@ struct Progress {
 
 impl Progress {
     fn of(files: &[PathBuf]) -> Self {
-        let total = files.iter().map(|path| std::fs::metadata(path).map_or(0, |meta| meta.len())).sum();
+        let total = files.iter().map(|path| file_bytes(path)).sum();
         let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
         Self { total, read: AtomicU64::new(0), status }
     }
@@ -270,5 +333,28 @@ impl Progress {
             progress::bar(read / self.total as f64),
             progress::clock(left_s)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_runs_of_files_of_about_equal_length() {
+        let lengths = |sizes: &[u64], count| {
+            let source = |&bytes: &u64| Source {
+                path: PathBuf::new(),
+                octets: Box::new(io::empty()),
+                bytes,
+                first_ns: None,
+            };
+            let parts = split(sizes.iter().map(source).collect(), sizes.iter().sum(), count);
+            parts.iter().map(|part| part.iter().map(|source| source.bytes).collect()).collect::<Vec<Vec<_>>>()
+        };
+        assert_eq!(lengths(&[5, 5, 5, 5], 2), [[5, 5], [5, 5]]);
+        assert_eq!(lengths(&[9, 1, 1, 1], 2), [vec![9], vec![1, 1, 1]]);
+        assert_eq!(lengths(&[1, 1, 9], 2), [vec![1, 1], vec![9]]);
+        assert_eq!(lengths(&[0, 20], 4), [vec![0], vec![20]]);
     }
 }
