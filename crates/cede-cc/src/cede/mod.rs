@@ -396,6 +396,21 @@ impl Cede {
         (self.cwnd, self.ssthresh) = (cut, cut);
     }
 
+    /// The queue that an acknowledgement shows, and what the round showed that ends with it.
+    fn see(&mut self, feedback: &Feedback<'_>) -> (Option<i64>, Option<Seen>) {
+        let target_ns = self.target_ns(feedback.now) as i64;
+        let above_base_ns = self.queue.measure(feedback, target_ns);
+        let queue_ns = above_base_ns.and_then(|_| self.queue_ns());
+        self.pairs.on_feedback(feedback);
+        let waited = self.pairs.has_waited(feedback);
+        let seen = self.rounds.on_feedback(feedback, queue_ns, waited);
+        if let Some(above_base_ns) = above_base_ns.filter(|_| !waited) {
+            self.watch_jitter(above_base_ns, seen.is_some());
+        }
+        self.slowdown_least_ns = self.slowdown_least_ns.min(queue_ns.unwrap_or(i64::MAX));
+        (queue_ns, seen)
+    }
+
     /// Above its target at its smallest window, the flow sees whether the delay moves.
     fn watch_route(&mut self, feedback: &Feedback<'_>) {
         let queue_ns = self.queue_ns().unwrap_or(0);
@@ -428,16 +443,7 @@ impl Controller for Cede {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
         (self.now, self.srtt) = (feedback.now, feedback.srtt);
         self.next_number = feedback.next_number;
-        let target_ns = self.target_ns(feedback.now) as i64;
-        let above_base_ns = self.queue.measure(feedback, target_ns);
-        let queue_ns = above_base_ns.and_then(|_| self.queue_ns());
-        self.pairs.on_feedback(feedback);
-        let waited = self.pairs.has_waited(feedback);
-        let seen = self.rounds.on_feedback(feedback, queue_ns, waited);
-        if let Some(above_base_ns) = above_base_ns.filter(|_| !waited) {
-            self.watch_jitter(above_base_ns, seen.is_some());
-        }
-        self.slowdown_least_ns = self.slowdown_least_ns.min(queue_ns.unwrap_or(i64::MAX));
+        let (queue_ns, seen) = self.see(feedback);
         self.trains.release(feedback.now);
         self.trains.on_feedback(feedback);
         if let Some(number) = congested_number(feedback) {
