@@ -7,6 +7,7 @@
 
 use crate::config::{Base, Config};
 use crate::direction::{Depth, Direction, SHORT_SAMPLES, Source};
+use crate::embryo::BLOCKS_MAX;
 use crate::host::{PART_THAT_COUNTS, Together};
 use crate::intake::Counters;
 use crate::key::Socket;
@@ -15,7 +16,7 @@ use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report};
 use crate::senders::{Sender, senders};
 use crate::several::Likeness;
 use crate::shared::{HostClock, Lowest, Shared};
-use crate::stock::Reader;
+use crate::stock::{NEAR, Reader};
 use crate::summary::{Delay, Scratch, Summary};
 use crate::track::Track;
 use core::cell::OnceCell;
@@ -136,7 +137,7 @@ pub(crate) fn report(
     let within_us = config.selection.within_us(report.counters.first_ns);
     let asked = Asked { config, wants: visitor.wants(), within_us };
     let mut desk = Desk::default();
-    for host in senders.chunk_by(Sender::is_beside) {
+    for host in hosts(&senders, flows) {
         let source = Source { flows, host, stride: stride(host, flows, room), lent_hz: OnceCell::new() };
         report.counters.thinned += left_out(host, &source);
         match analyse(&source, host, &asked, &mut desk, visitor) {
@@ -149,6 +150,19 @@ pub(crate) fn report(
         .hosts
         .sort_by(|a, b| b.all.time_mean_ms.total_cmp(&a.all.time_mean_ms).then(a.address.cmp(&b.address)));
     report
+}
+
+/// The directions of one host after the other, the memory of whose flows is brought near for several hosts together.
+fn hosts<'a>(senders: &'a [Sender], flows: &Reader<'_>) -> impl Iterator<Item = &'a [Sender]> {
+    let (mut begin, mut near) = (0, 0);
+    senders.chunk_by(Sender::is_beside).inspect(move |host| {
+        if begin + host.len() > near {
+            let next = senders[begin..].iter().map(|sender| sender.place());
+            flows.stock.bring_near(next, Some(BLOCKS_MAX));
+            near = begin + NEAR;
+        }
+        begin += host.len();
+    })
 }
 
 /// Of how many samples one is looked at, so that a host's analysis has the room that it takes. Of each direction at least one

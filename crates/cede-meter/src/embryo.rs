@@ -14,6 +14,8 @@ use crate::{tcp, utp};
 pub(crate) const ENTRIES_MAX: usize = 24;
 const ENTRY_WORDS: usize = 5;
 const ENTRIES_PER_BLOCK: usize = WORDS / ENTRY_WORDS;
+/// Blocks that they take.
+pub(crate) const BLOCKS_MAX: usize = ENTRIES_MAX.div_ceil(ENTRIES_PER_BLOCK);
 /// In the second octet of an entry's last word, beside TCP's flags or uTP's kind: who sent it, and whether there is an echo.
 const FROM_HIGH: u8 = 0x80;
 const ECHOES: u8 = 0x40;
@@ -74,6 +76,11 @@ impl Embryo {
 
     pub(crate) fn last_us(&self) -> u64 {
         self.first_us + u64::from(self.last_us[0].max(self.last_us[1]))
+    }
+
+    /// The first and the last block of what is kept of its packets; [`NONE`] where there is none.
+    pub(crate) const fn ends(&self) -> [u32; 2] {
+        self.log
     }
 
     /// At least as many as there are samples of either direction.

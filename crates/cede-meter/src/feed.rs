@@ -125,7 +125,8 @@ impl<R: Read> Feed<R> {
     /// # Errors
     /// [`FeedError`], at the end; the packets before it, and behind what is damaged, were handed over.
     pub fn step(&mut self, meter: &mut Meter) -> Result<bool, FeedError> {
-        self.step_into(&mut |record| meter.record(record))
+        let mut batch = meter.batch();
+        self.step_into(&mut |record| batch.record(record))
     }
 
     /// As [`Self::step`], for whatever takes packets.

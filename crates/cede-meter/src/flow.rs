@@ -337,6 +337,13 @@ impl Flow {
         [0, 1].map(|side: Side| self.sides[side].direct.len() > 0)
     }
 
+    /// The first and the last block of what was kept of the direction that was heard last; [`NONE`](crate::pool::NONE) where there is none.
+    pub(crate) const fn ends(&self) -> [u32; 2] {
+        let [low, high] = &self.sides;
+        let last = if low.totals.last_us > high.totals.last_us { low } else { high };
+        last.direct.ends()
+    }
+
     /// Octets of samples.
     pub(crate) fn bytes_of_samples(&self) -> usize {
         let of = |side: &Direction| {

@@ -36,6 +36,7 @@
 //! read from what [`Feed`] is given.
 
 mod analysis;
+mod batch;
 mod clock;
 mod company;
 mod config;
@@ -76,6 +77,7 @@ mod utp;
 mod views;
 
 pub use analysis::{QueueSample, Visitor, Wants};
+pub use batch::Batch;
 pub use config::{Base, Config};
 pub use feed::{Damage, Feed, FeedError};
 pub use filter::{Filter, FilterError};

@@ -1,13 +1,14 @@
 //! The meter: packets in, a report out.
 
 use crate::analysis::{self, Visitor};
+use crate::batch::{Batch, Waiting};
 use crate::config::Config;
 use crate::flow::{Flow, Packet, Said};
-use crate::frame::{Content, Seen};
+use crate::frame::Content;
 use crate::intake::Counters;
 use crate::key::{Address, Key, Side};
 use crate::report::{Flags, Report};
-use crate::stock::{Reader, Stock};
+use crate::stock::{NEAR, Reader, Stock};
 use crate::views::{Verdict, View, Views};
 use cede_wire::link::LinkType;
 
@@ -100,10 +101,10 @@ impl Meter {
     /// the octets that were captured, and how many it had on the wire.
     #[inline]
     pub fn packet(&mut self, time_ns: u64, link_type: LinkType, captured: &[u8], original_len: u32) {
-        let selection = &self.config.selection;
-        let seen = self.counters.admit(selection, time_ns, (link_type, captured, original_len));
-        if let Some(seen) = seen {
-            self.take(&seen, time_ns / 1000, original_len, View::of(link_type, captured));
+        self.read(time_ns, (link_type, captured, original_len), |meter, waiting| meter.take(&waiting));
+        // So few packets take next to nothing.
+        if self.counters.packets.is_multiple_of(64) {
+            self.stay_within_memory();
         }
     }
 
@@ -115,26 +116,60 @@ impl Meter {
         }
     }
 
+    /// As [`Self::record`], for many packets: several of them are looked up together, which is faster where flows are many.
+    pub const fn batch(&mut self) -> Batch<'_> {
+        Batch::new(self)
+    }
+
+    /// As [`Self::record`], but of a packet that something would be kept of nothing is yet: it goes to `later`.
+    pub(crate) fn look(&mut self, record: &cede_wire::pcap::Record<'_>, later: impl FnOnce(Waiting)) {
+        let about = (record.link_type, record.captured, record.original_len);
+        match record.time_ns {
+            Some(time_ns) => self.read(time_ns, about, |_, waiting| later(waiting)),
+            None => self.counters.timeless(),
+        }
+    }
+
+    /// Takes in what was read of packets that came one behind the other.
+    pub(crate) fn take_all(&mut self, waiting: &[Waiting]) {
+        // Each look-up is one wait; all are over before the first flow is asked for.
+        let mut places = [None; NEAR];
+        places.iter_mut().zip(waiting).for_each(|(place, waiting)| *place = self.stock.likely(waiting.hash));
+        self.stock.bring_near(places.into_iter().flatten(), None);
+        waiting.iter().for_each(|waiting| self.take(waiting));
+        self.stay_within_memory();
+    }
+
     // What was parsed stays in registers.
     #[inline(always)]
-    fn take(&mut self, seen: &Seen<'_>, time_us: u64, original_len: u32, view: Option<View>) {
+    fn read(
+        &mut self,
+        time_ns: u64,
+        (link_type, captured, original_len): (LinkType, &[u8], u32),
+        then: impl FnOnce(&mut Self, Waiting),
+    ) {
+        let selection = &self.config.selection;
+        let seen = self.counters.admit(selection, time_ns, (link_type, captured, original_len));
+        let Some(seen) = seen else { return };
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
+        let packet = Packet::of(&seen, side, time_ns / 1000, original_len);
+        let is_cut = matches!(packet.said, Said::Silent | Said::Foreign) && seen.ends_too_early();
+        let hash = self.stock.hash(&key);
+        then(self, Waiting { key, hash, packet, is_cut, view: View::of(link_type, captured) });
+    }
+
+    #[inline(always)]
+    fn take(&mut self, waiting: &Waiting) {
+        let Waiting { key, hash, ref packet, is_cut, view } = *waiting;
         if let Some(view) = view
-            && self.is_seen_elsewhere(key, side, view, time_us)
+            && self.is_seen_elsewhere(key, packet.side, view, packet.time_us)
         {
             return;
         }
-        let packet = Packet::of(seen, side, time_us, original_len);
-        if matches!(packet.said, Said::Silent | Said::Foreign) {
-            self.counters.cut += u64::from(seen.ends_too_early());
-        }
-        let is_new = self.stock.take(key, &packet);
+        self.counters.cut += u64::from(is_cut);
+        let is_new = self.stock.take(key, hash, packet);
         self.counters.flows += u64::from(is_new);
-        // So few packets take next to nothing.
-        if self.counters.packets.is_multiple_of(64) {
-            self.stay_within_memory();
-        }
     }
 
     #[inline(never)]

@@ -28,11 +28,12 @@ pub(crate) struct Slots {
 impl Slots {
     /// Hands over both series in the order of time, slot by slot; delays of one time in the order in which they are there.
     pub(crate) fn each(&mut self, series: [&[Delay]; 2], mut take: impl FnMut(&[Delay], &[Delay])) {
-        let mut runs = series.map(runs);
-        if let ([], [run]) | ([run], []) = (&runs[0][..], &runs[1][..]) {
-            let is_second = runs[0].is_empty();
-            return if is_second { take(&[], run) } else { take(run, &[]) };
+        if let [a, []] | [[], a] = series
+            && a.is_sorted_by_key(|delay| delay.time_us)
+        {
+            return take(series[0], series[1]);
         }
+        let mut runs = series.map(runs);
         let count = runs[0].len() + runs[1].len();
         let samples = series[0].len() + series[1].len();
         let ends = runs.iter().flatten().filter_map(|run| Some((run.first()?.time_us, run.last()?.time_us)));

@@ -73,6 +73,11 @@ impl More {
 }
 
 impl Series {
+    /// The first and the last block; [`NONE`] where there is none.
+    pub(crate) const fn ends(&self) -> [u32; 2] {
+        [self.first, self.last]
+    }
+
     pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0, newest: Last::NONE, more: None };
 
     pub(crate) const fn len(&self) -> usize {

@@ -5,12 +5,15 @@ use crate::flow::{Flow, Marks, Packet, Said};
 use crate::gone::Gone;
 use crate::key::{Key, Side};
 use crate::pages::Pages;
-use crate::pool::Pool;
+use crate::pool::{NONE, Pool};
 use crate::senders::Sender;
 use core::cell::RefCell;
+use core::hint::black_box;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+/// Flows whose memory is brought near together.
+pub(crate) const NEAR: usize = 32;
 /// Flows of a page.
 const PAGE: usize = 1 << 9;
 /// Octets that each place of the table takes.
@@ -70,10 +73,38 @@ impl Stock {
             + self.gone.bytes()
     }
 
+    /// What a flow is found by.
+    #[inline]
+    pub(crate) fn hash(&self, key: &Key) -> u64 {
+        key.hash(&self.hash)
+    }
+
+    /// Where the flow that a hash belongs to most likely is, if it is there.
+    #[inline]
+    pub(crate) fn likely(&self, hash: u64) -> Option<Place> {
+        self.table.iter_hash(hash).next().copied()
+    }
+
+    /// Has the memory of up to [`NEAR`] flows brought near, where they end or, for so many blocks on, where they begin. The processor waits
+    /// for all of them together, where it would wait for each when it comes to it; nothing else is done with what is read.
+    pub(crate) fn bring_near(&self, places: impl Iterator<Item = Place>, blocks: Option<usize>) {
+        let mut at = [NONE; NEAR];
+        for (at, place) in at.iter_mut().zip(places) {
+            let index = place.index();
+            let ends =
+                if place.is_short() { self.embryos.get(index).ends() } else { self.flows.get(index).ends() };
+            *at = ends[usize::from(blocks.is_none())];
+        }
+        for _ in 0..blocks.unwrap_or(1) {
+            let is_there = |at: &&mut u32| **at != NONE;
+            at.iter_mut().filter(is_there).for_each(|at| *at = self.pool.block(*at).next);
+        }
+        black_box(at);
+    }
+
     /// Takes a packet in; whether it is the first one of its flow, as far as is known.
     #[inline]
-    pub(crate) fn take(&mut self, key: Key, packet: &Packet) -> bool {
-        let hash = key.hash(&self.hash);
+    pub(crate) fn take(&mut self, key: Key, hash: u64, packet: &Packet) -> bool {
         match self.find(hash, &key) {
             Some(place) => {
                 self.take_at(place, hash, packet);
@@ -118,8 +149,7 @@ impl Stock {
 
     #[inline]
     pub(crate) fn key(&self, place: Place) -> &Key {
-        let index = place.index();
-        if place.is_short() { &self.embryos.get(index).key } else { &self.flows.get(index).key }
+        key_of(&self.flows, &self.embryos, place)
     }
 
     #[inline]
@@ -143,6 +173,7 @@ impl Stock {
     }
 
     fn begin(&mut self, hash: u64, embryo: Embryo) -> Place {
+        self.have_room();
         let index = match self.vacant.pop() {
             Some(index) => {
                 *self.embryos.get_mut(index) = embryo;
@@ -157,11 +188,26 @@ impl Stock {
 
     fn insert(&mut self, hash: u64, place: Place) {
         let Self { table, flows, embryos, hash: state, .. } = self;
-        table.insert_unique(hash, place, |&place| {
-            let index = place.index();
-            let key = if place.is_short() { &embryos.get(index).key } else { &flows.get(index).key };
-            key.hash(state)
-        });
+        table.insert_unique(hash, place, |&place| key_of(flows, embryos, place).hash(state));
+    }
+
+    /// Before another flow is put into memory: a table that is full is replaced by a larger one, which is filled in the order in which flows
+    /// lie in memory. In the order of the old table, in which it would grow by itself, each key would have to be waited for.
+    #[inline]
+    fn have_room(&mut self) {
+        if self.table.len() == self.table.capacity() {
+            self.grow_table();
+        }
+    }
+
+    #[cold]
+    fn grow_table(&mut self) {
+        let mut table = HashTable::with_capacity(self.table.capacity() + 1);
+        let hash_of = |&place: &Place| self.hash(self.key(place));
+        for place in self.places() {
+            table.insert_unique(hash_of(&place), place, hash_of);
+        }
+        self.table = table;
     }
 
     /// Gives a short flow the form of a long one: its new index.
@@ -259,6 +305,7 @@ impl Stock {
     }
 
     fn push_flow(&mut self, flow: Flow) {
+        self.have_room();
         let hash = flow.key.hash(&self.hash);
         self.flow_bytes += flow.bytes();
         let index = self.flows.push(flow);
@@ -304,10 +351,16 @@ impl Stock {
     }
 
     /// All flows, in an order that depends on nothing but the packets.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + Clone {
         let short = self.embryos.iter().zip(0..).filter(|(embryo, _)| !embryo.is_gone());
         (0..self.flows.len() as u32).map(Place).chain(short.map(|(_, k)| Place(k | Place::SHORT)))
     }
+}
+
+#[inline]
+fn key_of<'a>(flows: &'a Pages<Flow, PAGE>, embryos: &'a Pages<Embryo, PAGE>, place: Place) -> &'a Key {
+    let index = place.index();
+    if place.is_short() { &embryos.get(index).key } else { &flows.get(index).key }
 }
 
 /// Shows every flow in the form of a long one.

@@ -5,34 +5,11 @@ mod common;
 use cede_meter::{Config, Meter};
 use cede_wire::link::LinkType;
 use cede_wire::utp::Kind;
-use common::{A, Tcp, ipv4, udp, utp};
+use common::{A, Tcp, ipv4, packet_of, udp, utp};
 
 /// A thirty-second of the default, and a sixteenth. What has a fixed size weighs more here than there.
 const MEMORY_BYTES: usize = 16 << 20;
 const MEMORY_BYTES_FLOWS: usize = 32 << 20;
-
-/// Data and acknowledgements by turns, TCP and uTP by turns.
-fn packet(time_us: u64, flow: u32, step: u32, hosts: u32) -> Vec<u8> {
-    let (port, last) = (1024 + (flow / hosts) as u16, flow % hosts);
-    let from = [10, (last >> 16) as u8, (last >> 8) as u8, last as u8];
-    if flow.is_multiple_of(2) {
-        let clock = (time_us / 1000) as u32;
-        let (seq, ack) = if step.is_multiple_of(2) { (step * 100, 1) } else { (1, (step - 1) * 100 + 100) };
-        let segment =
-            Tcp { seq, ack, flags: 0x10, clock, echo: 9, len: if step.is_multiple_of(2) { 100 } else { 0 } };
-        if step.is_multiple_of(2) {
-            ipv4(6, from, A.0, &segment.octets(port, 80))
-        } else {
-            ipv4(6, A.0, from, &segment.octets(80, port))
-        }
-    } else if step.is_multiple_of(2) {
-        let data = utp(Kind::Data, 8, (step as u16, 4), (time_us as u32, 5), 20);
-        ipv4(17, from, A.0, &udp(port, 80, &data))
-    } else {
-        let state = utp(Kind::State, 7, (5, step as u16 - 1), (time_us as u32, 500 + step), 0);
-        ipv4(17, A.0, from, &udp(80, port, &state))
-    }
-}
 
 /// Plays packets of as many flows by turns and makes a report: the most that was allocated at a time, and the meter's own
 /// estimate before the report.
@@ -44,7 +21,7 @@ fn most_bytes(memory_bytes: usize, packets: u32, under_way: u32, of_flow: u32, h
             let (round, within) = (k / (under_way * of_flow), k % (under_way * of_flow));
             let (flow, step) = (round * under_way + within % under_way, within / under_way);
             let time_us = 1_000_000 + u64::from(k) * 50;
-            let packet = packet(time_us, flow, step, hosts);
+            let packet = packet_of(time_us, flow, step, hosts);
             meter.packet(time_us * 1000, LinkType::RAW, &packet, packet.len() as u32);
         }
         assert!(meter.memory_bytes() <= memory_bytes, "{}", meter.memory_bytes());

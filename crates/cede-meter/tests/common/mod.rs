@@ -179,3 +179,26 @@ impl Found {
             .expect("a flow of the host")
     }
 }
+
+/// A flow's packet of a number: of each second flow TCP, else uTP; data and acknowledgements by turns.
+pub fn packet_of(time_us: u64, flow: u32, step: u32, hosts: u32) -> Vec<u8> {
+    let (port, last) = (1024 + (flow / hosts) as u16, flow % hosts);
+    let from = [10, (last >> 16) as u8, (last >> 8) as u8, last as u8];
+    if flow.is_multiple_of(2) {
+        let clock = (time_us / 1000) as u32;
+        let (seq, ack) = if step.is_multiple_of(2) { (step * 100, 1) } else { (1, (step - 1) * 100 + 100) };
+        let segment =
+            Tcp { seq, ack, flags: 0x10, clock, echo: 9, len: if step.is_multiple_of(2) { 100 } else { 0 } };
+        if step.is_multiple_of(2) {
+            ipv4(6, from, A.0, &segment.octets(port, 80))
+        } else {
+            ipv4(6, A.0, from, &segment.octets(80, port))
+        }
+    } else if step.is_multiple_of(2) {
+        let data = utp(Kind::Data, 8, (step as u16, 4), (time_us as u32, 5), 20);
+        ipv4(17, from, A.0, &udp(port, 80, &data))
+    } else {
+        let state = utp(Kind::State, 7, (5, step as u16 - 1), (time_us as u32, 500 + step), 0);
+        ipv4(17, A.0, from, &udp(80, port, &state))
+    }
+}

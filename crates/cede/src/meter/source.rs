@@ -170,7 +170,9 @@ fn one_behind_the_other(
         under_way.extend(more.map(|source| (source.path, unpacked_ahead(source.octets, pieces, progress))));
         let Some((path, octets)) = under_way.pop_front() else { break };
         let before = meter.counters().packets;
-        let wrong = feed_octets(octets, &mut |record| meter.record(record), progress).err();
+        let mut batch = meter.batch();
+        let wrong = feed_octets(octets, &mut |record| batch.record(record), progress).err();
+        drop(batch);
         damage.extend(wrong.map(|error| told(&path, &error, meter.counters().packets - before)));
         if crate::interrupt::is_asked() {
             break;
@@ -231,7 +233,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn read_one(source: Source, config: &Config, progress: &Progress) -> Read1 {
     let mut meter = Meter::new(config.clone());
-    let damage = feed(source.octets, &mut |record| meter.record(record), progress).err();
+    let mut batch = meter.batch();
+    let damage = feed(source.octets, &mut |record| batch.record(record), progress).err();
+    drop(batch);
     let damage = damage.map(|error| told(&source.path, &error, meter.counters().packets));
     (meter, damage)
 }
