@@ -101,6 +101,10 @@ pub struct Config {
     pub delayed_ack: Option<DelayedAck>,
     /// The least retransmission timeout. Default 500 ms (BEP 29, libtorrent).
     pub min_rto: Duration,
+    /// The retransmission timeout is longer than the smoothed round trip by this at least. Peers keep acknowledgements back for 100 ms
+    /// (libutp), which on a path whose round trips hardly vary is more than four deviations: who has then two packets under way would
+    /// time out in vain with every acknowledgement of one. Default 200 ms, as Linux's TCP has it (`tcp_rto_min` bounds its deviation).
+    pub rto_margin: Duration,
     /// The largest retransmission timeout, after doubling too. Default 60 s.
     pub max_rto: Duration,
     /// The retransmission timeout before the first RTT sample. Default 1 s (BEP 29).
@@ -198,6 +202,7 @@ const DEFAULT: Config = Config {
     nagle: true,
     delayed_ack: None,
     min_rto: Duration::from_millis(500),
+    rto_margin: Duration::from_millis(200),
     max_rto: Duration::from_secs(60),
     initial_rto: Duration::from_secs(1),
     syn_rto: Duration::from_secs(3),
@@ -245,6 +250,7 @@ impl Config {
     pub fn libutp() -> Self {
         Self {
             min_rto: Duration::from_millis(1000),
+            rto_margin: Duration::ZERO,
             initial_rto: Duration::from_secs(3),
             rto_polling: Some(Duration::from_millis(500)),
             duplicate_ack_threshold: None,
@@ -265,6 +271,7 @@ impl Config {
             sack_threshold: 4,
             max_losses_per_ack: Some(5),
             resends_beyond_window: 5,
+            rto_margin: Duration::ZERO,
             rto_after_silence: true,
             rto_polling: Some(Duration::from_millis(500)),
             max_retransmissions: 3,

@@ -299,6 +299,25 @@ fn the_peers_stamps_tell_a_timeout_in_vain_and_give_its_round_trip() {
     }
 }
 
+/// A path of 780 ms on which nothing ever varied, and a peer that then keeps an acknowledgement back for 100 ms.
+#[test]
+fn a_delayed_acknowledgement_on_a_steady_path_is_waited_for() {
+    let in_vain = |config: Config| {
+        let mut script = Script::new(config, 1382, Seq16(1), Seq16(900));
+        for (number, round_trip) in (1..).zip((60..780).step_by(20).chain([780; 60]).chain([880])) {
+            script.send_packets(1);
+            for _ in 0..round_trip / 20 {
+                script.wait(ms(20));
+                script.drain();
+            }
+            script.state(Seq16(number), &[]);
+        }
+        script.connection.statistics().timeouts
+    };
+    assert_eq!(in_vain(Config::default()), 0);
+    assert_eq!(in_vain(Config { rto_margin: Duration::ZERO, ..Config::default() }), 1);
+}
+
 #[test]
 fn who_is_heard_is_waited_for_longer_and_not_for_ever() {
     let timeouts = |is_heard: bool| {

@@ -36,7 +36,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cede_cc::instruments::{RttConfig, RttEstimator, TimerGuard};
 use cede_cc::{Allowance, Controller, Path};
-use cede_units::{Duration, Instant, Seq16};
+use cede_units::{Instant, Seq16};
 use cede_wire::utp::{DecodeError, Kind, Packet};
 use cede_wire::{Payload, Transmit};
 use loss::LossDetection;
@@ -343,12 +343,12 @@ impl WholeDatagram {
     }
 }
 
-/// Timeouts are exact: the clock's granularity is nothing beside them.
+/// The margin stands where RFC 6298 has the clock's granularity, which is nothing beside it.
 fn rtt_config(config: &Config) -> RttConfig {
     RttConfig {
         initial_rto: config.initial_rto,
         min_rto: config.min_rto,
         max_rto: config.max_rto,
-        granularity: Duration::ZERO,
+        granularity: config.rto_margin,
     }
 }
