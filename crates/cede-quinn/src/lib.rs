@@ -23,6 +23,8 @@
 //!   the RFC describes, hence the name.
 //! * [`Scavenger::nice`]: TCP-NICE. Its windows below two packets cannot be expressed (see below), so of many flows on a slow
 //!   link it takes more than the original.
+//! * [`Scavenger::named`] with `"cede"`: our own, which yields to BBR and to what stands behind FQ-CoDel as well. It misses the one-way delay
+//!   where a congested way back makes round trips long; `docs/cede-controller.md` says what it trades.
 //! * [`Scavenger::named`]: any other controller of `cede list controllers` that yields and is ruled by a window, with
 //!   parameters. TCP-LP is among them, on the raw RTT ([`AckDelay::Included`]), where it fills an idle link and yields as it
 //!   should. Those that cannot work here are refused with the reason: [`UNFIT`].

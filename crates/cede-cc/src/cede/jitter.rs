@@ -17,6 +17,12 @@
 //! round behind one the window is large and its queue has not come back: under jitter even the least of many packets waits, and where it does not
 //! there is none.
 //!
+//! On a slow link a few packets of others are as long a time, and flows that share it make room for one another at their smallest windows in ways that have
+//! no memory either. So jitter is [`LEAST_PACKETS`] packets' times at least. A packet takes as long as at the largest rate that was delivered, or the
+//! least time between two arrivals where that is less: behind a queue it is no less than that, and jitter lets those that it has held up arrive together. With
+//! two packets under way a receiver that answers pairs tells of one arrival in a round. Where all else says jitter, four are sent together for
+//! some rounds: an answer to the question, and not soon again where it was in vain.
+//!
 //! Source: of this project. The likeness is the sum of the squared autocorrelations at lags one to six (G. E. P. Box and D. A. Pierce, J. Am. Stat.
 //! Assoc. 65, 1970): of 32 samples without memory it is above 0.45 with a probability of about 3 %.
 //!
@@ -24,6 +30,7 @@
 //! *How it was validated:* unit tests below; the battery (`path/more-jitter`; `yields` for what it must not take for jitter).
 
 use super::{Cede, Stage};
+use crate::Feedback;
 use cede_units::{Duration, Instant};
 
 /// Windows that are small enough to see jitter in, and so large that what was seen before says nothing any longer, in packets.
@@ -38,6 +45,14 @@ const LAGS: usize = 6;
 /// queues of others on short paths come and go within milliseconds.
 const LEAST_TARGETS: f64 = 2.0;
 const LEAST_NS: f64 = 35e6;
+/// And as many packets' times: with four flows on 10 Mbit/s and fewer the queue that they make for one another reached 40.
+const LEAST_PACKETS: f64 = 48.0;
+/// In more rounds than so many two arrivals were as close as that.
+const GAP_RANK: usize = 1;
+/// So many packets leave together where arrivals are to be seen.
+pub(super) const TOGETHER: f64 = 4.0;
+/// Until rounds have been looked at so often: sixteen rounds.
+const ASKED: u32 = 2;
 /// The middle of all samples is this part of the largest at least, a quarter of them are at most that, and the middle half is so wide.
 const LEAST_MIDDLE: f64 = 0.2;
 const MOST_QUARTER: f64 = 0.45;
@@ -66,10 +81,17 @@ const MAX_DOUBLINGS: u32 = 5;
 pub(super) struct Jitter {
     /// What samples have above the base, in nanoseconds: a ring of the last rounds.
     samples_ns: [i64; SAMPLES],
+    /// Of the same rounds, the least time between two arrivals.
+    gaps_ns: [i64; SAMPLES],
     count: usize,
+    /// When a packet arrived last, and the least time between two in this round.
+    arrived_ns: Option<i64>,
+    gap_ns: i64,
     allowed_ns: i64,
     /// A slowdown lasts until enough rounds have been seen.
     looks: bool,
+    /// Arrivals are to be seen, so often more, until rounds are looked at: packets leave together.
+    asks: u32,
     next_look: Instant,
     looks_in_vain: u32,
     slowdowns: u32,
@@ -81,15 +103,36 @@ pub(super) struct Jitter {
     round_samples: u32,
 }
 
+/// What delays are held against: the target, and a packet's time at the largest rate that was delivered, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    target_ns: f64,
+    packet_ns: f64,
+}
+
+/// What the last rounds show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Found {
+    None,
+    /// All but how far apart packets arrive says jitter, and that is not known.
+    Perhaps,
+    /// So much.
+    Jitter(i64),
+}
+
 impl Jitter {
     pub(super) const fn new() -> Self {
         Self {
             samples_ns: [0; SAMPLES],
+            gaps_ns: [0; SAMPLES],
             count: 0,
+            arrived_ns: None,
+            gap_ns: i64::MAX,
             allowed_ns: 0,
             slowdowns: 0,
             slowdowns_peak_ns: 0,
             looks: false,
+            asks: 0,
             next_look: Instant::ZERO,
             looks_in_vain: 0,
             rounds: 0,
@@ -103,8 +146,12 @@ impl Jitter {
         self.allowed_ns
     }
 
-    /// Any sample.
-    fn see(&mut self, above_base_ns: i64) {
+    /// Any sample, of a packet that arrived then; one that ends a round is of the next.
+    fn see(&mut self, above_base_ns: i64, arrived_ns: Option<i64>, ends_round: bool) {
+        let last_ns = core::mem::replace(&mut self.arrived_ns, arrived_ns).filter(|_| !ends_round);
+        // Who was overtaken did not wait in a queue.
+        let gap_ns = last_ns.zip(arrived_ns).map(|(last, next)| (next - last).max(0));
+        self.gap_ns = self.gap_ns.min(gap_ns.unwrap_or(i64::MAX));
         self.round_samples = self.round_samples.saturating_add(1);
         if self.round_samples > FIRST {
             self.round_least_ns = self.round_least_ns.min(above_base_ns);
@@ -119,23 +166,48 @@ impl Jitter {
         }
         self.rounds = self.rounds.saturating_add(1);
         (self.round_least_ns, self.round_samples) = (i64::MAX, 0);
+        self.gap_ns = i64::MAX;
     }
 
     /// One sample of a round in which the window was small.
-    fn add(&mut self, above_base_ns: i64, target_ns: f64) {
-        self.samples_ns[self.count % SAMPLES] = above_base_ns;
+    fn add(&mut self, now: Instant, above_base_ns: i64, scale: Scale) {
+        let place = self.count % SAMPLES;
+        (self.samples_ns[place], self.gaps_ns[place]) = (above_base_ns, self.gap_ns);
         self.count += 1;
-        if self.count >= SAMPLES && self.count.is_multiple_of(SAMPLES / 4) {
-            let found_ns = self.find(target_ns).unwrap_or(0);
-            // What is there already is not made less by a look that happened to see less of it.
-            self.allowed_ns = if found_ns > 0 { found_ns.max(self.allowed_ns) } else { 0 };
-            (self.slowdowns, self.slowdowns_peak_ns) = (0, 0);
+        if self.count < SAMPLES || !self.count.is_multiple_of(SAMPLES / 4) {
+            return;
         }
+        let found = self.find(scale);
+        self.allowed_ns = match found {
+            // What is there already is not made less by a look that happened to see less of it.
+            Found::Jitter(found_ns) => found_ns.max(self.allowed_ns),
+            Found::Perhaps => self.allowed_ns,
+            Found::None => 0,
+        };
+        (self.slowdowns, self.slowdowns_peak_ns) = (0, 0);
+        if self.asks == 1 {
+            self.has_looked(now);
+        }
+        let begins =
+            self.asks == 0 && found == Found::Perhaps && self.allowed_ns == 0 && now >= self.next_look;
+        self.asks = if begins { ASKED } else { self.asks.saturating_sub(1) };
+    }
+
+    /// Whether packets are to leave together.
+    pub(super) fn asks(&self) -> bool {
+        self.asks > 0
+    }
+
+    /// What was in vain is not repeated soon.
+    fn has_looked(&mut self, now: Instant) {
+        self.looks_in_vain = if self.allowed_ns > 0 { 0 } else { self.looks_in_vain + 1 };
+        let times = 1 << self.looks_in_vain.min(MAX_DOUBLINGS);
+        self.next_look = now + LOOK_AGAIN * times;
     }
 
     /// The window has become large, or something else has happened: rounds before say nothing.
     fn forget_rounds(&mut self) {
-        self.count = 0;
+        (self.count, self.asks) = (0, 0);
     }
 
     /// A sample of a slowdown, in which little is under way.
@@ -160,9 +232,7 @@ impl Jitter {
     /// Whether the slowdown that ends now was a look.
     pub(super) fn end_look(&mut self, now: Instant) -> bool {
         if self.looks {
-            self.looks_in_vain = if self.allowed_ns > 0 { 0 } else { self.looks_in_vain + 1 };
-            let times = 1 << self.looks_in_vain.min(MAX_DOUBLINGS);
-            self.next_look = now + LOOK_AGAIN * times;
+            self.has_looked(now);
         }
         core::mem::take(&mut self.looks)
     }
@@ -176,17 +246,27 @@ impl Jitter {
     }
 
     /// The jitter that the last samples show.
-    fn find(&self, target_ns: f64) -> Option<i64> {
-        let mut ordered = self.samples_ns;
+    fn find(&self, Scale { target_ns, packet_ns }: Scale) -> Found {
+        let (mut ordered, mut gaps) = (self.samples_ns, self.gaps_ns);
         ordered.sort_unstable();
+        gaps.sort_unstable();
         let at = |part: f64| ordered[(part * (SAMPLES - 1) as f64) as usize] as f64;
-        let most = at(1.0);
-        let wide = at(0.9) >= (LEAST_TARGETS * target_ns).max(LEAST_NS) && at(0.0) <= target_ns;
+        let (most, far) = (at(1.0), at(0.9));
+        let wide = far >= (LEAST_TARGETS * target_ns).max(LEAST_NS) && at(0.0) <= target_ns;
         let spread = at(0.5) >= LEAST_MIDDLE * most
             && at(0.25) <= MOST_QUARTER * most
             && at(0.75) - at(0.25) >= LEAST_WIDTH * most;
         let mixed = self.crossings(ordered[SAMPLES / 2]) >= CROSSINGS && self.likeness() <= MOST_ALIKE;
-        (wide && spread && mixed).then(|| ordered[SAMPLES - 1].min(MOST_NS))
+        let gap_ns = gaps[GAP_RANK];
+        if !(wide && spread && mixed) {
+            Found::None
+        } else if far >= LEAST_PACKETS * packet_ns.min(gap_ns as f64) {
+            Found::Jitter(ordered[SAMPLES - 1].min(MOST_NS))
+        } else if gap_ns == i64::MAX {
+            Found::Perhaps
+        } else {
+            Found::None
+        }
     }
 
     /// The samples in their order.
@@ -212,21 +292,24 @@ impl Jitter {
 
 impl Cede {
     /// Slowdowns, small windows, and large ones behind a slowdown show what of a delay is jitter.
-    pub(super) fn watch_jitter(&mut self, above_base_ns: i64, ends_round: bool) {
+    pub(super) fn watch_jitter(&mut self, feedback: &Feedback<'_>, above_base_ns: i64, ends_round: bool) {
         if !self.config.allow_jitter {
             return;
         }
         let packets = self.cwnd / self.bounds.mss;
-        self.jitter.see(above_base_ns);
+        self.jitter.see(above_base_ns, self.trains.arrived_ns(feedback), ends_round);
+        let packet_ns = self.packet_ns();
+        let scale = |target_ns| Scale { target_ns, packet_ns };
+        let (now, wanted_ns) = (feedback.now, self.target.wanted_ns(self.queue.base_rtt()));
         match self.stage {
             Stage::Slowdown { .. } => {
                 self.jitter.in_slowdown(above_base_ns);
                 if self.jitter.looks && ends_round {
-                    self.jitter.add(above_base_ns, self.target.wanted_ns(self.queue.base_rtt()));
+                    self.jitter.add(now, above_base_ns, scale(wanted_ns));
                 }
             }
             Stage::Steady if packets <= SMALL_PACKETS && ends_round => {
-                self.jitter.add(above_base_ns, self.target_ns(self.now));
+                self.jitter.add(now, above_base_ns, scale(self.target_ns(now)));
             }
             _ if packets > LARGE_PACKETS => self.jitter.forget_rounds(),
             _ => {}
@@ -257,10 +340,44 @@ mod tests {
             .map(|x| (x >> 11) as i64 % (80 * MS))
     }
 
+    /// A round of such a sample on a fast link, with two arrivals so far apart.
+    fn round(jitter: &mut Jitter, ns: i64, gap_ns: i64) {
+        jitter.gap_ns = gap_ns;
+        jitter.add(Instant::from_secs(100), ns, Scale { target_ns: TARGET_NS, packet_ns: 2e6 });
+    }
+
     fn found(samples: impl IntoIterator<Item = i64>) -> i64 {
         let mut jitter = Jitter::new();
-        samples.into_iter().for_each(|ns| jitter.add(ns, TARGET_NS));
+        samples.into_iter().for_each(|ns| round(&mut jitter, ns, MS / 10));
         jitter.allowed_ns()
+    }
+
+    #[test]
+    fn what_a_few_packets_of_others_take_is_none() {
+        let mut jitter = Jitter::new();
+        jittered(64).for_each(|ns| round(&mut jitter, ns, 4 * MS));
+        assert!(jitter.allowed_ns() == 0 && !jitter.asks(), "arrivals are as far apart as on 3 Mbit/s");
+        // One arrival in each round: it is asked for more.
+        jittered(32).for_each(|ns| round(&mut jitter, ns, i64::MAX));
+        assert!(jitter.allowed_ns() == 0 && jitter.asks());
+        let mut slow = jitter.clone();
+        jittered(8).for_each(|ns| round(&mut jitter, ns, 0));
+        assert!(jitter.allowed_ns() > 60 * MS && !jitter.asks(), "they arrive together");
+        jittered(64).for_each(|ns| round(&mut slow, ns, 8 * MS));
+        assert!(slow.allowed_ns() == 0 && !slow.asks());
+        jittered(64).for_each(|ns| round(&mut slow, ns, i64::MAX));
+        assert!(!slow.asks(), "not so soon again");
+        // Arrivals of one round are held against one another.
+        jitter.end_round();
+        for (arrived_ns, gap_ns) in [(None, i64::MAX), (Some(50), i64::MAX), (Some(57), 7), (Some(54), 0)] {
+            jitter.see(0, arrived_ns, false);
+            assert_eq!(jitter.gap_ns, gap_ns, "{arrived_ns:?}");
+        }
+        jitter.end_round();
+        jitter.see(0, Some(60), true);
+        assert_eq!(jitter.gap_ns, i64::MAX, "of the round before");
+        jitter.see(0, Some(62), false);
+        assert_eq!(jitter.gap_ns, 2);
     }
 
     #[test]
@@ -287,7 +404,7 @@ mod tests {
     #[test]
     fn it_is_over_when_small_windows_or_slowdowns_show_none() {
         let mut jitter = Jitter::new();
-        jittered(64).for_each(|ns| jitter.add(ns, TARGET_NS));
+        jittered(64).for_each(|ns| round(&mut jitter, ns, 0));
         let full = jitter.allowed_ns();
         for _ in 0..8 {
             jitter.in_slowdown(20 * MS);
@@ -295,9 +412,9 @@ mod tests {
             jitter.end_slowdown();
         }
         assert_eq!(jitter.allowed_ns(), 25 * MS);
-        (0..32).for_each(|_| jitter.add(40 * MS, TARGET_NS));
+        (0..32).for_each(|_| round(&mut jitter, 40 * MS, 0));
         assert_eq!(jitter.allowed_ns(), 0);
-        jittered(64).for_each(|ns| jitter.add(ns, TARGET_NS));
+        jittered(64).for_each(|ns| round(&mut jitter, ns, 0));
         for (rounds, least_ms, samples, left_ns, what) in [
             (0, 10, 50, full, "the round in which it is restored"),
             (2, 10, 50, full, "a later one"),
@@ -306,7 +423,7 @@ mod tests {
             (1, 10, 50, 0, "some do not wait"),
         ] {
             jitter.rounds = rounds;
-            (0..samples).for_each(|n| jitter.see((least_ms + n) * MS));
+            (0..samples).for_each(|n| jitter.see((least_ms + n) * MS, None, false));
             jitter.end_round();
             assert_eq!(jitter.allowed_ns(), left_ns, "{what}");
         }

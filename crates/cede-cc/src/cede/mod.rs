@@ -405,7 +405,8 @@ impl Cede {
         let waited = self.pairs.has_waited(feedback);
         let seen = self.rounds.on_feedback(feedback, queue_ns, waited);
         if let Some(above_base_ns) = above_base_ns.filter(|_| !waited) {
-            self.watch_jitter(above_base_ns, seen.is_some());
+            self.watch_jitter(feedback, above_base_ns, seen.is_some());
+            self.pairs.leave_together(if self.jitter.asks() { jitter::TOGETHER } else { 2.0 });
         }
         self.slowdown_least_ns = self.slowdown_least_ns.min(queue_ns.unwrap_or(i64::MAX));
         (queue_ns, seen)
@@ -515,8 +516,10 @@ impl Controller for Cede {
         if let Some(train) = self.trains.window(self.bounds.mss) {
             return Allowance::window((self.cwnd.min(train) as u64).max(1));
         }
-        let cwnd_bytes = (self.pairs.window(self.cwnd, self.bounds.mss) as u64).max(1);
-        let Some(rate) = self.pacing() else { return Allowance::window(cwnd_bytes) };
+        let asks = self.jitter.asks() && self.stage == Stage::Steady;
+        let least = if asks { jitter::TOGETHER * self.bounds.mss } else { 0.0 };
+        let cwnd_bytes = (self.pairs.window(self.cwnd.max(least), self.bounds.mss) as u64).max(1);
+        let Some(rate) = self.pacing().filter(|_| !asks) else { return Allowance::window(cwnd_bytes) };
         Allowance { cwnd_bytes, pacing_rate: Some(rate), burst_bytes: self.burst_bytes(rate) }
     }
 

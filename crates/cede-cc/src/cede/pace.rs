@@ -1,5 +1,6 @@
 //! How fast packets leave: what was delivered lately, and so much more or less as brings the queue to its target.
 //!
+//! Source: of this project; pacing above the delivered rate as in BBR (Cardwell et al., ACM Queue 2016).
 //! *What it leaves out, how it was validated:* see `mod.rs`.
 
 use super::{Cede, Stage};

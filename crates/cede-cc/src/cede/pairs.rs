@@ -23,11 +23,13 @@ pub(super) struct Pairs {
     part: f64,
     /// A pair may leave, or is leaving.
     open: bool,
+    /// How many packets it is of.
+    together: f64,
 }
 
 impl Pairs {
     pub(super) const fn new() -> Self {
-        Self { part: 0.0, open: true }
+        Self { part: 0.0, open: true, together: 2.0 }
     }
 
     /// Whether the peer answers pairs.
@@ -43,6 +45,11 @@ impl Pairs {
         self.open |= feedback.in_flight_bytes == 0;
     }
 
+    /// From now on so many packets, an even number, leave together.
+    pub(super) fn leave_together(&mut self, packets: f64) {
+        self.together = packets;
+    }
+
     /// Whether this acknowledgement was held back by a timer.
     pub(super) fn has_waited(&self, feedback: &Feedback<'_>) -> bool {
         feedback.acked.len() == 1 && self.answers()
@@ -50,7 +57,7 @@ impl Pairs {
 
     /// A packet has left; so much is under way with it.
     pub(super) fn on_sent(&mut self, in_flight_bytes: u64, mss: f64) {
-        self.open &= (in_flight_bytes as f64) < 2.0 * mss;
+        self.open &= (in_flight_bytes as f64) < self.together * mss;
     }
 
     pub(super) fn on_timeout(&mut self) {
@@ -59,7 +66,7 @@ impl Pairs {
 
     /// The window that lets pairs leave, where it is so small that single packets would.
     pub(super) fn window(&self, cwnd: f64, mss: f64) -> f64 {
-        let closes = self.answers() && !self.open && cwnd < 3.0 * mss;
+        let closes = self.answers() && !self.open && cwnd < (self.together + 1.0) * mss;
         if closes { cwnd.min(mss) } else { cwnd }
     }
 }

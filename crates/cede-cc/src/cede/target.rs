@@ -1,6 +1,7 @@
 //! The queue that is aimed at: what was asked for, what jitter and the time of packets make of it, and what a short queue
 //! that overflowed leaves of it.
 //!
+//! Source: of this project; a target in milliseconds as in LEDBAT (RFC 6817).
 //! *What it leaves out, how it was validated:* see `mod.rs`.
 
 use cede_units::{Duration, Instant};

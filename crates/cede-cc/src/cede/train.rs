@@ -280,6 +280,12 @@ impl Trains {
         }
     }
 
+    /// When the newest packet arrived that this acknowledges, on a scale on which differences mean something.
+    pub(super) fn arrived_ns(&self, feedback: &Feedback<'_>) -> Option<i64> {
+        let newest = feedback.acked.last().filter(|packet| !packet.retransmitted)?;
+        Some(arrival_ns(feedback, newest, self.fine_stamps))
+    }
+
     fn judge(&mut self, train: &UnderWay, bytes: u32) {
         let divided_ns = train.divided_ns();
         self.verdicts = self.verdicts << 1 | u32::from(divided_ns.is_some());

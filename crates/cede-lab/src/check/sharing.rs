@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, OWN};
 use super::case::{Case, Family, Finding, Mark, Measure};
-use super::marks::{EQUALS_JAIN, IDLE_LINK_USED};
+use super::marks::{EQUALS_JAIN, IDLE_LINK_USED, own_delay_ms};
 use super::setup::Setup;
 use crate::run::RunError;
 
@@ -32,6 +32,12 @@ pub(super) const CASES: &[Case] = &[
         equals,
     ),
     case(
+        "sharing/slow-link",
+        "3 Mbit/s, 40 ms; four flows within two seconds of each other",
+        "The uplink of a village or a phone: with a few packets each they are at their smallest windows, and what one of them does is several milliseconds to all others. Who takes that for something else than a queue has the link, and everybody's delay, for himself: `cede` did.",
+        slow_link,
+    ),
+    case(
         "sharing/different-rtts",
         "10 Mbit/s; one flow of 20 ms, one of 120 ms",
         "Peers near and far: who is far must not be starved.",
@@ -50,12 +56,26 @@ fn late_comer(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
 }
 
 fn equals(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
-    let setup = Setup::new(RATE_MBPS, RTT_MS).window(40.0, 130.0);
+    let (findings, _) = four(bench, RATE_MBPS, RTT_MS)?;
+    Ok(findings)
+}
+
+/// How four flows share a link, and its 95th percentile of delay in milliseconds.
+fn four(bench: &Bench<'_>, rate_mbps: f64, rtt_ms: f64) -> Result<(Vec<Finding>, f64), RunError> {
+    let setup = Setup::new(rate_mbps, rtt_ms).window(40.0, 130.0);
     let seen = bench.run(&setup.with(bench.own("count = 4\nstart_jitter = \"2 s\"")))?;
-    Ok(vec![
+    let findings = vec![
         Finding::new("Jain's index", seen.jain(), Mark::AtLeast(EQUALS_JAIN)),
-        Finding::new("link used", seen.rate_mbps(OWN) / RATE_MBPS, Mark::AtLeast(IDLE_LINK_USED)),
-    ])
+        Finding::new("link used", seen.rate_mbps(OWN) / rate_mbps, Mark::AtLeast(IDLE_LINK_USED)),
+    ];
+    Ok((findings, seen.bottleneck().delays.p95_ms))
+}
+
+fn slow_link(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
+    const MBPS: f64 = 3.0;
+    let (mut findings, p95_ms) = four(bench, MBPS, 40.0)?;
+    findings.push(Finding::new("own queue, p95 ms", p95_ms, Mark::AtMost(own_delay_ms(MBPS))));
+    Ok(findings)
 }
 
 fn different_rtts(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
