@@ -47,8 +47,10 @@ const LEAST_TARGETS: f64 = 2.0;
 const LEAST_NS: f64 = 35e6;
 /// And as many packets' times: with four flows on 10 Mbit/s and fewer the queue that they make for one another reached 40.
 const LEAST_PACKETS: f64 = 48.0;
-/// In more rounds than so many two arrivals were as close as that.
-const GAP_RANK: usize = 1;
+/// Rounds after which what was seen of arrivals is a stretch older; two are kept.
+const STRETCH: u32 = 128;
+/// With fewer than so many rounds of the last [`SAMPLES`] arrivals are hardly known.
+const GAPS_MIN: u32 = 8;
 /// So many packets leave together where arrivals are to be seen.
 pub(super) const TOGETHER: f64 = 4.0;
 /// Until rounds have been looked at so often: sixteen rounds.
@@ -81,8 +83,12 @@ const MAX_DOUBLINGS: u32 = 5;
 pub(super) struct Jitter {
     /// What samples have above the base, in nanoseconds: a ring of the last rounds.
     samples_ns: [i64; SAMPLES],
-    /// Of the same rounds, the least time between two arrivals.
-    gaps_ns: [i64; SAMPLES],
+    /// The least times between two arrivals in rounds of small windows, two of each of the last stretches of rounds.
+    gaps_ns: [[i64; 2]; 2],
+    /// Rounds of the latest stretch.
+    stretch: u32,
+    /// Which of the last rounds had two arrivals, the newest in the lowest bit.
+    had_gaps: u32,
     count: usize,
     /// When a packet arrived last, and the least time between two in this round.
     arrived_ns: Option<i64>,
@@ -124,7 +130,9 @@ impl Jitter {
     pub(super) const fn new() -> Self {
         Self {
             samples_ns: [0; SAMPLES],
-            gaps_ns: [0; SAMPLES],
+            gaps_ns: [[i64::MAX; 2]; 2],
+            stretch: 0,
+            had_gaps: 0,
             count: 0,
             arrived_ns: None,
             gap_ns: i64::MAX,
@@ -171,9 +179,9 @@ impl Jitter {
 
     /// One sample of a round in which the window was small.
     fn add(&mut self, now: Instant, above_base_ns: i64, scale: Scale) {
-        let place = self.count % SAMPLES;
-        (self.samples_ns[place], self.gaps_ns[place]) = (above_base_ns, self.gap_ns);
+        self.samples_ns[self.count % SAMPLES] = above_base_ns;
         self.count += 1;
+        self.note_gap();
         if self.count < SAMPLES || !self.count.is_multiple_of(SAMPLES / 4) {
             return;
         }
@@ -191,6 +199,23 @@ impl Jitter {
         let begins =
             self.asks == 0 && found == Found::Perhaps && self.allowed_ns == 0 && now >= self.next_look;
         self.asks = if begins { ASKED } else { self.asks.saturating_sub(1) };
+    }
+
+    /// A link's packets take as long as before when the window has been large, so what is known of them stays for some time.
+    fn note_gap(&mut self) {
+        if self.stretch == STRETCH {
+            (self.gaps_ns, self.stretch) = ([[i64::MAX; 2], self.gaps_ns[0]], 0);
+        }
+        self.stretch += 1;
+        self.had_gaps = self.had_gaps << 1 | u32::from(self.gap_ns < i64::MAX);
+        let [least, second] = self.gaps_ns[0];
+        self.gaps_ns[0] = [least.min(self.gap_ns), second.min(least.max(self.gap_ns))];
+    }
+
+    /// As close two arrivals were more than once; a single time may be the doing of acknowledgements that met.
+    fn least_gap_ns(&self) -> i64 {
+        let [[a, b], [c, d]] = self.gaps_ns;
+        b.min(d).min(a.max(c))
     }
 
     /// Whether packets are to leave together.
@@ -247,9 +272,8 @@ impl Jitter {
 
     /// The jitter that the last samples show.
     fn find(&self, Scale { target_ns, packet_ns }: Scale) -> Found {
-        let (mut ordered, mut gaps) = (self.samples_ns, self.gaps_ns);
+        let mut ordered = self.samples_ns;
         ordered.sort_unstable();
-        gaps.sort_unstable();
         let at = |part: f64| ordered[(part * (SAMPLES - 1) as f64) as usize] as f64;
         let (most, far) = (at(1.0), at(0.9));
         let wide = far >= (LEAST_TARGETS * target_ns).max(LEAST_NS) && at(0.0) <= target_ns;
@@ -257,12 +281,11 @@ impl Jitter {
             && at(0.25) <= MOST_QUARTER * most
             && at(0.75) - at(0.25) >= LEAST_WIDTH * most;
         let mixed = self.crossings(ordered[SAMPLES / 2]) >= CROSSINGS && self.likeness() <= MOST_ALIKE;
-        let gap_ns = gaps[GAP_RANK];
         if !(wide && spread && mixed) {
             Found::None
-        } else if far >= LEAST_PACKETS * packet_ns.min(gap_ns as f64) {
+        } else if far >= LEAST_PACKETS * packet_ns.min(self.least_gap_ns() as f64) {
             Found::Jitter(ordered[SAMPLES - 1].min(MOST_NS))
-        } else if gap_ns == i64::MAX {
+        } else if self.had_gaps.count_ones() < GAPS_MIN {
             Found::Perhaps
         } else {
             Found::None
@@ -358,15 +381,26 @@ mod tests {
         jittered(64).for_each(|ns| round(&mut jitter, ns, 4 * MS));
         assert!(jitter.allowed_ns() == 0 && !jitter.asks(), "arrivals are as far apart as on 3 Mbit/s");
         // One arrival in each round: it is asked for more.
+        jitter = Jitter::new();
         jittered(32).for_each(|ns| round(&mut jitter, ns, i64::MAX));
         assert!(jitter.allowed_ns() == 0 && jitter.asks());
         let mut slow = jitter.clone();
-        jittered(8).for_each(|ns| round(&mut jitter, ns, 0));
+        jittered(64).for_each(|ns| round(&mut jitter, ns, 0));
         assert!(jitter.allowed_ns() > 60 * MS && !jitter.asks(), "they arrive together");
         jittered(64).for_each(|ns| round(&mut slow, ns, 8 * MS));
         assert!(slow.allowed_ns() == 0 && !slow.asks());
         jittered(64).for_each(|ns| round(&mut slow, ns, i64::MAX));
         assert!(!slow.asks(), "not so soon again");
+        // What is known of arrivals stays for a stretch, and a single pair that met is nothing.
+        let (mut known, mut met) = (Jitter::new(), Jitter::new());
+        for n in 0..2 * STRETCH {
+            let gap_ns = if n < 2 { MS / 10 } else { 8 * MS };
+            round(&mut known, 0, gap_ns);
+            round(&mut met, 0, if n == 7 { 0 } else { 8 * MS });
+        }
+        assert_eq!((known.least_gap_ns(), met.least_gap_ns()), (MS / 10, 8 * MS));
+        round(&mut known, 0, 8 * MS);
+        assert_eq!(known.least_gap_ns(), 8 * MS, "it was long ago");
         // Arrivals of one round are held against one another.
         jitter.end_round();
         for (arrived_ns, gap_ns) in [(None, i64::MAX), (Some(50), i64::MAX), (Some(57), 7), (Some(54), 0)] {
