@@ -7,7 +7,6 @@
 
 use crate::config::{Base, Config};
 use crate::direction::{Depth, Direction, SHORT_SAMPLES, Source};
-use crate::embryo::BLOCKS_MAX;
 use crate::host::{PART_THAT_COUNTS, Together};
 use crate::intake::Counters;
 use crate::key::Socket;
@@ -16,7 +15,7 @@ use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report};
 use crate::senders::{Sender, senders};
 use crate::several::Likeness;
 use crate::shared::{HostClock, Lowest, Shared};
-use crate::stock::{NEAR, Reader};
+use crate::stock::{self, NEAR, Reader};
 use crate::summary::{Delay, Scratch, Summary};
 use crate::track::Track;
 use core::cell::OnceCell;
@@ -158,7 +157,7 @@ fn hosts<'a>(senders: &'a [Sender], flows: &Reader<'_>) -> impl Iterator<Item = 
     senders.chunk_by(Sender::is_beside).inspect(move |host| {
         if begin + host.len() > near {
             let next = senders[begin..].iter().map(|sender| sender.place());
-            flows.stock.bring_near(next, Some(BLOCKS_MAX));
+            flows.stock.bring_near(next, stock::Part::Whole);
             near = begin + NEAR;
         }
         begin += host.len();

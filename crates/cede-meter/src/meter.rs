@@ -8,7 +8,7 @@ use crate::frame::Content;
 use crate::intake::Counters;
 use crate::key::{Address, Key, Side};
 use crate::report::{Flags, Report};
-use crate::stock::{NEAR, Reader, Stock};
+use crate::stock::{NEAR, Part, Reader, Stock};
 use crate::views::{Verdict, View, Views};
 use cede_wire::link::LinkType;
 
@@ -121,28 +121,20 @@ impl Meter {
         Batch::new(self)
     }
 
-    /// As [`Self::record`], but of a packet that something would be kept of nothing is yet: it goes to `later`.
-    pub(crate) fn look(&mut self, record: &cede_wire::pcap::Record<'_>, later: impl FnOnce(Waiting)) {
-        let about = (record.link_type, record.captured, record.original_len);
-        match record.time_ns {
-            Some(time_ns) => self.read(time_ns, about, |_, waiting| later(waiting)),
-            None => self.counters.timeless(),
-        }
-    }
-
     /// Takes in what was read of packets that came one behind the other.
     pub(crate) fn take_all(&mut self, waiting: &[Waiting]) {
         // Each look-up is one wait; all are over before the first flow is asked for.
         let mut places = [None; NEAR];
         places.iter_mut().zip(waiting).for_each(|(place, waiting)| *place = self.stock.likely(waiting.hash));
-        self.stock.bring_near(places.into_iter().flatten(), None);
+        self.stock.bring_near(places.into_iter().flatten(), Part::End);
         waiting.iter().for_each(|waiting| self.take(waiting));
         self.stay_within_memory();
     }
 
+    /// Reads a packet; one that something is to be kept of goes on to `then`.
     // What was parsed stays in registers.
     #[inline(always)]
-    fn read(
+    pub(crate) fn read(
         &mut self,
         time_ns: u64,
         (link_type, captured, original_len): (LinkType, &[u8], u32),

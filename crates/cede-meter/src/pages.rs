@@ -36,7 +36,7 @@ impl<T, const N: usize> Pages<T, N> {
         ((pages - 1) * N + page.len() - 1) as u32
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flatten()
     }
 

@@ -1,11 +1,10 @@
 //! Who sent what there are samples of, in the order in which it is analysed: there may be a million flows.
 
-use crate::embryo::BLOCKS_MAX;
 use crate::flow::{Flow, Marks};
 use crate::key::{Address, Side};
 use crate::pool::Pool;
 use crate::report::{Protocol, Report};
-use crate::stock::{NEAR, Place, Reader};
+use crate::stock::{Place, Reader};
 use crate::{glance, reading, utp};
 use core::hash::BuildHasher;
 use foldhash::fast::RandomState;
@@ -94,14 +93,8 @@ impl Addresses {
 /// Who sent what can be analysed, in order.
 pub(crate) fn senders(flows: &Reader<'_>, only: Option<Protocol>, report: &mut Report) -> Vec<Sender> {
     let mut senders = Vec::with_capacity(2 * flows.stock.len());
-    let (mut addresses, mut places, mut near) = (Addresses::default(), flows.stock.places(), 0);
-    loop {
-        if near == 0 {
-            flows.stock.bring_near(places.clone(), Some(BLOCKS_MAX));
-            near = NEAR;
-        }
-        near -= 1;
-        let Some(place) = places.next() else { break };
+    let mut addresses = Addresses::default();
+    for place in flows.stock.places_near() {
         let key = flows.stock.key(place);
         if only.is_none_or(|only| (only == Protocol::Tcp) == key.is_tcp()) {
             let tells = told_at_a_glance(flows, place).unwrap_or_else(|| flows.with(place, tells_something));

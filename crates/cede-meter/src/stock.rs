@@ -1,6 +1,6 @@
 //! All flows, short and long, found by their key.
 
-use crate::embryo::Embryo;
+use crate::embryo::{BLOCKS_MAX, Embryo};
 use crate::flow::{Flow, Marks, Packet, Said};
 use crate::gone::Gone;
 use crate::key::{Key, Side};
@@ -14,6 +14,15 @@ use hashbrown::HashTable;
 
 /// Flows whose memory is brought near together.
 pub(crate) const NEAR: usize = 32;
+/// What of a flow is brought near.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// Where the next packet's samples go.
+    End,
+    /// All of a short one; of a long one where it begins.
+    Whole,
+}
+
 /// Flows of a page.
 const PAGE: usize = 1 << 9;
 /// Octets that each place of the table takes.
@@ -85,17 +94,18 @@ impl Stock {
         self.table.iter_hash(hash).next().copied()
     }
 
-    /// Has the memory of up to [`NEAR`] flows brought near, where they end or, for so many blocks on, where they begin. The processor waits
-    /// for all of them together, where it would wait for each when it comes to it; nothing else is done with what is read.
-    pub(crate) fn bring_near(&self, places: impl Iterator<Item = Place>, blocks: Option<usize>) {
+    /// Has the memory of up to [`NEAR`] flows brought near. The processor waits for all of them together, where it would wait for each when
+    /// it comes to it; nothing else is done with what is read.
+    pub(crate) fn bring_near(&self, places: impl Iterator<Item = Place>, part: Part) {
         let mut at = [NONE; NEAR];
         for (at, place) in at.iter_mut().zip(places) {
             let index = place.index();
-            let ends =
+            let [first, last] =
                 if place.is_short() { self.embryos.get(index).ends() } else { self.flows.get(index).ends() };
-            *at = ends[usize::from(blocks.is_none())];
+            *at = if part == Part::End { last } else { first };
         }
-        for _ in 0..blocks.unwrap_or(1) {
+        let blocks = if part == Part::End { 1 } else { BLOCKS_MAX };
+        for _ in 0..blocks {
             let is_there = |at: &&mut u32| **at != NONE;
             at.iter_mut().filter(is_there).for_each(|at| *at = self.pool.block(*at).next);
         }
@@ -123,7 +133,7 @@ impl Stock {
 
     /// Forgets what a flow's packets said so far.
     pub(crate) fn begin_again(&mut self, key: &Key) {
-        let Some(place) = self.find(key.hash(&self.hash), key) else { return };
+        let Some(place) = self.find(self.hash(key), key) else { return };
         let index = place.index();
         if place.is_short() {
             return self.embryos.get_mut(index).begin_again(&mut self.pool);
@@ -299,14 +309,14 @@ impl Stock {
                 embryo.forget_samples(&mut self.pool);
                 continue;
             }
-            self.begin(embryo.key.hash(&self.hash), embryo);
+            self.begin(self.hash(&embryo.key), embryo);
         }
         dropped
     }
 
     fn push_flow(&mut self, flow: Flow) {
         self.have_room();
-        let hash = flow.key.hash(&self.hash);
+        let hash = self.hash(&flow.key);
         self.flow_bytes += flow.bytes();
         let index = self.flows.push(flow);
         self.insert(hash, Place(index));
@@ -315,7 +325,7 @@ impl Stock {
     /// Puts a flow of another stock behind the one of the same key here, if there is one; whether it is new.
     pub(crate) fn append(&mut self, theirs: &Reader<'_>, place: Place) -> bool {
         let key = *theirs.stock.key(place);
-        let hash = key.hash(&self.hash);
+        let hash = self.hash(&key);
         let found = self.find(hash, &key);
         let (is_back, marks) = if found.is_none() { self.returned(&key) } else { (false, Marks::NONE) };
         let mine = match found {
@@ -351,9 +361,20 @@ impl Stock {
     }
 
     /// All flows, in an order that depends on nothing but the packets.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + Clone {
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
         let short = self.embryos.iter().zip(0..).filter(|(embryo, _)| !embryo.is_gone());
         (0..self.flows.len() as u32).map(Place).chain(short.map(|(_, k)| Place(k | Place::SHORT)))
+    }
+
+    /// The same, of which the next ones are always near.
+    pub(crate) fn places_near(&self) -> impl Iterator<Item = Place> {
+        let mut ahead = self.places();
+        self.places().enumerate().map(move |(k, place)| {
+            if k.is_multiple_of(NEAR) {
+                self.bring_near(ahead.by_ref().take(NEAR), Part::Whole);
+            }
+            place
+        })
     }
 }
 

@@ -396,6 +396,11 @@ impl Cede {
         (self.cwnd, self.ssthresh) = (cut, cut);
     }
 
+    /// Packets that may leave together at the smallest windows.
+    fn together(&self) -> f64 {
+        if self.jitter.asks() { jitter::TOGETHER } else { pairs::PAIR }
+    }
+
     /// The queue that an acknowledgement shows, and what the round showed that ends with it.
     fn see(&mut self, feedback: &Feedback<'_>) -> (Option<i64>, Option<Seen>) {
         let target_ns = self.target_ns(feedback.now) as i64;
@@ -406,7 +411,6 @@ impl Cede {
         let seen = self.rounds.on_feedback(feedback, queue_ns, waited);
         if let Some(above_base_ns) = above_base_ns.filter(|_| !waited) {
             self.watch_jitter(feedback, above_base_ns, seen.is_some());
-            self.pairs.leave_together(if self.jitter.asks() { jitter::TOGETHER } else { 2.0 });
         }
         self.slowdown_least_ns = self.slowdown_least_ns.min(queue_ns.unwrap_or(i64::MAX));
         (queue_ns, seen)
@@ -437,7 +441,7 @@ impl Controller for Cede {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         self.next_number = self.next_number.max(sent.number.saturating_add(1));
         self.trains.on_sent(sent);
-        self.pairs.on_sent(sent.in_flight_bytes, self.bounds.mss);
+        self.pairs.on_sent(sent.in_flight_bytes, self.together(), self.bounds.mss);
         0
     }
 
@@ -517,8 +521,9 @@ impl Controller for Cede {
             return Allowance::window((self.cwnd.min(train) as u64).max(1));
         }
         let asks = self.jitter.asks() && self.stage == Stage::Steady;
-        let least = if asks { jitter::TOGETHER * self.bounds.mss } else { 0.0 };
-        let cwnd_bytes = (self.pairs.window(self.cwnd.max(least), self.bounds.mss) as u64).max(1);
+        let least = if asks { self.together() * self.bounds.mss } else { 0.0 };
+        let cwnd_bytes =
+            (self.pairs.window(self.cwnd.max(least), self.together(), self.bounds.mss) as u64).max(1);
         let Some(rate) = self.pacing().filter(|_| !asks) else { return Allowance::window(cwnd_bytes) };
         Allowance { cwnd_bytes, pacing_rate: Some(rate), burst_bytes: self.burst_bytes(rate) }
     }

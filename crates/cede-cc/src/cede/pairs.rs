@@ -11,6 +11,8 @@
 
 use crate::Feedback;
 
+/// Packets that leave together, where no more are asked for.
+pub(super) const PAIR: f64 = 2.0;
 /// Weight of an acknowledgement in the part that covers more than one packet.
 const WEIGHT: f64 = 1.0 / 16.0;
 /// From this part on the peer answers pairs.
@@ -23,13 +25,11 @@ pub(super) struct Pairs {
     part: f64,
     /// A pair may leave, or is leaving.
     open: bool,
-    /// How many packets it is of.
-    together: f64,
 }
 
 impl Pairs {
     pub(super) const fn new() -> Self {
-        Self { part: 0.0, open: true, together: 2.0 }
+        Self { part: 0.0, open: true }
     }
 
     /// Whether the peer answers pairs.
@@ -45,19 +45,14 @@ impl Pairs {
         self.open |= feedback.in_flight_bytes == 0;
     }
 
-    /// From now on so many packets, an even number, leave together.
-    pub(super) fn leave_together(&mut self, packets: f64) {
-        self.together = packets;
-    }
-
     /// Whether this acknowledgement was held back by a timer.
     pub(super) fn has_waited(&self, feedback: &Feedback<'_>) -> bool {
         feedback.acked.len() == 1 && self.answers()
     }
 
-    /// A packet has left; so much is under way with it.
-    pub(super) fn on_sent(&mut self, in_flight_bytes: u64, mss: f64) {
-        self.open &= (in_flight_bytes as f64) < self.together * mss;
+    /// A packet has left; so much is under way with it. So many, an even number, may leave together.
+    pub(super) fn on_sent(&mut self, in_flight_bytes: u64, together: f64, mss: f64) {
+        self.open &= (in_flight_bytes as f64) < together * mss;
     }
 
     pub(super) fn on_timeout(&mut self) {
@@ -65,8 +60,8 @@ impl Pairs {
     }
 
     /// The window that lets pairs leave, where it is so small that single packets would.
-    pub(super) fn window(&self, cwnd: f64, mss: f64) -> f64 {
-        let closes = self.answers() && !self.open && cwnd < (self.together + 1.0) * mss;
+    pub(super) fn window(&self, cwnd: f64, together: f64, mss: f64) -> f64 {
+        let closes = self.answers() && !self.open && cwnd < (together + 1.0) * mss;
         if closes { cwnd.min(mss) } else { cwnd }
     }
 }
@@ -81,19 +76,19 @@ mod tests {
         let mut pairs = Pairs::new();
         let mut one = ack(1, 1000);
         one.feedback.in_flight_bytes = 1000;
-        pairs.on_sent(2000, 1000.0);
+        pairs.on_sent(2000, PAIR, 1000.0);
         pairs.on_feedback(&one.feedback());
-        assert_eq!(pairs.window(2000.0, 1000.0), 2000.0, "this one answers each packet");
+        assert_eq!(pairs.window(2000.0, PAIR, 1000.0), 2000.0, "this one answers each packet");
         for _ in 0..8 {
             pairs.on_feedback(&ack_of_two(1, 1000).feedback());
         }
         assert!(pairs.has_waited(&one.feedback()));
-        assert_eq!(pairs.window(2000.0, 1000.0), 2000.0, "nothing is under way");
-        pairs.on_sent(1000, 1000.0);
-        assert_eq!(pairs.window(2000.0, 1000.0), 2000.0, "the second may follow");
-        pairs.on_sent(2000, 1000.0);
+        assert_eq!(pairs.window(2000.0, PAIR, 1000.0), 2000.0, "nothing is under way");
+        pairs.on_sent(1000, PAIR, 1000.0);
+        assert_eq!(pairs.window(2000.0, PAIR, 1000.0), 2000.0, "the second may follow");
+        pairs.on_sent(2000, PAIR, 1000.0);
         pairs.on_feedback(&one.feedback());
-        assert_eq!(pairs.window(2000.0, 1000.0), 1000.0, "one is still under way");
-        assert_eq!(pairs.window(3000.0, 1000.0), 3000.0);
+        assert_eq!(pairs.window(2000.0, PAIR, 1000.0), 1000.0, "one is still under way");
+        assert_eq!(pairs.window(3000.0, PAIR, 1000.0), 3000.0);
     }
 }

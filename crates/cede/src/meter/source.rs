@@ -170,9 +170,7 @@ fn one_behind_the_other(
         under_way.extend(more.map(|source| (source.path, unpacked_ahead(source.octets, pieces, progress))));
         let Some((path, octets)) = under_way.pop_front() else { break };
         let before = meter.counters().packets;
-        let mut batch = meter.batch();
-        let wrong = feed_octets(octets, &mut |record| batch.record(record), progress).err();
-        drop(batch);
+        let wrong = feed_meter(octets, &mut meter, progress).err();
         damage.extend(wrong.map(|error| told(&path, &error, meter.counters().packets - before)));
         if crate::interrupt::is_asked() {
             break;
@@ -233,10 +231,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn read_one(source: Source, config: &Config, progress: &Progress) -> Read1 {
     let mut meter = Meter::new(config.clone());
-    let mut batch = meter.batch();
-    let damage = feed(source.octets, &mut |record| batch.record(record), progress).err();
-    drop(batch);
-    let damage = damage.map(|error| told(&source.path, &error, meter.counters().packets));
+    let fed = unpacked(source.octets, progress).and_then(|octets| feed_meter(octets, &mut meter, progress));
+    let damage = fed.err().map(|error| told(&source.path, &error, meter.counters().packets));
     (meter, damage)
 }
 
@@ -255,7 +251,20 @@ fn feed(
     take: &mut impl FnMut(&Record<'_>),
     progress: &Progress,
 ) -> Result<(), FeedError> {
-    feed_octets(decompressed(Box::new(Counted { source, progress }))?, take, progress)
+    feed_octets(unpacked(source, progress)?, take, progress)
+}
+
+/// What is inside of a file, as it is read.
+fn unpacked<'a>(
+    source: Box<dyn Read + Send>,
+    progress: &'a Progress,
+) -> Result<Box<dyn Read + 'a>, FeedError> {
+    Ok(decompressed(Box::new(Counted { source, progress }))?)
+}
+
+fn feed_meter(octets: impl Read, meter: &mut Meter, progress: &Progress) -> Result<(), FeedError> {
+    let mut batch = meter.batch();
+    feed_octets(octets, &mut |record| batch.record(record), progress)
 }
 
 fn feed_octets(
