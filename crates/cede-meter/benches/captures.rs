@@ -1,5 +1,5 @@
-//! How fast captures are read, in packets a second on one core, beside a bare loop in C that maps the same file and parses the
-//! headers, and beside tshark and tcptrace, where there are a compiler and these.
+//! How fast captures are read, in packets a second on one core, beside bare loops in C that map the same file (`benches/bare.c`), and
+//! beside tshark and tcptrace, where there are a compiler and these. Ratios are to the loop that parses headers.
 //!
 //! `cargo bench -p cede-meter --bench captures [-- --packets 10000000] [--only NAME] [--alone] [--write DIR]`. Two captures are made: `bulk`, 220
 //! directions of TCP and uTP data, and `churn`, where each flow has ten packets. They are files, and lie in the page cache
@@ -76,7 +76,7 @@ impl Capture {
         let seconds = time.as_secs_f64();
         let (rate, volume) = (self.packets as f64 / seconds / 1e6, self.bytes as f64 / seconds / 1e6);
         let ratio = bare.map_or("-".to_string(), |bare| format!("{:.3}", bare.as_secs_f64() / seconds));
-        println!("  {name:<24} {rate:8.3} Mpkt/s {volume:8.0} MB/s   {ratio} of the bare loop");
+        println!("  {name:<24} {rate:8.3} Mpkt/s {volume:8.0} MB/s   {ratio} of C that parses headers");
     }
 
     fn read(&self) -> (Meter, Duration) {
@@ -90,10 +90,9 @@ impl Capture {
 
 fn measure(name: &str, capture: &Capture, bare: Option<&Path>) {
     println!("\n{name}: {} flows, {:.0} MB", capture.flows, capture.bytes as f64 / 1e6);
-    let bare = bare.map(|program| median(|| bare_loop(program, capture)));
-    match bare {
-        Some(time) => capture.row("bare loop in C, mapped", time, bare),
-        None => println!("  no C compiler: no bare loop"),
+    let bare = bare.map(|program| bare_loops(program, capture));
+    if bare.is_none() {
+        println!("  no C compiler: no bare loop");
     }
     capture.row("cede-meter, reading", median(|| capture.read().1), bare);
     let whole = || {
@@ -138,9 +137,20 @@ fn now() -> Duration {
     cpu_ns.map_or_else(|| BEGAN.elapsed(), Duration::from_nanos)
 }
 
-/// What the bare loop says that it took.
-fn bare_loop(program: &Path, capture: &Capture) -> Duration {
-    let said = Command::new(program).arg(&capture.file).output().expect("the bare loop runs").stdout;
+/// What the bare loops take; the time of the one that parses headers.
+fn bare_loops(program: &Path, capture: &Capture) -> Duration {
+    let [words, headers, direct] =
+        ["words", "headers", "direct"].map(|what| median(|| bare_loop(program, what, capture)));
+    capture.row("C, three words of each", words, Some(headers));
+    capture.row("C, parsing headers", headers, Some(headers));
+    capture.row("C, and direct estimates", direct, Some(headers));
+    headers
+}
+
+/// What a bare loop says that it took.
+fn bare_loop(program: &Path, what: &str, capture: &Capture) -> Duration {
+    let said =
+        Command::new(program).arg(what).arg(&capture.file).output().expect("the bare loop runs").stdout;
     let said = String::from_utf8_lossy(&said);
     let mut numbers = said.split_whitespace().skip(1).filter_map(|number| number.parse::<u64>().ok());
     assert_eq!(numbers.next(), Some(capture.packets as u64), "it sees every packet");
