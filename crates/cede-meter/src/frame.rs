@@ -15,8 +15,8 @@ use cede_wire::link::{self, LinkType};
 use cede_wire::utp::HEADER_BYTES as HEADER_BYTES_UTP;
 
 const PROTOCOL_GRE: u8 = 47;
-const PORT_VXLAN: u16 = 4789;
-const PORT_GTP_U: u16 = 2152;
+pub(crate) const PORT_VXLAN: u16 = 4789;
+pub(crate) const PORT_GTP_U: u16 = 2152;
 const HEADER_BYTES_TCP: usize = 20;
 
 /// A packet of TCP or UDP.
@@ -107,9 +107,9 @@ struct Carried<'a> {
 #[inline]
 pub fn read(link_type: LinkType, frame: &[u8]) -> Result<Seen<'_>, Mute> {
     if link_type == LinkType::ETHERNET
-        && let Some(carried) = plain(frame)
+        && let Some(ip) = plain(frame)
     {
-        return transport(&carried, true);
+        return transport(&Carried::of(&ip), true);
     }
     let packet = link::ip_packet(link_type, frame).map_err(|error| match error {
         link::StripError::UnknownLinkType(LinkType(number)) => Mute::UnknownLinkType(number),
@@ -119,17 +119,30 @@ pub fn read(link_type: LinkType, frame: &[u8]) -> Result<Seen<'_>, Mute> {
     read_ip(packet, true)
 }
 
-/// Nearly every packet: Ethernet without tags, IPv4 without options, whole. All others take the long way.
-#[inline]
-fn plain(frame: &[u8]) -> Option<Carried<'_>> {
+/// What nearly every frame of Ethernet carries: IPv4 without options, in no fragment.
+#[derive(Clone, Copy)]
+pub(crate) struct PlainIp<'a> {
+    pub source: u32,
+    pub destination: u32,
+    pub hop_limit: u8,
+    pub protocol: u8,
+    /// As far as it was captured.
+    pub payload: &'a [u8],
+    /// On the wire.
+    pub payload_len: usize,
+}
+
+/// Reads a frame without tags that carries such a packet; all others take the long way.
+#[inline(always)]
+pub(crate) fn plain(frame: &[u8]) -> Option<PlainIp<'_>> {
     let (header, rest) = frame.split_first_chunk::<34>()?;
     let is_plain =
         header[12..15] == [0x08, 0x00, 0x45] && u16::from_be_bytes([header[20], header[21]]) & 0x3fff == 0;
     let payload_len = usize::from(u16::from_be_bytes([header[16], header[17]])).checked_sub(20)?;
     let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    is_plain.then(|| Carried {
-        source: Address::v4(word(26)),
-        destination: Address::v4(word(30)),
+    is_plain.then(|| PlainIp {
+        source: word(26),
+        destination: word(30),
         hop_limit: header[22],
         protocol: header[23],
         payload: &rest[..rest.len().min(payload_len)],
@@ -167,6 +180,13 @@ fn transport<'a>(carried: &Carried<'a>, opens: bool) -> Result<Seen<'a>, Mute> {
 }
 
 impl<'a> Carried<'a> {
+    #[inline]
+    fn of(ip: &PlainIp<'a>) -> Self {
+        let PlainIp { source, destination, hop_limit, protocol, payload, payload_len } = *ip;
+        let (source, destination) = (Address::v4(source), Address::v4(destination));
+        Self { source, destination, hop_limit, protocol, payload, payload_len }
+    }
+
     fn seen(&self, ports: [u16; 2], content: Content<'a>) -> Seen<'a> {
         Seen {
             source: End { address: self.source, port: ports[0] },

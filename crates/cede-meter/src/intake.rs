@@ -82,18 +82,35 @@ impl Counters {
         time_ns: u64,
         (link_type, captured, original_len): (LinkType, &'a [u8], u32),
     ) -> Option<Seen<'a>> {
+        if self.arrives(selection, time_ns, original_len) {
+            self.read(selection, link_type, captured)
+        } else {
+            None
+        }
+    }
+
+    /// Counts a packet; whether it was asked for.
+    #[inline(always)]
+    pub(crate) fn arrives(&mut self, selection: &Selection, time_ns: u64, original_len: u32) -> bool {
         self.packets += 1;
         self.bytes += u64::from(original_len);
         let first_ns = *self.first_ns.get_or_insert(time_ns);
         let since_origin_ns = time_ns.saturating_sub(selection.origin_ns.unwrap_or(first_ns));
-        if !(selection.since_ns..selection.until_ns).contains(&since_origin_ns) {
-            self.outside += 1;
-            if !selection.learns_outside {
-                return None;
-            }
-        } else {
+        if (selection.since_ns..selection.until_ns).contains(&since_origin_ns) {
             self.spans(time_ns);
+            return true;
         }
+        self.outside += 1;
+        selection.learns_outside
+    }
+
+    /// Reads one that was.
+    pub(crate) fn read<'a>(
+        &mut self,
+        selection: &Selection,
+        link_type: LinkType,
+        captured: &'a [u8],
+    ) -> Option<Seen<'a>> {
         match frame::read(link_type, captured) {
             Ok(seen) if selection.filter.as_ref().is_some_and(|filter| !filter.passes(&seen)) => {
                 self.filtered += 1;

@@ -52,6 +52,16 @@ impl Key {
         (Self { addresses, ports, is_tcp }, usize::from(is_swapped))
     }
 
+    /// As [`Self::of`], for IPv4 addresses, which fit one word with their ports.
+    #[inline(always)]
+    pub(crate) fn of_v4(source: (u32, u16), destination: (u32, u16), is_tcp: bool) -> (Self, Side) {
+        let word = |end: (u32, u16)| u64::from(end.0) << 16 | u64::from(end.1);
+        let (from, to) = (word(source), word(destination));
+        let ends = [from.min(to), from.max(to)];
+        let addresses = ends.map(|end| Address::v4((end >> 16) as u32));
+        (Self { addresses, ports: ends.map(|end| end as u16), is_tcp }, usize::from(from > to))
+    }
+
     /// The socket of a side.
     #[must_use]
     pub fn socket(&self, side: Side) -> Socket {

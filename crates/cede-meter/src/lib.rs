@@ -58,6 +58,7 @@ mod meter;
 mod order;
 mod packed;
 mod pages;
+mod plain;
 mod pool;
 mod pseudonyms;
 mod reading;

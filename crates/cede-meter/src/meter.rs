@@ -7,6 +7,7 @@ use crate::flow::{Flow, Packet, Said};
 use crate::frame::Content;
 use crate::intake::Counters;
 use crate::key::{Address, Key, Side};
+use crate::plain;
 use crate::report::{Flags, Report};
 use crate::stock::{NEAR, Part, Reader, Stock};
 use crate::views::{Verdict, View, Views};
@@ -102,6 +103,12 @@ impl Meter {
     #[inline]
     pub fn packet(&mut self, time_ns: u64, link_type: LinkType, captured: &[u8], original_len: u32) {
         self.read(time_ns, (link_type, captured, original_len), |meter, waiting| meter.take(&waiting));
+        self.check_memory();
+    }
+
+    /// Behind a packet.
+    #[inline]
+    pub(crate) fn check_memory(&mut self) {
         // So few packets take next to nothing.
         if self.counters.packets.is_multiple_of(64) {
             self.stay_within_memory();
@@ -141,18 +148,38 @@ impl Meter {
         then: impl FnOnce(&mut Self, Waiting),
     ) {
         let selection = &self.config.selection;
-        let seen = self.counters.admit(selection, time_ns, (link_type, captured, original_len));
-        let Some(seen) = seen else { return };
+        if !self.counters.arrives(selection, time_ns, original_len) {
+            return;
+        }
+        if link_type == LinkType::ETHERNET
+            && selection.filter.is_none()
+            && let Some((key, packet)) = plain::read(captured, time_ns / 1000, original_len)
+        {
+            let hash = self.stock.hash(&key);
+            return then(self, Waiting { key, hash, packet, is_cut: false, view: None });
+        }
+        if let Some(waiting) = self.read_long_way(time_ns, (link_type, captured, original_len)) {
+            then(self, waiting);
+        }
+    }
+
+    #[inline(never)]
+    fn read_long_way(
+        &mut self,
+        time_ns: u64,
+        (link_type, captured, original_len): (LinkType, &[u8], u32),
+    ) -> Option<Waiting> {
+        let seen = self.counters.read(&self.config.selection, link_type, captured)?;
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
         let packet = Packet::of(&seen, side, time_ns / 1000, original_len);
         let is_cut = matches!(packet.said, Said::Silent | Said::Foreign) && seen.ends_too_early();
         let hash = self.stock.hash(&key);
-        then(self, Waiting { key, hash, packet, is_cut, view: View::of(link_type, captured) });
+        Some(Waiting { key, hash, packet, is_cut, view: View::of(link_type, captured) })
     }
 
     #[inline(always)]
-    fn take(&mut self, waiting: &Waiting) {
+    pub(crate) fn take(&mut self, waiting: &Waiting) {
         let Waiting { key, hash, ref packet, is_cut, view } = *waiting;
         if let Some(view) = view
             && self.is_seen_elsewhere(key, packet.side, view, packet.time_us)

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
-const RST: u8 = 0x04;
+pub(crate) const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 /// Those that count.
 pub(crate) const FLAGS: u8 = FIN | SYN | RST | ACK;

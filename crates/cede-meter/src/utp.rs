@@ -160,6 +160,7 @@ pub fn has_form(payload: &[u8], payload_len: usize) -> bool {
 }
 
 /// What may be uTP by itself.
+#[inline]
 fn plausible(payload: &[u8], payload_len: usize) -> Option<(View<'_>, Kind)> {
     let view = View::new(payload)?;
     if view.version() != VERSION {

@@ -59,22 +59,34 @@ impl Layout {
         if cursor.is_at_end() {
             return Ok(None);
         }
-        let header = cursor.peek(RECORD_HEADER_BYTES)?;
-        let field = |at| self.endian.u32(header, at);
-        let (captured_len, original_len) = (field(8), field(12));
+        let header = cursor.rest().split_first_chunk::<RECORD_HEADER_BYTES>();
+        let (header, rest) = header.ok_or(cursor.error(ReadErrorKind::Truncated))?;
+        let [seconds, fraction, captured_len, original_len] = self.fields(header);
         if captured_len > self.captured_max {
             return Err(cursor.error(ReadErrorKind::RecordLength(captured_len)));
         }
-        let record = cursor.peek(RECORD_HEADER_BYTES + captured_len as usize)?;
-        self.last = (cursor.offset, self.is_odd(field(4), captured_len, original_len));
-        cursor.advance(record.len());
+        let captured = rest.get(..captured_len as usize).ok_or(cursor.error(ReadErrorKind::Truncated))?;
+        self.last = (cursor.offset, self.is_odd(fraction, captured_len, original_len));
+        cursor.advance(RECORD_HEADER_BYTES + captured.len());
         Ok(Some(Record {
-            time_ns: Some(self.time_ns(field(0), field(4))),
+            time_ns: Some(self.time_ns(seconds, fraction)),
             interface: 0,
             link_type: self.link_type,
-            captured: &record[RECORD_HEADER_BYTES..],
+            captured,
             original_len,
         }))
+    }
+
+    /// The four numbers of a record's header.
+    #[inline(always)]
+    fn fields(&self, header: &[u8; RECORD_HEADER_BYTES]) -> [u32; 4] {
+        let (words, _) = header.as_chunks::<4>();
+        let fields = [words[0], words[1], words[2], words[3]];
+        // Asked once for all of them.
+        match self.endian {
+            Endian::Little => fields.map(u32::from_le_bytes),
+            Endian::Big => fields.map(u32::from_be_bytes),
+        }
     }
 
     #[inline]
@@ -89,10 +101,9 @@ impl Layout {
 
     /// What stands at a place, by its header.
     pub(super) fn look(&self, octets: &[u8], at: usize) -> Look {
-        let header = octets.get(at..).and_then(|rest| rest.get(..RECORD_HEADER_BYTES));
+        let header = octets.get(at..).and_then(|rest| rest.first_chunk());
         let Some(header) = header else { return Look::Short };
-        let [seconds, fraction, captured_len, original_len] =
-            [0, 4, 8, 12].map(|field| self.endian.u32(header, field));
+        let [seconds, fraction, captured_len, original_len] = self.fields(header);
         // Zeros are what a file system puts where nothing was written.
         if captured_len > self.captured_max || seconds | fraction | captured_len | original_len == 0 {
             return Look::Unlike;
