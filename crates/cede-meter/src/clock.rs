@@ -51,6 +51,21 @@ pub(crate) struct Point {
     pub x: f64,
 }
 
+impl Point {
+    /// A value at a time in microseconds. Times are those of 64 bits of nanoseconds, so that their sign, which takes longer to
+    /// leave out, is never set.
+    #[inline]
+    pub(crate) const fn at(time_us: u64, x: f64) -> Self {
+        Self { t: time_us.cast_signed() as f64, x }
+    }
+
+    /// Its time.
+    #[inline]
+    pub(crate) const fn time_us(&self) -> u64 {
+        (self.t as i64).cast_unsigned()
+    }
+}
+
 /// How many ticks a second a clock has.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Rate {

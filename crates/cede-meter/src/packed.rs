@@ -71,41 +71,52 @@ impl Held<'_> {
         ((self.0[STATE] >> TIME_SHIFT) as u64) << 32 | self.0[0] as u64
     }
 
-    /// Hands over the samples, with all the bits of their times.
+    /// The samples, with all the bits of their times, put into `room`.
+    // As many steps for a block that is not full: the loops have no branches, and what is behind the last sample is not shown.
     #[inline]
-    pub(crate) fn each(&self, take: impl FnMut(Sample)) {
-        if self.is_wide() { self.each_wide(take) } else { self.each_narrow(take) }
+    pub(crate) fn samples<'a>(&self, room: &'a mut [Sample; NARROW]) -> &'a [Sample] {
+        if self.is_wide() {
+            self.unpack_wide(room)
+        } else {
+            self.unpack_narrow(room)
+        }
+        &room[..self.used().min(NARROW)]
     }
 
     #[inline]
-    fn each_wide(&self, mut take: impl FnMut(Sample)) {
+    fn unpack_wide(&self, room: &mut [Sample; NARROW]) {
         let mut time_us = self.first_us();
         let lengths = u64::from(self.0[LENGTHS]) | u64::from(self.0[LENGTHS + 1]) << 32;
         let (pairs, _) = self.0.as_chunks::<2>();
-        for (&[low, raw], k) in pairs.iter().take(self.used().min(WIDE)).zip(0..) {
+        for ((sample, &[low, raw]), k) in room.iter_mut().zip(&pairs[..WIDE]).zip(0..) {
             let since_us = low.wrapping_sub(time_us as u32).cast_signed();
             time_us = time_us.wrapping_add_signed(i64::from(since_us));
-            take(Sample { time_us, raw, length: Length::from_units((lengths >> (8 * k)) as u8) });
+            *sample = Sample { time_us, raw, length: Length::from_units((lengths >> (8 * k)) as u8) };
         }
     }
 
     #[inline]
-    fn each_narrow(&self, mut take: impl FnMut(Sample)) {
+    fn unpack_narrow(&self, room: &mut [Sample; NARROW]) {
         let words = self.0;
         let length = |k: usize| Length::from_units((words[LENGTHS_NARROW + k / 4] >> (8 * (k % 4))) as u8);
         let (mut time_us, mut raws) = (self.first_us(), [words[1], words[SECOND]]);
-        take(Sample { time_us, raw: raws[0], length: length(0) });
-        if self.used() < 2 {
-            return;
-        }
+        room[0] = Sample { time_us, raw: raws[0], length: length(0) };
         time_us += u64::from(words[GAP] >> 16);
-        take(Sample { time_us, raw: raws[1], length: length(1) });
-        for (&step, k) in words[STEPS..LENGTHS_NARROW].iter().take(self.used() - 2).zip(2..) {
+        room[1] = Sample { time_us, raw: raws[1], length: length(1) };
+        for k in 2..NARROW {
+            let step = words[STEPS + k - 2];
             time_us += u64::from(step as u16);
             let raw = raws[0].wrapping_add_signed(((step >> 16) as u16).cast_signed().into());
             raws = [raws[1], raw];
-            take(Sample { time_us, raw, length: length(k) });
+            room[k] = Sample { time_us, raw, length: length(k) };
         }
+    }
+
+    /// Hands over the samples.
+    #[inline]
+    pub(crate) fn each(&self, take: impl FnMut(Sample)) {
+        let mut room = [Sample::default(); NARROW];
+        self.samples(&mut room).iter().copied().for_each(take);
     }
 
     /// The times of the first and the last sample.
@@ -201,7 +212,7 @@ fn widen(words: &mut Words) {
     *words = [0; WORDS];
     words[STATE] = state;
     let mut used = 0;
-    Held(&narrow).each_narrow(|sample| {
+    Held(&narrow).each(|sample| {
         put_wide(words, used, &sample);
         used += 1;
     });

@@ -65,18 +65,18 @@ impl Own {
         let count = series.len().div_ceil(stride);
         let mut unwrap = Unwrap::default();
         let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let mut take = |sample: Sample| {
-            points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
-            lengths.push(sample.length);
+        let mut take = |samples: &[Sample]| {
+            points.extend(samples.iter().map(|sample| Point::at(sample.time_us, unwrap.next(sample.raw))));
+            lengths.extend(samples.iter().map(|sample| sample.length));
         };
         if stride == 1 {
-            pool.each(series, 1, take);
+            pool.each_block(series, take);
         } else {
             let (mut low, mut number) = (Low::default(), 0);
             pool.each(series, 1, |sample| {
                 let is_kept = number % stride == 0;
                 if low.note(&sample, flow.key.is_tcp(), number / stride, is_kept) || is_kept {
-                    take(sample);
+                    take(&[sample]);
                 }
                 number += 1;
             });
@@ -186,9 +186,7 @@ fn said_trips(flow: &Flow, side: Side, pool: &Pool) -> Vec<Point> {
 fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
     let mut unwrap = Unwrap::default();
     let mut points = Vec::with_capacity(series.len().div_ceil(stride));
-    pool.each(series, stride, |sample| {
-        points.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
-    });
+    pool.each(series, stride, |sample| points.push(Point::at(sample.time_us, unwrap.next(sample.raw))));
     points
 }
 

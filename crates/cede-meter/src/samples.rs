@@ -7,7 +7,7 @@
 //! **How it was validated.** Random series against vectors (below).
 
 use crate::low::Low;
-use crate::packed::{self, Held, Last};
+use crate::packed::{self, Held, Last, NARROW};
 use crate::pool::{Block, NONE, Pool};
 
 /// Lengths are kept in units of so many octets.
@@ -249,17 +249,23 @@ impl Pool {
         });
     }
 
-    /// A loop for each block, without an iterator's state between samples: reports read every sample more than once.
     #[inline]
     fn each_of_all(&self, series: &Series, mut take: impl FnMut(Sample)) {
+        self.each_block(series, |samples| samples.iter().copied().for_each(&mut take));
+    }
+
+    /// Hands over the samples of a series, block by block.
+    #[inline]
+    pub(crate) fn each_block(&self, series: &Series, mut take: impl FnMut(&[Sample])) {
+        let mut room = [Sample::default(); NARROW];
         if series.first != NONE {
-            self.held(series.first).each(&mut take);
+            take(self.held(series.first).samples(&mut room));
         }
         for several in series.more().chunks(BLOCKS_AT_ONCE) {
             let used = |&index: &u32| self.held(index).used();
             // The memory is asked for all of them before anything waits for the first.
             core::hint::black_box(several.iter().map(used).sum::<usize>());
-            several.iter().for_each(|&index| self.held(index).each(&mut take));
+            several.iter().for_each(|&index| take(self.held(index).samples(&mut room)));
         }
     }
 

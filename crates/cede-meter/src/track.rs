@@ -66,7 +66,12 @@ impl Track {
     fn cut(mut points: Vec<Point>, tick_us: f64, begin: &Watch, trips: &Trips<'_>) -> Self {
         let mut watch = begin.clone();
         let (mut cuts, mut piece) = (Vec::new(), 0);
+        let calm_us = begin.calm_us(tick_us);
         for (k, &point) in points.iter().enumerate() {
+            if watch.is_calm(point, calm_us) {
+                watch.push(point, tick_us);
+                continue;
+            }
             let breaks = match watch.change(point, tick_us) {
                 Change::Usual => false,
                 Change::Step => true,
@@ -201,8 +206,10 @@ impl Track {
 
     /// As [`Self::take_delays_within`], of all times.
     pub(crate) fn take_delays(&mut self, base: Base, delays: &mut Vec<Delay>) {
-        let delay =
-            |point: &Point, zero: f64| Delay { time_us: point.t as u64, queue_us: (point.x - zero).max(0.0) };
+        let delay = |point: &Point, zero: f64| Delay {
+            time_us: point.time_us(),
+            queue_us: (point.x - zero).max(0.0),
+        };
         for piece in &mut self.pieces {
             let zero = piece.zero(self.tick_us);
             let mut least = f64::INFINITY;
@@ -277,7 +284,29 @@ enum Change {
     Doubtful(f64),
 }
 
+/// Within what nothing is to be looked at: by how much a delay may change, and be below the base.
+#[derive(Clone, Copy)]
+struct Calm {
+    change_us: f64,
+    fall_us: f64,
+}
+
 impl Watch {
+    fn calm_us(&self, tick_us: f64) -> Calm {
+        let change_us = self.step_us.min(self.jump_us).min(STEP_US).min(SET_BACK_US + tick_us);
+        Calm { change_us, fall_us: BASE_FALL_US + tick_us }
+    }
+
+    /// Whether a delay is like the one before it, as nearly all are: [`Self::change`] would call it usual.
+    #[inline]
+    fn is_calm(&self, point: Point, calm: Calm) -> bool {
+        let Some(last) = self.last else { return false };
+        let silence = point.t - last.t;
+        (0.0..=SILENCE_US_MAX).contains(&silence)
+            && (point.x - last.x).abs() <= calm.change_us
+            && self.base - point.x <= calm.fall_us
+    }
+
     #[inline]
     fn change(&self, point: Point, tick_us: f64) -> Change {
         let Some(last) = self.last else { return Change::Usual };
@@ -302,6 +331,7 @@ impl Watch {
         Change::Usual
     }
 
+    #[inline]
     fn push(&mut self, point: Point, tick_us: f64) {
         if self.last.is_none() || point.x < self.base - NEAR_BASE_US - tick_us {
             (self.base, self.confirmations, self.confirmed_at) = (point.x, 1, point.t);
