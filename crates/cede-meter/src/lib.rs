@@ -71,6 +71,7 @@ mod sieve;
 mod sliding;
 mod stock;
 mod summary;
+mod table;
 mod tcp;
 mod track;
 mod transmission;

@@ -7,10 +7,10 @@ use crate::key::{Key, Side};
 use crate::pages::Pages;
 use crate::pool::{NONE, Pool};
 use crate::senders::Sender;
+use crate::table::Table;
 use core::cell::RefCell;
 use core::hint::black_box;
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 
 /// Flows whose memory is brought near together.
 pub(crate) const NEAR: usize = 32;
@@ -25,8 +25,6 @@ pub(crate) enum Part {
 
 /// Flows of a page.
 const PAGE: usize = 1 << 9;
-/// Octets that each place of the table takes.
-const TABLE_BYTES: usize = size_of::<Place>() + 1;
 /// Where a flow is; the highest bit tells those that are short.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place(u32);
@@ -55,7 +53,7 @@ impl Place {
 #[derive(Debug, Default)]
 pub(crate) struct Stock {
     hash: RandomState,
-    table: HashTable<Place>,
+    table: Table,
     flows: Pages<Flow, PAGE>,
     embryos: Pages<Embryo, PAGE>,
     /// Places of embryos that are gone.
@@ -77,7 +75,7 @@ impl Stock {
     pub(crate) fn bytes(&self) -> usize {
         self.flow_bytes
             + self.embryos.len() * size_of::<Embryo>()
-            + self.table.capacity() * TABLE_BYTES
+            + self.table.bytes()
             + self.table.len() * Sender::FLOW_BYTES
             + self.gone.bytes()
     }
@@ -91,7 +89,7 @@ impl Stock {
     /// Where the flow that a hash belongs to most likely is, if it is there.
     #[inline]
     pub(crate) fn likely(&self, hash: u64) -> Option<Place> {
-        self.table.iter_hash(hash).next().copied()
+        self.table.likely(hash)
     }
 
     /// Has the memory of up to [`NEAR`] flows brought near. The processor waits for all of them together, where it would wait for each when
@@ -144,17 +142,9 @@ impl Stock {
         self.flow_bytes += flow.heap_bytes();
     }
 
-    // By `HashTable::find` a function would be called through a pointer for each comparison, and by that of an iterator one that
-    // gets the key through memory.
     #[inline(always)]
     fn find(&self, hash: u64, key: &Key) -> Option<Place> {
-        let mut places = self.table.iter_hash(hash);
-        loop {
-            let &place = places.next()?;
-            if *self.key(place) == *key {
-                return Some(place);
-            }
-        }
+        self.table.find(hash, |place| *self.key(place) == *key)
     }
 
     #[inline]
@@ -183,7 +173,6 @@ impl Stock {
     }
 
     fn begin(&mut self, hash: u64, embryo: Embryo) -> Place {
-        self.have_room();
         let index = match self.vacant.pop() {
             Some(index) => {
                 *self.embryos.get_mut(index) = embryo;
@@ -192,32 +181,8 @@ impl Stock {
             None => self.embryos.push(embryo),
         };
         let place = Place(index | Place::SHORT);
-        self.insert(hash, place);
+        self.table.insert(hash, place);
         place
-    }
-
-    fn insert(&mut self, hash: u64, place: Place) {
-        let Self { table, flows, embryos, hash: state, .. } = self;
-        table.insert_unique(hash, place, |&place| key_of(flows, embryos, place).hash(state));
-    }
-
-    /// Before another flow is put into memory: a table that is full is replaced by a larger one, which is filled in the order in which flows
-    /// lie in memory. In the order of the old table, in which it would grow by itself, each key would have to be waited for.
-    #[inline]
-    fn have_room(&mut self) {
-        if self.table.len() == self.table.capacity() {
-            self.grow_table();
-        }
-    }
-
-    #[cold]
-    fn grow_table(&mut self) {
-        let mut table = HashTable::with_capacity(self.table.capacity() + 1);
-        let hash_of = |&place: &Place| self.hash(self.key(place));
-        for place in self.places() {
-            table.insert_unique(hash_of(&place), place, hash_of);
-        }
-        self.table = table;
     }
 
     /// Gives a short flow the form of a long one: its new index.
@@ -229,10 +194,7 @@ impl Stock {
         self.vacant.push(index);
         self.flow_bytes += flow.bytes();
         let grown = self.flows.push(flow);
-        let old = Place(index | Place::SHORT);
-        if let Some(place) = self.table.find_mut(hash, |&place| place == old) {
-            *place = Place(grown);
-        }
+        self.table.replace(hash, Place(index | Place::SHORT), Place(grown));
         grown
     }
 
@@ -315,11 +277,10 @@ impl Stock {
     }
 
     fn push_flow(&mut self, flow: Flow) {
-        self.have_room();
         let hash = self.hash(&flow.key);
         self.flow_bytes += flow.bytes();
         let index = self.flows.push(flow);
-        self.insert(hash, Place(index));
+        self.table.insert(hash, Place(index));
     }
 
     /// Puts a flow of another stock behind the one of the same key here, if there is one; whether it is new.
