@@ -92,27 +92,25 @@ struct Asked<'a> {
 /// Memory that one host leaves to the next: what the system gives anew it clears first.
 #[derive(Default)]
 struct Desk {
+    /// Of uTP, and behind them those of TCP: so are a host's directions in order.
     delays: Vec<Delay>,
+    utp: usize,
     /// Of all hosts so far.
     odd_clocks: u64,
     scratch: Scratch,
 }
 
 impl Desk {
-    /// Empty series of each protocol, that of one with the memory that was left.
-    fn hand_delays(&mut self, protocol: Protocol) -> [Vec<Delay>; 2] {
-        let mut by_protocol: [Vec<Delay>; 2] = Default::default();
-        by_protocol[protocol as usize] = core::mem::take(&mut self.delays);
-        by_protocol
+    /// Begins with a host.
+    fn clear(&mut self) {
+        self.delays.clear();
+        self.utp = 0;
     }
 
     /// All samples of a host together, those of uTP and those of TCP; `None` for too few.
-    fn sum_up(&mut self, [utp, tcp]: [Vec<Delay>; 2], samples_min: u64) -> Option<[Option<Summary>; 3]> {
-        let is_enough = (utp.len() + tcp.len()) as u64 >= samples_min;
-        let summaries = is_enough.then(|| self.scratch.sum_up([&utp, &tcp]));
-        self.delays = if utp.capacity() > tcp.capacity() { utp } else { tcp };
-        self.delays.clear();
-        summaries
+    fn sum_up(&mut self, samples_min: u64) -> Option<[Option<Summary>; 3]> {
+        let (utp, tcp) = self.delays.split_at(self.utp);
+        (self.delays.len() as u64 >= samples_min).then(|| self.scratch.sum_up([utp, tcp]))
     }
 }
 
@@ -221,22 +219,27 @@ fn analyse(
     desk: &mut Desk,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
-    let mut by_protocol = desk.hand_delays(host[0].protocol());
+    desk.clear();
     let (mut together, clock) = (Together::default(), HostClock::new(source, host, asked.config.base));
     let samples = |sender: &Sender| source.samples(sender) as u64;
     let all = host.iter().map(samples).sum::<u64>();
+    // A series that grew would be moved.
+    desk.delays.reserve_exact(all as usize);
     let may_count = |sender: &Sender| samples(sender) * PART_THAT_COUNTS * SAMPLES_LOST_MAX >= all;
     for group in host.chunk_by(Sender::shares_base_with) {
-        let delays = &mut by_protocol[group[0].protocol() as usize];
+        let delays = &mut desk.delays;
         let are_direct = group.iter().all(|sender| asked.depth(may_count(sender)) == Depth::Direct);
         if are_direct && asked.is_one_pass(source, group) {
             add_group(&clock, group, asked, delays, &mut together);
         } else {
             hand_out_group(&clock, group, (asked, &may_count), delays, (&mut together, visitor));
         }
+        if group[0].protocol() == Protocol::Utp {
+            desk.utp = desk.delays.len();
+        }
     }
     desk.odd_clocks += together.odd_clocks;
-    let [all, utp, tcp] = desk.sum_up(by_protocol, asked.config.samples_min)?;
+    let [all, utp, tcp] = desk.sum_up(asked.config.samples_min)?;
     Some(HostReport {
         address: source.flows.stock.key(host[0].place()).address(host[0].side()).ip(),
         flows: together.flows,
@@ -339,8 +342,8 @@ fn count_from(
 ) {
     for part in parts {
         let above = part.own.and_then(|own| lowest.is_below(own));
-        if base == Base::Whole {
-            delays[begin..part.end].iter_mut().for_each(|delay| delay.queue_us += above.unwrap_or(0.0));
+        if let Some(above_us) = above.filter(|&above_us| base == Base::Whole && above_us > 0.0) {
+            delays[begin..part.end].iter_mut().for_each(|delay| delay.queue_us += above_us);
         }
         if above.map_or(part.is_unconfirmed, |_| !lowest.is_confirmed) {
             together.flag((part.end - begin) as u64, Flags::BASE_NOT_REVISITED);

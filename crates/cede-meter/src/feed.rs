@@ -159,10 +159,12 @@ impl<R: Read> Feed<R> {
         let Self { decoder, buffer, begin, end, last_ns, .. } = self;
         let octets = &buffer[..*end];
         loop {
-            let record = match decoder.next(octets, begin) {
+            // It stays where it was put together: a copy would have to wait until all of it is in memory.
+            let next = decoder.next(octets, begin);
+            let record = match &next {
                 Ok(Some(record)) => record,
                 Ok(None) => return Stop::Between,
-                Err(error) => return Stop::Wrong(error),
+                Err(error) => return Stop::Wrong(*error),
             };
             let (at, is_odd) = decoder.last();
             let is_far = last_ns.zip(record.time_ns).is_some_and(|(last, next)| Decoder::is_far(last, next));
@@ -179,7 +181,7 @@ impl<R: Read> Feed<R> {
                 }
             }
             *last_ns = record.time_ns.or(*last_ns);
-            take(&record);
+            take(record);
         }
     }
 

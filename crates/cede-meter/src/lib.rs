@@ -61,6 +61,7 @@ mod pages;
 mod plain;
 mod pool;
 mod pseudonyms;
+mod ranks;
 mod reading;
 mod report;
 mod samples;

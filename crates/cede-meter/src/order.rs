@@ -72,11 +72,17 @@ fn sort(delays: &mut [Delay], room: &mut Vec<Delay>, first: u64, span_us: u64) {
         return put_in_order(delays);
     }
     room.resize(delays.len().max(room.len()), Delay { time_us: 0, queue_us: 0.0 });
-    let room = &mut room[..delays.len()];
+    let (mut from, mut to) = (delays, &mut room[..]);
+    let mut is_in_room = false;
     for shift in (0..u64::BITS - span_us.leading_zeros()).step_by(DIGIT_BITS as usize) {
         let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
-        scatter(delays, room, digit);
-        delays.copy_from_slice(room);
+        to = &mut to[..from.len()];
+        scatter(from, to, digit);
+        core::mem::swap(&mut from, &mut to);
+        is_in_room = !is_in_room;
+    }
+    if is_in_room {
+        to.copy_from_slice(from);
     }
 }
 

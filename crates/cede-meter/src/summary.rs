@@ -5,6 +5,7 @@
 //! beside it.
 
 use crate::order::Slots;
+use crate::ranks::Ranks;
 
 /// A silence of more than this is not bridged: what happened to the queue meanwhile is unknown.
 const BRIDGED_US_MAX: u64 = 10_000_000;
@@ -108,8 +109,8 @@ impl Summary {
     #[must_use]
     pub fn of(delays: &[Delay]) -> Option<Self> {
         let mut sums = Sums::default();
-        delays.iter().for_each(|delay| sums.add(delay));
-        sums.summary(&mut values(delays).collect::<Vec<_>>())
+        sums.add_all(delays);
+        sums.summary(delays.len(), |shares| Ranks::default().of([delays, &[]], shares))
     }
 }
 
@@ -128,34 +129,29 @@ pub(crate) fn cover(delays: &[Delay], us: f64) -> bool {
 #[derive(Default)]
 pub(crate) struct Scratch {
     slots: Slots,
-    values: Vec<u64>,
+    ranks: Ranks,
 }
 
 impl Scratch {
     /// Sums up two series that are in runs of the order of time, both together and each for itself; `None` for an empty one.
     pub(crate) fn sum_up(&mut self, [a, b]: [&[Delay]; 2]) -> [Option<Summary>; 3] {
-        let (mut both, mut each) = (Sums::default(), [Sums::default(), Sums::default()]);
+        let (mut both, mut of_a, mut of_b) = (Sums::default(), Sums::default(), Sums::default());
         let are_two = !a.is_empty() && !b.is_empty();
         self.slots.each([a, b], |a, b| {
-            a.iter().for_each(|delay| each[0].add(delay));
-            b.iter().for_each(|delay| each[1].add(delay));
+            of_a.add_all(a);
+            of_b.add_all(b);
             if are_two {
-                merge(a, b, &mut |delay| both.add(delay));
+                both.add_both(a, b);
             }
         });
-        self.values.clear();
-        self.values.reserve_exact(a.len() + b.len());
-        self.values.extend(values(a).chain(values(b)));
-        let (of_a, of_b) = self.values.split_at_mut(a.len());
-        let [of_a, of_b] = [each[0].summary(of_a), each[1].summary(of_b)];
-        let of_both = if are_two { both.summary(&mut self.values) } else { of_a.or(of_b) };
+        let Self { ranks, .. } = self;
+        let [of_a, of_b] = [(of_a, a), (of_b, b)]
+            .map(|(sums, delays)| sums.summary(delays.len(), |shares| ranks.of([delays, &[]], shares)));
+        let count = a.len() + b.len();
+        let of_both =
+            if are_two { both.summary(count, |shares| ranks.of([a, b], shares)) } else { of_a.or(of_b) };
         [of_both, of_a, of_b]
     }
-}
-
-/// Bits of numbers that are not negative are in the numbers' order, and compared faster.
-fn values(delays: &[Delay]) -> impl Iterator<Item = u64> {
-    delays.iter().map(|delay| (delay.queue_us + 0.0).to_bits())
 }
 
 /// What delays that come in the order of time add up to, in microseconds.
@@ -172,23 +168,54 @@ struct Sums {
 }
 
 impl Sums {
-    #[inline]
+    /// Adds a series in the order of time, which is behind all before.
+    fn add_all(&mut self, delays: &[Delay]) {
+        // In registers meanwhile.
+        let mut sums = core::mem::take(self);
+        delays.iter().for_each(|delay| sums.add(delay));
+        *self = sums;
+    }
+
+    /// Adds two such series as one.
+    fn add_both(&mut self, a: &[Delay], b: &[Delay]) {
+        let mut sums = core::mem::take(self);
+        let (mut rest_a, mut rest_b) = (a.iter(), b.iter());
+        let (mut next_a, mut next_b) = (rest_a.next(), rest_b.next());
+        while let (Some(first), Some(other)) = (next_a, next_b) {
+            if other.time_us < first.time_us {
+                sums.add(other);
+                next_b = rest_b.next();
+            } else {
+                sums.add(first);
+                next_a = rest_a.next();
+            }
+        }
+        next_a.into_iter().chain(rest_a).chain(next_b).chain(rest_b).for_each(|delay| sums.add(delay));
+        *self = sums;
+    }
+
+    #[inline(always)]
     fn add(&mut self, delay: &Delay) {
         self.delays += delay.queue_us;
         let Some(last) = self.last.replace(*delay) else {
             self.is_accounted = delay.queue_us <= EMPTY_US;
             return;
         };
-        let gap_us = delay.time_us.saturating_sub(last.time_us) as f64;
+        let gap = delay.time_us.saturating_sub(last.time_us);
+        // No two times are half of all apart.
+        let gap_us = gap.cast_signed() as f64;
         let (has_left, is_empty) = (gap_us > delay.queue_us + TICK_US, delay.queue_us <= EMPTY_US);
         let was_accounted = self.is_accounted;
         self.is_accounted = is_empty || (was_accounted && !has_left);
+        // Nothing was behind the first, and the queue empty when it had left.
+        let was_empty = has_left && is_empty && was_accounted;
+        let from_us = if was_empty { delay.queue_us } else { last.queue_us };
+        // Nearly always.
+        if gap <= IDLE_US as u64 {
+            return self.add_line(gap_us, from_us, delay.queue_us);
+        }
         match last.until(delay) {
-            // Nothing was behind the first, and the queue empty when it had left.
-            Between::Line if has_left && is_empty && was_accounted => {
-                self.add_line(gap_us, delay.queue_us, delay.queue_us);
-            }
-            Between::Line => self.add_line(gap_us, last.queue_us, delay.queue_us),
+            Between::Line => self.add_line(gap_us, from_us, delay.queue_us),
             Between::Drained(Delay { queue_us: level, .. }) => {
                 let falls_us = last.queue_us - level;
                 self.add_line(falls_us, last.queue_us, level);
@@ -198,23 +225,24 @@ impl Sums {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn add_line(&mut self, gap_us: f64, from: f64, to: f64) {
         self.covered += gap_us;
         self.area += gap_us * (from + to) / 2.0;
-        self.bloated += gap_us * share_above(from, to, BLOAT_US);
+        if from.max(to) > BLOAT_US {
+            self.bloated += gap_us * share_above(from, to, BLOAT_US);
+        }
     }
 
-    /// All of it, with the ranks among the values ([`values`]) of the same delays; `None` where there are none.
-    fn summary(&self, values: &mut [u64]) -> Option<Summary> {
-        if values.is_empty() {
+    /// All of it, of so many delays, and with the values that so many of them are at most; `None` where there are none.
+    fn summary(&self, count: usize, quantiles: impl FnOnce([f64; 4]) -> [f64; 4]) -> Option<Summary> {
+        if count == 0 {
             return None;
         }
-        let sample_mean = self.delays / values.len() as f64;
-        let [p50_ms, p95_ms, p99_ms, max_ms] =
-            quantiles(values, [0.50, 0.95, 0.99, 1.0]).map(|bits| f64::from_bits(bits) / 1e3);
+        let sample_mean = self.delays / count as f64;
+        let [p50_ms, p95_ms, p99_ms, max_ms] = quantiles([0.50, 0.95, 0.99, 1.0]).map(|us| us / 1e3);
         Some(Summary {
-            samples: values.len() as u64,
+            samples: count as u64,
             time_mean_ms: if self.covered > 0.0 { self.area / self.covered } else { sample_mean } / 1e3,
             sample_mean_ms: sample_mean / 1e3,
             p50_ms,
@@ -225,33 +253,6 @@ impl Sums {
             covered_s: self.covered / 1e6,
         })
     }
-}
-
-/// Hands over both series as one, in the order of time.
-fn merge(mut a: &[Delay], mut b: &[Delay], take: &mut impl FnMut(&Delay)) {
-    while let ([first, rest_a @ ..], [other, rest_b @ ..]) = (a, b) {
-        if other.time_us < first.time_us {
-            take(other);
-            b = rest_b;
-        } else {
-            take(first);
-            a = rest_a;
-        }
-    }
-    a.iter().chain(b).for_each(take);
-}
-
-/// The values of the nearest ranks for shares that grow. Each looks only at what is above the one before, so nothing is
-/// sorted.
-fn quantiles<const N: usize>(values: &mut [u64], shares: [f64; N]) -> [u64; N] {
-    let len = values.len();
-    let mut from = 0;
-    shares.map(|share| {
-        let rank = ((share * len as f64).ceil() as usize).clamp(1, len) - 1;
-        let (_, &mut value, _) = values[from..].select_nth_unstable(rank - from);
-        from = rank;
-        value
-    })
 }
 
 /// How much of a straight line from one value to another lies above a level.
