@@ -149,17 +149,29 @@ pub(crate) fn report(
     report
 }
 
-/// The directions of one host after the other, the memory of whose flows is brought near for several hosts together.
+/// The directions of one host after the other.
 fn hosts<'a>(senders: &'a [Sender], flows: &Reader<'_>) -> impl Iterator<Item = &'a [Sender]> {
-    let (mut begin, mut near) = (0, 0);
-    senders.chunk_by(Sender::is_beside).inspect(move |host| {
-        if begin + host.len() > near {
-            let next = senders[begin..].iter().map(|sender| sender.place());
+    let mut near = Near::default();
+    senders.chunk_by(Sender::is_beside).inspect(move |host| near.bring(senders, host.len(), flows))
+}
+
+/// How far the memory of directions, which are looked at one after the other, was brought near.
+#[derive(Default)]
+struct Near {
+    begin: usize,
+    end: usize,
+}
+
+impl Near {
+    /// Before so many of them are looked at: several together, where these are not near yet. Of more than that, the first ones.
+    fn bring(&mut self, senders: &[Sender], count: usize, flows: &Reader<'_>) {
+        if self.begin + count > self.end {
+            let next = senders[self.begin..].iter().map(|sender| sender.place());
             flows.stock.bring_near(next, stock::Part::Whole);
-            near = begin + NEAR;
+            self.end = self.begin + NEAR;
         }
-        begin += host.len();
-    })
+        self.begin += count;
+    }
 }
 
 /// Of how many samples one is looked at, so that a host's analysis has the room that it takes. Of each direction at least one
@@ -226,7 +238,14 @@ fn analyse(
     // A series that grew would be moved.
     desk.delays.reserve_exact(all as usize);
     let may_count = |sender: &Sender| samples(sender) * PART_THAT_COUNTS * SAMPLES_LOST_MAX >= all;
+    let mut near = Near::default();
     for group in host.chunk_by(Sender::shares_base_with) {
+        // Few came near with others' before.
+        if host.len() > NEAR && group.len() <= NEAR {
+            near.bring(host, group.len(), source.flows);
+        } else {
+            near.begin += group.len();
+        }
         let delays = &mut desk.delays;
         let are_direct = group.iter().all(|sender| asked.depth(may_count(sender)) == Depth::Direct);
         if are_direct && asked.is_one_pass(source, group) {
@@ -306,7 +325,11 @@ fn add_group(
 ) {
     let (mut lowest, begin) = (Lowest::default(), delays.len());
     let mut parts = Vec::with_capacity(group.len());
+    let mut near = Near::default();
     for &sender in group {
+        if group.len() > NEAR {
+            near.bring(group, 1, clock.source.flows);
+        }
         let mut direction = clock.read(sender, Depth::Direct, None);
         let (likeness, track) = (direction.likeness(), &mut direction.reading.direct);
         let (own, is_unconfirmed) = (track.only_base(), track.is_unconfirmed());

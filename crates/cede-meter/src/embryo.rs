@@ -110,6 +110,8 @@ impl Embryo {
         Some(())
     }
 
+    // What is returned stays in registers.
+    #[inline(always)]
     fn of_tcp(&mut self, packet: &Packet, said: &tcp::Said) -> Option<[u32; ENTRY_WORDS - 1]> {
         let (clock, echo) = self.since(packet.side, said)?;
         let payload_len = u16::try_from(said.payload_len).ok()?;
@@ -150,6 +152,7 @@ impl Embryo {
         }
     }
 
+    #[inline(always)]
     fn push(&mut self, since_us: u32, rest: [u32; ENTRY_WORDS - 1], pool: &mut Pool) -> Option<()> {
         let used = usize::from(self.entries);
         if used == ENTRIES_MAX {

@@ -53,10 +53,28 @@ impl Said {
     /// Times round trips: in microseconds the one that ends here.
     #[inline]
     pub(crate) fn time_round_trip(&self, from: &mut Rtt, to: &mut Rtt, now: u32) -> Option<u32> {
+        let trip = self.answer(to, now);
+        self.ask(from, now);
+        trip
+    }
+
+    /// As [`Self::time_round_trip`], where the other side's packets began.
+    #[inline]
+    pub(crate) fn answer(&self, to: &mut Rtt, now: u32) -> Option<u32> {
         match self {
-            Self::Utp(said) => utp::time_round_trip(from, to, now, said),
-            Self::Tcp(said) => tcp::time_round_trip(from, to, now, said),
+            Self::Utp(said) => utp::answer(to, now, said),
+            Self::Tcp(said) => tcp::answer(to, now, said),
             Self::Silent | Self::Foreign => None,
+        }
+    }
+
+    /// Begins one, where none is under way.
+    #[inline]
+    pub(crate) const fn ask(&self, from: &mut Rtt, now: u32) {
+        match self {
+            Self::Utp(said) => utp::ask(from, now, said),
+            Self::Tcp(said) => tcp::ask(from, now, said),
+            Self::Silent | Self::Foreign => {}
         }
     }
 }

@@ -26,23 +26,22 @@ impl Glance {
         let count = embryo.entries();
         let has_lengths = !embryo.marks.has(Marks::OFFLOADED);
         let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::<Length>::with_capacity(count));
-        let mut rtts = [Rtt::default(); 2];
-        let (mut unwrap, mut number) = (Unwrap::default(), 0);
+        let (mut rtt, mut unwrap, mut number) = (Rtt::default(), Unwrap::default(), 0);
         embryo.each(pool, |packet| {
-            let [low, high] = &mut rtts;
-            let (from, to) = if packet.side == 0 { (low, high) } else { (high, low) };
-            let _ = packet.said.time_round_trip(from, to, packet.time_us as u32);
-            if packet.side == side
-                && let Some(raw) = packet.said.reading(packet.time_us)
-            {
+            let now = packet.time_us as u32;
+            if packet.side != side {
+                return packet.said.ask(&mut rtt, now);
+            }
+            let _ = packet.said.answer(&mut rtt, now);
+            if let Some(raw) = packet.said.reading(packet.time_us) {
                 if number % stride == 0 {
-                    points.push(Point { t: packet.time_us as f64, x: unwrap.next(raw) });
+                    points.push(Point::at(packet.time_us, unwrap.next(raw)));
                     lengths.push(packet.length);
                 }
                 number += 1;
             }
         });
-        Self { own: Own::new(points, lengths, has_lengths), rtt: rtts[1 - side] }
+        Self { own: Own::new(points, lengths, has_lengths), rtt }
     }
 }
 

@@ -71,6 +71,7 @@ impl Ranks {
             }
             left_out += if *is_wanted { 0 } else { *count as usize };
         }
+        gathered.reserve_exact(below - left_out);
         values(delays).filter(|&value| wanted[digit(value)]).for_each(|value| gathered.push(value));
     }
 }

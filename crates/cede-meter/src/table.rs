@@ -90,7 +90,10 @@ impl Table {
 
     #[cold]
     fn grow(&mut self) {
-        let slots = vec![EMPTY; (2 * self.slots.len()).max(SLOTS_MIN)];
+        let count = (2 * self.slots.len()).max(SLOTS_MIN);
+        // Written at once: memory that is zero already the system would give twice, once for the first look and once for the first place.
+        let mut slots = Vec::with_capacity(count);
+        slots.resize(count, EMPTY);
         let old = core::mem::replace(&mut self.slots, slots);
         old.into_iter().filter(|&slot| slot != EMPTY).for_each(|slot| self.put(slot));
     }

@@ -268,27 +268,30 @@ fn report(
     }
 }
 
-/// A packet's clock waits for the first packet back that echoes it or a later one.
-pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
+/// A packet's clock waits for the first packet back that echoes it or a later one: a round trip that ends with this packet.
+#[inline]
+pub(crate) fn answer(to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
     let Said { clock, echo, .. } = *said;
-    let mut trip = None;
-    if let Some((wanted, since)) = to.pending
-        && echo != 0
-        && !is_before(echo, wanted)
-    {
-        to.pending = None;
-        // Only the very clock that was waited for tells a round trip; a later one came with another packet.
-        if echo == wanted {
-            trip = to.add(now.wrapping_sub(since));
-            to.lead.note(since, clock);
-        }
+    let (wanted, since) = to.pending.filter(|&(wanted, _)| echo != 0 && !is_before(echo, wanted))?;
+    to.pending = None;
+    // Only the very clock that was waited for tells a round trip; a later one came with another packet.
+    if echo != wanted {
+        return None;
     }
+    let trip = to.add(now.wrapping_sub(since));
+    to.lead.note(since, clock);
+    trip
+}
+
+/// As [`answer`]: one that begins with it.
+#[inline]
+pub(crate) const fn ask(from: &mut Rtt, now: u32, said: &Said) {
+    let Said { clock, .. } = *said;
     // What echoes a reading that two packets share may answer the earlier one.
     if from.pending.is_none() && from.clock != clock {
         from.pending = Some((clock, now));
     }
     from.clock = clock;
-    trip
 }
 
 /// Keeps the least difference of both clocks for each second, whose slope is their drift: the one of the second that is

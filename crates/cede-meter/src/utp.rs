@@ -63,7 +63,8 @@ pub(crate) struct Said {
 
 impl Said {
     /// `None` where a datagram is no uTP.
-    #[inline]
+    // What is read stays in registers.
+    #[inline(always)]
     pub(crate) fn of(payload: &[u8], payload_len: usize) -> Option<Self> {
         let (view, kind) = plausible(payload, payload_len)?;
         Some(Self {
@@ -160,14 +161,16 @@ pub fn has_form(payload: &[u8], payload_len: usize) -> bool {
 }
 
 /// What may be uTP by itself.
-#[inline]
+#[inline(always)]
 fn plausible(payload: &[u8], payload_len: usize) -> Option<(View<'_>, Kind)> {
     let view = View::new(payload)?;
     if view.version() != VERSION {
         return None;
     }
     let kind = Kind::from_number(view.kind_number())?;
-    let content = payload_len.checked_sub(HEADER_BYTES + chain_len(&view)?)?;
+    // Most have none.
+    let chain_len = if view.first_extension() == 0 { 0 } else { chain_len(&view)? };
+    let content = payload_len.checked_sub(HEADER_BYTES + chain_len)?;
     let fits = match kind {
         Kind::Data => content > 0,
         Kind::State | Kind::Syn => content == 0,
@@ -178,6 +181,7 @@ fn plausible(payload: &[u8], payload_len: usize) -> Option<(View<'_>, Kind)> {
 }
 
 /// Octets of the chain of extensions; `None` for a chain that cannot be.
+#[inline(never)]
 fn chain_len(view: &View<'_>) -> Option<usize> {
     let (mut next, mut rest, mut len) = (view.first_extension(), view.behind_header(), 0);
     while next != 0 {
@@ -254,19 +258,20 @@ impl UtpSide {
     }
 }
 
-/// A packet with data waits for the acknowledgement that covers it.
-pub(crate) fn time_round_trip(from: &mut Rtt, to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
-    let mut trip = None;
-    if let Some((wanted, since)) = to.pending
-        && said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0
-    {
-        to.pending = None;
-        trip = to.add(now.wrapping_sub(since));
+/// A packet with data waits for the acknowledgement that covers it: a round trip that ends with this packet.
+#[inline]
+pub(crate) fn answer(to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
+    let (_, since) = to.pending.filter(|&(wanted, _)| said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0)?;
+    to.pending = None;
+    to.add(now.wrapping_sub(since))
+}
+
+/// As [`answer`]: one that begins with it.
+#[inline]
+pub(crate) const fn ask(from: &mut Rtt, now: u32, said: &Said) {
+    if matches!(said.kind, Kind::Data) && from.pending.is_none() {
+        from.pending = Some((said.seq as u32, now));
     }
-    if said.kind == Kind::Data && from.pending.is_none() {
-        from.pending = Some((u32::from(said.seq), now));
-    }
-    trip
 }
 
 /// Whether a flow was uTP, now that it was seen.
