@@ -18,12 +18,17 @@ use crate::transmission::{Floors, PerOctet};
 /// what is not exact.
 const ZERO_TICKS_MAX: [f64; 2] = [0.75, 1.25];
 const MANY_ANSWERS: u32 = 32;
+/// The echoed estimate's own base stays where it is higher than the direct one tells by less than both clocks' ticks, and half of one for
+/// what is not exact.
+const LOWER_TICKS_MIN: f64 = 2.5;
 /// Readings of 32 bits begin anew after so many.
 const WRAP: f64 = (1_u64 << 32) as f64;
 /// Estimates are compared by so many packets in each third of the time.
 const APART_MIN: usize = 8;
 /// Below this a drift makes no difference, and is within the error of its own measurement.
 const DRIFT_PPM_MIN: f64 = 5.0;
+/// Stamps of a direction alone that seem to run so many times as fast as time, or as slow, are none.
+const STAMPS_OFF_MAX: f64 = 8.0;
 /// So much the drift that others tell must make of a TCP flow: taking it out leaves open where ticks lie.
 const DRIFT_US_MIN: f64 = 500.0;
 
@@ -227,9 +232,8 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     }
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
     let reverse = around.and_then(|around| said_drift(around, &direct));
-    let receiver = around
-        .filter(|_| reverse.is_some())
-        .and_then(|around| clock::drift_ppm(&around.unwrapped_if_long(&around.to().direct)));
+    let receiver_of = |around: &Around<'_>| clock::drift_ppm(&around.unwrapped_if_long(&around.to().direct));
+    let receiver = around.filter(|_| reverse.is_some()).and_then(receiver_of);
     // Where the other direction is never empty, as a seed's, this one may tell by itself. A queue that is held at a target has an edge,
     // too, but no sharp one.
     let is_told = origin.is_some() || reverse.is_some() && receiver.is_some();
@@ -237,7 +241,11 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let drift_found = reverse.zip(receiver).map_or(own, |(reverse, receiver)| Some(receiver - reverse));
     let mut reading = Reading::new([direct, echoed], 0.0, drift_found, trips);
     reading.drift_ppm = told.map(|told| told.drift_ppm).or(drift_found);
-    reading.take_out_drift(reverse.map(|reverse| -reverse), origin);
+    let told_of = |around: &Around<'_>| Some(reading.drift_ppm? - receiver_of(around).unwrap_or(0.0));
+    let echoed_ppm = reverse
+        .map(|reverse| -reverse)
+        .or_else(|| around.filter(|around| around.with_echoed).and_then(told_of));
+    reading.take_out_drift(echoed_ppm, origin);
     reading.direct.hold_against(rtt, trips);
     reading.take_out_transmission(&lengths);
     reading.take_out_floors(&lengths);
@@ -268,8 +276,10 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let told_ppm = told.map(|told| told.drift_ppm).filter(|ppm| ppm.abs() * span_s(&direct) >= DRIFT_US_MIN);
     let mut reading = Reading::new([direct, echoed], tick_us, drift_found, trips);
     (reading.rate, reading.drift_ppm) = (Some(rate), drift_found.or(told_ppm));
-    // Where the sender's own direction told it, the receiver's clock is taken for the observer's, which it is near.
-    let echoed_ppm = reverse.map(|reverse| -reverse).or(reading.drift_ppm);
+    // Where the sender's own direction told it, that is against the observer's clock, for which the receiver's is taken if it does not
+    // tell of itself: it is near.
+    let told_ppm = || Some(reading.drift_ppm? - receiver.unwrap_or(0.0));
+    let echoed_ppm = reverse.map(|reverse| -reverse).or_else(told_ppm);
     reading.take_out_drift(echoed_ppm, None);
     reading.direct.hold_against(rtt, trips);
     reading.take_out_transmission(&lengths);
@@ -463,9 +473,7 @@ impl Reading {
     fn settle_echoed(&mut self) {
         let apart = self.apart();
         self.lower_echoed(&apart);
-        if self.has_usual_ticks() {
-            self.align_echoed(&apart);
-        }
+        self.align_echoed(&apart);
     }
 
     /// By how much the echoed reading of a packet is above its direct one, over time.
@@ -496,10 +504,13 @@ impl Reading {
             *apart.select_nth_unstable_by(2, f64::total_cmp).1
         };
         let constant = apart.chunks(third).take(3).map(least).fold(f64::NEG_INFINITY, f64::max);
-        // The least of many readings is a tick below their middle.
-        let base = zero + constant + self.echoed.tick_us;
-        if base < own - self.echoed.tick_us {
+        // Between both estimates lie the receiver's ticks alone, whose least is half of one below their middle. The echoed one has the
+        // sender's besides, and its least is a whole one below.
+        let tick_us = self.echoed.tick_us;
+        let (zero, base) = (zero + constant + tick_us / 2.0, zero + constant - tick_us / 2.0);
+        if base < own - LOWER_TICKS_MIN * tick_us {
             self.echoed.lower_base(base);
+            self.echoed.set_zero(zero, ZERO_TICKS_MAX[1]);
         }
     }
 
@@ -558,6 +569,10 @@ pub(crate) fn stamps_follow_time(direction: &Direction, pool: &Pool) -> bool {
     let points = unwrapped(pool, &direction.direct, 1);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return false };
     let span_us = last.t - first.t;
+    // A number that stands there always, counts packets or has another unit goes on far slower or faster; a queue that fills or drains
+    // takes a part of the time.
+    let goes_on =
+        (span_us / STAMPS_OFF_MAX..=span_us * STAMPS_OFF_MAX).contains(&(span_us - (last.x - first.x)));
     // Random stamps would differ by a quarter of their range, half an hour, from one to the next.
-    span_us >= 1e6 && points.windows(2).all(|pair| (pair[1].x - pair[0].x).abs() <= 60e6)
+    span_us >= 1e6 && goes_on && points.windows(2).all(|pair| (pair[1].x - pair[0].x).abs() <= 60e6)
 }

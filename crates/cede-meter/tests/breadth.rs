@@ -275,6 +275,41 @@ fn the_drift_of_a_tcp_clock_is_taken_out() {
             let truth = (k % 100) as f64 * 150.0;
             assert!((queue_us - truth).abs() < 2_500.0, "{ppm} ppm, packet {k}: {queue_us} for {truth}");
         }
+        // The ticks of both clocks lie evenly around it.
+        let echoed = found.queue_us(B.0, Estimator::Echoed);
+        let truth = (1..).take(echoed.len()).map(|k: u32| f64::from(k % 100) * 150.0).sum::<f64>();
+        let above_us = (echoed.iter().sum::<f64>() - truth) / echoed.len() as f64;
+        assert!(echoed.len() > 5_900 && above_us.abs() < 250.0, "{ppm} ppm: {above_us}");
+    }
+}
+
+/// Heartbeats of 100 ms whose echoes are up to as old, so that they tell no drift, and whose queue is mostly empty. Both ends' clocks
+/// run alike, and the observer's is another one.
+#[test]
+fn the_echoed_estimate_drifts_as_its_two_clocks_do() {
+    for observer_ppm in [100.0, 0.0, -60.0] {
+        let (mut tap, mut stream) = (Tap::new(Config::default()), Stream::named(8, "echoes"));
+        let seen = |us: u64| (us as f64 * (1.0 + observer_ppm / 1e6)) as u64;
+        let mut truth = Vec::new();
+        for k in 0..2_000_u64 {
+            let (sent, fills) = (9_000_000 + k * 100_000 + stream.below(1_000), (k % 50).saturating_sub(40));
+            let queue = fills.min(10 - fills) * 60_000;
+            let (seq, arrives) = (k as u32 * 40, sent + 20_000 + queue);
+            let echo = ((sent - 1_000 - stream.below(90_000)) / 1_000) as u32;
+            let data = Tcp { seq, ack: 1, flags: 0x10, clock: (sent / 1_000) as u32, echo, len: 40 };
+            let (clock, echo) = ((arrives / 1_000) as u32, data.clock);
+            let ack = Tcp { seq: 1, ack: seq + 40, flags: 0x10, clock, echo, len: 0 };
+            tap.tcp(seen(arrives), (B.0, 80), A, &data);
+            tap.tcp(seen(arrives + 10), A, (B.0, 80), &ack);
+            truth.push(queue as f64);
+        }
+        let found = tap.found();
+        for estimator in [Estimator::Direct, Estimator::Echoed] {
+            let told = found.queue_us(B.0, estimator);
+            assert_eq!(told.len(), truth.len());
+            let wrong = told.iter().zip(&truth).filter(|(told, truth)| (*told - *truth).abs() > 2_000.0);
+            assert!(wrong.count() < 40, "{estimator:?}, {observer_ppm} ppm");
+        }
     }
 }
 

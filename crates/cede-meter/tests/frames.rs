@@ -151,6 +151,54 @@ fn one_direction_alone_is_enough_if_its_stamps_follow_time() {
 }
 
 #[test]
+fn what_stands_in_the_place_of_the_stamp_must_run_as_time_does() {
+    let mut tap = Tap::new(Config::default());
+    // A constant, counts of packets, and clocks of other units, from 1 to 10^7 a second.
+    let per_second = [0, 10, 1_000, 90_000, 10_000_000_u64];
+    for k in 0..600_u64 {
+        let time_us = 1_000_000 + k * 100_000;
+        for (host, hz) in (20..).zip(per_second) {
+            let number = (0x0400_0007 + k * hz / 10) as u32;
+            tap.utp(time_us, ([10, 0, 1, host], 5), A, &utp(Kind::Data, 8, (10, 4), (number, 5), 100));
+        }
+        // Data that a clock of microseconds stamps, ahead of a queue that fills and drains.
+        let queue = (k % 40) * 20_000;
+        tap.utp(time_us + queue, B, A, &utp(Kind::Data, 8, (k as u16, 4), (time_us as u32, 5), 100));
+    }
+    let found = tap.found();
+    assert_eq!(found.report().other_udp_flows, per_second.len() as u64);
+    assert_eq!(found.report().hosts.len(), 1);
+    assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 600);
+}
+
+/// RFC 8489: the answer to a binding request, with the address that was seen and a check of integrity.
+fn stun_answer(id: [u8; 12]) -> Vec<u8> {
+    let address = [0, 0x20, 0, 8, 0, 1, 1, 2, 3, 4, 5, 6];
+    let integrity = [&[0, 8, 0, 20][..], &[7; 20]].concat();
+    let attributes = [&address[..], &integrity, &[0x80, 0x28, 0, 4, 1, 2, 3, 4]].concat();
+    [&[1, 1, 0, attributes.len() as u8, 0x21, 0x12, 0xa4, 0x42], &id[..], &attributes].concat()
+}
+
+#[test]
+fn answers_of_stun_are_no_utp() {
+    let mut tap = Tap::new(Config::default());
+    let mut stream = cede_units::Stream::named(9, "stun");
+    let mut answer = || stun_answer(core::array::from_fn(|_| stream.below(256) as u8));
+    for k in 0..400_u64 {
+        let time_us = 1_000_000 + k * 300_000;
+        // A conference's server answers each second on its one port; two peers that both ask try many ports, thrice each.
+        tap.utp(time_us, B, A, &answer());
+        tap.utp(time_us + 50_000, A, B, b"\x80\x6f and what is no answer, as both send media there");
+        let (near, far) = ((A.0, 40_000 + (k / 3) as u16), ([10, 0, 1, 9], 5_000));
+        tap.utp(time_us + 1, far, near, &answer());
+        tap.utp(time_us + 2, near, far, &answer());
+    }
+    let report = tap.0.report();
+    assert_eq!((report.hosts.len(), report.hosts_with_too_little), (0, 0));
+    assert_eq!(report.other_udp_flows, 135);
+}
+
+#[test]
 fn clocks_of_every_rate_are_recognised_and_steps_begin_anew() {
     let rates = [100, 250, 1000, 1_000_000_u64];
     // Set forward by a minute, and back by a second: an order of stamps that no queue makes.
