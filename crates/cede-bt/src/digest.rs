@@ -2,8 +2,8 @@
 //!
 //! Source: BEP 3 (SHA-1 of its octets), BEP 52 (the root of a tree over its blocks).
 
+use crate::abreast::{Sha1, Stream};
 use crate::merkle;
-use sha1::{Digest as _, Sha1};
 
 /// The hash of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ impl Digest {
 #[derive(Clone, Debug)]
 pub enum Hasher {
     /// As v1 has it.
-    V1(Sha1),
+    V1(Stream<Sha1>),
     /// As v2 has it.
     V2(merkle::Hasher),
 }
@@ -38,7 +38,7 @@ impl Hasher {
     /// As v1 has it.
     #[must_use]
     pub fn v1() -> Self {
-        Self::V1(Sha1::new())
+        Self::V1(Stream::default())
     }
 
     /// As v2 has it, in a tree with so many levels above its blocks.
@@ -55,11 +55,23 @@ impl Hasher {
         }
     }
 
+    /// The next octets of two pieces; where they are as many, in little more time than those of one take.
+    pub fn update_both(a: &mut Self, of_a: &[u8], b: &mut Self, of_b: &[u8]) {
+        match (a, b) {
+            (Self::V1(a), Self::V1(b)) => Stream::update_both(a, of_a, b, of_b),
+            (Self::V2(a), Self::V2(b)) => merkle::Hasher::update_both(a, of_a, b, of_b),
+            (a, b) => {
+                a.update(of_a);
+                b.update(of_b);
+            }
+        }
+    }
+
     /// The hash of all that came.
     #[must_use]
     pub fn finish(self) -> Digest {
         match self {
-            Self::V1(hasher) => Digest::V1(hasher.finalize().into()),
+            Self::V1(hasher) => Digest::V1(hasher.finish()),
             Self::V2(hasher) => Digest::V2(hasher.finish()),
         }
     }

@@ -4,7 +4,7 @@
 //! * [`bencode`], [`metainfo`], [`magnet`] and [`tracker`] are the formats of torrents, of links to them and of trackers.
 //! * [`extension`], [`metadata`] and [`pex`] are what peers say to each other beyond BEP 3; [`mse`] hides it.
 //! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10, 52).
-//! * [`digest`] and [`merkle`] are the hashes of pieces, [`layers`] how those of v2 torrents are had from peers.
+//! * [`digest`] and [`merkle`] are the hashes of pieces, [`abreast`] what computes them, [`layers`] how those of v2 torrents are had from peers.
 //! * [`picker`], [`choker`], [`snub`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`]
 //!   puts those of deployed clients together; [`disposition`] is its choice of transports.
 //! * [`geometry`], [`bitfield`] and [`rate`] are what those reckon with.
@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+pub mod abreast;
 pub mod bencode;
 pub mod bitfield;
 pub mod choker;

@@ -4,6 +4,7 @@
 //! power of two are zeros; a node above is the SHA-256 of the two below it. How it was validated: the tests below against a
 //! tree that is spelled out, and torrents made by libtorrent.
 
+use crate::abreast::{self, Stream};
 use crate::geometry::BLOCK_BYTES;
 use alloc::vec::Vec;
 use sha2::{Digest, Sha256};
@@ -84,7 +85,7 @@ impl Tree {
 pub struct Hasher {
     tree: Tree,
     levels: u32,
-    leaf: Sha256,
+    leaf: Stream<abreast::Sha256>,
     leaf_bytes: u32,
 }
 
@@ -92,25 +93,49 @@ impl Hasher {
     /// That of a tree with so many levels above its leaves.
     #[must_use]
     pub fn new(levels: u32) -> Self {
-        Self { tree: Tree::new(0), levels, leaf: Sha256::new(), leaf_bytes: 0 }
+        Self { tree: Tree::new(0), levels, leaf: Stream::default(), leaf_bytes: 0 }
     }
 
     /// The next octets.
     pub fn update(&mut self, mut octets: &[u8]) {
         while !octets.is_empty() {
-            let room = (BLOCK_BYTES - self.leaf_bytes) as usize;
-            let (part, rest) = octets.split_at(room.min(octets.len()));
+            let (part, rest) = octets.split_at(self.room().min(octets.len()));
             self.leaf.update(part);
-            self.leaf_bytes += part.len() as u32;
-            if self.leaf_bytes == BLOCK_BYTES {
-                self.end_leaf();
-            }
+            self.took(part.len());
             octets = rest;
         }
     }
 
+    /// The next octets of two trees; where they are as many, in less time than one behind the other takes.
+    pub fn update_both(a: &mut Self, mut of_a: &[u8], b: &mut Self, mut of_b: &[u8]) {
+        while !of_a.is_empty() && !of_b.is_empty() {
+            let both = a.room().min(b.room()).min(of_a.len()).min(of_b.len());
+            let (part_a, rest_a) = of_a.split_at(both);
+            let (part_b, rest_b) = of_b.split_at(both);
+            Stream::update_both(&mut a.leaf, part_a, &mut b.leaf, part_b);
+            (of_a, of_b) = (rest_a, rest_b);
+            a.took(both);
+            b.took(both);
+        }
+        a.update(of_a);
+        b.update(of_b);
+    }
+
+    /// What is missing of the leaf that has been begun.
+    const fn room(&self) -> usize {
+        (BLOCK_BYTES - self.leaf_bytes) as usize
+    }
+
+    /// Some more of the leaf has been hashed.
+    fn took(&mut self, octets: usize) {
+        self.leaf_bytes += octets as u32;
+        if self.leaf_bytes == BLOCK_BYTES {
+            self.end_leaf();
+        }
+    }
+
     fn end_leaf(&mut self) {
-        self.tree.push(self.leaf.finalize_reset().into());
+        self.tree.push(core::mem::take(&mut self.leaf).finish());
         self.leaf_bytes = 0;
     }
 
@@ -213,6 +238,13 @@ mod tests {
                     let mut hasher = Hasher::new(levels);
                     content.chunks(cut).for_each(|part| hasher.update(part));
                     assert_eq!(hasher.finish(), spelled(&content, levels), "{len} {levels} {cut}");
+                    let (mut a, mut b) = (Hasher::new(levels), Hasher::new(levels + 1));
+                    let mut of_b = content.chunks(cut * 2 + 1);
+                    for part in content.chunks(cut) {
+                        Hasher::update_both(&mut a, part, &mut b, of_b.next().unwrap_or_default());
+                    }
+                    assert_eq!(a.finish(), spelled(&content, levels), "{len} {levels} {cut}");
+                    assert_eq!(b.finish(), spelled(&content, levels + 1), "{len} {levels} {cut}");
                 }
             }
         }

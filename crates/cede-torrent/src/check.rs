@@ -1,25 +1,44 @@
 //! Which pieces are there: their hashes say so, and nothing else does.
 
-use crate::pieces::{Blank, CHUNK_BYTES, digest, on_all_cores};
-use crate::storage::Storage;
+use crate::pieces::{Blank, Buffers, Content, digest, digests, on_all_cores};
+use crate::storage::{Storage, StorageError};
 use cede_bt::metainfo::Info;
-use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub use crate::pieces::Watch;
+
+impl Content for &Storage {
+    type Error = StorageError;
+
+    fn is_hole(&mut self, range: &Range<u64>) -> Result<bool, StorageError> {
+        Ok(Storage::is_hole(self, range))
+    }
+
+    fn read(&mut self, at: u64, octets: &mut [u8]) -> Result<(), StorageError> {
+        Storage::read(self, at, octets)
+    }
+}
 
 /// Hashes every piece that may be there: `skip` tells those that are known to be missing. The answer has a flag for each
 /// piece.
 #[must_use]
 pub fn check(storage: &Storage, info: &Info, skip: &[bool], watch: &Watch) -> Vec<bool> {
     let blank = Blank::new(info.piece_length, info.whole_hasher());
+    let is_due = |piece: &u32| !skip.get(*piece as usize).copied().unwrap_or(false);
+    let task = |piece: u32| (info.hasher(piece), storage.layout().piece_range(piece));
     let found = on_all_cores(info.piece_count(), watch, || {
-        let (mut buffer, blank) = (vec![0; CHUNK_BYTES], &blank);
-        move |piece| {
-            let is_skipped = skip.get(piece as usize).copied().unwrap_or(false);
-            let is_there = !is_skipped && is_there(storage, info, piece, blank, &mut buffer);
-            watch.done.fetch_add(info.piece_bytes(piece).into(), Relaxed);
-            is_there.then_some(())
+        let (mut buffers, mut content, blank) = (Buffers::default(), storage, &blank);
+        move |first, second| {
+            let pieces = [Some(first), second];
+            let tasks = pieces.map(|piece| piece.filter(is_due).map(task));
+            let digests = digests(tasks, blank, &mut buffers, &mut content);
+            let octets = pieces.iter().flatten().map(|piece| u64::from(info.piece_bytes(*piece)));
+            watch.done.fetch_add(octets.sum(), Relaxed);
+            // What cannot be read is not there.
+            let [a, b] = digests.map(|digest| digest.and_then(Result::ok));
+            [(pieces[0], a), (pieces[1], b)]
+                .map(|(piece, found)| (found? == info.piece_hash(piece?)?).then_some(()))
         }
     });
     let mut whole = vec![false; info.piece_count() as usize];
@@ -27,19 +46,10 @@ pub fn check(storage: &Storage, info: &Info, skip: &[bool], watch: &Watch) -> Ve
     whole
 }
 
-/// The same as [`is_whole`], without reading where nothing was ever written.
-fn is_there(storage: &Storage, info: &Info, piece: u32, blank: &Blank, buffer: &mut [u8]) -> bool {
-    let range = storage.layout().piece_range(piece);
-    match blank.digest_of(&range, |range| Ok::<_, Infallible>(storage.is_hole(range))) {
-        Ok(Some(digest)) => info.piece_hash(piece) == Some(digest),
-        Ok(None) => is_whole(storage, info, piece, buffer),
-    }
-}
-
 /// Whether what is stored of a piece has its hash. What cannot be read is not there.
 #[must_use]
 pub fn is_whole(storage: &Storage, info: &Info, piece: u32, buffer: &mut [u8]) -> bool {
-    let range = storage.layout().piece_range(piece);
-    let found = digest(info.hasher(piece), &range, buffer, |at, octets| storage.read(at, octets));
+    let task = (info.hasher(piece), storage.layout().piece_range(piece));
+    let found = digest(task, buffer, |at, octets| storage.read(at, octets));
     found.is_ok_and(|digest| info.piece_hash(piece) == Some(digest))
 }

@@ -1,8 +1,7 @@
 //! Making a torrent of a file or folder.
 
-use crate::pieces::{Blank, CHUNK_BYTES, Watch, digest, on_all_cores};
+use crate::pieces::{Blank, Buffers, Content, Watch, digests, on_all_cores};
 use crate::storage::{Layout, Stamp, files};
-use cede_bt::digest::{Digest, Hasher};
 use cede_bt::metainfo::{self, Info, MAX_FILES, MAX_PIECES, Writer, check_component, piece_length_for};
 use std::fmt;
 use std::fs::{self, File, Metadata};
@@ -230,12 +229,15 @@ impl Plan {
         let (blank, failure) = (Blank::new(self.piece_length, info.whole_hasher()), OnceLock::new());
         let digests = on_all_cores(layout.piece_count(), watch, || {
             let mut reader = Reader { plan: self, layout: &layout, watch, open: None };
-            let (mut buffer, blank, failure, info) = (vec![0; CHUNK_BYTES], &blank, &failure, &info);
-            move |piece| {
-                let digest = reader.digest(piece, info.hasher(piece), blank, &mut buffer);
-                // Only the first counts: that it ends is what the others fail of.
+            let (mut buffers, blank, failure, info) = (Buffers::default(), &blank, &failure, &info);
+            let task = |piece| (info.hasher(piece), layout.piece_range(piece));
+            move |first, second| {
+                let tasks = [Some(first), second].map(|piece| piece.map(task));
+                // Only the first failure counts: that it ends is what the others fail of.
                 let told = |error| drop(failure.set(error));
-                digest.map_err(told).inspect_err(|()| watch.is_ended.store(true, Relaxed)).ok()
+                digests(tasks, blank, &mut buffers, &mut reader).map(|digest| {
+                    digest?.map_err(told).inspect_err(|()| watch.is_ended.store(true, Relaxed)).ok()
+                })
             }
         });
         match failure.into_inner() {
@@ -264,20 +266,18 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn digest(
-        &mut self,
-        piece: u32,
-        hasher: Hasher,
-        blank: &Blank,
-        buffer: &mut [u8],
-    ) -> Result<Digest, CreateError> {
-        let range = self.layout.piece_range(piece);
-        if let Some(digest) = blank.digest_of(&range, |range| self.is_hole(range))? {
-            self.watch.done.fetch_add(range.end - range.start, Relaxed);
-            return Ok(digest);
-        }
-        digest(hasher, &range, buffer, |at, octets| self.read(at, octets))
+    fn file(&mut self, index: usize) -> Result<&File, CreateError> {
+        let known = self.open.take().filter(|(open, _)| *open == index);
+        let open = match known {
+            Some(open) => open,
+            None => (index, self.plan.open(index)?),
+        };
+        Ok(&self.open.insert(open).1)
     }
+}
+
+impl Content for Reader<'_> {
+    type Error = CreateError;
 
     fn is_hole(&mut self, range: &Range<u64>) -> Result<bool, CreateError> {
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
@@ -287,6 +287,7 @@ impl Reader<'_> {
                 return Ok(false);
             }
         }
+        self.watch.done.fetch_add(range.end - range.start, Relaxed);
         Ok(true)
     }
 
@@ -304,15 +305,6 @@ impl Reader<'_> {
         }
         self.watch.done.fetch_add(octets.len() as u64, Relaxed);
         Ok(())
-    }
-
-    fn file(&mut self, index: usize) -> Result<&File, CreateError> {
-        let known = self.open.take().filter(|(open, _)| *open == index);
-        let open = match known {
-            Some(open) => open,
-            None => (index, self.plan.open(index)?),
-        };
-        Ok(&self.open.insert(open).1)
     }
 }
 

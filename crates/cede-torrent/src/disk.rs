@@ -1,25 +1,32 @@
 //! A thread that writes what arrives and hashes it, so that no connection waits for a disk.
 //!
-//! A piece is hashed as its octets come, as long as they come in order, while they are still in the processor's cache;
-//! what came out of order, or twice, is read back. At most [`MAX_WAITING_BYTES`] wait to be written: beyond that
-//! connections are not read from, so a slow disk slows the peers and not the memory.
+//! A piece is hashed as its octets come, as long as they come in order, while they are still in the processor's cache, and
+//! with those of the next piece where that comes at once ([`crate::hashing`]); what came out of order, or twice, is read back.
+//! At most [`MAX_WAITING_BYTES`] wait to be written: beyond that connections are not read from, so a slow disk slows the peers
+//! and not the memory.
 
 use crate::check::is_whole;
+use crate::hashing::{Hashing, Partial};
 use crate::storage::{Storage, StorageError};
-use cede_bt::digest::Hasher;
 use cede_bt::metainfo::Info;
 use cede_bt::wire::BlockRef;
 use cede_wire::Payload;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// What may wait to be written: no more than a processor's cache holds, so that it is read from there to be hashed and written.
 pub const MAX_WAITING_BYTES: u64 = 2 << 20;
 /// What is hashed and then written by one call, while it is still in the nearest cache.
 const RUN_BYTES: u32 = 256 << 10;
+/// A piece that is to be checked waits so long for another to be hashed with: no peer notices, and at the rates at which
+/// hashing counts another comes.
+const COMPANY: Duration = Duration::from_millis(10);
+/// Where as much comes together, more comes at once.
+const MUCH_BYTES: u64 = 64 << 10;
 /// Read back at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -76,8 +83,10 @@ impl Disk {
     ) -> Self {
         let (jobs, inbox) = mpsc::channel();
         let waiting = Arc::new(AtomicU64::new(0));
-        let (partial, scratch) = (HashMap::new(), vec![0; CHUNK_BYTES]);
-        let worker = Worker { storage, info, whole, partial, scratch, waiting: waiting.clone(), reports };
+        let (hashing, scratch) = (Hashing::new(info.clone()), vec![0; CHUNK_BYTES]);
+        let due = None;
+        let worker =
+            Worker { storage, info, whole, hashing, due, scratch, waiting: waiting.clone(), reports };
         let thread = std::thread::Builder::new().name("disk".to_owned()).spawn(move || worker.run(&inbox));
         Self { jobs: Some(jobs), waiting, thread: thread.ok() }
     }
@@ -125,19 +134,13 @@ struct Place {
     is_whole: bool,
 }
 
-/// How far a piece has been hashed.
-struct Partial {
-    hasher: Hasher,
-    at: u32,
-    /// Something was written where it had been hashed already.
-    is_stale: bool,
-}
-
 struct Worker {
     storage: Arc<Storage>,
     info: Arc<Info>,
     whole: Vec<bool>,
-    partial: HashMap<u32, Partial>,
+    hashing: Hashing,
+    /// A piece that is to be checked, and waits for another until then.
+    due: Option<(u32, Instant)>,
     scratch: Vec<u8>,
     waiting: Arc<AtomicU64>,
     reports: UnboundedSender<Report>,
@@ -145,11 +148,11 @@ struct Worker {
 
 impl Worker {
     fn run(mut self, inbox: &mpsc::Receiver<Job>) {
-        while let Ok(job) = inbox.recv() {
-            let done = match job {
-                Job::Store(parts) => self.store(&parts),
-                Job::Check(piece) => self.check(piece),
-                Job::Sync => self.storage.sync().map(|()| self.tell(Report::Synced)),
+        loop {
+            let done = match self.next(inbox) {
+                Ok(job) => self.work(job),
+                Err(RecvTimeoutError::Timeout) => self.check_due(),
+                Err(RecvTimeoutError::Disconnected) => return,
             };
             if let Err(error) = done {
                 self.tell(Report::Failed(error));
@@ -158,12 +161,45 @@ impl Worker {
         }
     }
 
+    /// What is to be done; a timeout once the piece that is due has waited for long enough.
+    fn next(&self, inbox: &mpsc::Receiver<Job>) -> Result<Job, RecvTimeoutError> {
+        match self.due {
+            Some((_, until)) => inbox.recv_timeout(until.saturating_duration_since(Instant::now())),
+            None => Ok(inbox.recv()?),
+        }
+    }
+
+    fn work(&mut self, job: Job) -> Result<(), StorageError> {
+        match job {
+            Job::Store(parts) => {
+                self.store(&parts)?;
+                let has_waited = self.due.is_some_and(|(piece, _)| !self.hashing.is_waiting(piece));
+                if has_waited { self.check_due() } else { Ok(()) }
+            }
+            Job::Check(piece) if self.hashing.is_waiting(piece) => {
+                self.check_due()?;
+                self.due = Some((piece, Instant::now() + COMPANY));
+                Ok(())
+            }
+            Job::Check(piece) => self.check(piece),
+            Job::Sync => {
+                self.check_due()?;
+                self.storage.sync().map(|()| self.tell(Report::Synced))
+            }
+        }
+    }
+
+    fn check_due(&mut self) -> Result<(), StorageError> {
+        self.due.take().map_or(Ok(()), |(piece, _)| self.check(piece))
+    }
+
     fn tell(&self, report: Report) {
         let _ = self.reports.send(report);
     }
 
     /// Stores what has come, in as few calls as that takes.
     fn store(&mut self, parts: &[Part]) -> Result<(), StorageError> {
+        let is_much = parts.iter().map(|part| u64::from(part.payload.len())).sum::<u64>() >= MUCH_BYTES;
         let mut len = 0;
         let runs = parts.chunk_by(|a, b| {
             len += a.payload.len();
@@ -175,7 +211,7 @@ impl Worker {
             is_one
         });
         for run in runs.collect::<Vec<_>>() {
-            self.store_run(run)?;
+            self.store_run(run, is_much)?;
         }
         Ok(())
     }
@@ -188,14 +224,15 @@ impl Worker {
     }
 
     /// Stores parts that lie one behind the other, unless they are there already.
-    fn store_run(&mut self, run: &[Part]) -> Result<(), StorageError> {
+    fn store_run(&mut self, run: &[Part], is_much: bool) -> Result<(), StorageError> {
         let Some(Place { start, is_whole }) = run.first().map(|first| self.place(first)) else {
             return Ok(());
         };
         let octets: Vec<&[u8]> = run.iter().map(|part| part.payload.as_slice().unwrap_or_default()).collect();
         if !is_whole {
-            for (part, octets) in run.iter().zip(&octets) {
-                self.digest(part.block.piece, part.block.begin + part.at, octets);
+            for part in run {
+                let begin = part.block.begin + part.at;
+                self.hashing.take(part.block.piece, begin, &part.payload, is_much);
             }
             self.storage.write_parts(start, &octets)?;
         }
@@ -207,21 +244,10 @@ impl Worker {
         Ok(())
     }
 
-    fn digest(&mut self, piece: u32, begin: u32, octets: &[u8]) {
-        let fresh = || Partial { hasher: self.info.hasher(piece), at: 0, is_stale: false };
-        let partial = self.partial.entry(piece).or_insert_with(fresh);
-        if begin == partial.at {
-            partial.hasher.update(octets);
-            partial.at += octets.len() as u32;
-        } else if begin < partial.at {
-            partial.is_stale = true;
-        }
-    }
-
     fn check(&mut self, piece: u32) -> Result<(), StorageError> {
-        let good = match self.partial.remove(&piece) {
-            Some(partial) if !partial.is_stale => self.finish(piece, partial)?,
-            _ => is_whole(&self.storage, &self.info, piece, &mut self.scratch),
+        let good = match self.hashing.remove(piece) {
+            Some(partial) => self.finish(piece, partial)?,
+            None => is_whole(&self.storage, &self.info, piece, &mut self.scratch),
         };
         if let Some(whole) = self.whole.get_mut(piece as usize) {
             *whole = good;
@@ -233,13 +259,13 @@ impl Worker {
     /// Hashes what is left of a piece.
     fn finish(&mut self, piece: u32, mut partial: Partial) -> Result<bool, StorageError> {
         let range = self.storage.layout().piece_range(piece);
-        let mut at = range.start + u64::from(partial.at);
+        let mut at = range.start + u64::from(partial.at());
         while at < range.end {
             let len = self.scratch.len().min((range.end - at) as usize);
             self.storage.read(at, &mut self.scratch[..len])?;
-            partial.hasher.update(&self.scratch[..len]);
+            partial.update(&self.scratch[..len]);
             at += len as u64;
         }
-        Ok(self.info.piece_hash(piece) == Some(partial.hasher.finish()))
+        Ok(self.info.piece_hash(piece) == Some(partial.finish()))
     }
 }

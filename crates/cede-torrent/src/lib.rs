@@ -16,6 +16,7 @@ pub mod create;
 #[cfg(feature = "dht")]
 pub mod dht;
 mod disk;
+mod hashing;
 mod link;
 pub mod magnet;
 mod pieces;

@@ -1,8 +1,8 @@
 //! Work on every piece of a torrent, on all cores, and the digests of pieces.
 //!
-//! A piece is the unit of work: each has a digest of its own, so none waits for another, and what is held in memory is a
-//! buffer for each thread whatever the length of pieces. Pieces are handed out in order, so that a disk is still read almost
-//! from its beginning to its end.
+//! Two pieces are the unit of work: each has a digest of its own, so none waits for another, two are hashed side by side
+//! ([`cede_bt::abreast`]), and what is held in memory is two buffers for each thread whatever the length of pieces. Pieces are
+//! handed out in order, so that a disk is still read almost from its beginning to its end.
 
 use cede_bt::digest::{Digest, Hasher};
 use std::num::NonZero;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 /// What a thread reads at once.
-pub const CHUNK_BYTES: usize = 256 << 10;
+const CHUNK_BYTES: usize = 256 << 10;
 /// Where there is one core, a second thread still hides the waits for a disk.
 const MIN_THREADS: usize = 2;
 
@@ -26,22 +26,23 @@ pub struct Watch {
     pub is_ended: AtomicBool,
 }
 
-/// Gives each piece to one of as many threads as there are cores, this one among them. What came of them, in their order,
-/// where anything did. `worker` makes what one thread works with.
+/// Gives pieces, two by two, to as many threads as there are cores, this one among them. What came of them, in their order,
+/// where anything did. `worker` makes what one thread works with; the last piece may be alone.
 pub fn on_all_cores<T, W>(count: u32, watch: &Watch, worker: impl Fn() -> W + Sync) -> Vec<(u32, T)>
 where
     T: Send,
-    W: FnMut(u32) -> Option<T>,
+    W: FnMut(u32, Option<u32>) -> [Option<T>; 2],
 {
     let next = AtomicU32::new(0);
     let run = || {
         let (mut work, mut made) = (worker(), Vec::new());
         while !watch.is_ended.load(Relaxed) {
-            let piece = next.fetch_add(1, Relaxed);
+            let piece = next.fetch_add(2, Relaxed);
             if piece >= count {
                 break;
             }
-            made.extend(work(piece).map(|result| (piece, result)));
+            let results = work(piece, Some(piece + 1).filter(|second| *second < count));
+            made.extend((piece..).zip(results).filter_map(|(piece, result)| Some((piece, result?))));
         }
         made
     };
@@ -61,13 +62,24 @@ where
     made
 }
 
-/// The digest of a run of the content by `hasher`, read in portions of the buffer's length.
+/// A run of the content, and what hashes it.
+pub type Task = (Hasher, Range<u64>);
+
+/// What one thread reads into.
+pub struct Buffers([Vec<u8>; 2]);
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self([vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]])
+    }
+}
+
+/// The digest of a run of the content, read in portions of the buffer's length.
 ///
 /// # Errors
 /// Those of `read`.
 pub fn digest<E>(
-    mut hasher: Hasher,
-    range: &Range<u64>,
+    (mut hasher, range): Task,
     buffer: &mut [u8],
     mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
 ) -> Result<Digest, E> {
@@ -79,6 +91,65 @@ pub fn digest<E>(
         at += len as u64;
     }
     Ok(hasher.finish())
+}
+
+/// What pieces are read from.
+pub trait Content {
+    /// Why something cannot be read.
+    type Error;
+
+    /// Whether a range was never written to, and so reads as zeros.
+    ///
+    /// # Errors
+    /// That cannot be said.
+    fn is_hole(&mut self, range: &Range<u64>) -> Result<bool, Self::Error>;
+
+    /// Reads what is at a place.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn read(&mut self, at: u64, octets: &mut [u8]) -> Result<(), Self::Error>;
+}
+
+/// The digests of one run or two, side by side as far as they are as long; holes are not read.
+pub fn digests<C: Content>(
+    tasks: [Option<Task>; 2],
+    blank: &Blank,
+    buffers: &mut Buffers,
+    content: &mut C,
+) -> [Option<Result<Digest, C::Error>>; 2] {
+    let [blank_a, blank_b] = tasks.each_ref().map(|task| {
+        let (_, range) = task.as_ref()?;
+        blank.digest_of(range, |range| content.is_hole(range)).transpose()
+    });
+    let [a, b] = tasks;
+    let mut read = |at, octets: &mut [u8]| content.read(at, octets);
+    match [a.filter(|_| blank_a.is_none()), b.filter(|_| blank_b.is_none())] {
+        [Some(a), Some(b)] => match both([a.clone(), b.clone()], buffers, &mut read) {
+            Ok(digests) => digests.map(|digest| Some(Ok(digest))),
+            // That one cannot be read is no reason why the other could not.
+            Err(_) => [a, b].map(|task| Some(digest(task, &mut buffers.0[0], &mut read))),
+        },
+        [a, b] => [(a, blank_a), (b, blank_b)]
+            .map(|(task, known)| known.or_else(|| Some(digest(task?, &mut buffers.0[0], &mut read)))),
+    }
+}
+
+fn both<E>(
+    [(mut hasher_a, mut a), (mut hasher_b, mut b)]: [Task; 2],
+    Buffers([buffer_a, buffer_b]): &mut Buffers,
+    mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<[Digest; 2], E> {
+    while !a.is_empty() && !b.is_empty() {
+        let left = usize::try_from((a.end - a.start).min(b.end - b.start)).unwrap_or(usize::MAX);
+        let len = left.min(buffer_a.len());
+        read(a.start, &mut buffer_a[..len])?;
+        read(b.start, &mut buffer_b[..len])?;
+        Hasher::update_both(&mut hasher_a, &buffer_a[..len], &mut hasher_b, &buffer_b[..len]);
+        a.start += len as u64;
+        b.start += len as u64;
+    }
+    Ok([digest((hasher_a, a), buffer_a, &mut read)?, digest((hasher_b, b), buffer_b, &mut read)?])
 }
 
 /// The digest of a whole piece of zeros, computed once it is needed. So a hole in a sparse file costs a question to the
@@ -132,8 +203,10 @@ mod tests {
     #[test]
     fn each_piece_is_given_out_once_and_what_comes_of_them_is_in_order() {
         for count in [0, 1, 2, 3, 1000] {
-            let made =
-                on_all_cores(count, &Watch::default(), || |piece| (piece % 3 != 1).then_some(piece * 2));
+            let made = on_all_cores(count, &Watch::default(), || {
+                let work = |piece| (piece % 3 != 1).then_some(piece * 2);
+                move |first, second: Option<u32>| [work(first), second.and_then(work)]
+            });
             let expected: Vec<(u32, u32)> =
                 (0..count).filter(|piece| piece % 3 != 1).map(|piece| (piece, piece * 2)).collect();
             assert_eq!(made, expected);
@@ -144,13 +217,13 @@ mod tests {
     fn work_is_done_by_several_threads_at_a_time() {
         let threads = Mutex::new(HashSet::new());
         on_all_cores(4, &Watch::default(), || {
-            |_| {
+            |_, _| {
                 // The first waits for another: alone it would wait for ever.
                 threads.lock().unwrap().insert(thread::current().id());
                 while threads.lock().unwrap().len() < 2 {
                     thread::yield_now();
                 }
-                Some(())
+                [Some(()), None]
             }
         });
         assert!(threads.lock().unwrap().len() >= 2);
@@ -160,12 +233,54 @@ mod tests {
     fn work_that_is_ended_ends() {
         let watch = Watch::default();
         let made = on_all_cores(1 << 22, &watch, || {
-            |piece| {
+            |piece, _| {
                 watch.is_ended.fetch_or(piece >= 100, Relaxed);
-                Some(())
+                [Some(()), Some(())]
             }
         });
         assert!(made.len() < 1 << 22, "{}", made.len());
+    }
+
+    /// Octets, of which the last ones cannot be read and some are a hole.
+    struct Odd(Vec<u8>, Range<u64>);
+
+    impl Content for Odd {
+        type Error = u64;
+
+        fn is_hole(&mut self, range: &Range<u64>) -> Result<bool, u64> {
+            Ok(*range == self.1)
+        }
+
+        fn read(&mut self, at: u64, octets: &mut [u8]) -> Result<(), u64> {
+            let end = at as usize + octets.len();
+            octets.copy_from_slice(self.0.get(at as usize..end).ok_or(at)?);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn of_two_pieces_each_has_its_digest_or_its_failure() {
+        let length = CHUNK_BYTES as u64 + 1000;
+        let octets: Vec<u8> = (0..3 * length).map(|at| (at * 7 % 251) as u8).collect();
+        let mut content = Odd(octets, 3 * length..4 * length);
+        let blank = Blank::new(length as u32, Hasher::v1());
+        let task = |piece: u64, length: u64| (Hasher::v1(), piece * length..(piece + 1) * length);
+        let expected: Vec<_> = (0..3)
+            .map(|piece| &content.0[piece * length as usize..(piece + 1) * length as usize])
+            .map(|octets| Some(Ok(Digest::V1(cede_bt::metainfo::sha1(octets)))))
+            .collect();
+        let mut buffers = Buffers::default();
+        let mut found = |a, b| digests([a, b], &blank, &mut buffers, &mut content);
+        let whole = |piece| Some(task(piece, length));
+        assert_eq!(found(whole(0), whole(1)), [expected[0], expected[1]]);
+        assert_eq!(found(None, whole(2)), [None, expected[2]]);
+        assert_eq!(found(whole(2), whole(4)), [expected[2], Some(Err(4 * length))]);
+        let zeros = Some(Ok(Digest::V1(cede_bt::metainfo::sha1(&vec![0; length as usize]))));
+        assert_eq!(found(whole(3), whole(1)), [zeros, expected[1]]);
+        // The last piece may be shorter.
+        let [long, short] = found(whole(0), Some(task(1, 1000)));
+        assert_eq!(long, expected[0]);
+        assert_eq!(short, Some(Ok(Digest::V1(cede_bt::metainfo::sha1(&content.0[1000..2000])))));
     }
 
     #[test]
