@@ -181,7 +181,11 @@ impl State {
     fn announce(&self, from: SocketAddr, over: Over, announce: &Announce) -> Result<Answer, &'static str> {
         let from = canonical(from);
         let mut book = self.book.borrow_mut();
-        let answered = book.announce(self.now(), from.ip(), announce).map_err(|refusal| refusal.text());
+        // A datagram has room for addresses of its own family.
+        let can_be_told = |ip: IpAddr| over == Over::Http || ip.is_ipv4() == from.is_ipv4();
+        let answered = book
+            .announce_among(self.now(), from.ip(), announce, can_be_told)
+            .map_err(|refusal| refusal.text());
         let tally = book.tally(&announce.info_hash);
         drop(book);
         let result = answered.as_ref().map(|answer| answer.peers.len()).map_err(|why| (*why).to_owned());

@@ -1,7 +1,8 @@
 //! Who is where: the book that a tracker keeps of its torrents and their peers.
 //!
-//! Source: BEP 3 and the sheet of trackers in use. An announce is answered with random other peers of the torrent,
-//! 50 unless the asker says otherwise. What it leaves out: statistics of traffic, which peers could forge anyway.
+//! Source: BEP 3, BEP 7 and the sheet of trackers in use. An announce is answered with random other peers of the torrent,
+//! 50 unless the asker says otherwise. A peer that announces itself over IPv4 and over IPv6 is one peer at two addresses, until
+//! it stops. What it leaves out: statistics of traffic, which peers could forge anyway.
 //! How it was validated: the tests below, and swarms of libtorrent, aria2 and Transmission that find each other by it.
 
 use super::{Announce, Answer, Event, Tally};
@@ -65,10 +66,31 @@ impl Refusal {
 
 #[derive(Clone, Copy, Debug)]
 struct Peer {
-    address: SocketAddr,
-    heard: Instant,
+    /// By IPv4 and by IPv6.
+    places: [Option<Place>; 2],
     is_seeder: bool,
     key: u32,
+}
+
+/// Where a peer is, and when it last said so.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    address: SocketAddr,
+    heard: Instant,
+}
+
+impl Peer {
+    fn places(&self) -> impl Iterator<Item = Place> {
+        self.places.into_iter().flatten()
+    }
+
+    fn is_at(&self, ip: IpAddr) -> bool {
+        self.places().any(|place| place.address.ip() == ip)
+    }
+
+    fn heard(&self) -> Option<Instant> {
+        self.places().map(|place| place.heard).max()
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -106,6 +128,20 @@ impl Book {
     /// # Errors
     /// [`Refusal`].
     pub fn announce(&mut self, now: Instant, from: IpAddr, announce: &Announce) -> Result<Answer, Refusal> {
+        self.announce_among(now, from, announce, |_| true)
+    }
+
+    /// The same where the asker can only be told of some addresses.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn announce_among(
+        &mut self,
+        now: Instant,
+        from: IpAddr,
+        announce: &Announce,
+        can_be_told: impl Fn(IpAddr) -> bool,
+    ) -> Result<Answer, Refusal> {
         let hash = announce.info_hash;
         if !self.allowed.is_empty() && !self.allowed.contains(&hash) {
             return Err(Refusal::Unknown);
@@ -122,7 +158,7 @@ impl Book {
         torrent.enter(now, from, announce, limits)?;
         let wanted = announce.wanted.map_or(limits.default_peers, |wanted| wanted as usize);
         let wanted = if announce.event == Event::Stopped { 0 } else { wanted.min(limits.most_peers) };
-        let peers = torrent.others(announce, wanted, &mut self.random);
+        let peers = torrent.others(announce, wanted, can_be_told, &mut self.random);
         let tally = torrent.tally();
         Ok(Answer {
             interval_s: u32::try_from(limits.interval.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
@@ -156,7 +192,12 @@ impl Book {
 
 impl Torrent {
     fn forget(&mut self, now: Instant, interval: Duration) {
-        self.peers.retain(|_, peer| now.since(peer.heard) <= interval + interval);
+        self.peers.retain(|_, peer| {
+            for place in &mut peer.places {
+                place.take_if(|place| now.since(place.heard) > interval + interval);
+            }
+            peer.places().next().is_some()
+        });
     }
 
     fn enter(
@@ -168,7 +209,7 @@ impl Torrent {
     ) -> Result<(), Refusal> {
         let known = self.peers.get(&announce.peer_id).copied();
         // Nobody moves or removes another's entry: the same address, or the same key, tells that it is the same peer.
-        if known.is_some_and(|peer| peer.address.ip() != from && peer.key != announce.key) {
+        if known.is_some_and(|peer| !peer.is_at(from) && peer.key != announce.key) {
             return Ok(());
         }
         if announce.event == Event::Stopped {
@@ -182,17 +223,19 @@ impl Torrent {
         if announce.event == Event::Completed && known.is_none_or(|peer| !peer.is_seeder) {
             self.completed = self.completed.saturating_add(1);
         }
-        let address = SocketAddr::new(from, announce.port);
-        self.peers.insert(announce.peer_id, Peer { address, heard: now, is_seeder, key: announce.key });
+        let mut places = known.map_or([None; 2], |peer| peer.places);
+        places[usize::from(from.is_ipv6())] =
+            Some(Place { address: SocketAddr::new(from, announce.port), heard: now });
+        self.peers.insert(announce.peer_id, Peer { places, is_seeder, key: announce.key });
         Ok(())
     }
 
     fn make_room(&mut self, from: IpAddr, limits: Limits) -> Result<(), Refusal> {
-        if self.peers.values().filter(|peer| peer.address.ip() == from).count() >= limits.peers_per_address {
+        if self.peers.values().filter(|peer| peer.is_at(from)).count() >= limits.peers_per_address {
             return Err(Refusal::Crowd);
         }
         if self.peers.len() >= limits.peers {
-            let silent = self.peers.iter().min_by_key(|(_, peer)| peer.heard).map(|(id, _)| *id);
+            let silent = self.peers.iter().min_by_key(|(_, peer)| peer.heard()).map(|(id, _)| *id);
             silent.map(|id| self.peers.remove(&id));
         }
         Ok(())
@@ -200,11 +243,19 @@ impl Torrent {
 
     /// Random peers other than the asker; a seed is told of no seeds. Whoever has only begun may not be one: aria2 says that
     /// nothing is left as long as all it has is a magnet link.
-    fn others(&self, announce: &Announce, wanted: usize, random: &mut Stream) -> Vec<SocketAddr> {
+    fn others(
+        &self,
+        announce: &Announce,
+        wanted: usize,
+        can_be_told: impl Fn(IpAddr) -> bool,
+        random: &mut Stream,
+    ) -> Vec<SocketAddr> {
         let is_seed = announce.left == Some(0) && announce.event != Event::Started;
-        let is_useful = |peer: &Peer| peer.address.port() != 0 && !(is_seed && peer.is_seeder);
+        let is_useful = |peer: &Peer| !(is_seed && peer.is_seeder);
         let others = self.peers.iter().filter(|(id, peer)| **id != announce.peer_id && is_useful(peer));
-        let mut peers: Vec<SocketAddr> = others.map(|(_, peer)| peer.address).collect();
+        let addresses = others.flat_map(|(_, peer)| peer.places()).map(|place| place.address);
+        let mut peers: Vec<SocketAddr> =
+            addresses.filter(|address| address.port() != 0 && can_be_told(address.ip())).collect();
         let count = wanted.min(peers.len());
         for at in 0..count {
             let other = at + random.below((peers.len() - at) as u64) as usize;
@@ -294,6 +345,29 @@ mod tests {
         assert_eq!(book.tally(&[7; 20]).completed, 1);
         book.expire(NOW + Duration::from_secs(3601));
         assert_eq!(book.torrents().count(), 0);
+    }
+
+    #[test]
+    fn a_peer_of_both_families_is_one_at_two_addresses() {
+        let (mut book, v6) = (book(Limits::default()), IpAddr::from([0xfd78, 0, 0, 0, 0, 0, 0, 1]));
+        let [here, there] = ["192.0.2.1:1001", "[fd78::1]:1001"].map(|text| text.parse().unwrap());
+        let seed = announce(1, 0, Event::Started);
+        book.announce(NOW, ip(1), &seed).unwrap();
+        book.announce(NOW + Duration::from_secs(9), v6, &seed).unwrap();
+        assert_eq!(book.tally(&[7; 20]).seeders, 1);
+        let later = NOW + Duration::from_secs(3600);
+        let asker = announce(2, 1, Event::Interval);
+        let mut both = book.announce(later, ip(2), &asker).unwrap().peers;
+        both.sort_unstable();
+        assert_eq!(both, [here, there]);
+        // Over UDP, one family has room for its own addresses alone.
+        let told = |book: &mut Book, at| book.announce_among(at, ip(2), &asker, |ip| ip.is_ipv4()).unwrap();
+        assert_eq!(told(&mut book, later).peers, [here]);
+        // What is not said again is forgotten.
+        assert_eq!(book.announce(later + Duration::from_secs(8), ip(2), &asker).unwrap().peers, [there]);
+        let left = Announce { event: Event::Stopped, ..seed };
+        book.announce(later, v6, &left).unwrap();
+        assert_eq!(book.tally(&[7; 20]).seeders, 0);
     }
 
     #[test]
