@@ -15,14 +15,16 @@
 
 use crate::cubic_linux::Linux;
 use crate::entry::Entry;
-use crate::hystart::{HyStart, Verdict};
+use crate::hystart::{HyStart, HyStartConfig, Verdict};
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::reno::INIT_CWND;
 use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, given_up, phase_of, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
+use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
-use cede_units::{Instant, math};
+use alloc::format;
+use cede_units::{Duration, Instant, math};
 
 const PARAMS: &[ParamDoc] = &[
     INIT_CWND,
@@ -56,7 +58,63 @@ const PARAMS: &[ParamDoc] = &[
         default: "rfc9438",
         doc: "Where Linux leaves the RFC: it looks the smallest RTT ahead in place of the smoothed one, its Reno estimate never grows as fast as Reno, what a loss leaves is of the window, and HyStart is not HyStart++.",
     },
+    ParamDoc {
+        name: "hystart_rise_min",
+        kind: RISE,
+        default: "4 ms",
+        doc: "The least rise of the RTT that ends slow start (MIN_RTT_THRESH).",
+    },
+    ParamDoc {
+        name: "hystart_rise_max",
+        kind: RISE,
+        default: "16 ms",
+        doc: "The largest rise that is asked for (MAX_RTT_THRESH); hystart_rise_min at least.",
+    },
+    ParamDoc {
+        name: "hystart_divisor",
+        kind: ParamKind::Count { min: 1, max: 1000 },
+        default: "8",
+        doc: "Between the two the rise is the RTT over this (MIN_RTT_DIVISOR).",
+    },
+    ParamDoc {
+        name: "hystart_samples",
+        kind: ParamKind::Count { min: 0, max: 1000 },
+        default: "8",
+        doc: "RTT samples of a round before it is judged (N_RTT_SAMPLE; HYSTART_MIN_SAMPLES).",
+    },
+    ParamDoc {
+        name: "css_divisor",
+        kind: ParamKind::Number { min: 1.0, max: 1000.0 },
+        default: "4",
+        doc: "What growth is divided by in HyStart++'s Conservative Slow Start (CSS_GROWTH_DIVISOR).",
+    },
+    ParamDoc {
+        name: "css_rounds",
+        kind: ParamKind::Count { min: 1, max: 1000 },
+        default: "5",
+        doc: "Rounds that Conservative Slow Start lasts (CSS_ROUNDS).",
+    },
+    ParamDoc {
+        name: "hystart_limit",
+        kind: ParamKind::Number { min: 1.0, max: 1e6 },
+        default: "8",
+        doc: "Packets by which one acknowledgement raises the window at most under HyStart++ (L; without limit for senders that pace).",
+    },
+    ParamDoc {
+        name: "hystart_low_window",
+        kind: ParamKind::Number { min: 0.0, max: 1e6 },
+        default: "16",
+        doc: "With `rules = linux`: the window in packets from which on HyStart may end slow start (hystart_low_window).",
+    },
+    ParamDoc {
+        name: "hystart_train_gap",
+        kind: RISE,
+        default: "2 ms",
+        doc: "With `rules = linux`: acknowledgements no further apart are a train (hystart_ack_delta_us).",
+    },
 ];
+
+const RISE: ParamKind = ParamKind::Duration { min: Duration::ZERO, max: Duration::from_secs(60) };
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "cubic",
@@ -111,8 +169,30 @@ pub struct Cubic {
     last_feedback: Instant,
 }
 
+fn hystart_of(settings: &Settings) -> Result<HyStartConfig, ParamError> {
+    let rise = (settings.duration("hystart_rise_min"), settings.duration("hystart_rise_max"));
+    if rise.1 < rise.0 {
+        return Err(ParamError::Conflict {
+            name: "hystart_rise_max".to_owned(),
+            given: format!("{}", rise.1),
+            allowed: format!("a time from \"hystart_rise_min\" on, which is {}", rise.0),
+        });
+    }
+    Ok(HyStartConfig {
+        rise,
+        divisor: settings.count("hystart_divisor") as u64,
+        samples: settings.count("hystart_samples") as u32,
+        css_divisor: settings.number("css_divisor"),
+        css_rounds: settings.count("css_rounds") as u32,
+        limit: settings.number("hystart_limit"),
+        low_window: settings.number("hystart_low_window"),
+        train_gap: settings.duration("hystart_train_gap"),
+    })
+}
+
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, PARAMS)?;
+    let (hystart, beta) = (hystart_of(&settings)?, settings.number("beta"));
     let bounds = Bounds::of(path);
     let initial = bounds.initial(settings.number("init_cwnd"), path);
     let is_linux = settings.word("rules") == "linux";
@@ -120,10 +200,10 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         bounds,
         initial,
         c: settings.number("c"),
-        beta: settings.number("beta"),
+        beta,
         fast_convergence: settings.switch("fast_convergence"),
-        hystart: settings.switch("hystart").then(HyStart::default),
-        linux: is_linux.then(Linux::default),
+        hystart: settings.switch("hystart").then(|| HyStart::new(hystart)),
+        linux: is_linux.then(|| Linux::new(hystart, beta)),
         cwnd: initial,
         ssthresh: f64::INFINITY,
         w_max: 0.0,
@@ -212,7 +292,7 @@ impl Cubic {
         let next = match &self.linux {
             Some(linux) => {
                 let ahead = linux.ahead();
-                self.grown_by_linux(&mut epoch, feedback.now + ahead, acked)
+                self.grown_by_linux(linux, &mut epoch, feedback.now + ahead, acked)
             }
             None => self.grown(&mut epoch, feedback, acked),
         };
@@ -238,9 +318,9 @@ impl Cubic {
     }
 
     /// The same as Linux has it, where the cubic is looked up at `at`.
-    fn grown_by_linux(&self, epoch: &mut Epoch, at: Instant, acked: f64) -> f64 {
+    fn grown_by_linux(&self, linux: &Linux, epoch: &mut Epoch, at: Instant, acked: f64) -> f64 {
         let cwnd = self.packets();
-        epoch.w_est += Linux::reno_step(acked, cwnd);
+        epoch.w_est += linux.reno_step(acked, cwnd);
         let target = epoch.window(self.c, at.since(epoch.start).as_secs_f64());
         Linux::grown(cwnd, acked, target, epoch.w_est, self.w_max == 0.0)
     }
@@ -329,7 +409,6 @@ mod tests {
     use crate::registry;
     use crate::testing::{ack, loss, path, timeout};
     use alloc::vec::Vec;
-    use cede_units::Duration;
 
     fn after_loss_at(packets: u64) -> Box<dyn Controller> {
         let params = Params::new().with("init_cwnd", crate::ParamValue::Number(packets as f64));

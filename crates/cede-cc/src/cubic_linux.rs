@@ -12,25 +12,21 @@
 //! *How it was validated:* unit tests below; beside the kernel's own (`cede lab kernel`, `docs/validation.md`).
 
 use crate::Feedback;
-use crate::hystart::threshold;
+use crate::hystart::HyStartConfig;
 use cede_units::{Duration, Instant};
 
-/// Windows of acknowledgements for a packet of Reno's estimate: `beta_scale` over 8.
-const RENO_WINDOWS: f64 = 15.0 / 8.0;
 /// Acknowledgements that a packet of growth costs at least; at most before any loss; and past the cubic, in windows.
 const ACKS_MIN: f64 = 2.0;
 const ACKS_MAX_UNKNOWN: f64 = 20.0;
 const WINDOWS_ON_PLATEAU: f64 = 100.0;
 /// Samples in this time after an epoch begins belong to the queue before it.
 const STALE: Duration = Duration::from_secs(1);
-/// `hystart_low_window`, `hystart_ack_delta_us`, `HYSTART_MIN_SAMPLES`.
-const LOW_WINDOW_PACKETS: f64 = 16.0;
-const TRAIN_GAP: Duration = Duration::from_millis(2);
-const MIN_SAMPLES: u32 = 8;
-
 /// The smallest RTT, and HyStart's round.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Linux {
+    hystart: HyStartConfig,
+    /// Windows of acknowledgements for a packet of Reno's estimate: `beta_scale` over 8.
+    reno_windows: f64,
     rtt_min: Option<Duration>,
     round_end: u64,
     round_start: Instant,
@@ -39,7 +35,28 @@ pub(crate) struct Linux {
     samples: u32,
 }
 
+/// `beta_scale` over 8 where a loss leaves the part `beta`, in the kernel's whole numbers: 15/8 where that is 717/1024.
+fn reno_windows(beta: f64) -> f64 {
+    let beta = (1024.0 * beta + 0.5) as u64;
+    let scale = 8 * (1024 + beta) / 3 / 1024_u64.saturating_sub(beta).max(1);
+    scale as f64 / 8.0
+}
+
 impl Linux {
+    /// Where a loss leaves the part `beta`.
+    pub(crate) fn new(hystart: HyStartConfig, beta: f64) -> Self {
+        Self {
+            hystart,
+            reno_windows: reno_windows(beta),
+            rtt_min: None,
+            round_end: 0,
+            round_start: Instant::ZERO,
+            train_end: Instant::ZERO,
+            round_min: None,
+            samples: 0,
+        }
+    }
+
     /// Takes an acknowledgement's RTT; `epoch` is how old the cubic is.
     pub(crate) fn sample(&mut self, feedback: &Feedback<'_>, epoch: Option<Duration>) {
         if epoch.is_none_or(|age| age >= STALE)
@@ -55,8 +72,8 @@ impl Linux {
     }
 
     /// Packets that `acked` packets add to Reno's estimate.
-    pub(crate) fn reno_step(acked: f64, cwnd: f64) -> f64 {
-        acked / (cwnd * RENO_WINDOWS)
+    pub(crate) fn reno_step(&self, acked: f64, cwnd: f64) -> f64 {
+        acked / (cwnd * self.reno_windows)
     }
 
     /// The window after `acked` packets, where the cubic says `target` and Reno's estimate `reno`.
@@ -79,14 +96,14 @@ impl Linux {
             (self.round_start, self.train_end) = (feedback.now, feedback.now);
             (self.round_min, self.samples) = (None, 0);
         }
-        let (Some(rtt_min), true) = (self.rtt_min, packets >= LOW_WINDOW_PACKETS) else { return false };
+        let (Some(rtt_min), true) = (self.rtt_min, packets >= self.hystart.low_window) else { return false };
         // Neither is judged without the other being kept up.
         let by_train = self.has_train(feedback.now, rtt_min);
         self.has_delay(feedback, rtt_min) || by_train
     }
 
     fn has_train(&mut self, now: Instant, rtt_min: Duration) -> bool {
-        if now.since(self.train_end) > TRAIN_GAP {
+        if now.since(self.train_end) > self.hystart.train_gap {
             return false;
         }
         self.train_end = now;
@@ -97,11 +114,11 @@ impl Linux {
         let Some(rtt) = feedback.rtt else { return false };
         let least = self.round_min.map_or(rtt, |least| least.min(rtt));
         self.round_min = Some(least);
-        if self.samples < MIN_SAMPLES {
+        if self.samples < self.hystart.samples {
             self.samples += 1;
             return false;
         }
-        least > rtt_min + threshold(rtt_min)
+        least > rtt_min + self.hystart.threshold(rtt_min)
     }
 }
 
@@ -109,6 +126,30 @@ impl Linux {
 mod tests {
     use super::*;
     use crate::testing::ack;
+
+    fn usual() -> Linux {
+        Linux::new(HyStartConfig::default(), 0.7)
+    }
+
+    #[test]
+    fn renos_estimate_follows_from_what_a_loss_leaves() {
+        assert_eq!(reno_windows(0.7), 15.0 / 8.0);
+        assert_eq!(reno_windows(0.5), 1.0, "Reno itself");
+        assert_eq!(reno_windows(0.8), 23.0 / 8.0);
+        assert!((usual().reno_step(15.0, 8.0) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn hystarts_constants_can_be_set() {
+        let of = |config| Linux::new(config, 0.7);
+        let config = HyStartConfig::default();
+        let gap = Duration::from_millis(3);
+        assert_eq!(round(&mut of(HyStartConfig { train_gap: gap, ..config }), 0, 2_100, 40), Some(10));
+        assert_eq!(round(&mut of(HyStartConfig { low_window: 21.0, ..config }), 0, 1_200, 40), None);
+        let mut early = of(HyStartConfig { samples: 3, ..config });
+        assert_eq!(round(&mut early, 0, 2_100, 80), None);
+        assert_eq!(round(&mut early, 20, 2_100, 91), Some(3));
+    }
 
     /// Acknowledgements of one round, `gap_us` apart and with this RTT; after how many slow start was over.
     fn round(linux: &mut Linux, start: u64, gap_us: u64, rtt_ms: u64) -> Option<u64> {
@@ -125,13 +166,13 @@ mod tests {
     #[test]
     fn a_train_of_half_the_smallest_rtt_ends_slow_start() {
         // 20 ms of acknowledgements 1.2 ms apart: more than 20 with the 17th gap.
-        assert_eq!(round(&mut Linux::default(), 0, 1_200, 40), Some(17));
-        assert_eq!(round(&mut Linux::default(), 0, 2_100, 40), None, "too far apart for a train");
+        assert_eq!(round(&mut usual(), 0, 1_200, 40), Some(17));
+        assert_eq!(round(&mut usual(), 0, 2_100, 40), None, "too far apart for a train");
     }
 
     #[test]
     fn the_ninth_sample_of_a_round_an_eighth_above_the_smallest_ends_slow_start() {
-        let mut linux = Linux::default();
+        let mut linux = usual();
         assert_eq!(round(&mut linux, 0, 2_100, 80), None);
         assert_eq!(round(&mut linux, 20, 2_100, 90), None, "a rise of exactly an eighth");
         assert_eq!(round(&mut linux, 40, 2_100, 91), Some(8));
@@ -139,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_small_window_is_left_alone() {
-        let mut linux = Linux::default();
+        let mut linux = usual();
         let mut one = ack(0, 1000);
         one.feedback.rtt = Some(Duration::from_millis(500));
         linux.sample(&one.feedback(), None);
@@ -148,7 +189,7 @@ mod tests {
 
     #[test]
     fn samples_right_after_an_epoch_began_do_not_lower_the_smallest_rtt() {
-        let mut linux = Linux::default();
+        let mut linux = usual();
         let mut one = ack(0, 1000);
         one.feedback.rtt = Some(Duration::from_millis(80));
         linux.sample(&one.feedback(), None);

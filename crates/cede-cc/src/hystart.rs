@@ -1,8 +1,8 @@
 //! HyStart++: leaving slow start before it overshoots.
 //!
 //! Source: RFC 9406, section 4.2 and 4.3. Round by round the smallest RTT is compared with that of the round before; a rise by
-//! [`threshold`] enters Conservative Slow Start (growth by a quarter), which ends in congestion avoidance after
-//! [`CSS_ROUNDS`] rounds, or goes back to slow start where the RTT falls again.
+//! [`HyStartConfig::threshold`] enters Conservative Slow Start (growth by a quarter), which ends in congestion avoidance after
+//! five rounds, or goes back to slow start where the RTT falls again.
 //!
 //! *What it leaves out:* the unlimited L of paced senders; slow starts after the first, for which the RFC advises against it.
 //! *How it was validated:* the thresholds of `tests/vectors/tcp.json`; unit tests below.
@@ -10,23 +10,50 @@
 use crate::Feedback;
 use cede_units::Duration;
 
-/// RFC 9406, section 4.3.
-const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
-const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
-const MIN_RTT_DIVISOR: u64 = 8;
-const N_RTT_SAMPLE: u32 = 8;
-/// What growth is divided by in Conservative Slow Start.
-const CSS_GROWTH_DIVISOR: f64 = 4.0;
-/// How many rounds Conservative Slow Start lasts; that of the entry counts.
-pub const CSS_ROUNDS: u32 = 5;
-/// Packets by which one acknowledgement raises the window at most.
-const L: f64 = 8.0;
+/// The constants of RFC 9406, section 4.3, and of Linux's HyStart.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct HyStartConfig {
+    /// The least and the largest rise of the RTT that ends slow start: `MIN_RTT_THRESH` and `MAX_RTT_THRESH`.
+    pub rise: (Duration, Duration),
+    /// Between them it is the RTT over this: `MIN_RTT_DIVISOR`.
+    pub divisor: u64,
+    /// RTT samples of a round before it is judged: `N_RTT_SAMPLE`, in Linux `HYSTART_MIN_SAMPLES`.
+    pub samples: u32,
+    /// What growth is divided by in Conservative Slow Start: `CSS_GROWTH_DIVISOR`.
+    pub css_divisor: f64,
+    /// How many rounds it lasts, that of the entry counting: `CSS_ROUNDS`.
+    pub css_rounds: u32,
+    /// Packets by which one acknowledgement raises the window at most: `L`.
+    pub limit: f64,
+    /// Linux: the window in packets from which on slow start may end (`hystart_low_window`).
+    pub low_window: f64,
+    /// Linux: acknowledgements no further apart are a train (`hystart_ack_delta_us`).
+    pub train_gap: Duration,
+}
 
-/// The rise of a round's smallest RTT that ends slow start, where the round before had `last_round_min`. Linux's HyStart has the
-/// same numbers, above the smallest RTT of all.
-#[must_use]
-pub fn threshold(last_round_min: Duration) -> Duration {
-    (last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
+impl Default for HyStartConfig {
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        Self {
+            rise: (ms(4), ms(16)),
+            divisor: 8,
+            samples: 8,
+            css_divisor: 4.0,
+            css_rounds: 5,
+            limit: 8.0,
+            low_window: 16.0,
+            train_gap: ms(2),
+        }
+    }
+}
+
+impl HyStartConfig {
+    /// The rise of a round's smallest RTT that ends slow start, where the round before had `last_round_min`. Linux's HyStart has
+    /// the same numbers, above the smallest RTT of all.
+    #[must_use]
+    pub fn threshold(&self, last_round_min: Duration) -> Duration {
+        (last_round_min / self.divisor).max(self.rise.0).min(self.rise.1)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +72,9 @@ pub enum Verdict {
 }
 
 /// The state of one slow start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HyStart {
+    config: HyStartConfig,
     state: State,
     round_end: u64,
     last_round_min: Option<Duration>,
@@ -54,13 +82,14 @@ pub struct HyStart {
     samples: u32,
 }
 
-impl Default for HyStart {
-    fn default() -> Self {
-        Self { state: State::SlowStart, round_end: 0, last_round_min: None, round_min: None, samples: 0 }
-    }
-}
-
 impl HyStart {
+    /// Before the first acknowledgement.
+    #[must_use]
+    pub const fn new(config: HyStartConfig) -> Self {
+        let (last_round_min, round_min) = (None, None);
+        Self { config, state: State::SlowStart, round_end: 0, last_round_min, round_min, samples: 0 }
+    }
+
     /// True in Conservative Slow Start.
     #[must_use]
     pub const fn is_conservative(&self) -> bool {
@@ -74,15 +103,15 @@ impl HyStart {
             self.samples = self.samples.saturating_add(1);
         }
         self.change_state();
-        let growth = (feedback.acked_bytes as f64).min(L * mss);
-        let growth = if self.is_conservative() { growth / CSS_GROWTH_DIVISOR } else { growth };
+        let growth = (feedback.acked_bytes as f64).min(self.config.limit * mss);
+        let growth = if self.is_conservative() { growth / self.config.css_divisor } else { growth };
         if self.end_round(feedback) { Verdict::Leave } else { Verdict::Grow(growth) }
     }
 
     fn change_state(&mut self) {
-        let Some(current) = self.round_min.filter(|_| self.samples >= N_RTT_SAMPLE) else { return };
+        let Some(current) = self.round_min.filter(|_| self.samples >= self.config.samples) else { return };
         match (self.state, self.last_round_min) {
-            (State::SlowStart, Some(last)) if current >= last + threshold(last) => {
+            (State::SlowStart, Some(last)) if current >= last + self.config.threshold(last) => {
                 self.state = State::Conservative { baseline: current, rounds: 0 };
             }
             (State::Conservative { baseline, .. }, _) if current < baseline => self.state = State::SlowStart,
@@ -100,7 +129,7 @@ impl HyStart {
         self.samples = 0;
         let State::Conservative { baseline, rounds } = self.state else { return false };
         self.state = State::Conservative { baseline, rounds: rounds + 1 };
-        rounds + 1 >= CSS_ROUNDS
+        rounds + 1 >= self.config.css_rounds
     }
 }
 
@@ -129,21 +158,21 @@ mod tests {
         let vectors: serde_json::Value =
             serde_json::from_str(include_str!("../tests/vectors/tcp.json")).unwrap();
         for (rtt_ms, eta_ms) in vectors["hystartpp_eta_ms"].as_object().unwrap() {
-            let found = threshold(Duration::from_millis(rtt_ms.parse().unwrap()));
+            let found = HyStartConfig::default().threshold(Duration::from_millis(rtt_ms.parse().unwrap()));
             assert_eq!(found.as_millis_f64(), eta_ms.as_f64().unwrap(), "{rtt_ms} ms");
         }
     }
 
     #[test]
     fn a_rising_rtt_slows_growth_and_five_rounds_of_it_end_it() {
-        let mut hystart = HyStart::default();
+        let mut hystart = HyStart::new(HyStartConfig::default());
         let mut results = alloc::vec::Vec::new();
         for (i, rtt) in [50, 50, 56, 57, 60, 60, 60, 60, 60].into_iter().enumerate() {
             results.push(round(&mut hystart, 10 * i as u64, rtt));
         }
         // 56 ms is below 50 + 6.25; 57 is compared with 56; 60 with 57: never steep enough.
         assert!(results.iter().all(|&growth| growth == Some(1000.0)), "{results:?}");
-        let mut hystart = HyStart::default();
+        let mut hystart = HyStart::new(HyStartConfig::default());
         for (i, rtt) in [50, 50, 57].into_iter().enumerate() {
             round(&mut hystart, 10 * i as u64, rtt);
         }
@@ -155,12 +184,36 @@ mod tests {
 
     #[test]
     fn a_falling_rtt_goes_back_to_slow_start() {
-        let mut hystart = HyStart::default();
+        let mut hystart = HyStart::new(HyStartConfig::default());
         for (i, rtt) in [50, 50, 60].into_iter().enumerate() {
             round(&mut hystart, 10 * i as u64, rtt);
         }
         assert!(hystart.is_conservative());
         assert_eq!(round(&mut hystart, 30, 52), Some(1000.0));
         assert!(!hystart.is_conservative());
+    }
+
+    #[test]
+    fn each_of_its_constants_can_be_set() {
+        let usual = HyStartConfig::default();
+        let ms = Duration::from_millis;
+        // The round after which slow start was left, and the growth of a round of Conservative Slow Start.
+        let run = |config: HyStartConfig, last_ms: u64| {
+            let mut hystart = HyStart::new(config);
+            let growths: alloc::vec::Vec<_> = [50, 50, last_ms, last_ms, last_ms, last_ms, last_ms, last_ms]
+                .into_iter()
+                .enumerate()
+                .map(|(i, rtt)| round(&mut hystart, 10 * i as u64, rtt))
+                .collect();
+            (growths.iter().position(Option::is_none), growths[3])
+        };
+        assert_eq!(run(usual, 57), (Some(6), Some(250.0)));
+        assert_eq!(run(HyStartConfig { divisor: 4, ..usual }, 57), (None, Some(1000.0)));
+        assert_eq!(run(HyStartConfig { rise: (ms(8), ms(16)), ..usual }, 57).0, None);
+        assert_eq!(run(HyStartConfig { rise: (ms(4), ms(5)), ..usual }, 55).0, Some(6));
+        assert_eq!(run(HyStartConfig { samples: 11, ..usual }, 57).0, None, "no round has so many");
+        assert_eq!(run(HyStartConfig { css_divisor: 2.0, ..usual }, 57).1, Some(500.0));
+        assert_eq!(run(HyStartConfig { css_rounds: 3, ..usual }, 57).0, Some(4));
+        assert_eq!(run(HyStartConfig { limit: 0.5, ..usual }, 50), (None, Some(500.0)));
     }
 }

@@ -31,6 +31,18 @@ const PARAMS: &[ParamDoc] = &[
         default: "1",
         doc: "Packets by which one acknowledgement raises the window at most in slow start (RFC 5681: 1; RFC 3465: 2).",
     },
+    ParamDoc {
+        name: "increase",
+        kind: ParamKind::Number { min: 0.001, max: 100.0 },
+        default: "1",
+        doc: "Packets by which a round trip of congestion avoidance raises the window (RFC 5681: 1).",
+    },
+    ParamDoc {
+        name: "beta",
+        kind: ParamKind::Number { min: 0.1, max: 0.99 },
+        default: "0.5",
+        doc: "What a loss leaves of what is under way (RFC 5681, equation 4: half).",
+    },
 ];
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -54,7 +66,9 @@ pub struct Reno {
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, PARAMS)?;
     let window = RenoWindow::new(path, settings.number("init_cwnd"));
-    Ok(Box::new(Reno { window: window.with_slow_start_limit(settings.number("slow_start_limit")) }))
+    let window = window.with_slow_start_limit(settings.number("slow_start_limit"));
+    let (increase, beta) = (settings.number("increase"), settings.number("beta"));
+    Ok(Box::new(Reno { window: window.with_law(increase, beta) }))
 }
 
 impl Controller for Reno {
@@ -202,5 +216,27 @@ mod tests {
         let mut again = ack(65, 1000);
         again.feedback.ce_marked = 1;
         assert_eq!(reno.on_feedback(&again.feedback()).cwnd_bytes, 5000);
+    }
+
+    #[test]
+    fn its_increase_and_its_decrease_can_be_set() {
+        let after = |name: &str, value: f64| {
+            let params = Params::new()
+                .with("init_cwnd", ParamValue::Number(20.0))
+                .with(name, ParamValue::Number(value));
+            let mut reno = registry::build("reno", &params, &path(1000)).unwrap();
+            let mut first = loss(5, 20);
+            first.feedback.in_flight_before_bytes = 20_000;
+            reno.on_feedback(&first.feedback());
+            let cut = reno.snapshot().cwnd_bytes;
+            let mut end = ack(20, 1000);
+            end.feedback.in_flight_bytes = 19_000;
+            reno.on_feedback(&end.feedback());
+            reno.on_feedback(&ack(30, 20_000).feedback());
+            (cut, reno.snapshot().cwnd_bytes)
+        };
+        assert_eq!(after("beta", 0.5), (10_000.0, 11_000.0));
+        assert_eq!(after("beta", 0.8), (16_000.0, 17_000.0));
+        assert_eq!(after("increase", 2.5), (10_000.0, 12_500.0));
     }
 }

@@ -38,6 +38,9 @@ pub(crate) struct RenoWindow {
     halves_pipe: bool,
     /// Avoidance counts nothing, and adds fractions.
     by_fractions: bool,
+    /// Packets per round trip of avoidance, and what a loss leaves: Reno's 1 and a half.
+    increase: f64,
+    beta: f64,
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,
     /// Octets acknowledged since the window last grew in congestion avoidance.
@@ -59,6 +62,8 @@ impl RenoWindow {
             inclusive: false,
             halves_pipe: false,
             by_fractions: false,
+            increase: 1.0,
+            beta: 0.5,
             cwnd: initial,
             ssthresh: f64::INFINITY,
             counted: 0.0,
@@ -92,6 +97,11 @@ impl RenoWindow {
         Self { by_fractions, ..self }
     }
 
+    /// With another increase per round trip of avoidance than a packet, and another part that a loss leaves than half.
+    pub(crate) const fn with_law(self, increase: f64, beta: f64) -> Self {
+        Self { increase, beta, ..self }
+    }
+
     /// The window in packets.
     pub(crate) fn packets(&self) -> f64 {
         self.cwnd / self.bounds.mss
@@ -122,8 +132,9 @@ impl RenoWindow {
         self.ssthresh = self.ssthresh.min(self.cwnd);
     }
 
-    fn half_of(&self, flight_bytes: u64) -> f64 {
-        (flight_bytes as f64 / 2.0).max(MIN_SSTHRESH_PACKETS * self.bounds.mss)
+    /// What a loss leaves, half as RFC 5681 has it.
+    fn part_of(&self, flight_bytes: u64) -> f64 {
+        (flight_bytes as f64 * self.beta).max(MIN_SSTHRESH_PACKETS * self.bounds.mss)
     }
 
     /// Takes losses, marks and the end of repairs from an acknowledgement.
@@ -151,7 +162,7 @@ impl RenoWindow {
     /// literal rule.
     fn cut(&mut self, feedback: &Feedback<'_>) {
         let outstanding = feedback.in_flight_before_bytes.min(self.cwnd as u64);
-        self.ssthresh = self.half_of(if self.halves_pipe { feedback.in_flight_bytes } else { outstanding });
+        self.ssthresh = self.part_of(if self.halves_pipe { feedback.in_flight_bytes } else { outstanding });
         self.lower(self.ssthresh);
         self.counted = 0.0;
         self.repairing = !feedback.lost.is_empty();
@@ -172,14 +183,14 @@ impl RenoWindow {
             return;
         }
         if self.by_fractions {
-            self.set(self.cwnd + self.bounds.mss * (acked / self.cwnd).min(1.0));
+            self.set(self.cwnd + self.increase * self.bounds.mss * (acked / self.cwnd).min(1.0));
             return;
         }
         self.counted += acked;
         if self.counted >= self.cwnd {
             // An acknowledgement of more than a window is not saved up for later growth.
             self.counted = (self.counted - self.cwnd).min(self.cwnd);
-            self.set(self.cwnd + self.bounds.mss);
+            self.set(self.cwnd + self.increase * self.bounds.mss);
         }
     }
 
@@ -189,7 +200,7 @@ impl RenoWindow {
             return self.allowance();
         }
         if timeout.consecutive <= 1 {
-            self.ssthresh = self.half_of(given_up(timeout, self.repairing, self.cwnd));
+            self.ssthresh = self.part_of(given_up(timeout, self.repairing, self.cwnd));
         }
         self.cwnd = self.bounds.mss.min(self.cwnd);
         self.counted = 0.0;

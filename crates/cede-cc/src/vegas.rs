@@ -17,7 +17,7 @@ use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
 use crate::signal::{signal_of, signal_param};
 use crate::vegas_rule::{
-    AT_SSTHRESH, EVERY_OTHER, GAMMA, VegasRule, WINDOW, alpha_param, backlog_param, beta_param,
+    AT_SSTHRESH, EVERY_OTHER, GAMMA, MIN_SAMPLES, VegasRule, WINDOW, alpha_param, backlog_param, beta_param,
 };
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
@@ -28,6 +28,7 @@ const PARAMS: &[ParamDoc] = &[
     alpha_param("2"),
     beta_param("4"),
     GAMMA,
+    MIN_SAMPLES,
     EVERY_OTHER,
     WINDOW,
     AT_SSTHRESH,

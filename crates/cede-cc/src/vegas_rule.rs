@@ -21,8 +21,6 @@ use crate::reno_window::RenoWindow;
 use alloc::borrow::ToOwned;
 use alloc::format;
 
-/// A round needs more samples than this (Linux, ns-3).
-const MIN_SAMPLES: u32 = 2;
 /// ssthresh never falls below this part of the window (Linux: `tcp_current_ssthresh`).
 const SSTHRESH_PART: f64 = 0.75;
 
@@ -49,6 +47,13 @@ pub(crate) const fn beta_param(default: &'static str) -> ParamDoc {
 
 pub(crate) const GAMMA: ParamDoc =
     packets_param("gamma", "1", "Backlog in packets above which slow start ends.");
+
+pub(crate) const MIN_SAMPLES: ParamDoc = ParamDoc {
+    name: "min_samples",
+    kind: ParamKind::Count { min: 0, max: 1000 },
+    default: "2",
+    doc: "RTT samples of a round up to which it is judged by none, and Reno's increase takes its place (Linux, ns-3: 2).",
+};
 
 pub(crate) const EVERY_OTHER: ParamDoc = ParamDoc {
     name: "slow_start_every_other",
@@ -85,6 +90,8 @@ pub(crate) struct VegasRule {
     alpha: f64,
     beta: f64,
     gamma: f64,
+    /// A round needs more samples than this.
+    min_samples: u32,
     every_other: bool,
     /// The backlog is that of the window at the beginning of the round, in packets; else of the present one.
     round_window: Option<f64>,
@@ -118,6 +125,7 @@ impl VegasRule {
             alpha,
             beta,
             gamma: settings.number("gamma"),
+            min_samples: settings.count("min_samples") as u32,
             every_other: settings.switch("slow_start_every_other"),
             round_window: (settings.word("window") == "round").then_some(f64::INFINITY),
             rests: false,
@@ -159,7 +167,7 @@ impl VegasRule {
         base_ns: Option<i64>,
         round: RoundSummary,
     ) {
-        let measured = round.rtt_ns.zip(base_ns).filter(|_| round.samples > MIN_SAMPLES);
+        let measured = round.rtt_ns.zip(base_ns).filter(|_| round.samples > self.min_samples);
         let Some((rtt_ns, base_ns)) = measured else {
             if !feedback.app_limited {
                 window.grow(feedback.acked_bytes);

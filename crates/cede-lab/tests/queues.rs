@@ -73,6 +73,96 @@ fn a_flow_that_understands_marks_loses_nothing_to_a_queue_that_marks() {
     }
 }
 
+/// What happened to which packet and when.
+fn tape(overrides: &[&str]) -> String {
+    run(overrides).tape
+}
+
+/// Kinds, an option each, a value that is not its default, and what the option needs beside it.
+const OPTIONS: &[(&str, &str, &str)] = &[
+    ("codel", "target = \"8 ms\"", ""),
+    ("codel", "interval = \"200 ms\"", ""),
+    ("codel", "max_packet = \"9 kB\"", ""),
+    ("codel", "memory = 0", ""),
+    ("fq-codel", "target = \"8 ms\"", ""),
+    ("fq-codel", "interval = \"200 ms\"", ""),
+    ("fq-codel", "max_packet = \"9 kB\"", ""),
+    ("fq-codel", "memory = 0", ""),
+    ("fq-codel", "quantum = \"6000 B\"", ""),
+    ("fq-codel", "queues = 1", ""),
+    ("fq-codel", "exact = true", "queues = 2"),
+    ("fq-codel", "drop_batch = 1", "target = \"500 ms\""),
+    ("pie", "target = \"20 ms\"", ""),
+    ("pie", "update = \"30 ms\"", ""),
+    ("pie", "burst = \"0 s\"", ""),
+    ("pie", "profile = \"linux\"", ""),
+    ("pie", "alpha = 0.5", ""),
+    ("pie", "beta = 5.0", ""),
+    ("pie", "mean_packet = \"6 kB\"", ""),
+    ("pie", "decay = 0.5", ""),
+    ("pie", "max_step = 0.0001", "alpha = 100.0"),
+    ("pie", "high_delay = \"20 ms\"", ""),
+    ("pie", "first_update = \"2 s\"", ""),
+    ("red", "min = 3.0", ""),
+    ("red", "max = 30.0", ""),
+    ("red", "max_p = 0.3", ""),
+    ("red", "weight = 0.02", ""),
+    ("red", "gentle = false", ""),
+    ("red", "mean_packet = \"100 B\"", "min = 1.0"),
+    ("red", "adaptive = true", ""),
+    ("red", "adapt_every = \"100 ms\"", "adaptive = true"),
+    ("red", "adapt_up = 0.001", "adaptive = true"),
+    ("red", "adapt_down = 0.5", "adaptive = true"),
+    ("red", "adapt_ceiling = 0.0", "adaptive = true"),
+    ("red", "adapt_floor = 0.5", "adaptive = true"),
+    ("red", "adapt_low = 0.0", "adaptive = true"),
+    ("red", "adapt_high = 1.0", "adaptive = true"),
+];
+
+#[test]
+fn each_option_of_each_discipline_changes_what_the_link_does() {
+    let of = |kind: &str, options: &[&str]| {
+        let given: String =
+            options.iter().filter(|option| !option.is_empty()).map(|option| format!(", {option}")).collect();
+        let queue = format!("link.queue={{ kind = \"{kind}\"{given} }}");
+        tape(&[&queue, "flow.0.count=5", "link.buffer=40 packets"])
+    };
+    for (kind, option, beside) in OPTIONS {
+        assert_ne!(of(kind, &[beside, option]), of(kind, &[beside]), "{kind}: {option}");
+    }
+    let marked = |max: &str| {
+        tape(&[
+            &format!("link.queue={{ kind = \"pie\", mark_max = {max} }}"),
+            "flow.0.count=9",
+            "link.ecn=true",
+            "flow.0.tcp.ecn=true",
+        ])
+    };
+    assert_ne!(marked("0.1"), marked("0.01"));
+}
+
+#[test]
+fn what_is_given_as_the_default_changes_nothing() {
+    for (kind, options) in [
+        ("codel", "target = \"5 ms\", interval = \"100 ms\", max_packet = \"1514 B\", memory = 16"),
+        ("fq-codel", "max_packet = \"1514 B\", memory = 16, quantum = \"1514 B\", drop_batch = 64"),
+        ("pie", "alpha = 0.125, beta = 1.25, mean_packet = \"1500 B\", decay = 0.98, first_update = \"0 s\""),
+        (
+            "pie",
+            "profile = \"linux\", max_step = 0.02, high_delay = \"250 ms\", decay = 0.984375, first_update = \"500 ms\"",
+        ),
+        ("red", "adapt_every = \"500 ms\", adapt_up = 0.01, adapt_down = 0.9, adaptive = false"),
+    ] {
+        let profile = if options.contains("linux") { ", profile = \"linux\"" } else { "" };
+        let plain = tape(&[&format!("link.queue={{ kind = \"{kind}\"{profile} }}")]);
+        assert_eq!(
+            tape(&[&format!("link.queue={{ kind = \"{kind}\", {options} }}")]),
+            plain,
+            "{kind}: {options}"
+        );
+    }
+}
+
 #[test]
 fn utp_is_never_marked() {
     let outcome =
@@ -160,6 +250,11 @@ fn what_makes_no_sense_is_refused_with_what_does() {
         ("link.queue={ kind = \"droptail\", target = \"5 ms\" }", "`target` is an option of"),
         ("link.queue={ kind = \"codel\", target = 5 }", "lacks its unit"),
         ("link.queue={ kind = \"red\", min = 20.0 }", "not above `min`"),
+        ("link.queue={ kind = \"red\", adapt_low = 0.7 }", "`adapt_high` is 0.6, below `adapt_low`"),
+        ("link.queue={ kind = \"pie\", decay = 1.5 }", "allowed: a number from 0 to 1"),
+        ("link.queue={ kind = \"pie\", alpha = -1.0 }", "allowed: a number from 0 to 1000"),
+        ("link.queue={ kind = \"codel\", memory = 1.5 }", "allowed: a whole number"),
+        ("link.queue={ kind = \"fq-codel\", drop_batch = 0 }", "allowed: a whole number from 1"),
         ("link.queue=5", "`queue` is"),
         ("link.peak=1 Gbit/s", "has no token bucket"),
         ("link.policer={ burst = \"10 kB\" }", "`rate` is missing"),

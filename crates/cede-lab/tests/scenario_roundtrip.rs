@@ -6,7 +6,7 @@ use cede_lab::scenario::{
     Dumbbell, Ends, Flow, FlowAccess, Graph, GraphLink, Host, Link, LinkChange, Protocol, Record, Reorder,
     Routing, Scenario, Shaper, TcpAck, TcpOptions, Topology, Traffic, UtpAck, UtpOptions, render,
 };
-use cede_net::{CodelConfig, FqCodelConfig, PieConfig, PieProfile, RedConfig};
+use cede_net::{CodelConfig, FqCodelConfig, PieConfig, PieProfile, RedAdaptation, RedConfig};
 use cede_units::{Bytes, Duration, Rate};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -61,17 +61,44 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn codel()(target in short(), interval in short()) -> CodelConfig { CodelConfig { target, interval } }
+    fn codel()(target in short(), interval in short(), max_packet_bytes in 0..=65_535_u32, memory_intervals in 0..=1_000_000_u32)
+        -> CodelConfig { CodelConfig { target, interval, max_packet_bytes, memory_intervals } }
+}
+
+prop_compose! {
+    fn pie()(
+        (target, update, burst, linux) in (short(), short(), short(), any::<bool>()),
+        (alpha, beta, mark_max, mean_packet_bytes) in (0.0..1e3_f64, 0.0..1e3_f64, probability(), 0..=65_535_u32),
+        (decay, max_step) in (of(probability()), of(probability())),
+        (high_delay, first_update) in (of(short()), of(short())),
+    ) -> PieConfig {
+        let profile = if linux { PieProfile::Linux } else { PieProfile::Rfc };
+        PieConfig {
+            target, update, burst, profile, alpha, beta, mark_max, mean_packet_bytes, decay, max_step, high_delay,
+            first_update,
+        }
+    }
+}
+
+prop_compose! {
+    fn adaptation()(
+        (every, up, down, ceiling, floor) in (short(), probability(), probability(), probability(), probability()),
+        (one, other) in (probability(), probability()),
+    ) -> RedAdaptation {
+        RedAdaptation { every, up, down, ceiling, floor, low: one.min(other), high: one.max(other) }
+    }
 }
 
 fn queue() -> impl Strategy<Value = Discipline> {
-    let fq = (codel(), 64..=1_u32 << 20, 1..=65_536_u32, any::<bool>()).prop_map(
-        |(codel, quantum_bytes, queues, exact)| FqCodelConfig { codel, quantum_bytes, queues, exact },
+    let fq = (codel(), 64..=1_u32 << 20, 1..=65_536_u32, any::<bool>(), 1..=1_000_000_u32).prop_map(
+        |(codel, quantum_bytes, queues, exact, drop_batch)| FqCodelConfig {
+            codel,
+            quantum_bytes,
+            queues,
+            exact,
+            drop_batch,
+        },
     );
-    let pie = (short(), short(), short(), any::<bool>()).prop_map(|(target, update, burst, linux)| {
-        let profile = if linux { PieProfile::Linux } else { PieProfile::Rfc };
-        PieConfig { target, update, burst, profile }
-    });
     let red =
         (0.0..1e6_f64, 1.0..1e6_f64, probability(), 1e-9..=1.0_f64, any::<(bool, bool)>(), 64..=65_535_u32)
             .prop_map(|(min, span, max_probability, weight, (gentle, adaptive), mean)| RedConfig {
@@ -81,14 +108,16 @@ fn queue() -> impl Strategy<Value = Discipline> {
                 weight,
                 gentle,
                 adaptive,
+                adaptation: RedAdaptation::default(),
                 mean_packet_bytes: mean,
             });
+    let red = (red, adaptation()).prop_map(|(red, adaptation)| RedConfig { adaptation, ..red });
     prop_oneof![
         Just(Discipline::DropTail),
         Just(Discipline::HeadDrop),
         codel().prop_map(Discipline::Codel),
         fq.prop_map(Discipline::FqCodel),
-        pie.prop_map(Discipline::Pie),
+        pie().prop_map(Discipline::Pie),
         red.prop_map(Discipline::Red),
     ]
 }

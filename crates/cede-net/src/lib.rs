@@ -24,5 +24,6 @@ pub use impairment::{GilbertElliott, Impairments, Reordering};
 pub use link::{Link, LinkChange, LinkConfig};
 pub use log::{Counters, Dequeue, DropCause, Drops, Enqueue, LinkLog};
 pub use queue::{
-    CodelConfig, Discipline, FqCodelConfig, PieConfig, PieProfile, QueueLimit, RedConfig, TrafficControl,
+    CodelConfig, Discipline, FqCodelConfig, PieConfig, PieProfile, QueueLimit, RedAdaptation, RedConfig,
+    TrafficControl,
 };

@@ -1,8 +1,8 @@
 //! BBR, version 1.
 //!
 //! Source: draft-cardwell-iccrg-bbr-congestion-control-00, section 4, with the constants and the order of steps of Linux's
-//! `tcp_bbr.c` (4.9 to 6.12). The model of the path is in `model.rs`, the window in `window.rs`, the walk through the four
-//! modes here. Windows and gains are counted in whole packets as in Linux, and given in octets.
+//! `tcp_bbr.c` (4.9 to 6.12). The model of the path is in `model.rs`, the window in `window.rs`, constants in `params.rs`, the walk
+//! through the four modes here. Windows and gains are counted in whole packets as in Linux, and given in octets.
 //!
 //! Three differences. Feedback that reports a loss, or a timer, never raises the window, where Linux may after the first round
 //! of a recovery and at the end of PROBE_RTT in a flow that was idle; the next acknowledgement raises it. A packet may leave at least every second, so that one sample of a path that
@@ -16,77 +16,18 @@
 //! fifths with eight, as is published of BBR v1 (Hock et al., ICNP 2017; Ware et al., IMC 2019).
 
 mod model;
+mod params;
 mod window;
 
 use crate::entry::Entry;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
-use crate::reno::INIT_CWND;
+use crate::params::{ParamError, Params, Settings};
 use crate::window::Bounds;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Sent, Snapshot, Tag, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Duration, Instant, Rate, Stream};
 use model::{Lesson, Model};
+use params::{PARAMS, Tuning};
 use window::Window;
-
-/// `bbr_high_gain` and `bbr_drain_gain`, in 256ths as Linux has them: 2/ln 2 and its inverse.
-const HIGH_GAIN: f64 = 739.0 / 256.0;
-const DRAIN_GAIN: f64 = 88.0 / 256.0;
-/// Section 4.3.4.3: the gains of PROBE_BW.
-const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// The RTT assumed before the first sample (`bbr_init_pacing_rate_from_rtt`).
-const INITIAL_RTT: Duration = Duration::from_millis(1);
-
-const PARAMS: &[ParamDoc] = &[
-    INIT_CWND,
-    ParamDoc {
-        name: "cwnd_gain",
-        kind: ParamKind::Number { min: 1.0, max: 16.0 },
-        default: "2",
-        doc: "Bandwidth-delay products that may be under way in PROBE_BW (section 4.2.3.2).",
-    },
-    ParamDoc {
-        name: "bandwidth_rounds",
-        kind: ParamKind::Count { min: 1, max: 1000 },
-        default: "10",
-        doc: "Rounds over which the largest delivery rate is the bandwidth (section 4.1.1.3).",
-    },
-    ParamDoc {
-        name: "probe_rtt_interval",
-        kind: ParamKind::Duration { min: Duration::from_millis(100), max: Duration::from_secs(86_400) },
-        default: "10 s",
-        doc: "Time without a smaller RTT after which PROBE_RTT looks for one (section 4.1.2).",
-    },
-    ParamDoc {
-        name: "probe_rtt_duration",
-        kind: ParamKind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(60) },
-        default: "200 ms",
-        doc: "How long PROBE_RTT holds the window at its minimum (section 4.3.5).",
-    },
-    ParamDoc {
-        name: "min_cwnd",
-        kind: ParamKind::Count { min: 1, max: 1000 },
-        default: "4",
-        doc: "The smallest window in packets, which is that of PROBE_RTT (section 4.2.3.1).",
-    },
-    ParamDoc {
-        name: "aggregation",
-        kind: ParamKind::Switch,
-        default: "on",
-        doc: "Allow for acknowledgements that arrive together, as Linux does since 5.1.",
-    },
-    ParamDoc {
-        name: "pacing_margin",
-        kind: ParamKind::Number { min: 0.0, max: 0.5 },
-        default: "0.01",
-        doc: "What pacing stays below the rate aimed at (bbr_pacing_margin_percent, Linux since 5.0; 0 before and in the draft).",
-    },
-    ParamDoc {
-        name: "seed",
-        kind: ParamKind::Count { min: 0, max: u32::MAX },
-        default: "0",
-        doc: "Of the random phase in which PROBE_BW begins; scenarios derive it from the run's seed and the flow's name.",
-    },
-];
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "bbr",
@@ -100,18 +41,6 @@ pub(crate) const ENTRY: Entry = Entry {
     build,
 };
 
-/// What does not change.
-#[derive(Clone, Copy, Debug)]
-struct Tuning {
-    cwnd_gain: f64,
-    bandwidth_rounds: u64,
-    probe_rtt_interval: Duration,
-    probe_rtt_duration: Duration,
-    aggregation: bool,
-    /// One less the margin.
-    pacing: f64,
-}
-
 /// Where BBR stands (section 4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
@@ -122,11 +51,11 @@ enum Mode {
 }
 
 impl Mode {
-    fn pacing_gain(self) -> f64 {
+    fn pacing_gain(self, tuning: &Tuning) -> f64 {
         match self {
-            Self::Startup => HIGH_GAIN,
-            Self::Drain => DRAIN_GAIN,
-            Self::ProbeBw { phase, .. } => CYCLE[phase],
+            Self::Startup => tuning.startup_gain,
+            Self::Drain => tuning.drain_gain,
+            Self::ProbeBw { phase, .. } => tuning.cycle_gain(phase),
             Self::ProbeRtt { .. } => 1.0,
         }
     }
@@ -160,20 +89,13 @@ pub struct Bbr {
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, PARAMS)?;
-    let tuning = Tuning {
-        cwnd_gain: settings.number("cwnd_gain"),
-        bandwidth_rounds: settings.count("bandwidth_rounds") as u64,
-        probe_rtt_interval: settings.duration("probe_rtt_interval"),
-        probe_rtt_duration: settings.duration("probe_rtt_duration"),
-        aggregation: settings.switch("aggregation"),
-        pacing: 1.0 - settings.number("pacing_margin"),
-    };
+    let tuning = Tuning::of(&settings);
     let bounds = Bounds::of(path);
     let initial = bounds.initial(settings.number("init_cwnd"), path);
     let mut bbr = Bbr {
         tuning,
         model: Model::new(&tuning),
-        window: Window::new(bounds, initial, settings.number("min_cwnd")),
+        window: Window::new(bounds, initial, settings.number("min_cwnd"), settings.number("window_bursts")),
         mode: Mode::Startup,
         pacing_rate: Rate::default(),
         paced_by_rtt: false,
@@ -183,7 +105,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         timer: None,
         queueing_delay: None,
     };
-    bbr.pace_from(INITIAL_RTT);
+    bbr.pace_from(tuning.initial_rtt);
     Ok(Box::new(bbr))
 }
 
@@ -195,8 +117,8 @@ impl Bbr {
 
     /// Before anything has been delivered: the window per RTT, at the gain of STARTUP.
     fn pace_from(&mut self, rtt: Duration) {
-        let rate = Rate::from_bytes_over(self.window.cwnd() as u64, rtt.max(INITIAL_RTT));
-        self.pacing_rate = rate.mul_f64(HIGH_GAIN * self.tuning.pacing).max(self.floor_rate());
+        let rate = Rate::from_bytes_over(self.window.cwnd() as u64, rtt.max(self.tuning.initial_rtt));
+        self.pacing_rate = rate.mul_f64(self.tuning.startup_gain * self.tuning.pacing).max(self.floor_rate());
     }
 
     /// Section 4.2.1: before the pipe is full the rate only rises.
@@ -217,7 +139,7 @@ impl Bbr {
 
     fn target(&self) -> f64 {
         let gain = match self.mode {
-            Mode::Startup | Mode::Drain => HIGH_GAIN,
+            Mode::Startup | Mode::Drain => self.tuning.startup_cwnd_gain,
             Mode::ProbeBw { .. } => self.tuning.cwnd_gain,
             Mode::ProbeRtt { .. } => 1.0,
         };
@@ -228,7 +150,7 @@ impl Bbr {
     /// Section 4.3.4.3: on to the next gain, where this one has done its work.
     fn cycle(&mut self, feedback: &Feedback<'_>) {
         let Mode::ProbeBw { phase, since } = self.mode else { return };
-        let gain = CYCLE[phase];
+        let gain = self.tuning.cycle_gain(phase);
         let lasted = feedback.now.since(since) > self.model.min_rtt().unwrap_or_default();
         let before = feedback.in_flight_before_bytes as f64;
         let done = if gain > 1.0 {
@@ -238,14 +160,15 @@ impl Bbr {
             lasted || (gain < 1.0 && before <= self.inflight(1.0, 0.0))
         };
         if done {
-            self.mode = Mode::ProbeBw { phase: (phase + 1) % CYCLE.len(), since: feedback.now };
+            self.mode = Mode::ProbeBw { phase: (phase + 1) % self.tuning.cycle_length, since: feedback.now };
         }
     }
 
     /// Any phase but that which drains.
     fn enter_probe_bw(&mut self, now: Instant) {
-        let drawn = self.random.below(CYCLE.len() as u64 - 1) as usize;
-        self.mode = Mode::ProbeBw { phase: (CYCLE.len() - drawn) % CYCLE.len(), since: now };
+        let phases = self.tuning.cycle_length;
+        let drawn = self.random.below(phases as u64 - 1) as usize;
+        self.mode = Mode::ProbeBw { phase: (phases - drawn) % phases, since: now };
     }
 
     /// Sections 4.3.2 and 4.3.3.
@@ -336,7 +259,7 @@ impl Controller for Bbr {
             self.paced_by_rtt = true;
             self.pace_from(feedback.srtt);
         }
-        self.set_pacing_rate(self.mode.pacing_gain());
+        self.set_pacing_rate(self.mode.pacing_gain(&self.tuning));
         let (target, full) = (self.target(), self.model.is_full());
         if self.window.take(feedback, target, full, self.in_probe_rtt()) {
             self.model.restart_round(feedback.delivered_bytes);

@@ -5,21 +5,16 @@
 //!
 //! *What it leaves out, how it was validated:* see `mod.rs`, which walks through the modes on this model.
 
-use super::Tuning;
+use super::params::Tuning;
 use crate::instruments::{DeliverySample, WindowedMax, WindowedMin};
 use crate::{Feedback, PacketFact};
 use cede_units::{Duration, Instant, Rate};
 
-/// Section 4.3.2.2: the pipe is full once bandwidth has grown by less than a quarter in each of three rounds.
-const FULL_PIPE_GROWTH: f64 = 1.25;
-const FULL_PIPE_ROUNDS: u32 = 3;
 /// A sample that spans less than the smallest RTT of this long is no sample (`tcp_rate_gen`, `tcp_min_rtt_wlen`).
 const SHORTEST_INTERVAL_WINDOW: Duration = Duration::from_secs(300);
-/// Acknowledgement aggregation, as in Linux since 5.1: the rounds of its maximum (Linux keeps two maxima of five rounds
-/// each), the epoch's length in octets, and the longest time whose octets count.
-const EXTRA_ACKED_ROUNDS: u64 = 10;
+/// Acknowledgement aggregation, as in Linux since 5.1: the epoch's length in octets. (Linux keeps two maxima of five rounds each, where
+/// here one of ten is.)
 const EXTRA_ACKED_EPOCH_BYTES: f64 = (1 << 20) as f64 * 1448.0;
-const EXTRA_ACKED_TIME_MAX_S: f64 = 0.1;
 
 /// What an acknowledgement told the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,6 +33,7 @@ fn newest<'a>(feedback: &Feedback<'a>) -> Option<&'a PacketFact> {
 /// See the file's head.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
+    tuning: Tuning,
     bandwidth: WindowedMax,
     round: u64,
     next_round_delivered: u64,
@@ -57,6 +53,7 @@ pub(super) struct Model {
 impl Model {
     pub(super) fn new(tuning: &Tuning) -> Self {
         Self {
+            tuning: *tuning,
             bandwidth: WindowedMax::new(tuning.bandwidth_rounds),
             round: 0,
             next_round_delivered: 0,
@@ -67,7 +64,7 @@ impl Model {
             full_rounds: 0,
             full: false,
             limited_until: (0, Instant::NEVER),
-            extra_acked: WindowedMax::new(EXTRA_ACKED_ROUNDS),
+            extra_acked: WindowedMax::new(tuning.aggregation_rounds),
             epoch_start: Instant::ZERO,
             epoch_bytes: 0.0,
         }
@@ -126,19 +123,20 @@ impl Model {
         self.limited_until = (until, from);
     }
 
-    /// Section 4.3.2.2, once per round that the application did not limit.
+    /// Section 4.3.2.2, once per round that the application did not limit: the pipe is full once bandwidth has grown by less than a
+    /// quarter in each of three rounds.
     pub(super) fn check_full(&mut self, lesson: Lesson) {
         if self.full || !lesson.round_start || lesson.app_limited {
             return;
         }
         let bandwidth = self.bandwidth().bits_per_sec() as f64;
-        if bandwidth >= self.full_bandwidth * FULL_PIPE_GROWTH {
+        if bandwidth >= self.full_bandwidth * self.tuning.full_growth {
             self.full_bandwidth = bandwidth;
             self.full_rounds = 0;
             return;
         }
         self.full_rounds += 1;
-        self.full = self.full_rounds >= FULL_PIPE_ROUNDS;
+        self.full = self.full_rounds >= self.tuning.full_rounds;
     }
 
     /// After a timeout growth is judged anew.
@@ -182,7 +180,7 @@ impl Model {
 
     /// Octets to allow for aggregation.
     pub(super) fn extra_acked(&self) -> f64 {
-        let most = self.bandwidth().bits_per_sec() as f64 / 8.0 * EXTRA_ACKED_TIME_MAX_S;
+        let most = self.bandwidth().bits_per_sec() as f64 / 8.0 * self.tuning.aggregation_time.as_secs_f64();
         (self.extra_acked.get().unwrap_or(0) as f64).min(most)
     }
 

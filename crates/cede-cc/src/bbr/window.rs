@@ -14,8 +14,6 @@ use cede_units::Rate;
 const MIN_TSO_RATE: Rate = Rate::from_bits_per_sec(1_200_000);
 const BURSTS_PER_SECOND: f64 = 1024.0;
 const BURST_MAX_PACKETS: f64 = 127.0;
-/// `bbr_quantization_budget`: room for bursts that the sender, the receiver's host and its stack hold back.
-const BURSTS_IN_WINDOW: f64 = 3.0;
 /// Added in the phase that probes for bandwidth, so that a small window can grow.
 const PROBE_PACKETS: f64 = 2.0;
 
@@ -38,6 +36,8 @@ pub(super) struct Window {
     cwnd: f64,
     initial: f64,
     min_packets: f64,
+    /// `bbr_quantization_budget`: room for bursts that the sender, the receiver's host and its stack hold back.
+    bursts: f64,
     /// What to go back to after a recovery or PROBE_RTT.
     prior: f64,
     recovery: Recovery,
@@ -52,9 +52,9 @@ fn ceil(x: f64) -> f64 {
 }
 
 impl Window {
-    pub(super) fn new(bounds: Bounds, initial: f64, min_packets: f64) -> Self {
+    pub(super) fn new(bounds: Bounds, initial: f64, min_packets: f64, bursts: f64) -> Self {
         let (prior, recovery) = (0.0, Recovery::Open);
-        Self { bounds, cwnd: initial, initial, min_packets, prior, recovery, conserve: false }
+        Self { bounds, cwnd: initial, initial, min_packets, bursts, prior, recovery, conserve: false }
     }
 
     pub(super) const fn cwnd(&self) -> f64 {
@@ -102,7 +102,7 @@ impl Window {
     ) -> f64 {
         let Some(bdp) = bdp else { return self.initial };
         let packets = ceil(bdp * gain / self.bounds.mss) + (aggregated / self.bounds.mss) as u64 as f64;
-        let packets = packets + BURSTS_IN_WINDOW * self.burst_packets(rate);
+        let packets = packets + self.bursts * self.burst_packets(rate);
         let even = 2.0 * ceil(packets / 2.0);
         let packets = if probing { even + PROBE_PACKETS } else { even };
         packets * self.bounds.mss
@@ -203,7 +203,7 @@ mod tests {
 
     fn window(packets: f64) -> Window {
         let bounds = Bounds::of(&path(1500));
-        Window::new(bounds, packets * 1500.0, 4.0)
+        Window::new(bounds, packets * 1500.0, 4.0, 3.0)
     }
 
     #[test]

@@ -57,28 +57,18 @@ const EXIT_SAMPLES: usize = 8;
 const NO_QUEUE: f64 = 0.5;
 /// Rounds without a queue after which growth doubles.
 const QUIET_ROUNDS: i32 = 3;
-/// The same after a loss, in addition.
-const LOSS_ROUNDS: i32 = 8;
-/// The part of the window by which it grows per round at most.
-const MAX_VELOCITY: f64 = 0.1;
 /// The least growth per round in packets.
 const MIN_GAIN: f64 = 1.0 / 16.0;
 /// The queue that growth and pacing may make before a round trip has shown it, in targets.
 const AHEAD_TARGETS: f64 = 1.0;
-/// The same after so many rounds without a queue: it doubles with each further one, up to this.
+/// The same after so many rounds without a queue: it doubles with each further one.
 const LONG_QUIET_ROUNDS: i32 = 3;
-const MOST_AHEAD_TARGETS: f64 = 6.0;
 /// Queue over the target from which on the window shrinks each round trip, however short.
 const FAR_ABOVE: f64 = 3.0;
-/// What the first decrease leaves at least where the queue is not far above, and where it is.
-const LEAST_LEFT: f64 = 0.9;
+/// What the first decrease leaves at least where the queue is far above.
 const LEAST_LEFT_FAR: f64 = 0.5;
-/// What a loss without a queue leaves.
-const GUARDED_CUT: f64 = 0.8;
 /// What is left of the gain while the target has adapted to a short queue and losses come unannounced.
 const ADAPTED_GAIN: f64 = 0.5;
-/// After a loss with a queue growth does not double for so long.
-const CAREFUL: Duration = Duration::from_secs(5);
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "cede",
@@ -146,10 +136,10 @@ pub struct Cede {
     repeated: bool,
 }
 
-/// How far ahead of what is delivered growth may go after so many rounds without a queue, in targets.
-fn ahead_after(quiet_rounds: i32) -> f64 {
+/// How far ahead of what is delivered growth may go after so many rounds without a queue, in targets, and at most.
+fn ahead_after(quiet_rounds: i32, most: f64) -> f64 {
     let longer = (quiet_rounds - LONG_QUIET_ROUNDS).clamp(0, 8);
-    (AHEAD_TARGETS * f64::from(1 << longer)).min(MOST_AHEAD_TARGETS)
+    (AHEAD_TARGETS * f64::from(1 << longer)).min(most)
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -176,7 +166,7 @@ impl Cede {
             trains: Trains::new(config.train),
             pairs: Pairs::new(),
             epoch: LossEpoch::new(),
-            target: Target::new(config.target),
+            target: Target::new(&config),
             velocity: 0.0,
             quiet_rounds: 0,
             loud_rounds: 0,
@@ -329,10 +319,11 @@ impl Cede {
         let known = feedback.now >= self.careful_until && !self.is_blind(feedback.now);
         let faster = self.config.velocity && known && self.quiet_rounds >= QUIET_ROUNDS;
         // What a round trip adds is seen a round trip later.
-        self.ahead_targets = if faster { ahead_after(self.quiet_rounds) } else { AHEAD_TARGETS };
+        self.ahead_targets =
+            if faster { ahead_after(self.quiet_rounds, self.config.max_ahead) } else { AHEAD_TARGETS };
         let unseen =
             self.delivered().unwrap_or(0.0) * self.ahead_targets * self.target_ns(feedback.now) / 1e9;
-        let most = unseen.min(MAX_VELOCITY * self.cwnd);
+        let most = unseen.min(self.config.max_velocity * self.cwnd);
         let doubled = (2.0 * self.velocity).max(self.gain() * self.bounds.mss).min(most);
         // What was delivered a moment ago will be again.
         let missing = self.bdp().map_or(0.0, |bdp| (bdp - self.cwnd) / 2.0);
@@ -352,7 +343,7 @@ impl Cede {
                 let delivered =
                     self.bdp().map_or(kept, |bdp| bdp * (path_ns + target_ns / 2.0) / path_ns.max(1.0));
                 // A short path has little under way beside its queue: it would give more than a long one, again and again.
-                let least = if queueing < FAR_ABOVE { LEAST_LEFT } else { LEAST_LEFT_FAR };
+                let least = if queueing < FAR_ABOVE { self.config.first_left } else { LEAST_LEFT_FAR };
                 self.set(kept.min(delivered).max(least * self.cwnd));
             }
             // What was sent before the first decrease.
@@ -374,14 +365,14 @@ impl Cede {
             self.target.forget();
         }
         let random = self.config.loss_guard && !queued && !heavy;
-        let left = if random { GUARDED_CUT } else { 0.5 };
+        let left = if random { self.config.guard_left } else { 0.5 };
         if let Stage::Slowdown { before, .. } = &mut self.stage {
             *before *= left;
             return;
         }
         if !random {
             self.repeated = self.target.is_adapted(feedback.now);
-            self.careful_until = feedback.now + CAREFUL;
+            self.careful_until = feedback.now + self.config.careful;
             let target_ns = self.target_ns(feedback.now);
             if self.config.adapt_target && peak_ns < 2.0 * target_ns && queued && !heavy {
                 self.target.adapt(feedback.now, peak_ns);
@@ -392,7 +383,7 @@ impl Cede {
             self.leave_slow_start(feedback, cut);
         }
         (self.velocity, self.ahead_targets) = (0.0, AHEAD_TARGETS);
-        self.quiet_rounds = -LOSS_ROUNDS;
+        self.quiet_rounds = -self.config.loss_rounds;
         (self.cwnd, self.ssthresh) = (cut, cut);
     }
 
@@ -494,7 +485,7 @@ impl Controller for Cede {
             let least = if self.pairs.answers() { 2.0 } else { 1.0 };
             self.cwnd = self.cwnd.min(self.floor()).min(least * self.bounds.mss);
             self.epoch.start(timeout.next_number);
-            self.quiet_rounds = -LOSS_ROUNDS;
+            self.quiet_rounds = -self.config.loss_rounds;
         }
         self.pairs.on_timeout();
         self.end_growth();
@@ -549,6 +540,7 @@ mod tests {
     use super::*;
     use crate::ParamValue;
     use crate::testing::{ack, loss, path, timeout};
+    use cede_units::Rate;
 
     /// A flow in slow start whose first round trip took 50 ms and whose second, of 18 packets, so long, at 8 Mbit/s.
     fn flow(rtt_ms: u64) -> Box<dyn Controller> {
@@ -620,12 +612,26 @@ mod tests {
     fn what_a_loss_makes_growth_wait_for_outlives_timeouts_and_slowdowns() {
         let mut flow = Cede::of(&Params::new(), &path(1000)).unwrap();
         flow.on_timeout(&timeout(20_000, 1));
-        assert_eq!(flow.quiet_rounds, -LOSS_ROUNDS);
+        assert_eq!(flow.quiet_rounds, -flow.config.loss_rounds);
         flow.end_growth();
-        assert_eq!(flow.quiet_rounds, -LOSS_ROUNDS, "a slowdown is no pardon");
-        flow.careful_until = flow.now + CAREFUL;
+        assert_eq!(flow.quiet_rounds, -flow.config.loss_rounds, "a slowdown is no pardon");
+        flow.careful_until = flow.now + flow.config.careful;
         flow.end_growth();
         assert_eq!(flow.quiet_rounds, 0, "where there was a queue it waits by the clock");
+    }
+
+    #[test]
+    fn of_a_divided_link_a_part_of_the_own_share_is_taken() {
+        for (part, octets) in [(0.5, 31_250.0), (0.2, 12_500.0)] {
+            let params = Params::new().with("fair_share", ParamValue::Number(part));
+            let mut flow = Cede::of(&params, &path(1000)).unwrap();
+            let mut one = ack(0, 1000);
+            one.feedback.rtt = Some(Duration::from_millis(50));
+            flow.on_feedback(&one.feedback());
+            flow.trains = Trains::of_share(Rate::from_mbit(10));
+            flow.set(1e6);
+            assert_eq!(flow.snapshot().cwnd_bytes, octets, "{part} of 10 Mbit/s, 50 ms");
+        }
     }
 
     #[test]

@@ -6,9 +6,8 @@
 use super::{Cede, Stage};
 use cede_units::{Duration, Rate};
 
-/// Pacing gains.
+/// The pacing gain of slow start.
 const SLOW_START_PACE: f64 = 2.0;
-const STEADY_PACE: f64 = 1.25;
 /// A round trip's packets that are too few to make a queue that matters: these are spread over it in any case.
 const FEW_PACKETS: f64 = 8.0;
 /// Pacing lets a packet leave this often at least: where a link has all but stopped, round trips say nothing of what it will
@@ -39,8 +38,9 @@ impl Cede {
     /// way back the window says little of the queue, and a round is long: less must leave before it ends.
     fn steady_pace(&self, window: f64) -> f64 {
         let missing_ns = self.ahead_targets * self.target_ns(self.now) - self.recent_ns as f64;
-        let most_ahead = if self.restoring { 0.0 } else { STEADY_PACE - 1.0 };
-        let ahead = (missing_ns / self.srtt.as_nanos() as f64).clamp(1.0 - STEADY_PACE, most_ahead);
+        let away = self.config.steady_pace - 1.0;
+        let most_ahead = if self.restoring { 0.0 } else { away };
+        let ahead = (missing_ns / self.srtt.as_nanos() as f64).clamp(-away, most_ahead);
         let few = FEW_PACKETS * self.bounds.mss / self.rtt_s().max(1e-9);
         let delivered = self.delivered().unwrap_or(window);
         // Two packets in a round trip of milliseconds are a part of the link that shows.

@@ -307,6 +307,14 @@ fn arrival_ns(feedback: &Feedback<'_>, packet: &PacketFact, fine_stamps: bool) -
 }
 
 #[cfg(test)]
+impl Trains {
+    /// As after trains that said so.
+    pub(super) fn of_share(share: Rate) -> Self {
+        Self { verdicts: u32::MAX, share: Some(share), ..Self::new(8) }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::ack;

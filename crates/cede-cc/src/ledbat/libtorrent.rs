@@ -9,6 +9,7 @@
 //! clients (`docs/swarms.md`), whose queues come out as measured only with the samples of handshakes.
 
 use super::delay_window::target_param;
+use super::utp_window::LOSS_INTERVAL;
 use crate::entry::Entry;
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
@@ -29,10 +30,6 @@ const CURRENT_SLOTS: usize = 3;
 const MAX_SHIFT_US: i64 = 10_000;
 /// The initial window.
 const INITIAL_BYTES: i64 = 1500;
-/// Where nothing is heard for so long there is a timeout (`utp_min_timeout`), whether anything is under way or not.
-const TIMEOUT: Duration = Duration::from_millis(500);
-/// At most one reduction in so long (and per window).
-const LOSS_INTERVAL: Duration = Duration::from_millis(100);
 /// Clamp on raw samples, so that no sum of them overflows.
 const MAX_RAW_US: i64 = 1 << 40;
 /// Clamp on octets per acknowledgement, so that no product overflows.
@@ -44,7 +41,23 @@ const PARAMS: &[ParamDoc] = &[
         name: "gain_factor",
         kind: ParamKind::Bytes { min: Bytes(1), max: Bytes(100_000) },
         default: "3000 B",
-        doc: "Octets by which the window moves per round trip at an empty queue.",
+        doc: "Octets by which the window moves per round trip at an empty queue (utp_gain_factor).",
+    },
+    ParamDoc {
+        name: "loss_multiplier",
+        kind: ParamKind::Count { min: 1, max: 99 },
+        default: "50",
+        doc: "Per cent of the window that a loss leaves (utp_loss_multiplier).",
+    },
+    ParamDoc {
+        doc: "At most one reduction in so long, and per window (utp_cwnd_reduce_timer).",
+        ..LOSS_INTERVAL
+    },
+    ParamDoc {
+        name: "min_timeout",
+        kind: ParamKind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(60) },
+        default: "500 ms",
+        doc: "Where nothing is heard for so long while nothing is under way, a third of the window goes (utp_min_timeout).",
     },
 ];
 
@@ -121,6 +134,10 @@ impl BaseDelay {
 pub struct Libtorrent {
     target_us: i64,
     gain_factor: i64,
+    /// Per cent that a loss leaves.
+    loss_multiplier: i64,
+    loss_interval: Duration,
+    min_timeout: Duration,
     mtu: i64,
     max_cwnd: i64,
     ours: BaseDelay,
@@ -148,6 +165,9 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
     Ok(Box::new(Libtorrent {
         target_us: settings.duration("target").as_micros() as i64,
         gain_factor: settings.bytes("gain_factor") as i64,
+        loss_multiplier: settings.count("loss_multiplier") as i64,
+        loss_interval: settings.duration(LOSS_INTERVAL.name),
+        min_timeout: settings.duration("min_timeout"),
         mtu,
         max_cwnd,
         ours: BaseDelay::new(),
@@ -242,7 +262,7 @@ impl Libtorrent {
     fn lose(&mut self, now: Instant) {
         self.last_loss = Some(now);
         let before = self.cwnd;
-        self.set(before / 2);
+        self.set(before * self.loss_multiplier / 100);
         self.cwnd = self.cwnd.min(before);
         if self.slow_start {
             self.ssthresh = self.cwnd >> 16;
@@ -252,7 +272,7 @@ impl Libtorrent {
 
     /// Each timeout of an idle connection takes a third of the window, and lets it begin with slow start.
     fn idle(&mut self, now: Instant) {
-        let due = now.since(self.heard_at).as_nanos() / TIMEOUT.as_nanos();
+        let due = now.since(self.heard_at).as_nanos() / self.min_timeout.as_nanos().max(1);
         while self.idled < due && self.cwnd >> 16 > self.mtu {
             self.idled += 1;
             self.set(self.cwnd * 2 / 3);
@@ -261,7 +281,7 @@ impl Libtorrent {
     }
 
     fn is_new_loss(&self, now: Instant, number: u64) -> bool {
-        self.epoch.is_new(number) && self.last_loss.is_none_or(|last| now.since(last) >= LOSS_INTERVAL)
+        self.epoch.is_new(number) && self.last_loss.is_none_or(|last| now.since(last) >= self.loss_interval)
     }
 }
 
@@ -331,14 +351,17 @@ impl Controller for Libtorrent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry;
     use crate::testing::{ack, loss, path, timeout};
+    use crate::{ParamValue, registry};
 
     /// Feeds one acknowledgement to a flow with this window, by way of its fields' rules.
     fn step(cwnd: i64, acked: u64, in_flight: u64, delay_us: i64) -> f64 {
         let mut one = Libtorrent {
             target_us: 100_000,
             gain_factor: 3000,
+            loss_multiplier: 50,
+            loss_interval: Duration::from_millis(100),
+            min_timeout: Duration::from_millis(500),
             mtu: 1451,
             max_cwnd: 1 << 30,
             ours: BaseDelay::new(),
@@ -435,6 +458,37 @@ mod tests {
         assert!((idle(2_600) - before * (2.0_f64 / 3.0).powi(3)).abs() < 1.0, "one was not told");
         assert_eq!(idle(60_000), 1500.0);
         assert_eq!(one.snapshot().phase, Phase::SlowStart);
+    }
+
+    #[test]
+    fn what_a_loss_leaves_and_when_idleness_begins_to_tell_can_be_set() {
+        let with = |name: &str, value: ParamValue| {
+            registry::build("ledbat-libtorrent", &Params::new().with(name, value), &path(1500)).unwrap()
+        };
+        let grown = |one: &mut dyn Controller| {
+            for number in 0..20 {
+                let mut feedback = ack(number, 1500);
+                feedback.feedback.now = Instant::from_secs(1);
+                feedback.feedback.one_way_delay_ns = Some(0);
+                (feedback.feedback.in_flight_before_bytes, feedback.feedback.in_flight_bytes) =
+                    (1 << 20, 1 << 20);
+                one.on_feedback(&feedback.feedback());
+            }
+            one.allowance().cwnd_bytes as f64
+        };
+        for (percent, left) in [(50.0, 0.5), (90.0, 0.9)] {
+            let mut one = with("loss_multiplier", ParamValue::Number(percent));
+            let before = grown(&mut *one);
+            one.on_feedback(&loss(30, 40).feedback());
+            assert!((one.allowance().cwnd_bytes as f64 - left * before).abs() < 1.0, "{percent}");
+        }
+        for (ms, times) in [(500, 2), (300, 3)] {
+            let mut one = with("min_timeout", ParamValue::Duration(Duration::from_millis(ms)));
+            let before = grown(&mut *one);
+            let idle = Timeout { now: Instant::from_secs(2), idle: true, ..timeout(0, 1) };
+            let left = one.on_timeout(&idle).cwnd_bytes as f64;
+            assert!((left - before * (2.0_f64 / 3.0).powi(times)).abs() < 2.0, "{ms} ms");
+        }
     }
 
     #[test]

@@ -7,16 +7,14 @@
 //! second; here the allowance (not the window) stays at the fraction of a packet that gives this pace.
 //! *How it was validated:* the filter and step sequences of `tests/vectors/ledbat.json`; the conformance suite.
 
-use super::delay_window::target_param;
-use super::utp_window::UtpWindow;
+use super::delay_window::{SLOW_START_EXIT, target_param};
+use super::utp_window::{LOSS_INTERVAL, UtpWindow, min_window_param};
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Bytes, Duration, Instant};
 
-/// The window never falls below so many octets.
-const MIN_WINDOW_BYTES: i64 = 10;
 /// The smallest retransmission timeout, in seconds: with a window below a packet, the pace of sending.
 const MIN_TIMEOUT_S: f64 = 1.0;
 
@@ -28,6 +26,9 @@ const PARAMS: &[ParamDoc] = &[
         default: "3000 B",
         doc: "Octets by which the window moves per round trip at an empty queue.",
     },
+    min_window_param("10 B"),
+    LOSS_INTERVAL,
+    ParamDoc { default: "0.9", ..SLOW_START_EXIT },
 ];
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -47,6 +48,7 @@ pub(crate) const ENTRY: Entry = Entry {
 pub struct Libutp {
     target_us: i64,
     max_increase: f64,
+    slow_start_exit: f64,
     state: UtpWindow,
     srtt: Duration,
 }
@@ -56,7 +58,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
     Ok(Box::new(Libutp {
         target_us: settings.duration("target").as_micros() as i64,
         max_increase: settings.bytes("max_increase") as f64,
-        state: UtpWindow::new(path, MIN_WINDOW_BYTES, 1, true),
+        slow_start_exit: settings.number("slow_start_exit"),
+        state: UtpWindow::of(&settings, path, 1, true),
         srtt: Duration::ZERO,
     }))
 }
@@ -66,7 +69,7 @@ impl Libutp {
         let factor = self.state.factor(acked);
         let offset = (self.target_us - delay_us) as f64 / self.target_us as f64;
         let gain = self.state.validated(now, self.max_increase * factor * offset);
-        let linear = ((self.state.window as f64 + gain) as i64).max(MIN_WINDOW_BYTES);
+        let linear = ((self.state.window as f64 + gain) as i64).max(self.state.floor);
         let next = if self.state.slow_start { self.started(factor, linear, delay_us) } else { linear };
         self.state.set(next);
     }
@@ -77,7 +80,7 @@ impl Libutp {
         let grown = (state.window as f64 + factor * state.packet as f64) as i64;
         if grown > state.ssthresh {
             state.slow_start = false;
-        } else if delay_us as f64 > self.target_us as f64 * 0.9 {
+        } else if delay_us as f64 > self.target_us as f64 * self.slow_start_exit {
             state.slow_start = false;
             state.ssthresh = state.window;
         } else {
@@ -129,9 +132,9 @@ mod tests {
     use crate::testing::{loss, path, timeout};
 
     fn libutp(window: i64, slow_start: bool, ssthresh: i64) -> Libutp {
-        let mut state = UtpWindow::new(&path(1382), MIN_WINDOW_BYTES, 1, true);
+        let mut state = UtpWindow::new(&path(1382), 10, 1, true);
         (state.window, state.slow_start, state.ssthresh, state.max) = (window, slow_start, ssthresh, 1 << 20);
-        Libutp { target_us: 100_000, max_increase: 3000.0, state, srtt: Duration::ZERO }
+        Libutp { target_us: 100_000, max_increase: 3000.0, slow_start_exit: 0.9, state, srtt: Duration::ZERO }
     }
 
     fn vectors() -> serde_json::Value {

@@ -59,6 +59,12 @@ const PARAMS: &[ParamDoc] = &[
         default: "1",
         doc: "K: the part of the window that goes per round trip, over the excess of q over the target.",
     },
+    ParamDoc {
+        name: "max_decrease",
+        kind: ParamKind::Number { min: 0.0, max: 0.99 },
+        default: "0.5",
+        doc: "The part of the window that goes per round trip at most.",
+    },
     SLOWDOWNS,
     ParamDoc {
         name: "freeze",
@@ -101,6 +107,7 @@ struct Config {
     target: Duration,
     max_divisor: u64,
     decrease: f64,
+    max_decrease: f64,
     slowdowns: bool,
     freeze: f64,
     spacing: f64,
@@ -144,6 +151,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         target: settings.duration("target"),
         max_divisor: settings.count("max_gain_divisor") as u64,
         decrease: settings.number("decrease"),
+        max_decrease: settings.number("max_decrease"),
         slowdowns: settings.switch("slowdowns"),
         freeze: settings.number("freeze"),
         spacing: settings.number("slowdown_spacing"),
@@ -170,8 +178,8 @@ pub(super) fn gain_divisor(target: u64, base: u64, largest: u64) -> u64 {
 
 /// What one round trip with a queue of `excess` times the target above the target takes from a window of `cwnd`, or,
 /// barely above, still adds to it.
-fn steered(cwnd: f64, gain: f64, decrease: f64, excess: f64) -> f64 {
-    (gain - decrease * cwnd * excess).max(-cwnd / 2.0)
+fn steered(cwnd: f64, gain: f64, (decrease, max_decrease): (f64, f64), excess: f64) -> f64 {
+    (gain - decrease * cwnd * excess).max(-cwnd * max_decrease)
 }
 
 impl PlusPlus {
@@ -257,7 +265,8 @@ impl PlusPlus {
                 self.window.set(cwnd + self.gain() * acked * mss / cwnd);
             }
         } else if now >= self.next_decrease {
-            let change = steered(cwnd / mss, self.gain(), self.config.decrease, queueing - 1.0);
+            let Config { decrease, max_decrease, .. } = self.config;
+            let change = steered(cwnd / mss, self.gain(), (decrease, max_decrease), queueing - 1.0);
             if change < 0.0 || may_grow {
                 self.window.set(cwnd + change * mss);
             }
@@ -406,9 +415,10 @@ mod tests {
         ];
         for (window, q_ms, base_ms, after) in cases {
             let gain = 1.0 / gain_divisor(60, base_ms, 16) as f64;
-            let found = window + steered(window, gain, 1.0, q_ms / 60.0 - 1.0);
+            let found = window + steered(window, gain, (1.0, 0.5), q_ms / 60.0 - 1.0);
             assert!((found - after).abs() < 1e-5, "{window} {q_ms} {base_ms}: {found}");
         }
+        assert_eq!(steered(20.0, 0.25, (1.0, 0.1), 1.0), -2.0, "a tenth at most");
     }
 
     /// A flow of packets of 1000 octets that has left slow start with this window and this base RTT.

@@ -14,24 +14,18 @@
 //! *How it was validated:* unit tests below, which compute from the rules; the conformance suite; `tests/ledbat_plus_plus.rs`;
 //! beside CUBIC on the fork's own test bed (`docs/validation.md`).
 
-use super::delay_window::target_param;
-use super::utp_window::UtpWindow;
+use super::delay_window::{SLOW_START_EXIT, target_param};
+use super::utp_window::{LOSS_INTERVAL, UtpWindow, min_window_param};
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Duration, Instant};
 
-/// The smallest window: two packets of [`MSS_BYTES`].
-const MIN_WINDOW_BYTES: i64 = 3000;
 /// The packet size of the rules, whatever the packets' real size.
 const MSS_BYTES: f64 = 1500.0;
-/// The initial window, and the window after a timeout.
-const INIT_PACKETS: i64 = 2;
-/// The initial slow start ends at this share of the target.
-const SLOW_START_EXIT: f64 = 0.75;
-/// A freeze, and the wait for what has been put off, in smallest RTTs.
-const FREEZE_RTTS: u64 = 2;
+/// The window after a timeout.
+const TIMEOUT_PACKETS: i64 = 2;
 
 const PARAMS: &[ParamDoc] = &[
     target_param("60 ms"),
@@ -42,6 +36,21 @@ const PARAMS: &[ParamDoc] = &[
         kind: ParamKind::Number { min: 0.0, max: 1000.0 },
         default: "9",
         doc: "Time to the next slowdown, over that from the end of the last freeze to the end of its recovery.",
+    },
+    ParamDoc {
+        name: "freeze",
+        kind: ParamKind::Number { min: 0.1, max: 100.0 },
+        default: "2",
+        doc: "Smallest RTTs for which a slowdown keeps the window at its smallest, and for which one that was put off waits.",
+    },
+    SLOW_START_EXIT,
+    min_window_param("3000 B"),
+    LOSS_INTERVAL,
+    ParamDoc {
+        name: "init_cwnd",
+        kind: ParamKind::Count { min: 1, max: 1000 },
+        default: "2",
+        doc: "The initial window in packets.",
     },
 ];
 
@@ -78,6 +87,8 @@ pub struct PlusPlusLibutp {
     max_divisor: u64,
     spacing: f64,
     slowdowns: bool,
+    freeze: f64,
+    slow_start_exit: f64,
     state: UtpWindow,
     slowdown: Slowdown,
     rtt_min: Option<Duration>,
@@ -90,7 +101,9 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         max_divisor: settings.count("max_gain_divisor") as u64,
         spacing: settings.number("slowdown_spacing"),
         slowdowns: settings.switch("slowdowns"),
-        state: UtpWindow::new(path, MIN_WINDOW_BYTES, INIT_PACKETS, false),
+        freeze: settings.number("freeze"),
+        slow_start_exit: settings.number("slow_start_exit"),
+        state: UtpWindow::of(&settings, path, settings.count("init_cwnd") as i64, false),
         slowdown: Slowdown::NotYet,
         rtt_min: None,
     }))
@@ -114,7 +127,7 @@ impl PlusPlusLibutp {
     }
 
     fn wait(&self) -> Duration {
-        self.rtt_min.unwrap_or(Duration::ZERO) * FREEZE_RTTS
+        self.rtt_min.unwrap_or(Duration::ZERO).mul_f64(self.freeze)
     }
 
     /// In a freeze nothing else happens; the acknowledgement that ends it changes nothing either.
@@ -132,12 +145,12 @@ impl PlusPlusLibutp {
         if !matches!(self.slowdown, Slowdown::Due(at) if now > at) {
             return;
         }
-        if self.state.window == MIN_WINDOW_BYTES || !self.slowdowns {
+        if self.state.window == self.state.floor || !self.slowdowns {
             self.put_off(now);
             return;
         }
         self.state.ssthresh = self.state.window;
-        self.state.set(MIN_WINDOW_BYTES);
+        self.state.set(self.state.floor);
         self.slowdown = Slowdown::Frozen { until: now + self.wait() };
     }
 
@@ -175,7 +188,8 @@ impl PlusPlusLibutp {
             }
             return grown;
         }
-        if self.slowdown == Slowdown::NotYet && delay_us as f64 > SLOW_START_EXIT * self.target_us as f64 {
+        if self.slowdown == Slowdown::NotYet && delay_us as f64 > self.slow_start_exit * self.target_us as f64
+        {
             self.state.slow_start = false;
             self.state.ssthresh = grown;
             self.put_off(now);
@@ -210,7 +224,7 @@ impl Controller for PlusPlusLibutp {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        self.state.time_out(timeout.idle, INIT_PACKETS);
+        self.state.time_out(timeout.idle, TIMEOUT_PACKETS);
         self.put_off(timeout.now);
         self.allowance()
     }
@@ -242,13 +256,15 @@ mod tests {
     const RTT_MS: u64 = 40;
 
     fn fork(window: i64) -> PlusPlusLibutp {
-        let mut state = UtpWindow::new(&path(1500), MIN_WINDOW_BYTES, INIT_PACKETS, false);
+        let mut state = UtpWindow::new(&path(1500), 3000, 2, false);
         (state.window, state.slow_start) = (window, false);
         PlusPlusLibutp {
             target_us: 60_000,
             max_divisor: 16,
             spacing: 9.0,
             slowdowns: true,
+            freeze: 2.0,
+            slow_start_exit: 0.75,
             state,
             slowdown: Slowdown::Due(Instant::from_secs(100)),
             rtt_min: Some(Duration::from_millis(RTT_MS)),
@@ -309,7 +325,7 @@ mod tests {
 
     #[test]
     fn at_the_smallest_window_a_slowdown_is_put_off() {
-        let mut one = fork(MIN_WINDOW_BYTES);
+        let mut one = fork(3000);
         one.slowdown = Slowdown::Due(Instant::from_millis(1000));
         // Three samples of a full queue, of which the first two pass for an empty one.
         for queueing_ms in [0, 600, 600, 600] {

@@ -77,6 +77,18 @@ const PARAMS: &[ParamDoc] = &[
         doc: "Queueing delay, as a share of the target, at which growth as TCP's has faded out.",
     },
     ParamDoc {
+        name: "approach",
+        kind: ParamKind::Number { min: 0.0, max: 1.0 },
+        default: "0.125",
+        doc: "What slow start's growth is multiplied by after its first landing, times what is left of the way to the target; 0: the rule alone.",
+    },
+    ParamDoc {
+        name: "approach_end",
+        kind: ParamKind::Number { min: 0.0, max: 1.0 },
+        default: "0.9",
+        doc: "Queueing delay, as a share of the target, at which that is over.",
+    },
+    ParamDoc {
         name: "fast_start",
         kind: ParamKind::Switch,
         default: "off",
@@ -99,9 +111,6 @@ pub(crate) const ENTRY: Entry = Entry {
     build,
 };
 
-/// What the growth of slow start is multiplied by in the approach: half of Conservative Slow Start's (RFC 9406, section
-/// 4.2), so that the round trip by which the queue answers late does not carry the window past the target.
-const APPROACH_GROWTH: f64 = 0.125;
 /// Where the queue is empty, a fast start adds so many octets to each that slow start adds.
 const FAST_GROWTH: f64 = 2.0;
 /// After a first window that met no queue the next is so many times as large: transports pace the first at that many times
@@ -109,8 +118,6 @@ const FAST_GROWTH: f64 = 2.0;
 const FIRST_GROWTH: f64 = 16.0;
 /// A fast start is TCP's from this part of the target on.
 const FAST_END: f64 = 0.05;
-/// The approach ends at this part of the target: the rest is the controller's own.
-const APPROACH_END: f64 = 0.9;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Config {
@@ -121,6 +128,11 @@ struct Config {
     allowed_increase: f64,
     slow_start: bool,
     slow_start_exit: f64,
+    /// What the growth of slow start is multiplied by in the approach: half of Conservative Slow Start's (RFC 9406, section
+    /// 4.2), so that the round trip by which the queue answers late does not carry the window past the target.
+    approach: f64,
+    /// The approach ends at this part of the target: the rest is the controller's own.
+    approach_end: f64,
 }
 
 /// See the file's head.
@@ -164,6 +176,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         allowed_increase: settings.number("allowed_increase"),
         slow_start: settings.switch("slow_start"),
         slow_start_exit: settings.number("slow_start_exit"),
+        approach: settings.number("approach"),
+        approach_end: settings.number("approach_end"),
     };
     let fast = if settings.switch("fast_start") { FastStart::Unheard } else { FastStart::Over };
     let window = DelayWindow::new(&settings, path, config.slow_start);
@@ -205,8 +219,8 @@ impl Ledbat {
             self.approaches = self.window.ssthresh.is_infinite();
             self.window.ssthresh = self.window.cwnd;
         }
-        self.approaches &= queueing < APPROACH_END;
-        self.approaches.then_some(APPROACH_GROWTH * (1.0 - queueing))
+        self.approaches &= self.config.approach > 0.0 && queueing < self.config.approach_end;
+        self.approaches.then_some(self.config.approach * (1.0 - queueing))
     }
 
     /// The growth of slow start, as a fast start changes it.
@@ -334,6 +348,8 @@ mod tests {
             allowed_increase: 1.0,
             slow_start: false,
             slow_start_exit: 0.75,
+            approach: 0.125,
+            approach_end: 0.9,
         };
         let settings = Settings::resolve(&Params::new(), PARAMS).unwrap();
         let mut window = DelayWindow::new(&settings, &path(1500), false);

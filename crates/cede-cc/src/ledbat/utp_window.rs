@@ -7,19 +7,37 @@
 //! *How it was validated:* by the tests of the two controllers.
 
 use super::delay_hist::Delays;
+use crate::params::{ParamDoc, ParamKind, Settings};
 use crate::window::congested_number;
 use crate::{Feedback, Path, Phase, Snapshot};
-use cede_units::{Duration, Instant};
+use cede_units::{Bytes, Duration, Instant};
 
-/// At most one reduction in so long.
-const DECAY_INTERVAL: Duration = Duration::from_millis(100);
+/// The smallest window.
+pub(super) const fn min_window_param(default: &'static str) -> ParamDoc {
+    ParamDoc {
+        name: "min_window",
+        kind: ParamKind::Bytes { min: Bytes(1), max: Bytes(1_000_000) },
+        default,
+        doc: "Octets below which the window never falls.",
+    }
+}
+
+pub(super) const LOSS_INTERVAL: ParamDoc = ParamDoc {
+    name: "loss_interval",
+    kind: ParamKind::Duration { min: Duration::ZERO, max: Duration::from_secs(60) },
+    default: "100 ms",
+    doc: "Losses within this of one that halved the window change nothing.",
+};
+
 /// No growth where the window has not been full for so long.
 const FULL_WINDOW_MEMORY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub(super) struct UtpWindow {
     /// The window never falls below so many octets but by a timeout.
-    floor: i64,
+    pub(super) floor: i64,
+    /// At most one reduction in so long.
+    loss_interval: Duration,
     /// Clamp the measured delay to the RTT.
     clamp_delay: bool,
     pub(super) packet: i64,
@@ -34,11 +52,19 @@ pub(super) struct UtpWindow {
 }
 
 impl UtpWindow {
+    /// By the parameters above; the delay is clamped to the RTT where `clamp_delay`.
+    pub(super) fn of(settings: &Settings, path: &Path, init_packets: i64, clamp_delay: bool) -> Self {
+        let floor = settings.bytes("min_window") as i64;
+        let loss_interval = settings.duration(LOSS_INTERVAL.name);
+        Self { loss_interval, ..Self::new(path, floor, init_packets, clamp_delay) }
+    }
+
     pub(super) fn new(path: &Path, floor: i64, init_packets: i64, clamp_delay: bool) -> Self {
         let packet = i64::from(path.mss_bytes.max(1));
         let max = path.max_cwnd_bytes.clamp(1, 1 << 50) as i64;
         Self {
             floor,
+            loss_interval: Duration::from_millis(100),
             clamp_delay,
             packet,
             max,
@@ -85,7 +111,7 @@ impl UtpWindow {
             return false;
         }
         self.window = self.window.min(before);
-        if self.last_decay.is_some_and(|last| feedback.now.since(last) < DECAY_INTERVAL) {
+        if self.last_decay.is_some_and(|last| feedback.now.since(last) < self.loss_interval) {
             return false;
         }
         self.last_decay = Some(feedback.now);

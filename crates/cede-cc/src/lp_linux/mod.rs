@@ -39,9 +39,6 @@ use cede_units::{Duration, Instant};
 use owd::{Owd, STAMP_MASK};
 use params::{PARAMS, PARAMS_26};
 
-/// An inference phase lasts so many RTTs.
-const INFERENCE_RTTS: u64 = 3;
-
 pub(crate) const ENTRY: Entry = Entry {
     name: "lp-linux",
     summary: "TCP-LP as Linux's tcp_lp has it, with 64-bit numbers as ns-2 runs it today.",
@@ -72,6 +69,8 @@ pub struct LpLinux {
     owd: Owd,
     window: RenoWindow,
     min_packets: f64,
+    /// RTTs that an inference phase lasts, and what that comes to.
+    inference_rtts: u64,
     inference: Duration,
     last_drop: Option<Instant>,
     infers: bool,
@@ -109,6 +108,7 @@ fn build_as(
             .with_growth_by_fractions(by_fractions),
         by_fractions,
         min_packets: settings.number("min_cwnd"),
+        inference_rtts: settings.count("inference") as u64,
         inference: Duration::ZERO,
         last_drop: None,
         infers: false,
@@ -137,7 +137,7 @@ impl LpLinux {
             self.owd.add(delay);
         }
         if let Some(rtt) = feedback.rtt.filter(|rtt| !rtt.is_zero()) {
-            self.inference = rtt * INFERENCE_RTTS;
+            self.inference = rtt * self.inference_rtts;
         }
         true
     }

@@ -70,6 +70,13 @@ const INFERENCE_HOLDS: ParamDoc = ParamDoc {
     doc: "What waits in an inference phase: all growth as in Linux, or congestion avoidance alone as in ns-3.",
 };
 
+const INFERENCE: ParamDoc = ParamDoc {
+    name: "inference",
+    kind: ParamKind::Count { min: 0, max: 1_000 },
+    default: "3",
+    doc: "Round-trip times that an inference phase lasts (Linux, ns-2 and ns-3: 3).",
+};
+
 const HALVES: ParamDoc = ParamDoc {
     name: "halves",
     kind: ParamKind::Word(&["flight", "pipe"]),
@@ -91,7 +98,7 @@ const MIN_CWND: ParamDoc = ParamDoc {
     doc: "Packets that early congestion within an inference phase leaves (the paper: none; Linux: 1).",
 };
 
-const fn params(bits: &'static str, at_ssthresh: &'static str) -> [ParamDoc; 14] {
+const fn params(bits: &'static str, at_ssthresh: &'static str) -> [ParamDoc; 15] {
     let (bits, at_ssthresh) = (bits_param(bits), ParamDoc { default: at_ssthresh, ..AT_SSTHRESH });
     [
         bits,
@@ -101,6 +108,7 @@ const fn params(bits: &'static str, at_ssthresh: &'static str) -> [ParamDoc; 14]
         PERCENT,
         BOUNDARY,
         RESET_EXTREMES,
+        INFERENCE,
         INFERENCE_HOLDS,
         JUDGE_REPAIRS,
         at_ssthresh,

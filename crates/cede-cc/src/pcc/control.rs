@@ -14,12 +14,7 @@ use cede_units::{Stream, math};
 
 /// A Mbit in gradients (`kMegabit`).
 const MEGABIT: f64 = 1_048_576.0;
-/// `kRateChangeAmplifyExponent`, and the first and each further step that a change may take of the rate.
-const AMPLIFY_EXPONENT: f64 = 1.2;
-const STEP_MAX: f64 = 0.05;
-const STEP_MAX_MORE: f64 = 0.05;
-/// `initial_congestion_window` of ten packets of 1,400 octets in 100 ms.
-const INITIAL_RATE: f64 = 10.0 * 1400.0 * 8.0 / 0.1;
+/// The RTT that the initial rate was meant for.
 pub(super) const INITIAL_RTT_S: f64 = 0.1;
 /// No rate is above this: beyond any link, and far from where arithmetic ends.
 const RATE_MAX: f64 = 1e12;
@@ -33,6 +28,13 @@ pub(super) struct Tuning {
     pub min_change: f64,
     /// How far probes lie from the central rate: 0.05.
     pub step: f64,
+    /// Before the first RTT: ten packets of 1,400 octets in 100 ms.
+    pub initial_rate: f64,
+    /// How changes grow over rounds: 1.2.
+    pub amplify_exponent: f64,
+    /// What the first change may take of the rate, and what each further one that is bounded so adds to that: 0.05 both.
+    pub max_step: f64,
+    pub max_step_more: f64,
     /// Pairs of probes of a primary and of a scavenger: 3 and 2.
     pub pairs: [usize; 2],
     pub role: Role,
@@ -100,7 +102,7 @@ impl Control {
         Self {
             tuning,
             mode: Mode::Starting,
-            rate: INITIAL_RATE.max(tuning.min_rate),
+            rate: tuning.initial_rate.max(tuning.min_rate),
             direction: Direction::Up,
             probe: Direction::Up,
             rounds: 1,
@@ -253,11 +255,12 @@ impl Control {
     fn change(&mut self, gain: f64, apart: f64) -> f64 {
         let mut change = MEGABIT * gain / apart.max(1.0) * MEGABIT;
         if self.mode == Mode::DecisionMade {
-            change *= math::pow(f64::from(self.rounds.saturating_add(1) / 2), AMPLIFY_EXPONENT);
+            change *= math::pow(f64::from(self.rounds.saturating_add(1) / 2), self.tuning.amplify_exponent);
         } else {
             self.allowance = 0;
         }
-        let cap = self.rate * (STEP_MAX + STEP_MAX_MORE * f64::from(self.allowance));
+        let Tuning { max_step, max_step_more, .. } = self.tuning;
+        let cap = self.rate * (max_step + max_step_more * f64::from(self.allowance));
         if change > cap {
             change = cap;
             self.allowance = self.allowance.saturating_add(1);
@@ -273,9 +276,22 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
+    fn tuning(role: Role) -> Tuning {
+        Tuning {
+            min_rate: 5e5,
+            min_change: 5e5,
+            step: 0.05,
+            initial_rate: 1.12e6,
+            amplify_exponent: 1.2,
+            max_step: 0.05,
+            max_step_more: 0.05,
+            pairs: [3, 2],
+            role,
+        }
+    }
+
     fn control(role: Role) -> Control {
-        let (min_rate, min_change, step) = (5e5, 5e5, 0.05);
-        Control::new(Tuning { min_rate, min_change, step, pairs: [3, 2], role })
+        Control::new(tuning(role))
     }
 
     fn result(rate: f64, utility: f64) -> Evaluated {

@@ -11,10 +11,14 @@
 
 use cede_units::{Duration, Instant, math};
 
-/// A batch needs this many reliable samples of each interval (`kMinReliableRtt`).
-pub(super) const MIN_RELIABLE_SAMPLES: u32 = 4;
-/// Below this share of reliable samples an interval is extended, once (`kMinReliabilityRatio`).
-const MIN_RELIABILITY: f64 = 0.8;
+/// What is asked of an interval before it is over or evaluated.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Needs {
+    /// Reliable samples: 4 (`kMinReliableRtt`).
+    pub samples: u32,
+    /// The share of reliable samples up to which it is extended, once: 0.8 (`kMinReliabilityRatio`).
+    pub reliable_share: f64,
+}
 
 /// The sums of a linear regression of RTT (us) on packet number.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -167,12 +171,12 @@ impl Interval {
         self.last_at
     }
 
-    pub(super) const fn has_enough_samples(&self) -> bool {
-        self.reliable >= MIN_RELIABLE_SAMPLES
+    pub(super) const fn has_enough_samples(&self, needs: &Needs) -> bool {
+        self.reliable >= needs.samples
     }
 
-    pub(super) fn is_reliable(&self) -> bool {
-        f64::from(self.reliable) > MIN_RELIABILITY * f64::from(self.samples)
+    pub(super) fn is_reliable(&self, needs: &Needs) -> bool {
+        f64::from(self.reliable) > needs.reliable_share * f64::from(self.samples)
     }
 
     pub(super) fn has_lasted(&self, now: Instant) -> bool {
@@ -180,8 +184,8 @@ impl Interval {
     }
 
     /// The fate of every packet is known, and enough samples have come in.
-    pub(super) const fn is_available(&self) -> bool {
-        self.has_enough_samples() && self.acked_bytes.saturating_add(self.lost_bytes) >= self.sent_bytes
+    pub(super) const fn is_available(&self, needs: &Needs) -> bool {
+        self.has_enough_samples(needs) && self.acked_bytes.saturating_add(self.lost_bytes) >= self.sent_bytes
     }
 
     /// All packets left at one time: nothing can be said of their rate.

@@ -38,13 +38,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant, Rate, Stream};
 use control::{Control, Evaluated, Mode, Tuning};
-use interval::Purpose;
-use noise::{Noise, Trends};
-use params::{
-    DEVIATION_WEIGHT, EXPONENT, GRADIENT_TOLERANCE, GRADIENT_WEIGHT, LOSS_WEIGHT, MIN_CHANGE, MIN_RATE,
-    PRIMARY_PAIRS, PROBE_STEP, PROTEUS_H, PROTEUS_P, PROTEUS_S, REGRESSION_ERROR, SCAVENGER_PAIRS, SEED,
-    THRESHOLD, VIVACE,
-};
+use interval::{Needs, Purpose};
+use noise::{Noise, TrendTuning};
+use params::{DEVIATION_WEIGHT, GRADIENT_TOLERANCE, PROTEUS_H, PROTEUS_P, PROTEUS_S, THRESHOLD, VIVACE};
 use queue::{Batch, Event, Queue};
 use utility::{Role, Utility};
 
@@ -124,23 +120,62 @@ impl Kind {
         let yields = self.has(&DEVIATION_WEIGHT);
         Utility {
             role: self.role(settings),
-            exponent: settings.number(EXPONENT.name),
-            gradient_weight: settings.number(GRADIENT_WEIGHT.name),
-            loss_weight: settings.number(LOSS_WEIGHT.name),
+            exponent: settings.number(params::EXPONENT.name),
+            gradient_weight: settings.number(params::GRADIENT_WEIGHT.name),
+            loss_weight: settings.number(params::LOSS_WEIGHT.name),
             deviation_weight: if yields { settings.number(DEVIATION_WEIGHT.name) } else { 0.0 },
         }
     }
 
     fn tuning(&self, settings: &Settings) -> Tuning {
         let pairs = |doc: &ParamDoc| if self.has(doc) { settings.count(doc.name) } else { 1 };
+        let bits = |doc: &ParamDoc| settings.rate(doc.name).bits_per_sec() as f64;
         Tuning {
-            min_rate: settings.rate(MIN_RATE.name).bits_per_sec() as f64,
-            min_change: settings.rate(MIN_CHANGE.name).bits_per_sec() as f64,
-            step: settings.number(PROBE_STEP.name),
-            pairs: [pairs(&PRIMARY_PAIRS), pairs(&SCAVENGER_PAIRS)],
+            min_rate: bits(&params::MIN_RATE),
+            min_change: bits(&params::MIN_CHANGE),
+            step: settings.number(params::PROBE_STEP.name),
+            initial_rate: bits(&params::INITIAL_RATE),
+            amplify_exponent: settings.number(params::AMPLIFY_EXPONENT.name),
+            max_step: settings.number(params::MAX_STEP.name),
+            max_step_more: settings.number(params::MAX_STEP_MORE.name),
+            pairs: [pairs(&params::PRIMARY_PAIRS), pairs(&params::SCAVENGER_PAIRS)],
             role: self.role(settings),
         }
     }
+
+    fn noise(&self, settings: &Settings) -> Noise {
+        let micros = |doc: &ParamDoc| settings.duration(doc.name).as_nanos() as f64 / 1e3;
+        let starting_rise_us = micros(&params::STARTING_RISE);
+        if self.has(&GRADIENT_TOLERANCE) {
+            return Noise::fixed(settings.number(GRADIENT_TOLERANCE.name), starting_rise_us);
+        }
+        let number = |doc: &ParamDoc| settings.number(doc.name);
+        // What revokes the tolerance of a deviation means nothing to who does not yield to it.
+        let of_scavenger = |doc: &ParamDoc| if self.has(doc) { number(doc) } else { 1.0 };
+        let tuning = TrendTuning {
+            weight: number(&params::AVERAGE_WEIGHT),
+            intervals: settings.count(params::TREND_INTERVALS.name),
+            trend_gains: [number(&params::TREND_GAIN_LOW), number(&params::TREND_GAIN_HIGH)],
+            reset: number(&params::TREND_RESET),
+            deviation_gain: of_scavenger(&params::DEVIATION_GAIN),
+            deviation_min_us: micros(&params::DEVIATION_MIN),
+            reset_share: of_scavenger(&params::RESET_SHARE),
+        };
+        Noise::adaptive(tuning, starting_rise_us)
+    }
+
+    fn by_slope(&self, settings: &Settings) -> bool {
+        self.has(&params::REGRESSION_ERROR) && settings.word(params::REGRESSION_ERROR.name) == "slope"
+    }
+}
+
+/// What intervals need, and when acknowledgements come in bursts.
+fn queue_of(settings: &Settings) -> Queue {
+    let needs = Needs {
+        samples: settings.count(params::INTERVAL_SAMPLES.name) as u32,
+        reliable_share: settings.number(params::RELIABLE_SHARE.name),
+    };
+    Queue::new(needs, settings.number(params::BURST_RATIO.name))
 }
 
 /// See the file's head.
@@ -151,6 +186,8 @@ pub struct Pcc {
     utility: Utility,
     noise: Noise,
     by_slope: bool,
+    /// How long an interval lasts at least, in smallest RTTs.
+    interval_rtts: f64,
     control: Control,
     queue: Queue,
     results: Vec<Evaluated>,
@@ -166,21 +203,17 @@ pub struct Pcc {
 
 fn build(kind: &Kind, params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, kind.docs)?;
-    let noise = if kind.has(&GRADIENT_TOLERANCE) {
-        Noise::Fixed(settings.number(GRADIENT_TOLERANCE.name))
-    } else {
-        Noise::Adaptive(Trends::default())
-    };
     let mut pcc = Pcc {
         name: kind.name,
         bounds: Bounds::of(path),
         utility: kind.utility(&settings),
-        noise,
-        by_slope: kind.has(&REGRESSION_ERROR) && settings.word(REGRESSION_ERROR.name) == "slope",
+        noise: kind.noise(&settings),
+        by_slope: kind.by_slope(&settings),
+        interval_rtts: settings.number(params::INTERVAL_RTTS.name),
         control: Control::new(kind.tuning(&settings)),
-        queue: Queue::default(),
+        queue: queue_of(&settings),
         results: Vec::new(),
-        random: Stream::named(settings.number(SEED.name) as u64, "pcc/probes"),
+        random: Stream::named(settings.number(params::SEED.name) as u64, "pcc/probes"),
         rtt: RttEstimator::new(RttConfig::default()),
         last_sample_at: Instant::ZERO,
         serial: 0,
@@ -216,7 +249,8 @@ impl Pcc {
         let rate =
             if useful { self.control.next_rate(pending, &mut self.random) } else { self.control.rate() };
         let purpose = Purpose { useful, starting: self.control.mode() == Mode::Starting };
-        self.queue.open(rate, purpose, self.rtt.min().unwrap_or(Duration::ZERO), self.serial, now);
+        let length = self.rtt.min().unwrap_or(Duration::ZERO).mul_f64(self.interval_rtts);
+        self.queue.open(rate, purpose, length, self.serial, now);
     }
 
     /// Takes the RTT sample; answers with the gap since the one before.
@@ -353,7 +387,8 @@ mod tests {
                 let docs = registry::find(name).unwrap().params;
                 let settings = Settings::resolve(&Params::new(), docs).unwrap();
                 let utility = Kind { name, docs }.utility(&settings);
-                let found = utility.of(&Noise::Adaptive(Trends::default()).observe(&statistics, false));
+                let found =
+                    utility.of(&Noise::adaptive(noise::tests::USUAL, 1000.0).observe(&statistics, false));
                 let wanted = case[key].as_f64().unwrap();
                 assert!(
                     (found - wanted).abs() < 1e-6 * wanted.abs(),

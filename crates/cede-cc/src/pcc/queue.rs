@@ -12,14 +12,13 @@
 //! two can be, one before the first RTT sample and one behind those that count.
 //! *How it was validated:* unit tests below; by the controllers.
 
-use super::interval::{Interval, Purpose};
+use super::interval::{Interval, Needs, Purpose};
 use crate::PacketFact;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
-/// A gap ratio this many times the usual one begins a burst.
-const BURST_RATIO: f64 = 50.0;
+/// Of the newest gap ratio in the usual one.
 const AVERAGE_WEIGHT: f64 = 0.1;
 /// Acknowledgements of one instant are gathered up to this many packets.
 const MAX_GATHERED: usize = 1024;
@@ -63,13 +62,19 @@ struct Waiting {
 }
 
 /// Whether samples can be relied upon.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 struct Reliability {
+    /// A gap ratio this many times the usual one begins a burst.
+    burst_ratio: f64,
     in_burst: bool,
     usual_ratio: Option<f64>,
 }
 
 impl Reliability {
+    const fn new(burst_ratio: f64) -> Self {
+        Self { burst_ratio, in_burst: false, usual_ratio: None }
+    }
+
     /// Judges one packet of `waiting` by the acknowledgement that followed.
     fn judge(&mut self, waiting: &Waiting, gap: Duration, next_rtt: Duration) -> bool {
         if waiting.gap.is_zero() {
@@ -79,7 +84,7 @@ impl Reliability {
         let ratio = if before < after { after / before } else { before / after.max(1.0) };
         let usual = self.usual_ratio.unwrap_or(ratio);
         self.usual_ratio = Some(usual * (1.0 - AVERAGE_WEIGHT) + ratio * AVERAGE_WEIGHT);
-        if ratio > BURST_RATIO * usual {
+        if ratio > self.burst_ratio * usual {
             self.in_burst = true;
             return false;
         }
@@ -90,8 +95,9 @@ impl Reliability {
 }
 
 /// See the file's head.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue {
+    needs: Needs,
     intervals: VecDeque<Interval>,
     waiting: Waiting,
     reliability: Reliability,
@@ -100,6 +106,17 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Gap ratios that are `burst_ratio` times the usual one begin a burst.
+    pub(super) fn new(needs: Needs, burst_ratio: f64) -> Self {
+        Self {
+            needs,
+            intervals: VecDeque::new(),
+            waiting: Waiting::default(),
+            reliability: Reliability::new(burst_ratio),
+            settled: 0,
+        }
+    }
+
     pub(super) fn newest(&self) -> Option<&Interval> {
         self.intervals.back()
     }
@@ -119,10 +136,10 @@ impl Queue {
         if none_counts {
             return true;
         }
-        if !newest.purpose.useful || !newest.has_enough_samples() || !newest.has_lasted(now) {
+        if !newest.purpose.useful || !newest.has_enough_samples(&self.needs) || !newest.has_lasted(now) {
             return false;
         }
-        if newest.is_reliable() || newest.extended {
+        if newest.is_reliable(&self.needs) || newest.extended {
             return true;
         }
         newest.extended = true;
@@ -229,10 +246,10 @@ impl Queue {
     }
 
     fn batch(&self) -> Batch {
-        let available = |interval: &&Interval| interval.is_available();
+        let available = |interval: &&Interval| interval.is_available(&self.needs);
         if self.useful().filter(available).any(Interval::is_invalid) {
             Batch::Invalid
-        } else if self.useful().all(Interval::is_available) {
+        } else if self.useful().all(|interval| interval.is_available(&self.needs)) {
             Batch::Available
         } else {
             Batch::Pending
@@ -258,7 +275,7 @@ mod tests {
 
     /// Whether the samples of acknowledgements with these (gap, RTT) are reliable; the last one's is not known yet.
     fn reliable(acks: &[(u64, u64)]) -> Vec<bool> {
-        let mut reliability = Reliability::default();
+        let mut reliability = Reliability::new(50.0);
         let mut average = acks[0].1;
         let mut judge = |pair: &[(u64, u64)]| {
             average = (7 * average + pair[0].1) / 8;
@@ -291,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_batch_waits_for_the_fate_of_every_packet() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(Needs { samples: 4, reliable_share: 0.8 }, 50.0);
         let at = |n: u64| Instant::from_millis(1000 + 10 * n);
         let purpose = Purpose { useful: true, starting: false };
         queue.open(1e6, purpose, ms(50), 1, at(0));

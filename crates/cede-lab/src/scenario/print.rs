@@ -205,24 +205,41 @@ fn print_control(page: &mut Page, link: &Link) {
     }
 }
 
+fn octets(octets: u32) -> Option<String> {
+    Some(Bytes(u64::from(octets)).toml())
+}
+
+fn codel_pairs(config: &CodelConfig) -> [(&'static str, Option<String>); 4] {
+    [
+        ("target", Some(config.target.toml())),
+        ("interval", Some(config.interval.toml())),
+        ("max_packet", octets(config.max_packet_bytes)),
+        ("memory", Some(config.memory_intervals.toml())),
+    ]
+}
+
 fn queue_toml(queue: &Discipline) -> String {
     let kind = |kind: QueueKind| ("kind", Some(kind.word().toml()));
-    let codel = |config: &CodelConfig| {
-        [("target", Some(config.target.toml())), ("interval", Some(config.interval.toml()))]
-    };
     match queue {
         Discipline::DropTail => QueueKind::DropTail.word().toml(),
         Discipline::HeadDrop => QueueKind::HeadDrop.word().toml(),
         Discipline::Codel(config) => {
-            let [target, interval] = codel(config);
-            inline(&[kind(QueueKind::Codel), target, interval])
+            let [target, interval, max_packet, memory] = codel_pairs(config);
+            inline(&[kind(QueueKind::Codel), target, interval, max_packet, memory])
         }
         Discipline::FqCodel(config) => {
-            let [target, interval] = codel(&config.codel);
-            let quantum = ("quantum", Some(Bytes(u64::from(config.quantum_bytes)).toml()));
-            let queues = ("queues", Some(config.queues.toml()));
-            let exact = ("exact", Some(config.exact.toml()));
-            inline(&[kind(QueueKind::FqCodel), target, interval, quantum, queues, exact])
+            let [target, interval, max_packet, memory] = codel_pairs(&config.codel);
+            inline(&[
+                kind(QueueKind::FqCodel),
+                target,
+                interval,
+                max_packet,
+                memory,
+                ("quantum", octets(config.quantum_bytes)),
+                ("queues", Some(config.queues.toml())),
+                ("exact", Some(config.exact.toml())),
+                ("drop_batch", Some(config.drop_batch.toml())),
+            ])
         }
         Discipline::Pie(config) => pie_toml(config, kind(QueueKind::Pie)),
         Discipline::Red(config) => red_toml(config, kind(QueueKind::Red)),
@@ -240,10 +257,19 @@ fn pie_toml(config: &PieConfig, kind: (&str, Option<String>)) -> String {
         ("update", Some(config.update.toml())),
         ("burst", Some(config.burst.toml())),
         ("profile", Some(profile.word().toml())),
+        ("alpha", Some(config.alpha.toml())),
+        ("beta", Some(config.beta.toml())),
+        ("mark_max", Some(config.mark_max.toml())),
+        ("mean_packet", octets(config.mean_packet_bytes)),
+        ("decay", config.decay.map(|decay| decay.toml())),
+        ("max_step", config.max_step.map(|step| step.toml())),
+        ("high_delay", config.high_delay.map(|delay| delay.toml())),
+        ("first_update", config.first_update.map(|update| update.toml())),
     ])
 }
 
 fn red_toml(config: &RedConfig, kind: (&str, Option<String>)) -> String {
+    let by = &config.adaptation;
     inline(&[
         kind,
         ("min", Some(config.min_packets.toml())),
@@ -252,7 +278,14 @@ fn red_toml(config: &RedConfig, kind: (&str, Option<String>)) -> String {
         ("weight", Some(config.weight.toml())),
         ("gentle", Some(config.gentle.toml())),
         ("adaptive", Some(config.adaptive.toml())),
-        ("mean_packet", Some(Bytes(u64::from(config.mean_packet_bytes)).toml())),
+        ("adapt_every", Some(by.every.toml())),
+        ("adapt_up", Some(by.up.toml())),
+        ("adapt_down", Some(by.down.toml())),
+        ("adapt_ceiling", Some(by.ceiling.toml())),
+        ("adapt_floor", Some(by.floor.toml())),
+        ("adapt_low", Some(by.low.toml())),
+        ("adapt_high", Some(by.high.toml())),
+        ("mean_packet", octets(config.mean_packet_bytes)),
     ])
 }
 

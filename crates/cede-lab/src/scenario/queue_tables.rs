@@ -19,7 +19,7 @@ pub(crate) const CODEL: TableDoc = table(
     "queue.codel",
     "queue = { kind = \"codel\", ... }",
     "CoDel: drops (or marks) packets at departure once packets have waited longer than `target` for an `interval`, the next ones after interval / sqrt(count). Source: RFC 8289, section 5.",
-    &[KIND, TARGET_CODEL, INTERVAL],
+    &[KIND, TARGET_CODEL, INTERVAL, MAX_PACKET, MEMORY],
 );
 
 pub(crate) const FQ_CODEL: TableDoc = table(
@@ -30,6 +30,8 @@ pub(crate) const FQ_CODEL: TableDoc = table(
         KIND,
         TARGET_CODEL,
         INTERVAL,
+        MAX_PACKET,
+        MEMORY,
         option(
             "quantum",
             Kind::Size { min: 64, max: 1 << 20 },
@@ -51,6 +53,13 @@ pub(crate) const FQ_CODEL: TableDoc = table(
             "true",
             "Each flow has a queue of its own as long as there have been no more flows than queues.",
         ),
+        option(
+            "drop_batch",
+            Kind::Integer { min: 1, max: 1_000_000 },
+            Value("64"),
+            "1",
+            "Packets that the fattest queue loses at an overflow at most (Linux); RFC 8290's half of it is the other bound.",
+        ),
     ],
 );
 
@@ -67,6 +76,20 @@ const INTERVAL: OptionDoc = option(
     Value("100 ms"),
     "300 ms",
     "How long it may have more: about the longest usual round-trip time.",
+);
+const MAX_PACKET: OptionDoc = option(
+    "max_packet",
+    Kind::Size { min: 0, max: 65_535 },
+    Value("1514 B"),
+    "3 kB",
+    "A queue of no more octets is no standing queue (RFC 8289, section 5.2: one packet of the largest size).",
+);
+const MEMORY: OptionDoc = option(
+    "memory",
+    Kind::Integer { min: 0, max: 1_000_000 },
+    Value("16"),
+    "0",
+    "Intervals after the end of dropping within which drops go on at the rate at which they ended (RFC 8289, section 5.5); 0: they always begin anew.",
 );
 
 pub(crate) const PIE: TableDoc = table(
@@ -85,9 +108,66 @@ pub(crate) const PIE: TableDoc = table(
         ),
         option("burst", Kind::Time, Value("150 ms"), "0 s", "How long a burst is let through."),
         option("profile", words(PIE_WORDS), Value("rfc"), "linux", "Which PIE."),
+        option(
+            "alpha",
+            WEIGHT,
+            Value("0.125"),
+            "0.25",
+            "Weight of the delay's distance from `target`, per second of delay (section 4.2; Linux's `alpha` is this times 16).",
+        ),
+        option(
+            "beta",
+            WEIGHT,
+            Value("1.25"),
+            "2.5",
+            "Weight of the delay's change from one update to the next, per second of delay (section 4.2; Linux's `beta` is this times 16).",
+        ),
+        option(
+            "mark_max",
+            Kind::Probability,
+            Value("0.1"),
+            "1.0",
+            "With `ecn`: above this probability packets are dropped all the same (section 5.1).",
+        ),
+        option(
+            "mean_packet",
+            Kind::Size { min: 0, max: 65_535 },
+            Value("1500 B"),
+            "500 B",
+            "Two packets of this size always fit (section 4.1).",
+        ),
+        option(
+            "decay",
+            Kind::Probability,
+            Absent("0.98, with the profile linux 1 - 1/64"),
+            "0.9",
+            "What an update of an idle queue leaves of the probability (section 4.2).",
+        ),
+        option(
+            "max_step",
+            Kind::Probability,
+            Absent("any, with the profile linux 0.02"),
+            "0.05",
+            "How much an update adds at most once a tenth is dropped (section 5.5).",
+        ),
+        option(
+            "high_delay",
+            Kind::Time,
+            Absent("never, with the profile linux above 250 ms"),
+            "100 ms",
+            "Above this delay each update adds 0.02 more.",
+        ),
+        option(
+            "first_update",
+            Kind::Time,
+            Absent("at once, with the profile linux after 500 ms"),
+            "1 s",
+            "How long after the beginning of the run the probability is updated for the first time.",
+        ),
     ],
 );
 
+const WEIGHT: Kind = Kind::Number { min: 0.0, max: 1_000.0 };
 const LENGTH: Kind = Kind::Number { min: 0.0, max: 1e9 };
 
 pub(crate) const RED: TableDoc = table(
@@ -124,7 +204,44 @@ pub(crate) const RED: TableDoc = table(
             Kind::Switch,
             Value("false"),
             "true",
-            "`max_p` follows the average every half second, so that it stays in the middle.",
+            "`max_p` follows the average, so that it stays in the middle; the `adapt_` options say how (Floyd, Gummadi and Shenker 2001, as Linux has it).",
+        ),
+        option("adapt_every", Kind::Span, Value("500 ms"), "100 ms", "From one step of `max_p` to the next."),
+        option(
+            "adapt_up",
+            Kind::Probability,
+            Value("0.01"),
+            "0.02",
+            "What a step adds to `max_p` at most; a quarter of it is the other bound.",
+        ),
+        option("adapt_down", Kind::Probability, Value("0.9"), "0.5", "What a step down leaves of `max_p`."),
+        option(
+            "adapt_ceiling",
+            Kind::Probability,
+            Value("0.5"),
+            "1.0",
+            "No step up from above this `max_p`.",
+        ),
+        option(
+            "adapt_floor",
+            Kind::Probability,
+            Value("0.01"),
+            "0.001",
+            "No step down from below this `max_p`.",
+        ),
+        option(
+            "adapt_low",
+            Kind::Probability,
+            Value("0.4"),
+            "0.3",
+            "`max_p` falls while the average is below this part of the way from `min` to `max`.",
+        ),
+        option(
+            "adapt_high",
+            Kind::Probability,
+            Value("0.6"),
+            "0.7",
+            "`max_p` rises while the average is above this part of it; not below `adapt_low`.",
         ),
         option(
             "mean_packet",

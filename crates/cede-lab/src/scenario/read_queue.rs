@@ -4,7 +4,8 @@ use super::document::Node;
 use super::model::{PieKind, QueueKind};
 use super::reader::{Fields, Reader};
 use cede_net::{
-    BucketConfig, CodelConfig, Discipline, FqCodelConfig, PieConfig, PieProfile, RedConfig, Shaper,
+    BucketConfig, CodelConfig, Discipline, FqCodelConfig, PieConfig, PieProfile, RedAdaptation, RedConfig,
+    Shaper,
 };
 use cede_units::{Bytes, Rate};
 
@@ -46,7 +47,15 @@ fn kind_of(reader: &mut Reader<'_>, link: &Fields<'_>, long: &Node) -> Option<Qu
 fn read_codel(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<CodelConfig> {
     let target = fields.get(reader, "target");
     let interval = fields.get(reader, "interval");
-    Some(CodelConfig { target: target?, interval: interval? })
+    let max_packet: Option<Bytes> = fields.get(reader, "max_packet");
+    let memory: Option<i64> = fields.get(reader, "memory");
+    // The kinds bound both, so the casts keep them.
+    Some(CodelConfig {
+        target: target?,
+        interval: interval?,
+        max_packet_bytes: max_packet?.0 as u32,
+        memory_intervals: memory? as u32,
+    })
 }
 
 fn read_fq_codel(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<FqCodelConfig> {
@@ -54,12 +63,14 @@ fn read_fq_codel(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<FqCodel
     let quantum: Option<Bytes> = fields.get(reader, "quantum");
     let queues: Option<i64> = fields.get(reader, "queues");
     let exact = fields.get(reader, "exact");
-    // The kinds bound both, so the casts keep them.
+    let drop_batch: Option<i64> = fields.get(reader, "drop_batch");
+    // The kinds bound all three, so the casts keep them.
     Some(FqCodelConfig {
         codel: codel?,
         quantum_bytes: quantum?.0 as u32,
         queues: queues? as u32,
         exact: exact?,
+        drop_batch: drop_batch? as u32,
     })
 }
 
@@ -71,7 +82,26 @@ fn read_pie(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<PieConfig> {
         PieKind::Rfc => PieProfile::Rfc,
         PieKind::Linux => PieProfile::Linux,
     };
-    Some(PieConfig { target: target?, update: update?, burst: burst?, profile })
+    let (alpha, beta) = (fields.get(reader, "alpha"), fields.get(reader, "beta"));
+    let mark_max = fields.get(reader, "mark_max");
+    let mean: Option<Bytes> = fields.get(reader, "mean_packet");
+    let (decay, max_step) = (fields.maybe(reader, "decay"), fields.maybe(reader, "max_step"));
+    let high_delay = fields.maybe(reader, "high_delay");
+    let first_update = fields.maybe(reader, "first_update");
+    Some(PieConfig {
+        target: target?,
+        update: update?,
+        burst: burst?,
+        profile,
+        alpha: alpha?,
+        beta: beta?,
+        mark_max: mark_max?,
+        mean_packet_bytes: mean?.0 as u32,
+        decay: decay?,
+        max_step: max_step?,
+        high_delay: high_delay?,
+        first_update: first_update?,
+    })
 }
 
 fn read_red(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RedConfig> {
@@ -81,6 +111,7 @@ fn read_red(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RedConfig> {
     let weight: Option<f64> = fields.get(reader, "weight");
     let gentle = fields.get(reader, "gentle");
     let adaptive = fields.get(reader, "adaptive");
+    let adaptation = read_adaptation(reader, fields);
     let mean: Option<Bytes> = fields.get(reader, "mean_packet");
     let (min, max) = (min?, max?);
     if max <= min {
@@ -100,8 +131,26 @@ fn read_red(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RedConfig> {
         weight: weight?,
         gentle: gentle?,
         adaptive: adaptive?,
+        adaptation: adaptation?,
         mean_packet_bytes: mean?.0 as u32,
     })
+}
+
+/// The `adapt_` options of RED.
+fn read_adaptation(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RedAdaptation> {
+    let every = fields.get(reader, "adapt_every");
+    let (up, down) = (fields.get(reader, "adapt_up"), fields.get(reader, "adapt_down"));
+    let (ceiling, floor) = (fields.get(reader, "adapt_ceiling"), fields.get(reader, "adapt_floor"));
+    let low: Option<f64> = fields.get(reader, "adapt_low");
+    let high: Option<f64> = fields.get(reader, "adapt_high");
+    let (low, high) = (low?, high?);
+    if high < low {
+        let help = vec![format!("allowed: a number from `adapt_low`, {low}, to 1")];
+        let message = format!("`adapt_high` is {high}, below `adapt_low`");
+        reader.report(fields.origin("adapt_high"), message, help);
+        return None;
+    }
+    Some(RedAdaptation { every: every?, up: up?, down: down?, ceiling: ceiling?, floor: floor?, low, high })
 }
 
 /// Reads `policer = { rate = ..., burst = ... }`.

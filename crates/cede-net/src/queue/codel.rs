@@ -13,11 +13,6 @@ use super::{Verdicts, Waiting};
 use crate::log::{DropCause, LinkLog};
 use cede_units::{Duration, Instant, math};
 
-/// RFC 8289, section 5.2: the octets below which a queue is no standing queue, one packet of the largest size.
-const MAX_PACKET_BYTES: u64 = 1_514;
-/// Section 5.5: after dropping ended, the rate of drops is taken up again within this many intervals.
-const MEMORY_INTERVALS: u64 = 16;
-
 /// What can be set on CoDel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CodelConfig {
@@ -25,12 +20,25 @@ pub struct CodelConfig {
     pub target: Duration,
     /// How long it may have more (INTERVAL, section 4.3): about the longest usual round-trip time.
     pub interval: Duration,
+    /// The octets up to which a queue is no standing queue: one packet of the largest size (section 5.2).
+    pub max_packet_bytes: u32,
+    /// After dropping ended, the rate of drops is taken up again within so many intervals (section 5.5).
+    pub memory_intervals: u32,
+}
+
+impl CodelConfig {
+    /// The constants of sections 4 and 5: 5 ms and 100 ms, 1,514 octets and 16 intervals.
+    pub const RFC8289: Self = Self {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+        max_packet_bytes: 1_514,
+        memory_intervals: 16,
+    };
 }
 
 impl Default for CodelConfig {
-    /// The constants of section 4: 5 ms and 100 ms.
     fn default() -> Self {
-        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100) }
+        Self::RFC8289
     }
 }
 
@@ -65,7 +73,7 @@ impl Codel {
 
     /// `ok_to_drop` of section 5.6, of a packet that has just left the queue with `left` octets behind it.
     fn may_drop<T>(&mut self, config: &CodelConfig, now: Instant, packet: &Waiting<T>, left: u64) -> bool {
-        if now.since(packet.since) < config.target || left <= MAX_PACKET_BYTES {
+        if now.since(packet.since) < config.target || left <= u64::from(config.max_packet_bytes) {
             self.first_above = Instant::NEVER;
         } else if self.first_above == Instant::NEVER {
             self.first_above = now + config.interval;
@@ -165,7 +173,8 @@ impl<T, L: LinkLog<T>> Pass<'_, '_, T, L> {
         let leaving = kept.or_else(|| self.take(codel, pull).map(|(packet, _)| packet));
         codel.phase = Phase::Dropping;
         let delta = codel.count.saturating_sub(codel.last_count);
-        let recent = self.now.since(codel.drop_next) < self.config.interval * MEMORY_INTERVALS;
+        let memory = self.config.interval * u64::from(self.config.memory_intervals);
+        let recent = self.now.since(codel.drop_next) < memory;
         codel.count = if delta > 1 && recent { delta } else { 1 };
         codel.drop_next = codel.after(self.config, self.now);
         codel.last_count = codel.count;
@@ -180,8 +189,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    const CONFIG: CodelConfig =
-        CodelConfig { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    const CONFIG: CodelConfig = CodelConfig::RFC8289;
 
     fn dequeue<L: LinkLog<u64>>(
         codel: &mut Codel,
@@ -190,7 +198,17 @@ mod tests {
         ecn: bool,
         verdicts: &mut Verdicts<'_, u64, L>,
     ) -> Option<Waiting<u64>> {
-        let mut pass = Pass { config: &CONFIG, ecn, now, verdicts };
+        dequeue_by(&CONFIG, codel, fifo, (now, ecn), verdicts)
+    }
+
+    fn dequeue_by<L: LinkLog<u64>>(
+        config: &CodelConfig,
+        codel: &mut Codel,
+        fifo: &mut Fifo<u64>,
+        (now, ecn): (Instant, bool),
+        verdicts: &mut Verdicts<'_, u64, L>,
+    ) -> Option<Waiting<u64>> {
+        let mut pass = Pass { config, ecn, now, verdicts };
         pass.dequeue(codel, || fifo.pop().map(|packet| (packet, fifo.bytes())))
     }
 
@@ -256,5 +274,27 @@ mod tests {
             assert!(dequeue(&mut codel, &mut fifo, at, false, &mut desk.verdicts()).is_some());
         }
         assert!(desk.dropped().is_empty());
+    }
+
+    /// What a queue of 300 packets of 1,500 octets loses that is served every millisecond, and fills once more 200 ms after it ran dry.
+    fn lost_by(config: &CodelConfig) -> usize {
+        let (mut codel, mut fifo, mut desk) = (Codel::new(), Fifo::default(), Desk::default());
+        for ms in 0..1_000 {
+            let now = Instant::from_millis(ms);
+            if ms % 500 == 0 {
+                (0..300).for_each(|token| fifo.push(waiting(token, 1_500, now)));
+            }
+            dequeue_by(config, &mut codel, &mut fifo, (now, false), &mut desk.verdicts());
+        }
+        desk.dropped().len()
+    }
+
+    #[test]
+    fn what_is_one_packet_and_what_is_remembered_can_be_set() {
+        assert_eq!(lost_by(&CONFIG), 7);
+        let huge = CodelConfig { max_packet_bytes: 450_000, ..CONFIG };
+        assert_eq!(lost_by(&huge), 0, "all that waits is one packet");
+        let forgetful = CodelConfig { memory_intervals: 0, ..CONFIG };
+        assert_eq!(lost_by(&forgetful), 6, "the second queue is dropped from as the first was");
     }
 }

@@ -17,10 +17,6 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cede_units::Instant;
 
-/// Linux drops at most this many packets at an overflow (`FQ_CODEL_DROP_BATCH`); half of the queue is RFC 8290's rule
-/// (section 4.1).
-const DROP_BATCH: usize = 64;
-
 /// What can be set on FQ-CoDel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FqCodelConfig {
@@ -32,12 +28,16 @@ pub struct FqCodelConfig {
     pub queues: u32,
     /// Each flow has a queue of its own as long as there have been no more flows than queues.
     pub exact: bool,
+    /// Packets that are dropped at an overflow at most (Linux: `FQ_CODEL_DROP_BATCH`); half of the queue is RFC 8290's rule
+    /// (section 4.1).
+    pub drop_batch: u32,
 }
 
 impl Default for FqCodelConfig {
-    /// Section 5.2: a quantum of 1,514 octets, 1,024 queues.
+    /// Section 5.2: a quantum of 1,514 octets, 1,024 queues; Linux's 64 packets.
     fn default() -> Self {
-        Self { codel: CodelConfig::default(), quantum_bytes: 1_514, queues: 1_024, exact: false }
+        let codel = CodelConfig::default();
+        Self { codel, quantum_bytes: 1_514, queues: 1_024, exact: false, drop_batch: 64 }
     }
 }
 
@@ -143,7 +143,7 @@ impl<T> FqCodel<T> {
         let fattest = self.queues.iter_mut().max_by_key(|queue| queue.packets.bytes());
         let Some(queue) = fattest else { return };
         let half = queue.packets.bytes() / 2;
-        for _ in 0..DROP_BATCH {
+        for _ in 0..self.config.drop_batch {
             if queue.packets.bytes() <= half {
                 break;
             }
@@ -287,6 +287,17 @@ mod tests {
             desk.dropped().iter().all(|&(token, cause)| token >> 32 == 1 && cause == DropCause::PushedOut)
         );
         assert_eq!(queues.len(), 11);
+    }
+
+    #[test]
+    fn no_more_go_at_an_overflow_than_a_batch() {
+        let config = FqCodelConfig { drop_batch: 3, ..FqCodelConfig::default() };
+        let (mut queues, mut desk) = (FqCodel::new(config, 7), Desk::default());
+        for number in 0..21 {
+            let packet = of(1, number, 1_500, Instant::ZERO);
+            queues.enqueue(QueueLimit::Packets(20), packet, None, &mut desk.verdicts());
+        }
+        assert_eq!((desk.dropped().len(), queues.len()), (3, 18));
     }
 
     #[test]

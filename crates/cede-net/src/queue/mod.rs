@@ -22,7 +22,7 @@ pub use codel::CodelConfig;
 pub use fq_codel::FqCodelConfig;
 pub use managed::{Discipline, TrafficControl};
 pub use pie::{PieConfig, PieProfile};
-pub use red::RedConfig;
+pub use red::{RedAdaptation, RedConfig};
 
 pub(crate) use fifo::{Fifo, Waiting};
 pub(crate) use managed::{Arrival, Managed};

@@ -19,25 +19,20 @@
 use super::Waiting;
 use cede_units::{Duration, Instant, Stream};
 
-/// Section 4.2: the weights of the delay's distance and of its change, per second of delay.
-const ALPHA: f64 = 0.125;
-const BETA: f64 = 1.25;
 /// Section 4.2: below each of these probabilities a step is divided by so much.
 const SCALES: [(f64, f64); 6] =
     [(1e-6, 2_048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (0.1, 2.0)];
 /// Section 4.2: the decay per update of an idle queue; Linux's.
 const DECAY: f64 = 0.98;
 const DECAY_LINUX: f64 = 1.0 - 1.0 / 64.0;
-/// Section 5.1: above this probability packets are dropped though they could be marked.
-const MARK_MAX: f64 = 0.1;
-/// Section 4.1: two packets of this size always fit.
-const MEAN_PACKET_BYTES: u64 = 1_500;
 /// Section 5.4: accumulated probability below which nothing is dropped, and at which something is.
 const ACCUMULATED_MIN: f64 = 0.85;
 const ACCUMULATED_MAX: f64 = 8.5;
-/// Section 5.5: the largest step above [`MARK_MAX`], and Linux's extra step and the delay above which it is taken.
-const STEP_MAX: f64 = 0.02;
-const HIGH_DELAY: Duration = Duration::from_millis(250);
+/// Section 5.5: from this probability on steps are limited; Linux's limit, its extra step and the delay above which it is taken.
+const TAMED_FROM: f64 = 0.1;
+const STEP_MAX_LINUX: f64 = 0.02;
+const HIGH_DELAY_STEP: f64 = 0.02;
+const HIGH_DELAY_LINUX: Duration = Duration::from_millis(250);
 /// Linux: the first update comes so long after the queue began (`pie_init`).
 const FIRST_UPDATE_LINUX: Duration = Duration::from_millis(500);
 /// After so many updates of an idle queue nothing of its past is left.
@@ -64,13 +59,65 @@ pub struct PieConfig {
     pub burst: Duration,
     /// Which PIE.
     pub profile: PieProfile,
+    /// The weight of the delay's distance from the target, per second of delay (section 4.2).
+    pub alpha: f64,
+    /// The weight of its change, per second of delay.
+    pub beta: f64,
+    /// Above this probability packets are dropped though they could be marked (section 5.1).
+    pub mark_max: f64,
+    /// Two packets of this size always fit (section 4.1).
+    pub mean_packet_bytes: u32,
+    /// What an update of an idle queue leaves of the probability; none: the profile's.
+    pub decay: Option<f64>,
+    /// The largest step once a tenth is dropped (section 5.5); none: the profile's, which the RFC's basic algorithm has not.
+    pub max_step: Option<f64>,
+    /// Above this delay each update takes two per cent more; none: the profile's, which the RFC has not.
+    pub high_delay: Option<Duration>,
+    /// The first update comes so long after the queue began; none: the profile's.
+    pub first_update: Option<Duration>,
 }
 
 impl Default for PieConfig {
-    /// Section 4.1 and 4.2: 15 ms, 15 ms and 150 ms.
+    /// Sections 4.1, 4.2 and 5.1: 15 ms, 15 ms and 150 ms; 1/8 and 1 1/4; a tenth, and 1,500 octets.
     fn default() -> Self {
         let ms = Duration::from_millis;
-        Self { target: ms(15), update: ms(15), burst: ms(150), profile: PieProfile::Rfc }
+        Self {
+            target: ms(15),
+            update: ms(15),
+            burst: ms(150),
+            profile: PieProfile::Rfc,
+            alpha: 0.125,
+            beta: 1.25,
+            mark_max: 0.1,
+            mean_packet_bytes: 1_500,
+            decay: None,
+            max_step: None,
+            high_delay: None,
+            first_update: None,
+        }
+    }
+}
+
+impl PieConfig {
+    const fn is_linux(&self) -> bool {
+        matches!(self.profile, PieProfile::Linux)
+    }
+
+    /// What was set, or what the profile has.
+    const fn or<T: Copy>(&self, set: Option<T>, rfc: T, linux: T) -> T {
+        match set {
+            Some(value) => value,
+            None if self.is_linux() => linux,
+            None => rfc,
+        }
+    }
+
+    /// The step as the limits leave it, at this probability and delay.
+    fn tamed(&self, step: f64, drop_prob: f64, delay: Duration) -> f64 {
+        let most = self.or(self.max_step, f64::INFINITY, STEP_MAX_LINUX);
+        let step = if drop_prob >= TAMED_FROM { step.min(most) } else { step };
+        let high = self.or(self.high_delay, Duration::MAX, HIGH_DELAY_LINUX);
+        if delay > high { step + HIGH_DELAY_STEP } else { step }
     }
 }
 
@@ -97,10 +144,9 @@ impl Pie {
             burst: config.burst,
             delay: Duration::ZERO,
             delay_old: Duration::ZERO,
-            next_update: match config.profile {
-                PieProfile::Rfc => Instant::ZERO,
-                PieProfile::Linux => Instant::from_nanos(FIRST_UPDATE_LINUX.as_nanos()),
-            },
+            next_update: Instant::from_nanos(
+                config.or(config.first_update, Duration::ZERO, FIRST_UPDATE_LINUX).as_nanos(),
+            ),
             left_at: None,
             accumulated: 0.0,
             random,
@@ -119,35 +165,25 @@ impl Pie {
         self.next_update += Duration::from_nanos(step * due);
     }
 
-    fn is_linux(&self) -> bool {
-        self.config.profile == PieProfile::Linux
-    }
-
     /// `calculate_drop_prob` of appendix A.
     fn update(&mut self, queued: u64) {
         let (delay_s, old_s) = (self.delay.as_secs_f64(), self.delay_old.as_secs_f64());
         let idle = self.delay.is_zero() && self.delay_old.is_zero();
-        let holds = self.is_linux() && self.delay.is_zero() && queued > 0;
+        let holds = self.config.is_linux() && self.delay.is_zero() && queued > 0;
         if !holds {
-            let step = ALPHA * (delay_s - self.config.target.as_secs_f64()) + BETA * (delay_s - old_s);
+            let PieConfig { alpha, beta, target, .. } = self.config;
+            let step = alpha * (delay_s - target.as_secs_f64()) + beta * (delay_s - old_s);
             let scale = SCALES.iter().find(|(below, _)| self.drop_prob < *below).map_or(1.0, |&(_, by)| by);
-            self.drop_prob = (self.drop_prob + self.tamed(step / scale)).clamp(0.0, 1.0);
+            let tamed = self.config.tamed(step / scale, self.drop_prob, self.delay);
+            self.drop_prob = (self.drop_prob + tamed).clamp(0.0, 1.0);
             if idle {
-                self.drop_prob *= if self.is_linux() { DECAY_LINUX } else { DECAY };
+                self.drop_prob *= self.config.or(self.config.decay, DECAY, DECAY_LINUX);
             }
         }
         self.delay_old = self.delay;
-        if !self.is_linux() {
+        if !self.config.is_linux() {
             self.burst = self.burst.saturating_sub(self.config.update);
         }
-    }
-
-    fn tamed(&self, step: f64) -> f64 {
-        if !self.is_linux() {
-            return step;
-        }
-        let step = if self.drop_prob >= MARK_MAX { step.min(STEP_MAX) } else { step };
-        if self.delay > HIGH_DELAY { step + STEP_MAX } else { step }
     }
 
     /// A packet arrives at a queue of `queued` octets: whether it is to be dropped or marked.
@@ -161,10 +197,11 @@ impl Pie {
 
     /// `drop_early` of appendix A.
     fn drops_early(&mut self, queued: u64, half: Duration) -> bool {
-        if (self.delay_old < half && self.drop_prob < 0.2) || queued <= 2 * MEAN_PACKET_BYTES {
+        let two_packets = 2 * u64::from(self.config.mean_packet_bytes);
+        if (self.delay_old < half && self.drop_prob < 0.2) || queued <= two_packets {
             return false;
         }
-        if !self.is_linux() {
+        if !self.config.is_linux() {
             return self.random.chance(self.drop_prob);
         }
         self.accumulated = if self.drop_prob == 0.0 { 0.0 } else { self.accumulated + self.drop_prob };
@@ -180,13 +217,13 @@ impl Pie {
 
     /// A signal may be a mark.
     pub(crate) fn may_mark(&self) -> bool {
-        self.drop_prob < MARK_MAX
+        self.drop_prob < self.config.mark_max
     }
 
     /// A packet leaves; `left` octets stay.
     pub(crate) fn on_departure<T>(&mut self, now: Instant, packet: &Waiting<T>, left: u64) {
         self.delay = if left == 0 { Duration::ZERO } else { now.since(packet.since) };
-        if self.is_linux() {
+        if self.config.is_linux() {
             let between = self.left_at.map_or(Duration::ZERO, |before| now.since(before));
             self.burst = self.burst.saturating_sub(between);
         }
@@ -287,5 +324,68 @@ mod tests {
         (pie.delay, pie.delay_old) = (Duration::from_millis(200), Duration::ZERO);
         pie.update(10_000);
         assert!((pie.drop_prob - 0.22).abs() < 1e-12, "{}", pie.drop_prob);
+    }
+
+    /// The probability after an update at 100 ms of delay, 20 ms before it.
+    fn updated(config: PieConfig, drop_prob: f64) -> f64 {
+        let mut pie = Pie::new(config, Stream::named(1, "pie"));
+        (pie.drop_prob, pie.delay, pie.delay_old) =
+            (drop_prob, Duration::from_millis(100), Duration::from_millis(20));
+        pie.update(50_000);
+        pie.drop_prob
+    }
+
+    #[test]
+    fn the_weights_can_be_set() {
+        let usual = PieConfig::default();
+        let near = |config, expected: f64| {
+            let found = updated(config, 0.5) - 0.5;
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        };
+        near(usual, 0.125 * 0.085 + 1.25 * 0.08);
+        near(PieConfig { alpha: 1.0, ..usual }, 0.085 + 1.25 * 0.08);
+        near(PieConfig { beta: 0.0, ..usual }, 0.125 * 0.085);
+        near(PieConfig { max_step: Some(0.02), ..usual }, 0.02);
+        near(
+            PieConfig { high_delay: Some(Duration::from_millis(99)), beta: 0.0, ..usual },
+            0.125 * 0.085 + 0.02,
+        );
+        let linux = PieConfig { profile: PieProfile::Linux, ..usual };
+        near(PieConfig { max_step: Some(1.0), ..linux }, 0.125 * 0.085 + 1.25 * 0.08);
+    }
+
+    #[test]
+    fn what_profiles_fix_can_be_set_under_either() {
+        for profile in [PieProfile::Rfc, PieProfile::Linux] {
+            let usual = PieConfig { profile, ..PieConfig::default() };
+            let mut pie = Pie::new(PieConfig { decay: Some(0.5), ..usual }, Stream::named(1, "pie"));
+            pie.drop_prob = 0.8;
+            pie.update(0);
+            // Half of what the distance below the target has left of it.
+            let left = 0.8 - 0.125 * 0.015;
+            assert!((pie.drop_prob - left / 2.0).abs() < 1e-12, "{}", pie.drop_prob);
+            let late = PieConfig { first_update: Some(Duration::from_millis(80)), ..usual };
+            let mut pie = Pie::new(late, Stream::named(1, "pie"));
+            pie.delay = Duration::from_millis(50);
+            let updated = |ms: &u64| {
+                pie.catch_up(Instant::from_millis(*ms), 50_000);
+                pie.drop_prob > 0.0
+            };
+            assert_eq!((0..1_000).find(updated), Some(80));
+        }
+    }
+
+    #[test]
+    fn what_is_marked_and_what_always_fits_can_be_set() {
+        let with = |config: PieConfig| {
+            let mut pie = Pie::new(config, Stream::named(1, "pie"));
+            (pie.drop_prob, pie.burst) = (0.3, Duration::ZERO);
+            (pie.delay, pie.delay_old) = (Duration::from_millis(20), Duration::from_millis(20));
+            (pie.may_mark(), (0..100).filter(|_| pie.signals(5_000)).count() > 0)
+        };
+        let usual = PieConfig::default();
+        assert_eq!(with(usual), (false, true));
+        assert_eq!(with(PieConfig { mark_max: 0.5, ..usual }), (true, true));
+        assert_eq!(with(PieConfig { mean_packet_bytes: 2_500, ..usual }), (false, false));
     }
 }

@@ -12,12 +12,32 @@
 
 use cede_units::{Duration, Instant, Rate, Stream};
 
-/// Linux: the adaptation of `max_p`, from one step to the next, its steps and bounds.
-const ADAPT_EVERY: Duration = Duration::from_millis(500);
-const ADAPT_UP: f64 = 0.01;
-const ADAPT_DOWN: f64 = 0.9;
-const ADAPTED_MAX: f64 = 0.5;
-const ADAPTED_MIN: f64 = 0.01;
+/// How `max_probability` follows the average: additively up and multiplicatively down, so that the average stays in the middle.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RedAdaptation {
+    /// From one step to the next.
+    pub every: Duration,
+    /// What a step adds at most; a quarter of the probability is the other bound.
+    pub up: f64,
+    /// What a step down leaves.
+    pub down: f64,
+    /// Above this probability no step goes up, and below that one none down.
+    pub ceiling: f64,
+    /// See there.
+    pub floor: f64,
+    /// Where the average is to be, as parts of the way from `min_packets` to `max_packets`.
+    pub low: f64,
+    /// The other end.
+    pub high: f64,
+}
+
+impl Default for RedAdaptation {
+    /// As Linux (`red_adaptative_algo`), after Floyd, Gummadi and Shenker.
+    fn default() -> Self {
+        let every = Duration::from_millis(500);
+        Self { every, up: 0.01, down: 0.9, ceiling: 0.5, floor: 0.01, low: 0.4, high: 0.6 }
+    }
+}
 
 /// What can be set on RED. Lengths are in packets.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -34,6 +54,8 @@ pub struct RedConfig {
     pub gentle: bool,
     /// `max_probability` follows the average.
     pub adaptive: bool,
+    /// How, where it does.
+    pub adaptation: RedAdaptation,
     /// The size of a usual packet: while the queue is idle the average decays as if such packets had passed.
     pub mean_packet_bytes: u32,
 }
@@ -48,6 +70,7 @@ impl Default for RedConfig {
             weight: 0.002,
             gentle: true,
             adaptive: false,
+            adaptation: RedAdaptation::default(),
             mean_packet_bytes: 1_000,
         }
     }
@@ -74,7 +97,7 @@ impl Red {
             count: None,
             idle_since: Instant::ZERO,
             packet_time: rate.time_to_send(u64::from(config.mean_packet_bytes)),
-            next_adaptation: Instant::ZERO + ADAPT_EVERY,
+            next_adaptation: Instant::ZERO + config.adaptation.every,
             random,
             config,
         }
@@ -131,13 +154,14 @@ impl Red {
         if now < self.next_adaptation {
             return;
         }
-        self.next_adaptation = now + ADAPT_EVERY;
-        let RedConfig { min_packets: min, max_packets: max, max_probability, .. } = self.config;
+        let RedConfig { min_packets: min, max_packets: max, max_probability, adaptation: by, .. } =
+            self.config;
+        self.next_adaptation = now + by.every;
         let span = max - min;
-        if self.average > min + 0.6 * span && max_probability <= ADAPTED_MAX {
-            self.config.max_probability += ADAPT_UP.min(max_probability / 4.0);
-        } else if self.average < min + 0.4 * span && max_probability >= ADAPTED_MIN {
-            self.config.max_probability *= ADAPT_DOWN;
+        if self.average > min + by.high * span && max_probability <= by.ceiling {
+            self.config.max_probability += by.up.min(max_probability / 4.0);
+        } else if self.average < min + by.low * span && max_probability >= by.floor {
+            self.config.max_probability *= by.down;
         }
     }
 
@@ -252,5 +276,28 @@ mod tests {
         red.average = 6.0;
         red.adapt(Instant::from_secs(2));
         assert!((red.config.max_probability - 0.099).abs() < 1e-12);
+    }
+
+    #[test]
+    fn each_number_of_the_adaptation_can_be_set() {
+        let usual = RedAdaptation::default();
+        let after = |adaptation: RedAdaptation, average: f64, ms: u64| {
+            let mut red = red(RedConfig { adaptive: true, adaptation, ..RedConfig::default() });
+            red.average = average;
+            red.adapt(Instant::from_millis(ms));
+            (red.config.max_probability * 1e4) as u32
+        };
+        assert_eq!(
+            [after(usual, 14.0, 600), after(usual, 6.0, 600), after(usual, 10.5, 600)],
+            [1_100, 900, 1_000]
+        );
+        let slower = RedAdaptation { every: Duration::from_secs(1), ..usual };
+        assert_eq!([after(slower, 14.0, 600), after(slower, 14.0, 1_000)], [1_000, 1_100]);
+        assert_eq!(after(RedAdaptation { up: 0.005, ..usual }, 14.0, 600), 1_050);
+        assert_eq!(after(RedAdaptation { down: 0.5, ..usual }, 6.0, 600), 500);
+        assert_eq!(after(RedAdaptation { ceiling: 0.05, ..usual }, 14.0, 600), 1_000);
+        assert_eq!(after(RedAdaptation { floor: 0.2, ..usual }, 6.0, 600), 1_000);
+        assert_eq!(after(RedAdaptation { high: 0.5, ..usual }, 10.5, 600), 1_100);
+        assert_eq!(after(RedAdaptation { low: 0.56, ..usual }, 10.5, 600), 900);
     }
 }
