@@ -53,25 +53,31 @@ fn check_6_beside_reno_it_takes_a_few_percent() {
 }
 
 /// In the published order CUBIC has the link and its buffer when LEDBAT++ joins, which then takes a part of the queue for
-/// propagation. Here a tenth is not passed all the same; in the simulated world, with the kernel's acknowledgements, it is
-/// (`docs/ledbatpp.md`).
+/// propagation; how much, the start decides. Over eight starts the fork, which is what the sheet's tenth was read from, has 9.0 %
+/// (6.7 to 12.6) and passes. The draft has 14.6 % (8.8 to 22.3) and does not. With the kernel's acknowledgements in the
+/// simulated world neither does (`docs/ledbatpp.md`).
 #[test]
-fn check_7_in_the_published_order() {
-    for name in PROFILES {
+fn check_7_in_the_published_order_the_fork_stays_below_a_tenth_and_the_draft_does_not() {
+    let run = |name: &str, start: u64| {
         let cubic = Flow::new(build("cubic", &[])).stopping_at(s(150));
-        let flows = vec![Flow::new(build(name, &[])).starting_at(s(50)), cubic];
+        let late = Instant::from_millis(50_000 + 217 * start);
+        let flows = vec![Flow::new(build(name, &[])).starting_at(late), cubic];
         let mut world = World::new(Rate::from_mbit(50), ms(30), ms(120), flows);
         world.run_until(s(60));
         world.measure_until(s(150));
-        assert!(world.share(0) < 0.12, "{name} beside CUBIC: {}", world.share(0));
-        if name == "ledbat++" {
-            let base_ms = world.flows[0].controller.snapshot().base_delay_ns.unwrap() as f64 / 1e6;
-            assert!(base_ms > 60.0, "more than a round trip of queue passes for propagation: {base_ms}");
-        }
+        let base_ns = world.flows[0].controller.snapshot().base_delay_ns.unwrap();
+        let share = world.share(0);
         world.run_until(s(170));
-        let (_, utilisation) = world.measure_until(s(230));
+        let (_, utilisation) = world.measure_until(s(200));
         assert!(utilisation > 0.9, "{name} alone, 20 s after CUBIC: {utilisation}");
-    }
+        (share, base_ns as f64 / 1e6)
+    };
+    let mean_share = |name: &str| (0..8).map(|start| run(name, start).0).sum::<f64>() / 8.0;
+    let (fork, draft) = (mean_share("ledbat++-libutp"), mean_share("ledbat++"));
+    assert!(fork < 0.1, "the fork beside CUBIC: {fork}");
+    assert!((0.1..0.2).contains(&draft), "the draft beside CUBIC: {draft}");
+    let base_ms = run("ledbat++", 0).1;
+    assert!(base_ms > 60.0, "more than a round trip of queue passes for propagation: {base_ms}");
 }
 
 /// The easier order: LEDBAT++ knows the base delay from the time before CUBIC.
