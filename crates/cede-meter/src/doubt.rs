@@ -2,10 +2,11 @@
 //!
 //! A round trip between the observer and the sender ends with one of the packets whose delays are judged, and has met the queue that
 //! this packet met. So the delay less the round trip holds no queue of the sender's, but both clocks: where it changes as well, a clock
-//! was set. A uTP sender that is only acknowledged ends no round trip; but what it says of the packets that it got makes one with the
+//! was set. That must be more than what senders wait before they answer: a delay that is longer than the round trip it is part of,
+//! counted from the least of the other clock, is no queue's at all. A uTP sender that is only acknowledged ends no round trip; but what it says of the packets that it got makes one with the
 //! delays of both directions.
 //!
-//! **What it leaves out.** Clocks that are set while the sender is silent, where the queue that drains meanwhile hides it; clocks that are set while nothing travels both ways within half a minute; a queue on the way to the sender
+//! **What it leaves out.** Clocks that are set by less than the shortest round trip. Clocks that are set while the sender is silent, where the queue that drains meanwhile hides it; clocks that are set while nothing travels both ways within half a minute; a queue on the way to the sender
 //! that grows or empties at the same moment, by as much, and stays so, looks like a clock.
 //!
 //! **How it was validated.** Both kinds of jumps, at both ends, forwards and backwards (`tests/steps.rs`).
@@ -54,21 +55,34 @@ impl<'a> Trips<'a> {
         })
     }
 
-    /// Whether delays that changed by so much between two runs of packets did so by a clock; `None` where round trips do not tell.
-    pub(crate) fn is_clock(&self, before: &[Point], after: &[Point], change_us: f64) -> Option<bool> {
-        let by = |how| is_clock(self.all(how), before, after, change_us);
+    /// Whether delays that changed between two runs of packets did so by a clock; `None` where round trips do not tell.
+    pub(crate) fn is_clock(&self, before: &[Point], after: &[Point], doubt: Doubt) -> Option<bool> {
+        let by = |how| is_clock(self.all(how), before, after, doubt);
         by(How::Timed).or_else(|| by(How::Said))
     }
 }
 
-fn is_clock(trips: &[Point], before: &[Point], after: &[Point], change_us: f64) -> Option<bool> {
+/// A delay that changed at once.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Doubt {
+    /// By so much.
+    pub change_us: f64,
+    /// Where the lower of both lies, the sender's ticks included: no round trip is shorter than what a delay exceeds this by.
+    pub least_us: f64,
+}
+
+fn is_clock(trips: &[Point], before: &[Point], after: &[Point], doubt: Doubt) -> Option<bool> {
+    let Doubt { change_us, least_us } = doubt;
     let (last, next) = (before.last()?.t, after.first()?.t);
     let (early, rest) = trips.split_at(trips.partition_point(|trip| trip.t <= last));
     let early = early.iter().rev().take_while(|trip| trip.t >= last - REACH_US);
     // One that was under way meanwhile was timed by both clocks.
     let late = rest.iter().take_while(|trip| trip.t <= next + REACH_US).filter(|trip| trip.t - trip.x > last);
     let (early, late) = (without_queue(before, early)?, without_queue(after, late)?);
-    Some((late - early) * change_us.signum() >= PART_OF_CLOCK * change_us.abs())
+    let (higher, changes) = if change_us > 0.0 { (late, late - early) } else { (early, early - late) };
+    // Who answers with the next of its messages, each second say, does so after as long whatever the queue is.
+    let is_beyond_queue = higher > least_us + SAME_US;
+    Some(is_beyond_queue && changes >= PART_OF_CLOCK * change_us.abs())
 }
 
 /// Delays less round trips, the greatest: of that in which the way to the sender and the sender itself took least.

@@ -2,7 +2,7 @@
 
 use crate::clock::Point;
 use crate::config::Base;
-use crate::doubt::Trips;
+use crate::doubt::{Doubt, Trips};
 use crate::flow::Rtt;
 use crate::report::Estimator;
 use crate::sliding::Slots;
@@ -75,8 +75,8 @@ impl Track {
             let breaks = match watch.change(point, tick_us) {
                 Change::Usual => false,
                 Change::Step => true,
-                Change::Doubtful(change_us) => {
-                    trips.is_clock(&points[piece..k], &points[k..], change_us) == Some(true)
+                Change::Doubtful(doubt) => {
+                    trips.is_clock(&points[piece..k], &points[k..], doubt) == Some(true)
                 }
             };
             if breaks {
@@ -280,8 +280,8 @@ enum Change {
     Usual,
     /// As no queue's does.
     Step,
-    /// By so much; it may be a queue's or a clock's.
-    Doubtful(f64),
+    /// It may be a queue's or a clock's.
+    Doubtful(Doubt),
 }
 
 /// Within what nothing is to be looked at: by how much a delay may change, and be below the base.
@@ -322,11 +322,11 @@ impl Watch {
         }
         // The observer's clock that is set forward makes time pass, too.
         if change > SET_BACK_US + tick_us {
-            return Change::Doubtful(change);
+            return Change::Doubtful(Doubt { change_us: change, least_us: self.base + tick_us });
         }
         let falls_us = self.base - point.x;
         if self.confirmations >= CONFIRMED_SECONDS && falls_us > BASE_FALL_US + tick_us {
-            return Change::Doubtful(-falls_us);
+            return Change::Doubtful(Doubt { change_us: -falls_us, least_us: point.x + tick_us });
         }
         Change::Usual
     }

@@ -102,6 +102,31 @@ fn assert_true(found: &Found, sent: &[Sent], told: &str) {
     }
 }
 
+/// Who answers with its next message does so after as long whatever the queue is: round trips that do not change show no clock.
+#[test]
+fn a_queue_that_comes_at_once_beside_rare_messages_is_no_clock() {
+    for (period_us, queue_us) in [
+        (1_000_000, 400_000),
+        (1_000_000, 900_000),
+        (2_000_000, 150_000),
+        (300_000, 250_000),
+        (100_000, 145_000),
+    ] {
+        // Others fill it between two messages, and keep it full.
+        let packet = |k: u64| Sent {
+            at_us: 10_000_000 + k * period_us,
+            queue_us: if k < 80 { k % 7 * 1_000 } else { queue_us - k % 7 * 1_000 },
+        };
+        let sent: Vec<Sent> = (0..200).map(packet).collect();
+        for is_tcp in [true, false] {
+            let (told, found) =
+                (format!("{is_tcp} {period_us} {queue_us}"), found(&notes(&sent), is_tcp, |at| at));
+            assert_true(&found, &sent, &told);
+            assert!(!found.flow(B.0).flags.has(Flags::CLOCK_STEP), "{told}");
+        }
+    }
+}
+
 #[test]
 fn a_window_that_drains_is_no_clock() {
     let sent = on_and_off(175, 75);

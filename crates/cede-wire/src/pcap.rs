@@ -1,7 +1,7 @@
 //! Capture files read in place: classic pcap and pcapng.
 //!
 //! Sources: draft-ietf-opsawg-pcap (file header, packet records), draft-ietf-opsawg-pcapng sections 3 and 4 (section
-//! header, interface description, enhanced and simple packet blocks). Both byte orders, microseconds and nanoseconds
+//! header, interface description, enhanced and simple packet blocks) and appendix A (packet blocks of old). Both byte orders, microseconds and nanoseconds
 //! and every other resolution that an interface may state; a record may hold less than was on the wire.
 //!
 //! **What it leaves out.** Blocks and options other than those named are skipped. Nothing is copied but the table of

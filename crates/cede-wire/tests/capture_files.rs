@@ -167,6 +167,22 @@ fn sections_of_both_orders_follow_each_other_with_interfaces_of_their_own() {
 }
 
 #[test]
+fn packets_of_old_files_are_read_beside_enhanced_ones() {
+    for order in [Order::Big, Order::Little] {
+        let interfaces =
+            [order.interface(1, 0, &[]), order.interface(101, 0, &order.option(9, &[9]))].concat();
+        // The interface's number has 16 bits, and packets that were dropped meanwhile have the others.
+        let numbers = [order.u16(1), order.u16(300)].concat();
+        let old = [&numbers[..], &order.words(&[0, 88, 3, 60]), &[4, 5, 6, 0]].concat();
+        let file = [order.section(), interfaces, order.block(2, &old), order.packet(0, 77)].concat();
+        let [first, second] = records(&file)[..] else { panic!("two records") };
+        assert_eq!((first.interface, first.link_type, first.time_ns), (1, LinkType::RAW, Some(88)));
+        assert_eq!((first.captured, first.original_len), (&[4, 5, 6][..], 60));
+        assert_eq!((second.interface, second.time_ns), (0, Some(77_000)));
+    }
+}
+
+#[test]
 fn simple_packets_are_cut_to_the_snapshot_length_and_have_no_time() {
     let order = Order::Big;
     let head = [order.section(), order.interface(1, 2, &[])].concat();

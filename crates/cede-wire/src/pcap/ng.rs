@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
+/// Appendix A: what programs wrote before there were enhanced packets, alike but for the interface's number, which has 16 bits there.
+const OLD_PACKET: u32 = 2;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
@@ -104,7 +106,7 @@ impl Section {
             match block.block_type {
                 SECTION_HEADER => self.begin(&block)?,
                 INTERFACE_DESCRIPTION => self.describe_interface(&block)?,
-                ENHANCED_PACKET => return self.enhanced_packet(&block).map(Some),
+                ENHANCED_PACKET | OLD_PACKET => return self.enhanced_packet(&block).map(Some),
                 SIMPLE_PACKET => return self.simple_packet(&block).map(Some),
                 _ => {}
             }
@@ -199,7 +201,8 @@ impl Section {
         const FIXED_BYTES: usize = 20;
         block.require(FIXED_BYTES)?;
         let field = |at| self.endian.u32(block.body, at);
-        let (number, captured_len, original_len) = (field(0), field(12), field(16));
+        let number = self.interface_number(block.block_type, block.body);
+        let (captured_len, original_len) = (field(12), field(16));
         self.last = (block.offset, is_odd(captured_len, original_len));
         let interface = self.interface(number, block)?;
         let captured = block.body[FIXED_BYTES..]
@@ -212,6 +215,11 @@ impl Section {
             captured,
             original_len,
         })
+    }
+
+    /// What the body of a packet's block begins with.
+    fn interface_number(&self, block_type: u32, body: &[u8]) -> u32 {
+        if block_type == OLD_PACKET { self.endian.u16(body, 0).into() } else { self.endian.u32(body, 0) }
     }
 
     /// Section 4.4: a packet of the first interface, without a time.
@@ -249,14 +257,19 @@ impl Section {
             return Look::Unlike;
         }
         let seen = Seen { len: block.len(), time_ns: None, is_odd: false, is_section };
-        if block_type == ENHANCED_PACKET { self.look_at_packet(block, seen) } else { Look::Fits(seen) }
+        let is_packet = matches!(block_type, ENHANCED_PACKET | OLD_PACKET);
+        if is_packet { self.look_at_packet(block_type, block, seen) } else { Look::Fits(seen) }
     }
 
-    fn look_at_packet(&self, block: &[u8], seen: Seen) -> Look {
+    fn look_at_packet(&self, block_type: u32, block: &[u8], seen: Seen) -> Look {
+        if block.len() < 32 {
+            return Look::Unlike;
+        }
         let field = |at: usize| self.endian.u32(block, at);
-        let Some(interface) = self.interfaces.get(field(8) as usize) else { return Look::Unlike };
+        let number = self.interface_number(block_type, &block[8..]);
+        let Some(interface) = self.interfaces.get(number as usize) else { return Look::Unlike };
         let (captured_len, original_len) = (field(20), field(24));
-        if block.len() < 32 || captured_len as usize > block.len() - 32 {
+        if captured_len as usize > block.len() - 32 {
             return Look::Unlike;
         }
         let time_ns = interface.time_ns(u64::from(field(12)) << 32 | u64::from(field(16)));
