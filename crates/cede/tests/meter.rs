@@ -6,7 +6,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Deref;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use support::captures::{TCP, UTP, halves, parts, plain};
 use support::{Finished, Folder, pattern};
 
@@ -109,6 +110,23 @@ fn several_files_pipes_and_compressions_read_alike() {
     assert_eq!(halves["hosts"][0]["queue"], whole["hosts"][0]["queue"]);
     let piped = place.cede_reading(&["meter", "-", "--json"], TCP).json();
     assert_eq!(piped["hosts"], whole["hosts"]);
+}
+
+#[test]
+fn a_pipe_that_is_silent_may_be_given_up_and_what_it_said_counts() {
+    let place = Place::new("silent-pipe");
+    for (name, compressed) in [("plain", false), ("gzip", true)] {
+        let mut running = place.start_reading(&["meter", "-"], Stdio::piped());
+        let mut pipe = running.stdin();
+        let octets = if compressed { TCP.to_vec() } else { plain(TCP) };
+        pipe.write_all(&octets[..octets.len() / 2]).unwrap();
+        // The pipe itself holds the last 64 KiB of these for a moment.
+        std::thread::sleep(Duration::from_secs(1));
+        running.interrupt();
+        let ended = running.end().exits(1).complains("-: interrupted; what came before counts");
+        assert!(ended.text().contains("10.0.1.2"), "{name}: {}", ended.text());
+        drop(pipe);
+    }
 }
 
 /// Answers are in other files than their questions, and round trips last for several files.

@@ -100,8 +100,11 @@ fn runs_add_files_of_their_own_and_replace_them_when_repeated() {
 fn a_folder_that_cannot_be_written_is_told() {
     let place = Place::new("told");
     place.0.write("file", "in the way");
-    let told = place.0.cede(&["meter", "early.pcap", "--parquet", "file"]);
-    told.exits(1).complains("cannot write the data set file");
+    let told = place.0.cede(&["meter", "early.pcap", "--parquet", "file", "--report", "nowhere/r.html"]);
+    let told = told.exits(1).complains("error: cannot write the data set file: ");
+    let told = told.complains("error: cannot write nowhere/r.html: ");
+    // What was found is shown all the same.
+    assert!(!told.err.contains("External") && told.text().contains("10.0.1.2"), "{}", told.text());
 }
 
 #[test]

@@ -21,7 +21,11 @@ const FRONT_BYTES: u64 = 1 << 16;
 
 /// A data set could not be written.
 pub fn unwritten(folder: &Path, error: &ParquetError) -> Failure {
-    let text = format!("cannot write the data set {}: {error}", folder.display());
+    let why = match error {
+        ParquetError::External(source) => source.to_string(),
+        other => other.to_string(),
+    };
+    let text = format!("cannot write the data set {}: {why}", folder.display());
     Failure::of_system(text, table::kind(error))
 }
 

@@ -17,7 +17,7 @@ pub use source::{each as each_packet, read as read_captures, selection};
 pub use veil::Veil;
 
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen::{self, Screen};
 use cede_meter::{
     Base, Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor, Wants,
 };
@@ -176,6 +176,8 @@ struct Findings {
     flows: Vec<FlowReport>,
     /// Delays over time of the hosts, for pictures and series.
     samples: Vec<QueueSample>,
+    /// Why the data set is not whole.
+    unwritten: Option<Failure>,
 }
 
 /// Keeps what the arguments ask for.
@@ -320,39 +322,51 @@ fn watch(_: &MeterArgs, interface: &str) -> Result<(), Failure> {
 
 fn read(args: &MeterArgs) -> Result<(), Failure> {
     let (meter, damage) = source::read(&args.files, &args.config()?)?;
-    let findings = find(args, &meter)?;
+    let mut findings = find(args, &meter);
     // To take a million flows apart is slower than to end.
     std::mem::forget(meter);
-    if let Some(path) = &args.report {
-        page::write(path, args, &findings)?;
+    let page = args.report.as_ref().map_or(Ok(()), |path| page::write(path, args, &findings));
+    print(args, &findings)?;
+    // A disk that is full takes nothing of what was found.
+    let all = [damage.map(Failure::Failed), findings.unwritten.take(), page.err()];
+    told(all.into_iter().flatten())
+}
+
+/// All that went wrong is told; the last gives the exit code.
+fn told(failures: impl Iterator<Item = Failure>) -> Result<(), Failure> {
+    let mut last = None;
+    for failure in failures {
+        if let Some(before) = last.replace(failure) {
+            screen::complain(&before.words());
+        }
     }
+    last.map_or(Ok(()), Err)
+}
+
+fn print(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
     let screen = Screen::new(args.json || args.csv || args.series);
     if args.series {
-        data::series(&findings.samples, args.json)?;
+        data::series(&findings.samples, args.json)
     } else if args.json {
-        data::print_json(args, &findings)?;
+        data::print_json(args, findings)
     } else if args.csv {
-        show::print_csv(args, &findings)?;
+        show::print_csv(args, findings)
     } else {
-        screen.say(&show::text(args, &findings, &screen))?;
-    }
-    match damage {
-        None => Ok(()),
-        Some(text) => Err(Failure::Failed(text)),
+        screen.say(&show::text(args, findings, &screen))
     }
 }
 
-fn find(args: &MeterArgs, meter: &Meter) -> Result<Findings, Failure> {
+fn find(args: &MeterArgs, meter: &Meter) -> Findings {
     let data_set = args.parquet.as_deref().map(|folder| parquet::DataSet::new(folder, args));
     let mut keeper = Keeper { args, flows: Vec::new(), samples: Vec::new(), data_set };
     let mut report = meter.report_to(&mut keeper);
-    keeper.data_set.map_or(Ok(()), parquet::DataSet::finish)?;
+    let unwritten = keeper.data_set.and_then(|data_set| data_set.finish().err());
     report.hosts.retain(|host| args.wants_host(host.address));
     report.hosts.iter_mut().for_each(|host| host.address = args.shown(host.address));
     let mut flows = keeper.flows;
     let mean = |flow: &FlowReport| summary_of(args, flow).map_or(-1.0, |summary| summary.time_mean_ms);
     flows.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.source.cmp(&b.source)));
-    Ok(Findings { report, flows, samples: keeper.samples })
+    Findings { report, flows, samples: keeper.samples, unwritten }
 }
 
 /// A flow's summary by the estimator that was asked for.

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,15 +36,16 @@ pub fn selection(
 /// Hands the packets of captures over, one file behind the other in the order of their first packets; what is wrong with any is told in the end.
 pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Option<String>, Failure> {
     let sources = open_in_order(files)?;
-    let progress = Progress::of(files);
+    let progress = Arc::new(Progress::of(files));
     let mut damage = Vec::new();
-    for Source { path, octets, .. } in sources {
+    for source in sources {
         let mut packets = 0_u64;
         let take = &mut |record: &Record<'_>| {
             packets += 1;
             take(record);
         };
-        damage.extend(feed(octets, take, &progress).err().map(|error| told(&path, &error, packets)));
+        let path = source.path.clone();
+        damage.extend(feed(source, take, &progress).err().map(|error| told(&path, &error, packets)));
     }
     progress.status().end();
     Ok((!damage.is_empty()).then(|| damage.join("\nerror: ")))
@@ -67,6 +68,8 @@ pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>
 /// Octets of a piece that is handed from who unpacks a file to who looks at its packets, and pieces that wait at most.
 const PIECE_BYTES: usize = 1 << 18;
 const PIECES_MAX: usize = 16;
+/// Whoever waits for one looks as often for a signal.
+const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 /// Of the memory, the part that such pieces take at most.
 const SHARE_AHEAD: usize = 16;
 
@@ -190,19 +193,32 @@ fn unpacked_ahead(source: Box<dyn Read + Send>, pieces: usize, progress: &Arc<Pr
             Err(error) => return drop(sender.send(Err(error))),
         };
         loop {
-            let mut piece = Vec::with_capacity(PIECE_BYTES);
-            let read = octets.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece);
-            // What was read before it went wrong counts; nobody may want any more.
-            let is_over = read.is_err() || piece.is_empty();
-            if (!piece.is_empty() && sender.send(Ok(piece)).is_err()) || is_over {
-                return drop(read.map_err(|error| sender.send(Err(error))));
+            let piece = next_piece(&mut *octets);
+            let is_over = piece.as_ref().map_or(true, Vec::is_empty);
+            // Nobody may want any more.
+            if sender.send(piece).is_err() || is_over {
+                return;
             }
         }
     });
     Pieces { receiver, piece: io::Cursor::default() }
 }
 
-/// Octets that come in pieces from another thread.
+/// As many octets as come at once: whoever waited until a piece is full would have nothing of what a slow pipe said last.
+fn next_piece(octets: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match octets.read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => {
+                piece.truncate(read?);
+                return Ok(piece);
+            }
+        }
+    }
+}
+
+/// Octets that come in pieces from another thread; whoever asks for the end meanwhile finds one.
 struct Pieces {
     receiver: Receiver<io::Result<Vec<u8>>>,
     piece: io::Cursor<Vec<u8>>,
@@ -214,14 +230,18 @@ impl Read for Pieces {
         if read > 0 {
             return Ok(read);
         }
-        match self.receiver.recv() {
-            Ok(piece) => {
-                self.piece = io::Cursor::new(piece?);
-                self.piece.read(out)
+        while !crate::interrupt::is_asked() {
+            match self.receiver.recv_timeout(SIGNALS_EVERY) {
+                Ok(piece) => {
+                    self.piece = io::Cursor::new(piece?);
+                    return self.piece.read(out);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // There is no more.
+                Err(RecvTimeoutError::Disconnected) => break,
             }
-            // There is no more.
-            Err(_) => Ok(0),
         }
+        Ok(0)
     }
 }
 
@@ -229,10 +249,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read_one(source: Source, config: &Config, progress: &Progress) -> Read1 {
+fn read_one(source: Source, config: &Config, progress: &Arc<Progress>) -> Read1 {
     let mut meter = Meter::new(config.clone());
-    let fed = unpacked(source.octets, progress).and_then(|octets| feed_meter(octets, &mut meter, progress));
-    let damage = fed.err().map(|error| told(&source.path, &error, meter.counters().packets));
+    let path = source.path.clone();
+    let fed = unpacked(source, progress).and_then(|octets| feed_meter(octets, &mut meter, progress));
+    let damage = fed.err().map(|error| told(&path, &error, meter.counters().packets));
     (meter, damage)
 }
 
@@ -247,18 +268,19 @@ fn told(path: &Path, error: &FeedError, packets: u64) -> String {
 }
 
 fn feed(
-    source: Box<dyn Read + Send>,
+    source: Source,
     take: &mut impl FnMut(&Record<'_>),
-    progress: &Progress,
+    progress: &Arc<Progress>,
 ) -> Result<(), FeedError> {
     feed_octets(unpacked(source, progress)?, take, progress)
 }
 
-/// What is inside of a file, as it is read.
-fn unpacked<'a>(
-    source: Box<dyn Read + Send>,
-    progress: &'a Progress,
-) -> Result<Box<dyn Read + 'a>, FeedError> {
+/// What is inside of a file, as it is read; of a pipe, which may be silent for long, by a thread that can wait for it.
+fn unpacked<'a>(source: Source, progress: &'a Arc<Progress>) -> Result<Box<dyn Read + 'a>, FeedError> {
+    let Source { octets: source, bytes, .. } = source;
+    if bytes == 0 {
+        return Ok(Box::new(unpacked_ahead(source, PIECES_MAX, progress)));
+    }
     Ok(decompressed(Box::new(Counted { source, progress }))?)
 }
 
@@ -273,13 +295,17 @@ fn feed_octets(
     progress: &Progress,
 ) -> Result<(), FeedError> {
     let mut feed = Feed::new(octets);
-    while feed.step_into(take)? {
-        progress.show();
+    loop {
+        let goes_on = feed.step_into(take);
+        // What looks like the end then may be none.
         if crate::interrupt::is_asked() {
             return Err(FeedError::Io(io::Error::new(ErrorKind::Interrupted, "interrupted")));
         }
+        if !goes_on? {
+            return Ok(());
+        }
+        progress.show();
     }
-    Ok(())
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
