@@ -161,12 +161,15 @@ fn what_stands_in_the_place_of_the_stamp_must_run_as_time_does() {
             let number = (0x0400_0007 + k * hz / 10) as u32;
             tap.utp(time_us, ([10, 0, 1, host], 5), A, &utp(Kind::Data, 8, (10, 4), (number, 5), 100));
         }
+        // Two numbers by turns, less than the range of a queue apart.
+        let by_turns = 0x5100_8000 + (k as u32 % 2) * 0x0100_0000;
+        tap.utp(time_us, ([10, 0, 1, 30], 5), A, &utp(Kind::Data, 8, (10, 4), (by_turns, 5), 100));
         // Data that a clock of microseconds stamps, ahead of a queue that fills and drains.
         let queue = (k % 40) * 20_000;
         tap.utp(time_us + queue, B, A, &utp(Kind::Data, 8, (k as u16, 4), (time_us as u32, 5), 100));
     }
     let found = tap.found();
-    assert_eq!(found.report().other_udp_flows, per_second.len() as u64);
+    assert_eq!(found.report().other_udp_flows, per_second.len() as u64 + 1);
     assert_eq!(found.report().hosts.len(), 1);
     assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 600);
 }
