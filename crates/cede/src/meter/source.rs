@@ -192,8 +192,9 @@ fn unpacked_ahead(source: Box<dyn Read + Send>, pieces: usize, progress: &Arc<Pr
             Ok(octets) => octets,
             Err(error) => return drop(sender.send(Err(error))),
         };
+        let mut room = vec![0; PIECE_BYTES];
         loop {
-            let piece = next_piece(&mut *octets);
+            let piece = next_piece(&mut *octets, &mut room);
             let is_over = piece.as_ref().map_or(true, Vec::is_empty);
             // Nobody may want any more.
             if sender.send(piece).is_err() || is_over {
@@ -205,15 +206,11 @@ fn unpacked_ahead(source: Box<dyn Read + Send>, pieces: usize, progress: &Arc<Pr
 }
 
 /// As many octets as come at once: whoever waited until a piece is full would have nothing of what a slow pipe said last.
-fn next_piece(octets: &mut dyn Read) -> io::Result<Vec<u8>> {
-    let mut piece = vec![0; PIECE_BYTES];
+fn next_piece(octets: &mut dyn Read, room: &mut [u8]) -> io::Result<Vec<u8>> {
     loop {
-        match octets.read(&mut piece) {
+        match octets.read(room) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            read => {
-                piece.truncate(read?);
-                return Ok(piece);
-            }
+            read => return read.map(|bytes| room[..bytes].to_vec()),
         }
     }
 }
