@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Octets of the piece that waits for another: no more than a processor's cache holds beside what waits to be written.
 const MAX_HELD_BYTES: u64 = 4 << 20;
 /// Buffers that they may be in.
-const MAX_HELD_BUFFERS: usize = 32;
+const MAX_HELD_BUFFERS: usize = 16;
 
 /// How far a piece has been hashed.
 pub struct Partial {

@@ -28,7 +28,7 @@ const READ_BYTES: usize = 256 << 10;
 /// And from one that does not.
 const IDLE_READ_BYTES: usize = 4 << 10;
 /// Buffers that are kept for another use.
-const MAX_BUFFERS: usize = 40;
+const MAX_BUFFERS: usize = 32;
 /// Reads at a stretch before others have their turn.
 const READS_PER_TURN: usize = 8;
 /// A peer that takes nothing does not keep a closed connection longer.
