@@ -509,7 +509,8 @@ impl Controller for Cede {
 
     fn allowance(&self) -> Allowance {
         if let Some(train) = self.trains.window(self.bounds.mss) {
-            return Allowance::window((self.cwnd.min(train) as u64).max(1));
+            let cwnd = if self.trains.share().is_some() { self.cwnd.max(train) } else { self.cwnd };
+            return Allowance::window((self.bounds.bound(cwnd.min(train), 1.0) as u64).max(1));
         }
         let asks = self.jitter.asks() && self.stage == Stage::Steady;
         let least = if asks { self.together() * self.bounds.mss } else { 0.0 };

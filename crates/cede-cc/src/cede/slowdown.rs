@@ -14,8 +14,9 @@ impl Cede {
             return;
         }
         let now = feedback.now;
-        // Who has little under way, or has seen no queue for long, keeps none to drain.
-        let climbs = self.ahead_targets > AHEAD_TARGETS;
+        // Who has little under way, or has seen no queue for long, keeps none to drain. Where trains limit the flow there is none by that
+        // alone, and the next train, which may say otherwise, follows a slowdown.
+        let climbs = self.ahead_targets > AHEAD_TARGETS && self.trains.share().is_none();
         if feedback.app_limited || self.cwnd <= self.floor() || climbs {
             self.next_slowdown = Some(now + self.srtt * 2);
             return;
@@ -70,7 +71,9 @@ impl Cede {
     /// The flow's queue is empty: what leaves back to back now shows whether the link is divided.
     fn begin_train(&mut self, feedback: &Feedback<'_>) {
         let train = self.config.train as f64 * self.bounds.mss;
-        if !self.config.fair_queueing || !self.config.pace || self.cwnd < train {
+        // A window that trains have made smaller than one must not keep the next from leaving.
+        let holds = self.cwnd >= train || self.trains.share().is_some();
+        if !self.config.fair_queueing || !self.config.pace || !holds {
             return;
         }
         let hold = self.delivered().map_or(0.0, |rate| train / rate.max(1.0)).min(self.rtt_s());
