@@ -5,7 +5,7 @@
 
 use crate::clock::Point;
 use crate::doubt::How;
-use crate::embryo::Embryo;
+use crate::embryo::{ENTRIES_MAX, Embryo};
 use crate::flow::{Marks, Rtt, Said, TRIP_SPACING_US};
 use crate::key::Side;
 use crate::pool::Pool;
@@ -25,7 +25,7 @@ impl Glance {
     pub(crate) fn of(embryo: &Embryo, side: Side, pool: &Pool, stride: usize) -> Self {
         let count = embryo.entries();
         let has_lengths = !embryo.marks.has(Marks::OFFLOADED);
-        let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::<Length>::with_capacity(count));
+        let (mut points, mut lengths) = (Vec::with_capacity(count), [Length::default(); ENTRIES_MAX]);
         let (mut rtt, mut unwrap, mut number) = (Rtt::default(), Unwrap::default(), 0);
         embryo.each(pool, |packet| {
             let now = packet.time_us as u32;
@@ -35,12 +35,13 @@ impl Glance {
             let _ = packet.said.answer(&mut rtt, now);
             if let Some(raw) = packet.said.reading(packet.time_us) {
                 if number % stride == 0 {
+                    lengths[points.len()] = packet.length;
                     points.push(Point::at(packet.time_us, unwrap.next(raw)));
-                    lengths.push(packet.length);
                 }
                 number += 1;
             }
         });
+        let lengths = &lengths[..points.len()];
         Self { own: Own::new(points, lengths, has_lengths), rtt }
     }
 }

@@ -76,9 +76,9 @@ impl Held<'_> {
     #[inline]
     pub(crate) fn samples<'a>(&self, room: &'a mut [Sample; NARROW]) -> &'a [Sample] {
         if self.is_wide() {
-            self.unpack_wide(room)
+            self.unpack_wide(room);
         } else {
-            self.unpack_narrow(room)
+            self.unpack_narrow(room);
         }
         &room[..self.used().min(NARROW)]
     }
@@ -144,7 +144,7 @@ pub(crate) fn begin(words: &mut Words, sample: &Sample) {
 }
 
 /// Puts a sample into a block that has some, behind `last`; `false` where it has no room.
-#[inline]
+#[inline(always)]
 pub(crate) fn put(words: &mut Words, last: &Last, sample: &Sample) -> bool {
     let used = Held(words).used();
     if !Held(words).is_wide()
@@ -157,6 +157,7 @@ pub(crate) fn put(words: &mut Words, last: &Last, sample: &Sample) -> bool {
     put_far(words, used, last, sample)
 }
 
+#[inline(never)]
 fn put_far(words: &mut Words, used: usize, last: &Last, sample: &Sample) -> bool {
     let has_room = used < WIDE && sample.time_us.abs_diff(last.time_us) < GAP_US_MAX;
     if has_room {

@@ -57,11 +57,13 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    pub(crate) fn new(points: Vec<Point>, mut lengths: Vec<Length>, are_of_packets: bool) -> Self {
-        if !are_of_packets || !PerOctet::is_worth(&lengths) {
-            lengths.clear();
-        }
-        Self { points, lengths }
+    pub(crate) fn new(
+        points: Vec<Point>,
+        lengths: impl AsRef<[Length]> + Into<Vec<Length>>,
+        are_of_packets: bool,
+    ) -> Self {
+        let is_worth = are_of_packets && PerOctet::is_worth(lengths.as_ref());
+        Self { points, lengths: if is_worth { lengths.into() } else { Vec::new() } }
     }
 
     /// Of each `stride` samples one, and the shortest.

@@ -180,7 +180,7 @@ impl Pool {
     }
 
     /// Appends a sample.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, series: &mut Series, sample: Sample) {
         let is_put = series.last != NONE
             && packed::put(&mut self.block_mut(series.last).words, &series.newest, &sample);
@@ -192,6 +192,7 @@ impl Pool {
     }
 
     /// Appends a sample in a block of its own.
+    #[inline(never)]
     fn push_block(&mut self, series: &mut Series, sample: &Sample) {
         let index = self.take();
         packed::begin(&mut self.block_mut(index).words, sample);

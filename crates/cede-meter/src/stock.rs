@@ -1,7 +1,7 @@
 //! All flows, short and long, found by their key.
 
 use crate::embryo::{BLOCKS_MAX, Embryo};
-use crate::flow::{Flow, Marks, Packet, Said};
+use crate::flow::{Flow, Marks, Packet};
 use crate::gone::Gone;
 use crate::key::{Key, Side};
 use crate::pages::Pages;
@@ -113,20 +113,21 @@ impl Stock {
     /// Takes a packet in; whether it is the first one of its flow, as far as is known.
     #[inline]
     pub(crate) fn take(&mut self, key: Key, hash: u64, packet: &Packet) -> bool {
-        match self.find(hash, &key) {
-            Some(place) => {
-                self.take_at(place, hash, packet);
-                false
-            }
-            None => {
-                let mut embryo = Embryo::new(key, packet.time_us);
-                let (is_back, marks) = self.returned(&key);
-                embryo.marks.set(marks);
-                let place = self.begin(hash, embryo);
-                self.take_at(place, hash, packet);
-                !is_back
-            }
-        }
+        let (place, is_new) = match self.find(hash, &key) {
+            Some(place) => (place, false),
+            None => self.begin_flow(key, hash, packet.time_us),
+        };
+        self.take_at(place, hash, packet);
+        is_new
+    }
+
+    /// Where a flow is that is not there, and whether it never was, as far as is known.
+    #[inline(never)]
+    fn begin_flow(&mut self, key: Key, hash: u64, time_us: u64) -> (Place, bool) {
+        let mut embryo = Embryo::new(key, time_us);
+        let (is_back, marks) = self.returned(&key);
+        embryo.marks.set(marks);
+        (self.begin(hash, embryo), !is_back)
     }
 
     /// Forgets what a flow's packets said so far.
@@ -152,7 +153,7 @@ impl Stock {
         key_of(&self.flows, &self.embryos, place)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_at(&mut self, place: Place, hash: u64, packet: &Packet) {
         let index = place.index();
         let index = if place.is_short() {
@@ -164,9 +165,6 @@ impl Stock {
             index
         };
         let flow = self.flows.get_mut(index);
-        if !matches!(packet.said, Said::Tcp(_)) {
-            return flow.take(packet, &mut self.pool);
-        }
         let before = flow.heap_bytes();
         flow.take(packet, &mut self.pool);
         self.flow_bytes = self.flow_bytes + flow.heap_bytes() - before;

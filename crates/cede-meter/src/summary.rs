@@ -5,7 +5,7 @@
 //! beside it.
 
 use crate::order::Slots;
-use crate::ranks::Ranks;
+use crate::ranks::{Quantiles, Ranks};
 
 /// A silence of more than this is not bridged: what happened to the queue meanwhile is unknown.
 const BRIDGED_US_MAX: u64 = 10_000_000;
@@ -110,7 +110,7 @@ impl Summary {
     pub fn of(delays: &[Delay]) -> Option<Self> {
         let mut sums = Sums::default();
         sums.add_all(delays);
-        sums.summary(delays.len(), |shares| Ranks::default().of([delays, &[]], shares))
+        (!delays.is_empty()).then(|| sums.summary(delays.len(), Ranks::default().of(delays)))
     }
 }
 
@@ -144,13 +144,16 @@ impl Scratch {
                 both.add_both(a, b);
             }
         });
-        let Self { ranks, .. } = self;
-        let [of_a, of_b] = [(of_a, a), (of_b, b)]
-            .map(|(sums, delays)| sums.summary(delays.len(), |shares| ranks.of([delays, &[]], shares)));
-        let count = a.len() + b.len();
-        let of_both =
-            if are_two { both.summary(count, |shares| ranks.of([a, b], shares)) } else { of_a.or(of_b) };
-        [of_both, of_a, of_b]
+        if are_two {
+            let [together, first, second] = self.ranks.of_two([a, b]);
+            let sums = [(both, a.len() + b.len(), together), (of_a, a.len(), first), (of_b, b.len(), second)];
+            return sums.map(|(sums, count, quantiles)| Some(sums.summary(count, quantiles)));
+        }
+        let only = |sums: &Sums, delays: &[Delay], ranks: &mut Ranks| {
+            (!delays.is_empty()).then(|| sums.summary(delays.len(), ranks.of(delays)))
+        };
+        let [of_a, of_b] = [only(&of_a, a, &mut self.ranks), only(&of_b, b, &mut self.ranks)];
+        [of_a.or(of_b), of_a, of_b]
     }
 }
 
@@ -234,14 +237,11 @@ impl Sums {
         }
     }
 
-    /// All of it, of so many delays, and with the values that so many of them are at most; `None` where there are none.
-    fn summary(&self, count: usize, quantiles: impl FnOnce([f64; 4]) -> [f64; 4]) -> Option<Summary> {
-        if count == 0 {
-            return None;
-        }
+    /// All of it, of so many delays.
+    fn summary(&self, count: usize, quantiles: Quantiles) -> Summary {
         let sample_mean = self.delays / count as f64;
-        let [p50_ms, p95_ms, p99_ms, max_ms] = quantiles([0.50, 0.95, 0.99, 1.0]).map(|us| us / 1e3);
-        Some(Summary {
+        let [p50_ms, p95_ms, p99_ms, max_ms] = quantiles.map(|us| us / 1e3);
+        Summary {
             samples: count as u64,
             time_mean_ms: if self.covered > 0.0 { self.area / self.covered } else { sample_mean } / 1e3,
             sample_mean_ms: sample_mean / 1e3,
@@ -251,7 +251,7 @@ impl Sums {
             max_ms,
             bloated_s: self.bloated / 1e6,
             covered_s: self.covered / 1e6,
-        })
+        }
     }
 }
 

@@ -39,11 +39,17 @@ impl Table {
         self.slots.capacity() * size_of::<u64>()
     }
 
+    /// The slot that the upper half of a hash belongs to.
+    #[inline(always)]
+    const fn first(&self, half: u64) -> usize {
+        (half.wrapping_mul(self.slots.len() as u64) >> 32) as usize
+    }
+
     /// The slots from where a hash belongs on, up to the first that is empty.
     #[inline(always)]
     fn probe(&self, half: u64) -> impl Iterator<Item = usize> {
         let mask = self.slots.len().wrapping_sub(1);
-        let mut at = (half as usize).wrapping_mul(self.slots.len()) >> 32;
+        let mut at = self.first(half);
         core::iter::from_fn(move || {
             let this = at & mask;
             at = this + 1;
@@ -81,7 +87,7 @@ impl Table {
 
     fn put(&mut self, slot: u64) {
         let mask = self.slots.len() - 1;
-        let mut at = (slot >> 32) as usize * self.slots.len() >> 32;
+        let mut at = self.first(slot >> 32);
         while self.slots[at & mask] != EMPTY {
             at += 1;
         }

@@ -265,7 +265,8 @@ impl UtpSide {
 /// A packet with data waits for the acknowledgement that covers it: a round trip that ends with this packet.
 #[inline]
 pub(crate) fn answer(to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
-    let (_, since) = to.pending.filter(|&(wanted, _)| said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0)?;
+    let (_, since) =
+        to.pending.filter(|&(wanted, _)| said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0)?;
     to.pending = None;
     to.add(now.wrapping_sub(since))
 }
