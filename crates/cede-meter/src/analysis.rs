@@ -231,6 +231,29 @@ fn analyse(
     desk: &mut Desk,
     visitor: &mut impl Visitor,
 ) -> Option<HostReport> {
+    let together = gather(source, host, asked, desk, visitor);
+    desk.odd_clocks += together.odd_clocks;
+    let [all, utp, tcp] = desk.sum_up(asked.config.samples_min)?;
+    Some(HostReport {
+        address: source.flows.stock.key(host[0].place()).address(host[0].side()).ip(),
+        flows: together.flows,
+        all: all?,
+        utp,
+        tcp,
+        clock_hz: together.clock_hz,
+        round_trip: together.round_trip(),
+        flags: together.flags(),
+    })
+}
+
+/// Lays one host's delays on the desk, those over uTP first, and hands out its flows; what they say besides.
+fn gather(
+    source: &Source<'_>,
+    host: &[Sender],
+    asked: &Asked<'_>,
+    desk: &mut Desk,
+    visitor: &mut impl Visitor,
+) -> Together {
     desk.clear();
     let (mut together, clock) = (Together::default(), HostClock::new(source, host, asked.config.base));
     let samples = |sender: &Sender| source.samples(sender) as u64;
@@ -257,18 +280,7 @@ fn analyse(
             desk.utp = desk.delays.len();
         }
     }
-    desk.odd_clocks += together.odd_clocks;
-    let [all, utp, tcp] = desk.sum_up(asked.config.samples_min)?;
-    Some(HostReport {
-        address: source.flows.stock.key(host[0].place()).address(host[0].side()).ip(),
-        flows: together.flows,
-        all: all?,
-        utp,
-        tcp,
-        clock_hz: together.clock_hz,
-        round_trip: together.round_trip(),
-        flags: together.flags(),
-    })
+    together
 }
 
 impl Asked<'_> {

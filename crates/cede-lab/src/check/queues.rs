@@ -38,6 +38,12 @@ pub(super) const CASES: &[Case] = &[
         "The scheduler gives each flow its half, and each sees only its own queue: nothing but an explicit rule can make a scavenger take less.",
         |bench| beside(bench, "fq-codel"),
     ),
+    case(
+        "queues/fq-codel-left",
+        "10 Mbit/s, 40 ms, FQ-CoDel; CUBIC from 20 to 60 s",
+        "Whoever found out that the scheduler divides the link has to find out that it no longer does: a flow that had made room was left at a fifth of an idle link for good, since its window had become too small to look again.",
+        left,
+    ),
     case("queues/pie-cubic", "PIE, beside CUBIC", BESIDE, |bench| beside(bench, "pie")),
     case(
         "queues/policer",
@@ -64,6 +70,17 @@ fn beside(bench: &Bench<'_>, queue: &str) -> Result<Vec<Finding>, RunError> {
         bench,
         &Setup::new(RATE_MBPS, RTT_MS).link(&format!("queue = \"{queue}\"")).window(25.0, 100.0),
     )
+}
+
+/// The scheduler's other flow has gone.
+fn left(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
+    const LEFT_MBPS: f64 = 10.0;
+    const LEAVES_S: f64 = 60.0;
+    let other = foreground("cubic", &format!("start = \"20 s\"\nstop = \"{LEAVES_S} s\""));
+    let setup = Setup::new(LEFT_MBPS, RTT_MS).link("queue = \"fq-codel\"");
+    let setup = setup.window(LEAVES_S + 20.0, LEAVES_S + 60.0).with(bench.own("")).with(other);
+    let used = bench.run(&setup)?.rate_mbps(OWN) / LEFT_MBPS;
+    Ok(vec![Finding::new("link used", used, Mark::AtLeast(HARD_LINK_USED))])
 }
 
 /// Beside CUBIC where delay says little: what is taken, and what CUBIC keeps. A flow that takes nothing itself because all that it
