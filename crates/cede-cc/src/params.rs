@@ -84,6 +84,26 @@ pub struct ParamDoc {
     pub doc: &'static str,
 }
 
+/// A parameter that is a number, and the least and the most it may be.
+pub(crate) const fn number(
+    name: &'static str,
+    default: &'static str,
+    (min, max): (f64, f64),
+    doc: &'static str,
+) -> ParamDoc {
+    ParamDoc { name, kind: ParamKind::Number { min, max }, default, doc }
+}
+
+/// A parameter that counts something, and the least and the most it may be.
+pub(crate) const fn count(
+    name: &'static str,
+    default: &'static str,
+    (min, max): (u32, u32),
+    doc: &'static str,
+) -> ParamDoc {
+    ParamDoc { name, kind: ParamKind::Count { min, max }, default, doc }
+}
+
 /// What is wrong with a set of parameters. Each says what is allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ParamError {

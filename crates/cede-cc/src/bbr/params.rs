@@ -1,26 +1,8 @@
 //! BBR's parameters: what the draft and Linux's `tcp_bbr.c` have as constants.
 
-use crate::params::{ParamDoc, ParamKind, Settings};
+use crate::params::{ParamDoc, ParamKind, Settings, count, number};
 use crate::reno::INIT_CWND;
 use cede_units::Duration;
-
-const fn number(
-    name: &'static str,
-    default: &'static str,
-    (min, max): (f64, f64),
-    doc: &'static str,
-) -> ParamDoc {
-    ParamDoc { name, kind: ParamKind::Number { min, max }, default, doc }
-}
-
-const fn count(
-    name: &'static str,
-    default: &'static str,
-    (min, max): (u32, u32),
-    doc: &'static str,
-) -> ParamDoc {
-    ParamDoc { name, kind: ParamKind::Count { min, max }, default, doc }
-}
 
 const fn span(
     name: &'static str,

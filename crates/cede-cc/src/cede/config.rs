@@ -1,6 +1,6 @@
 //! The parameters of `cede`.
 
-use crate::params::{ParamDoc, ParamKind, Settings};
+use crate::params::{ParamDoc, ParamKind, Settings, number};
 use cede_units::Duration;
 
 const fn span(
@@ -12,15 +12,6 @@ const fn span(
 ) -> ParamDoc {
     let kind = ParamKind::Duration { min: Duration::from_micros(min_us), max: Duration::from_millis(max_ms) };
     ParamDoc { name, kind, default, doc }
-}
-
-const fn number(
-    name: &'static str,
-    default: &'static str,
-    (min, max): (f64, f64),
-    doc: &'static str,
-) -> ParamDoc {
-    ParamDoc { name, kind: ParamKind::Number { min, max }, default, doc }
 }
 
 const fn switch(name: &'static str, doc: &'static str) -> ParamDoc {

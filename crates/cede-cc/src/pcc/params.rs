@@ -1,25 +1,7 @@
 //! The parameters of the four controllers, which differ in them alone. Names in brackets are PCC-Uspace's.
 
-use crate::params::{ParamDoc, ParamKind};
+use crate::params::{ParamDoc, ParamKind, count, number};
 use cede_units::{Duration, Rate};
-
-const fn number(
-    name: &'static str,
-    default: &'static str,
-    (min, max): (f64, f64),
-    doc: &'static str,
-) -> ParamDoc {
-    ParamDoc { name, kind: ParamKind::Number { min, max }, default, doc }
-}
-
-const fn count(
-    name: &'static str,
-    default: &'static str,
-    (min, max): (u32, u32),
-    doc: &'static str,
-) -> ParamDoc {
-    ParamDoc { name, kind: ParamKind::Count { min, max }, default, doc }
-}
 
 const fn span(name: &'static str, default: &'static str, doc: &'static str) -> ParamDoc {
     let kind = ParamKind::Duration { min: Duration::ZERO, max: Duration::from_secs(60) };
