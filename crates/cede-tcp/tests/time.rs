@@ -154,22 +154,39 @@ fn idleness_and_the_application_s_limit_are_told() {
     assert_eq!(*idles.lock().unwrap(), 2);
 }
 
-#[test]
-fn a_round_trip_sample_of_a_resent_segment_comes_from_the_timestamp() {
+/// What is told of 100 segments over 50.6 ms while the channel does this to them.
+fn samples_of_a_repair(repair: &mut dyn FnMut(&support::Passing<'_>) -> Verdict) -> Vec<Sample> {
     let config = Config::default();
-    let mut net = Net::new(config.clone(), config, Duration::from_millis(25));
+    let mut net = Net::new(config.clone(), config, Duration::from_micros(25_300));
     let (controller, samples, _) = recorder(20);
     net.connect(controller);
     net.client.to_send = 100 * 1448;
-    net.run(Instant::from_secs(60), &mut |passing| {
+    net.run(Instant::from_secs(60), repair);
+    assert_eq!(net.server.received, 100 * 1448);
+    let samples = samples.lock().unwrap().clone();
+    samples
+}
+
+#[test]
+fn a_round_trip_sample_of_a_resent_segment_is_exact_in_spite_of_the_tick() {
+    let samples = samples_of_a_repair(&mut |passing| {
         let lost = passing.from_client && passing.data_index == 50 && !passing.payload.is_empty();
         if lost { Verdict::Drop } else { Verdict::Deliver }
     });
     // The repair takes more than a round trip after the segment first left; no sample shows that.
-    for sample in samples.lock().unwrap().iter() {
-        let ms = sample.rtt.unwrap().as_millis_f64();
-        assert!((49.0..=51.0).contains(&ms), "{ms}");
-    }
+    assert!(samples.len() > 50);
+    assert!(samples.iter().all(|sample| sample.rtt == Some(Duration::from_micros(50_600))));
+}
+
+#[test]
+fn an_acknowledgement_of_a_first_transmission_that_was_only_late_gives_no_sample() {
+    let samples = samples_of_a_repair(&mut |passing| {
+        let late = passing.from_client && passing.data_index == 50 && !passing.payload.is_empty();
+        if late { Verdict::Delay(Duration::from_millis(40)) } else { Verdict::Deliver }
+    });
+    let told: Vec<_> = samples.iter().filter_map(|sample| sample.rtt).collect();
+    assert!(told.len() < samples.len(), "the segment was sent again, and its first transmission arrived");
+    assert!(told.iter().all(|&rtt| rtt == Duration::from_micros(50_600)), "{told:?}");
 }
 
 /// A receiver whose peer is the test.

@@ -3,10 +3,15 @@
 //! Source: RFC 9293 section 3.10.7.4 (which acknowledgements count), RFC 5681 section 2 and RFC 6675 section 2
 //! (duplicates), RFC 6298 sections 3 and 5, RFC 7323 section 4 (samples).
 //!
-//! RTT samples are times between a packet's departure and its acknowledgement by our own clock, in nanoseconds, as long
-//! as nothing that is acknowledged was sent twice (Karn); otherwise they come from the echoed timestamp, in its ticks.
-//! The timeout follows the oldest of the packets acknowledged, which has the delay of the acknowledgement in it; the
+//! RTT samples are times between a packet's departure and its acknowledgement by our own clock, in nanoseconds. The
+//! timeout follows the oldest of the packets acknowledged, which has the delay of the acknowledgement in it; the
 //! controller gets the newest.
+//!
+//! Where something that is acknowledged was sent twice (Karn) the timeout follows the echoed timestamp, in its ticks. For
+//! a controller that is too coarse: stamps of 1 ms read up to a tick too short, and the shortest round trip of all would be
+//! one that never was. It gets the time of the retransmission whose tick is echoed, by our own clock (the comparison of
+//! RFC 3522 and of Linux's RACK), and nothing where the echo is of an earlier transmission. (Linux's controllers got no such
+//! sample up to 4.19, and get the stamp's since.)
 //!
 //! **What it leaves out.** Several samples per round trip weighed less each (RFC 7323 appendix G).
 //!
@@ -150,17 +155,21 @@ impl Connection {
         let acked = &self.scratch.acked;
         let (oldest, newest) = (acked.first()?, acked.last()?);
         let (slow, fast) = if acked.iter().any(|fact| fact.retransmitted) {
-            let echoed = self.clock.between(stamps?.echo, self.clock.ticks(now))?;
-            (echoed, echoed)
+            let echo = stamps?.echo;
+            let echoed = self.clock.between(echo, self.clock.ticks(now))?;
+            let departures = acked.iter().map(|fact| fact.sent_at);
+            // The first of a tick: the sample may be long by what is left of it, and is never short.
+            let departure = departures.filter(|&at| self.clock.ticks(at) == echo).min();
+            (echoed, departure.map(|at| now.since(at)))
         } else {
-            (now.since(oldest.sent_at), now.since(newest.sent_at))
+            (now.since(oldest.sent_at), Some(now.since(newest.sent_at)))
         };
         let end_of_round = self.board.una() >= self.rtt_round_end;
         if end_of_round {
             self.rtt_round_end = self.board.next();
         }
         self.rtt.sample(slow, end_of_round);
-        Some(fast)
+        fast
     }
 
     fn tell_controller(&mut self, now: Instant, before: &Before, times: &Times, advanced: bool) {
