@@ -5,7 +5,10 @@
 //! queue empty. Deficit round robin serves the first packets of a flow that was away at once, by its new quantum; the others
 //! take turns with those of the other flows. On a link of one's own, and behind a queue that all share, all packets of the
 //! train are equally far apart. So the first gap is one packet's time, and the later ones are that times the number of
-//! flows that are served. A token bucket after a pause passes the train whole; a policer has no queue.
+//! flows that are served. That holds as long as each of them has a packet waiting at its every turn, as a download has. Flows of
+//! our own kind, each content with a part of its share, leave turns unused: by the mean gap four of them took one another for a
+//! download, and left a quarter of the link to nobody. So in the second half of a train, which is served in turns for certain, all gaps but
+//! one must be long. (A scheduler that counts octets lets a flow send two packets at one turn now and then.) A token bucket after a pause passes the train whole; a policer has no queue.
 //!
 //! Arrivals are told by one-way delays where the peer's stamps are finer than a millisecond, and else by the arrival of
 //! acknowledgements. A train of which a packet was lost, sent again, or acknowledged otherwise than expected says nothing.
@@ -39,6 +42,8 @@ const AHEAD: u64 = 3;
 const LEAD_PACKETS: f64 = 5.0;
 const LEAD: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(15));
 const LEAD_RTTS: f64 = 0.5;
+/// So many gaps of the second half of a train may be no longer than one packet's time.
+const UNUSED_TURNS: u32 = 1;
 /// Of the last four trains so many must agree.
 const AGREEING: u32 = 3;
 const REMEMBERED: u32 = 4;
@@ -58,6 +63,8 @@ struct UnderWay {
     arrivals_ns: [i64; 3],
     /// The smallest and the largest gap behind those two.
     later_ns: (i64, i64),
+    /// Gaps of its second half that are those of an undivided link.
+    unused_turns: u32,
     /// The place of the packet that is to be told of next.
     expected: u64,
 }
@@ -106,6 +113,7 @@ impl UnderWay {
             last_left: Instant::ZERO,
             arrivals_ns: [0; 3],
             later_ns: (i64::MAX, 0),
+            unused_turns: 0,
             expected: 0,
         }
     }
@@ -125,6 +133,8 @@ impl UnderWay {
         if place > self.step {
             let gap_ns = at_ns - self.arrivals_ns[2];
             self.later_ns = (self.later_ns.0.min(gap_ns), self.later_ns.1.max(gap_ns));
+            let unused = place >= self.length / 2 && (gap_ns as f64) < DIVIDED.0 * self.first_gap_ns();
+            self.unused_turns += u32::from(unused);
         }
         self.arrivals_ns[(place / self.step).min(2) as usize] = at_ns;
         if place == self.step {
@@ -134,15 +144,23 @@ impl UnderWay {
         Some(self)
     }
 
+    fn first_gap_ns(&self) -> f64 {
+        (self.arrivals_ns[1] - self.arrivals_ns[0]) as f64
+    }
+
     /// The time between packets from the third on, in nanoseconds, where it is longer than the first gap as a scheduler makes it.
     fn divided_ns(&self) -> Option<f64> {
-        let [first, next, last] = self.arrivals_ns;
+        let [_, next, last] = self.arrivals_ns;
         let told = (self.length - 1) / self.step;
-        let (first_gap, later) = ((next - first) as f64, (last - next) as f64 / (told - 1) as f64);
+        let (first_gap, later) = (self.first_gap_ns(), (last - next) as f64 / (told - 1) as f64);
         let pairs = self.step > 1;
         let (least, most) = if pairs { DIVIDED_PAIRS } else { DIVIDED };
-        let alike = !pairs || (self.later_ns.1 - self.later_ns.0) as f64 <= ALIKE * later;
-        let divided = first_gap > 0.0 && alike && (least..=most).contains(&(later / first_gap));
+        let in_turns = if pairs {
+            (self.later_ns.1 - self.later_ns.0) as f64 <= ALIKE * later
+        } else {
+            self.unused_turns <= UNUSED_TURNS
+        };
+        let divided = first_gap > 0.0 && in_turns && (least..=most).contains(&(later / first_gap));
         divided.then_some(later / self.step as f64)
     }
 }
@@ -404,6 +422,24 @@ mod tests {
             trains.on_feedback(&crate::testing::loss(1000 * round + 4, 1000 * round + 8).feedback());
         }
         assert_eq!(trains.share(), None);
+    }
+
+    #[test]
+    fn others_that_leave_turns_unused_are_no_download() {
+        let verdict = |gaps: [u64; 7]| {
+            let mut at_us = 0;
+            let arrivals = gaps.map(|gap| {
+                at_us += 600 * gap;
+                at_us
+            });
+            let mut trains = Trains::new(8);
+            let arrivals: alloc::vec::Vec<u64> = core::iter::once(0).chain(arrivals).collect();
+            (0..4).for_each(|round| run(&mut trains, 1000 * round, &arrivals));
+            trains.share().is_some()
+        };
+        // As seen: CUBIC, whose packets come by two now and then; three others of ours.
+        assert!(verdict([1, 1, 1, 4, 2, 2, 2]) && verdict([1, 1, 3, 3, 1, 3, 2]));
+        assert!(!verdict([1, 2, 3, 3, 1, 4, 1]) && !verdict([1, 1, 6, 1, 1, 4, 3]));
     }
 
     #[test]

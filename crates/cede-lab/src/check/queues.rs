@@ -6,7 +6,7 @@
 
 use super::bench::{Bench, OWN};
 use super::case::{Case, Family, Finding, Mark, Measure};
-use super::marks::{BLIND_KEEPS, BLIND_SHARE, HARD_LINK_USED, IDLE_LINK_USED, own_delay_ms};
+use super::marks::{BLIND_KEEPS, BLIND_SHARE, EQUALS_JAIN, HARD_LINK_USED, IDLE_LINK_USED, own_delay_ms};
 use super::setup::{Setup, foreground};
 use crate::run::RunError;
 
@@ -43,6 +43,12 @@ pub(super) const CASES: &[Case] = &[
         "10 Mbit/s, 40 ms, FQ-CoDel; CUBIC from 20 to 60 s",
         "Whoever found out that the scheduler divides the link has to find out that it no longer does: a flow that had made room was left at a fifth of an idle link for good, since its window had become too small to look again.",
         left,
+    ),
+    case(
+        "queues/fq-codel-siblings",
+        "10 Mbit/s, 50 ms, FQ-CoDel; four flows within two seconds of each other",
+        "An answer to schedulers that divide the link must not be given to flows of its own kind: four that each take half of what the others leave, as `cede` did, leave a quarter of the link to nobody.",
+        siblings,
     ),
     case("queues/pie-cubic", "PIE, beside CUBIC", BESIDE, |bench| beside(bench, "pie")),
     case(
@@ -81,6 +87,17 @@ fn left(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
     let setup = setup.window(LEAVES_S + 20.0, LEAVES_S + 60.0).with(bench.own("")).with(other);
     let used = bench.run(&setup)?.rate_mbps(OWN) / LEFT_MBPS;
     Ok(vec![Finding::new("link used", used, Mark::AtLeast(HARD_LINK_USED))])
+}
+
+/// The scheduler's other flows are of the same kind. The world and the marks are those of `sharing/four-equals`, whose queue is not managed.
+fn siblings(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
+    const MBPS: f64 = 10.0;
+    let setup = Setup::new(MBPS, 50.0).link("queue = \"fq-codel\"").window(40.0, 130.0);
+    let seen = bench.run(&setup.with(bench.own("count = 4\nstart_jitter = \"2 s\"")))?;
+    Ok(vec![
+        Finding::new("Jain's index", seen.jain(), Mark::AtLeast(EQUALS_JAIN)),
+        Finding::new("link used", seen.rate_mbps(OWN) / MBPS, Mark::AtLeast(IDLE_LINK_USED)),
+    ])
 }
 
 /// Beside CUBIC where delay says little: what is taken, and what CUBIC keeps. A flow that takes nothing itself because all that it
