@@ -163,8 +163,7 @@ fn samples_of_a_repair(repair: &mut dyn FnMut(&support::Passing<'_>) -> Verdict)
     net.client.to_send = 100 * 1448;
     net.run(Instant::from_secs(60), repair);
     assert_eq!(net.server.received, 100 * 1448);
-    let samples = samples.lock().unwrap().clone();
-    samples
+    samples.lock().unwrap().clone()
 }
 
 #[test]
