@@ -423,8 +423,15 @@ fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
     let mut flipped = good.clone();
     // Longer than a record's octets, so that a header is hit.
     flipped[700_000..700_100].fill(0xff);
-    let cases: [(&str, Vec<u8>, i32, &str); 16] = [
-        ("empty", Vec::new(), 1, "ends here before its time"),
+    let cases: [(&str, Vec<u8>, i32, &str); 18] = [
+        ("empty", Vec::new(), 1, "empty: it is empty"),
+        (
+            "xz",
+            b"\xfd7zXZ\0\0\x04".to_vec(),
+            1,
+            "compressed with xz, which is not read here: pipe what `xz -dc`",
+        ),
+        ("bzip2", b"BZh91AY&SY".to_vec(), 1, "`bzip2 -dc`"),
         ("header-only", good[..24].to_vec(), 0, "no packet was seen"),
         ("half-a-header", good[..11].to_vec(), 1, "ends here before its time"),
         ("version", [&good[..4], &[9, 0], &good[6..]].concat(), 1, "unknown format version 9"),

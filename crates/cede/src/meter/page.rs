@@ -58,9 +58,12 @@ fn series(findings: &Findings) -> Figure {
         return Figure::new("Queueing delay").panel(over_time(findings, 1));
     }
     let origin_us = findings.samples.iter().map(|sample| sample.delay.time_us).min().unwrap_or(0);
+    let last_us = findings.samples.iter().map(|sample| sample.delay.time_us).max().unwrap_or(origin_us);
+    // Whether two hosts had queues at one time is seen where all have one axis, in both columns.
+    let end_s = ((last_us - origin_us) as f64 / 1e6).max(1e-3);
     let panel = |host: &&HostReport| {
         Panel::new(host.address.to_string())
-            .x(Axis::new("time").unit("s"))
+            .x(Axis::new("time").unit("s").range(0.0, end_s))
             .y(Axis::new("queueing delay").unit("ms").from(0.0))
             .all_series(
                 lines(host)

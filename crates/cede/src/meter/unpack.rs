@@ -10,11 +10,31 @@ const WINDOW_LOG_MAX: u32 = 27;
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
+/// What other compressed files begin with, what they are called, and what unpacks them to its standard output.
+const UNREAD: [(&[u8], &str, &str); 4] = [
+    (&[0xfd, b'7', b'z', b'X'], "xz", "xz -dc"),
+    (b"BZh", "bzip2", "bzip2 -dc"),
+    (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4 -dc"),
+    (b"PK\x03\x04", "zip", "unzip -p"),
+];
+
 /// What is inside, by the first octets: gzip (RFC 1952), zstd (RFC 8878), or the octets themselves. Several members or frames one
 /// behind the other are one capture.
+///
+/// # Errors
+/// Where there is nothing, or what others compress to and is not read here, and whatever the source says.
 pub fn decompressed<'a>(mut source: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
     let mut front = Vec::new();
     source.by_ref().take(4).read_to_end(&mut front)?;
+    if front.is_empty() {
+        return Err(io::Error::new(ErrorKind::UnexpectedEof, "it is empty"));
+    }
+    if let Some((_, name, command)) = UNREAD.iter().find(|(magic, ..)| front.starts_with(magic)) {
+        let words = format!(
+            "compressed with {name}, which is not read here: pipe what `{command}` makes of it to `-`"
+        );
+        return Err(io::Error::new(ErrorKind::Unsupported, words));
+    }
     let magic = front.clone();
     let whole = io::Cursor::new(front).chain(source);
     let is_skippable = |rest: &[u8], first: u8| rest == ZSTD_SKIPPABLE && first >> 4 == 5;
