@@ -321,8 +321,10 @@ async fn open(
 
 fn headline(info: &Info, here: usize, port: u16) -> String {
     let name = super::shown(std::slice::from_ref(&info.name));
-    let (amount, pieces) =
-        (numbers::amount(info.total_bytes), super::count(info.piece_count() as usize, "piece"));
+    let (amount, pieces) = (
+        numbers::amount(super::show::content_bytes(info)),
+        super::count(info.piece_count() as usize, "piece"),
+    );
     let port = match port {
         0 => "no peer can call us".to_owned(),
         port => format!("TCP and UDP port {port}"),

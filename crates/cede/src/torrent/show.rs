@@ -69,7 +69,7 @@ fn document(metainfo: &Metainfo) -> Value {
 }
 
 /// Octets of all files; padding is none.
-fn content_bytes(info: &Info) -> u64 {
+pub fn content_bytes(info: &Info) -> u64 {
     info.real_files().map(|file| file.length).sum()
 }
 

@@ -13,6 +13,7 @@ use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::announce::{self, Amounts, Note};
 use cede_torrent::magnet::{Seeker, Told, fetch};
 use cede_torrent::session::{Listener, Wish};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -105,15 +106,33 @@ async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result
 
 /// Hands on what trackers say of peers, and mentions what keeps them from it.
 pub async fn hear(mut notes: UnboundedReceiver<Note>, found: UnboundedSender<Vec<SocketAddr>>) {
-    while let Some(note) = notes.recv().await {
-        let mention = |what: &str| screen::mention(&(printable(&format!("{}: {what}", note.url)) + "\n"));
-        match note.result {
-            Ok(answer) => {
-                answer.warning.iter().for_each(|warning| mention(warning));
-                let _ = found.send(answer.peers);
-            }
-            Err(why) => mention(&why),
+    let mut said = Said::default();
+    while let Some(Note { url, result }) = notes.recv().await {
+        let text = match &result {
+            Ok(answer) => answer.warning.as_ref(),
+            Err(why) => Some(why),
+        };
+        if let Some(text) = said.news(&url, text) {
+            screen::mention(&(printable(&format!("{url}: {text}")) + "\n"));
         }
+        if let Ok(answer) = result {
+            let _ = found.send(answer.peers);
+        }
+    }
+}
+
+/// What each tracker complained of last: a complaint is not told again with each announce.
+#[derive(Default)]
+struct Said(HashMap<String, String>);
+
+impl Said {
+    /// What a person has not been told yet.
+    fn news(&mut self, url: &str, text: Option<&String>) -> Option<String> {
+        let Some(text) = text else {
+            return self.0.remove(url).map(|_| "all is well now".to_owned());
+        };
+        let before = self.0.insert(url.to_owned(), text.clone());
+        (before.as_ref() != Some(text)).then(|| text.clone())
     }
 }
 
@@ -218,4 +237,22 @@ fn range(text: &str) -> Option<(usize, usize)> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     (first <= last).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tracker_is_quoted_once_until_it_says_something_else() {
+        let (mut said, busy, gone) = (Said::default(), "busy".to_owned(), "gone".to_owned());
+        assert_eq!(said.news("a", None), None);
+        assert_eq!(said.news("a", Some(&busy)), Some("busy".to_owned()));
+        assert_eq!(said.news("a", Some(&busy)), None);
+        assert_eq!(said.news("b", Some(&busy)), Some("busy".to_owned()));
+        assert_eq!(said.news("a", Some(&gone)), Some("gone".to_owned()));
+        assert_eq!(said.news("a", None), Some("all is well now".to_owned()));
+        assert_eq!(said.news("a", None), None);
+        assert_eq!(said.news("a", Some(&gone)), Some("gone".to_owned()));
+    }
 }
