@@ -10,8 +10,8 @@
 //! Where something that is acknowledged was sent twice (Karn) the timeout follows the echoed timestamp, in its ticks. For
 //! a controller that is too coarse: stamps of 1 ms read up to a tick too short, and the shortest round trip of all would be
 //! one that never was. It gets the time of the retransmission whose tick is echoed, by our own clock (the comparison of
-//! RFC 3522 and of Linux's RACK), and nothing where the echo is of an earlier transmission. (Linux's controllers got no such
-//! sample up to 4.19, and get the stamp's since.)
+//! RFC 3522 and of Linux's RACK), and nothing where the echo is of an earlier transmission. (Linux gives
+//! controllers the stamp's sample there, `tcp_ack_update_rtt`.)
 //!
 //! **What it leaves out.** Several samples per round trip weighed less each (RFC 7323 appendix G).
 //!
