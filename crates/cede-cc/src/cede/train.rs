@@ -5,10 +5,12 @@
 //! queue empty. Deficit round robin serves the first packets of a flow that was away at once, by its new quantum; the others
 //! take turns with those of the other flows. On a link of one's own, and behind a queue that all share, all packets of the
 //! train are equally far apart. So the first gap is one packet's time, and the later ones are that times the number of
-//! flows that are served. That holds as long as each of them has a packet waiting at its every turn, as a download has. Flows of
-//! our own kind, each content with a part of its share, leave turns unused: by the mean gap four of them took one another for a
-//! download, and left a quarter of the link to nobody. So in the second half of a train, which is served in turns for certain, all gaps but
-//! one must be long. (A scheduler that counts octets lets a flow send two packets at one turn now and then.) A token bucket after a pause passes the train whole; a policer has no queue.
+//! flows that are served. A token bucket after a pause passes the train whole; a policer has no queue.
+//!
+//! That holds as long as each of the others has a packet waiting at its every turn, as a download has. Flows of our own kind,
+//! each content with a part of its share, leave turns unused: by the mean gap four of them took one another for a download, and
+//! left a quarter of the link to nobody. So in the second half of a train, which is served in turns for certain, all gaps but
+//! one must be long. (A scheduler that counts octets lets a flow send two packets at one turn now and then.)
 //!
 //! Arrivals are told by one-way delays where the peer's stamps are finer than a millisecond, and else by the arrival of
 //! acknowledgements. A train of which a packet was lost, sent again, or acknowledged otherwise than expected says nothing.

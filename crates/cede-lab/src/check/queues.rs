@@ -6,8 +6,9 @@
 
 use super::bench::{Bench, OWN};
 use super::case::{Case, Family, Finding, Mark, Measure};
-use super::marks::{BLIND_KEEPS, BLIND_SHARE, EQUALS_JAIN, HARD_LINK_USED, IDLE_LINK_USED, own_delay_ms};
+use super::marks::{BLIND_KEEPS, BLIND_SHARE, HARD_LINK_USED, IDLE_LINK_USED, own_delay_ms};
 use super::setup::{Setup, foreground};
+use super::sharing::four;
 use crate::run::RunError;
 
 const RATE_MBPS: f64 = 20.0;
@@ -89,15 +90,11 @@ fn left(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
     Ok(vec![Finding::new("link used", used, Mark::AtLeast(HARD_LINK_USED))])
 }
 
-/// The scheduler's other flows are of the same kind. The world and the marks are those of `sharing/four-equals`, whose queue is not managed.
+/// The scheduler's other flows are of the same kind; without it this is `sharing/four-equals`.
 fn siblings(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
     const MBPS: f64 = 10.0;
-    let setup = Setup::new(MBPS, 50.0).link("queue = \"fq-codel\"").window(40.0, 130.0);
-    let seen = bench.run(&setup.with(bench.own("count = 4\nstart_jitter = \"2 s\"")))?;
-    Ok(vec![
-        Finding::new("Jain's index", seen.jain(), Mark::AtLeast(EQUALS_JAIN)),
-        Finding::new("link used", seen.rate_mbps(OWN) / MBPS, Mark::AtLeast(IDLE_LINK_USED)),
-    ])
+    let (findings, _) = four(bench, MBPS, Setup::new(MBPS, 50.0).link("queue = \"fq-codel\""))?;
+    Ok(findings)
 }
 
 /// Beside CUBIC where delay says little: what is taken, and what CUBIC keeps. A flow that takes nothing itself because all that it

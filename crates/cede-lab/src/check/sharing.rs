@@ -56,14 +56,14 @@ fn late_comer(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
 }
 
 fn equals(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
-    let (findings, _) = four(bench, RATE_MBPS, RTT_MS)?;
+    let (findings, _) = four(bench, RATE_MBPS, Setup::new(RATE_MBPS, RTT_MS))?;
     Ok(findings)
 }
 
 /// How four flows share a link, and its 95th percentile of delay in milliseconds.
-fn four(bench: &Bench<'_>, rate_mbps: f64, rtt_ms: f64) -> Result<(Vec<Finding>, f64), RunError> {
-    let setup = Setup::new(rate_mbps, rtt_ms).window(40.0, 130.0);
-    let seen = bench.run(&setup.with(bench.own("count = 4\nstart_jitter = \"2 s\"")))?;
+pub(super) fn four(bench: &Bench<'_>, rate_mbps: f64, setup: Setup) -> Result<(Vec<Finding>, f64), RunError> {
+    let four = bench.own("count = 4\nstart_jitter = \"2 s\"");
+    let seen = bench.run(&setup.window(40.0, 130.0).with(four))?;
     let findings = vec![
         Finding::new("Jain's index", seen.jain(), Mark::AtLeast(EQUALS_JAIN)),
         Finding::new("link used", seen.rate_mbps(OWN) / rate_mbps, Mark::AtLeast(IDLE_LINK_USED)),
@@ -73,7 +73,7 @@ fn four(bench: &Bench<'_>, rate_mbps: f64, rtt_ms: f64) -> Result<(Vec<Finding>,
 
 fn slow_link(bench: &Bench<'_>) -> Result<Vec<Finding>, RunError> {
     const MBPS: f64 = 3.0;
-    let (mut findings, p95_ms) = four(bench, MBPS, 40.0)?;
+    let (mut findings, p95_ms) = four(bench, MBPS, Setup::new(MBPS, 40.0))?;
     findings.push(Finding::new("own queue, p95 ms", p95_ms, Mark::AtMost(own_delay_ms(MBPS))));
     Ok(findings)
 }
