@@ -53,6 +53,8 @@ pub struct Magnet {
     pub trackers: Vec<String>,
     /// Peers, as `HOST:PORT`.
     pub peers: Vec<String>,
+    /// Servers that have the content (BEP 19).
+    pub web_seeds: Vec<String>,
     /// Which files are wanted, first and last of each range; empty for all.
     pub selected: Vec<(u32, u32)>,
 }
@@ -91,6 +93,7 @@ impl Magnet {
             ("dn", _) => self.name = Some(value.into()),
             ("tr", _) if self.trackers.len() < MAX_ENTRIES => self.trackers.push(value.into()),
             ("x", "pe") if self.peers.len() < MAX_ENTRIES => self.peers.push(value.into()),
+            ("ws", _) if self.web_seeds.len() < MAX_ENTRIES => self.web_seeds.push(value.into()),
             ("so", _) => self.selected = ranges(value),
             _ => {}
         }
@@ -238,7 +241,8 @@ impl fmt::Display for Magnet {
         let plain = self.name.iter().map(|name| ("dn", name));
         let trackers = self.trackers.iter().map(|url| ("tr", url));
         let peers = self.peers.iter().map(|peer| ("x.pe", peer));
-        for (key, value) in plain.chain(trackers).chain(peers) {
+        let web_seeds = self.web_seeds.iter().map(|url| ("ws", url));
+        for (key, value) in plain.chain(trackers).chain(peers).chain(web_seeds) {
             entry(f, key, &percent_encoded(value.as_bytes()))?;
         }
         for (index, (first, last)) in self.selected.iter().enumerate() {
@@ -260,13 +264,14 @@ mod tests {
     fn links_are_read() {
         let text = alloc::format!(
             "magnet:?xt=urn:btih:{HASH}&dn=A+film%20%C3%A9&tr=http%3A%2F%2Ft.example%2Fannounce&tr.1=udp://u:1\
-             &x.pe=192.0.2.1:6881&x.pe=[2001:db8::1]:7&so=0,2,4-7,9-8&xl=7&unknown"
+             &x.pe=192.0.2.1:6881&x.pe=[2001:db8::1]:7&so=0,2,4-7,9-8&ws=http://w.example/f&xl=7&unknown"
         );
         let magnet = Magnet::parse(&text).unwrap();
         assert_eq!(magnet.hash_v1, hex(HASH));
         assert_eq!(magnet.name.as_deref(), Some("A+film é"));
         assert_eq!(magnet.trackers, ["http://t.example/announce", "udp://u:1"]);
         assert_eq!(magnet.peers, ["192.0.2.1:6881", "[2001:db8::1]:7"]);
+        assert_eq!(magnet.web_seeds, ["http://w.example/f"]);
         assert_eq!(magnet.selected, [(0, 0), (2, 2), (4, 7)]);
         assert_eq!(Magnet::parse(&magnet.to_string()), Ok(magnet));
     }

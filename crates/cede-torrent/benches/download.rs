@@ -280,6 +280,7 @@ fn peer(told: &str) {
 
 async fn take_part(metainfo: Metainfo, folder: &Path, (is_seed, is_utp, port): (bool, bool, u16)) {
     use cede_torrent::announce::{Amounts, Identity, run};
+    use cede_torrent::origin::Origin;
     let info: Arc<Info> = Arc::new(metainfo.info);
     let storage = Arc::new(Storage::new(folder, &info, &[]).unwrap());
     let disposition = if is_utp { Disposition::UTP } else { Disposition::TCP };
@@ -302,7 +303,7 @@ async fn take_part(metainfo: Metainfo, folder: &Path, (is_seed, is_utp, port): (
     let (session, wishes, mut driver) =
         Session::new(&info, &storage, &whole, Some(listener), choices).unwrap();
     let (notes, mut noted) = tokio::sync::mpsc::unbounded_channel::<cede_torrent::announce::Note>();
-    let identity = Identity { info_hash: info.info_hash(), peer_id, port, key: 1 };
+    let identity = Identity { info_hash: info.info_hash(), peer_id, port, key: 1, origin: Origin::default() };
     let left = if is_seed { 0 } else { info.total_bytes };
     let amounts = move || Amounts { left, ..Amounts::default() };
     tokio::task::spawn_local(run(metainfo.trackers, identity, amounts, wishes, notes));

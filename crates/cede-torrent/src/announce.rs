@@ -1,34 +1,23 @@
-//! Asking trackers, over HTTP and UDP.
+//! Announcing ourselves to the trackers of a torrent, as long as it takes part.
 //!
-//! Source: BEP 3, 12, 15 and 23. Each tier is asked by itself, its trackers in order until one answers, the next also where
-//! one takes long; that which has answered is asked first from then on. What it leaves out: names of hosts in answers, scrapes. How it was validated: against the tracker of
-//! this crate in the tests, and opentracker.
+//! Source: BEP 3 and 12. Each tier is asked by itself, its trackers in order until one answers, the next also where
+//! one takes long; that which has answered is asked first from then on. What it leaves out: scrapes. How it was validated:
+//! against the tracker of this crate in the tests, and opentracker.
 
+use crate::ask::{Question, ask, first_answer};
+use crate::origin::Origin;
 use crate::session::Wish;
 use cede_bt::engine::AnnounceEvent;
-use cede_bt::tracker::udp::{Asked, Request, Response};
-use cede_bt::tracker::{Announce, Answer, Event, http};
-use std::io::{self, Read};
-use std::net::SocketAddr;
+use cede_bt::tracker::{Announce, Answer, Event};
 use std::time::Duration;
-use tokio::net::{UdpSocket, lookup_host};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-/// A tracker over HTTP answers within that, or is passed over.
-const HTTP_PATIENCE: Duration = Duration::from_secs(20);
-/// BEP 15 waits 15 s and doubles that eight times; a person waits for two.
-const UDP_TRIES: u32 = 2;
-/// A tracker that takes longer than that may not be there: the next is asked beside it.
-const IMPATIENCE: Duration = Duration::from_secs(3);
 /// When no tracker of a tier has answered, the tier is asked again after that, and twice that, up to the limit.
 const RETRY: Duration = Duration::from_secs(15);
 const MAX_RETRY: Duration = Duration::from_secs(30 * 60);
 /// More peers are not asked for sooner than that after the last time.
 const MORE_AFTER: Duration = Duration::from_secs(60);
-/// A torrent file from a URL: as long as torrents can be.
-const MAX_DOWNLOAD_BYTES: u64 = cede_bt::metainfo::MAX_FILE_BYTES as u64;
 
 /// Who announces itself.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +30,8 @@ pub struct Identity {
     pub port: u16,
     /// Tells it from others at the same address.
     pub key: u32,
+    /// Where it asks from.
+    pub origin: Origin,
 }
 
 /// How much has passed, for trackers that count.
@@ -140,8 +131,13 @@ impl Tier {
             .urls
             .iter()
             .map(|url| {
-                let (url, announce, id) = (url.clone(), announce.clone(), self.tracker_id.clone());
-                async move { ask(&url, &announce, id.as_deref()).await }
+                let (announce, tracker_id) = (announce.clone(), self.tracker_id.clone());
+                let (url, notes) = (url.clone(), self.notes.clone());
+                let late = {
+                    let url = url.clone();
+                    move |answer| drop(notes.send(Note { url, result: Ok(answer) }))
+                };
+                ask(Question { url, announce, tracker_id, origin: self.identity.origin }, late)
             })
             .collect();
         let note = |at: usize, result| drop(self.notes.send(Note { url: self.urls[at].clone(), result }));
@@ -154,7 +150,7 @@ impl Tier {
     }
 
     fn announcement(&self, event: Event, want: u32, amounts: Amounts) -> Announce {
-        let Identity { info_hash, peer_id, port, key } = self.identity;
+        let Identity { info_hash, peer_id, port, key, .. } = self.identity;
         let Amounts { uploaded, downloaded, left } = amounts;
         let left = Some(left);
         Announce { info_hash, peer_id, port, uploaded, downloaded, left, event, key, wanted: Some(want) }
@@ -177,27 +173,6 @@ impl Pauses {
     }
 }
 
-/// The first answer, and to which question. Each is asked when the one before has failed or takes long.
-async fn first_answer<T: 'static, E: 'static>(
-    questions: impl ExactSizeIterator<Item = impl Future<Output = Result<T, E>> + 'static>,
-    mut failed: impl FnMut(usize, E),
-) -> Option<(usize, T)> {
-    let (mut waiting, mut asked) = (questions.enumerate(), JoinSet::new());
-    loop {
-        if let Some((at, question)) = waiting.next() {
-            asked.spawn_local(async move { (at, question.await) });
-        }
-        let patience = if waiting.len() > 0 { IMPATIENCE } else { Duration::MAX };
-        match timeout(patience, asked.join_next()).await {
-            Ok(None) => return None,
-            Ok(Some(Ok((at, Ok(answer))))) => return Some((at, answer)),
-            Ok(Some(Ok((at, Err(why))))) => failed(at, why),
-            // It takes long, or has panicked.
-            Err(_) | Ok(Some(Err(_))) => {}
-        }
-    }
-}
-
 /// Waits until then; for ever, where there is no such time.
 pub(crate) async fn until(at: Option<Instant>) {
     match at {
@@ -211,137 +186,6 @@ const fn event_of(event: AnnounceEvent) -> Event {
         AnnounceEvent::Started => Event::Started,
         AnnounceEvent::Completed => Event::Completed,
         AnnounceEvent::More => Event::Interval,
-    }
-}
-
-/// Asks one tracker.
-///
-/// # Errors
-/// Why there is no answer, for people.
-pub async fn ask(url: &str, announce: &Announce, tracker_id: Option<&[u8]>) -> Result<Answer, String> {
-    if let Some(rest) = url.strip_prefix("udp://") {
-        let host = rest.split('/').next().unwrap_or(rest);
-        return ask_udp(host, announce).await.map_err(|error| error.to_string());
-    }
-    let url = http::url(url, announce, tracker_id);
-    let (status, octets) = get(url, http::MAX_ANSWER_BYTES as u64).await?;
-    // Trackers say why they refuse under any status.
-    http::parse_answer(&octets).map_err(|error| match error {
-        http::Error::Failure(_) => error.to_string(),
-        _ => no_success(status).unwrap_or_else(|| error.to_string()),
-    })
-}
-
-/// What a status says, where it is none of success.
-fn no_success(status: ureq::http::StatusCode) -> Option<String> {
-    (!status.is_success()).then(|| format!("the server answers: {status}"))
-}
-
-/// What is at a URL.
-///
-/// # Errors
-/// Why it cannot be had, for people.
-pub async fn download(url: &str) -> Result<Vec<u8>, String> {
-    let (status, octets) = get(url.to_owned(), MAX_DOWNLOAD_BYTES).await?;
-    no_success(status).map_or(Ok(octets), Err)
-}
-
-async fn get(url: String, limit: u64) -> Result<(ureq::http::StatusCode, Vec<u8>), String> {
-    if url.starts_with("https://") && !cfg!(feature = "https") {
-        return Err("https is not built in (cargo build --features cede-torrent/https); many trackers answer over http:// or udp://, too".to_owned());
-    }
-    let fetching = tokio::task::spawn_blocking(move || {
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(HTTP_PATIENCE))
-            .http_status_as_error(false)
-            .max_redirects(5)
-            .user_agent(concat!("cede/", env!("CARGO_PKG_VERSION")));
-        #[cfg(feature = "https")]
-        let config = config.tls_config(tls()?);
-        let mut response = config.build().new_agent().get(&url).call().map_err(|error| error.to_string())?;
-        let octets = read(response.body_mut().with_config().limit(limit).reader(), limit)?;
-        Ok((response.status(), octets))
-    });
-    fetching.await.map_err(|error| error.to_string())?
-}
-
-/// All of it, within a limit that holds for what was compressed, too.
-fn read(body: impl Read, limit: u64) -> Result<Vec<u8>, String> {
-    let mut octets = Vec::new();
-    body.take(limit + 1).read_to_end(&mut octets).map_err(|error| error.to_string())?;
-    if octets.len() as u64 > limit { Err("the answer is too long".to_owned()) } else { Ok(octets) }
-}
-
-/// Whose certificates are trusted: those of authorities in the file that `SSL_CERT_FILE` names, or else Mozilla's.
-#[cfg(feature = "https")]
-fn tls() -> Result<ureq::tls::TlsConfig, String> {
-    use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-    let Some(path) = std::env::var_os("SSL_CERT_FILE") else { return Ok(TlsConfig::default()) };
-    let failed = |error: &dyn std::fmt::Display| format!("SSL_CERT_FILE {}: {error}", path.display());
-    let text = std::fs::read(&path).map_err(|error| failed(&error))?;
-    let mut roots = Vec::new();
-    for item in parse_pem(&text) {
-        if let PemItem::Certificate(certificate) = item.map_err(|error| failed(&error))? {
-            roots.push(certificate);
-        }
-    }
-    Ok(TlsConfig::builder().root_certs(RootCerts::from(roots)).build())
-}
-
-async fn ask_udp(host: &str, announce: &Announce) -> io::Result<Answer> {
-    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    if !has_port {
-        let why = "a UDP tracker's address has a port, as in udp://host:6969";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    }
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
-    let addresses: Vec<SocketAddr> = lookup_host(host).await?.take(4).collect();
-    let questions = addresses.into_iter().map(|address| {
-        let announce = announce.clone();
-        async move { ask_udp_at(address, &announce).await }
-    });
-    let answer = first_answer(questions, |_, error| last = error).await;
-    answer.map(|(_, answer)| answer).ok_or(last)
-}
-
-async fn ask_udp_at(address: SocketAddr, announce: &Announce) -> io::Result<Answer> {
-    let any: SocketAddr =
-        if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().map_err(io::Error::other)?;
-    let socket = UdpSocket::bind(any).await?;
-    socket.connect(address).await?;
-    let is_v6 = address.is_ipv6();
-    for attempt in 0..UDP_TRIES {
-        let patience = Duration::from_secs(15 << attempt);
-        let exchange = async {
-            let Response::Connect(connection) = call(&socket, 0, Request::Connect, is_v6).await? else {
-                return Err(io::Error::other("the tracker answers something else than was asked"));
-            };
-            call(&socket, connection, Request::Announce(announce.clone()), is_v6).await
-        };
-        match timeout(patience, exchange).await {
-            Ok(Ok(Response::Announce(answer))) => return Ok(answer),
-            Ok(Ok(_)) => return Err(io::Error::other("the tracker answers something else than was asked")),
-            Ok(Err(error)) => return Err(error),
-            Err(_) => {}
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the tracker does not answer"))
-}
-
-/// Asks, and waits for the answer to exactly that.
-async fn call(socket: &UdpSocket, connection: u64, request: Request, is_v6: bool) -> io::Result<Response> {
-    let transaction = getrandom::u32().map_err(io::Error::other)?;
-    socket.send(&Asked { connection, transaction, request }.encode()).await?;
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let n = socket.recv(&mut buffer).await?;
-        match Response::decode(&buffer[..n], is_v6) {
-            Ok((heard, Response::Error(why))) if heard == transaction => {
-                return Err(io::Error::other(format!("the tracker refuses: {why}")));
-            }
-            Ok((heard, response)) if heard == transaction => return Ok(response),
-            _ => {}
-        }
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Only for torrents that are not private. It has a UDP port of its own, and speaks IPv4.
 
+use crate::origin::{Family, Origin};
 use mainline::{Dht, Id};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -13,17 +14,23 @@ const EVERY: Duration = Duration::from_secs(15 * 60);
 const RETRY: Duration = Duration::from_secs(60);
 
 /// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table where we are. `bootstrap`
-/// are nodes to begin with, where not the usual ones.
+/// are nodes to begin with, where not the usual ones. The table is one of IPv4 (BEP 5).
 ///
 /// # Errors
-/// The system does not give a socket.
+/// The system does not give a socket, or the address to go out from is one of IPv6.
 pub fn search(
     info_hash: [u8; 20],
     port: u16,
-    bootstrap: &[String],
+    (origin, bootstrap): (Origin, &[String]),
     found: UnboundedSender<Vec<SocketAddr>>,
 ) -> std::io::Result<()> {
     let mut builder = Dht::builder();
+    if !origin.reaches(Family::V4) {
+        return Err(std::io::Error::other("it is one of IPv4, which does not go out from this address"));
+    }
+    if let Some(IpAddr::V4(address)) = origin.address() {
+        builder.bind_address(address);
+    }
     if !bootstrap.is_empty() {
         builder.bootstrap(bootstrap);
     }

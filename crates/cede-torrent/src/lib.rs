@@ -3,7 +3,7 @@
 //! * [`storage`] keeps a torrent's content in files, below one folder and nowhere else.
 //! * [`check`] says which pieces are there, by their hashes.
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
-//! * [`announce`] asks trackers, [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker.
+//! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker.
 //! * [`server`] is a tracker.
 //! * [`create`] makes torrents.
 //!
@@ -11,14 +11,18 @@
 //! code that runs unchanged in the simulator.
 
 pub mod announce;
+pub mod ask;
 pub mod check;
 pub mod create;
+mod depart;
 #[cfg(feature = "dht")]
 pub mod dht;
 mod disk;
+pub mod fetch;
 mod hashing;
 mod link;
 pub mod magnet;
+pub mod origin;
 mod pieces;
 mod reach;
 pub mod server;

@@ -7,7 +7,6 @@ use cede_bt::mse::{Accept, Handshake, Outcome, PADDING_MAX, Secrets};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Whoever does not answer so long is not there.
@@ -62,7 +61,8 @@ impl Reach<'_> {
 
     async fn connect(&self, address: SocketAddr, transport: Transport) -> io::Result<Stream> {
         if transport == Transport::Tcp {
-            let stream = Stream::Tcp(timeout(DIAL_PATIENCE, TcpStream::connect(address)).await??);
+            let origin = self.listener.map(Listener::origin).unwrap_or_default();
+            let stream = Stream::Tcp(timeout(DIAL_PATIENCE, origin.connect(address)).await??);
             no_delay(&stream);
             return Ok(stream);
         }

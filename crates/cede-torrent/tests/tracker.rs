@@ -6,13 +6,16 @@ use cede_bt::Disposition;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::metadata::Wanted;
 use cede_bt::tracker::book::Limits;
-use cede_bt::tracker::{Announce, Event};
+use cede_bt::tracker::{Announce, Answer, Event};
 use cede_torrent::announce::{self, Amounts, Identity};
+use cede_torrent::ask::Question;
+use cede_torrent::fetch::{Download, download};
 use cede_torrent::magnet::{Seeker, fetch};
+use cede_torrent::origin::Origin;
 use cede_torrent::server::{Entry, Over, Tracker};
 use cede_torrent::session::{Choices, Encryption, Wish};
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +55,16 @@ fn announcement(id: u8, left: u64) -> Announce {
     }
 }
 
+async fn ask(url: &str, id: u8, left: u64) -> Result<Answer, String> {
+    ask_from(url, id, left, Origin::default()).await
+}
+
+async fn ask_from(url: &str, id: u8, left: u64, origin: Origin) -> Result<Answer, String> {
+    let question =
+        Question { url: url.to_owned(), announce: announcement(id, left), tracker_id: None, origin };
+    cede_torrent::ask::ask(question, drop).await
+}
+
 /// A machine has several addresses: the tracker answers from the one that was asked.
 #[test]
 fn answers_over_udp_come_from_the_address_that_was_asked() {
@@ -59,7 +72,7 @@ fn answers_over_udp_come_from_the_address_that_was_asked() {
         run(async {
             let (address, entries) = start_at(everywhere, Vec::new());
             let url = format!("udp://127.0.0.2:{}", address.port());
-            announce::ask(&url, &announcement(1, 7), None).await.unwrap();
+            ask(&url, 1, 7).await.unwrap();
             let heard: Vec<_> =
                 entries.borrow().iter().map(|entry| (entry.over, entry.result.clone())).collect();
             assert_eq!(heard, [(Over::Udp, Ok(0))]);
@@ -72,11 +85,11 @@ fn peers_that_ask_over_http_and_udp_find_each_other() {
     run(async {
         let (address, entries) = start(Vec::new());
         let (http, udp) = (format!("http://{address}/announce"), format!("udp://{address}/announce"));
-        let first = announce::ask(&http, &announcement(1, 7), None).await.unwrap();
+        let first = ask(&http, 1, 7).await.unwrap();
         assert_eq!((first.peers.len(), first.leechers, first.interval_s), (0, Some(1), 1800));
-        let second = announce::ask(&udp, &announcement(2, 0), None).await.unwrap();
+        let second = ask(&udp, 2, 0).await.unwrap();
         assert_eq!(second.peers, ["127.0.0.1:1001".parse().unwrap()]);
-        let third = announce::ask(&http, &announcement(3, 7), None).await.unwrap();
+        let third = ask(&http, 3, 7).await.unwrap();
         assert_eq!((third.peers.len(), third.seeders, third.leechers), (2, Some(1), Some(2)));
         let heard: Vec<_> = entries.borrow().iter().map(|entry| (entry.over, entry.result.clone())).collect();
         assert_eq!(heard, [(Over::Http, Ok(0)), (Over::Udp, Ok(1)), (Over::Http, Ok(2))]);
@@ -91,7 +104,8 @@ fn a_tracker_that_is_silent_does_not_keep_the_next_from_being_asked() {
         let (address, _) = start(Vec::new());
         let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let urls = [format!("udp://{}", silent.local_addr().unwrap()), format!("http://{address}/announce")];
-        let identity = Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5 };
+        let identity =
+            Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5, origin: Origin::default() };
         let (wishes, wished) = mpsc::unbounded_channel();
         let (notes, mut noted) = mpsc::unbounded_channel();
         let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
@@ -107,13 +121,13 @@ fn refusals_reach_the_asker() {
     run(async {
         let (address, _) = start(vec![[8; 20]]);
         for url in [format!("http://{address}/announce"), format!("udp://{address}")] {
-            let why = announce::ask(&url, &announcement(1, 7), None).await.unwrap_err();
+            let why = ask(&url, 1, 7).await.unwrap_err();
             assert!(why.contains("not for that torrent"), "{url}: {why}");
         }
-        let why = announce::ask(&format!("http://{address}/elsewhere"), &announcement(1, 7), None).await;
+        let why = ask(&format!("http://{address}/elsewhere"), 1, 7).await;
         assert!(why.unwrap_err().contains("/announce"));
         for url in ["udp://localhost", "udp://[::1]/announce", "udp://localhost:/x"] {
-            let why = announce::ask(url, &announcement(1, 7), None).await.unwrap_err();
+            let why = ask(url, 1, 7).await.unwrap_err();
             assert!(why.contains("has a port"), "{url}: {why}");
         }
     });
@@ -147,11 +161,105 @@ fn a_server_that_is_no_tracker_is_named_by_its_status_and_a_refusal_by_its_words
         ];
         for (head, body, expected) in cases {
             let url = format!("http://{}/announce", server(head, body));
-            let why = announce::ask(&url, &announcement(1, 7), None).await.unwrap_err();
+            let why = ask(&url, 1, 7).await.unwrap_err();
             assert!(why.contains(expected), "{head}: {why}");
         }
-        let gone = announce::download(&format!("http://{}/x", server("410 Gone", b"d1:ai1ee"))).await;
+        let gone =
+            download(&format!("http://{}/x", server("410 Gone", b"d1:ai1ee")), Origin::default()).await;
         assert!(gone.unwrap_err().contains("410 Gone"));
+    });
+}
+
+/// A server may send on to another, to a magnet link, or to what is not fetched; and on and on.
+#[test]
+fn servers_that_send_on_are_followed_as_far_as_makes_sense() {
+    let to = |place: &str| format!("302 Found\r\nLocation: {place}");
+    run(async {
+        let end = format!("http://{}/t", server("200 OK", b"d1:ai1ee"));
+        let begin = format!("http://{}/s", server(&to(&end), b"moved"));
+        match download(&begin, Origin::default()).await {
+            Ok(Download::Octets(octets)) => assert_eq!(octets, b"d1:ai1ee"),
+            _ => panic!("nothing came"),
+        }
+        let link = "magnet:?xt=urn:btih:0123456789abcdef0123456789abcdef01234567&dn=a";
+        match download(&format!("http://{}/s", server(&to(link), b"")), Origin::default()).await {
+            Ok(Download::Magnet(found)) => assert_eq!(found, link),
+            _ => panic!("no link"),
+        }
+        let mut url = format!("http://{}/s", server(&to("http://127.0.0.1:1/"), b""));
+        for _ in 0..5 {
+            url = format!("http://{}/s", server(&to(&url), b""));
+        }
+        for (url, expected) in [
+            (
+                format!("http://{}/s", server(&to("file:///etc/hosts"), b"")),
+                "file:///etc/hosts, which is neither",
+            ),
+            (url, "more than 5 times, at last to http://127.0.0.1:1/"),
+        ] {
+            let why = download(&url, Origin::default()).await.expect_err("it cannot be had");
+            assert!(why.contains(expected), "{why}");
+        }
+    });
+}
+
+/// Peers in the long form may be named by their hosts.
+#[test]
+fn peers_that_are_listed_by_name_are_looked_up() {
+    run(async {
+        let body = b"d8:intervali60e5:peersld2:ip9:localhost4:porti7eed2:ip9:192.0.2.14:porti8eed2:ip9:x.invalid4:porti9eeee";
+        let answer = ask(&format!("http://{}/announce", server("200 OK", body)), 1, 7).await.unwrap();
+        assert!(answer.peers.contains(&"192.0.2.1:8".parse().unwrap()), "{answer:?}");
+        assert!(answer.peers.iter().any(|peer| peer.ip().is_loopback() && peer.port() == 7), "{answer:?}");
+        assert!(answer.peers.iter().all(|peer| peer.port() != 9) && answer.named.is_empty(), "{answer:?}");
+    });
+}
+
+/// A tracker that has addresses of both families comes to know us by both.
+#[test]
+fn a_tracker_is_asked_over_both_families() {
+    let found: Vec<_> = ("localhost", 1).to_socket_addrs().into_iter().flatten().collect();
+    let has_v6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
+    if !has_v6 || !found.iter().any(SocketAddr::is_ipv6) || !found.iter().any(SocketAddr::is_ipv4) {
+        println!("skipped: localhost is not to be had by both families here");
+        return;
+    }
+    run(async {
+        let (address, entries) = start_at("[::]:0", Vec::new());
+        for (id, scheme) in [(1, "http"), (2, "udp")] {
+            entries.borrow_mut().clear();
+            let url = format!("{scheme}://localhost:{}/announce", address.port());
+            ask(&url, id, 7).await.unwrap();
+            let mut heard: Vec<bool> =
+                entries.borrow().iter().map(|entry| entry.from.ip().to_canonical().is_ipv6()).collect();
+            heard.sort_unstable();
+            assert_eq!(heard, [false, true], "{scheme}");
+        }
+        let answer = ask(&format!("http://localhost:{}/announce", address.port()), 3, 7).await.unwrap();
+        let mut peers: Vec<String> = answer.peers.iter().map(ToString::to_string).collect();
+        peers.sort_unstable();
+        assert_eq!(peers, ["127.0.0.1:1001", "127.0.0.1:1002", "[::1]:1001", "[::1]:1002"]);
+    });
+}
+
+/// Whoever is given an address asks from no other, and not where it does not lead.
+#[test]
+fn a_tracker_is_asked_from_the_address_that_was_given() {
+    run(async {
+        let (address, entries) = start(Vec::new());
+        let from = |text: &str| Origin::new(Some(text.parse().unwrap()));
+        for scheme in ["http", "udp"] {
+            entries.borrow_mut().clear();
+            let url = format!("{scheme}://{address}/announce");
+            ask_from(&url, 1, 7, from("127.0.0.9")).await.unwrap();
+            let heard: Vec<String> =
+                entries.borrow().iter().map(|entry| entry.from.ip().to_canonical().to_string()).collect();
+            assert_eq!(heard, ["127.0.0.9"], "{scheme}");
+            let why = ask_from(&url, 1, 7, from("::1")).await.unwrap_err();
+            assert!(why.contains("no address that the one to go out from leads to"), "{why}");
+            let why = ask_from(&url, 1, 7, from("192.0.2.77")).await.unwrap_err();
+            assert!(why.contains("assign requested address"), "{why}");
+        }
     });
 }
 
@@ -167,11 +275,14 @@ fn what_a_server_keeps_compressed_comes_as_it_was() {
         let (info, _) = torrent(&[200_000]);
         let head = "200 OK\r\nContent-Encoding: gzip";
         let url = format!("http://{}/t", server(head, &pack(&info.raw)));
-        assert_eq!(announce::download(&url).await.unwrap(), info.raw);
+        let Ok(Download::Octets(octets)) = download(&url, Origin::default()).await else {
+            panic!("no octets")
+        };
+        assert_eq!(octets, info.raw);
         // Little that stands for more than any torrent may have is not unpacked to its end.
         let much = vec![0; cede_bt::metainfo::MAX_FILE_BYTES + 1];
         let url = format!("http://{}/t", server(head, &pack(&much)));
-        assert!(announce::download(&url).await.is_err());
+        assert!(download(&url, Origin::default()).await.is_err());
     });
 }
 
@@ -192,7 +303,7 @@ fn whatever_is_sent_to_the_tracker_it_goes_on() {
             stream.read_to_string(&mut answer).await.unwrap();
             assert!(answer.starts_with("HTTP/1.1 40"), "{answer}");
         }
-        announce::ask(&format!("udp://{address}"), &announcement(1, 7), None).await.unwrap();
+        ask(&format!("udp://{address}"), 1, 7).await.unwrap();
     });
 }
 
@@ -218,7 +329,13 @@ fn a_swarm_meets_at_the_tracker_and_says_goodbye() {
             let (_, closed) = mpsc::unbounded_channel();
             let wishes = std::mem::replace(&mut member.wishes, closed);
             let port = member.address.port();
-            let identity = Identity { info_hash: info.info_hash(), peer_id: [id; 20], port, key: id.into() };
+            let identity = Identity {
+                info_hash: info.info_hash(),
+                peer_id: [id; 20],
+                port,
+                key: id.into(),
+                origin: Origin::default(),
+            };
             let left = u64::from(content.is_none());
             let amounts = move || Amounts { left, ..Amounts::default() };
             announcing.push(tokio::task::spawn_local(announce::run(

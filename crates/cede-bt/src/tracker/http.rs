@@ -3,7 +3,7 @@
 //! Source: BEP 3, 7, 23 and 48. How it was validated: both directions against each other, answers of opentracker's form
 //! in the tests, fuzz targets for queries and answers.
 
-use super::{Announce, Answer, Event, MAX_PEERS, Tally, compact};
+use super::{Announce, Answer, Event, MAX_NAMED, MAX_PEERS, Tally, compact};
 use crate::bencode::{self, Document, Form, Limits, Node};
 use crate::magnet::{percent_decoded, percent_encoded};
 use alloc::string::{String, ToString};
@@ -16,6 +16,8 @@ pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// The longest query that is read.
 pub const MAX_QUERY_BYTES: usize = 8 << 10;
 const MAX_TRACKER_ID_BYTES: usize = 256;
+/// The longest name of a host (RFC 1035).
+const MAX_NAME_BYTES: usize = 253;
 /// Torrents in one scrape.
 const MAX_SCRAPED: usize = 74;
 
@@ -103,6 +105,13 @@ pub fn parse_answer(octets: &[u8]) -> Result<Answer, Error> {
         seeders: number(b"complete"),
         leechers: number(b"incomplete"),
         peers: peers(root),
+        named: root
+            .get(b"peers")
+            .into_iter()
+            .flat_map(Node::items)
+            .filter_map(named)
+            .take(MAX_NAMED)
+            .collect(),
         warning: lossy(b"warning message"),
         tracker_id: tracker_id.filter(|id| id.len() <= MAX_TRACKER_ID_BYTES),
     })
@@ -116,11 +125,24 @@ fn peers(root: Node<'_, '_>) -> Vec<SocketAddr> {
     compact4.chain(listed).chain(six).take(MAX_PEERS).collect()
 }
 
-/// A peer of the old, long form. Names of hosts are not looked up.
+/// A peer of the old, long form, by its address.
 fn listed(peer: Node<'_, '_>) -> Option<SocketAddr> {
     let ip: IpAddr = peer.get(b"ip")?.text()?.parse().ok()?;
-    let port = u16::try_from(peer.get(b"port")?.uint()?).ok().filter(|port| *port != 0)?;
-    Some(SocketAddr::new(ip, port))
+    Some(SocketAddr::new(ip, port(peer)?))
+}
+
+/// A peer of the long form, by its name: letters, digits, hyphens and dots (RFC 1123), and underscores, as some have.
+fn named(peer: Node<'_, '_>) -> Option<(String, u16)> {
+    let name = peer.get(b"ip")?.text()?;
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_');
+    let is_name = name.len() <= MAX_NAME_BYTES
+        && name.bytes().all(is_plain)
+        && name.bytes().any(|octet| octet.is_ascii_alphabetic());
+    is_name.then_some((name.into(), port(peer)?))
+}
+
+fn port(peer: Node<'_, '_>) -> Option<u16> {
+    u16::try_from(peer.get(b"port")?.uint()?).ok().filter(|port| *port != 0)
 }
 
 /// Writes an answer. Long where the peer did not ask for a compact one.
@@ -309,11 +331,35 @@ mod tests {
             seeders: Some(3),
             leechers: Some(4),
             peers,
+            named: Vec::new(),
             warning: Some("slow".into()),
             tracker_id: Some(vec![1, 2]),
         };
         assert_eq!(parse_answer(&answer(&sent, true)), Ok(sent.clone()));
         assert_eq!(parse_answer(&answer(&sent, false)), Ok(sent));
+    }
+
+    #[test]
+    fn peers_are_listed_by_address_or_name() {
+        let peer = |ip: &str, port: u32| Form::dict().with("ip", ip).with("port", port);
+        let long = "a".repeat(254);
+        let peers = [
+            peer("192.0.2.1", 1),
+            peer("peer-1.example", 2),
+            peer("no name", 3),
+            peer("", 4),
+            peer("1.2.3", 5),
+            peer(&long, 6),
+            peer("zero.example", 0),
+            peer("2001:db8::1", 7),
+        ];
+        let octets = Form::dict().with("interval", 60_u32).with("peers", peers.to_vec()).encode();
+        let answer = parse_answer(&octets).unwrap();
+        assert_eq!(answer.peers, ["192.0.2.1:1", "[2001:db8::1]:7"].map(|text| text.parse().unwrap()));
+        assert_eq!(answer.named, [("peer-1.example".to_string(), 2)]);
+        let many: Vec<Form> = (1..100).map(|port| peer("peer.example", port)).collect();
+        let answer = parse_answer(&Form::dict().with("peers", many).encode()).unwrap();
+        assert_eq!(answer.named.len(), MAX_NAMED);
     }
 
     #[test]

@@ -14,6 +14,8 @@ use core::net::SocketAddr;
 
 /// The most peers that are taken from one answer.
 pub const MAX_PEERS: usize = 2_000;
+/// The most that are taken by the names of their hosts.
+pub const MAX_NAMED: usize = 50;
 /// What a peer may lack: beyond that it has not counted.
 const MOST_LEFT: u64 = i64::MAX as u64;
 /// Announces are never further apart nor closer than that, whatever a tracker says, in seconds.
@@ -69,6 +71,8 @@ pub struct Answer {
     pub leechers: Option<u32>,
     /// Where peers are.
     pub peers: Vec<SocketAddr>,
+    /// The host and port of peers that are listed by name, which only some trackers do over HTTP. To be looked up.
+    pub named: Vec<(String, u16)>,
     /// To be shown.
     pub warning: Option<String>,
     /// To be sent back with the next announce.

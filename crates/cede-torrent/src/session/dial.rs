@@ -3,6 +3,7 @@
 use super::conn::{self, Shared};
 use super::{Inner, State, canonical};
 use crate::link::{Link, Stream};
+use crate::origin::Origin;
 use crate::reach::{self, Encryption, Reach};
 use cede_bt::engine::{ConnId, neighbourhood};
 use cede_bt::metainfo::Info;
@@ -32,6 +33,7 @@ pub struct Listener {
     utp: Option<UtpSocket>,
     stream: StreamConfig,
     port: u16,
+    origin: Origin,
 }
 
 impl Listener {
@@ -86,12 +88,19 @@ impl Listener {
             address.set_port(socket.local_addr().port());
             utp = Some(socket);
         }
-        Ok(Self { tcp, utp, stream, port: address.port() })
+        let origin = Origin::new(Some(address.ip()));
+        Ok(Self { tcp, utp, stream, port: address.port(), origin })
     }
 
     /// Where uTP is to be had, and how its streams are opened.
     pub(crate) fn utp(&self) -> Option<(&UtpSocket, &StreamConfig)> {
         Some((self.utp.as_ref()?, &self.stream))
+    }
+
+    /// Where connections go out from: the address that it waits at.
+    #[must_use]
+    pub const fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// The port.

@@ -180,6 +180,7 @@ async fn follow(torrent: &Torrent, case: Case, address: SocketAddr) {
 /// Ours at the tracker, asked again as often as it says; whoever it names is known to ours.
 pub fn announce_ours(ours: &mut Member, torrent: &Torrent) {
     use cede_torrent::announce::{Amounts, Identity, Note, run};
+    use cede_torrent::origin::Origin;
     let (notes, mut noted) = mpsc::unbounded_channel::<Note>();
     let session = ours.session.clone();
     tokio::task::spawn_local(async move {
@@ -191,7 +192,8 @@ pub fn announce_ours(ours: &mut Member, torrent: &Torrent) {
     let wishes = std::mem::replace(&mut ours.wishes, closed);
     let port = ours.address.port();
     let peer_id = [port as u8; 20];
-    let identity = Identity { info_hash: torrent.info.info_hash(), peer_id, port, key: 1 };
+    let identity =
+        Identity { info_hash: torrent.info.info_hash(), peer_id, port, key: 1, origin: Origin::default() };
     let (session, total) = (ours.session.clone(), torrent.info.total_bytes);
     let amounts = move || Amounts { left: total - session.view().bytes, ..Amounts::default() };
     tokio::task::spawn_local(run(vec![vec![torrent.tracker.clone()]], identity, amounts, wishes, notes));

@@ -231,7 +231,7 @@ pub struct SwarmArgs {
     /// TCP and UDP port; 0 takes a free one [default: 6881, or a free one where that is taken]
     #[arg(short, long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// The address to wait at [default: all, IPv4 and IPv6]
+    /// The address to wait at, and that all connections and announces go out from [default: all, IPv4 and IPv6]
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     pub bind: Option<IpAddr>,
     /// Transports: tcp, utp, both, or the sum of 1 attempt TCP, 2 attempt uTP, 4 accept TCP, 8 accept uTP

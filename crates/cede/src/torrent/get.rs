@@ -13,7 +13,7 @@ use crate::screen;
 use cede_bt::metainfo::{Info, Version};
 use cede_torrent::announce::{self, Amounts};
 use cede_torrent::check::{self, Watch};
-use cede_torrent::session::{Driver, Session, SessionError, Wish, stamps};
+use cede_torrent::session::{Driver, Listener, Session, SessionError, Wish, stamps};
 use cede_torrent::storage::{Allocation, Notes, Storage, StorageError};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
@@ -139,7 +139,7 @@ impl<'a> Job<'a> {
         args: &'a SwarmArgs,
         source: Source,
         place: Place<'_>,
-        listener: &std::rc::Rc<cede_torrent::session::Listener>,
+        listener: &std::rc::Rc<Listener>,
     ) -> Result<Self, Failure> {
         let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
@@ -154,15 +154,14 @@ impl<'a> Job<'a> {
             Some(_) => session.want_files(),
             None => session.want_nothing(),
         }
-        let port = listener.port();
-        screen::mention(&headline(&info, here, port));
+        screen::mention(&headline(&info, here, listener.port()));
         let tiers = tiers(args, metainfo.trackers);
         remark(args, &info, tiers.is_empty() && peers.is_empty());
         mention_files(&storage, &place, here);
         session.add_peers(&peers);
         let given = [given, args.peers.clone()].concat();
         let (announcing, found) =
-            look_for_peers(args, &info, (&session, wishes, peer_id), (tiers, given), port)?;
+            look_for_peers(args, &info, (&session, wishes, peer_id), (tiers, given), listener)?;
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
         let was_complete = session.is_done();
         let driver = Some(driver);
@@ -176,7 +175,7 @@ impl<'a> Job<'a> {
             "begin",
             &json!({
                 "name": self.info.name, "info_hash": numbers::hex(&self.info.info_hash()),
-                "bytes": self.info.total_bytes, "pieces": self.info.piece_count(),
+                "bytes": super::show::content_bytes(&self.info), "pieces": self.info.piece_count(),
             }),
         );
         if self.was_complete && self.written.is_some() {
@@ -371,7 +370,7 @@ fn look_for_peers(
     info: &Arc<Info>,
     (session, wishes, peer_id): (&Session, UnboundedReceiver<Wish>, [u8; 20]),
     (tiers, given): (Vec<Vec<String>>, Vec<SocketAddr>),
-    port: u16,
+    listener: &Listener,
 ) -> Result<(JoinHandle<()>, Peers), Failure> {
     let (found, peers) = mpsc::unbounded_channel();
     let (notes, noted) = mpsc::unbounded_channel();
@@ -382,12 +381,12 @@ fn look_for_peers(
         let left = total.saturating_sub(view.bytes);
         Amounts { uploaded: sum(view.totals.uploaded), downloaded: sum(view.totals.downloaded), left }
     };
-    let identity = Swarm::identity(info.info_hash(), peer_id, port)?;
+    let identity = Swarm::identity(info.info_hash(), peer_id, listener)?;
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
     tokio::task::spawn_local(source::hear(noted, found.clone()));
     tokio::task::spawn_local(remind(given, found.clone()));
     if !args.no_dht && !info.is_private {
-        swarm::search_dht(args, info.info_hash(), port, &found);
+        swarm::search_dht(args, info.info_hash(), listener, &found);
     }
     Ok((announcing, peers))
 }

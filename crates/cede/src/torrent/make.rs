@@ -1,7 +1,7 @@
 //! `cede torrent make`.
 
 use super::args::MakeArgs;
-use super::show::magnet_of;
+use super::show::{content_bytes, magnet_of};
 use super::{count, printable, shown};
 use crate::carry::numbers;
 use crate::failure::Failure;
@@ -134,7 +134,7 @@ fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) ->
             "file": output.display().to_string(),
             "info_hash": numbers::hex(&info.info_hash()),
             "info_hash_v2": info.hash_v2.map(|hash| numbers::hex(&hash)),
-            "bytes": info.total_bytes,
+            "bytes": content_bytes(info),
             "files": files,
             "pieces": info.piece_count(),
             "piece_length": info.piece_length,
@@ -145,7 +145,7 @@ fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) ->
     let text = format!(
         "{}: {} in {}, {} of {} KiB\ninfo-hash {}\n{magnet}\n",
         if is_stdout { shown(std::slice::from_ref(&info.name)) } else { output.display().to_string() },
-        numbers::amount(info.total_bytes),
+        numbers::amount(content_bytes(info)),
         count(files, "file"),
         count(info.piece_count() as usize, "piece"),
         info.piece_length >> 10,

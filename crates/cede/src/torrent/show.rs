@@ -73,6 +73,10 @@ pub fn content_bytes(info: &Info) -> u64 {
     info.real_files().map(|file| file.length).sum()
 }
 
+fn web_seeds(out: &mut String, urls: &[String]) {
+    urls.iter().for_each(|url| line(out, "web seed", &format!("{url} (not used)")));
+}
+
 fn line(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "{name:<13} {}", shown(&[value.to_owned()]));
 }
@@ -97,7 +101,7 @@ fn text(metainfo: &Metainfo) -> String {
     for (tier, urls) in metainfo.trackers.iter().enumerate() {
         urls.iter().for_each(|url| line(&mut out, &format!("tracker {}", tier + 1), url));
     }
-    metainfo.web_seeds.iter().for_each(|url| line(&mut out, "web seed", &format!("{url} (not used)")));
+    web_seeds(&mut out, &metainfo.web_seeds);
     for (name, value) in [("comment", &metainfo.comment), ("made by", &metainfo.created_by)] {
         value.iter().for_each(|value| line(&mut out, name, value));
     }
@@ -142,6 +146,7 @@ fn magnet_document(magnet: &Magnet) -> Value {
         "info_hash_v2": magnet.hash_v2.map(|hash| numbers::hex(&hash)),
         "trackers": magnet.trackers,
         "peers": magnet.peers,
+        "web_seeds": magnet.web_seeds,
         "selected": magnet.selected,
         "magnet": magnet.to_string(),
     })
@@ -154,5 +159,6 @@ fn magnet_text(magnet: &Magnet) -> String {
     magnet.hash_v2.iter().for_each(|hash| line(&mut out, "v2 info-hash", &numbers::hex(hash)));
     magnet.trackers.iter().for_each(|url| line(&mut out, "tracker", url));
     magnet.peers.iter().for_each(|peer| line(&mut out, "peer", peer));
+    web_seeds(&mut out, &magnet.web_seeds);
     out + "Names, sizes and files are known once a peer has told them: cede torrent get\n"
 }

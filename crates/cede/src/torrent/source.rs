@@ -11,6 +11,7 @@ use cede_bt::magnet::Magnet;
 use cede_bt::metadata::Wanted;
 use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::announce::{self, Amounts, Note};
+use cede_torrent::fetch::{Download, download};
 use cede_torrent::magnet::{Seeker, Told, fetch};
 use cede_torrent::session::{Listener, Wish};
 use std::collections::HashMap;
@@ -58,10 +59,14 @@ pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Resu
     }
     if what.starts_with("http://") || what.starts_with("https://") {
         let octets = tokio::select! {
-            octets = announce::download(what) => octets,
+            octets = download(what, listener.origin()) => octets,
             () = super::tracker::asked() => return Err(nothing_came()),
         };
-        let octets = octets.map_err(|error| Failure::Failed(format!("cannot fetch {what}: {error}")))?;
+        let octets = match octets {
+            Ok(Download::Octets(octets)) => octets,
+            Ok(Download::Magnet(link)) => return follow(&link, args, listener).await,
+            Err(error) => return Err(Failure::Failed(printable(&format!("cannot fetch {what}: {error}")))),
+        };
         let metainfo =
             Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{what}: {error}")))?;
         return Ok(plain(metainfo));
@@ -89,10 +94,10 @@ async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result
         return Err(Failure::Usage(text.to_owned()));
     }
     screen::mention("looking for somebody who has the torrent behind the link\n");
-    let mut given = Vec::new();
-    for peer in &magnet.peers {
-        given.extend(tokio::net::lookup_host(peer).await.into_iter().flatten());
+    if !magnet.web_seeds.is_empty() {
+        screen::mention("the link names web seeds (ws=), which are not used\n");
     }
+    let given = named_peers(&magnet).await;
     let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
     let (told, peers) =
         search(args, listener, &magnet, (wanted, &trackers, [args.peers.clone(), given.clone()].concat()))
@@ -102,6 +107,20 @@ async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result
     let info = told.map_err(|error| Failure::Failed(error.to_string()))?;
     let metainfo = Metainfo::of_info(info, trackers);
     Ok(Source { metainfo, peers, given, selected: magnet.selected })
+}
+
+/// The peers that stand in a link.
+async fn named_peers(magnet: &Magnet) -> Vec<SocketAddr> {
+    let mut given = Vec::new();
+    for peer in &magnet.peers {
+        match tokio::net::lookup_host(peer).await {
+            Ok(found) => given.extend(found),
+            Err(error) => {
+                screen::mention(&(printable(&format!("{peer}, a peer of the link (x.pe): {error}")) + "\n"));
+            }
+        }
+    }
+    given
 }
 
 /// Hands on what trackers say of peers, and mentions what keeps them from it.
@@ -162,7 +181,7 @@ async fn search(
     let _ = found.send(given);
     let (wishes, wished) = mpsc::unbounded_channel();
     let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: WANT });
-    let identity = Swarm::identity(magnet.info_hash(), seeker.peer_id, listener.port())?;
+    let identity = Swarm::identity(magnet.info_hash(), seeker.peer_id, listener)?;
     // What is missing is not known; anything but nothing says that we are no seed.
     let amounts = || Amounts { left: 1, ..Amounts::default() };
     let (notes, noted) = mpsc::unbounded_channel();
@@ -170,7 +189,7 @@ async fn search(
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wished, notes));
     tokio::task::spawn_local(hear(noted, found.clone()));
     if !args.no_dht {
-        super::swarm::search_dht(args, magnet.info_hash(), listener.port(), &found);
+        super::swarm::search_dht(args, magnet.info_hash(), listener, &found);
     }
     drop(found);
     let outcome = tokio::select! {

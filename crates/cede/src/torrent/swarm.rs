@@ -51,11 +51,15 @@ pub struct Swarm;
 
 impl Swarm {
     /// How trackers know us.
-    pub fn identity(info_hash: [u8; 20], peer_id: [u8; 20], port: u16) -> Result<Identity, Failure> {
+    pub fn identity(
+        info_hash: [u8; 20],
+        peer_id: [u8; 20],
+        listener: &Listener,
+    ) -> Result<Identity, Failure> {
         let chance =
             cede_torrent::chance().map_err(|error| Failure::Failed(format!("no random numbers: {error}")))?;
         let key = chance.first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
-        Ok(Identity { info_hash, peer_id, port, key })
+        Ok(Identity { info_hash, peer_id, port: listener.port(), key, origin: listener.origin() })
     }
 
     /// Waits for peers.
@@ -118,10 +122,11 @@ fn stream_config(args: &SwarmArgs) -> Result<StreamConfig, Failure> {
 pub fn search_dht(
     args: &SwarmArgs,
     info_hash: [u8; 20],
-    port: u16,
+    listener: &Listener,
     found: &UnboundedSender<Vec<SocketAddr>>,
 ) {
-    if let Err(error) = cede_torrent::dht::search(info_hash, port, &args.dht_node, found.clone()) {
+    let nodes = (listener.origin(), &args.dht_node[..]);
+    if let Err(error) = cede_torrent::dht::search(info_hash, listener.port(), nodes, found.clone()) {
         screen::mention(&format!("no distributed hash table: {error}\n"));
     }
 }

@@ -1,0 +1,258 @@
+//! Asking one tracker, over HTTP or UDP, by IPv4 and by IPv6.
+//!
+//! Source: BEP 3, 7, 15 and 23. A tracker sees the address that it is asked from: one that has addresses of both families is
+//! asked over both at once, so that it knows our peer by both (libtorrent does so, too). Peers that it lists by the names of
+//! their hosts are looked up. How it was validated: against the tracker of this crate in the tests, and opentracker.
+
+use crate::fetch::{Fetched, fetch, is_proxied};
+use crate::origin::{Family, Origin};
+use cede_bt::tracker::udp::{Asked, Request, Response};
+use cede_bt::tracker::{Announce, Answer, http};
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::{UdpSocket, lookup_host};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// BEP 15 waits 15 s and doubles that eight times; a person waits for two.
+const UDP_TRIES: u32 = 2;
+/// Who takes longer than that may not be there: the next is asked beside it.
+const IMPATIENCE: Duration = Duration::from_secs(3);
+/// Addresses of a tracker that are tried, of each family.
+const MAX_ADDRESSES: usize = 4;
+/// Names of peers are looked up within that, or passed over.
+const LOOKUP_PATIENCE: Duration = Duration::from_secs(5);
+/// Addresses that are taken of one name.
+const MAX_OF_NAME: usize = 2;
+
+/// What a tracker is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The tracker.
+    pub url: String,
+    /// What it is told.
+    pub announce: Announce,
+    /// What it gave us to be sent back.
+    pub tracker_id: Option<Vec<u8>>,
+    /// Where it is asked from.
+    pub origin: Origin,
+}
+
+/// Asks one tracker over each family that leads to it. What comes over the slower long after the first answer goes to `late`.
+/// Must run within a [`tokio::task::LocalSet`].
+///
+/// # Errors
+/// Why there is no answer, for people.
+pub async fn ask(question: Question, late: impl FnOnce(Answer) + 'static) -> Result<Answer, String> {
+    let mut asked = JoinSet::new();
+    for way in ways(&question).await? {
+        let question = question.clone();
+        asked.spawn_local(async move {
+            let answer = way.ask(question).await.map_err(|why| (way.family, why))?;
+            Ok(with_named(answer).await)
+        });
+    }
+    let (mut answer, mut failures) = (None, Vec::new());
+    loop {
+        let patience = if answer.is_some() { IMPATIENCE } else { Duration::MAX };
+        match timeout(patience, asked.join_next()).await {
+            Ok(Some(Ok(Ok(more)))) => answer = Some(joined(answer, more)),
+            Ok(Some(Ok(Err(why)))) => failures.push(why),
+            // It has panicked.
+            Ok(Some(Err(_))) => {}
+            Ok(None) => break,
+            Err(_) => {
+                tokio::task::spawn_local(hand_on(asked, late));
+                break;
+            }
+        }
+    }
+    answer.ok_or_else(|| told(&failures))
+}
+
+async fn hand_on(mut asked: JoinSet<Result<Answer, (Option<Family>, String)>>, late: impl FnOnce(Answer)) {
+    if let Some(Ok(Ok(answer))) = asked.join_next().await {
+        late(answer);
+    }
+}
+
+fn joined(answer: Option<Answer>, more: Answer) -> Answer {
+    let Some(mut answer) = answer else { return more };
+    answer.interval_s = answer.interval_s.max(more.interval_s);
+    answer.min_interval_s = answer.min_interval_s.max(more.min_interval_s);
+    answer.seeders = answer.seeders.max(more.seeders);
+    answer.leechers = answer.leechers.max(more.leechers);
+    answer.warning = answer.warning.or(more.warning);
+    answer.tracker_id = answer.tracker_id.or(more.tracker_id);
+    // Many trackers tell of both families over either.
+    let known: HashSet<SocketAddr> = answer.peers.iter().copied().collect();
+    answer.peers.extend(more.peers.into_iter().filter(|peer| !known.contains(peer)));
+    answer
+}
+
+fn told(failures: &[(Option<Family>, String)]) -> String {
+    match failures {
+        [] => "the tracker has no address".to_owned(),
+        [(_, why)] => why.clone(),
+        [(_, first), others @ ..] if others.iter().all(|(_, why)| why == first) => first.clone(),
+        several => {
+            let text = |(family, why): &(Option<Family>, String)| match family {
+                Some(family) => format!("over {}: {why}", family.name()),
+                None => why.clone(),
+            };
+            several.iter().map(text).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// One way to a tracker.
+#[derive(Clone, Debug)]
+struct Way {
+    /// `None` where a proxy stands between, or where there is no telling.
+    family: Option<Family>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Way {
+    async fn ask(&self, question: Question) -> Result<Answer, String> {
+        match udp_host(&question.url) {
+            Some(_) => self.ask_udp(&question).await.map_err(|error| error.to_string()),
+            None => self.ask_http(&question).await,
+        }
+    }
+
+    async fn ask_http(&self, question: &Question) -> Result<Answer, String> {
+        let url = http::url(&question.url, &question.announce, question.tracker_id.as_deref());
+        let fetched = fetch(url, http::MAX_ANSWER_BYTES as u64, (question.origin, self.family)).await?;
+        let Fetched { octets, .. } = &fetched;
+        // Trackers say why they refuse under any status.
+        http::parse_answer(octets).map_err(|error| match error {
+            http::Error::Failure(_) => error.to_string(),
+            _ => fetched.failure().unwrap_or_else(|| error.to_string()),
+        })
+    }
+
+    async fn ask_udp(&self, question: &Question) -> io::Result<Answer> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
+        let questions: Vec<_> = self
+            .addresses
+            .iter()
+            .map(|address| ask_udp_at(*address, question.origin, question.announce.clone()))
+            .collect();
+        let answer = first_answer(questions.into_iter(), |_, error| last = error).await;
+        answer.map(|(_, answer)| answer).ok_or(last)
+    }
+}
+
+/// Where a tracker over UDP is, of its URL.
+fn udp_host(url: &str) -> Option<&str> {
+    url.strip_prefix("udp://").map(|rest| rest.split('/').next().unwrap_or(rest))
+}
+
+/// By which ways the tracker is to be had.
+async fn ways(question: &Question) -> Result<Vec<Way>, String> {
+    let url = &question.url;
+    let host = match udp_host(url) {
+        Some(host) if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
+            host.to_owned()
+        }
+        Some(_) => return Err("a UDP tracker's address has a port, as in udp://host:6969".to_owned()),
+        None => match crate::fetch::host_of(url) {
+            Some(host) if !is_proxied(url) => host,
+            // Names are looked up beyond a proxy; what is no URL is told by who asks.
+            _ => return Ok(vec![Way { family: None, addresses: Vec::new() }]),
+        },
+    };
+    let found: Vec<SocketAddr> = lookup_host(&host).await.map_err(|error| error.to_string())?.collect();
+    let way = |family: Family| {
+        let of_family = found.iter().filter(|address| Family::of(address.ip()) == family);
+        let addresses = of_family.take(MAX_ADDRESSES).copied().collect();
+        Way { family: Some(family), addresses }
+    };
+    let ways = Family::ALL.into_iter().filter(|family| question.origin.reaches(*family)).map(way);
+    let ways: Vec<Way> = ways.filter(|way| !way.addresses.is_empty()).collect();
+    match found.is_empty() || !ways.is_empty() {
+        true => Ok(ways),
+        false => Err("the tracker has no address that the one to go out from leads to".to_owned()),
+    }
+}
+
+/// The answer with the peers that it lists by name, as far as their names can be looked up.
+async fn with_named(mut answer: Answer) -> Answer {
+    let mut lookups = JoinSet::new();
+    for (name, port) in std::mem::take(&mut answer.named) {
+        lookups.spawn_local(async move {
+            let found = lookup_host((name, port)).await;
+            found.into_iter().flatten().take(MAX_OF_NAME).collect::<Vec<_>>()
+        });
+    }
+    let looking = async {
+        while let Some(found) = lookups.join_next().await {
+            answer.peers.extend(found.unwrap_or_default());
+        }
+    };
+    let _ = timeout(LOOKUP_PATIENCE, looking).await;
+    answer
+}
+
+/// The first answer, and to which question. Each is asked when the one before has failed or takes long.
+pub(crate) async fn first_answer<T: 'static, E: 'static>(
+    questions: impl ExactSizeIterator<Item = impl Future<Output = Result<T, E>> + 'static>,
+    mut failed: impl FnMut(usize, E),
+) -> Option<(usize, T)> {
+    let (mut waiting, mut asked) = (questions.enumerate(), JoinSet::new());
+    loop {
+        if let Some((at, question)) = waiting.next() {
+            asked.spawn_local(async move { (at, question.await) });
+        }
+        let patience = if waiting.len() > 0 { IMPATIENCE } else { Duration::MAX };
+        match timeout(patience, asked.join_next()).await {
+            Ok(None) => return None,
+            Ok(Some(Ok((at, Ok(answer))))) => return Some((at, answer)),
+            Ok(Some(Ok((at, Err(why))))) => failed(at, why),
+            // It takes long, or has panicked.
+            Err(_) | Ok(Some(Err(_))) => {}
+        }
+    }
+}
+
+async fn ask_udp_at(address: SocketAddr, origin: Origin, announce: Announce) -> io::Result<Answer> {
+    let socket = UdpSocket::bind(origin.towards(address)?).await?;
+    socket.connect(address).await?;
+    let is_v6 = address.is_ipv6();
+    for attempt in 0..UDP_TRIES {
+        let patience = Duration::from_secs(15 << attempt);
+        let exchange = async {
+            let Response::Connect(connection) = call(&socket, 0, Request::Connect, is_v6).await? else {
+                return Err(io::Error::other("the tracker answers something else than was asked"));
+            };
+            call(&socket, connection, Request::Announce(announce.clone()), is_v6).await
+        };
+        match timeout(patience, exchange).await {
+            Ok(Ok(Response::Announce(answer))) => return Ok(answer),
+            Ok(Ok(_)) => return Err(io::Error::other("the tracker answers something else than was asked")),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the tracker does not answer"))
+}
+
+/// Asks, and waits for the answer to exactly that.
+async fn call(socket: &UdpSocket, connection: u64, request: Request, is_v6: bool) -> io::Result<Response> {
+    let transaction = getrandom::u32().map_err(io::Error::other)?;
+    socket.send(&Asked { connection, transaction, request }.encode()).await?;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let n = socket.recv(&mut buffer).await?;
+        match Response::decode(&buffer[..n], is_v6) {
+            Ok((heard, Response::Error(why))) if heard == transaction => {
+                return Err(io::Error::other(format!("the tracker refuses: {why}")));
+            }
+            Ok((heard, response)) if heard == transaction => return Ok(response),
+            _ => {}
+        }
+    }
+}

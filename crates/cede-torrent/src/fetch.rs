@@ -1,0 +1,218 @@
+//! What is at a URL of http or https: answers of trackers, and torrent files.
+
+use crate::depart::Departing;
+use crate::origin::{Family, Origin};
+use std::io::Read;
+use std::time::{Duration, Instant};
+use ureq::config::IpFamily;
+use ureq::http::{StatusCode, Uri, header};
+
+/// Who does not answer within that is passed over.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// No time at all would be taken for no limit.
+const LEAST_PATIENCE: Duration = Duration::from_millis(10);
+/// How often a server may send on to another.
+const MAX_REDIRECTS: u32 = 5;
+/// A torrent file from a URL: as long as torrents can be.
+const MAX_DOWNLOAD_BYTES: u64 = cede_bt::metainfo::MAX_FILE_BYTES as u64;
+
+/// What came.
+pub(crate) struct Fetched {
+    status: StatusCode,
+    /// Where the server sends on to, if nothing is fetched from there.
+    onward: Option<String>,
+    pub octets: Vec<u8>,
+}
+
+impl Fetched {
+    /// Why this is not what was asked for, where the server says so.
+    pub fn failure(&self) -> Option<String> {
+        match &self.onward {
+            Some(url) if is_http(url) => {
+                Some(format!("the server sends on more than {MAX_REDIRECTS} times, at last to {url}"))
+            }
+            Some(url) => Some(format!("the server sends on to {url}, which is neither http nor https")),
+            None => (!self.status.is_success()).then(|| format!("the server answers: {}", self.status)),
+        }
+    }
+}
+
+/// What is behind a URL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Download {
+    /// This.
+    Octets(Vec<u8>),
+    /// The server sends on to this magnet link.
+    Magnet(String),
+}
+
+/// Fetches what is at a URL.
+///
+/// # Errors
+/// Why it cannot be had, for people.
+pub async fn download(url: &str, origin: Origin) -> Result<Download, String> {
+    let fetched = fetch(url.to_owned(), MAX_DOWNLOAD_BYTES, (origin, None)).await?;
+    match fetched.failure() {
+        None => Ok(Download::Octets(fetched.octets)),
+        Some(why) => match fetched.onward {
+            Some(link) if begins(&link, "magnet:") => Ok(Download::Magnet(link)),
+            _ => Err(why),
+        },
+    }
+}
+
+/// Whether a proxy of the environment stands between.
+pub(crate) fn is_proxied(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    ureq::Proxy::try_from_env().is_some_and(|proxy| !proxy.is_no_proxy(&uri))
+}
+
+/// Host and port of a URL, as they are looked up.
+pub(crate) fn host_of(url: &str) -> Option<String> {
+    let uri: Uri = url.parse().ok()?;
+    let port = uri.port_u16().or_else(|| match uri.scheme_str() {
+        Some("http") => Some(80),
+        Some("https") => Some(443),
+        _ => None,
+    })?;
+    Some(format!("{}:{port}", uri.host()?))
+}
+
+fn begins(text: &str, head: &str) -> bool {
+    text.get(..head.len()).is_some_and(|found| found.eq_ignore_ascii_case(head))
+}
+
+fn is_http(url: &str) -> bool {
+    begins(url, "http:") || begins(url, "https:")
+}
+
+/// Fetches so many octets at most, by one family where one is given.
+pub(crate) async fn fetch(
+    url: String,
+    limit: u64,
+    (origin, family): (Origin, Option<Family>),
+) -> Result<Fetched, String> {
+    if begins(&url, "https://") && !cfg!(feature = "https") {
+        return Err("https is not built in (cargo build --features cede-torrent/https); many trackers answer over http:// or udp://, too".to_owned());
+    }
+    let fetching = tokio::task::spawn_blocking(move || follow(&agent(origin, family)?, url, limit));
+    fetching.await.map_err(|error| error.to_string())?
+}
+
+/// Fetches from wherever servers send on to.
+fn follow(agent: &ureq::Agent, mut url: String, limit: u64) -> Result<Fetched, String> {
+    let deadline = Instant::now() + PATIENCE;
+    for hops in 0.. {
+        let left = deadline.saturating_duration_since(Instant::now()).max(LEAST_PATIENCE);
+        let request = agent.get(&url).config().timeout_global(Some(left)).build();
+        let mut response = request.call().map_err(|error| error.to_string())?;
+        let status = response.status();
+        let place = response.headers().get(header::LOCATION).filter(|_| status.is_redirection());
+        let Some(place) = place else {
+            let octets = read(response.body_mut().with_config().limit(limit).reader(), limit)?;
+            return Ok(Fetched { status, onward: None, octets });
+        };
+        let onward = onward(&url, &String::from_utf8_lossy(place.as_bytes()));
+        if hops == MAX_REDIRECTS || !is_http(&onward) {
+            // What goes with a redirection is for people.
+            return Ok(Fetched { status, onward: Some(onward), octets: Vec::new() });
+        }
+        url = onward;
+    }
+    unreachable!("the last hop returns")
+}
+
+/// The URL that a reference means at a place (RFC 3986, section 5.2; dots in paths are left to the server).
+fn onward(base: &str, reference: &str) -> String {
+    let is_in_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let reference = reference.trim().split('#').next().unwrap_or_default();
+    if reference
+        .split_once(':')
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_in_scheme))
+    {
+        return reference.to_owned();
+    }
+    let (scheme, rest) = base.split_once("://").unwrap_or(("http", base));
+    if reference.starts_with("//") {
+        return format!("{scheme}:{reference}");
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let folder = match reference.chars().next() {
+        Some('/') => "",
+        Some('?') | None => path,
+        Some(_) => &path[..path.rfind('/').map_or(0, |at| at + 1)],
+    };
+    let slash = if folder.is_empty() && !reference.starts_with('/') { "/" } else { "" };
+    format!("{scheme}://{authority}{folder}{slash}{reference}")
+}
+
+fn agent(origin: Origin, family: Option<Family>) -> Result<ureq::Agent, String> {
+    let only = Family::ALL.into_iter().filter(|family| origin.reaches(*family));
+    let only: Vec<Family> = only.filter(|one| family.is_none_or(|family| family == *one)).collect();
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .ip_family(match only[..] {
+            [Family::V4] => IpFamily::Ipv4Only,
+            [Family::V6] => IpFamily::Ipv6Only,
+            _ => IpFamily::Any,
+        })
+        .user_agent(concat!("cede/", env!("CARGO_PKG_VERSION")));
+    #[cfg(feature = "https")]
+    let config = config.tls_config(tls()?);
+    Ok(match origin.address() {
+        None => config.build().new_agent(),
+        Some(address) => Departing::from(address).agent(config.build()),
+    })
+}
+
+/// All of it, within a limit that holds for what was compressed, too.
+fn read(body: impl Read, limit: u64) -> Result<Vec<u8>, String> {
+    let mut octets = Vec::new();
+    body.take(limit + 1).read_to_end(&mut octets).map_err(|error| error.to_string())?;
+    if octets.len() as u64 > limit { Err("the answer is too long".to_owned()) } else { Ok(octets) }
+}
+
+/// Whose certificates are trusted: those of authorities in the file that `SSL_CERT_FILE` names, or else Mozilla's.
+#[cfg(feature = "https")]
+fn tls() -> Result<ureq::tls::TlsConfig, String> {
+    use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+    let Some(path) = std::env::var_os("SSL_CERT_FILE") else { return Ok(TlsConfig::default()) };
+    let failed = |error: &dyn std::fmt::Display| format!("SSL_CERT_FILE {}: {error}", path.display());
+    let text = std::fs::read(&path).map_err(|error| failed(&error))?;
+    let mut roots = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| failed(&error))? {
+            roots.push(certificate);
+        }
+    }
+    Ok(TlsConfig::builder().root_certs(RootCerts::from(roots)).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_send_on_by_whole_and_by_relative_urls() {
+        let base = "http://a.example:81/b/c/d?q=1";
+        for (reference, means) in [
+            ("https://z.example/x", "https://z.example/x"),
+            ("magnet:?xt=urn:btih:0", "magnet:?xt=urn:btih:0"),
+            ("file:///etc/passwd", "file:///etc/passwd"),
+            ("//z.example/x", "http://z.example/x"),
+            ("/x?y=http://w", "http://a.example:81/x?y=http://w"),
+            ("x.torrent", "http://a.example:81/b/c/x.torrent"),
+            ("?r=2", "http://a.example:81/b/c/d?r=2"),
+            ("", "http://a.example:81/b/c/d"),
+            (" /x#part ", "http://a.example:81/x"),
+        ] {
+            assert_eq!(onward(base, reference), means, "{reference}");
+        }
+        assert_eq!(onward("http://a.example", "x"), "http://a.example/x");
+        assert_eq!(onward("http://a.example?q", "?r"), "http://a.example/?r");
+    }
+}

@@ -1,0 +1,111 @@
+//! Which of a machine's addresses connections, announces and lookups go out from.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Where everything goes out from: an address of the machine, or whichever the system takes.
+///
+/// **Invariant:** what is given an address leaves from no other one; peers and trackers that it does not lead to are not asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Origin(Option<IpAddr>);
+
+impl Origin {
+    /// From this address; from any where there is none. `0.0.0.0` is any of IPv4, `::` any at all.
+    #[must_use]
+    pub fn new(address: Option<IpAddr>) -> Self {
+        Self(address.filter(|address| *address != IpAddr::from(Ipv6Addr::UNSPECIFIED)))
+    }
+
+    /// Whether it leads to addresses of that family.
+    #[must_use]
+    pub fn reaches(self, family: Family) -> bool {
+        self.0.is_none_or(|address| Family::of(address) == family)
+    }
+
+    /// The address itself, where it is one.
+    #[must_use]
+    pub fn address(self) -> Option<IpAddr> {
+        self.0.filter(|address| !address.is_unspecified())
+    }
+
+    /// What to bind a socket to that goes there.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable`, where it does not lead there.
+    pub fn towards(self, remote: SocketAddr) -> io::Result<SocketAddr> {
+        let family = Family::of(remote.ip());
+        if !self.reaches(family) {
+            let why = format!("no {} from the address that was given", family.name());
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
+        }
+        Ok(SocketAddr::new(self.address().unwrap_or(family.any()), 0))
+    }
+
+    pub(crate) async fn connect(self, remote: SocketAddr) -> io::Result<TcpStream> {
+        let local = self.towards(remote)?;
+        let socket = if remote.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        if self.address().is_some() {
+            socket.bind(local)?;
+        }
+        socket.connect(remote).await
+    }
+}
+
+/// A version of the internet protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
+
+    /// That of an address.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Self {
+        if address.to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
+    const fn any(self) -> IpAddr {
+        match self {
+            Self::V4 => IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
+            Self::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_leads_to_its_own_family() {
+        let towards = |from: Option<&str>, to: &str| {
+            let origin = Origin::new(from.map(|text| text.parse().unwrap()));
+            origin.towards(to.parse().unwrap()).map(|local| local.to_string()).map_err(|error| error.kind())
+        };
+        let (four, six) = ("192.0.2.1:1", "[2001:db8::1]:1");
+        assert_eq!(towards(None, four).as_deref(), Ok("0.0.0.0:0"));
+        assert_eq!(towards(None, six).as_deref(), Ok("[::]:0"));
+        assert_eq!(towards(Some("::"), four).as_deref(), Ok("0.0.0.0:0"));
+        assert_eq!(towards(Some("0.0.0.0"), four).as_deref(), Ok("0.0.0.0:0"));
+        assert_eq!(towards(Some("198.51.100.7"), four).as_deref(), Ok("198.51.100.7:0"));
+        for (from, to) in [("0.0.0.0", six), ("198.51.100.7", six), ("2001:db8::7", four)] {
+            assert_eq!(towards(Some(from), to), Err(io::ErrorKind::AddrNotAvailable), "{from} {to}");
+        }
+    }
+}
