@@ -10,9 +10,9 @@ use core::cmp::Reverse;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u32);
 
-/// The end of a path in the flat table.
+/// The end of a path in the flat table; also, no link.
 const END: u32 = u32::MAX;
-/// A path that has not been sought.
+/// A path that has not been sought, and a row that there is not yet.
 const UNSOUGHT: u32 = u32::MAX;
 /// A path that there is not.
 const NO_PATH: u32 = u32::MAX - 1;
@@ -29,22 +29,33 @@ pub(crate) struct Edge {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hop(u32);
 
-/// All paths that have been used, end to end in one table, so that a packet finds its next link by one look-up.
+/// How a host's packets leave it.
+#[derive(Clone, Copy, Debug)]
+struct Exit {
+    /// The one link out of it, which then is no part of the paths in its row; or [`END`].
+    first: u32,
+    /// Its row in the table of paths; [`UNSOUGHT`] as long as it has sent nothing.
+    row: u32,
+}
+
+/// All paths that have been used. Hosts with a single link out, to the same node, share the paths that begin there: in a star of
+/// hosts these are as many as there are hosts, not as pairs, and lie near the processor.
 #[derive(Debug)]
 pub(crate) struct Routes {
     edges: Vec<Edge>,
     outgoing: Vec<Vec<u32>>,
     /// Where each host sends from and where it receives: its own node unless it stands elsewhere.
     stands: Vec<(u32, u32)>,
+    exits: Vec<Exit>,
+    /// The beginning of the path to each host, in a row per node that paths begin at, or per host that has some prescribed.
+    rows: Vec<Vec<u32>>,
+    /// The row of paths that begin at a node.
+    shared: BTreeMap<u32, u32>,
     hops: Vec<u32>,
-    /// Where each path stands in the table: most are those of many pairs of hosts.
+    /// Where each path stands in the table.
     laid: BTreeMap<Vec<u32>, u32>,
-    /// The beginning of the path from each host to each other, in a row per host that has sent anything.
-    known: Vec<Vec<u32>>,
     /// The links by which each node is reached best, for every node from which routes have been sought.
     trees: BTreeMap<u32, Vec<u32>>,
-    /// The destination that each host sent to last, and the way there: most hosts talk to few.
-    last: Vec<(HostId, Hop)>,
 }
 
 impl Routes {
@@ -53,16 +64,16 @@ impl Routes {
         for (index, edge) in edges.iter().enumerate() {
             outgoing[edge.from as usize].push(index as u32);
         }
-        let nowhere = (HostId(END), Hop(0));
         Self {
             edges,
             outgoing,
             stands: (0..hosts as u32).map(|host| (host, host)).collect(),
+            exits: vec![Exit { first: END, row: UNSOUGHT }; hosts],
+            rows: Vec::new(),
+            shared: BTreeMap::new(),
             hops: vec![END],
             laid: BTreeMap::new(),
-            known: vec![Vec::new(); hosts],
             trees: BTreeMap::new(),
-            last: vec![nowhere; hosts],
         }
     }
 
@@ -71,50 +82,59 @@ impl Routes {
         self.stands[host.0 as usize] = (sends_from, arrives_at);
     }
 
-    /// The beginning of the path between two hosts; `None` where there is none.
-    pub(crate) fn path(&mut self, from: HostId, to: HostId) -> Option<Hop> {
-        let (last, hop) = *self.last.get(from.0 as usize)?;
-        if last == to {
-            return Some(hop);
+    /// The first link of the path between two hosts and where the path goes on behind it; `None` where there is none.
+    pub(crate) fn path(&mut self, from: HostId, to: HostId) -> Option<(LinkId, Hop)> {
+        let (start, _) = *self.stands.get(from.0 as usize)?;
+        let (_, end) = *self.stands.get(to.0 as usize)?;
+        let exit = match self.exits[from.0 as usize] {
+            Exit { row: UNSOUGHT, .. } => self.find_exit(from),
+            known => known,
+        };
+        let hop = match self.rows[exit.row as usize][to.0 as usize] {
+            UNSOUGHT => self.discover(exit, start, to)?,
+            NO_PATH => return None,
+            hop => Hop(hop),
+        };
+        match exit.first {
+            END => self.step(hop),
+            // The row is of where the link leads, and says nothing of where it comes from.
+            first => (start != end).then_some((LinkId(first), hop)),
         }
-        let known = self.known[from.0 as usize].get(to.0 as usize).copied();
-        let hop = match known {
-            None | Some(UNSOUGHT) => self.discover(from, to),
-            Some(NO_PATH) => None,
-            Some(hop) => Some(Hop(hop)),
-        }?;
-        self.last[from.0 as usize] = (to, hop);
-        Some(hop)
     }
 
-    /// The link at a hop; `None` at the end of the path.
-    pub(crate) fn link(&self, hop: Hop) -> Option<LinkId> {
+    /// The link at a hop and where the path goes on behind it; `None` at the end.
+    pub(crate) fn step(&self, hop: Hop) -> Option<(LinkId, Hop)> {
         match self.hops[hop.0 as usize] {
             END => None,
-            link => Some(LinkId(link)),
+            link => Some((LinkId(link), Hop(hop.0 + 1))),
         }
-    }
-
-    pub(crate) const fn after(hop: Hop) -> Hop {
-        Hop(hop.0 + 1)
     }
 
     pub(crate) fn prescribe(&mut self, from: HostId, to: HostId, path: &[LinkId]) {
+        let exit = &mut self.exits[from.0 as usize];
+        if exit.row == UNSOUGHT {
+            exit.row = self.rows.len() as u32;
+            self.rows.push(vec![UNSOUGHT; self.stands.len()]);
+        }
+        let row = exit.row as usize;
         let links: Vec<u32> = path.iter().map(|link| link.0).collect();
-        self.remember(from, to, Some(&links));
+        self.rows[row][to.0 as usize] = if links.is_empty() { NO_PATH } else { self.lay(&links) };
     }
 
-    fn remember(&mut self, from: HostId, to: HostId, links: Option<&[u32]>) -> Option<Hop> {
-        let hop = links.filter(|links| !links.is_empty()).map(|links| Hop(self.lay(links)));
-        let hosts = self.stands.len();
-        let row = &mut self.known[from.0 as usize];
-        if row.is_empty() {
-            row.resize(hosts, UNSOUGHT);
-        }
-        if let Some(place) = row.get_mut(to.0 as usize) {
-            *place = hop.map_or(NO_PATH, |hop| hop.0);
-        }
-        hop
+    /// How a host's packets leave it, where no path of it is prescribed.
+    fn find_exit(&mut self, host: HostId) -> Exit {
+        let (start, _) = self.stands[host.0 as usize];
+        let (first, root) = match self.outgoing[start as usize][..] {
+            [link] => (link, self.edges[link as usize].to),
+            _ => (END, start),
+        };
+        let row = *self.shared.entry(root).or_insert_with(|| {
+            self.rows.push(vec![UNSOUGHT; self.stands.len()]);
+            self.rows.len() as u32 - 1
+        });
+        let exit = Exit { first, row };
+        self.exits[host.0 as usize] = exit;
+        exit
     }
 
     /// The place of a path in the table, where it is put if it is new.
@@ -129,32 +149,18 @@ impl Routes {
         start
     }
 
-    fn discover(&mut self, from: HostId, to: HostId) -> Option<Hop> {
-        let (start, _) = self.stands[from.0 as usize];
-        let (_, end) = *self.stands.get(to.0 as usize)?;
-        let path = self.shortest(start, end);
-        self.remember(from, to, path.as_deref())
-    }
-
-    /// The best path between two nodes. A node with a single way out shares the tree of the node behind it.
-    fn shortest(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
-        if from == to {
-            return Some(Vec::new());
-        }
-        let only = match self.outgoing[from as usize][..] {
-            [link] => Some(link),
-            _ => None,
-        };
-        let root = only.map_or(from, |link| self.edges[link as usize].to);
+    /// Seeks the best path from where an exit's row begins.
+    fn discover(&mut self, exit: Exit, start: u32, to: HostId) -> Option<Hop> {
+        let (_, end) = self.stands[to.0 as usize];
+        let root = if exit.first == END { start } else { self.edges[exit.first as usize].to };
         if !self.trees.contains_key(&root) {
             let tree = self.tree(root);
             self.trees.insert(root, tree);
         }
-        let mut path = self.trace_back(root, to, &self.trees[&root])?;
-        if let Some(link) = only {
-            path.insert(0, link);
-        }
-        Some(path)
+        let path = self.trace_back(root, end, &self.trees[&root]);
+        let hop = path.map(|links| self.lay(&links));
+        self.rows[exit.row as usize][to.0 as usize] = hop.unwrap_or(NO_PATH);
+        hop.map(Hop)
     }
 
     /// Dijkstra's algorithm over (delay, links); among equals the link with the smaller number wins.
@@ -193,5 +199,73 @@ impl Routes {
         }
         links.reverse();
         Some(links)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINKS: [(u32, u32); 8] = [(0, 3), (3, 0), (1, 3), (3, 1), (2, 3), (3, 2), (3, 4), (4, 3)];
+
+    /// Hosts 0 to 2 around node 3, behind which stands node 4; each link takes as long as its number says.
+    fn star() -> Routes {
+        let edge = |(number, (from, to)): (u64, (u32, u32))| Edge { from, to, delay_ns: 100 + number };
+        Routes::new((0..).zip(LINKS).map(edge).collect(), 5, 3)
+    }
+
+    fn walk(routes: &mut Routes, from: u32, to: u32) -> Option<Vec<u32>> {
+        let mut next = Some(routes.path(HostId(from), HostId(to))?);
+        let mut links = Vec::new();
+        while let Some((link, hop)) = next {
+            links.push(link.0);
+            next = routes.step(hop);
+        }
+        Some(links)
+    }
+
+    #[test]
+    fn hosts_of_a_star_share_what_lies_behind_its_middle() {
+        let mut routes = star();
+        for _ in 0..2 {
+            for (from, to, links) in [(0, 1, [0, 3]), (1, 0, [2, 1]), (0, 2, [0, 5]), (1, 2, [2, 5])] {
+                assert_eq!(walk(&mut routes, from, to), Some(links.to_vec()));
+            }
+        }
+        assert_eq!(routes.rows.len(), 1);
+        // Nobody is told of a way to himself, although there is one to him from the middle.
+        assert_eq!(walk(&mut routes, 0, 0), None);
+        assert_eq!(walk(&mut routes, 0, 9), None);
+    }
+
+    #[test]
+    fn prescribed_paths_hold_for_their_host_alone() {
+        let mut routes = star();
+        let detour = [0, 6, 7, 3].map(LinkId);
+        routes.prescribe(HostId(0), HostId(1), &detour);
+        routes.prescribe(HostId(0), HostId(0), &[LinkId(0), LinkId(1)]);
+        assert_eq!(walk(&mut routes, 0, 1), Some(vec![0, 6, 7, 3]));
+        assert_eq!(walk(&mut routes, 0, 0), Some(vec![0, 1]));
+        assert_eq!(walk(&mut routes, 0, 2), Some(vec![0, 5]));
+        assert_eq!(walk(&mut routes, 2, 1), Some(vec![4, 3]));
+        assert_eq!(walk(&mut routes, 2, 2), None);
+    }
+
+    #[test]
+    fn hosts_that_stand_elsewhere_send_from_there() {
+        let mut routes = star();
+        routes.stand(HostId(2), 4, 4);
+        assert_eq!(walk(&mut routes, 2, 0), Some(vec![7, 1]));
+        assert_eq!(walk(&mut routes, 0, 2), Some(vec![0, 6]));
+        assert_eq!(walk(&mut routes, 2, 2), None);
+    }
+
+    #[test]
+    fn where_no_link_leads_there_is_no_path() {
+        let mut routes = Routes::new(vec![Edge { from: 0, to: 1, delay_ns: 1 }], 3, 3);
+        assert_eq!(walk(&mut routes, 0, 1), Some(vec![0]));
+        for (from, to) in [(0, 2), (1, 0), (2, 0), (1, 1)] {
+            assert_eq!(walk(&mut routes, from, to), None, "{from} {to}");
+        }
     }
 }

@@ -282,8 +282,8 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
 
     /// Moves a packet on: to the link at its hop, or, at the end of its path, to its host.
     fn forward(&mut self, token: Token) {
-        match self.routes.link(token.hop) {
-            Some(next) => self.offer(next, token),
+        match self.routes.step(token.hop) {
+            Some((next, hop)) => self.offer(next, Token { hop, ..token }),
             None => self.deliver(token.packet),
         }
     }
@@ -330,16 +330,16 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
 
     fn send(&mut self, from: HostId, datagram: Datagram) {
         self.observer.sent(&PacketEvent { at: self.now, host: from, datagram: &datagram });
-        let Some(hop) = self.routes.path(from, datagram.destination.host) else {
+        let Some((first, hop)) = self.routes.path(from, datagram.destination.host) else {
             self.unroutable += 1;
             return;
         };
         let bytes = datagram.wire_bytes();
         let packet = self.pool.insert(datagram);
-        self.forward(Token { packet, hop, bytes });
+        self.offer(first, Token { packet, hop, bytes });
     }
 
-    /// Offers a packet to the link at its hop, twice where the link duplicates.
+    /// Offers a packet to a link, twice where the link duplicates.
     fn offer(&mut self, id: LinkId, token: Token) {
         if self.wires[id.0 as usize].link.duplicates() {
             let copy = self.pool.get(token.packet).clone();
@@ -352,8 +352,7 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     }
 
     fn enqueue(&mut self, id: LinkId, token: Token) {
-        let onward = Token { hop: Routes::after(token.hop), ..token };
-        let refused = self.with_ear(id, |link, now, ear| link.offer(now, onward, token.bytes, ear).err());
+        let refused = self.with_ear(id, |link, now, ear| link.offer(now, token, token.bytes, ear).err());
         if let Some(token) = refused {
             self.pool.remove(token.packet);
         }
