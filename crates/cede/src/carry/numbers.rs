@@ -17,6 +17,11 @@ fn scaled(value: f64, units: &[(f64, &'static str)]) -> String {
     format!("{number:.decimals$} {unit}")
 }
 
+/// "1 file", "2 files".
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// "1.05 MB".
 pub fn amount(bytes: u64) -> String {
     scaled(bytes as f64, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])

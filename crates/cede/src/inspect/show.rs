@@ -3,9 +3,9 @@
 use super::log::Asides;
 use super::names::{hex, torrent};
 use super::{InspectArgs, covered};
+use crate::carry::numbers::count;
 use crate::meter;
 use crate::screen::Screen;
-use crate::torrent::count;
 use cede_inspect::{ConnectionReport, Cover, Kind, Report, SideReport, Speech};
 use cede_plot::{Cell, Table, terminal};
 use std::collections::{BTreeMap, BTreeSet};

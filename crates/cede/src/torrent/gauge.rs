@@ -74,7 +74,7 @@ fn sum(rates: [Rate; 2]) -> Rate {
 }
 
 fn line(view: &View, rates: &Rates, total_pieces: u32, wanted_bytes: u64) -> String {
-    let peers = super::count(view.peers.len(), "peer");
+    let peers = numbers::count(view.peers.len(), "peer");
     let up = numbers::rate(sum(rates.up));
     if view.is_complete {
         let sent = numbers::amount(view.totals.uploaded.iter().sum());

@@ -322,7 +322,7 @@ fn headline(info: &Info, here: usize, port: u16) -> String {
     let name = super::shown(std::slice::from_ref(&info.name));
     let (amount, pieces) = (
         numbers::amount(super::show::content_bytes(info)),
-        super::count(info.piece_count() as usize, "piece"),
+        numbers::count(info.piece_count() as usize, "piece"),
     );
     let port = match port {
         0 => "no peer can call us".to_owned(),
@@ -357,7 +357,7 @@ fn mention_files(storage: &Storage, place: &Place<'_>, here: usize) {
     let files = 0..storage.layout().files().len();
     let count = files.filter(|file| is_real(file) && storage.is_shortened(*file)).count();
     if count > 0 {
-        let files = super::count(count, "file");
+        let files = numbers::count(count, "file");
         screen::mention(&format!("names of {files} are too long for file systems, and kept shorter\n"));
     }
 }

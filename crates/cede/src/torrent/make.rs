@@ -2,7 +2,7 @@
 
 use super::args::MakeArgs;
 use super::show::{content_bytes, magnet_of};
-use super::{count, printable, shown};
+use super::{printable, shown};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -146,8 +146,8 @@ fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) ->
         "{}: {} in {}, {} of {} KiB\ninfo-hash {}\n{magnet}\n",
         if is_stdout { shown(std::slice::from_ref(&info.name)) } else { output.display().to_string() },
         numbers::amount(content_bytes(info)),
-        count(files, "file"),
-        count(info.piece_count() as usize, "piece"),
+        numbers::count(files, "file"),
+        numbers::count(info.piece_count() as usize, "piece"),
         info.piece_length >> 10,
         info.hash_v2.map_or_else(|| numbers::hex(&info.hash_v1), |hash| numbers::hex(&hash)),
     );

@@ -1,7 +1,7 @@
 //! `cede torrent show`.
 
 use super::args::ShowArgs;
-use super::{count, read_metainfo, shown};
+use super::{read_metainfo, shown};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
@@ -92,8 +92,8 @@ fn text(metainfo: &Metainfo) -> String {
     }
     let files = info.real_files().count();
     let amount = numbers::amount(content_bytes(info));
-    line(&mut out, "content", &format!("{amount} in {}", count(files, "file")));
-    let pieces = count(info.piece_count() as usize, "piece");
+    line(&mut out, "content", &format!("{amount} in {}", numbers::count(files, "file")));
+    let pieces = numbers::count(info.piece_count() as usize, "piece");
     line(&mut out, "pieces", &format!("{pieces} of {} B", info.piece_length));
     if info.is_private {
         line(&mut out, "private", "yes: peers come from the trackers alone");
@@ -134,7 +134,7 @@ fn list(info: &Info) -> String {
     }
     let more = real.count().saturating_sub(MAX_LISTED);
     if more > 0 {
-        let _ = writeln!(out, "and {}; --json lists all", count(more, "more file"));
+        let _ = writeln!(out, "and {}; --json lists all", numbers::count(more, "more file"));
     }
     out
 }

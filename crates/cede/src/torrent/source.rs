@@ -3,6 +3,7 @@
 use super::args::{GetArgs, SwarmArgs};
 use super::swarm::{Swarm, peer_id};
 use super::{printable, read_metainfo};
+use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::Transport;
@@ -222,7 +223,7 @@ pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
             numbered.get(range).into_iter().flatten().for_each(|at| wanted[*at] = true);
         }
         if !wanted.contains(&true) {
-            let count = super::count(numbered.len(), "file");
+            let count = numbers::count(numbered.len(), "file");
             let text = format!(
                 "the link selects files (so=) that are not there: the torrent has {count}; choose by --files"
             );

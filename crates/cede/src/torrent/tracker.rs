@@ -123,7 +123,7 @@ fn document(entry: &Entry) -> Value {
 fn text(entry: &Entry) -> String {
     let (peer, over) = (peer(entry), over(entry));
     let told = match &entry.result {
-        Ok(count) => super::count(*count, "peer"),
+        Ok(count) => numbers::count(*count, "peer"),
         Err(why) => format!("refused: {why}"),
     };
     let Some(announce) = &entry.announce else { return format!("{peer:<24} {over:<4} {told}\n") };

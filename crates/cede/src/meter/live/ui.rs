@@ -1,8 +1,9 @@
 //! The picture as a screen that updates.
 
 use super::picture::{Picture, Row as HostRow};
+use crate::carry::numbers::count;
 use crate::failure::Failure;
-use cede_meter::Summary;
+use cede_meter::{Flags, Summary};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -44,6 +45,7 @@ pub struct View {
     order: Order,
     selected: usize,
     is_paused: bool,
+    /// Means of intervals in microseconds.
     histories: HashMap<IpAddr, VecDeque<u64>>,
     /// What is watched, in words.
     title: String,
@@ -128,7 +130,7 @@ impl View {
         let there: HashMap<IpAddr, u64> = picture
             .rows
             .iter()
-            .map(|row| (row.host.address, row.now.as_ref().map_or(0, |now| now.time_mean_ms as u64)))
+            .map(|row| (row.host.address, row.now.as_ref().map_or(0, |now| (now.time_mean_ms * 1e3) as u64)))
             .collect();
         self.histories.retain(|address, _| there.contains_key(address));
         for row in &picture.rows {
@@ -150,13 +152,37 @@ impl View {
         let [head, table, chart, keys] = Layout::vertical(parts).areas(frame.area());
         let rows = self.sorted(picture);
         self.selected = self.selected.min(rows.len().saturating_sub(1));
-        frame.render_widget(Paragraph::new(header(&self.title, picture)), head);
+        frame.render_widget(Paragraph::new(self.header(picture)), head);
         self.draw_table(frame, table, &rows, shown);
         if let Some(row) = rows.get(self.selected) {
             self.draw_chart(frame, chart, row, shown);
         }
         let help = "q quit  s sort  space pause  ↑↓ choose    a flag's meaning: cede explain NAME";
         frame.render_widget(Paragraph::new(help).dim(), keys);
+    }
+
+    fn header(&self, picture: &Picture) -> Vec<Line<'static>> {
+        let counters = &picture.counters;
+        let first = format!(
+            "{}   {:.0} s, {} packets, {:.0} packets/s, {:.1} Mbit/s{}",
+            self.title,
+            picture.running_s,
+            counters.packets,
+            picture.packets_per_s,
+            picture.bits_per_s / 1e6,
+            if self.is_paused { "   paused" } else { "" },
+        );
+        let second = format!(
+            "{}, {}, {:.1} MB; given up: {}; left out: {} samples, {} packets",
+            count(picture.rows.len(), "host"),
+            count(picture.flows, "flow"),
+            picture.memory_bytes as f64 / 1e6,
+            count(counters.evicted as usize, "flow"),
+            counters.thinned,
+            picture.lost
+        );
+        let third = "queueing delay in ms: now, and all that is kept";
+        vec![Line::from(first).bold(), Line::from(second), Line::from(third).dim()]
     }
 
     fn sorted<'a>(&self, picture: &'a Picture) -> Vec<&'a HostRow> {
@@ -189,7 +215,9 @@ impl View {
         let headings = HEADINGS.iter().enumerate().map(|(k, &heading)| {
             if k == sorted_by { Cell::from(format!("{heading} ▼")).bold() } else { Cell::from(heading) }
         });
-        let widths = columns(area.width).map(Constraint::Length).into_iter().chain([Constraint::Min(6)]);
+        let longest = rows.iter().map(|row| shown(row.host.address).to_string().len()).max().unwrap_or(0);
+        let widths =
+            columns(area.width, longest).map(Constraint::Length).into_iter().chain([Constraint::Min(6)]);
         let table = Table::new(rows.iter().map(|row| cells(row, shown)), widths)
             .header(Row::new(headings).style(Style::new().underlined()))
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
@@ -202,9 +230,17 @@ impl View {
         let data: Vec<u64> = history.into_iter().flatten().copied().collect();
         let room = usize::from(area.width.saturating_sub(2));
         let most = data.iter().max().copied().unwrap_or(0);
-        let title =
-            format!(" {}: queueing delay of each interval, up to {most} ms ", shown(row.host.address));
-        let chart = Sparkline::default().block(Block::bordered().title(title)).max(most.max(1));
+        let title = format!(
+            " {}: queueing delay of each interval, up to {:.1} ms ",
+            shown(row.host.address),
+            most as f64 / 1e3
+        );
+        let mut block = Block::bordered().title(title);
+        // The table may have no room for all of them.
+        if row.host.flags != Flags::default() {
+            block = block.title_bottom(format!(" {} ", flags(row)));
+        }
+        let chart = Sparkline::default().block(block).max(most.max(1));
         frame.render_widget(chart.data(&data[data.len().saturating_sub(room)..]), area);
     }
 }
@@ -228,13 +264,18 @@ fn cells<'a>(row: &HostRow, shown: &dyn Fn(IpAddr) -> IpAddr) -> Row<'a> {
         ms(all.p95_ms),
         ms(all.max_ms),
         Cell::from(bloated),
-        Cell::from(host.flags.names().collect::<Vec<_>>().join(" ")),
+        Cell::from(flags(row)),
     ])
 }
 
-/// The widths of all columns but the flags: a narrow screen shows the whole of an IPv4 address at least.
-const fn columns(width: u16) -> [u16; 8] {
-    if width < 120 { [15, 7, 7, 7, 7, 7, 7, 8] } else { [39, 8, 9, 9, 9, 9, 9, 9] }
+fn flags(row: &HostRow) -> String {
+    row.host.flags.names().collect::<Vec<_>>().join(" ")
+}
+
+/// The widths of all columns but the flags, which have the rest. A narrow screen shows the whole of an IPv4 address at least, a wide one
+/// all of the longest address that there is.
+fn columns(width: u16, longest: usize) -> [u16; 8] {
+    if width < 100 { [15, 7, 7, 7, 7, 7, 7, 8] } else { [longest.clamp(15, 39) as u16, 7, 9, 9, 9, 9, 9, 8] }
 }
 
 /// 100 ms is what counts as bufferbloat; half a second ruins everything.
@@ -244,27 +285,6 @@ fn shade(ms: f64) -> Style {
         ms if ms >= 100.0 => Style::new().fg(Color::Yellow),
         _ => Style::new(),
     }
-}
-
-fn header(title: &str, picture: &Picture) -> Vec<Line<'static>> {
-    let counters = &picture.counters;
-    let first = format!(
-        "{title}   {:.0} s, {} packets, {:.0} packets/s, {:.1} Mbit/s",
-        picture.running_s,
-        counters.packets,
-        picture.packets_per_s,
-        picture.bits_per_s / 1e6
-    );
-    let second = format!(
-        "{} hosts, {} flows, {:.1} MB; given up: {} flows; left out: {} samples, {} packets",
-        picture.rows.len(),
-        picture.flows,
-        picture.memory_bytes as f64 / 1e6,
-        counters.evicted,
-        counters.thinned,
-        picture.lost
-    );
-    vec![Line::from(first).bold(), Line::from(second), Line::from("")]
 }
 
 #[cfg(test)]
@@ -297,7 +317,7 @@ mod tests {
         assert!(
             lines
                 .iter()
-                .any(|line| line.contains("10.0.0.200: queueing delay of each interval, up to 200 ms"))
+                .any(|line| line.contains("10.0.0.200: queueing delay of each interval, up to 200.0 ms"))
         );
     }
 
@@ -310,6 +330,7 @@ mod tests {
         assert_eq!((press(KeyCode::Char('s')), press(KeyCode::Char(' '))), (Wish::Redraw, Wish::Redraw));
         assert_eq!(press(KeyCode::Char('q')), Wish::Quit);
         assert!(view.is_paused());
+        assert!(drawn(&mut view, &picture)[0].contains("   paused"));
         let lines = drawn(&mut view, &picture);
         assert!(lines[3].contains("now ▼") && lines.iter().any(|line| line.contains("10.0.0.1: queueing")));
         let mut narrow = Terminal::new(TestBackend::new(80, 24)).unwrap();
