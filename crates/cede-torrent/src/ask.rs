@@ -7,8 +7,7 @@
 use crate::fetch::{Fetched, fetch, is_proxied};
 use crate::origin::{Family, Origin};
 use cede_bt::tracker::udp::{Asked, Request, Response};
-use cede_bt::tracker::{Announce, Answer, http};
-use std::collections::HashSet;
+use cede_bt::tracker::{Announce, Answer, Event, http};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -40,8 +39,8 @@ pub struct Question {
     pub origin: Origin,
 }
 
-/// Asks one tracker over each family that leads to it. What comes over the slower long after the first answer goes to `late`.
-/// Must run within a [`tokio::task::LocalSet`].
+/// Asks one tracker over each family that leads to it, and returns the first answer; the other family's goes to `late` when it comes. Who
+/// says goodbye waits a little for both. Must run within a [`tokio::task::LocalSet`].
 ///
 /// # Errors
 /// Why there is no answer, for people.
@@ -54,42 +53,29 @@ pub async fn ask(question: Question, late: impl FnOnce(Answer) + 'static) -> Res
             Ok(with_named(answer).await)
         });
     }
-    let (mut answer, mut failures) = (None, Vec::new());
-    loop {
-        let patience = if answer.is_some() { IMPATIENCE } else { Duration::MAX };
-        match timeout(patience, asked.join_next()).await {
-            Ok(Some(Ok(Ok(more)))) => answer = Some(joined(answer, more)),
-            Ok(Some(Ok(Err(why)))) => failures.push(why),
-            // It has panicked.
-            Ok(Some(Err(_))) => {}
-            Ok(None) => break,
-            Err(_) => {
-                tokio::task::spawn_local(hand_on(asked, late));
-                break;
+    let mut failures = Vec::new();
+    while let Some(outcome) = asked.join_next().await {
+        match outcome {
+            Ok(Ok(answer)) => {
+                let rest = hand_on(asked, late);
+                match question.announce.event {
+                    Event::Stopped => drop(timeout(IMPATIENCE, rest).await),
+                    _ => drop(tokio::task::spawn_local(rest)),
+                }
+                return Ok(answer);
             }
+            Ok(Err(why)) => failures.push(why),
+            // It has panicked.
+            Err(_) => {}
         }
     }
-    answer.ok_or_else(|| told(&failures))
+    Err(told(&failures))
 }
 
 async fn hand_on(mut asked: JoinSet<Result<Answer, (Option<Family>, String)>>, late: impl FnOnce(Answer)) {
     if let Some(Ok(Ok(answer))) = asked.join_next().await {
         late(answer);
     }
-}
-
-fn joined(answer: Option<Answer>, more: Answer) -> Answer {
-    let Some(mut answer) = answer else { return more };
-    answer.interval_s = answer.interval_s.max(more.interval_s);
-    answer.min_interval_s = answer.min_interval_s.max(more.min_interval_s);
-    answer.seeders = answer.seeders.max(more.seeders);
-    answer.leechers = answer.leechers.max(more.leechers);
-    answer.warning = answer.warning.or(more.warning);
-    answer.tracker_id = answer.tracker_id.or(more.tracker_id);
-    // Many trackers tell of both families over either.
-    let known: HashSet<SocketAddr> = answer.peers.iter().copied().collect();
-    answer.peers.extend(more.peers.into_iter().filter(|peer| !known.contains(peer)));
-    answer
 }
 
 fn told(failures: &[(Option<Family>, String)]) -> String {
