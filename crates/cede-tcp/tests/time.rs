@@ -154,6 +154,18 @@ fn idleness_and_the_application_s_limit_are_told() {
     assert_eq!(*idles.lock().unwrap(), 2);
 }
 
+#[test]
+fn what_a_window_below_a_segment_holds_back_does_not_come_after_idleness() {
+    let config = Config::default();
+    let mut net = Net::new(config.clone(), config, Duration::from_millis(25));
+    let (controller, samples, idles) = recorder(0);
+    net.connect(controller);
+    net.client.to_send = 3 * 1448;
+    // One segment a minute, with a timeout of a second.
+    net.run(Instant::from_secs(130), &mut clear);
+    assert_eq!((samples.lock().unwrap().len(), *idles.lock().unwrap()), (3, 0));
+}
+
 /// What is told of 100 segments over 50.6 ms while the channel does this to them.
 fn samples_of_a_repair(repair: &mut dyn FnMut(&support::Passing<'_>) -> Verdict) -> Vec<Sample> {
     let config = Config::default();

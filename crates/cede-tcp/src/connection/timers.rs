@@ -7,7 +7,7 @@
 //! **How it was validated.** Deadlines event by event (tests of repair), probes of a closed window (tests of life), a
 //! controller's timer that a departure sets (tests of the contract).
 
-use super::{Connection, Failure, State};
+use super::{Connection, Failure, Limit, State};
 use cede_cc::Timeout;
 use cede_units::Instant;
 
@@ -150,9 +150,10 @@ impl Connection {
         self.adopt(allowance);
     }
 
-    /// RFC 5681, section 4.1: nothing was outstanding for longer than a timeout, and now there is data again.
+    /// RFC 5681, section 4.1: nothing was outstanding for longer than a timeout, and now there is data again. What pacing or
+    /// a window below one segment has held back does not come after idleness.
     pub(super) fn note_idle(&mut self, now: Instant) {
-        let Some(last_at) = self.last_data_sent_at else { return };
+        let Some(last_at) = self.last_data_sent_at.filter(|_| self.limit != Limit::Window) else { return };
         if now.since(last_at) <= self.rtt.rto() {
             return;
         }
