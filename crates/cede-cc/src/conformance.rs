@@ -41,7 +41,7 @@ const FINITE: &str = "windows and thresholds in snapshots are finite and not neg
 const AGREE: &str = "allowance() repeats what the last call answered";
 const PACING: &str = "a pacing rate is not zero, and a burst not either";
 const STALL: &str = "where feedback is plausible, pacing lets a packet leave at least once a minute";
-const GROWTH: &str = "what acknowledges nothing (a departure, an empty feedback, delays alone, a timer) does not raise a window above one packet";
+const GROWTH: &str = "what acknowledges nothing (a departure, an empty feedback, delays alone, a timer) does not raise a window above two packets";
 const LOSS: &str = "feedback that reports a loss does not raise the window";
 const TIMEOUT: &str = "a timeout does not raise the window above two packets, and lowers one above four";
 const TIMER: &str = "on_timer moves the timer on";
@@ -177,15 +177,16 @@ impl Trial {
         self.require(moves, STALL, || format!("{allowance:?}, packet {packet}"))
     }
 
-    /// What may be sent may fall short of the window for a while (a train of packets), and catch up with it.
+    /// What may be sent may fall short of the window for a while (a train of packets), and catch up with it; or go beyond a
+    /// small one, where two packets leave at a time (NICE).
     fn inspect_growth(&self, call: &Call, before: f64, allowed: u64) -> Result<(), Violation> {
         if call.acknowledges() {
             return Ok(());
         }
         let (after, now_allowed) = (self.first.snapshot().cwnd_bytes, self.first.allowance().cwnd_bytes);
-        let packet = u64::from(self.mss.max(1));
-        let most = allowed.max(before as u64).max(packet);
-        self.require(after <= before.max(packet as f64) && now_allowed <= most, GROWTH, || {
+        let two = 2 * u64::from(self.mss.max(1));
+        let most = allowed.max(before as u64).max(two);
+        self.require(after <= before.max(two as f64) && now_allowed <= most, GROWTH, || {
             format!("{}: {before} -> {after}, allowed {allowed} -> {now_allowed}", call.word())
         })
     }

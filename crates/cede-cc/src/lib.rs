@@ -34,6 +34,7 @@ mod ledbat;
 mod lp;
 mod lp_linux;
 mod nice;
+mod pair_turns;
 mod params;
 mod pcc;
 pub mod registry;

@@ -8,24 +8,35 @@
 //! W below 1 packet:           late: W = max(W/2, 1/48)      not late: W = min(2 W, 1)
 //! ```
 //! A window of 1/n packets is one packet every n round trips, which the transport paces; its acknowledgement is the round's one
-//! sample. Losses, marks and timeouts are Reno's (`reno_window.rs`).
+//! sample. Where the receiver answers several packets at once (`ack_habit.rs`), a window of less than two is two packets every
+//! 2n round trips, as the original has it always (`pair_turns.rs`): what a lone packet meets there is the receiver's timer.
+//! Behind one of 200 ms each lone packet is late, and the window never leaves 1/48. For the same reason its answers to
+//! single packets raise no maxRTT: with 40 ms in that, six of queue are never late, and NICE takes a quarter of CUBIC's link.
+//! Losses, marks and timeouts are Reno's (`reno_window.rs`).
 //!
 //! The extremes are gathered in an initial slow start that is Reno's, and are used from the first loss on (`begin`). With
 //! `begin = at_once` a flow that is alone never learns how long the queue can be: its own packets are a fifth of the
 //! little it has seen, and it stays at a small window.
 //!
 //! Choices: rounds are judged at their end, not as soon as the count is reached; before RTTs have spread by `min_spread`
-//! nothing is late; windows double below one packet, a rule that neither source states.
+//! nothing is late; windows below one packet double with each packet that is answered in time, a rule that neither source
+//! states.
+//!
+//! *Behind few packets of buffer* the rule is at its end. A fifth of the queue must hold what the flow puts there by itself: the
+//! second of two packets that leave together, the one by which the window grew, the one to three that Vegas keeps. With
+//! fewer than five packets of buffer one of them is late already, and with ten or fewer Vegas's own are, at which the window
+//! is halved twice: the round after a cut is judged by packets that left before it (figures: `docs/validation.md`).
 //!
 //! `signal = rtt` as in the sources; with `owd` the queue of the way back does not count.
 //!
-//! *What it leaves out:* RTTs of retransmitted packets, which would raise maxRTT (transports hand in unambiguous ones only);
+//! *What it leaves out:* RTTs of retransmitted packets that are ambiguous, which would raise maxRTT (no transport hands them in);
 //! what `vegas_rule.rs` and `instruments/round.rs` leave out.
 //! *How it was validated:* the numbered checks below and in `tests/background.rs`; the conformance suite; beside Reno, with
 //! ns-2 (`docs/validation.md`).
 
 use crate::entry::Entry;
-use crate::instruments::{DelayRange, Round, RoundRtts, RoundSummary};
+use crate::instruments::{AckHabit, DelayRange, Round, RoundRtts, RoundSummary};
+use crate::pair_turns::PairTurns;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
 use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
@@ -33,9 +44,12 @@ use crate::signal::{signal_of, signal_param};
 use crate::vegas_rule::{
     AT_SSTHRESH, EVERY_OTHER, GAMMA, MIN_SAMPLES, VegasRule, WINDOW, alpha_param, backlog_param, beta_param,
 };
-use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
+use crate::{Allowance, Controller, Feedback, Path, Sent, Snapshot, Tag, Timeout};
 use alloc::boxed::Box;
-use cede_units::Duration;
+use cede_units::{Duration, Instant};
+
+/// So many doublings take the smallest window of all to one packet.
+const DOUBLINGS_TO_ONE: u32 = 10;
 
 /// RTTs, or one-way delays, must have spread by so much before a threshold between them means anything.
 pub(crate) const fn min_spread_param(default: &'static str) -> ParamDoc {
@@ -81,6 +95,12 @@ const PARAMS: &[ParamDoc] = &[
         default: "0",
         doc: "The smallest window in packets, but after a timeout; 0 takes 1/max_fwnd.",
     },
+    ParamDoc {
+        name: "pairs",
+        kind: ParamKind::Switch,
+        default: "on",
+        doc: "Below two packets, two leave at a time where the receiver answers several at once (the original: always).",
+    },
     BEGIN,
     min_spread_param("1 ms"),
     ParamDoc {
@@ -117,6 +137,7 @@ struct Config {
     threshold: f64,
     fraction: f64,
     max_decay: f64,
+    pairs: bool,
 }
 
 /// See the file's head.
@@ -129,8 +150,13 @@ pub struct Nice {
     rtts: RoundRtts,
     range: DelayRange,
     late: u32,
+    /// Packets answered in the round.
+    packets: u32,
     /// The extremes are still being gathered.
     gathering: bool,
+    habit: AckHabit,
+    turns: PairTurns,
+    srtt: Duration,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -139,6 +165,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         threshold: settings.number("threshold"),
         fraction: settings.number("fraction"),
         max_decay: settings.number("max_decay"),
+        pairs: settings.switch("pairs"),
     };
     let floor = settings.number("min_cwnd");
     let floor = if floor > 0.0 { floor } else { 1.0 / settings.number("max_fwnd") };
@@ -152,20 +179,29 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         rtts: RoundRtts::new(signal_of(&settings)),
         range: DelayRange::new(0, settings.duration("min_spread")),
         late: 0,
+        packets: 0,
         gathering: settings.word("begin") == "first_loss",
+        habit: AckHabit::default(),
+        turns: PairTurns::default(),
+        srtt: Duration::ZERO,
     }))
 }
 
 impl Nice {
     fn measure(&mut self, feedback: &Feedback<'_>) {
+        self.packets = self.packets.saturating_add(feedback.acked.len() as u32);
         let Some(rtt_ns) = self.rtts.add(feedback) else { return };
-        self.range.update(feedback.now, rtt_ns);
+        if self.habit.may_have_kept_back(feedback) {
+            self.range.update_min(feedback.now, rtt_ns);
+        } else {
+            self.range.update(feedback.now, rtt_ns);
+        }
         let late = self.range.threshold_ns(self.config.threshold).is_some_and(|limit| rtt_ns as f64 > limit);
         self.late = self.late.saturating_add(u32::from(late));
     }
 
     fn fresh_round(&mut self) -> RoundSummary {
-        self.late = 0;
+        (self.late, self.packets) = (0, 0);
         self.rtts.finish()
     }
 
@@ -174,7 +210,7 @@ impl Nice {
             self.rule.within_round(&mut self.window, feedback);
             return;
         }
-        let (late, base_ns) = (f64::from(self.late), self.rtts.base_ns());
+        let (late, packets, base_ns) = (f64::from(self.late), self.packets, self.rtts.base_ns());
         let round = self.fresh_round();
         if let Some(rtt_ns) = round.rtt_ns {
             self.range.decay_max(rtt_ns, self.config.max_decay);
@@ -182,7 +218,8 @@ impl Nice {
         if late > self.config.fraction * f64::from(round.samples) {
             self.halve();
         } else if self.window.packets() < 1.0 {
-            self.window.set_packets((2.0 * self.window.packets()).min(1.0));
+            let doubled = self.window.packets() * f64::from(1_u32 << packets.min(DOUBLINGS_TO_ONE));
+            self.window.set_packets(doubled.min(1.0));
         } else {
             self.rule.end_round(&mut self.window, feedback, base_ns, round);
         }
@@ -192,6 +229,15 @@ impl Nice {
         self.window.set(self.window.cwnd / 2.0);
         self.window.end_slow_start();
     }
+
+    /// A slow start goes by single packets, from the one that a timeout leaves.
+    fn take_turns(&mut self, now: Instant) {
+        if self.config.pairs && self.habit.answers_several() && self.window.cwnd >= self.window.ssthresh {
+            self.turns.update(now, self.window.packets(), self.srtt);
+        } else {
+            self.turns.end();
+        }
+    }
 }
 
 impl Controller for Nice {
@@ -199,7 +245,14 @@ impl Controller for Nice {
         ENTRY.name
     }
 
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.turns.on_sent(sent.now);
+        0
+    }
+
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        self.srtt = feedback.srtt;
+        self.habit.update(feedback);
         self.measure(feedback);
         match self.window.take(feedback) {
             News::Acked if self.gathering => {
@@ -214,6 +267,7 @@ impl Controller for Nice {
                 self.round.restart(feedback.next_number);
             }
         }
+        self.take_turns(feedback.now);
         self.allowance()
     }
 
@@ -221,15 +275,28 @@ impl Controller for Nice {
         self.gathering &= timeout.idle;
         self.fresh_round();
         self.round.restart(timeout.next_number);
-        self.window.on_timeout(timeout)
+        self.window.on_timeout(timeout);
+        self.take_turns(timeout.now);
+        self.allowance()
+    }
+
+    fn on_timer(&mut self, now: Instant) -> Allowance {
+        self.take_turns(now);
+        self.allowance()
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        self.turns.timer()
     }
 
     fn on_mss(&mut self, mss_bytes: u32) -> Allowance {
-        self.window.on_mss(mss_bytes)
+        self.window.on_mss(mss_bytes);
+        self.allowance()
     }
 
     fn allowance(&self) -> Allowance {
-        self.window.allowance()
+        let turn = self.turns.window_bytes(&self.window.bounds);
+        turn.map_or_else(|| self.window.allowance(), Allowance::window)
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -240,7 +307,7 @@ impl Controller for Nice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::path;
+    use crate::testing::{ack, ack_of_two, path};
     use crate::vegas::testing::{at, round, settle};
     use crate::{ParamValue, registry};
 
@@ -314,6 +381,79 @@ mod tests {
         let halves = [1.0, 1.0 / 2.0, 1.0 / 4.0, 1.0 / 8.0, 1.0 / 16.0, 1.0 / 32.0, 1.0 / 48.0, 1.0 / 48.0];
         assert_eq!(windows[..8], halves);
         assert_eq!(nice.allowance().cwnd_bytes, 100, "one packet every 48 round trips");
+    }
+
+    /// As [`nice`], after a round of 60 ms behind a receiver that answers pairs, or each; the next one begins with packet 20.
+    fn nice_behind(pairs: bool, params: Params) -> Box<dyn Controller> {
+        let mut nice = nice(params);
+        for number in (10..18).step_by(2) {
+            let mut one = if pairs { ack_of_two(number, 1000) } else { ack(number, 1000) };
+            (one.feedback.in_flight_before_bytes, one.feedback.next_number) = (10_000, 20);
+            one.feedback.rtt = Some(Duration::from_millis(60));
+            nice.on_feedback(&one.feedback());
+        }
+        assert_eq!(nice.snapshot().cwnd_bytes, 10_000.0);
+        nice
+    }
+
+    #[test]
+    fn what_a_receiver_may_have_kept_back_raises_no_largest_rtt() {
+        let after = |mut nice: Box<dyn Controller>| {
+            nice.on_feedback(&at(18, 20, 1_000_000).feedback());
+            round(&mut *nice, 20, &[80_000; 6])
+        };
+        assert_eq!(after(nice_behind(true, Params::new())), 5.0, "80 ms are late as before");
+        assert_eq!(
+            after(nice_behind(false, Params::new())),
+            10.0,
+            "one that answers each has had a queue of 0.9 s"
+        );
+    }
+
+    #[test]
+    fn below_two_packets_two_leave_at_a_time_to_a_receiver_that_answers_pairs() {
+        let small = |mut nice: Box<dyn Controller>| {
+            (20..24).for_each(|number| {
+                nice.on_feedback(&at(number, number + 1, 100_000).feedback());
+            });
+            assert_eq!(nice.snapshot().cwnd_bytes, 1250.0);
+            let now = Instant::from_millis(3_300);
+            nice.on_sent(&Sent {
+                now,
+                number: 24,
+                bytes: 1000,
+                in_flight_bytes: 1000,
+                retransmission: false,
+            });
+            nice.on_feedback(&at(24, 25, 100_000).feedback());
+            assert_eq!(nice.snapshot().cwnd_bytes, 625.0);
+            nice
+        };
+        let mut paired = small(nice_behind(true, Params::new()));
+        // Two packets in 2 / 0.625 round trips of 100 ms.
+        let turn = Instant::from_millis(3_620);
+        assert_eq!((paired.allowance().cwnd_bytes, paired.timer()), (1, Some(turn)));
+        paired.on_timer(turn);
+        assert_eq!((paired.allowance().cwnd_bytes, paired.timer()), (2000, None));
+        for mut lone in [
+            small(nice_behind(false, Params::new())),
+            small(nice_behind(true, Params::new().with("pairs", ParamValue::Switch(false)))),
+        ] {
+            lone.on_timer(turn);
+            assert_eq!((lone.allowance().cwnd_bytes, lone.timer()), (625, None));
+        }
+    }
+
+    #[test]
+    fn a_packet_answered_in_time_doubles_a_window_below_one() {
+        let mut nice = nice_behind(true, Params::new());
+        for number in 20..40 {
+            nice.on_feedback(&at(number, number + 1, 100_000).feedback());
+        }
+        let mut two = ack_of_two(40, 1000);
+        two.feedback.rtt = Some(Duration::from_millis(51));
+        nice.on_feedback(&two.feedback());
+        assert!((nice.snapshot().cwnd_bytes - 4.0 * 1000.0 / 48.0).abs() < 1e-9);
     }
 
     #[test]

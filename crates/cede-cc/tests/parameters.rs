@@ -35,9 +35,10 @@ const BESIDE: &[(&str, &str, Words)] = &[
 
 /// What shows in no run here, and the test that shows it.
 const ELSEWHERE: &[(&str, &str)] = &[
-    // Acknowledgements here answer one packet each: `reno.rs`, `hystart.rs`.
+    // Acknowledgements here answer one packet each: `reno.rs`, `hystart.rs`, `nice.rs`.
     ("reno", "slow_start_limit"),
     ("cubic", "hystart_limit"),
+    ("nice", "pairs"),
     // No flow here is idle: `libtorrent.rs`.
     ("ledbat-libtorrent", "min_timeout"),
     // Minutes of the smallest count are longer than these runs: `instruments/delay_range.rs`.

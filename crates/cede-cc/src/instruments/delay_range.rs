@@ -42,6 +42,16 @@ impl DelayRange {
         self.max_ns = Some(self.max_ns.map_or(delay_ns, |max| max.max(delay_ns)));
     }
 
+    /// Takes a sample that may be too large, and is no largest one.
+    pub fn update_min(&mut self, now: Instant, delay_ns: i64) {
+        if let Some((smallest, _)) = &mut self.recent {
+            smallest.update(now, delay_ns);
+            self.min_ns = smallest.latest_ns();
+        } else {
+            self.min_ns = Some(self.min_ns.map_or(delay_ns, |min| min.min(delay_ns)));
+        }
+    }
+
     /// Moves the largest by this part of the way towards `delay_ns`.
     pub fn decay_max(&mut self, delay_ns: i64, part: f64) {
         if let Some(max) = self.max_ns {
@@ -90,6 +100,16 @@ mod tests {
             range.update(Instant::from_secs(s), delay * MS);
         }
         assert_eq!((range.min_ns(), range.threshold_ns(1.0)), (Some(50 * MS), Some(60e6)));
+    }
+
+    #[test]
+    fn a_sample_that_may_be_too_large_is_no_largest_one() {
+        for minutes in [0, 2] {
+            let mut range = DelayRange::new(minutes, Duration::ZERO);
+            [50, 170].into_iter().for_each(|delay| range.update(Instant::ZERO, delay * MS));
+            [40, 400].into_iter().for_each(|delay| range.update_min(Instant::ZERO, delay * MS));
+            assert_eq!((range.min_ns(), range.threshold_ns(1.0)), (Some(40 * MS), Some(170e6)));
+        }
     }
 
     #[test]

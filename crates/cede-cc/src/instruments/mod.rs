@@ -1,5 +1,6 @@
 //! The instruments that controllers and transports are built from. One file each; none knows a controller.
 
+mod ack_habit;
 mod base_history;
 mod clock_drift;
 mod delay_filter;
@@ -14,6 +15,7 @@ mod signal;
 mod timer_guard;
 mod windowed;
 
+pub use ack_habit::AckHabit;
 pub use base_history::BaseHistory;
 pub use clock_drift::{ClockDrift, ClockStep};
 pub use delay_filter::{DelayFilter, FilterKind};
