@@ -17,7 +17,7 @@
 //! * **NICE / Vegas** count RTT samples ([`Feedback::rtt`]) per round; a round ends with the first acknowledged
 //!   [`PacketFact::number`] at or above the [`Feedback::next_number`] noted at its start. NICE's windows down to 1/48
 //!   of a packet are an [`Allowance::cwnd_bytes`] below one packet, which the transport turns into one packet every
-//!   `1/w` round trips.
+//!   `1/w` round trips; where two are to leave every `2/w`, it allows two when its own timer says so, and an octet until then.
 //! * **LEDBAT++** takes `rtt` through the same base history and filter as LEDBAT its delays, ends freezes and starts
 //!   slowdowns by [`Controller::timer`], and reads [`Feedback::app_limited`].
 //! * **BBR** takes delivery-rate samples from the [`SendRecord`] of the newest acknowledged packet
