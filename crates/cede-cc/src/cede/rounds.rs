@@ -14,8 +14,9 @@ use cede_units::Rate;
 
 /// Rounds over which the delivered rate is the largest.
 const RATE_ROUNDS: u64 = 8;
-/// Rounds over which the noise is the smallest range.
-const NOISE_ROUNDS: u64 = 8;
+/// Rounds over which the noise is the smallest range. Of eight, packets that had met left a packet's time or two, not the same for
+/// each of two flows.
+const NOISE_ROUNDS: u64 = 16;
 /// Weight of a round in the part of packets that are lost.
 const LOSS_WEIGHT: f64 = 0.25;
 /// Per slowdown, what the largest rate of all keeps.
