@@ -130,7 +130,9 @@ fn waits(entered: &[Passage], left: &[Passage], origin_ns: u64) -> Vec<Truth> {
     let truth = |passage: &Passage| {
         let entered_ns = waiting.get_mut(&passage.packet)?.pop_front()?;
         let waited = Duration::from_nanos(passage.at_ns.saturating_sub(entered_ns));
-        Some(Truth { at: Instant::from_nanos(passage.at_ns.saturating_sub(origin_ns)), waited })
+        let at = Instant::from_nanos(passage.at_ns.saturating_sub(origin_ns));
+        // A token bucket lets a packet wait for what it takes itself.
+        Some(Truth { at, waited, took: Duration::ZERO })
     };
     left.iter().filter_map(truth).collect()
 }

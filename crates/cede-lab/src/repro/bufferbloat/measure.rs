@@ -27,6 +27,9 @@ pub struct Truth {
     pub at: Instant,
     /// How long the packet had waited.
     pub waited: Duration,
+    /// How long its own transmission took then, which whoever comes meanwhile waits for; zero where none is told from the wait,
+    /// as in a token bucket.
+    pub took: Duration,
 }
 
 /// What one estimator made of a case.
@@ -113,8 +116,9 @@ impl QueueTap for Log {
     fn dequeued(&mut self, link: usize, event: &Dequeue) {
         if link == self.uplink {
             let bytes = u64::from(event.bytes);
-            let at = event.at + uplink().time_to_send(bytes) + WAY + DOWNLINK.time_to_send(bytes);
-            self.truth.borrow_mut().push(Truth { at, waited: event.waited });
+            let took = uplink().time_to_send(bytes);
+            let at = event.at + took + WAY + DOWNLINK.time_to_send(bytes);
+            self.truth.borrow_mut().push(Truth { at, waited: event.waited, took });
         }
     }
 }
@@ -189,22 +193,27 @@ pub fn compare(case: Case, meter: &Meter, remote: IpAddr, truth: Vec<Truth>) -> 
         let of_this = collect.samples.iter().filter(|(by, _)| *by == estimator);
         let mut samples: Vec<Delay> = of_this.map(|(_, delay)| *delay).collect();
         samples.sort_by_key(|delay| delay.time_us);
-        estimate(estimator, samples, &truth)
+        estimate(case, estimator, samples, &truth)
     });
     let longest_ms = truth.iter().map(|truth| truth.waited.as_millis_f64()).fold(0.0, f64::max);
     Measured { case, estimates: estimates.collect(), longest_ms, truth }
 }
 
-fn estimate(estimator: Estimator, samples: Vec<Delay>, truth: &[Truth]) -> Option<Estimate> {
+fn estimate(case: Case, estimator: Estimator, samples: Vec<Delay>, truth: &[Truth]) -> Option<Estimate> {
     let summary = Summary::of(&samples)?;
     let mut errors_ms: Vec<f64> = samples.iter().filter_map(|sample| error_ms(sample, truth)).collect();
     errors_ms.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-    let true_mean_ms = true_mean_ms(&samples, truth)?;
+    let area = if case.seen.is_heartbeat() { area_for_anyone } else { area_between };
+    let true_mean_ms = true_mean_ms(&samples, truth, area)?;
     Some(Estimate { estimator, samples, summary, errors_ms, true_mean_ms })
 }
 
+/// The area below the queue's delay from the first of two packets of its log, which came next to each other, to the second, in ms
+/// times us.
+type Area = fn(&Truth, &Truth) -> f64;
+
 /// The true mean delay over the time that samples cover: between two that the meter bridges.
-fn true_mean_ms(samples: &[Delay], truth: &[Truth]) -> Option<f64> {
+fn true_mean_ms(samples: &[Delay], truth: &[Truth], area_between: Area) -> Option<f64> {
     let (mut area, mut covered_us) = (0.0, 0.0);
     for pair in samples.windows(2) {
         let (from, to) = (pair[0].time_us, pair[1].time_us);
@@ -215,23 +224,43 @@ fn true_mean_ms(samples: &[Delay], truth: &[Truth]) -> Option<f64> {
         let [first, last] =
             [from, to].map(|us| truth.partition_point(|truth| truth.at.as_micros() <= us + 1));
         for step in truth.get(first.saturating_sub(1)..last)?.windows(2) {
-            let span_us = (step[1].at.since(step[0].at)).as_nanos() as f64 / 1e3;
-            area += area_between(step[0].waited, step[1].waited, span_us);
-            covered_us += span_us;
+            area += area_between(&step[0], &step[1]);
+            covered_us += us(step[1].at.since(step[0].at));
         }
     }
     (covered_us > 0.0).then(|| area / covered_us)
 }
 
-/// The area below the queue's delay between two packets of its log, in ms times us. Where the second came after the first had left,
-/// what the first had met drained, by a second each second, and the second waited for others.
-fn area_between(first: Duration, second: Duration, span_us: f64) -> f64 {
-    let [first_us, second_us] = [first, second].map(|waited| waited.as_nanos() as f64 / 1e3);
+fn us(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e3
+}
+
+/// Of what the packets of the log waited. Where the second came after the first had left, what the first had met drained, by a second
+/// each second, and the second waited for others.
+///
+/// It is what a flow sees that queues behind itself: its packets follow each other, and what they are themselves while they are sent
+/// they do not wait for.
+fn area_between(first: &Truth, second: &Truth) -> f64 {
+    let [span_us, first_us, second_us] = [second.at.since(first.at), first.waited, second.waited].map(us);
     if second_us >= span_us {
         return span_us * (first_us + second_us) / 2e3;
     }
     let falls_us = first_us.min(span_us - second_us);
     (falls_us * (first_us - falls_us / 2.0) + second_us * second_us / 2.0) / 1e3
+}
+
+/// Of what one would wait who came at any time: for the packet that is being sent, too, until it is; and for nothing while none is.
+/// Who leaves just before a packet waits as long as it does, and who leaves just behind it, longer by its transmission.
+///
+/// It is what a heartbeat sees, which comes when it does. Where all packets are alike and the uplink is always busy, it is half a
+/// packet's time more than what these wait ([`area_between`]).
+fn area_for_anyone(first: &Truth, second: &Truth) -> f64 {
+    let [span_us, took_us, waited_us] = [second.at.since(first.at), second.took, second.waited].map(us);
+    if second.took.is_zero() {
+        return area_between(first, second);
+    }
+    let sent_us = took_us.min(span_us);
+    sent_us * (waited_us + sent_us / 2.0) / 1e3
 }
 
 /// Inferred less true delay; none where the sample belongs to no packet of the log.
@@ -268,9 +297,14 @@ mod tests {
         assert!((direct.true_mean_ms - 100.0).abs() < 15.0, "{}", direct.true_mean_ms);
     }
 
+    fn packet(at_ms: u64, waited_ms: u64, took_ms: u64) -> Truth {
+        let [waited, took] = [waited_ms, took_ms].map(Duration::from_millis);
+        Truth { at: Instant::from_millis(at_ms), waited, took }
+    }
+
     #[test]
     fn the_true_mean_is_of_the_time_that_samples_cover() {
-        let truth = |s: u64, ms| Truth { at: Instant::from_secs(s), waited: Duration::from_millis(ms) };
+        let truth = |s: u64, ms| packet(s * 1_000, ms, 0);
         let log = [
             truth(1, 0),
             truth(2, 1_000),
@@ -280,27 +314,48 @@ mod tests {
             truth(31, 19_300),
         ];
         let sample = |s: u64| Delay { time_us: s * 1_000_000, queue_us: 0.0 };
-        assert_eq!(true_mean_ms(&[sample(1), sample(2), sample(3)], &log), Some(750.0));
-        let mean = true_mean_ms(&[sample(1), sample(3), sample(30), sample(31)], &log);
-        assert_eq!(mean, Some((500.0 + 1_000.0 + 19_650.0) / 3.0), "nobody was looking from 3 to 30 s");
-        assert_eq!(true_mean_ms(&[sample(1)], &log), None);
+        let mean = |seconds: &[u64]| {
+            true_mean_ms(&seconds.iter().map(|&s| sample(s)).collect::<Vec<_>>(), &log, area_between)
+        };
+        assert_eq!(mean(&[1, 2, 3]), Some(750.0));
+        assert_eq!(
+            mean(&[1, 3, 30, 31]),
+            Some((500.0 + 1_000.0 + 19_650.0) / 3.0),
+            "nobody was looking from 3 to 30 s"
+        );
+        assert_eq!(mean(&[1]), None);
     }
 
     #[test]
     fn a_queue_is_empty_between_packets_that_did_not_meet_in_it() {
-        let area = |first, second, span_ms: f64| {
-            area_between(Duration::from_millis(first), Duration::from_millis(second), span_ms * 1e3) / 1e3
+        let area = |first, second, span_ms| area_between(&packet(0, first, 12), &packet(span_ms, second, 12));
+        assert_eq!(area(100, 88, 12), 12e3 * 94.0, "one behind the other");
+        assert_eq!(area(100, 0, 4_000), 5_000e3, "drained in a tenth of a second");
+        assert_eq!(area(100, 0, 60), 60e3 * 70.0, "until the other came, which met nobody who was seen");
+        assert_eq!(area(0, 50, 1_000), 1_250e3, "others came meanwhile");
+    }
+
+    #[test]
+    fn whoever_comes_at_any_time_waits_for_the_packet_that_is_being_sent() {
+        let mean = |log: &[Truth], area| {
+            let all = log.iter().map(|it| Delay { time_us: it.at.as_micros(), queue_us: 0.0 });
+            true_mean_ms(&all.collect::<Vec<_>>(), log, area).expect("covered")
         };
-        assert_eq!(area(100, 88, 12.0), 12.0 * 94.0, "one behind the other");
-        assert_eq!(area(100, 0, 4_000.0), 5_000.0, "drained in a tenth of a second");
-        assert_eq!(area(100, 0, 60.0), 60.0 * 70.0, "until the other came, which met nobody who was seen");
-        assert_eq!(area(0, 50, 1_000.0), 1_250.0, "others came meanwhile");
+        // Packets of 12 ms, three at once every 100 ms: one waits for 36 ms, or what is left of these.
+        let burst = |k: u64| [12, 24, 36].map(|left| packet(k * 100 + left, left - 12, 12));
+        let log: Vec<Truth> = (0..=500).flat_map(burst).collect();
+        let met = mean(&log, area_for_anyone);
+        assert!((met - 36.0 * 36.0 / 2.0 / 100.0).abs() < 0.01, "{met}");
+        // One behind the other, each of which finds four.
+        let log: Vec<Truth> = (0..100).map(|k| packet(k * 12, 48, 12)).collect();
+        assert_eq!([area_between, area_for_anyone].map(|area| mean(&log, area)), [48.0, 54.0]);
+        // A bucket says nothing of transmissions.
+        assert_eq!(area_for_anyone(&packet(0, 50, 0), &packet(12, 50, 0)), 12e3 * 50.0);
     }
 
     #[test]
     fn errors_are_those_of_the_nearest_packet() {
-        let truth =
-            [10, 22, 34].map(|ms| Truth { at: Instant::from_millis(ms), waited: Duration::from_millis(ms) });
+        let truth = [10, 22, 34].map(|ms| packet(ms, ms, 12));
         let sample = |time_us| Delay { time_us, queue_us: 23_000.0 };
         assert_eq!(error_ms(&sample(22_010), &truth), Some(1.0));
         assert_eq!(error_ms(&sample(33_960), &truth), Some(-11.0));

@@ -19,14 +19,25 @@ pub struct Conditions {
     pub delayed_acks: bool,
     /// The part of all packets that is lost behind the queue.
     pub loss: f64,
+    /// The part of what comes back to the remote host that is lost.
+    pub loss_back: f64,
     /// The part of all packets that is held back behind the queue, for so long that others overtake them.
     pub held_back: f64,
+    /// What the random streams of loss and reordering begin with.
+    pub seed: u32,
 }
 
 impl Conditions {
     /// Those of the validation.
-    pub const USUAL: Self =
-        Self { clock_offset_s: -3, clock_drift_ppm: 60, delayed_acks: false, loss: 0.0, held_back: 0.0 };
+    pub const USUAL: Self = Self {
+        clock_offset_s: -3,
+        clock_drift_ppm: 60,
+        delayed_acks: false,
+        loss: 0.0,
+        loss_back: 0.0,
+        held_back: 0.0,
+        seed: 1,
+    };
 
     /// One thing at a time, and all at once. The clock that is ahead wraps its 32 bits of microseconds on the way.
     pub const ALL: [(&'static str, Self); 8] = [
@@ -45,6 +56,7 @@ impl Conditions {
                 delayed_acks: true,
                 loss: 0.01,
                 held_back: 0.005,
+                ..Self::USUAL
             },
         ),
     ];
@@ -205,18 +217,19 @@ impl Case {
     pub fn scenario(&self, conditions: &Conditions) -> Scenario {
         let seen = self.seen.flow();
         let (acks, uplink) = (conditions.flow(self.seen), conditions.uplink());
-        let Conditions { clock_offset_s, clock_drift_ppm, .. } = conditions;
+        let Conditions { clock_offset_s, clock_drift_ppm, seed, loss_back, .. } = conditions;
         let hidden = self.hidden.flow().map_or(String::new(), |flow| {
             format!(
                 "[[flow]]\nname = \"hidden\"\nfrom = \"remote\"\nto = \"elsewhere\"\nstart = \"5.13 s\"\n{flow}"
             )
         });
         let text = format!(
-            "name = \"bufferbloat\"\nduration = \"{DURATION_S} s\"\n\n[topology]\nkind = \"star\"\n\n[uplink]\nrate = \"100 Mbit/s\"\n\
+            "name = \"bufferbloat\"\nduration = \"{DURATION_S} s\"\nseed = {seed}\n\n[topology]\nkind = \"star\"\n\n[uplink]\nrate = \"100 Mbit/s\"\n\
              delay = \"10 ms\"\nbuffer = \"1000 packets\"\n\n[downlink]\nrate = \"100 Mbit/s\"\ndelay = \"10 ms\"\n\
              buffer = \"1000 packets\"\n\n[[host]]\nname = \"elsewhere\"\n\n[[host]]\nname = \"observer\"\n\n[[host]]\n\
              name = \"remote\"\nclock_offset = \"{clock_offset_s} s\"\nclock_drift = \"{clock_drift_ppm} ppm\"\n\
-             uplink = {{ rate = \"{UPLINK_MBPS} Mbit/s\", delay = \"10 ms\", buffer = \"{BUFFER_S} s\", {uplink} }}\n\n\
+             uplink = {{ rate = \"{UPLINK_MBPS} Mbit/s\", delay = \"10 ms\", buffer = \"{BUFFER_S} s\", {uplink} }}\n\
+             downlink = {{ rate = \"100 Mbit/s\", delay = \"10 ms\", buffer = \"1000 packets\", loss = {loss_back:?} }}\n\n\
              [[flow]]\nname = \"seen\"\nfrom = \"remote\"\nto = \"observer\"\nstart = \"1 s\"\n{seen}{acks}\n{hidden}\n\
              [record]\nlinks = [\"remote-up\"]\n"
         );
