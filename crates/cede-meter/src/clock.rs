@@ -210,12 +210,15 @@ pub(crate) fn sharp_drift_ppm(points: &[Point], tick_us: f64) -> Option<f64> {
     let (ppm, mut residuals) = lower_edge(points)?;
     let span_us = points.last()?.t - points.first()?.t;
     let (early, late) = residuals.split_at_mut(points.len() / 2);
-    let open_us: f64 = [early, late].map(|half| third_least(half) + tick_us).iter().sum();
+    let open_us: f64 = [early, late].map(|half| open_us(half, tick_us)).iter().sum();
     (ppm.abs() >= 2.0 * open_us / (span_us / 2.0) * 1e6).then_some(ppm)
 }
 
-fn third_least(residuals: &mut [f64]) -> f64 {
-    *residuals.select_nth_unstable_by(2, f64::total_cmp).1
+/// How far from the points nearest to it an edge may be: as far as the third of them, and as the least of so many that lie anywhere
+/// within a tick is from its end.
+fn open_us(residuals: &mut [f64], tick_us: f64) -> f64 {
+    let near = residuals.iter().filter(|&&residual| residual <= tick_us).count();
+    *residuals.select_nth_unstable_by(2, f64::total_cmp).1 + tick_us / (near as f64 + 1.0)
 }
 
 /// The slope of the lower edge in parts per million, and how far each point is above it.

@@ -42,6 +42,7 @@ mod company;
 mod config;
 mod direction;
 mod doubt;
+mod drift;
 mod embryo;
 mod feed;
 mod filter;

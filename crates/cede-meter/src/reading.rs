@@ -2,6 +2,7 @@
 
 use crate::clock::{self, Point, RATE_ASSUMED_HZ, Rate};
 use crate::doubt::{How, Trips};
+use crate::drift::{Clocks, Receiver, against_arrival, own_drift, said_drift};
 use crate::embryo::ENTRIES_MAX;
 use crate::flow::{Direction, Flow, Marks, Protocol, Rtt};
 use crate::key::Side;
@@ -134,26 +135,31 @@ pub(crate) struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    const fn from(&self) -> &'a Direction {
+    pub(crate) const fn from(&self) -> &'a Direction {
         &self.flow.sides[self.side]
     }
 
-    const fn to(&self) -> &'a Direction {
+    pub(crate) const fn to(&self) -> &'a Direction {
         &self.flow.sides[1 - self.side]
     }
 
-    fn is_long(&self, series: &Series) -> bool {
+    pub(crate) fn is_long(&self, series: &Series) -> bool {
         self.pool.span_us(series) >= clock::DRIFT_SPAN_US_MIN
     }
 
     /// Readings, but nothing where these are too few to tell how clocks run.
-    fn unwrapped_if_many(&self, series: &Series) -> Vec<Point> {
+    pub(crate) fn unwrapped_if_many(&self, series: &Series) -> Vec<Point> {
         let are_many = series.len() / self.stride >= clock::POINTS_MIN;
         if are_many { unwrapped(self.pool, series, self.stride) } else { Vec::new() }
     }
 
+    /// All samples, but nothing where these are too short to tell a drift.
+    pub(crate) fn all_if_long(&self, series: &Series) -> Vec<Sample> {
+        if self.is_long(series) { self.pool.all(series) } else { Vec::new() }
+    }
+
     /// Readings, but nothing where these are too few or too short to tell a drift.
-    fn unwrapped_if_long(&self, series: &Series) -> Vec<Point> {
+    pub(crate) fn unwrapped_if_long(&self, series: &Series) -> Vec<Point> {
         if self.is_long(series) { self.unwrapped_if_many(series) } else { Vec::new() }
     }
 }
@@ -264,24 +270,19 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     against_arrival(&mut own.points, tick_us);
     own.leave_out_overtaken();
     let Own { points: direct, lengths } = own;
-    let has_use = |around: &&Around<'_>| around.with_echoed || around.is_long(&around.to().direct);
-    let (hz_to, receiver) = around.filter(has_use).map_or((None, None), receiver_clock);
-    let reverse =
-        around.filter(|_| hz_to == Some(hz_from)).and_then(|around| reverse_drift(around, tick_us, &direct));
+    let clocks = around.map_or_else(Clocks::default, |around| Clocks::of(around, tick_us, &direct));
     let echoed = around
         .filter(|around| around.with_echoed)
-        .zip(hz_to)
+        .zip(clocks.receiver_hz)
         .map_or_else(Vec::new, |(around, hz_to)| echoed_points(around, [tick_us, 1e6 / hz_to]));
-    let drift_found = reverse
-        .zip(receiver)
-        .map_or_else(|| own_drift(&direct, false), |(reverse, receiver)| Some(receiver - reverse));
+    let drift_found = clocks.found_ppm.or_else(|| own_drift(&direct, false));
     let told_ppm = told.map(|told| told.drift_ppm).filter(|ppm| ppm.abs() * span_s(&direct) >= DRIFT_US_MIN);
     let mut reading = Reading::new([direct, echoed], tick_us, drift_found, trips);
     (reading.rate, reading.drift_ppm) = (Some(rate), drift_found.or(told_ppm));
     // Where the sender's own direction told it, that is against the observer's clock, for which the receiver's is taken if it does not
     // tell of itself: it is near.
-    let told_ppm = || Some(reading.drift_ppm? - receiver.unwrap_or(0.0));
-    let echoed_ppm = reverse.map(|reverse| -reverse).or_else(told_ppm);
+    let told_ppm = || Some(reading.drift_ppm? - clocks.receiver_ppm.unwrap_or(0.0));
+    let echoed_ppm = clocks.said_ppm.map(|said| -said).or_else(told_ppm);
     reading.take_out_drift(echoed_ppm, None);
     reading.direct.hold_against(rtt, trips);
     reading.take_out_transmission(&lengths);
@@ -297,7 +298,7 @@ pub(crate) fn rate(own: &[Point], rtt: &Rtt, around: Option<&Around<'_>>) -> Rat
 }
 
 /// The most that a sender's queue grows: its packets' round trips are known to be shorter than that, where any were timed.
-fn growth_us_max(rtt: &Rtt) -> f64 {
+pub(crate) fn growth_us_max(rtt: &Rtt) -> f64 {
     const UNKNOWN_US: f64 = 10e6;
     const LEAST_US: f64 = 1e6;
     if rtt.count == 0 { UNKNOWN_US } else { LEAST_US + 4.0 * rtt.sum_us as f64 / f64::from(rtt.count) }
@@ -305,7 +306,7 @@ fn growth_us_max(rtt: &Rtt) -> f64 {
 
 /// The rate of the sender's clock that its echoes of the receiver's tell.
 fn told_rate(around: &Around<'_>, readings: &[Point]) -> Option<f64> {
-    let receiver_hz = receiver_clock(around).0?;
+    let receiver_hz = Receiver::of(around).hz?;
     let (mut unwrap, mut differences) = (Unwrap::default(), Vec::new());
     let mut take = |sample: Sample| {
         differences.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
@@ -317,78 +318,8 @@ fn told_rate(around: &Around<'_>, readings: &[Point]) -> Option<f64> {
     clock::rate_by_echoes(&differences, readings, receiver_hz)
 }
 
-/// The drift that the queued direction itself shows, where the other direction does not tell: heartbeats are answered
-/// after delays that vary. It is believed only where most seconds saw an empty queue ([`clock::drift_ppm`]), and where asked for
-/// if the edge is sharp besides.
-fn own_drift(direct: &[Point], must_be_sharp: bool) -> Option<f64> {
-    const SECOND_US: f64 = 1e6;
-    // Most flows are short: nothing is gathered for them.
-    if !clock::is_long_enough(direct) {
-        return None;
-    }
-    let mut least: Vec<Point> = Vec::new();
-    for point in direct {
-        match least.last_mut() {
-            Some(last) if (last.t / SECOND_US).floor() == (point.t / SECOND_US).floor() => {
-                if point.x < last.x {
-                    *last = *point;
-                }
-            }
-            _ => least.push(*point),
-        }
-    }
-    let ppm = clock::drift_ppm(&least)?;
-    (!must_be_sharp || clock::sharp_drift_ppm(&least, 0.0).is_some()).then_some(ppm)
-}
-
-/// The receiver's rate, and its drift against the observer.
-fn receiver_clock(around: &Around<'_>) -> (Option<f64>, Option<f64>) {
-    let mut points = around.unwrapped_if_many(&around.to().direct);
-    let hz = hz(clock::rate(&points, growth_us_max(&around.from().rtt), || None));
-    let drift = hz.and_then(|hz| {
-        against_arrival(&mut points, 1e6 / hz);
-        clock::drift_ppm(&points)
-    });
-    (hz, drift)
-}
-
 fn span_s(points: &[Point]) -> f64 {
     points.first().zip(points.last()).map_or(0.0, |(first, last)| (last.t - first.t) / 1e6)
-}
-
-/// From ticks to how much later they were seen.
-fn against_arrival(points: &mut [Point], tick_us: f64) {
-    points.iter_mut().for_each(|point| point.x = point.t - point.x * tick_us);
-}
-
-/// In uTP the same stands in the difference that the sender says.
-fn said_drift(around: &Around<'_>, direct: &[Point]) -> Option<f64> {
-    let mut said = around.unwrapped_if_long(&around.to().echo);
-    when_said(&mut said, direct);
-    clock::drift_ppm_of_answers(&said, 0.0)
-}
-
-/// TSval less TSecr in what the sender says: its clock against the receiver's.
-fn reverse_drift(around: &Around<'_>, tick_us: f64, direct: &[Point]) -> Option<f64> {
-    let whole = Around { stride: 1, ..*around };
-    let mut points = whole.unwrapped_if_long(&around.from().reverse);
-    points.iter_mut().for_each(|point| point.x *= tick_us);
-    when_said(&mut points, direct);
-    clock::drift_ppm_of_answers(&points, tick_us)
-}
-
-/// What a sender says of its clock it knew before its packet had queued: from the time at which it was seen to that at which it
-/// was said.
-fn when_said(said: &mut [Point], direct: &[Point]) {
-    let least = direct.iter().map(|point| point.x).fold(f64::INFINITY, f64::min);
-    let mut packets = direct.iter().peekable();
-    for point in &mut *said {
-        while packets.next_if(|packet| packet.t < point.t).is_some() {}
-        point.t -= packets.peek().map_or(0.0, |packet| packet.x - least);
-    }
-    if !said.is_sorted_by(|a, b| a.t <= b.t) {
-        said.sort_by(|a, b| a.t.total_cmp(&b.t));
-    }
 }
 
 /// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the
