@@ -4,6 +4,7 @@ use crate::clock::{DRIFT_SPAN_US_MIN, Rate};
 use crate::doubt::Trips;
 use crate::flow::{Marks, Rtt, Totals};
 use crate::glance::{self, Glance};
+use crate::hops::HopLimit;
 use crate::key::{Key, Side, Socket};
 use crate::reading::{self, Around, Known, Own, Reading};
 use crate::report::{Flags, FlowReport, Protocol, RoundTrip};
@@ -37,7 +38,7 @@ pub(crate) struct About {
     packets: u32,
     bytes: u64,
     span_us: (u64, u64),
-    pub hop_limit: u8,
+    pub hop_limit: HopLimit,
     is_alone: bool,
     pub round_trip: Option<RoundTrip>,
 }
@@ -149,14 +150,15 @@ impl Direction {
     pub(crate) fn read(source: &Source<'_>, sender: Sender, depth: Depth, told: Option<&Told>) -> Self {
         let (side, stride) = (sender.side(), source.stride);
         let lent_hz = || source.lent_hz();
-        let read = |own: Own, (rtt, trips): (&Rtt, Trips<'_>), hop_limit: u8, around: Option<&Around<'_>>| {
-            let told = told.filter(|told| told.fits(hop_limit));
-            let known = Known { rtt, trips, lent_hz: &lent_hz, told };
-            match sender.protocol() {
-                Protocol::Utp => reading::read_utp(own, &known, around),
-                Protocol::Tcp => reading::read_tcp(own, &known, around),
-            }
-        };
+        let read =
+            |own: Own, (rtt, trips): (&Rtt, Trips<'_>), hop_limit: HopLimit, around: Option<&Around<'_>>| {
+                let told = told.filter(|told| told.fits(hop_limit.value));
+                let known = Known { rtt, trips, lent_hz: &lent_hz, told };
+                match sender.protocol() {
+                    Protocol::Utp => reading::read_utp(own, &known, around),
+                    Protocol::Tcp => reading::read_tcp(own, &known, around),
+                }
+            };
         if depth == Depth::Direct
             && let Some((embryo, pool)) = source.flows.short(sender.place())
         {

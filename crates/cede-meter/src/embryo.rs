@@ -5,6 +5,7 @@
 //! **How it was validated.** Random packets in both forms (below), and every test of the meter.
 
 use crate::flow::{Flow, Marks, Packet, Said, Totals};
+use crate::hops::HopLimit;
 use crate::key::{Key, Side};
 use crate::pool::{NONE, Pool, WORDS};
 use crate::samples::Length;
@@ -24,6 +25,8 @@ const ECHOES: u8 = 0x40;
 const HAS_CLOCK: [u8; 2] = [1, 2];
 const HAS_ECHO: [u8; 2] = [4, 8];
 const GONE: u8 = 16;
+/// Not all packets of a side have the same hop limit.
+const HAS_HOP_LIMITS: [u8; 2] = [32, 64];
 
 type Entry = [u32; ENTRY_WORDS];
 
@@ -105,9 +108,23 @@ impl Embryo {
             Said::Utp(said) => self.push(since_us, of_utp(packet, &said), pool)?,
         }
         (self.packets[side], self.bytes[side], self.last_us[side]) = (packets, bytes, since_us);
-        self.hop_limits[side] = packet.hop_limit;
+        self.note_hop_limit(packet);
         self.marks.set(packet.marks());
         Some(())
+    }
+
+    /// Keeps the first; none is zero.
+    #[inline]
+    fn note_hop_limit(&mut self, packet: &Packet) {
+        let known = &mut self.hop_limits[packet.side];
+        if packet.said.reading(packet.time_us).is_none() || *known == packet.hop_limit {
+            return;
+        }
+        if *known == 0 {
+            *known = packet.hop_limit;
+        } else {
+            self.state |= HAS_HOP_LIMITS[packet.side];
+        }
     }
 
     // What is returned stays in registers.
@@ -202,7 +219,9 @@ impl Embryo {
         flow.marks = self.marks;
         flow.foreign = self.foreign.into();
         for (k, side) in flow.sides.iter_mut().enumerate() {
+            let counted = side.totals.hop_limit;
             side.totals = self.totals(k);
+            side.totals.hop_limit.ahead = counted.ahead.min(side.totals.hop_limit.ahead);
         }
         flow
     }
@@ -211,7 +230,11 @@ impl Embryo {
     pub(crate) fn totals(&self, side: Side) -> Totals {
         let packets = self.packets[side].into();
         let last_us = if packets > 0 { self.first_us + u64::from(self.last_us[side]) } else { 0 };
-        Totals { packets, bytes: self.bytes[side].into(), last_us, hop_limit: self.hop_limits[side] }
+        // Of packets that said nothing none is kept.
+        let is_one = self.state & HAS_HOP_LIMITS[side] == 0;
+        let ahead = if is_one { self.packets[side].min(self.entries) } else { 0 };
+        let hop_limit = HopLimit { value: self.hop_limits[side], ahead };
+        Totals { packets, bytes: self.bytes[side].into(), last_us, hop_limit }
     }
 
     fn packet(&self, entry: &Entry) -> Packet {
@@ -242,7 +265,7 @@ impl Embryo {
             said,
             length: Length::from_units(length),
             bytes: 0,
-            hop_limit: 0,
+            hop_limit: self.hop_limits[side],
             opens: false,
         }
     }
@@ -329,7 +352,8 @@ pub(crate) mod testing {
         let silent = if is_tcp { Said::Silent } else { Said::Foreign };
         let said = if word(10) % 10 == 0 { silent } else { said };
         let (bytes, opens) = (word(1_600) % 1_600, word(9) % 9 == 0);
-        let (side, hop_limit) = (word(2) as usize % 2, 60 + (word(3) % 3) as u8);
+        let side = word(2) as usize % 2;
+        let hop_limit = 60 + side as u8 + u8::from(word(80) % 80 == 0);
         Packet { side, time_us, bytes, length: Length::of(bytes), hop_limit, opens, said }
     }
 }
@@ -343,7 +367,7 @@ mod tests {
     #[test]
     fn a_short_flow_grows_into_what_it_would_have_been() {
         let mut stream = Stream::named(7, "embryo");
-        let (mut outgrown, mut whole) = (0, 0);
+        let (mut outgrown, mut whole, mut mixed) = (0, 0, 0);
         for round in 0..3_000 {
             let key = key(round % 2 == 0);
             let mut time_us = 1_700_000_000_000_000;
@@ -361,12 +385,19 @@ mod tests {
             }
             let moved = embryo.moved(&log, &mut Pool::default());
             assert_eq!((moved.entries, moved.bytes), (embryo.entries, embryo.bytes));
-            let grown = embryo.grown(&embryo.copy_entries(&log), &mut pools[1]);
+            let mut grown = embryo.grown(&embryo.copy_entries(&log), &mut pools[1]);
+            for (side, bit) in
+                HAS_HOP_LIMITS.into_iter().enumerate().filter(|(_, bit)| embryo.state & bit != 0)
+            {
+                mixed += 1;
+                assert_eq!(grown.sides[side].totals.hop_limit.ahead, 0, "{bit}");
+                grown.sides[side].totals.hop_limit = flow.sides[side].totals.hop_limit;
+            }
             whole += u32::from(embryo.entries > 10);
             assert_eq!(format!("{grown:?}{:?}", pools[1]), format!("{flow:?}{:?}", pools[0]));
             embryo.leave(&mut log);
             assert!(log.bytes() == 0 && embryo.is_gone());
         }
-        assert!(outgrown > 300 && whole > 300, "{outgrown} {whole}");
+        assert!(outgrown > 300 && whole > 300 && mixed > 100, "{outgrown} {whole} {mixed}");
     }
 }

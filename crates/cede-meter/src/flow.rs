@@ -1,6 +1,7 @@
 //! A flow: both directions between two sockets, and what was read of each.
 
 use crate::frame::{Content, Seen};
+use crate::hops::HopLimit;
 use crate::key::{Key, Side};
 use crate::low::Low;
 use crate::pool::Pool;
@@ -135,7 +136,7 @@ pub(crate) struct Totals {
     pub bytes: u64,
     /// Time of the last packet.
     pub last_us: u64,
-    pub hop_limit: u8,
+    pub hop_limit: HopLimit,
 }
 
 /// One direction: what one socket sent.
@@ -235,14 +236,13 @@ impl Totals {
         self.packets = self.packets.saturating_add(1);
         self.bytes += u64::from(packet.bytes);
         self.last_us = packet.time_us;
-        self.hop_limit = packet.hop_limit;
     }
 
     const fn append(&mut self, later: &Self) {
         self.packets = self.packets.saturating_add(later.packets);
         self.bytes += later.bytes;
         self.last_us = if later.last_us > self.last_us { later.last_us } else { self.last_us };
-        self.hop_limit = later.hop_limit;
+        self.hop_limit.join(later.hop_limit);
     }
 }
 
@@ -311,6 +311,7 @@ impl Flow {
             pool.push(&mut to.trips, Sample { time_us, raw: us, length: Length::default() });
         }
         if let Some(raw) = packet.said.reading(time_us) {
+            from.totals.hop_limit.note(packet.hop_limit);
             let sample = Sample { time_us, raw, length };
             if pool.wants_or_is_low(&from.direct, &sample, &mut from.low, is_tcp) {
                 pool.push(&mut from.direct, sample);

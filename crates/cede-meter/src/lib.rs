@@ -51,6 +51,7 @@ mod frame;
 mod glance;
 mod gone;
 mod histogram;
+mod hops;
 mod host;
 mod intake;
 mod key;

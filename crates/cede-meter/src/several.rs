@@ -14,6 +14,7 @@
 //!
 //! **How it was validated.** Hosts by twos and threes with clocks of each kind (`tests/several.rs`).
 
+use crate::hops::HopLimit;
 use crate::key::Socket;
 use crate::report::{FlowReport, Protocol};
 use core::net::IpAddr;
@@ -27,6 +28,9 @@ const OFFSETS_MAX: usize = 32;
 /// Connections that must share an offset of TCP's to show that it is their host's.
 const GROUP_MIN: u32 = 2;
 
+/// A few packets may be of somebody on the way, who ends connections of others, or of anybody who says that he has this address.
+const HOP_LIMIT_PACKETS_MIN: u32 = 8;
+
 /// What a direction's clock is like, as far as that is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Likeness {
@@ -34,7 +38,7 @@ pub(crate) struct Likeness {
     pub rate_hz: Option<f64>,
     /// How far the observer's clock is ahead in microseconds, and after how many the clock begins anew.
     pub offset: Option<(f64, f64)>,
-    pub hop_limit: u8,
+    pub hop_limit: HopLimit,
 }
 
 /// Clocks that were seen behind one address.
@@ -42,7 +46,7 @@ pub(crate) struct Likeness {
 pub(crate) struct Several {
     drift_ppm: Option<(f64, f64)>,
     rates: Distinct,
-    hop_limits: Distinct,
+    hop_limits: Votes,
     offsets: Vec<Offset>,
 }
 
@@ -56,6 +60,24 @@ struct Distinct {
 impl Distinct {
     fn add(&mut self, value: u64) {
         self.are_several |= *self.first.get_or_insert(value) != value;
+    }
+}
+
+/// Hop limits, and how many packets more than others had each of them, over all directions.
+#[derive(Debug, Default)]
+struct Votes(Vec<(u8, u32)>);
+
+impl Votes {
+    fn add(&mut self, limit: HopLimit) {
+        let votes = u32::from(limit.ahead);
+        match self.0.iter_mut().find(|known| known.0 == limit.value) {
+            Some(known) => known.1 = known.1.saturating_add(votes),
+            None => self.0.push((limit.value, votes)),
+        }
+    }
+
+    fn are_several(&self) -> bool {
+        self.0.iter().filter(|known| known.1 >= HOP_LIMIT_PACKETS_MIN).count() > 1
     }
 }
 
@@ -78,7 +100,7 @@ impl Several {
             self.drift_ppm = Some((low.min(ppm), high.max(ppm)));
         }
         clock.rate_hz.into_iter().for_each(|hz| self.rates.add(hz.to_bits()));
-        self.hop_limits.add(clock.hop_limit.into());
+        self.hop_limits.add(clock.hop_limit);
         let Some((us, wraps_us)) = clock.offset else { return };
         let Socket { address, .. } = flow.destination;
         let to = (flow.protocol == Protocol::Tcp).then_some(address);
@@ -97,7 +119,7 @@ impl Several {
     /// Whether there is more than one host.
     pub(crate) fn are_several(&self) -> bool {
         let drifts_differ = self.drift_ppm.is_some_and(|(low, high)| high - low > SAME_DRIFT_PPM);
-        drifts_differ || self.rates.are_several || self.hop_limits.are_several || self.offsets_differ()
+        drifts_differ || self.rates.are_several || self.hop_limits.are_several() || self.offsets_differ()
     }
 
     fn offsets_differ(&self) -> bool {
