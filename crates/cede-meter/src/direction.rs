@@ -4,7 +4,6 @@ use crate::clock::{DRIFT_SPAN_US_MIN, Rate};
 use crate::doubt::Trips;
 use crate::flow::{Marks, Rtt, Totals};
 use crate::glance::{self, Glance};
-use crate::hops::HopLimit;
 use crate::key::{Key, Side, Socket};
 use crate::reading::{self, Around, Known, Own, Reading};
 use crate::report::{Flags, FlowReport, Protocol, RoundTrip};
@@ -38,7 +37,8 @@ pub(crate) struct About {
     packets: u32,
     bytes: u64,
     span_us: (u64, u64),
-    pub hop_limit: HopLimit,
+    /// And by how many packets it is that of most.
+    pub hop_limit: (u8, u32),
     is_alone: bool,
     pub round_trip: Option<RoundTrip>,
 }
@@ -121,7 +121,7 @@ impl About {
             packets: totals.packets,
             bytes: totals.bytes,
             span_us: (first_us, totals.last_us),
-            hop_limit: totals.hop_limit,
+            hop_limit: (totals.hop_limit.value, totals.hop_limit_ahead()),
             is_alone: other.packets == 0,
             // What the other side asked, this side answered.
             round_trip: round_trip(rtt),
@@ -150,15 +150,14 @@ impl Direction {
     pub(crate) fn read(source: &Source<'_>, sender: Sender, depth: Depth, told: Option<&Told>) -> Self {
         let (side, stride) = (sender.side(), source.stride);
         let lent_hz = || source.lent_hz();
-        let read =
-            |own: Own, (rtt, trips): (&Rtt, Trips<'_>), hop_limit: HopLimit, around: Option<&Around<'_>>| {
-                let told = told.filter(|told| told.fits(hop_limit.value));
-                let known = Known { rtt, trips, lent_hz: &lent_hz, told };
-                match sender.protocol() {
-                    Protocol::Utp => reading::read_utp(own, &known, around),
-                    Protocol::Tcp => reading::read_tcp(own, &known, around),
-                }
-            };
+        let read = |own: Own, (rtt, trips): (&Rtt, Trips<'_>), hop_limit: u8, around: Option<&Around<'_>>| {
+            let told = told.filter(|told| told.fits(hop_limit));
+            let known = Known { rtt, trips, lent_hz: &lent_hz, told };
+            match sender.protocol() {
+                Protocol::Utp => reading::read_utp(own, &known, around),
+                Protocol::Tcp => reading::read_tcp(own, &known, around),
+            }
+        };
         if depth == Depth::Direct
             && let Some((embryo, pool)) = source.flows.short(sender.place())
         {
@@ -166,7 +165,7 @@ impl Direction {
             let totals = [side, 1 - side].map(|side| embryo.totals(side));
             let about = About::new((embryo.key, embryo.marks, embryo.first_us), side, totals, &rtt);
             let trips = |how| glance::trips(embryo, side, pool, how);
-            let reading = read(own, (&rtt, Trips::new(&trips)), about.hop_limit, None);
+            let reading = read(own, (&rtt, Trips::new(&trips)), about.hop_limit.0, None);
             return Self { about, reading, is_base_told: false };
         }
         source.flows.with(sender.place(), |flow, pool| {
@@ -175,7 +174,7 @@ impl Direction {
             let totals = [side, 1 - side].map(|side| flow.sides[side].totals);
             let about = About::new((flow.key, flow.marks, flow.first_us), side, totals, rtt);
             let trips = |how| reading::trips(flow, side, pool, how);
-            let reading = read(own, (rtt, Trips::new(&trips)), about.hop_limit, Some(&around));
+            let reading = read(own, (rtt, Trips::new(&trips)), about.hop_limit.0, Some(&around));
             Self { about, reading, is_base_told: false }
         })
     }

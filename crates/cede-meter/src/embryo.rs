@@ -219,21 +219,17 @@ impl Embryo {
         flow.marks = self.marks;
         flow.foreign = self.foreign.into();
         for (k, side) in flow.sides.iter_mut().enumerate() {
-            let counted = side.totals.hop_limit;
             side.totals = self.totals(k);
-            side.totals.hop_limit.ahead = counted.ahead.min(side.totals.hop_limit.ahead);
         }
         flow
     }
 
     /// What a side sent.
     pub(crate) fn totals(&self, side: Side) -> Totals {
-        let packets = self.packets[side].into();
+        let packets = u32::from(self.packets[side]);
         let last_us = if packets > 0 { self.first_us + u64::from(self.last_us[side]) } else { 0 };
-        // Of packets that said nothing none is kept.
-        let is_one = self.state & HAS_HOP_LIMITS[side] == 0;
-        let ahead = if is_one { self.packets[side].min(self.entries) } else { 0 };
-        let hop_limit = HopLimit { value: self.hop_limits[side], ahead };
+        let are_alike = self.state & HAS_HOP_LIMITS[side] == 0;
+        let hop_limit = HopLimit::of(self.hop_limits[side], packets, are_alike);
         Totals { packets, bytes: self.bytes[side].into(), last_us, hop_limit }
     }
 
@@ -265,7 +261,7 @@ impl Embryo {
             said,
             length: Length::from_units(length),
             bytes: 0,
-            hop_limit: self.hop_limits[side],
+            hop_limit: 0,
             opens: false,
         }
     }
@@ -390,7 +386,7 @@ mod tests {
                 HAS_HOP_LIMITS.into_iter().enumerate().filter(|(_, bit)| embryo.state & bit != 0)
             {
                 mixed += 1;
-                assert_eq!(grown.sides[side].totals.hop_limit.ahead, 0, "{bit}");
+                assert_eq!(grown.sides[side].totals.hop_limit_ahead(), 0, "{bit}");
                 grown.sides[side].totals.hop_limit = flow.sides[side].totals.hop_limit;
             }
             whole += u32::from(embryo.entries > 10);

@@ -238,11 +238,16 @@ impl Totals {
         self.last_us = packet.time_us;
     }
 
+    /// How many more packets had its hop limit than had another one.
+    pub(crate) const fn hop_limit_ahead(&self) -> u32 {
+        self.hop_limit.ahead(self.packets)
+    }
+
     const fn append(&mut self, later: &Self) {
+        self.hop_limit.join(self.packets, &later.hop_limit, later.packets);
         self.packets = self.packets.saturating_add(later.packets);
         self.bytes += later.bytes;
         self.last_us = if later.last_us > self.last_us { later.last_us } else { self.last_us };
-        self.hop_limit.join(later.hop_limit);
     }
 }
 
@@ -311,7 +316,7 @@ impl Flow {
             pool.push(&mut to.trips, Sample { time_us, raw: us, length: Length::default() });
         }
         if let Some(raw) = packet.said.reading(time_us) {
-            from.totals.hop_limit.note(packet.hop_limit);
+            from.totals.hop_limit.note(packet.hop_limit, from.totals.packets);
             let sample = Sample { time_us, raw, length };
             if pool.wants_or_is_low(&from.direct, &sample, &mut from.low, is_tcp) {
                 pool.push(&mut from.direct, sample);

@@ -268,13 +268,14 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let Some(hz_from) = hz(rate) else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
     against_arrival(&mut own.points, tick_us);
-    own.leave_out_overtaken();
+    let overtaken_t = own.leave_out_overtaken();
     let Own { points: direct, lengths } = own;
     let clocks = around.map_or_else(Clocks::default, |around| Clocks::of(around, tick_us, &direct));
-    let echoed = around
+    let mut echoed = around
         .filter(|around| around.with_echoed)
         .zip(clocks.receiver_hz)
         .map_or_else(Vec::new, |(around, hz_to)| echoed_points(around, [tick_us, 1e6 / hz_to]));
+    sieve::leave_out_at(&mut echoed, &overtaken_t);
     let drift_found = clocks.found_ppm.or_else(|| own_drift(&direct, false));
     let told_ppm = told.map(|told| told.drift_ppm).filter(|ppm| ppm.abs() * span_s(&direct) >= DRIFT_US_MIN);
     let mut reading = Reading::new([direct, echoed], tick_us, drift_found, trips);

@@ -14,7 +14,6 @@
 //!
 //! **How it was validated.** Hosts by twos and threes with clocks of each kind (`tests/several.rs`).
 
-use crate::hops::HopLimit;
 use crate::key::Socket;
 use crate::report::{FlowReport, Protocol};
 use core::net::IpAddr;
@@ -38,7 +37,8 @@ pub(crate) struct Likeness {
     pub rate_hz: Option<f64>,
     /// How far the observer's clock is ahead in microseconds, and after how many the clock begins anew.
     pub offset: Option<(f64, f64)>,
-    pub hop_limit: HopLimit,
+    /// And by how many packets it is that of most.
+    pub hop_limit: (u8, u32),
 }
 
 /// Clocks that were seen behind one address.
@@ -68,11 +68,10 @@ impl Distinct {
 struct Votes(Vec<(u8, u32)>);
 
 impl Votes {
-    fn add(&mut self, limit: HopLimit) {
-        let votes = u32::from(limit.ahead);
-        match self.0.iter_mut().find(|known| known.0 == limit.value) {
-            Some(known) => known.1 = known.1.saturating_add(votes),
-            None => self.0.push((limit.value, votes)),
+    fn add(&mut self, limit: (u8, u32)) {
+        match self.0.iter_mut().find(|known| known.0 == limit.0) {
+            Some(known) => known.1 = known.1.saturating_add(limit.1),
+            None => self.0.push(limit),
         }
     }
 

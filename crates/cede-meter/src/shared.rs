@@ -48,7 +48,7 @@ impl Told {
         let ask = |&(_, sender): &(f64, Sender)| {
             let Direction { about, reading, .. } = Direction::read(source, sender, Depth::Direct, None);
             let origin = reading.direct.pieces.first()?.points.first().copied();
-            Some(Self { drift_ppm: reading.drift_found?, origin, hop_limit: about.hop_limit.value })
+            Some(Self { drift_ppm: reading.drift_found?, origin, hop_limit: about.hop_limit.0 })
         };
         let mut told: Vec<Self> = long.iter().take(ASKED_MAX).filter_map(ask).take(TELLERS).collect();
         told.sort_by(|a, b| a.drift_ppm.total_cmp(&b.drift_ppm));

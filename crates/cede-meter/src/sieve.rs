@@ -14,9 +14,14 @@
 //! (`cede-lab/tests/bufferbloat.rs`); captures of receivers without a processor to themselves (`docs/bufferbloat.md`).
 
 use crate::clock::Point;
+use core::ops::RangeInclusive;
 
 /// A clock that is behind for more packets than that was set back.
 const OVERTAKERS_MAX: usize = 32;
+/// So few packets whose stamps are ahead by this much of those before them and behind them were not stamped by the sender's clock: they
+/// were altered on the way, or are somebody else's. No base is to be counted from them.
+const STRAYS_MAX: usize = 3;
+const STRAY_US: f64 = 200_000.0;
 /// Answers are compared within so long: two clocks do not drift apart meanwhile.
 const WINDOW_US: f64 = 10e6;
 /// So many of them at least.
@@ -29,27 +34,71 @@ const PROMPT_PART: usize = 10;
 const PROMPT_OF_MIN: usize = 4;
 const WAIT_US_MAX: f64 = 10_000.0;
 
-/// The packets that others overtook, by number: `points` are arrivals, and how much later each is than its stamp.
+/// The packets that others overtook, by number, and those whose stamps are of no clock: `points` are arrivals, and how much later each
+/// is than its stamp.
 pub(crate) fn overtaken(points: &[Point]) -> Vec<usize> {
     let (mut found, mut behind) = (Vec::new(), Vec::new());
-    let mut newest = f64::NEG_INFINITY;
+    let mut ahead = Ahead::NONE;
     for (k, point) in points.iter().enumerate() {
         let sent = point.t - point.x;
-        if sent < newest && behind.len() < OVERTAKERS_MAX {
+        let is_behind = sent < ahead.newest;
+        if is_behind && behind.len() < OVERTAKERS_MAX {
             behind.push(k);
             continue;
         }
         if !behind.is_empty() {
-            // The order is there again; or it was no packet that was behind, but the clock.
-            if sent >= newest {
+            if ahead.are_strays(points, &behind) {
+                found.extend(ahead.numbers());
+            } else if !is_behind {
+                // The order is there again; or it was no packet that was behind, but the clock.
                 found.append(&mut behind);
             }
             behind.clear();
         }
-        newest = sent;
+        ahead.note(k, points);
+    }
+    if ahead.are_strays(points, &behind) {
+        behind = ahead.numbers().collect();
     }
     found.append(&mut behind);
     found
+}
+
+/// The newest packets, where these are far newer than those before them.
+struct Ahead {
+    newest: f64,
+    /// What was the newest before.
+    before: f64,
+    /// The first and the last of them.
+    from: usize,
+    last: usize,
+}
+
+impl Ahead {
+    const NONE: Self = Self { newest: f64::NEG_INFINITY, before: f64::NEG_INFINITY, from: 0, last: 0 };
+
+    #[inline]
+    fn note(&mut self, k: usize, points: &[Point]) {
+        let Point { t, x } = points[k];
+        if points[self.last].x - x > STRAY_US {
+            (self.from, self.before) = (k, self.newest);
+        }
+        (self.newest, self.last) = (t - x, k);
+    }
+
+    /// Whether they are strays: many more packets come behind them, in line with what came before.
+    fn are_strays(&self, points: &[Point], behind: &[usize]) -> bool {
+        let count = self.last - self.from + 1;
+        let Some(&first) = behind.first().filter(|_| count <= STRAYS_MAX && behind.len() > STRAYS_MAX) else {
+            return false;
+        };
+        let sent = points[first].t - points[first].x;
+        sent >= self.before && points[first].x - points[self.last].x > STRAY_US
+    }
+
+    fn numbers(&self) -> RangeInclusive<usize> {
+        self.from..=self.last
+    }
 }
 
 /// Takes out what is told of the points with these numbers.
@@ -65,12 +114,17 @@ pub(crate) fn leave_out<T>(values: &mut Vec<T>, numbers: &[usize]) {
     });
 }
 
+/// Takes out what is told of packets that came at these times.
+pub(crate) fn leave_out_at(echoed: &mut Vec<Point>, times: &[f64]) {
+    if !times.is_empty() {
+        echoed.retain(|point| times.binary_search_by(|t| t.total_cmp(&point.t)).is_err());
+    }
+}
+
 /// Takes out of `echoed`, what a receiver said of packets by the time of their arrival, what it said late, and what it said of
 /// packets that were overtaken.
 pub(crate) fn leave_out_late(echoed: &mut Vec<Point>, direct: &[Point], overtaken_t: &[f64]) {
-    if !overtaken_t.is_empty() {
-        echoed.retain(|point| overtaken_t.binary_search_by(|t| t.total_cmp(&point.t)).is_err());
-    }
+    leave_out_at(echoed, overtaken_t);
     let late = late(echoed, direct);
     leave_out(echoed, &late);
 }
@@ -141,6 +195,29 @@ mod tests {
         // A clock that is set back by two seconds is behind for good.
         let mut points = in_order(500);
         points[200..].iter_mut().for_each(|point| point.x += 2e6);
+        assert!(overtaken(&points).is_empty());
+    }
+
+    #[test]
+    fn stamps_of_no_clock_are_told_from_a_clock_that_was_set() {
+        for ahead_us in [0.3e6, 9e6, 1e9] {
+            for (from, count) in [(0, 1), (1, 3), (200, 1), (200, 3), (470, 2)] {
+                let mut points = in_order(500);
+                points[from..from + count].iter_mut().for_each(|point| point.x -= ahead_us);
+                let strays: Vec<usize> = (from..from + count).collect();
+                assert_eq!(overtaken(&points), strays, "{ahead_us} {from}");
+                // Behind others the same says nothing of these.
+                points[from..from + count].iter_mut().for_each(|point| point.x += 2.0 * ahead_us);
+                assert_eq!(overtaken(&points), if from == 0 { vec![] } else { strays });
+            }
+        }
+        // A clock that runs ahead for longer was set, and set back; so many packets are no strays.
+        let mut points = in_order(500);
+        points[200..300].iter_mut().for_each(|point| point.x -= 9e6);
+        assert!(overtaken(&points).is_empty());
+        // What comes after a silence finds a queue that has drained.
+        let mut points = in_order(500);
+        points[..200].iter_mut().for_each(|point| (point.t, point.x) = (point.t - 2e6, point.x + 2e6));
         assert!(overtaken(&points).is_empty());
     }
 

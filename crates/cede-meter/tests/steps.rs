@@ -2,7 +2,7 @@
 
 mod common;
 
-use cede_meter::{Config, Estimator, Flags};
+use cede_meter::{Config, Estimator, Flags, FlowReport};
 use cede_wire::utp::Kind;
 use common::{A, B, Found, Tap, Tcp, utp};
 
@@ -99,6 +99,32 @@ fn assert_true(found: &Found, sent: &[Sent], told: &str) {
     let truths = in_order(sent.iter().map(|packet| packet.queue_us as f64).collect());
     for (queue_us, truth) in in_order(queue_us).into_iter().zip(truths) {
         assert!((queue_us - truth).abs() < 2_000.0, "{told}: {queue_us} for {truth}");
+    }
+}
+
+/// Somebody else's packets in a flow, or such as were altered on the way: what they say is of no clock, and nobody counts from it.
+#[test]
+fn a_few_stamps_of_no_clock_change_nothing() {
+    let sent = sawtooth(20);
+    for is_tcp in [true, false] {
+        let all = notes(&sent);
+        let usual = found(&all, is_tcp, |at| at);
+        for ahead_us in [1_000_000, 9_000_000, 1_700_000_000, u32::MAX - 5_000_000] {
+            for (count, behind) in [(1, 700), (3, 700), (1, 0), (1, all.len() - 60)] {
+                let mut notes = all.clone();
+                let mut forged = notes.iter().skip(behind).find(|note| note.is_of_b).expect("one").clone();
+                let at_us = forged.true_us as u32;
+                forged.tcp.clock = at_us.wrapping_add(ahead_us) / 1_000;
+                forged.utp = utp(Kind::Data, 8, (9, 4), (at_us.wrapping_add(ahead_us), 20_000), 100);
+                (0..count).for_each(|_| notes.insert(behind + 1, forged.clone()));
+                let (told, found) =
+                    (format!("{is_tcp} {ahead_us} {count} {behind}"), found(&notes, is_tcp, |at| at));
+                let (flow, before) = (found.flow(B.0), usual.flow(B.0));
+                assert_eq!(flow.flags, before.flags, "{told}");
+                let mean = |flow: &FlowReport| flow.direct.expect("samples").time_mean_ms;
+                assert!((mean(flow) - mean(before)).abs() < 0.2, "{told}: {flow:?}");
+            }
+        }
     }
 }
 
