@@ -14,6 +14,8 @@ const BRIDGED_US_MAX: u64 = 10_000_000;
 const IDLE_US: f64 = 1_000_000.0;
 /// A packet that met no more than this, a packet or two of others at most, met an empty queue.
 const EMPTY_US: f64 = 20_000.0;
+/// Or one that others had begun to fill, if it met so many times less than the packet that left last.
+const LESS: f64 = 4.0;
 /// Delays are known no better than this.
 const TICK_US: f64 = 2_000.0;
 /// What counts as bufferbloat (ITU-T G.114 wants less than 150 ms one way in all).
@@ -210,8 +212,8 @@ impl Sums {
         let (has_left, is_empty) = (gap_us > delay.queue_us + TICK_US, delay.queue_us <= EMPTY_US);
         let was_accounted = self.is_accounted;
         self.is_accounted = is_empty || (was_accounted && !has_left);
-        // Nothing was behind the first, and the queue empty when it had left.
-        let was_empty = has_left && is_empty && was_accounted;
+        // Nothing was behind the first, and the queue empty when it had left; or what others have sent since is little beside it.
+        let was_empty = has_left && (is_empty || delay.queue_us * LESS <= last.queue_us) && was_accounted;
         let from_us = if was_empty { delay.queue_us } else { last.queue_us };
         // Nearly always.
         if gap <= IDLE_US as u64 {
@@ -321,6 +323,13 @@ mod tests {
         let delays: Vec<Delay> = (0..10).flat_map(round).collect();
         let summary = Summary::of(&delays).unwrap();
         let truth = 10.0 * 1.188 * 1_188.0 / 2.0 / 59.0;
+        assert!((summary.time_mean_ms / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.time_mean_ms);
+        // Others have begun to send before the next one comes.
+        let mut last = delays[delays.len() - 5..].to_vec();
+        last[1..].iter_mut().for_each(|delay| delay.queue_us = 200_000.0);
+        last.splice(..1, (0..100).map(|k| delay(54_000 + k * 12, (k * 12) as f64)));
+        let summary = Summary::of(&last).unwrap();
+        let truth = (1.188 * 1_188.0 / 2.0 + 3.812 * 200.0) / 5.0;
         assert!((summary.time_mean_ms / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.time_mean_ms);
         // Heartbeats that met what others had sent tell nothing of when it drained.
         let others = Summary::of(&[delay(0, 0.0), delay(900, 300.0), delay(1_800, 0.0)]).unwrap();
