@@ -14,7 +14,7 @@ use std::sync::Mutex;
 const SHARE: f64 = 0.99;
 const MEAN_TOLERANCE: f64 = 0.06;
 const MEAN_TOLERANCE_MS: f64 = PACKET_MS / 12.0;
-/// So many samples are of packets that the log knows, at the time at which they arrived.
+/// So many samples are of packets that the log knows, at the time at which they arrived; but for those that were held back.
 const MATCHED: f64 = 0.98;
 
 type Job = (Case, &'static str, Conditions);
@@ -26,7 +26,7 @@ fn judge(job: &Job, measured: &Measured, estimate: &Estimate) -> (String, bool) 
     let matched = estimate.errors_ms.len() as f64 / estimate.samples.len() as f64;
     let tolerance = MEAN_TOLERANCE.max(MEAN_TOLERANCE_MS / estimate.true_mean_ms);
     let is_near = (mean - 1.0).abs() <= tolerance || estimate.estimator == Estimator::Echoed;
-    let is_good = error_ms <= bound_ms && matched >= MATCHED && is_near;
+    let is_good = error_ms <= bound_ms && matched >= MATCHED - job.2.held_back && is_near;
     let line = format!(
         "{:<40} {:<12} {:<6} {:6} samples, errors {:6.2} {:6.2} {:6.2} ms, mean {:5.1} % of {:7.1} ms{}",
         job.0.title(),
@@ -62,7 +62,7 @@ fn delays_are_inferred_to_one_packet_whatever_else_happens() {
     let mut lines = lines.into_inner().unwrap();
     lines.sort();
     lines.iter().for_each(|(line, _)| println!("{line}"));
-    assert!(lines.len() >= 2 * 8 * 13, "{} estimates", lines.len());
+    assert!(lines.len() >= 2 * 13 * 13, "{} estimates", lines.len());
     let bad: Vec<&str> = lines.iter().filter(|(_, good)| !good).map(|(line, _)| &**line).collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }

@@ -14,7 +14,7 @@
 //! (`cede-lab/tests/bufferbloat.rs`); captures of receivers without a processor to themselves (`docs/bufferbloat.md`).
 
 use crate::clock::Point;
-use core::ops::RangeInclusive;
+use core::ops::Range;
 
 /// A clock that is behind for more packets than that was set back.
 const OVERTAKERS_MAX: usize = 32;
@@ -38,27 +38,30 @@ const WAIT_US_MAX: f64 = 10_000.0;
 /// is than its stamp.
 pub(crate) fn overtaken(points: &[Point]) -> Vec<usize> {
     let (mut found, mut behind) = (Vec::new(), Vec::new());
-    let mut ahead = Ahead::NONE;
+    let mut ahead =
+        Ahead { newest: f64::NEG_INFINITY, x: f64::NEG_INFINITY, before: f64::NEG_INFINITY, from: 0 };
     for (k, point) in points.iter().enumerate() {
         let sent = point.t - point.x;
-        let is_behind = sent < ahead.newest;
-        if is_behind && behind.len() < OVERTAKERS_MAX {
+        // Nearly always.
+        if sent >= ahead.newest && behind.is_empty() {
+            ahead.push(k, point);
+            continue;
+        }
+        if sent < ahead.newest && behind.len() < OVERTAKERS_MAX {
             behind.push(k);
             continue;
         }
-        if !behind.is_empty() {
-            if ahead.are_strays(points, &behind) {
-                found.extend(ahead.numbers());
-            } else if !is_behind {
-                // The order is there again; or it was no packet that was behind, but the clock.
-                found.append(&mut behind);
-            }
-            behind.clear();
+        if let Some(strays) = ahead.strays(points, &behind) {
+            found.extend(strays);
+        } else if sent >= ahead.newest {
+            // The order is there again; or it was no packet that was behind, but the clock.
+            found.append(&mut behind);
         }
-        ahead.note(k, points);
+        behind.clear();
+        ahead.push(k, point);
     }
-    if ahead.are_strays(points, &behind) {
-        behind = ahead.numbers().collect();
+    if let Some(strays) = ahead.strays(points, &behind) {
+        behind = strays.collect();
     }
     found.append(&mut behind);
     found
@@ -66,38 +69,30 @@ pub(crate) fn overtaken(points: &[Point]) -> Vec<usize> {
 
 /// The newest packets, where these are far newer than those before them.
 struct Ahead {
+    /// Of the last of them: when it was sent, and how much later it came.
     newest: f64,
-    /// What was the newest before.
+    x: f64,
+    /// When the newest before them was.
     before: f64,
-    /// The first and the last of them.
+    /// The first of them.
     from: usize,
-    last: usize,
 }
 
 impl Ahead {
-    const NONE: Self = Self { newest: f64::NEG_INFINITY, before: f64::NEG_INFINITY, from: 0, last: 0 };
-
-    #[inline]
-    fn note(&mut self, k: usize, points: &[Point]) {
-        let Point { t, x } = points[k];
-        if points[self.last].x - x > STRAY_US {
+    #[inline(always)]
+    fn push(&mut self, k: usize, point: &Point) {
+        if self.x - point.x > STRAY_US {
             (self.from, self.before) = (k, self.newest);
         }
-        (self.newest, self.last) = (t - x, k);
+        (self.newest, self.x) = (point.t - point.x, point.x);
     }
 
-    /// Whether they are strays: many more packets come behind them, in line with what came before.
-    fn are_strays(&self, points: &[Point], behind: &[usize]) -> bool {
-        let count = self.last - self.from + 1;
-        let Some(&first) = behind.first().filter(|_| count <= STRAYS_MAX && behind.len() > STRAYS_MAX) else {
-            return false;
-        };
-        let sent = points[first].t - points[first].x;
-        sent >= self.before && points[first].x - points[self.last].x > STRAY_US
-    }
-
-    fn numbers(&self) -> RangeInclusive<usize> {
-        self.from..=self.last
+    /// Their numbers, where they are strays: many more packets come behind them, in line with what came before.
+    fn strays(&self, points: &[Point], behind: &[usize]) -> Option<Range<usize>> {
+        let strays = self.from..*behind.first()?;
+        let first = points[strays.end];
+        let is_in_line = first.t - first.x >= self.before && first.x - self.x > STRAY_US;
+        (is_in_line && strays.len() <= STRAYS_MAX && behind.len() > STRAYS_MAX).then_some(strays)
     }
 }
 

@@ -217,7 +217,8 @@ impl More {
 }
 
 /// Takes in what a segment says of the other direction; true where the bookkeeping overflowed.
-#[inline]
+// Beside the look-up of flows there is no room for it.
+#[inline(never)]
 pub(crate) fn take(
     from: &mut Direction,
     to: &mut Direction,

@@ -113,7 +113,8 @@ impl Said {
 
 /// Takes in what a packet says of the other direction's packet before it, if that is news, and whether it bears out that this
 /// is uTP.
-#[inline]
+// Beside the look-up of flows there is no room for it.
+#[inline(never)]
 pub(crate) fn take(flow: &mut Flow, side: Side, time_us: u64, said: &Said, pool: &mut Pool) {
     let [low, high] = &mut flow.sides;
     let (from, to) = if side == 0 { (low, high) } else { (high, low) };

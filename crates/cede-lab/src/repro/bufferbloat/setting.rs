@@ -40,7 +40,7 @@ impl Conditions {
     };
 
     /// One thing at a time, and all at once. The clock that is ahead wraps its 32 bits of microseconds on the way.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 13] = [
         ("as usual", Self::USUAL),
         ("clock ahead", Self { clock_offset_s: 4_200, clock_drift_ppm: 0, ..Self::USUAL }),
         ("+100 ppm", Self { clock_drift_ppm: 100, ..Self::USUAL }),
@@ -57,6 +57,22 @@ impl Conditions {
                 loss: 0.01,
                 held_back: 0.005,
                 ..Self::USUAL
+            },
+        ),
+        ("more loss", Self { loss: 0.03, ..Self::USUAL }),
+        ("much loss", Self { loss: 0.05, seed: 2, ..Self::USUAL }),
+        ("loss both ways", Self { loss: 0.03, loss_back: 0.03, seed: 3, ..Self::USUAL }),
+        ("more reordering", Self { clock_drift_ppm: -30, held_back: 0.02, seed: 2, ..Self::USUAL }),
+        (
+            "more of all",
+            Self {
+                clock_offset_s: 4_200,
+                clock_drift_ppm: -100,
+                delayed_acks: true,
+                loss: 0.03,
+                loss_back: 0.03,
+                held_back: 0.02,
+                seed: 5,
             },
         ),
     ];
