@@ -38,62 +38,41 @@ const WAIT_US_MAX: f64 = 10_000.0;
 /// is than its stamp.
 pub(crate) fn overtaken(points: &[Point]) -> Vec<usize> {
     let (mut found, mut behind) = (Vec::new(), Vec::new());
-    let mut ahead =
-        Ahead { newest: f64::NEG_INFINITY, x: f64::NEG_INFINITY, before: f64::NEG_INFINITY, from: 0 };
+    let mut newest = f64::NEG_INFINITY;
     for (k, point) in points.iter().enumerate() {
         let sent = point.t - point.x;
-        // Nearly always.
-        if sent >= ahead.newest && behind.is_empty() {
-            ahead.push(k, point);
-            continue;
-        }
-        if sent < ahead.newest && behind.len() < OVERTAKERS_MAX {
+        if sent < newest && behind.len() < OVERTAKERS_MAX {
             behind.push(k);
             continue;
         }
-        if let Some(strays) = ahead.strays(points, &behind) {
-            found.extend(strays);
-        } else if sent >= ahead.newest {
-            // The order is there again; or it was no packet that was behind, but the clock.
-            found.append(&mut behind);
+        if !behind.is_empty() {
+            if let Some(strays) = strays(points, &behind) {
+                found.extend(strays);
+            } else if sent >= newest {
+                // The order is there again; or it was no packet that was behind, but the clock.
+                found.append(&mut behind);
+            }
+            behind.clear();
         }
-        behind.clear();
-        ahead.push(k, point);
+        newest = sent;
     }
-    if let Some(strays) = ahead.strays(points, &behind) {
-        behind = strays.collect();
+    match strays(points, &behind) {
+        Some(strays) => found.extend(strays),
+        None => found.append(&mut behind),
     }
-    found.append(&mut behind);
     found
 }
 
-/// The newest packets, where these are far newer than those before them.
-struct Ahead {
-    /// Of the last of them: when it was sent, and how much later it came.
-    newest: f64,
-    x: f64,
-    /// When the newest before them was.
-    before: f64,
-    /// The first of them.
-    from: usize,
-}
-
-impl Ahead {
-    #[inline(always)]
-    fn push(&mut self, k: usize, point: &Point) {
-        if self.x - point.x > STRAY_US {
-            (self.from, self.before) = (k, self.newest);
-        }
-        (self.newest, self.x) = (point.t - point.x, point.x);
-    }
-
-    /// Their numbers, where they are strays: many more packets come behind them, in line with what came before.
-    fn strays(&self, points: &[Point], behind: &[usize]) -> Option<Range<usize>> {
-        let strays = self.from..*behind.first()?;
-        let first = points[strays.end];
-        let is_in_line = first.t - first.x >= self.before && first.x - self.x > STRAY_US;
-        (is_in_line && strays.len() <= STRAYS_MAX && behind.len() > STRAYS_MAX).then_some(strays)
-    }
+/// The numbers of those that packets are behind, where they are the strays: few that are far ahead of those before them, with which the many
+/// behind them are in line.
+fn strays(points: &[Point], behind: &[usize]) -> Option<Range<usize>> {
+    let end = *behind.first().filter(|_| behind.len() > STRAYS_MAX)?;
+    let before = |at: usize| at.checked_sub(1).map(|before| points[before]);
+    let falls = |from: &usize| before(*from).is_none_or(|before| before.x - points[*from].x > STRAY_US);
+    let from = (end.saturating_sub(STRAYS_MAX)..end).rev().find(falls)?;
+    let sent = |point: Point| point.t - point.x;
+    let is_in_line = before(from).is_none_or(|before| sent(points[end]) >= sent(before));
+    (is_in_line && points[end].x - points[end - 1].x > STRAY_US).then_some(from..end)
 }
 
 /// Takes out what is told of the points with these numbers.

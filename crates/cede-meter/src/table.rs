@@ -73,7 +73,15 @@ impl Table {
     /// Where the flow is that is the one.
     #[inline(always)]
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(Place) -> bool) -> Option<Place> {
-        self.alike(hash).map(|at| place_of(self.slots[at])).find(|&place| is_it(place))
+        let half = hash >> 32;
+        // A plain loop becomes part of its callers.
+        for at in self.probe(half) {
+            let slot = self.slots[at];
+            if slot >> 32 == half && is_it(place_of(slot)) {
+                return Some(place_of(slot));
+            }
+        }
+        None
     }
 
     /// Puts a place in that is not there.
