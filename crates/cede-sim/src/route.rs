@@ -111,14 +111,18 @@ impl Routes {
     }
 
     pub(crate) fn prescribe(&mut self, from: HostId, to: HostId, path: &[LinkId]) {
-        let exit = &mut self.exits[from.0 as usize];
-        if exit.row == UNSOUGHT {
-            exit.row = self.rows.len() as u32;
-            self.rows.push(vec![UNSOUGHT; self.stands.len()]);
+        if self.exits[from.0 as usize].row == UNSOUGHT {
+            self.exits[from.0 as usize].row = self.add_row();
         }
-        let row = exit.row as usize;
+        let row = self.exits[from.0 as usize].row as usize;
         let links: Vec<u32> = path.iter().map(|link| link.0).collect();
-        self.rows[row][to.0 as usize] = if links.is_empty() { NO_PATH } else { self.lay(&links) };
+        self.rows[row][to.0 as usize] = self.lay(&links);
+    }
+
+    /// A row of which no path has been sought.
+    fn add_row(&mut self) -> u32 {
+        self.rows.push(vec![UNSOUGHT; self.stands.len()]);
+        self.rows.len() as u32 - 1
     }
 
     /// How a host's packets leave it, where no path of it is prescribed.
@@ -128,10 +132,8 @@ impl Routes {
             [link] => (link, self.edges[link as usize].to),
             _ => (END, start),
         };
-        let row = *self.shared.entry(root).or_insert_with(|| {
-            self.rows.push(vec![UNSOUGHT; self.stands.len()]);
-            self.rows.len() as u32 - 1
-        });
+        let row = self.shared.get(&root).copied().unwrap_or_else(|| self.add_row());
+        self.shared.insert(root, row);
         let exit = Exit { first, row };
         self.exits[host.0 as usize] = exit;
         exit

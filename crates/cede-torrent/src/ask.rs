@@ -122,12 +122,8 @@ impl Way {
 
     async fn ask_udp(&self, question: &Question) -> io::Result<Answer> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
-        let questions: Vec<_> = self
-            .addresses
-            .iter()
-            .map(|address| ask_udp_at(*address, question.origin, question.announce.clone()))
-            .collect();
-        let answer = first_answer(questions.into_iter(), |_, error| last = error).await;
+        let ask = |address: &SocketAddr| ask_udp_at(*address, question.origin, question.announce.clone());
+        let answer = first_answer(self.addresses.iter().map(ask), |_, error| last = error).await;
         answer.map(|(_, answer)| answer).ok_or(last)
     }
 }

@@ -213,8 +213,8 @@ fn estimate(case: Case, estimator: Estimator, samples: Vec<Delay>, truth: &[Trut
 type Area = fn(&Truth, &Truth) -> f64;
 
 /// The true mean delay over the time that samples cover: between two that the meter bridges.
-fn true_mean_ms(samples: &[Delay], truth: &[Truth], area_between: Area) -> Option<f64> {
-    let (mut area, mut covered_us) = (0.0, 0.0);
+fn true_mean_ms(samples: &[Delay], truth: &[Truth], area: Area) -> Option<f64> {
+    let (mut sum, mut covered_us) = (0.0, 0.0);
     for pair in samples.windows(2) {
         let (from, to) = (pair[0].time_us, pair[1].time_us);
         if !pair[0].is_bridged_to(&pair[1]) {
@@ -224,11 +224,11 @@ fn true_mean_ms(samples: &[Delay], truth: &[Truth], area_between: Area) -> Optio
         let [first, last] =
             [from, to].map(|us| truth.partition_point(|truth| truth.at.as_micros() <= us + 1));
         for step in truth.get(first.saturating_sub(1)..last)?.windows(2) {
-            area += area_between(&step[0], &step[1]);
+            sum += area(&step[0], &step[1]);
             covered_us += us(step[1].at.since(step[0].at));
         }
     }
-    (covered_us > 0.0).then(|| area / covered_us)
+    (covered_us > 0.0).then(|| sum / covered_us)
 }
 
 fn us(duration: Duration) -> f64 {
