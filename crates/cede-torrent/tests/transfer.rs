@@ -88,6 +88,22 @@ fn what_passes_may_be_enciphered_over_either_transport() {
     });
 }
 
+/// A peer is called again after a minute at the soonest; one that has only hung up on the clear is not to wait for that.
+#[test]
+fn who_hangs_up_on_the_clear_is_called_enciphered_at_once() {
+    run(async {
+        for transports in [5, 10, 31] {
+            for profile in [Profile::LIBTORRENT, Profile::UTORRENT3] {
+                let with = |id, encryption| Choices { encryption, profile, ..choices(id, transports) };
+                let (seed, leech) = (with(1, Encryption::Require), with(2, Encryption::Allow));
+                let exchanged =
+                    tokio::time::timeout(std::time::Duration::from_secs(30), exchange(seed, leech)).await;
+                assert!(exchanged.is_ok(), "{transports} {}", profile.name);
+            }
+        }
+    });
+}
+
 #[test]
 fn who_requires_encryption_gets_nothing_from_who_has_none() {
     run(async {

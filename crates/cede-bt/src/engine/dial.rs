@@ -133,6 +133,14 @@ impl<A: PeerAddress> Engine<A> {
         self.dial(now);
     }
 
+    /// A peer that was called, and hung up, may be called in another way: at once, and that it hung up is no failure.
+    pub fn call_again(&mut self, now: Instant, address: A) {
+        let Some(known) = self.dials.known.get_mut(&address) else { return };
+        (known.failures, known.not_before) = (known.failures.saturating_sub(1), now);
+        self.queue(now, address);
+        self.dial(now);
+    }
+
     fn note_failure(&mut self, now: Instant, address: A) {
         let Some(known) = self.dials.known.get_mut(&address) else { return };
         known.failures = known.failures.saturating_add(1);

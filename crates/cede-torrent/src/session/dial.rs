@@ -245,7 +245,8 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
         let shared = shared.borrow();
         (shared.id, shared.address)
     };
-    let link = reach(&inner, address, transport).await;
+    let was_deaf = inner.state.borrow().deaf.contains(&address);
+    let link = reach(&inner, address, transport, was_deaf).await;
     {
         let mut state = inner.state.borrow_mut();
         let now = inner.now();
@@ -268,17 +269,24 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
         let is_plain = !link.is_enciphered();
         let was_heard = conn::run(inner.clone(), shared, link).await;
         if is_plain && !was_heard {
-            inner.state.borrow_mut().note_deaf(address);
+            call_enciphered(&inner, address, was_deaf);
         }
     }
 }
 
+/// A peer has hung up on the clear: where it may be called enciphered, and was not, it is called so at once.
+fn call_enciphered(inner: &Rc<Inner>, address: SocketAddr, was_deaf: bool) {
+    let mut state = inner.state.borrow_mut();
+    let is_noted = state.note_deaf(address);
+    if is_noted && !was_deaf && inner.choices.encryption == Encryption::Allow {
+        state.engine.call_again(inner.now(), address);
+        inner.pump(&mut state);
+    }
+}
+
 /// Opens a stream to a peer, as the torrent's choices and what is known of the peer want it.
-async fn reach(inner: &Inner, address: SocketAddr, transport: Transport) -> io::Result<Link> {
-    let (listener, is_deaf) = {
-        let state = inner.state.borrow();
-        (state.listener.clone(), state.deaf.contains(&address))
-    };
+async fn reach(inner: &Inner, address: SocketAddr, transport: Transport, is_deaf: bool) -> io::Result<Link> {
+    let listener = inner.state.borrow().listener.clone();
     let encryption = match inner.choices.encryption {
         // Whoever hung up on the clear may want it enciphered.
         Encryption::Allow if is_deaf => Encryption::Prefer,

@@ -93,6 +93,9 @@ impl std::fmt::Display for SessionError {
             Self::Storage(error) if error.is_full() => {
                 write!(f, "{error}; what has come so far stays: make room and start again")
             }
+            Self::Storage(error) if error.error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                write!(f, "{error}; start again, and what is still there is given")
+            }
             Self::Storage(error) => error.fmt(f),
             Self::Unsupported(why) => f.write_str(why),
         }
@@ -192,11 +195,12 @@ impl State {
         self.banned_ips.contains(&address.ip())
     }
 
-    /// A peer has hung up on the clear.
-    pub fn note_deaf(&mut self, address: SocketAddr) {
+    /// A peer has hung up on the clear; whether that is remembered.
+    pub fn note_deaf(&mut self, address: SocketAddr) -> bool {
         if self.deaf.len() < MAX_DEAF {
             self.deaf.insert(address);
         }
+        self.deaf.contains(&address)
     }
 }
 
