@@ -1,6 +1,6 @@
 //! Asking one tracker, over HTTP or UDP, by IPv4 and by IPv6.
 //!
-//! Source: BEP 3, 7, 15 and 23. A tracker sees the address that it is asked from: one that has addresses of both families is
+//! Source: BEP 3, 7, 15, 23 and 41. A tracker sees the address that it is asked from: one that has addresses of both families is
 //! asked over both at once, so that it knows our peer by both (libtorrent does so, too). Peers that it lists by the names of
 //! their hosts are looked up. How it was validated: against the tracker of this crate in the tests, and opentracker.
 
@@ -103,7 +103,7 @@ struct Way {
 
 impl Way {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
-        match udp_host(&question.url) {
+        match udp_parts(&question.url) {
             Some(_) => self.ask_udp(&question).await.map_err(|error| error.to_string()),
             None => self.ask_http(&question).await,
         }
@@ -122,22 +122,24 @@ impl Way {
 
     async fn ask_udp(&self, question: &Question) -> io::Result<Answer> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
-        let ask = |address: &SocketAddr| ask_udp_at(*address, question.origin, question.announce.clone());
+        let ask = |address: &SocketAddr| ask_udp_at(*address, question.clone());
         let answer = first_answer(self.addresses.iter().map(ask), |_, error| last = error).await;
         answer.map(|(_, answer)| answer).ok_or(last)
     }
 }
 
-/// Where a tracker over UDP is, of its URL.
-fn udp_host(url: &str) -> Option<&str> {
-    url.strip_prefix("udp://").map(|rest| rest.split('/').next().unwrap_or(rest))
+/// Where a tracker over UDP is, of its URL, and what it is told of the rest.
+fn udp_parts(url: &str) -> Option<(&str, &str)> {
+    let rest = url.strip_prefix("udp://")?.split('#').next()?;
+    let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    Some((host, if path == "/" { "" } else { path }))
 }
 
 /// By which ways the tracker is to be had.
 async fn ways(question: &Question) -> Result<Vec<Way>, String> {
     let url = &question.url;
-    let host = match udp_host(url) {
-        Some(host) if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
+    let host = match udp_parts(url) {
+        Some((host, _)) if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
             host.to_owned()
         }
         Some(_) => return Err("a UDP tracker's address has a port, as in udp://host:6969".to_owned()),
@@ -200,17 +202,20 @@ pub(crate) async fn first_answer<T: 'static, E: 'static>(
     }
 }
 
-async fn ask_udp_at(address: SocketAddr, origin: Origin, announce: Announce) -> io::Result<Answer> {
+async fn ask_udp_at(address: SocketAddr, question: Question) -> io::Result<Answer> {
+    let Question { url, announce, origin, .. } = question;
+    let path = udp_parts(&url).map_or("", |(_, path)| path);
     let socket = UdpSocket::bind(origin.towards(address)?).await?;
     socket.connect(address).await?;
     let is_v6 = address.is_ipv6();
     for attempt in 0..UDP_TRIES {
         let patience = Duration::from_secs(15 << attempt);
         let exchange = async {
-            let Response::Connect(connection) = call(&socket, 0, Request::Connect, is_v6).await? else {
+            let Response::Connect(connection) = call(&socket, 0, (Request::Connect, path), is_v6).await?
+            else {
                 return Err(io::Error::other("the tracker answers something else than was asked"));
             };
-            call(&socket, connection, Request::Announce(announce.clone()), is_v6).await
+            call(&socket, connection, (Request::Announce(announce.clone()), path), is_v6).await
         };
         match timeout(patience, exchange).await {
             Ok(Ok(Response::Announce(answer))) => return Ok(answer),
@@ -223,9 +228,14 @@ async fn ask_udp_at(address: SocketAddr, origin: Origin, announce: Announce) -> 
 }
 
 /// Asks, and waits for the answer to exactly that.
-async fn call(socket: &UdpSocket, connection: u64, request: Request, is_v6: bool) -> io::Result<Response> {
+async fn call(
+    socket: &UdpSocket,
+    connection: u64,
+    (request, path): (Request, &str),
+    is_v6: bool,
+) -> io::Result<Response> {
     let transaction = getrandom::u32().map_err(io::Error::other)?;
-    socket.send(&Asked { connection, transaction, request }.encode()).await?;
+    socket.send(&Asked { connection, transaction, request }.encode_towards(path)).await?;
     let mut buffer = vec![0; 64 << 10];
     loop {
         let n = socket.recv(&mut buffer).await?;

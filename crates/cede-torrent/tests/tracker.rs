@@ -6,6 +6,7 @@ use cede_bt::Disposition;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::metadata::Wanted;
 use cede_bt::tracker::book::Limits;
+use cede_bt::tracker::udp::{Asked, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Event};
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::ask::Question;
@@ -289,6 +290,46 @@ fn what_a_server_keeps_compressed_comes_as_it_was() {
         let much = vec![0; cede_bt::metainfo::MAX_FILE_BYTES + 1];
         let url = format!("http://{}/t", server(head, &pack(&much)));
         assert!(download(&url, Origin::default()).await.is_err());
+    });
+}
+
+/// Trackers that know people by a key in the URL hear of it over UDP, too (BEP 41).
+#[test]
+fn a_tracker_over_udp_is_told_the_rest_of_its_url() {
+    run(async {
+        for (rest, told) in [
+            ("/key/announce", "/key/announce"),
+            ("/announce?passkey=k#f", "/announce?passkey=k"),
+            ("?passkey=k", "?passkey=k"),
+            ("/", ""),
+            ("", ""),
+        ] {
+            let tracker = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("udp://{}{rest}", tracker.local_addr().unwrap());
+            let answering = async {
+                let mut buffer = [0; 2048];
+                loop {
+                    let (n, from) = tracker.recv_from(&mut buffer).await.unwrap();
+                    let asked = Asked::decode(&buffer[..n]).unwrap();
+                    let (response, is_last) = match asked.request {
+                        Request::Announce(_) => (Response::Announce(Answer::default()), true),
+                        _ => (Response::Connect(3), false),
+                    };
+                    tracker.send_to(&response.encode(asked.transaction, false), from).await.unwrap();
+                    if is_last {
+                        return buffer[98..n].to_vec();
+                    }
+                }
+            };
+            let (heard, answer) = tokio::join!(answering, ask(&url, 1, 7));
+            answer.unwrap();
+            let head = [2, told.len() as u8];
+            assert_eq!(
+                heard,
+                [&head[..2 * usize::from(!told.is_empty())], told.as_bytes()].concat(),
+                "{url}"
+            );
+        }
     });
 }
 

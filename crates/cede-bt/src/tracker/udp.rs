@@ -1,6 +1,6 @@
 //! Announces over UDP.
 //!
-//! Source: BEP 15. A tracker first gives a connection id, which proves that the asker receives at its address.
+//! Source: BEP 15 and 41. A tracker first gives a connection id, which proves that the asker receives at its address.
 //! How it was validated: the lengths and numbers of the BEP in the tests, both directions against each other, a fuzz
 //! target, and libtorrent as the asker of our tracker.
 
@@ -23,6 +23,8 @@ pub const CONNECTION_USED_S: u32 = 60;
 pub const CONNECTION_TAKEN_S: u32 = 120;
 /// After so many seconds without an answer the first request is repeated, and then after twice the time each.
 pub const RETRY_S: u32 = 15;
+/// What follows is a part of the tracker's URL (BEP 41).
+const URL_DATA: u8 = 2;
 /// So often.
 pub const MAX_RETRIES: u32 = 8;
 
@@ -113,6 +115,20 @@ impl Asked {
             Request::Connect => {}
             Request::Announce(announce) => push_announce(&mut out, announce),
             Request::Scrape(hashes) => out.extend_from_slice(hashes.as_flattened()),
+        }
+        out
+    }
+
+    /// The same, and behind an announce what follows the host in the tracker's URL (BEP 41), where trackers look for the key that
+    /// they know somebody by.
+    #[must_use]
+    pub fn encode_towards(&self, path: &str) -> Vec<u8> {
+        let mut out = self.encode();
+        if matches!(self.request, Request::Announce(_)) {
+            for part in path.as_bytes().chunks(u8::MAX.into()) {
+                out.extend_from_slice(&[URL_DATA, part.len() as u8]);
+                out.extend_from_slice(part);
+            }
         }
         out
     }
@@ -267,7 +283,7 @@ mod tests {
         let connect = Asked { connection: 0, transaction: 0x0102_0304, request: Request::Connect };
         let octets = [0, 0, 4, 0x17, 0x27, 0x10, 0x19, 0x80, 0, 0, 0, 0, 1, 2, 3, 4];
         assert_eq!(connect.encode(), octets);
-        assert_eq!(Asked::decode(&octets), Ok(connect));
+        assert_eq!(Asked::decode(&octets).as_ref(), Ok(&connect));
         for request in [Request::Announce(announce()), Request::Scrape(vec![[3; 20], [4; 20]])] {
             let asked = Asked { connection: 7, transaction: 8, request };
             assert_eq!(Asked::decode(&asked.encode()), Ok(asked));
@@ -276,7 +292,12 @@ mod tests {
         let mut octets = asked.encode();
         assert_eq!((octets.len(), octets[83], &octets[92..96]), (98, 3, &[0xff; 4][..]));
         octets.extend_from_slice(b"an extension");
-        assert_eq!(Asked::decode(&octets), Ok(asked));
+        assert_eq!(Asked::decode(&octets).as_ref(), Ok(&asked));
+        let long = alloc::format!("/a?{}", "k".repeat(300));
+        let (octets, parts) = (asked.encode_towards(&long), long.as_bytes().split_at(255));
+        assert_eq!(octets[98..], [&[2, 255], parts.0, &[2, 48], parts.1].concat());
+        assert_eq!((Asked::decode(&octets), asked.encode_towards("")), (Ok(asked.clone()), asked.encode()));
+        assert_eq!(connect.encode_towards("/a"), connect.encode(), "nothing may follow it");
         assert_eq!(Asked::decode(&octets[..97]), Err(Malformed));
         assert_eq!(Asked::decode(&[0; 16]), Err(Malformed));
     }
