@@ -335,10 +335,24 @@ fn content_that_is_there_is_complete_and_what_cannot_begin_ends() {
     let told = place.cede(&format!("get film.torrent -o made --preallocate --json {QUIET}")).exits(1);
     assert!(told.event("end")["error"].as_str().unwrap().contains("film"), "{}", told.text());
     let told = place.cede(&format!("get film.torrent -o fresh --files 7 --json {QUIET}")).exits(2);
-    assert!(told.text().is_empty() && !place.path("fresh").exists());
+    assert!(
+        told.event("end")["error"].as_str().unwrap().contains("--files") && !place.path("fresh").exists()
+    );
+    let told = place.cede(&format!("seed none.torrent --json {QUIET}")).exits(1);
+    assert!(told.event("end")["error"].as_str().unwrap().contains("none.torrent"), "{}", told.text());
     let (content, _seed, peer) = place.seeded(100_000, "");
     place.cede(&format!("get film.torrent -o fresh --peer {peer} {QUIET}")).exits(0);
     assert_eq!(place.read("fresh/film"), content);
+}
+
+#[test]
+fn content_that_is_cut_short_under_a_seed_is_named() {
+    let place = Place::new("cut");
+    let (_, seed, peer) = place.seeded(100_000, "");
+    fs::File::options().write(true).open(place.path("film")).unwrap().set_len(20_000).unwrap();
+    let leech = place.start(&format!("get film.torrent -o out --peer {peer} {QUIET}"));
+    seed.end().exits(1).complains("shorter than it was").complains("start again");
+    drop(leech);
 }
 
 #[test]

@@ -53,7 +53,14 @@ impl StorageError {
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} {}: {}", self.action, self.path.display(), self.error)
+        let (action, path) = (self.action, self.path.display());
+        match self.error.kind() {
+            // The system only says that there is no more.
+            io::ErrorKind::UnexpectedEof => {
+                write!(f, "cannot {action} {path}: it is shorter than it was when it was checked")
+            }
+            _ => write!(f, "cannot {action} {path}: {}", self.error),
+        }
     }
 }
 

@@ -74,7 +74,7 @@ fn sum(rates: [Rate; 2]) -> Rate {
 }
 
 fn line(view: &View, rates: &Rates, total_pieces: u32, wanted_bytes: u64) -> String {
-    let peers = numbers::count(view.peers.len(), "peer");
+    let peers = peers(view);
     let up = numbers::rate(sum(rates.up));
     if view.is_complete {
         let sent = numbers::amount(view.totals.uploaded.iter().sum());
@@ -90,6 +90,15 @@ fn line(view: &View, rates: &Rates, total_pieces: u32, wanted_bytes: u64) -> Str
         bar(part),
         view.pieces
     )
+}
+
+/// How many there are; whoever waits for nothing but those who may not come back is to know.
+fn peers(view: &View) -> String {
+    let peers = numbers::count(view.peers.len(), "peer");
+    match view.banned.len() {
+        0 => peers,
+        banned => format!("{peers} ({banned} banned for bad data)"),
+    }
 }
 
 /// The same for programs.
@@ -113,4 +122,26 @@ pub fn document(view: &View, rates: &Rates) -> Value {
         "banned": view.banned.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "peers": peers.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn who_was_banned_is_told_of_beside_those_who_are_there() {
+        let view = View {
+            totals: cede_bt::engine::Totals::default(),
+            pieces: 1,
+            bytes: 100,
+            is_complete: false,
+            peers: Vec::new(),
+            banned: Vec::new(),
+        };
+        let said = |view: &View| line(view, &Rates::default(), 2, 200);
+        assert!(said(&view).contains(" 0 peers, ? left"), "{}", said(&view));
+        let view = View { banned: vec![SocketAddr::from(([192, 0, 2, 1], 6881))], ..view };
+        assert!(said(&view).contains(" 0 peers (1 banned for bad data), ? left"), "{}", said(&view));
+    }
 }

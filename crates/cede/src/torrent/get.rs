@@ -37,19 +37,16 @@ const GOODBYE: Duration = Duration::from_secs(3);
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
     check_folder(&args.output)?;
     swarm::run(async {
-        let listener = Swarm::listen(&args.swarm).await?;
-        let source = source::open(&args.what, &args.swarm, &listener).await?;
-        let wanted = source::wanted(args, &source)?;
-        let allocation = if args.preallocate { Allocation::Full } else { Allocation::Sparse };
-        make_folder(&args.output)?;
-        let place = Place { folder: &args.output, wanted, allocation: Some(allocation) };
-        let mut job = match Job::begin(&args.swarm, source, place, &listener).await {
-            Ok(job) => job,
-            Err(failure) => {
-                tell(&args.swarm, "end", &json!({ "error": failure.text() }));
-                return Err(failure);
-            }
+        let beginning = async {
+            let listener = Swarm::listen(&args.swarm).await?;
+            let source = source::open(&args.what, &args.swarm, &listener).await?;
+            let wanted = source::wanted(args, &source)?;
+            let allocation = if args.preallocate { Allocation::Full } else { Allocation::Sparse };
+            make_folder(&args.output)?;
+            let place = Place { folder: &args.output, wanted, allocation: Some(allocation) };
+            Job::begin(&args.swarm, source, place, &listener).await
         };
+        let mut job = beginning.await.inspect_err(|failure| tell_in_vain(&args.swarm, failure))?;
         let is_over = |job: &Job<'_>| if args.seed { screen::is_unread() } else { job.session.is_done() };
         let outcome = job.run(is_over).await;
         job.end(outcome).await
@@ -59,10 +56,13 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
 /// Gives a torrent's content.
 pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
     swarm::run(async {
-        let listener = Swarm::listen(&args.swarm).await?;
-        let source = source::open(&args.what, &args.swarm, &listener).await?;
-        let place = Place { folder: &args.data, wanted: Vec::new(), allocation: None };
-        let mut job = Job::begin(&args.swarm, source, place, &listener).await?;
+        let beginning = async {
+            let listener = Swarm::listen(&args.swarm).await?;
+            let source = source::open(&args.what, &args.swarm, &listener).await?;
+            let place = Place { folder: &args.data, wanted: Vec::new(), allocation: None };
+            Job::begin(&args.swarm, source, place, &listener).await
+        };
+        let mut job = beginning.await.inspect_err(|failure| tell_in_vain(&args.swarm, failure))?;
         let outcome = job.run(|_| screen::is_unread()).await;
         job.end(outcome).await
     })
@@ -96,6 +96,11 @@ fn tell(args: &SwarmArgs, event: &str, data: &Value) {
     if args.json {
         let _ = screen::print_json_line(&json!({ "event": event, "data": data }));
     }
+}
+
+/// Nothing has begun, and programs hear why.
+fn tell_in_vain(args: &SwarmArgs, failure: &Failure) {
+    tell(args, "end", &json!({ "error": failure.text() }));
 }
 
 /// Where the content is, or goes.
