@@ -143,6 +143,8 @@ pub struct Handshake {
     /// What the caller may mean in its place.
     other_hash: Option<[u8; 20]>,
     accept: Accept,
+    /// Where both are possible, in the clear.
+    prefers_clear: bool,
     secrets: Secrets,
     opens: bool,
     stage: Stage,
@@ -173,10 +175,16 @@ impl Handshake {
         Self { other_hash, ..self }
     }
 
+    /// The side that was called selects, of a caller that offers both, what follows in the clear (as libtorrent does by itself).
+    #[must_use]
+    pub fn in_the_clear_if(self, prefers_clear: bool) -> Self {
+        Self { prefers_clear, ..self }
+    }
+
     fn new(info_hash: [u8; 20], accept: Accept, secrets: Secrets, opens: bool) -> Self {
+        let (other_hash, prefers_clear, stage) = (None, false, Stage::Public);
         let (input, clear, output) = (Vec::new(), Vec::new(), Vec::new());
-        let other_hash = None;
-        Self { info_hash, other_hash, accept, secrets, opens, stage: Stage::Public, input, clear, output }
+        Self { info_hash, other_hash, accept, prefers_clear, secrets, opens, stage, input, clear, output }
     }
 
     /// What is to be sent now.
@@ -328,8 +336,9 @@ impl Handshake {
             return Ok(None);
         };
         let both = self.word(VC_BYTES) & self.accept.0;
-        // Where both are possible, enciphered.
-        let select = if both & Accept::RC4.0 == 0 { Accept(both & Accept::PLAIN.0) } else { Accept::RC4 };
+        let order =
+            if self.prefers_clear { [Accept::PLAIN, Accept::RC4] } else { [Accept::RC4, Accept::PLAIN] };
+        let select = order.into_iter().find(|one| both & one.0 != 0).unwrap_or(Accept(0));
         if select.0 == 0 {
             return Err(Error::Form);
         }
@@ -401,10 +410,14 @@ mod tests {
     fn talk(
         offered: Accept,
         accepted: Accept,
-        (paddings, portion): ([usize; 2], usize),
+        terms: ([usize; 2], usize),
     ) -> Result<(Outcome, Outcome), Error> {
-        let mut a = Handshake::open([7; 20], offered, secrets(1, paddings[0]));
-        let mut b = Handshake::answer([7; 20], accepted, secrets(2, paddings[1]));
+        let a = Handshake::open([7; 20], offered, secrets(1, terms.0[0]));
+        let b = Handshake::answer([7; 20], accepted, secrets(2, terms.0[1]));
+        talk_between(a, b, terms.1)
+    }
+
+    fn talk_between(mut a: Handshake, mut b: Handshake, portion: usize) -> Result<(Outcome, Outcome), Error> {
         let (mut to_b, mut to_a, mut ended) = (Vec::new(), Vec::new(), (None, None));
         for _ in 0..10_000 {
             to_b.extend(a.take_output());
@@ -437,6 +450,16 @@ mod tests {
                 to.apply(&mut octets);
                 assert_eq!(&octets, b"what is said");
             }
+        }
+    }
+
+    #[test]
+    fn who_is_offered_both_may_take_the_clear() {
+        for (offered, is_clear) in [(Accept::EITHER, true), (Accept::PLAIN, true), (Accept::RC4, false)] {
+            let a = Handshake::open([7; 20], offered, secrets(1, 3));
+            let b = Handshake::answer([7; 20], Accept::EITHER, secrets(2, 5)).in_the_clear_if(true);
+            let (a, b) = talk_between(a, b, 50).unwrap();
+            assert_eq!((a.ciphers.is_none(), b.ciphers.is_none()), (is_clear, is_clear), "{offered:?}");
         }
     }
 

@@ -165,8 +165,8 @@ async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool
             if unreached.contains(&transport) {
                 continue;
             }
-            let reach =
-                Reach { listener: seeker.listener.as_deref(), info_hash: seeker.info_hash, encryption };
+            let (listener, info_hash) = (seeker.listener.as_deref(), seeker.info_hash);
+            let reach = Reach { listener, info_hash, encryption, is_deaf: false };
             match reach.open(peer, transport).await {
                 Ok(link) => match converse_until(&seeker, link, &mut is_over).await {
                     Err(error) if is_deaf(&error) => last = error,

@@ -21,7 +21,7 @@ const MSE_PATIENCE: Duration = Duration::from_secs(15);
 pub enum Encryption {
     /// Never.
     Off,
-    /// If the peer begins so, and with peers that have hung up on the clear.
+    /// If the peer begins so and offers nothing else, and with peers that have hung up on the clear.
     #[default]
     Allow,
     /// Tried first; in the clear where that fails.
@@ -38,6 +38,8 @@ pub(crate) struct Reach<'a> {
     /// The torrent, as it is called on the wire.
     pub info_hash: [u8; 20],
     pub encryption: Encryption,
+    /// The peer has hung up on the clear before.
+    pub is_deaf: bool,
 }
 
 impl Reach<'_> {
@@ -48,11 +50,16 @@ impl Reach<'_> {
     /// the handshake of the encryption says.
     pub async fn open(&self, address: SocketAddr, transport: Transport) -> io::Result<Link> {
         let stream = self.connect(address, transport).await?;
-        if matches!(self.encryption, Encryption::Off | Encryption::Allow) {
-            return Ok(Link::plain(stream, Vec::new()));
-        }
-        match self.ask(stream).await {
-            Err(_) if self.encryption == Encryption::Prefer => {
+        let accept = match self.encryption {
+            Encryption::Off => None,
+            Encryption::Allow => self.is_deaf.then_some(Accept::EITHER),
+            // Offered both, many take the clear.
+            Encryption::Prefer => Some(if self.is_deaf { Accept::EITHER } else { Accept::RC4 }),
+            Encryption::Require => Some(Accept::RC4),
+        };
+        let Some(accept) = accept else { return Ok(Link::plain(stream, Vec::new())) };
+        match self.ask(stream, accept).await {
+            Err(_) if self.encryption != Encryption::Require => {
                 Ok(Link::plain(self.connect(address, transport).await?, Vec::new()))
             }
             other => other,
@@ -72,8 +79,7 @@ impl Reach<'_> {
         Ok(Stream::Utp(Box::new(stream)))
     }
 
-    async fn ask(&self, stream: Stream) -> io::Result<Link> {
-        let accept = if self.encryption == Encryption::Require { Accept::RC4 } else { Accept::EITHER };
+    async fn ask(&self, stream: Stream, accept: Accept) -> io::Result<Link> {
         let handshake = Handshake::open(self.info_hash, accept, secrets()?);
         let (stream, outcome) = converse(stream, handshake).await?;
         Ok(Link::enciphered(stream, outcome.ciphers, outcome.early))
@@ -89,7 +95,9 @@ pub(crate) async fn answer(
 ) -> io::Result<Link> {
     let is_required = encryption == Encryption::Require;
     let accept = if is_required { Accept::RC4 } else { Accept::EITHER };
-    let handshake = Handshake::answer(hashes.0, accept, secrets()?).or_by(hashes.1);
+    let handshake = Handshake::answer(hashes.0, accept, secrets()?)
+        .or_by(hashes.1)
+        .in_the_clear_if(encryption == Encryption::Allow);
     let (stream, outcome) = converse(stream, handshake).await?;
     if is_required && outcome.ciphers.is_none() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the peer speaks in the clear"));

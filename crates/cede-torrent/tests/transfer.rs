@@ -4,10 +4,12 @@ mod support;
 
 use cede_bt::Profile;
 use cede_bt::disposition::Transport;
+use cede_bt::mse::{Accept, Handshake, Secrets};
 use cede_torrent::check::{Watch, check};
 use cede_torrent::session::{Choices, Encryption};
 use std::sync::Arc;
 use support::{LIMIT, Member, PIECE, choices, run, torrent, torrent_v2};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LENGTHS: [usize; 4] = [300_000, 0, 5, 450_000];
 
@@ -101,6 +103,40 @@ fn who_hangs_up_on_the_clear_is_called_enciphered_at_once() {
                 assert!(exchanged.is_ok(), "{transports} {}", profile.name);
             }
         }
+    });
+}
+
+/// RC4 takes as long as all the rest of a transfer: where the caller leaves the choice, it is not used unless it is wanted.
+#[test]
+fn what_is_only_allowed_is_not_taken_of_who_offers_both() {
+    run(async {
+        let (info, content) = torrent(&LENGTHS);
+        for (encryption, offer, is_enciphered) in [
+            (Encryption::Allow, Accept::EITHER, false),
+            (Encryption::Allow, Accept::RC4, true),
+            (Encryption::Prefer, Accept::EITHER, true),
+            (Encryption::Prefer, Accept::PLAIN, false),
+        ] {
+            let seed = Choices { encryption, ..choices(1, 5) };
+            let mut seed = Member::new(&info, Some(&content), &[], seed).await;
+            seed.start();
+            let secrets = Secrets { private: [7; 20], padding: vec![1; 9] };
+            let mut handshake = Handshake::open(info.info_hash(), offer, secrets);
+            let mut stream = tokio::net::TcpStream::connect(seed.address).await.unwrap();
+            let outcome = loop {
+                stream.write_all(&handshake.take_output()).await.unwrap();
+                let mut buffer = [0; 2048];
+                let n = stream.read(&mut buffer).await.unwrap();
+                assert!(n > 0, "{encryption:?} {offer:?}");
+                if let Some(outcome) = handshake.receive(&buffer[..n]).unwrap() {
+                    break outcome;
+                }
+            };
+            assert_eq!(outcome.ciphers.is_some(), is_enciphered, "{encryption:?} {offer:?}");
+        }
+        // Who prefers it has it of whoever allows it.
+        let prefers = Choices { encryption: Encryption::Prefer, ..choices(2, 5) };
+        assert!(exchange(choices(1, 5), prefers).await.peers.iter().all(|peer| peer.is_enciphered));
     });
 }
 

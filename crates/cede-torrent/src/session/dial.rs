@@ -278,7 +278,8 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
 fn call_enciphered(inner: &Rc<Inner>, address: SocketAddr, was_deaf: bool) {
     let mut state = inner.state.borrow_mut();
     let is_noted = state.note_deaf(address);
-    if is_noted && !was_deaf && inner.choices.encryption == Encryption::Allow {
+    let has_a_way = matches!(inner.choices.encryption, Encryption::Allow | Encryption::Prefer);
+    if is_noted && !was_deaf && has_a_way {
         state.engine.call_again(inner.now(), address);
         inner.pump(&mut state);
     }
@@ -287,12 +288,6 @@ fn call_enciphered(inner: &Rc<Inner>, address: SocketAddr, was_deaf: bool) {
 /// Opens a stream to a peer, as the torrent's choices and what is known of the peer want it.
 async fn reach(inner: &Inner, address: SocketAddr, transport: Transport, is_deaf: bool) -> io::Result<Link> {
     let listener = inner.state.borrow().listener.clone();
-    let encryption = match inner.choices.encryption {
-        // Whoever hung up on the clear may want it enciphered.
-        Encryption::Allow if is_deaf => Encryption::Prefer,
-        other => other,
-    };
-    Reach { listener: listener.as_deref(), info_hash: inner.info.info_hash(), encryption }
-        .open(address, transport)
-        .await
+    let (info_hash, encryption) = (inner.info.info_hash(), inner.choices.encryption);
+    Reach { listener: listener.as_deref(), info_hash, encryption, is_deaf }.open(address, transport).await
 }

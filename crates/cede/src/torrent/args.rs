@@ -206,7 +206,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub enum EncryptionArg {
     /// Never
     Off,
-    /// If the peer begins so, or has hung up on the clear
+    /// If the peer begins so and offers nothing else, or has hung up on the clear
     Allow,
     /// Tried first, in the clear where that fails
     Prefer,
