@@ -346,6 +346,17 @@ fn content_that_is_there_is_complete_and_what_cannot_begin_ends() {
 }
 
 #[test]
+fn an_interruption_says_what_is_there() {
+    let place = Place::new("interrupted");
+    place.write_pattern("film", 100_000);
+    place.cede("make film -l 16KiB").exits(0);
+    let mut waiting = place.start(&format!("get film.torrent -o out {QUIET}"));
+    waiting.says("0 of 7 pieces are here");
+    waiting.interrupt();
+    waiting.end().exits(130).complains("0 of 7 pieces; the same command goes on");
+}
+
+#[test]
 fn content_that_is_cut_short_under_a_seed_is_named() {
     let place = Place::new("cut");
     let (_, seed, peer) = place.seeded(100_000, "");

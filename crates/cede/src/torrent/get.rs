@@ -32,6 +32,8 @@ const TICKS_PER_LINE: u32 = 4;
 const REMINDER: Duration = Duration::from_secs(60);
 /// Trackers hear that we leave, if they listen.
 const GOODBYE: Duration = Duration::from_secs(3);
+/// Whoever interrupts does not wait for one that is slow.
+const HASTY_GOODBYE: Duration = Duration::from_millis(1_500);
 
 /// Downloads a torrent.
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
@@ -197,7 +199,7 @@ impl<'a> Job<'a> {
                     ended = &mut running => break ended.map_err(|error| unrun(&error)),
                     () = tokio::time::sleep(TICK) => self.look(),
                     Some(peers) = self.found.recv() => self.session.add_peers(&peers),
-                    () = asked() => break Err(Failure::Interrupted(self.parting().to_owned())),
+                    () = asked() => break Err(Failure::Interrupted(self.parting())),
                 }
             }
         };
@@ -206,8 +208,13 @@ impl<'a> Job<'a> {
     }
 
     /// What an interruption leaves.
-    fn parting(&self) -> &'static str {
-        if self.session.is_done() { "nothing more is given" } else { "what has come stays" }
+    fn parting(&self) -> String {
+        if self.session.is_done() {
+            return "nothing more is given".to_owned();
+        }
+        let (here, all) =
+            (self.session.view().pieces, numbers::count(self.info.piece_count() as usize, "piece"));
+        format!("what has come stays, {here} of {all}; the same command goes on")
     }
 
     fn look(&mut self) {
@@ -238,7 +245,9 @@ impl<'a> Job<'a> {
         if let Some(storage) = self.written.as_ref().filter(|it| view.is_complete && it.wants_everything()) {
             storage.discard_parts();
         }
-        let _ = tokio::time::timeout(GOODBYE, &mut self.announcing).await;
+        let is_hasty = matches!(outcome, Err(Failure::Interrupted(_)));
+        let patience = if is_hasty { HASTY_GOODBYE } else { GOODBYE };
+        let _ = tokio::time::timeout(patience, &mut self.announcing).await;
         let rates = super::gauge::Rates::default();
         let mut data = document(&view, &rates);
         data["seconds"] = elapsed.as_secs_f64().into();
