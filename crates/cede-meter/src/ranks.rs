@@ -1,14 +1,14 @@
 //! The delays of given ranks among many: quantiles.
 //!
 //! Source: nearest ranks, found by counting what shares the upper bits of a number (the first pass of a radix sort) and looking at those alone
-//! among which a rank is; few are looked at as they are. Nothing is sorted.
+//! among which a rank is, like ones that follow each other as one; few are looked at as they are.
 //!
 //! **How it was validated.** Beside sorting (below).
 
 use crate::summary::Delay;
 
 /// More are counted first.
-const FEW: usize = 1 << 15;
+const FEW: usize = 1 << 13;
 /// The upper bits of a number that are counted by: all of its exponent, and eight of its fraction, so that numbers of one count differ by four in a
 /// thousand at most.
 const SHIFT: u32 = 44;
@@ -20,20 +20,29 @@ const COUNTS: usize = 31 << 8;
 pub(crate) const SHARES: [f64; 4] = [0.50, 0.95, 0.99, 1.0];
 /// What half of the delays are at most, and so on for all [`SHARES`].
 pub(crate) type Quantiles = [f64; SHARES.len()];
+/// More than the digits that may be sought: those of two series, and of both together.
+const SOUGHT: usize = 16;
 
 /// Memory that one host leaves to the next.
 #[derive(Default)]
 pub(crate) struct Ranks {
-    /// The values among which ranks are.
-    gathered: Vec<u64>,
+    /// Few values, among which ranks are.
+    few: Vec<u64>,
+    /// Of each series, the values whose digits are sought.
+    runs: [Vec<Run>; 2],
 }
 
-/// By which counts ranks are.
-struct Found {
-    wanted: Vec<bool>,
-    /// Values that have these counts, and ranks among them.
-    values: usize,
-    ranks: [usize; SHARES.len()],
+/// Like values: few differ where a clock has ticks or a queue is empty.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    value: u64,
+    count: u32,
+}
+
+/// Where a rank is: its digit, and its rank among all values of that.
+struct Sought {
+    digit: usize,
+    rank: usize,
 }
 
 /// Bits of numbers that are not negative are in the numbers' order, and compared faster.
@@ -59,23 +68,48 @@ fn ranks(len: usize) -> [usize; SHARES.len()] {
     SHARES.map(|share| ((share * len as f64).ceil() as usize).clamp(1, len) - 1)
 }
 
-impl Found {
-    fn among(counts: &[u32]) -> Self {
-        let mut ranks = ranks(counts.iter().map(|&count| count as usize).sum());
-        let (mut below, mut left_out) = (0, 0);
-        let mut ahead = ranks.iter_mut().peekable();
-        let mut is_wanted = |&count: &u32| {
-            below += count as usize;
-            let mut is_wanted = false;
-            while let Some(rank) = ahead.next_if(|rank| **rank < below) {
-                *rank -= left_out;
-                is_wanted = true;
-            }
-            left_out += if is_wanted { 0 } else { count as usize };
-            is_wanted
-        };
-        let wanted = counts.iter().map(&mut is_wanted).collect();
-        Self { wanted, values: below - left_out, ranks }
+/// The same among what was counted.
+fn sought(counts: &[u32]) -> [Sought; SHARES.len()] {
+    let (mut digit, mut below) = (0, 0);
+    ranks(counts.iter().map(|&count| count as usize).sum()).map(|rank| {
+        while below + counts[digit] as usize <= rank {
+            below += counts[digit] as usize;
+            digit += 1;
+        }
+        Sought { digit, rank: rank - below }
+    })
+}
+
+/// Puts the values whose digits have a number into runs, in their order.
+fn gather(delays: &[Delay], numbers: &[u8; COUNTS], runs: &mut Vec<Run>) {
+    let mut open = [Run::default(); SOUGHT];
+    for value in delays.iter().map(value) {
+        let number = numbers[digit(value)];
+        if number == 0 {
+            continue;
+        }
+        let run = &mut open[usize::from(number) % SOUGHT];
+        if run.value != value {
+            runs.push(core::mem::replace(run, Run { value, count: 0 }));
+        }
+        run.count += 1;
+    }
+    runs.extend(open);
+    runs.sort_unstable_by_key(|run| run.value);
+}
+
+/// The value that is sought, among the runs of two series.
+fn find(runs: [&[Run]; 2], sought: &Sought) -> f64 {
+    let from = |runs: &'_ [Run]| runs.partition_point(|run| digit(run.value) < sought.digit);
+    let [mut a, mut b] = runs.map(|runs| runs[from(runs)..].iter().peekable());
+    let mut passed = 0;
+    loop {
+        let is_of_b = |other: &&Run| a.peek().is_none_or(|run| other.value < run.value);
+        let Some(run) = b.next_if(is_of_b).or_else(|| a.next()) else { return 0.0 };
+        passed += run.count as usize;
+        if passed > sought.rank {
+            return f64::from_bits(run.value);
+        }
     }
 }
 
@@ -83,10 +117,11 @@ impl Ranks {
     /// The quantiles of a series that is not empty.
     pub(crate) fn of(&mut self, delays: &[Delay]) -> Quantiles {
         if delays.len() < FEW {
-            self.of_few([delays, &[]])
-        } else {
-            self.of_many([delays, &[]], &counted(delays))
+            return self.of_few([delays, &[]]);
         }
+        let sought = sought(&counted(delays));
+        self.gather([delays, &[]], sought.iter());
+        sought.map(|sought| find([&self.runs[0], &[]], &sought))
     }
 
     /// Those of two series together, neither of which is empty, and of each.
@@ -96,40 +131,33 @@ impl Ranks {
         }
         let (of_a, of_b) = (counted(a), counted(b));
         let of_both: Vec<u32> = of_a.iter().zip(&of_b).map(|(a, b)| a + b).collect();
-        let each = [([a, b], of_both), ([a, &[]], of_a), ([b, &[]], of_b)];
-        each.map(|(series, counts)| self.of_many(series, &counts))
+        let all = [of_both, of_a, of_b].map(|counts| sought(&counts));
+        self.gather([a, b], all.iter().flatten());
+        let [a, b] = self.runs.each_ref().map(Vec::as_slice);
+        let [both, of_a, of_b] = all;
+        let found = |runs, all: [Sought; SHARES.len()]| all.map(|sought| find(runs, &sought));
+        [found([a, b], both), found([a, &[]], of_a), found([b, &[]], of_b)]
     }
 
     fn of_few(&mut self, series: [&[Delay]; 2]) -> Quantiles {
-        self.gathered.clear();
-        self.gathered.extend(series.into_iter().flatten().map(value));
-        let ranks = ranks(self.gathered.len());
-        self.at(ranks)
-    }
-
-    fn of_many(&mut self, series: [&[Delay]; 2], counts: &[u32]) -> Quantiles {
-        let Found { wanted, values, ranks } = Found::among(counts);
-        let gathered = &mut self.gathered;
-        gathered.clear();
-        gathered.reserve_exact(values);
-        for delays in series {
-            delays
-                .iter()
-                .map(value)
-                .filter(|&value| wanted[digit(value)])
-                .for_each(|value| gathered.push(value));
-        }
-        self.at(ranks)
-    }
-
-    /// Each rank looks only at what is above the one before.
-    fn at(&mut self, ranks: [usize; SHARES.len()]) -> Quantiles {
+        self.few.clear();
+        self.few.extend(series.into_iter().flatten().map(value));
         let mut from = 0;
-        ranks.map(|rank| {
-            let (_, &mut value, _) = self.gathered[from..].select_nth_unstable(rank - from);
+        // Each rank looks only at what is above the one before.
+        ranks(self.few.len()).map(|rank| {
+            let (_, &mut value, _) = self.few[from..].select_nth_unstable(rank - from);
             from = rank;
             f64::from_bits(value)
         })
+    }
+
+    fn gather<'a>(&mut self, series: [&[Delay]; 2], sought: impl Iterator<Item = &'a Sought>) {
+        let mut numbers = [0; COUNTS];
+        sought.zip(1..).for_each(|(sought, number)| numbers[sought.digit] = number);
+        for (runs, delays) in self.runs.iter_mut().zip(series) {
+            runs.clear();
+            gather(delays, &numbers, runs);
+        }
     }
 }
 
