@@ -234,7 +234,7 @@ impl Sums {
     fn add_line(&mut self, gap_us: f64, from: f64, to: f64) {
         self.covered += gap_us;
         self.area += gap_us * (from + to) / 2.0;
-        if from.max(to) > BLOAT_US {
+        if from > BLOAT_US || to > BLOAT_US {
             self.bloated += gap_us * share_above(from, to, BLOAT_US);
         }
     }

@@ -63,15 +63,12 @@ impl Track {
         Self::cut(points, tick_us, &Watch { step_us, jump_us: f64::INFINITY, ..Watch::default() }, trips)
     }
 
-    fn cut(mut points: Vec<Point>, tick_us: f64, begin: &Watch, trips: &Trips<'_>) -> Self {
+    fn cut(points: Vec<Point>, tick_us: f64, begin: &Watch, trips: &Trips<'_>) -> Self {
         let mut watch = begin.clone();
+        // Where pieces end, and their bases.
         let (mut cuts, mut piece) = (Vec::new(), 0);
-        let calm_us = begin.calm_us(tick_us);
-        for (k, &point) in points.iter().enumerate() {
-            if watch.is_calm(point, calm_us) {
-                watch.push(point, tick_us);
-                continue;
-            }
+        let mut k = 0;
+        while let Some(&point) = points.get(k) {
             let breaks = match watch.change(point, tick_us) {
                 Change::Usual => false,
                 Change::Step => true,
@@ -80,23 +77,15 @@ impl Track {
                 }
             };
             if breaks {
-                cuts.push(k);
+                cuts.push((k, watch.base));
                 piece = k;
                 watch = begin.clone();
             }
             watch.push(point, tick_us);
+            k += 1;
+            k += watch.follow(&points[k..], tick_us);
         }
-        let mut pieces = Vec::with_capacity(if points.is_empty() { 0 } else { cuts.len() + 1 });
-        if points.is_empty() {
-            return Self { pieces, tick_us, ..Self::default() };
-        }
-        pieces.extend(cuts.iter().rev().map(|&cut| Piece::of(points.split_off(cut))));
-        pieces.push(Piece::of(points));
-        pieces.reverse();
-        pieces.retain(|piece| !piece.points.is_empty());
-        let mut track = Self { pieces, tick_us, ..Self::default() };
-        track.find_bases();
-        track
+        Self { pieces: pieces(points, &cuts, watch.base, tick_us), tick_us, ..Self::default() }
     }
 
     /// Holds delays against the round trips that they are part of. Where they are longer, clocks were set by less than silences
@@ -230,25 +219,46 @@ impl Track {
     }
 }
 
+/// Cuts points where pieces end whose bases are told, the last one's beside.
+fn pieces(mut points: Vec<Point>, cuts: &[(usize, f64)], last: f64, tick_us: f64) -> Vec<Piece> {
+    if points.is_empty() {
+        return Vec::new();
+    }
+    let mut pieces = Vec::with_capacity(cuts.len() + 1);
+    let mut base = last;
+    for &(cut, before) in cuts.iter().rev() {
+        pieces.push(Piece::of(points.split_off(cut), base, tick_us));
+        base = before;
+    }
+    pieces.push(Piece::of(points, base, tick_us));
+    pieces.reverse();
+    pieces
+}
+
 impl Piece {
-    fn of(points: Vec<Point>) -> Self {
-        Self { points, ..Self::default() }
+    fn of(points: Vec<Point>, base: f64, tick_us: f64) -> Self {
+        let mut piece = Self { points, ..Self::default() };
+        piece.set_base(base, tick_us);
+        piece
     }
 
     fn set_base(&mut self, base: f64, tick_us: f64) {
-        self.base = base;
         let (mut second, mut tick) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        (self.revisits, self.near_base, self.near_base_us, self.middle) = (0, 0, 0.0, None);
+        let (mut revisits, mut near_base, mut near_base_us) = (0, 0, 0.0);
         for point in &self.points {
+            let above_us = point.x - base;
             // Packets of one moment are at the same place within a tick.
-            if point.x - base <= tick_us && point.t - tick >= tick_us {
-                (self.near_base, tick) = (self.near_base + 1, point.t);
-                self.near_base_us += point.x - base;
+            if above_us <= tick_us && point.t - tick >= tick_us {
+                (near_base, tick) = (near_base + 1, point.t);
+                near_base_us += above_us;
             }
-            if point.x - base <= NEAR_BASE_US + tick_us && point.t - second >= 1e6 {
-                (self.revisits, second) = (self.revisits + 1, point.t);
+            // Rarely so long after the one before.
+            if point.t - second >= 1e6 && above_us <= NEAR_BASE_US + tick_us {
+                (revisits, second) = (revisits + 1, point.t);
             }
         }
+        let points = core::mem::take(&mut self.points);
+        *self = Self { points, base, revisits, near_base, near_base_us, middle: None };
     }
 
     /// What delays are counted from. A clock with ticks is half a tick slow on average, and at the base, the least of
@@ -284,30 +294,27 @@ enum Change {
     Doubtful(Doubt),
 }
 
-/// Within what nothing is to be looked at: by how much a delay may change, and be below the base.
-#[derive(Clone, Copy)]
-struct Calm {
-    change_us: f64,
-    fall_us: f64,
-}
-
 impl Watch {
-    fn calm_us(&self, tick_us: f64) -> Calm {
+    /// Passes over points up to the first that is to be looked at: how many. As nearly all are, these are like the one before, so that
+    /// [`Self::change`] would call them usual, and tell nothing of the base.
+    fn follow(&mut self, points: &[Point], tick_us: f64) -> usize {
+        let Some(mut last) = self.last else { return 0 };
         let change_us = self.step_us.min(self.jump_us).min(STEP_US).min(SET_BACK_US + tick_us);
-        Calm { change_us, fall_us: BASE_FALL_US + tick_us }
+        let (base, since) = (self.base, self.confirmed_at);
+        let near = base + NEAR_BASE_US + tick_us;
+        let is_calm = |point: &&Point| {
+            let (silence, before) = (point.t - last.t, last);
+            last = **point;
+            (0.0..=SILENCE_US_MAX).contains(&silence)
+                && (last.x - before.x).abs() <= change_us
+                && last.x >= base
+                && (last.t - since < 1e6 || last.x >= near)
+        };
+        let count = points.iter().take_while(is_calm).count();
+        self.last = count.checked_sub(1).map_or(self.last, |newest| Some(points[newest]));
+        count
     }
 
-    /// Whether a delay is like the one before it, as nearly all are: [`Self::change`] would call it usual.
-    #[inline]
-    fn is_calm(&self, point: Point, calm: Calm) -> bool {
-        let Some(last) = self.last else { return false };
-        let silence = point.t - last.t;
-        (0.0..=SILENCE_US_MAX).contains(&silence)
-            && (point.x - last.x).abs() <= calm.change_us
-            && self.base - point.x <= calm.fall_us
-    }
-
-    #[inline]
     fn change(&self, point: Point, tick_us: f64) -> Change {
         let Some(last) = self.last else { return Change::Usual };
         let (silence, change) = (point.t - last.t, point.x - last.x);
@@ -331,7 +338,6 @@ impl Watch {
         Change::Usual
     }
 
-    #[inline]
     fn push(&mut self, point: Point, tick_us: f64) {
         if self.last.is_none() || point.x < self.base - NEAR_BASE_US - tick_us {
             (self.base, self.confirmations, self.confirmed_at) = (point.x, 1, point.t);
