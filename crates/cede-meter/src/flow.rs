@@ -301,10 +301,10 @@ impl Flow {
         }
     }
 
-    /// Takes a packet in.
+    /// Takes a packet in; by how many octets (modulo 2^64) [`Self::heap_bytes`] grew.
     // Into the look-up of flows: on the way of nearly every packet.
     #[inline(always)]
-    pub(crate) fn take(&mut self, packet: &Packet, pool: &mut Pool) {
+    pub(crate) fn take(&mut self, packet: &Packet, pool: &mut Pool) -> usize {
         let Packet { side, time_us, length, .. } = *packet;
         self.marks.set(packet.marks());
         let is_tcp = self.key.is_tcp();
@@ -324,13 +324,15 @@ impl Flow {
         }
         match &packet.said {
             Said::Tcp(said) => {
-                let overflows = tcp::take(from, to, time_us, said, pool);
+                let (overflows, grown) = tcp::take(from, to, time_us, said, pool);
                 self.marks.set(if overflows { Marks::LOST_TRACK } else { Marks::NONE });
+                return grown;
             }
             Said::Utp(said) => utp::take(self, side, time_us, said, pool),
             Said::Silent => {}
             Said::Foreign => self.foreign = self.foreign.saturating_add(1),
         }
+        0
     }
 
     /// The direction of a packet, and the other one.

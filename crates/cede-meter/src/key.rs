@@ -85,7 +85,7 @@ impl Key {
     }
 
     /// A keyed hash, the same for both directions.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn hash(&self, state: &RandomState) -> u64 {
         let mut hasher = state.build_hasher();
@@ -103,7 +103,7 @@ impl Key {
 
 impl PartialEq for Key {
     // Word by word, as it was made: more at once would wait until these are in memory.
-    #[inline]
+    #[inline(always)]
     fn eq(&self, other: &Self) -> bool {
         let ([Address([a, b]), Address([c, d])], [Address([e, f]), Address([g, h])]) =
             (self.addresses, other.addresses);

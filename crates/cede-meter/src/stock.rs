@@ -145,10 +145,14 @@ impl Stock {
 
     #[inline(always)]
     fn find(&self, hash: u64, key: &Key) -> Option<Place> {
-        self.table.find(hash, |place| *self.key(place) == *key)
+        self.table.find(
+            hash,
+            #[inline(always)]
+            |place| *self.key(place) == *key,
+        )
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key(&self, place: Place) -> &Key {
         key_of(&self.flows, &self.embryos, place)
     }
@@ -164,10 +168,8 @@ impl Stock {
         } else {
             index
         };
-        let flow = self.flows.get_mut(index);
-        let before = flow.heap_bytes();
-        flow.take(packet, &mut self.pool);
-        self.flow_bytes = self.flow_bytes + flow.heap_bytes() - before;
+        let grown = self.flows.get_mut(index).take(packet, &mut self.pool);
+        self.flow_bytes = self.flow_bytes.wrapping_add(grown);
     }
 
     fn begin(&mut self, hash: u64, embryo: Embryo) -> Place {
@@ -337,7 +339,7 @@ impl Stock {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn key_of<'a>(flows: &'a Pages<Flow, PAGE>, embryos: &'a Pages<Embryo, PAGE>, place: Place) -> &'a Key {
     let index = place.index();
     if place.is_short() { &embryos.get(index).key } else { &flows.get(index).key }

@@ -91,6 +91,7 @@ fn is_before(a: u32, b: u32) -> bool {
 }
 
 impl TcpSide {
+    #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
         let of = |more: &More| {
             size_of::<More>() + more.pending.capacity() * size_of::<Segment>() + more.runs.capacity() * 8
@@ -216,7 +217,7 @@ impl More {
     }
 }
 
-/// Takes in what a segment says of the other direction; true where the bookkeeping overflowed.
+/// Takes in what a segment says of the other direction; whether the bookkeeping overflowed, and by how many octets (modulo 2^64) it grew.
 // Beside the look-up of flows there is no room for it.
 #[inline(never)]
 pub(crate) fn take(
@@ -225,12 +226,12 @@ pub(crate) fn take(
     time_us: u64,
     tcp: &Said,
     pool: &mut Pool,
-) -> bool {
+) -> (bool, usize) {
     let Said { clock, echo, .. } = *tcp;
     let (Protocol::Tcp(mine), Protocol::Tcp(theirs)) = (&mut from.protocol, &mut to.protocol) else {
-        return false;
+        return (false, 0);
     };
-    let mut overflows = false;
+    let (mut overflows, before) = (false, mine.heap_bytes() + theirs.heap_bytes());
     if tcp.payload_len > 0 && tcp.flags & (SYN | FIN) == 0 {
         let end = tcp.seq.wrapping_add(tcp.payload_len);
         overflows = mine.data(Segment { begin: tcp.seq, end, clock, time: time_us as u32 });
@@ -243,7 +244,7 @@ pub(crate) fn take(
     {
         pool.push(&mut from.reverse, least);
     }
-    overflows
+    (overflows, (mine.heap_bytes() + theirs.heap_bytes()).wrapping_sub(before))
 }
 
 /// Equations 3 and 4: two entries, the clock of the acknowledgement and that of the segment.
