@@ -9,7 +9,7 @@ use crate::intake::Counters;
 use crate::key::{Address, Key, Side};
 use crate::plain;
 use crate::report::{Flags, Report};
-use crate::stock::{NEAR, Part, Reader, Stock};
+use crate::stock::{Part, Reader, Stock};
 use crate::views::{Verdict, View, Views};
 use cede_wire::link::LinkType;
 
@@ -130,10 +130,7 @@ impl Meter {
 
     /// Takes in what was read of packets that came one behind the other.
     pub(crate) fn take_all(&mut self, waiting: &[Waiting]) {
-        // Each look-up is one wait; all are over before the first flow is asked for.
-        let mut places = [None; NEAR];
-        places.iter_mut().zip(waiting).for_each(|(place, waiting)| *place = self.stock.likely(waiting.hash));
-        self.stock.bring_near(places.into_iter().flatten(), Part::End);
+        self.stock.bring_likely_near(waiting.iter().map(|waiting| waiting.hash), Part::End);
         waiting.iter().for_each(|waiting| self.take(waiting));
         self.stay_within_memory();
     }

@@ -86,10 +86,10 @@ impl Stock {
         key.hash(&self.hash)
     }
 
-    /// Where the flow that a hash belongs to most likely is, if it is there.
-    #[inline]
-    pub(crate) fn likely(&self, hash: u64) -> Option<Place> {
-        self.table.likely(hash)
+    /// As [`Self::bring_near`], of the flows that hashes most likely belong to, as far as they are there.
+    pub(crate) fn bring_likely_near(&self, hashes: impl Iterator<Item = u64> + Clone, part: Part) {
+        self.table.bring_near(hashes.clone());
+        self.bring_near(hashes.filter_map(|hash| self.table.likely(hash)), part);
     }
 
     /// Has the memory of up to [`NEAR`] flows brought near. The processor waits for all of them together, where it would wait for each when

@@ -8,6 +8,7 @@
 //! **How it was validated.** Beside the standard library's map (below).
 
 use crate::stock::Place;
+use core::hint::black_box;
 
 const SLOTS_MIN: usize = 16;
 /// So many eighths of the slots are taken at most: one that is not there is told after three looks on average then.
@@ -62,6 +63,14 @@ impl Table {
     fn alike(&self, hash: u64) -> impl Iterator<Item = usize> {
         let half = hash >> 32;
         self.probe(half).filter(move |&at| self.slots[at] >> 32 == half)
+    }
+
+    /// Has the slots brought near that hashes belong to: where nothing hangs on what one of them holds, the processor waits for all of
+    /// them together.
+    #[inline]
+    pub(crate) fn bring_near(&self, hashes: impl Iterator<Item = u64>) {
+        let slot = |hash: u64| self.slots.get(self.first(hash >> 32)).copied();
+        black_box(hashes.filter_map(slot).fold(0, |all, slot| all ^ slot));
     }
 
     /// Where a flow most likely is, if it is there.
