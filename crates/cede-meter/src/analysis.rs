@@ -336,7 +336,8 @@ fn add_group(
     together: &mut Together,
 ) {
     let (mut lowest, begin) = (Lowest::default(), delays.len());
-    let mut parts = Vec::with_capacity(group.len());
+    let are_several = group.len() > 1;
+    let mut parts = Vec::with_capacity(if are_several { group.len() } else { 0 });
     let mut near = Near::default();
     for &sender in group {
         if group.len() > NEAR {
@@ -348,15 +349,15 @@ fn add_group(
         lowest.add(track);
         let before = delays.len();
         track.take_delays_within(asked.within_us.as_ref(), asked.config.base, delays);
-        parts.push(Part { end: delays.len(), own, is_unconfirmed });
         let mut report = direction.report(&delays[before..]);
-        // What the least of all is worth is not known yet.
-        if group.len() > 1 {
+        if are_several {
+            parts.push(Part { end: delays.len(), own, is_unconfirmed });
+            // What the least of all is worth is not known yet.
             report.flags = report.flags.without(Flags::BASE_NOT_REVISITED);
         }
         asked.add(together, &report, (delays.len() - before) as u64, &likeness);
     }
-    if group.len() > 1 {
+    if are_several {
         count_from(&lowest, &parts, begin, (asked.config.base, delays, together));
     }
 }

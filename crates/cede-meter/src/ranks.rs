@@ -141,7 +141,7 @@ impl Ranks {
 
     fn of_few(&mut self, series: [&[Delay]; 2]) -> Quantiles {
         self.few.clear();
-        self.few.extend(series.into_iter().flatten().map(value));
+        series.iter().for_each(|delays| self.few.extend(delays.iter().map(value)));
         let mut from = 0;
         // Each rank looks only at what is above the one before.
         ranks(self.few.len()).map(|rank| {

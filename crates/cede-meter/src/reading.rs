@@ -104,6 +104,9 @@ impl Own {
     /// Leaves out packets that others overtook: their times.
     fn leave_out_overtaken(&mut self) -> Vec<f64> {
         let overtaken = sieve::overtaken(&self.points);
+        if overtaken.is_empty() {
+            return Vec::new();
+        }
         let times = overtaken.iter().map(|&k| self.points[k].t).collect();
         sieve::leave_out(&mut self.points, &overtaken);
         sieve::leave_out(&mut self.lengths, &overtaken);
@@ -405,6 +408,9 @@ impl Reading {
 
     /// The echoed estimate begins where the direct one does.
     fn settle_echoed(&mut self) {
+        if self.echoed.pieces.is_empty() {
+            return;
+        }
         let apart = self.apart();
         self.lower_echoed(&apart);
         self.align_echoed(&apart);

@@ -59,6 +59,9 @@ pub(crate) struct Piece {
 impl Track {
     /// Cuts a series wherever its constant changes; packets that are seen directly are in the order of their stamps.
     pub(crate) fn new(points: Vec<Point>, tick_us: f64, estimator: Estimator, trips: &Trips<'_>) -> Self {
+        if points.is_empty() {
+            return Self { tick_us, ..Self::default() };
+        }
         let step_us = if estimator == Estimator::Direct { SET_BACK_US + tick_us } else { STEP_US };
         Self::cut(points, tick_us, &Watch { step_us, jump_us: f64::INFINITY, ..Watch::default() }, trips)
     }
@@ -221,9 +224,6 @@ impl Track {
 
 /// Cuts points where pieces end whose bases are told, the last one's beside.
 fn pieces(mut points: Vec<Point>, cuts: &[(usize, f64)], last: f64, tick_us: f64) -> Vec<Piece> {
-    if points.is_empty() {
-        return Vec::new();
-    }
     let mut pieces = Vec::with_capacity(cuts.len() + 1);
     let mut base = last;
     for &(cut, before) in cuts.iter().rev() {

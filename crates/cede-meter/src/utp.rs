@@ -248,7 +248,7 @@ impl UtpSide {
             }
             None => {
                 self.connections = (self.connections + 1).min(CONNECTIONS_MAX as u8);
-                self.newest.rotate_right(1);
+                self.newest.copy_within(..CONNECTIONS_MAX - 1, 1);
                 self.newest[0] = (id, seq);
             }
         }
