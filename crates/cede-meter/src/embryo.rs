@@ -200,12 +200,29 @@ impl Embryo {
     }
 
     /// Hands over what is kept of the packets, one after the other.
-    #[inline]
+    // A loop for each protocol: in either one it is known what packets say.
+    #[inline(always)]
     pub(crate) fn each(&self, pool: &Pool, mut take: impl FnMut(&Packet)) {
+        if self.key.is_tcp() {
+            self.each_entry(
+                pool,
+                #[inline(always)]
+                |entry| take(&self.packet(entry, self.said_tcp(entry))),
+            );
+        } else {
+            self.each_entry(
+                pool,
+                #[inline(always)]
+                |entry| take(&self.packet(entry, said_utp(entry))),
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn each_entry(&self, pool: &Pool, mut take: impl FnMut(&Entry)) {
         let mut left = self.entries();
         for block in pool.chain(self.log[0]) {
-            let entries = block.words.as_chunks().0;
-            entries.iter().take(left).for_each(|entry| take(&self.packet(entry)));
+            block.words.as_chunks().0.iter().take(left).for_each(&mut take);
             left = left.saturating_sub(ENTRIES_PER_BLOCK);
         }
     }
@@ -214,7 +231,8 @@ impl Embryo {
     pub(crate) fn grown(&self, entries: &Entries, pool: &mut Pool) -> Flow {
         let mut flow = Flow::new(self.key, self.first_us);
         for entry in &entries.0[..entries.1] {
-            flow.take(&self.packet(entry), pool);
+            let said = if self.key.is_tcp() { self.said_tcp(entry) } else { said_utp(entry) };
+            flow.take(&self.packet(entry, said), pool);
         }
         flow.marks = self.marks;
         flow.foreign = self.foreign.into();
@@ -233,37 +251,29 @@ impl Embryo {
         Totals { packets, bytes: self.bytes[side].into(), last_us, hop_limit }
     }
 
-    fn packet(&self, entry: &Entry) -> Packet {
-        let [since_us, a, b, c, last] = *entry;
-        let [high, low, bits, length] = last.to_be_bytes();
-        let side = usize::from(bits & FROM_HIGH != 0);
-        let upper = u16::from_be_bytes([high, low]);
-        let reading =
-            |first: u32, distance: u32| first.wrapping_add_signed((distance as u16).cast_signed().into());
-        let said = if self.key.is_tcp() {
-            let echo = if bits & ECHOES != 0 { reading(self.echoes[side], c) } else { 0 };
-            let (flags, payload_len) = (bits & tcp::FLAGS, upper.into());
-            Said::Tcp(tcp::Said {
-                seq: a,
-                ack: b,
-                clock: reading(self.clocks[side], c >> 16),
-                echo,
-                flags,
-                payload_len,
-            })
-        } else {
-            utp::Said::unpack([a, b, c], upper, bits & !FROM_HIGH).map_or(Said::Foreign, Said::Utp)
-        };
-        let time_us = self.first_us + u64::from(since_us);
+    #[inline(always)]
+    fn packet(&self, entry: &Entry, said: Said) -> Packet {
+        let [since_us, .., last] = *entry;
         Packet {
-            side,
-            time_us,
+            side: side(entry),
+            time_us: self.first_us + u64::from(since_us),
             said,
-            length: Length::from_units(length),
+            length: Length::from_units(last as u8),
             bytes: 0,
             hop_limit: 0,
             opens: false,
         }
+    }
+
+    #[inline(always)]
+    fn said_tcp(&self, entry: &Entry) -> Said {
+        let [_, seq, ack, readings, last] = *entry;
+        let (side, bits) = (side(entry), (last >> 8) as u8);
+        let reading =
+            |first: u32, distance: u32| first.wrapping_add_signed((distance as u16).cast_signed().into());
+        let clock = reading(self.clocks[side], readings >> 16);
+        let echo = if bits & ECHOES != 0 { reading(self.echoes[side], readings) } else { 0 };
+        Said::Tcp(tcp::Said { seq, ack, flags: bits & tcp::FLAGS, clock, echo, payload_len: last >> 16 })
     }
 
     /// The same in another pool.
@@ -299,6 +309,18 @@ impl Embryo {
         (self.log, self.entries) = ([NONE; 2], 0);
         self.state = 0;
     }
+}
+
+/// Who sent a packet.
+#[inline(always)]
+const fn side(entry: &Entry) -> Side {
+    ((entry[ENTRY_WORDS - 1] >> 15) & 1) as Side
+}
+
+#[inline(always)]
+fn said_utp(&[_, a, b, c, last]: &Entry) -> Said {
+    let (id, bits) = ((last >> 16) as u16, (last >> 8) as u8);
+    utp::Said::unpack([a, b, c], id, bits & !FROM_HIGH).map_or(Said::Foreign, Said::Utp)
 }
 
 fn distance(first: u32, reading: u32) -> Option<u16> {

@@ -27,20 +27,24 @@ impl Glance {
         let has_lengths = !embryo.marks.has(Marks::OFFLOADED);
         let (mut points, mut lengths) = (Vec::with_capacity(count), [Length::default(); ENTRIES_MAX]);
         let (mut rtt, mut unwrap, mut number) = (Rtt::default(), Unwrap::default(), 0);
-        embryo.each(pool, |packet| {
-            let now = packet.time_us as u32;
-            if packet.side != side {
-                return packet.said.ask(&mut rtt, now);
-            }
-            let _ = packet.said.answer(&mut rtt, now);
-            if let Some(raw) = packet.said.reading(packet.time_us) {
-                if number % stride == 0 {
-                    lengths[points.len()] = packet.length;
-                    points.push(Point::at(packet.time_us, unwrap.next(raw)));
+        embryo.each(
+            pool,
+            #[inline(always)]
+            |packet| {
+                let now = packet.time_us as u32;
+                if packet.side != side {
+                    return packet.said.ask(&mut rtt, now);
                 }
-                number += 1;
-            }
-        });
+                let _ = packet.said.answer(&mut rtt, now);
+                if let Some(raw) = packet.said.reading(packet.time_us) {
+                    if number % stride == 0 {
+                        lengths[points.len()] = packet.length;
+                        points.push(Point::at(packet.time_us, unwrap.next(raw)));
+                    }
+                    number += 1;
+                }
+            },
+        );
         let lengths = &lengths[..points.len()];
         Self { own: Own::new(points, lengths, has_lengths), rtt }
     }
@@ -53,14 +57,20 @@ pub(crate) fn trips(embryo: &Embryo, side: Side, pool: &Pool, how: How) -> Vec<P
     if how == How::Said {
         return trips;
     }
-    embryo.each(pool, |packet| {
-        let [low, high] = &mut rtts;
-        let (from, to) = if packet.side == 0 { (low, high) } else { (high, low) };
-        let trip = packet.said.time_round_trip(from, to, packet.time_us as u32);
-        let t = packet.time_us as f64;
-        let is_apart = trips.last().is_none_or(|last| !(0.0..TRIP_SPACING_US as f64).contains(&(t - last.t)));
-        trips.extend(trip.filter(|_| packet.side == side && is_apart).map(|us| Point { t, x: us.into() }));
-    });
+    embryo.each(
+        pool,
+        #[inline(always)]
+        |packet| {
+            let [low, high] = &mut rtts;
+            let (from, to) = if packet.side == 0 { (low, high) } else { (high, low) };
+            let trip = packet.said.time_round_trip(from, to, packet.time_us as u32);
+            let t = packet.time_us as f64;
+            let is_apart =
+                trips.last().is_none_or(|last| !(0.0..TRIP_SPACING_US as f64).contains(&(t - last.t)));
+            trips
+                .extend(trip.filter(|_| packet.side == side && is_apart).map(|us| Point { t, x: us.into() }));
+        },
+    );
     trips
 }
 
@@ -68,15 +78,19 @@ pub(crate) fn trips(embryo: &Embryo, side: Side, pool: &Pool, how: How) -> Vec<P
 pub(crate) fn utp_sides(embryo: &Embryo, pool: &Pool) -> Option<[bool; 2]> {
     let (mut sides, mut evidence) = ([UtpSide::default(); 2], Evidence::default());
     let mut has_samples = [false; 2];
-    embryo.each(pool, |packet| {
-        has_samples[packet.side] |= packet.said.reading(packet.time_us).is_some();
-        if let Said::Utp(said) = packet.said {
-            let [low, high] = &mut sides;
-            let (mine, theirs) = if packet.side == 0 { (low, high) } else { (high, low) };
-            evidence.add(theirs, &said);
-            mine.note(&said, theirs);
-        }
-    });
+    embryo.each(
+        pool,
+        #[inline(always)]
+        |packet| {
+            has_samples[packet.side] |= packet.said.reading(packet.time_us).is_some();
+            if let Said::Utp(said) = packet.said {
+                let [low, high] = &mut sides;
+                let (mine, theirs) = if packet.side == 0 { (low, high) } else { (high, low) };
+                evidence.add(theirs, &said);
+                mine.note(&said, theirs);
+            }
+        },
+    );
     match has_samples {
         [true, true] => Some([evidence.is_enough(); 2]),
         [false, false] => Some([false; 2]),
