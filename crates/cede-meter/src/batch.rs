@@ -37,10 +37,14 @@ impl<'a> Batch<'a> {
     }
 
     /// As [`Meter::record`].
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>) {
-        let are_many = !self.waiting.is_empty() || self.meter.flows() >= FLOWS_MIN;
-        let Some(time_ns) = record.time_ns.filter(|_| are_many) else { return self.meter.record(record) };
+        let are_few = self.waiting.is_empty() && self.meter.flows() < FLOWS_MIN;
+        if are_few { self.meter.record(record) } else { self.put(record) }
+    }
+
+    fn put(&mut self, record: &Record<'_>) {
+        let Some(time_ns) = record.time_ns else { return self.meter.record(record) };
         let about = (record.link_type, record.captured, record.original_len);
         self.meter.read(time_ns, about, |_, waiting| self.waiting.push(waiting));
         if self.waiting.len() == NEAR {
