@@ -28,6 +28,14 @@ impl Stream {
         }
     }
 
+    /// Has what was read acknowledged at once, where the system can be told so.
+    pub fn acknowledge(&self) {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if let Self::Tcp(stream) = self {
+            let _ = socket2::SockRef::from(stream).set_tcp_quickack(true);
+        }
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),

@@ -142,7 +142,8 @@ pub(super) struct Conn<A> {
     pub(super) snubbed: bool,
     pub(super) allowed_fast: Vec<u32>,
     pub(super) refusals: Refusals,
-    pub(super) request_limit: u32,
+    /// How many requests it answers at a time, once its handshake of the extension protocol has come.
+    pub(super) request_limit: Option<u32>,
     pub(super) pipeline: Pipeline,
 
     pub(super) download: RateMeasure,
@@ -152,7 +153,7 @@ pub(super) struct Conn<A> {
 }
 
 /// libtorrent's default for what a peer may owe; a peer can say otherwise (BEP 10, `reqq`).
-const REQUEST_LIMIT: u32 = 250;
+pub(super) const REQUEST_LIMIT: u32 = 250;
 
 impl<A: Copy> Conn<A> {
     pub(super) fn new(id: ConnId, address: A, way: Way, rules: (&Profile, u32), now: Instant) -> Self {
@@ -182,7 +183,7 @@ impl<A: Copy> Conn<A> {
             snubbed: false,
             allowed_fast: Vec::new(),
             refusals: Refusals::default(),
-            request_limit: REQUEST_LIMIT,
+            request_limit: None,
             pipeline: Pipeline::new(profile.pipeline),
             download: RateMeasure::new(now),
             upload: RateMeasure::new(now),

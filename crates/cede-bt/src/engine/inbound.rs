@@ -134,7 +134,7 @@ impl<A: PeerAddress> Engine<A> {
             Message::Request(block) => return self.on_request(now, index, block),
             Message::Cancel(block) => self.on_cancel(now, index, block),
             Message::Port(port) => self.act(Action::DhtPort { conn: id, port }),
-            Message::Extended(name, payload) => self.act(Action::Extended { conn: id, id: name, payload }),
+            Message::Extended(name, payload) => self.on_extended(now, id, name, payload),
             Message::HashRequest(range) => self.act(Action::HashRequest { conn: id, range }),
             // Whoever asks for hashes does so before there is an engine.
             Message::Hashes(..) | Message::HashReject(_) => {}
@@ -337,6 +337,7 @@ impl<A: PeerAddress> Engine<A> {
         let was_overdue = self.note_block(now, index, owed);
         let Some(conn) = self.at(index) else { return };
         let (sender, part) = (conn.id.generation, core::mem::take(&mut conn.tally.part));
+        conn.refusals.note_block(block.piece);
         let arrival = self.picker.arrive(block, sender);
         if arrival.is_none() {
             self.totals.cut += u64::from(part);

@@ -1,19 +1,40 @@
 //! Asking for blocks.
 
-use super::conn::Conn;
-use super::{Engine, PeerAddress};
+use super::conn::{Conn, ConnId, REQUEST_LIMIT};
+use super::{Action, Engine, PeerAddress};
 use crate::bitfield::Bitfield;
+use crate::extension::Extension;
 use crate::picker::Order;
-use crate::wire::{BlockRef, Message};
+use crate::wire::{BlockRef, Message, Reserved};
 use alloc::vec::Vec;
 use cede_units::Instant;
 
 impl<A: PeerAddress> Engine<A> {
-    /// How many requests a peer answers at a time, as it says itself (BEP 10, `reqq`).
-    pub fn set_request_limit(&mut self, id: super::ConnId, requests: u32) {
-        if let Some(conn) = self.conn(id) {
-            conn.request_limit = requests.max(1);
+    /// A message of an extension. If it is the handshake, it says how many requests the peer answers at a time (BEP 10, `reqq`), and
+    /// what came with it, an unchoke say, is not looked at before.
+    pub(super) fn on_extended(&mut self, now: Instant, conn: ConnId, id: u8, payload: Vec<u8>) {
+        if let Some(peer) = self.conn(conn).filter(|_| id == 0) {
+            let told = Extension::parse(&payload).and_then(|extension| extension.requests);
+            peer.request_limit = told.or(peer.request_limit).or(Some(REQUEST_LIMIT));
+            self.ask(now, conn.index);
         }
+        self.act(Action::Extended { conn, id, payload });
+    }
+
+    /// How many blocks a peer owes us.
+    #[must_use]
+    pub fn owed(&self, id: ConnId) -> usize {
+        let conn = self.slots.get(id.index as usize).and_then(Option::as_deref);
+        conn.filter(|conn| conn.id == id).map_or(0, |conn| conn.owed.len())
+    }
+
+    /// How many requests a peer may have to answer at a time. Who is about to say so, and has sent nothing, is asked for one block
+    /// until then: that costs part of a round trip, and what it would refuse much more.
+    fn requests_max(&self, conn: &Conn<A>) -> u32 {
+        let will_say = self.extended.is_some() && conn.reserved.has(Reserved::EXTENDED);
+        let is_new = will_say && conn.tally.last_data_at.is_none();
+        let most = conn.request_limit.unwrap_or(if is_new { 1 } else { REQUEST_LIMIT });
+        most.min(conn.refusals.requests_max())
     }
 
     pub(super) fn ask_everybody(&mut self, now: Instant) {
@@ -29,11 +50,12 @@ impl<A: PeerAddress> Engine<A> {
             return;
         }
         let snubbed = self.is_snubbed(now, conn);
-        let depth = conn.pipeline.depth(conn.download.rate(now), snubbed).min(conn.request_limit);
+        let most = self.requests_max(conn);
+        let depth = conn.pipeline.depth(conn.download.rate(now), snubbed).min(most);
         if conn.owed.len() as u32 >= depth {
             return;
         }
-        let fill = conn.pipeline.fill(depth).min(conn.request_limit);
+        let fill = conn.pipeline.fill(depth).min(most);
         self.fill_pipeline(now, index, depth, fill);
     }
 
@@ -115,6 +137,7 @@ impl<A: PeerAddress> Engine<A> {
         conn.wait.was_asked = true;
         for &block in blocks {
             conn.owed.push(block);
+            conn.refusals.note_request(block.piece);
             Message::Request(block).encode(&mut conn.out.control);
         }
         conn.times.said_at = now;

@@ -33,6 +33,8 @@ const MAX_BUFFERS: usize = 32;
 const READS_PER_TURN: usize = 8;
 /// A peer that takes nothing does not keep a closed connection longer.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(5);
+/// Who has so few blocks to send, and no more, may wait for an acknowledgement before it sends the rest of one.
+const FEW_REQUESTS: usize = 4;
 /// Reading is tried again so long after a rate limit has stopped it.
 const LIMITED_PAUSE: Duration = Duration::from_millis(20);
 
@@ -100,14 +102,18 @@ struct Task {
     /// Until a connection that is to end is given up.
     patience: Option<Pin<Box<Sleep>>>,
     was_heard: bool,
+    /// Something was read, and nothing written since.
+    is_unanswered: bool,
 }
 
 /// Runs a connection to its end; whether anything was heard.
 pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Link) -> bool {
     let id = shared.borrow().id;
     let buffer = Arc::from(vec![0; IDLE_READ_BYTES]);
-    let (writing, written, pause, patience, was_heard) = (Outgoing::default(), 0, None, None, false);
-    let mut task = Task { inner, shared, id, link, buffer, writing, written, pause, patience, was_heard };
+    let (writing, written, pause, patience) = (Outgoing::default(), 0, None, None);
+    let (was_heard, is_unanswered) = (false, false);
+    let mut task =
+        Task { inner, shared, id, link, buffer, writing, written, pause, patience, was_heard, is_unanswered };
     {
         let mut state = task.inner.state.borrow_mut();
         state.engine.set_room(id, OUT_BYTES as u32);
@@ -162,8 +168,20 @@ impl Task {
         if self.shared.borrow().is_closing {
             return self.poll_closing(cx, is_drained);
         }
+        if std::mem::take(&mut self.is_unanswered) {
+            self.acknowledge();
+        }
         self.shared.borrow_mut().waker = Some(cx.waker().clone());
         Poll::Pending
+    }
+
+    /// Nothing that was written carries the acknowledgement of what was read, and the system delays it by 40 ms. libtorrent writes the
+    /// head of a block and then its content, which Nagle's algorithm holds back until the head is acknowledged.
+    fn acknowledge(&self) {
+        let owed = self.inner.state.borrow().engine.owed(self.id);
+        if (1..=FEW_REQUESTS).contains(&owed) {
+            self.link.stream.acknowledge();
+        }
     }
 
     /// A connection that is to end waits for what it still has to say, but not long.
@@ -180,7 +198,10 @@ impl Task {
             }
             match self.link.poll_write(cx, &self.writing.octets()[self.written..]) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(n)) => self.written += n,
+                Poll::Ready(Ok(n)) => {
+                    self.written += n;
+                    self.is_unanswered = false;
+                }
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Pending => return Ok(false),
             }
@@ -227,7 +248,7 @@ impl Task {
         if n == 0 {
             return Ok(Poll::Ready(false));
         }
-        self.was_heard = true;
+        (self.was_heard, self.is_unanswered) = (true, true);
         let payload = Payload::from_part(&self.buffer, 0, n as u32);
         let mut state = self.inner.state.borrow_mut();
         state.download.spend(n);

@@ -32,9 +32,6 @@ pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extensio
 
 fn introduce(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
     let (Some(conn), Some(extension)) = (Inner::conn(state, id), Extension::parse(payload)) else { return };
-    if let Some(requests) = extension.requests {
-        state.engine.set_request_limit(id, requests);
-    }
     conn.borrow_mut().extension = extension;
     // A newcomer does not wait for the minute to be over.
     if inner.exchanges_peers() {

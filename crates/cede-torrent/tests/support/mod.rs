@@ -50,6 +50,11 @@ pub fn octets(len: usize, seed: u64) -> Vec<u8> {
 
 /// A torrent of files of these lengths, and its content.
 pub fn torrent(lengths: &[usize]) -> (Arc<Info>, Vec<u8>) {
+    torrent_in(lengths, PIECE)
+}
+
+/// The same in pieces of a length.
+pub fn torrent_in(lengths: &[usize], piece: usize) -> (Arc<Info>, Vec<u8>) {
     let (mut files, mut content) = (Vec::new(), Vec::new());
     for (index, &length) in lengths.iter().enumerate() {
         let path = vec!["t".to_owned(), format!("f{index}")];
@@ -62,8 +67,8 @@ pub fn torrent(lengths: &[usize]) -> (Arc<Info>, Vec<u8>) {
         });
         content.extend(octets(length, index as u64));
     }
-    let pieces = content.chunks(PIECE).flat_map(sha1).collect();
-    let writer = Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+    let pieces = content.chunks(piece).flat_map(sha1).collect();
+    let writer = Writer { name: "t".into(), piece_length: piece as u32, pieces, files, ..Writer::default() };
     (Arc::new(Info::parse(&writer.info().encode()).unwrap()), content)
 }
 

@@ -1,0 +1,145 @@
+//! A peer is asked for no more at a time than it answers, whether it says how much that is or refuses the rest.
+
+mod common;
+
+use cede_bt::engine::{Action, Chunk, ConnId};
+use cede_bt::extension::Extension;
+use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits, piece_header};
+use cede_bt::{Disposition, Engine, Profile, Transport};
+use cede_units::{Duration, Instant};
+use cede_wire::Payload;
+use common::{geometry, setup};
+use std::collections::VecDeque;
+
+/// One that has nothing and speaks the extension protocol, and a peer that has everything.
+struct Pair {
+    engine: Engine<usize>,
+    conn: ConnId,
+    ear: Decoder,
+    now: Instant,
+}
+
+impl Pair {
+    fn new(profile: Profile) -> Self {
+        let extended = Some(Extension::ours("cede test", None, None, false));
+        let mut engine =
+            Engine::new(cede_bt::engine::Setup { extended, ..setup(0, false, profile, Disposition::ALL) });
+        let now = Instant::from_secs(1);
+        engine.start(now);
+        let conn = engine.accept(now, 1, Transport::Tcp).unwrap();
+        let ear = Decoder::new(WireLimits::of(geometry().pieces()));
+        Self { engine, conn, ear, now }
+    }
+
+    /// Tells our side octets, all at once, and hears what it asks for and then waits for.
+    fn tell(&mut self, octets: &[u8]) -> Vec<BlockRef> {
+        self.engine.received(self.now, self.conn, Payload::copy_from(octets));
+        while let Some(action) = self.engine.poll_action() {
+            if let Action::Check { piece } = action {
+                self.engine.checked(self.now, piece, true);
+            }
+        }
+        self.engine.set_room(self.conn, u32::MAX);
+        let mut asked = Vec::new();
+        while let Some((_, Chunk::Octets(mut octets))) = self.engine.poll_transmit(self.now) {
+            self.engine.set_room(self.conn, u32::MAX);
+            while let Some(item) = self.ear.next(&mut octets).unwrap() {
+                asked.extend(if let Item::Message(Message::Request(block)) = item {
+                    Some(block)
+                } else {
+                    None
+                });
+            }
+        }
+        asked
+    }
+}
+
+/// The handshake of a peer that has everything.
+fn greeting() -> Vec<u8> {
+    let reserved = Reserved::default().with(Reserved::FAST).with(Reserved::EXTENDED);
+    let handshake = Handshake { reserved, info_hash: [7; 20], peer_id: [9; 20] };
+    [handshake.encode().to_vec(), Message::HaveAll.to_vec()].concat()
+}
+
+fn introduction(dictionary: &[u8]) -> Vec<u8> {
+    Message::Extended(0, dictionary.to_vec()).to_vec()
+}
+
+fn data(block: BlockRef) -> Vec<u8> {
+    let mut octets = piece_header(block).to_vec();
+    octets.resize(octets.len() + block.len as usize, 0);
+    octets
+}
+
+/// libtorrent introduces itself and unchokes within one read.
+#[test]
+fn what_a_peer_says_of_itself_counts_for_what_comes_with_it() {
+    for profile in [Profile::LIBTORRENT, Profile::UTORRENT3] {
+        for requests in 1..=4 {
+            let words = format!("d1:mde4:reqqi{requests}ee");
+            let all = [greeting(), introduction(words.as_bytes()), Message::Unchoke.to_vec()].concat();
+            assert_eq!(Pair::new(profile).tell(&all).len(), requests, "{}", profile.name);
+        }
+    }
+}
+
+#[test]
+fn one_block_is_asked_for_until_it_is_known_how_many_may_be() {
+    let unchoked = [greeting(), Message::Unchoke.to_vec()].concat();
+    for (words, then) in [("d1:mde4:reqqi3ee", 2), ("d1:mde4:reqqi9ee", 3), ("d1:mdee", 3)] {
+        let mut pair = Pair::new(Profile::UTORRENT3);
+        assert_eq!(pair.tell(&unchoked).len(), 1);
+        assert_eq!(pair.tell(&introduction(words.as_bytes())).len(), then, "{words}");
+    }
+    // Who does not say so after all has answered one, and is asked as others are.
+    let mut pair = Pair::new(Profile::UTORRENT3);
+    let block = pair.tell(&unchoked)[0];
+    assert!(pair.tell(&data(block)).len() > 3);
+}
+
+/// A peer that holds so many requests at a time and refuses all others gives a block each 50 ms. Seconds until everything is there,
+/// and how much was refused.
+fn download(profile: Profile, holds: usize) -> (f64, usize) {
+    let mut pair = Pair::new(profile);
+    let all = [greeting(), introduction(b"d1:mdee"), Message::Unchoke.to_vec()].concat();
+    let (start, mut asked, mut refused) = (pair.now, pair.tell(&all), 0);
+    let mut held = VecDeque::new();
+    while !pair.engine.is_complete() && pair.now < start + Duration::from_secs(1000) {
+        for _ in 0..1000 {
+            let mut answer = Vec::new();
+            for block in asked.drain(..) {
+                if held.len() < holds {
+                    held.push_back(block);
+                } else {
+                    refused += 1;
+                    answer.extend(Message::Reject(block).to_vec());
+                }
+            }
+            if answer.is_empty() {
+                break;
+            }
+            asked = pair.tell(&answer);
+        }
+        pair.now += Duration::from_millis(50);
+        pair.engine.handle_timeout(pair.now);
+        let answer = held.pop_front().map(data).unwrap_or_default();
+        asked.extend(pair.tell(&answer));
+    }
+    assert_eq!(pair.engine.connections().count() + usize::from(pair.engine.is_complete()), 1);
+    (pair.now.since(start).as_secs_f64(), refused)
+}
+
+/// Asked again a minute later, each piece would take a minute longer.
+#[test]
+fn who_refuses_what_it_cannot_hold_is_asked_again_soon_and_for_less() {
+    let blocks = geometry().total_bytes().div_ceil(16 << 10) as usize;
+    for profile in [Profile::LIBTORRENT, Profile::UTORRENT3] {
+        for holds in 1..=4 {
+            let (seconds, refused) = download(profile, holds);
+            let case = format!("{}, {holds}: {seconds} s, {refused} refused", profile.name);
+            assert!(seconds < blocks as f64 * 0.05 + 1.0, "{case}");
+            assert!(refused < 8, "{case}");
+        }
+    }
+}
