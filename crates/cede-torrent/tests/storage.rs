@@ -76,6 +76,31 @@ fn what_is_written_is_read_wherever_files_begin_and_end() {
     });
 }
 
+/// Not all of them can be open at once.
+#[test]
+fn every_file_that_was_written_is_written_out() {
+    let (info, content) = torrent(&[(100, false); 200]);
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    storage.write(0, &content).unwrap();
+    storage.sync().unwrap();
+    for index in [0, 100, 199] {
+        // Nothing is left to be written out, and what is at a file's place does not matter.
+        let (path, aside) = (storage.path_of(index), scratch.0.join("aside"));
+        fs::rename(&path, &aside).unwrap();
+        fs::create_dir(&path).unwrap();
+        storage.sync().unwrap();
+        fs::remove_dir(&path).unwrap();
+        fs::rename(&aside, &path).unwrap();
+    }
+    storage.write(0, &content).unwrap();
+    let path = storage.path_of(0);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    // It cannot be opened again, which nobody would notice who does not.
+    assert_eq!(storage.sync().unwrap_err().path, path);
+}
+
 #[test]
 fn files_have_their_octets_and_empty_ones_are_made() {
     let (info, content) = plain();

@@ -19,16 +19,20 @@ pub use notes::{Notes, Stamp};
 
 use cede_bt::metainfo::Info;
 use files::{Access, Folder};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Files that are open at once.
 const MAX_OPEN: usize = 64;
+/// Files that are waited for at a time until they are on the disk: file systems write them out together.
+const SYNC_THREADS: usize = 8;
 /// The index of the hidden file among the open ones.
 const PARTS: usize = usize::MAX;
 
@@ -86,7 +90,30 @@ pub struct Storage {
     layout: Layout,
     hash: [u8; 20],
     wanted: Vec<bool>,
-    open: Mutex<HashMap<usize, Open>>,
+    opened: Mutex<Opened>,
+}
+
+/// Files that are open, and those that were.
+#[derive(Default)]
+struct Opened {
+    files: HashMap<usize, Open>,
+    /// Those that were open to be written, and may not be on the disk.
+    closed: BTreeSet<usize>,
+}
+
+impl Opened {
+    /// Makes room for one more.
+    fn close_oldest(&mut self) {
+        let oldest = self.files.iter().min_by_key(|(_, open)| open.used).map(|(index, _)| *index);
+        let closed = oldest.and_then(|index| Some((index, self.files.remove(&index)?)));
+        self.closed.extend(closed.filter(|(_, open)| open.is_writable).map(|(index, _)| index));
+    }
+
+    /// The file is no more.
+    fn forget(&mut self, index: usize) {
+        self.files.remove(&index);
+        self.closed.remove(&index);
+    }
 }
 
 struct Open {
@@ -119,7 +146,7 @@ impl Storage {
             wanted: wanted.collect(),
             layout,
             hash: info.info_hash(),
-            open: Mutex::default(),
+            opened: Mutex::default(),
         })
     }
 
@@ -171,7 +198,7 @@ impl Storage {
         let prepared = self.make(allocation, &mut made);
         if prepared.is_err() {
             for index in made {
-                self.lock().remove(&index);
+                self.lock().forget(index);
                 let _ = self.folder.remove(&names::kept_path(&self.layout.files()[index].path));
             }
         }
@@ -305,16 +332,47 @@ impl Storage {
     /// # Errors
     /// What the system says.
     pub fn sync(&self) -> Result<(), StorageError> {
-        let open: Vec<(usize, Arc<File>)> = self
-            .lock()
-            .iter()
-            .filter(|(_, open)| open.is_writable)
-            .map(|(k, o)| (*k, o.file.clone()))
-            .collect();
-        for (index, file) in open {
-            file.sync_data().map_err(|error| self.failed(index, "write out", error))?;
+        let due: Vec<usize> = {
+            let opened = self.lock();
+            let open = opened.files.iter().filter(|(_, open)| open.is_writable).map(|(index, _)| *index);
+            opened.closed.iter().copied().chain(open).collect()
+        };
+        let next = AtomicUsize::new(0);
+        let run = || -> Result<(), StorageError> {
+            while let Some(index) = due.get(next.fetch_add(1, Relaxed)) {
+                self.sync_file(*index)?;
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let others = (1..SYNC_THREADS.min(due.len()))
+                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok());
+            let others: Vec<_> = others.collect();
+            let first = run();
+            let rest =
+                others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            rest.fold(first, Result::and)
+        })?;
+        let mut opened = self.lock();
+        for index in &due {
+            opened.closed.remove(index);
         }
         Ok(())
+    }
+
+    /// The same for one file. It is opened again where others needed its place, and not kept open.
+    fn sync_file(&self, index: usize) -> Result<(), StorageError> {
+        let open =
+            self.lock().files.get(&index).filter(|open| open.is_writable).map(|open| open.file.clone());
+        let file = match open {
+            Some(file) => file,
+            // To be read is enough on Unix.
+            None => match self.open_file(index, cfg!(not(unix))) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                other => Arc::new(other.map_err(|error| self.failed(index, "open", error))?),
+            },
+        };
+        file.sync_data().map_err(|error| self.failed(index, "write out", error))
     }
 
     /// Which file a slice is in, and where.
@@ -328,17 +386,18 @@ impl Storage {
 
     /// Removes the hidden file with the ends of pieces, once nobody is to be served from it.
     pub fn discard_parts(&self) {
-        self.lock().remove(&PARTS);
+        self.lock().forget(PARTS);
         let _ = self.folder.remove(&[self.parts_name()]);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An open file. Where it is to be written and is not there, it is made.
     fn file(&self, index: usize, to_write: bool) -> Result<Arc<File>, StorageError> {
-        let mut open = self.lock();
+        let mut opened = self.lock();
+        let open = &mut opened.files;
         let newest = open.values().map(|open| open.used).max().unwrap_or(0);
         if let Some(known) = open.get_mut(&index).filter(|open| open.is_writable || !to_write) {
             known.used = newest + 1;
@@ -347,11 +406,10 @@ impl Storage {
         let made = self.open_file(index, to_write);
         let action = if to_write { "make or open" } else { "open" };
         let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?);
-        if open.len() >= MAX_OPEN {
-            let oldest = open.iter().min_by_key(|(_, open)| open.used).map(|(index, _)| *index);
-            oldest.map(|index| open.remove(&index));
+        if opened.files.len() >= MAX_OPEN {
+            opened.close_oldest();
         }
-        open.insert(index, Open { file: file.clone(), is_writable: to_write, used: newest + 1 });
+        opened.files.insert(index, Open { file: file.clone(), is_writable: to_write, used: newest + 1 });
         Ok(file)
     }
 
