@@ -332,11 +332,23 @@ impl Storage {
     /// # Errors
     /// What the system says.
     pub fn sync(&self) -> Result<(), StorageError> {
-        let due: Vec<usize> = {
-            let opened = self.lock();
+        // What is closed again meanwhile is for the next time.
+        let (closed, open) = {
+            let mut opened = self.lock();
             let open = opened.files.iter().filter(|(_, open)| open.is_writable).map(|(index, _)| *index);
-            opened.closed.iter().copied().chain(open).collect()
+            let open: Vec<usize> = open.collect();
+            (std::mem::take(&mut opened.closed), open)
         };
+        let due: Vec<usize> = closed.iter().copied().chain(open).collect();
+        let synced = self.sync_files(&due);
+        if synced.is_err() {
+            self.lock().closed.extend(closed);
+        }
+        synced
+    }
+
+    /// The same for some, several at a time.
+    fn sync_files(&self, due: &[usize]) -> Result<(), StorageError> {
         let next = AtomicUsize::new(0);
         let run = || -> Result<(), StorageError> {
             while let Some(index) = due.get(next.fetch_add(1, Relaxed)) {
@@ -352,12 +364,7 @@ impl Storage {
             let rest =
                 others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
             rest.fold(first, Result::and)
-        })?;
-        let mut opened = self.lock();
-        for index in &due {
-            opened.closed.remove(index);
-        }
-        Ok(())
+        })
     }
 
     /// The same for one file. It is opened again where others needed its place, and not kept open.
