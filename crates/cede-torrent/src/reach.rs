@@ -52,10 +52,11 @@ impl Reach<'_> {
         let stream = self.connect(address, transport).await?;
         let accept = match self.encryption {
             Encryption::Off => None,
-            Encryption::Allow => self.is_deaf.then_some(Accept::EITHER),
-            // Offered both, many take the clear.
-            Encryption::Prefer => Some(if self.is_deaf { Accept::EITHER } else { Accept::RC4 }),
             Encryption::Require => Some(Accept::RC4),
+            Encryption::Allow | Encryption::Prefer if self.is_deaf => Some(Accept::EITHER),
+            Encryption::Allow => None,
+            // Offered both, many take the clear.
+            Encryption::Prefer => Some(Accept::RC4),
         };
         let Some(accept) = accept else { return Ok(Link::plain(stream, Vec::new())) };
         match self.ask(stream, accept).await {

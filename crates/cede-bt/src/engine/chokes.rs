@@ -48,8 +48,7 @@ impl<A: PeerAddress> Engine<A> {
     /// Whether a peer takes no slot: one in our own private network, by libtorrent's rule.
     pub(super) fn is_spared(&self, index: u32) -> bool {
         // Asked of each peer whenever somebody is unchoked: other profiles look nobody up.
-        let conn = || self.slots.get(index as usize).and_then(Option::as_deref);
-        self.profile.spares_neighbours && conn().is_some_and(|conn| conn.address.is_neighbour())
+        self.profile.spares_neighbours && self.peek(index).is_some_and(|conn| conn.address.is_neighbour())
     }
 
     /// A peer that takes no slot is unchoked or choked as it wants something or not, without a round.

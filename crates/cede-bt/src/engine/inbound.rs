@@ -134,7 +134,8 @@ impl<A: PeerAddress> Engine<A> {
             Message::Request(block) => return self.on_request(now, index, block),
             Message::Cancel(block) => self.on_cancel(now, index, block),
             Message::Port(port) => self.act(Action::DhtPort { conn: id, port }),
-            Message::Extended(name, payload) => self.on_extended(now, id, name, payload),
+            Message::Extended(0, payload) => self.on_introduction(now, id, &payload),
+            Message::Extended(name, payload) => self.act(Action::Extended { conn: id, id: name, payload }),
             Message::HashRequest(range) => self.act(Action::HashRequest { conn: id, range }),
             // Whoever asks for hashes does so before there is an engine.
             Message::Hashes(..) | Message::HashReject(_) => {}

@@ -18,8 +18,8 @@
 //! driver supplies the octets: from a disk, or a pattern in simulation.
 //!
 //! # Extensions
-//! The extension protocol's handshake is composed by the driver ([`Setup::extended`]); its messages pass through
-//! ([`Action::Extended`], [`Engine::send_extended`]). A magnet link's metadata has to be fetched before there is an
+//! The extension protocol's handshake is composed by the driver ([`Setup::extended`]), the peer's is read here
+//! ([`Action::Introduced`]); other messages pass through ([`Action::Extended`], [`Engine::send_extended`]). A magnet link's metadata has to be fetched before there is an
 //! engine, since the number of pieces is not known until then: [`crate::wire`] is enough for that.
 
 mod address;
@@ -40,6 +40,7 @@ mod snubs;
 use crate::bitfield::Bitfield;
 use crate::choker::Choker;
 use crate::disposition::{Disposition, Transport};
+use crate::extension::Extension;
 use crate::geometry::Geometry;
 use crate::limiter::Limiter;
 use crate::picker::Picker;
@@ -168,11 +169,18 @@ pub enum Action<A> {
         /// What it understands.
         reserved: Reserved,
     },
+    /// The peer's handshake of the extension protocol has come, the first or another.
+    Introduced {
+        /// Whose.
+        conn: ConnId,
+        /// What it says.
+        extension: Extension,
+    },
     /// A message of an extension.
     Extended {
         /// From whom.
         conn: ConnId,
-        /// Under which id.
+        /// Under which id, not 0.
         id: u8,
         /// The message.
         payload: Vec<u8>,
@@ -434,6 +442,11 @@ impl<A: PeerAddress> Engine<A> {
 
     fn conn(&mut self, id: ConnId) -> Option<&mut Conn<A>> {
         self.slots.get_mut(id.index as usize)?.as_deref_mut().filter(|conn| conn.id == id)
+    }
+
+    /// As [`Self::at`], to be looked at.
+    fn peek(&self, index: u32) -> Option<&Conn<A>> {
+        self.slots.get(index as usize)?.as_deref()
     }
 
     fn at(&mut self, index: u32) -> Option<&mut Conn<A>> {

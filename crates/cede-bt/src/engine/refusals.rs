@@ -85,10 +85,10 @@ impl Refusals {
         let until = now + PAUSE;
         let before = self.pieces.iter().find(|it| it.piece == piece).map(|it| it.stage);
         let stage = match before {
-            None | Some(Stage::Excused) if others > 0 => Stage::Excused,
-            // All that was asked for together was refused: once more, by itself.
-            Some(Stage::Excused) => Stage::Excused,
-            _ => Stage::Closed,
+            None if others == 0 => Stage::Closed,
+            // Of one that is excused, all that was asked for together may be refused: it is asked for once more, by itself.
+            None | Some(Stage::Excused) => Stage::Excused,
+            Some(_) => Stage::Closed,
         };
         if stage == Stage::Excused {
             self.fewer = Some((others.max(1), until));

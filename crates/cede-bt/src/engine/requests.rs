@@ -10,22 +10,23 @@ use alloc::vec::Vec;
 use cede_units::Instant;
 
 impl<A: PeerAddress> Engine<A> {
-    /// A message of an extension. If it is the handshake, it says how many requests the peer answers at a time (BEP 10, `reqq`), and
-    /// what came with it, an unchoke say, is not looked at before.
-    pub(super) fn on_extended(&mut self, now: Instant, conn: ConnId, id: u8, payload: Vec<u8>) {
-        if let Some(peer) = self.conn(conn).filter(|_| id == 0) {
-            let told = Extension::parse(&payload).and_then(|extension| extension.requests);
-            peer.request_limit = told.or(peer.request_limit).or(Some(REQUEST_LIMIT));
-            self.ask(now, conn.index);
+    /// The handshake of the extension protocol says how many requests the peer answers at a time (BEP 10, `reqq`), and what came with
+    /// it, an unchoke say, is not looked at before.
+    pub(super) fn on_introduction(&mut self, now: Instant, id: ConnId, payload: &[u8]) {
+        let Some(conn) = self.conn(id) else { return };
+        let extension = Extension::parse(payload);
+        let told = extension.as_ref().and_then(|extension| extension.requests);
+        conn.request_limit = told.or(conn.request_limit).or(Some(REQUEST_LIMIT));
+        self.ask(now, id.index);
+        if let Some(extension) = extension {
+            self.act(Action::Introduced { conn: id, extension });
         }
-        self.act(Action::Extended { conn, id, payload });
     }
 
     /// How many blocks a peer owes us.
     #[must_use]
     pub fn owed(&self, id: ConnId) -> usize {
-        let conn = self.slots.get(id.index as usize).and_then(Option::as_deref);
-        conn.filter(|conn| conn.id == id).map_or(0, |conn| conn.owed.len())
+        self.peek(id.index).filter(|conn| conn.id == id).map_or(0, |conn| conn.owed.len())
     }
 
     /// How many requests a peer may have to answer at a time. Who is about to say so, and has sent nothing, is asked for one block
@@ -45,7 +46,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// Keeps a peer's pipeline full.
     pub(super) fn ask(&mut self, now: Instant, index: u32) {
-        let Some(conn) = self.slots.get(index as usize).and_then(Option::as_deref) else { return };
+        let Some(conn) = self.peek(index) else { return };
         if conn.peer_choking && conn.allowed_fast.is_empty() || !conn.interested || !conn.stage.is_ready() {
             return;
         }

@@ -54,8 +54,7 @@ impl<A: PeerAddress> Engine<A> {
     /// Whether a peer has owed blocks in vain for so long that nobody is to wait for it at the end.
     fn is_doubtful(&self, now: Instant, index: u32) -> bool {
         let rule = matches!(self.profile.snub, SnubRule::Owing { .. });
-        let conn = self.slots.get(index as usize).and_then(Option::as_deref);
-        rule && conn.is_some_and(|conn| conn.wait.is_fruitless(now, DOUBTFUL_AFTER))
+        rule && self.peek(index).is_some_and(|conn| conn.wait.is_fruitless(now, DOUBTFUL_AFTER))
     }
 
     /// Nothing is left to ask a peer for that owes nothing: in the end game it is asked for what doubtful ones owe. Says whether

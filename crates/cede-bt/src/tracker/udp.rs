@@ -23,10 +23,10 @@ pub const CONNECTION_USED_S: u32 = 60;
 pub const CONNECTION_TAKEN_S: u32 = 120;
 /// After so many seconds without an answer the first request is repeated, and then after twice the time each.
 pub const RETRY_S: u32 = 15;
-/// What follows is a part of the tracker's URL (BEP 41).
-const URL_DATA: u8 = 2;
 /// So often.
 pub const MAX_RETRIES: u32 = 8;
+/// What follows is a part of the tracker's URL (BEP 41).
+const URL_DATA: u8 = 2;
 
 /// What is asked of a tracker.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -255,11 +255,7 @@ impl SwarmHost {
                 self.sockets.connect(now, conn, HostId(address), transport);
             }
             Action::Close { conn, reason } => {
-                self.record.duplicates_closed += u32::from(reason == CloseReason::Duplicate);
-                self.record.misbehaved += u32::from(matches!(
-                    reason,
-                    CloseReason::Misbehaved | CloseReason::Wire(_) | CloseReason::Banned
-                ));
+                self.note_close(reason);
                 self.sockets.close(conn);
             }
             Action::Announce { event, want } => self.announce(now, event, want),
@@ -269,11 +265,19 @@ impl SwarmHost {
             }
             Action::Complete => self.complete(now),
             Action::Ready { .. }
+            | Action::Introduced { .. }
             | Action::Extended { .. }
             | Action::HashRequest { .. }
             | Action::DhtPort { .. }
             | Action::Banned { .. } => {}
         }
+    }
+
+    fn note_close(&mut self, reason: CloseReason) {
+        let is_misbehaviour =
+            matches!(reason, CloseReason::Misbehaved | CloseReason::Wire(_) | CloseReason::Banned);
+        self.record.duplicates_closed += u32::from(reason == CloseReason::Duplicate);
+        self.record.misbehaved += u32::from(is_misbehaviour);
     }
 
     fn announce(&mut self, now: Instant, event: AnnounceEvent, want: u32) {

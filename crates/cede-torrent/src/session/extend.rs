@@ -19,7 +19,6 @@ const MIN_BETWEEN: Span = Span::from_secs(55);
 /// A message of an extension has come.
 pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extension: u8, payload: &[u8]) {
     match extension {
-        0 => introduce(inner, state, id, payload),
         UT_METADATA => answer(inner, state, id, payload),
         UT_PEX if inner.exchanges_peers() => {
             let peers: Vec<SocketAddr> =
@@ -30,8 +29,9 @@ pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extensio
     }
 }
 
-fn introduce(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
-    let (Some(conn), Some(extension)) = (Inner::conn(state, id), Extension::parse(payload)) else { return };
+/// A peer has introduced itself.
+pub(super) fn introduce(inner: &Inner, state: &mut State, id: ConnId, extension: Extension) {
+    let Some(conn) = Inner::conn(state, id) else { return };
     conn.borrow_mut().extension = extension;
     // A newcomer does not wait for the minute to be over.
     if inner.exchanges_peers() {

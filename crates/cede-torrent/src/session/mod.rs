@@ -93,7 +93,7 @@ impl std::fmt::Display for SessionError {
             Self::Storage(error) if error.is_full() => {
                 write!(f, "{error}; what has come so far stays: make room and start again")
             }
-            Self::Storage(error) if error.error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Self::Storage(error) if error.is_cut_short() => {
                 write!(f, "{error}; start again, and what is still there is given")
             }
             Self::Storage(error) => error.fmt(f),

@@ -65,6 +65,7 @@ impl Inner {
             Action::Announce { event, want } => {
                 let _ = state.wishes.send(Wish { event, want });
             }
+            Action::Introduced { conn, extension } => extend::introduce(self, state, conn, extension),
             Action::Extended { conn, id, payload } => extend::receive(self, state, conn, id, &payload),
             Action::HashRequest { conn, range } => extend::tell_hashes(self, state, conn, &range),
             Action::Banned { address } => state.ban(address),

@@ -53,18 +53,22 @@ impl StorageError {
     pub fn is_full(&self) -> bool {
         matches!(self.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
+
+    /// Does the file end before what was to be read of it?
+    #[must_use]
+    pub fn is_cut_short(&self) -> bool {
+        self.error.kind() == io::ErrorKind::UnexpectedEof
+    }
 }
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (action, path) = (self.action, self.path.display());
-        match self.error.kind() {
+        if self.is_cut_short() {
             // The system only says that there is no more.
-            io::ErrorKind::UnexpectedEof => {
-                write!(f, "cannot {action} {path}: it is shorter than it was when it was checked")
-            }
-            _ => write!(f, "cannot {action} {path}: {}", self.error),
+            return write!(f, "cannot {action} {path}: it is shorter than it was when it was checked");
         }
+        write!(f, "cannot {action} {path}: {}", self.error)
     }
 }
 

@@ -48,10 +48,8 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
             let place = Place { folder: &args.output, wanted, allocation: Some(allocation) };
             Job::begin(&args.swarm, source, place, &listener).await
         };
-        let mut job = beginning.await.inspect_err(|failure| tell_in_vain(&args.swarm, failure))?;
         let is_over = |job: &Job<'_>| if args.seed { screen::is_unread() } else { job.session.is_done() };
-        let outcome = job.run(is_over).await;
-        job.end(outcome).await
+        carry_out(&args.swarm, beginning, is_over).await
     })
 }
 
@@ -64,10 +62,20 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
             let place = Place { folder: &args.data, wanted: Vec::new(), allocation: None };
             Job::begin(&args.swarm, source, place, &listener).await
         };
-        let mut job = beginning.await.inspect_err(|failure| tell_in_vain(&args.swarm, failure))?;
-        let outcome = job.run(|_| screen::is_unread()).await;
-        job.end(outcome).await
+        carry_out(&args.swarm, beginning, |_| screen::is_unread()).await
     })
+}
+
+/// From the beginning to the end; where nothing begins, programs hear why.
+async fn carry_out<'a>(
+    args: &'a SwarmArgs,
+    beginning: impl Future<Output = Result<Job<'a>, Failure>>,
+    is_over: impl Fn(&Job<'a>) -> bool,
+) -> Result<(), Failure> {
+    let in_vain = |failure: &Failure| tell(args, "end", &json!({ "error": failure.text() }));
+    let mut job = beginning.await.inspect_err(in_vain)?;
+    let outcome = job.run(is_over).await;
+    job.end(outcome).await
 }
 
 /// The folder is there, or at least the one that it is to be made in.
@@ -98,11 +106,6 @@ fn tell(args: &SwarmArgs, event: &str, data: &Value) {
     if args.json {
         let _ = screen::print_json_line(&json!({ "event": event, "data": data }));
     }
-}
-
-/// Nothing has begun, and programs hear why.
-fn tell_in_vain(args: &SwarmArgs, failure: &Failure) {
-    tell(args, "end", &json!({ "error": failure.text() }));
 }
 
 /// Where the content is, or goes.
