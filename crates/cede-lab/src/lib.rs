@@ -5,7 +5,6 @@
 //!   sockets with an application behind each ([`traffic`]); [`meter`] and [`journal`] hear what happens.
 //! * [`check`] is the battery: pinned scenarios with pass marks that any background controller should survive.
 //! * [`swarm`] is BitTorrent: many peers in the simulated world.
-//! * [`repro`] runs the experiments of papers again, and says of each claim whether it holds.
 //! * [`record`] keeps a run in a folder, [`report`] turns what it showed into figures, tables, sentences and a page.
 //!
 //! **Invariant:** nothing here decides what a transport or a controller does; nothing here talks to a terminal.
@@ -20,7 +19,6 @@ pub mod outcome;
 pub mod ports;
 pub mod record;
 pub mod report;
-pub mod repro;
 pub mod run;
 pub mod scenario;
 pub mod swarm;

@@ -8,7 +8,7 @@
 //! **What it leaves out.** A queue on the way to the sender that is never empty and grows or shrinks evenly.
 //!
 //! **How it was validated.** Synthetic echoes (below), recorded captures whose times were stretched (`docs/bufferbloat.md`), and the
-//! simulated world's clocks (`cede-lab/tests/bufferbloat.rs`).
+//! simulated world's clocks (`cede-repro/tests/bufferbloat.rs`).
 
 use crate::clock::{self, Point};
 use crate::reading::{Around, growth_us_max, hz};

@@ -11,7 +11,7 @@
 //! tick of TCP's clock.
 //!
 //! **How it was validated.** Synthetic series (below); the simulated world with packets held back
-//! (`cede-lab/tests/bufferbloat.rs`); captures of receivers without a processor to themselves (`docs/bufferbloat.md`).
+//! (`cede-repro/tests/bufferbloat.rs`); captures of receivers without a processor to themselves (`docs/bufferbloat.md`).
 
 use crate::clock::Point;
 use core::ops::Range;

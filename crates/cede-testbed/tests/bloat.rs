@@ -2,8 +2,8 @@
 //! queue. How near it comes takes longer to see than a test may last, and a machine that keeps time; `cede repro
 //! bufferbloat` measures it.
 
-use cede_lab::repro::bufferbloat::setting::{Case, Hidden, Seen};
 use cede_meter::Estimator;
+use cede_repro::bufferbloat::setting::{Case, Hidden, Seen};
 use cede_testbed::NetnsError;
 use cede_testbed::bloat::{Pace, measure};
 use std::path::Path;

@@ -6,11 +6,11 @@ use crate::scenarios::{BUILT_IN, BuiltIn};
 use crate::screen::{self, Screen};
 use cede_cc::{ParamDoc, registry};
 use cede_lab::check::{self, Case};
-use cede_lab::repro::lcn10::FigureNumber;
 use cede_lab::scenario::{
     Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, TABLES, TableDoc, Words, nearest, reference,
     swarm_reference,
 };
+use cede_repro::lcn10::FigureNumber;
 use serde_json::{Value, json};
 
 /// Something that can be explained.

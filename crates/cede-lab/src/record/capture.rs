@@ -66,9 +66,9 @@ pub(crate) enum Scope {
     At(Vec<bool>),
 }
 
-/// Simulated packets as octets.
+/// Simulated packets as the octets that real ones would have, for captures and for whatever reads those.
 #[derive(Debug, Default)]
-pub(crate) struct Octets {
+pub struct Octets {
     /// IPv4's identification of each host's next packet.
     identifications: Vec<u16>,
     /// Scratch: the packet in the making.
@@ -77,7 +77,7 @@ pub(crate) struct Octets {
 
 impl Octets {
     /// The IP packet that `datagram` is.
-    pub(crate) fn of(&mut self, datagram: &Datagram) -> &[u8] {
+    pub fn of(&mut self, datagram: &Datagram) -> &[u8] {
         self.octets.clear();
         let source = datagram.source.host.0 as usize;
         self.identifications.resize(self.identifications.len().max(source + 1), 0);
@@ -177,8 +177,8 @@ impl PacketTap for Rc<RefCell<Capture>> {
     }
 }
 
-/// `10.x.y.z`; worlds with 2^24 hosts are beyond any scenario.
-pub(crate) const fn address(host: HostId) -> Ipv4Addr {
+/// The address of a host in captures: `10.x.y.z`; worlds with 2^24 hosts are beyond any scenario.
+pub const fn address(host: HostId) -> Ipv4Addr {
     Ipv4Addr::from_bits((10 << 24) | ((host.0 + 1) & 0x00ff_ffff))
 }
 

@@ -24,8 +24,8 @@ mod output;
 mod queues;
 mod rows;
 
-pub use capture::Vantage;
-pub(crate) use capture::{Capture, Octets, Scope, address};
+pub(crate) use capture::{Capture, Scope};
+pub use capture::{Octets, Vantage, address};
 pub use folder::Folder;
 pub use manifest::{Manifest, Results, ScenarioRecord, Status};
 pub use output::RecordError;

@@ -2,9 +2,9 @@
 
 use super::watch::Watch;
 use crate::netns::{Bulk, Namespaces, NetnsError, Pattern, RECEIVER};
-use cede_lab::repro::bufferbloat::Measured;
-use cede_lab::repro::bufferbloat::setting::{BUFFER_S, Case, Hidden, Seen, UPLINK_MBPS};
 use cede_real::StreamConfig;
+use cede_repro::bufferbloat::Measured;
+use cede_repro::bufferbloat::setting::{BUFFER_S, Case, Hidden, Seen, UPLINK_MBPS};
 use cede_units::Rate;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,7 @@
 //! behind the observer's port, of which the meter is shown nothing. Every packet is captured where it reaches the router and
 //! where it has passed the uplink, by the kernel's clock: the difference is how long it queued, whatever caused it. [`measure`]
 //! compares what the meter says with that, by the same code that judges the simulated world
-//! ([`cede_lab::repro::bufferbloat`]).
+//! ([`cede_repro::bufferbloat`]).
 //!
 //! *What it leaves out:* propagation, clocks that differ (the hosts share the machine's), and the paper's thirty seconds
 //! between the bursts of a chirp ([`Pace`]). *How it was validated:* `tests/bloat.rs`; `docs/bufferbloat.md` holds both

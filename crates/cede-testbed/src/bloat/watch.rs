@@ -1,9 +1,9 @@
 //! Two taps: where packets reach the router, and where those that passed the uplink are seen by the observer.
 
 use crate::netns::{Namespaces, RECEIVER, SENDER};
-use cede_lab::repro::bufferbloat::measure::{Truth, compare};
-use cede_lab::repro::bufferbloat::{Measured, setting::Case};
 use cede_meter::Meter;
+use cede_repro::bufferbloat::measure::{Truth, compare};
+use cede_repro::bufferbloat::{Measured, setting::Case};
 use cede_units::{Duration, Instant};
 use cede_wire::ip;
 use cede_wire::link::LinkType;

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::lab::unmeasured;
 use crate::progress::{Pace, StatusLine};
 use crate::{interrupt, meter, screen};
-use cede_lab::repro::bufferbloat;
+use cede_repro::bufferbloat;
 use cede_testbed::{NetnsError, bloat};
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -4,7 +4,7 @@ use super::{Args, failed, folder, goes_on, jobs, judge_runs, metered, page, tall
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::Screen;
-use cede_lab::repro::lcn10::{self, ARITHMETIC, ExecuteError, FigureNumber, Report, Request, Results, Store};
+use cede_repro::lcn10::{self, ARITHMETIC, ExecuteError, FigureNumber, Report, Request, Results, Store};
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &Args) -> Result<(), Failure> {

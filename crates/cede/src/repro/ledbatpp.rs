@@ -4,7 +4,7 @@ use super::{Args, failed, folder, jobs, judge_runs, metered, not_run, tally_and_
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::Screen;
-use cede_lab::repro::ledbatpp;
+use cede_repro::ledbatpp;
 use std::path::PathBuf;
 
 pub fn run(args: &Args) -> Result<(), Failure> {

@@ -10,9 +10,9 @@ pub use lcn10::figures;
 use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
 use crate::screen::{self, Screen};
-use cede_lab::repro::{Progress, Tally};
 use cede_lab::run::RunError;
 use cede_plot::{Table, terminal};
+use cede_repro::{Progress, Tally};
 use clap::ValueHint;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -230,7 +230,7 @@ fn page(files: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cede_lab::repro::lcn10::FigureNumber;
+    use cede_repro::lcn10::FigureNumber;
 
     #[test]
     fn a_line_says_what_is_done_reused_and_left() {

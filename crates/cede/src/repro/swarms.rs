@@ -4,8 +4,8 @@ use super::{Args, failed, folder, goes_on, jobs, judge_runs, metered, tally_and_
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::Screen;
-use cede_lab::repro::swarms::{self, ExecuteSwarmsError};
-use cede_lab::repro::{rao10, tma12};
+use cede_repro::swarms::{self, ExecuteSwarmsError};
+use cede_repro::{rao10, tma12};
 use std::path::PathBuf;
 
 /// The paper of TMA 2012.

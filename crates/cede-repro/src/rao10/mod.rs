@@ -1,0 +1,114 @@
+//! Can realistic BitTorrent experiments be performed on clusters? (P2P 2010): network latency and packet loss.
+//!
+//! ```text
+//! Request -> jobs -> swarms::execute() -> Results -> report() -> claims, pictures, tables, files
+//! ```
+//! * [`setting`] is the paper's swarms and what is read into them where it is silent; `results` which of them are run.
+//! * `published` holds the paper's numbers; `claims` B1 to B14, each with a criterion that is computed from the data.
+//!
+//! **Invariant:** a criterion knows the published figures, and no parameter of a run does.
+//!
+//! *What it leaves out:* the measurements of Internet paths (iPlane, B13) that motivate the paper. *How it was
+//! validated:* against Table IV, which is complete; `sweep` shows what its silences move.
+
+mod claims;
+mod draw;
+mod published;
+mod results;
+pub mod setting;
+mod sweep;
+
+pub use results::{Request, Results};
+pub use sweep::{sweep_jobs, sweep_report};
+
+use super::swarms::{Paper, Part, Report, command, show};
+use cede_plot::{Cell, Table};
+use published::TABLE_IV;
+
+const PAPER: Paper = Paper {
+    name: "rao10",
+    title: "Network latency and packet loss in BitTorrent experiments",
+    lead: "The experiments of \"Can realistic BitTorrent experiments be performed on clusters?\" (P2P 2010) in virtual time: \
+300 leechers on three machines with netem-like devices, one seed, 50 MB, the mainline client with upload limits of 10 to 100 \
+kB/s. Release 4.0.2, pieces of 256 KiB, kB of 1,024 octets are how the paper is read where it is silent. Nothing was chosen \
+by its result.",
+};
+
+/// Draws and judges.
+#[must_use]
+pub fn report(results: &Results) -> Report {
+    Report::new(
+        PAPER,
+        command("rao10", results.request.quick),
+        claims::claims(results),
+        parts(results),
+        &results.cells,
+    )
+}
+
+fn parts(results: &Results) -> Vec<Part> {
+    let drawn = |heading: &str, name, figure| Part {
+        heading: heading.to_string(),
+        prose: String::new(),
+        picture: Some((name, figure)),
+        table: None,
+    };
+    let mut parts = vec![
+        drawn("Figure 2: RTT estimates by leechers per machine", "fig2", draw::fig2(results)),
+        drawn("Figure 4: payloads", "fig4", draw::fig4(results)),
+        drawn("Figure 5: completion time by RTT", "fig5", draw::fig5(results)),
+        drawn("Figure 6: time between sends", "fig6", draw::fig6(results)),
+        drawn("Figure 7: pieces at leechers", "fig7", draw::fig7(results)),
+    ];
+    let mut systems = drawn("Figures 8 and 9: autonomous systems", "fig8", draw::fig8(results));
+    systems.prose =
+        "Tables I to III are the devices' delays and the round trips that follow from them.".into();
+    systems.table = Some(systems_table(results));
+    parts.push(systems);
+    parts.push(Part {
+        heading: "Table IV".to_string(),
+        prose: "Mean completion times in seconds beside the paper's, and how far off they are.".to_string(),
+        picture: None,
+        table: Some(table_iv(results)),
+    });
+    parts
+}
+
+fn table_iv(results: &Results) -> Table {
+    let mut table = Table::new(["kB/s", "RTT ms", "case", "paper s", "measured s", "off by %", "complete"]);
+    for &(kbps, rtt_ms, case, paper_s) in &TABLE_IV {
+        let runs = results.table_iv(kbps, rtt_ms, case);
+        let times: Vec<f64> = runs.iter().map(|run| run.mean_s).collect();
+        let off = 100.0 * (cede_lab::swarm::mean(&times) / paper_s - 1.0);
+        let complete = runs.iter().all(|run| run.leechers[0] == run.leechers[1]);
+        table.push([
+            Cell::number(kbps as f64, 0),
+            Cell::number(rtt_ms as f64, 0),
+            case.title().into(),
+            Cell::number(paper_s, 1),
+            show(&times, 0).into(),
+            if times.is_empty() { Cell::from("") } else { Cell::number(off, 1) },
+            match (times.is_empty(), complete) {
+                (true, _) => Cell::from(""),
+                (false, true) => "all".into(),
+                (false, false) => "not all".into(),
+            },
+        ]);
+    }
+    table
+}
+
+fn systems_table(results: &Results) -> Table {
+    let mut table = Table::new(["kB/s", "systems", "seed in", "T s"]);
+    for (setting, runs) in results.systems() {
+        let times: Vec<f64> = runs.iter().map(|run| run.mean_s).collect();
+        let (systems, seed) = results::systems_of(&setting.key);
+        table.push([
+            Cell::number(setting.leecher_kbps as f64, 0),
+            systems.into(),
+            seed.into(),
+            show(&times, 0).into(),
+        ]);
+    }
+    table
+}
