@@ -3,7 +3,7 @@
 use crate::carry::args::{PipeArgs, ProxyArgs, RecvArgs, SendArgs, ServeArgs};
 use crate::torrent::args::TorrentArgs;
 use crate::{check, inspect, lab, meter, repro};
-use cede_lab::record::{Format, Vantage};
+use cede_lab::record::Vantage;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -130,8 +130,8 @@ pub struct RunArgs {
     /// Write the octets of every packet to packets.pcapng, as seen from there [default: sent] [example: --pcap=senders]
     #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true, default_missing_value = "sent")]
     pub pcap: Option<VantageArg>,
-    /// The forms of the tables in the run folder [example: --format csv,jsonl]
-    #[arg(short, long, value_name = "FORM", value_delimiter = ',', default_value = "csv", value_parser = table_form)]
+    /// The forms in which the run folder keeps tables [example: --format csv,parquet,flent]
+    #[arg(short, long, value_name = "FORM", value_delimiter = ',', default_value = "csv")]
     pub format: Vec<TableForm>,
     /// Draw the figures as files too [example: --plot svg,png]
     #[arg(long, value_name = "FORM", value_delimiter = ',')]
@@ -162,19 +162,17 @@ impl From<VantageArg> for Vantage {
     }
 }
 
-/// The form of tables.
-pub type TableForm = Format;
-
-/// Reads a form of tables. Forms that people may expect are refused with what to take in their place.
-fn table_form(text: &str) -> Result<TableForm, String> {
-    match text {
-        "csv" => Ok(Format::Csv),
-        "jsonl" => Ok(Format::JsonLines),
-        "parquet" | "arrow" => {
-            Err(format!("{text} is not built in; csv and jsonl are, and convert without loss"))
-        }
-        _ => Err("allowed: csv, jsonl".to_string()),
-    }
+/// The form in which a run is kept for other programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum TableForm {
+    /// Comma-separated values
+    Csv,
+    /// A JSON object per line
+    Jsonl,
+    /// Apache Parquet
+    Parquet,
+    /// All flows and the queue in one file for flent
+    Flent,
 }
 
 /// The form of pictures.

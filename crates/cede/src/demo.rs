@@ -16,6 +16,7 @@ pub fn demo(args: &DemoArgs) -> Result<(), Failure> {
         folder: args.output.clone().unwrap_or_else(|| "cede-out/demo".into()),
         repeat: format!("cede demo --seed {}", loaded.scenario.seed),
         record: record::Options::default(),
+        flent: false,
         plots: &[],
         json: args.json,
     })

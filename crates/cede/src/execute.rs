@@ -14,6 +14,8 @@ use cede_lab::report::{self, Provenance, Subject};
 use cede_lab::run::{FlowEvent, FlowSample, Run, RunError, Watcher};
 use cede_plot::terminal;
 use cede_units::Instant;
+use flate2::{Compression, write::GzEncoder};
+use std::io;
 use std::path::PathBuf;
 
 /// What is to be run, and what is to be kept of it.
@@ -26,6 +28,8 @@ pub struct Job<'a> {
     pub repeat: String,
     /// What is recorded.
     pub record: record::Options,
+    /// A file for flent is wanted, too.
+    pub flent: bool,
     /// Forms in which figures are drawn beside the report.
     pub plots: &'a [PictureForm],
     /// Standard output is for the manifest.
@@ -134,6 +138,9 @@ fn complete(
     let subject = Subject { scenario: &job.loaded.scenario, network, outcome };
     let verdicts = outcome.verdicts(&job.loaded.scenario);
     manifest.files.extend(draw(job, folder, &subject)?);
+    if job.flent {
+        manifest.files.push(write_flent(folder, &subject)?);
+    }
     let provenance = Provenance {
         command: &job.repeat,
         source: &job.loaded.text,
@@ -203,6 +210,15 @@ fn draw(job: &Job<'_>, folder: &Folder, subject: &Subject<'_>) -> Result<Vec<Str
         names.push(folder.write(name, &octets)?);
     }
     Ok(names)
+}
+
+/// The run as one file for flent, called as flent wants it.
+fn write_flent(folder: &Folder, subject: &Subject<'_>) -> Result<String, Failure> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    // What is written to memory, and numbers and words as JSON, cannot fail.
+    let octets = serde_json::to_writer(&mut packed, &report::flent(subject)).map_err(io::Error::from);
+    let octets = octets.and_then(|()| packed.finish()).map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok(folder.write(&format!("{}.flent.gz", subject.scenario.name), &octets)?)
 }
 
 const RATE_LINES: usize = 13;

@@ -1,13 +1,14 @@
 //! `cede run`: any scenario.
 
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, TableForm};
+use crate::dataset::PARQUET;
 use crate::execute::{Job, execute};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::scenarios;
 use crate::screen::{self, Screen};
-use cede_lab::record::{self, Vantage};
+use cede_lab::record::{self, Format, Vantage};
 use cede_lab::scenario::{Overrides, is_swarm, parse_swarm};
 use cede_lab::swarm::{self, Packets, SwarmError, SwarmWatcher};
 use cede_plot::terminal;
@@ -21,6 +22,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     // Standard input can be read once only.
     let text = scenarios::text_of(&args.scenario)?;
     if is_swarm(&text) {
+        if args.format != [TableForm::Csv] {
+            let text = "the tables of a swarm are CSV, its summary JSON; --format is for scenarios";
+            return Err(Failure::Usage(text.to_string()));
+        }
         return run_swarm(args, &text, &overrides);
     }
     let loaded = scenarios::load(&args.scenario, text, &overrides)?;
@@ -32,10 +37,22 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         repeat: repeat(args, overrides.texts(), &folder, "scenario.toml"),
         loaded: &loaded,
         folder,
-        record: record::Options { formats: args.format.clone(), capture: args.pcap.map(Into::into) },
+        record: record::Options { formats: tables(&args.format), capture: args.pcap.map(Into::into) },
+        flent: args.format.contains(&TableForm::Flent),
         plots: &args.plot,
         json: args.json,
     })
+}
+
+/// The forms of tables.
+fn tables(forms: &[TableForm]) -> Vec<Format> {
+    let table = |form: &TableForm| match form {
+        TableForm::Csv => Some(Format::Csv),
+        TableForm::Jsonl => Some(Format::JsonLines),
+        TableForm::Parquet => Some(PARQUET),
+        TableForm::Flent => None,
+    };
+    forms.iter().filter_map(table).collect()
 }
 
 /// Reads a swarm file and runs it.

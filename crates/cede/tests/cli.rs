@@ -210,8 +210,8 @@ fn what_cannot_be_read_is_told_with_what_there_is() {
         run.err
     );
     place.cede(&["run"]).exits(2);
-    let refused = place.cede(&["run", "demo", "--format", "parquet"]).exits(2);
-    assert!(refused.err.contains("csv and jsonl"), "{}", refused.err);
+    let refused = place.cede(&["run", "demo", "--format", "arrow"]).exits(2);
+    assert!(refused.err.contains("csv, jsonl, parquet, flent"), "{}", refused.err);
 }
 
 #[test]
@@ -234,25 +234,6 @@ fn overrides_and_standard_input() {
     assert!(run.json()["results"]["links"][0]["rate_mbps"].as_f64().unwrap() < 2.1);
     assert!(place.text("out/scenario.toml").contains("rate = \"2 Mbit/s\""));
     assert!(run.err.contains("again:   cede run out/scenario.toml"), "{}", run.err);
-}
-
-#[test]
-fn tables_as_json_lines() {
-    let place = Folder::new("jsonl");
-    place.write("short.toml", SHORT);
-    place.cede(&["run", "short.toml", "--format", "jsonl,csv", "-o", "out", "--plot", "svg,png"]).exits(0);
-    let text = place.text("out/flows.jsonl");
-    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    assert_eq!(first["flow"], "scavenger");
-    assert_eq!(text.lines().count() + 1, place.text("out/flows.csv").lines().count());
-    assert!(
-        place.text("out/figures.svg").starts_with("<svg")
-            || place.text("out/figures.svg").starts_with("<?xml")
-    );
-    assert_eq!(place.read("out/figures.png")[1..4], *b"PNG");
-    // A later run without them takes them away.
-    place.cede(&["run", "short.toml", "-o", "out"]).exits(0);
-    assert!(!place.path("out/flows.jsonl").exists() && !place.path("out/figures.png").exists());
 }
 
 #[test]

@@ -2,27 +2,35 @@
 
 use super::folder::Folder;
 use super::output::RecordError;
-use super::rows::{Format, Rows, Value};
+use super::rows::{Column, Format, Rows, Value, number, text, time, whole};
 use crate::run::FlowSample;
 use cede_cc::Phase;
 use cede_units::Duration;
 
-const FLOW_COLUMNS: &[&str] = &[
-    "t_s",
-    "flow",
-    "rate_mbps",
-    "cwnd_bytes",
-    "ssthresh_bytes",
-    "srtt_ms",
-    "believed_queue_ms",
-    "in_flight_bytes",
-    "data_packets_sent",
-    "retransmissions",
-    "losses",
-    "timeouts",
+const FLOW_COLUMNS: &[Column] = &[
+    time("t_s"),
+    text("flow"),
+    number("rate_mbps"),
+    number("cwnd_bytes"),
+    number("ssthresh_bytes"),
+    number("srtt_ms"),
+    number("believed_queue_ms"),
+    whole("in_flight_bytes"),
+    whole("data_packets_sent"),
+    whole("retransmissions"),
+    whole("losses"),
+    whole("timeouts"),
 ];
-const CONTROLLER_COLUMNS: &[&str] =
-    &["t_s", "flow", "phase", "cwnd_bytes", "pacing_mbps", "base_delay_ms", "believed_queue_ms", "note"];
+const CONTROLLER_COLUMNS: &[Column] = &[
+    time("t_s"),
+    text("flow"),
+    text("phase"),
+    number("cwnd_bytes"),
+    number("pacing_mbps"),
+    number("base_delay_ms"),
+    number("believed_queue_ms"),
+    text("note"),
+];
 
 /// `flows` and, where asked for, `controllers`.
 #[derive(Debug)]

@@ -10,6 +10,8 @@
 //! | `events.jsonl` | a line per event: connections, losses, timeouts, phases |
 //! | `packets.pcapng` | the octets of every packet ([`Vantage`]) |
 //!
+//! Tables (`*.csv`) can be JSON lines, or what a caller writes ([`OtherFormat`]), besides or instead.
+//!
 //! Everything is streamed to disk while the world runs, so memory does not grow with what is recorded. The first
 //! error ends the writing of a file and is reported at the end; [`Recorder::has_failed`] tells at once.
 //!
@@ -29,7 +31,7 @@ pub use capture::{Octets, Vantage, address};
 pub use folder::Folder;
 pub use manifest::{Manifest, Results, ScenarioRecord, Status};
 pub use output::RecordError;
-pub use rows::Format;
+pub use rows::{Column, CreateSheet, Format, Kind, OtherFormat, Sheet, Value};
 
 use crate::network::Network;
 use crate::run::{FlowEvent, FlowSample, Run};
@@ -41,9 +43,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// What is written beyond what the scenario asks for, and how.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
-    /// The forms of tables; at least one.
+    /// The forms of tables.
     pub formats: Vec<Format>,
     /// The capture, where one is wanted; `record.packets` of the scenario asks for every packet, once.
     pub capture: Option<Vantage>,

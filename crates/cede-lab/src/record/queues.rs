@@ -2,7 +2,7 @@
 
 use super::folder::Folder;
 use super::output::RecordError;
-use super::rows::{Format, Rows, Value};
+use super::rows::{Column, Format, Rows, Value, number, time, whole};
 use crate::meter::QueueTap;
 use crate::network::{Network, Watched};
 use crate::scenario::Scenario;
@@ -10,14 +10,14 @@ use cede_net::Dequeue;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-const COLUMNS: &[&str] = &[
-    "time_s",
-    "waited_ms",
-    "packet_bytes",
-    "queued_bytes",
-    "queued_packets",
-    "served_bytes",
-    "dropped_packets",
+const COLUMNS: &[Column] = &[
+    time("time_s"),
+    number("waited_ms"),
+    whole("packet_bytes"),
+    whole("queued_bytes"),
+    whole("queued_packets"),
+    whole("served_bytes"),
+    whole("dropped_packets"),
 ];
 
 /// `queue-LINK` for every link whose queue is recorded.

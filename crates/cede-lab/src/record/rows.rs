@@ -1,84 +1,213 @@
-//! Tables row by row, as comma-separated values and as JSON lines.
+//! Tables row by row, as comma-separated values, as JSON lines, and in forms that others write ([`Sheet`]).
 
 use super::output::{Output, RecordError};
 use cede_units::Instant;
-use std::fmt::Write;
-use std::path::Path;
+use std::fmt::{self, Write};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The form of a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Format {
     /// Comma-separated values (RFC 4180) with a line of headings; what is not known is an empty field.
     Csv,
     /// A JSON object per line; what is not known is `null`.
     JsonLines,
+    /// What somebody else writes: so that this crate needs no library for it.
+    Other(OtherFormat),
 }
 
-impl Format {
-    const fn extension(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::JsonLines => "jsonl",
-        }
-    }
+/// A form of tables that somebody else writes.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherFormat {
+    /// What ends the names of its files, without the dot.
+    pub extension: &'static str,
+    /// Begins a file that is not there, or anew.
+    pub create: CreateSheet,
+}
+
+/// Begins a table at a path, with these columns.
+pub type CreateSheet = fn(&Path, &[Column]) -> io::Result<Box<dyn Sheet>>;
+
+/// A table in the making, in somebody else's form. After an error nothing more is handed to it.
+pub trait Sheet: fmt::Debug {
+    /// Adds a row, whose values are of the columns' kinds.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn push(&mut self, row: &[Value<'_>]) -> io::Result<()>;
+
+    /// Writes out the rest; nothing follows.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// Its name, with the unit at its end.
+    pub name: &'static str,
+    /// What its values are.
+    pub kind: Kind,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// Times since the beginning of the run, in seconds.
+    Time,
+    /// Numbers, some of which may not be known.
+    Number,
+    /// Counts.
+    Whole,
 }
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'a> {
+pub enum Value<'a> {
+    /// Words.
     Text(&'a str),
     /// In seconds with nine decimals.
     Time(Instant),
     /// With up to six decimals; not known where it is not finite.
     Number(f64),
+    /// A count.
     Whole(u64),
+}
+
+pub(super) const fn text(name: &'static str) -> Column {
+    Column { name, kind: Kind::Text }
+}
+
+pub(super) const fn time(name: &'static str) -> Column {
+    Column { name, kind: Kind::Time }
+}
+
+pub(super) const fn number(name: &'static str) -> Column {
+    Column { name, kind: Kind::Number }
+}
+
+pub(super) const fn whole(name: &'static str) -> Column {
+    Column { name, kind: Kind::Whole }
+}
+
+/// A table in one form.
+#[derive(Debug)]
+enum File {
+    Csv(Output),
+    JsonLines(Output),
+    Other(OtherFile),
+}
+
+/// A file in somebody else's form. After the first error nothing more is tried, as with [`Output`].
+#[derive(Debug)]
+struct OtherFile {
+    name: String,
+    path: PathBuf,
+    sheet: Box<dyn Sheet>,
+    error: Option<io::Error>,
 }
 
 /// A table in one file per format.
 #[derive(Debug)]
 pub(super) struct Rows {
-    columns: &'static [&'static str],
-    files: Vec<(Format, Output)>,
+    columns: &'static [Column],
+    files: Vec<File>,
     /// Scratch: the row in the making.
     line: String,
 }
 
 impl Rows {
-    /// Opens `STEM.csv`, `STEM.jsonl` or both.
+    /// Opens `STEM.csv`, `STEM.jsonl` and so on.
     pub fn create(
         folder: &Path,
         stem: &str,
-        columns: &'static [&'static str],
+        columns: &'static [Column],
         formats: &[Format],
     ) -> Result<Self, RecordError> {
-        let open = |&format: &Format| {
-            let mut output = Output::create(folder, &format!("{stem}.{}", format.extension()))?;
-            if format == Format::Csv {
-                output.write(format!("{}\n", columns.join(",")).as_bytes());
-            }
-            Ok((format, output))
-        };
+        let open = |format: &Format| File::create(folder, stem, columns, *format);
         let files = formats.iter().map(open).collect::<Result<_, RecordError>>()?;
         Ok(Self { columns, files, line: String::new() })
     }
 
     pub fn push(&mut self, values: &[Value<'_>]) {
-        for (format, output) in &mut self.files {
-            self.line.clear();
-            match format {
-                Format::Csv => put_csv(&mut self.line, values),
-                Format::JsonLines => put_json(&mut self.line, self.columns, values),
+        self.line.clear();
+        for file in &mut self.files {
+            match file {
+                File::Csv(output) => {
+                    put_csv(&mut self.line, values);
+                    output.write(self.line.as_bytes());
+                }
+                File::JsonLines(output) => {
+                    put_json(&mut self.line, self.columns, values);
+                    output.write(self.line.as_bytes());
+                }
+                File::Other(other) => other.push(values),
             }
-            output.write(self.line.as_bytes());
+            self.line.clear();
         }
     }
 
     pub fn has_failed(&self) -> bool {
-        self.files.iter().any(|(_, output)| output.has_failed())
+        self.files.iter().any(|file| match file {
+            File::Csv(output) | File::JsonLines(output) => output.has_failed(),
+            File::Other(other) => other.error.is_some(),
+        })
     }
 
     pub fn finish(&mut self) -> Result<Vec<String>, RecordError> {
-        self.files.iter_mut().map(|(_, output)| output.finish()).collect()
+        let finish = |file: &mut File| match file {
+            File::Csv(output) | File::JsonLines(output) => output.finish(),
+            File::Other(other) => other.finish(),
+        };
+        self.files.iter_mut().map(finish).collect()
+    }
+}
+
+impl File {
+    fn create(
+        folder: &Path,
+        stem: &str,
+        columns: &'static [Column],
+        format: Format,
+    ) -> Result<Self, RecordError> {
+        match format {
+            Format::Csv => {
+                let mut output = Output::create(folder, &format!("{stem}.csv"))?;
+                let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+                output.write(format!("{}\n", names.join(",")).as_bytes());
+                Ok(Self::Csv(output))
+            }
+            Format::JsonLines => Ok(Self::JsonLines(Output::create(folder, &format!("{stem}.jsonl"))?)),
+            Format::Other(OtherFormat { extension, create }) => {
+                let name = format!("{stem}.{extension}");
+                let path = folder.join(&name);
+                let sheet =
+                    create(&path, columns).map_err(|error| RecordError::new("create", &path, error))?;
+                Ok(Self::Other(OtherFile { name, path, sheet, error: None }))
+            }
+        }
+    }
+}
+
+impl OtherFile {
+    fn push(&mut self, row: &[Value<'_>]) {
+        if self.error.is_none() {
+            self.error = self.sheet.push(row).err();
+        }
+    }
+
+    fn finish(&mut self) -> Result<String, RecordError> {
+        let outcome = match self.error.take() {
+            Some(error) => Err(error),
+            None => self.sheet.finish(),
+        };
+        outcome.map_err(|error| RecordError::new("write", &self.path, error))?;
+        Ok(self.name.clone())
     }
 }
 
@@ -99,9 +228,9 @@ fn put_csv(line: &mut String, values: &[Value<'_>]) {
     line.push('\n');
 }
 
-fn put_json(line: &mut String, columns: &[&str], values: &[Value<'_>]) {
+fn put_json(line: &mut String, columns: &[Column], values: &[Value<'_>]) {
     for (index, (column, value)) in columns.iter().zip(values).enumerate() {
-        let _ = write!(line, "{}\"{column}\":", if index == 0 { '{' } else { ',' });
+        let _ = write!(line, "{}\"{}\":", if index == 0 { '{' } else { ',' }, column.name);
         match value {
             Value::Text(text) => line.push_str(&serde_json::Value::from(*text).to_string()),
             number => put_number(line, *number, "null"),
@@ -150,7 +279,8 @@ mod tests {
     #[test]
     fn json_lines_parse() {
         let mut line = String::new();
-        put_json(&mut line, &["t", "s", "x", "y", "z", "n"], &VALUES);
+        let columns = [time("t"), text("s"), number("x"), number("y"), number("z"), whole("n")];
+        put_json(&mut line, &columns, &VALUES);
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["s"], "a,\"b\"");
         assert_eq!((value["t"].as_f64(), value["z"].as_f64()), (Some(1.000_000_007), None));

@@ -3,12 +3,14 @@
 //! **Invariant:** every number and every sentence is computed from the [`Outcome`]; nothing here measures.
 
 mod figures;
+mod flent;
 mod page;
 mod phases;
 mod story;
 mod tables;
 
 pub use figures::{overview, queues, rates, windows};
+pub use flent::flent;
 pub use page::{Provenance, page};
 pub use phases::{Phase, phases};
 pub use story::story;

@@ -105,7 +105,15 @@ pub const TABLES: &[TableDoc] = &[
     ),
     table("flow.tcp", "[flow.tcp]", "Options of the model TCP.", TCP),
     table("flow.utp", "[flow.utp]", "Options of uTP.", UTP),
-    table("record", "[record]", "What is written down while the world runs.", RECORD),
+    table(
+        "record",
+        "[record]",
+        "What is written down while the world runs. `cede run --format` says in which forms: tables as `csv`, `jsonl` and \
+         `parquet`, where times are seconds since the beginning of the run and what is not known is empty or null; `flent` is one \
+         file, `NAME.flent.gz`, which flent reads as its test `tcp_nup`: flows are uploads by their numbers, the ping is the round trip \
+         without queues and the mean wait at the link where packets wait longest.",
+        RECORD,
+    ),
 ];
 
 /// The table with this path.

@@ -1,11 +1,15 @@
 //! Data sets of Parquet files, in folders by table and date, to which any number of runs on any number of machines can add.
 //!
 //! Sources: the Apache Parquet format; folders in Hive's manner (`date=2026-01-31`), which Spark, Dask, DuckDB, Polars and
-//! pyarrow all read as a column. `cede meter` and `cede inspect` fill them.
+//! pyarrow all read as a column. `cede meter` and `cede inspect` fill them; the tables of one `cede run` are single files.
 
+mod columns;
+mod sheet;
 mod table;
 
-pub use table::{Table, Value};
+pub use columns::Value;
+pub use sheet::PARQUET;
+pub use table::Table;
 
 use crate::failure::Failure;
 use parquet::errors::ParquetError;
