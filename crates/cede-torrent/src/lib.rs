@@ -1,7 +1,7 @@
 //! A BitTorrent client on real files and sockets, around the sans-IO peer of `cede-bt`.
 //!
 //! * [`storage`] keeps a torrent's content in files, below one folder and nowhere else.
-//! * [`check`] says which pieces are there, by their hashes.
+//! * [`check`] says which pieces are there, by their hashes; [`mend`] finds the parts of those that files share.
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
 //! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker.
 //! * [`server`] is a tracker.
@@ -22,6 +22,7 @@ pub mod fetch;
 mod hashing;
 mod link;
 pub mod magnet;
+pub mod mend;
 pub mod origin;
 mod pieces;
 mod reach;

@@ -267,10 +267,9 @@ impl Session {
 
     /// Wants these files and no others.
     pub fn want_files(&self) {
-        let layout = self.inner.storage.layout();
-        let mut wanted = Bitfield::none(layout.piece_count());
-        let files = (0..layout.files().len()).filter(|file| self.inner.storage.is_wanted(*file));
-        for piece in files.flat_map(|file| layout.pieces_of(file)) {
+        let pieces = self.inner.storage.wanted_pieces();
+        let mut wanted = Bitfield::none(pieces.len() as u32);
+        for (piece, _) in (0..).zip(&pieces).filter(|(_, is_wanted)| **is_wanted) {
             wanted.insert(piece);
         }
         let mut state = self.inner.state.borrow_mut();
@@ -442,11 +441,14 @@ impl Driver {
         }
     }
 
-    /// Writes down what is there. What cannot be written only costs a check later.
+    /// Writes down what is there, or may be: files that are not wanted now were not looked at. What cannot be written only costs a
+    /// check later.
     pub fn write_notes(&self) {
         if let Some(notes) = &self.notes {
             let storage = &self.session.inner.storage;
-            let _ = notes.write(&self.session.whole(), &stamps(storage));
+            let known = self.session.whole().into_iter().zip(storage.wanted_pieces());
+            let may_be: Vec<bool> = known.map(|(is_whole, is_wanted)| is_whole || !is_wanted).collect();
+            let _ = notes.write(&may_be, &stamps(storage));
         }
     }
 

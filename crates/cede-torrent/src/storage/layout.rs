@@ -69,6 +69,17 @@ impl Layout {
         (file.offset / length) as u32..(file.offset + file.length).div_ceil(length) as u32
     }
 
+    /// The pieces with octets of several files, in order.
+    #[must_use]
+    pub fn shared_pieces(&self) -> Vec<u32> {
+        let length = u64::from(self.geometry.piece_bytes());
+        let ends = self.files.iter().filter(|file| !file.is_padding && file.length > 0);
+        let cut = ends.map(|file| file.offset + file.length).filter(|end| !end.is_multiple_of(length));
+        let mut pieces: Vec<u32> = cut.map(|end| (end / length) as u32).collect();
+        pieces.dedup();
+        pieces
+    }
+
     /// The files that a run of the content reaches into, in order. What lies beyond the end of the content is left out.
     pub fn slices(&self, offset: u64, len: usize) -> impl Iterator<Item = Slice> + '_ {
         let end = offset.saturating_add(len as u64).min(self.total_bytes());

@@ -3,7 +3,8 @@
 //! Files are sparse unless space is to be set aside. What is written is written in place, so nothing is lost when the
 //! process is killed; which pieces are whole is told by their hashes alone ([`crate::check`]), and [`Notes`] only say
 //! which need not be looked at. Files that are not wanted get no place of their own: the ends of pieces that reach into
-//! them are kept in one hidden sparse file, where each octet has the place that it has in the torrent.
+//! them are kept in one hidden sparse file, where each octet has the place that it has in the torrent. Once other files are
+//! wanted, [`crate::mend`] brings what is in the one place into the other.
 //!
 //! What it leaves out: files that others change while a torrent is seeded are noticed when a hash is next computed, not
 //! before. How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`), of a
@@ -88,6 +89,15 @@ pub enum Allocation {
     Full,
 }
 
+/// Which of two places the octets of a file are kept in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Home {
+    /// The file itself.
+    Own,
+    /// The hidden file with the ends of pieces.
+    Parts,
+}
+
 /// A torrent's content.
 pub struct Storage {
     folder: Folder,
@@ -170,6 +180,27 @@ impl Storage {
     #[must_use]
     pub fn wants_everything(&self) -> bool {
         self.wanted.iter().all(|is_wanted| *is_wanted)
+    }
+
+    /// The pieces with octets of files that have a place, a flag for each piece.
+    #[must_use]
+    pub fn wanted_pieces(&self) -> Vec<bool> {
+        let mut wanted = vec![false; self.layout.piece_count() as usize];
+        let files = (0..self.layout.files().len()).filter(|file| self.is_wanted(*file));
+        for piece in files.flat_map(|file| self.layout.pieces_of(file)) {
+            wanted[piece as usize] = true;
+        }
+        wanted
+    }
+
+    /// Where the octets of a file are kept.
+    pub(crate) fn home(&self, file: usize) -> Home {
+        if self.is_wanted(file) { Home::Own } else { Home::Parts }
+    }
+
+    /// Whether there is a hidden file with the ends of pieces.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.file(PARTS, false).is_ok()
     }
 
     /// Where a file is, or would be.
@@ -263,13 +294,23 @@ impl Storage {
     /// # Errors
     /// What the system says; `UnexpectedEof` or `NotFound` where nothing has been written yet.
     pub fn read(&self, offset: u64, octets: &mut [u8]) -> Result<(), StorageError> {
+        self.read_by(offset, octets, |file| self.home(file))
+    }
+
+    /// The same from wherever `home` says that the octets of a file are.
+    pub(crate) fn read_by(
+        &self,
+        offset: u64,
+        octets: &mut [u8],
+        home: impl Fn(usize) -> Home,
+    ) -> Result<(), StorageError> {
         for slice in self.layout.slices(offset, octets.len()) {
             let octets = &mut octets[slice.range.clone()];
             if slice.is_padding {
                 octets.fill(0);
                 continue;
             }
-            let (index, at) = self.place(&slice, offset);
+            let (index, at) = place_in(home(slice.file), &slice, offset);
             let file = self.file(index, false)?;
             files::read_at(&file, octets, at).map_err(|error| self.failed(index, "read", error))?;
         }
@@ -388,11 +429,7 @@ impl Storage {
 
     /// Which file a slice is in, and where.
     fn place(&self, slice: &Slice, offset: u64) -> (usize, u64) {
-        if self.is_wanted(slice.file) {
-            (slice.file, slice.offset)
-        } else {
-            (PARTS, offset + slice.range.start as u64)
-        }
+        place_in(self.home(slice.file), slice, offset)
     }
 
     /// Removes the hidden file with the ends of pieces, once nobody is to be served from it.
@@ -451,6 +488,14 @@ impl Storage {
         let path =
             if index == PARTS { self.folder.path().join(self.parts_name()) } else { self.path_of(index) };
         StorageError { path, action, error }
+    }
+}
+
+/// The same, with that home.
+const fn place_in(home: Home, slice: &Slice, offset: u64) -> (usize, u64) {
+    match home {
+        Home::Own => (slice.file, slice.offset),
+        Home::Parts => (PARTS, offset + slice.range.start as u64),
     }
 }
 

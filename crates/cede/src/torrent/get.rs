@@ -13,6 +13,7 @@ use crate::screen;
 use cede_bt::metainfo::{Info, Version};
 use cede_torrent::announce::{self, Amounts};
 use cede_torrent::check::{self, Watch};
+use cede_torrent::mend::mend;
 use cede_torrent::session::{Driver, Listener, Session, SessionError, Wish, stamps};
 use cede_torrent::storage::{Allocation, Notes, Storage, StorageError};
 use serde_json::{Value, json};
@@ -274,13 +275,7 @@ impl<'a> Job<'a> {
 
 /// Octets of pieces that are wanted.
 fn wanted_bytes(info: &Info, storage: &Storage) -> u64 {
-    let layout = storage.layout();
-    let mut is_wanted = vec![false; info.piece_count() as usize];
-    for piece in
-        (0..layout.files().len()).filter(|file| storage.is_wanted(*file)).flat_map(|f| layout.pieces_of(f))
-    {
-        is_wanted[piece as usize] = true;
-    }
+    let is_wanted = storage.wanted_pieces();
     (0..info.piece_count())
         .filter(|at| is_wanted[*at as usize])
         .map(|at| u64::from(info.piece_bytes(at)))
@@ -313,10 +308,26 @@ async fn open(
         place.allocation.map(|allocation| prepare(info, place.folder, (&storage, allocation))).transpose()?;
     let skip =
         notes.as_ref().map(|notes| notes.missing(storage.layout(), &stamps(&storage))).unwrap_or_default();
+    let whole = find(info, &storage, skip, place.allocation.is_some()).await?;
+    Ok((storage, notes, whole))
+}
+
+/// The pieces that are there. Of those that files share the parts are looked for where they may be, if something is to be written.
+async fn find(
+    info: &Arc<Info>,
+    storage: &Arc<Storage>,
+    skip: Vec<bool>,
+    is_written: bool,
+) -> Result<Vec<bool>, Failure> {
     let watch = Arc::new(Watch::default());
     let (checked, total) = (watch.clone(), info.total_bytes);
     let (subject, torrent) = (storage.clone(), info.clone());
-    let mut checking = tokio::task::spawn_blocking(move || check::check(&subject, &torrent, &skip, &checked));
+    let mut checking = tokio::task::spawn_blocking(move || {
+        let mut whole = check::check(&subject, &torrent, &skip, &checked);
+        let mended =
+            if is_written { mend(&subject, &torrent, (&mut whole, &skip), &checked) } else { Ok(()) };
+        mended.map(|()| whole)
+    });
     let mut status = StatusLine::begin(Pace::patient(Duration::from_millis(100)), None);
     let whole = loop {
         tokio::select! {
@@ -332,7 +343,7 @@ async fn open(
         return Err(Failure::Interrupted("what is there was not checked".to_owned()));
     }
     let whole = whole.map_err(|error| Failure::Failed(error.to_string()))?;
-    Ok((storage, notes, whole))
+    whole.map_err(|error| unstored(&error))
 }
 
 fn headline(info: &Info, here: usize, port: u16) -> String {
