@@ -13,14 +13,15 @@ const EVERY: Duration = Duration::from_secs(15 * 60);
 /// As long as nobody is found.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table where we are. `bootstrap`
-/// are nodes to begin with, where not the usual ones. The table is one of IPv4 (BEP 5).
+/// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, where
+/// one is given: who does not know yet whether a torrent is private looks and tells nothing. `bootstrap` are nodes to begin with,
+/// where not the usual ones. The table is one of IPv4 (BEP 5).
 ///
 /// # Errors
-/// The system does not give a socket, or the address to go out from is one of IPv6.
+/// No socket, or no thread; the `origin` leads to no IPv4.
 pub fn search(
     info_hash: [u8; 20],
-    port: u16,
+    port: Option<u16>,
     (origin, bootstrap): (Origin, &[String]),
     found: UnboundedSender<Vec<SocketAddr>>,
 ) -> std::io::Result<()> {
@@ -38,9 +39,11 @@ pub fn search(
     let work = move || {
         while !found.is_closed() {
             let count = look(&dht, info_hash, &found);
-            // Nobody to tell is no reason to fail.
-            #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
-            let _ = dht.announce_peer(Id::from(info_hash), Some(port));
+            if port.is_some() && !found.is_closed() {
+                // Nobody to tell is no reason to fail.
+                #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+                let _ = dht.announce_peer(Id::from(info_hash), port);
+            }
             let mut left = if count == 0 { RETRY } else { EVERY };
             while !left.is_zero() && !found.is_closed() {
                 std::thread::sleep(Duration::from_millis(500));

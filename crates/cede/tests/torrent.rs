@@ -514,6 +514,77 @@ fn until_known(nodes: &[String], info_hash: [u8; 20], port: u16) {
     }
 }
 
+/// Where a torrent's peers are to come from its trackers alone, the table hears of nobody, and whom it names is not asked for
+/// content: only for the metadata, without which nobody knows that it is private.
+#[test]
+fn a_private_torrent_behind_a_link_is_not_told_to_the_table() {
+    let Ok(table) = mainline::Testnet::new(5) else {
+        println!("SKIPPED: no sockets for a table");
+        return;
+    };
+    let place = Place::new("dht-private");
+    let content = place.write_pattern("film", 100_000);
+    place.cede("make film -l 16KiB --private").exits(0);
+    let mut seed = place.start(&format!("seed film.torrent {QUIET}"));
+    let port = port_of(&mut seed);
+    let magnet =
+        place.cede("show film.torrent --json").exits(0).json()["magnet"].as_str().unwrap().to_owned();
+    let shown = place.cede("show film.torrent --json").exits(0).json();
+    let digits =
+        |at: usize| u8::from_str_radix(&shown["info_hash"].as_str().unwrap()[2 * at..2 * at + 2], 16);
+    let hash: [u8; 20] = std::array::from_fn(|at| digits(at).unwrap());
+    let teller = mainline::Dht::builder().bootstrap(&table.bootstrap).build().unwrap();
+    #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+    teller.announce_peer(hash.into(), Some(port)).unwrap();
+    until_known(&table.bootstrap, hash, port);
+    let node = &table.bootstrap[0];
+    let options = format!("-o out -p 0 -B 127.0.0.1 --dht-node {node}");
+    let mut waiting = place.start(&format!("get {magnet} {options}"));
+    let waits_at = port_of(&mut waiting);
+    waiting.says("nobody is to be asked for peers");
+    // Time in which it would have been told of, and would have fetched what is a moment's work.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let asker = mainline::Dht::builder().bootstrap(&table.bootstrap).build().unwrap();
+    #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+    let known: Vec<u16> = asker.get_peers(hash.into()).flatten().map(|peer| peer.port()).collect();
+    assert!(known.contains(&port) && !known.contains(&waits_at), "{known:?}");
+    waiting.interrupt();
+    waiting.end().exits(130).complains("0 of 7 pieces");
+    // Who is named by hand is asked.
+    place.cede(&format!("get {magnet} {options} --peer 127.0.0.1:{port}")).exits(0);
+    assert_eq!(place.read("out/film"), content);
+}
+
+/// Whoever looks for a link's torrent is a peer to trackers; one that leaves says so, and one that has found it stays the same.
+#[test]
+fn trackers_hear_when_a_link_is_given_up() {
+    let place = Place::new("goodbye");
+    let mut tracker = place.start("tracker -p 0 -B 127.0.0.1 --json");
+    let port = tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned();
+    let link = format!("magnet:?xt=urn:btih:{}&tr=http://127.0.0.1:{port}/announce", "5a".repeat(20));
+    let waiting = place.start(&format!("get {link} -o out {QUIET}"));
+    let started = tracker.prints("started");
+    waiting.interrupt();
+    waiting.end().exits(130);
+    let stopped = tracker.prints("stopped");
+    assert_eq!((&stopped["peer_id"], &stopped["peer"]), (&started["peer_id"], &started["peer"]));
+
+    let (_, _seed, peer) = place.seeded(100_000, "");
+    let magnet =
+        place.cede("show film.torrent --json").exits(0).json()["magnet"].as_str().unwrap().to_owned();
+    place
+        .cede(&format!("get {magnet}&tr=http://127.0.0.1:{port}/announce -o out --peer {peer} {QUIET}"))
+        .exits(0);
+    let started = tracker.prints("started");
+    assert_eq!(tracker.prints("stopped")["peer_id"], started["peer_id"]);
+    // Nothing begins where the files that are asked for are not there.
+    let words =
+        format!("get {magnet}&tr=http://127.0.0.1:{port}/announce -o out --files 7 --peer {peer} {QUIET}");
+    place.cede(&words).exits(2);
+    let started = tracker.prints("started");
+    assert_eq!(tracker.prints("stopped")["peer_id"], started["peer_id"]);
+}
+
 /// A hybrid torrent is shown with both names, and comes by its v1 side, whichever name it is called by.
 #[test]
 fn hybrid_torrents_come_by_their_v1_side() {

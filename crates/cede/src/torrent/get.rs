@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::progress::{Pace, StatusLine, bar};
 use crate::screen;
 use cede_bt::metainfo::{Info, Version};
-use cede_torrent::announce::{self, Amounts};
+use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::check::{self, Watch};
 use cede_torrent::mend::mend;
 use cede_torrent::session::{Driver, Listener, Session, SessionError, Wish, stamps};
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -31,24 +32,16 @@ const TICK: Duration = Duration::from_millis(250);
 const TICKS_PER_LINE: u32 = 4;
 /// Peers that were given by hand are told of so often, lest those that were away for long are forgotten.
 const REMINDER: Duration = Duration::from_secs(60);
-/// Trackers hear that we leave, if they listen.
-const GOODBYE: Duration = Duration::from_secs(3);
-/// Whoever interrupts does not wait for one that is slow.
-const HASTY_GOODBYE: Duration = Duration::from_millis(1_500);
-
 /// Downloads a torrent.
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
     check_folder(&args.output)?;
     swarm::run(async {
-        let beginning = async {
-            let listener = Swarm::listen(&args.swarm).await?;
-            let source = source::open(&args.what, &args.swarm, &listener).await?;
-            let wanted = source::wanted(args, &source)?;
+        let beginning = begin(&args.swarm, &args.what, |source| {
+            let wanted = source::wanted(args, source)?;
             let allocation = if args.preallocate { Allocation::Full } else { Allocation::Sparse };
             make_folder(&args.output)?;
-            let place = Place { folder: &args.output, wanted, allocation: Some(allocation) };
-            Job::begin(&args.swarm, source, place, &listener).await
-        };
+            Ok(Place { folder: &args.output, wanted, allocation: Some(allocation) })
+        });
         let is_over = |job: &Job<'_>| if args.seed { screen::is_unread() } else { job.session.is_done() };
         carry_out(&args.swarm, beginning, is_over).await
     })
@@ -57,14 +50,30 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
 /// Gives a torrent's content.
 pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
     swarm::run(async {
-        let beginning = async {
-            let listener = Swarm::listen(&args.swarm).await?;
-            let source = source::open(&args.what, &args.swarm, &listener).await?;
-            let place = Place { folder: &args.data, wanted: Vec::new(), allocation: None };
-            Job::begin(&args.swarm, source, place, &listener).await
-        };
+        let place = |_: &Source| Ok(Place { folder: &args.data, wanted: Vec::new(), allocation: None });
+        let beginning = begin(&args.swarm, &args.what, place);
         carry_out(&args.swarm, beginning, |_| screen::is_unread()).await
     })
+}
+
+/// Finds out what there is, and begins. Where that fails, trackers that have heard of us by then hear that we leave.
+async fn begin<'a>(
+    args: &'a SwarmArgs,
+    what: &str,
+    place: impl FnOnce(&Source) -> Result<Place<'a>, Failure>,
+) -> Result<Job<'a>, Failure> {
+    let listener = Swarm::listen(args).await?;
+    let mut source = source::open(what, args, &listener).await?;
+    let asking = source.asking.take();
+    let known = asking.as_ref().map(|asking| asking.identity);
+    let begun = match place(&source) {
+        Ok(place) => Job::begin(args, source, place, (&listener, known)).await,
+        Err(failure) => Err(failure),
+    };
+    if let Some(asking) = asking {
+        asking.end(&begun).await;
+    }
+    begun
 }
 
 /// From the beginning to the end; where nothing begins, programs hear why.
@@ -150,14 +159,17 @@ impl<'a> Job<'a> {
         args: &'a SwarmArgs,
         source: Source,
         place: Place<'_>,
-        listener: &std::rc::Rc<Listener>,
+        (listener, known): (&Rc<Listener>, Option<Identity>),
     ) -> Result<Self, Failure> {
         let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
         let (storage, notes, whole) = open(&info, &place).await?;
         let here = whole.iter().filter(|is_whole| **is_whole).count();
-        let peer_id = swarm::peer_id()?;
-        let choices = Swarm::choices(args, peer_id)?;
+        let identity = match known {
+            Some(known) => known,
+            None => Swarm::identity(info.info_hash(), swarm::peer_id()?, listener)?,
+        };
+        let choices = Swarm::choices(args, identity.peer_id)?;
         let made = Session::new(&info, &storage, &whole, Some(listener.clone()), choices);
         let (session, wishes, mut driver) = made.map_err(|error| unrun(&error))?;
         driver.keep_notes(notes);
@@ -172,7 +184,7 @@ impl<'a> Job<'a> {
         session.add_peers(&peers);
         let given = [given, args.peers.clone()].concat();
         let (announcing, found) =
-            look_for_peers(args, &info, (&session, wishes, peer_id), (tiers, given), listener)?;
+            look_for_peers(args, &info, (&session, wishes, identity), (tiers, given), listener);
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
         let was_complete = session.is_done();
         let driver = Some(driver);
@@ -249,8 +261,7 @@ impl<'a> Job<'a> {
         if let Some(storage) = self.written.as_ref().filter(|it| view.is_complete && it.wants_everything()) {
             storage.discard_parts();
         }
-        let is_hasty = matches!(outcome, Err(Failure::Interrupted(_)));
-        let patience = if is_hasty { HASTY_GOODBYE } else { GOODBYE };
+        let patience = outcome.as_ref().err().map_or(swarm::GOODBYE, swarm::parting_time);
         let _ = tokio::time::timeout(patience, &mut self.announcing).await;
         let rates = super::gauge::Rates::default();
         let mut data = document(&view, &rates);
@@ -396,10 +407,10 @@ type Peers = UnboundedReceiver<Vec<std::net::SocketAddr>>;
 fn look_for_peers(
     args: &SwarmArgs,
     info: &Arc<Info>,
-    (session, wishes, peer_id): (&Session, UnboundedReceiver<Wish>, [u8; 20]),
+    (session, wishes, identity): (&Session, UnboundedReceiver<Wish>, Identity),
     (tiers, given): (Vec<Vec<String>>, Vec<SocketAddr>),
     listener: &Listener,
-) -> Result<(JoinHandle<()>, Peers), Failure> {
+) -> (JoinHandle<()>, Peers) {
     let (found, peers) = mpsc::unbounded_channel();
     let (notes, noted) = mpsc::unbounded_channel();
     let (subject, total) = (session.clone(), info.total_bytes);
@@ -409,14 +420,13 @@ fn look_for_peers(
         let left = total.saturating_sub(view.bytes);
         Amounts { uploaded: sum(view.totals.uploaded), downloaded: sum(view.totals.downloaded), left }
     };
-    let identity = Swarm::identity(info.info_hash(), peer_id, listener)?;
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
     tokio::task::spawn_local(source::hear(noted, found.clone()));
     tokio::task::spawn_local(remind(given, found.clone()));
     if !args.no_dht && !info.is_private {
-        swarm::search_dht(args, info.info_hash(), listener, &found);
+        swarm::search_dht(args, info.info_hash(), (listener, Some(listener.port())), &found);
     }
-    Ok((announcing, peers))
+    (announcing, peers)
 }
 
 async fn remind(given: Vec<SocketAddr>, found: UnboundedSender<Vec<SocketAddr>>) {

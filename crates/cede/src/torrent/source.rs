@@ -1,32 +1,21 @@
 //! What is to be downloaded: a torrent from a file, a URL or a magnet link, and which of its files.
 
 use super::args::{GetArgs, SwarmArgs};
-use super::swarm::{Swarm, peer_id};
+use super::seek::{Asking, follow};
 use super::{printable, read_metainfo};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
-use cede_bt::Transport;
-use cede_bt::engine::AnnounceEvent;
 use cede_bt::magnet::Magnet;
-use cede_bt::metadata::Wanted;
 use cede_bt::metainfo::{File, Metainfo};
-use cede_torrent::announce::{self, Amounts, Note};
+use cede_torrent::announce::Note;
 use cede_torrent::fetch::{Download, download};
-use cede_torrent::magnet::{Seeker, Told, fetch};
-use cede_torrent::session::{Listener, Wish};
+use cede_torrent::session::Listener;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-
-/// Peers that are asked for.
-const WANT: u32 = 50;
-/// Trackers are asked for more so often, or as seldom as they want it.
-const MORE_EVERY: Duration = Duration::from_secs(30);
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// A torrent, and where peers may be.
 pub struct Source {
@@ -38,6 +27,8 @@ pub struct Source {
     pub given: Vec<SocketAddr>,
     /// Files that a link selects.
     pub selected: Vec<(u32, u32)>,
+    /// Trackers that have heard of us.
+    pub asking: Option<Asking>,
 }
 
 fn is_magnet(text: &str) -> bool {
@@ -46,7 +37,13 @@ fn is_magnet(text: &str) -> bool {
 
 /// Finds out what there is to download; a magnet link is followed to its torrent.
 pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
-    let plain = |metainfo| Source { metainfo, peers: Vec::new(), given: Vec::new(), selected: Vec::new() };
+    let plain = |metainfo| Source {
+        metainfo,
+        peers: Vec::new(),
+        given: Vec::new(),
+        selected: Vec::new(),
+        asking: None,
+    };
     if is_magnet(what) {
         return follow(what, args, listener).await;
     }
@@ -79,49 +76,9 @@ pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Resu
     read_metainfo(Path::new(what)).map(plain)
 }
 
-fn nothing_came() -> Failure {
+/// It was ended before anything came.
+pub fn nothing_came() -> Failure {
     Failure::Interrupted("nothing was downloaded".to_owned())
-}
-
-async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
-    let magnet = Magnet::parse(what).map_err(|error| Failure::Usage(error.to_string()))?;
-    let wanted = match (magnet.hash_v1, magnet.hash_v2) {
-        (Some(hash), _) => Wanted::V1(hash),
-        (None, Some(hash)) => Wanted::V2(hash),
-        (None, None) => return Err(Failure::Usage("the magnet link has no hash".to_owned())),
-    };
-    if !Transport::ALL.into_iter().any(|transport| args.transport.attempts(transport)) {
-        let text = "a link is followed by asking peers, and --transport attempts none; give a torrent file";
-        return Err(Failure::Usage(text.to_owned()));
-    }
-    screen::mention("looking for somebody who has the torrent behind the link\n");
-    if !magnet.web_seeds.is_empty() {
-        screen::mention("the link names web seeds (ws=), which are not used\n");
-    }
-    let given = named_peers(&magnet).await;
-    let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
-    let (told, peers) =
-        search(args, listener, &magnet, (wanted, &trackers, [args.peers.clone(), given.clone()].concat()))
-            .await?;
-    let told =
-        told.ok_or_else(|| Failure::Failed("nobody could tell what the link stands for".to_owned()))?;
-    let info = told.map_err(|error| Failure::Failed(error.to_string()))?;
-    let metainfo = Metainfo::of_info(info, trackers);
-    Ok(Source { metainfo, peers, given, selected: magnet.selected })
-}
-
-/// The peers that stand in a link.
-async fn named_peers(magnet: &Magnet) -> Vec<SocketAddr> {
-    let mut given = Vec::new();
-    for peer in &magnet.peers {
-        match tokio::net::lookup_host(peer).await {
-            Ok(found) => given.extend(found),
-            Err(error) => {
-                screen::mention(&(printable(&format!("{peer}, a peer of the link (x.pe): {error}")) + "\n"));
-            }
-        }
-    }
-    given
 }
 
 /// Hands on what trackers say of peers, and mentions what keeps them from it.
@@ -153,60 +110,6 @@ impl Said {
         };
         let before = self.0.insert(url.to_owned(), text.clone());
         (before.as_ref() != Some(text)).then(|| text.clone())
-    }
-}
-
-type Found = (Option<Told>, Vec<SocketAddr>);
-
-async fn seeker(args: &SwarmArgs, magnet: &Magnet, wanted: Wanted) -> Result<Seeker, Failure> {
-    let listener = Swarm::only_attempts(args).await?;
-    Ok(Seeker {
-        wanted,
-        info_hash: magnet.info_hash(),
-        peer_id: peer_id()?,
-        client: super::swarm::client(),
-        disposition: args.transport,
-        encryption: args.encryption.into(),
-        listener: Some(listener),
-    })
-}
-
-async fn search(
-    args: &SwarmArgs,
-    listener: &Rc<Listener>,
-    magnet: &Magnet,
-    (wanted, trackers, given): (Wanted, &[Vec<String>], Vec<SocketAddr>),
-) -> Result<Found, Failure> {
-    let seeker = seeker(args, magnet, wanted).await?;
-    let (found, mut peers) = mpsc::unbounded_channel();
-    let _ = found.send(given);
-    let (wishes, wished) = mpsc::unbounded_channel();
-    let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: WANT });
-    let identity = Swarm::identity(magnet.info_hash(), seeker.peer_id, listener)?;
-    // What is missing is not known; anything but nothing says that we are no seed.
-    let amounts = || Amounts { left: 1, ..Amounts::default() };
-    let (notes, noted) = mpsc::unbounded_channel();
-    let tiers = trackers.iter().cloned().chain(args.trackers.iter().map(|url| vec![url.clone()])).collect();
-    let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wished, notes));
-    tokio::task::spawn_local(hear(noted, found.clone()));
-    if !args.no_dht {
-        super::swarm::search_dht(args, magnet.info_hash(), listener, &found);
-    }
-    drop(found);
-    let outcome = tokio::select! {
-        outcome = fetch(&seeker, &mut peers) => Ok(outcome),
-        never = keep_wishing(&wishes) => match never {},
-        () = super::tracker::asked() => Err(nothing_came()),
-    };
-    announcing.abort();
-    outcome
-}
-
-/// As long as nobody tells, trackers are asked for more.
-async fn keep_wishing(wishes: &UnboundedSender<Wish>) -> Infallible {
-    loop {
-        tokio::time::sleep(MORE_EVERY).await;
-        let _ = wishes.send(Wish { event: AnnounceEvent::More, want: WANT });
     }
 }
 

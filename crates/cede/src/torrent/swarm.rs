@@ -11,6 +11,7 @@ use cede_torrent::session::{Choices, Listener};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::LocalSet;
 
@@ -18,6 +19,11 @@ use tokio::task::LocalSet;
 const ATTEMPTS: u8 = 3;
 /// Where BitTorrent clients wait by custom.
 const DEFAULT_PORT: u16 = 6881;
+
+/// Trackers hear that we leave, if they listen.
+pub const GOODBYE: Duration = Duration::from_secs(3);
+/// Whoever interrupts does not wait for one that is slow.
+const HASTY_GOODBYE: Duration = Duration::from_millis(1_500);
 
 /// Runs a verb on one thread, as sessions need it.
 pub fn run(verb: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
@@ -118,15 +124,20 @@ fn stream_config(args: &SwarmArgs) -> Result<StreamConfig, Failure> {
     Ok(StreamConfig { controller: choice, ..StreamConfig::default() })
 }
 
-/// Looks for peers in the distributed hash table, in the background.
+/// Looks for peers in the distributed hash table, in the background, and tells it of a port where one is given.
 pub fn search_dht(
     args: &SwarmArgs,
     info_hash: [u8; 20],
-    listener: &Listener,
+    (listener, port): (&Listener, Option<u16>),
     found: &UnboundedSender<Vec<SocketAddr>>,
 ) {
     let nodes = (listener.origin(), &args.dht_node[..]);
-    if let Err(error) = cede_torrent::dht::search(info_hash, listener.port(), nodes, found.clone()) {
+    if let Err(error) = cede_torrent::dht::search(info_hash, port, nodes, found.clone()) {
         screen::mention(&format!("no distributed hash table: {error}\n"));
     }
+}
+
+/// How long trackers are waited for to whom we say goodbye.
+pub const fn parting_time(failure: &Failure) -> Duration {
+    if matches!(failure, Failure::Interrupted(_)) { HASTY_GOODBYE } else { GOODBYE }
 }

@@ -1,0 +1,184 @@
+//! From a magnet link to its torrent: who is asked, and what becomes of those who were told of us.
+
+use super::args::SwarmArgs;
+use super::source::{Source, hear, nothing_came};
+use super::swarm::{self, Swarm, peer_id};
+use crate::failure::Failure;
+use crate::screen;
+use cede_bt::Transport;
+use cede_bt::engine::AnnounceEvent;
+use cede_bt::magnet::Magnet;
+use cede_bt::metadata::Wanted;
+use cede_bt::metainfo::{Info, Metainfo};
+use cede_torrent::announce::{self, Amounts, Identity};
+use cede_torrent::magnet::{Seeker, Told, fetch};
+use cede_torrent::session::{Listener, Wish};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+
+/// Peers that are asked for.
+const WANT: u32 = 50;
+/// Trackers are asked for more so often, or as seldom as they want it.
+const MORE_EVERY: Duration = Duration::from_secs(30);
+
+/// Trackers that hear of us before there is a session.
+pub struct Asking {
+    /// Who we are to them, and remain.
+    pub identity: Identity,
+    wishes: UnboundedSender<Wish>,
+    announcing: JoinHandle<()>,
+}
+
+impl Asking {
+    fn begin(tiers: Vec<Vec<String>>, identity: Identity, named: &UnboundedSender<Vec<SocketAddr>>) -> Self {
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: WANT });
+        // What is missing is not known; anything but nothing says that we are no seed.
+        let amounts = || Amounts { left: 1, ..Amounts::default() };
+        let (notes, noted) = mpsc::unbounded_channel();
+        let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wished, notes));
+        tokio::task::spawn_local(hear(noted, named.clone()));
+        Self { identity, wishes, announcing }
+    }
+
+    /// As long as nobody tells, trackers are asked for more.
+    async fn keep_wishing(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(MORE_EVERY).await;
+            let _ = self.wishes.send(Wish { event: AnnounceEvent::More, want: WANT });
+        }
+    }
+
+    /// A session has begun and asks under the same name, or nothing begins, and trackers hear that we leave.
+    pub async fn end<T>(self, outcome: &Result<T, Failure>) {
+        match outcome {
+            Ok(_) => self.announcing.abort(),
+            Err(failure) => {
+                drop(self.wishes);
+                let _ = tokio::time::timeout(swarm::parting_time(failure), self.announcing).await;
+            }
+        }
+    }
+}
+
+/// What was found out behind a link.
+struct Found {
+    info: Info,
+    /// Peers that are known.
+    peers: Vec<SocketAddr>,
+    /// Those of them that trackers, the link or whoever started us have named.
+    named: HashSet<SocketAddr>,
+}
+
+/// Follows a link to its torrent.
+pub async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
+    let magnet = Magnet::parse(what).map_err(|error| Failure::Usage(error.to_string()))?;
+    let wanted = match (magnet.hash_v1, magnet.hash_v2) {
+        (Some(hash), _) => Wanted::V1(hash),
+        (None, Some(hash)) => Wanted::V2(hash),
+        (None, None) => return Err(Failure::Usage("the magnet link has no hash".to_owned())),
+    };
+    if !Transport::ALL.into_iter().any(|transport| args.transport.attempts(transport)) {
+        let text = "a link is followed by asking peers, and --transport attempts none; give a torrent file";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    screen::mention("looking for somebody who has the torrent behind the link\n");
+    if !magnet.web_seeds.is_empty() {
+        screen::mention("the link names web seeds (ws=), which are not used\n");
+    }
+    let given = named_peers(&magnet).await;
+    let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
+    let identity = Swarm::identity(magnet.info_hash(), peer_id()?, listener)?;
+    let (named, names) = mpsc::unbounded_channel();
+    let _ = named.send([args.peers.clone(), given.clone()].concat());
+    let tiers = trackers.iter().cloned().chain(args.trackers.iter().map(|url| vec![url.clone()])).collect();
+    let asking = Asking::begin(tiers, identity, &named);
+    drop(named);
+    let found = search(args, (listener, &magnet, wanted), (&asking, names)).await;
+    let Found { info, peers, named } = match found {
+        Ok(found) => found,
+        failed => {
+            asking.end(&failed).await;
+            return failed.map(|_| unreachable!("it failed"));
+        }
+    };
+    // A private torrent's peers are those that its trackers tell of. libtorrent keeps those that the table has told it by then.
+    let peers = peers.into_iter().filter(|peer| !info.is_private || named.contains(peer)).collect();
+    let metainfo = Metainfo::of_info(info, trackers);
+    Ok(Source { metainfo, peers, given, selected: magnet.selected, asking: Some(asking) })
+}
+
+/// The peers that stand in a link.
+async fn named_peers(magnet: &Magnet) -> Vec<SocketAddr> {
+    let mut given = Vec::new();
+    for peer in &magnet.peers {
+        match tokio::net::lookup_host(peer).await {
+            Ok(found) => given.extend(found),
+            Err(error) => {
+                let text = format!("{peer}, a peer of the link (x.pe): {error}");
+                screen::mention(&(super::printable(&text) + "\n"));
+            }
+        }
+    }
+    given
+}
+
+async fn seeker(args: &SwarmArgs, magnet: &Magnet, wanted: Wanted) -> Result<Seeker, Failure> {
+    let listener = Swarm::only_attempts(args).await?;
+    Ok(Seeker {
+        wanted,
+        info_hash: magnet.info_hash(),
+        // Another name than the session's: peers refuse two connections of one.
+        peer_id: peer_id()?,
+        client: swarm::client(),
+        disposition: args.transport,
+        encryption: args.encryption.into(),
+        listener: Some(listener),
+    })
+}
+
+async fn search(
+    args: &SwarmArgs,
+    (listener, magnet, wanted): (&Rc<Listener>, &Magnet, Wanted),
+    (asking, names): (&Asking, UnboundedReceiver<Vec<SocketAddr>>),
+) -> Result<Found, Failure> {
+    let seeker = seeker(args, magnet, wanted).await?;
+    let (found, mut peers) = mpsc::unbounded_channel();
+    let named = Rc::new(RefCell::new(HashSet::new()));
+    tokio::task::spawn_local(remember(names, named.clone(), found.clone()));
+    if !args.no_dht {
+        // Whether it is private is not known: the table is asked, and not told of us.
+        swarm::search_dht(args, magnet.info_hash(), (listener, None), &found);
+    }
+    drop(found);
+    let (told, peers) = tokio::select! {
+        outcome = fetch(&seeker, &mut peers) => outcome,
+        never = asking.keep_wishing() => match never {},
+        () = super::tracker::asked() => return Err(nothing_came()),
+    };
+    let told: Told =
+        told.ok_or_else(|| Failure::Failed("nobody could tell what the link stands for".to_owned()))?;
+    let info = told.map_err(|error| Failure::Failed(error.to_string()))?;
+    let named = named.borrow().clone();
+    Ok(Found { info, peers, named })
+}
+
+/// Hands on peers, and remembers who was among them.
+async fn remember(
+    mut names: UnboundedReceiver<Vec<SocketAddr>>,
+    named: Rc<RefCell<HashSet<SocketAddr>>>,
+    found: UnboundedSender<Vec<SocketAddr>>,
+) {
+    while let Some(peers) = names.recv().await {
+        named.borrow_mut().extend(&peers);
+        if found.send(peers).is_err() {
+            return;
+        }
+    }
+}
