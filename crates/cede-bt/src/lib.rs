@@ -3,6 +3,7 @@
 //!
 //! * [`bencode`], [`metainfo`], [`magnet`] and [`tracker`] are the formats of torrents, of links to them and of trackers.
 //! * [`extension`], [`metadata`] and [`pex`] are what peers say to each other beyond BEP 3; [`mse`] hides it.
+//! * [`web`] is what the content is called on servers that have it.
 //! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10, 52).
 //! * [`digest`] and [`merkle`] are the hashes of pieces, [`abreast`] what computes them, [`layers`] how those of v2 torrents are had from peers.
 //! * [`picker`], [`choker`], [`snub`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`]
@@ -38,6 +39,7 @@ pub mod profile;
 pub mod rate;
 pub mod snub;
 pub mod tracker;
+pub mod web;
 pub mod wire;
 
 pub use bitfield::Bitfield;

@@ -111,8 +111,10 @@ impl Transport for Departed {
         }
     }
 
-    /// Each agent of ours asks once, or follows a redirection: no connection is kept for later.
+    /// Whether it may be used again: it is open, and nothing has come that nobody asked for.
     fn is_open(&mut self) -> bool {
-        false
+        let is_idle = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
+        let is_silent = is_idle.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        self.stream.set_nonblocking(false).is_ok() && is_silent
     }
 }

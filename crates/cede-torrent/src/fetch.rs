@@ -82,7 +82,7 @@ fn begins(text: &str, head: &str) -> bool {
     text.get(..head.len()).is_some_and(|found| found.eq_ignore_ascii_case(head))
 }
 
-fn is_http(url: &str) -> bool {
+pub(crate) fn is_http(url: &str) -> bool {
     begins(url, "http:") || begins(url, "https:")
 }
 
@@ -123,7 +123,7 @@ fn follow(agent: &ureq::Agent, mut url: String, limit: u64) -> Result<Fetched, S
 }
 
 /// The URL that a reference means at a place (RFC 3986, section 5.2; dots in paths are left to the server).
-fn onward(base: &str, reference: &str) -> String {
+pub(crate) fn onward(base: &str, reference: &str) -> String {
     let is_in_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     let reference = reference.trim().split('#').next().unwrap_or_default();
     if reference
@@ -148,7 +148,8 @@ fn onward(base: &str, reference: &str) -> String {
     format!("{scheme}://{authority}{folder}{slash}{reference}")
 }
 
-fn agent(origin: Origin, family: Option<Family>) -> Result<ureq::Agent, String> {
+/// A client whose connections leave from an address, by one family where one is given.
+pub(crate) fn agent(origin: Origin, family: Option<Family>) -> Result<ureq::Agent, String> {
     let only = Family::ALL.into_iter().filter(|family| origin.reaches(*family));
     let only: Vec<Family> = only.filter(|one| family.is_none_or(|family| family == *one)).collect();
     let config = ureq::Agent::config_builder()

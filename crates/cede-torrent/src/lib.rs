@@ -4,6 +4,7 @@
 //! * [`check`] says which pieces are there, by their hashes; [`mend`] finds the parts of those that files share.
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
 //! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker.
+//! * [`web`] fetches from servers that have the content.
 //! * [`server`] is a tracker.
 //! * [`create`] makes torrents.
 //!
@@ -30,6 +31,7 @@ pub mod server;
 pub mod session;
 pub mod storage;
 mod udp;
+pub mod web;
 
 /// Random octets of the operating system, for names among peers and seeds.
 ///

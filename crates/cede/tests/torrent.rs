@@ -775,3 +775,72 @@ server.socket = context.wrap_socket(server.socket, server_side=True, do_handshak
 print(json.dumps({"port": server.server_address[1]}), flush=True)
 server.serve_forever()
 "#;
+
+/// A server of one file in ranges, until the process ends; its port.
+fn serve_file(content: Vec<u8>) -> u16 {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let converse = move |mut stream: &std::net::TcpStream, content: &[u8]| {
+        let (mut lines, mut range) = (BufReader::new(stream).lines(), None);
+        while let Some(Ok(line)) = lines.next() {
+            let line = line.to_ascii_lowercase();
+            if let Some((from, to)) = line.strip_prefix("range: bytes=").and_then(|it| it.split_once('-')) {
+                range = Some((from.parse::<usize>().unwrap(), to.parse::<usize>().unwrap()));
+            }
+            let Some((from, to)) = range.filter(|_| line.is_empty()) else { continue };
+            let head = format!(
+                "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {from}-{to}/{}\r\nContent-Length: {}\r\n\r\n",
+                content.len(),
+                to + 1 - from
+            );
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content[from..=to]));
+        }
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let content = content.clone();
+            std::thread::spawn(move || converse(&stream, &content));
+        }
+    });
+    port
+}
+
+/// By file and by link, with peers and without, interrupted or not.
+#[test]
+fn servers_that_a_torrent_names_are_used_unless_they_are_not_wanted() {
+    let place = Place::new("web");
+    let content = place.write_pattern("film", 1_000_000);
+    let port = serve_file(content.clone());
+    place.cede(&format!("make film -l 16KiB --private --web-seed http://127.0.0.1:{port}/")).exits(0);
+    let shown = place.cede("show film.torrent --json").exits(0).json();
+    assert_eq!(shown["web_seeds"][0], format!("http://127.0.0.1:{port}/"));
+    let magnet = shown["magnet"].as_str().unwrap();
+    assert!(magnet.contains("ws=http"), "{magnet}");
+    let mut seed = place.start(&format!("seed film.torrent {QUIET} --up 100kB/s"));
+    let peer = format!("127.0.0.1:{}", port_of(&mut seed));
+    for what in ["film.torrent".to_owned(), format!("{magnet} --peer {peer}")] {
+        let _ = fs::remove_file(place.path("out/film"));
+        let end = place.cede(&format!("get {what} -o out --json {QUIET}")).exits(0).event("end");
+        assert_eq!(place.read("out/film"), content, "{what}");
+        assert!(end["downloaded"]["web"].as_u64().unwrap() > 500_000, "{end}");
+    }
+    let _ = fs::remove_file(place.path("out/film"));
+    let words = format!("get film.torrent -o out --json {QUIET}");
+    let mut slow = place.start(&format!("{words} --down 200kB/s"));
+    let half =
+        slow.prints_such(|line| line["event"] == "progress" && line["data"]["pieces"].as_u64() > Some(5));
+    assert_eq!(half["data"]["web_seeds"][0], shown["web_seeds"][0]);
+    slow.interrupt();
+    slow.end().exits(130);
+    let end = place.cede(&words).exits(0).event("end");
+    assert_eq!(place.read("out/film"), content);
+    assert!(end["downloaded"]["web"].as_u64().unwrap() < 950_000, "{end}");
+    let _ = fs::remove_file(place.path("out/film"));
+    let mut without = place.start(&format!("get film.torrent -o out --no-web-seeds {QUIET}"));
+    without.says("nobody is to be asked for peers");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    without.interrupt();
+    without.end().exits(130).complains("0 of 62 pieces");
+    place.cede("make film --force --web-seed ftp://127.0.0.1/film").exits(2).complains("http");
+}

@@ -21,6 +21,7 @@ impl<A> Conn<A> {
 impl<A: PeerAddress> Engine<A> {
     pub(super) fn on_bad_piece(&mut self, now: Instant, piece: u32, origin: &Origin) {
         self.slots.iter_mut().flatten().for_each(|conn| conn.leave_piece(piece));
+        self.sources.iter_mut().for_each(|source| source.leave_piece(piece));
         match origin.peers[..] {
             [peer] if !origin.shared => self.ban(now, peer),
             _ => self.picker.suspect(piece),
@@ -28,6 +29,9 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     fn ban(&mut self, now: Instant, peer: u32) {
+        if self.ban_source(now, peer) {
+            return;
+        }
         let present = self.slots.iter().flatten().find(|conn| conn.id.generation == peer);
         let known = present.map(|conn| conn.address).or_else(|| self.dials.departed.get(&peer).copied());
         // Of one that is gone several pieces may turn out bad, one after the other.
@@ -65,5 +69,6 @@ impl<A: PeerAddress> Engine<A> {
     fn leave(&mut self, piece: u32, peer: u32) {
         let found = self.slots.iter_mut().flatten().find(|conn| conn.id.generation == peer);
         found.into_iter().for_each(|conn| conn.leave_piece(piece));
+        self.leave_to_others(piece, peer);
     }
 }

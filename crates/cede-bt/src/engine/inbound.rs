@@ -324,7 +324,7 @@ impl<A: PeerAddress> Engine<A> {
             if let Some(conn) = self.at(index) {
                 conn.tally.part += len;
             }
-            self.act(Action::Store { conn: id, block, at, payload });
+            self.act(Action::Store { conn: Some(id), block, at, payload });
         } else {
             self.totals.redundant += u64::from(len);
         }

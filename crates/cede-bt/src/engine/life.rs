@@ -1,6 +1,7 @@
 //! What happens with time, and what the disk answers.
 
 use super::conn::Stage;
+use super::sources::Source;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress, TICK};
 use crate::bitfield::Bitfield;
 use crate::choker::{ChokerRule, Occasion};
@@ -127,6 +128,7 @@ impl<A: PeerAddress> Engine<A> {
         // What is under way of a block has come from elsewhere.
         let parts = self.slots.iter_mut().flatten().map(|conn| core::mem::take(&mut conn.tally.part));
         self.totals.cut += parts.map(u64::from).sum::<u64>();
+        self.totals.cut += self.sources.iter_mut().map(Source::drop_part).sum::<u64>();
         self.act(Action::Announce { event: AnnounceEvent::Completed, want: 0 });
         self.act(Action::Complete);
         for index in self.list.clone() {

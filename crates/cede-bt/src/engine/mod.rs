@@ -17,6 +17,10 @@
 //! [`Action::Check`], answered by [`Engine::checked`]. What is sent is named by its place ([`Chunk::Content`]), and the
 //! driver supplies the octets: from a disk, or a pattern in simulation.
 //!
+//! # Sources
+//! Servers that have the content, and give any run of it, are no peers: [`Engine::add_source`], [`Engine::claim`] and
+//! [`Engine::delivered`] are for who fetches from them.
+//!
 //! # Extensions
 //! The extension protocol's handshake is composed by the driver ([`Setup::extended`]), the peer's is read here
 //! ([`Action::Introduced`]); other messages pass through ([`Action::Extended`], [`Engine::send_extended`]). A magnet link's metadata has to be fetched before there is an
@@ -36,6 +40,7 @@ mod refusals;
 mod requests;
 mod slots;
 mod snubs;
+mod sources;
 
 use crate::bitfield::Bitfield;
 use crate::choker::Choker;
@@ -56,6 +61,8 @@ use conn::Conn;
 pub use conn::{ConnId, ConnView};
 pub use crowd::neighbourhood;
 use dial::Dials;
+use sources::Source;
+pub use sources::SourceId;
 
 /// What an engine is made of.
 #[derive(Clone, Debug)]
@@ -139,8 +146,8 @@ pub enum Action<A> {
     },
     /// Octets of a block arrived: put them there.
     Store {
-        /// From whom.
-        conn: ConnId,
+        /// From whom, if from a peer.
+        conn: Option<ConnId>,
         /// Of which block.
         block: BlockRef,
         /// Where in the block they begin.
@@ -236,6 +243,8 @@ pub enum Chunk {
 pub struct Totals {
     /// Octets of blocks received, by transport ([`Transport::ALL`]).
     pub downloaded: [u64; 2],
+    /// Octets of the content received from sources that are no peers.
+    pub downloaded_web: u64,
     /// Octets of blocks sent, by transport.
     pub uploaded: [u64; 2],
     /// Octets of blocks that were here already.
@@ -262,6 +271,7 @@ impl core::ops::AddAssign for Totals {
             self.uploaded[at] += more.uploaded[at];
             self.connections[at] += more.connections[at];
         }
+        self.downloaded_web += more.downloaded_web;
         self.redundant += more.redundant;
         self.cut += more.cut;
         self.bad_pieces += more.bad_pieces;
@@ -288,6 +298,7 @@ pub struct Engine<A> {
     limiter: Limiter,
     random: Stream,
     slots: Vec<Option<Box<Conn<A>>>>,
+    sources: Vec<Source>,
     generation: u32,
     /// Ready connections in the choker's order.
     list: Vec<u32>,
@@ -340,6 +351,7 @@ impl<A: PeerAddress> Engine<A> {
             limiter: Limiter::new(profile.limiter, setup.upload_limit),
             random,
             slots: Vec::new(),
+            sources: Vec::new(),
             generation: 0,
             list: Vec::new(),
             open: 0,
@@ -380,6 +392,12 @@ impl<A: PeerAddress> Engine<A> {
         self.picker.have()
     }
 
+    /// Whether a piece is wanted and not here.
+    #[must_use]
+    pub fn lacks(&self, piece: u32) -> bool {
+        self.picker.lacks(piece)
+    }
+
     /// Whether everything wanted is here.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
@@ -396,6 +414,7 @@ impl<A: PeerAddress> Engine<A> {
     #[must_use]
     pub fn unfinished_bytes(&self) -> u64 {
         let parts = self.slots.iter().flatten().map(|conn| u64::from(conn.tally.part));
+        let parts = parts.chain(self.sources.iter().map(Source::part));
         self.picker.unfinished_bytes() + parts.sum::<u64>()
     }
 

@@ -147,6 +147,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// A block came: the others that were asked for it need not send it.
     pub(super) fn cancel_elsewhere(&mut self, now: Instant, except: u32, block: BlockRef) {
+        self.excuse_sources(block);
         for place in 0..self.list.len() {
             let index = self.list[place];
             let Some(conn) = self.slots[index as usize].as_deref_mut().filter(|_| index != except) else {

@@ -39,6 +39,8 @@ pub struct Writer {
     pub files: Vec<File>,
     /// Trackers by tiers.
     pub trackers: Vec<Vec<String>>,
+    /// Servers that have the content (BEP 19).
+    pub web_seeds: Vec<String>,
     /// Peers come from its trackers alone.
     pub is_private: bool,
     /// Whatever one likes to say.
@@ -77,6 +79,7 @@ impl Writer {
     pub fn encode(&self) -> Vec<u8> {
         let tiers = self.trackers.iter().map(|tier| tier.iter().map(|url| Form::from(&url[..])).collect());
         let tiers: Vec<Form> = tiers.map(Form::List).collect();
+        let urls: Vec<Form> = self.web_seeds.iter().map(|url| Form::from(&url[..])).collect();
         let several = self.trackers.iter().map(Vec::len).sum::<usize>() > 1;
         Form::dict()
             .with_some("announce", self.trackers.first().and_then(|tier| tier.first()).map(|url| &url[..]))
@@ -86,6 +89,7 @@ impl Writer {
             .with_some("creation date", self.creation_s)
             .with("info", self.info())
             .with_some("piece layers", self.is_v2.then(|| self.layers()))
+            .with_some("url-list", (!urls.is_empty()).then_some(urls))
             .encode()
     }
 

@@ -10,6 +10,7 @@
 //! **What it leaves out.** libtorrent's sorting of peers by speed and its affinity of fast ones to whole pieces.
 //! **How it was validated.** Orders of choice in `tests.rs`; the bookkeeping against a naive count there.
 
+mod claim;
 mod partial;
 mod rarity;
 mod suspect;

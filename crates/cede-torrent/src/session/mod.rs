@@ -17,6 +17,7 @@ pub use view::{PeerView, View};
 
 use crate::disk::{Disk, Part, Report};
 use crate::storage::{Notes, Stamp, Storage, StorageError};
+use crate::web::{self, WebNote};
 use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
 use cede_bt::extension::Extension;
 use cede_bt::metainfo::{Info, Version};
@@ -142,6 +143,10 @@ pub(crate) struct State {
     /// When the deadline task will look by itself.
     pub armed: Option<Time>,
     pub download: Bucket,
+    /// Servers that are asked for content.
+    pub web_seeds: Vec<String>,
+    /// The session ends: nothing more is to be fetched.
+    pub has_left: bool,
     pub banned: Vec<SocketAddr>,
     /// A banned peer that comes again comes from another port.
     banned_ips: HashSet<IpAddr>,
@@ -176,6 +181,8 @@ impl State {
             greetings: dial::Greetings::default(),
             armed: None,
             download,
+            web_seeds: Vec::new(),
+            has_left: false,
             banned: Vec::new(),
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
@@ -286,6 +293,15 @@ impl Session {
         self.inner.pump(&mut state);
     }
 
+    /// Fetches from web seeds (BEP 19), too, what is missing; what is to be known of them comes back. Must be called within a
+    /// [`tokio::task::LocalSet`].
+    #[must_use]
+    pub fn use_web_seeds(&self, urls: &[String]) -> mpsc::UnboundedReceiver<WebNote> {
+        let (notes, noted) = mpsc::unbounded_channel();
+        web::begin(&self.inner, urls, &notes);
+        noted
+    }
+
     /// Changes the upload limit, in octets per second.
     pub fn set_upload_limit(&self, limit: Option<u64>) {
         let mut state = self.inner.state.borrow_mut();
@@ -308,7 +324,8 @@ impl Session {
 
     /// Whoever looks for peers hears nothing more of this session, and so may say goodbye.
     pub fn leave(&self) {
-        self.inner.state.borrow_mut().wishes = mpsc::unbounded_channel().0;
+        let mut state = self.inner.state.borrow_mut();
+        (state.wishes, state.has_left) = (mpsc::unbounded_channel().0, true);
     }
 
     /// Which pieces are there, checked.
@@ -368,6 +385,12 @@ impl Inner {
     /// The time as the engine counts it.
     pub fn now(&self) -> Time {
         Time::ZERO + Span::from(self.began.elapsed())
+    }
+
+    /// Nothing more is to be fetched.
+    pub fn is_over(&self) -> bool {
+        let state = self.state.borrow();
+        state.engine.is_complete() || state.has_left || state.error.is_some()
     }
 
     fn instant(&self, time: Time) -> Instant {

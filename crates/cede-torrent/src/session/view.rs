@@ -18,6 +18,8 @@ pub struct View {
     pub is_complete: bool,
     /// Ready connections.
     pub peers: Vec<PeerView>,
+    /// Servers that are asked for content.
+    pub web_seeds: Vec<String>,
     /// Peers that sent bad data.
     pub banned: Vec<SocketAddr>,
 }
@@ -74,6 +76,7 @@ impl Inner {
             bytes,
             is_complete: state.engine.is_complete(),
             peers: peers.collect(),
+            web_seeds: state.web_seeds.clone(),
             banned: state.banned.clone(),
         }
     }

@@ -57,6 +57,7 @@ Examples:
   cede torrent make film.mkv                            film.mkv.torrent, without a tracker
   cede torrent make photos -t http://a/announce -t udp://b:6969 -o trip.torrent
   cede torrent make photos -t http://a/announce --private --comment 'only for us'
+  cede torrent make photos --web-seed http://mirror.example/pub/     photos is in pub
 
 Files are taken in the order of their names; links, pipes and devices are passed over. The length of
 pieces is chosen so that there are about 1,500, from 16 KiB to 16 MiB.";
@@ -71,6 +72,9 @@ pub struct MakeArgs {
     /// A tracker's URL (http, https or udp); may be repeated, each is a tier of its own
     #[arg(short, long = "tracker", visible_alias = "announce", value_name = "URL", value_parser = tracker_url)]
     pub trackers: Vec<String>,
+    /// A server that has the content: the file's URL, or that of the folder which it is in, with a / at its end; may be repeated
+    #[arg(long = "web-seed", value_name = "URL", value_parser = web_url)]
+    pub web_seeds: Vec<String>,
     /// Where to put the torrent; - for standard output [default: PATH's name with .torrent]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
@@ -192,6 +196,19 @@ fn tracker_url(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A web seed's URL.
+fn web_url(text: &str) -> Result<String, String> {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let host = rest.and_then(|rest| rest.split(['/', '?']).next()).filter(|host| !host.is_empty());
+    if host.is_none() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(
+            "a web seed is an http or https URL without spaces, such as http://mirror.example/films/"
+                .to_owned(),
+        );
+    }
+    Ok(text.to_owned())
+}
+
 /// What peers wait between two announces.
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = text.parse::<Duration>().map_err(|error| error.to_string())?;
@@ -273,6 +290,9 @@ pub struct SwarmArgs {
     /// Do not exchange peers with peers
     #[arg(long)]
     pub no_pex: bool,
+    /// Do not fetch from the servers that a torrent or link names (web seeds, BEP 19)
+    #[arg(long)]
+    pub no_web_seeds: bool,
     /// Print one JSON document per line for each event, and words on standard error
     #[arg(short = 'J', long)]
     pub json: bool,
@@ -396,6 +416,10 @@ mod tests {
         }
         for url in ["ftp://a", "a:1", "http://", "http:///x", "udp://a", "udp://a/x", "http://a b/x", ""] {
             assert!(tracker_url(url).is_err(), "{url}");
+        }
+        assert!(web_url("https://a/d/").is_ok() && web_url("http://a").is_ok());
+        for url in ["ftp://a/d", "http:///d", "http://a b", "a/d", ""] {
+            assert!(web_url(url).is_err(), "{url}");
         }
         assert!(interval("1s").is_ok() && interval("0s").is_err() && interval("soon").is_err());
     }

@@ -17,15 +17,15 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Rates by transport.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
-    /// Of what comes, over TCP and uTP.
-    pub down: [Rate; 2],
+    /// Of what comes, over TCP and uTP and from servers.
+    pub down: [Rate; 3],
     /// Of what leaves.
     pub up: [Rate; 2],
 }
 
 /// The progress of a torrent.
 pub struct Gauge {
-    looks: VecDeque<(Instant, [u64; 4])>,
+    looks: VecDeque<(Instant, [u64; 5])>,
     status: StatusLine,
     total_pieces: u32,
     wanted_bytes: u64,
@@ -43,7 +43,8 @@ impl Gauge {
     pub fn update(&mut self, view: &View) -> Rates {
         let now = Instant::now();
         let totals = &view.totals;
-        let sums = [totals.downloaded[0], totals.downloaded[1], totals.uploaded[0], totals.uploaded[1]];
+        let ([tcp, utp], [up_tcp, up_utp]) = (totals.downloaded, totals.uploaded);
+        let sums = [tcp, utp, totals.downloaded_web, up_tcp, up_utp];
         self.looks.push_back((now, sums));
         while self.looks.len() > 2 && now - self.looks[1].0 >= WINDOW {
             self.looks.pop_front();
@@ -60,7 +61,7 @@ impl Gauge {
         };
         let span = Span::from_secs_f64((*now - *then).as_secs_f64());
         let rate = |at: usize| Rate::from_bytes_over(after[at].saturating_sub(before[at]), span);
-        Rates { down: [rate(0), rate(1)], up: [rate(2), rate(3)] }
+        Rates { down: [rate(0), rate(1), rate(2)], up: [rate(3), rate(4)] }
     }
 
     /// Takes the line away, and says how long it took.
@@ -69,24 +70,26 @@ impl Gauge {
     }
 }
 
-fn sum(rates: [Rate; 2]) -> Rate {
-    Rate::from_bits_per_sec(rates[0].bits_per_sec() + rates[1].bits_per_sec())
+fn sum(rates: &[Rate]) -> Rate {
+    Rate::from_bits_per_sec(rates.iter().map(|rate| rate.bits_per_sec()).sum())
 }
 
 fn line(view: &View, rates: &Rates, total_pieces: u32, wanted_bytes: u64) -> String {
     let peers = peers(view);
-    let up = numbers::rate(sum(rates.up));
+    let up = numbers::rate(sum(&rates.up));
     if view.is_complete {
         let sent = numbers::amount(view.totals.uploaded.iter().sum());
         return format!("seeding to {peers}: {sent} sent, {up}");
     }
     let part = view.bytes as f64 / wanted_bytes.max(1) as f64;
-    let down = sum(rates.down).bits_per_sec();
+    let down = sum(&rates.down).bits_per_sec();
     let left = wanted_bytes.saturating_sub(view.bytes) as f64 * 8.0 / down.max(1) as f64;
     let left = if down == 0 { "?".to_owned() } else { clock(left) };
-    let [tcp, utp] = rates.down.map(numbers::rate);
+    let [tcp, utp, web] = rates.down.map(numbers::rate);
+    let is_web = view.totals.downloaded_web > 0 || !view.web_seeds.is_empty();
+    let web = if is_web { format!(" {web} web") } else { String::new() };
     format!(
-        "{}  {} of {total_pieces} pieces, down {tcp} TCP {utp} uTP, up {up}, {peers}, {left} left",
+        "{}  {} of {total_pieces} pieces, down {tcp} TCP {utp} uTP{web}, up {up}, {peers}, {left} left",
         bar(part),
         view.pieces
     )
@@ -105,7 +108,10 @@ fn peers(view: &View) -> String {
 pub fn document(view: &View, rates: &Rates) -> Value {
     let totals = &view.totals;
     let over = |sums: [u64; 2]| json!({ "tcp": sums[0], "utp": sums[1] });
-    let bits = |rates: [Rate; 2]| json!({ "tcp": rates[0].bits_per_sec(), "utp": rates[1].bits_per_sec() });
+    let bits = |rates: &[Rate]| json!({ "tcp": rates[0].bits_per_sec(), "utp": rates[1].bits_per_sec() });
+    let (mut downloaded, mut down) = (over(totals.downloaded), bits(&rates.down));
+    downloaded["web"] = totals.downloaded_web.into();
+    down["web"] = rates.down[2].bits_per_sec().into();
     let peers = view.peers.iter().map(|peer| {
         json!({
             "address": peer.address.to_string(),
@@ -116,10 +122,11 @@ pub fn document(view: &View, rates: &Rates) -> Value {
     });
     json!({
         "pieces": view.pieces, "bytes": view.bytes, "complete": view.is_complete,
-        "downloaded": over(totals.downloaded), "uploaded": over(totals.uploaded),
-        "down_bits_per_second": bits(rates.down), "up_bits_per_second": bits(rates.up),
+        "downloaded": downloaded, "uploaded": over(totals.uploaded),
+        "down_bits_per_second": down, "up_bits_per_second": bits(&rates.up),
         "redundant": totals.redundant, "bad_pieces": totals.bad_pieces,
         "banned": view.banned.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "web_seeds": view.web_seeds,
         "peers": peers.collect::<Vec<_>>(),
     })
 }
@@ -137,6 +144,7 @@ mod tests {
             bytes: 100,
             is_complete: false,
             peers: Vec::new(),
+            web_seeds: Vec::new(),
             banned: Vec::new(),
         };
         let said = |view: &View| line(view, &Rates::default(), 2, 200);

@@ -163,12 +163,11 @@ impl<'a> Job<'a> {
     ) -> Result<Self, Failure> {
         let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
+        let is_unserved = args.no_web_seeds || place.allocation.is_none();
+        let servers = if is_unserved { Vec::new() } else { metainfo.web_seeds };
         let (storage, notes, whole) = open(&info, &place).await?;
         let here = whole.iter().filter(|is_whole| **is_whole).count();
-        let identity = match known {
-            Some(known) => known,
-            None => Swarm::identity(info.info_hash(), swarm::peer_id()?, listener)?,
-        };
+        let identity = known.map_or_else(|| Swarm::new_identity(info.info_hash(), listener), Ok)?;
         let choices = Swarm::choices(args, identity.peer_id)?;
         let made = Session::new(&info, &storage, &whole, Some(listener.clone()), choices);
         let (session, wishes, mut driver) = made.map_err(|error| unrun(&error))?;
@@ -179,16 +178,16 @@ impl<'a> Job<'a> {
         }
         screen::mention(&headline(&info, here, listener.port()));
         let tiers = tiers(args, metainfo.trackers);
-        remark(args, &info, tiers.is_empty() && peers.is_empty());
+        remark(args, &info, tiers.is_empty() && peers.is_empty() && servers.is_empty());
         mention_files(&storage, &place, here);
         session.add_peers(&peers);
         let given = [given, args.peers.clone()].concat();
         let (announcing, found) =
             look_for_peers(args, &info, (&session, wishes, identity), (tiers, given), listener);
+        source::hear_web(session.use_web_seeds(&servers));
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
         let was_complete = session.is_done();
-        let driver = Some(driver);
-        let written = place.allocation.map(|_| storage);
+        let (driver, written) = (Some(driver), place.allocation.map(|_| storage));
         Ok(Self { args, info, written, session, driver, announcing, found, gauge, was_complete, ticks: 0 })
     }
 
@@ -272,9 +271,12 @@ impl<'a> Job<'a> {
         }
         self.tell("end", &data);
         let (down, up) = (view.totals.downloaded, view.totals.uploaded);
+        let web = view.totals.downloaded_web;
+        let of_servers =
+            if web > 0 { format!(", {} from web seeds", numbers::amount(web)) } else { String::new() };
         screen::mention(&format!(
-            "{} received ({} over uTP), {} sent ({} over uTP) in {:.1} s\n",
-            numbers::amount(down.iter().sum()),
+            "{} received ({} over uTP{of_servers}), {} sent ({} over uTP) in {:.1} s\n",
+            numbers::amount(down.iter().sum::<u64>() + web),
             numbers::amount(down[1]),
             numbers::amount(up.iter().sum()),
             numbers::amount(up[1]),
@@ -418,7 +420,8 @@ fn look_for_peers(
         let view = subject.view();
         let sum = |sums: [u64; 2]| sums.iter().sum();
         let left = total.saturating_sub(view.bytes);
-        Amounts { uploaded: sum(view.totals.uploaded), downloaded: sum(view.totals.downloaded), left }
+        let downloaded = sum(view.totals.downloaded) + view.totals.downloaded_web;
+        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left }
     };
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
     tokio::task::spawn_local(source::hear(noted, found.clone()));

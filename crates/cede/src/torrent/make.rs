@@ -102,6 +102,7 @@ fn writer(args: &MakeArgs, plan: &Plan, pieces: Vec<u8>) -> Writer {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
     Writer {
         trackers: args.trackers.iter().map(|url| vec![url.clone()]).collect(),
+        web_seeds: args.web_seeds.clone(),
         is_private: args.private,
         comment: args.comment.clone(),
         created_by: Some(format!("cede {}", env!("CARGO_PKG_VERSION"))),

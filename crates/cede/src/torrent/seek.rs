@@ -89,12 +89,9 @@ pub async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Re
         return Err(Failure::Usage(text.to_owned()));
     }
     screen::mention("looking for somebody who has the torrent behind the link\n");
-    if !magnet.web_seeds.is_empty() {
-        screen::mention("the link names web seeds (ws=), which are not used\n");
-    }
     let given = named_peers(&magnet).await;
     let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
-    let identity = Swarm::identity(magnet.info_hash(), peer_id()?, listener)?;
+    let identity = Swarm::new_identity(magnet.info_hash(), listener)?;
     let (named, names) = mpsc::unbounded_channel();
     let _ = named.send([args.peers.clone(), given.clone()].concat());
     let tiers = trackers.iter().cloned().chain(args.trackers.iter().map(|url| vec![url.clone()])).collect();
@@ -110,7 +107,7 @@ pub async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Re
     };
     // A private torrent's peers are those that its trackers tell of. libtorrent keeps those that the table has told it by then.
     let peers = peers.into_iter().filter(|peer| !info.is_private || named.contains(peer)).collect();
-    let metainfo = Metainfo::of_info(info, trackers);
+    let metainfo = Metainfo { web_seeds: magnet.web_seeds, ..Metainfo::of_info(info, trackers) };
     Ok(Source { metainfo, peers, given, selected: magnet.selected, asking: Some(asking) })
 }
 

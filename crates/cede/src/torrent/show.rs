@@ -35,6 +35,7 @@ pub fn magnet_of(metainfo: &Metainfo) -> Magnet {
         hash_v2: info.hash_v2,
         name: Some(info.name.clone()),
         trackers: metainfo.trackers.iter().flatten().cloned().collect(),
+        web_seeds: metainfo.web_seeds.clone(),
         ..Magnet::default()
     }
 }
@@ -74,7 +75,7 @@ pub fn content_bytes(info: &Info) -> u64 {
 }
 
 fn web_seeds(out: &mut String, urls: &[String]) {
-    urls.iter().for_each(|url| line(out, "web seed", &format!("{url} (not used)")));
+    urls.iter().for_each(|url| line(out, "web seed", url));
 }
 
 fn line(out: &mut String, name: &str, value: &str) {

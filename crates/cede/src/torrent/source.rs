@@ -11,6 +11,7 @@ use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::announce::Note;
 use cede_torrent::fetch::{Download, download};
 use cede_torrent::session::Listener;
+use cede_torrent::web::WebNote;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -31,19 +32,19 @@ pub struct Source {
     pub asking: Option<Asking>,
 }
 
+impl Source {
+    /// A torrent that nothing else is known of.
+    const fn of(metainfo: Metainfo) -> Self {
+        Self { metainfo, peers: Vec::new(), given: Vec::new(), selected: Vec::new(), asking: None }
+    }
+}
+
 fn is_magnet(text: &str) -> bool {
     text.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:"))
 }
 
 /// Finds out what there is to download; a magnet link is followed to its torrent.
 pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
-    let plain = |metainfo| Source {
-        metainfo,
-        peers: Vec::new(),
-        given: Vec::new(),
-        selected: Vec::new(),
-        asking: None,
-    };
     if is_magnet(what) {
         return follow(what, args, listener).await;
     }
@@ -67,13 +68,13 @@ pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Resu
         };
         let metainfo =
             Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{what}: {error}")))?;
-        return Ok(plain(metainfo));
+        return Ok(Source::of(metainfo));
     }
     if let Some((scheme, _)) = what.split_once("://").filter(|_| !Path::new(what).exists()) {
         let text = format!("{scheme} is no way that torrents are fetched: take an http or https URL");
         return Err(Failure::Usage(text));
     }
-    read_metainfo(Path::new(what)).map(plain)
+    read_metainfo(Path::new(what)).map(Source::of)
 }
 
 /// It was ended before anything came.
@@ -96,6 +97,18 @@ pub async fn hear(mut notes: UnboundedReceiver<Note>, found: UnboundedSender<Vec
             let _ = found.send(answer.peers);
         }
     }
+}
+
+/// Mentions what is wrong with web seeds, in the background.
+pub fn hear_web(mut notes: UnboundedReceiver<WebNote>) {
+    tokio::task::spawn_local(async move {
+        let mut said = Said::default();
+        while let Some(WebNote { url, trouble }) = notes.recv().await {
+            if let Some(text) = said.news(&url, trouble.as_ref()) {
+                screen::mention(&(printable(&format!("web seed {url}: {text}")) + "\n"));
+            }
+        }
+    });
 }
 
 /// What each tracker complained of last: a complaint is not told again with each announce.

@@ -57,15 +57,16 @@ pub struct Swarm;
 
 impl Swarm {
     /// How trackers know us.
-    pub fn identity(
-        info_hash: [u8; 20],
-        peer_id: [u8; 20],
-        listener: &Listener,
-    ) -> Result<Identity, Failure> {
+    fn identity(info_hash: [u8; 20], peer_id: [u8; 20], listener: &Listener) -> Result<Identity, Failure> {
         let chance =
             cede_torrent::chance().map_err(|error| Failure::Failed(format!("no random numbers: {error}")))?;
         let key = chance.first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
         Ok(Identity { info_hash, peer_id, port: listener.port(), key, origin: listener.origin() })
+    }
+
+    /// The same under a new name.
+    pub fn new_identity(info_hash: [u8; 20], listener: &Listener) -> Result<Identity, Failure> {
+        Self::identity(info_hash, peer_id()?, listener)
     }
 
     /// Waits for peers.

@@ -1,0 +1,378 @@
+//! Web seeds: from honest servers everything comes, in few requests; what dishonest and broken ones send does no harm, and what is
+//! wrong with them is said.
+
+#[path = "support/http.rs"]
+mod http;
+mod support;
+
+use cede_bt::metainfo::{File, Info, Writer, sha1};
+use cede_torrent::session::Choices;
+use cede_torrent::web::WebNote;
+use http::{Answer, Request, Server, honest};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use support::{LIMIT, Member, PIECE, choices, octets, run, torrent, torrent_in, torrent_v2};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// The files of a torrent as a server has them below `/d/`.
+fn files_of(info: &Info, content: &[u8]) -> HashMap<String, Vec<u8>> {
+    let real = info.files.iter().filter(|file| !file.is_padding);
+    let place = |file: &File| file.offset as usize..(file.offset + file.length) as usize;
+    real.map(|file| (format!("/d/{}", file.path.join("/")), content[place(file)].to_vec())).collect()
+}
+
+/// One that fetches from these, and what it says of them.
+async fn leech(info: &Arc<Info>, wanted: &[bool], urls: &[String]) -> (Member, UnboundedReceiver<WebNote>) {
+    leech_with(info, wanted, urls, choices(2, 5)).await
+}
+
+async fn leech_with(
+    info: &Arc<Info>,
+    wanted: &[bool],
+    urls: &[String],
+    choices: Choices,
+) -> (Member, UnboundedReceiver<WebNote>) {
+    let mut leech = Member::new(info, None, wanted, choices).await;
+    leech.start();
+    leech.session.want_files();
+    let notes = leech.session.use_web_seeds(urls);
+    (leech, notes)
+}
+
+/// What is said next.
+async fn trouble(notes: &mut UnboundedReceiver<WebNote>) -> String {
+    loop {
+        let note = tokio::time::timeout(LIMIT, notes.recv()).await.expect("nothing is said").unwrap();
+        if let Some(trouble) = note.trouble {
+            return trouble;
+        }
+    }
+}
+
+#[test]
+fn everything_comes_in_few_requests_over_one_connection() {
+    run(async {
+        let (info, content) = torrent_in(&[3_000_000, 0, 5, 40_000], 1 << 16);
+        let server = Server::of(files_of(&info, &content));
+        let (leech, _) = leech(&info, &[], &[server.url("/d")]).await;
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+        let view = leech.session.view();
+        assert_eq!((view.totals.downloaded_web, view.totals.redundant), (content.len() as u64, 0));
+        let requests = server.requests();
+        assert!(requests.len() <= 8, "{requests:#?}");
+        assert!(requests.iter().all(|request| request.connection == 0));
+    });
+}
+
+#[test]
+fn a_file_alone_is_behind_the_url_or_in_its_folder() {
+    run(async {
+        let content = octets(100_000, 3);
+        let file = File {
+            path: vec!["a film".to_owned()],
+            length: 100_000,
+            offset: 0,
+            is_padding: false,
+            is_executable: false,
+        };
+        let pieces = content.chunks(PIECE).flat_map(sha1).collect();
+        let (name, files) = ("a film".into(), vec![file]);
+        let writer = Writer { name, piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+        let info = Arc::new(Info::parse(&writer.info().encode()).unwrap());
+        let names = ["/other%20name", "/d/a%20film"];
+        let files: HashMap<_, _> = names.map(|name| (name.to_owned(), content.clone())).into();
+        let server = Server::of(files);
+        for path in ["/other%20name", "/other name", "/d/"] {
+            let (leech, _) = leech(&info, &[], &[server.url(path)]).await;
+            leech.done().await;
+            assert_eq!(leech.content(content.len()), content, "{path}");
+        }
+    });
+}
+
+#[test]
+fn peers_and_servers_share_the_work() {
+    run(async {
+        let (info, content) = torrent_in(&[4_000_000], 1 << 16);
+        let server = Server::of(files_of(&info, &content));
+        let limited = Choices { upload_limit: Some(1_000_000), ..choices(1, 5) };
+        let mut seed = Member::new(&info, Some(&content), &[], limited).await;
+        seed.start();
+        let slow = Choices { download_limit: Some(3_000_000), ..choices(2, 5) };
+        let (leech, _) = leech_with(&info, &[], &[server.url("/d/")], slow).await;
+        leech.session.add_peers(&[seed.address]);
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+        let totals = leech.session.view().totals;
+        assert!(totals.downloaded_web > 0 && totals.downloaded[0] > 0, "{totals:?}");
+        // The last pieces may come from both.
+        assert!(totals.redundant + totals.cut < 600_000, "{totals:?}");
+    });
+}
+
+#[test]
+fn padding_is_not_asked_for_and_files_of_v2_come() {
+    run(async {
+        let (metainfo, content) = torrent_v2(&[PIECE, 5, 0, 3 * PIECE + 7, 2 * PIECE]);
+        let info = Arc::new(metainfo.info);
+        let server = Server::of(files_of(&info, &content));
+        let (leech, _) = leech(&info, &[], &[server.url("/d/")]).await;
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+        assert_eq!(leech.session.view().totals.downloaded_web, 6 * PIECE as u64 + 12);
+    });
+    run(async {
+        // v1, as others make it: padding that is part of pieces.
+        let lengths = [(30_000, false), (2_768, true), (40_000, false)];
+        let (mut files, mut content) = (Vec::new(), Vec::new());
+        for (index, (length, is_padding)) in lengths.into_iter().enumerate() {
+            let path = vec!["t".to_owned(), format!("f{index}")];
+            files.push(File { path, length, offset: content.len() as u64, is_padding, is_executable: false });
+            let octets = octets(length as usize, index as u64);
+            content.extend(if is_padding { vec![0; length as usize] } else { octets });
+        }
+        let pieces = content.chunks(PIECE).flat_map(sha1).collect();
+        let writer =
+            Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+        let info = Arc::new(Info::parse(&writer.info().encode()).unwrap());
+        let server = Server::of(files_of(&info, &content));
+        let (leech, _) = leech(&info, &[], &[server.url("/d/")]).await;
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+        assert_eq!(leech.session.view().totals.downloaded_web, 70_000);
+        assert!(server.requests().iter().all(|request| request.path != "/d/t/f1"));
+    });
+}
+
+#[test]
+fn of_files_that_are_not_wanted_only_the_ends_of_pieces_are_asked_for() {
+    run(async {
+        let (info, content) = torrent(&[100_000, 100_000, 100_000]);
+        let server = Server::of(files_of(&info, &content));
+        let (leech, _) = leech(&info, &[false, true, false], &[server.url("/d/")]).await;
+        leech.done().await;
+        assert_eq!(std::fs::read(leech.storage.path_of(1)).unwrap(), content[100_000..200_000]);
+        let pieces = leech.session.whole().iter().filter(|is_whole| **is_whole).count();
+        assert_eq!(leech.session.view().totals.downloaded_web, (pieces * PIECE) as u64);
+    });
+}
+
+#[test]
+fn a_limit_holds_for_servers_too() {
+    run(async {
+        let (info, content) = torrent(&[400_000]);
+        let server = Server::of(files_of(&info, &content));
+        let began = std::time::Instant::now();
+        let limited = Choices { download_limit: Some(200_000), ..choices(2, 5) };
+        let (leech, _) = leech_with(&info, &[], &[server.url("/d/")], limited).await;
+        leech.done().await;
+        assert!(began.elapsed().as_secs_f64() > (400_000.0 - 70_000.0) / 200_000.0 * 0.9);
+    });
+}
+
+/// Redirections are followed a few times; connections to both servers are kept.
+#[test]
+fn servers_send_on() {
+    run(async {
+        let (info, content) = torrent(&[300_000]);
+        let server = Server::of(files_of(&info, &content));
+        let place = server.url("/d/t/f0");
+        let front = Server::start(move |request| match request.path.as_str() {
+            "/loop/t/f0" => Answer::new("302 Found", "Location: /loop/t/f0\r\n", b""),
+            "/file/t/f0" => Answer::new("302 Found", "Location: file:///etc/passwd\r\n", b""),
+            _ => Answer::new("302 Found", &format!("Location: {place}\r\n"), b"moved"),
+        });
+        let (there, _) = leech(&info, &[], &[front.url("/d/")]).await;
+        there.done().await;
+        assert_eq!(there.content(content.len()), content);
+        let (_there, mut notes) = leech(&info, &[], &[front.url("/loop/"), front.url("/file/")]).await;
+        let mut said = [trouble(&mut notes).await, trouble(&mut notes).await];
+        said.sort();
+        assert!(
+            said[0].contains("more than 5 times") && said[1].contains("neither http nor https"),
+            "{said:?}"
+        );
+        assert!(front.requests().iter().filter(|request| request.path.starts_with("/loop")).count() <= 6);
+    });
+}
+
+/// A server that does not know ranges gives whole files, also where their beginnings are not asked for first.
+#[test]
+fn who_sends_whole_files_is_used() {
+    run(async {
+        let (info, content) = torrent_in(&[5_000_000, 100_000, 3_000_000], 1 << 16);
+        let files = files_of(&info, &content);
+        let server = Server::start(move |request| match files.get(&request.path) {
+            Some(content) => honest(content, &Request { range: None, ..request.clone() }),
+            None => Answer::status("404 Not Found"),
+        });
+        let (leech, _) = leech(&info, &[], &[server.url("/d/")]).await;
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+        assert!(server.requests().len() <= 12, "{:#?}", server.requests());
+    });
+}
+
+/// Where one server is good for nothing, the next is asked. `wrong` is what the first does, `word` what is said of it.
+async fn other_after(wrong: impl Fn(&[u8], &Request) -> Answer + Send + Sync + 'static, word: &str) {
+    let (info, content) = torrent(&[200_000]);
+    let whole = content.clone();
+    let server = Server::start(move |request| wrong(&whole, request));
+    let good = Server::of(files_of(&info, &content));
+    let (leech, mut notes) = leech(&info, &[], &[server.url("/d/")]).await;
+    let said = trouble(&mut notes).await;
+    assert!(said.contains(word), "{word}: {said}");
+    let _more = leech.session.use_web_seeds(&[good.url("/d/")]);
+    leech.done().await;
+    assert_eq!(leech.content(content.len()), content, "{word}");
+    assert!(server.requests().len() < 30, "{word}");
+}
+
+#[test]
+fn answers_that_are_not_what_was_asked_for_are_refused() {
+    run(async {
+        other_after(|_, _| Answer::status("404 Not Found"), "404").await;
+        other_after(|_, _| Answer::status("403 Forbidden"), "403").await;
+        other_after(|_, _| Answer::status("416 Range Not Satisfiable"), "416").await;
+        other_after(|_, _| Answer::status("503 Service Unavailable"), "503").await;
+        other_after(|_, _| Answer::new("200 OK", "", b"<html>not found</html>"), "has 22 octets").await;
+        other_after(|_, _| Answer::new("206 Partial Content", "", &[0; 100]), "Content-Range").await;
+        let longer = |content: &[u8], request: &Request| honest(&[content, b"x"].concat(), request);
+        other_after(longer, "has 200001 octets").await;
+        let shifted = |content: &[u8], request: &Request| {
+            let range = request.range.clone().unwrap();
+            let told = format!("Content-Range: bytes {}-{}/200000\r\n", range.start + 1, range.end);
+            Answer::new("206 Partial Content", &told, &content[range])
+        };
+        other_after(shifted, "another part").await;
+        let compressed = |content: &[u8], request: &Request| {
+            let answer = honest(content, request);
+            Answer { head: answer.head + "Content-Encoding: br\r\n", ..answer }
+        };
+        other_after(compressed, "another form").await;
+        other_after(|_, _| Answer { stays: Some(Duration::ZERO), ..Answer::new("", "", b"") }, "").await;
+    });
+}
+
+#[test]
+fn a_server_that_sends_something_else_is_not_used_again() {
+    run(async {
+        let lying = |content: &[u8], request: &Request| {
+            let mut other = content.to_vec();
+            other.iter_mut().for_each(|octet| *octet ^= 1);
+            honest(&other, request)
+        };
+        other_after(lying, "not the torrent's").await;
+    });
+}
+
+/// What never ends is not read to its end, what ends too soon is asked for again from there on, and who falls silent keeps nobody.
+#[test]
+fn bodies_end_where_they_should() {
+    run(async {
+        let (info, content) = torrent(&[200_000]);
+        let whole = content.clone();
+        let endless = Server::start(move |request| {
+            let mut answer = honest(&whole, request);
+            answer.head = answer
+                .head
+                .lines()
+                .filter(|line| !line.starts_with("Content-Length"))
+                .fold(String::new(), |head, line| head + line + "\r\n");
+            Answer { is_endless: true, ..answer }
+        });
+        let (there, _) = leech(&info, &[], &[endless.url("/d/")]).await;
+        there.done().await;
+        assert_eq!(there.content(content.len()), content);
+        let whole = content.clone();
+        let short = Server::start(move |request| {
+            let answer = honest(&whole, request);
+            let half = answer.body.len().div_ceil(2);
+            Answer { body: answer.body[..half].to_vec(), stays: Some(Duration::ZERO), ..answer }
+        });
+        let (there, mut notes) = leech(&info, &[], &[short.url("/d/")]).await;
+        assert!(!trouble(&mut notes).await.is_empty());
+        let came = there.session.view().totals.downloaded_web;
+        assert!((50_000..200_000).contains(&came), "{came}");
+    });
+}
+
+#[test]
+fn who_falls_silent_keeps_nobody_from_the_rest() {
+    run(async {
+        let (info, content) = torrent(&[200_000]);
+        let whole = content.clone();
+        let silent = Server::start(move |request| {
+            let answer = honest(&whole, request);
+            Answer { body: answer.body[..1000].to_vec(), stays: Some(LIMIT), ..answer }
+        });
+        let (leech, _notes) = leech(&info, &[], &[silent.url("/d/")]).await;
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        seed.start();
+        while silent.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let began = std::time::Instant::now();
+        leech.session.add_peers(&[seed.address]);
+        leech.done().await;
+        assert!(began.elapsed() < Duration::from_secs(15), "the peer has it all");
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// Other files of a server that lacks one are fetched from it all the same.
+#[test]
+fn a_file_that_is_not_there_is_one_of_many() {
+    run(async {
+        let (info, content) = torrent(&[4 * PIECE, 4 * PIECE, 4 * PIECE]);
+        let mut files = files_of(&info, &content);
+        files.remove("/d/t/f1");
+        let server = Server::of(files);
+        let (leech, mut notes) = leech(&info, &[], &[server.url("/d/")]).await;
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        seed.start();
+        assert!(trouble(&mut notes).await.contains("404"));
+        while leech.session.view().pieces < 8 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        leech.session.add_peers(&[seed.address]);
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// What a torrent names may be a place at home where a request does something.
+#[test]
+fn servers_at_home_are_asked_for_files_and_nothing_else() {
+    run(async {
+        let (info, content) = torrent(&[100_000]);
+        let server = Server::of(files_of(&info, &content));
+        let urls = [server.url("/reboot?now="), "ftp://127.0.0.1/d/".to_owned(), "no url".to_owned()];
+        let (leech, mut notes) = leech(&info, &[], &urls).await;
+        let said =
+            [trouble(&mut notes).await, trouble(&mut notes).await, trouble(&mut notes).await].join("; ");
+        assert!(said.contains("with a query") && said.contains("neither http nor https"), "{said}");
+        assert!(server.requests().is_empty() && leech.session.view().web_seeds.is_empty());
+    });
+}
+
+/// A server that is busy is asked again when it says, and not sooner.
+#[test]
+fn a_server_that_is_busy_is_asked_again() {
+    run(async {
+        let (info, content) = torrent(&[100_000]);
+        let whole = content.clone();
+        let server = Server::start(move |request| match request.number {
+            0 => Answer::new("503 Service Unavailable", "Retry-After: 6\r\n", b""),
+            _ => honest(&whole, request),
+        });
+        let began = std::time::Instant::now();
+        let (leech, mut notes) = leech(&info, &[], &[server.url("/d/")]).await;
+        assert!(trouble(&mut notes).await.contains("503"));
+        leech.done().await;
+        assert!(began.elapsed() >= Duration::from_secs(6));
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
