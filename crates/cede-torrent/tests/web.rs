@@ -247,6 +247,12 @@ fn answers_that_are_not_what_was_asked_for_are_refused() {
             Answer::new("206 Partial Content", &told, &content[range])
         };
         other_after(shifted, "another part").await;
+        let crumbs = |content: &[u8], request: &Request| {
+            let first = request.range.clone().unwrap().start;
+            let told = format!("Content-Range: bytes {first}-{first}/200000\r\n");
+            Answer::new("206 Partial Content", &told, &content[first..=first])
+        };
+        other_after(crumbs, "another part").await;
         let compressed = |content: &[u8], request: &Request| {
             let answer = honest(content, request);
             Answer { head: answer.head + "Content-Encoding: br\r\n", ..answer }
@@ -340,6 +346,28 @@ fn a_file_that_is_not_there_is_one_of_many() {
         leech.session.add_peers(&[seed.address]);
         leech.done().await;
         assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// A server that sends less at a time than it is asked for is asked for the rest; one that has nothing of many files is soon left.
+#[test]
+fn halves_are_taken_and_refusals_counted() {
+    run(async {
+        let (info, content) = torrent_in(&[3_000_000], 1 << 16);
+        let whole = content.clone();
+        let server = Server::start(move |request| {
+            let range = request.range.clone().map(|range| range.start..range.end.min(range.start + 100_000));
+            honest(&whole, &Request { range, ..request.clone() })
+        });
+        let (there, _) = leech(&info, &[], &[server.url("/d/")]).await;
+        there.done().await;
+        assert_eq!(there.content(content.len()), content);
+
+        let (info, _) = torrent(&[PIECE; 200]);
+        let empty = Server::start(|_| Answer::status("404 Not Found"));
+        let (_there, mut notes) = leech(&info, &[], &[empty.url("/d/")]).await;
+        while !trouble(&mut notes).await.contains("not used any more") {}
+        assert!(empty.requests().len() < 100, "{}", empty.requests().len());
     });
 }
 

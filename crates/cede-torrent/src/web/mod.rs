@@ -28,9 +28,10 @@ use ureq::Agent;
 
 /// Servers that are asked at the same time; others take the places of those that are good for nothing.
 const MAX_ACTIVE: usize = 4;
-/// A run is what comes in so long, within bounds.
+/// A run is what comes in so long, within bounds, and of who has not been measured that much.
 const RUN_S: f64 = 8.0;
-const RUN_BYTES: Range<u64> = 1 << 20..16 << 20;
+const RUN_BYTES: Range<u64> = 64 << 10..16 << 20;
+const FIRST_RUN_BYTES: u64 = 1 << 20;
 /// What the thread hands on at a time, and how much of that may wait.
 const PORTION_BYTES: usize = 128 << 10;
 const LIMITED_PORTION_BYTES: usize = 16 << 10;
@@ -43,6 +44,8 @@ const RETRY: Duration = Duration::from_secs(5);
 const MAX_RETRY: Duration = Duration::from_secs(10 * 60);
 const MAX_PATIENCE: Duration = Duration::from_secs(60 * 60);
 const MAX_FAILURES: u32 = 8;
+/// Files that it does not have, one after the other.
+const MAX_LACKING: u32 = 64;
 /// Of a server that only sends whole files a file is taken if this part of it is missing, or if it is short.
 const LEAST_PART: u64 = 4;
 const SHORT_BYTES: u64 = 1 << 20;
@@ -96,6 +99,7 @@ async fn serve(inner: &Rc<Inner>, url: String, notes: &UnboundedSender<WebNote>)
         is_whole: false,
         rate: 0.0,
         failures: 0,
+        lacking: 0,
         came: 0,
     };
     let why = seed.run(&note).await;
@@ -141,6 +145,7 @@ struct WebSeed<'a> {
     rate: f64,
     /// In a row.
     failures: u32,
+    lacking: u32,
     /// Octets that came since the last failure.
     came: u64,
 }
@@ -168,13 +173,13 @@ impl WebSeed<'_> {
             self.give_back();
             match outcome {
                 Ok(()) => {
-                    self.failures = 0;
+                    (self.failures, self.lacking) = (0, 0);
                     if std::mem::take(&mut is_troubled) {
                         note(None);
                     }
                 }
                 Err(fault) => {
-                    is_troubled = true;
+                    is_troubled |= matches!(fault, Fault::Later(..));
                     let pause = match self.weigh(fault, note) {
                         Ok(pause) => pause,
                         Err(why) => return Some(why),
@@ -187,7 +192,10 @@ impl WebSeed<'_> {
     }
 
     fn claim(&self) -> Option<Range<u64>> {
-        let bytes = ((self.rate * RUN_S) as u64).clamp(RUN_BYTES.start, RUN_BYTES.end);
+        let bytes = match self.rate {
+            0.0 => FIRST_RUN_BYTES,
+            rate => ((rate * RUN_S) as u64).clamp(RUN_BYTES.start, RUN_BYTES.end),
+        };
         self.inner.state.borrow_mut().engine.claim(self.source, bytes)
     }
 
@@ -211,7 +219,8 @@ impl WebSeed<'_> {
             // Of a file that it does not have it has been said to the engine that it does not.
             Fault::Lacking(why) => {
                 let has_more = self.inner.state.borrow_mut().engine.source_lacks(self.source, 0..0);
-                if !has_more {
+                self.lacking += 1;
+                if !has_more || self.lacking > MAX_LACKING {
                     return Err(why);
                 }
                 note(Some(why));
@@ -219,7 +228,7 @@ impl WebSeed<'_> {
             }
             Fault::Later(why, after) => {
                 let came = std::mem::take(&mut self.came);
-                if came >= RUN_BYTES.start && after.is_none() {
+                if came >= FIRST_RUN_BYTES && after.is_none() {
                     return Ok(Duration::ZERO);
                 }
                 self.failures = if came > 0 { 1 } else { self.failures + 1 };

@@ -27,6 +27,8 @@ const LEAST_BYTES_PER_S: f64 = 1024.0;
 const SLOW_AFTER: Duration = Duration::from_secs(30);
 /// What has come is handed on after that, however little it is.
 const HAND_ON: Duration = Duration::from_secs(1);
+/// Less of what is asked for is no answer.
+const LEAST_PART_BYTES: u64 = 64 << 10;
 /// Buffers that are filled by turns.
 const BUFFERS: usize = 4;
 
@@ -156,11 +158,16 @@ fn part(ask: &Ask, headers: &HeaderMap) -> Result<(u64, u64), Fault> {
         return Err(other_length(length, ask.length));
     }
     match range {
-        Some(range) if range.first == ask.first && range.end <= ask.end => Ok((range.first, range.end)),
+        Some(range) if range.first == ask.first && is_enough(range.end, ask) => Ok((range.first, range.end)),
         _ => Err(Fault::Useless(format!(
             "the server sends another part than it is asked for (Content-Range: {told})"
         ))),
     }
+}
+
+/// A server may send less than it is asked for, but it is not asked for octet after octet.
+const fn is_enough(end: u64, ask: &Ask) -> bool {
+    end == ask.end || end < ask.end && end - ask.first >= LEAST_PART_BYTES
 }
 
 fn refusal(status: StatusCode, headers: &HeaderMap) -> Fault {
