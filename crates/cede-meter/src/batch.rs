@@ -24,37 +24,57 @@ pub(crate) struct Waiting {
     pub view: Option<View>,
 }
 
+impl Waiting {
+    /// None.
+    const NONE: Self = Self { key: Key::NONE, hash: 0, packet: Packet::SILENT, is_cut: false, view: None };
+}
+
 /// Hands packets to a meter, several at a time; when it is dropped all have been taken.
 #[derive(Debug)]
 pub struct Batch<'a> {
     meter: &'a mut Meter,
+    /// Room for those that wait, which are the first so many.
     waiting: Vec<Waiting>,
+    count: usize,
 }
 
 impl<'a> Batch<'a> {
     pub(crate) const fn new(meter: &'a mut Meter) -> Self {
-        Self { meter, waiting: Vec::new() }
+        Self { meter, waiting: Vec::new(), count: 0 }
     }
 
     /// As [`Meter::record`].
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>) {
-        let are_few = self.waiting.is_empty() && self.meter.flows() < FLOWS_MIN;
+        let are_few = self.count == 0 && self.meter.flows() < FLOWS_MIN;
         if are_few { self.meter.record(record) } else { self.put(record) }
     }
 
     fn put(&mut self, record: &Record<'_>) {
         let Some(time_ns) = record.time_ns else { return self.meter.record(record) };
         let about = (record.link_type, record.captured, record.original_len);
-        self.meter.read(time_ns, about, |_, waiting| self.waiting.push(waiting));
-        if self.waiting.len() == NEAR {
+        if self.waiting.is_empty() {
+            self.make_room();
+        }
+        // It is put together where it waits: a copy would have to wait until all of it is in memory.
+        let (place, count) = (&mut self.waiting[self.count], &mut self.count);
+        self.meter.read(time_ns, about, |_, waiting| {
+            *place = waiting;
+            *count += 1;
+        });
+        if self.count == NEAR {
             self.flush();
         }
     }
 
+    #[cold]
+    fn make_room(&mut self) {
+        self.waiting.resize(NEAR, Waiting::NONE);
+    }
+
     fn flush(&mut self) {
-        self.meter.take_all(&self.waiting);
-        self.waiting.clear();
+        self.meter.take_all(&self.waiting[..self.count]);
+        self.count = 0;
     }
 }
 

@@ -159,6 +159,9 @@ impl<R: Read> Feed<R> {
         let Self { decoder, buffer, begin, end, last_ns, .. } = self;
         let octets = &buffer[..*end];
         loop {
+            if let Some(last_ns) = last_ns {
+                decoder.each_usual(octets, begin, last_ns, take);
+            }
             // It stays where it was put together: a copy would have to wait until all of it is in memory.
             let next = decoder.next(octets, begin);
             let record = match &next {

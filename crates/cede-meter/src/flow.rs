@@ -81,6 +81,17 @@ impl Said {
 }
 
 impl Packet {
+    /// One that says nothing.
+    pub(crate) const SILENT: Self = Self {
+        side: 0,
+        time_us: 0,
+        bytes: 0,
+        length: Length::from_units(0),
+        hop_limit: 0,
+        opens: false,
+        said: Said::Silent,
+    };
+
     #[inline]
     pub(crate) fn of(seen: &Seen<'_>, side: Side, time_us: u64, bytes: u32) -> Self {
         let (said, opens) = match &seen.content {

@@ -38,6 +38,9 @@ pub struct End {
 pub type Side = usize;
 
 impl Key {
+    /// None that a packet has.
+    pub(crate) const NONE: Self = Self { addresses: [Address([0; 2]); 2], ports: [0; 2], is_tcp: false };
+
     /// The key of a packet, and the side that sent it.
     #[inline]
     #[must_use]

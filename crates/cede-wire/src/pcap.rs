@@ -178,6 +178,22 @@ impl Decoder {
         record
     }
 
+    /// Hands over records of a classic capture from `taken` on, which moves behind them, as long as each is whole, says what capture programs
+    /// write, and is not far from the time of the one before: [`Self::next`] and [`Self::judge`] would do nothing else with them.
+    /// Of pcapng there are none.
+    #[inline(always)]
+    pub fn each_usual<'a>(
+        &self,
+        octets: &'a [u8],
+        taken: &mut usize,
+        last_ns: &mut u64,
+        take: &mut impl FnMut(&Record<'a>),
+    ) {
+        if let Some(Format::Classic(layout)) = &self.format {
+            layout.each_usual(octets, taken, last_ns, take);
+        }
+    }
+
     // What is returned stays in registers.
     #[inline(always)]
     fn step<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<Record<'a>>, ReadError> {

@@ -6,7 +6,7 @@
 
 use cede_wire::ip::{Datagram, PROTOCOL_TCP, PROTOCOL_UDP, Packet};
 use cede_wire::link::{self, LinkType};
-use cede_wire::pcap::{Reader, Record};
+use cede_wire::pcap::{Decoder, ReadErrorKind, Reader, Record};
 use cede_wire::utp::{self, DecodeError, Kind};
 
 /// What a file holds.
@@ -131,4 +131,43 @@ fn the_answer_to_a_probe_carries_its_id_and_number() {
     assert_eq!(kinds, [Kind::Data, Kind::Reset, Kind::Data]);
     assert_eq!(headers[1].connection_id, headers[0].connection_id);
     assert_eq!(headers[1].ack, headers[0].seq);
+}
+
+/// Hands over what [`Decoder::each_usual`] does from the second record on: times and lengths, and how far it came.
+fn usual(file: &[u8]) -> (Vec<(Option<u64>, usize)>, usize) {
+    let (mut decoder, mut taken, mut records) = (Decoder::new(), 0, Vec::new());
+    let first = decoder.next(file, &mut taken).expect("a capture").expect("a record");
+    let mut last_ns = first.time_ns.expect("a time");
+    records.push((first.time_ns, first.captured.len()));
+    decoder.each_usual(file, &mut taken, &mut last_ns, &mut |record| {
+        records.push((record.time_ns, record.captured.len()));
+    });
+    assert_eq!(records.last().unwrap().0, Some(last_ns));
+    (records, taken)
+}
+
+#[test]
+fn records_are_handed_over_up_to_the_first_that_is_unusual() {
+    const FILE: &[u8] = include_bytes!("captures/utp_head.pcap");
+    let records: Vec<_> = Reader::new(FILE).unwrap().map(Result::unwrap).collect();
+    let all: Vec<_> = records.iter().map(|record| (record.time_ns, record.captured.len())).collect();
+    assert_eq!(usual(FILE), (all.clone(), FILE.len()));
+    // Where the eleventh stands.
+    let at = 24 + all[..10].iter().map(|record| 16 + record.1).sum::<usize>();
+    assert_eq!(usual(&FILE[..at + 20]), (all[..10].to_vec(), at), "it is not whole");
+    let is_stopped_by = |field: usize, value: u32| {
+        let mut altered = FILE.to_vec();
+        altered[at + field..at + field + 4].copy_from_slice(&value.to_le_bytes());
+        assert_eq!(usual(&altered), (all[..10].to_vec(), at), "{field} {value}");
+    };
+    let seconds = (all[10].0.unwrap() / 1_000_000_000) as u32;
+    for (field, value) in [(0, seconds - 4_000), (0, seconds + 4_000), (4, 1_000_000), (12, 0), (12, 1 << 21)]
+    {
+        is_stopped_by(field, value);
+    }
+    is_stopped_by(8, u32::MAX);
+    is_stopped_by(12, all[10].1 as u32 - 1);
+    let mut decoder = Decoder::new();
+    assert_eq!(decoder.next(&FILE[..10], &mut 0).map(|_| ()).unwrap_err().kind, ReadErrorKind::Truncated);
+    decoder.each_usual(FILE, &mut 0, &mut 0, &mut |_| panic!("nothing is known of the format"));
 }

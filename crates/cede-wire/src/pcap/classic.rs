@@ -1,7 +1,7 @@
 //! Classic pcap files: one header, then record after record.
 
 use super::recover::{Look, Seen, is_odd};
-use super::{Cursor, Endian, ReadError, ReadErrorKind, Record};
+use super::{Cursor, Decoder, Endian, ReadError, ReadErrorKind, Record};
 use crate::link::LinkType;
 
 // Draft, section 4: the magic number tells byte order and resolution.
@@ -75,6 +75,36 @@ impl Layout {
             captured,
             original_len,
         }))
+    }
+
+    /// As [`Decoder::each_usual`].
+    // What a record says stays in registers until it is handed over.
+    #[inline(always)]
+    pub(super) fn each_usual<'a>(
+        &self,
+        octets: &'a [u8],
+        taken: &mut usize,
+        last_ns: &mut u64,
+        take: &mut impl FnMut(&Record<'a>),
+    ) {
+        let mut rest = octets.get(*taken..).unwrap_or_default();
+        let mut last = *last_ns;
+        while let Some((header, behind)) = rest.split_first_chunk::<RECORD_HEADER_BYTES>() {
+            let [seconds, fraction, captured_len, original_len] = self.fields(header);
+            let time_ns = self.time_ns(seconds, fraction);
+            let is_usual = captured_len <= self.captured_max
+                && !self.is_odd(fraction, captured_len, original_len)
+                && !Decoder::is_far(last, time_ns);
+            let Some((captured, behind)) =
+                behind.split_at_checked(captured_len as usize).filter(|_| is_usual)
+            else {
+                break;
+            };
+            let link_type = self.link_type;
+            take(&Record { time_ns: Some(time_ns), interface: 0, link_type, captured, original_len });
+            (rest, last) = (behind, time_ns);
+        }
+        (*taken, *last_ns) = (octets.len() - rest.len(), last);
     }
 
     /// The four numbers of a record's header.
