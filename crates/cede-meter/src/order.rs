@@ -1,9 +1,14 @@
 //! Delays of many flows in the order of time, slot of time by slot: each flow's are in order already.
+//!
+//! Source: LSD radix sort (Knuth, The Art of Computer Programming, volume 3, section 5.2.5), whose first pass takes delays from where they
+//! are, and whose digits are all counted beforehand.
 
 use crate::summary::Delay;
+use core::ops::Range;
 
 /// Bits of a time that are looked at together where delays are put in order: their counters stay in a processor's own cache.
 const DIGIT_BITS: u32 = 8;
+const DIGITS: usize = 1 << DIGIT_BITS;
 /// Fewer are compared with each other.
 const BY_DIGITS_MIN: usize = 256;
 /// About so many are in a slot, so that they stay in its own cache as well.
@@ -18,11 +23,10 @@ pub(crate) fn put_in_order(delays: &mut [Delay]) {
     }
 }
 
-/// Memory for the delays of a slot.
+/// Memory for the delays of a slot, of two series.
 #[derive(Default)]
 pub(crate) struct Slots {
-    slots: [Vec<Delay>; 2],
-    room: Vec<Delay>,
+    slots: [Slot; 2],
 }
 
 impl Slots {
@@ -33,21 +37,20 @@ impl Slots {
         {
             return take(series[0], series[1]);
         }
-        let mut runs = series.map(runs);
-        let count = runs[0].len() + runs[1].len();
+        let [mut runs_a, mut runs_b] = series.map(runs);
+        let count = runs_a.len() + runs_b.len();
         let samples = series[0].len() + series[1].len();
-        let ends = runs.iter().flatten().filter_map(|run| Some((run.first()?.time_us, run.last()?.time_us)));
+        let runs = || runs_a.iter().chain(&runs_b);
+        let ends = runs().filter_map(|run| Some((run.first()?.time_us, run.last()?.time_us)));
         let Some((first, last)) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { return };
-        let slots = (samples / SLOT).min(ASKED_MAX * samples / count).max(1) as u64;
-        let slot_us = (last - first) / slots + 1;
+        let slots = (samples / SLOT).min(ASKED_MAX * samples / count).max(1);
+        let slot_us = (last - first) / slots as u64 + 1;
+        let fill = if samples / slots < BY_DIGITS_MIN { Slot::fill_few } else { fill_by(slot_us) };
+        let [a, b] = &mut self.slots;
         let mut begin = first;
         while begin <= last {
-            for (slot, runs) in self.slots.iter_mut().zip(&mut runs) {
-                slot.clear();
-                runs.iter_mut().for_each(|run| move_front(run, begin + slot_us, slot));
-                sort(slot, &mut self.room, begin, slot_us);
-            }
-            take(&self.slots[0], &self.slots[1]);
+            let within = begin..begin + slot_us;
+            take(fill(a, &mut runs_a, &within), fill(b, &mut runs_b, &within));
             begin += slot_us;
         }
     }
@@ -58,47 +61,81 @@ fn runs(delays: &[Delay]) -> Vec<&[Delay]> {
     delays.chunk_by(|a, b| a.time_us <= b.time_us).collect()
 }
 
-/// Moves what is before a time from the front of a run to a slot.
-fn move_front(run: &mut &[Delay], end_us: u64, slot: &mut Vec<Delay>) {
-    let count = run.iter().position(|delay| delay.time_us >= end_us).unwrap_or(run.len());
-    let (front, rest) = run.split_at(count);
-    slot.extend_from_slice(front);
-    *run = rest;
-}
+/// Moves what is within a slot from the front of runs there, in the order of time: all of it.
+type Fill = for<'a> fn(&'a mut Slot, &mut [&[Delay]], &Range<u64>) -> &'a [Delay];
 
-/// Delays are counted by the digits of their times, the lowest first, as in LSD radix sort.
-fn sort(delays: &mut [Delay], room: &mut Vec<Delay>, first: u64, span_us: u64) {
-    if delays.len() < BY_DIGITS_MIN || delays.is_sorted_by_key(|delay| delay.time_us) {
-        return put_in_order(delays);
-    }
-    room.resize(delays.len().max(room.len()), Delay { time_us: 0, queue_us: 0.0 });
-    let (mut from, mut to) = (delays, &mut room[..]);
-    let mut is_in_room = false;
-    for shift in (0..u64::BITS - span_us.leading_zeros()).step_by(DIGIT_BITS as usize) {
-        let digit = |delay: &Delay| ((delay.time_us - first) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
-        to = &mut to[..from.len()];
-        scatter(from, to, digit);
-        core::mem::swap(&mut from, &mut to);
-        is_in_room = !is_in_room;
-    }
-    if is_in_room {
-        to.copy_from_slice(from);
+/// By as many digits as the times within a slot have.
+fn fill_by(slot_us: u64) -> Fill {
+    match (slot_us - 1).checked_ilog2().unwrap_or(0) / DIGIT_BITS {
+        0 => Slot::fill::<1>,
+        1 => Slot::fill::<2>,
+        2 => Slot::fill::<3>,
+        3 => Slot::fill::<4>,
+        _ => Slot::fill_few,
     }
 }
 
-/// Puts delays in the order of a digit.
-fn scatter(delays: &[Delay], to: &mut [Delay], digit: impl Fn(&Delay) -> usize) {
-    let mut places = [0_u32; 1 << DIGIT_BITS];
-    delays.iter().for_each(|delay| places[digit(delay)] += 1);
+/// Memory for the delays of a slot, twice.
+#[derive(Default)]
+struct Slot([Vec<Delay>; 2]);
+
+impl Slot {
+    fn fill_few<'a>(&'a mut self, runs: &mut [&[Delay]], within: &Range<u64>) -> &'a [Delay] {
+        let slot = &mut self.0[0];
+        slot.clear();
+        for run in runs {
+            let (front, rest) =
+                run.split_at(run.iter().take_while(|delay| delay.time_us < within.end).count());
+            slot.extend_from_slice(front);
+            *run = rest;
+        }
+        put_in_order(slot);
+        slot
+    }
+
+    fn fill<'a, const COUNT: usize>(&'a mut self, runs: &mut [&[Delay]], within: &Range<u64>) -> &'a [Delay] {
+        let digit = |delay: &Delay, k: usize| {
+            ((delay.time_us - within.start) >> (k as u32 * DIGIT_BITS)) as usize % DIGITS
+        };
+        let is_within = |delay: &&Delay| delay.time_us < within.end;
+        let mut places = [[0_u32; DIGITS]; COUNT];
+        for delay in runs.iter().flat_map(|run| run.iter().take_while(is_within)) {
+            places.iter_mut().zip(0..).for_each(|(places, k)| places[digit(delay, k)] += 1);
+        }
+        let count = places.iter_mut().map(begin).max().unwrap_or(0);
+        let [mut from, mut to] = self.0.each_mut().map(|room| {
+            room.resize(room.len().max(count), Delay { time_us: 0, queue_us: 0.0 });
+            &mut room[..count]
+        });
+        for run in runs {
+            let mut rest = *run;
+            while let Some((delay, behind)) = rest.split_first()
+                && is_within(&delay)
+            {
+                put(delay, &mut places[0][digit(delay, 0)], from);
+                rest = behind;
+            }
+            *run = rest;
+        }
+        for (places, k) in places.iter_mut().zip(0..).skip(1) {
+            from.iter().for_each(|delay| put(delay, &mut places[digit(delay, k)], to));
+            core::mem::swap(&mut from, &mut to);
+        }
+        from
+    }
+}
+
+/// Where each digit's begin, of so many of each; how many there are in all.
+fn begin(places: &mut [u32; DIGITS]) -> usize {
     let mut passed = 0;
-    for place in &mut places {
-        passed += core::mem::replace(place, passed);
-    }
-    for delay in delays {
-        let place = &mut places[digit(delay)];
-        to[*place as usize] = *delay;
-        *place += 1;
-    }
+    places.iter_mut().for_each(|place| passed += core::mem::replace(place, passed));
+    passed as usize
+}
+
+#[inline(always)]
+fn put(delay: &Delay, place: &mut u32, to: &mut [Delay]) {
+    to[*place as usize] = *delay;
+    *place += 1;
 }
 
 #[cfg(test)]
@@ -110,7 +147,18 @@ mod tests {
         let mut stream = cede_units::Stream::named(3, "order");
         let mut slots = Slots::default();
         for (len, span_us) in
-            [(0, 9), (2, 9), (200, 50), (300, 1 << 40), (5_000, 100), (70_000, 1 << 24), (9_000, 1)]
+            // By all numbers of digits, and by none.
+            [
+                (0, 9),
+                (2, 9),
+                (200, 50),
+                (300, 1 << 40),
+                (5_000, 100),
+                (6_000, 1 << 16),
+                (70_000, 1 << 24),
+                (8_000, 1 << 30),
+                (9_000, 1),
+            ]
         {
             // Flows one behind the other, each in its own order or nearly.
             let mut series: [Vec<Delay>; 2] = Default::default();
