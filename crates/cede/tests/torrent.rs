@@ -750,6 +750,21 @@ fn trackers_are_asked_over_https() {
         assert_eq!(place.read("out/film"), content);
         done
     };
+    // A web seed is believed by the same certificates.
+    place.cede(&format!("make film -o web.torrent --web-seed https://127.0.0.1:{port}/film")).exits(0);
+    let begin = |roots: &str| {
+        let mut command =
+            place.command(format!("torrent get web.torrent -o out --json {QUIET}").split_whitespace());
+        Running::begin(command.env("SSL_CERT_FILE", roots))
+    };
+    assert_eq!(begin("cert.pem").end().exits(0).event("end")["downloaded"]["web"], 100_000);
+    assert_eq!(place.read("out/film"), content);
+    fs::remove_file(place.path("out/film")).unwrap();
+    place.write("none.pem", "");
+    let mut doubted = begin("none.pem");
+    doubted.says("web seed https");
+    doubted.interrupt();
+    doubted.end().exits(130).complains("0 of 7 pieces");
     get(Some("cert.pem"));
     let asked = tracker.prints("started");
     assert!(asked["path"].as_str().unwrap().starts_with("/announce?info_hash="), "{asked}");
@@ -761,7 +776,7 @@ import http.server, json, ssl
 class Tracker(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         print(json.dumps({"path": self.path}), flush=True)
-        body = b"d8:intervali1800e5:peers0:e"
+        body = open("film", "rb").read() if self.path == "/film" else b"d8:intervali1800e5:peers0:e"
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
