@@ -210,6 +210,19 @@ fn a_source_that_sends_a_bad_piece_is_one_no_longer() {
     assert!(leech.engine.is_complete());
 }
 
+/// What it has begun and was interrupted in it goes on with first.
+#[test]
+fn a_source_ends_what_it_has_begun() {
+    let mut leech = Leech::new(Profile::UTORRENT3);
+    let source = leech.engine.add_source();
+    let range = leech.engine.claim(source, 1 << 20).unwrap();
+    let here = range.start + u64::from(geometry().piece_bytes()) + (1 << 14);
+    leech.deliver(source, range.start..here);
+    leech.engine.give_back(leech.now, source);
+    let rest = leech.engine.claim(source, 1 << 20).unwrap();
+    assert_eq!(rest, here..range.start + 2 * u64::from(geometry().piece_bytes()));
+}
+
 /// A bad piece in which a source and a peer had a part is no proof against either: it is fetched again from one of them.
 #[test]
 fn who_had_a_part_in_a_bad_piece_is_not_blamed_alone() {

@@ -93,7 +93,7 @@ impl<A: PeerAddress> Engine<A> {
         let bytes_max = bytes_max.min(share);
         let (open, next) = self.open_to_source(id)?;
         let mut blocks = Vec::new();
-        self.picker.claim(&open, next, bytes_max, &mut blocks);
+        self.picker.claim(&open, (id.0, next), bytes_max, &mut blocks);
         let (first, last) = (*blocks.first()?, *blocks.last()?);
         self.note_claim(id, blocks);
         let end = self.geometry.offset(last.piece, last.begin) + u64::from(last.len);

@@ -8,7 +8,7 @@
 //! **What it leaves out.** Rarity: what peers lack most.
 //! **How it was validated.** `tests/sources.rs`; transfers from servers in `cede-torrent`.
 
-use super::partial::Block;
+use super::partial::{Block, Partial};
 use super::{NOT_BEGUN, Picker};
 use crate::bitfield::Bitfield;
 use crate::wire::BlockRef;
@@ -18,10 +18,21 @@ use alloc::vec::Vec;
 const COPIES_MAX: u8 = 2;
 
 impl Picker {
-    /// Takes a run of blocks that lie one behind the other, of the pieces in `open`: whole pieces of so many octets, one at least,
-    /// best from the piece `near` on; or else what is free of a piece that has been begun; or at the end what others have been
+    /// Takes a run of blocks that lie one behind the other, of the pieces in `open`: the rest of a piece that the source has begun
+    /// (`own` is what its blocks are known by), whole pieces of so many octets, one at least, best from the piece `near` on; or else what is free of a piece that has been begun; or at the end what others have been
     /// asked for.
-    pub fn claim(&mut self, open: &Bitfield, near: Option<u32>, bytes_max: u64, out: &mut Vec<BlockRef>) {
+    pub fn claim(
+        &mut self,
+        open: &Bitfield,
+        (own, near): (u32, Option<u32>),
+        bytes_max: u64,
+        out: &mut Vec<BlockRef>,
+    ) {
+        let free = |partial: &Partial| partial.free > 0 && open.has(partial.piece);
+        let begun = |partial: &Partial| free(partial) && partial.has_part(own);
+        if let Some(index) = self.partials.iter().position(begun) {
+            return self.claim_rest(index, out);
+        }
         if let Some(first) = self.start_of_run(open, near, bytes_max) {
             let (mut bytes, mut piece) = (0, first);
             while self.is_fresh(open, piece) && (piece == first || bytes < bytes_max) {
@@ -31,7 +42,6 @@ impl Picker {
             }
             return;
         }
-        let free = |partial: &super::Partial| partial.free > 0 && open.has(partial.piece);
         match self.partials.iter().position(free) {
             Some(index) => self.claim_rest(index, out),
             None if self.is_end_game() => self.claim_again(open, out),

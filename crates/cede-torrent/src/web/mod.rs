@@ -32,6 +32,8 @@ const MAX_ACTIVE: usize = 4;
 const RUN_S: f64 = 8.0;
 const RUN_BYTES: Range<u64> = 64 << 10..16 << 20;
 const FIRST_RUN_BYTES: u64 = 1 << 20;
+/// What takes so long is left to others from the end of a piece on.
+const LONG_RUN: Duration = Duration::from_secs(32);
 /// What the thread hands on at a time, and how much of that may wait.
 const PORTION_BYTES: usize = 128 << 10;
 const LIMITED_PORTION_BYTES: usize = 16 << 10;
@@ -100,6 +102,7 @@ async fn serve(inner: &Rc<Inner>, url: String, notes: &UnboundedSender<WebNote>)
         rate: 0.0,
         failures: 0,
         lacking: 0,
+        began: Instant::now(),
         came: 0,
     };
     let why = seed.run(&note).await;
@@ -146,6 +149,8 @@ struct WebSeed<'a> {
     /// In a row.
     failures: u32,
     lacking: u32,
+    /// When the run began.
+    began: Instant,
     /// Octets that came since the last failure.
     came: u64,
 }
@@ -256,7 +261,8 @@ impl WebSeed<'_> {
 
     /// Fetches a run of the content, file by file.
     async fn fetch(&mut self, run: Range<u64>) -> Result<(), Fault> {
-        let (began, before) = (Instant::now(), self.came);
+        let before = self.came;
+        self.began = Instant::now();
         if self.is_whole {
             return self.fetch_whole(run.start).await;
         }
@@ -273,7 +279,7 @@ impl WebSeed<'_> {
                 self.fetch_part(part).await.inspect_err(|fault| self.note_lack(fault, slice.file))?;
             }
         }
-        self.rate = (self.came - before) as f64 / began.elapsed().as_secs_f64().max(0.001);
+        self.rate = (self.came - before) as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         Ok(())
     }
 
@@ -393,6 +399,9 @@ impl WebSeed<'_> {
                     let len = u64::from(octets.len());
                     self.take(start + at, octets).await;
                     (at, self.came) = (at + len, self.came + len);
+                    if !is_whole && self.is_long(start + at) {
+                        self.give_back();
+                    }
                     let is_wanted = self.owed() > 0 || is_whole && self.missing_of(file) > 0;
                     // What has come to its end leaves a connection that is used again.
                     if start + at < end && (self.inner.is_over() || !is_wanted) {
@@ -402,6 +411,11 @@ impl WebSeed<'_> {
             }
         }
         Err(Fault::Later("the request came to nothing".to_owned(), None))
+    }
+
+    /// The run takes too long, and a piece has ended at about this place.
+    fn is_long(&self, at: u64) -> bool {
+        self.began.elapsed() > LONG_RUN && at % u64::from(self.inner.info.piece_length) < PORTION_BYTES as u64
     }
 
     /// What a whole file will bring is not asked of others.
