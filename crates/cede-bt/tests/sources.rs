@@ -221,6 +221,13 @@ fn a_source_ends_what_it_has_begun() {
     leech.engine.give_back(leech.now, source);
     let rest = leech.engine.claim(source, 1 << 20).unwrap();
     assert_eq!(rest, here..range.start + 2 * u64::from(geometry().piece_bytes()));
+    leech.deliver(source, rest.clone());
+    // What was given back untouched is a run as before.
+    let next = leech.engine.claim(source, 1 << 20).unwrap();
+    assert!(
+        next.start == rest.end && next.end - next.start > u64::from(geometry().piece_bytes()),
+        "{next:?}"
+    );
 }
 
 /// A bad piece in which a source and a peer had a part is no proof against either: it is fetched again from one of them.

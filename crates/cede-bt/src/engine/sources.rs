@@ -204,8 +204,10 @@ impl<A: PeerAddress> Engine<A> {
         let Some(source) = self.sources.iter_mut().find(|source| source.id == id) else { return };
         self.totals.cut += source.drop_part();
         let owed: Vec<BlockRef> = source.owed.drain(..).collect();
+        source.next = owed.first().map(|block| block.piece).or(source.next);
         self.picker.release(&owed);
         self.picker.disown(id.0);
+        owed.iter().for_each(|block| self.picker.unclaim(block.piece));
         if !owed.is_empty() {
             self.ask_everybody(now);
         }

@@ -58,6 +58,15 @@ impl Picker {
         }
     }
 
+    /// A piece that was taken is given back: where nothing of it has come and nobody is asked for it, nothing has begun.
+    pub fn unclaim(&mut self, piece: u32) {
+        let begun = self.begun.get(piece as usize).copied().unwrap_or(NOT_BEGUN);
+        let partial = self.partials.get(begun as usize);
+        if partial.is_some_and(|partial| partial.free as usize == partial.blocks.len()) {
+            self.begin_anew(piece);
+        }
+    }
+
     fn is_fresh(&self, open: &Bitfield, piece: u32) -> bool {
         open.has(piece) && self.lacks(piece) && self.begun[piece as usize] == NOT_BEGUN
     }

@@ -132,7 +132,7 @@ impl Picker {
         begun != NOT_BEGUN && self.partials[begun as usize].missing > 0
     }
 
-    fn begin_anew(&mut self, piece: u32) {
+    pub(super) fn begin_anew(&mut self, piece: u32) {
         let partial = self.remove_partial(self.begun[piece as usize] as usize);
         self.free -= partial.free;
         if self.lacks(piece) {

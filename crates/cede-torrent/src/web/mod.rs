@@ -1,7 +1,7 @@
 //! Web seeds: servers of HTTP and HTTPS that have a torrent's content (BEP 19).
 //!
 //! Each has a task beside those of the connections: it takes runs of pieces from the engine, has a thread ask for them
-//! ([`request`]), and hands in what comes under the same limits as what peers send. As fast as a server is, so long are the runs. One that
+//! (`request`), and hands in what comes under the same limits as what peers send. As fast as a server is, so long are the runs. One that
 //! fails for now is asked again later and later, one that lacks a file for others alone, and one that sends a bad piece never again.
 //!
 //! **What it leaves out.** BEP 17, FTP, more than one connection for each server.
