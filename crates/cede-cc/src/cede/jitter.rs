@@ -13,6 +13,12 @@
 //! than a target between its least and its largest sample, a slowdown lasts until enough rounds have been seen: that is a look; a look in vain is not
 //! repeated soon, and on long paths, where it would take a quarter of a minute, there is none.
 //!
+//! Of many packets under jitter even the least waits, so that a round shows a part of the jitter alone: 12 ms of 35 on 20 Mbit/s, and less on faster
+//! links. There it is packets that meet (`bunches.rs`) that ask for a look, where a packet of a slowdown has more than a target. No queue does that. So
+//! what such a look must tell is how much there is, not what it is: a target is enough, less than others' queues may have, and neither the
+//! spread of the samples nor packets' times count. (A receiver that answers pairs tells of the later one of two, which is seldom early.)
+//! Where chance has it that they are alike, it goes on for a few rounds.
+//!
 //! It is looked at again each time the flow is small, and it shrinks to what is seen where slowdowns show less than was found. In the first
 //! round behind one the window is large and its queue has not come back: under jitter even the least of many packets waits, and where it does not
 //! there is none.
@@ -27,8 +33,10 @@
 //! Assoc. 65, 1970): of 32 samples without memory it is above 0.45 with a probability of about 3 %.
 //!
 //! *What it leaves out:* a queue that others fill and empty within less than a round trip, again and again, is taken for jitter, up to [`MOST_NS`].
-//! *How it was validated:* unit tests below; the battery (`path/more-jitter`; `yields` for what it must not take for jitter).
+//! A queue of others that is shorter than the jitter is not seen below it.
+//! *How it was validated:* unit tests below; the battery (`path/medium-jitter`, `path/more-jitter`; `yields` for what it must not take for jitter).
 
+use super::bunches::Bunches;
 use super::{Cede, Stage};
 use crate::Feedback;
 use cede_units::{Duration, Instant};
@@ -74,6 +82,8 @@ const FIRST: u32 = 5;
 
 /// A look that would take longer is not worth it.
 const LONGEST_LOOK: Duration = Duration::from_secs(6);
+/// What packets that meet have asked for goes on for so many rounds at most.
+const MOST_ROUNDS: usize = 48;
 /// The time from a look in vain to the next, which doubles so often at most.
 const LOOK_AGAIN: Duration = Duration::from_secs(20);
 const MAX_DOUBLINGS: u32 = 5;
@@ -94,8 +104,12 @@ pub(super) struct Jitter {
     arrived_ns: Option<i64>,
     gap_ns: i64,
     allowed_ns: i64,
+    bunches: Bunches,
     /// A slowdown lasts until enough rounds have been seen.
-    looks: bool,
+    look: Look,
+    /// The first packet of this slowdown, and the most that those behind it have above the base and the target.
+    slowed_from: u64,
+    slowdown_most_ns: i64,
     /// Arrivals are to be seen, so often more, until rounds are looked at: packets leave together.
     asks: u32,
     next_look: Instant,
@@ -107,6 +121,16 @@ pub(super) struct Jitter {
     /// The least sample of this round, and how many it had.
     round_least_ns: i64,
     round_samples: u32,
+}
+
+/// Why a slowdown lasts until enough rounds have been seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    None,
+    /// Samples of each round differ by more than a target.
+    Noisy,
+    /// Packets meet.
+    Met,
 }
 
 /// What delays are held against: the target, and a packet's time at the largest rate that was delivered, in nanoseconds.
@@ -139,7 +163,10 @@ impl Jitter {
             allowed_ns: 0,
             slowdowns: 0,
             slowdowns_peak_ns: 0,
-            looks: false,
+            bunches: Bunches::new(),
+            look: Look::None,
+            slowed_from: 0,
+            slowdown_most_ns: 0,
             asks: 0,
             next_look: Instant::ZERO,
             looks_in_vain: 0,
@@ -167,8 +194,9 @@ impl Jitter {
     }
 
     fn end_round(&mut self) {
-        // The round in which a window is restored begins with few packets.
-        let is_first = self.rounds == 1 && self.round_samples >= MANY;
+        self.bunches.end_round();
+        // The round in which a window is restored begins with few packets; where packets meet, a dozen may be too few for all to wait.
+        let is_first = self.rounds == 1 && self.round_samples >= MANY && !self.bunches.meet();
         if is_first && (self.round_least_ns as f64) < LEAST_OF_MANY * self.allowed_ns as f64 {
             self.allowed_ns = 0;
         }
@@ -235,31 +263,49 @@ impl Jitter {
         (self.count, self.asks) = (0, 0);
     }
 
-    /// A sample of a slowdown, in which little is under way.
-    fn in_slowdown(&mut self, above_base_ns: i64) {
+    /// A sample of a slowdown, in which little is under way: of this packet, or an older one.
+    fn in_slowdown(&mut self, newest: u64, above_base_ns: i64) {
         self.slowdowns_peak_ns = self.slowdowns_peak_ns.max(above_base_ns);
+        if newest >= self.slowed_from {
+            self.slowdown_most_ns = self.slowdown_most_ns.max(above_base_ns);
+        }
     }
 
-    /// A slowdown begins. `is_noisy` says whether samples of each of the last rounds differed by more than the target.
-    pub(super) fn begin_slowdown(&mut self, now: Instant, srtt: Duration, is_noisy: bool) {
+    /// A slowdown begins with the packet `next_number`. `is_noisy` says whether samples of each of the last rounds differed by more than
+    /// the target.
+    pub(super) fn begin_slowdown(&mut self, now: Instant, next_number: u64, srtt: Duration, is_noisy: bool) {
         let is_short = srtt * SAMPLES as u64 <= LONGEST_LOOK;
-        self.looks = self.allowed_ns == 0 && is_noisy && is_short && now >= self.next_look;
-        if self.looks {
+        let may_look = self.allowed_ns == 0 && is_short && now >= self.next_look;
+        self.look = match (may_look, self.bunches.meet()) {
+            (true, true) => Look::Met,
+            (true, false) if is_noisy => Look::Noisy,
+            _ => Look::None,
+        };
+        (self.slowed_from, self.slowdown_most_ns) = (next_number, 0);
+        if self.look != Look::None {
             self.forget_rounds();
         }
     }
 
     /// Whether the slowdown is to last longer.
-    pub(super) fn looks(&self) -> bool {
-        self.looks && self.count < SAMPLES
+    pub(super) fn looks(&self, target_ns: f64) -> bool {
+        match self.look {
+            Look::None => false,
+            Look::Noisy => self.count < SAMPLES,
+            Look::Met => {
+                self.slowdown_most_ns as f64 > target_ns && self.allowed_ns == 0 && self.count < MOST_ROUNDS
+            }
+        }
     }
 
     /// Whether the slowdown that ends now was a look.
     pub(super) fn end_look(&mut self, now: Instant) -> bool {
-        if self.looks {
+        let looked = self.look != Look::None && self.count >= SAMPLES;
+        if looked {
             self.has_looked(now);
         }
-        core::mem::take(&mut self.looks)
+        self.look = Look::None;
+        looked
     }
 
     pub(super) fn end_slowdown(&mut self) {
@@ -276,14 +322,17 @@ impl Jitter {
         ordered.sort_unstable();
         let at = |part: f64| ordered[(part * (SAMPLES - 1) as f64) as usize] as f64;
         let (most, far) = (at(1.0), at(0.9));
-        let wide = far >= (LEAST_TARGETS * target_ns).max(LEAST_NS) && at(0.0) <= target_ns;
+        // Where packets meet, it is no queue that holds them up.
+        let met = self.look == Look::Met;
+        let least = if met { target_ns } else { (LEAST_TARGETS * target_ns).max(LEAST_NS) };
+        let wide = far >= least && at(0.0) <= target_ns;
         let spread = at(0.5) >= LEAST_MIDDLE * most
             && at(0.25) <= MOST_QUARTER * most
             && at(0.75) - at(0.25) >= LEAST_WIDTH * most;
         let mixed = self.crossings(ordered[SAMPLES / 2]) >= CROSSINGS && self.likeness() <= MOST_ALIKE;
-        if !(wide && spread && mixed) {
+        if !(wide && mixed && (spread || met)) {
             Found::None
-        } else if far >= LEAST_PACKETS * packet_ns.min(self.least_gap_ns() as f64) {
+        } else if met || far >= LEAST_PACKETS * packet_ns.min(self.least_gap_ns() as f64) {
             Found::Jitter(ordered[SAMPLES - 1].min(MOST_NS))
         } else if self.had_gaps.count_ones() < GAPS_MIN {
             Found::Perhaps
@@ -325,12 +374,17 @@ impl Cede {
             return;
         }
         let packets = self.cwnd / self.bounds.mss;
-        self.jitter.see(above_base_ns, self.trains.arrived_ns(feedback), ends_round);
-        let now = feedback.now;
+        let arrived_ns = self.trains.arrived_ns(feedback);
+        let newest = feedback.acked.last();
+        if let Some((newest, arrived_ns)) = newest.zip(arrived_ns) {
+            self.jitter.bunches.see(newest.sent_at, arrived_ns);
+        }
+        self.jitter.see(above_base_ns, arrived_ns, ends_round);
+        let (now, number) = (feedback.now, newest.map_or(0, |newest| newest.number));
         match self.stage {
             Stage::Slowdown { .. } => {
-                self.jitter.in_slowdown(above_base_ns);
-                if self.jitter.looks && ends_round {
+                self.jitter.in_slowdown(number, above_base_ns);
+                if self.jitter.look != Look::None && ends_round && number >= self.jitter.slowed_from {
                     let scale = self.scale(self.target.wanted_ns(self.queue.base_rtt()));
                     self.jitter.add(now, above_base_ns, scale);
                 }
@@ -428,6 +482,65 @@ mod tests {
         assert_eq!(found(jittered(64).map(|ns| ns / 10)), 0, "less than the target");
     }
 
+    /// Ten rounds of packets, of which the four before each fifth one wait for it, or do not.
+    fn watched(waited: bool) -> Jitter {
+        let mut jitter = Jitter::new();
+        for packet in 0..400_u64 {
+            let arrives = if waited { packet.next_multiple_of(5) } else { packet };
+            jitter.bunches.see(Instant::from_millis(packet), arrives as i64 * MS);
+            if packet % 40 == 39 {
+                jitter.end_round();
+            }
+        }
+        jitter
+    }
+
+    /// What a slowdown behind that shows of packets with such delays, and the rounds for which it lasts.
+    fn slowed(waited: bool, srtt_ms: u64, samples: impl IntoIterator<Item = i64>) -> (i64, usize) {
+        let mut jitter = watched(waited);
+        let (now, scale) = (Instant::from_secs(100), Scale { target_ns: TARGET_NS, packet_ns: 2e6 });
+        jitter.begin_slowdown(now, 400, Duration::from_millis(srtt_ms), false);
+        // An older packet with the flow's own queue.
+        jitter.in_slowdown(399, 90 * MS);
+        let mut rounds = 0;
+        let mut samples = samples.into_iter();
+        // Two round trips of any slowdown.
+        samples.by_ref().take(4).for_each(|ns| jitter.in_slowdown(400, ns));
+        for ns in samples {
+            jitter.in_slowdown(400, ns);
+            if !jitter.looks(TARGET_NS) {
+                break;
+            }
+            jitter.add(now, ns, scale);
+            rounds += 1;
+        }
+        assert_eq!(jitter.end_look(now), rounds > 0);
+        (jitter.allowed_ns(), rounds)
+    }
+
+    #[test]
+    fn packets_that_meet_ask_how_much_jitter_there_is() {
+        let thirty = || jittered(64).map(|ns| ns * 3 / 8);
+        let (allowed_ns, rounds) = slowed(true, 60, thirty());
+        assert!((26 * MS..=30 * MS).contains(&allowed_ns) && rounds == SAMPLES, "{allowed_ns} {rounds}");
+        assert_eq!(slowed(false, 60, thirty()), (0, 0), "a queue could be so long");
+        assert_eq!(slowed(true, 60, thirty().map(|ns| ns / 3)), (0, 0), "a target allows for that");
+        assert_eq!(slowed(true, 250, thirty()), (0, 0), "it would take too long");
+        let swings = (0..64).map(|n| [4, 30, 50, 25][n % 4] * MS);
+        assert_eq!(slowed(true, 60, swings), (0, MOST_ROUNDS), "flows that make room in turn");
+    }
+
+    #[test]
+    fn where_packets_meet_a_round_of_few_ends_nothing() {
+        for (waited, left_ns) in [(true, 40 * MS), (false, 0)] {
+            let mut jitter = watched(waited);
+            (jitter.allowed_ns, jitter.rounds) = (40 * MS, 1);
+            (0..i64::from(MANY)).for_each(|n| jitter.see((5 + n) * MS, None, false));
+            jitter.end_round();
+            assert_eq!(jitter.allowed_ns(), left_ns, "{waited}");
+        }
+    }
+
     #[test]
     fn saw_teeth_and_bursts_are_none() {
         let teeth = (0..64).map(|n| i64::from(n % 20) * 4 * MS);
@@ -446,7 +559,7 @@ mod tests {
         jittered(64).for_each(|ns| round(&mut jitter, ns, 0));
         let full = jitter.allowed_ns();
         for _ in 0..8 {
-            jitter.in_slowdown(20 * MS);
+            jitter.in_slowdown(0, 20 * MS);
             assert_eq!(jitter.allowed_ns(), full);
             jitter.end_slowdown();
         }

@@ -3,7 +3,7 @@
 //! Source: of this project; `docs/cede-controller.md` argues each part from measurements. The parts and where they come from:
 //! ```text
 //! q        = min(queue by one-way delay, queue by RTT)                            queue.rs
-//!            less jitter: delays without memory that reach the base                jitter.rs
+//!            less jitter: delays without memory that reach the base                jitter.rs, bunches.rs
 //! slow start:  W += a, paced at 2 W / RTT; until q > 3/4 T, then W = delivered rate * base RTT
 //! q <= T:      W += (G + v) a / W per ack; G = min(1, base RTT / 30 ms), 1/16 at least
 //!              v doubles per round trip while q < T/2, up to W/10 and to a queue of T; 0 from then on
@@ -23,6 +23,7 @@
 //! *How it was validated:* unit tests; the conformance suite; the battery, with its parts switched off one by one and with
 //! varied links (`docs/cede-controller.md`).
 
+mod bunches;
 mod config;
 mod jitter;
 mod pace;

@@ -26,7 +26,12 @@ impl Cede {
         self.slowdown_least_ns = i64::MAX;
         if self.config.allow_jitter {
             let wanted_ns = self.target.wanted_ns(self.queue.base_rtt());
-            self.jitter.begin_slowdown(now, self.srtt, self.rounds.noise_ns() as f64 > wanted_ns);
+            self.jitter.begin_slowdown(
+                now,
+                self.next_number,
+                self.srtt,
+                self.rounds.noise_ns() as f64 > wanted_ns,
+            );
         }
         self.cwnd = self.bounds.bound(0.0, self.floor());
     }
@@ -42,7 +47,7 @@ impl Cede {
         let now = feedback.now;
         // A queue of minutes that has gone meanwhile is not waited for.
         let until = until.min(now + self.freeze());
-        if now < until || self.jitter.looks() {
+        if now < until || self.jitter.looks(self.target.wanted_ns(self.queue.base_rtt())) {
             self.stage = Stage::Slowdown { began, until, before };
             return false;
         }

@@ -28,6 +28,12 @@ pub(super) const CASES: &[Case] = &[
         |bench| used(bench, &Setup::new(RATE_MBPS, 40.0).link("jitter = \"20 ms\"").window(20.0, 60.0)),
     ),
     case(
+        "path/medium-jitter",
+        "the same with up to 40 ms",
+        "Between the two: more than a target allows for, and no more than a queue may be. Of a hundred packets under way even the least waits for half of it. Found in a controller that used nearly all of the link under 20 and under 60 ms, and a third under 40.",
+        |bench| used(bench, &Setup::new(RATE_MBPS, 40.0).link("jitter = \"40 ms\"").window(20.0, 60.0)),
+    ),
+    case(
         "path/more-jitter",
         "the same with up to 80 ms",
         "A crowded Wi-Fi or a mobile network at its edge: twice the base RTT, and more than most targets. Nobody else is there, so what is left unused helps nobody.",
