@@ -7,12 +7,13 @@ mod support;
 
 use cede_bt::metainfo::{File, Info, Writer, sha1};
 use cede_torrent::session::Choices;
+use cede_torrent::storage::Storage;
 use cede_torrent::web::WebNote;
 use http::{Answer, Request, Server, honest};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
-use support::{LIMIT, Member, PIECE, choices, octets, run, torrent, torrent_in, torrent_v2};
+use std::time::{Duration, Instant};
+use support::{LIMIT, Member, PIECE, Scratch, choices, octets, run, torrent, torrent_in, torrent_v2};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The files of a torrent as a server has them below `/d/`.
@@ -212,6 +213,45 @@ fn who_sends_whole_files_is_used() {
         leech.done().await;
         assert_eq!(leech.content(content.len()), content);
         assert!(server.requests().len() <= 12, "{:#?}", server.requests());
+    });
+}
+
+/// What was interrupted goes on, though all of a file comes again for the little that is missing: at once where there is nobody
+/// else, and where a peer does not have it either, a while later.
+#[test]
+fn the_rest_of_a_file_comes_from_who_sends_whole_files() {
+    run(async {
+        let (info, content) = torrent_in(&[4_000_000], 1 << 16);
+        let files = files_of(&info, &content);
+        let server = Server::start(move |request| {
+            honest(&files[&request.path], &Request { range: None, ..request.clone() })
+        });
+        let whole: Vec<bool> = (0..info.piece_count()).map(|piece| piece % 16 > 0).collect();
+        for has_peer in [false, true] {
+            let began = Instant::now();
+            let mut idle = Member::new(&info, None, &[], choices(1, 5)).await;
+            idle.start();
+            let scratch = Scratch::new();
+            let storage = Arc::new(Storage::new(&scratch.0, &info, &[]).unwrap());
+            for (at, piece) in content.chunks(1 << 16).enumerate().filter(|(at, _)| whole[*at]) {
+                storage.write((at << 16) as u64, piece).unwrap();
+            }
+            let mut leech = Member::resumed(&info, &storage, &whole, choices(2, 5)).await;
+            leech.start();
+            if has_peer {
+                leech.session.add_peers(&[idle.address]);
+                while leech.session.view().peers.is_empty() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+            let _notes = leech.session.use_web_seeds(&[server.url("/d/")]);
+            leech.done().await;
+            assert_eq!(began.elapsed() > Duration::from_secs(10), has_peer);
+            let mut read = vec![0; content.len()];
+            storage.read(0, &mut read).unwrap();
+            assert_eq!(read, content);
+        }
+        assert!(server.requests().len() <= 4, "{:#?}", server.requests());
     });
 }
 

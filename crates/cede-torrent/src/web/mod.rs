@@ -48,9 +48,11 @@ const MAX_PATIENCE: Duration = Duration::from_secs(60 * 60);
 const MAX_FAILURES: u32 = 8;
 /// Files that it does not have, one after the other.
 const MAX_LACKING: u32 = 64;
-/// Of a server that only sends whole files a file is taken if this part of it is missing, or if it is short.
+/// Of a server that only sends whole files a file is taken if this part of it is missing, or if it is short. Of others what is
+/// missing is left to peers and other servers, where there are any, and taken all the same where it is no less after that.
 const LEAST_PART: u64 = 4;
 const SHORT_BYTES: u64 = 1 << 20;
+const LEFT_FOR: Duration = Duration::from_secs(10);
 /// Of what it will send so much is taken from others' reach beforehand.
 const AHEAD_BYTES: u64 = 4 << 20;
 
@@ -92,19 +94,7 @@ async fn serve(inner: &Rc<Inner>, url: String, notes: &UnboundedSender<WebNote>)
         state.web_seeds.push(url.clone());
         state.engine.add_source()
     };
-    let mut seed = WebSeed {
-        inner,
-        url: &url,
-        agent,
-        is_local,
-        source,
-        is_whole: false,
-        rate: 0.0,
-        failures: 0,
-        lacking: 0,
-        began: Instant::now(),
-        came: 0,
-    };
+    let mut seed = WebSeed::new(inner, &url, (agent, is_local), source);
     let why = seed.run(&note).await;
     let mut state = inner.state.borrow_mut();
     let now = inner.now();
@@ -144,6 +134,8 @@ struct WebSeed<'a> {
     source: SourceId,
     /// It sends whole files, whatever it is asked for.
     is_whole: bool,
+    /// What of a file was left to others last: which, and how much of it was missing.
+    left: Option<(usize, u64)>,
     /// Octets per second, of the last run.
     rate: f64,
     /// In a row.
@@ -162,7 +154,25 @@ struct Part {
     at: u64,
 }
 
-impl WebSeed<'_> {
+impl<'a> WebSeed<'a> {
+    /// A server of which nothing is known yet.
+    fn new(inner: &'a Rc<Inner>, url: &'a str, (agent, is_local): (Agent, bool), source: SourceId) -> Self {
+        Self {
+            inner,
+            url,
+            agent,
+            is_local,
+            source,
+            is_whole: false,
+            left: None,
+            rate: 0.0,
+            failures: 0,
+            lacking: 0,
+            began: Instant::now(),
+            came: 0,
+        }
+    }
+
     /// Until everything is there, or it is good for nothing more: then says why.
     async fn run(&mut self, note: &dyn Fn(Option<String>)) -> Option<String> {
         let mut is_troubled = false;
@@ -221,6 +231,7 @@ impl WebSeed<'_> {
                 self.is_whole = true;
                 Ok(Duration::ZERO)
             }
+            Fault::LeftToOthers => Ok(LEFT_FOR),
             // Of a file that it does not have it has been said to the engine that it does not.
             Fault::Lacking(why) => {
                 let has_more = self.inner.state.borrow_mut().engine.source_lacks(self.source, 0..0);
@@ -350,13 +361,11 @@ impl WebSeed<'_> {
         Ok(())
     }
 
-    fn ask(&self, part: &Part) -> Result<Ask, Fault> {
+    fn ask(&mut self, part: &Part) -> Result<Ask, Fault> {
         let file = &self.inner.storage.layout().files()[part.file];
         let (first, end) = if self.is_whole { (0, file.length) } else { (part.range.start, part.range.end) };
-        let missing = if self.is_whole { self.missing_of(part.file) } else { 0 };
-        if self.is_whole && file.length > SHORT_BYTES && missing < file.length / LEAST_PART {
-            let why = "the server sends whole files alone, and most of this one is here";
-            return Err(Fault::Lacking(why.to_owned()));
+        if self.is_whole && file.length > SHORT_BYTES && self.is_left_to_others(part.file, file.length) {
+            return Err(Fault::LeftToOthers);
         }
         let is_limited = self.inner.choices.download_limit.is_some();
         Ok(Ask {
@@ -368,6 +377,15 @@ impl WebSeed<'_> {
             is_whole: self.is_whole,
             portion: if is_limited { LIMITED_PORTION_BYTES } else { PORTION_BYTES },
         })
+    }
+
+    /// Whether little of a file is missing, and others may give it yet.
+    fn is_left_to_others(&mut self, file: usize, length: u64) -> bool {
+        let missing = self.missing_of(file);
+        let state = self.inner.state.borrow();
+        let is_alone = state.web_seeds.len() == 1 && state.engine.connections().next().is_none();
+        let before = self.left.replace((file, missing));
+        missing < length / LEAST_PART && !is_alone && before != self.left
     }
 
     /// Octets of the pieces of a file that are missing.

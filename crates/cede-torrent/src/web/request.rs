@@ -57,6 +57,8 @@ pub(super) enum Fault {
     Useless(String),
     /// The server sends files from their beginnings alone.
     OnlyWhole,
+    /// All of the file would come for the little of it that is missing: others may have that.
+    LeftToOthers,
     /// It may be had later, not before that where the server says so.
     Later(String, Option<Duration>),
 }

@@ -71,7 +71,7 @@ async fn begin<'a>(
         Err(failure) => Err(failure),
     };
     if let Some(asking) = asking {
-        asking.end(&begun).await;
+        asking.end(begun.as_ref().err()).await;
     }
     begun
 }

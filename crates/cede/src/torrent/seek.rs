@@ -56,10 +56,10 @@ impl Asking {
     }
 
     /// A session has begun and asks under the same name, or nothing begins, and trackers hear that we leave.
-    pub async fn end<T>(self, outcome: &Result<T, Failure>) {
-        match outcome {
-            Ok(_) => self.announcing.abort(),
-            Err(failure) => {
+    pub async fn end(self, failure: Option<&Failure>) {
+        match failure {
+            None => self.announcing.abort(),
+            Some(failure) => {
                 drop(self.wishes);
                 let _ = tokio::time::timeout(swarm::parting_time(failure), self.announcing).await;
             }
@@ -100,9 +100,9 @@ pub async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Re
     let found = search(args, (listener, &magnet, wanted), (&asking, names)).await;
     let Found { info, peers, named } = match found {
         Ok(found) => found,
-        failed => {
-            asking.end(&failed).await;
-            return failed.map(|_| unreachable!("it failed"));
+        Err(failure) => {
+            asking.end(Some(&failure)).await;
+            return Err(failure);
         }
     };
     // A private torrent's peers are those that its trackers tell of. libtorrent keeps those that the table has told it by then.
