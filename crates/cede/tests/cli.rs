@@ -6,28 +6,11 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use support::{Finished, Folder};
+use support::{Finished, Folder, SHORT};
 
 fn manifest(place: &Folder, folder: &str) -> Value {
     serde_json::from_str(&place.text(&format!("{folder}/manifest.json"))).unwrap()
 }
-
-/// Two flows for three seconds.
-const SHORT: &str = r#"name = "short"
-duration = "3 s"
-[link]
-rate = "5 Mbit/s"
-delay = "10 ms"
-buffer = "100 ms"
-[[flow]]
-name = "scavenger"
-controller = "ledbat"
-[[flow]]
-name = "other"
-protocol = "tcp"
-controller = "reno"
-start = "1 s"
-"#;
 
 #[test]
 fn the_demo_needs_nothing_and_leaves_a_report_that_needs_nothing() {

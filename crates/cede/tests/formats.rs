@@ -6,24 +6,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::Value;
 use std::fs;
-use support::Folder;
-
-/// Two flows for three seconds.
-const SHORT: &str = r#"name = "short"
-duration = "3 s"
-[link]
-rate = "5 Mbit/s"
-delay = "10 ms"
-buffer = "100 ms"
-[[flow]]
-name = "scavenger"
-controller = "ledbat"
-[[flow]]
-name = "other"
-protocol = "tcp"
-controller = "reno"
-start = "1 s"
-"#;
+use support::{Folder, SHORT};
 
 #[test]
 fn tables_as_json_lines() {

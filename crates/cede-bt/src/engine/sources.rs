@@ -8,7 +8,6 @@ use super::{Action, Engine, PeerAddress};
 use crate::bitfield::Bitfield;
 use crate::geometry::BLOCK_BYTES;
 use crate::wire::BlockRef;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cede_units::Instant;
 use cede_wire::Payload;
@@ -31,11 +30,16 @@ pub(super) struct Source {
     /// What may be asked of it.
     have: Bitfield,
     /// What it has taken and has not come.
-    owed: VecDeque<BlockRef>,
+    owed: Vec<BlockRef>,
     /// The block that is coming, and how much of it has.
     coming: Option<(BlockRef, u32)>,
     /// The piece behind the last that it has taken.
     next: Option<u32>,
+}
+
+/// The source of that name. Of a part of the engine, whose other parts are at hand meanwhile.
+fn named(sources: &mut [Source], id: SourceId) -> Option<&mut Source> {
+    sources.iter_mut().find(|source| source.id == id)
 }
 
 impl Source {
@@ -59,19 +63,23 @@ impl<A: PeerAddress> Engine<A> {
     pub fn add_source(&mut self) -> SourceId {
         self.generation += 1;
         let (id, have) = (SourceId(self.generation), Bitfield::all(self.geometry.pieces()));
-        self.sources.push(Source { id, have, owed: VecDeque::new(), coming: None, next: None });
+        self.sources.push(Source { id, have, owed: Vec::new(), coming: None, next: None });
         id
+    }
+
+    fn source(&self, id: SourceId) -> Option<&Source> {
+        self.sources.iter().find(|source| source.id == id)
     }
 
     /// Whether it still is one: it has not sent a bad piece, and has not been removed.
     #[must_use]
     pub fn has_source(&self, id: SourceId) -> bool {
-        self.sources.iter().any(|source| source.id == id)
+        self.source(id).is_some()
     }
 
     /// It does not have these pieces. Says whether it has others that are missing.
     pub fn source_lacks(&mut self, id: SourceId, pieces: Range<u32>) -> bool {
-        let Some(source) = self.sources.iter_mut().find(|source| source.id == id) else { return false };
+        let Some(source) = named(&mut self.sources, id) else { return false };
         for piece in pieces {
             source.have.remove(piece);
         }
@@ -110,7 +118,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// What may be asked of a source, and where it is to go on.
     fn open_to_source(&self, id: SourceId) -> Option<(Bitfield, Option<u32>)> {
-        let source = self.sources.iter().find(|source| source.id == id)?;
+        let source = self.source(id)?;
         let mut open = source.have.clone();
         for piece in self.picker.closed_to(id.0) {
             open.remove(piece);
@@ -120,7 +128,7 @@ impl<A: PeerAddress> Engine<A> {
 
     fn note_claim(&mut self, id: SourceId, blocks: Vec<BlockRef>) {
         blocks.iter().for_each(|block| self.picker.assign(block.piece, id.0));
-        let Some(source) = self.sources.iter_mut().find(|source| source.id == id) else { return };
+        let Some(source) = named(&mut self.sources, id) else { return };
         source.next = blocks.last().map(|block| block.piece + 1).or(source.next);
         source.owed.extend(blocks);
     }
@@ -128,8 +136,7 @@ impl<A: PeerAddress> Engine<A> {
     /// Octets that a source has taken and that have neither come, from it or from others, nor been given back.
     #[must_use]
     pub fn owed_by_source(&self, id: SourceId) -> u64 {
-        let source = self.sources.iter().find(|source| source.id == id);
-        source.map_or(0, |source| source.owed.iter().map(|block| u64::from(block.len)).sum())
+        self.source(id).map_or(0, |source| source.owed.iter().map(|block| u64::from(block.len)).sum())
     }
 
     /// Octets of the content have come from a source, from this place on. What it has not taken is of no use.
@@ -139,7 +146,7 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     /// The content is zeros there, as everybody knows: nothing has to come.
-    pub fn is_padding(&mut self, now: Instant, id: SourceId, range: Range<u64>) {
+    pub fn pass_padding(&mut self, now: Instant, id: SourceId, range: Range<u64>) {
         for from in range.clone().step_by(ZEROS.len()) {
             let len = (range.end - from).min(ZEROS.len() as u64) as usize;
             self.take(now, id, from, Payload::copy_from(&ZEROS[..len]));
@@ -166,7 +173,7 @@ impl<A: PeerAddress> Engine<A> {
     fn take_part(&mut self, now: Instant, id: SourceId, (block, at): (BlockRef, u32), payload: Payload) {
         let len = payload.len();
         let is_awaited = self.picker.awaits(block, id.0);
-        let Some(source) = self.sources.iter_mut().find(|source| source.id == id) else { return };
+        let Some(source) = named(&mut self.sources, id) else { return };
         if at == 0 && is_awaited && source.owed.contains(&block) {
             self.totals.cut += source.drop_part();
             source.coming = Some((block, 0));
@@ -183,7 +190,7 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     fn on_source_block(&mut self, now: Instant, id: SourceId, block: BlockRef) {
-        let Some(source) = self.sources.iter_mut().find(|source| source.id == id) else { return };
+        let Some(source) = named(&mut self.sources, id) else { return };
         source.coming = None;
         source.owed.retain(|&owed| owed != block);
         match self.picker.arrive(block, id.0) {
@@ -201,9 +208,9 @@ impl<A: PeerAddress> Engine<A> {
 
     /// What a source has taken and has not come is free again: others are asked.
     pub fn give_back(&mut self, now: Instant, id: SourceId) {
-        let Some(source) = self.sources.iter_mut().find(|source| source.id == id) else { return };
+        let Some(source) = named(&mut self.sources, id) else { return };
         self.totals.cut += source.drop_part();
-        let owed: Vec<BlockRef> = source.owed.drain(..).collect();
+        let owed = core::mem::take(&mut source.owed);
         source.next = owed.first().map(|block| block.piece).or(source.next);
         self.picker.release(&owed);
         self.picker.disown(id.0);
@@ -215,8 +222,9 @@ impl<A: PeerAddress> Engine<A> {
 
     /// A source that has begun this piece alone has taken too long.
     pub(super) fn leave_to_others(&mut self, piece: u32, peer: u32) {
-        let source = self.sources.iter_mut().find(|source| source.id == SourceId(peer));
-        source.into_iter().for_each(|source| source.leave_piece(piece));
+        if let Some(source) = named(&mut self.sources, SourceId(peer)) {
+            source.leave_piece(piece);
+        }
     }
 
     /// A block has come from elsewhere.

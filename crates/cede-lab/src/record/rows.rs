@@ -135,8 +135,8 @@ impl Rows {
     }
 
     pub fn push(&mut self, values: &[Value<'_>]) {
-        self.line.clear();
         for file in &mut self.files {
+            self.line.clear();
             match file {
                 File::Csv(output) => {
                     put_csv(&mut self.line, values);
@@ -148,7 +148,6 @@ impl Rows {
                 }
                 File::Other(other) => other.push(values),
             }
-            self.line.clear();
         }
     }
 

@@ -336,7 +336,7 @@ impl<'a> WebSeed<'a> {
     fn pass_padding(&self, range: Range<u64>) {
         let mut state = self.inner.state.borrow_mut();
         let now = self.inner.now();
-        state.engine.is_padding(now, self.source, range);
+        state.engine.pass_padding(now, self.source, range);
         self.inner.pump(&mut state);
         Inner::store(&mut state);
     }

@@ -7,6 +7,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 /// Rows that are gathered before they are written.
@@ -46,6 +47,17 @@ pub fn begin(file: File, schema: &str) -> Result<SerializedFileWriter<File>, Par
         .set_created_by(concat!("cede ", env!("CARGO_PKG_VERSION")).to_string())
         .build();
     SerializedFileWriter::new(file, schema, Arc::new(properties))
+}
+
+/// The system's own error, where it is one.
+pub fn of_system(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(source) => io::Error::other(source),
+        },
+        other => io::Error::other(other),
+    }
 }
 
 impl Rows {

@@ -24,13 +24,9 @@ pub const DAY_US: u64 = 86_400_000_000;
 const FRONT_BYTES: u64 = 1 << 16;
 
 /// A data set could not be written.
-pub fn unwritten(folder: &Path, error: &ParquetError) -> Failure {
-    let why = match error {
-        ParquetError::External(source) => source.to_string(),
-        other => other.to_string(),
-    };
-    let text = format!("cannot write the data set {}: {why}", folder.display());
-    Failure::of_system(text, table::kind(error))
+pub fn unwritten(folder: &Path, error: ParquetError) -> Failure {
+    let error = columns::of_system(error);
+    Failure::of_system(format!("cannot write the data set {}: {error}", folder.display()), error.kind())
 }
 
 /// What files of a run over these captures are called: after the first of them and a digest of all, so that whoever reads

@@ -1,8 +1,7 @@
 //! Tables of a run, each in one Parquet file beside the others (`cede run --format parquet`).
 
-use super::columns::{Rows, Value, begin};
+use super::columns::{Rows, Value, begin, of_system};
 use cede_lab::record::{self, Column, Format, Kind, OtherFormat};
-use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -75,16 +74,5 @@ fn value(value: &record::Value<'_>) -> Value {
         record::Value::Number(number) => Value::Maybe(Some(number).filter(|number| number.is_finite())),
         // Counts of a simulation stay far below 2^63.
         record::Value::Whole(count) => Value::Int(i64::try_from(count).unwrap_or(i64::MAX)),
-    }
-}
-
-/// The system's own error, where it is one.
-fn of_system(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(source) => match source.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(source) => io::Error::other(source),
-        },
-        other => io::Error::other(other),
     }
 }

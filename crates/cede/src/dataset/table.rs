@@ -5,7 +5,6 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Files that are open at a time, one for each date: a capture with arbitrary times has arbitrarily many.
@@ -94,14 +93,4 @@ impl Table {
 fn unfinished(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.unfinished"))
-}
-
-/// What a table's errors are to the system.
-pub fn kind(error: &ParquetError) -> io::ErrorKind {
-    match error {
-        ParquetError::External(source) => {
-            source.downcast_ref::<io::Error>().map_or(io::ErrorKind::Other, io::Error::kind)
-        }
-        _ => io::ErrorKind::Other,
-    }
 }

@@ -196,7 +196,7 @@ impl DataSet {
         self.keep(|set| {
             [&mut set.messages, &mut set.blocks, &mut set.directions].into_iter().try_for_each(Table::finish)
         });
-        self.broken.map_or(Ok(()), |error| Err(unwritten(&self.folder, &error)))
+        self.broken.map_or(Ok(()), |error| Err(unwritten(&self.folder, error)))
     }
 
     fn direction(&self, args: &InspectArgs, one: &ConnectionReport, which: usize) -> Vec<Value> {

@@ -220,7 +220,7 @@ impl DataSet {
                 .try_for_each(Table::finish)
         });
         let Some(error) = self.broken else { return Ok(()) };
-        Err(unwritten(&self.folder, &error))
+        Err(unwritten(&self.folder, error))
     }
 }
 

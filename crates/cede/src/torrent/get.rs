@@ -32,6 +32,7 @@ const TICK: Duration = Duration::from_millis(250);
 const TICKS_PER_LINE: u32 = 4;
 /// Peers that were given by hand are told of so often, lest those that were away for long are forgotten.
 const REMINDER: Duration = Duration::from_secs(60);
+
 /// Downloads a torrent.
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
     check_folder(&args.output)?;

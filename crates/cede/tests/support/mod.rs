@@ -16,6 +16,23 @@ use std::time::{Duration, Instant};
 /// What takes longer has failed: many times what it takes on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// A scenario: two flows for three seconds.
+pub const SHORT: &str = r#"name = "short"
+duration = "3 s"
+[link]
+rate = "5 Mbit/s"
+delay = "10 ms"
+buffer = "100 ms"
+[[flow]]
+name = "scavenger"
+controller = "ledbat"
+[[flow]]
+name = "other"
+protocol = "tcp"
+controller = "reno"
+start = "1 s"
+"#;
+
 /// An empty folder that is gone afterwards.
 pub struct Folder(PathBuf);
 
