@@ -3,21 +3,24 @@
 //! A host's delay is its uplink's, whoever caused it, so the samples of all flows that an address sent are put together
 //! in the order of time. uTP flows from one socket share a clock, and with it the base: what one of them saw when the
 //! queue was empty holds for the others. TCP's connections each have an offset of their own; what queue they saw at the same time
-//! tells where each begins ([`crate::company`]).
+//! tells where each begins ([`crate::hosts::company`]).
 
+use crate::clocks::track::Track;
 use crate::config::{Base, Config};
-use crate::direction::{Depth, Direction, SHORT_SAMPLES, Source};
-use crate::host::{PART_THAT_COUNTS, Together};
+use crate::hosts::company::InCompany;
+use crate::hosts::direction::{Depth, Direction, SHORT_SAMPLES, Source};
+use crate::hosts::senders::senders;
+use crate::hosts::several::Likeness;
+use crate::hosts::shared::{Lowest, Shared};
+use crate::hosts::together::{PART_THAT_COUNTS, Together};
 use crate::intake::Counters;
-use crate::key::Socket;
-use crate::order;
+use crate::packet::key::Socket;
 use crate::report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report};
-use crate::senders::{Sender, senders};
-use crate::several::Likeness;
-use crate::shared::{HostClock, Lowest, Shared};
-use crate::stock::{self, NEAR, Reader};
-use crate::summary::{Delay, Scratch, Summary};
-use crate::track::Track;
+use crate::stats::delay::Delay;
+use crate::stats::order;
+use crate::stats::summary::{Scratch, Summary};
+use crate::store::sender::Sender;
+use crate::store::stock::{self, NEAR, Reader};
 use core::cell::OnceCell;
 use core::ops::Range;
 
@@ -255,7 +258,7 @@ fn gather(
     visitor: &mut impl Visitor,
 ) -> Together {
     desk.clear();
-    let (mut together, clock) = (Together::default(), HostClock::new(source, host, asked.config.base));
+    let (mut together, clock) = (Together::default(), InCompany::new(source, host, asked.config.base));
     let samples = |sender: &Sender| source.samples(sender) as u64;
     let all = host.iter().map(samples).sum::<u64>();
     // A series that grew would be moved.
@@ -306,7 +309,7 @@ impl Asked<'_> {
 
 /// Hands out directions that may share their base, and adds their delays.
 fn hand_out_group(
-    clock: &HostClock<'_>,
+    clock: &InCompany<'_>,
     group: &[Sender],
     (asked, may_count): (&Asked<'_>, &impl Fn(&Sender) -> bool),
     delays: &mut Vec<Delay>,
@@ -316,7 +319,7 @@ fn hand_out_group(
     for &sender in group {
         let mut direction = clock.read(sender, asked.depth(may_count(&sender)), shared.told.as_ref());
         let likeness = direction.likeness();
-        direction.lower_base(&shared);
+        shared.lower_base(&mut direction);
         let (mut report, samples) = hand_out_all(&mut direction, asked, delays, visitor);
         // Whether estimates agree is not asked of small ones where nothing is handed out.
         if !may_count(&sender) {
@@ -329,7 +332,7 @@ fn hand_out_group(
 /// As [`hand_out_group`], where nothing is handed out, and no direction of several is long enough to tell how its clock runs: each is
 /// read once.
 fn add_group(
-    clock: &HostClock<'_>,
+    clock: &InCompany<'_>,
     group: &[Sender],
     asked: &Asked<'_>,
     delays: &mut Vec<Delay>,

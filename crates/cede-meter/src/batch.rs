@@ -3,31 +3,13 @@
 //!
 //! **How it was validated.** Against a meter that takes one packet after the other (`tests/batch.rs`).
 
-use crate::flow::Packet;
-use crate::key::Key;
 use crate::meter::Meter;
-use crate::stock::NEAR;
-use crate::views::View;
+use crate::store::stock::NEAR;
+use crate::waiting::Waiting;
 use cede_wire::pcap::Record;
 
 /// Fewer flows stay in a processor's caches.
 const FLOWS_MIN: usize = 1 << 13;
-
-/// A packet that was read, and whose flow was not looked up yet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    pub key: Key,
-    pub hash: u64,
-    pub packet: Packet,
-    /// The capture ends before what is looked for.
-    pub is_cut: bool,
-    pub view: Option<View>,
-}
-
-impl Waiting {
-    /// None.
-    const NONE: Self = Self { key: Key::NONE, hash: 0, packet: Packet::SILENT, is_cut: false, view: None };
-}
 
 /// Hands packets to a meter, several at a time; when it is dropped all have been taken.
 #[derive(Debug)]
@@ -38,11 +20,14 @@ pub struct Batch<'a> {
     count: usize,
 }
 
-impl<'a> Batch<'a> {
-    pub(crate) const fn new(meter: &'a mut Meter) -> Self {
-        Self { meter, waiting: Vec::new(), count: 0 }
+impl Meter {
+    /// As [`Self::record`], for many packets: several of them are looked up together, which is faster where flows are many.
+    pub const fn batch(&mut self) -> Batch<'_> {
+        Batch { meter: self, waiting: Vec::new(), count: 0 }
     }
+}
 
+impl Batch<'_> {
     /// As [`Meter::record`].
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>) {

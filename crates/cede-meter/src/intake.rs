@@ -1,7 +1,7 @@
 //! Which packets are looked at, and what became of the others.
 
-use crate::filter::Filter;
-use crate::frame::{self, Mute, Seen};
+use crate::packet::filter::Filter;
+use crate::packet::frame::{self, Mute, Seen};
 use cede_wire::link::LinkType;
 use core::ops::Range;
 

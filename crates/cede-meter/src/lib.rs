@@ -32,66 +32,39 @@
 //! way. A delay is that of all queues between sender and observer; that it is the uplink's is the method's assumption. A
 //! host whose packets pass the observer before its uplink shows no delay.
 //!
+//! # The rooms
+//! `packet` (what octets say), `store` (what is kept of flows), `clocks` (readings of a direction to its delays), `hosts` (what directions
+//! tell each other), `stats` (delays in numbers); each knows those before it, and `stats` none. `meter` takes packets in, `analysis` makes the report.
+//!
 //! **Invariant:** nothing here sends a packet, reads a clock or opens a file: packets and their times are handed in, or
 //! read from what [`Feed`] is given.
 
 mod analysis;
 mod batch;
-mod clock;
-mod company;
+mod clocks;
 mod config;
-mod direction;
-mod doubt;
-mod drift;
-mod embryo;
 mod feed;
-mod filter;
-mod flow;
-mod frame;
-mod glance;
-mod gone;
-mod histogram;
-mod hops;
-mod host;
+mod hosts;
 mod intake;
-mod key;
-mod low;
 mod meter;
-mod order;
-mod packed;
-mod pages;
-mod plain;
-mod pool;
+mod packet;
 mod pseudonyms;
-mod ranks;
-mod reading;
 mod report;
-mod samples;
-mod senders;
-mod several;
-mod shared;
-mod sieve;
-mod sliding;
-mod stock;
-mod summary;
-mod table;
-mod tcp;
-mod track;
-mod transmission;
-mod utp;
-mod views;
+mod stats;
+mod store;
+mod waiting;
 
 pub use analysis::{QueueSample, Visitor, Wants};
 pub use batch::Batch;
 pub use config::{Base, Config};
 pub use feed::{Damage, Feed, FeedError};
-pub use filter::{Filter, FilterError};
-pub use frame::{Content, Seen, Tcp};
-pub use histogram::{Bucket, Histogram};
 pub use intake::{Counters, Selection};
-pub use key::{Address, End, Key, Side, Socket};
 pub use meter::Meter;
+pub use packet::filter::{Filter, FilterError};
+pub use packet::frame::{Content, Seen, Tcp};
+pub use packet::key::{Address, End, Key, Side, Socket};
+pub use packet::utp::has_form as has_utp_form;
 pub use pseudonyms::{KEY_BYTES, Pseudonyms};
 pub use report::{Estimator, Flags, FlowReport, HostReport, Protocol, Report, RoundTrip};
-pub use summary::{Delay, Summary};
-pub use utp::has_form as has_utp_form;
+pub use stats::histogram::{Bucket, Histogram};
+pub use stats::{delay::Delay, summary::Summary};

@@ -1,16 +1,16 @@
 //! The meter: packets in, a report out.
 
 use crate::analysis::{self, Visitor};
-use crate::batch::{Batch, Waiting};
 use crate::config::Config;
-use crate::flow::{Flow, Packet, Said};
-use crate::frame::Content;
 use crate::intake::Counters;
-use crate::key::{Address, Key, Side};
-use crate::plain;
+use crate::packet::frame::Content;
+use crate::packet::key::{Address, Key, Side};
+use crate::packet::views::{Verdict, View, Views};
+use crate::packet::{Packet, Said, plain};
 use crate::report::{Flags, Report};
-use crate::stock::{Part, Reader, Stock};
-use crate::views::{Verdict, View, Views};
+use crate::store::flow::Flow;
+use crate::store::stock::{Part, Reader, Stock};
+use crate::waiting::Waiting;
 use cede_wire::link::LinkType;
 
 /// How the memory is divided, in sixteenths. Flows and what is kept of packets take what they need, up to thirteen together;
@@ -121,11 +121,6 @@ impl Meter {
             Some(time_ns) => self.packet(time_ns, record.link_type, record.captured, record.original_len),
             None => self.counters.timeless(),
         }
-    }
-
-    /// As [`Self::record`], for many packets: several of them are looked up together, which is faster where flows are many.
-    pub const fn batch(&mut self) -> Batch<'_> {
-        Batch::new(self)
     }
 
     /// Takes in what was read of packets that came one behind the other.

@@ -1,8 +1,8 @@
 //! What the meter found out, as plain data.
 
 use crate::intake::Counters;
-use crate::key::Socket;
-use crate::summary::Summary;
+use crate::packet::key::Socket;
+use crate::stats::summary::Summary;
 use core::fmt;
 use core::net::IpAddr;
 

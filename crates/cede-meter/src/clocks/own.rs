@@ -1,0 +1,105 @@
+//! A direction's own readings.
+
+use crate::clocks::clock::Point;
+use crate::clocks::sieve;
+use crate::clocks::transmission::PerOctet;
+use crate::packet::Marks;
+use crate::packet::key::Side;
+use crate::packet::length::Length;
+use crate::store::flow::Flow;
+use crate::store::low::Low;
+use crate::store::pool::Pool;
+use crate::store::sample::Sample;
+use crate::store::samples::Series;
+
+/// Readings of 32 bits begin anew after so many.
+const WRAP: f64 = (1_u64 << 32) as f64;
+
+/// Follows readings of 32 bits over their wraps.
+#[derive(Default)]
+pub(crate) struct Unwrap {
+    value: i64,
+    last: Option<u32>,
+}
+
+impl Unwrap {
+    pub(crate) fn next(&mut self, raw: u32) -> f64 {
+        let step = |last: u32| i64::from(raw.wrapping_sub(last).cast_signed());
+        // The first is taken as a number with a sign, as the differences are that follow.
+        self.value += self.last.map_or(i64::from(raw.cast_signed()), step);
+        self.last = Some(raw);
+        self.value as f64
+    }
+}
+
+/// A direction's own readings without their wraps, over time.
+pub(crate) struct Own {
+    pub points: Vec<Point>,
+    /// Of its packets; none where they are not the packets', or tell nothing: too few, or all alike as in most directions.
+    pub lengths: Vec<Length>,
+}
+
+impl Own {
+    pub(crate) fn new(
+        points: Vec<Point>,
+        lengths: impl AsRef<[Length]> + Into<Vec<Length>>,
+        are_of_packets: bool,
+    ) -> Self {
+        let is_worth = are_of_packets && PerOctet::is_worth(lengths.as_ref());
+        Self { points, lengths: if is_worth { lengths.into() } else { Vec::new() } }
+    }
+
+    /// Of each `stride` samples one, and the shortest.
+    pub(crate) fn read(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Self {
+        let series = &flow.sides[side].direct;
+        let count = series.len().div_ceil(stride);
+        let mut unwrap = Unwrap::default();
+        let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut take = |samples: &[Sample]| {
+            points.extend(samples.iter().map(|sample| Point::at(sample.time_us, unwrap.next(sample.raw))));
+            lengths.extend(samples.iter().map(|sample| sample.length));
+        };
+        if stride == 1 {
+            pool.each_block(series, take);
+        } else {
+            let (mut low, mut number) = (Low::default(), 0);
+            pool.each(series, 1, |sample| {
+                let is_kept = number % stride == 0;
+                if low.note(&sample, flow.key.is_tcp(), number / stride, is_kept) || is_kept {
+                    take(&[sample]);
+                }
+                number += 1;
+            });
+        }
+        Self::new(points, lengths, !flow.marks.has(Marks::OFFLOADED))
+    }
+
+    /// Counts wraps of the clock as they are counted for another direction of it.
+    pub(crate) fn count_wraps_as(&mut self, other: &Point) {
+        let Some(first) = self.points.first() else { return };
+        let wraps_us = ((other.x - first.x) / WRAP).round() * WRAP;
+        if wraps_us != 0.0 {
+            self.points.iter_mut().for_each(|point| point.x += wraps_us);
+        }
+    }
+
+    /// Leaves out packets that others overtook: their times.
+    pub(crate) fn leave_out_overtaken(&mut self) -> Vec<f64> {
+        let overtaken = sieve::overtaken(&self.points);
+        if overtaken.is_empty() {
+            return Vec::new();
+        }
+        let times = overtaken.iter().map(|&k| self.points[k].t).collect();
+        sieve::leave_out(&mut self.points, &overtaken);
+        sieve::leave_out(&mut self.lengths, &overtaken);
+        times
+    }
+}
+
+/// Readings without their wraps, over time: of each so many one, where there is no room for all.
+pub(crate) fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
+    let mut unwrap = Unwrap::default();
+    let mut points = Vec::with_capacity(series.len().div_ceil(stride));
+    pool.each(series, stride, |sample| points.push(Point::at(sample.time_us, unwrap.next(sample.raw))));
+    points
+}

@@ -1,0 +1,230 @@
+//! Samples that say nothing of a queue: of packets that were overtaken, and what a receiver said that read them late.
+//!
+//! Sources: a queue keeps packets in order, so one that arrives behind a later one was held up elsewhere; RFC 4737 tells such
+//! packets by the same rule. The difference in a uTP header (BEP 29) ends when the receiver reads the packet, which on a busy
+//! machine is milliseconds after it arrived. By the observer's clock it is seen when that was, for receivers near the
+//! observer as those of the GLOBECOM 2013 paper are: the difference less the direct reading is the receiver's clock less the
+//! observer's, a constant, and what the packet waited to be read.
+//!
+//! **What it leaves out.** Receivers whose answers vary throughout (some measure when they answer, not when they read), and a long
+//! queue between observer and receiver: there nothing is left out, and the estimates disagree. Packets that overtake others within a
+//! tick of TCP's clock.
+//!
+//! **How it was validated.** Synthetic series (below); the simulated world with packets held back
+//! (`cede-repro/tests/bufferbloat.rs`); captures of receivers without a processor to themselves (`docs/bufferbloat.md`).
+
+use crate::clocks::clock::Point;
+use core::ops::Range;
+
+/// A clock that is behind for more packets than that was set back.
+const OVERTAKERS_MAX: usize = 32;
+/// So few packets whose stamps are ahead by this much of those before them and behind them were not stamped by the sender's clock: they
+/// were altered on the way, or are somebody else's. No base is to be counted from them.
+const STRAYS_MAX: usize = 3;
+const STRAY_US: f64 = 200_000.0;
+/// Answers are compared within so long: two clocks do not drift apart meanwhile.
+const WINDOW_US: f64 = 10e6;
+/// So many of them at least.
+const ANSWERS_MIN: usize = 8;
+/// Answers that come this much later than the promptest tenth were late.
+const LATE_US: f64 = 1_000.0;
+const PROMPT_PART: usize = 10;
+/// What waits for a processor shows by a part of the answers that are prompt, at least one of so many, and by half of them
+/// that are not much later.
+const PROMPT_OF_MIN: usize = 4;
+const WAIT_US_MAX: f64 = 10_000.0;
+
+/// The packets that others overtook, by number, and those whose stamps are of no clock: `points` are arrivals, and how much later each
+/// is than its stamp.
+pub(crate) fn overtaken(points: &[Point]) -> Vec<usize> {
+    let (mut found, mut behind) = (Vec::new(), Vec::new());
+    let mut newest = f64::NEG_INFINITY;
+    for (k, point) in points.iter().enumerate() {
+        let sent = point.t - point.x;
+        if sent < newest && behind.len() < OVERTAKERS_MAX {
+            behind.push(k);
+            continue;
+        }
+        if !behind.is_empty() {
+            if let Some(strays) = strays(points, &behind) {
+                found.extend(strays);
+            } else if sent >= newest {
+                // The order is there again; or it was no packet that was behind, but the clock.
+                found.append(&mut behind);
+            }
+            behind.clear();
+        }
+        newest = sent;
+    }
+    match strays(points, &behind) {
+        Some(strays) => found.extend(strays),
+        None => found.append(&mut behind),
+    }
+    found
+}
+
+/// The numbers of those that packets are behind, where they are the strays: few that are far ahead of those before them, with which the many
+/// behind them are in line.
+fn strays(points: &[Point], behind: &[usize]) -> Option<Range<usize>> {
+    let end = *behind.first().filter(|_| behind.len() > STRAYS_MAX)?;
+    let before = |at: usize| at.checked_sub(1).map(|before| points[before]);
+    let falls = |from: &usize| before(*from).is_none_or(|before| before.x - points[*from].x > STRAY_US);
+    let from = (end.saturating_sub(STRAYS_MAX)..end).rev().find(falls)?;
+    let sent = |point: Point| point.t - point.x;
+    let is_in_line = before(from).is_none_or(|before| sent(points[end]) >= sent(before));
+    (is_in_line && points[end].x - points[end - 1].x > STRAY_US).then_some(from..end)
+}
+
+/// Takes out what is told of the points with these numbers.
+pub(crate) fn leave_out<T>(values: &mut Vec<T>, numbers: &[usize]) {
+    if numbers.is_empty() {
+        return;
+    }
+    let (mut numbers, mut k) = (numbers.iter().peekable(), 0);
+    values.retain(|_| {
+        let is_kept = numbers.next_if(|&&number| number == k).is_none();
+        k += 1;
+        is_kept
+    });
+}
+
+/// Takes out what is told of packets that came at these times.
+pub(crate) fn leave_out_at(echoed: &mut Vec<Point>, times: &[f64]) {
+    if !times.is_empty() {
+        echoed.retain(|point| times.binary_search_by(|t| t.total_cmp(&point.t)).is_err());
+    }
+}
+
+/// Takes out of `echoed`, what a receiver said of packets by the time of their arrival, what it said late, and what it said of
+/// packets that were overtaken.
+pub(crate) fn leave_out_late(echoed: &mut Vec<Point>, direct: &[Point], overtaken_t: &[f64]) {
+    leave_out_at(echoed, overtaken_t);
+    let late = late(echoed, direct);
+    leave_out(echoed, &late);
+}
+
+fn late(echoed: &[Point], direct: &[Point]) -> Vec<usize> {
+    let (mut late, mut window) = (Vec::new(), Vec::new());
+    let mut packets = direct.iter().peekable();
+    let mut began = f64::NEG_INFINITY;
+    for (k, answer) in echoed.iter().enumerate() {
+        if answer.t - began > WINDOW_US {
+            close(&mut window, &mut late);
+            began = answer.t;
+        }
+        let mut packet = None;
+        while let Some(next) = packets.next_if(|next| next.t <= answer.t) {
+            packet = Some(next);
+        }
+        if let Some(packet) = packet.filter(|packet| packet.t == answer.t) {
+            window.push((k, answer.x - packet.x));
+        }
+    }
+    close(&mut window, &mut late);
+    late
+}
+
+/// Ends a window of answers, each with the time by which the receiver's clock was ahead when it read the packet.
+fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>) {
+    if window.len() >= ANSWERS_MIN {
+        let mut ahead: Vec<f64> = window.iter().map(|answer| answer.1).collect();
+        let tenth = ahead.len() / PROMPT_PART;
+        let prompt = *ahead.select_nth_unstable_by(tenth, f64::total_cmp).1;
+        let middle = ahead.len() / 2;
+        let median = *ahead.select_nth_unstable_by(middle, f64::total_cmp).1;
+        let is_late = |answer: &&(usize, f64)| answer.1 - prompt > LATE_US;
+        let prompt_answers = window.len() - window.iter().filter(is_late).count();
+        if prompt_answers * PROMPT_OF_MIN >= window.len() && median - prompt <= WAIT_US_MAX {
+            late.extend(window.iter().filter(is_late).map(|answer| answer.0));
+        }
+    }
+    window.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_units::Stream;
+
+    /// A packet each 10 ms, through a queue that grows.
+    fn in_order(count: u32) -> Vec<Point> {
+        let at = |k: u32| (f64::from(k) * 10_000.0, f64::from(k % 100) * 50.0);
+        (0..count).map(at).map(|(sent, queue)| Point { t: 5e15 + sent + queue, x: 7e6 + queue }).collect()
+    }
+
+    #[test]
+    fn packets_that_were_held_back_are_told_from_a_clock_that_was() {
+        let mut points = in_order(500);
+        assert!(overtaken(&points).is_empty());
+        // Two are held back: one by 35 ms, one at the end for ever.
+        for (k, held_us) in [(100, 35_000.0), (497, 35_000.0)] {
+            points[k].t += held_us;
+            points[k].x += held_us;
+        }
+        points.sort_by(|a, b| a.t.total_cmp(&b.t));
+        assert_eq!(overtaken(&points), [103, 499]);
+        let mut numbers: Vec<usize> = (0..500).collect();
+        leave_out(&mut numbers, &[103, 499]);
+        assert_eq!((numbers.len(), numbers.contains(&103), numbers.last()), (498, false, Some(&498)));
+        // A clock that is set back by two seconds is behind for good.
+        let mut points = in_order(500);
+        points[200..].iter_mut().for_each(|point| point.x += 2e6);
+        assert!(overtaken(&points).is_empty());
+    }
+
+    #[test]
+    fn stamps_of_no_clock_are_told_from_a_clock_that_was_set() {
+        for ahead_us in [0.3e6, 9e6, 1e9] {
+            for (from, count) in [(0, 1), (1, 3), (200, 1), (200, 3), (470, 2)] {
+                let mut points = in_order(500);
+                points[from..from + count].iter_mut().for_each(|point| point.x -= ahead_us);
+                let strays: Vec<usize> = (from..from + count).collect();
+                assert_eq!(overtaken(&points), strays, "{ahead_us} {from}");
+                // Behind others the same says nothing of these.
+                points[from..from + count].iter_mut().for_each(|point| point.x += 2.0 * ahead_us);
+                assert_eq!(overtaken(&points), if from == 0 { vec![] } else { strays });
+            }
+        }
+        // A clock that runs ahead for longer was set, and set back; so many packets are no strays.
+        let mut points = in_order(500);
+        points[200..300].iter_mut().for_each(|point| point.x -= 9e6);
+        assert!(overtaken(&points).is_empty());
+        // What comes after a silence finds a queue that has drained.
+        let mut points = in_order(500);
+        points[..200].iter_mut().for_each(|point| (point.t, point.x) = (point.t - 2e6, point.x + 2e6));
+        assert!(overtaken(&points).is_empty());
+    }
+
+    #[test]
+    fn what_was_read_late_is_left_out_where_most_is_not() {
+        let mut stream = Stream::named(9, "late");
+        let direct = in_order(3_000);
+        // The receiver's clock is ahead by 3 s and gains 100 ppm; one of six packets it reads late.
+        let mut told = |part: f64| {
+            let mut wrong = 0;
+            let mut said = |point: &Point| {
+                let is_late = stream.chance(part);
+                let late_us =
+                    if is_late { 2_000.0 + stream.exponential(5_000.0) } else { stream.unit() * 100.0 };
+                wrong += usize::from(is_late);
+                Point { t: point.t, x: point.x + 3e6 + late_us + 1e-4 * (point.t - 5e15) }
+            };
+            let echoed: Vec<Point> = direct.iter().map(&mut said).collect();
+            (echoed, wrong)
+        };
+        let (mut echoed, wrong) = told(0.16);
+        leave_out_late(&mut echoed, &direct, &[direct[7].t]);
+        assert!(
+            wrong > 300 && (2_999 - wrong..=3_000 - wrong).contains(&echoed.len()),
+            "{wrong} {}",
+            echoed.len()
+        );
+        assert!(echoed.iter().all(|point| point.t != direct[7].t));
+        let (mut echoed, wrong) = told(0.6);
+        leave_out_late(&mut echoed, &direct, &[]);
+        assert_eq!(echoed.len(), 3_000 - wrong, "while some are prompt");
+        let (mut echoed, _) = told(0.9);
+        leave_out_late(&mut echoed, &direct, &[]);
+        assert_eq!(echoed.len(), 3_000, "who is hardly ever prompt is not known to be late");
+    }
+}

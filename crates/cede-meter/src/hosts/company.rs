@@ -1,0 +1,176 @@
+//! What the flows of one host saw at the same time: one queue.
+//!
+//! A TCP connection that begins while a queue stands takes the least that it meets for an empty one, and shows too little throughout.
+//! Others of its host have seen less: what is left of its readings without the delays that these had at the same moments is the
+//! constant in them, whatever the queue does. A delay is not counted from too low a point so, as theirs are not either.
+//!
+//! Round trips hold it in check: a packet that answers was in the queue for part of its round trip only, so a base is too high
+//! by no more than the flow's shortest round trip is longer than the host's. By itself that says nothing, and is not used: answers
+//! are late, too, where acknowledgements are delayed, and where the queue is that of the other direction, as behind whoever downloads.
+//!
+//! **What it leaves out.** Flows without others at the same time, or without round trips (one direction captured): they keep their base
+//! and its flag. uTP's base, which its socket shares. A base that slides. Where flows have queues of their own (FQ-CoDel), readings less the
+//! others' delays vary, and nothing is done.
+//!
+//! **How it was validated.** Synthetic flows (`tests/hosts.rs`), and captures beside each packet's true delay (`docs/bufferbloat.md`).
+
+use crate::clocks::told::Told;
+use crate::clocks::track::NEAR_BASE_US;
+use crate::config::Base;
+use crate::hosts::direction::{Depth, Direction, Source};
+use crate::hosts::shared::HostClock;
+use crate::report::Protocol;
+use crate::stats::delay::Delay;
+use crate::store::sender::Sender;
+use core::cell::OnceCell;
+
+/// So many flows are what others are held against, each with so many samples.
+const KEPT: usize = 16;
+const SAMPLES_MIN: usize = 50;
+/// Who never waited for much longer than the shortest round trip saw no queue. Less than that of a queue is nobody's concern.
+const NEAR_US: f64 = 10_000.0;
+/// Delays so near each other in time, and so much alike, tell what it was between them.
+const GAP_US_MAX: f64 = 250_000.0;
+const CHANGE_US_MAX: f64 = 100_000.0;
+/// It takes so many comparisons, half of which are this near their middle, and makes more than twice as much of a difference.
+const PAIRS_MIN: usize = 3;
+const PAIRS_MAX: usize = 512;
+const SPREAD_US_MAX: f64 = 10_000.0;
+const SPREADS_MIN: f64 = 2.0;
+
+/// Delays of a host's long flows, in the order of time, each counted from the lowest point that any of them tells.
+struct Company {
+    delays: Vec<Delay>,
+    /// Whether one of them saw the queue empty more than once.
+    is_confirmed: bool,
+    shortest_us: f64,
+}
+
+/// By how much a direction's base is above where the others' is, and what that leaves open.
+struct Above {
+    us: f64,
+    spread_us: f64,
+}
+
+impl Company {
+    /// `None` where no flow of the host saw a longer way than others, or no queue.
+    fn of(clock: &HostClock<'_>) -> Option<Self> {
+        let timed = |sender: &Sender| {
+            let (round_trip_us, span_us) = clock.source.round_trip_us(sender, SAMPLES_MIN)?;
+            Some((round_trip_us, span_us, *sender))
+        };
+        let mut long: Vec<(f64, f64, Sender)> = clock.host.iter().filter_map(timed).collect();
+        let shortest_us = long.iter().map(|flow| flow.0).reduce(f64::min)?;
+        let is_tcp = |sender: &Sender| sender.protocol() == Protocol::Tcp;
+        let is_far = |flow: &(f64, f64, Sender)| flow.0 > shortest_us + NEAR_US && is_tcp(&flow.2);
+        let has_short = || clock.host.iter().any(|sender| is_tcp(sender) && clock.source.is_short(sender));
+        if !long.iter().any(is_far) && !has_short() {
+            return None;
+        }
+        // Who can have seen least of a queue that was not counted comes first, and of like ones who was there longest.
+        let missed = |round_trip_us: f64| ((round_trip_us - shortest_us) / NEAR_US).max(1.0).log2() as u32;
+        long.sort_by(|a, b| missed(a.0).cmp(&missed(b.0)).then(b.1.total_cmp(&a.1)));
+        let mut company = Self { delays: Vec::new(), is_confirmed: false, shortest_us };
+        for (round_trip_us, _, sender) in long.into_iter().take(KEPT) {
+            company.add(clock.read_alone(sender), missed(round_trip_us) > 0);
+        }
+        company.delays.iter().any(|delay| delay.queue_us > NEAR_US).then_some(company)
+    }
+
+    /// Takes a flow in; one that may have begun in a queue only where it is known by how much.
+    fn add(&mut self, mut direction: Direction, may_have_missed: bool) {
+        let above = self.above(&direction);
+        if above.is_none() && may_have_missed && !self.delays.is_empty() {
+            return;
+        }
+        if let Some(above_us) = self.believed_us(&direction, above.as_ref()) {
+            direction.reading.lower_base(above_us, self.is_confirmed);
+        }
+        let track = &mut direction.reading.direct;
+        self.is_confirmed |= !track.is_unconfirmed();
+        track.take_delays(Base::Whole, &mut self.delays);
+        self.delays.sort_by_key(|delay| delay.time_us);
+    }
+
+    /// Lowers a direction's base to where the others tell that it is.
+    fn mend(&self, direction: &mut Direction) {
+        if let Some(above_us) = self.believed_us(direction, self.above(direction).as_ref()) {
+            direction.reading.lower_base(above_us, self.is_confirmed);
+            direction.is_base_told = true;
+        }
+    }
+
+    /// By how much the base is to be lowered, where that can be so.
+    fn believed_us(&self, direction: &Direction, above: Option<&Above>) -> Option<f64> {
+        let longer_us = direction.about.round_trip?.min_ms * 1e3 - self.shortest_us;
+        let above_us = above?.tells(direction)?;
+        (above_us <= longer_us + NEAR_US).then_some(above_us)
+    }
+
+    fn above(&self, direction: &Direction) -> Option<Above> {
+        let [piece] = &direction.reading.direct.pieces[..] else { return None };
+        let stride = piece.points.len() / PAIRS_MAX + 1;
+        let points = piece.points.iter().step_by(stride);
+        let pairs = points.filter_map(|point| Some(point.x - self.at(point.t)?));
+        let mut constants: Vec<f64> = pairs.collect();
+        if constants.len() < PAIRS_MIN {
+            return None;
+        }
+        let constant = median(&mut constants);
+        constants.iter_mut().for_each(|other| *other = (*other - constant).abs());
+        let spread_us = median(&mut constants);
+        let us = direction.reading.direct.only_zero()? - constant;
+        (spread_us <= SPREAD_US_MAX).then_some(Above { us, spread_us })
+    }
+
+    /// The delay at a time.
+    fn at(&self, t: f64) -> Option<f64> {
+        let next = self.delays.partition_point(|delay| (delay.time_us as f64) < t);
+        let [before, after] = [self.delays.get(next.checked_sub(1)?)?, self.delays.get(next)?];
+        let gap_us = (after.time_us - before.time_us) as f64;
+        let change_us = after.queue_us - before.queue_us;
+        let is_told = gap_us <= GAP_US_MAX && change_us.abs() <= CHANGE_US_MAX;
+        is_told.then(|| before.queue_us + change_us * (t - before.time_us as f64) / gap_us.max(1.0))
+    }
+}
+
+impl Above {
+    /// Whether it is more than what is left open.
+    fn tells(&self, direction: &Direction) -> Option<f64> {
+        let open_us = (NEAR_BASE_US + direction.reading.direct.tick_us).max(SPREADS_MIN * self.spread_us);
+        (self.us > open_us).then_some(self.us)
+    }
+}
+
+/// The flows of one host, each of which may be mended by the company that it had.
+pub(crate) struct InCompany<'a> {
+    pub source: &'a Source<'a>,
+    clock: HostClock<'a>,
+    base: Base,
+    company: OnceCell<Option<Company>>,
+}
+
+impl<'a> InCompany<'a> {
+    pub(crate) const fn new(source: &'a Source<'a>, host: &'a [Sender], base: Base) -> Self {
+        Self { source, clock: HostClock::new(source, host), base, company: OnceCell::new() }
+    }
+
+    /// Reads a direction, of a socket with others by what these told.
+    pub(crate) fn read(&self, sender: Sender, depth: Depth, socket: Option<&Told>) -> Direction {
+        let Self { clock, .. } = self;
+        if sender.protocol() == Protocol::Utp {
+            return Direction::read(clock.source, sender, depth, socket);
+        }
+        let mut direction = clock.read_connection(sender, depth);
+        if self.base == Base::Whole && clock.host.len() > 1 {
+            let company = self.company.get_or_init(|| Company::of(clock));
+            company.iter().for_each(|company| company.mend(&mut direction));
+        }
+        direction
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    let middle = values.len() / 2;
+    *values.select_nth_unstable_by(middle, f64::total_cmp).1
+}

@@ -1,0 +1,139 @@
+//! What uTP headers say about queues.
+//!
+//! Source: BEP 29 (the header's two clock fields); "Passive bufferbloat measurement exploiting transport layer
+//! information" (GLOBECOM 2013), section III, equations 1 and 2, for the echoed estimate. The direct estimate, the
+//! observer's clock less the sender's stamp, needs one direction only and is in no way delayed.
+//!
+//! A form that fits does not make a datagram uTP: that is judged by the flow (`store/utp.rs`).
+//!
+//! **How it was validated.** The sheets' vectors (`tests/vectors.rs`), recorded captures beside the queue's own log
+//! (`tests/ground_truth.rs`), captures of other protocols on shared ports, and random datagrams (`tests/fuzz.rs`).
+
+use crate::packet::rtt::Rtt;
+use cede_wire::utp::{EXT_FAR_ACK, EXT_PADDING, HEADER_BYTES, Kind, VERSION, View};
+
+/// What old uTorrent says where it has no measurement.
+const NO_DIFFERENCE: u32 = 0x7fff_ffff;
+/// What STUN has in the place of the stamp (RFC 8489, section 5), and its answers have uTP's form besides: 0x0101 begins data with an
+/// extension. Of uTP's packets one in 2^32 has it by chance.
+const STUN_COOKIE: u32 = 0x2112_a442;
+
+/// What a packet says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Said {
+    pub kind: Kind,
+    pub id: u16,
+    pub stamp_us: u32,
+    pub difference_us: u32,
+    pub seq: u16,
+    pub ack: u16,
+}
+
+impl Said {
+    /// `None` where a datagram is no uTP.
+    // What is read stays in registers.
+    #[inline(always)]
+    pub(crate) fn of(payload: &[u8], payload_len: usize) -> Option<Self> {
+        let (view, kind) = plausible(payload, payload_len)?;
+        Some(Self {
+            kind,
+            id: view.connection_id(),
+            stamp_us: view.timestamp_us(),
+            difference_us: view.timestamp_difference_us(),
+            seq: view.seq().0,
+            ack: view.ack().0,
+        })
+    }
+
+    /// How far the observer's clock is ahead of the stamp; nothing where there is none.
+    pub(crate) const fn reading(&self, time_us: u64) -> Option<u32> {
+        if matches!(self.kind, Kind::Reset) || self.stamp_us == 0 {
+            return None;
+        }
+        Some((time_us as u32).wrapping_sub(self.stamp_us))
+    }
+
+    pub(crate) const fn opens(&self) -> bool {
+        matches!(self.kind, Kind::Syn)
+    }
+
+    /// Three words, half of one, and a few bits.
+    pub(crate) const fn pack(&self) -> ([u32; 3], u16, u8) {
+        let numbers = (self.seq as u32) << 16 | self.ack as u32;
+        ([self.stamp_us, self.difference_us, numbers], self.id, self.kind as u8)
+    }
+
+    /// What was packed.
+    pub(crate) fn unpack([stamp_us, difference_us, numbers]: [u32; 3], id: u16, kind: u8) -> Option<Self> {
+        let kind = Kind::from_number(kind)?;
+        Some(Self { kind, id, stamp_us, difference_us, seq: (numbers >> 16) as u16, ack: numbers as u16 })
+    }
+
+    /// Whether it says what its sender measured.
+    pub(crate) const fn reports(&self) -> bool {
+        !matches!(self.difference_us, 0 | NO_DIFFERENCE)
+    }
+}
+
+/// Whether a datagram has the form of uTP.
+#[must_use]
+pub fn has_form(payload: &[u8], payload_len: usize) -> bool {
+    plausible(payload, payload_len).is_some()
+}
+
+/// What may be uTP by itself.
+#[inline(always)]
+fn plausible(payload: &[u8], payload_len: usize) -> Option<(View<'_>, Kind)> {
+    let view = View::new(payload)?;
+    if view.version() != VERSION || view.timestamp_us() == STUN_COOKIE {
+        return None;
+    }
+    let kind = Kind::from_number(view.kind_number())?;
+    // Most have none.
+    let chain_len = if view.first_extension() == 0 { 0 } else { chain_len(&view)? };
+    let content = payload_len.checked_sub(HEADER_BYTES + chain_len)?;
+    let fits = match kind {
+        Kind::Data => content > 0,
+        Kind::State | Kind::Syn => content == 0,
+        Kind::Fin | Kind::Reset => true,
+    };
+    // A capture may end within the chain, so that its length is not known.
+    (fits || payload.len() < payload_len).then_some((view, kind))
+}
+
+/// Octets of the chain of extensions; `None` for a chain that cannot be.
+#[inline(never)]
+fn chain_len(view: &View<'_>) -> Option<usize> {
+    let (mut next, mut rest, mut len) = (view.first_extension(), view.behind_header(), 0);
+    while next != 0 {
+        let [following, body_len, ..] = *rest else { return Some(len) };
+        let whole = 2 + usize::from(body_len);
+        // Beyond selective acknowledgements (1), bits (2) and close reasons (3) nothing is in use but what we send; and only
+        // padding may be empty.
+        let is_empty = body_len == 0 && next != EXT_PADDING;
+        if is_empty || !matches!(next, 1..=3 | EXT_FAR_ACK | EXT_PADDING) {
+            return None;
+        }
+        len += whole;
+        rest = rest.get(whole..).unwrap_or_default();
+        next = following;
+    }
+    Some(len)
+}
+
+/// A packet with data waits for the acknowledgement that covers it: a round trip that ends with this packet.
+#[inline]
+pub(crate) fn answer(to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
+    let (_, since) =
+        to.pending.filter(|&(wanted, _)| said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0)?;
+    to.pending = None;
+    to.add(now.wrapping_sub(since))
+}
+
+/// As [`answer`]: one that begins with it.
+#[inline]
+pub(crate) const fn ask(from: &mut Rtt, now: u32, said: &Said) {
+    if matches!(said.kind, Kind::Data) && from.pending.is_none() {
+        from.pending = Some((said.seq as u32, now));
+    }
+}

@@ -1,0 +1,175 @@
+//! What is kept of uTP's packets, and whether datagrams are uTP at all.
+//!
+//! The latter is decided for a flow, not for a packet: a version, a type and a chain of extensions that
+//! fit are found in about one of 20,000 random payloads, and DNS and WireGuard have packets that always fit. So a flow
+//! counts what else must hold: ids of both directions differ by one, and acknowledgements name packets that were sent.
+//!
+//! **What it leaves out.** Several connections between the same two sockets share one series: their stamps come from one
+//! clock. Up to eight at a time are told apart where it is judged whether they are uTP. The rule for repeated differences
+//! looks at the last packets of both directions, whichever connection they belong to.
+//!
+//! **How it was validated.** As [`crate::packet::utp`], and captures of other protocols on shared ports.
+
+use crate::packet::length::Length;
+use crate::packet::utp::Said;
+use crate::store::pool::Pool;
+use crate::store::sample::Sample;
+use crate::store::samples::Series;
+use cede_wire::utp::Kind;
+
+/// How far an acknowledgement may be behind the newest packet of the other direction to be about it: numbers have 16 bits,
+/// and fast paths have thousands of packets under way.
+const ACK_WINDOW_PACKETS: i16 = 1 << 14;
+/// How far an acknowledgement may be ahead of it: segmentation offload hands several packets over as one datagram, of which
+/// only the first one's header is seen (Linux: UDP_MAX_SEGMENTS, 128).
+const ACK_AHEAD_PACKETS: i16 = 128;
+
+/// Connections between the same two sockets that are told apart.
+const CONNECTIONS_MAX: usize = 8;
+
+/// What is kept of one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UtpSide {
+    /// When the last packet came.
+    last_us: u64,
+    /// Of so many connections, the one of the last packet first: id and highest sequence number.
+    newest: [(u16, u16); CONNECTIONS_MAX],
+    connections: u8,
+    /// The last acknowledgement, and the last difference that was reported.
+    ack: u16,
+    reported: u32,
+    /// A packet was seen since the other side last reported a difference.
+    is_unreported: bool,
+    /// That packet repeats what the other side has acknowledged.
+    is_repeated: bool,
+}
+
+/// Takes in what a packet says of the other direction's packet before it, if that is news, and whether it bears out that this
+/// is uTP.
+#[inline]
+pub(crate) fn take(
+    (mine, theirs): (&mut UtpSide, &mut UtpSide),
+    time_us: u64,
+    said: &Said,
+    evidence: &mut Evidence,
+    (echo, pool): (&mut Series, &mut Pool),
+) {
+    evidence.add(theirs, said);
+    mine.note(said, theirs);
+    let reported_us = (said.reports() && mine.reports_news(said, theirs)).then_some(theirs.last_us);
+    mine.last_us = time_us;
+    if said.kind != Kind::Reset
+        && let Some(time_us) = reported_us.filter(|&time_us| pool.wants(echo, time_us))
+    {
+        pool.push(echo, Sample { time_us, raw: said.difference_us, length: Length::default() });
+    }
+}
+
+/// Packets that bore out that this is uTP, and that spoke against it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Evidence {
+    support: u32,
+    against: u32,
+}
+
+impl Evidence {
+    /// Looks at a packet, before it is noted.
+    #[inline]
+    pub(crate) fn add(&mut self, theirs: &UtpSide, said: &Said) {
+        match judge(theirs, said) {
+            Some(true) => self.support = self.support.saturating_add(1),
+            Some(false) => self.against = self.against.saturating_add(1),
+            None => {}
+        }
+    }
+
+    pub(crate) const fn append(&mut self, later: Self) {
+        self.support = self.support.saturating_add(later.support);
+        self.against = self.against.saturating_add(later.against);
+    }
+
+    /// Enough where both directions were seen.
+    pub(crate) fn is_enough(self) -> bool {
+        self.support >= 2 && self.support / 4 >= self.against
+    }
+}
+
+/// Whether a packet bears out that the flow is uTP, as far as the other direction tells.
+fn judge(theirs: &UtpSide, said: &Said) -> Option<bool> {
+    if theirs.connections == 0 || matches!(said.kind, Kind::Syn | Kind::Reset) {
+        return None;
+    }
+    let fits = |&(id, seq): &(u16, u16)| {
+        // After a SYN the answer carries the same id.
+        let is_pair = matches!(said.id.wrapping_sub(id), 0 | 1 | u16::MAX);
+        let behind = seq.wrapping_sub(said.ack).cast_signed();
+        is_pair && (-ACK_AHEAD_PACKETS..ACK_WINDOW_PACKETS).contains(&behind)
+    };
+    Some(theirs.newest[..theirs.connections.into()].iter().any(fits))
+}
+
+impl UtpSide {
+    pub(crate) fn note(&mut self, said: &Said, theirs: &Self) {
+        let Said { seq, kind, .. } = *said;
+        let is_numbered = matches!(kind, Kind::Data | Kind::Fin);
+        let is_answered = theirs.connections > 0;
+        self.is_repeated = is_numbered && is_answered && seq.wrapping_sub(theirs.ack).cast_signed() <= 0;
+        self.remember(said.id, seq);
+        self.ack = said.ack;
+        self.is_unreported |= kind != Kind::Reset;
+    }
+
+    fn remember(&mut self, id: u16, seq: u16) {
+        // Nearly always the connection of the packet before.
+        if self.connections > 0 && self.newest[0].0 == id {
+            if seq.wrapping_sub(self.newest[0].1).cast_signed() > 0 {
+                self.newest[0].1 = seq;
+            }
+            return;
+        }
+        let known = &mut self.newest[..self.connections.into()];
+        match known.iter().position(|newest| newest.0 == id) {
+            Some(at) => {
+                known[..=at].rotate_right(1);
+                if seq.wrapping_sub(known[0].1).cast_signed() > 0 {
+                    known[0].1 = seq;
+                }
+            }
+            None => {
+                self.connections = (self.connections + 1).min(CONNECTIONS_MAX as u8);
+                self.newest.copy_within(..CONNECTIONS_MAX - 1, 1);
+                self.newest[0] = (id, seq);
+            }
+        }
+    }
+
+    /// Whether the difference in a packet is about a packet that it was not told of before. libutp does not look at the
+    /// stamp of data that it has already acknowledged: it says once more what it said before.
+    fn reports_news(&mut self, said: &Said, theirs: &mut Self) -> bool {
+        let reported = core::mem::replace(&mut self.reported, said.difference_us);
+        let is_fresh = core::mem::take(&mut theirs.is_unreported);
+        is_fresh && !(theirs.is_repeated && self.reported == reported)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A seed's flow of a week has more packets than sixteen bits count.
+    #[test]
+    fn a_long_flow_is_judged_by_all_of_its_packets() {
+        let said = |id, ack| Said { kind: Kind::State, id, stamp_us: 1, difference_us: 1, seq: 1, ack };
+        let (mut theirs, mut whole) = (UtpSide::default(), Evidence::default());
+        theirs.note(&said(7, 1), &UtpSide::default());
+        for k in 0..200_000_u32 {
+            // One in nine is of a connection that is not known.
+            whole.add(&theirs, &said(if k % 9 == 0 { 999 } else { 8 }, 1));
+        }
+        assert!(whole.is_enough());
+        let mut halves = Evidence::default();
+        halves.append(whole);
+        halves.append(whole);
+        assert!(halves.is_enough());
+    }
+}
