@@ -18,6 +18,7 @@ mod framed;
 pub mod greeting;
 mod line;
 pub mod message;
+mod offer;
 pub mod relay;
 mod serve;
 mod stop;

@@ -8,7 +8,7 @@
 //! [`MAX_BODY_BYTES`] ([`MAX_DATA_BYTES`] for data) is an error: there is one way to write each message.
 
 use crate::bench::{ControllerSpec, Limit, MAX_STREAMS, Plan, Sample};
-use crate::file::{DIGEST_BYTES, Modified, Offer};
+use crate::offer::{DIGEST_BYTES, Modified, Offer};
 use cede_units::{Duration, Rate};
 use std::fmt;
 

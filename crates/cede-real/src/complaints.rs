@@ -9,32 +9,12 @@
 //! eight octets, which are UDP's own; routers have quoted more since RFC 1812).
 //! **How it was validated.** `tests/icmp.rs`: the kernel's own complaints, and forged ones.
 
+use crate::complaint::{Complaint, Reason};
 use crate::shared::State;
 use crate::udp::header_bytes;
 use crate::way::Way;
 use cede_units::{Instant, Seq16};
 use cede_wire::utp::{Kind, VERSION, View};
-use std::net::SocketAddr;
-
-/// One thing that was said.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Complaint {
-    /// Whom our datagram was for.
-    pub peer: SocketAddr,
-    pub reason: Reason,
-    /// How our datagram began.
-    pub head: Vec<u8>,
-}
-
-/// What was said.
-#[cfg_attr(not(any(target_os = "linux", target_os = "android")), expect(dead_code))]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reason {
-    /// Nobody is there, or no way leads there.
-    Unreachable,
-    /// This is the largest packet that would have passed, IP header included.
-    TooBig { mtu_bytes: u32 },
-}
 
 impl State {
     /// Heeds a complaint, or counts it as incredible.

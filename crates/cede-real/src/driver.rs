@@ -1,8 +1,9 @@
 //! The one task per socket: it reads, keeps the time, and sends what others could not.
 
 use crate::arrival::ArrivalClock;
-use crate::inbox::{Arrival, Fill, Inbox};
+use crate::inbox::{Arrival, Inbox};
 use crate::shared::{Next, Shared, State, leave};
+use crate::udp::Fill;
 use cede_units::Instant;
 use cede_utp::Verdict;
 use std::future::{Future, poll_fn};

@@ -4,11 +4,11 @@
 //! so each octet is copied once, to the reader. What is small is copied out, or a few octets would keep a large buffer.
 //! A peer can make others keep at most [`MAX_LENT`] buffers this way: beyond that everything is copied.
 
-use crate::udp::{Udp, without_labels};
+use crate::udp::{BUFFERS, Fill, Udp, without_labels};
 use crate::way::Way;
 use cede_utp::Payload;
 use cede_wire::utp::HEADER_BYTES;
-use quinn_udp::{BATCH_SIZE, RecvMeta};
+use quinn_udp::RecvMeta;
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
@@ -16,8 +16,6 @@ use std::time::Duration;
 
 /// The largest datagram, and the largest that the kernel puts together of several.
 const BUFFER_BYTES: usize = 65_536;
-/// Buffers that one call fills. Each takes as many datagrams as the kernel coalesces.
-pub(crate) const BUFFERS: usize = if BATCH_SIZE < 16 { BATCH_SIZE } else { 16 };
 /// Batches of at least this many octets are shared: a buffer then holds twice its payload at most, where all is kept.
 const SHARED_BYTES: usize = BUFFER_BYTES / 2;
 /// Buffers per socket that payloads may share.
@@ -35,15 +33,6 @@ pub(crate) struct Inbox {
     lent: VecDeque<Arc<[u8]>>,
     metas: [RecvMeta; BUFFERS],
     filled: usize,
-}
-
-/// What filling came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fill {
-    /// Nothing more is there.
-    Dry,
-    /// There may be more.
-    More,
 }
 
 /// A datagram that has arrived.

@@ -119,6 +119,7 @@
 
 mod arrival;
 mod clock;
+mod complaint;
 mod complaints;
 mod config;
 mod driver;

@@ -1,6 +1,6 @@
 //! What Linux can do and others cannot, by safe wrappers of its system calls.
 
-use crate::complaints::{Complaint, Reason};
+use crate::complaint::{Complaint, Reason};
 use crate::way::Way;
 use cede_wire::utp::HEADER_BYTES;
 use nix::libc::{

@@ -1,6 +1,6 @@
 //! In the place of what only Linux can do: everything here says that it cannot, and the callers have another way.
 
-use crate::complaints::Complaint;
+use crate::complaint::Complaint;
 use crate::way::Way;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};

@@ -8,13 +8,12 @@
 //! Every datagram leaves with "don't fragment" set, not only path-MTU probes: ordinary packets have a size that is known
 //! to pass, and one that no longer does is better lost, which shows, than fragmented, which does not.
 
-use crate::complaints::Complaint;
+use crate::complaint::Complaint;
 use crate::config::SocketConfig;
-use crate::inbox::{BUFFERS, Fill};
 use crate::outgoing::Wire;
 use crate::system;
 use crate::way::Way;
-use quinn_udp::{RecvMeta, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +23,8 @@ use tokio::io::Interest;
 /// A call that receives fewer datagrams than it has room for has received all there are. Elsewhere `quinn-udp` receives
 /// one per call.
 const SHORT_MEANS_DRY: bool = cfg!(any(target_os = "linux", target_os = "android"));
+/// Buffers that one call fills. Each takes as many datagrams as the kernel coalesces.
+pub(crate) const BUFFERS: usize = if BATCH_SIZE < 16 { BATCH_SIZE } else { 16 };
 /// Elsewhere a socket's error readiness says something else, or nothing.
 const HAS_ERROR_QUEUE: bool = SHORT_MEANS_DRY;
 /// Complaints that are taken up before packets are looked at again.
@@ -32,6 +33,16 @@ const MAX_COMPLAINTS: usize = 64;
 const HEADERS_V4_BYTES: u32 = 28;
 const HEADERS_V6_BYTES: u32 = 48;
 
+/// What filling came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fill {
+    /// Nothing more is there.
+    Dry,
+    /// There may be more.
+    More,
+}
+
+/// The socket.
 pub(crate) struct Udp {
     socket: tokio::net::UdpSocket,
     state: UdpSocketState,

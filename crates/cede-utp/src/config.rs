@@ -3,45 +3,11 @@
 //! The defaults are what BEP 29 says where deployed peers agree with it, and otherwise what both libutp and libtorrent
 //! accept. [`Config::libutp`] and [`Config::libtorrent`] take the decisions of these two instead, for comparisons.
 
+use crate::mtu::{Mtu, PathMtu};
 use alloc::sync::Arc;
 use cede_cc::Path;
 use cede_units::{Duration, Seq16};
 use cede_wire::utp::HEADER_BYTES;
-
-/// How the payload of full packets is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mtu {
-    /// Always this many payload octets. For worlds whose path is known.
-    Fixed(u16),
-    /// A search between two sizes, in octets of UDP payload (header and payload of uTP), as libtorrent does it: what
-    /// is sent in the ordinary way has the largest size known to pass, and single probes find out about larger ones.
-    Search {
-        /// A size that every path carries.
-        floor_bytes: u16,
-        /// The largest size that is worth a probe.
-        ceiling_bytes: u16,
-    },
-    /// The same with libtorrent's own probes: each has the middle of what is not known. Six of them come within 16 octets
-    /// of an Ethernet frame, and each needs a window of more than three packets: many connections that share a narrow
-    /// link send packets of half a frame for minutes.
-    Halving {
-        /// A size that every path carries.
-        floor_bytes: u16,
-        /// The largest size that is worth a probe.
-        ceiling_bytes: u16,
-    },
-}
-
-impl Mtu {
-    /// 1382 octets, libutp's full packet over IPv4: 1430 octets with all headers.
-    pub const DEFAULT: Self = Self::Fixed(1382);
-    /// What every path over IPv4 carries, in octets of UDP payload: 576 (RFC 791) less IP and UDP headers.
-    pub const FLOOR_IPV4_BYTES: u16 = 548;
-    /// The search over IPv4: from what every path carries to an Ethernet frame.
-    pub const SEARCH_IPV4: Self = Self::Search { floor_bytes: Self::FLOOR_IPV4_BYTES, ceiling_bytes: 1472 };
-    /// The search over IPv6: from the least MTU of RFC 8200 section 5 less IP and UDP headers to an Ethernet frame.
-    pub const SEARCH_IPV6: Self = Self::Search { floor_bytes: 1232, ceiling_bytes: 1452 };
-}
 
 /// Acknowledgements that wait for company.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -317,7 +283,7 @@ impl Config {
     /// What a controller for a connection of this kind should know of its path.
     #[must_use]
     pub fn path(&self) -> Path {
-        let mss_bytes = crate::mtu::PathMtu::new(self.mtu).mss_bytes();
+        let mss_bytes = PathMtu::new(self.mtu).mss_bytes();
         let usual_bytes = match self.mtu {
             Mtu::Fixed(_) => mss_bytes,
             Mtu::Search { ceiling_bytes, .. } | Mtu::Halving { ceiling_bytes, .. } => {
@@ -346,7 +312,7 @@ impl Config {
     fn in_range(mut self) -> Self {
         self.max_outstanding_packets = self.max_outstanding_packets.clamp(1, crate::outbox::MAX_PACKETS);
         self.seq_window_packets = self.seq_window_packets.clamp(1, crate::reorder::MAX_PACKETS);
-        self.sack_threshold = self.sack_threshold.clamp(1, crate::connection::MAX_SACK_THRESHOLD as u8);
+        self.sack_threshold = self.sack_threshold.clamp(1, MAX_SACK_THRESHOLD as u8);
         self.send_buffer_bytes = self.send_buffer_bytes.max(1);
         // The window is a 32-bit field, but a peer that keeps 16 MiB under way is none that exists.
         self.receive_buffer_bytes = self.receive_buffer_bytes.clamp(1, MAX_WINDOW_BYTES);
@@ -361,3 +327,6 @@ impl Config {
 
 /// Windows are cut to this: no peer's claim makes more than this wait in the network.
 pub(crate) const MAX_WINDOW_BYTES: u32 = 16 << 20;
+
+/// The largest [`Config::sack_threshold`].
+pub(crate) const MAX_SACK_THRESHOLD: usize = 4;

@@ -19,7 +19,6 @@
 //! **How it was validated.** A path that drops larger packets is found to within a step, in few probes; transfers
 //! across one that does so silently never wait for a timeout (`tests/mtu.rs`).
 
-use crate::config::Mtu;
 use cede_units::Duration;
 use cede_wire::utp::HEADER_BYTES;
 
@@ -34,6 +33,41 @@ const HEADER: u16 = HEADER_BYTES as u16;
 const LIKELY_BYTES: u16 = 1232;
 /// What is usually meant by a jumbo frame: 9000 octets less IPv6 and UDP headers.
 const JUMBO_BYTES: u16 = 8952;
+
+/// How the payload of full packets is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mtu {
+    /// Always this many payload octets. For worlds whose path is known.
+    Fixed(u16),
+    /// A search between two sizes, in octets of UDP payload (header and payload of uTP), as libtorrent does it: what
+    /// is sent in the ordinary way has the largest size known to pass, and single probes find out about larger ones.
+    Search {
+        /// A size that every path carries.
+        floor_bytes: u16,
+        /// The largest size that is worth a probe.
+        ceiling_bytes: u16,
+    },
+    /// The same with libtorrent's own probes: each has the middle of what is not known. Six of them come within 16 octets
+    /// of an Ethernet frame, and each needs a window of more than three packets: many connections that share a narrow
+    /// link send packets of half a frame for minutes.
+    Halving {
+        /// A size that every path carries.
+        floor_bytes: u16,
+        /// The largest size that is worth a probe.
+        ceiling_bytes: u16,
+    },
+}
+
+impl Mtu {
+    /// 1382 octets, libutp's full packet over IPv4: 1430 octets with all headers.
+    pub const DEFAULT: Self = Self::Fixed(1382);
+    /// What every path over IPv4 carries, in octets of UDP payload: 576 (RFC 791) less IP and UDP headers.
+    pub const FLOOR_IPV4_BYTES: u16 = 548;
+    /// The search over IPv4: from what every path carries to an Ethernet frame.
+    pub const SEARCH_IPV4: Self = Self::Search { floor_bytes: Self::FLOOR_IPV4_BYTES, ceiling_bytes: 1472 };
+    /// The search over IPv6: from the least MTU of RFC 8200 section 5 less IP and UDP headers to an Ethernet frame.
+    pub const SEARCH_IPV6: Self = Self::Search { floor_bytes: 1232, ceiling_bytes: 1452 };
+}
 
 /// Where the search stands. Sizes are octets of UDP payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,9 @@
 //! One run from its beginning to its end: folder, records, progress, report, and what is shown of it.
 
-use crate::cli::PictureForm;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::run::args::PictureForm;
 use crate::scenarios::Loaded;
 use crate::screen::{self, Screen};
 use cede_lab::network::Network;

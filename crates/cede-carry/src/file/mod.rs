@@ -10,19 +10,19 @@
 
 mod holes;
 mod name;
-mod offer;
 mod part;
 mod receive;
 mod send;
 mod source;
 
 pub use name::safe_name;
-pub use offer::{DIGEST_BYTES, Modified, Offer};
 pub use part::Destination;
 pub use receive::receive;
 pub(crate) use receive::{offered, receive_offered};
 pub use send::send;
 pub use source::Source;
+
+pub use crate::offer::{DIGEST_BYTES, Modified, Offer};
 
 use crate::framed::WireError;
 use crate::stop::Stop;

@@ -1,6 +1,6 @@
 //! One transfer, in this process.
 
-use crate::cost::{Cost, cpu_seconds, overflows, peak_kib};
+use crate::cost::{Cost, cpu_seconds, meter, overflows, peak_kib};
 use crate::{Carrier, Contestant, plain};
 use cede_interop::bittorrent::Torrent;
 use cede_interop::clients::{Client, Role, Running, Task};
@@ -41,18 +41,6 @@ async fn transfer(contestant: &Contestant) -> io::Result<Cost> {
         Carrier::UtpRs => utp(Stack::UtpRs, bytes, buffers).await,
         Carrier::LibtorrentPypi => torrent(Client::LibtorrentPypi, bytes, buffers).await,
         Carrier::LibtorrentDebian => torrent(Client::LibtorrentDebian, bytes, buffers).await,
-    }
-}
-
-/// Begins to measure this process; call the result at the end.
-pub fn meter(bytes: u64) -> impl FnOnce() -> Cost {
-    let (began, cpu, lost) = (Instant::now(), cpu_seconds("self"), overflows());
-    move || Cost {
-        bytes,
-        seconds: began.elapsed().as_secs_f64(),
-        cpu_seconds: cpu_seconds("self") - cpu,
-        peak_kib: peak_kib("self"),
-        overflows: overflows() - lost,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a transfer costs, as the kernel says.
 
 use std::fs;
+use std::time::Instant;
 
 /// Ticks of `/proc/PID/stat` in a second: fixed on Linux, whatever the kernel's own are.
 const TICKS_PER_SEC: f64 = 100.0;
@@ -74,4 +75,16 @@ pub fn overflows() -> u64 {
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Begins to measure this process; call the result at the end.
+pub fn meter(bytes: u64) -> impl FnOnce() -> Cost {
+    let (began, cpu, lost) = (Instant::now(), cpu_seconds("self"), overflows());
+    move || Cost {
+        bytes,
+        seconds: began.elapsed().as_secs_f64(),
+        cpu_seconds: cpu_seconds("self") - cpu,
+        peak_kib: peak_kib("self"),
+        overflows: overflows() - lost,
+    }
 }

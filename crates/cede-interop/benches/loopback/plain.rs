@@ -1,7 +1,7 @@
 //! What the kernel carries by itself: TCP, and datagrams in batches with as much flow control as keeps them from being lost.
 
-use crate::child::meter;
 use crate::cost::Cost;
+use crate::cost::meter;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr};

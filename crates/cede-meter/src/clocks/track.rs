@@ -14,7 +14,7 @@ const SILENCE_US_MAX: f64 = 30.0 * 60e6;
 /// A jump of one clock against the other that no queue makes.
 const STEP_US: f64 = 10e6;
 /// A clock that is so far behind what it said before was set back: packets that were merely overtaken are left out before
-/// ([`sieve`]). Less is slewed (NTP steps from 128 ms on).
+/// ([`super::sieve`]). Less is slewed (NTP steps from 128 ms on).
 const SET_BACK_US: f64 = 100_000.0;
 /// What falls by more than this below a base that was confirmed is a clock's if round trips say so.
 const BASE_FALL_US: f64 = 200_000.0;

@@ -19,11 +19,9 @@
 //! make this send the same packets again, in the same order, as libutp did (`tests/replay.rs`).
 
 use super::Connection;
+use crate::config::MAX_SACK_THRESHOLD;
 use crate::outbox::Fate;
 use cede_units::Instant;
-
-/// The largest [`Config::sack_threshold`](crate::Config::sack_threshold).
-pub(crate) const MAX_SACK_THRESHOLD: usize = 4;
 
 /// What the search for losses remembers.
 #[derive(Debug)]

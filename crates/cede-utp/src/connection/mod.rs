@@ -20,8 +20,6 @@ mod timeout;
 mod tuning;
 mod update;
 
-pub(crate) use loss::MAX_SACK_THRESHOLD;
-
 use crate::config::Config;
 use crate::delay::Delays;
 use crate::event::{ConnectionError, Event, Pending};

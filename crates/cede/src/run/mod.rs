@@ -1,6 +1,7 @@
 //! `cede run`: any scenario.
 
-use crate::cli::{RunArgs, TableForm};
+pub mod args;
+
 use crate::dataset::PARQUET;
 use crate::execute::{Job, execute};
 use crate::failure::Failure;
@@ -8,6 +9,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::scenarios;
 use crate::screen::{self, Screen};
+use args::{RunArgs, TableForm};
 use cede_lab::record::{self, Format, Vantage};
 use cede_lab::scenario::{Overrides, is_swarm, parse_swarm};
 use cede_lab::swarm::{self, Packets, SwarmError, SwarmWatcher};
