@@ -106,14 +106,31 @@ pub struct Run<'a> {
     journal: bool,
     sampling: bool,
     tape: bool,
-    stand_in: Option<StandIn>,
+    stand_ins: Vec<StandIn>,
 }
 
 /// A controller that takes the place of those that a scenario names.
 struct StandIn {
-    prefix: &'static str,
+    whose: Whose,
     entry: Entry,
     params: Params,
+}
+
+/// Which flows have it.
+enum Whose {
+    /// Those whose names begin so.
+    Named(&'static str),
+    /// A flow of the scenario with all of its replicates.
+    Of(String),
+}
+
+impl Whose {
+    fn is(&self, plan: &FlowPlan, flow: &Flow) -> bool {
+        match self {
+            Self::Named(prefix) => plan.name.starts_with(prefix),
+            Self::Of(name) => flow.name == *name,
+        }
+    }
 }
 
 impl<'a> Run<'a> {
@@ -128,7 +145,7 @@ impl<'a> Run<'a> {
             journal: false,
             sampling: true,
             tape: true,
-            stand_in: None,
+            stand_ins: Vec::new(),
         }
     }
 
@@ -136,7 +153,14 @@ impl<'a> Run<'a> {
     /// scenario says.
     #[must_use]
     pub fn stand_in(mut self, prefix: &'static str, entry: Entry, params: Params) -> Self {
-        self.stand_in = Some(StandIn { prefix, entry, params });
+        self.stand_ins.push(StandIn { whose: Whose::Named(prefix), entry, params });
+        self
+    }
+
+    /// As [`Self::stand_in`], for one flow of the scenario and all of its replicates.
+    #[must_use]
+    pub fn stand_in_of(mut self, flow: &str, entry: Entry, params: Params) -> Self {
+        self.stand_ins.push(StandIn { whose: Whose::Of(flow.to_string()), entry, params });
         self
     }
 
@@ -286,7 +310,7 @@ impl<'a> Run<'a> {
 
     fn controller_factory(&self, plan: &FlowPlan, flow: &Flow) -> ControllerFactory {
         let seed = self.scenario.seed;
-        if let Some(other) = self.stand_in.as_ref().filter(|other| plan.name.starts_with(other.prefix)) {
+        if let Some(other) = self.stand_ins.iter().find(|other| other.whose.is(plan, flow)) {
             return controller_factory(other.entry, other.params.clone(), seed, &plan.name);
         }
         let ControllerSpec { name, params } = &flow.controller;

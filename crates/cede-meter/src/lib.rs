@@ -46,6 +46,8 @@ mod config;
 mod feed;
 mod hosts;
 mod intake;
+#[cfg(feature = "json")]
+pub mod json;
 mod meter;
 mod packet;
 mod pseudonyms;

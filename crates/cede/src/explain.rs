@@ -2,13 +2,12 @@
 
 use crate::cli::ExplainArgs;
 use crate::failure::Failure;
-use crate::scenarios::{BUILT_IN, BuiltIn};
 use crate::screen::{self, Screen};
 use cede_cc::{ParamDoc, registry};
 use cede_lab::check::{self, Case};
 use cede_lab::scenario::{
-    Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, TABLES, TableDoc, Words, nearest, reference,
-    swarm_reference,
+    BUILT_IN, BuiltIn, Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, TABLES, TableDoc, Words,
+    nearest, reference, swarm_reference,
 };
 use cede_repro::lcn10::FigureNumber;
 use serde_json::{Value, json};

@@ -2,11 +2,10 @@
 
 use crate::cli::{Catalogue, ListArgs};
 use crate::failure::Failure;
-use crate::scenarios::BUILT_IN;
 use crate::screen::{self, Screen};
 use cede_cc::registry;
 use cede_lab::check;
-use cede_lab::scenario::{METRICS, QueueKind, Words};
+use cede_lab::scenario::{BUILT_IN, BuiltIn, METRICS, QueueKind, Words};
 use cede_plot::{Table, terminal};
 use serde_json::{Value, json};
 
@@ -82,7 +81,7 @@ fn items(catalogue: Catalogue) -> Vec<Item> {
             })
             .collect(),
         Catalogue::Scenarios => {
-            let item = |scenario: &crate::scenarios::BuiltIn| Item {
+            let item = |scenario: &BuiltIn| Item {
                 kind: "scenario",
                 name: scenario.name.to_string(),
                 summary: scenario.description(),

@@ -1,40 +1,9 @@
-//! The built-in scenarios, and reading a scenario from wherever it comes.
+//! Reading a scenario from wherever it comes.
 
 use crate::failure::Failure;
-use cede_lab::scenario::{Overrides, Scenario, nearest};
+use cede_lab::scenario::{BUILT_IN, Overrides, Scenario, built_in, nearest};
 use std::io::Read;
 use std::path::Path;
-
-/// A scenario that is part of the program.
-#[derive(Clone, Copy, Debug)]
-pub struct BuiltIn {
-    /// Its name.
-    pub name: &'static str,
-    /// Its text.
-    pub text: &'static str,
-}
-
-macro_rules! built_in {
-    ($($name:literal),+ $(,)?) => {
-        &[$(BuiltIn { name: $name, text: include_str!(concat!("../../../scenarios/", $name, ".toml")) }),+]
-    };
-}
-
-/// Every built-in scenario; `demo` is the first.
-pub const BUILT_IN: &[BuiltIn] =
-    built_in!["demo", "alone", "drift", "graph", "latecomer", "rtt-heterogeneity", "star"];
-
-/// The built-in scenario of this name.
-pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
-    BUILT_IN.iter().find(|scenario| scenario.name == name)
-}
-
-impl BuiltIn {
-    /// What it shows, in a sentence.
-    pub fn description(&self) -> String {
-        Scenario::parse(self.name, self.text).map(|scenario| scenario.description).unwrap_or_default()
-    }
-}
 
 /// A scenario, its text, and where that came from.
 #[derive(Debug)]
@@ -92,18 +61,4 @@ fn unreadable(source: &str, error: &std::io::Error) -> Failure {
         guess.unwrap_or_default(),
         known.join(", ")
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_built_in_scenario_parses_under_its_own_name() {
-        for built_in in BUILT_IN {
-            let scenario = Scenario::parse(built_in.name, built_in.text).unwrap();
-            assert_eq!(scenario.name, built_in.name);
-            assert!(!scenario.description.is_empty());
-        }
-    }
 }

@@ -10,6 +10,7 @@
 //! **Invariant:** nothing here runs anything; nothing here knows a clock, a file or a simulator. A text that is no
 //! scenario gives problems, never a panic.
 
+mod built_in;
 mod document;
 mod flow;
 mod flow_tables;
@@ -39,6 +40,7 @@ mod tables;
 mod values;
 mod words;
 
+pub use built_in::{BUILT_IN, BuiltIn, built_in};
 pub use cede_net::{BucketConfig, Discipline, LinkChange, Shaper};
 pub use flow::{
     ControllerSpec, Distribution, Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpAck, TcpOptions,

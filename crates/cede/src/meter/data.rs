@@ -4,7 +4,9 @@ use super::show::socket;
 use super::{Findings, MeterArgs};
 use crate::failure::Failure;
 use crate::screen;
-use cede_meter::{Counters, Estimator, FlowReport, HostReport, QueueSample, Report, RoundTrip, Summary};
+pub use cede_meter::json::{counters, host, summary};
+use cede_meter::json::{estimator, flow};
+use cede_meter::{QueueSample, Report};
 use cede_units::Duration;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
@@ -79,82 +81,6 @@ fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
         "tcp_senders_at_no_known_rate": report.odd_tcp_clocks,
     });
     if let Value::Object(members) = members { members } else { Map::new() }
-}
-
-const fn estimator(estimator: Estimator) -> &'static str {
-    match estimator {
-        Estimator::Direct => "direct",
-        Estimator::Echoed => "echoed",
-    }
-}
-
-pub fn counters(counters: &Counters) -> Value {
-    json!({
-        "packets": counters.packets,
-        "bytes": counters.bytes,
-        "flows": counters.flows,
-        "other_packets": counters.other,
-        "fragments": counters.fragments,
-        "cut_packets": counters.cut,
-        "packets_without_time": counters.timeless,
-        "packets_seen_twice": counters.seen_twice,
-        "packets_outside_time": counters.outside,
-        "packets_that_do_not_pass": counters.filtered,
-        "flows_given_up": counters.evicted,
-        "samples_left_out": counters.thinned,
-        "unknown_link_type": counters.unknown_link_type,
-        "first_ns": counters.span_ns.map(|span| span.0),
-        "last_ns": counters.span_ns.map(|span| span.1),
-    })
-}
-
-pub fn host(host: &HostReport) -> Value {
-    json!({
-        "address": host.address.to_string(),
-        "flows": host.flows,
-        "queue": summary(&host.all),
-        "utp": host.utp.as_ref().map(summary),
-        "tcp": host.tcp.as_ref().map(summary),
-        "clock_hz": host.clock_hz,
-        "round_trip": host.round_trip.as_ref().map(round_trip),
-        "flags": host.flags.names().collect::<Vec<_>>(),
-    })
-}
-
-fn flow(flow: &FlowReport) -> Value {
-    json!({
-        "from": socket(flow.source),
-        "to": socket(flow.destination),
-        "protocol": flow.protocol.to_string(),
-        "packets": flow.packets,
-        "bytes": flow.bytes,
-        "first_us": flow.span_us.0,
-        "last_us": flow.span_us.1,
-        "direct": flow.direct.as_ref().map(summary),
-        "echoed": flow.echoed.as_ref().map(summary),
-        "clock_hz": flow.clock_hz,
-        "drift_ppm": flow.drift_ppm,
-        "round_trip": flow.round_trip.as_ref().map(round_trip),
-        "flags": flow.flags.names().collect::<Vec<_>>(),
-    })
-}
-
-pub fn summary(summary: &Summary) -> Value {
-    json!({
-        "samples": summary.samples,
-        "time_mean_ms": summary.time_mean_ms,
-        "sample_mean_ms": summary.sample_mean_ms,
-        "p50_ms": summary.p50_ms,
-        "p95_ms": summary.p95_ms,
-        "p99_ms": summary.p99_ms,
-        "max_ms": summary.max_ms,
-        "above_100ms_s": summary.bloated_s,
-        "covered_s": summary.covered_s,
-    })
-}
-
-fn round_trip(trip: &RoundTrip) -> Value {
-    json!({ "samples": trip.samples, "min_ms": trip.min_ms, "mean_ms": trip.mean_ms })
 }
 
 /// Every sample, a line each.
