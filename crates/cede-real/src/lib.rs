@@ -146,4 +146,4 @@ pub use config::{ControllerChoice, LARGEST_DATAGRAM_BYTES, MakeController, Socke
 pub use error::{BindError, ConnectError};
 pub use foreign::{Foreign, ForeignDatagram};
 pub use socket::{SocketStatistics, UtpSocket};
-pub use stream::{OwnedReadHalf, OwnedWriteHalf, Reading, UtpStream};
+pub use stream::{OwnedReadHalf, OwnedWriteHalf, Reading, StreamView, UtpStream};

@@ -42,6 +42,27 @@ pub struct OwnedWriteHalf {
     core: Arc<Core>,
 }
 
+/// Looks at a stream whose halves are elsewhere, from [`OwnedReadHalf::view`]. It holds the stream as they do.
+#[derive(Clone)]
+pub struct StreamView {
+    core: Arc<Core>,
+}
+
+impl OwnedReadHalf {
+    /// A way to look at the stream while somebody reads from this half.
+    #[must_use]
+    pub fn view(&self) -> StreamView {
+        StreamView { core: Arc::clone(&self.core) }
+    }
+}
+
+impl StreamView {
+    /// As [`UtpStream::abort`].
+    pub fn abort(&self) {
+        self.core.change(Connection::abort);
+    }
+}
+
 impl UtpStream {
     pub(crate) fn new(core: Core) -> Self {
         Self { core }
@@ -115,6 +136,7 @@ macro_rules! inspect {
 inspect!(UtpStream);
 inspect!(OwnedReadHalf);
 inspect!(OwnedWriteHalf);
+inspect!(StreamView);
 
 /// A stream's counters at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

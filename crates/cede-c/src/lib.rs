@@ -1,0 +1,265 @@
+//! uTP for C: what `include/cede.h` declares, where each function is documented.
+//!
+//! Handles are boxes that C holds the address of. Calls block the caller; the work is done by a runtime of this library's own, which is
+//! made when it is first needed and lives as long as the process. A panic ends a call with an error, and nothing else.
+//!
+//! **Invariant:** nothing here knows uTP: it turns addresses, lengths and texts of C into calls of [`cede_real`].
+
+mod choice;
+mod fault;
+mod status;
+mod waiting;
+
+use cede_real::{OwnedReadHalf, OwnedWriteHalf, SocketConfig, StreamView, UtpSocket, UtpStream};
+use fault::{Fault, guarded, required, text};
+use status::Status;
+use std::ffi::{c_char, c_int, c_void};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use waiting::{lock, resolved, wait};
+
+/// A UDP socket.
+pub struct Socket(UtpSocket);
+
+/// One end of a stream: its halves wait for different things, and it can be looked at meanwhile.
+pub struct Stream {
+    reading: Mutex<OwnedReadHalf>,
+    writing: Mutex<OwnedWriteHalf>,
+    view: StreamView,
+}
+
+impl Stream {
+    fn boxed(stream: UtpStream) -> *mut Self {
+        let (reading, writing) = stream.into_split();
+        let view = reading.view();
+        Box::into_raw(Box::new(Self { reading: Mutex::new(reading), writing: Mutex::new(writing), view }))
+    }
+}
+
+/// See `cede.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn cede_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// See `cede.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn cede_error() -> *const c_char {
+    fault::last()
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `address` is a text that ends with 0; `controller` is one, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_bind(address: *const c_char, controller: *const c_char) -> *mut Socket {
+    // SAFETY: as the caller promises.
+    let (address, controller) = unsafe { (text(address), text(controller)) };
+    guarded(std::ptr::null_mut(), || {
+        let stream = choice::stream(controller?.as_deref())?.unwrap_or_default();
+        let address: SocketAddr = resolved(&required(address?, "address")?)?;
+        let config = SocketConfig { stream, ..SocketConfig::default() };
+        let socket = wait(-1, UtpSocket::bind_with(address, config))?.map_err(Fault::of)?;
+        Ok(Box::into_raw(Box::new(Socket(socket))))
+    })
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `socket` comes from [`cede_bind`] and was not freed, or is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_port(socket: *const Socket) -> c_int {
+    // SAFETY: as the caller promises.
+    let socket = unsafe { socket.as_ref() };
+    guarded(fault::ERROR, || Ok(required(socket, "socket")?.0.local_addr().port().into()))
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `socket` comes from [`cede_bind`] and was not freed, or is NULL; no other call is using it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_socket_free(socket: *mut Socket) {
+    if !socket.is_null() {
+        // SAFETY: as the caller promises: it was made by `Box::into_raw`, and nobody else has it.
+        let socket = unsafe { Box::from_raw(socket) };
+        guarded((), || {
+            drop(socket);
+            Ok(())
+        });
+    }
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `socket` comes from [`cede_bind`] and was not freed; `peer` is a text that ends with 0; `controller` is one, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_connect(
+    socket: *mut Socket,
+    peer: *const c_char,
+    controller: *const c_char,
+    timeout_ms: c_int,
+) -> *mut Stream {
+    // SAFETY: as the caller promises.
+    let (socket, peer, controller) = unsafe { (socket.as_ref(), text(peer), text(controller)) };
+    guarded(std::ptr::null_mut(), || {
+        let socket = &required(socket, "socket")?.0;
+        let peer = resolved(&required(peer?, "peer")?)?;
+        let stream = match choice::stream(controller?.as_deref())? {
+            None => wait(timeout_ms, socket.connect(peer))?,
+            Some(config) => wait(timeout_ms, socket.connect_with(peer, &config))?,
+        };
+        Ok(Stream::boxed(stream.map_err(Fault::of)?))
+    })
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `socket` comes from [`cede_bind`] and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_accept(socket: *mut Socket, timeout_ms: c_int) -> *mut Stream {
+    // SAFETY: as the caller promises.
+    let socket = unsafe { socket.as_ref() };
+    guarded(std::ptr::null_mut(), || {
+        let stream = wait(timeout_ms, required(socket, "socket")?.0.accept())?;
+        Ok(Stream::boxed(stream.map_err(Fault::of)?))
+    })
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `stream` comes from [`cede_connect`] or [`cede_accept`] and was not freed; `size` octets at `buffer` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_read(
+    stream: *mut Stream,
+    buffer: *mut c_void,
+    size: usize,
+    timeout_ms: c_int,
+) -> isize {
+    // SAFETY: as the caller promises. It is never read before it is written: `read` fills it from its beginning.
+    let (stream, buffer) = unsafe {
+        let room = (!buffer.is_null()).then(|| std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size));
+        (stream.as_ref(), room)
+    };
+    guarded(fault::ERROR as isize, || {
+        let (stream, buffer) = (required(stream, "stream")?, required(buffer, "buffer")?);
+        let read = wait(timeout_ms, lock(&stream.reading).read(buffer))?;
+        Ok(read.map_err(Fault::of)? as isize)
+    })
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `stream` comes from [`cede_connect`] or [`cede_accept`] and was not freed; `size` octets at `octets` can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_write(
+    stream: *mut Stream,
+    octets: *const c_void,
+    size: usize,
+    timeout_ms: c_int,
+) -> isize {
+    // SAFETY: as the caller promises.
+    let (stream, octets) = unsafe {
+        let octets = (!octets.is_null()).then(|| std::slice::from_raw_parts(octets.cast::<u8>(), size));
+        (stream.as_ref(), octets)
+    };
+    guarded(fault::ERROR as isize, || {
+        let (stream, octets) = (required(stream, "stream")?, required(octets, "octets")?);
+        let written = wait(timeout_ms, lock(&stream.writing).write(octets))?;
+        Ok(written.map_err(Fault::of)? as isize)
+    })
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `stream` comes from [`cede_connect`] or [`cede_accept`] and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_finish(stream: *mut Stream, timeout_ms: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    let stream = unsafe { stream.as_ref() };
+    guarded(fault::ERROR, || {
+        let stream = required(stream, "stream")?;
+        wait(-1, lock(&stream.writing).shutdown())?.map_err(Fault::of)?;
+        wait(timeout_ms, waiting::arrived(&stream.view))?.map(|()| 0)
+    })
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `stream` comes from [`cede_connect`] or [`cede_accept`] and was not freed, or is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_abort(stream: *mut Stream) {
+    // SAFETY: as the caller promises.
+    let stream = unsafe { stream.as_ref() };
+    guarded((), || {
+        required(stream, "stream")?.view.abort();
+        Ok(())
+    });
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `stream` comes from [`cede_connect`] or [`cede_accept`] and was not freed, or is NULL; no other call is using it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_stream_free(stream: *mut Stream) {
+    if !stream.is_null() {
+        // SAFETY: as the caller promises: it was made by `Box::into_raw`, and nobody else has it.
+        let stream = unsafe { Box::from_raw(stream) };
+        guarded((), || {
+            drop(stream);
+            Ok(())
+        });
+    }
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `stream` comes from [`cede_connect`] or [`cede_accept`] and was not freed; `size` octets at `text` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_peer(stream: *const Stream, text: *mut c_char, size: usize) -> c_int {
+    // SAFETY: as the caller promises. It is written before it is read.
+    let (stream, room) = unsafe {
+        let room = (!text.is_null()).then(|| std::slice::from_raw_parts_mut(text.cast::<u8>(), size));
+        (stream.as_ref(), room)
+    };
+    guarded(fault::ERROR, || {
+        let (stream, room) = (required(stream, "stream")?, required(room, "text")?);
+        let peer = stream.view.peer_addr().to_string();
+        let Some((room, _)) = room.split_at_mut_checked(peer.len() + 1) else {
+            return Err(Fault::said(format!(
+                "{peer} and its end take {} octets, not {size}",
+                peer.len() + 1
+            )));
+        };
+        room[..peer.len()].copy_from_slice(peer.as_bytes());
+        room[peer.len()] = 0;
+        Ok(0)
+    })
+}
+
+/// See `cede.h`.
+///
+/// # Safety
+/// `stream` comes from [`cede_connect`] or [`cede_accept`] and was not freed; a status at `status` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cede_get_status(stream: *const Stream, status: *mut Status) -> c_int {
+    // SAFETY: as the caller promises.
+    let (stream, status) = unsafe { (stream.as_ref(), status.as_mut()) };
+    guarded(fault::ERROR, || {
+        let (stream, status) = (required(stream, "stream")?, required(status, "status")?);
+        *status = Status::of(&stream.view).ok_or_else(|| Fault::said("the stream is over".to_owned()))?;
+        Ok(0)
+    })
+}

@@ -1,0 +1,58 @@
+//! The runtime that does the work, and waiting for it.
+
+use crate::fault::Fault;
+use cede_real::StreamView;
+use std::future::Future;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// How often it is looked whether everything has arrived.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// The runtime; it is never ended, as streams go on when their handles are gone.
+fn runtime() -> Result<&'static Runtime, Fault> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let made = Builder::new_multi_thread().worker_threads(2).thread_name("cede").enable_all().build();
+    let made = made.map_err(Fault::of)?;
+    Ok(RUNTIME.get_or_init(|| made))
+}
+
+/// Waits for something, so many milliseconds at most; for ever where they are negative.
+pub fn wait<T>(timeout_ms: i32, work: impl Future<Output = T>) -> Result<T, Fault> {
+    let runtime = runtime()?;
+    match u64::try_from(timeout_ms) {
+        Err(_) => Ok(runtime.block_on(work)),
+        Ok(ms) => runtime
+            .block_on(async { tokio::time::timeout(Duration::from_millis(ms), work).await })
+            .map_err(|_| Fault::TooLate),
+    }
+}
+
+/// Once all that was written has arrived.
+pub async fn arrived(view: &StreamView) -> Result<(), Fault> {
+    let written = |view: &StreamView| view.snapshot();
+    loop {
+        let Some(snapshot) = written(view) else {
+            return Err(Fault::said("the socket has closed".to_owned()));
+        };
+        if snapshot.queued_bytes == 0 && snapshot.unacked_bytes == 0 {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The first address that a text leads to.
+pub fn resolved(text: &str) -> Result<SocketAddr, Fault> {
+    let mut found = text.to_socket_addrs().map_err(|error| Fault::said(format!("{text}: {error}")))?;
+    found.next().ok_or_else(|| Fault::said(format!("{text} leads to no address")))
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
