@@ -3,6 +3,7 @@
 
 use cede_lab::scenario::{Overrides, SWARM_TABLES, parse_swarm, swarm_reference};
 use cede_lab::swarm::{Packets, Swarm, SwarmOutcome, run, run_captured, to_json, write};
+use cede_units::Duration;
 use cede_wire::pcap::Reader;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,15 @@ fn peers_without_access_links_reach_each_other() {
     let mut swarm = example("flash-crowd.toml", &set);
     swarm.groups.iter_mut().for_each(|group| group.uplink = None);
     assert_eq!(played(&swarm).summary(swarm.content_bytes).complete, 8);
+}
+
+#[test]
+fn a_seed_that_leaves_when_done_leaves_after_its_time() {
+    let set = ["swarm.content=1 MB", "group.seed.departure=when-done", "group.seed.after=3 s"];
+    let outcome = played(&example("flash-crowd.toml", &set));
+    let seed = &outcome.peers[0].record;
+    let (arrived_at, left_at) = (seed.arrived_at.unwrap(), seed.left_at.unwrap());
+    assert_eq!(left_at, arrived_at + Duration::from_secs(3));
 }
 
 /// Octets of the packets in a capture, and how many packets there are.

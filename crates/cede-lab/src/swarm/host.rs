@@ -138,7 +138,7 @@ impl SwarmHost {
             self.leaves_at = now + self.draw(mean);
         }
         if self.engine.is_complete() {
-            self.record.completed_at.get_or_insert(now);
+            self.complete(now);
         }
         self.engine.start(now);
     }
