@@ -76,22 +76,20 @@ pub fn execute(job: &Job<'_>) -> Result<(), Failure> {
     let scenario = &job.loaded.scenario;
     let command: Vec<String> = std::env::args().collect();
     let mut manifest = Manifest::begin(scenario, &job.loaded.source, &command);
-    let folder = Folder::claim(&job.folder)?;
-    folder.write_manifest(&manifest)?;
-    folder.write("scenario.toml", scenario.to_toml().as_bytes())?;
+    let folder = clear(job, &manifest)?;
     let run = Run::new(scenario);
     let network = run.network().clone();
     let recorder = Recorder::create(&folder, scenario, &network, &job.record)?;
+    // Who is ended by force leaves these, and whoever comes next is to know them.
+    manifest.files = folder.made();
+    folder.write_manifest(&manifest)?;
     let finished = go(run, recorder);
     manifest.simulated_s = finished.reached.as_secs_f64();
     (manifest.wall_s, manifest.cpu_s) = (finished.wall_s, finished.cpu_s);
-    manifest.files.push("scenario.toml".to_string());
-    let broken = match finished.files {
-        Ok(files) => {
-            manifest.files.extend(files);
-            None
-        }
-        Err(error) => Some(Failure::from(error)),
+    let broken;
+    (manifest.files, broken) = match finished.files {
+        Ok(files) => ([vec!["scenario.toml".to_string()], files].concat(), None),
+        Err(error) => (folder.made(), Some(Failure::from(error))),
     };
     match (broken, finished.outcome) {
         (None, Ok(outcome)) => complete(job, &folder, &network, &outcome, manifest),
@@ -105,6 +103,16 @@ pub fn execute(job: &Job<'_>) -> Result<(), Failure> {
             give_up(job, &folder, manifest, Status::Failed, Failure::Failed(error.to_string()))
         }
     }
+}
+
+/// The run folder with nothing in it but what this run is. An earlier one goes at once: of a run that ends early, the
+/// report of another would stand beside what it says itself.
+fn clear(job: &Job<'_>, manifest: &Manifest<'_>) -> Result<Folder, Failure> {
+    let folder = Folder::claim(&job.folder)?;
+    folder.write_manifest(manifest)?;
+    folder.sweep(&["manifest.json"]);
+    folder.write("scenario.toml", job.loaded.scenario.to_toml().as_bytes())?;
+    Ok(folder)
 }
 
 fn go(run: Run<'_>, recorder: Recorder) -> Finished {
@@ -153,7 +161,6 @@ fn complete(
     let shown = show(job, &subject, &verdicts, manifest.wall_s);
     let (status, judgement) = judge(outcome, &verdicts);
     manifest.status = status;
-    folder.sweep(&manifest.files);
     publish(job, folder, &manifest.with_results(Results { outcome, assertions: &verdicts }))?;
     judgement.and(shown)
 }

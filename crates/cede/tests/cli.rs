@@ -232,6 +232,47 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     assert_eq!(place.text("letters/report.html"), "dear");
 }
 
+/// The names in a run folder, in order.
+fn names(place: &Folder, folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(place.path(folder)).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Whatever became of the run before, and whichever kind it was, nothing of it stands beside the next; what a person put
+/// there stays.
+#[test]
+fn nothing_of_an_earlier_run_stands_beside_the_next() {
+    let place = Folder::new("earlier");
+    place.write("short.toml", SHORT);
+    place.write("long.toml", SHORT.replace("\"3 s\"", "\"100 h\""));
+    place.cede(&["run", "short.toml", "-o", "plain"]).exits(0);
+    place.cede(&["run", "short.toml", "-o", "out", "--pcap", "--plot", "svg"]).exits(0);
+    place.write("out/notes.txt", "mine");
+    let running = place.start(&["run", "long.toml", "-o", "out", "--format", "jsonl"]);
+    let rows = || fs::metadata(place.path("out/flows.jsonl")).is_ok_and(|meta| meta.len() > 0);
+    let patience = std::time::Instant::now();
+    while !rows() && patience.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    running.kill();
+    let left = [
+        "events.jsonl",
+        "flows.jsonl",
+        "manifest.json",
+        "notes.txt",
+        "queue-bottleneck.jsonl",
+        "scenario.toml",
+    ];
+    assert_eq!(names(&place, "out"), left);
+    place.cede(&["run", "short.toml", "-o", "out"]).exits(0);
+    assert_eq!(place.text("out/notes.txt"), "mine");
+    fs::remove_file(place.path("out/notes.txt")).unwrap();
+    assert_eq!(names(&place, "out"), names(&place, "plain"));
+}
+
 /// Whoever may write anywhere (root) is not held up by permissions, and the test says so.
 #[cfg(unix)]
 #[test]

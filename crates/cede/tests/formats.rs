@@ -102,4 +102,6 @@ fn a_swarm_has_forms_of_its_own() {
     place.write("few.toml", swarm);
     let refused = place.cede(&["run", "few.toml", "--format", "parquet"]).exits(2);
     assert!(refused.err.contains("--format is for scenarios"), "{}", refused.err);
+    let refused = place.cede(&["run", "few.toml", "--plot", "svg"]).exits(2);
+    assert!(refused.err.contains("--plot is for scenarios"), "{}", refused.err);
 }

@@ -89,6 +89,29 @@ fn a_swarm_leaves_every_record_that_its_reference_names() {
     }
 }
 
+/// As with a scenario's folder, which a swarm's may follow, and the other way round.
+#[test]
+fn a_folder_holds_one_swarm_and_nothing_of_an_earlier_run() {
+    let place = place("one");
+    let told = place.cede(&["run", "small.toml", "-o", "out", "--pcap"]).exits(0);
+    let count = || fs::read_dir(place.path("out")).unwrap().count();
+    let records = format!("Records: {} files in out", count());
+    assert!(told.text().contains(&records), "{}", told.text());
+    assert!(place.path("out/packets.pcapng").exists() && place.path("out/queue.csv").exists());
+    place.cede(&["run", "small.toml", "-o", "out", "-s", "records.queue=false"]).exits(0);
+    assert!(!place.path("out/packets.pcapng").exists() && !place.path("out/queue.csv").exists());
+    place.cede(&["demo", "-o", "out"]).exits(0);
+    assert!(place.path("out/flows.csv").exists() && !place.path("out/peers.csv").exists());
+    assert!(!place.path("out/summary.json").exists() && !place.path("out/swarm.toml").exists());
+    place.cede(&["run", "small.toml", "-o", "out"]).exits(0);
+    assert!(!place.path("out/manifest.json").exists() && place.path("out/peers.csv").exists());
+
+    place.write("letters/summary.md", "dear");
+    place.write("letters/summary.json", "{}");
+    place.cede(&["run", "small.toml", "-o", "letters"]).exits(1).complains("holds files that no run wrote");
+    assert_eq!(place.text("letters/summary.md"), "dear");
+}
+
 #[test]
 fn records_agree_with_each_other() {
     let place = place("agree");

@@ -8,12 +8,17 @@ use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "manifest.json";
 
+/// What a run writes about itself and its files: a scenario's the one, a swarm's the other.
+const INDICES: [&str; 2] = [MANIFEST, "summary.json"];
+
 /// A folder that holds one run and nothing else.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// What an earlier run left here, by its own manifest.
+    /// What an earlier run left here, by its own account.
     stale: Vec<String>,
+    /// What somebody else has put beside it.
+    others: Vec<String>,
 }
 
 impl Folder {
@@ -25,12 +30,13 @@ impl Folder {
     pub fn claim(path: &Path) -> Result<Self, RecordError> {
         let fail = |action, error| RecordError::new(action, path, error);
         fs::create_dir_all(path).map_err(|error| fail("make the folder", error))?;
-        let stale = match fs::read(path.join(MANIFEST)) {
-            Ok(text) => files_of(&text),
-            Err(_) if is_empty(path).map_err(|error| fail("read the folder", error))? => Vec::new(),
-            Err(_) => return Err(fail("use the folder", io::Error::other(NOT_A_RUN))),
-        };
-        Ok(Self { path: path.to_path_buf(), stale })
+        let stale: Vec<String> = INDICES.into_iter().flat_map(|index| left_by(path, index)).collect();
+        let mut others = names_in(path).map_err(|error| fail("read the folder", error))?;
+        others.retain(|name| !stale.contains(name));
+        if stale.is_empty() && !others.is_empty() {
+            return Err(fail("use the folder", io::Error::other(NOT_A_RUN)));
+        }
+        Ok(Self { path: path.to_path_buf(), stale, others })
     }
 
     /// Where it is.
@@ -60,9 +66,17 @@ impl Folder {
         self.write(MANIFEST, &text).map(drop)
     }
 
-    /// Removes files of an earlier run that this one did not replace.
-    pub fn sweep(&self, files: &[String]) {
-        for name in self.stale.iter().filter(|name| !files.contains(name)) {
+    /// The files that this run has made so far, but for what it says about itself.
+    #[must_use]
+    pub fn made(&self) -> Vec<String> {
+        let mut names = names_in(&self.path).unwrap_or_default();
+        names.retain(|name| !self.others.contains(name) && !INDICES.contains(&name.as_str()));
+        names
+    }
+
+    /// Removes files of an earlier run but for these, which are this one's.
+    pub fn sweep(&self, files: &[&str]) {
+        for name in self.stale.iter().filter(|name| !files.contains(&name.as_str())) {
             // A file that is gone already is as good as removed.
             let _ = fs::remove_file(self.path.join(name));
         }
@@ -71,8 +85,22 @@ impl Folder {
 
 const NOT_A_RUN: &str = "it holds files that no run wrote; name an empty or a new folder with -o";
 
-fn is_empty(path: &Path) -> io::Result<bool> {
-    Ok(fs::read_dir(path)?.next().is_none())
+fn names_in(path: &Path) -> io::Result<Vec<String>> {
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let mut names = fs::read_dir(path)?.map(name).collect::<io::Result<Vec<String>>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// What a run left that wrote this about itself; nothing where that is not here, or no run's. A manifest that was torn
+/// is one all the same: nothing else is called so in a run folder, whereas many a program writes a summary.
+fn left_by(path: &Path, index: &str) -> Vec<String> {
+    let Ok(text) = fs::read(path.join(index)) else { return Vec::new() };
+    let mut names = files_of(&text);
+    if index == MANIFEST || !names.is_empty() {
+        names.push(index.to_string());
+    }
+    names
 }
 
 /// The files that a manifest names: plain names only, whatever it says.
@@ -80,7 +108,7 @@ fn files_of(manifest: &[u8]) -> Vec<String> {
     let manifest: serde_json::Value = serde_json::from_slice(manifest).unwrap_or_default();
     let files = manifest["files"].as_array().into_iter().flatten();
     let is_plain =
-        |name: &&str| !name.contains(['/', '\\', ':']) && *name != MANIFEST && !name.starts_with('.');
+        |name: &&str| !name.contains(['/', '\\', ':']) && !INDICES.contains(name) && !name.starts_with('.');
     files.filter_map(serde_json::Value::as_str).filter(is_plain).map(str::to_string).collect()
 }
 

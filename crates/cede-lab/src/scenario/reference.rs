@@ -33,7 +33,7 @@ The run folder holds:
 | file | what it holds |
 |---|---|
 | `swarm.toml` | the file that was run; overrides are in `summary.json` |
-| `summary.md`, `summary.json` | a few numbers; the second with every peer, the seed of the random numbers, the overrides |
+| `summary.md`, `summary.json` | a few numbers; the second with every peer, the seed of the random numbers, the overrides, the files |
 | `peers.csv` | a row per peer: arrival, completion, departure, octets up and down by transport, connections, HAVEs, requests, redundant octets (of blocks that were here already), cut ones (of blocks of which the rest did not come, or came from elsewhere first, or that were lost when the peer went away), mean RTT estimate; what a complete leecher had down is the content, the redundant and the cut octets; of a peer that comes back, over all of its stays (a HAVE is counted for each open connection, also where that ends before it leaves) |
 | `links.csv` | a row per uplink: dequeues, queue, octets by transport, drops |
 | `tracker.csv` | a row per announce |

@@ -10,12 +10,15 @@ use crate::progress::Progress;
 use crate::scenarios;
 use crate::screen::{self, Screen};
 use args::{RunArgs, TableForm};
-use cede_lab::record::{self, Format, Vantage};
+use cede_lab::record::{self, Folder, Format, Vantage};
 use cede_lab::scenario::{Overrides, is_swarm, parse_swarm};
 use cede_lab::swarm::{self, Packets, SwarmError, SwarmWatcher};
 use cede_plot::terminal;
 use cede_units::Instant;
 use std::path::{Path, PathBuf};
+
+/// What a swarm's packets are written to.
+const CAPTURE: &str = "packets.pcapng";
 
 /// Reads the scenario and runs it.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
@@ -24,10 +27,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     // Standard input can be read once only.
     let text = scenarios::text_of(&args.scenario)?;
     if is_swarm(&text) {
-        if args.format != [TableForm::Csv] {
-            let text = "the tables of a swarm are CSV, its summary JSON; --format is for scenarios";
-            return Err(Failure::Usage(text.to_string()));
-        }
+        refuse_forms(args)?;
         return run_swarm(args, &text, &overrides);
     }
     let loaded = scenarios::load(&args.scenario, text, &overrides)?;
@@ -57,6 +57,16 @@ fn tables(forms: &[TableForm]) -> Vec<Format> {
     forms.iter().filter_map(table).collect()
 }
 
+/// What a swarm has not.
+fn refuse_forms(args: &RunArgs) -> Result<(), Failure> {
+    let text = match (args.format == [TableForm::Csv], args.plot.is_empty()) {
+        (true, true) => return Ok(()),
+        (false, _) => "the tables of a swarm are CSV, its summary JSON; --format is for scenarios",
+        (true, false) => "of a swarm there are no figures, but its tables; --plot is for scenarios",
+    };
+    Err(Failure::Usage(text.to_string()))
+}
+
 /// Reads a swarm file and runs it.
 fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Failure> {
     let mut swarm = parse_swarm(&args.scenario, text, overrides).map_err(Failure::Scenario)?;
@@ -64,30 +74,58 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
     if let Some(vantage) = args.pcap {
         swarm.records.packets = packets(vantage.into());
     }
-    let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("cede-out").join(&swarm.name));
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from("cede-out").join(&swarm.name));
+    // Before anything is computed.
+    let folder = Folder::claim(&path)?;
     let mut attendant = SwarmAttendant { progress: Progress::begin(), end: Instant::ZERO + swarm.duration };
-    let outcome = swarm::run_captured(&swarm, &folder, &mut attendant);
+    let outcome = swarm::run_captured(&swarm, &path, &mut attendant);
     attendant.progress.end();
     let outcome = outcome.map_err(|error| match error {
         SwarmError::Interrupted => Failure::Interrupted("nothing was kept".to_string()),
         error => Failure::Failed(error.to_string()),
-    })?;
-    let failed =
-        |error: std::io::Error| Failure::of_system(format!("{}: {error}", folder.display()), error.kind());
-    let files = swarm::write(&swarm, &outcome, &folder).map_err(failed)?;
-    std::fs::write(folder.join("swarm.toml"), text).map_err(failed)?;
-    let mut json = swarm::to_json(&swarm, &outcome);
-    json["overrides"] = overrides.texts().into();
-    json["command"] = repeat(args, overrides.texts(), &folder, "swarm.toml").into();
-    let json = format!("{json:#}\n");
-    std::fs::write(folder.join("summary.json"), &json).map_err(failed)?;
+    });
+    if outcome.is_err() && swarm.records.packets != Packets::None {
+        let _ = std::fs::remove_file(path.join(CAPTURE));
+    }
+    let outcome = outcome?;
+    let (files, json) = keep(args, (&swarm, text), &outcome, &folder, overrides)?;
     let screen = Screen::new(args.json);
     let table = terminal::table(&swarm::summary_table(&swarm, &outcome), screen.columns, screen.colour);
-    screen.say(&format!("{table}\nRecords: {} files in {}\n", files.len() + 2, folder.display()))?;
+    screen.say(&format!("{table}\nRecords: {files} files in {}\n", path.display()))?;
     if args.json {
         screen::print(&json)?;
     }
     judge(&swarm, &outcome)
+}
+
+/// Writes what a swarm showed into its folder, in place of an earlier run. Answers with how many files there are, and with
+/// the summary.
+fn keep(
+    args: &RunArgs,
+    (swarm, text): (&swarm::Swarm, &str),
+    outcome: &swarm::SwarmOutcome,
+    folder: &Folder,
+    overrides: &Overrides,
+) -> Result<(usize, String), Failure> {
+    let path = folder.path();
+    let failed =
+        |error: std::io::Error| Failure::of_system(format!("{}: {error}", path.display()), error.kind());
+    let files = swarm::write(swarm, outcome, path).map_err(failed)?;
+    let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
+    folder.write("swarm.toml", text.as_bytes())?;
+    names.push("swarm.toml");
+    if swarm.records.packets != Packets::None {
+        names.push(CAPTURE);
+    }
+    let mut json = swarm::to_json(swarm, outcome);
+    json["overrides"] = overrides.texts().into();
+    json["command"] = repeat(args, overrides.texts(), path, "swarm.toml").into();
+    json["files"] = names.clone().into();
+    let json = format!("{json:#}\n");
+    names.push("summary.json");
+    folder.sweep(&names);
+    folder.write("summary.json", json.as_bytes())?;
+    Ok((names.len(), json))
 }
 
 /// Says whether the swarm got anywhere, and fails where what arrived was not the torrent.
