@@ -150,7 +150,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub struct ExplainArgs {
-    /// A controller, CONTROLLER.PARAMETER, a metric, TABLE.OPTION, a built-in scenario, or `scenario`
+    /// A controller, CONTROLLER.PARAMETER, a metric, TABLE.OPTION, a built-in scenario, `scenario` or `swarm`
     #[arg(value_name = "WHAT")]
     pub what: String,
     /// Print JSON

@@ -6,8 +6,8 @@ use crate::screen::{self, Screen};
 use cede_cc::{ParamDoc, registry};
 use cede_lab::check::{self, Case};
 use cede_lab::scenario::{
-    BUILT_IN, BuiltIn, Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, TABLES, TableDoc, Words,
-    nearest, reference, swarm_reference,
+    BUILT_IN, BuiltIn, Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, SWARM_TABLES, TABLES,
+    TableDoc, Words, nearest, reference, swarm_reference,
 };
 use cede_repro::lcn10::FigureNumber;
 use serde_json::{Value, json};
@@ -62,8 +62,10 @@ fn topics() -> Vec<Topic> {
         let params = entry.params.iter().map(move |param| Topic::Parameter(entry, param));
         [Topic::Controller(entry)].into_iter().chain(params)
     });
-    let tables = TABLES.iter().flat_map(|table| {
-        let options = table.options().map(move |option| Topic::Option(table, option));
+    let tables = TABLES.iter().chain(SWARM_TABLES).flat_map(|table| {
+        // That a swarm file has a table is said where the table is explained.
+        let is_own = |option: &&OptionDoc| !is_of_swarms(table) || !is_table(option);
+        let options = table.options().filter(is_own).map(move |option| Topic::Option(table, option));
         [Topic::Table(table)].into_iter().chain(options)
     });
     let metrics = METRICS.iter().map(Topic::Metric);
@@ -83,7 +85,7 @@ fn unknown(what: &str) -> Failure {
     let guess = guess.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
     Failure::Usage(format!(
         "nothing is called `{what}`{guess}\n  = `cede list` names controllers, queue disciplines, scenarios, metrics and figures; `cede explain \
-         scenario` is the reference of all options"
+         scenario` is the reference of all options, and `cede explain swarm` of those of swarms"
     ))
 }
 
@@ -104,10 +106,10 @@ impl Topic {
                 ]
             }
             Self::Queue(name, _) => vec![(*name).to_string()],
-            Self::Table(table) => vec![table.path.to_string()],
-            Self::Option(table, option) if table.path.is_empty() => vec![option.key.to_string()],
+            Self::Table(table) => vec![table.name().to_string()],
+            Self::Option(table, option) if table.name().is_empty() => vec![option.key.to_string()],
             Self::Option(table, option) => {
-                vec![format!("{}.{}", table.path, option.key), option.key.to_string()]
+                vec![format!("{}.{}", table.name(), option.key), option.key.to_string()]
             }
             Self::Check(case) => vec![case.name.to_string()],
             Self::Scenario(scenario) => vec![scenario.name.to_string()],
@@ -190,7 +192,7 @@ impl Topic {
                 })
             }
             Self::Table(table) => json!({
-                "kind": "table", "name": table.path, "written": table.heading, "meaning": table.meaning,
+                "kind": "table", "name": table.name(), "written": table.heading, "meaning": table.meaning,
                 "options": table.options().map(|option| option_json(table, option)).collect::<Value>(),
             }),
             Self::Option(table, option) => option_json(table, option),
@@ -204,6 +206,14 @@ impl Topic {
             Self::Column(name, text) => json!({ "kind": "column", "name": name, "summary": text }),
         }
     }
+}
+
+const fn is_table(option: &OptionDoc) -> bool {
+    matches!(option.kind, Kind::Table(_) | Kind::Tables(_))
+}
+
+fn is_of_swarms(table: &TableDoc) -> bool {
+    SWARM_TABLES.iter().any(|other| other.path == table.path)
 }
 
 /// Options that tables of one kind share say the same.
@@ -321,7 +331,8 @@ fn check_text(case: &Case, screen: &Screen) -> String {
 fn table_text(table: &TableDoc, screen: &Screen) -> String {
     let rows: String = table.options().map(|option| option_row(option, screen)).collect();
     let meaning = screen.wrap("  ", table.meaning);
-    format!("{}  part of a scenario\n\n{meaning}\n{rows}", screen.bold(table.heading))
+    let whole = if is_of_swarms(table) { "swarm file" } else { "scenario" };
+    format!("{}  part of a {whole}\n\n{meaning}\n{rows}", screen.bold(table.heading))
 }
 
 fn option_text(tables: &[&TableDoc], option: &OptionDoc, screen: &Screen) -> String {
@@ -350,7 +361,7 @@ fn option_json(table: &TableDoc, option: &OptionDoc) -> Value {
         Fallback::Value(text) | Fallback::Absent(text) => (Value::from(text), false),
     };
     json!({
-        "kind": "option", "table": table.path, "key": option.key, "meaning": option.meaning,
+        "kind": "option", "table": table.name(), "key": option.key, "meaning": option.meaning,
         "allowed": option.kind.allowed(), "required": required, "default": default, "example": option.example,
     })
 }

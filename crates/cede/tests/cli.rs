@@ -394,6 +394,17 @@ fn explanations_name_formula_source_and_units() {
         assert!(ledbat.contains(said), "{said} in {ledbat}");
     }
     assert!(place.cede(&["explain", "link.buffer"]).exits(0).text().contains("BDP"));
+    for (name, said) in [
+        ("group.uplink", "option of [[group]]"),
+        ("links.matrix", "40 ms, 0 ms"),
+        ("swarm.content", "it must be given"),
+        ("records", "[records]  part of a swarm file"),
+        ("device.loopback", "option of [[device]]"),
+        ("arrival", "poisson: "),
+    ] {
+        let told = place.cede(&["explain", name]).exits(0).text().to_owned();
+        assert!(told.contains(said), "{name}: {told}");
+    }
     assert!(place.cede(&["explain", "queue.bottleneck.p95_ms"]).exits(0).text().contains("95 %"));
     assert!(
         place

@@ -458,6 +458,14 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
     }
 
     #[test]
+    fn tables_are_called_as_in_the_file() {
+        for (set, said) in [("records=5", "`records` is the number 5"), ("group=5", "each [[group]]")] {
+            let problems = parse_swarm("swarm.toml", TEXT, &Overrides::new([set])).unwrap_err();
+            assert!(format!("{problems:?}").contains(said), "{set}: {problems:?}");
+        }
+    }
+
+    #[test]
     fn overrides_are_laid_over_it() {
         let set = ["swarm.content=2 MB", "group.leecher.count=5", "group.*.uplink=3 Mbit/s"];
         let swarm = parse_swarm("swarm.toml", TEXT, &Overrides::new(set)).unwrap();

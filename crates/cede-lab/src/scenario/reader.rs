@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
             Some((_, Value::Table(table))) => Some(table),
             Some((node, _)) => {
                 let help = vec![format!("allowed: a table {}", doc.heading)];
-                reader.report(at, format!("`{path}` is {}, not a table", node.describe()), help);
+                reader.report(at, format!("`{}` is {}, not a table", doc.name(), node.describe()), help);
                 return None;
             }
         };

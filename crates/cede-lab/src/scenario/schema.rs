@@ -122,12 +122,28 @@ pub(crate) const SIZE_MAX_BYTES: u64 = 1 << 50;
 /// The largest number of packets.
 pub(crate) const PACKETS_MAX: u64 = 1_000_000_000;
 
+/// What the table with this path is called in a file. Swarm files have tables that are called as those of scenarios, so that
+/// their paths have more to them.
+pub(crate) fn name_of(path: &'static str) -> &'static str {
+    match path.strip_prefix("swarm_") {
+        Some("file") => "",
+        Some(name) => name,
+        None => path,
+    }
+}
+
 impl TableDoc {
     /// Every option, those of its own first, each key once.
     pub fn options(&self) -> impl Iterator<Item = &'static OptionDoc> + use<> {
         let own = self.own;
         let shared = self.shared.iter().filter(move |option| own.iter().all(|o| o.key != option.key));
         own.iter().chain(shared)
+    }
+
+    /// What it is called in a file; the top of one has no name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        name_of(self.path)
     }
 
     /// The option with this key.
@@ -187,8 +203,8 @@ impl Kind {
                 words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
             }
             Self::Names => "a list of names, for instance [\"a\", \"b\"]".to_string(),
-            Self::Table(path) => format!("a table: [{path}]"),
-            Self::Tables(path) => format!("a list of tables, each [[{path}]]"),
+            Self::Table(path) => format!("a table: [{}]", name_of(path)),
+            Self::Tables(path) => format!("a list of tables, each [[{}]]", name_of(path)),
             Self::LinkOrLinks => "a table [link], or in a graph a list of tables [[link]]".to_string(),
             Self::Controller => "a controller's name, or { name = \"...\", PARAMETER = ... }".to_string(),
             Self::Queue => "a queue discipline, or { kind = \"...\", PARAMETER = ... }".to_string(),
