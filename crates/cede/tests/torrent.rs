@@ -253,6 +253,24 @@ fn a_tracker_logs_each_announce_over_http_and_udp() {
     assert_eq!(tracker.prints("stopped")["left"], 0);
 }
 
+/// A tracker's answer often ends a download before the clock looks again.
+#[test]
+fn a_completion_is_told_however_soon_the_download_ends() {
+    let place = Place::new("soon");
+    let mut tracker = place.start("tracker -p 0 -B 127.0.0.1 --json");
+    let line = tracker.says("tracker at ");
+    let port = line.rsplit(':').next().unwrap().trim();
+    let (_, _seed, peer) = place.seeded(100_000, "");
+    for round in 0..8 {
+        let words = format!(
+            "get film.torrent -o out -t http://127.0.0.1:{port}/announce --peer {peer} --json {QUIET}"
+        );
+        let done = place.cede(&words).exits(0);
+        assert_eq!(done.event("complete")["bytes"], 100_000, "round {round}");
+        fs::remove_file(place.path("out/film")).unwrap();
+    }
+}
+
 /// What an announce says over HTTP, and the line of the log for it.
 fn announced(tracker: &mut Running, port: &str, query: &str) -> Value {
     use std::io::{Read, Write};

@@ -220,6 +220,8 @@ impl<'a> Job<'a> {
             }
         };
         self.driver = Some(driver);
+        // A tracker that answers to the completion may be quicker than the clock.
+        self.tell_completion();
         outcome
     }
 
@@ -240,8 +242,13 @@ impl<'a> Job<'a> {
         if self.args.json && self.ticks.is_multiple_of(TICKS_PER_LINE) {
             self.tell("progress", &document(&view, &rates));
         }
+        self.tell_completion();
+    }
+
+    /// Once.
+    fn tell_completion(&mut self) {
         if self.session.is_done() && !std::mem::replace(&mut self.was_complete, true) {
-            self.tell("complete", &json!({ "bytes": view.bytes }));
+            self.tell("complete", &json!({ "bytes": self.session.view().bytes }));
         }
     }
 
