@@ -93,7 +93,12 @@ fn runs_add_files_of_their_own_and_replace_them_when_repeated() {
     place.meter(&["early.pcap", "--parquet", "set", "--json"]);
     assert_eq!(list(), first);
     place.meter(&["late.pcap", "--parquet", "set"]);
-    assert_eq!(list().len(), 8);
+    let both = list();
+    assert_eq!(both.len(), 8);
+    // Asked for less, a run leaves nothing of what it said before, and all of the others'.
+    place.meter(&["early.pcap", "--parquet", "set", "--filter", "udp"]);
+    let late: Vec<_> = both.into_iter().filter(|file| !first.contains(file)).collect();
+    assert_eq!(list(), late);
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl Table {
     }
 
     /// Writes what waits and gives all files their names.
-    pub fn finish(&mut self) -> Result<(), ParquetError> {
+    fn finish(&mut self) -> Result<(), ParquetError> {
         for (date, rows) in std::mem::take(&mut self.waiting) {
             if !rows.is_empty() {
                 self.write(&date, &rows)?;
@@ -64,6 +64,37 @@ impl Table {
             fs::rename(unfinished(&part.path), &part.path)?;
         }
         Ok(())
+    }
+
+    /// Ends the table: writes what waits, and removes what an earlier run over the same captures had rows for and this one,
+    /// asked for less, has not.
+    pub fn conclude(&mut self) -> Result<(), ParquetError> {
+        self.finish()?;
+        let Ok(folders) = fs::read_dir(&self.folder) else { return Ok(()) };
+        for folder in folders {
+            let folder = folder?;
+            let name = folder.file_name();
+            let Some(date) = name.to_str().and_then(|name| name.strip_prefix("date=")) else { continue };
+            for file in fs::read_dir(folder.path())? {
+                let file = file?;
+                if file.file_name().to_str().is_some_and(|name| self.is_stale(date, name)) {
+                    fs::remove_file(file.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file of this run's name is none that it has written.
+    fn is_stale(&self, date: &str, name: &str) -> bool {
+        let more =
+            name.strip_prefix(&format!("part-{}", self.name)).and_then(|rest| rest.strip_suffix(".parquet"));
+        let number = match more {
+            None => return false,
+            Some("") => Some(1),
+            Some(more) => more.strip_prefix('-').and_then(|number| number.parse().ok()),
+        };
+        number.is_some_and(|number: u32| number > self.begun.get(date).copied().unwrap_or(0))
     }
 
     fn write(&mut self, date: &str, rows: &Rows) -> Result<(), ParquetError> {

@@ -194,7 +194,9 @@ impl DataSet {
             }
         }
         self.keep(|set| {
-            [&mut set.messages, &mut set.blocks, &mut set.directions].into_iter().try_for_each(Table::finish)
+            [&mut set.messages, &mut set.blocks, &mut set.directions]
+                .into_iter()
+                .try_for_each(Table::conclude)
         });
         self.broken.map_or(Ok(()), |error| Err(unwritten(&self.folder, error)))
     }

@@ -217,7 +217,7 @@ impl DataSet {
         self.keep(|set| {
             [&mut set.samples, &mut set.flows, &mut set.hosts, &mut set.histograms]
                 .into_iter()
-                .try_for_each(Table::finish)
+                .try_for_each(Table::conclude)
         });
         let Some(error) = self.broken else { return Ok(()) };
         Err(unwritten(&self.folder, error))
