@@ -10,7 +10,7 @@ use cede_bt::metainfo::{File, Info, Metainfo, Writer, check_component};
 use cede_bt::mse::{Accept, Handshake, Secrets};
 use cede_bt::tracker::{http, udp};
 use cede_bt::wire::{HashRange, Message};
-use cede_bt::{extension, layers, metadata, pex};
+use cede_bt::{extension, layers, local, metadata, pex};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const TRIES: usize = 20_000;
@@ -186,7 +186,7 @@ fn no_torrent_leads_out_of_its_folder_or_contradicts_itself() {
             offset += file.length;
         }
     });
-    tally.check(5);
+    tally.check(30);
 }
 
 /// A v2 torrent of files of 3, 1, 700 and 2 pieces, with its hashes.
@@ -314,4 +314,53 @@ fn an_encryption_handshake_takes_octets_of_any_kind() {
             }
         }
     });
+}
+
+/// An announce into the local network whose lines are known ones, unknown ones, and octets.
+fn called(lines: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut octets = b"BT-SEARCH * HTTP/1.1\r\n".to_vec();
+    let port = (0, vec![0; 2]);
+    for (kind, value) in lines.iter().chain([&port]) {
+        match kind % 16 {
+            0 => octets.extend(format!("Port: {}", value.len() * 4_000).bytes()),
+            1..=4 => {
+                octets.extend(b"infohash: ");
+                let digits = value.iter().cycle().take(if value.is_empty() { 0 } else { 20 });
+                octets.extend(digits.flat_map(|octet| format!("{octet:02X}").into_bytes()));
+            }
+            5..=8 => octets.extend([b"Cookie: ", &value[..]].concat()),
+            9..=13 => octets.extend([b"x-more: ", &value[..]].concat()),
+            _ => octets.extend(value),
+        }
+        octets.extend(b"\r\n");
+    }
+    octets.extend(b"\r\n\r\n");
+    octets
+}
+
+/// Nobody is told of but where the datagram came from, and of few in a minute.
+#[test]
+fn what_a_network_calls_is_read_or_refused() {
+    let tally = Tally::default();
+    let lines = produce::<Vec<(u8, Vec<u8>)>>().with().len(0..=12);
+    let octets = octets_up_to(300);
+    check!().with_generator((lines, octets)).with_iterations(TRIES).for_each(|(lines, octets)| {
+        let _ = local::Announce::parse(octets);
+        let text = called(lines);
+        let heard = local::Announce::parse(&text);
+        tally.count(heard.is_some());
+        let hash = heard.and_then(|heard| heard.hashes.first().copied()).unwrap_or_default();
+        let mut search = local::Search::new(hash, Some(1), 7);
+        let now = cede_units::Instant::from_secs(1_000);
+        let mut told = 0;
+        for host in 1..=50_u8 {
+            let from = std::net::SocketAddr::from(([192, 0, 2, host], 9));
+            if let Some(peer) = search.receive(now, from, &text) {
+                assert!(peer.ip() == from.ip() && peer.port() > 0);
+                told += 1;
+            }
+        }
+        assert!(told < 50);
+    });
+    tally.check(30);
 }

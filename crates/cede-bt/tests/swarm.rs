@@ -721,3 +721,30 @@ fn a_hybrid_may_be_called_by_its_other_hash_and_nothing_else() {
         }
     }
 }
+
+/// As many as are called at once have been called: of those that wait, a peer in the local network is the next.
+#[test]
+fn who_is_near_is_called_before_those_who_were_told_of_earlier() {
+    let mut engine = cede_bt::Engine::new(setup(0, false, Profile::MAINLINE4, Disposition::TCP));
+    let now = Instant::from_secs(1);
+    let called = |engine: &mut cede_bt::Engine<usize>| {
+        let mut called = Vec::new();
+        while let Some(action) = engine.poll_action() {
+            if let Action::Connect { conn, address, .. } = action {
+                called.push((conn, address));
+            }
+        }
+        called
+    };
+    let far: Vec<usize> = (1..=200).collect();
+    engine.add_peers(now, &far);
+    let first = called(&mut engine);
+    assert!(first.len() < far.len() && first.iter().all(|(_, address)| far.contains(address)));
+    // One of them waits in the queue already.
+    engine.add_near_peers(now, &[500, 199]);
+    for (at, next) in [500, 199, first.len() + 1].into_iter().enumerate() {
+        engine.closed(now, first[at].0);
+        let called: Vec<usize> = called(&mut engine).into_iter().map(|(_, address)| address).collect();
+        assert_eq!(called, [next]);
+    }
+}

@@ -80,7 +80,7 @@ impl Family {
         }
     }
 
-    const fn any(self) -> IpAddr {
+    pub(crate) const fn any(self) -> IpAddr {
         match self {
             Self::V4 => IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
             Self::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

@@ -37,7 +37,7 @@ impl Place {
     fn seeded(&self, bytes: usize, options: &str) -> (Vec<u8>, Running, String) {
         let content = self.write_pattern("film", bytes);
         self.cede("make film -l 16KiB --force").exits(0);
-        let mut seed = self.start(&format!("seed film.torrent --no-dht -p 0 -B 127.0.0.1 {options}"));
+        let mut seed = self.start(&format!("seed film.torrent {QUIET} {options}"));
         let address = format!("127.0.0.1:{}", port_of(&mut seed));
         (content, seed, address)
     }
@@ -49,7 +49,7 @@ fn port_of(program: &mut Running) -> u16 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-const QUIET: &str = "--no-dht -p 0 -B 127.0.0.1";
+const QUIET: &str = "--no-dht --no-lsd -p 0 -B 127.0.0.1";
 
 #[test]
 fn a_torrent_is_made_and_shown() {
@@ -413,13 +413,13 @@ fn ipv6_works_where_there_is_any() {
     let place = Place::new("ipv6");
     let content = place.write_pattern("film", 100_000);
     place.cede("make film -l 16KiB").exits(0);
-    let mut seed = place.start("seed film.torrent --no-dht -p 0 -B ::1");
+    let mut seed = place.start("seed film.torrent --no-dht --no-lsd -p 0 -B ::1");
     let peer = format!("[::1]:{}", port_of(&mut seed));
     for transport in ["tcp", "utp"] {
         let _ = fs::remove_file(place.path("out/film"));
         place
             .cede(&format!(
-                "get film.torrent -o out --no-dht -p 0 -B ::1 --transport {transport} --peer {peer}"
+                "get film.torrent -o out --no-dht --no-lsd -p 0 -B ::1 --transport {transport} --peer {peer}"
             ))
             .exits(0);
         assert_eq!(place.read("out/film"), content);
@@ -658,7 +658,9 @@ fn bad_input_ends_with_a_reason() {
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    for verb in ["get film.torrent -o out --no-dht", "seed film.torrent --no-dht", "tracker"] {
+    for verb in
+        ["get film.torrent -o out --no-dht --no-lsd", "seed film.torrent --no-dht --no-lsd", "tracker"]
+    {
         place.cede(&format!("{verb} -B 127.0.0.1 -p {port}")).exits(1).complains("0 for a free one");
     }
     // A file where the folder of the content should be.

@@ -74,6 +74,21 @@ impl<A: PeerAddress> Engine<A> {
         self.dial(now);
     }
 
+    /// These peers are in the local network: they are dialled before others.
+    pub fn add_near_peers(&mut self, now: Instant, peers: &[A]) {
+        let mut others = core::mem::take(&mut self.dials.queue);
+        others.retain(|other| {
+            let is_near = peers.contains(other);
+            if let Some(known) = self.dials.known.get_mut(other).filter(|_| is_near) {
+                known.queued = false;
+            }
+            !is_near
+        });
+        self.add_peers(now, peers);
+        self.dials.queue.append(&mut others);
+        self.dial(now);
+    }
+
     /// A peer has opened a connection. `None` where it is not wanted and should be closed.
     pub fn accept(&mut self, now: Instant, address: A, transport: Transport) -> Option<ConnId> {
         let refused = !self.disposition.accepts(transport)

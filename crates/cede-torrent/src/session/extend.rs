@@ -8,7 +8,7 @@ use cede_bt::pex::{self, Contact};
 use cede_bt::wire::{self, HashRange};
 use cede_bt::{Transport, metadata};
 use cede_units::Duration as Span;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 /// Parts of the info dictionary, and hashes, for one peer: all of them a few times.
@@ -74,8 +74,11 @@ pub(super) fn tell_hashes(inner: &Inner, state: &mut State, id: ConnId, range: &
     state.engine.send(inner.now(), id, &answer);
 }
 
-/// Where a peer takes connections, as far as that is known.
+/// Where a peer takes connections, as far as that is known and others can call it there.
 fn contact_of(shared: &Shared, opened_by_us: bool) -> Option<SocketAddr> {
+    if matches!(shared.address.ip(), IpAddr::V6(ip) if ip.is_unicast_link_local()) {
+        return None;
+    }
     if opened_by_us {
         return Some(shared.address);
     }

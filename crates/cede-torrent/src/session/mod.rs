@@ -293,6 +293,14 @@ impl Session {
         self.inner.pump(&mut state);
     }
 
+    /// These peers are in the local network.
+    pub fn add_near_peers(&self, peers: &[SocketAddr]) {
+        let mut state = self.inner.state.borrow_mut();
+        let peers: Vec<SocketAddr> = peers.iter().map(|peer| canonical(*peer)).collect();
+        state.engine.add_near_peers(self.inner.now(), &peers);
+        self.inner.pump(&mut state);
+    }
+
     /// Fetches from web seeds (BEP 19), too, what is missing; what is to be known of them comes back. Must be called within a
     /// [`tokio::task::LocalSet`].
     #[must_use]
@@ -378,7 +386,11 @@ fn setup(
 
 /// An IPv4 address that is written as an IPv6 one is an IPv4 address.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+    match address.ip().to_canonical() {
+        // One of a link alone says nothing without its link.
+        IpAddr::V6(_) => address,
+        v4 @ IpAddr::V4(_) => SocketAddr::new(v4, address.port()),
+    }
 }
 
 impl Inner {

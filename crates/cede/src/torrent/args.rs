@@ -84,7 +84,7 @@ pub struct MakeArgs {
     /// Make a torrent of v2 (BEP 52): SHA-256, a tree of hashes for each file; older clients cannot use it
     #[arg(long)]
     pub v2: bool,
-    /// Peers come from the trackers alone: no DHT, no peer exchange (BEP 27)
+    /// Peers come from the trackers alone: no DHT, no peer exchange, nothing said in the local network (BEP 27)
     #[arg(long)]
     pub private: bool,
     /// Something to say
@@ -287,6 +287,9 @@ pub struct SwarmArgs {
     /// A node of the table to begin with, in place of the usual ones; may be repeated
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     pub dht_node: Vec<String>,
+    /// Do not look for peers in the local network (local service discovery)
+    #[arg(long)]
+    pub no_lsd: bool,
     /// Do not exchange peers with peers
     #[arg(long)]
     pub no_pex: bool,

@@ -136,7 +136,7 @@ struct Job<'a> {
     session: Session,
     driver: Option<Driver>,
     announcing: JoinHandle<()>,
-    found: UnboundedReceiver<Vec<SocketAddr>>,
+    found: Found,
     gauge: Gauge,
     was_complete: bool,
     ticks: u32,
@@ -214,7 +214,8 @@ impl<'a> Job<'a> {
                 tokio::select! {
                     ended = &mut running => break ended.map_err(|error| unrun(&error)),
                     () = tokio::time::sleep(TICK) => self.look(),
-                    Some(peers) = self.found.recv() => self.session.add_peers(&peers),
+                    Some(peers) = self.found.peers.recv() => self.session.add_peers(&peers),
+                    Some(peers) = self.found.near.recv() => self.session.add_near_peers(&peers),
                     () = asked() => break Err(Failure::Interrupted(self.parting())),
                 }
             }
@@ -390,7 +391,7 @@ fn remark(args: &SwarmArgs, info: &Info, is_unnamed: bool) {
     if info.version == Version::Hybrid {
         screen::mention("a hybrid torrent: its v1 side is used, its v2 hashes are not checked\n");
     }
-    if is_unnamed && args.peers.is_empty() && (args.no_dht || info.is_private) {
+    if is_unnamed && args.peers.is_empty() && (args.no_dht && args.no_lsd || info.is_private) {
         let what = "name a tracker (-t) or a peer (--peer), or wait for others";
         screen::mention(&format!("nobody is to be asked for peers: {what}\n"));
     }
@@ -411,17 +412,23 @@ fn mention_files(storage: &Storage, place: &Place<'_>, here: usize) {
     }
 }
 
-type Peers = UnboundedReceiver<Vec<std::net::SocketAddr>>;
+/// Peers that were found.
+struct Found {
+    peers: UnboundedReceiver<Vec<SocketAddr>>,
+    /// Those in the local network.
+    near: UnboundedReceiver<Vec<SocketAddr>>,
+}
 
-/// Asks trackers and the distributed hash table from now on.
+/// Asks trackers, the distributed hash table and the local network from now on.
 fn look_for_peers(
     args: &SwarmArgs,
     info: &Arc<Info>,
     (session, wishes, identity): (&Session, UnboundedReceiver<Wish>, Identity),
     (tiers, given): (Vec<Vec<String>>, Vec<SocketAddr>),
     listener: &Listener,
-) -> (JoinHandle<()>, Peers) {
+) -> (JoinHandle<()>, Found) {
     let (found, peers) = mpsc::unbounded_channel();
+    let (found_near, near) = mpsc::unbounded_channel();
     let (notes, noted) = mpsc::unbounded_channel();
     let (subject, total) = (session.clone(), info.total_bytes);
     let amounts = move || {
@@ -437,7 +444,10 @@ fn look_for_peers(
     if !args.no_dht && !info.is_private {
         swarm::search_dht(args, info.info_hash(), (listener, Some(listener.port())), &found);
     }
-    (announcing, peers)
+    if !args.no_lsd && !info.is_private {
+        swarm::search_local(info.info_hash(), (listener, Some(listener.port())), found_near);
+    }
+    (announcing, Found { peers, near })
 }
 
 async fn remind(given: Vec<SocketAddr>, found: UnboundedSender<Vec<SocketAddr>>) {

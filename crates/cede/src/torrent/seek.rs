@@ -153,6 +153,10 @@ async fn search(
         // Whether it is private is not known: the table is asked, and not told of us.
         swarm::search_dht(args, magnet.info_hash(), (listener, None), &found);
     }
+    if !args.no_lsd {
+        // Likewise: others are heard, and not told of us.
+        swarm::search_local(magnet.info_hash(), (listener, None), found.clone());
+    }
     drop(found);
     let (told, peers) = tokio::select! {
         outcome = fetch(&seeker, &mut peers) => outcome,

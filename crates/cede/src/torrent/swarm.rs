@@ -138,6 +138,17 @@ pub fn search_dht(
     }
 }
 
+/// Looks for peers in the local network, in the background, and tells it of a port where one is given.
+pub fn search_local(
+    info_hash: [u8; 20],
+    (listener, port): (&Listener, Option<u16>),
+    found: UnboundedSender<Vec<SocketAddr>>,
+) {
+    if let Err(error) = cede_torrent::local::search(info_hash, port, listener.origin(), found) {
+        screen::mention(&format!("no search of the local network: {error}\n"));
+    }
+}
+
 /// How long trackers are waited for to whom we say goodbye.
 pub const fn parting_time(failure: &Failure) -> Duration {
     if matches!(failure, Failure::Interrupted(_)) { HASTY_GOODBYE } else { GOODBYE }

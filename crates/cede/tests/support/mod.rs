@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
 pub mod captures;
+pub mod nets;
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -209,6 +210,11 @@ impl Running {
         let printed = &mut self.printed;
         let line = until(&self.out, &self.name, wanted, |line| printed.extend(line));
         line.unwrap_or_else(|| panic!("{}: no \"{what}\" in {}", self.name, words(&self.printed)))
+    }
+
+    /// Waits for a line on standard output that has this in it.
+    pub fn out_line(&mut self, what: &str) -> String {
+        self.line(what, |line| line.contains(what))
     }
 
     pub fn id(&self) -> u32 {

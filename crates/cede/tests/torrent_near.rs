@@ -1,0 +1,153 @@
+//! `cede torrent` in networks of its own: peers that find each other there, without a tracker. Skipped aloud where namespaces
+//! cannot be made, and where there is no libtorrent.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use support::nets::Nets;
+use support::{Folder, Running};
+
+const BYTES: usize = 300_000;
+
+/// A torrent, its content, and two machines at one wire.
+struct Place {
+    folder: Folder,
+    nets: Nets,
+    content: Vec<u8>,
+}
+
+impl Place {
+    fn new(name: &str) -> Option<Self> {
+        let (nets, folder) = (Nets::pair()?, Folder::new(name));
+        let content = folder.write_pattern("film", BYTES);
+        folder.cede(&["torrent", "make", "film", "-l", "16KiB"]).exits(0);
+        std::fs::create_dir(folder.path("out")).unwrap();
+        Some(Self { folder, nets, content })
+    }
+
+    fn start(&self, at: usize, words: &str) -> Running {
+        let words = format!("torrent {words} --no-dht");
+        Running::begin(&mut self.nets.within(at, &self.folder.command(words.split_whitespace())))
+    }
+
+    fn seed(&self, at: usize, options: &str) -> Running {
+        let mut seed = self.start(at, &format!("seed film.torrent {options}"));
+        seed.says("port ");
+        seed
+    }
+
+    fn hash(&self, torrent: &str) -> String {
+        let shown = self.folder.cede(&["torrent", "show", torrent, "--json"]).exits(0).json();
+        shown["info_hash"].as_str().unwrap().to_owned()
+    }
+
+    fn has_all(&self) {
+        assert!(self.folder.read("out/film") == self.content);
+        std::fs::remove_file(self.folder.path("out/film")).unwrap();
+    }
+}
+
+/// PyPI's is in the environment that `./test` makes beside the build.
+fn python() -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let named = std::env::var_os("CEDE_INTEROP_VENV").map(|venv| PathBuf::from(venv).join("bin/python"));
+    let beside = exe.ancestors().map(|folder| folder.join("interop-venv/bin/python"));
+    let has_it = |python: &PathBuf| {
+        let asked = Command::new(python).args(["-c", "import libtorrent"]).stderr(Stdio::null()).status();
+        asked.is_ok_and(|status| status.success())
+    };
+    named.into_iter().chain(beside).find(has_it)
+}
+
+#[test]
+fn two_of_ours_find_each_other_in_the_local_network() {
+    let Some(place) = Place::new("near") else { return };
+    for options in ["", "-B 0.0.0.0", "--transport tcp"] {
+        let seed = place.seed(0, options);
+        place.start(1, &format!("get film.torrent -o out {options}")).end().exits(0);
+        place.has_all();
+        seed.kill();
+    }
+    // Without addresses of their own, by those of the wire.
+    for at in [0, 1] {
+        place.nets.run(at, "addr flush dev wire scope global");
+    }
+    let _seed = place.seed(0, "-p 7000");
+    place.start(1, "get film.torrent -o out").end().exits(0);
+    place.has_all();
+}
+
+/// Who follows a link hears others, and says nothing before it is known that the torrent is not private.
+#[test]
+fn a_link_is_followed_to_whoever_announces_it() {
+    let Some(place) = Place::new("near-link") else { return };
+    let mut get = place.start(1, &format!("get {} -o out", place.hash("film.torrent")));
+    get.says("looking for");
+    // It listens right after that.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let _seed = place.seed(0, "");
+    get.end().exits(0);
+    place.has_all();
+}
+
+const LISTEN: &str = r"
+import socket, sys
+ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+ear.bind(('239.192.152.143', 6771))
+group = socket.inet_aton('239.192.152.143') + socket.inet_aton('192.0.2.2')
+ear.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
+print('listening', file=sys.stderr, flush=True)
+while True:
+    for line in ear.recv(2000).decode().splitlines():
+        if line.startswith('Infohash: '):
+            print(line, file=sys.stderr, flush=True)
+";
+
+#[test]
+fn private_torrents_and_who_does_not_want_it_are_silent() {
+    let Some(place) = Place::new("near-private") else { return };
+    place.folder.cede(&["torrent", "make", "film", "--private", "-o", "private.torrent"]).exits(0);
+    place.folder.write_pattern("other", 20_000);
+    place.folder.cede(&["torrent", "make", "other"]).exits(0);
+    let loud_hash = place.hash("other.torrent");
+    let mut python = Command::new("python3");
+    let mut ear = Running::begin(&mut place.nets.within(1, python.args(["-c", LISTEN])));
+    if ear.hears("listening").is_none() {
+        println!("SKIPPED: no python3 to listen with");
+        return;
+    }
+    let mut silent = place.start(0, "seed private.torrent -p 7001");
+    silent.says("port ");
+    let _unwilling = place.seed(0, "--no-lsd -p 7002");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let mut loud = place.start(0, "seed other.torrent -p 7003");
+    loud.says("port ");
+    let first = ear.says("Infohash: ");
+    assert_eq!(first, format!("Infohash: {loud_hash}"));
+}
+
+#[test]
+fn libtorrent_and_ours_find_each_other() {
+    let Some(place) = Place::new("near-libtorrent") else { return };
+    let Some(python) = python() else {
+        println!("SKIPPED: no libtorrent of PyPI");
+        return;
+    };
+    let theirs = |at: usize, folder: &str| {
+        let mut command = Command::new(&python);
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_near.py");
+        command.arg(script).arg(place.folder.path("film.torrent")).arg(place.folder.path(folder));
+        Running::begin(place.nets.within(at, &command).stdin(Stdio::piped()))
+    };
+    let (seed, mut get) = (place.seed(0, ""), theirs(1, "out"));
+    get.out_line("complete");
+    place.has_all();
+    drop((seed, get));
+    let mut seed = theirs(0, ".");
+    seed.out_line("complete");
+    place.start(1, "get film.torrent -o out").end().exits(0);
+    place.has_all();
+}
