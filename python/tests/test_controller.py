@@ -1,6 +1,10 @@
 """Controllers that are written in Python."""
 
 import gc
+import os
+import signal
+import threading
+import time
 import unittest
 import weakref
 
@@ -117,6 +121,14 @@ class Controllers(unittest.TestCase):
         cede.run(PATH, controllers={"own": make})
         gc.collect()
         self.assertTrue(made and all(reference() is None for reference in made))
+
+    def test_ctrl_c_ends_the_battery(self):
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            cede.check("bbr", jobs=1)
+        # On one core all of it takes far longer; whoever is heard at its end only would be heard then.
+        self.assertLess(time.monotonic() - began, 4)
 
     def test_the_battery_takes_it(self):
         (case,) = cede.check(Spare, only=["yields/cubic"])

@@ -7,9 +7,13 @@ use crate::slots::{Fault, Place};
 use cede_cc::registry;
 use cede_lab::check::{Battery, Findings, Subject};
 use cede_lab::scenario::ProtocolKind;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often it is looked whether somebody wants it to end.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs the battery, or a part of it, and gives the findings as JSON. `controller` is a name of the registry or a class.
 #[pyfunction]
@@ -42,19 +46,24 @@ pub fn check(
     serde_json::to_string(&findings).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Ctrl-C ends it, and whatever a controller raises.
+/// Ctrl-C ends it, and whatever a controller raises. Only the thread that called hears of the former, so the work is done on others.
 fn run(py: Python<'_>, battery: &Battery, fault: &Fault) -> PyResult<Vec<Findings>> {
-    let interrupt = Mutex::new(None);
-    let go_on = || {
-        let signal = Python::attach(|py| py.check_signals()).err();
-        let goes_on = signal.is_none() && !fault.is_there();
-        if let Some(signal) = signal {
-            *interrupt.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);
-        }
-        goes_on
-    };
-    let findings = py.detach(|| battery.run(&|_| go_on()));
-    let interrupt = interrupt.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let stop = AtomicBool::new(false);
+    let hear = |_| !stop.load(Ordering::Relaxed) && !fault.is_there();
+    let (findings, interrupt) = py.detach(|| {
+        std::thread::scope(|scope| {
+            let work = scope.spawn(|| battery.run(&hear));
+            let mut interrupt = None;
+            while !work.is_finished() {
+                std::thread::sleep(LOOK);
+                interrupt = interrupt.or_else(|| Python::attach(|py| py.check_signals()).err());
+                stop.store(interrupt.is_some(), Ordering::Relaxed);
+            }
+            (work.join(), interrupt)
+        })
+    });
+    let findings =
+        findings.map_err(|_| PyRuntimeError::new_err("the battery panicked: a fault of cede's"))?;
     let findings = findings.map_err(|error| raised(fault, interrupt, &error))?;
     // It may have come with the last case's last call.
     fault.take().map_or(Ok(findings), Err)
