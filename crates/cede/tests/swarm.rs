@@ -276,6 +276,10 @@ fn a_swarm_is_read_from_standard_input_as_from_a_file() {
     for table in ["peers.csv", "queue.csv", "unchokes.csv", "tracker.csv"] {
         assert!(place.text(&format!("piped/{table}")) == place.text(&format!("read/{table}")), "{table}");
     }
+    // What repeats it names the overrides, which the file that is kept has not.
+    let sets = ["run", "-", "-o", "piped", "--json", "--seed", "7", "-s", "group.utp.count=3"];
+    let told = place.cede_reading(&sets, SWARM.as_bytes()).exits(0).json();
+    assert_eq!(told["command"], "cede run piped/swarm.toml -s group.utp.count=3 -s seed=7");
 }
 
 #[test]

@@ -17,6 +17,8 @@ use cede_plot::terminal;
 use cede_units::Instant;
 use std::path::{Path, PathBuf};
 
+/// What the file of a swarm is called in its folder.
+const SWARM: &str = "swarm.toml";
 /// What a swarm's packets are written to.
 const CAPTURE: &str = "packets.pcapng";
 
@@ -112,14 +114,14 @@ fn keep(
         |error: std::io::Error| Failure::of_system(format!("{}: {error}", path.display()), error.kind());
     let files = swarm::write(swarm, outcome, path).map_err(failed)?;
     let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
-    folder.write("swarm.toml", text.as_bytes())?;
-    names.push("swarm.toml");
+    folder.write(SWARM, text.as_bytes())?;
+    names.push(SWARM);
     if swarm.records.packets != Packets::None {
         names.push(CAPTURE);
     }
     let mut json = swarm::to_json(swarm, outcome);
     json["overrides"] = overrides.texts().into();
-    json["command"] = repeat(args, overrides.texts(), path, "swarm.toml").into();
+    json["command"] = repeat(args, overrides.texts(), path, SWARM).into();
     json["files"] = names.clone().into();
     let json = format!("{json:#}\n");
     names.push("summary.json");
@@ -172,13 +174,13 @@ impl SwarmWatcher for SwarmAttendant {
     }
 }
 
-/// The command that repeats the run. What came through standard input is in the run folder.
+/// The command that repeats the run. What came through standard input is in the run folder: a scenario with its overrides,
+/// a swarm as it came.
 fn repeat(args: &RunArgs, overrides: &[String], folder: &Path, kept: &str) -> String {
-    let mut words = vec!["cede".to_string(), "run".to_string()];
-    if args.scenario == "-" {
-        words.push(quoted(&folder.join(kept).display().to_string()));
-    } else {
-        words.push(quoted(&args.scenario));
+    let is_piped = args.scenario == "-";
+    let file = if is_piped { folder.join(kept).display().to_string() } else { args.scenario.clone() };
+    let mut words = vec!["cede".to_string(), "run".to_string(), quoted(&file)];
+    if !is_piped || kept == SWARM {
         overrides.iter().for_each(|text| words.extend(["-s".to_string(), quoted(text)]));
     }
     words.join(" ")
