@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -96,6 +96,38 @@ fn the_loopback_is_watched_served_as_metrics_and_summed_up_in_the_end() {
     stop.store(true, Ordering::Relaxed);
     let last = last_of(meter);
     assert!(samples(&last, "127.0.0.1") >= 100, "{last}");
+}
+
+/// As in `cede meter -i eth0 --json | head -1`; whoever serves metrics goes on.
+#[test]
+fn who_reads_no_more_ends_the_watch() {
+    let folder = Folder::new("unread");
+    let begin = |more: &[&str]| {
+        let mut command = folder.command(["meter", "-i", "lo", "--interval", "200 ms", "--for", "100 s"]);
+        let mut child = command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let watches = said.any(|line| line.unwrap().contains("Ctrl-C"));
+        drop(child.stdout.take());
+        (child, watches)
+    };
+    let metrics = free_port();
+    let (mut served, watches) = begin(&["--prometheus", &metrics]);
+    if !watches {
+        println!("SKIPPED: this user may not watch");
+        return;
+    }
+    for form in ["--json", "--pseudonyms"] {
+        let (mut child, _) = begin(&[form]);
+        let end = Instant::now() + Duration::from_secs(60);
+        while child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < end, "{form} goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(child.wait().unwrap().success());
+    }
+    assert!(served.try_wait().unwrap().is_none());
+    served.kill().unwrap();
+    served.wait().unwrap();
 }
 
 /// One that is free now; the meter tells if it is not any more.

@@ -105,6 +105,9 @@ impl<'a> Session<'a> {
                 let began = Instant::now();
                 let picture = self.picture(tap.losses());
                 sinks.show(picture)?;
+                if sinks.is_unheard() {
+                    break;
+                }
                 let took = began.elapsed();
                 self.adapt(took);
                 due = (due + interval).max(Instant::now() + took * (PICTURE_PART - 1));
@@ -211,6 +214,11 @@ impl<'a> Sinks<'a> {
             self.last = Some(picture);
         }
         Ok(())
+    }
+
+    /// Whether nobody hears of pictures any more, as behind `| head -1`.
+    fn is_unheard(&self) -> bool {
+        self.metrics.is_none() && screen::is_unread()
     }
 
     /// Does what the keys say.
