@@ -60,6 +60,17 @@ fn what_delays_are_counted_from_may_slide() {
 }
 
 #[test]
+fn words_fit_a_narrow_terminal_and_say_whom_they_are_about() {
+    let place = Place::new("narrow");
+    let output = place.command(&["utp.pcap.gz"]).env("COLUMNS", "60").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("10.0.1.2") && text.contains("--csv"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    let (code, out, _) = place.meter(&["utp.pcap.gz", "--host", "192.0.2.1"]);
+    assert!(code == 0 && out.starts_with("No host that --host asks for says anything"), "{out}");
+}
+
+#[test]
 fn the_worst_host_comes_first_in_every_form() {
     let place = Place::new("forms");
     let (code, out, err) = place.meter(&["tcp.pcap"]);

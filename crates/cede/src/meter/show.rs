@@ -28,11 +28,13 @@ pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
     let mut out = String::new();
     let table = brief(args, findings, screen.width);
     if table.is_empty() {
-        out += &nothing(&findings.report);
+        out += &nothing(args, &findings.report);
     } else {
         out += &terminal::table(&table, screen.width, screen.colour);
-        out += "\nqueueing delay in ms: mean over time, mean over samples, quantiles over samples; all columns: --csv";
-        out += "\nwhat a flag means: cede explain NAME\n";
+        let legend = "queueing delay in ms: mean over time, mean over samples, quantiles over samples; all columns: --csv";
+        out.push('\n');
+        out += &screen.wrap("", legend);
+        out += "what a flag means: cede explain NAME\n";
     }
     if args.plot && !findings.samples.is_empty() {
         out.push('\n');
@@ -276,9 +278,10 @@ const fn silent(report: &Report) -> [Count<'static>; 4] {
 }
 
 /// Why there is no host.
-fn nothing(report: &Report) -> String {
+fn nothing(args: &MeterArgs, report: &Report) -> String {
     let counts = silent(report).into_iter().chain(left_out(&report.counters));
-    format!("No host says anything about its queue{}\n", because(&report.counters, counts))
+    let whose = if args.host.is_empty() { "No host" } else { "No host that --host asks for" };
+    format!("{whose} says anything about its queue{}\n", because(&report.counters, counts))
 }
 
 /// One line about packets; what says nothing is left out where that is told already.
