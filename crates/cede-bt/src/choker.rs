@@ -59,7 +59,7 @@ pub fn slots_for(upload_limit: Option<u64>) -> u32 {
 }
 
 /// What a choker knows of a peer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Candidate {
     /// It wants something from us.
     pub interested: bool,

@@ -2,7 +2,7 @@
 
 use super::conn::Conn;
 use super::{Action, Engine, PeerAddress};
-use crate::choker::{Candidate, Occasion, Situation};
+use crate::choker::{Candidate, ChokerRule, Occasion, Situation};
 use crate::disposition::Duplicates;
 use crate::wire::Message;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ impl<A: PeerAddress> Engine<A> {
                 self.set_choke(now, index, unchoke, decision.optimistic.contains(&place));
             }
         }
-        if occasion == Occasion::Round {
+        if occasion == Occasion::Round && self.profile.choker == ChokerRule::Libtorrent {
             for conn in self.slots.iter_mut().flatten() {
                 (conn.tally.round_download, conn.tally.round_upload) = (0, 0);
             }
@@ -58,15 +58,25 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
+    /// What the choker looks at. Everybody is a candidate in every round, and what is known of them lies all over memory: what the
+    /// rule does not ask for stays there.
     fn candidate(&self, now: Instant, conn: &Conn<A>) -> Candidate {
         // Where each side sends over its own connections alone, the others' never get a place.
         let may_serve = self.profile.duplicates != Duplicates::KeepBoth || conn.opened_by_us;
+        let interested = conn.peer_interested && may_serve && !self.is_spared(conn.id.index);
+        let standing = Candidate { interested, unchoked: !conn.choking, ..Candidate::default() };
+        if !interested {
+            return standing;
+        }
+        let by_rate = self.profile.choker != ChokerRule::Libtorrent;
+        let snubbed = by_rate && self.is_snubbed(now, conn);
+        if by_rate && !self.complete {
+            let download_rate = if snubbed { 0.0 } else { conn.download.rate(now) };
+            return Candidate { snubbed, download_rate, ..standing };
+        }
         Candidate {
-            interested: conn.peer_interested && may_serve && !self.is_spared(conn.id.index),
-            unchoked: !conn.choking,
-            snubbed: self.is_snubbed(now, conn),
-            download_rate: conn.download.rate(now),
-            upload_rate: conn.upload.rate(now),
+            snubbed,
+            upload_rate: if by_rate { conn.upload.rate(now) } else { 0.0 },
             downloaded: conn.tally.round_download,
             uploaded: conn.tally.round_upload,
             uploaded_in_turn: conn.tally.turn_upload,
@@ -76,16 +86,16 @@ impl<A: PeerAddress> Engine<A> {
             has_requests: !conn.out.uploads.is_empty(),
             flushed: conn.out.room > 0,
             rank: (conn.tally.unused_slots, 0),
+            ..standing
         }
     }
 
     fn set_choke(&mut self, now: Instant, index: u32, unchoke: bool, on_trial: bool) {
         let (notes, round) = (self.notes, self.choker.round());
         let Some(conn) = self.at(index) else { return };
-        conn.tally.optimistic_at = match (on_trial, conn.choking) {
-            (true, true) => Some(now),
-            _ => conn.tally.optimistic_at,
-        };
+        if on_trial && conn.choking {
+            conn.tally.optimistic_at = Some(now);
+        }
         if unchoke != conn.choking {
             return;
         }

@@ -82,13 +82,14 @@ impl Outbox {
 
 /// What is counted, for the choker above all.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Tally {
+    pub(super) last_data_at: Option<Instant>,
     /// Octets of the block that is coming which were of use.
     pub(super) part: u32,
     pub(super) round_download: u64,
     pub(super) round_upload: u64,
     pub(super) turn_upload: u64,
-    pub(super) last_data_at: Option<Instant>,
     pub(super) unchoke_round: u64,
     pub(super) unchoked_at: Option<Instant>,
     pub(super) optimistic_at: Option<Instant>,
@@ -110,46 +111,47 @@ pub(super) struct Times {
     pub(super) content_at: Instant,
 }
 
-/// A connection.
+/// A connection. Its parts stand in the order in which rounds, ticks and packets ask for them: most connections of a swarm are idle,
+/// and what a look at one costs are the lines of memory that it reaches into.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Conn<A> {
     pub(super) id: ConnId,
     pub(super) address: A,
-    pub(super) transport: Transport,
-    pub(super) opened_by_us: bool,
     pub(super) stage: Stage,
-    pub(super) decoder: Decoder,
-    pub(super) peer_id: [u8; 20],
-    pub(super) reserved: Reserved,
-    pub(super) fast: bool,
-    pub(super) we_sent_handshake: bool,
-    /// It calls the torrent by the beginning of its v2 hash.
-    pub(super) is_v2: bool,
-    pub(super) out: Outbox,
-
-    pub(super) have: Bitfield,
-    /// Pieces that it has and we lack.
-    pub(super) wanted: u32,
     pub(super) choking: bool,
     pub(super) interested: bool,
     pub(super) peer_choking: bool,
     pub(super) peer_interested: bool,
-    pub(super) owed: Vec<BlockRef>,
-    /// Those of them that are late and that others may be asked for.
-    pub(super) overdue: Vec<BlockRef>,
-    pub(super) wait: Wait,
+    pub(super) transport: Transport,
+    pub(super) opened_by_us: bool,
+    pub(super) fast: bool,
     /// It is late, under libtorrent's rule.
     pub(super) snubbed: bool,
-    pub(super) allowed_fast: Vec<u32>,
-    pub(super) refusals: Refusals,
-    /// How many requests it answers at a time, once its handshake of the extension protocol has come.
-    pub(super) request_limit: Option<u32>,
-    pub(super) pipeline: Pipeline,
+    pub(super) we_sent_handshake: bool,
+    /// It calls the torrent by the beginning of its v2 hash.
+    pub(super) is_v2: bool,
+    /// Pieces that it has and we lack.
+    pub(super) wanted: u32,
+    pub(super) times: Times,
 
+    pub(super) tally: Tally,
+    pub(super) owed: Vec<BlockRef>,
+    pub(super) out: Outbox,
+    pub(super) decoder: Decoder,
+    pub(super) have: Bitfield,
     pub(super) download: RateMeasure,
     pub(super) upload: RateMeasure,
-    pub(super) tally: Tally,
-    pub(super) times: Times,
+    pub(super) wait: Wait,
+    /// Those of the blocks owed that are late and that others may be asked for.
+    pub(super) overdue: Vec<BlockRef>,
+    pub(super) allowed_fast: Vec<u32>,
+    pub(super) refusals: Refusals,
+    pub(super) pipeline: Pipeline,
+    /// How many requests it answers at a time, once its handshake of the extension protocol has come.
+    pub(super) request_limit: Option<u32>,
+    pub(super) reserved: Reserved,
+    pub(super) peer_id: [u8; 20],
 }
 
 /// libtorrent's default for what a peer may owe; a peer can say otherwise (BEP 10, `reqq`).

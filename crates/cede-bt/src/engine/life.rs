@@ -5,6 +5,7 @@ use super::sources::Source;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress, TICK};
 use crate::bitfield::Bitfield;
 use crate::choker::{ChokerRule, Occasion};
+use crate::pipeline::PipelineRule;
 use crate::wire::Message;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
@@ -78,11 +79,14 @@ impl<A: PeerAddress> Engine<A> {
 
     fn look_at(&mut self, now: Instant, index: u32) {
         let (keepalive, silence) = (self.profile.keepalive, self.profile.silence_max);
+        let by_second = self.profile.pipeline == PipelineRule::Libtorrent;
         let Some(conn) = self.at(index) else { return };
         if now.since(conn.times.heard_at) > silence {
             return self.close(now, index, CloseReason::Silent);
         }
-        conn.pipeline.on_second();
+        if by_second {
+            conn.pipeline.on_second();
+        }
         conn.refusals.forget_old(now);
         let quiet = now.since(conn.times.said_at) >= keepalive && conn.out.is_empty();
         if quiet {
