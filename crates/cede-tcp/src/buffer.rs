@@ -1,7 +1,6 @@
 //! Written data that has not been sent yet.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use cede_wire::Payload;
 
 /// A queue of payloads, from whose front segments are cut.
@@ -42,7 +41,11 @@ impl SendBuffer {
                 self.chunks.pop_front();
             }
             self.bytes -= u64::from(piece.len());
-            payload = joined(payload, piece);
+            payload = payload.joined(piece);
+        }
+        if self.chunks.is_empty() {
+            // An empty ring begins again where it began, in memory that is near.
+            self.chunks.clear();
         }
         payload
     }
@@ -50,18 +53,6 @@ impl SendBuffer {
     /// Drops everything.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
-    }
-}
-
-/// `front` and `piece` as one payload.
-fn joined(mut front: Payload, piece: Payload) -> Payload {
-    match front.try_extend(piece) {
-        Ok(()) => front,
-        Err(piece) => {
-            let mut octets: Vec<u8> = front.to_vec();
-            octets.extend_from_slice(&piece.to_vec());
-            Payload::copy_from(&octets)
-        }
     }
 }
 

@@ -29,6 +29,15 @@ pub enum Payload {
         /// How many.
         len: u32,
     },
+    /// `len` octets of two payloads in a row, of which one at least is no buffer, from `start` of the first on, to beyond its end.
+    Pair {
+        /// The two.
+        parts: Arc<[Self; 2]>,
+        /// Offset of the first octet in the first.
+        start: u32,
+        /// How many.
+        len: u32,
+    },
 }
 
 /// The pattern's octet at `offset` of a stream: a multiplicative hash, so that shifted or swapped data shows.
@@ -64,7 +73,7 @@ impl Payload {
     pub const fn len(&self) -> u32 {
         match self {
             Self::Empty => 0,
-            Self::Pattern { len, .. } | Self::Shared { len, .. } => *len,
+            Self::Pattern { len, .. } | Self::Shared { len, .. } | Self::Pair { len, .. } => *len,
         }
     }
 
@@ -82,17 +91,47 @@ impl Payload {
         if n == 0 {
             return Self::Empty;
         }
+        if let Self::Pair { parts, start, len } = self {
+            let front = Self::of_pair(parts, *start, n);
+            *self = Self::of_pair(parts, *start + n, *len - n);
+            return front;
+        }
         let mut front = self.clone();
         match &mut front {
-            Self::Pattern { len, .. } | Self::Shared { len, .. } => *len = n,
+            Self::Pattern { len, .. } | Self::Shared { len, .. } | Self::Pair { len, .. } => *len = n,
             Self::Empty => {}
         }
         match self {
             Self::Pattern { start, len } => (*start, *len) = (*start + u64::from(n), *len - n),
             Self::Shared { start, len, .. } => (*start, *len) = (*start + n, *len - n),
-            Self::Empty => {}
+            Self::Pair { .. } | Self::Empty => {}
         }
         front
+    }
+
+    /// `len` octets of a pair from `start` on: of one part alone where they lie in one.
+    fn of_pair(parts: &Arc<[Self; 2]>, start: u32, len: u32) -> Self {
+        let middle = parts[0].len();
+        if start < middle && start + len > middle {
+            return Self::Pair { parts: Arc::clone(parts), start, len };
+        }
+        let (part, start) = if start < middle { (&parts[0], start) } else { (&parts[1], start - middle) };
+        let mut rest = part.clone();
+        drop(rest.split_to(start));
+        rest.split_to(len)
+    }
+
+    /// This and `next` as one payload: without a copy where one continues the other or a pattern is among them.
+    #[must_use]
+    pub fn joined(mut self, next: Self) -> Self {
+        let Err(next) = self.try_extend(next) else { return self };
+        if let (Self::Shared { .. }, Self::Shared { .. }) = (&self, &next) {
+            let mut octets = self.to_vec();
+            octets.extend_from_slice(next.as_slice().unwrap_or_default());
+            return Self::from_shared(octets.into());
+        }
+        let len = self.len() + next.len();
+        Self::Pair { parts: Arc::new([self, next]), start: 0, len }
     }
 
     /// Joins `next` to the end where it continues this payload without a copy (the next run of the same pattern, or
@@ -123,12 +162,12 @@ impl Payload {
         }
     }
 
-    /// The octets, where they lie in memory; `None` for a pattern.
+    /// The octets, where they lie in memory; `None` for a pattern, and for a pair.
     #[must_use]
     pub fn as_slice(&self) -> Option<&[u8]> {
         match self {
             Self::Empty => Some(&[]),
-            Self::Pattern { .. } => None,
+            Self::Pattern { .. } | Self::Pair { .. } => None,
             Self::Shared { buffer, start, len } => {
                 Some(&buffer[*start as usize..*start as usize + *len as usize])
             }
@@ -160,6 +199,12 @@ impl Payload {
                 let n = out.len().min(*len as usize);
                 out[..n].copy_from_slice(&buffer[*start as usize..*start as usize + n]);
                 n
+            }
+            Self::Pair { parts, start, len } => {
+                let n = out.len().min(*len as usize);
+                let first = Self::of_pair(parts, *start, parts[0].len().saturating_sub(*start));
+                let middle = first.copy_to(&mut out[..n]);
+                middle + parts[1].copy_to(&mut out[middle..n])
             }
         }
     }
@@ -212,6 +257,26 @@ mod tests {
         assert!(front.try_extend(Payload::copy_from(b"two")).is_err());
         let mut pattern = Payload::Pattern { start: 0, len: 5 };
         assert!(pattern.try_extend(Payload::Pattern { start: 6, len: 1 }).is_err());
+    }
+
+    #[test]
+    fn a_pair_is_cut_as_its_octets_are() {
+        let parts = [
+            Payload::copy_from(b"head"),
+            Payload::Pattern { start: 7, len: 5 },
+            Payload::copy_from(b"tail"),
+            Payload::copy_from(b"s"),
+        ];
+        let octets: Vec<u8> = parts.iter().flat_map(Payload::to_vec).collect();
+        let whole = parts.into_iter().fold(Payload::Empty, Payload::joined);
+        assert_eq!((whole.to_vec(), whole.len(), whole.as_slice()), (octets.clone(), 14, None));
+        for (from, to) in (0..=14).flat_map(|from| (from..=14).map(move |to| (from, to))) {
+            let mut rest = whole.clone();
+            let front = rest.split_to(from);
+            let middle = rest.split_to(to - from);
+            assert_eq!([&front, &middle, &rest].map(Payload::len), [from, to - from, 14 - to]);
+            assert_eq!([front.to_vec(), middle.to_vec(), rest.to_vec()].concat(), octets, "{from} {to}");
+        }
     }
 
     #[test]

@@ -226,7 +226,7 @@ fn continues(payload: &Payload, offset: u64) -> bool {
     match payload {
         Payload::Pattern { start, .. } => *start == offset,
         Payload::Empty => true,
-        Payload::Shared { .. } => {
+        Payload::Shared { .. } | Payload::Pair { .. } => {
             payload.to_vec().iter().zip(offset..).all(|(&o, at)| o == cede_wire::pattern_octet(at))
         }
     }

@@ -390,11 +390,11 @@ fn hash_of(engine: &Engine<u32>, piece: u32) -> [u8; 20] {
 
 /// Whether octets are the torrent's from `offset` on.
 fn is_content(payload: &Payload, offset: u64) -> bool {
+    let is_pattern =
+        |octets: &[u8]| octets.iter().zip(offset..).all(|(&octet, at)| octet == cede_wire::pattern_octet(at));
     match payload {
         Payload::Pattern { start, .. } => *start == offset,
-        other => other.as_slice().is_some_and(|octets| {
-            octets.iter().zip(offset..).all(|(&octet, at)| octet == cede_wire::pattern_octet(at))
-        }),
+        other => other.as_slice().map_or_else(|| is_pattern(&other.to_vec()), is_pattern),
     }
 }
 
