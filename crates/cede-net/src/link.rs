@@ -288,7 +288,12 @@ impl<T> Link<T> {
         if self.wire.front()?.arrival > now {
             return None;
         }
-        self.wire.pop_front().map(|packet| packet.token)
+        let packet = self.wire.pop_front()?;
+        if self.wire.is_empty() {
+            // An empty ring begins again where it began, in memory that is near.
+            self.wire.clear();
+        }
+        Some(packet.token)
     }
 
     /// Takes a packet that the wire has lost, so that its owner can reclaim what the token stands for.

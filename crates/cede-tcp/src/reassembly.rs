@@ -82,6 +82,10 @@ impl Reassembly {
     /// The next run of octets in order.
     pub(crate) fn read(&mut self) -> Option<Payload> {
         let payload = self.ready.pop_front()?;
+        if self.ready.is_empty() {
+            // An empty ring begins again where it began, in memory that is near.
+            self.ready.clear();
+        }
         self.unread_bytes -= u64::from(payload.len());
         Some(payload)
     }

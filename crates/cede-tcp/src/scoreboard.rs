@@ -189,6 +189,10 @@ impl Scoreboard {
         while self.records.front().is_some_and(|record| record.end() <= una) {
             self.pop_front(acked);
         }
+        if advanced && self.records.is_empty() {
+            // An empty ring begins again where it began: a connection with little under way stays in the same lines of memory.
+            self.records.clear();
+        }
         self.resend_cursor = self.resend_cursor.max(self.first_number);
         advanced
     }

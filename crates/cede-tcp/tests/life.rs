@@ -33,6 +33,17 @@ fn a_megabyte_arrives_whole_and_both_ends_close() {
 }
 
 #[test]
+fn who_only_receives_is_at_rest_until_it_closes() {
+    let mut net = net(&Config::default());
+    net.client.to_send = 1_000_000;
+    net.run(net.now + DELAY * 9, &mut clear);
+    assert!(net.server.received > 0);
+    assert_eq!((net.server().is_at_rest(), net.client().is_at_rest()), (true, false));
+    net.run(Instant::from_secs(60), &mut clear);
+    assert!(net.server.received == 1_000_000 && net.server().is_closed());
+}
+
+#[test]
 fn full_segments_fill_1500_octet_packets_with_and_without_timestamps() {
     for (config, head) in [(Config::default(), 32), (Config::newreno(), 20)] {
         let mut net = net(&config);

@@ -56,14 +56,14 @@ impl Connection {
             self.acks.on_immediate();
             return;
         }
-        let before = self.before();
-        if ack < before.una as i64 {
+        if ack < self.board.una() as i64 {
             return;
         }
         let moved_window = self.update_peer_window(ack as u64, segment.window);
         if self.board.is_empty() {
             return;
         }
+        let before = self.before();
         let advanced = self.board.acknowledge(ack as u64, &mut self.scratch.acked);
         let sacked = if self.peer.sack { self.take_blocks(segment) } else { 0 };
         if advanced {

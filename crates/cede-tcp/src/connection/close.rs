@@ -21,6 +21,7 @@ impl Connection {
             self.events.push(Event::Closed);
         } else {
             self.fin_wanted = true;
+            self.at_rest = false;
         }
     }
 

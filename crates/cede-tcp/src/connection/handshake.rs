@@ -137,6 +137,7 @@ impl Connection {
             delivery: DeliveryRate::new(),
             forward_delay: DelayUnwrapper::default(),
             limit: Limit::Application,
+            at_rest: false,
             marks: Marks::default(),
             write_blocked: false,
             fin_wanted: false,

@@ -127,6 +127,9 @@ pub struct Connection {
     delivery: DeliveryRate,
     forward_delay: DelayUnwrapper,
     limit: Limit,
+    /// Nothing is outstanding, nothing waits, and whoever is to know does: until the next write, the sender's side need not be
+    /// looked at.
+    at_rest: bool,
     marks: Marks,
     write_blocked: bool,
     fin_wanted: bool,
@@ -193,6 +196,7 @@ impl Connection {
         let accepted = payload.split_to(len.min(self.write_room()));
         let count = accepted.len();
         self.write_blocked = count < len;
+        self.at_rest &= count == 0;
         self.buffer.push(accepted);
         Ok(count)
     }
@@ -296,6 +300,13 @@ impl Connection {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed && !self.reset_due
+    }
+
+    /// There has been nothing to send, and nothing to be acknowledged, since the last call of [`Self::poll_transmit`] that
+    /// answered so.
+    #[must_use]
+    pub const fn is_at_rest(&self) -> bool {
+        self.at_rest
     }
 
     /// Takes in a new allowance, and when the controller wants to be called.

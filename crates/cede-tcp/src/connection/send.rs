@@ -46,6 +46,7 @@ impl Connection {
             return Some(self.transmit_ack(now));
         }
         if self.state.may_send()
+            && !self.at_rest
             && let Some(transmit) = self.transmit_data(now)
         {
             return Some(transmit);
@@ -207,6 +208,7 @@ impl Connection {
         self.limit = Limit::Application;
         if self.board.pipe_bytes() < self.window_bytes() && !self.fin_sent {
             self.delivery.on_app_limited(self.board.pipe_bytes());
+            self.at_rest = self.board.is_empty();
         }
         None
     }

@@ -17,7 +17,7 @@ use cede_utp::{Endpoint, Handle, Limits, Verdict, WriteError};
 use cede_wire::Payload;
 use cede_wire::utp::HEADER_BYTES;
 use demux::Demux;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use tcp::TcpSlot;
 
 /// The port on which every peer listens, over both transports.
@@ -155,14 +155,14 @@ pub(super) struct Sockets {
     deadlines: Deadlines,
     dirty: Vec<u32>,
     /// Where each connection of the engine lives.
-    places: Vec<Option<(ConnId, Place)>>,
+    places: Vec<Option<Place>>,
     /// The engine's connection of each handle of the endpoint.
     utp: Vec<Option<UtpSlot>>,
     /// The connection to each peer that was bound last.
     utp_peers: HashMap<u32, Handle, Mix>,
     /// Something was asked of the endpoint since it was last looked at.
     utp_stirred: bool,
-    news: std::collections::VecDeque<News>,
+    news: VecDeque<News>,
     write_ahead: u32,
     offload_bytes: u32,
     /// Smoothed RTTs at sends, where they are wanted.
@@ -223,7 +223,7 @@ impl Sockets {
             utp: Vec::new(),
             utp_peers: HashMap::with_hasher(Mix::default()),
             utp_stirred: false,
-            news: std::collections::VecDeque::new(),
+            news: VecDeque::new(),
             // Half of it has to fit into the smaller of the buffers for room to be offered at all.
             write_ahead: group.write_ahead_bytes.min(smallest_bytes),
             offload_bytes: group.offload_bytes,
@@ -263,7 +263,7 @@ impl Sockets {
         if self.places.len() <= conn.index() {
             self.places.resize(conn.index() + 1, None);
         }
-        self.places[conn.index()] = Some((conn, place));
+        self.places[conn.index()] = Some(place);
         match place {
             Place::Tcp(index) => {
                 if let Some(slot) = &mut self.tcp[index as usize] {
@@ -336,8 +336,12 @@ impl Sockets {
     }
 
     fn place(&self, conn: ConnId) -> Option<Place> {
-        let (known, place) = (*self.places.get(conn.index())?)?;
-        (known == conn).then_some(place)
+        let place = (*self.places.get(conn.index())?)?;
+        let lives_there = match place {
+            Place::Tcp(index) => self.tcp[index as usize].as_ref()?.conn,
+            Place::Utp(handle) => self.utp[handle.index() as usize].map(|slot| slot.conn),
+        };
+        (lives_there == Some(conn)).then_some(place)
     }
 
     /// The engine's connection behind a handle, where it has one.
@@ -383,7 +387,7 @@ impl Sockets {
 
     /// What has happened since this was last asked.
     pub(super) fn next_news(&mut self) -> Option<News> {
-        self.news.pop_front()
+        pop_from_start(&mut self.news)
     }
 
     /// Hands octets to a connection; the engine was told of the room.
@@ -506,6 +510,15 @@ impl Sockets {
             }
         }
     }
+}
+
+/// Takes the next off a queue; one that is empty begins again where it began, in memory that is near.
+fn pop_from_start<T>(queue: &mut VecDeque<T>) -> Option<T> {
+    let next = queue.pop_front();
+    if next.is_none() {
+        queue.clear();
+    }
+    next
 }
 
 /// The engine was told of the room, so all of it is taken; what a connection that is over does not take comes to nothing anyway.

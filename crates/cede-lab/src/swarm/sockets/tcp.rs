@@ -87,7 +87,7 @@ impl Sockets {
     pub(super) fn work_tcp(&mut self, now: Instant, index: u32, sends: &mut Vec<Datagram>) {
         self.hear_tcp(index);
         let Some(slot) = &mut self.tcp[index as usize] else { return };
-        let first = sends.len();
+        let (first, was_at_rest) = (sends.len(), slot.connection.is_at_rest());
         while let Some(transmit) = slot.connection.poll_transmit(now) {
             let me = Address::new(self.me, slot.connection.ports().local);
             sends.push(wrap(me, slot.peer, Protocol::Tcp, transmit));
@@ -98,7 +98,8 @@ impl Sockets {
         if sends[first..].iter().any(|datagram| !datagram.payload.is_empty()) {
             note_rtt(&mut self.rtts, || slot.connection.smoothed_rtt());
         }
-        self.stirred.extend(slot.conn.map(|_| Place::Tcp(index)));
+        // What has neither sent nor been acknowledged takes as much as before.
+        self.stirred.extend(slot.conn.filter(|_| !was_at_rest).map(|_| Place::Tcp(index)));
         let deadline = slot.connection.poll_timeout().unwrap_or(Instant::NEVER);
         self.deadlines.set(index as usize, deadline);
         if slot.connection.is_closed() {
