@@ -442,7 +442,18 @@ impl<A: PeerAddress> Engine<A> {
 
     /// The next thing to do.
     pub fn poll_action(&mut self) -> Option<Action<A>> {
-        self.actions.pop_front()
+        let action = self.actions.pop_front();
+        if action.is_none() {
+            // An empty queue begins again where it began, in memory that is near.
+            self.actions.clear();
+        }
+        action
+    }
+
+    /// Whether [`Engine::poll_action`] has one.
+    #[must_use]
+    pub fn has_actions(&self) -> bool {
+        !self.actions.is_empty()
     }
 
     /// When [`Engine::handle_timeout`] wants to be called.

@@ -196,10 +196,16 @@ impl SwarmHost {
                 busy |= self.act(now);
                 busy |= self.say(now);
             }
-            if !busy {
+            // Most often nothing has come of it that would keep anybody busy.
+            if !busy || !self.is_stirred() {
                 return;
             }
         }
+    }
+
+    /// Whether there is something to do at the connections, to hear of, or to act upon.
+    fn is_stirred(&self) -> bool {
+        self.sockets.is_stirred() || self.online && self.engine.has_actions()
     }
 
     fn hear(&mut self, now: Instant) -> bool {

@@ -419,6 +419,11 @@ impl Sockets {
         }
     }
 
+    /// Whether [`Sockets::work`] has something to do, or there is news.
+    pub(super) fn is_stirred(&self) -> bool {
+        !self.dirty.is_empty() || self.utp_stirred || !self.news.is_empty()
+    }
+
     /// Reads what has arrived, and sends what may leave. Says whether anything was sent.
     pub(super) fn work(&mut self, now: Instant, sends: &mut Vec<Datagram>) -> bool {
         let before = sends.len();
