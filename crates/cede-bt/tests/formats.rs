@@ -10,7 +10,7 @@ use cede_bt::metainfo::{File, Info, Metainfo, Writer, check_component};
 use cede_bt::mse::{Accept, Handshake, Secrets};
 use cede_bt::tracker::{http, udp};
 use cede_bt::wire::{HashRange, Message};
-use cede_bt::{extension, layers, local, metadata, pex};
+use cede_bt::{extension, gateway, igd, layers, local, metadata, pex};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const TRIES: usize = 20_000;
@@ -363,4 +363,83 @@ fn what_a_network_calls_is_read_or_refused() {
         assert!(told < 50);
     });
     tally.check(30);
+}
+
+/// Whatever a gateway answers: no port is believed that it was not asked for, and it is not asked more often than once in a while.
+#[test]
+fn a_gateway_may_answer_what_it_likes() {
+    let tally = Tally::default();
+    let answers = produce::<Vec<(u8, u16, Vec<u8>)>>().with().len(0..=12);
+    check!().with_generator(answers).with_iterations(TRIES / 4).for_each(
+        |answers: &Vec<(u8, u16, Vec<u8>)>| {
+            let both = [gateway::Protocol::Tcp, gateway::Protocol::Udp];
+            let mut now = cede_units::Instant::from_secs(1_000);
+            let mut client = gateway::Client::new([192, 168, 1, 2].into(), 6881, &both, [7; 12], now);
+            let mut sent = 0;
+            for (kind, at, octets) in answers {
+                let Some(due) = client.poll_timeout() else { break };
+                now = now.max(due);
+                let Some(mut request) = client.poll_transmit(now) else { continue };
+                sent += 1;
+                // Mostly an answer to what was asked, with something else in one place.
+                if kind % 8 > 0 {
+                    request[1] |= 0x80;
+                    request.resize(request.len().max(12), 1);
+                    if let (Some(place), Some(octet)) =
+                        (request.get_mut(usize::from(*at) % 64), octets.first())
+                    {
+                        *place = *octet;
+                    }
+                    client.receive(now, &request);
+                } else {
+                    client.receive(now, octets);
+                }
+            }
+            assert!(client.grants().len() <= 2 && client.grants().iter().all(|grant| grant.port > 0));
+            tally.count(!client.grants().is_empty());
+            client.release(now);
+            let mut left = 0;
+            while let Some(due) = client.poll_timeout() {
+                now = now.max(due);
+                left += usize::from(client.poll_transmit(now).is_some());
+            }
+            assert!(sent <= answers.len() && left <= 4 * 2, "{left}");
+        },
+    );
+    tally.check(20);
+}
+
+/// A description of tags and texts, of which some are those that matter.
+#[test]
+fn a_device_may_describe_itself_as_it_likes() {
+    const PARTS: [&str; 12] = [
+        "<service>",
+        "</service>",
+        "<serviceType>urn:schemas-upnp-org:service:WANIPConnection:1</serviceType>",
+        "<controlURL>",
+        "</controlURL>",
+        "/control",
+        "http://192.168.1.1:80/x",
+        "http://192.0.2.9/x",
+        "<x:service a=\"<\">",
+        "</",
+        "<",
+        "\u{e9}>",
+    ];
+    let tally = Tally::default();
+    let parts = produce::<Vec<u8>>().with().len(0..=24);
+    let host = std::net::IpAddr::from([192, 168, 1, 1]);
+    check!().with_generator((parts, octets_up_to(200))).with_iterations(TRIES).for_each(|(parts, octets)| {
+        let _ = igd::location(octets, host);
+        let text = String::from_utf8_lossy(octets);
+        let _ = (igd::error_code(&text), igd::external_address(&text));
+        let around = ["<service>", PARTS[2], "<controlURL>"].concat();
+        let parts: String = parts.iter().map(|part| PARTS[usize::from(*part) % PARTS.len()]).collect();
+        for text in [text.into_owned(), parts.clone(), around + &parts] {
+            let found = igd::Service::find(&text, "http://192.168.1.1:5000/desc.xml");
+            assert!(found.as_ref().is_none_or(|found| found.url.starts_with("http://192.168.1.1:")));
+            tally.count(found.is_some());
+        }
+    });
+    tally.check(2);
 }

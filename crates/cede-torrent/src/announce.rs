@@ -34,7 +34,7 @@ pub struct Identity {
     pub origin: Origin,
 }
 
-/// How much has passed, for trackers that count.
+/// How it stands, for trackers that count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Amounts {
     /// Octets sent.
@@ -43,6 +43,8 @@ pub struct Amounts {
     pub downloaded: u64,
     /// Octets that are missing.
     pub left: u64,
+    /// Where we are reached now, if not at the port of the [`Identity`].
+    pub port: Option<u16>,
 }
 
 /// What came of an announce.
@@ -151,8 +153,8 @@ impl Tier {
 
     fn announcement(&self, event: Event, want: u32, amounts: Amounts) -> Announce {
         let Identity { info_hash, peer_id, port, key, .. } = self.identity;
-        let Amounts { uploaded, downloaded, left } = amounts;
-        let left = Some(left);
+        let Amounts { uploaded, downloaded, left, port: outer } = amounts;
+        let (left, port) = (Some(left), outer.unwrap_or(port));
         Announce { info_hash, peer_id, port, uploaded, downloaded, left, event, key, wanted: Some(want) }
     }
 }

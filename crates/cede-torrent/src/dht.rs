@@ -13,15 +13,15 @@ const EVERY: Duration = Duration::from_secs(15 * 60);
 /// As long as nobody is found.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, where
-/// one is given: who does not know yet whether a torrent is private looks and tells nothing. `bootstrap` are nodes to begin with,
+/// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, as it is then, where
+/// there is one: who does not know yet whether a torrent is private looks and tells nothing. `bootstrap` are nodes to begin with,
 /// where not the usual ones. The table is one of IPv4 (BEP 5).
 ///
 /// # Errors
 /// No socket, or no thread; the `origin` leads to no IPv4.
 pub fn search(
     info_hash: [u8; 20],
-    port: Option<u16>,
+    port: impl Fn() -> Option<u16> + Send + 'static,
     (origin, bootstrap): (Origin, &[String]),
     found: UnboundedSender<Vec<SocketAddr>>,
 ) -> std::io::Result<()> {
@@ -39,6 +39,7 @@ pub fn search(
     let work = move || {
         while !found.is_closed() {
             let count = look(&dht, info_hash, &found);
+            let port = port();
             if port.is_some() && !found.is_closed() {
                 // Nobody to tell is no reason to fail.
                 #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]

@@ -3,7 +3,7 @@
 //! * [`storage`] keeps a torrent's content in files, below one folder and nowhere else.
 //! * [`check`] says which pieces are there, by their hashes; [`mend`] finds the parts of those that files share.
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
-//! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker, [`local`] those in the local network.
+//! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker, [`local`] those in the local network; [`gateway`] has a router lead others to us.
 //! * [`web`] fetches from servers that have the content.
 //! * [`server`] is a tracker.
 //! * [`create`] makes torrents.
@@ -20,6 +20,7 @@ mod depart;
 pub mod dht;
 mod disk;
 pub mod fetch;
+pub mod gateway;
 mod hashing;
 mod link;
 pub mod local;

@@ -34,13 +34,15 @@ fn a_seed_is_found_in_a_table_of_the_tests_own() {
         seed.start();
         leech.start();
         let (told, _nobody) = unbounded_channel();
-        search(info.info_hash(), Some(seed.address.port()), (Origin::default(), &table.bootstrap), told)
-            .unwrap();
+        let port = |member: &Member| {
+            let port = member.address.port();
+            move || Some(port)
+        };
+        search(info.info_hash(), port(&seed), (Origin::default(), &table.bootstrap), told).unwrap();
         let (nodes, hash) = (table.bootstrap.clone(), info.info_hash());
         tokio::task::spawn_blocking(move || until_known(&nodes, hash)).await.unwrap();
         let (found, mut peers) = unbounded_channel();
-        search(info.info_hash(), Some(leech.address.port()), (Origin::default(), &table.bootstrap), found)
-            .unwrap();
+        search(info.info_hash(), port(&leech), (Origin::default(), &table.bootstrap), found).unwrap();
         let heard = tokio::time::timeout(LIMIT, peers.recv()).await.expect("the table names nobody").unwrap();
         assert!(heard.contains(&seed.address), "{heard:?}");
         leech.session.add_peers(&heard);

@@ -14,6 +14,8 @@ use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
@@ -33,6 +35,8 @@ pub struct Listener {
     utp: Option<UtpSocket>,
     stream: StreamConfig,
     port: u16,
+    /// Where a router takes calls for us; 0 where none does.
+    outer_port: Arc<AtomicU16>,
     origin: Origin,
 }
 
@@ -89,7 +93,7 @@ impl Listener {
             utp = Some(socket);
         }
         let origin = Origin::new(Some(address.ip()));
-        Ok(Self { tcp, utp, stream, port: address.port(), origin })
+        Ok(Self { tcp, utp, stream, port: address.port(), outer_port: Arc::default(), origin })
     }
 
     /// Where uTP is to be had, and how its streams are opened.
@@ -107,6 +111,17 @@ impl Listener {
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The port by which others are told of us: a router's where one leads here, else ours. It may be asked for on any thread.
+    pub fn outer_port(&self) -> impl Fn() -> u16 + Send + 'static {
+        let (port, outer) = (self.port, self.outer_port.clone());
+        move || Some(outer.load(Relaxed)).filter(|outer| *outer > 0).unwrap_or(port)
+    }
+
+    /// A router leads from this port to ours, or none does.
+    pub(crate) fn set_outer_port(&self, port: Option<u16>) {
+        self.outer_port.store(port.unwrap_or(0), Relaxed);
     }
 }
 

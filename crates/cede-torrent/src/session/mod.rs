@@ -310,6 +310,13 @@ impl Session {
         noted
     }
 
+    /// What trackers were told has changed: they are asked anew, as soon as they let themselves be.
+    pub fn announce_again(&self) {
+        let state = self.inner.state.borrow();
+        let want = self.inner.choices.profile.want_peers;
+        let _ = state.wishes.send(Wish { event: AnnounceEvent::More, want });
+    }
+
     /// Changes the upload limit, in octets per second.
     pub fn set_upload_limit(&self, limit: Option<u64>) {
         let mut state = self.inner.state.borrow_mut();

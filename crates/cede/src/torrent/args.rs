@@ -290,6 +290,9 @@ pub struct SwarmArgs {
     /// Do not look for peers in the local network (local service discovery)
     #[arg(long)]
     pub no_lsd: bool,
+    /// Do not ask the router to lead others to our port (PCP, NAT-PMP, UPnP)
+    #[arg(long)]
+    pub no_port_mapping: bool,
     /// Do not exchange peers with peers
     #[arg(long)]
     pub no_pex: bool,

@@ -2,6 +2,7 @@
 
 use super::args::{GetArgs, SeedArgs, SwarmArgs};
 use super::gauge::{Gauge, document};
+use super::port::{self, Mapped};
 use super::source::{self, Source};
 use super::swarm::{self, Swarm};
 use super::tracker::asked;
@@ -13,6 +14,7 @@ use crate::screen;
 use cede_bt::metainfo::{Info, Version};
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::check::{self, Watch};
+use cede_torrent::gateway::Mapping;
 use cede_torrent::mend::mend;
 use cede_torrent::session::{Driver, Listener, Session, SessionError, Wish, stamps};
 use cede_torrent::storage::{Allocation, Notes, Storage, StorageError};
@@ -64,11 +66,28 @@ async fn begin<'a>(
     place: impl FnOnce(&Source) -> Result<Place<'a>, Failure>,
 ) -> Result<Job<'a>, Failure> {
     let listener = Swarm::listen(args).await?;
-    let mut source = source::open(what, args, &listener).await?;
+    let mut mapped = Mapped::begin(args, &listener);
+    let begun = begin_at(args, what, place, (&listener, &mut mapped)).await;
+    match begun {
+        Ok(job) => Ok(Job { found: Found { mapped, ..job.found }, ..job }),
+        Err(failure) => {
+            mapped.end().await;
+            Err(failure)
+        }
+    }
+}
+
+async fn begin_at<'a>(
+    args: &'a SwarmArgs,
+    what: &str,
+    place: impl FnOnce(&Source) -> Result<Place<'a>, Failure>,
+    (listener, mapped): (&Rc<Listener>, &mut Mapped),
+) -> Result<Job<'a>, Failure> {
+    let mut source = source::open(what, args, listener).await?;
     let asking = source.asking.take();
     let known = asking.as_ref().map(|asking| asking.identity);
     let begun = match place(&source) {
-        Ok(place) => Job::begin(args, source, place, (&listener, known)).await,
+        Ok(place) => Job::begin(args, source, place, (listener, known, mapped)).await,
         Err(failure) => Err(failure),
     };
     if let Some(asking) = asking {
@@ -160,13 +179,13 @@ impl<'a> Job<'a> {
         args: &'a SwarmArgs,
         source: Source,
         place: Place<'_>,
-        (listener, known): (&Rc<Listener>, Option<Identity>),
+        (listener, known, mapped): (&Rc<Listener>, Option<Identity>, &mut Mapped),
     ) -> Result<Self, Failure> {
         let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
         let is_unserved = args.no_web_seeds || place.allocation.is_none();
         let servers = if is_unserved { Vec::new() } else { metainfo.web_seeds };
-        let (storage, notes, whole) = open(&info, &place).await?;
+        let (storage, notes, whole) = mapped.beside(open(&info, &place)).await?;
         let here = whole.iter().filter(|is_whole| **is_whole).count();
         let identity = known.map_or_else(|| Swarm::new_identity(info.info_hash(), listener), Ok)?;
         let choices = Swarm::choices(args, identity.peer_id)?;
@@ -214,6 +233,7 @@ impl<'a> Job<'a> {
                 tokio::select! {
                     ended = &mut running => break ended.map_err(|error| unrun(&error)),
                     () = tokio::time::sleep(TICK) => self.look(),
+                    mapping = self.found.mapped.changed() => self.on_mapping(&mapping),
                     Some(peers) = self.found.peers.recv() => self.session.add_peers(&peers),
                     Some(peers) = self.found.near.recv() => self.session.add_near_peers(&peers),
                     () = asked() => break Err(Failure::Interrupted(self.parting())),
@@ -240,6 +260,9 @@ impl<'a> Job<'a> {
         let view = self.session.view();
         let rates = self.gauge.update(&view);
         self.ticks += 1;
+        if self.found.mapped.is_to_be_told() {
+            self.session.announce_again();
+        }
         if self.args.json && self.ticks.is_multiple_of(TICKS_PER_LINE) {
             self.tell("progress", &document(&view, &rates));
         }
@@ -251,6 +274,13 @@ impl<'a> Job<'a> {
         if self.session.is_done() && !std::mem::replace(&mut self.was_complete, true) {
             self.tell("complete", &json!({ "bytes": self.session.view().bytes }));
         }
+    }
+
+    /// A router leads others to us.
+    fn on_mapping(&self, mapping: &Mapping) {
+        let (text, data) = port::told(mapping);
+        screen::mention(&text);
+        self.tell("port", &data);
     }
 
     fn tell(&self, event: &str, data: &Value) {
@@ -270,9 +300,9 @@ impl<'a> Job<'a> {
             storage.discard_parts();
         }
         let patience = outcome.as_ref().err().map_or(swarm::GOODBYE, swarm::parting_time);
-        let _ = tokio::time::timeout(patience, &mut self.announcing).await;
-        let rates = super::gauge::Rates::default();
-        let mut data = document(&view, &rates);
+        let goodbye = tokio::time::timeout(patience, &mut self.announcing);
+        let _ = tokio::join!(goodbye, self.found.mapped.end());
+        let mut data = document(&view, &super::gauge::Rates::default());
         data["seconds"] = elapsed.as_secs_f64().into();
         data["cpu_s"] = crate::carry::send::cpu_s().into();
         if let Err(failure) = &outcome {
@@ -417,6 +447,7 @@ struct Found {
     peers: UnboundedReceiver<Vec<SocketAddr>>,
     /// Those in the local network.
     near: UnboundedReceiver<Vec<SocketAddr>>,
+    mapped: Mapped,
 }
 
 /// Asks trackers, the distributed hash table and the local network from now on.
@@ -431,23 +462,24 @@ fn look_for_peers(
     let (found_near, near) = mpsc::unbounded_channel();
     let (notes, noted) = mpsc::unbounded_channel();
     let (subject, total) = (session.clone(), info.total_bytes);
+    let port = Rc::new(listener.outer_port());
     let amounts = move || {
         let view = subject.view();
         let sum = |sums: [u64; 2]| sums.iter().sum();
         let left = total.saturating_sub(view.bytes);
         let downloaded = sum(view.totals.downloaded) + view.totals.downloaded_web;
-        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left }
+        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, port: Some(port()) }
     };
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
     tokio::task::spawn_local(source::hear(noted, found.clone()));
     tokio::task::spawn_local(remind(given, found.clone()));
     if !args.no_dht && !info.is_private {
-        swarm::search_dht(args, info.info_hash(), (listener, Some(listener.port())), &found);
+        swarm::search_dht(args, info.info_hash(), (listener, true), &found);
     }
     if !args.no_lsd && !info.is_private {
         swarm::search_local(info.info_hash(), (listener, Some(listener.port())), found_near);
     }
-    (announcing, Found { peers, near })
+    (announcing, Found { peers, near, mapped: Mapped::default() })
 }
 
 async fn remind(given: Vec<SocketAddr>, found: UnboundedSender<Vec<SocketAddr>>) {

@@ -36,11 +36,16 @@ pub struct Asking {
 }
 
 impl Asking {
-    fn begin(tiers: Vec<Vec<String>>, identity: Identity, named: &UnboundedSender<Vec<SocketAddr>>) -> Self {
+    fn begin(
+        tiers: Vec<Vec<String>>,
+        (identity, listener): (Identity, &Listener),
+        named: &UnboundedSender<Vec<SocketAddr>>,
+    ) -> Self {
         let (wishes, wished) = mpsc::unbounded_channel();
         let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: WANT });
         // What is missing is not known; anything but nothing says that we are no seed.
-        let amounts = || Amounts { left: 1, ..Amounts::default() };
+        let port = Rc::new(listener.outer_port());
+        let amounts = move || Amounts { left: 1, port: Some(port()), ..Amounts::default() };
         let (notes, noted) = mpsc::unbounded_channel();
         let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wished, notes));
         tokio::task::spawn_local(hear(noted, named.clone()));
@@ -95,7 +100,7 @@ pub async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Re
     let (named, names) = mpsc::unbounded_channel();
     let _ = named.send([args.peers.clone(), given.clone()].concat());
     let tiers = trackers.iter().cloned().chain(args.trackers.iter().map(|url| vec![url.clone()])).collect();
-    let asking = Asking::begin(tiers, identity, &named);
+    let asking = Asking::begin(tiers, (identity, listener), &named);
     drop(named);
     let found = search(args, (listener, &magnet, wanted), (&asking, names)).await;
     let Found { info, peers, named } = match found {
@@ -151,7 +156,7 @@ async fn search(
     tokio::task::spawn_local(remember(names, named.clone(), found.clone()));
     if !args.no_dht {
         // Whether it is private is not known: the table is asked, and not told of us.
-        swarm::search_dht(args, magnet.info_hash(), (listener, None), &found);
+        swarm::search_dht(args, magnet.info_hash(), (listener, false), &found);
     }
     if !args.no_lsd {
         // Likewise: others are heard, and not told of us.

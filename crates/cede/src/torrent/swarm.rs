@@ -125,14 +125,16 @@ fn stream_config(args: &SwarmArgs) -> Result<StreamConfig, Failure> {
     Ok(StreamConfig { controller: choice, ..StreamConfig::default() })
 }
 
-/// Looks for peers in the distributed hash table, in the background, and tells it of a port where one is given.
+/// Looks for peers in the distributed hash table, in the background, and tells it of us where it is to be told.
 pub fn search_dht(
     args: &SwarmArgs,
     info_hash: [u8; 20],
-    (listener, port): (&Listener, Option<u16>),
+    (listener, is_told): (&Listener, bool),
     found: &UnboundedSender<Vec<SocketAddr>>,
 ) {
     let nodes = (listener.origin(), &args.dht_node[..]);
+    let outer = listener.outer_port();
+    let port = move || is_told.then(&outer);
     if let Err(error) = cede_torrent::dht::search(info_hash, port, nodes, found.clone()) {
         screen::mention(&format!("no distributed hash table: {error}\n"));
     }
