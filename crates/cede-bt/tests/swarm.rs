@@ -2,12 +2,12 @@
 
 mod common;
 
-use cede_bt::engine::{Action, Chunk, CloseReason, ConnId, PeerAddress};
+use cede_bt::engine::{Action, Chunk, CloseReason, ConnId, PeerAddress, Setup};
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Profile, Transport};
 use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
-use common::{Swarm, geometry, setup};
+use common::{Member, Swarm, geometry, setup};
 
 fn swarm(profile: Profile, disposition: Disposition, leechers: u8) -> Swarm {
     Swarm::new((0..=leechers).map(|number| setup(number, number == 0, profile, disposition)).collect())
@@ -747,4 +747,83 @@ fn who_is_near_is_called_before_those_who_were_told_of_earlier() {
         let called: Vec<usize> = called(&mut engine).into_iter().map(|(_, address)| address).collect();
         assert_eq!(called, [next]);
     }
+}
+
+/// What a seed has sent when the others have a copy among them, and when they have all, in copies of the content.
+fn copies_sent(profile: Profile, is_super: bool) -> (f64, f64) {
+    let limited = |number: u8| {
+        let profile = Profile { spares_neighbours: false, ..profile };
+        Setup { upload_limit: Some(100_000), ..setup(number, number == 0, profile, Disposition::TCP) }
+    };
+    let mut swarm = Swarm::new((0..13).map(limited).collect());
+    if is_super {
+        swarm.members[0].engine.super_seed();
+    }
+    let sent = |members: &[Member]| members[0].engine.totals().uploaded.iter().sum::<u64>();
+    let copies = |octets: u64| octets as f64 / geometry().total_bytes() as f64;
+    let mut first = None;
+    let is_whole = swarm.run_until(Duration::from_secs(3_600), |members| {
+        let is_somewhere = |piece| members[1..].iter().any(|member| member.engine.have().has(piece));
+        if first.is_none() && (0..geometry().pieces()).all(is_somewhere) {
+            first = Some(sent(members));
+        }
+        members.iter().all(|member| member.engine.is_complete())
+    });
+    assert!(is_whole, "{} {is_super}", profile.name);
+    (copies(first.unwrap()), copies(sent(&swarm.members)))
+}
+
+/// A seed that seems to have nothing has sent less of everything twice by the time that the swarm has a copy.
+#[test]
+fn super_seeding_sends_fewer_copies_before_the_swarm_has_one() {
+    for profile in Profile::ALL {
+        let (plain, hidden) = (copies_sent(profile, false), copies_sent(profile, true));
+        println!("{}: {plain:.2?} copies, {hidden:.2?} super-seeding", profile.name);
+        assert!(hidden.0 < plain.0 && hidden.0 < 1.25, "{}: {plain:?} {hidden:?}", profile.name);
+    }
+}
+
+/// One that is alone gets everything, and one that nobody can reach besides the seed.
+#[test]
+fn whoever_has_nobody_to_pass_pieces_on_to_gets_them_all_the_same() {
+    for profile in Profile::ALL {
+        let mut swarm = swarm(profile, Disposition::ALL, 1);
+        swarm.members[0].engine.super_seed();
+        assert!(swarm.run(Duration::from_secs(600)), "{}", profile.name);
+    }
+}
+
+/// A peer that does not tell of its pieces to who has them is told of others once it wants nothing.
+#[test]
+fn who_says_nothing_of_its_pieces_is_told_of_others_all_the_same() {
+    let mut seed = cede_bt::Engine::<usize>::new(setup(0, true, Profile::UTORRENT3, Disposition::TCP));
+    seed.super_seed();
+    let mut now = Instant::from_secs(1);
+    seed.start(now);
+    let conn = seed.accept(now, 5, Transport::Tcp).unwrap();
+    let reserved = Reserved::default().with(Reserved::FAST);
+    let hello = Handshake { reserved, info_hash: [7; 20], peer_id: [9; 20] }.encode().to_vec();
+    seed.received(now, conn, Payload::copy_from(&[hello, Message::HaveNone.to_vec()].concat()));
+    let mut decoder = Decoder::new(WireLimits::of(geometry().pieces()));
+    let mut told = Vec::new();
+    for second in 0..20 {
+        seed.set_room(conn, u32::MAX);
+        while let Some((_, Chunk::Octets(mut octets))) = seed.poll_transmit(now) {
+            seed.set_room(conn, u32::MAX);
+            while let Some(item) = decoder.next(&mut octets).unwrap() {
+                match item {
+                    Item::Message(Message::Have(piece)) => told.push((second, piece)),
+                    Item::Message(Message::HaveAll | Message::Bitfield(_)) => panic!("{item:?}"),
+                    _ => {}
+                }
+            }
+        }
+        now += Duration::from_secs(1);
+        seed.handle_timeout(now);
+    }
+    let at: Vec<u32> = told.iter().map(|(second, _)| *second).collect();
+    assert_eq!(at[..4], [0, 0, 5, 5], "{told:?}");
+    told.sort_by_key(|(_, piece)| *piece);
+    told.dedup_by_key(|(_, piece)| *piece);
+    assert_eq!(told.len(), at.len(), "nothing is told twice");
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::nets::Nets;
 use support::{Folder, Running};
@@ -41,6 +41,14 @@ impl Place {
     fn hash(&self, torrent: &str) -> String {
         let shown = self.folder.cede(&["torrent", "show", torrent, "--json"]).exits(0).json();
         shown["info_hash"].as_str().unwrap().to_owned()
+    }
+
+    /// libtorrent, which finds others in the local network alone.
+    fn libtorrent(&self, python: &Path, at: usize, folder: &str) -> Running {
+        let mut command = Command::new(python);
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_near.py");
+        command.arg(script).arg(self.folder.path("film.torrent")).arg(self.folder.path(folder));
+        Running::begin(self.nets.within(at, &command).stdin(Stdio::piped()))
     }
 
     fn has_all(&self) {
@@ -136,12 +144,7 @@ fn libtorrent_and_ours_find_each_other() {
         println!("SKIPPED: no libtorrent of PyPI");
         return;
     };
-    let theirs = |at: usize, folder: &str| {
-        let mut command = Command::new(&python);
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_near.py");
-        command.arg(script).arg(place.folder.path("film.torrent")).arg(place.folder.path(folder));
-        Running::begin(place.nets.within(at, &command).stdin(Stdio::piped()))
-    };
+    let theirs = |at: usize, folder: &str| place.libtorrent(&python, at, folder);
     let (seed, mut get) = (place.seed(0, ""), theirs(1, "out"));
     get.out_line("complete");
     place.has_all();
@@ -149,5 +152,28 @@ fn libtorrent_and_ours_find_each_other() {
     let mut seed = theirs(0, ".");
     seed.out_line("complete");
     place.start(1, "get film.torrent -o out").end().exits(0);
+    place.has_all();
+}
+
+/// A seed that seems to have nothing gives everything: to one of ours, and to libtorrent.
+#[test]
+fn who_super_seeds_gives_everything() {
+    let Some(place) = Place::new("near-super") else { return };
+    // A new one for each: nobody calls an address twice in a minute, nor announces itself.
+    let seed = || {
+        let mut seed = place.start(0, "seed film.torrent --super-seed");
+        seed.says("two pieces at a time");
+        seed
+    };
+    let first = seed();
+    place.start(1, "get film.torrent -o out").end().exits(0);
+    place.has_all();
+    first.kill();
+    let Some(python) = python() else {
+        println!("SKIPPED: no libtorrent of PyPI");
+        return;
+    };
+    let _second = seed();
+    place.libtorrent(&python, 1, "out").out_line("complete");
     place.has_all();
 }

@@ -1,6 +1,7 @@
 //! A connection as the engine knows it.
 
 use super::fast::Grants;
+use super::offers::Offered;
 use super::refusals::Refusals;
 use crate::bitfield::Bitfield;
 use crate::disposition::{Contender, Transport};
@@ -68,6 +69,8 @@ pub(super) struct Outbox {
     pub(super) is_prompt: bool,
     /// What it is sent although it is choked.
     pub(super) granted: Grants,
+    /// What it was told of, where we seem to have nothing.
+    pub(super) offered: Option<Offered>,
 }
 
 impl Outbox {

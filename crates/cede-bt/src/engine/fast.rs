@@ -97,6 +97,9 @@ impl<A: PeerAddress> Conn<A> {
 impl<A: PeerAddress> Engine<A> {
     /// Tells a peer, once, what it may ask for while it is choked.
     pub(super) fn grant(&mut self, now: Instant, index: u32) {
+        if self.is_super_seeding() {
+            return;
+        }
         let (count, info_hash) = (self.profile.allowed_fast as usize, self.info_hash);
         let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::as_deref_mut) else { return };
         let pieces = conn.grants_due(&info_hash, self.geometry.pieces(), count);

@@ -95,8 +95,8 @@ impl<A: PeerAddress> Engine<A> {
     fn introduce(&mut self, now: Instant, index: u32) {
         let Some(conn) = self.at(index) else { return };
         let (fast, extends) = (conn.fast, conn.reserved.has(Reserved::EXTENDED));
-        let have = self.picker.have();
-        let first = match (fast, have.is_full(), have.is_empty()) {
+        let (have, hides) = (self.picker.have(), self.is_super_seeding());
+        let first = match (fast, have.is_full() && !hides, have.is_empty() || hides) {
             (true, true, _) => Some(Message::HaveAll),
             (true, _, true) => Some(Message::HaveNone),
             (false, _, true) => None,
@@ -154,7 +154,7 @@ impl<A: PeerAddress> Engine<A> {
         match *message {
             // At any time, as bitfields: aria2 tells of its last pieces in that way.
             Message::HaveAll => return self.on_bitfield(now, index, Bitfield::all(pieces)),
-            Message::HaveNone if first => {}
+            Message::HaveNone if first => self.tend_offers(now, false),
             Message::Suggest(_) => {}
             Message::AllowedFast(piece) if piece < pieces => {
                 if conn.allowed_fast.len() < ALLOWED_FAST_MAX && !conn.allowed_fast.contains(&piece) {
@@ -242,6 +242,7 @@ impl<A: PeerAddress> Engine<A> {
         if is_seed && self.complete {
             return Err(CloseReason::BothComplete);
         }
+        self.tend_offers(now, false);
         if lacked {
             self.tell_interest(now, index);
             self.ask(now, index);
@@ -259,6 +260,7 @@ impl<A: PeerAddress> Engine<A> {
         if is_seed && self.complete {
             return Err(CloseReason::BothComplete);
         }
+        self.tend_offers(now, false);
         self.tell_interest(now, index);
         self.ask(now, index);
         Ok(())
@@ -266,7 +268,8 @@ impl<A: PeerAddress> Engine<A> {
 
     fn on_request(&mut self, now: Instant, index: u32, block: BlockRef) -> Verdict {
         let longest = self.profile.request_bytes_max;
-        let servable = self.geometry.holds(block) && self.picker.have().has(block.piece);
+        let is_here = self.geometry.holds(block) && self.picker.have().has(block.piece);
+        let servable = is_here && !self.hides(index, block.piece);
         let Some(conn) = self.at(index) else { return Ok(()) };
         if block.len > longest {
             return Err(CloseReason::Misbehaved);

@@ -69,6 +69,7 @@ impl<A: PeerAddress> Engine<A> {
         self.end_stale_handshakes(now);
         self.look_for_unused_slots(now);
         self.look_at_suspects(now);
+        self.tend_offers(now, true);
         let ticks = now.as_nanos() / step.as_nanos();
         if slow || ticks.is_multiple_of(RETRY_TICKS) {
             self.retry(now);

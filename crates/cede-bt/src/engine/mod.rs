@@ -35,6 +35,7 @@ mod dial;
 mod fast;
 mod inbound;
 mod life;
+mod offers;
 mod outbound;
 mod refusals;
 mod requests;
@@ -315,6 +316,8 @@ pub struct Engine<A> {
     scratch: Vec<BlockRef>,
     timers: Timers,
     complete: bool,
+    /// Peers are told of a few pieces each (BEP 16).
+    is_super_seed: bool,
     totals: Totals,
 }
 
@@ -362,6 +365,7 @@ impl<A: PeerAddress> Engine<A> {
             actions: VecDeque::new(),
             scratch: Vec::new(),
             timers: Timers { round_at: Instant::NEVER, tick_at: Instant::NEVER, announce_at: Instant::NEVER },
+            is_super_seed: false,
             totals: Totals::default(),
         }
     }

@@ -83,6 +83,12 @@ impl Swarm {
 
     /// Everybody hears of everybody, and time goes on until all are complete or `limit` has passed.
     pub fn run(&mut self, limit: Duration) -> bool {
+        let is_done = |member: &Member| member.lies || member.engine.is_complete();
+        self.run_until(limit, |members| members.iter().all(is_done))
+    }
+
+    /// The same until something else is so.
+    pub fn run_until(&mut self, limit: Duration, mut is_over: impl FnMut(&[Member]) -> bool) -> bool {
         let everybody: Vec<usize> = (0..self.members.len()).collect();
         for at in 0..self.members.len() {
             self.members[at].engine.start(self.now);
@@ -94,7 +100,7 @@ impl Swarm {
         let end = self.now + limit;
         while self.now < end {
             self.settle();
-            if self.members.iter().all(|member| member.lies || member.engine.is_complete()) {
+            if is_over(&self.members) {
                 return true;
             }
             let due = self.members.iter().filter_map(|member| member.engine.poll_timeout()).min();

@@ -337,6 +337,13 @@ impl Session {
         self.inner.pump(&mut state);
     }
 
+    /// Wants nothing, and where everything is there seems to have nothing, and tells each peer of a few pieces (BEP 16). To be called
+    /// before it runs.
+    pub fn super_seed(&self) {
+        self.inner.state.borrow_mut().engine.super_seed();
+        self.want_nothing();
+    }
+
     /// Whoever looks for peers hears nothing more of this session, and so may say goodbye.
     pub fn leave(&self) {
         let mut state = self.inner.state.borrow_mut();

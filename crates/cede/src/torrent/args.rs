@@ -344,6 +344,7 @@ const SEED_EXAMPLES: &str = "\
 Examples:
   cede torrent seed photos.torrent                      from photos in this folder
   cede torrent seed photos.torrent --data /mnt/archive --up 2Mbit/s
+  cede torrent seed photos.torrent --super-seed         the first seed: little is sent twice
 
 The content is checked first; pieces that are missing or different are not given. Ctrl-C ends it.";
 
@@ -357,6 +358,9 @@ pub struct SeedArgs {
     /// The folder that the content is in
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub data: PathBuf,
+    /// Seem to have nothing, and tell each peer of two pieces at a time: for the first seed of a new torrent (BEP 16)
+    #[arg(long)]
+    pub super_seed: bool,
     /// How it is given
     #[command(flatten)]
     pub swarm: SwarmArgs,

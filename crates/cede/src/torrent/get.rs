@@ -43,7 +43,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
             let wanted = source::wanted(args, source)?;
             let allocation = if args.preallocate { Allocation::Full } else { Allocation::Sparse };
             make_folder(&args.output)?;
-            Ok(Place { folder: &args.output, wanted, allocation: Some(allocation) })
+            Ok(Place { folder: &args.output, wanted, allocation: Some(allocation), is_super: false })
         });
         let is_over = |job: &Job<'_>| if args.seed { screen::is_unread() } else { job.session.is_done() };
         carry_out(&args.swarm, beginning, is_over).await
@@ -53,7 +53,8 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
 /// Gives a torrent's content.
 pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
     swarm::run(async {
-        let place = |_: &Source| Ok(Place { folder: &args.data, wanted: Vec::new(), allocation: None });
+        let (folder, is_super) = (&args.data, args.super_seed);
+        let place = |_: &Source| Ok(Place { folder, wanted: Vec::new(), allocation: None, is_super });
         let beginning = begin(&args.swarm, &args.what, place);
         carry_out(&args.swarm, beginning, |_| screen::is_unread()).await
     })
@@ -144,6 +145,19 @@ struct Place<'a> {
     wanted: Vec<bool>,
     /// `None` where nothing is written.
     allocation: Option<Allocation>,
+    /// Peers are told of a few pieces each.
+    is_super: bool,
+}
+
+impl Place<'_> {
+    /// Whether anything is to come here.
+    fn want(&self, session: &Session) {
+        match self.allocation {
+            Some(_) => session.want_files(),
+            None if self.is_super => session.super_seed(),
+            None => session.want_nothing(),
+        }
+    }
 }
 
 /// A torrent that runs.
@@ -192,10 +206,7 @@ impl<'a> Job<'a> {
         let made = Session::new(&info, &storage, &whole, Some(listener.clone()), choices);
         let (session, wishes, mut driver) = made.map_err(|error| unrun(&error))?;
         driver.keep_notes(notes);
-        match place.allocation {
-            Some(_) => session.want_files(),
-            None => session.want_nothing(),
-        }
+        place.want(&session);
         screen::mention(&headline(&info, here, listener.port()));
         let tiers = tiers(args, metainfo.trackers);
         remark(args, &info, tiers.is_empty() && peers.is_empty() && servers.is_empty());
@@ -432,6 +443,15 @@ fn mention_files(storage: &Storage, place: &Place<'_>, here: usize) {
     if place.allocation.is_none() && here == 0 {
         let folder = place.folder.display();
         screen::mention(&format!("nothing of it is in {folder}: --data names the folder that has it\n"));
+    }
+    if place.is_super {
+        let is_whole = here == storage.wanted_pieces().len();
+        let how = if is_whole {
+            "each peer is told of two pieces at a time"
+        } else {
+            "not everything is here: what is, is given as usual"
+        };
+        screen::mention(&format!("super-seeding: {how}\n"));
     }
     let is_real = |file: &usize| !storage.layout().files()[*file].is_padding;
     let files = 0..storage.layout().files().len();
