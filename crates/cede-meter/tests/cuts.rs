@@ -81,13 +81,13 @@ fn first_fragments_say_what_they_hold_and_later_ones_are_counted() {
     for wrap in [v4 as Wrap, v6] {
         for protocol in [6, 17] {
             let [whole, most] = [1_000, 48].map(|part| samples(wrap, protocol, part, usize::MAX));
-            assert_eq!(whole, (PACKETS as usize, [PACKETS.into(), 0, 0, 0]));
+            assert_eq!(whole, (PACKETS as usize, [u64::from(PACKETS), 0, 0, 0]));
             let (all, [packets, fragments, cut, _]) = most;
             assert_eq!((all, cut), (PACKETS as usize, 0));
-            assert_eq!(packets - fragments, PACKETS.into(), "one first fragment each");
+            assert_eq!(packets - fragments, u64::from(PACKETS), "one first fragment each");
             // A first fragment without the stamp.
             let (all, [packets, fragments, cut, _]) = samples(wrap, protocol, 16, usize::MAX);
-            assert_eq!((all, packets - fragments, cut), (0, PACKETS.into(), PACKETS.into()));
+            assert_eq!((all, packets - fragments, cut), (0, u64::from(PACKETS), u64::from(PACKETS)));
         }
     }
 }
