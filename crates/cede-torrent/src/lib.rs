@@ -23,6 +23,7 @@ pub mod fetch;
 pub mod gateway;
 mod hashing;
 mod link;
+mod listener;
 pub mod local;
 pub mod magnet;
 pub mod mend;

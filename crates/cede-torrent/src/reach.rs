@@ -1,7 +1,7 @@
 //! Opening a stream to a peer and agreeing on its encryption, for sessions and for whoever follows a magnet link.
 
 use crate::link::{Link, Stream};
-use crate::session::Listener;
+use crate::listener::Listener;
 use cede_bt::Transport;
 use cede_bt::mse::{Accept, Handshake, Outcome, PADDING_MAX, Secrets};
 use std::io;

@@ -1,8 +1,9 @@
 //! A connection as the engine knows it.
 
-use super::fast::Grants;
+use super::grants::Grants;
 use super::offers::Offered;
 use super::refusals::Refusals;
+use super::stage::Stage;
 use crate::bitfield::Bitfield;
 use crate::disposition::{Contender, Transport};
 use crate::pipeline::Pipeline;
@@ -26,25 +27,6 @@ impl ConnId {
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
-    }
-}
-
-/// How far a connection has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    /// The transport is being opened.
-    Dialling,
-    /// The peer's handshake has not come.
-    Handshaking,
-    /// Both handshakes have been exchanged; the first message may be a bitfield.
-    Greeted,
-    /// Anything but a bitfield may come.
-    Talking,
-}
-
-impl Stage {
-    pub(super) const fn is_ready(self) -> bool {
-        matches!(self, Self::Greeted | Self::Talking)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finding peers: whom to dial and over what, and which of two connections to the same peer stays.
 
-use super::conn::{Conn, ConnId, Stage};
+use super::conn::{Conn, ConnId};
+use super::stage::Stage;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress};
 use crate::disposition::{Dialling, Duplicates, Transport};
 use crate::profile::Profile;

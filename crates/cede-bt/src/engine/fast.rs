@@ -13,7 +13,7 @@
 use super::Engine;
 use super::address::PeerAddress;
 use super::conn::Conn;
-use crate::geometry::Geometry;
+use super::grants::Grants;
 use crate::wire::Message;
 use alloc::vec::Vec;
 use cede_units::Instant;
@@ -22,34 +22,6 @@ use sha1::{Digest, Sha1};
 
 /// Pieces are drawn so often at most: there may be few that the peer lacks (libtorrent).
 const DRAWS_MAX: usize = 500;
-/// How often a block is sent to a choked peer (libtorrent).
-const SENDS_PER_BLOCK: u32 = 3;
-
-/// What a peer was told.
-#[derive(Debug, Default)]
-pub(super) struct Grants {
-    pieces: Vec<u32>,
-    /// Blocks of them that are still sent.
-    blocks_left: u32,
-}
-
-impl Grants {
-    fn new(pieces: Vec<u32>, geometry: &Geometry) -> Self {
-        let blocks: u32 = pieces.iter().map(|&piece| geometry.blocks(piece)).sum();
-        Self { pieces, blocks_left: blocks * SENDS_PER_BLOCK }
-    }
-
-    /// Is a block of this piece sent to a choked peer? It counts.
-    pub(super) fn allow(&mut self, piece: u32) -> bool {
-        let allowed = self.blocks_left > 0 && self.has(piece);
-        self.blocks_left -= u32::from(allowed);
-        allowed
-    }
-
-    pub(super) fn has(&self, piece: u32) -> bool {
-        self.pieces.contains(&piece)
-    }
-}
 
 /// The first `count` pieces that a host is given which it lacks.
 fn draw(
@@ -87,7 +59,7 @@ fn draw(
 impl<A: PeerAddress> Conn<A> {
     /// The pieces that it is to be told of, where it has not been.
     fn grants_due(&self, info_hash: &[u8; 20], pieces: u32, count: usize) -> Vec<u32> {
-        if !self.fast || !self.out.granted.pieces.is_empty() || count == 0 {
+        if !self.fast || !self.out.granted.is_empty() || count == 0 {
             return Vec::new();
         }
         draw(self.address.host(), info_hash, pieces, count, |piece| !self.have.has(piece))
@@ -134,13 +106,5 @@ mod tests {
         assert_eq!(draw(host, &[1; 20], 3, 5, |piece| piece != 1), [0, 2]);
         assert!(draw(host, &[1; 20], 40, 5, |_| false).is_empty());
         assert_eq!(draw(host, &[1; 20], 40, 5, |piece| piece == 7), [7]);
-    }
-
-    #[test]
-    fn each_block_is_sent_three_times() {
-        let geometry = Geometry::new(64 << 10, 32 << 10).unwrap();
-        let mut grants = Grants::new(alloc::vec![1], &geometry);
-        assert!(!grants.allow(0));
-        assert_eq!((0..9).filter(|_| grants.allow(1)).count(), 6);
     }
 }

@@ -1,7 +1,8 @@
 //! What peers say.
 
-use super::conn::{Conn, ConnId, Stage};
-use super::{Action, CloseReason, Engine, PeerAddress};
+use super::conn::{Conn, ConnId};
+use super::stage::Stage;
+use super::{Action, CloseReason, Engine, PeerAddress, Verdict};
 use crate::bitfield::Bitfield;
 use crate::choker::ChokerRule;
 use crate::disposition::Transport;
@@ -15,9 +16,6 @@ const UPLOADS_MAX: usize = 512;
 const ALLOWED_FAST_MAX: usize = 32;
 /// Octets of control messages that wait for a peer that reads nothing; beyond, it is closed.
 const CONTROL_BYTES_MAX: usize = 1 << 20;
-
-/// Something is wrong with the peer.
-pub(super) type Verdict = Result<(), CloseReason>;
 
 impl<A> Conn<A> {
     /// Whether nothing has come yet that a bitfield would have to precede. libtorrent and aria2 introduce their extensions

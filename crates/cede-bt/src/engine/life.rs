@@ -1,7 +1,7 @@
 //! What happens with time, and what the disk answers.
 
-use super::conn::Stage;
 use super::sources::Source;
+use super::stage::Stage;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress, TICK};
 use crate::bitfield::Bitfield;
 use crate::choker::{ChokerRule, Occasion};

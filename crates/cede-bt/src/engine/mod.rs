@@ -33,6 +33,7 @@ mod conn;
 mod crowd;
 mod dial;
 mod fast;
+mod grants;
 mod inbound;
 mod life;
 mod offers;
@@ -42,6 +43,7 @@ mod requests;
 mod slots;
 mod snubs;
 mod sources;
+mod stage;
 
 use crate::bitfield::Bitfield;
 use crate::choker::Choker;
@@ -281,6 +283,9 @@ impl core::ops::AddAssign for Totals {
         self.requests_refused += more.requests_refused;
     }
 }
+
+/// What is made of a message: something may be wrong with the peer.
+type Verdict = Result<(), CloseReason>;
 
 /// One member of a swarm. `A` is whatever the driver calls peers by.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 //! **What it leaves out.** It is never given up by itself once there are other seeds: it is asked for by hand.
 //! **How it was validated.** Swarms in `tests/swarm.rs`: what a seed has sent when the swarm has a copy.
 
-use super::conn::Stage;
+use super::stage::Stage;
 use super::{Engine, PeerAddress};
 use crate::bitfield::Bitfield;
 use crate::wire::Message;

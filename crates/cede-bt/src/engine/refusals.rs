@@ -8,8 +8,7 @@
 //! refuses many in a row, and sends nothing in between, is let go. Without the extension, a choke takes back all requests, and
 //! counts as one refusal.
 
-use super::inbound::Verdict;
-use super::{CloseReason, Engine, PeerAddress};
+use super::{CloseReason, Engine, PeerAddress, Verdict};
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 

@@ -11,8 +11,8 @@ mod outgoing;
 mod pump;
 mod view;
 
+pub use crate::listener::Listener;
 pub use crate::reach::Encryption;
-pub use dial::Listener;
 pub use view::{PeerView, View};
 
 use crate::disk::{Disk, Part, Report};

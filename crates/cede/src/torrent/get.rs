@@ -2,8 +2,10 @@
 
 use super::args::{GetArgs, SeedArgs, SwarmArgs};
 use super::gauge::{Gauge, document};
+use super::notes;
 use super::port::{self, Mapped};
-use super::source::{self, Source};
+use super::seek::Source;
+use super::source;
 use super::swarm::{self, Swarm};
 use super::tracker::asked;
 use crate::carry::numbers;
@@ -215,7 +217,7 @@ impl<'a> Job<'a> {
         let given = [given, args.peers.clone()].concat();
         let (announcing, found) =
             look_for_peers(args, &info, (&session, wishes, identity), (tiers, given), listener);
-        source::hear_web(session.use_web_seeds(&servers));
+        notes::hear_web(session.use_web_seeds(&servers));
         let gauge = Gauge::new(info.piece_count(), wanted_bytes(&info, &storage));
         let was_complete = session.is_done();
         let (driver, written) = (Some(driver), place.allocation.map(|_| storage));
@@ -491,7 +493,7 @@ fn look_for_peers(
         Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, port: Some(port()) }
     };
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
-    tokio::task::spawn_local(source::hear(noted, found.clone()));
+    tokio::task::spawn_local(notes::hear(noted, found.clone()));
     tokio::task::spawn_local(remind(given, found.clone()));
     if !args.no_dht && !info.is_private {
         swarm::search_dht(args, info.info_hash(), (listener, true), &found);

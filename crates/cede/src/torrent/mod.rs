@@ -4,6 +4,7 @@ pub mod args;
 mod gauge;
 mod get;
 mod make;
+mod notes;
 mod port;
 mod seek;
 mod show;

@@ -1,7 +1,7 @@
 //! From a magnet link to its torrent: who is asked, and what becomes of those who were told of us.
 
 use super::args::SwarmArgs;
-use super::source::{Source, hear, nothing_came};
+use super::notes::hear;
 use super::swarm::{self, Swarm, peer_id};
 use crate::failure::Failure;
 use crate::screen;
@@ -26,6 +26,32 @@ use tokio::task::JoinHandle;
 const WANT: u32 = 50;
 /// Trackers are asked for more so often, or as seldom as they want it.
 const MORE_EVERY: Duration = Duration::from_secs(30);
+
+/// A torrent, and where peers may be.
+pub struct Source {
+    /// The torrent.
+    pub metainfo: Metainfo,
+    /// Peers that are known already.
+    pub peers: Vec<SocketAddr>,
+    /// Those of them that stand in the link.
+    pub given: Vec<SocketAddr>,
+    /// Files that a link selects.
+    pub selected: Vec<(u32, u32)>,
+    /// Trackers that have heard of us.
+    pub asking: Option<Asking>,
+}
+
+impl Source {
+    /// A torrent that nothing else is known of.
+    pub const fn of(metainfo: Metainfo) -> Self {
+        Self { metainfo, peers: Vec::new(), given: Vec::new(), selected: Vec::new(), asking: None }
+    }
+}
+
+/// It was ended before anything came.
+pub fn nothing_came() -> Failure {
+    Failure::Interrupted("nothing was downloaded".to_owned())
+}
 
 /// Trackers that hear of us before there is a session.
 pub struct Asking {

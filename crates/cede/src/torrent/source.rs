@@ -1,43 +1,16 @@
 //! What is to be downloaded: a torrent from a file, a URL or a magnet link, and which of its files.
 
 use super::args::{GetArgs, SwarmArgs};
-use super::seek::{Asking, follow};
+use super::seek::{Source, follow, nothing_came};
 use super::{printable, read_metainfo};
 use crate::carry::numbers;
 use crate::failure::Failure;
-use crate::screen;
 use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{File, Metainfo};
-use cede_torrent::announce::Note;
 use cede_torrent::fetch::{Download, download};
 use cede_torrent::session::Listener;
-use cede_torrent::web::WebNote;
-use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-
-/// A torrent, and where peers may be.
-pub struct Source {
-    /// The torrent.
-    pub metainfo: Metainfo,
-    /// Peers that are known already.
-    pub peers: Vec<SocketAddr>,
-    /// Those of them that stand in the link.
-    pub given: Vec<SocketAddr>,
-    /// Files that a link selects.
-    pub selected: Vec<(u32, u32)>,
-    /// Trackers that have heard of us.
-    pub asking: Option<Asking>,
-}
-
-impl Source {
-    /// A torrent that nothing else is known of.
-    const fn of(metainfo: Metainfo) -> Self {
-        Self { metainfo, peers: Vec::new(), given: Vec::new(), selected: Vec::new(), asking: None }
-    }
-}
 
 fn is_magnet(text: &str) -> bool {
     text.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:"))
@@ -75,55 +48,6 @@ pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Resu
         return Err(Failure::Usage(text));
     }
     read_metainfo(Path::new(what)).map(Source::of)
-}
-
-/// It was ended before anything came.
-pub fn nothing_came() -> Failure {
-    Failure::Interrupted("nothing was downloaded".to_owned())
-}
-
-/// Hands on what trackers say of peers, and mentions what keeps them from it.
-pub async fn hear(mut notes: UnboundedReceiver<Note>, found: UnboundedSender<Vec<SocketAddr>>) {
-    let mut said = Said::default();
-    while let Some(Note { url, result }) = notes.recv().await {
-        let text = match &result {
-            Ok(answer) => answer.warning.as_ref(),
-            Err(why) => Some(why),
-        };
-        if let Some(text) = said.news(&url, text) {
-            screen::mention(&(printable(&format!("{url}: {text}")) + "\n"));
-        }
-        if let Ok(answer) = result {
-            let _ = found.send(answer.peers);
-        }
-    }
-}
-
-/// Mentions what is wrong with web seeds, in the background.
-pub fn hear_web(mut notes: UnboundedReceiver<WebNote>) {
-    tokio::task::spawn_local(async move {
-        let mut said = Said::default();
-        while let Some(WebNote { url, trouble }) = notes.recv().await {
-            if let Some(text) = said.news(&url, trouble.as_ref()) {
-                screen::mention(&(printable(&format!("web seed {url}: {text}")) + "\n"));
-            }
-        }
-    });
-}
-
-/// What each tracker complained of last: a complaint is not told again with each announce.
-#[derive(Default)]
-struct Said(HashMap<String, String>);
-
-impl Said {
-    /// What a person has not been told yet.
-    fn news(&mut self, url: &str, text: Option<&String>) -> Option<String> {
-        let Some(text) = text else {
-            return self.0.remove(url).map(|_| "all is well now".to_owned());
-        };
-        let before = self.0.insert(url.to_owned(), text.clone());
-        (before.as_ref() != Some(text)).then(|| text.clone())
-    }
 }
 
 /// Which files are wanted: by number, by ranges of numbers, or by a part of their names.
@@ -173,22 +97,4 @@ fn range(text: &str) -> Option<(usize, usize)> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     (first <= last).then_some((first, last))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tracker_is_quoted_once_until_it_says_something_else() {
-        let (mut said, busy, gone) = (Said::default(), "busy".to_owned(), "gone".to_owned());
-        assert_eq!(said.news("a", None), None);
-        assert_eq!(said.news("a", Some(&busy)), Some("busy".to_owned()));
-        assert_eq!(said.news("a", Some(&busy)), None);
-        assert_eq!(said.news("b", Some(&busy)), Some("busy".to_owned()));
-        assert_eq!(said.news("a", Some(&gone)), Some("gone".to_owned()));
-        assert_eq!(said.news("a", None), Some("all is well now".to_owned()));
-        assert_eq!(said.news("a", None), None);
-        assert_eq!(said.news("a", Some(&gone)), Some("gone".to_owned()));
-    }
 }

@@ -1,0 +1,123 @@
+//! Where peers reach us.
+
+use crate::origin::Origin;
+use cede_bt::{Disposition, Transport};
+use cede_real::{SocketConfig, StreamConfig, UtpSocket};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use tokio::net::TcpListener;
+
+/// Ports that are tried where any will do: TCP and UDP must both be free.
+const PORT_TRIES: usize = 20;
+
+/// Where peers reach us: TCP and uTP at one port number.
+pub struct Listener {
+    pub(crate) tcp: Option<TcpListener>,
+    pub(crate) utp: Option<UtpSocket>,
+    pub(crate) stream: StreamConfig,
+    port: u16,
+    /// Where a router takes calls for us; 0 where none does.
+    outer_port: Arc<AtomicU16>,
+    origin: Origin,
+}
+
+impl Listener {
+    /// Waits at a port (0 for any) of an address, or of all of both families where there is none.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn bind(
+        address: Option<IpAddr>,
+        port: u16,
+        disposition: Disposition,
+        stream: StreamConfig,
+    ) -> io::Result<Self> {
+        let all = [IpAddr::from(Ipv6Addr::UNSPECIFIED), IpAddr::from(Ipv4Addr::UNSPECIFIED)];
+        let addresses = address.map_or(all.to_vec(), |address| vec![address]);
+        let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for address in addresses {
+            for _ in 0..PORT_TRIES {
+                match Self::bind_one(SocketAddr::new(address, port), disposition, stream.clone()).await {
+                    Ok(listener) => return Ok(listener),
+                    // A port that is free for one protocol may be taken for the other.
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && port == 0 => last = error,
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(error),
+                    Err(error) => {
+                        last = error;
+                        break;
+                    }
+                }
+            }
+        }
+        Err(last)
+    }
+
+    async fn bind_one(
+        mut address: SocketAddr,
+        disposition: Disposition,
+        stream: StreamConfig,
+    ) -> io::Result<Self> {
+        let tcp = disposition.accepts(Transport::Tcp).then(|| listen_tcp(address)).transpose()?;
+        if let Some(tcp) = &tcp {
+            address.set_port(tcp.local_addr()?.port());
+        }
+        let is_used = disposition.accepts(Transport::Utp) || disposition.attempts(Transport::Utp);
+        let mut utp = None;
+        if is_used {
+            let accepts = disposition.accepts(Transport::Utp);
+            let config = SocketConfig { stream: stream.clone(), accepts, ..SocketConfig::default() };
+            let socket = UtpSocket::bind_with(address, config).await.map_err(|error| match error {
+                cede_real::BindError::Io(error) => error,
+                other => io::Error::other(other),
+            })?;
+            address.set_port(socket.local_addr().port());
+            utp = Some(socket);
+        }
+        let origin = Origin::new(Some(address.ip()));
+        Ok(Self { tcp, utp, stream, port: address.port(), outer_port: Arc::default(), origin })
+    }
+
+    /// Where uTP is to be had, and how its streams are opened.
+    pub(crate) fn utp(&self) -> Option<(&UtpSocket, &StreamConfig)> {
+        Some((self.utp.as_ref()?, &self.stream))
+    }
+
+    /// Where connections go out from: the address that it waits at.
+    #[must_use]
+    pub const fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The port by which others are told of us: a router's where one leads here, else ours. It may be asked for on any thread.
+    pub fn outer_port(&self) -> impl Fn() -> u16 + Send + 'static {
+        let (port, outer) = (self.port, self.outer_port.clone());
+        move || Some(outer.load(Relaxed)).filter(|outer| *outer > 0).unwrap_or(port)
+    }
+
+    /// A router leads from this port to ours, or none does.
+    pub(crate) fn set_outer_port(&self, port: Option<u16>) {
+        self.outer_port.store(port.unwrap_or(0), Relaxed);
+    }
+}
+
+fn listen_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(256)?;
+    TcpListener::from_std(socket.into())
+}
