@@ -187,9 +187,8 @@ pub unsafe extern "C" fn cede_finish(stream: *mut Stream, timeout_ms: c_int) -> 
     // SAFETY: as the caller promises.
     let stream = unsafe { stream.as_ref() };
     guarded(fault::ERROR, || {
-        let stream = required(stream, "stream")?;
-        wait(-1, lock(&stream.writing).shutdown())?.map_err(Fault::of)?;
-        wait(timeout_ms, waiting::arrived(&stream.view))?.map(|()| 0)
+        let mut writing = lock(&required(stream, "stream")?.writing);
+        wait(timeout_ms, waiting::finished(&mut writing))?.map(|()| 0)
     })
 }
 

@@ -1,11 +1,12 @@
 //! The runtime that does the work, and waiting for it.
 
 use crate::fault::Fault;
-use cede_real::StreamView;
+use cede_real::OwnedWriteHalf;
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use tokio::runtime::{Builder, Runtime};
 
 /// How often it is looked whether everything has arrived.
@@ -33,14 +34,14 @@ pub fn wait<T>(timeout_ms: i32, work: impl Future<Output = T>) -> Result<T, Faul
     }
 }
 
-/// Once all that was written has arrived.
-pub async fn arrived(view: &StreamView) -> Result<(), Fault> {
-    let written = |view: &StreamView| view.snapshot();
+/// Ends our direction; over once all that was written has arrived.
+pub async fn finished(writing: &mut OwnedWriteHalf) -> Result<(), Fault> {
     loop {
-        let Some(snapshot) = written(view) else {
-            return Err(Fault::said("the socket has closed".to_owned()));
-        };
-        if snapshot.queued_bytes == 0 && snapshot.unacked_bytes == 0 {
+        // Of a stream that has failed, at whatever time, this is the error.
+        writing.shutdown().await.map_err(Fault::of)?;
+        let snapshot = writing.snapshot();
+        let snapshot = snapshot.ok_or_else(|| Fault::said("the socket has closed".to_owned()))?;
+        if snapshot.undelivered_bytes() == 0 {
             return Ok(());
         }
         tokio::time::sleep(LOOK).await;

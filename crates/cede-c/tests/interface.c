@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define BYTES 3000000u
 #define CHECK(what) \
@@ -106,11 +107,23 @@ static void errors(void)
     cede_socket_free(socket);
 }
 
+static void *give_up_soon(void *stream)
+{
+    struct timespec pause = {0, 200000000};
+
+    nanosleep(&pause, NULL);
+    cede_abort((cede_stream *)stream);
+    return NULL;
+}
+
 static void abortion(void)
 {
     char peer[64], octets[16];
     cede_socket *listening = cede_bind("127.0.0.1:0", NULL), *own = cede_bind("127.0.0.1:0", NULL);
     cede_stream *near, *far;
+    static char lot[1 << 16];
+    ptrdiff_t written;
+    pthread_t leaver;
 
     CHECK(listening && own);
     snprintf(peer, sizeof peer, "127.0.0.1:%d", cede_port(listening));
@@ -120,6 +133,20 @@ static void abortion(void)
     CHECK(far && cede_read(far, octets, sizeof octets, 10000) == 3 && memcmp(octets, "abc", 3) == 0);
     cede_abort(near);
     CHECK(cede_read(far, octets, sizeof octets, 10000) == CEDE_ERROR && strlen(cede_error()) > 0);
+    cede_stream_free(far);
+    cede_stream_free(near);
+    /* What nobody reads cannot arrive, and does not once the reader has given up: that is no reason to wait for ever. */
+    near = cede_connect(own, peer, NULL, 10000);
+    CHECK(near);
+    memset(lot, 7, sizeof lot);
+    while ((written = cede_write(near, lot, sizeof lot, 300)) > 0)
+        ;
+    CHECK(written == CEDE_TIMEOUT);
+    far = cede_accept(listening, 10000);
+    CHECK(far && cede_finish(near, 20) == CEDE_TIMEOUT);
+    CHECK(pthread_create(&leaver, NULL, give_up_soon, far) == 0);
+    CHECK(cede_finish(near, 10000) == CEDE_ERROR && strlen(cede_error()) > 0);
+    pthread_join(leaver, NULL);
     cede_stream_free(far);
     cede_stream_free(near);
     cede_socket_free(own);

@@ -63,7 +63,7 @@ impl Line {
 
     /// Waits until the peer has acknowledged everything that was written, or the stream is over; at most 20 s.
     pub async fn delivered(&self) {
-        self.until(|snapshot| snapshot.queued_bytes + snapshot.unacked_bytes == 0).await;
+        self.until(|snapshot| snapshot.undelivered_bytes() == 0).await;
     }
 
     /// Waits until both directions have ended and the peer knows it, or the stream is over; at most 20 s.

@@ -194,3 +194,11 @@ pub struct Snapshot {
     /// A loss event is being repaired.
     pub in_recovery: bool,
 }
+
+impl Snapshot {
+    /// Octets written that the peer has not acknowledged, sent or not.
+    #[must_use]
+    pub const fn undelivered_bytes(&self) -> u64 {
+        self.queued_bytes + self.unacked_bytes
+    }
+}

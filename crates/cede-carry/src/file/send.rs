@@ -4,6 +4,7 @@ use super::{Attendant, Moved, Phase, Piece, Source, Ticker, TransferError};
 use crate::framed::{FrameWriter, Link, WireError};
 use crate::line::Line;
 use crate::message::Message;
+use cede_utp::Snapshot;
 use std::future::Future;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep_until, timeout_at};
@@ -176,7 +177,7 @@ impl Sending<'_, '_> {
         let progress = &mut self.ticker.progress;
         progress.stream = self.line.snapshot();
         progress.retransmissions = self.line.statistics().retransmissions;
-        let waits = progress.stream.as_ref().map_or(0, |stream| stream.queued_bytes + stream.unacked_bytes);
+        let waits = progress.stream.as_ref().map_or(0, Snapshot::undelivered_bytes);
         progress.done = written.saturating_sub(waits).max(progress.resumed);
         self.ticker.tell(self.attendant);
     }
