@@ -7,7 +7,7 @@ use cede_meter::{
 };
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Value, json};
 use std::io::{self, Read};
 
@@ -92,7 +92,7 @@ pub fn meter<'py>(
         };
         damage.extend(said.map(|text| format!("{source}: {text}")));
     }
-    let mut found = Found { wants: wants(&wish), ..Found::default() };
+    let mut found = Found { wants: wants(&wish), flows: Vec::new(), columns: Columns::default() };
     let report = py.detach(|| meter.report_to(&mut found));
     let flows = wish.flows.then(|| found.flows.iter().map(json::flow).collect::<Vec<Value>>());
     let json = json!({
@@ -102,7 +102,7 @@ pub fn meter<'py>(
         "hosts_with_too_few_samples": report.hosts_with_too_little,
         "damage": damage,
     });
-    Ok((json.to_string(), found.samples(py)?))
+    Ok((json.to_string(), found.columns.dict(py)?))
 }
 
 const fn wants(wish: &Wish) -> Wants {
@@ -156,21 +156,20 @@ impl Read for Readable {
     }
 }
 
-/// What was handed out: samples belong to the flow that comes after them.
+/// What was handed out.
 struct Found {
     wants: Wants,
     flows: Vec<FlowReport>,
+    columns: Columns,
+}
+
+/// Samples; each belongs to the flow that comes after it.
+#[derive(Default)]
+struct Columns {
     flow_of: Vec<u32>,
     echoed: Vec<u8>,
     time_s: Vec<f64>,
     queue_ms: Vec<f64>,
-}
-
-impl Default for Found {
-    fn default() -> Self {
-        let (flows, flow_of, echoed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { wants: Wants::Nothing, flows, flow_of, echoed, time_s: Vec::new(), queue_ms: Vec::new() }
-    }
 }
 
 impl Visitor for Found {
@@ -179,10 +178,11 @@ impl Visitor for Found {
     }
 
     fn sample(&mut self, sample: &QueueSample) {
-        self.flow_of.push(self.flows.len() as u32);
-        self.echoed.push(u8::from(sample.estimator == Estimator::Echoed));
-        self.time_s.push(sample.delay.time_us as f64 / 1e6);
-        self.queue_ms.push(sample.delay.queue_us / 1e3);
+        let columns = &mut self.columns;
+        columns.flow_of.push(self.flows.len() as u32);
+        columns.echoed.push(u8::from(sample.estimator == Estimator::Echoed));
+        columns.time_s.push(sample.delay.time_us as f64 / 1e6);
+        columns.queue_ms.push(sample.delay.queue_us / 1e3);
     }
 
     fn flow(&mut self, flow: &FlowReport) {
@@ -190,17 +190,14 @@ impl Visitor for Found {
     }
 }
 
-impl Found {
-    /// Columns of samples; nothing where none were asked for.
-    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let columns = PyDict::new(py);
-        if self.wants == Wants::Samples {
-            let flow_of: Vec<u8> = self.flow_of.iter().flat_map(|flow| flow.to_ne_bytes()).collect();
-            columns.set_item("flow", pyo3::types::PyBytes::new(py, &flow_of))?;
-            columns.set_item("echoed", pyo3::types::PyBytes::new(py, &self.echoed))?;
-            columns.set_item("time_s", octets(py, &self.time_s))?;
-            columns.set_item("queue_ms", octets(py, &self.queue_ms))?;
-        }
-        Ok(columns)
+impl Columns {
+    fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let flow_of: Vec<u8> = self.flow_of.iter().flat_map(|flow| flow.to_ne_bytes()).collect();
+        let dict = PyDict::new(py);
+        dict.set_item("flow", PyBytes::new(py, &flow_of))?;
+        dict.set_item("echoed", PyBytes::new(py, &self.echoed))?;
+        dict.set_item("time_s", octets(py, &self.time_s))?;
+        dict.set_item("queue_ms", octets(py, &self.queue_ms))?;
+        Ok(dict)
     }
 }

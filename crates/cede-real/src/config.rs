@@ -33,6 +33,22 @@ impl ControllerChoice {
         Self::Named { name: name.to_owned(), params: Params::new() }
     }
 
+    /// The controller of this name with parameters as they are written: `("target", "25 ms")`.
+    ///
+    /// # Errors
+    /// [`ParamError`], which says what is allowed.
+    pub fn written<'t>(
+        name: &str,
+        settings: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) -> Result<Self, ParamError> {
+        let (entry, mut params) = (registry::require(name)?, Params::new());
+        for (parameter, value) in settings {
+            params.parse_and_set(entry.params, parameter, value)?;
+        }
+        registry::resolve(name, &params)?;
+        Ok(Self::Named { name: name.to_owned(), params })
+    }
+
     /// Controllers of the caller's own.
     #[must_use]
     pub fn custom(make: impl Fn(&Path) -> Box<dyn Controller> + Send + Sync + 'static) -> Self {

@@ -3,11 +3,11 @@
 //! Asked for where the system has a way to the IPv4 Internet from a private address, and otherwise not. PCP and NAT-PMP are tried first,
 //! with the default gateway, which is known on Linux alone; then UPnP. What is granted is renewed, and given back in the end.
 
+use crate::clock::Clock;
 use crate::depart::Departing;
 use crate::session::Listener;
 use cede_bt::gateway::{Client, Grant, PORT, Protocol, Stage};
 use cede_bt::igd::{self, Action, Service};
-use cede_units::Instant as Time;
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -72,7 +72,7 @@ pub fn keep(
     }
     let (over, is_over) = watch::channel(false);
     let (port, listener) = (listener.port(), listener.clone());
-    let asker = Asker { host, port, protocols, listener, notes, told: None, is_over, began: Instant::now() };
+    let asker = Asker { host, port, protocols, listener, notes, told: None, is_over, clock: Clock::begin() };
     Some(Keeper { over, task: tokio::task::spawn_local(asker.run()) })
 }
 
@@ -121,7 +121,7 @@ struct Asker {
     notes: UnboundedSender<Mapping>,
     told: Option<Mapping>,
     is_over: watch::Receiver<bool>,
-    began: Instant,
+    clock: Clock,
 }
 
 impl Asker {
@@ -144,10 +144,6 @@ impl Asker {
         }
     }
 
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
     fn tell(&mut self, mapping: Mapping) {
         // One number is told of for both, that of TCP where there is one.
         let port = mapping.grants.iter().find(|grant| grant.protocol == Protocol::Tcp);
@@ -164,10 +160,10 @@ impl Asker {
         socket.connect((gateway, PORT)).await?;
         let mut nonce = [0; 12];
         getrandom::fill(&mut nonce).map_err(io::Error::other)?;
-        let mut client = Client::new(self.host, self.port, &self.protocols, nonce, self.now());
+        let mut client = Client::new(self.host, self.port, &self.protocols, nonce, self.clock.now());
         let (mut octets, mut is_over, mut is_leaving) = ([0; 1_100], self.is_over.clone(), false);
         loop {
-            while let Some(request) = client.poll_transmit(self.now()) {
+            while let Some(request) = client.poll_transmit(self.clock.now()) {
                 // What cannot be sent is not answered.
                 let _ = socket.send(&request).await;
             }
@@ -176,10 +172,10 @@ impl Asker {
                 self.tell(Mapping { via, address: client.address(), grants: client.grants().to_vec() });
             }
             let Some(at) = client.poll_timeout() else { return Ok(()) };
-            let wait = Duration::from_nanos(at.since(self.now()).as_nanos());
+            let wait = Duration::from_nanos(at.since(self.clock.now()).as_nanos());
             tokio::select! {
                 heard = socket.recv(&mut octets) => match heard {
-                    Ok(len) => client.receive(self.now(), &octets[..len]),
+                    Ok(len) => client.receive(self.clock.now(), &octets[..len]),
                     // The gateway says that nobody listens.
                     Err(error) if client.grants().is_empty() => return Err(error),
                     Err(_) => {}
@@ -187,7 +183,7 @@ impl Asker {
                 () = tokio::time::sleep(wait) => {}
                 _ = is_over.wait_for(|is_over| *is_over), if !is_leaving => {
                     is_leaving = true;
-                    client.release(self.now());
+                    client.release(self.clock.now());
                 }
             }
         }

@@ -14,6 +14,7 @@
 pub mod announce;
 pub mod ask;
 pub mod check;
+mod clock;
 pub mod create;
 mod depart;
 #[cfg(feature = "dht")]

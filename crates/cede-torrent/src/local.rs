@@ -4,9 +4,9 @@
 //! each family hears what others say there. With an address to leave from, that address' interface and family alone are used. The
 //! loopback is used where it is that one's, or where there is nothing else. Interfaces that come later are seen soon.
 
+use crate::clock::Clock;
 use crate::origin::{Family, Origin};
 use cede_bt::local::{GROUP_V4, GROUP_V6, MAX_BYTES, PORT, Place, Search};
-use cede_units::Instant as Time;
 use if_addrs::Interface;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -37,7 +37,7 @@ pub fn search(
 ) -> io::Result<()> {
     let chance = getrandom::u32().map_err(io::Error::other)?;
     let search = Search::new(info_hash, port, chance);
-    let local = Rc::new(Local { search: RefCell::new(search), origin, began: Instant::now(), found });
+    let local = Rc::new(Local { search: RefCell::new(search), origin, clock: Clock::begin(), found });
     let (mut ears, mut last) = (Vec::new(), io::Error::from(io::ErrorKind::AddrNotAvailable));
     for family in Family::ALL.into_iter().filter(|family| origin.reaches(*family)) {
         match Ear::open(family) {
@@ -139,25 +139,21 @@ impl Ear {
 struct Local {
     search: RefCell<Search>,
     origin: Origin,
-    began: Instant,
+    clock: Clock,
     found: UnboundedSender<Vec<SocketAddr>>,
 }
 
 impl Local {
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
     /// Announces when it is time, on whatever interfaces there are then.
     async fn look(self: Rc<Self>, ears: Vec<Rc<Ear>>) {
         loop {
             let ways = choose(&if_addrs::get_if_addrs().unwrap_or_default(), self.origin);
             ears.iter().for_each(|ear| ear.join(&ways));
             for (place, from) in ways {
-                let is_due = self.search.borrow().is_due(self.now(), place);
+                let is_due = self.search.borrow().is_due(self.clock.now(), place);
                 // A network that takes none, or no address of which can be used yet, is asked again at the next look.
                 if is_due && self.announce(place, from).is_ok() {
-                    self.search.borrow_mut().announced(self.now(), place);
+                    self.search.borrow_mut().announced(self.clock.now(), place);
                 }
             }
             tokio::select! {
@@ -192,7 +188,7 @@ impl Local {
     async fn hear(self: Rc<Self>, ear: Rc<Ear>) {
         let mut octets = [0; MAX_BYTES + 1];
         loop {
-            let pause = self.search.borrow_mut().pause(self.now());
+            let pause = self.search.borrow_mut().pause(self.clock.now());
             if let Some(pause) = pause {
                 tokio::time::sleep(Duration::from_nanos(pause.as_nanos())).await;
                 continue;
@@ -202,7 +198,7 @@ impl Local {
                 heard = ear.socket.recv_from(&mut octets) => heard,
             };
             let Ok((len, from)) = heard else { continue };
-            let peer = self.search.borrow_mut().receive(self.now(), from, &octets[..len]);
+            let peer = self.search.borrow_mut().receive(self.clock.now(), from, &octets[..len]);
             if peer.is_some_and(|peer| self.found.send(vec![peer]).is_err()) {
                 return;
             }

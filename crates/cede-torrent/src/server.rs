@@ -3,19 +3,20 @@
 //! What it leaves out: keep-alive over HTTP (each answer closes its connection), and IPv4 addresses for those who ask over IPv6
 //! by UDP. How it was validated: by this crate's own client, libtorrent, Transmission and aria2.
 
+use crate::clock::Clock;
 use crate::session::canonical;
 use crate::udp::Udp;
 use cede_bt::tracker::book::{Book, Limits};
 use cede_bt::tracker::http::{self, Query};
 use cede_bt::tracker::udp::{Asked, CONNECTION_TAKEN_S, MAX_SCRAPED, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Tally};
-use cede_units::{Duration as Span, Instant as Time, Stream as Random};
+use cede_units::{Instant as Time, Stream as Random};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -67,7 +68,7 @@ pub struct Tracker {
 struct State {
     book: RefCell<Book>,
     log: RefCell<Log>,
-    began: Instant,
+    clock: Clock,
     /// What connection ids are made of.
     secret: [u8; 20],
     connections: RefCell<usize>,
@@ -95,7 +96,7 @@ impl Tracker {
         let state = State {
             book: RefCell::new(Book::new(limits, Random::named(seed, "tracker")).only(only)),
             log: RefCell::new(log),
-            began: Instant::now(),
+            clock: Clock::begin(),
             secret,
             connections: RefCell::new(0),
         };
@@ -175,7 +176,7 @@ fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
 
 impl State {
     fn now(&self) -> Time {
-        Time::ZERO + Span::from(self.began.elapsed())
+        self.clock.now()
     }
 
     fn announce(&self, from: SocketAddr, over: Over, announce: &Announce) -> Result<Answer, &'static str> {
@@ -207,7 +208,7 @@ impl State {
 
     fn respond(&self, from: SocketAddr, asked: &Asked) -> Option<Response> {
         // Two spans are taken, so that an id lives between one and two of them.
-        let epoch = self.began.elapsed().as_secs() / u64::from(CONNECTION_TAKEN_S / 2);
+        let epoch = self.clock.elapsed().as_secs() / u64::from(CONNECTION_TAKEN_S / 2);
         let ip = from.ip();
         if asked.request == Request::Connect {
             return Some(Response::Connect(self.connection(ip, epoch)));

@@ -12,7 +12,7 @@ mod server;
 pub use client::{Client, Outcome, Peer, TestError};
 pub(crate) use server::{Session, Sessions};
 
-use cede_cc::{ParamError, Params, registry};
+use cede_cc::{ParamError, registry};
 use cede_real::ControllerChoice;
 use cede_units::{Duration, Rate};
 
@@ -40,13 +40,8 @@ impl ControllerSpec {
     /// # Errors
     /// [`ParamError`], which says what is allowed.
     pub fn choice(&self) -> Result<ControllerChoice, ParamError> {
-        let entry = registry::require(&self.name)?;
-        let mut params = Params::new();
-        for (name, value) in &self.params {
-            params.parse_and_set(entry.params, name, value)?;
-        }
-        registry::resolve(&self.name, &params)?;
-        Ok(ControllerChoice::Named { name: self.name.clone(), params })
+        let settings = self.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        ControllerChoice::written(&self.name, settings)
     }
 
     /// Whether the controller heeds congestion; one that does not is no stranger's to ask for.

@@ -15,6 +15,7 @@ pub use crate::listener::Listener;
 pub use crate::reach::Encryption;
 pub use view::{PeerView, View};
 
+use crate::clock::Clock;
 use crate::disk::{Disk, Part, Report};
 use crate::storage::{Notes, Stamp, Storage, StorageError};
 use crate::web::{self, WebNote};
@@ -22,7 +23,7 @@ use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
 use cede_bt::extension::Extension;
 use cede_bt::metainfo::{Info, Version};
 use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile, layers};
-use cede_units::{Duration as Span, Instant as Time, Stream as Random};
+use cede_units::{Instant as Time, Stream as Random};
 use conn::Shared;
 use outgoing::Spare;
 use std::cell::RefCell;
@@ -118,7 +119,7 @@ pub(crate) struct Inner {
     pub choices: Choices,
     /// Something the deadline task should know of.
     pub alarm: Notify,
-    began: Instant,
+    clock: Clock,
 }
 
 pub(crate) struct State {
@@ -266,7 +267,7 @@ impl Session {
             storage: storage.clone(),
             choices,
             alarm: Notify::new(),
-            began: Instant::now(),
+            clock: Clock::begin(),
         });
         let session = Self { inner };
         Ok((session.clone(), wished, Driver { session, inbox, notes: None }))
@@ -410,7 +411,7 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
 impl Inner {
     /// The time as the engine counts it.
     pub fn now(&self) -> Time {
-        Time::ZERO + Span::from(self.began.elapsed())
+        self.clock.now()
     }
 
     /// Nothing more is to be fetched.
@@ -420,7 +421,7 @@ impl Inner {
     }
 
     fn instant(&self, time: Time) -> Instant {
-        self.began + Duration::from_nanos(time.as_nanos())
+        self.clock.to_system(time)
     }
 
     fn start(self: &Rc<Self>) {
