@@ -1,12 +1,12 @@
 //! Written data that has not been sent yet.
 
-use alloc::collections::VecDeque;
+use crate::payloads::Payloads;
 use cede_wire::Payload;
 
 /// A queue of payloads, from whose front segments are cut.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendBuffer {
-    chunks: VecDeque<Payload>,
+    chunks: Payloads,
     bytes: u64,
 }
 
@@ -23,11 +23,7 @@ impl SendBuffer {
     /// Appends `payload`, joined to the last one where that costs no copy.
     pub(crate) fn push(&mut self, payload: Payload) {
         self.bytes += u64::from(payload.len());
-        let rest = match self.chunks.back_mut() {
-            Some(last) => last.try_extend(payload).err(),
-            None => Some(payload),
-        };
-        self.chunks.extend(rest.filter(|rest| !rest.is_empty()));
+        self.chunks.push(payload);
     }
 
     /// Takes the first `n` octets, or all where there are fewer. Only where small writes lie in different buffers are
@@ -35,17 +31,9 @@ impl SendBuffer {
     pub(crate) fn cut(&mut self, n: u32) -> Payload {
         let mut payload = Payload::Empty;
         while payload.len() < n {
-            let Some(front) = self.chunks.front_mut() else { break };
-            let piece = front.split_to(n - payload.len());
-            if front.is_empty() {
-                self.chunks.pop_front();
-            }
+            let Some(piece) = self.chunks.pop_up_to(n - payload.len()) else { break };
             self.bytes -= u64::from(piece.len());
             payload = payload.joined(piece);
-        }
-        if self.chunks.is_empty() {
-            // An empty ring begins again where it began, in memory that is near.
-            self.chunks.clear();
         }
         payload
     }

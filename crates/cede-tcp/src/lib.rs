@@ -64,6 +64,8 @@ mod clock;
 mod config;
 mod connection;
 mod delayed_ack;
+mod facts;
+mod payloads;
 mod reassembly;
 mod rtt;
 mod scoreboard;

@@ -7,6 +7,7 @@
 //!
 //! **How it was validated.** The tests below, and whole connections over channels that lose, duplicate and reorder.
 
+use crate::payloads::Payloads;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cede_wire::Payload;
@@ -49,7 +50,7 @@ pub(crate) struct Reassembly {
     /// RCV.NXT as a stream offset, FIN not counted.
     next: u64,
     /// In order, for the reader.
-    ready: VecDeque<Payload>,
+    ready: Payloads,
     unread_bytes: u64,
     /// Beyond a gap, by rising offset, without overlap; neighbours joined where that costs no copy.
     held: VecDeque<Piece>,
@@ -81,22 +82,14 @@ impl Reassembly {
 
     /// The next run of octets in order.
     pub(crate) fn read(&mut self) -> Option<Payload> {
-        let payload = self.ready.pop_front()?;
-        if self.ready.is_empty() {
-            // An empty ring begins again where it began, in memory that is near.
-            self.ready.clear();
-        }
+        let payload = self.ready.pop()?;
         self.unread_bytes -= u64::from(payload.len());
         Some(payload)
     }
 
     /// Takes the next octets in order off, at most `n`.
     pub(crate) fn read_up_to(&mut self, n: u32) -> Option<Payload> {
-        let front = self.ready.front_mut()?;
-        let payload = front.split_to(n);
-        if front.is_empty() {
-            self.ready.pop_front();
-        }
+        let payload = self.ready.pop_up_to(n)?;
         self.unread_bytes -= u64::from(payload.len());
         Some(payload)
     }
@@ -134,11 +127,7 @@ impl Reassembly {
         let len = u64::from(payload.len());
         self.next += len;
         self.unread_bytes += len;
-        let rest = match self.ready.back_mut() {
-            Some(last) => last.try_extend(payload).err(),
-            None => Some(payload),
-        };
-        self.ready.extend(rest);
+        self.ready.push(payload);
     }
 
     /// Hands on what the stream has reached of the held pieces.

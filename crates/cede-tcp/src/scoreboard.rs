@@ -13,6 +13,7 @@
 //! **How it was validated.** The IsLost examples of RFC 6675's rule, and random histories against the RFC's own walks
 //! (tests below).
 
+use crate::facts::Facts;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cede_cc::PacketFact;
@@ -183,7 +184,7 @@ impl Scoreboard {
 
     /// Takes off what lies below `una`, which must not lie beyond [`Self::next`]. Segments that had not been SACKed
     /// are added to `acked`. Answers whether the acknowledgement advanced.
-    pub(crate) fn acknowledge(&mut self, una: u64, acked: &mut Vec<PacketFact>) -> bool {
+    pub(crate) fn acknowledge(&mut self, una: u64, acked: &mut Facts) -> bool {
         let advanced = una > self.una;
         self.una = self.una.max(una);
         while self.records.front().is_some_and(|record| record.end() <= una) {
@@ -197,7 +198,7 @@ impl Scoreboard {
         advanced
     }
 
-    fn pop_front(&mut self, acked: &mut Vec<PacketFact>) {
+    fn pop_front(&mut self, acked: &mut Facts) {
         if self.loss_cursor == self.first_number {
             self.cross_sacked();
         }
@@ -222,7 +223,7 @@ impl Scoreboard {
 
     /// Takes in one SACK block of stream offsets; segments that it newly covers are added to `acked`. Answers how
     /// many segments that were.
-    pub(crate) fn sack(&mut self, start: u64, end: u64, acked: &mut Vec<PacketFact>) -> u32 {
+    pub(crate) fn sack(&mut self, start: u64, end: u64, acked: &mut Facts) -> u32 {
         if start < self.una || end > self.next || start >= end {
             return 0;
         }
@@ -262,7 +263,7 @@ impl Scoreboard {
         end
     }
 
-    fn mark_sacked(&mut self, number: u64, acked: &mut Vec<PacketFact>) {
+    fn mark_sacked(&mut self, number: u64, acked: &mut Facts) {
         let neighbours = u32::from(number > self.loss_cursor && self.is_sacked(number - 1))
             + u32::from(self.is_sacked(number + 1));
         let Some(record) = self.record_mut(number) else { return };

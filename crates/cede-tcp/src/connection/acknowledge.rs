@@ -19,8 +19,9 @@
 //! hold the controller's window, and what a timeout calls under way (tests of time and of the contract).
 
 use super::{Connection, Event, Limit};
+use crate::facts::Facts;
 use crate::statistics::RepairMode;
-use cede_cc::Feedback;
+use cede_cc::{Feedback, PacketFact};
 use cede_units::{Duration, Instant, Seq32};
 use cede_wire::tcp::{Flags, Segment, Timestamps};
 
@@ -64,19 +65,20 @@ impl Connection {
             return;
         }
         let before = self.before();
-        let advanced = self.board.acknowledge(ack as u64, &mut self.scratch.acked);
-        let sacked = if self.peer.sack { self.take_blocks(segment) } else { 0 };
+        let mut acked = Facts::in_buffer(core::mem::take(&mut self.scratch.acked));
+        let advanced = self.board.acknowledge(ack as u64, &mut acked);
+        let sacked = if self.peer.sack { self.take_blocks(segment, &mut acked) } else { 0 };
         if advanced {
             self.repair_on_advance(ack as u64 - before.una);
         } else if self.is_duplicate(segment, is_pure && !moved_window, sacked) {
             self.repair_on_duplicate();
         }
         self.detect_losses();
-        self.digest(now, segment, &before, advanced);
+        self.digest(now, segment, (&before, &acked), advanced);
+        self.scratch.acked = acked.into_buffer();
     }
 
     fn before(&mut self) -> Before {
-        self.scratch.acked.clear();
         self.scratch.lost.clear();
         Before {
             una: self.board.una(),
@@ -113,7 +115,7 @@ impl Connection {
 
     /// Takes in the SACK blocks by rising offset, so that facts come by rising number; answers how many segments are
     /// newly SACKed.
-    fn take_blocks(&mut self, segment: &Segment) -> u32 {
+    fn take_blocks(&mut self, segment: &Segment, acked: &mut Facts) -> u32 {
         let blocks = segment.options.sack.as_slice();
         if blocks.is_empty() {
             return 0;
@@ -124,25 +126,31 @@ impl Connection {
         }
         offsets.sort_unstable();
         let within = offsets.iter().filter(|&&(start, end)| start >= 0 && end < i64::MAX);
-        within.map(|&(start, end)| self.board.sack(start as u64, end as u64, &mut self.scratch.acked)).sum()
+        within.map(|&(start, end)| self.board.sack(start as u64, end as u64, acked)).sum()
     }
 
     /// Draws the consequences of an acknowledgement once its facts are sorted out.
-    fn digest(&mut self, now: Instant, segment: &Segment, before: &Before, advanced: bool) {
-        let times = self.measure(now, segment.options.timestamps, advanced);
-        if !self.scratch.acked.is_empty() || !self.scratch.lost.is_empty() {
-            let ce_marked = self.on_echo(segment);
-            self.tell_controller(now, before, &Times { ce_marked, ..times }, advanced);
+    fn digest(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        (before, acked): (&Before, &Facts),
+        advanced: bool,
+    ) {
+        let times = self.measure(now, segment.options.timestamps, acked, advanced);
+        if !acked.is_empty() || !self.scratch.lost.is_empty() {
+            let ce_marked = self.on_echo(segment, acked);
+            self.tell_controller(now, (before, acked), &Times { ce_marked, ..times }, advanced);
         }
         if advanced {
             self.after_advance(now);
         }
     }
 
-    fn measure(&mut self, now: Instant, stamps: Option<Timestamps>, advanced: bool) -> Times {
+    fn measure(&mut self, now: Instant, stamps: Option<Timestamps>, acked: &Facts, advanced: bool) -> Times {
         // Only an acknowledgement that advances echoes the segment that caused it (RFC 7323, section 4.1).
         let stamps = stamps.filter(|_| advanced && self.peer.timestamps);
-        let mut times = Times { rtt: self.sample_rtt(now, stamps), ..Times::default() };
+        let mut times = Times { rtt: self.sample_rtt(now, stamps, acked), ..Times::default() };
         if let Some(Timestamps { value, echo }) = stamps {
             let ours = self.clock.ticks(now);
             times.one_way_delay_ns = Some(self.forward_delay.delay_ns(&self.clock, value, echo));
@@ -151,8 +159,12 @@ impl Connection {
         times
     }
 
-    fn sample_rtt(&mut self, now: Instant, stamps: Option<Timestamps>) -> Option<Duration> {
-        let acked = &self.scratch.acked;
+    fn sample_rtt(
+        &mut self,
+        now: Instant,
+        stamps: Option<Timestamps>,
+        acked: &[PacketFact],
+    ) -> Option<Duration> {
         let (oldest, newest) = (acked.first()?, acked.last()?);
         let (slow, fast) = if acked.iter().any(|fact| fact.retransmitted) {
             let echo = stamps?.echo;
@@ -172,9 +184,15 @@ impl Connection {
         fast
     }
 
-    fn tell_controller(&mut self, now: Instant, before: &Before, times: &Times, advanced: bool) {
-        let (acked, lost) = (&self.scratch.acked, &self.scratch.lost);
-        let bytes = |facts: &[cede_cc::PacketFact]| facts.iter().map(|fact| u64::from(fact.bytes)).sum();
+    fn tell_controller(
+        &mut self,
+        now: Instant,
+        (before, acked): (&Before, &Facts),
+        times: &Times,
+        advanced: bool,
+    ) {
+        let lost = &self.scratch.lost;
+        let bytes = |facts: &[PacketFact]| facts.iter().map(|fact| u64::from(fact.bytes)).sum();
         let (acked_bytes, lost_bytes) = (bytes(acked), bytes(lost));
         acked.iter().for_each(|fact| self.delivery.on_delivered(now, fact));
         self.statistics.delivered_bytes += acked_bytes;

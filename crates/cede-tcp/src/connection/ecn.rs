@@ -14,6 +14,7 @@
 //! be marked, that of a controller that ignores marks included (tests of ECN); a flow through a marking queue loses nothing (tests of the laboratory).
 
 use super::Connection;
+use cede_cc::PacketFact;
 use cede_wire::Ecn;
 use cede_wire::tcp::{Flags, Segment};
 
@@ -64,9 +65,9 @@ impl Connection {
     }
 
     /// An acknowledgement echoes a mark: how many packets the controller hears of as marked, one per window of data.
-    pub(super) fn on_echo(&mut self, segment: &Segment) -> u32 {
+    pub(super) fn on_echo(&mut self, segment: &Segment, acked: &[PacketFact]) -> u32 {
         let echoes = self.marks.negotiated && segment.flags.has(Flags::ECE);
-        let newest = self.scratch.acked.last().map(|fact| fact.number);
+        let newest = acked.last().map(|fact| fact.number);
         if !echoes || newest.is_none_or(|number| number < self.marks.reduced_at) {
             return 0;
         }

@@ -27,7 +27,7 @@ fn numbers(facts: &[PacketFact]) -> Vec<u64> {
 }
 
 fn lost_after(board: &mut Scoreboard, blocks: &[(u64, u64)]) -> Vec<u64> {
-    let (mut acked, mut lost) = (Vec::new(), Vec::new());
+    let (mut acked, mut lost) = (Facts::default(), Vec::new());
     for &(start, end) in blocks {
         board.sack(start, end, &mut acked);
     }
@@ -39,11 +39,11 @@ fn lost_after(board: &mut Scoreboard, blocks: &[(u64, u64)]) -> Vec<u64> {
 fn check_3_is_lost_by_three_runs_or_more_than_two_segments() {
     // HighACK 1000; SACKed 2000-3000, 4000-5000, 6000-7000: 1000 is lost by three runs, 3000 is not.
     let mut whole = board(&[1000; 8]);
-    whole.acknowledge(1000, &mut Vec::new());
+    whole.acknowledge(1000, &mut Facts::default());
     assert_eq!(lost_after(&mut whole, &[(2000, 3000), (4000, 5000), (6000, 7000)]), [1]);
     // One octet more makes 2001 above 3000, which is more than two segments.
     let mut odd = board(&[1000, 1000, 1000, 1000, 1000, 1000, 1001, 999]);
-    odd.acknowledge(1000, &mut Vec::new());
+    odd.acknowledge(1000, &mut Facts::default());
     assert_eq!(lost_after(&mut odd, &[(2000, 3000), (4000, 5000), (6000, 7001)]), [1, 3]);
 }
 
@@ -63,7 +63,7 @@ fn pipe_counts_what_is_neither_lost_nor_sacked_and_what_was_resent() {
     board.resend(9, true);
     assert_eq!(board.pipe_bytes(), 7_000);
     // The hole filled, and a segment found lost whose retransmission is counted once.
-    let mut acked = Vec::new();
+    let mut acked = Facts::default();
     assert!(board.acknowledge(5000, &mut acked));
     assert_eq!((numbers(&acked), board.pipe_bytes()), (alloc::vec![0, 1], 5_000));
 }
@@ -92,7 +92,7 @@ fn a_timeout_takes_everything_for_lost_and_forgets_only_where_told() {
         }
         assert_eq!(seen, resent);
         // What was delivered once is not reported again.
-        let mut acked = Vec::new();
+        let mut acked = Facts::default();
         board.acknowledge(4000, &mut acked);
         assert_eq!(numbers(&acked), [0, 3]);
         assert_eq!(board.pipe_bytes(), 0);
@@ -102,8 +102,8 @@ fn a_timeout_takes_everything_for_lost_and_forgets_only_where_told() {
 #[test]
 fn blocks_outside_the_window_and_parts_of_segments_say_nothing() {
     let mut board = board(&[1000; 4]);
-    board.acknowledge(1000, &mut Vec::new());
-    let mut acked = Vec::new();
+    board.acknowledge(1000, &mut Facts::default());
+    let mut acked = Facts::default();
     for (start, end) in [(0, 2000), (3000, 5000), (3000, 3000), (3000, 2000), (2500, 3500), (2001, 3000)] {
         assert_eq!(board.sack(start, end, &mut acked), 0, "{start}-{end}");
     }
@@ -143,7 +143,7 @@ fn random_histories_agree_with_the_walks_of_the_rfc() {
 
 fn random_history(random: &mut Stream) {
     let (mut board, mut model) = (board(&[]), Model::default());
-    let (mut acked, mut lost) = (Vec::new(), Vec::new());
+    let (mut acked, mut lost) = (Facts::default(), Vec::new());
     for _ in 0..200 {
         match random.below(5) {
             0 | 1 => push_both(
@@ -176,7 +176,7 @@ fn push_both(board: &mut Scoreboard, model: &mut Model, bytes: u64) {
     model.segments.push((offset, bytes, false, false, false));
 }
 
-fn sack_both(board: &mut Scoreboard, model: &mut Model, random: &mut Stream, acked: &mut Vec<PacketFact>) {
+fn sack_both(board: &mut Scoreboard, model: &mut Model, random: &mut Stream, acked: &mut Facts) {
     let outstanding = (model.segments.len() - model.first) as u64;
     if outstanding < 2 {
         return;
@@ -184,7 +184,7 @@ fn sack_both(board: &mut Scoreboard, model: &mut Model, random: &mut Stream, ack
     let start = model.first + 1 + random.below(outstanding - 1) as usize;
     let end = (start + 1 + random.below(4) as usize).min(model.segments.len());
     let last = model.segments[end - 1];
-    acked.clear();
+    *acked = Facts::default();
     board.sack(model.segments[start].0, last.0 + last.1, acked);
     let fresh: Vec<u64> = (start..end).filter(|&i| !model.segments[i].2).map(|i| i as u64).collect();
     assert_eq!(numbers(acked), fresh);
@@ -202,12 +202,7 @@ fn resend_both(board: &mut Scoreboard, model: &mut Model) {
     }
 }
 
-fn acknowledge_both(
-    board: &mut Scoreboard,
-    model: &mut Model,
-    random: &mut Stream,
-    acked: &mut Vec<PacketFact>,
-) {
+fn acknowledge_both(board: &mut Scoreboard, model: &mut Model, random: &mut Stream, acked: &mut Facts) {
     let mut first = model.first + random.below(4) as usize;
     first = first.min(model.segments.len());
     // A receiver acknowledges as far as it has everything.
@@ -215,7 +210,7 @@ fn acknowledge_both(
         first += 1;
     }
     let una = model.segments.get(first).map_or(board.next(), |segment| segment.0);
-    acked.clear();
+    *acked = Facts::default();
     board.acknowledge(una, acked);
     let fresh: Vec<u64> = (model.first..first).filter(|&i| !model.segments[i].2).map(|i| i as u64).collect();
     assert_eq!(numbers(acked), fresh);
