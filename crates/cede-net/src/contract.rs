@@ -103,6 +103,15 @@ pub struct Output {
     pub wake_at: Option<Instant>,
 }
 
+/// How near a packet is to the host that is told of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Foresight {
+    /// It has been sent.
+    Sent,
+    /// It is there, and will be handled next.
+    Arrived,
+}
+
 /// A participant: a value that is handed packets and the time and answers with packets and its next deadline.
 ///
 /// It reads no clock, opens no socket and draws no random number of its own. `now` is the host's own clock, which a
@@ -110,10 +119,20 @@ pub struct Output {
 pub trait Host {
     /// Takes one input at local time `now` and says what is to be done.
     fn handle(&mut self, now: Instant, input: Input, output: &mut Output);
+
+    /// A packet for this host has been sent, or is the next to be handled: what it concerns may be brought near to the processor. A
+    /// hint, which changes nothing.
+    fn foresee(&self, packet: &Datagram, foresight: Foresight) {
+        let _ = (packet, foresight);
+    }
 }
 
 impl<H: Host + ?Sized> Host for alloc::boxed::Box<H> {
     fn handle(&mut self, now: Instant, input: Input, output: &mut Output) {
         (**self).handle(now, input, output);
+    }
+
+    fn foresee(&self, packet: &Datagram, foresight: Foresight) {
+        (**self).foresee(packet, foresight);
     }
 }

@@ -19,7 +19,7 @@ mod queue;
 
 pub use bucket::{BucketConfig, Shaper};
 pub use cede_wire::Ecn;
-pub use contract::{Address, Datagram, Host, HostId, Input, Output, Protocol};
+pub use contract::{Address, Datagram, Foresight, Host, HostId, Input, Output, Protocol};
 pub use impairment::{GilbertElliott, Impairments, Reordering};
 pub use link::{Link, LinkChange, LinkConfig};
 pub use log::{Counters, Dequeue, DropCause, Drops, Enqueue, LinkLog};

@@ -7,8 +7,8 @@ use crate::schedule::{Scheduler, Tournament};
 use crate::{Clock, LinkId, Observer, Tape};
 use alloc::vec::Vec;
 use cede_net::{
-    Counters, Datagram, Dequeue, DropCause, Ecn, Enqueue, Host, HostId, Input, Link, LinkChange, LinkLog,
-    Output,
+    Counters, Datagram, Dequeue, DropCause, Ecn, Enqueue, Foresight, Host, HostId, Input, Link, LinkChange,
+    LinkLog, Output,
 };
 use cede_units::Instant;
 
@@ -273,10 +273,21 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     /// A link's head packet arrives: it goes on to the next link, or to its host.
     fn link_acts(&mut self, id: LinkId) {
         let arrived = self.with_ear(id, |link, now, ear| link.take_arrived(now, ear));
+        if let Some(token) = &arrived
+            && self.routes.step(token.hop).is_none()
+        {
+            self.foresee(self.pool.get(token.packet), Foresight::Arrived);
+        }
         self.reclaim_lost(id);
         self.rearm_link(id);
         if let Some(token) = arrived {
             self.forward(token);
+        }
+    }
+
+    fn foresee(&self, packet: &Datagram, foresight: Foresight) {
+        if let Some(seat) = self.seats.get(packet.destination.host.0 as usize) {
+            seat.host.foresee(packet, foresight);
         }
     }
 
@@ -334,6 +345,7 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
             self.unroutable += 1;
             return;
         };
+        self.foresee(&datagram, Foresight::Sent);
         let bytes = datagram.wire_bytes();
         let packet = self.pool.insert(datagram);
         self.offer(first, Token { packet, hop, bytes });

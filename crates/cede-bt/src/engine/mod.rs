@@ -36,6 +36,7 @@ mod fast;
 mod grants;
 mod inbound;
 mod life;
+mod near;
 mod offers;
 mod outbound;
 mod refusals;

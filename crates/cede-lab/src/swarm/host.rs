@@ -1,12 +1,13 @@
 //! A peer of a simulated swarm as a host of the world.
 
 use super::model::{Departure, Hashing};
+use super::near::bring;
 use super::sockets::{News, Sockets};
 use super::tracker::Tracker;
 use crate::histogram::Histogram;
 use cede_bt::engine::{Action, AnnounceEvent, Chunk, CloseReason, ConnId, Setup, Totals};
 use cede_bt::{Bitfield, Engine, Transport};
-use cede_net::{Datagram, Host, HostId, Input, Output};
+use cede_net::{Datagram, Foresight, Host, HostId, Input, Output};
 use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
 use sha1::{Digest, Sha1};
@@ -362,6 +363,20 @@ impl SwarmHost {
         let at = at.min(engine.unwrap_or(Instant::NEVER));
         (at != Instant::NEVER).then_some(at)
     }
+
+    /// Brings the connection near whose turn to send is next.
+    fn foresee_turn(&self) {
+        if let Some(conn) = self.engine.next_to_send() {
+            self.sockets.bring_sender(conn);
+            self.bring_connection(conn);
+        }
+    }
+
+    fn bring_connection(&self, conn: usize) {
+        if let Some(beginning) = self.engine.beginning_of(conn) {
+            bring(beginning, Engine::<u32>::CONNECTION_BYTES);
+        }
+    }
 }
 
 impl Host for SwarmHost {
@@ -369,14 +384,24 @@ impl Host for SwarmHost {
         match input {
             Input::Start => {}
             Input::Datagram(datagram) => {
+                if let Some(conn) = self.sockets.bring_receiver(&datagram) {
+                    self.bring_connection(conn.index());
+                }
                 let accepts = self.online && self.life.setup.disposition.accepts(Transport::Tcp);
                 output.sends.extend(self.sockets.handle(now, datagram, accepts));
             }
-            Input::Timeout => self.sockets.handle_timeout(now),
+            Input::Timeout => {
+                self.foresee_turn();
+                self.sockets.handle_timeout(now);
+            }
         }
         self.live(now);
         self.settle(now, output);
         output.wake_at = self.deadline();
+    }
+
+    fn foresee(&self, packet: &Datagram, foresight: Foresight) {
+        self.sockets.foresee(packet, foresight);
     }
 }
 

@@ -11,6 +11,7 @@ mod host;
 mod layout;
 mod meter;
 mod model;
+mod near;
 mod offload;
 mod outcome;
 mod run;

@@ -3,6 +3,7 @@
 //! A tree with eight branches at each fork, which lie in one line of memory: in a swarm what a change costs are the lines that it
 //! touches, two or three for a hundred connections.
 
+use super::near::bring_item;
 use cede_units::Instant;
 
 const BRANCHES: usize = 8;
@@ -36,6 +37,11 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
+    /// Brings the deadline of number `index` near.
+    pub fn bring(&self, index: usize) {
+        bring_item(&self.tree, self.leaves + index / BRANCHES);
+    }
+
     /// Sets the deadline of number `index`.
     pub fn set(&mut self, index: usize, at: Instant) {
         while index >= BRANCHES * (self.tree.len() - self.leaves) {

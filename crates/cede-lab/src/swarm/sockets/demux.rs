@@ -3,6 +3,7 @@
 //! Open addressing with linear probing (Knuth, The Art of Computer Programming 3, section 6.4, algorithms L and R): key
 //! and answer stand side by side, so that a packet costs one look at memory.
 
+use crate::swarm::near::bring_item;
 use cede_net::Address;
 
 /// Connections by the peer's address and the local port.
@@ -24,6 +25,13 @@ impl Demux {
         let place = self.seek(key(peer, local))?;
         let (known, index) = self.places[place];
         (known != 0).then_some(index)
+    }
+
+    /// Brings the place where a connection is sought near.
+    pub(super) fn bring(&self, peer: Address, local: u16) {
+        if !self.places.is_empty() {
+            bring_item(&self.places, self.home(key(peer, local)));
+        }
     }
 
     /// Puts a connection in, or another in its place.

@@ -2,9 +2,10 @@
 
 use super::{Flow, Newcomer, News, PORT, Place, Sockets, build, note_rtt};
 use crate::host::wrap;
+use crate::swarm::near::{bring, bring_item};
 use cede_bt::Transport;
 use cede_bt::engine::ConnId;
-use cede_net::{Address, Datagram, HostId, Protocol};
+use cede_net::{Address, Datagram, Foresight, HostId, Protocol};
 use cede_tcp::Ports;
 use cede_units::Instant;
 
@@ -13,12 +14,13 @@ pub(super) const FIRST_EPHEMERAL: u16 = 10_000;
 
 /// A TCP connection with what is known beside it. It stands in the table itself: at each packet one place of memory is
 /// looked at instead of two.
+#[repr(C, align(64))]
 pub(super) struct TcpSlot {
-    pub(super) connection: cede_tcp::Connection,
-    pub(super) peer: Address,
-    pub(super) conn: Option<ConnId>,
     pub(super) flow: Flow,
+    pub(super) conn: Option<ConnId>,
+    pub(super) peer: Address,
     dirty: bool,
+    pub(super) connection: cede_tcp::Connection,
 }
 
 impl Sockets {
@@ -29,6 +31,40 @@ impl Sockets {
         let controller = build(&self.stack.tcp_controller, &config.path(), &mut self.random);
         let connection = cede_tcp::Connection::connect(config, controller, ports, &mut self.random);
         self.insert_tcp(connection, Address::new(to, PORT), Some(conn))
+    }
+
+    /// Brings what a segment concerns near.
+    pub(in crate::swarm) fn foresee(&self, packet: &Datagram, foresight: Foresight) {
+        let (peer, local) = (packet.source, packet.destination.port);
+        match foresight {
+            Foresight::Sent => self.demux.bring(peer, local),
+            Foresight::Arrived => {
+                if let Some(index) = self.demux.find(peer, local) {
+                    self.bring_slot(index);
+                }
+            }
+        }
+    }
+
+    /// Brings the beginning of a connection near.
+    fn bring_slot(&self, index: u32) {
+        bring_item(&self.tcp, index as usize);
+        self.deadlines.bring(index as usize);
+    }
+
+    /// Brings the connection near by which the engine sends next, by the connection's index.
+    pub(in crate::swarm) fn bring_sender(&self, conn: usize) {
+        if let Some(&Some(Place::Tcp(index))) = self.places.get(conn) {
+            self.bring_slot(index);
+        }
+    }
+
+    /// Brings all of a connection near whose beginning is, and says which it is to the engine.
+    pub(in crate::swarm) fn bring_receiver(&self, packet: &Datagram) -> Option<ConnId> {
+        let index = self.demux.find(packet.source, packet.destination.port)?;
+        let slot = self.tcp.get(index as usize)?.as_ref()?;
+        bring(&slot.flow, size_of::<TcpSlot>());
+        slot.conn
     }
 
     fn insert_tcp(&mut self, connection: cede_tcp::Connection, peer: Address, conn: Option<ConnId>) -> u32 {
