@@ -173,6 +173,38 @@ fn a_window_that_drains_is_no_clock() {
     }
 }
 
+/// A second connection between the same two sockets, with numbers of its own, asks now and then: what the first one's packets
+/// acknowledge answers none of that, and a queue that comes at once stays a queue.
+#[test]
+fn connections_between_the_same_sockets_answer_their_own_questions_only() {
+    // A burst of others each eight seconds behind which the queue drains.
+    let packet = |k: u64| Sent {
+        at_us: 10_000_000 + k * 20_000,
+        queue_us: if k < 200 { 0 } else { 90_000 + 130_000_u64.saturating_sub(k % 400 * 2_000) },
+    };
+    let sent: Vec<Sent> = (0..3_000).map(packet).collect();
+    let mut notes = notes(&sent);
+    for k in 0..60 {
+        let asked_us = sent[k * 50].arrives_us() + 1_000;
+        let question = utp(Kind::Data, 500, (40_000 + k as u16, 9), (asked_us as u32, WAY_US as u32), 57);
+        let answer_sent_us = asked_us + WAY_US;
+        let queue_us = packet((answer_sent_us - 10_000_000) / 20_000).queue_us;
+        let stamps = (answer_sent_us as u32, WAY_US as u32);
+        let answer = utp(Kind::State, 501, (10, 40_000 + k as u16), stamps, 0);
+        let of = |true_us, is_of_b, utp| Note { true_us, is_of_b, utp, ..notes[0].clone() };
+        let both = [of(asked_us, false, question), of(answer_sent_us + queue_us + WAY_US, true, answer)];
+        notes.extend(both);
+    }
+    notes.sort_by_key(|note| note.true_us);
+    let found = found(&notes, false, |at| at);
+    let flow = found.flow(B.0);
+    assert!(!flow.flags.has(Flags::CLOCK_STEP));
+    let shortest_ms = flow.round_trip.expect("round trips").min_ms;
+    assert!((40.0..60.0).contains(&shortest_ms), "{shortest_ms}");
+    let longest = found.queue_us(B.0, Estimator::Direct).into_iter().fold(0.0, f64::max);
+    assert!((longest - 220_000.0).abs() < 2_000.0, "{longest}");
+}
+
 #[test]
 fn the_observers_clock_is_set_for_both_directions() {
     for (seconds, part) in [(60, 0.8), (60, 0.3), (200, 0.5)] {

@@ -75,7 +75,7 @@ impl Said {
 
     /// Begins one, where none is under way.
     #[inline]
-    pub(crate) const fn ask(&self, from: &mut Rtt, now: u32) {
+    pub(crate) fn ask(&self, from: &mut Rtt, now: u32) {
         match self {
             Self::Utp(said) => utp::ask(from, now, said),
             Self::Tcp(said) => tcp::ask(from, now, said),

@@ -121,19 +121,29 @@ fn chain_len(view: &View<'_>) -> Option<usize> {
     Some(len)
 }
 
-/// A packet with data waits for the acknowledgement that covers it: a round trip that ends with this packet.
+/// A question that is older was lost, or its connection ended.
+const ANSWER_US_MAX: u32 = 60_000_000;
+
+/// A packet with data waits for the acknowledgement of its connection that covers it: a round trip that ends with this packet.
 #[inline]
 pub(crate) fn answer(to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
-    let (_, since) =
-        to.pending.filter(|&(wanted, _)| said.ack.wrapping_sub(wanted as u16).cast_signed() >= 0)?;
+    let (_, since) = to.pending.filter(|&(wanted, _)| covers(said, wanted))?;
     to.pending = None;
     to.add(now.wrapping_sub(since))
 }
 
 /// As [`answer`]: one that begins with it.
 #[inline]
-pub(crate) const fn ask(from: &mut Rtt, now: u32, said: &Said) {
-    if matches!(said.kind, Kind::Data) && from.pending.is_none() {
-        from.pending = Some((said.seq as u32, now));
+pub(crate) fn ask(from: &mut Rtt, now: u32, said: &Said) {
+    let is_free = from.pending.is_none_or(|(_, since)| now.wrapping_sub(since) > ANSWER_US_MAX);
+    if matches!(said.kind, Kind::Data) && is_free {
+        from.pending = Some((u32::from(said.id) << 16 | u32::from(said.seq), now));
     }
+}
+
+/// Whether a packet acknowledges what was wanted: an id of the other direction and a number. Several connections between the same
+/// two sockets are one flow, but the numbers of one say nothing of another's.
+fn covers(said: &Said, wanted: u32) -> bool {
+    let (id, seq) = ((wanted >> 16) as u16, wanted as u16);
+    matches!(said.id.wrapping_sub(id), 1 | u16::MAX) && said.ack.wrapping_sub(seq).cast_signed() >= 0
 }
