@@ -2,9 +2,11 @@
 
 mod common;
 
-use cede_meter::{Config, Estimator, Flags, FlowReport};
+use cede_meter::{Config, Estimator, Flags, FlowReport, QueueSample};
 use cede_wire::utp::Kind;
 use common::{A, B, Found, Tap, Tcp, utp};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// The way from B's queue to the observer, and as long back.
 const WAY_US: u64 = 20_000;
@@ -173,36 +175,54 @@ fn a_window_that_drains_is_no_clock() {
     }
 }
 
-/// A second connection between the same two sockets, with numbers of its own, asks now and then: what the first one's packets
-/// acknowledge answers none of that, and a queue that comes at once stays a queue.
-#[test]
-fn connections_between_the_same_sockets_answer_their_own_questions_only() {
-    // A burst of others each eight seconds behind which the queue drains.
-    let packet = |k: u64| Sent {
-        at_us: 10_000_000 + k * 20_000,
-        queue_us: if k < 200 { 0 } else { 90_000 + 130_000_u64.saturating_sub(k % 400 * 2_000) },
-    };
-    let sent: Vec<Sent> = (0..3_000).map(packet).collect();
-    let mut notes = notes(&sent);
+/// A second connection between the same two sockets, with numbers of its own, asks now and then, and says what it measured when
+/// it was answered last.
+fn with_questions(sent: &[Sent], queue_us: impl Fn(u64) -> u64) -> Vec<Note> {
+    let mut notes = notes(sent);
+    let mut measured = WAY_US;
     for k in 0..60 {
-        let asked_us = sent[k * 50].arrives_us() + 1_000;
-        let question = utp(Kind::Data, 500, (40_000 + k as u16, 9), (asked_us as u32, WAY_US as u32), 57);
-        let answer_sent_us = asked_us + WAY_US;
-        let queue_us = packet((answer_sent_us - 10_000_000) / 20_000).queue_us;
-        let stamps = (answer_sent_us as u32, WAY_US as u32);
+        let asked_us = sent[k * 50].arrives_us() + 5;
+        let question = utp(Kind::Data, 500, (40_000 + k as u16, 9), (asked_us as u32, measured as u32), 57);
+        let answered_us = asked_us + WAY_US;
+        measured = queue_us(answered_us) + WAY_US;
+        let stamps = (answered_us as u32, WAY_US as u32);
         let answer = utp(Kind::State, 501, (10, 40_000 + k as u16), stamps, 0);
         let of = |true_us, is_of_b, utp| Note { true_us, is_of_b, utp, ..notes[0].clone() };
-        let both = [of(asked_us, false, question), of(answer_sent_us + queue_us + WAY_US, true, answer)];
+        let both = [of(asked_us, false, question), of(answered_us + measured, true, answer)];
         notes.extend(both);
     }
     notes.sort_by_key(|note| note.true_us);
-    let found = found(&notes, false, |at| at);
+    notes
+}
+
+/// What one connection's packets acknowledge answers none of the other's questions, and a queue that comes at once stays a queue;
+/// and what one measured a second ago says nothing of the packets that the other got since.
+#[test]
+fn connections_between_the_same_sockets_are_told_apart() {
+    // A burst of others each eight seconds, behind which the queue drains.
+    let queue_us = |at_us: u64| {
+        let k = (at_us - 10_000_000) / 20_000;
+        if k < 200 { 0 } else { 90_000 + 130_000_u64.saturating_sub(k % 400 * 2_000) }
+    };
+    let of = |at_us| Sent { at_us, queue_us: queue_us(at_us) };
+    let sent: Vec<Sent> = (0..3_000).map(|k| of(10_000_000 + k * 20_000)).collect();
+    let found = found(&with_questions(&sent, queue_us), false, |at| at);
     let flow = found.flow(B.0);
     assert!(!flow.flags.has(Flags::CLOCK_STEP));
     let shortest_ms = flow.round_trip.expect("round trips").min_ms;
     assert!((40.0..60.0).contains(&shortest_ms), "{shortest_ms}");
-    let longest = found.queue_us(B.0, Estimator::Direct).into_iter().fold(0.0, f64::max);
-    assert!((longest - 220_000.0).abs() < 2_000.0, "{longest}");
+    let truths: BTreeMap<u64, u64> =
+        sent.iter().map(|packet| (packet.arrives_us(), packet.queue_us)).collect();
+    for estimator in [Estimator::Direct, Estimator::Echoed] {
+        let of_b = |it: &&QueueSample| it.source.address == IpAddr::from(B.0) && it.estimator == estimator;
+        let (mut compared, samples) = (0, found.seen.samples.iter().filter(of_b));
+        for delay in samples.map(|sample| sample.delay) {
+            let Some(truth) = truths.get(&delay.time_us) else { continue };
+            compared += 1;
+            assert!((delay.queue_us - *truth as f64).abs() < 2_000.0, "{estimator:?}: {delay:?} for {truth}");
+        }
+        assert!(compared > 2_900, "{estimator:?}: {compared}");
+    }
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //! counts what else must hold: ids of both directions differ by one, and acknowledgements name packets that were sent.
 //!
 //! **What it leaves out.** Several connections between the same two sockets share one series: their stamps come from one
-//! clock. Up to eight at a time are told apart where it is judged whether they are uTP. The rule for repeated differences
-//! looks at the last packets of both directions, whichever connection they belong to.
+//! clock. Up to eight at a time are told apart where it is judged whether they are uTP. What a packet reports counts only where
+//! the other direction's last packet was of its connection: of those whose packets alternate on the way from an observer far from
+//! the receiver, some reports are left out.
 //!
 //! **How it was validated.** As [`crate::packet::utp`], and captures of other protocols on shared ports.
 
@@ -100,12 +101,15 @@ fn judge(theirs: &UtpSide, said: &Said) -> Option<bool> {
         return None;
     }
     let fits = |&(id, seq): &(u16, u16)| {
-        // After a SYN the answer carries the same id.
-        let is_pair = matches!(said.id.wrapping_sub(id), 0 | 1 | u16::MAX);
         let behind = seq.wrapping_sub(said.ack).cast_signed();
-        is_pair && (-ACK_AHEAD_PACKETS..ACK_WINDOW_PACKETS).contains(&behind)
+        is_pair(said.id, id) && (-ACK_AHEAD_PACKETS..ACK_WINDOW_PACKETS).contains(&behind)
     };
     Some(theirs.newest[..theirs.connections.into()].iter().any(fits))
+}
+
+/// Whether ids are those of one connection's two directions. After a SYN the answer carries the same id.
+const fn is_pair(one: u16, other: u16) -> bool {
+    matches!(one.wrapping_sub(other), 0 | 1 | u16::MAX)
 }
 
 impl UtpSide {
@@ -144,8 +148,12 @@ impl UtpSide {
     }
 
     /// Whether the difference in a packet is about a packet that it was not told of before. libutp does not look at the
-    /// stamp of data that it has already acknowledged: it says once more what it said before.
+    /// stamp of data that it has already acknowledged: it says once more what it said before; and a connection that was silent
+    /// says what it measured then, whatever others between the same sockets have met meanwhile.
     fn reports_news(&mut self, said: &Said, theirs: &mut Self) -> bool {
+        if !is_pair(said.id, theirs.newest[0].0) {
+            return false;
+        }
         let reported = core::mem::replace(&mut self.reported, said.difference_us);
         let is_fresh = core::mem::take(&mut theirs.is_unreported);
         is_fresh && !(theirs.is_repeated && self.reported == reported)
