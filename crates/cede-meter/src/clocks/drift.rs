@@ -168,16 +168,26 @@ mod tests {
     /// A heartbeat whose clock the observer's is ahead of by `ppm`, behind a queue of four to six seconds. Each message is answered at once,
     /// and the answer is there 10 ms later.
     fn found_ppm(ppm: f64, seconds: u32) -> Option<f64> {
+        let long_us = |k: u32, any: f64| 5e6 + 1e6 * (f64::from(k) / 37.0).sin() + any * 12_000.0;
+        found_behind(ppm, (seconds * 5, HEARTBEAT_US), 10_000.0, long_us)
+    }
+
+    /// So many messages, one each so often, behind a queue that is as long as told by their number and by chance.
+    fn found_behind(
+        ppm: f64,
+        (count, period_us): (u32, f64),
+        back_us: f64,
+        queue_us: impl Fn(u32, f64) -> f64,
+    ) -> Option<f64> {
         let mut stream = Stream::named(8, "echoes");
         let (from_us, late) = (1.7e15, 1.0 - ppm / 1e6);
         let ticks = |us: f64| (us / TICK_US).floor();
         // When each message is sent and seen, by the observer's clock.
         let message = |k: u32| {
-            let sent_us = f64::from(k) * HEARTBEAT_US / late;
-            let queue_us = 5e6 + 1e6 * (f64::from(k) / 37.0).sin() + stream.unit() * 12_000.0;
-            (sent_us, (sent_us + queue_us).round())
+            let sent_us = f64::from(k) * period_us / late;
+            (sent_us, (sent_us + queue_us(k, stream.unit())).round())
         };
-        let messages: Vec<(f64, f64)> = (0..seconds * 5).map(message).collect();
+        let messages: Vec<(f64, f64)> = (0..count).map(message).collect();
         let mut seen: Vec<f64> = messages.iter().map(|message| message.1).collect();
         seen.sort_by(f64::total_cmp);
         let stamps = seen.iter().map(|us| Point { t: from_us + us, x: ticks(*us) + 4e9 });
@@ -186,7 +196,7 @@ mod tests {
         for (sent_us, seen_us) in messages {
             let stamp = ticks(sent_us * late) + 7e6;
             direct.push(Point { t: from_us + seen_us, x: from_us + seen_us - stamp * TICK_US });
-            let there = seen.partition_point(|us| us + 10_000.0 <= sent_us);
+            let there = seen.partition_point(|us| us + back_us <= sent_us);
             let Some(echoed) = there.checked_sub(1) else { continue };
             let raw = (stamp - ticks(seen[echoed]) - 4e9) as i64 as u32;
             differences.push(Sample { time_us: (from_us + seen_us) as u64, raw, length: Length::default() });
@@ -209,5 +219,18 @@ mod tests {
             assert!(found.is_some_and(|found| (found - ppm).abs() < 6.5), "{ppm}: {found:?}");
         }
         assert_eq!((found_ppm(0.0, 330), found_ppm(100.0, 50)), (None, None), "none, and too short");
+    }
+
+    /// A queue that is nearly as long as the time between two messages, as LEDBAT's of 100 ms is: the echo in each message is as old as
+    /// the one is longer than the other, some milliseconds, and its age wanders as the queue does.
+    #[test]
+    fn echoes_whose_age_follows_a_queue_tell_no_drift() {
+        const COUNT: u32 = 700;
+        for wander_us in [-900.0, 900.0] {
+            let later_us = |k: u32| if k < COUNT / 2 { 0.0 } else { wander_us };
+            let queue_us = |k: u32, any: f64| 98_000.0 + later_us(k) - any * 20_000.0;
+            let found = found_behind(0.0, (COUNT, 100_140.0), 50.0, queue_us);
+            assert!(found.is_none_or(|ppm| ppm.abs() < 8.0), "{wander_us}: {found:?}");
+        }
     }
 }
