@@ -28,9 +28,10 @@ Examples:
   cede check cede --ablate                       what each part of a controller is worth
   cede check --all                               every controller, scenario by scenario
 
-In JSON, `measured` is a number or null; where it is null, `missing` is \"never\" (what was waited for did not happen while the run
-lasted) or \"nothing\" (there was nothing to measure, or to measure by). Where the controller kept a case from being measured, `failure`
-says how, and `findings` is empty.
+In JSON, `measured` is a number or null; where it is null, `missing` is \"never\" (what was waited
+for did not happen while the run lasted) or \"nothing\" (there was nothing to measure, or to measure
+by). Where the controller kept a case from being measured, `failure` says how, and `findings` is
+empty.
 
 The exit code is 1 where a mark is missed.";
 

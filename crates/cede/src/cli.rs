@@ -185,3 +185,26 @@ pub struct ManArgs {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// What is wider than help is shown would be broken within a line that was laid out by hand.
+    fn assert_fits(command: &clap::Command) {
+        const WIDTH: usize = 100;
+        let texts = [command.get_after_help(), command.get_after_long_help(), command.get_before_help()];
+        for text in texts.into_iter().flatten().map(ToString::to_string) {
+            for line in text.lines() {
+                assert!(line.chars().count() <= WIDTH, "{}: {line}", command.get_name());
+            }
+        }
+        command.get_subcommands().for_each(assert_fits);
+    }
+
+    #[test]
+    fn help_fits_the_width_that_it_is_shown_in() {
+        assert_fits(&Cli::command());
+    }
+}

@@ -39,12 +39,12 @@ Examples:
   cede meter -i eth0 --ui                      the same live, as a screen that updates
   cede meter -i eth0 --prometheus 127.0.0.1:9464      as a line every two seconds, and as metrics
 
-Nothing is sent. A delay is that of all queues between a sender and where the capture was taken, most of it in the
-sender's own uplink; hosts on the observer's side of their uplink show none. What may be wrong with a figure stands
-in the column of flags: cede explain start-not-seen.
+Nothing is sent. A delay is that of all queues between a sender and where the capture was taken,
+most of it in the sender's own uplink; hosts on the observer's side of their uplink show none. What
+may be wrong with a figure stands in the column of flags: cede explain start-not-seen.
 
-Exit codes: 0 done; 1 a capture is damaged or cannot be read, or the interface is gone (what was read counts);
-2 wrong usage; 3 not permitted.";
+Exit codes: 0 done; 1 a capture is damaged or cannot be read, or the interface is gone (what was
+read counts); 2 wrong usage; 3 not permitted.";
 
 /// Arguments of `cede meter`.
 #[derive(Args, Debug)]

@@ -27,13 +27,13 @@ Examples:
   cede repro lcn10                         every figure, and what the paper leaves open
   cede repro lcn10 --figure 2 --quick      one figure, with fewer points and repetitions
   cede repro lcn10 --figure 1 --figure 3 -o paper --jobs 4
-  cede repro ledbatpp                      LEDBAT++ beside CUBIC, BBR and Proteus-P, and why it takes BBR's link
-  cede repro tma12 --quick                 BitTorrent swarms over TCP and uTP, smaller than the paper's
-  cede repro tma12 --sweep                 which of its claims hold under which reading of what it leaves open
+  cede repro ledbatpp                      LEDBAT++ beside others, and why it takes BBR's link
+  cede repro tma12 --quick                 swarms over TCP and uTP, smaller than the paper's
+  cede repro tma12 --sweep                 which claims hold under which reading of it
   cede repro rao10                         BitTorrent swarms under latency and loss, at full size
-  cede repro rao10 --iterations 1 --only 'RTT 400 ms'  one run of each of these; another command goes on from there
-  cede repro rao10 --sweep --quick         what piece size, slots and the client's release move in it
-  cede repro bufferbloat                   the passive meter beside the queue's own log, and the analysis of many peers
+  cede repro rao10 --iterations 1 --only 'RTT 400 ms'     one run of each; a later command goes on
+  cede repro rao10 --sweep --quick         what piece size, slots and the release move in it
+  cede repro bufferbloat                   the passive meter beside the queue's own log
   cede repro bufferbloat --capture a.pcap  the analysis of the peers in captures of one's own";
 
 /// Arguments of `cede repro`.
