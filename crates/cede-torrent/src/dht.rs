@@ -1,17 +1,37 @@
 //! Peers from the distributed hash table (BEP 5), through the `mainline` crate.
 //!
-//! Only for torrents that are not private. It has a UDP port of its own, and speaks IPv4.
+//! Only for torrents that are not private. It has a UDP port of its own, 6881 or a free one where that is taken, and speaks IPv4.
+//!
+//! Our node answers others from the first, as those of deployed clients do: the crate's own way, to be silent for a quarter of an
+//! hour and until its own port was seen to be reached, leaves two that know of each other alone without anybody who answers. What
+//! others have told our node is asked of it as well: the crate's lookups ask other nodes only.
+//!
+//! **What it leaves out.** A node that asks us, and that no other node tells us of, is not told of us.
 
 use crate::origin::{Family, Origin};
+use cede_bt::bencode::{Document, Form, Limits, Node};
+use cede_bt::tracker::compact;
 use mainline::{Dht, Id};
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::collections::HashSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The table is asked, and told of us, so often; entries live for half an hour.
 const EVERY: Duration = Duration::from_secs(15 * 60);
 /// As long as nobody is found.
 const RETRY: Duration = Duration::from_secs(60);
+/// As long as no node takes what it is told of us: there is none yet.
+const ALONE: Duration = Duration::from_secs(5);
+/// Our own node is asked so often for what others have told it.
+const OWN_EVERY: Duration = Duration::from_secs(1);
+/// On this machine an answer takes no longer than the node takes to look.
+const OWN_PATIENCE: Duration = Duration::from_millis(200);
+/// The search sees so soon that it is over.
+const STEP: Duration = Duration::from_millis(500);
+/// The longest message that a node sends.
+const MESSAGE_BYTES: usize = 2048;
 
 /// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, as it is then, where
 /// there is one: who does not know yet whether a torrent is private looks and tells nothing. `bootstrap` are nodes to begin with,
@@ -24,10 +44,10 @@ pub fn search(
     port: impl Fn() -> Option<u16> + Send + 'static,
     (origin, bootstrap): (Origin, &[String]),
     found: UnboundedSender<Vec<SocketAddr>>,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let mut builder = Dht::builder();
     if !origin.reaches(Family::V4) {
-        return Err(std::io::Error::other("it is one of IPv4, which does not go out from this address"));
+        return Err(io::Error::other("it is one of IPv4, which does not go out from this address"));
     }
     if let Some(IpAddr::V4(address)) = origin.address() {
         builder.bind_address(address);
@@ -35,34 +55,111 @@ pub fn search(
     if !bootstrap.is_empty() {
         builder.bootstrap(bootstrap);
     }
-    let dht = builder.build()?;
-    let work = move || {
-        while !found.is_closed() {
-            let count = look(&dht, info_hash, &found);
-            let port = port();
-            if port.is_some() && !found.is_closed() {
-                // Nobody to tell is no reason to fail.
-                #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
-                let _ = dht.announce_peer(Id::from(info_hash), port);
-            }
-            let mut left = if count == 0 { RETRY } else { EVERY };
-            while !left.is_zero() && !found.is_closed() {
-                std::thread::sleep(Duration::from_millis(500));
-                left = left.saturating_sub(Duration::from_millis(500));
-            }
-        }
-    };
-    std::thread::Builder::new().name("dht".to_owned()).spawn(work).map(drop)
+    let dht = builder.server_mode().build()?;
+    let own = OwnNode::of(&dht, info_hash)?;
+    let search = Search { dht, own, info_hash, found };
+    std::thread::Builder::new().name("dht".to_owned()).spawn(move || search.run(&port)).map(drop)
 }
 
-fn look(dht: &Dht, info_hash: [u8; 20], found: &UnboundedSender<Vec<SocketAddr>>) -> usize {
-    let mut count = 0;
-    #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
-    for peers in dht.get_peers(Id::from(info_hash)) {
-        count += peers.len();
-        if found.send(peers.into_iter().map(SocketAddr::V4).collect()).is_err() {
-            break;
+struct Search {
+    dht: Dht,
+    own: OwnNode,
+    info_hash: [u8; 20],
+    found: UnboundedSender<Vec<SocketAddr>>,
+}
+
+impl Search {
+    fn run(mut self, port: &impl Fn() -> Option<u16>) {
+        while !self.found.is_closed() {
+            self.own.told.clear();
+            let count = self.look();
+            let is_alone = port().is_some_and(|port| !self.announce(port));
+            let pause = if is_alone {
+                ALONE
+            } else if count == 0 {
+                RETRY
+            } else {
+                EVERY
+            };
+            self.wait_until(Instant::now() + pause);
         }
     }
-    count
+
+    fn look(&self) -> usize {
+        let mut count = 0;
+        #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+        for peers in self.dht.get_peers(Id::from(self.info_hash)) {
+            count += peers.len();
+            if self.found.send(peers.into_iter().map(SocketAddr::V4).collect()).is_err() {
+                break;
+            }
+        }
+        count
+    }
+
+    /// Tells the table of us; whether some node has taken it.
+    fn announce(&self, port: u16) -> bool {
+        #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+        let outcome = self.dht.announce_peer(Id::from(self.info_hash), Some(port));
+        outcome.is_ok()
+    }
+
+    /// Waits, and hears meanwhile of those who tell our own node of themselves.
+    fn wait_until(&mut self, end: Instant) {
+        let mut own_at = Instant::now();
+        while Instant::now() < end && !self.found.is_closed() {
+            if Instant::now() >= own_at {
+                own_at = Instant::now() + OWN_EVERY;
+                let fresh = self.own.fresh();
+                if !fresh.is_empty() && self.found.send(fresh).is_err() {
+                    return;
+                }
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+}
+
+/// Our own node, which is asked for what others have told it as any other would be.
+struct OwnNode {
+    socket: UdpSocket,
+    question: Vec<u8>,
+    /// Those that were told of since the table was last asked.
+    told: HashSet<SocketAddr>,
+}
+
+impl OwnNode {
+    fn of(dht: &Dht, info_hash: [u8; 20]) -> io::Result<Self> {
+        #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
+        let bound = dht.info().local_addr();
+        let host = if bound.ip().is_unspecified() { Ipv4Addr::LOCALHOST } else { *bound.ip() };
+        let socket = UdpSocket::bind((host, 0))?;
+        socket.connect(SocketAddrV4::new(host, bound.port()))?;
+        socket.set_read_timeout(Some(OWN_PATIENCE))?;
+        Ok(Self { socket, question: question(crate::chance()?, info_hash), told: HashSet::new() })
+    }
+
+    /// Peers that it knows of and that were not told of before. One that does not answer knows of nobody.
+    fn fresh(&mut self) -> Vec<SocketAddr> {
+        let mut answer = [0; MESSAGE_BYTES];
+        let asked = self.socket.send(&self.question).and_then(|_| self.socket.recv(&mut answer));
+        let peers = asked.map_or_else(|_| Vec::new(), |len| peers_of(&answer[..len]));
+        peers.into_iter().filter(|peer| self.told.insert(*peer)).collect()
+    }
+}
+
+/// `get_peers` of somebody who answers nothing himself (BEP 43).
+fn question(id: [u8; 20], info_hash: [u8; 20]) -> Vec<u8> {
+    let arguments = Form::dict().with("id", &id[..]).with("info_hash", &info_hash[..]);
+    let query = Form::dict().with("a", arguments).with("q", "get_peers").with("ro", 1_u32);
+    query.with("t", "cede").with("y", "q").encode()
+}
+
+/// The peers of an answer.
+fn peers_of(octets: &[u8]) -> Vec<SocketAddr> {
+    let Ok(document) = Document::parse(octets, Limits::MESSAGE) else { return Vec::new() };
+    let answer = document.root().get(b"r");
+    let values = answer.and_then(|answer| answer.get(b"values")).filter(|values| values.is_list());
+    let texts = values.into_iter().flat_map(Node::items).filter_map(Node::bytes);
+    texts.filter(|text| text.len() == 6).flat_map(compact::v4).collect()
 }

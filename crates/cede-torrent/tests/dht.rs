@@ -6,6 +6,7 @@ mod support;
 use cede_torrent::dht::search;
 use cede_torrent::origin::Origin;
 use mainline::{Dht, Id, Testnet};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 use support::{LIMIT, Member, choices, run, torrent};
 use tokio::sync::mpsc::unbounded_channel;
@@ -48,5 +49,29 @@ fn a_seed_is_found_in_a_table_of_the_tests_own() {
         leech.session.add_peers(&heard);
         leech.done().await;
         assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// Neither knows of any other node, and the first to come finds nobody. Who looks is not told of, as behind a magnet link.
+#[test]
+fn two_that_know_of_each_other_alone_are_a_table() {
+    const PORT: u16 = 6881;
+    let hosts = [Ipv4Addr::new(127, 6, 88, 1), Ipv4Addr::new(127, 6, 88, 2)];
+    if hosts.iter().any(|host| UdpSocket::bind((*host, PORT)).is_err()) {
+        println!("SKIPPED: the port is taken, or the loopback has one address alone");
+        return;
+    }
+    let join = |at: usize, port: Option<u16>, found| {
+        let others = [format!("{}:{PORT}", hosts[1 - at])];
+        search([9; 20], move || port, (Origin::new(Some(hosts[at].into())), &others), found).unwrap();
+    };
+    run(async {
+        let (told, _nobody) = unbounded_channel();
+        join(0, Some(7000), told);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let (found, mut peers) = unbounded_channel();
+        join(1, None, found);
+        let heard = tokio::time::timeout(Duration::from_secs(30), peers.recv()).await;
+        assert_eq!(heard.expect("neither tells the other"), Some(vec![SocketAddr::from((hosts[0], 7000))]));
     });
 }
