@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 pub const UT_METADATA: u8 = 1;
 /// Our id for messages of BEP 11.
 pub const UT_PEX: u8 = 2;
+/// Our id for messages of BEP 55.
+pub const UT_HOLEPUNCH: u8 = 3;
 /// Requests that a peer may have open with us, as we tell it.
 const OUR_REQUESTS: u32 = 512;
 
@@ -21,6 +23,8 @@ pub struct Extension {
     pub ut_metadata: u8,
     /// The id that it wants peer exchange under; 0 for none.
     pub ut_pex: u8,
+    /// The id that it wants to be introduced to others under; 0 for none.
+    pub ut_holepunch: u8,
     /// Where it takes connections.
     pub port: Option<u16>,
     /// Requests that it takes at once.
@@ -31,13 +35,23 @@ pub struct Extension {
     pub client: Option<String>,
 }
 
+/// How we hear of peers from peers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hearsay {
+    /// By peer exchange.
+    pub exchanges: bool,
+    /// By being introduced to them.
+    pub punches: bool,
+}
+
 impl Extension {
-    /// Ours. `metadata_size` where there is something to ask for; no peer exchange with a private torrent.
+    /// Ours. `metadata_size` where there is something to ask for; no hearsay with a private torrent.
     #[must_use]
-    pub fn ours(client: &str, port: Option<u16>, metadata_size: Option<u32>, is_private: bool) -> Vec<u8> {
+    pub fn ours(client: &str, port: Option<u16>, metadata_size: Option<u32>, hearsay: Hearsay) -> Vec<u8> {
         let names = Form::dict()
             .with("ut_metadata", u32::from(UT_METADATA))
-            .with_some("ut_pex", (!is_private).then_some(u32::from(UT_PEX)));
+            .with_some("ut_pex", hearsay.exchanges.then_some(u32::from(UT_PEX)))
+            .with_some("ut_holepunch", hearsay.punches.then_some(u32::from(UT_HOLEPUNCH)));
         Form::dict()
             .with("m", names)
             .with_some("metadata_size", metadata_size)
@@ -59,6 +73,7 @@ impl Extension {
         Some(Self {
             ut_metadata: id(b"ut_metadata").unwrap_or(0),
             ut_pex: id(b"ut_pex").unwrap_or(0),
+            ut_holepunch: id(b"ut_holepunch").unwrap_or(0),
             port: number(b"p").and_then(|port| u16::try_from(port).ok()).filter(|port| *port != 0),
             requests: number(b"reqq").filter(|requests| *requests > 0),
             metadata_size: number(b"metadata_size"),
@@ -73,7 +88,8 @@ mod tests {
 
     #[test]
     fn what_we_say_is_understood() {
-        let octets = Extension::ours("cede 1", Some(6881), Some(40_000), false);
+        let octets =
+            Extension::ours("cede 1", Some(6881), Some(40_000), Hearsay { exchanges: true, punches: true });
         let read = Extension::parse(&octets).unwrap();
         let client = Some("cede 1".into());
         assert_eq!(
@@ -81,14 +97,15 @@ mod tests {
             Extension {
                 ut_metadata: 1,
                 ut_pex: 2,
+                ut_holepunch: 3,
                 port: Some(6881),
                 requests: Some(512),
                 metadata_size: Some(40_000),
                 client
             }
         );
-        let private = Extension::parse(&Extension::ours("c", None, None, true)).unwrap();
-        assert_eq!((private.ut_pex, private.port), (0, None));
+        let private = Extension::parse(&Extension::ours("c", None, None, Hearsay::default())).unwrap();
+        assert_eq!((private.ut_pex, private.ut_holepunch, private.port), (0, 0, None));
     }
 
     #[test]

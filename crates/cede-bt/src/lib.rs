@@ -2,7 +2,7 @@
 //! One BitTorrent peer, without socket, clock, disk or random numbers of its own, and the formats around it.
 //!
 //! * [`bencode`], [`metainfo`], [`magnet`] and [`tracker`] are the formats of torrents, of links to them and of trackers.
-//! * [`extension`], [`metadata`] and [`pex`] are what peers say to each other beyond BEP 3; [`mse`] hides it. [`local`] is what they call into their network, [`gateway`] and [`igd`] what they ask of their router.
+//! * [`extension`], [`metadata`], [`pex`] and [`holepunch`] are what peers say to each other beyond BEP 3; [`mse`] hides it. [`local`] is what they call into their network, [`gateway`] and [`igd`] what they ask of their router.
 //! * [`web`] is what the content is called on servers that have it.
 //! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10, 52).
 //! * [`digest`] and [`merkle`] are the hashes of pieces, [`abreast`] what computes them, [`layers`] how those of v2 torrents are had from peers.
@@ -26,6 +26,7 @@ pub mod engine;
 pub mod extension;
 pub mod gateway;
 pub mod geometry;
+pub mod holepunch;
 pub mod igd;
 pub mod layers;
 pub mod limiter;

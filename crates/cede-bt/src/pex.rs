@@ -15,6 +15,8 @@ pub const MAX_PEERS: usize = 50;
 const SEED: u8 = 2;
 /// A peer that speaks uTP.
 const UTP: u8 = 4;
+/// A peer that lets itself be introduced (BEP 55).
+const PUNCHES: u8 = 8;
 /// A peer that was reached.
 const REACHABLE: u8 = 0x10;
 
@@ -27,6 +29,8 @@ pub struct Contact {
     pub is_seed: bool,
     /// We are connected over uTP.
     pub is_utp: bool,
+    /// It lets itself be introduced to others.
+    pub punches: bool,
     /// We opened the connection.
     pub is_reached: bool,
 }
@@ -71,22 +75,42 @@ fn encode(added: &[Contact], dropped: &[SocketAddr]) -> Vec<u8> {
 const fn flags_of(contact: &Contact) -> u8 {
     let seed = if contact.is_seed { SEED } else { 0 };
     let utp = if contact.is_utp { UTP } else { 0 };
+    let punches = if contact.punches { PUNCHES } else { 0 };
     let reached = if contact.is_reached { REACHABLE } else { 0 };
-    seed | utp | reached
+    seed | utp | punches | reached
+}
+
+/// A peer that a message tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Heard {
+    /// Where it takes connections.
+    pub address: SocketAddr,
+    /// It lets itself be introduced, by whoever tells of it.
+    pub punches: bool,
 }
 
 /// The peers that a message tells of; `None` where it is no message. Those that went are not acted upon.
 #[must_use]
-pub fn parse(octets: &[u8]) -> Option<Vec<SocketAddr>> {
+pub fn parse(octets: &[u8]) -> Option<Vec<Heard>> {
     let document = Document::parse(octets, Limits::MESSAGE).ok()?;
     let root = document.root();
     if !root.is_dict() {
         return None;
     }
-    let four = root.get(b"added").and_then(Node::bytes).into_iter().flat_map(compact::v4);
-    let six = root.get(b"added6").and_then(Node::bytes).into_iter().flat_map(compact::v6);
+    let text = |key: &[u8]| root.get(key).and_then(Node::bytes).unwrap_or_default();
+    let four = heard(text(b"added").chunks_exact(compact::V4_BYTES), text(b"added.f"));
+    let six = heard(text(b"added6").chunks_exact(compact::V6_BYTES), text(b"added6.f"));
     // The first message may tell of more than the others.
     Some(four.take(2 * MAX_PEERS).chain(six.take(2 * MAX_PEERS)).collect())
+}
+
+/// Peers and their flags, which may be fewer or none. Nobody is at port zero.
+fn heard<'a>(places: impl Iterator<Item = &'a [u8]>, flags: &'a [u8]) -> impl Iterator<Item = Heard> {
+    let flags = flags.iter().copied().chain(core::iter::repeat(0));
+    places.zip(flags).filter_map(|(place, flags)| {
+        let address = compact::any(place).filter(|address| address.port() != 0)?;
+        Some(Heard { address, punches: flags & PUNCHES != 0 })
+    })
 }
 
 #[cfg(test)]
@@ -95,7 +119,7 @@ mod tests {
 
     fn contact(k: u8) -> Contact {
         let address = SocketAddr::from(([10, 0, 0, k], 6881));
-        Contact { address, is_seed: k == 1, is_utp: k == 2, is_reached: k == 3 }
+        Contact { address, is_seed: k == 1, is_utp: k == 2, is_reached: k == 3, punches: k == 2 }
     }
 
     #[test]
@@ -104,9 +128,10 @@ mod tests {
         let six = Contact { address: "[2001:db8::1]:7".parse().unwrap(), ..contact(1) };
         let octets = told.update(&[contact(1), contact(2), contact(3), six]).unwrap();
         let peers = parse(&octets).unwrap();
-        assert_eq!(peers, [contact(1), contact(2), contact(3), six].map(|contact| contact.address));
+        let heard = |contact: Contact| Heard { address: contact.address, punches: contact.punches };
+        assert_eq!(peers, [contact(1), contact(2), contact(3), six].map(heard));
         let document = Document::parse(&octets, Limits::CANONICAL).unwrap();
-        assert_eq!(document.root().get(b"added.f").unwrap().bytes(), Some(&[2, 4, 0x10][..]));
+        assert_eq!(document.root().get(b"added.f").unwrap().bytes(), Some(&[2, 12, 0x10][..]));
         assert_eq!(document.root().get(b"added6.f").unwrap().bytes(), Some(&[2][..]));
         assert_eq!(told.update(&[contact(1), contact(2), contact(3), six]), None);
         let octets = told.update(&[contact(1), contact(3), six]).unwrap();
@@ -121,5 +146,13 @@ mod tests {
         let all: Vec<Contact> = (0..120).map(contact).collect();
         let counts: Vec<usize> = (0..3).map(|_| parse(&told.update(&all).unwrap()).unwrap().len()).collect();
         assert_eq!(counts, [50, 50, 20]);
+    }
+    #[test]
+    fn flags_are_those_of_their_peers_however_many_there_are() {
+        let octets = b"d5:added18:\x01\x02\x03\x04\x00\x05\x01\x02\x03\x05\x00\x00\x01\x02\x03\x06\x00\x057:added.f2:\x00\x08e";
+        let punch: Vec<bool> = parse(octets).unwrap().iter().map(|heard| heard.punches).collect();
+        assert_eq!(punch, [false, false], "the flag is of one at port zero, and the last has none");
+        let octets = b"d5:added12:\x01\x02\x03\x05\x00\x00\x01\x02\x03\x06\x00\x057:added.f2:\x00\x08e";
+        assert!(parse(octets).unwrap()[0].punches);
     }
 }

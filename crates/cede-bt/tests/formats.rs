@@ -10,7 +10,7 @@ use cede_bt::metainfo::{File, Info, Metainfo, Writer, check_component};
 use cede_bt::mse::{Accept, Handshake, Secrets};
 use cede_bt::tracker::{http, udp};
 use cede_bt::wire::{HashRange, Message};
-use cede_bt::{extension, gateway, igd, layers, local, metadata, pex};
+use cede_bt::{extension, gateway, holepunch, igd, layers, local, metadata, pex};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const TRIES: usize = 20_000;
@@ -107,6 +107,9 @@ fn octets_of_any_kind_are_read_without_a_panic() {
         let _ = udp::Response::decode(octets, octets.len() % 2 == 0);
         let _ = extension::Extension::parse(octets);
         let _ = pex::parse(octets);
+        if let Some(message) = holepunch::Message::parse(octets) {
+            assert_eq!(holepunch::Message::parse(&message.encode()), Some(message));
+        }
         let message = metadata::Message::parse(octets);
         if let Some(mut fetch) = metadata::Fetch::begin(metadata::Wanted::V1([0; 20]), 40_000) {
             fetch.due();

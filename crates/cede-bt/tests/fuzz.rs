@@ -4,11 +4,13 @@
 mod common;
 
 use cede_bt::engine::{Action, ConnId};
+use cede_bt::holepunch::Puncher;
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Message, Reserved, WireLimits, piece_header};
 use cede_bt::{Disposition, Engine, Profile, Transport};
 use cede_units::{Duration, Instant};
 use cede_wire::Payload;
 use common::{geometry, setup};
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// Numbers drawn from the fuzzer's octets; zero after their end.
 struct Source<'a>(&'a [u8]);
@@ -181,4 +183,37 @@ fn a_flood_of_requests_is_bounded() {
         let most = target.engine.connections().map(|view| view.uploads).max().unwrap_or(0);
         assert!(most <= 513, "{}: {most}", profile.name);
     }
+}
+
+/// Relays that say whatever they like, at whatever times, have us call few that we have not asked for.
+#[test]
+fn hostile_relays() {
+    bolero::check!().with_iterations(1_000).with_max_len(1_024).for_each(|octets: &[u8]| {
+        let mut source = Source(octets);
+        let began = Instant::from_secs(1);
+        let (mut puncher, mut now) = (Puncher::new(began), began);
+        let (mut asked, mut called, mut introduced) = (0, 0, 0);
+        while !source.0.is_empty() {
+            let (choice, relay, number) = (source.byte(), source.byte() % 8, source.byte());
+            let host =
+                [Ipv4Addr::new(11, 0, 0, relay), Ipv4Addr::new(10, 0, 0, relay)][usize::from(relay % 2)];
+            let target = SocketAddr::from(([11, 1, 1, number], u16::from(source.byte())));
+            match choice % 8 {
+                0 => now += Duration::from_millis(100 * u64::from(number)),
+                1 => puncher.leave(relay),
+                2 => puncher.learn(now, (relay, host.into()), target),
+                3 => asked += u64::from(puncher.unreached(now, target).is_some()),
+                4 => asked += u64::from(puncher.refused(now, relay, target).is_some()),
+                5 => introduced += u64::from(puncher.may_ask(now, relay) && puncher.may_introduce(now, 9)),
+                _ => {
+                    let is_called = puncher.introduced(now, (relay, host.into()), target);
+                    assert!(!is_called || target.port() != 0);
+                    called += u64::from(is_called);
+                }
+            }
+        }
+        let minutes = now.since(began).as_secs_f64() / 60.0 + 1.0;
+        assert!(called <= asked + (20.0 * minutes) as u64, "{called} {asked}");
+        assert!(asked <= (20.0 * minutes) as u64 && introduced <= (10.0 * minutes) as u64);
+    });
 }

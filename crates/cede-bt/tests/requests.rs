@@ -3,7 +3,7 @@
 mod common;
 
 use cede_bt::engine::{Action, Chunk, ConnId};
-use cede_bt::extension::Extension;
+use cede_bt::extension::{Extension, Hearsay};
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits, piece_header};
 use cede_bt::{Disposition, Engine, Profile, Transport};
 use cede_units::{Duration, Instant};
@@ -21,7 +21,7 @@ struct Pair {
 
 impl Pair {
     fn new(profile: Profile) -> Self {
-        let extended = Some(Extension::ours("cede test", None, None, false));
+        let extended = Some(Extension::ours("cede test", None, None, Hearsay::default()));
         let mut engine =
             Engine::new(cede_bt::engine::Setup { extended, ..setup(0, false, profile, Disposition::ALL) });
         let now = Instant::from_secs(1);

@@ -100,13 +100,24 @@ impl Listener {
     /// The port by which others are told of us: a router's where one leads here, else ours. It may be asked for on any thread.
     pub fn outer_port(&self) -> impl Fn() -> u16 + Send + 'static {
         let (port, outer) = (self.port, self.outer_port.clone());
-        move || Some(outer.load(Relaxed)).filter(|outer| *outer > 0).unwrap_or(port)
+        move || told(port, &outer)
     }
 
-    /// A router leads from this port to ours, or none does.
-    pub(crate) fn set_outer_port(&self, port: Option<u16>) {
+    /// The same, as it is now.
+    pub(crate) fn told_port(&self) -> u16 {
+        told(self.port, &self.outer_port)
+    }
+
+    /// A router leads from this port to ours, or none does. Trackers, peers and the hash table hear of it when they are told of us again, peers
+    /// whom a session has called at once.
+    pub fn set_outer_port(&self, port: Option<u16>) {
         self.outer_port.store(port.unwrap_or(0), Relaxed);
     }
+}
+
+/// The router's port where there is one, else ours.
+fn told(port: u16, outer: &AtomicU16) -> u16 {
+    Some(outer.load(Relaxed)).filter(|outer| *outer > 0).unwrap_or(port)
 }
 
 fn listen_tcp(address: SocketAddr) -> io::Result<TcpListener> {

@@ -5,7 +5,7 @@ use crate::announce::until;
 use crate::link::Link;
 use crate::reach::{Encryption, Reach};
 use crate::session::Listener;
-use cede_bt::extension::{Extension, UT_METADATA};
+use cede_bt::extension::{Extension, Hearsay, UT_METADATA};
 use cede_bt::metadata::{self, Fetch, Progress, Wanted};
 use cede_bt::metainfo::{self, Info};
 use cede_bt::wire::{Decoder, Handshake, HashRange, Item, Message, Reserved, WireLimits};
@@ -270,7 +270,7 @@ impl Talk<'_> {
         if handshake.reserved.has(Reserved::FAST) {
             Message::HaveNone.encode(&mut self.output);
         }
-        let ours = Extension::ours(&self.seeker.client, None, None, true);
+        let ours = Extension::ours(&self.seeker.client, None, None, Hearsay::default());
         Message::Extended(0, ours).encode(&mut self.output);
         Ok(())
     }

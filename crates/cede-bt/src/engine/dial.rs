@@ -34,6 +34,8 @@ pub(super) struct Known {
     useless: bool,
     /// Somebody has told us of it; it has not only called us from there.
     told: bool,
+    /// It is being called over uTP because somebody has introduced us.
+    punched: bool,
 }
 
 /// Whom we know, and whom we shall dial.
@@ -123,6 +125,10 @@ impl<A: PeerAddress> Engine<A> {
         let Some(conn) = self.conn(id).filter(|conn| conn.stage == Stage::Dialling) else { return };
         conn.stage = Stage::Handshaking;
         conn.times.heard_at = now;
+        let address = conn.address;
+        if let Some(known) = self.dials.known.get_mut(&address) {
+            known.punched = false;
+        }
         self.send_handshake(now, id.index);
     }
 
@@ -136,17 +142,46 @@ impl<A: PeerAddress> Engine<A> {
         if stage.is_ready() {
             known.failures = 0;
         } else if stage == Stage::Dialling && opened_by_us {
-            match transport {
-                Transport::Tcp => known.tcp_failed = true,
-                Transport::Utp => known.utp_failed = true,
-            }
-            if !self.falls_back(now, address) {
-                self.note_failure(now, address);
-            }
+            self.call_failed(now, address, transport);
         } else if opened_by_us {
             self.note_failure(now, address);
         }
         self.dial(now);
+    }
+
+    fn call_failed(&mut self, now: Instant, address: A, transport: Transport) {
+        let Some(known) = self.dials.known.get_mut(&address) else { return };
+        match transport {
+            Transport::Tcp => known.tcp_failed = true,
+            Transport::Utp => known.utp_failed = true,
+        }
+        let was_introduced = transport == Transport::Utp && core::mem::take(&mut known.punched);
+        if was_introduced {
+            self.note_failure(now, address);
+        } else if !self.falls_back(now, address) {
+            self.note_failure(now, address);
+            self.act(Action::Unreached { address });
+        }
+    }
+
+    /// Somebody has introduced a peer to us, which calls us as we call it: it is called once, over uTP, however often it could not be
+    /// reached, unless there is a connection or such a call already. Whether it is called.
+    pub fn punch(&mut self, now: Instant, address: A) -> bool {
+        let mut calls = self.slots.iter().flatten().filter(|conn| conn.address == address);
+        let is_in_hand = calls.any(|conn| conn.stage != Stage::Dialling || conn.transport == Transport::Utp);
+        let is_full = self.dials.known.len() >= KNOWN_MAX && !self.dials.known.contains_key(&address);
+        if is_in_hand || is_full || self.dials.banned.contains(&address) {
+            return false;
+        }
+        let known = self.dials.known.entry(address).or_default();
+        if known.useless && self.complete {
+            return false;
+        }
+        let is_called = self.attempt(now, address, Transport::Utp);
+        if let Some(known) = self.dials.known.get_mut(&address) {
+            known.punched = is_called;
+        }
+        is_called
     }
 
     /// A peer that was called, and hung up, may be called in another way: at once, and that it hung up is no failure.

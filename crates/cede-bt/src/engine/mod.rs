@@ -23,7 +23,8 @@
 //!
 //! # Extensions
 //! The extension protocol's handshake is composed by the driver ([`Setup::extended`]), the peer's is read here
-//! ([`Action::Introduced`]); other messages pass through ([`Action::Extended`], [`Engine::send_extended`]). A magnet link's metadata has to be fetched before there is an
+//! ([`Action::Introduced`]); other messages pass through ([`Action::Extended`], [`Engine::send_extended`]). Whoever knows of a way to a peer
+//! that could not be reached ([`Action::Unreached`]) has it called ([`Engine::punch`]). A magnet link's metadata has to be fetched before there is an
 //! engine, since the number of pieces is not known until then: [`crate::wire`] is enough for that.
 
 mod address;
@@ -209,6 +210,11 @@ pub enum Action<A> {
         conn: ConnId,
         /// Where.
         port: u16,
+    },
+    /// A peer could not be reached in any way that we attempt.
+    Unreached {
+        /// Whom we called.
+        address: A,
     },
     /// A peer sent bad data and is not to be talked to any more.
     Banned {

@@ -1,9 +1,10 @@
 //! What leaves: control messages and blocks, in turns under the upload limit.
 
-use super::conn::{ConnId, Sending};
+use super::conn::{Conn, ConnId, Sending};
 use super::{Chunk, Engine, PeerAddress};
 use crate::disposition::Transport;
 use crate::wire::{Handshake, Message, PIECE_HEADER_BYTES, Reserved, piece_header};
+use alloc::vec::Vec;
 use cede_units::Instant;
 use cede_wire::Payload;
 
@@ -55,6 +56,18 @@ impl<A: PeerAddress> Engine<A> {
         if self.conn(id).is_some_and(|conn| conn.stage.is_ready()) {
             self.say(now, id.index, message);
         }
+    }
+
+    /// What the handshake of the extension protocol says from now on. Those whom we have called hear it again: they alone cannot know
+    /// where we take connections but by its words.
+    pub fn set_extended(&mut self, now: Instant, handshake: Vec<u8>) {
+        let is_told = |conn: &Conn<A>| conn.opened_by_us && conn.reserved.has(Reserved::EXTENDED);
+        for index in self.list.clone() {
+            if self.at(index).is_some_and(|conn| is_told(conn)) {
+                self.say(now, index, &Message::Extended(0, handshake.clone()));
+            }
+        }
+        self.extended = Some(handshake);
     }
 
     /// Tells a peer where our DHT node listens.

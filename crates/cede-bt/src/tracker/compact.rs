@@ -24,6 +24,18 @@ pub fn v6(octets: &[u8]) -> impl Iterator<Item = SocketAddr> {
     })
 }
 
+/// One address, of the family that its length tells, whatever its port.
+#[must_use]
+pub fn any(octets: &[u8]) -> Option<SocketAddr> {
+    let (ip, port) = octets.split_at_checked(octets.len().checked_sub(2)?)?;
+    let ip = match ip.len() {
+        4 => IpAddr::from(*ip.first_chunk::<4>()?),
+        16 => IpAddr::from(*ip.first_chunk::<16>()?),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_be_bytes(*port.first_chunk()?)))
+}
+
 fn address(ip: IpAddr, port: &[u8]) -> Option<SocketAddr> {
     let port = u16::from_be_bytes(*port.first_chunk()?);
     (port != 0).then(|| SocketAddr::new(ip, port))

@@ -276,6 +276,7 @@ impl SwarmHost {
             | Action::Extended { .. }
             | Action::HashRequest { .. }
             | Action::DhtPort { .. }
+            | Action::Unreached { .. }
             | Action::Banned { .. } => {}
         }
     }

@@ -124,6 +124,7 @@ pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Lin
         let mut state = task.inner.state.borrow_mut();
         let now = task.inner.now();
         state.engine.closed(now, id);
+        state.puncher.leave(id);
         if let Some(place) = state.conns.get_mut(id.index()) {
             place.take_if(|conn| conn.borrow().id == id);
         }

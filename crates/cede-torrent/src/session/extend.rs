@@ -1,9 +1,9 @@
-//! Messages of extensions: metadata for those who have a magnet link, and peers told by peers.
+//! Messages of extensions: metadata for those who have a magnet link, and peers told by peers; holes are in `punch`.
 
 use super::conn::Shared;
-use super::{Inner, State, canonical};
+use super::{Inner, State, canonical, punch};
 use cede_bt::engine::ConnId;
-use cede_bt::extension::{Extension, UT_METADATA, UT_PEX};
+use cede_bt::extension::{Extension, UT_HOLEPUNCH, UT_METADATA, UT_PEX};
 use cede_bt::pex::{self, Contact};
 use cede_bt::wire::{self, HashRange};
 use cede_bt::{Transport, metadata};
@@ -21,10 +21,12 @@ pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extensio
     match extension {
         UT_METADATA => answer(inner, state, id, payload),
         UT_PEX if inner.exchanges_peers() => {
-            let peers: Vec<SocketAddr> =
-                pex::parse(payload).unwrap_or_default().into_iter().map(canonical).collect();
+            let heard = pex::parse(payload).unwrap_or_default();
+            punch::learn(inner, state, id, &heard);
+            let peers: Vec<SocketAddr> = heard.iter().map(|heard| canonical(heard.address)).collect();
             state.engine.add_peers(inner.now(), &peers);
         }
+        UT_HOLEPUNCH => punch::receive(inner, state, id, payload),
         _ => {}
     }
 }
@@ -75,7 +77,7 @@ pub(super) fn tell_hashes(inner: &Inner, state: &mut State, id: ConnId, range: &
 }
 
 /// Where a peer takes connections, as far as that is known and others can call it there.
-fn contact_of(shared: &Shared, opened_by_us: bool) -> Option<SocketAddr> {
+pub(super) fn contact_of(shared: &Shared, opened_by_us: bool) -> Option<SocketAddr> {
     if matches!(shared.address.ip(), IpAddr::V6(ip) if ip.is_unicast_link_local()) {
         return None;
     }
@@ -86,7 +88,7 @@ fn contact_of(shared: &Shared, opened_by_us: bool) -> Option<SocketAddr> {
 }
 
 impl Inner {
-    fn exchanges_peers(&self) -> bool {
+    pub(super) fn exchanges_peers(&self) -> bool {
         self.choices.pex && !self.info.is_private
     }
 
@@ -109,7 +111,8 @@ impl Inner {
             let conn = Self::conn(state, view.id)?;
             let address = contact_of(&conn.borrow(), view.opened_by_us)?;
             let (is_seed, is_utp) = (view.pieces == pieces, view.transport == Transport::Utp);
-            Some((view.id, Contact { address, is_seed, is_utp, is_reached: view.opened_by_us }))
+            let punches = conn.borrow().extension.ut_holepunch != 0;
+            Some((view.id, Contact { address, is_seed, is_utp, punches, is_reached: view.opened_by_us }))
         };
         state.engine.connections().filter_map(contact).collect()
     }

@@ -9,6 +9,7 @@ mod dial;
 mod extend;
 mod outgoing;
 mod pump;
+mod punch;
 mod view;
 
 pub use crate::listener::Listener;
@@ -20,9 +21,10 @@ use crate::disk::{Disk, Part, Report};
 use crate::storage::{Notes, Stamp, Storage, StorageError};
 use crate::web::{self, WebNote};
 use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
-use cede_bt::extension::Extension;
+use cede_bt::extension::{Extension, Hearsay};
+use cede_bt::holepunch::Puncher;
 use cede_bt::metainfo::{Info, Version};
-use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile, layers};
+use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile, Transport, layers};
 use cede_units::{Instant as Time, Stream as Random};
 use conn::Shared;
 use outgoing::Spare;
@@ -155,6 +157,10 @@ pub(crate) struct State {
     pub deaf: HashSet<SocketAddr>,
     /// Answers those who ask for hashes of a v2 torrent, each so often.
     pub hashes: layers::Server,
+    /// Who tells of peers behind routers.
+    pub puncher: Puncher<ConnId>,
+    /// The port that peers are told of as ours.
+    told_port: Option<u16>,
 }
 
 impl State {
@@ -188,6 +194,8 @@ impl State {
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
             hashes,
+            puncher: Puncher::new(Time::ZERO),
+            told_port: None,
         }
     }
 
@@ -260,7 +268,8 @@ impl Session {
         if let Some(start) = hash_v2.and_then(|hash| hash.first_chunk().copied()) {
             engine.set_hybrid(start);
         }
-        let state = State::new(engine, disk, listener, wishes, download, layers::Server::new(info));
+        let mut state = State::new(engine, disk, listener, wishes, download, layers::Server::new(info));
+        state.told_port = state.listener.as_deref().map(Listener::told_port);
         let inner = Rc::new(Inner {
             state: RefCell::new(state),
             info: info.clone(),
@@ -382,9 +391,7 @@ fn setup(
     for (piece, _) in (0..).zip(whole).filter(|(_, is_whole)| **is_whole) {
         have.insert(piece);
     }
-    let port = listener.map(Listener::port);
-    let size = u32::try_from(info.raw.len()).ok();
-    let is_silent = info.is_private || !choices.pex;
+    let port = listener.map(Listener::told_port);
     Ok(Setup {
         geometry: info.geometry.clone(),
         info_hash: info.info_hash(),
@@ -393,10 +400,18 @@ fn setup(
         profile: Profile { slot_patience: Some(SLOT_PATIENCE), ..choices.profile },
         disposition: choices.disposition,
         upload_limit: choices.upload_limit,
-        extended: Some(Extension::ours(&choices.client, port, size, is_silent)),
+        extended: Some(greeting(info, choices, port)),
         notes: false,
         random: Random::named(choices.seed, "engine"),
     })
+}
+
+/// What peers are told of us.
+fn greeting(info: &Info, choices: &Choices, port: Option<u16>) -> Vec<u8> {
+    let exchanges = choices.pex && !info.is_private;
+    let punches = exchanges && choices.disposition.attempts(Transport::Utp);
+    let size = u32::try_from(info.raw.len()).ok();
+    Extension::ours(&choices.client, port, size, Hearsay { exchanges, punches })
 }
 
 /// An IPv4 address that is written as an IPv6 one is an IPv4 address.
@@ -430,6 +445,17 @@ impl Inner {
         self.pump(&mut state);
         if let Some(listener) = state.listener.clone() {
             tokio::task::spawn_local(dial::listen(self.clone(), listener));
+        }
+    }
+
+    /// A router may lead others to us by another port than before: peers hear of it.
+    fn look_at_port(self: &Rc<Self>) {
+        let mut state = self.state.borrow_mut();
+        let port = state.listener.as_deref().map(Listener::told_port);
+        if std::mem::replace(&mut state.told_port, port) != port {
+            let greeting = greeting(&self.info, &self.choices, port);
+            state.engine.set_extended(self.now(), greeting);
+            self.pump(&mut state);
         }
     }
 
@@ -479,6 +505,7 @@ impl Driver {
             if let Some(error) = inner.state.borrow_mut().error.take() {
                 return Err(error);
             }
+            inner.look_at_port();
             let now = Instant::now();
             if now >= notes_at {
                 notes_at = now + NOTES_EVERY;

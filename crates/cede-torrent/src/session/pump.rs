@@ -1,7 +1,7 @@
 //! Between the engine and everything else: what it wants done, and what it has to send.
 
 use super::conn::Shared;
-use super::{Inner, SessionError, State, Wish, dial, extend};
+use super::{Inner, SessionError, State, Wish, dial, extend, punch};
 use crate::disk::{Part, Report};
 use crate::storage::StorageError;
 use cede_bt::engine::{Action, Chunk, ConnId};
@@ -68,6 +68,7 @@ impl Inner {
             Action::Introduced { conn, extension } => extend::introduce(self, state, conn, extension),
             Action::Extended { conn, id, payload } => extend::receive(self, state, conn, id, &payload),
             Action::HashRequest { conn, range } => extend::tell_hashes(self, state, conn, &range),
+            Action::Unreached { address } => punch::unreached(self, state, address),
             Action::Banned { address } => state.ban(address),
             Action::Complete => {
                 state.is_complete = true;
@@ -80,6 +81,7 @@ impl Inner {
 
     /// The engine knows the connection no more: it ends once everything has left.
     fn close(state: &mut State, id: ConnId) {
+        state.puncher.leave(id);
         let place = state.conns.get_mut(id.index());
         let conn = place.and_then(|place| place.take_if(|conn| conn.borrow().id == id));
         if let Some(conn) = conn {
