@@ -8,6 +8,7 @@
 //!   traffic goes; and a population of such hosts with uplinks of many kinds.
 //! * [`measure`] runs a setting with the meter of `cede-meter` at the observer and the queue's log beside it.
 //!   The same cases with real sockets and the kernel's queue are `cede-testbed`'s (`bloat`), judged by the same code.
+//! * [`bounds`] is how near the meter must come to that log, whatever else happens.
 //! * [`peers`] is the paper's analysis of many peers, simulated or captured.
 //! * `statements` holds what the paper says, each with a criterion that is computed; `draw` and `report` show it.
 //!
@@ -16,6 +17,7 @@
 //! *What it leaves out:* the paper's hosts on the internet; the population is of our making and shows how the
 //! analysis works, not how the internet was. *How it was validated:* `docs/bufferbloat.md`.
 
+pub mod bounds;
 mod draw;
 mod execute;
 pub mod measure;
