@@ -12,6 +12,7 @@
 
 use crate::clocks::around::{Around, growth_us_max};
 use crate::clocks::clock::{self, Point};
+use crate::clocks::own::WRAP;
 use crate::store::sample::Sample;
 
 /// What is found of both clocks of a TCP connection.
@@ -121,11 +122,65 @@ pub(crate) fn own_drift(direct: &[Point], must_be_sharp: bool) -> Option<f64> {
     (!must_be_sharp || clock::sharp_drift_ppm(&least, 0.0).is_some()).then_some(ppm)
 }
 
-/// In uTP the same stands in the difference that the sender says.
-pub(crate) fn said_drift(around: &Around<'_>, direct: &[Point]) -> Option<f64> {
-    let mut said = around.unwrapped_if_long(&around.to().echo);
-    when_said(&mut said, direct);
-    clock::drift_ppm_of_answers(&said, 0.0)
+/// In uTP the same stands in the difference that the sender says. `asked` are the receiver's own packets, which that is about.
+pub(crate) fn said_drift(around: &Around<'_>, direct: &[Point], asked: &[Point]) -> Option<f64> {
+    let said = around.unwrapped_if_long(&around.to().echo);
+    let told = |mut said: Vec<Point>| {
+        put_in_order(&mut said);
+        clock::drift_ppm_of_answers(&said, 0.0)
+    };
+    let sure = when_asked(&said, direct, asked, true);
+    // A receiver that sends as rarely as its acknowledgements are asked for is believed not to lose all of them.
+    let is_long = clock::span_s(&sure) * 2.0 > clock::span_s(&said);
+    told(sure).or_else(|| if is_long { None } else { told(when_asked(&said, direct, asked, false)) })
+}
+
+/// A difference comes with a packet of the sender's, behind its queue, and is that of the last of the receiver's packets that had come
+/// when it was sent: with a long queue not the last that was seen before, and where the receiver is silent one of long ago. So it is put
+/// where the observer saw that one. It came with one of the packets up to the next difference, and that one may be lost: where
+/// this leaves open for long which one it is of, it is left out.
+fn when_asked(said: &[Point], direct: &[Point], asked: &[Point], may_be_lost: bool) -> Vec<Point> {
+    /// What drifts make in this time is within what they are known to.
+    const OPEN_US_MAX: f64 = 1e6;
+    let (mut rest, [mut early, mut late]) = (direct, [0; 2]);
+    let mut groups = said.chunk_by(|a, b| a.t == b.t).peekable();
+    let mut moved = Vec::with_capacity(said.len());
+    while let Some(group) = groups.next() {
+        let until = groups.peek().map_or(f64::INFINITY, |next| next[0].t);
+        let behind = |t: f64| move |packet: &&Point| packet.t <= t;
+        rest = &rest[rest.iter().take_while(behind(group[0].t)).count()..];
+        let with = &rest[..rest.iter().take_while(behind(until)).count()];
+        // Each came with one of its own.
+        let Some(spare) = with.len().checked_sub(group.len()) else { continue };
+        for (k, point) in group.iter().enumerate() {
+            early = last_that_came(asked, early, &with[k], point);
+            late = last_that_came(asked, late, &with[k + spare], point);
+            let open =
+                [early.saturating_sub(may_be_lost.into()), early, late].map(|number| asked.get(number));
+            if let [Some(from), Some(at), Some(to)] = open
+                && to.t - from.t <= OPEN_US_MAX
+            {
+                moved.push(Point { t: at.t, x: point.x });
+            }
+        }
+    }
+    moved
+}
+
+/// The number of the last packet from a number on that had come to a packet's sender when it sent that, and had taken as long as it says. By
+/// the sender's clock the former came at its own stamp and that time, and the latter was sent at its stamp.
+fn last_that_came(asked: &[Point], mut number: usize, packet: &Point, said: &Point) -> usize {
+    /// Both clocks have 32 bits, and are read a moment apart.
+    const MOMENT_US: f64 = 100.0;
+    let stamp = |point: &Point| point.t - point.x;
+    let had_come = |asked: &Point| {
+        let before_us = stamp(packet) + MOMENT_US - stamp(asked) - said.x;
+        asked.t <= said.t && before_us.rem_euclid(WRAP) < WRAP / 2.0
+    };
+    while asked.get(number + 1).is_some_and(had_come) {
+        number += 1;
+    }
+    number
 }
 
 /// TSval less TSecr in what the sender says: its clock against the receiver's.
@@ -146,8 +201,12 @@ fn when_said(said: &mut [Point], direct: &[Point]) {
         while packets.next_if(|packet| packet.t < point.t).is_some() {}
         point.t -= packets.peek().map_or(0.0, |packet| packet.x - least);
     }
-    if !said.is_sorted_by(|a, b| a.t <= b.t) {
-        said.sort_by(|a, b| a.t.total_cmp(&b.t));
+    put_in_order(said);
+}
+
+fn put_in_order(points: &mut [Point]) {
+    if !points.is_sorted_by(|a, b| a.t <= b.t) {
+        points.sort_by(|a, b| a.t.total_cmp(&b.t));
     }
 }
 
@@ -232,5 +291,36 @@ mod tests {
             let found = found_behind(0.0, (COUNT, 100_140.0), 50.0, queue_us);
             assert!(found.is_none_or(|ppm| ppm.abs() < 8.0), "{wander_us}: {found:?}");
         }
+    }
+
+    /// A sender behind a queue of six seconds says a difference of long ago, as the receiver, which only answers, has been silent since; what
+    /// it sent meanwhile is not there yet.
+    #[test]
+    fn a_difference_is_of_a_packet_that_had_come_when_it_was_said() {
+        const WAY_US: f64 = 20_000.0;
+        const QUEUE_US: f64 = 6e6;
+        const PPM: f64 = 100.0;
+        let clock = |us: f64| us * (1.0 + PPM / 1e6) + 3e6;
+        // Thrice within a moment every half a minute. Once all that is sent is lost, and then sent before the receiver's next one has come.
+        let times =
+            |begin: f64| (0..36).map(move |k| begin + f64::from(k / 3) * 30e6 + f64::from(k % 3) * 0.3e6);
+        let asked: Vec<Point> = times(1e6).map(|t| Point { t, x: 5e5 }).collect();
+        let is_seen = |sent: &f64| *sent < 30e6 || *sent > 40e6;
+        let mut all_sent: Vec<f64> = times(1.1e6).chain([59e6]).filter(is_seen).collect();
+        all_sent.sort_by(f64::total_cmp);
+        let difference = |asked: &Point| clock(asked.t + WAY_US) - (asked.t - asked.x);
+        let (mut direct, mut said, mut reported) = (Vec::new(), Vec::<Point>::new(), f64::NAN);
+        for sent in all_sent {
+            let seen = sent + WAY_US + QUEUE_US;
+            direct.push(Point { t: seen, x: seen - clock(sent) });
+            let last = |before: f64| asked.iter().rfind(|asked| asked.t <= before);
+            let (Some(come), Some(passed)) = (last(sent - WAY_US), last(seen)) else { continue };
+            if difference(come) != reported {
+                reported = difference(come);
+                said.push(Point { t: passed.t, x: reported });
+            }
+        }
+        let found = clock::drift_ppm_of_answers(&when_asked(&said, &direct, &asked, true), 0.0);
+        assert!(found.is_some_and(|ppm| (ppm - PPM).abs() < 1.0), "{found:?}");
     }
 }

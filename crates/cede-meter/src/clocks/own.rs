@@ -13,7 +13,7 @@ use crate::store::sample::Sample;
 use crate::store::samples::Series;
 
 /// Readings of 32 bits begin anew after so many.
-const WRAP: f64 = (1_u64 << 32) as f64;
+pub(crate) const WRAP: f64 = (1_u64 << 32) as f64;
 
 /// Follows readings of 32 bits over their wraps.
 #[derive(Default)]

@@ -67,9 +67,9 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
         sieve::leave_out_late(&mut echoed, &direct, &overtaken_t);
     }
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let reverse = around.and_then(|around| said_drift(around, &direct));
-    let receiver_of = |around: &Around<'_>| clock::drift_ppm(&around.unwrapped_if_long(&around.to().direct));
-    let receiver = around.filter(|_| reverse.is_some()).and_then(receiver_of);
+    let asked = around.map_or_else(Vec::new, |around| around.unwrapped_if_long(&around.to().direct));
+    let reverse = around.and_then(|around| said_drift(around, &direct, &asked));
+    let receiver = reverse.and_then(|_| clock::drift_ppm(&asked));
     // Where the other direction is never empty, as a seed's, this one may tell by itself. A queue that is held at a target has an edge,
     // too, but no sharp one.
     let is_told = origin.is_some() || reverse.is_some() && receiver.is_some();
@@ -77,10 +77,9 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let drift_found = reverse.zip(receiver).map_or(own, |(reverse, receiver)| Some(receiver - reverse));
     let mut reading = Reading::new([direct, echoed], 0.0, drift_found, trips);
     reading.drift_ppm = told.map(|told| told.drift_ppm).or(drift_found);
-    let told_of = |around: &Around<'_>| Some(reading.drift_ppm? - receiver_of(around).unwrap_or(0.0));
-    let echoed_ppm = reverse
-        .map(|reverse| -reverse)
-        .or_else(|| around.filter(|around| around.with_echoed).and_then(told_of));
+    let told = || Some(reading.drift_ppm? - clock::drift_ppm(&asked).unwrap_or(0.0));
+    let is_echoed = around.is_some_and(|around| around.with_echoed);
+    let echoed_ppm = reverse.map(|reverse| -reverse).or_else(|| if is_echoed { told() } else { None });
     reading.take_out_drift(echoed_ppm, origin);
     reading.direct.hold_against(rtt, trips);
     reading.take_out_transmission(&lengths);
