@@ -27,7 +27,8 @@ const APART_BYTES_MIN: f64 = 400.0;
 /// How far edge and distance may differ, as a part. A full packet that always has just one other before it in a token
 /// bucket would differ by the part that the short packet is of it, four in a hundred.
 const AGREEMENT: f64 = 0.025;
-/// So many long packets must be at the edge, within this part of what it tells of them.
+/// So many long packets must be at the edge, within this part of what it tells of them; or one that did not come behind its own flow, as
+/// the first of many that never meet an empty queue again: others' packets would have to be before it that take as long as itself.
 const AT_EDGE_MIN: usize = 3;
 const AT_EDGE: f64 = 0.03;
 /// Pairs whose distances differ by no more than this part are at the same distance.
@@ -124,10 +125,19 @@ impl PerOctet {
         let tick_per_octet = tick_us / apart_bytes;
         let agree = (edge - distance).abs() <= AGREEMENT * distance + tick_per_octet;
         let near = edge * (1.0 + AT_EDGE) + tick_per_octet;
-        let is_told = distance >= TICKS_MIN * tick_per_octet
-            && slopes().filter(|&slope| slope <= near).count() >= AT_EDGE_MIN;
-        (agree && is_told).then_some(Self { us: distance, base })
+        let is_edge = || {
+            slopes().filter(|&slope| slope <= near).count() >= AT_EDGE_MIN
+                || points.windows(2).zip(&lengths[1..]).any(|(pair, &length)| {
+                    is_far(length) && slope((&pair[1], length)) <= near && is_first(pair, least)
+                })
+        };
+        (agree && distance >= TICKS_MIN * tick_per_octet && is_edge()).then_some(Self { us: distance, base })
     }
+}
+
+/// Whether the second of two packets was sent when the first had come already: it has not waited for its own flow.
+fn is_first(pair: &[Point], least: &Point) -> bool {
+    pair[1].t - (pair[1].x - least.x) > pair[0].t
 }
 
 /// The time per octet that the shortest usual distance between long packets tells.
@@ -190,6 +200,21 @@ mod tests {
             None,
             "the first of each burst is as fast as a short one"
         );
+    }
+
+    /// A flow's first packet is long, and all others meet a queue that is never empty again.
+    #[test]
+    fn one_long_packet_that_met_no_queue_tells_unless_it_came_behind_its_own_flow() {
+        let alone = || [(0.0, 64), (5e5, 1496)].into_iter().chain(bursts().skip(1));
+        for is_wire in [true, false] {
+            let (mut points, lengths) = send(alone(), is_wire);
+            points[2..].iter_mut().for_each(|point| point.x += 40_000.0);
+            let found = PerOctet::of(&points, &lengths, 1_000.0);
+            assert_eq!(found.is_some(), is_wire);
+            assert!(found.is_none_or(|found| (found.us - US_PER_OCTET).abs() < 0.01), "{found:?}");
+            points[0].t = points[1].t - 6_000.0;
+            assert_eq!(PerOctet::of(&points, &lengths, 1_000.0), None, "it may have waited for that");
+        }
     }
 
     #[test]
