@@ -97,3 +97,24 @@ fn without_queue<'a>(points: &[Point], trips: impl Iterator<Item = &'a Point>) -
         told.take(TRIPS_MAX).fold((0, f64::NEG_INFINITY), |(count, most), one| (count + 1, one.max(most)));
     (count >= TRIPS_MIN).then_some(greatest)
 }
+
+/// The same of what a receiver said of packets whose direct delays are of one constant: whether what both are apart changed at once, and as
+/// much in the middle of the nearest packets on either side. One that was said late or of another packet is among them, and is no clock.
+pub(crate) fn is_apart(before: &[Point], after: &[Point], direct: &[Point], doubt: Doubt) -> Option<bool> {
+    const NEAREST: usize = 7;
+    /// Before, one suffices: where the piece has just begun.
+    const LATER_MIN: usize = 3;
+    let apart = |said: &Point| {
+        let at = direct.partition_point(|packet| packet.t < said.t);
+        direct.get(at).filter(|packet| packet.t == said.t).map(|packet| said.x - packet.x)
+    };
+    let middle = |mut apart: Vec<f64>, least: usize| {
+        let middle = apart.len() / 2;
+        (apart.len() >= least).then(|| *apart.select_nth_unstable_by(middle, f64::total_cmp).1)
+    };
+    let early = middle(before.iter().rev().filter_map(apart).take(NEAREST).collect(), 1)?;
+    let late = middle(after.iter().filter_map(apart).take(NEAREST).collect(), LATER_MIN)?;
+    let at_once = apart(after.first()?)? - apart(before.last()?)?;
+    let is_of_both = (late - early - at_once).abs() <= PART_OF_CLOCK * at_once.abs();
+    Some(is_of_both && at_once.abs() >= PART_OF_CLOCK * doubt.change_us.abs())
+}

@@ -11,7 +11,6 @@ use crate::clocks::track::Track;
 use crate::clocks::transmission::{Floors, PerOctet};
 use crate::packet::length::Length;
 use crate::packet::rtt::Rtt;
-use crate::report::Estimator;
 use crate::store::flow::Protocol;
 use crate::store::sample::Sample;
 
@@ -167,12 +166,9 @@ impl Reading {
         drift_found: Option<f64>,
         trips: &Trips<'_>,
     ) -> Self {
-        Self {
-            direct: Track::new(direct, tick_us, Estimator::Direct, trips),
-            echoed: Track::new(echoed, tick_us, Estimator::Echoed, trips),
-            drift_found,
-            ..Self::default()
-        }
+        let direct = Track::direct(direct, tick_us, trips);
+        let echoed = Track::echoed(echoed, &direct, trips);
+        Self { direct, echoed, drift_found, ..Self::default() }
     }
 
     /// The direct estimate drifts as the observer's clock does against the sender's; the echoed one as the receiver's

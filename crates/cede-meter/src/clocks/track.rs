@@ -1,11 +1,10 @@
 //! A direction's readings in pieces with one constant each, and the delays that they come to.
 
 use crate::clocks::clock::Point;
-use crate::clocks::doubt::{Doubt, Trips};
+use crate::clocks::doubt::{Doubt, Trips, is_apart};
 use crate::clocks::sliding::Slots;
 use crate::config::Base;
 use crate::packet::rtt::Rtt;
-use crate::report::Estimator;
 use crate::stats::delay::Delay;
 use core::ops::Range;
 
@@ -58,15 +57,35 @@ pub(crate) struct Piece {
 
 impl Track {
     /// Cuts a series wherever its constant changes; packets that are seen directly are in the order of their stamps.
-    pub(crate) fn new(points: Vec<Point>, tick_us: f64, estimator: Estimator, trips: &Trips<'_>) -> Self {
+    pub(crate) fn direct(points: Vec<Point>, tick_us: f64, trips: &Trips<'_>) -> Self {
+        let is_clock = |before: &[Point], after: &[Point], doubt| trips.is_clock(before, after, doubt);
+        Self::new(points, tick_us, SET_BACK_US + tick_us, is_clock)
+    }
+
+    /// The same of what a receiver said. Where one constant holds for the direct series throughout, a clock that was set is the
+    /// receiver's, and shows in what both are apart.
+    pub(crate) fn echoed(points: Vec<Point>, direct: &Self, trips: &Trips<'_>) -> Self {
+        let is_clock = |before: &[Point], after: &[Point], doubt| {
+            let by_both = || {
+                if let [piece] = &direct.pieces[..] {
+                    is_apart(before, after, &piece.points, doubt)
+                } else {
+                    None
+                }
+            };
+            by_both().or_else(|| trips.is_clock(before, after, doubt))
+        };
+        Self::new(points, direct.tick_us, STEP_US, is_clock)
+    }
+
+    fn new(points: Vec<Point>, tick_us: f64, step_us: f64, is_clock: impl IsClock) -> Self {
         if points.is_empty() {
             return Self { tick_us, ..Self::default() };
         }
-        let step_us = if estimator == Estimator::Direct { SET_BACK_US + tick_us } else { STEP_US };
-        Self::cut(points, tick_us, &Watch { step_us, jump_us: f64::INFINITY, ..Watch::default() }, trips)
+        Self::cut(points, tick_us, &Watch { step_us, jump_us: f64::INFINITY, ..Watch::default() }, is_clock)
     }
 
-    fn cut(points: Vec<Point>, tick_us: f64, begin: &Watch, trips: &Trips<'_>) -> Self {
+    fn cut(points: Vec<Point>, tick_us: f64, begin: &Watch, is_clock: impl IsClock) -> Self {
         let mut watch = begin.clone();
         // Where pieces end, and their bases.
         let (mut cuts, mut piece) = (Vec::new(), 0);
@@ -75,9 +94,7 @@ impl Track {
             let breaks = match watch.change(point, tick_us) {
                 Change::Usual => false,
                 Change::Step => true,
-                Change::Doubtful(doubt) => {
-                    trips.is_clock(&points[piece..k], &points[k..], doubt) == Some(true)
-                }
+                Change::Doubtful(doubt) => is_clock(&points[piece..k], &points[k..], doubt) == Some(true),
             };
             if breaks {
                 cuts.push((k, watch.base));
@@ -103,7 +120,9 @@ impl Track {
             let points = core::mem::take(&mut piece.points);
             let jump_us = limit_us.max(JUMP_US_MIN);
             let step_us = SET_BACK_US + self.tick_us;
-            *self = Self::cut(points, self.tick_us, &Watch { step_us, jump_us, ..Watch::default() }, trips);
+            let is_clock = |before: &[Point], after: &[Point], doubt| trips.is_clock(before, after, doubt);
+            *self =
+                Self::cut(points, self.tick_us, &Watch { step_us, jump_us, ..Watch::default() }, is_clock);
         }
         self.is_beyond_round_trips = self.mean_us() > limit_us;
     }
@@ -221,6 +240,11 @@ impl Track {
         }
     }
 }
+
+/// Whether delays that changed between two runs of packets did so by a clock; `None` where that cannot be told.
+trait IsClock: Fn(&[Point], &[Point], Doubt) -> Option<bool> {}
+
+impl<F: Fn(&[Point], &[Point], Doubt) -> Option<bool>> IsClock for F {}
 
 /// Cuts points where pieces end whose bases are told, the last one's beside.
 fn pieces(mut points: Vec<Point>, cuts: &[(usize, f64)], last: f64, tick_us: f64) -> Vec<Piece> {
@@ -346,5 +370,34 @@ impl Watch {
         }
         self.base = self.base.min(point.x);
         self.last = Some(point);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clocks::doubt::How;
+
+    /// A packet each 300 ms, of a queue that grows and falls by a tenth of a second from one to the next; round trips that show
+    /// nothing of it, as those that ended with other packets.
+    #[test]
+    fn what_a_receiver_says_is_cut_by_its_own_clock_not_by_a_queue_that_both_show() {
+        let direct = |k: u32| Point { t: 1e12 + f64::from(k) * 3e5, x: 4e6 + 12e4 * f64::from(k % 10) };
+        let points: Vec<Point> = (0..200).map(direct).collect();
+        let load = |_: How| points.iter().map(|point| Point { x: 3e4, ..*point }).collect::<Vec<_>>();
+        let cuts = |set_us: f64, late_us: f64| {
+            let said = |(k, point): (usize, &Point)| {
+                let (set_us, late_us) =
+                    (if k < 100 { 0.0 } else { set_us }, if k == 50 { late_us } else { 0.0 });
+                Point { x: point.x + 3e6 + set_us + late_us, ..*point }
+            };
+            let trips = Trips::new(&load);
+            let direct =
+                Track { pieces: pieces(points.clone(), &[], 4e6, 1e3), tick_us: 1e3, ..Track::default() };
+            let echoed = points.iter().enumerate().map(said).collect();
+            Track::echoed(echoed, &direct, &trips).pieces.len()
+        };
+        assert_eq!((cuts(0.0, 0.0), cuts(0.0, 256_000.0)), (1, 1), "a queue, and one that was said late");
+        assert_eq!((cuts(2e6, 0.0), cuts(-2e6, 0.0)), (2, 2), "the receiver's clock was set");
     }
 }
