@@ -8,7 +8,7 @@
 use crate::clocks::track::Track;
 use crate::config::{Base, Config};
 use crate::hosts::company::InCompany;
-use crate::hosts::direction::{Depth, Direction, SHORT_SAMPLES, Source};
+use crate::hosts::direction::{Depth, Direction, Source};
 use crate::hosts::senders::senders;
 use crate::hosts::several::Likeness;
 use crate::hosts::shared::{Lowest, Shared};
@@ -30,6 +30,8 @@ const ANALYSIS_BYTES_DIRECT: usize = 40;
 const ANALYSIS_BYTES_ECHOED: usize = 16;
 /// So many of a direction's samples there are for each that turns out to be one.
 const SAMPLES_LOST_MAX: u64 = 4;
+/// Estimates are compared by the middle of so many pairs.
+const PAIRS_MIN: usize = 5;
 /// With this there is hardly anything left.
 const STRIDE_MAX: usize = 1 << 16;
 
@@ -204,9 +206,6 @@ fn left_out(host: &[Sender], source: &Source<'_>) -> u64 {
 
 /// By more than 10 ms and a fifth in the middle, of each echoed delay and the direct one at its time or before.
 fn disagree(direct: &[Delay], echoed: &[Delay]) -> bool {
-    if (echoed.len() as u64) < SHORT_SAMPLES {
-        return false;
-    }
     let mut known = direct.iter().peekable();
     let (mut last, mut pairs) = (None, Vec::with_capacity(echoed.len()));
     for delay in echoed {
@@ -215,7 +214,7 @@ fn disagree(direct: &[Delay], echoed: &[Delay]) -> bool {
         }
         pairs.extend(last.map(|direct_us| (direct_us, delay.queue_us)));
     }
-    if pairs.is_empty() {
+    if pairs.len() < PAIRS_MIN {
         return false;
     }
     let middle = pairs.len() / 2;
@@ -430,5 +429,21 @@ fn hand_out(direction: &Direction, estimator: Estimator, delays: &[Delay], visit
     let (source, destination, protocol) = (about.source(), about.destination(), about.protocol());
     for &delay in delays {
         visitor.sample(&QueueSample { source, destination, protocol, estimator, delay });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_samples_suffice_to_tell_that_estimates_disagree() {
+        let delays =
+            |count: u64, queue_us| (0..count).map(move |k| Delay { time_us: k * 90_000, queue_us }).collect();
+        let found = |count, echoed_us| {
+            let [direct, echoed]: [Vec<Delay>; 2] = [delays(count, 200_000.0), delays(count, echoed_us)];
+            disagree(&direct, &echoed)
+        };
+        assert!(found(8, 30_000.0) && !found(8, 195_000.0) && !found(4, 30_000.0));
     }
 }

@@ -20,7 +20,7 @@ use crate::store::stock::Reader;
 use core::cell::OnceCell;
 use core::cmp::Reverse;
 
-pub(crate) const SHORT_SAMPLES: u64 = 50;
+const SHORT_SAMPLES: u64 = 50;
 const SHORT_US: f64 = 10e6;
 const COARSE_TICK_HZ: f64 = 250.0;
 /// Clocks of 32 bits begin anew after so many ticks.
