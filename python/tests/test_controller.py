@@ -123,6 +123,9 @@ class Controllers(unittest.TestCase):
         self.assertTrue(made and all(reference() is None for reference in made))
 
     def test_ctrl_c_ends_the_battery(self):
+        # A shell's background jobs are not told of Ctrl-C: Python would not listen to it either.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
         with self.assertRaises(KeyboardInterrupt):
