@@ -55,6 +55,17 @@ fn a_test_has_a_line_for_each_interval_and_the_totals_of_both_ends() {
 }
 
 #[test]
+fn the_document_of_a_test_that_fails_has_the_same_parts() {
+    let place = Folder::new("nobody");
+    // A port at which nobody listens any more.
+    let to = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let document = place.cede(&["send", &to, "-n", "1kB", "--json"]).exits(1).json();
+    let parts: Vec<&String> = document.as_object().unwrap().keys().collect();
+    assert_eq!(parts, ["end", "error", "intervals", "start"]);
+    assert!(document["end"].as_object().is_some_and(serde_json::Map::is_empty), "{document}");
+}
+
+#[test]
 fn the_other_end_sends_over_several_streams_and_json_says_what_arrived() {
     let place = Folder::new("reverse");
     let bind = if has_ipv6() { "::1" } else { "127.0.0.1" };

@@ -232,9 +232,10 @@ impl Report {
             Form::Lines => self.event("error", &Value::from(text)),
             Form::Document => {
                 let intervals = std::mem::take(&mut self.intervals);
-                let _ = screen::print_json(
-                    &json!({ "start": self.start, "intervals": intervals, "error": text }),
-                );
+                // As with iperf3, an end that tells nothing: the document has the same parts.
+                let document =
+                    json!({ "start": self.start, "intervals": intervals, "end": {}, "error": text });
+                let _ = screen::print_json(&document);
             }
         }
         failure
