@@ -1,14 +1,13 @@
 """Controllers that are written in Python."""
 
 import gc
-import os
-import signal
 import threading
 import time
 import unittest
 import weakref
 
 import cede
+import ctrl_c
 
 PATH = """\
 name = "path"
@@ -123,10 +122,8 @@ class Controllers(unittest.TestCase):
         self.assertTrue(made and all(reference() is None for reference in made))
 
     def test_ctrl_c_ends_the_battery(self):
-        # A shell's background jobs are not told of Ctrl-C: Python would not listen to it either.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.addCleanup(signal.signal, signal.SIGINT, before)
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        ctrl_c.listen(self)
+        threading.Timer(0.3, ctrl_c.press).start()
         began = time.monotonic()
         with self.assertRaises(KeyboardInterrupt):
             cede.check("bbr", jobs=1)

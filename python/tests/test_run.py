@@ -1,8 +1,6 @@
 """Scenarios and swarms."""
 
 import math
-import os
-import signal
 import tempfile
 import threading
 import time
@@ -11,6 +9,7 @@ from array import array
 from pathlib import Path
 
 import cede
+import ctrl_c
 
 TEXT = """\
 name = "short"
@@ -91,7 +90,8 @@ class Scenarios(unittest.TestCase):
 
     def test_other_threads_go_on_and_ctrl_c_ends_it(self):
         ticks = []
-        timer = threading.Timer(0.3, lambda: (ticks.append(1), os.kill(os.getpid(), signal.SIGINT)))
+        ctrl_c.listen(self)
+        timer = threading.Timer(0.3, lambda: (ticks.append(1), ctrl_c.press()))
         timer.start()
         began = time.monotonic()
         with self.assertRaises(KeyboardInterrupt):
