@@ -37,13 +37,7 @@ impl Place {
 
 /// The Python that `./test` puts beside the build.
 fn python() -> Option<PathBuf> {
-    let exe = std::env::current_exe().ok()?;
-    let found = exe.ancestors().map(|folder| folder.join("scale-venv/bin/python")).find(|path| path.exists());
-    let works = |path: &PathBuf| {
-        let done = Command::new(path).args(["-c", "import distributed, pyarrow"]).output();
-        done.is_ok_and(|output| output.status.success())
-    };
-    let found = found.filter(works);
+    let found = support::python_beside("scale-venv", "distributed, pyarrow");
     if found.is_none() {
         println!(
             "SKIPPED: there is no virtual environment scale-venv with Dask and pyarrow beside the build (./test makes it)"

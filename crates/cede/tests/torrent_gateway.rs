@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use support::nets::Nets;
 use support::{Folder, PATIENCE, Running};
@@ -32,14 +32,10 @@ const FRONT: usize = 0;
 const ROUTER: usize = 1;
 const BEHIND: [usize; 2] = [2, 3];
 
-fn is_there(program: &str) -> bool {
-    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-}
-
 impl Place {
     fn new(name: &str) -> Option<Self> {
         for program in ["miniupnpd", "nft"] {
-            if !is_there(program) {
+            if !support::is_there(program) {
                 println!("SKIPPED: no {program}");
                 return None;
             }

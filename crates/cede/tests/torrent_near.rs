@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use support::nets::Nets;
 use support::{Folder, Running};
@@ -46,8 +46,8 @@ impl Place {
     /// libtorrent, which finds others in the local network alone.
     fn libtorrent(&self, python: &Path, at: usize, folder: &str) -> Running {
         let mut command = Command::new(python);
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_near.py");
-        command.arg(script).arg(self.folder.path("film.torrent")).arg(self.folder.path(folder));
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py");
+        command.arg(script).arg(self.folder.path("film.torrent")).arg(self.folder.path(folder)).arg("near");
         Running::begin(self.nets.within(at, &command).stdin(Stdio::piped()))
     }
 
@@ -55,18 +55,6 @@ impl Place {
         assert!(self.folder.read("out/film") == self.content);
         std::fs::remove_file(self.folder.path("out/film")).unwrap();
     }
-}
-
-/// PyPI's is in the environment that `./test` makes beside the build.
-fn python() -> Option<PathBuf> {
-    let exe = std::env::current_exe().ok()?;
-    let named = std::env::var_os("CEDE_INTEROP_VENV").map(|venv| PathBuf::from(venv).join("bin/python"));
-    let beside = exe.ancestors().map(|folder| folder.join("interop-venv/bin/python"));
-    let has_it = |python: &PathBuf| {
-        let asked = Command::new(python).args(["-c", "import libtorrent"]).stderr(Stdio::null()).status();
-        asked.is_ok_and(|status| status.success())
-    };
-    named.into_iter().chain(beside).find(has_it)
 }
 
 #[test]
@@ -140,7 +128,7 @@ fn private_torrents_and_who_does_not_want_it_are_silent() {
 #[test]
 fn libtorrent_and_ours_find_each_other() {
     let Some(place) = Place::new("near-libtorrent") else { return };
-    let Some(python) = python() else {
+    let Some(python) = support::libtorrent() else {
         println!("SKIPPED: no libtorrent of PyPI");
         return;
     };
@@ -169,7 +157,7 @@ fn who_super_seeds_gives_everything() {
     place.start(1, "get film.torrent -o out").end().exits(0);
     place.has_all();
     first.kill();
-    let Some(python) = python() else {
+    let Some(python) = support::libtorrent() else {
         println!("SKIPPED: no libtorrent of PyPI");
         return;
     };

@@ -86,7 +86,7 @@ impl Place {
 
     fn libtorrent(&self, at: usize, folder: &str, peer: &str) -> Running {
         let mut command = Command::new(&self.python);
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_punch.py");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py");
         command.arg(script).arg(self.folder.path("film.torrent")).arg(self.folder.path(folder)).arg(peer);
         Running::begin(self.nets.within(at, &command).stdin(Stdio::piped()))
     }
@@ -135,24 +135,11 @@ impl Place {
 }
 
 fn has_nft() -> bool {
-    let has =
-        Command::new("nft").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    let has = support::is_there("nft");
     if !has {
         println!("SKIPPED: no nft");
     }
     has
-}
-
-/// PyPI's is in the environment that `./test` makes beside the build.
-fn python() -> Option<PathBuf> {
-    let exe = std::env::current_exe().ok()?;
-    let named = std::env::var_os("CEDE_INTEROP_VENV").map(|venv| PathBuf::from(venv).join("bin/python"));
-    let beside = exe.ancestors().map(|folder| folder.join("interop-venv/bin/python"));
-    let has_it = |python: &PathBuf| {
-        let asked = Command::new(python).args(["-c", "import libtorrent"]).stderr(Stdio::null()).status();
-        asked.is_ok_and(|status| status.success())
-    };
-    named.into_iter().chain(beside).find(has_it)
 }
 
 #[test]
@@ -166,7 +153,7 @@ fn two_behind_routers_are_introduced_and_meet() {
 
 /// With libtorrent as one of the three. What one of them has opened stays open for minutes: each case has routers of its own.
 fn with_libtorrent(other: usize) {
-    let Some(python) = python() else {
+    let Some(python) = support::libtorrent() else {
         println!("SKIPPED: no libtorrent (./test installs it)");
         return;
     };

@@ -34,6 +34,32 @@ controller = "reno"
 start = "1 s"
 "#;
 
+/// Whether a program is installed.
+pub fn is_there(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+fn imports(python: &Path, modules: &str) -> bool {
+    let asked =
+        Command::new(python).args(["-c", &format!("import {modules}")]).stderr(Stdio::null()).status();
+    asked.is_ok_and(|status| status.success())
+}
+
+/// The Python of an environment that `./test` makes beside the build, where it has these modules.
+pub fn python_beside(venv: &str, modules: &str) -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let mut beside = exe.ancestors().map(|folder| folder.join(venv).join("bin/python"));
+    beside.find(|python| imports(python, modules))
+}
+
+/// A Python that has PyPI's libtorrent, in an environment that is named or in that of `./test`.
+pub fn libtorrent() -> Option<PathBuf> {
+    let named = std::env::var_os("CEDE_INTEROP_VENV").map(|venv| PathBuf::from(venv).join("bin/python"));
+    named
+        .filter(|python| imports(python, "libtorrent"))
+        .or_else(|| python_beside("interop-venv", "libtorrent"))
+}
+
 /// An empty folder that is gone afterwards.
 pub struct Folder(PathBuf);
 

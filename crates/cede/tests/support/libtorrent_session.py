@@ -1,4 +1,5 @@
-"""One libtorrent session: torrent file, folder, and a peer that it calls; one that calls nobody hardly takes and gives anything.
+"""One libtorrent session: torrent file, folder, and whom it calls: a peer, "near" for those of the local network, or "none", and
+then it hardly takes and gives anything.
 
 Says each peer that it is connected to once, and "complete" once it has everything. Ends with its standard input.
 """
@@ -13,7 +14,7 @@ what, folder, peer = sys.argv[1:4]
 session = lt.session({
     "listen_interfaces": "0.0.0.0:6881",
     "enable_dht": False,
-    "enable_lsd": False,
+    "enable_lsd": peer == "near",
     "enable_upnp": False,
     "enable_natpmp": False,
 })
@@ -29,7 +30,7 @@ def watch():
     said = set()
     while True:
         status = handle.status()
-        if peer != "none" and not handle.get_peer_info():
+        if ":" in peer and not handle.get_peer_info():
             host, port = peer.rsplit(":", 1)
             handle.connect_peer((host, int(port)))
         for info in handle.get_peer_info():
