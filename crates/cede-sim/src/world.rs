@@ -273,29 +273,22 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     /// A link's head packet arrives: it goes on to the next link, or to its host.
     fn link_acts(&mut self, id: LinkId) {
         let arrived = self.with_ear(id, |link, now, ear| link.take_arrived(now, ear));
-        if let Some(token) = &arrived
-            && self.routes.step(token.hop).is_none()
-        {
+        let arrived = arrived.map(|token| (token, self.routes.step(token.hop)));
+        if let Some((token, None)) = &arrived {
             self.foresee(self.pool.get(token.packet), Foresight::Arrived);
         }
         self.reclaim_lost(id);
         self.rearm_link(id);
-        if let Some(token) = arrived {
-            self.forward(token);
+        match arrived {
+            Some((token, Some((next, hop)))) => self.offer(next, Token { hop, ..token }),
+            Some((token, None)) => self.deliver(token.packet),
+            None => {}
         }
     }
 
     fn foresee(&self, packet: &Datagram, foresight: Foresight) {
         if let Some(seat) = self.seats.get(packet.destination.host.0 as usize) {
             seat.host.foresee(packet, foresight);
-        }
-    }
-
-    /// Moves a packet on: to the link at its hop, or, at the end of its path, to its host.
-    fn forward(&mut self, token: Token) {
-        match self.routes.step(token.hop) {
-            Some((next, hop)) => self.offer(next, Token { hop, ..token }),
-            None => self.deliver(token.packet),
         }
     }
 

@@ -385,11 +385,12 @@ impl Host for SwarmHost {
         match input {
             Input::Start => {}
             Input::Datagram(datagram) => {
-                if let Some(conn) = self.sockets.bring_receiver(&datagram) {
+                let known = self.sockets.find(&datagram);
+                if let Some(conn) = known.and_then(|index| self.sockets.bring_receiver(index)) {
                     self.bring_connection(conn.index());
                 }
                 let accepts = self.online && self.life.setup.disposition.accepts(Transport::Tcp);
-                output.sends.extend(self.sockets.handle(now, datagram, accepts));
+                output.sends.extend(self.sockets.handle(now, datagram, (known, accepts)));
             }
             Input::Timeout => {
                 self.foresee_turn();

@@ -349,8 +349,13 @@ impl Sockets {
         self.utp.get_mut(handle.index() as usize)?.as_mut().filter(|slot| slot.handle == handle)
     }
 
-    /// Takes a packet in.
-    pub(super) fn handle(&mut self, now: Instant, datagram: Datagram, accepts_tcp: bool) -> Option<Datagram> {
+    /// Takes a packet in, for the TCP connection that [`Self::find`] has found, where there is one.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        datagram: Datagram,
+        (known, accepts_tcp): (Option<u32>, bool),
+    ) -> Option<Datagram> {
         match datagram.protocol {
             Protocol::Udp => {
                 let source = datagram.source.host;
@@ -361,7 +366,7 @@ impl Sockets {
                 }
                 None
             }
-            Protocol::Tcp => self.handle_tcp(now, datagram, accepts_tcp),
+            Protocol::Tcp => self.handle_tcp(now, datagram, (known, accepts_tcp)),
         }
     }
 

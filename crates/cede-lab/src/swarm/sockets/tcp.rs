@@ -35,15 +35,23 @@ impl Sockets {
 
     /// Brings what a segment concerns near.
     pub(in crate::swarm) fn foresee(&self, packet: &Datagram, foresight: Foresight) {
-        let (peer, local) = (packet.source, packet.destination.port);
         match foresight {
-            Foresight::Sent => self.demux.bring(peer, local),
+            Foresight::Sent if packet.protocol == Protocol::Tcp => {
+                self.demux.bring(packet.source, packet.destination.port);
+            }
+            Foresight::Sent => {}
             Foresight::Arrived => {
-                if let Some(index) = self.demux.find(peer, local) {
+                if let Some(index) = self.find(packet) {
                     self.bring_slot(index);
                 }
             }
         }
+    }
+
+    /// The TCP connection that a packet is for, where there is one.
+    pub(in crate::swarm) fn find(&self, packet: &Datagram) -> Option<u32> {
+        let is_tcp = packet.protocol == Protocol::Tcp;
+        is_tcp.then(|| self.demux.find(packet.source, packet.destination.port)).flatten()
     }
 
     /// Brings the beginning of a connection near.
@@ -60,8 +68,7 @@ impl Sockets {
     }
 
     /// Brings all of a connection near whose beginning is, and says which it is to the engine.
-    pub(in crate::swarm) fn bring_receiver(&self, packet: &Datagram) -> Option<ConnId> {
-        let index = self.demux.find(packet.source, packet.destination.port)?;
+    pub(in crate::swarm) fn bring_receiver(&self, index: u32) -> Option<ConnId> {
         let slot = self.tcp.get(index as usize)?.as_ref()?;
         bring(&slot.flow, size_of::<TcpSlot>());
         slot.conn
@@ -96,10 +103,16 @@ impl Sockets {
         }
     }
 
-    pub(super) fn handle_tcp(&mut self, now: Instant, datagram: Datagram, accepts: bool) -> Option<Datagram> {
+    /// Takes a segment in, for the connection that [`Self::find`] has found.
+    pub(super) fn handle_tcp(
+        &mut self,
+        now: Instant,
+        datagram: Datagram,
+        (known, accepts): (Option<u32>, bool),
+    ) -> Option<Datagram> {
         let (segment, _) = cede_wire::tcp::Segment::decode(&datagram.head).ok()?;
         let source = datagram.source;
-        if let Some(index) = self.demux.find(source, datagram.destination.port) {
+        if let Some(index) = known {
             if let Some(slot) = &mut self.tcp[index as usize] {
                 slot.connection.handle_with_ecn(now, &segment, datagram.payload, datagram.ecn);
             }
