@@ -23,6 +23,13 @@ const LEAST_RENEWAL: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_millis(250);
 const TRIES: u32 = 4;
 
+/// Whether such an address is seen from the Internet as another: it is private (RFC 1918), or of a carrier's network (RFC 6598).
+#[must_use]
+pub const fn is_behind(host: Ipv4Addr) -> bool {
+    let [first, second, ..] = host.octets();
+    host.is_private() || first == 100 && second & 0xc0 == 64
+}
+
 /// A protocol whose port is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {

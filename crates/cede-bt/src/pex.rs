@@ -108,7 +108,7 @@ pub fn parse(octets: &[u8]) -> Option<Vec<Heard>> {
 fn heard<'a>(places: impl Iterator<Item = &'a [u8]>, flags: &'a [u8]) -> impl Iterator<Item = Heard> {
     let flags = flags.iter().copied().chain(core::iter::repeat(0));
     places.zip(flags).filter_map(|(place, flags)| {
-        let address = compact::any(place).filter(|address| address.port() != 0)?;
+        let address = compact::peer(place)?;
         Some(Heard { address, punches: flags & PUNCHES != 0 })
     })
 }

@@ -6,7 +6,7 @@
 use crate::clock::Clock;
 use crate::depart::Departing;
 use crate::session::Listener;
-use cede_bt::gateway::{Client, Grant, PORT, Protocol, Stage};
+use cede_bt::gateway::{Client, Grant, PORT, Protocol, Stage, is_behind};
 use cede_bt::igd::{self, Action, Service};
 use socket2::{Domain, Socket, Type};
 use std::io;
@@ -85,12 +85,6 @@ fn outward(listener: &Listener) -> Option<Ipv4Addr> {
         SocketAddr::V4(local) => Some(*local.ip()),
         SocketAddr::V6(_) => None,
     }
-}
-
-/// Whether such an address is seen from the Internet as another: it is private (RFC 1918), or of a carrier's network (RFC 6598).
-const fn is_behind(host: Ipv4Addr) -> bool {
-    let [first, second, ..] = host.octets();
-    host.is_private() || first == 100 && second & 0xc0 == 64
 }
 
 /// The default gateway of the interface that has this address.

@@ -10,6 +10,7 @@ mod message;
 
 pub use message::{Message, Reason};
 
+use crate::gateway::is_behind;
 use alloc::collections::{BTreeMap, BTreeSet};
 use cede_units::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
@@ -180,10 +181,7 @@ pub fn is_peer(address: SocketAddr) -> bool {
 /// Whether an address means something in one network alone: private (RFC 1918, 4193), of a carrier (RFC 6598), of a link, of this machine.
 fn is_private(host: IpAddr) -> bool {
     match host.to_canonical() {
-        IpAddr::V4(ip) => {
-            let [first, second, ..] = ip.octets();
-            ip.is_private() || ip.is_loopback() || ip.is_link_local() || first == 100 && second & 0xc0 == 64
-        }
+        IpAddr::V4(ip) => is_behind(ip) || ip.is_loopback() || ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_loopback() || ip.is_unicast_link_local() || ip.is_unique_local(),
     }
 }

@@ -1,7 +1,7 @@
 //! Addresses of peers as octets: 6 each over IPv4 (BEP 23), 18 over IPv6 (BEP 7).
 
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 
 /// Octets of an IPv4 address with its port.
 pub const V4_BYTES: usize = 6;
@@ -10,18 +10,12 @@ pub const V6_BYTES: usize = 18;
 
 /// The addresses in a string of IPv4 ones. Those with port zero are left out, and so is an incomplete last one.
 pub fn v4(octets: &[u8]) -> impl Iterator<Item = SocketAddr> {
-    octets.chunks_exact(V4_BYTES).filter_map(|chunk| {
-        let (ip, port) = chunk.split_first_chunk::<4>()?;
-        address(Ipv4Addr::from(*ip).into(), port)
-    })
+    octets.chunks_exact(V4_BYTES).filter_map(peer)
 }
 
 /// Likewise, of IPv6 ones.
 pub fn v6(octets: &[u8]) -> impl Iterator<Item = SocketAddr> {
-    octets.chunks_exact(V6_BYTES).filter_map(|chunk| {
-        let (ip, port) = chunk.split_first_chunk::<16>()?;
-        address(Ipv6Addr::from(*ip).into(), port)
-    })
+    octets.chunks_exact(V6_BYTES).filter_map(peer)
 }
 
 /// One address, of the family that its length tells, whatever its port.
@@ -36,9 +30,10 @@ pub fn any(octets: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, u16::from_be_bytes(*port.first_chunk()?)))
 }
 
-fn address(ip: IpAddr, port: &[u8]) -> Option<SocketAddr> {
-    let port = u16::from_be_bytes(*port.first_chunk()?);
-    (port != 0).then(|| SocketAddr::new(ip, port))
+/// As [`any`]; nobody is at port zero.
+#[must_use]
+pub fn peer(octets: &[u8]) -> Option<SocketAddr> {
+    any(octets).filter(|address| address.port() != 0)
 }
 
 /// Appends an address in the form of its family. An IPv4 address that is written as an IPv6 one is an IPv4 address.

@@ -89,7 +89,7 @@ pub(super) fn contact_of(shared: &Shared, opened_by_us: bool) -> Option<SocketAd
 
 impl Inner {
     pub(super) fn exchanges_peers(&self) -> bool {
-        self.choices.pex && !self.info.is_private
+        self.choices.hearsay(&self.info).exchanges
     }
 
     /// Tells each peer who has come and gone.

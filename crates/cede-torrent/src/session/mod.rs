@@ -73,6 +73,14 @@ pub struct Choices {
     pub seed: u64,
 }
 
+impl Choices {
+    /// How peers tell of others: not of a private torrent's, and holes are punched where uTP may be attempted.
+    fn hearsay(&self, info: &Info) -> Hearsay {
+        let exchanges = self.pex && !info.is_private;
+        Hearsay { exchanges, punches: exchanges && self.disposition.attempts(Transport::Utp) }
+    }
+}
+
 /// What is wanted of whoever looks for peers.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
@@ -408,10 +416,8 @@ fn setup(
 
 /// What peers are told of us.
 fn greeting(info: &Info, choices: &Choices, port: Option<u16>) -> Vec<u8> {
-    let exchanges = choices.pex && !info.is_private;
-    let punches = exchanges && choices.disposition.attempts(Transport::Utp);
     let size = u32::try_from(info.raw.len()).ok();
-    Extension::ours(&choices.client, port, size, Hearsay { exchanges, punches })
+    Extension::ours(&choices.client, port, size, choices.hearsay(info))
 }
 
 /// An IPv4 address that is written as an IPv6 one is an IPv4 address.

@@ -112,8 +112,7 @@ fn say(inner: &Inner, state: &mut State, id: ConnId, message: Message) {
 }
 
 impl Inner {
-    /// Holes are punched where peers are exchanged and uTP may be attempted.
-    pub(super) fn punches(&self) -> bool {
-        self.exchanges_peers() && self.choices.disposition.attempts(Transport::Utp)
+    fn punches(&self) -> bool {
+        self.choices.hearsay(&self.info).punches
     }
 }
