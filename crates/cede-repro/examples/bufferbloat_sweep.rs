@@ -6,7 +6,7 @@
 //! cargo run --release -p cede-repro --example bufferbloat_sweep -- --drifts=60 --seeds=1,2,3,4
 //! cargo run --release -p cede-repro --example bufferbloat_sweep -- --case='TCP chirp' --seeds=7 --all
 //! ```
-//! Without options it makes the 2,080 runs at -30 and 100 ppm of `docs/bufferbloat.md`, in about ten minutes of two cores. The exit
+//! Without options it makes the 2,080 runs at -30 and 100 ppm of `docs/bufferbloat.md`, in a minute or two. The exit
 //! code is 1 where a bound is missed.
 
 use cede_repro::bufferbloat::bounds::Judged;

@@ -208,14 +208,10 @@ pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
     (*median <= DRIFT_RESIDUAL_US_MAX).then_some(ppm)
 }
 
-/// As [`drift_ppm`], of a direction that is not the queued one, whose packets answer after times that vary (a heartbeat
-/// carries an echo that is up to its period old). There the edge is believed as far as it is sharp: echoes whose age follows the
-/// queue's length from heartbeat to heartbeat, by a millisecond or two in a minute, are as near to each other as those of an empty path.
-pub(crate) fn drift_ppm_of_answers(points: &[Point], tick_us: f64) -> Option<f64> {
-    sharp_drift_ppm(points, tick_us)
-}
-
-/// The slope of an edge that is beyond what a few points near it leave open.
+/// The slope of an edge that is beyond what a few points near it leave open. So far alone is an edge believed of a direction that is not
+/// the queued one, whose packets answer after times that vary (a heartbeat carries an echo that is up to its period old): echoes whose age
+/// follows the queue's length from heartbeat to heartbeat, by a millisecond or two in a minute, are as near to each other as those
+/// of an empty path.
 pub(crate) fn sharp_drift_ppm(points: &[Point], tick_us: f64) -> Option<f64> {
     let (ppm, mut residuals) = lower_edge(points)?;
     let span_us = points.last()?.t - points.first()?.t;
@@ -364,7 +360,7 @@ mod tests {
             let mut point = |k: u32| Point { t: f64::from(k) * 1e6, x: ppm * f64::from(k) + age() };
             let points: Vec<Point> = (0..330).map(&mut point).collect();
             assert_eq!(drift_ppm(&points), None);
-            drift_ppm_of_answers(&points, 1_000.0)
+            sharp_drift_ppm(&points, 1_000.0)
         };
         let drift = found(60.0).unwrap();
         assert!((drift - 60.0).abs() < 10.0, "{drift}");
@@ -376,6 +372,6 @@ mod tests {
         let wave =
             |k: u32| Point { t: f64::from(k) * 50_000.0, x: 20_000.0 * (1.0 + (f64::from(k) / 40.0).sin()) };
         let points: Vec<Point> = (0..3000).map(wave).collect();
-        assert_eq!((drift_ppm(&points), drift_ppm_of_answers(&points, 0.0)), (None, None));
+        assert_eq!((drift_ppm(&points), sharp_drift_ppm(&points, 0.0)), (None, None));
     }
 }

@@ -67,7 +67,7 @@ impl Receiver {
     fn sender_ppm(&self, around: &Around<'_>, tick_us: f64, direct: &[Point]) -> Option<f64> {
         let differences = around.all_if_long(&around.from().reverse);
         let sent = self.sent_after(&differences, tick_us, direct);
-        clock::drift_ppm_of_answers(&sent, tick_us).map(|ppm| -ppm)
+        clock::sharp_drift_ppm(&sent, tick_us).map(|ppm| -ppm)
     }
 
     /// The sender's packets: their stamps, less when those passed whose stamps they echo, by the latter. `differences` are of both
@@ -127,7 +127,7 @@ pub(crate) fn said_drift(around: &Around<'_>, direct: &[Point], asked: &[Point])
     let said = around.unwrapped_if_long(&around.to().echo);
     let told = |mut said: Vec<Point>| {
         put_in_order(&mut said);
-        clock::drift_ppm_of_answers(&said, 0.0)
+        clock::sharp_drift_ppm(&said, 0.0)
     };
     let sure = when_asked(&said, direct, asked, true);
     // A receiver that sends as rarely as its acknowledgements are asked for is believed not to lose all of them.
@@ -189,7 +189,7 @@ fn reverse_drift(around: &Around<'_>, tick_us: f64, direct: &[Point]) -> Option<
     let mut points = whole.unwrapped_if_long(&around.from().reverse);
     points.iter_mut().for_each(|point| point.x *= tick_us);
     when_said(&mut points, direct);
-    clock::drift_ppm_of_answers(&points, tick_us)
+    clock::sharp_drift_ppm(&points, tick_us)
 }
 
 /// What a sender says of its clock it knew before its packet had queued: from the time at which it was seen to that at which it
@@ -267,7 +267,7 @@ mod tests {
             least.extend(second.iter().min_by_key(|difference| difference.raw.cast_signed()));
         }
         let sent = receiver.sent_after(&least, TICK_US, &direct);
-        clock::drift_ppm_of_answers(&sent, TICK_US).map(|ppm| -ppm)
+        clock::sharp_drift_ppm(&sent, TICK_US).map(|ppm| -ppm)
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
                 said.push(Point { t: passed.t, x: reported });
             }
         }
-        let found = clock::drift_ppm_of_answers(&when_asked(&said, &direct, &asked, true), 0.0);
+        let found = clock::sharp_drift_ppm(&when_asked(&said, &direct, &asked, true), 0.0);
         assert!(found.is_some_and(|ppm| (ppm - PPM).abs() < 1.0), "{found:?}");
     }
 }
