@@ -7,7 +7,7 @@
 //! **Limits.** A datagram of [`MAX_BYTES`] and 64 lines; 8 peers of one address and 32 of all in a minute; 100 datagrams are read in a
 //! second ([`Search::pause`]), and what else comes is the system's to drop.
 //!
-//! **What it leaves out.** Several torrents in one announce are understood and not sent: there is one for each process.
+//! **What it leaves out.** Several torrents in one announce are understood and not sent: each announces itself.
 //! How it was validated: the tests below, a fuzz target, and libtorrent in both directions.
 
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -9,6 +9,7 @@
 //! **How it was validated.** Both sides against each other in every cut, a fuzz target, the keystream of RC4's published
 //! vectors (in its own crate), and libtorrent, Transmission and aria2 in both directions.
 
+use crate::wire::PROTOCOL;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
@@ -23,8 +24,6 @@ pub const PUBLIC_BYTES: usize = 96;
 pub const PRIVATE_BYTES: usize = 20;
 /// Padding at most.
 pub const PADDING_MAX: usize = 512;
-/// The first octets of a connection in the clear.
-const PLAIN_HEAD: &[u8; 20] = b"\x13BitTorrent protocol";
 /// Eight zeros, by which each side finds the beginning of what is enciphered.
 const VC_BYTES: usize = 8;
 /// Of the keystream, thrown away.
@@ -110,8 +109,8 @@ pub struct Outcome {
     pub ciphers: Option<Ciphers>,
     /// What has come behind the handshake, in the clear.
     pub early: Vec<u8>,
-    /// The peer used this handshake, and did not begin with BitTorrent's.
-    pub is_mse: bool,
+    /// The torrent that both mean, as the caller calls it; `None` where the peer began with BitTorrent's handshake, which will say.
+    pub info_hash: Option<[u8; 20]>,
 }
 
 /// What is not to be guessed.
@@ -139,9 +138,8 @@ enum Stage {
 /// One side of a handshake: handed octets, and asked for octets.
 #[derive(Debug)]
 pub struct Handshake {
-    info_hash: [u8; 20],
-    /// What the caller may mean in its place.
-    other_hash: Option<[u8; 20]>,
+    /// What the caller may mean; what the other side means, once that is known, alone.
+    names: Vec<[u8; 20]>,
     accept: Accept,
     /// Where both are possible, in the clear.
     prefers_clear: bool,
@@ -158,21 +156,15 @@ impl Handshake {
     /// The side that opens the connection.
     #[must_use]
     pub fn open(info_hash: [u8; 20], accept: Accept, secrets: Secrets) -> Self {
-        let mut this = Self::new(info_hash, accept, secrets, true);
+        let mut this = Self::new(vec![info_hash], accept, secrets, true);
         this.say_public();
         this
     }
 
-    /// The side that was called. Peers that begin in the clear are noticed.
+    /// The side that was called, by one of these names of torrents; a hybrid one has two. Peers that begin in the clear are noticed.
     #[must_use]
-    pub fn answer(info_hash: [u8; 20], accept: Accept, secrets: Secrets) -> Self {
-        Self::new(info_hash, accept, secrets, false)
-    }
-
-    /// A torrent with two names, as a hybrid one has: the caller may mean this one.
-    #[must_use]
-    pub fn or_by(self, other_hash: Option<[u8; 20]>) -> Self {
-        Self { other_hash, ..self }
+    pub fn answer(names: Vec<[u8; 20]>, accept: Accept, secrets: Secrets) -> Self {
+        Self::new(names, accept, secrets, false)
     }
 
     /// The side that was called selects, of a caller that offers both, what follows in the clear (as libtorrent does by itself).
@@ -181,10 +173,14 @@ impl Handshake {
         Self { prefers_clear, ..self }
     }
 
-    fn new(info_hash: [u8; 20], accept: Accept, secrets: Secrets, opens: bool) -> Self {
-        let (other_hash, prefers_clear, stage) = (None, false, Stage::Public);
+    fn new(names: Vec<[u8; 20]>, accept: Accept, secrets: Secrets, opens: bool) -> Self {
+        let (prefers_clear, stage) = (false, Stage::Public);
         let (input, clear, output) = (Vec::new(), Vec::new(), Vec::new());
-        Self { info_hash, other_hash, accept, prefers_clear, secrets, opens, stage, input, clear, output }
+        Self { names, accept, prefers_clear, secrets, opens, stage, input, clear, output }
+    }
+
+    fn info_hash(&self) -> Result<[u8; 20], Error> {
+        self.names.first().copied().ok_or(Error::Torrent)
     }
 
     /// What is to be sent now.
@@ -199,11 +195,11 @@ impl Handshake {
     pub fn receive(&mut self, octets: &[u8]) -> Result<Option<Outcome>, Error> {
         self.input.extend_from_slice(octets);
         if !self.opens && matches!(self.stage, Stage::Public) {
-            let known = self.input.len().min(PLAIN_HEAD.len());
-            if self.input[..known] == PLAIN_HEAD[..known] {
-                let is_plain = known == PLAIN_HEAD.len();
+            let known = self.input.len().min(PROTOCOL.len());
+            if self.input[..known] == PROTOCOL[..known] {
+                let is_plain = known == PROTOCOL.len();
                 let early = if is_plain { core::mem::take(&mut self.input) } else { Vec::new() };
-                return Ok(is_plain.then_some(Outcome { ciphers: None, early, is_mse: false }));
+                return Ok(is_plain.then_some(Outcome { ciphers: None, early, info_hash: None }));
             }
         }
         loop {
@@ -232,7 +228,8 @@ impl Handshake {
     }
 
     fn ciphers(&self, secret: &[u8; PUBLIC_BYTES]) -> Result<Ciphers, Error> {
-        let cipher = |label| Rc4::new(label, secret, &self.info_hash).ok_or(Error::Form);
+        let info_hash = self.info_hash()?;
+        let cipher = |label| Rc4::new(label, secret, &info_hash).ok_or(Error::Form);
         let (opener, other) = (cipher(b"keyA")?, cipher(b"keyB")?);
         let (outgoing, incoming) = if self.opens { (opener, other) } else { (other, opener) };
         Ok(Ciphers { incoming, outgoing })
@@ -255,7 +252,7 @@ impl Handshake {
         }
         let mut ciphers = self.ciphers(&secret)?;
         self.output.extend_from_slice(&digest(&[b"req1", &secret]));
-        self.output.extend_from_slice(&torrent_mark(&self.info_hash, &secret));
+        self.output.extend_from_slice(&torrent_mark(&self.info_hash()?, &digest(&[b"req3", &secret])));
         // The zeros, what is offered, no padding and no payload.
         let mut offer = [0; VC_BYTES + 8];
         offer[VC_BYTES..VC_BYTES + 4].copy_from_slice(&self.accept.0.to_be_bytes());
@@ -287,9 +284,9 @@ impl Handshake {
             let is_lost = at.is_none() && self.input.len() >= PADDING_MAX + mark.len();
             return if is_lost { Err(Error::Lost) } else { Ok((Stage::Mark(secret), false)) };
         };
-        let meant = [Some(self.info_hash), self.other_hash].into_iter().flatten();
-        let meant = meant.into_iter().find(|hash| torrent == torrent_mark(hash, &secret));
-        self.info_hash = meant.ok_or(Error::Torrent)?;
+        let veil = digest(&[b"req3", &secret]);
+        let meant = self.names.iter().find(|name| torrent == torrent_mark(name, &veil)).copied();
+        self.names = vec![meant.ok_or(Error::Torrent)?];
         self.input.drain(..at.unwrap_or_default() + 40);
         Ok((Stage::Terms(self.ciphers(&secret)?), true))
     }
@@ -370,7 +367,11 @@ impl Handshake {
             ciphers.incoming.apply(&mut rest);
         }
         early.extend_from_slice(&rest);
-        Outcome { ciphers: (select == Accept::RC4).then_some(ciphers), early, is_mse: true }
+        Outcome {
+            ciphers: (select == Accept::RC4).then_some(ciphers),
+            early,
+            info_hash: self.names.first().copied(),
+        }
     }
 }
 
@@ -380,10 +381,10 @@ fn digest(parts: &[&[u8]]) -> [u8; 20] {
     digest.finalize().into()
 }
 
-/// What names the torrent to whoever knows it.
-fn torrent_mark(info_hash: &[u8; 20], secret: &[u8; PUBLIC_BYTES]) -> [u8; 20] {
-    let (torrent, secret) = (digest(&[b"req2", info_hash]), digest(&[b"req3", secret]));
-    core::array::from_fn(|at| torrent[at] ^ secret[at])
+/// What names the torrent to whoever knows it, behind a veil that both sides make of their secret.
+fn torrent_mark(info_hash: &[u8; 20], veil: &[u8; 20]) -> [u8; 20] {
+    let torrent = digest(&[b"req2", info_hash]);
+    core::array::from_fn(|at| torrent[at] ^ veil[at])
 }
 
 /// `base` to the power of a private number, modulo the prime; in constant time.
@@ -413,7 +414,7 @@ mod tests {
         terms: ([usize; 2], usize),
     ) -> Result<(Outcome, Outcome), Error> {
         let a = Handshake::open([7; 20], offered, secrets(1, terms.0[0]));
-        let b = Handshake::answer([7; 20], accepted, secrets(2, terms.0[1]));
+        let b = Handshake::answer(vec![[7; 20]], accepted, secrets(2, terms.0[1]));
         talk_between(a, b, terms.1)
     }
 
@@ -457,7 +458,7 @@ mod tests {
     fn who_is_offered_both_may_take_the_clear() {
         for (offered, is_clear) in [(Accept::EITHER, true), (Accept::PLAIN, true), (Accept::RC4, false)] {
             let a = Handshake::open([7; 20], offered, secrets(1, 3));
-            let b = Handshake::answer([7; 20], Accept::EITHER, secrets(2, 5)).in_the_clear_if(true);
+            let b = Handshake::answer(vec![[7; 20]], Accept::EITHER, secrets(2, 5)).in_the_clear_if(true);
             let (a, b) = talk_between(a, b, 50).unwrap();
             assert_eq!((a.ciphers.is_none(), b.ciphers.is_none()), (is_clear, is_clear), "{offered:?}");
         }
@@ -466,43 +467,49 @@ mod tests {
     #[test]
     fn what_both_accept_is_taken() {
         let (a, b) = talk(Accept::EITHER, Accept::PLAIN, ([9, 9], 50)).unwrap();
-        assert!(a.ciphers.is_none() && b.ciphers.is_none() && a.is_mse);
+        assert!(a.ciphers.is_none() && b.ciphers.is_none() && b.info_hash == Some([7; 20]));
         assert_eq!(talk(Accept::RC4, Accept::PLAIN, ([9, 9], 50)).unwrap_err(), Error::Form);
         assert_eq!(talk(Accept::PLAIN, Accept::RC4, ([9, 9], 50)).unwrap_err(), Error::Form);
     }
 
     #[test]
     fn peers_in_the_clear_and_of_other_torrents_are_told() {
-        let mut b = Handshake::answer([7; 20], Accept::EITHER, secrets(2, 0));
-        assert!(b.receive(&PLAIN_HEAD[..5]).unwrap().is_none());
-        let outcome = b.receive(&PLAIN_HEAD[5..]).unwrap().unwrap();
-        assert_eq!((outcome.early, outcome.is_mse), (PLAIN_HEAD.to_vec(), false));
+        let mut b = Handshake::answer(vec![[7; 20]], Accept::EITHER, secrets(2, 0));
+        assert!(b.receive(&PROTOCOL[..5]).unwrap().is_none());
+        let outcome = b.receive(&PROTOCOL[5..]).unwrap().unwrap();
+        assert_eq!((outcome.early, outcome.info_hash), (PROTOCOL.to_vec(), None));
         let mut a = Handshake::open([8; 20], Accept::EITHER, secrets(1, 0));
-        let mut b = Handshake::answer([7; 20], Accept::EITHER, secrets(2, 0));
+        let mut b = Handshake::answer(vec![[7; 20]], Accept::EITHER, secrets(2, 0));
         assert!(b.receive(&a.take_output()).unwrap().is_none());
         assert!(a.receive(&b.take_output()).unwrap().is_none());
         assert_eq!(b.receive(&a.take_output()).unwrap_err(), Error::Torrent);
     }
 
     #[test]
-    fn a_torrent_with_two_names_is_called_by_either() {
+    fn a_caller_is_understood_by_each_of_several_names() {
         for (called, is_known) in [(7, true), (8, true), (9, false)] {
             let mut a = Handshake::open([called; 20], Accept::RC4, secrets(1, 0));
-            let mut b = Handshake::answer([7; 20], Accept::RC4, secrets(2, 0)).or_by(Some([8; 20]));
+            let mut b = Handshake::answer(vec![[7; 20], [8; 20]], Accept::RC4, secrets(2, 0));
             assert!(b.receive(&a.take_output()).unwrap().is_none());
             assert!(a.receive(&b.take_output()).unwrap().is_none());
-            let outcome = b.receive(&a.take_output());
-            assert_eq!(outcome.is_ok_and(|outcome| outcome.is_some_and(|it| it.ciphers.is_some())), is_known);
+            match b.receive(&a.take_output()) {
+                Ok(outcome) => {
+                    let outcome = outcome.unwrap();
+                    assert!(is_known && outcome.ciphers.is_some());
+                    assert_eq!(outcome.info_hash, Some([called; 20]));
+                }
+                Err(error) => assert!(!is_known && error == Error::Torrent),
+            }
         }
     }
 
     #[test]
     fn nonsense_ends_after_the_longest_padding() {
         for public in [[0; PUBLIC_BYTES], [0xff; PUBLIC_BYTES]] {
-            let mut b = Handshake::answer([7; 20], Accept::EITHER, secrets(2, 0));
+            let mut b = Handshake::answer(vec![[7; 20]], Accept::EITHER, secrets(2, 0));
             assert_eq!(b.receive(&public).unwrap_err(), Error::Lost);
         }
-        let mut b = Handshake::answer([7; 20], Accept::EITHER, secrets(2, 0));
+        let mut b = Handshake::answer(vec![[7; 20]], Accept::EITHER, secrets(2, 0));
         let error = (0..700).find_map(|_| b.receive(&[5]).err());
         assert_eq!(error, Some(Error::Lost));
     }

@@ -33,32 +33,44 @@ const STEP: Duration = Duration::from_millis(500);
 /// The longest message that a node sends.
 const MESSAGE_BYTES: usize = 2048;
 
-/// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, as it is then, where
-/// there is one: who does not know yet whether a torrent is private looks and tells nothing. `bootstrap` are nodes to begin with,
-/// where not the usual ones. The table is one of IPv4 (BEP 5).
-///
-/// # Errors
-/// No socket, or no thread; the `origin` leads to no IPv4.
-pub fn search(
-    info_hash: [u8; 20],
-    port: impl Fn() -> Option<u16> + Send + 'static,
-    (origin, bootstrap): (Origin, &[String]),
-    found: UnboundedSender<Vec<SocketAddr>>,
-) -> io::Result<()> {
-    let mut builder = Dht::builder();
-    if !origin.reaches(Family::V4) {
-        return Err(io::Error::other("it is one of IPv4, which does not go out from this address"));
+/// Our node of the table, for as many torrents as are looked for. Clones are the same one.
+#[derive(Clone)]
+pub struct OurNode(Dht);
+
+impl OurNode {
+    /// Begins, with these nodes where there are any, and else with the usual ones. The table is one of IPv4 (BEP 5).
+    ///
+    /// # Errors
+    /// No socket; the `origin` leads to no IPv4.
+    pub fn start(origin: Origin, bootstrap: &[String]) -> io::Result<Self> {
+        let mut builder = Dht::builder();
+        if !origin.reaches(Family::V4) {
+            return Err(io::Error::other("it is one of IPv4, which does not go out from this address"));
+        }
+        if let Some(IpAddr::V4(address)) = origin.address() {
+            builder.bind_address(address);
+        }
+        if !bootstrap.is_empty() {
+            builder.bootstrap(bootstrap);
+        }
+        builder.server_mode().build().map(Self)
     }
-    if let Some(IpAddr::V4(address)) = origin.address() {
-        builder.bind_address(address);
+
+    /// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, as it
+    /// is then, where there is one: who does not know yet whether a torrent is private looks and tells nothing.
+    ///
+    /// # Errors
+    /// No socket, or no thread.
+    pub fn search(
+        &self,
+        info_hash: [u8; 20],
+        port: impl Fn() -> Option<u16> + Send + 'static,
+        found: UnboundedSender<Vec<SocketAddr>>,
+    ) -> io::Result<()> {
+        let own = OwnNode::of(&self.0, info_hash)?;
+        let search = Search { dht: self.0.clone(), own, info_hash, found };
+        std::thread::Builder::new().name("dht".to_owned()).spawn(move || search.run(&port)).map(drop)
     }
-    if !bootstrap.is_empty() {
-        builder.bootstrap(bootstrap);
-    }
-    let dht = builder.server_mode().build()?;
-    let own = OwnNode::of(&dht, info_hash)?;
-    let search = Search { dht, own, info_hash, found };
-    std::thread::Builder::new().name("dht".to_owned()).spawn(move || search.run(&port)).map(drop)
 }
 
 struct Search {

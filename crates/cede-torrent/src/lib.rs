@@ -3,6 +3,7 @@
 //! * [`storage`] keeps a torrent's content in files, below one folder and nowhere else.
 //! * [`check`] says which pieces are there, by their hashes; [`mend`] finds the parts of those that files share.
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
+//! * [`limits`] are those that several torrents have together; the callers of one port are led to each.
 //! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker, [`local`] those in the local network; [`gateway`] has a router lead others to us.
 //! * [`web`] fetches from servers that have the content.
 //! * [`server`] is a tracker.
@@ -11,6 +12,7 @@
 //! **Invariant:** nothing here decides whom to unchoke, what to request or what a message means; that is done below, by
 //! code that runs unchanged in the simulator.
 
+mod agree;
 pub mod announce;
 pub mod ask;
 pub mod check;
@@ -23,6 +25,7 @@ mod disk;
 pub mod fetch;
 pub mod gateway;
 mod hashing;
+pub mod limits;
 mod link;
 mod listener;
 pub mod local;
@@ -31,6 +34,7 @@ pub mod mend;
 pub mod origin;
 mod pieces;
 mod reach;
+mod reception;
 pub mod server;
 pub mod session;
 pub mod storage;

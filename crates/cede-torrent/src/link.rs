@@ -28,6 +28,13 @@ impl Stream {
         }
     }
 
+    /// Small messages leave at once: requests are one, and a window is soon full of them.
+    pub fn no_delay(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = stream.set_nodelay(true);
+        }
+    }
+
     /// Has what was read acknowledged at once, where the system can be told so.
     pub fn acknowledge(&self) {
         #[cfg(any(target_os = "linux", target_os = "android"))]

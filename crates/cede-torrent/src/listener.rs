@@ -1,19 +1,26 @@
 //! Where peers reach us.
 
+use crate::link::Stream;
 use crate::origin::Origin;
+use crate::reception::{Callee, Door, Reception};
 use cede_bt::{Disposition, Transport};
 use cede_real::{SocketConfig, StreamConfig, UtpSocket};
 use socket2::{Domain, Protocol, Socket, Type};
+use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Ports that are tried where any will do: TCP and UDP must both be free.
 const PORT_TRIES: usize = 20;
+/// After a failure to take up a connection, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where peers reach us: TCP and uTP at one port number.
+/// Where peers reach us: TCP and uTP at one port number, for as many torrents as share it.
 pub struct Listener {
     pub(crate) tcp: Option<TcpListener>,
     pub(crate) utp: Option<UtpSocket>,
@@ -22,6 +29,8 @@ pub struct Listener {
     /// Where a router takes calls for us; 0 where none does.
     outer_port: Arc<AtomicU16>,
     origin: Origin,
+    reception: Reception,
+    is_open: Cell<bool>,
 }
 
 impl Listener {
@@ -77,7 +86,38 @@ impl Listener {
             utp = Some(socket);
         }
         let origin = Origin::new(Some(address.ip()));
-        Ok(Self { tcp, utp, stream, port: address.port(), outer_port: Arc::default(), origin })
+        let (outer_port, reception, is_open) = (Arc::default(), Reception::default(), Cell::new(false));
+        Ok(Self { tcp, utp, stream, port: address.port(), outer_port, origin, reception, is_open })
+    }
+
+    /// Leads callers who mean one of these names to a torrent, as long as what comes back is there. Must be called within a
+    /// [`tokio::task::LocalSet`], on the thread of the torrent.
+    pub(crate) fn receive(self: &Rc<Self>, names: Vec<[u8; 20]>, callee: Rc<dyn Callee>) -> Door {
+        if !self.is_open.replace(true) {
+            tokio::task::spawn_local(self.clone().listen());
+        }
+        self.reception.open(names, callee)
+    }
+
+    /// Takes up connections for ever.
+    async fn listen(self: Rc<Self>) {
+        let tcp = async {
+            let Some(tcp) = &self.tcp else { return std::future::pending().await };
+            loop {
+                match tcp.accept().await {
+                    Ok((stream, address)) => self.reception.admit(Stream::Tcp(stream), address),
+                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                }
+            }
+        };
+        let utp = async {
+            let Some(utp) = &self.utp else { return std::future::pending().await };
+            while let Ok(stream) = utp.accept().await {
+                let address = stream.peer_addr();
+                self.reception.admit(Stream::Utp(Box::new(stream)), address);
+            }
+        };
+        tokio::join!(tcp, utp);
     }
 
     /// Where uTP is to be had, and how its streams are opened.

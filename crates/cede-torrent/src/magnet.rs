@@ -1,9 +1,10 @@
 //! From a magnet link to a torrent: the info dictionary (BEP 9), and the hashes of pieces that are not in it (BEP 52), are fetched
 //! from peers before there is an engine.
 
+use crate::agree::Encryption;
 use crate::announce::until;
 use crate::link::Link;
-use crate::reach::{Encryption, Reach};
+use crate::reach::Reach;
 use crate::session::Listener;
 use cede_bt::extension::{Extension, Hearsay, UT_METADATA};
 use cede_bt::metadata::{self, Fetch, Progress, Wanted};

@@ -88,6 +88,15 @@ impl Family {
     }
 }
 
+/// An IPv4 address that is written as an IPv6 one is an IPv4 address.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        // One of a link alone says nothing without its link.
+        IpAddr::V6(_) => address,
+        v4 @ IpAddr::V4(_) => SocketAddr::new(v4, address.port()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,10 @@
-//! Opening a stream to a peer and agreeing on its encryption, for sessions and for whoever follows a magnet link.
+//! Opening a stream to a peer, enciphered where it is to be, for sessions and for whoever follows a magnet link.
 
+use crate::agree::{Encryption, converse, secrets};
 use crate::link::{Link, Stream};
 use crate::listener::Listener;
 use cede_bt::Transport;
-use cede_bt::mse::{Accept, Handshake, Outcome, PADDING_MAX, Secrets};
+use cede_bt::mse::{Accept, Handshake};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,23 +14,6 @@ use tokio::time::timeout;
 const DIAL_PATIENCE: Duration = Duration::from_secs(10);
 /// libtorrent gives uTP three seconds before it tries TCP; a handshake here may need a second SYN or two.
 const UTP_PATIENCE: Duration = Duration::from_secs(6);
-/// A handshake of the encryption takes a few round trips.
-const MSE_PATIENCE: Duration = Duration::from_secs(15);
-
-/// Whether connections are enciphered (MSE).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Encryption {
-    /// Never.
-    Off,
-    /// If the peer begins so and offers nothing else, and with peers that have hung up on the clear.
-    #[default]
-    Allow,
-    /// Tried first; in the clear where that fails.
-    Prefer,
-    /// Always.
-    Require,
-}
-
 /// How peers of a torrent are reached.
 #[derive(Clone, Copy)]
 pub(crate) struct Reach<'a> {
@@ -71,7 +55,7 @@ impl Reach<'_> {
         if transport == Transport::Tcp {
             let origin = self.listener.map(Listener::origin).unwrap_or_default();
             let stream = Stream::Tcp(timeout(DIAL_PATIENCE, origin.connect(address)).await??);
-            no_delay(&stream);
+            stream.no_delay();
             return Ok(stream);
         }
         let (socket, config) = self.listener.and_then(Listener::utp).ok_or(io::ErrorKind::Unsupported)?;
@@ -85,59 +69,4 @@ impl Reach<'_> {
         let (stream, outcome) = converse(stream, handshake).await?;
         Ok(Link::enciphered(stream, outcome.ciphers, outcome.early))
     }
-}
-
-/// Takes up a stream whose peer may begin with the handshake of the encryption.
-/// `hashes` are what it may call the torrent by.
-pub(crate) async fn answer(
-    stream: Stream,
-    hashes: ([u8; 20], Option<[u8; 20]>),
-    encryption: Encryption,
-) -> io::Result<Link> {
-    let is_required = encryption == Encryption::Require;
-    let accept = if is_required { Accept::RC4 } else { Accept::EITHER };
-    let handshake = Handshake::answer(hashes.0, accept, secrets()?)
-        .or_by(hashes.1)
-        .in_the_clear_if(encryption == Encryption::Allow);
-    let (stream, outcome) = converse(stream, handshake).await?;
-    if is_required && outcome.ciphers.is_none() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the peer speaks in the clear"));
-    }
-    Ok(Link::enciphered(stream, outcome.ciphers, outcome.early))
-}
-
-/// Small messages leave at once: requests are one, and a window is soon full of them.
-pub(crate) fn no_delay(stream: &Stream) {
-    if let Stream::Tcp(stream) = stream {
-        let _ = stream.set_nodelay(true);
-    }
-}
-
-fn secrets() -> io::Result<Secrets> {
-    let mut private = [0; 20];
-    getrandom::fill(&mut private).map_err(io::Error::other)?;
-    let len = getrandom::u32().map_err(io::Error::other)? as usize % (PADDING_MAX + 1);
-    let mut padding = vec![0; len];
-    getrandom::fill(&mut padding).map_err(io::Error::other)?;
-    Ok(Secrets { private, padding })
-}
-
-/// Carries a handshake of the encryption to its end.
-async fn converse(stream: Stream, mut handshake: Handshake) -> io::Result<(Stream, Outcome)> {
-    let talk = async {
-        let mut link = Link::plain(stream, Vec::new());
-        let mut buffer = [0; 2048];
-        loop {
-            link.send(&mut handshake.take_output()).await?;
-            let n = link.receive(&mut buffer).await?;
-            if n == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if let Some(outcome) = handshake.receive(&buffer[..n]).map_err(io::Error::other)? {
-                link.send(&mut handshake.take_output()).await?;
-                return Ok((link.stream, outcome));
-            }
-        }
-    };
-    timeout(MSE_PATIENCE, talk).await?
 }

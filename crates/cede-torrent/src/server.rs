@@ -4,7 +4,7 @@
 //! by UDP. How it was validated: by this crate's own client, libtorrent, Transmission and aria2.
 
 use crate::clock::Clock;
-use crate::session::canonical;
+use crate::origin::canonical;
 use crate::udp::Udp;
 use cede_bt::tracker::book::{Book, Limits};
 use cede_bt::tracker::http::{self, Query};

@@ -3,7 +3,7 @@
 
 mod support;
 
-use cede_torrent::dht::search;
+use cede_torrent::dht::OurNode;
 use cede_torrent::origin::Origin;
 use mainline::{Dht, Id, Testnet};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -39,11 +39,12 @@ fn a_seed_is_found_in_a_table_of_the_tests_own() {
             let port = member.address.port();
             move || Some(port)
         };
-        search(info.info_hash(), port(&seed), (Origin::default(), &table.bootstrap), told).unwrap();
+        let node = || OurNode::start(Origin::default(), &table.bootstrap).unwrap();
+        node().search(info.info_hash(), port(&seed), told).unwrap();
         let (nodes, hash) = (table.bootstrap.clone(), info.info_hash());
         tokio::task::spawn_blocking(move || until_known(&nodes, hash)).await.unwrap();
         let (found, mut peers) = unbounded_channel();
-        search(info.info_hash(), port(&leech), (Origin::default(), &table.bootstrap), found).unwrap();
+        node().search(info.info_hash(), port(&leech), found).unwrap();
         let heard = tokio::time::timeout(LIMIT, peers.recv()).await.expect("the table names nobody").unwrap();
         assert!(heard.contains(&seed.address), "{heard:?}");
         leech.session.add_peers(&heard);
@@ -63,7 +64,8 @@ fn two_that_know_of_each_other_alone_are_a_table() {
     }
     let join = |at: usize, port: Option<u16>, found| {
         let others = [format!("{}:{PORT}", hosts[1 - at])];
-        search([9; 20], move || port, (Origin::new(Some(hosts[at].into())), &others), found).unwrap();
+        let node = OurNode::start(Origin::new(Some(hosts[at].into())), &others).unwrap();
+        node.search([9; 20], move || port, found).unwrap();
     };
     run(async {
         let (told, _nobody) = unbounded_channel();

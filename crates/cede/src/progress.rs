@@ -61,11 +61,17 @@ impl StatusLine {
         self.drawn = Some(Instant::now());
     }
 
-    /// Takes the line away and tells how long it took.
-    pub fn end(&mut self) -> Duration {
-        if self.drawn.take().is_some() && self.is_terminal {
+    /// Takes the line away for a while, so that something else can be said.
+    pub fn clear(&mut self) {
+        if self.is_terminal && self.drawn.is_some() {
+            self.drawn = None;
             let _ = write!(io::stderr(), "\r\x1b[2K").and_then(|()| io::stderr().flush());
         }
+    }
+
+    /// Takes the line away and tells how long it took.
+    pub fn end(&mut self) -> Duration {
+        self.clear();
         self.began.elapsed()
     }
 }

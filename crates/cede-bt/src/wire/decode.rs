@@ -163,9 +163,7 @@ impl Decoder {
         gather(&mut self.handshake, input, HANDSHAKE_BYTES);
         // A stranger is told from a peer by the first octets it has sent, not only once there are 68.
         let Some(whole) = self.handshake.first_chunk::<HANDSHAKE_BYTES>() else {
-            let known = self.handshake.len().min(20);
-            let fits = self.handshake[..known] == b"\x13BitTorrent protocol"[..known];
-            return if fits { Ok(None) } else { Err(WireError::NotBitTorrent) };
+            return Handshake::torrent_of(&self.handshake).map(|_| None);
         };
         let handshake = Handshake::decode(whole)?;
         (self.state, self.handshake) = (State::Head, Vec::new());

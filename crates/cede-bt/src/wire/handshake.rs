@@ -4,8 +4,10 @@ use super::error::WireError;
 
 /// Octets of a handshake.
 pub const HANDSHAKE_BYTES: usize = 68;
-
-const PROTOCOL: &[u8; 20] = b"\x13BitTorrent protocol";
+/// What it begins with.
+pub const PROTOCOL: &[u8; 20] = b"\x13BitTorrent protocol";
+/// So many octets say which torrent is meant.
+pub const HANDSHAKE_HEAD_BYTES: usize = 48;
 
 /// The eight octets in which a peer says what it understands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,17 +60,27 @@ impl Handshake {
         octets
     }
 
+    /// Which torrent is meant, as soon as it has been said: `None` before that.
+    ///
+    /// # Errors
+    /// [`WireError::NotBitTorrent`] as soon as the octets are not the protocol's: a stranger is told from a peer by the first ones.
+    pub fn torrent_of(head: &[u8]) -> Result<Option<[u8; 20]>, WireError> {
+        let known = head.len().min(PROTOCOL.len());
+        if head[..known] != PROTOCOL[..known] {
+            return Err(WireError::NotBitTorrent);
+        }
+        Ok(head.get(28..HANDSHAKE_HEAD_BYTES).and_then(|octets| octets.first_chunk().copied()))
+    }
+
     /// Reads a handshake.
     ///
     /// # Errors
     /// [`WireError::NotBitTorrent`] where the first 20 octets are not the protocol's.
     pub fn decode(octets: &[u8; HANDSHAKE_BYTES]) -> Result<Self, WireError> {
-        if octets[..20] != PROTOCOL[..] {
-            return Err(WireError::NotBitTorrent);
-        }
-        let part = |at: usize| core::array::from_fn(|index| octets[at + index]);
+        let info_hash = Self::torrent_of(octets)?.ok_or(WireError::NotBitTorrent)?;
         let reserved = Reserved(core::array::from_fn(|index| octets[20 + index]));
-        Ok(Self { reserved, info_hash: part(28), peer_id: part(48) })
+        let peer_id = core::array::from_fn(|index| octets[HANDSHAKE_HEAD_BYTES + index]);
+        Ok(Self { reserved, info_hash, peer_id })
     }
 }
 
@@ -83,6 +95,9 @@ mod tests {
         assert_eq!(octets[..20], *b"\x13BitTorrent protocol");
         assert_eq!(octets[20..28], [0, 0, 0, 0, 0, 0x10, 0, 5]);
         assert_eq!(Handshake::decode(&octets).unwrap().reserved, reserved);
+        assert_eq!(Handshake::torrent_of(&octets[..47]), Ok(None));
+        assert_eq!(Handshake::torrent_of(&octets[..48]), Ok(Some([1; 20])));
+        assert_eq!(Handshake::torrent_of(b"\x13Bitt"), Err(WireError::NotBitTorrent));
         let mut other = octets;
         other[3] ^= 1;
         assert_eq!(Handshake::decode(&other), Err(WireError::NotBitTorrent));

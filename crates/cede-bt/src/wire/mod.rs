@@ -14,5 +14,5 @@ mod message;
 
 pub use decode::{Decoder, Item, WireLimits};
 pub use error::WireError;
-pub use handshake::{HANDSHAKE_BYTES, Handshake, Reserved};
+pub use handshake::{HANDSHAKE_BYTES, HANDSHAKE_HEAD_BYTES, Handshake, PROTOCOL, Reserved};
 pub use message::{BlockRef, HashRange, Message, PIECE_HEADER_BYTES, id, piece_header};

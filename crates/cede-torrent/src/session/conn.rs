@@ -252,7 +252,7 @@ impl Task {
         (self.was_heard, self.is_unanswered) = (true, true);
         let payload = Payload::from_part(&self.buffer, 0, n as u32);
         let mut state = self.inner.state.borrow_mut();
-        state.download.spend(n);
+        state.download.borrow_mut().spend(n);
         let now = self.inner.now();
         state.engine.received(now, self.id, payload);
         self.inner.pump(&mut state);
@@ -270,7 +270,7 @@ impl Task {
             state.waiting.push(cx.waker().clone());
             return None;
         }
-        let allowance = state.download.allowance();
+        let allowance = state.download.borrow_mut().allowance();
         drop(state);
         if allowance > 0 {
             self.pause = None;

@@ -1,108 +1,48 @@
 //! Opening connections and taking them up, over TCP and uTP on one port number, in the clear or enciphered.
 
 use super::conn::{self, Shared};
-use super::{Inner, State, canonical};
-use crate::link::{Link, Stream};
-use crate::listener::Listener;
-use crate::reach::{self, Encryption, Reach};
+use super::{Inner, State};
+use crate::agree::Encryption;
+use crate::link::Link;
+use crate::reach::Reach;
+use crate::reception::Callee;
 use cede_bt::Transport;
-use cede_bt::engine::{ConnId, neighbourhood};
+use cede_bt::engine::ConnId;
 use cede_bt::metainfo::Info;
 use std::cell::RefCell;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
-use tokio::task::AbortHandle;
 
-/// Connections whose peers have not shown yet what they speak; the oldest makes room for one more.
-const MAX_HANDSHAKING: usize = 100;
-/// Those of one address, or of one network of 64 bits in IPv6; likewise.
-const MAX_HANDSHAKING_OF_ONE: usize = 50;
-/// After a failure to take up a connection, such as too many open files.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+impl Callee for Inner {
+    fn encryption(&self) -> Encryption {
+        self.choices.encryption
+    }
 
-/// Takes up connections until the session ends.
-pub(super) async fn listen(inner: Rc<Inner>, listener: Rc<Listener>) {
-    let tcp = async {
-        let Some(tcp) = &listener.tcp else { return std::future::pending().await };
-        loop {
-            match tcp.accept().await {
-                Ok((stream, address)) => admit(&inner, Stream::Tcp(stream), address),
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+    fn is_banned(&self, address: SocketAddr) -> bool {
+        self.state.borrow().is_banned(address)
+    }
+
+    fn receive(self: Rc<Self>, link: Link, address: SocketAddr) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            let transport = link.stream.transport();
+            let Some((shared, link)) = take_up(&self, link, address, transport) else { return };
+            conn::run(self.clone(), shared, link).await;
+            // Over uTP a peer calls from the port that it is reached at.
+            if transport == Transport::Tcp {
+                self.state.borrow_mut().engine.forget_caller(address);
             }
-        }
-    };
-    let utp = async {
-        let Some(utp) = &listener.utp else { return std::future::pending().await };
-        while let Ok(stream) = utp.accept().await {
-            let address = stream.peer_addr();
-            admit(&inner, Stream::Utp(Box::new(stream)), address);
-        }
-    };
-    tokio::join!(tcp, utp);
-}
-
-/// A peer has opened a connection.
-fn admit(inner: &Rc<Inner>, stream: Stream, address: SocketAddr) {
-    let mut state = inner.state.borrow_mut();
-    let address = canonical(address);
-    if state.is_banned(address) {
-        return;
-    }
-    state.greetings.begin(neighbourhood(address.ip()), |number| {
-        tokio::task::spawn_local(greet(inner.clone(), stream, address, number)).abort_handle()
-    });
-}
-
-/// Callers that have not shown yet what they speak, the oldest first.
-#[derive(Default)]
-pub(crate) struct Greetings {
-    list: Vec<(u64, IpAddr, AbortHandle)>,
-    next: u64,
-}
-
-impl Greetings {
-    /// One more, by its number. Whoever has taken longest to say something makes room, of the same host where that has too many.
-    fn begin(&mut self, host: IpAddr, greet: impl FnOnce(u64) -> AbortHandle) {
-        let same = |(_, other, _): &(u64, IpAddr, AbortHandle)| *other == host;
-        let oldest = if self.list.iter().filter(|one| same(one)).count() >= MAX_HANDSHAKING_OF_ONE {
-            self.list.iter().position(same)
-        } else {
-            (self.list.len() >= MAX_HANDSHAKING).then_some(0)
-        };
-        if let Some(oldest) = oldest {
-            self.list.remove(oldest).2.abort();
-        }
-        self.next += 1;
-        self.list.push((self.next, host, greet(self.next)));
-    }
-
-    fn end(&mut self, number: u64) {
-        self.list.retain(|(other, ..)| *other != number);
+        })
     }
 }
 
 /// What callers may mean a torrent by: its info-hash, and for a hybrid one the beginning of its v2 hash.
-fn hashes(info: &Info) -> ([u8; 20], Option<[u8; 20]>) {
-    (info.info_hash(), info.hash_v2.and_then(|hash| hash.first_chunk().copied()))
-}
-
-async fn greet(inner: Rc<Inner>, stream: Stream, address: SocketAddr, number: u64) {
-    let transport = stream.transport();
-    reach::no_delay(&stream);
-    let link = match inner.choices.encryption {
-        Encryption::Off => Some(Link::plain(stream, Vec::new())),
-        encryption => reach::answer(stream, hashes(&inner.info), encryption).await.ok(),
-    };
-    inner.state.borrow_mut().greetings.end(number);
-    if let Some((shared, link)) = link.and_then(|link| take_up(&inner, link, address, transport)) {
-        conn::run(inner.clone(), shared, link).await;
-        // Over uTP a peer calls from the port that it is reached at.
-        if transport == Transport::Tcp {
-            inner.state.borrow_mut().engine.forget_caller(address);
-        }
-    }
+pub(super) fn names(info: &Info) -> Vec<[u8; 20]> {
+    let hash_v2 = info.hash_v2.and_then(|hash| hash.first_chunk().copied());
+    let mut names = vec![info.info_hash()];
+    names.extend(hash_v2.filter(|hash| *hash != names[0]));
+    names
 }
 
 /// Offers the engine a connection whose peer has shown what it speaks.

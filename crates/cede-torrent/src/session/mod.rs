@@ -12,12 +12,15 @@ mod pump;
 mod punch;
 mod view;
 
+pub use crate::agree::Encryption;
 pub use crate::listener::Listener;
-pub use crate::reach::Encryption;
 pub use view::{PeerView, View};
 
 use crate::clock::Clock;
 use crate::disk::{Disk, Part, Report};
+use crate::limits::Bucket;
+use crate::origin::canonical;
+use crate::reception::Door;
 use crate::storage::{Notes, Stamp, Storage, StorageError};
 use crate::web::{self, WebNote};
 use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
@@ -150,10 +153,9 @@ pub(crate) struct State {
     pub error: Option<SessionError>,
     pub is_complete: bool,
     pub is_synced: bool,
-    pub greetings: dial::Greetings,
     /// When the deadline task will look by itself.
     pub armed: Option<Time>,
-    pub download: Bucket,
+    pub download: Rc<RefCell<Bucket>>,
     /// Servers that are asked for content.
     pub web_seeds: Vec<String>,
     /// The session ends: nothing more is to be fetched.
@@ -177,7 +179,7 @@ impl State {
         disk: Disk,
         listener: Option<Rc<Listener>>,
         wishes: mpsc::UnboundedSender<Wish>,
-        download: Bucket,
+        download: Rc<RefCell<Bucket>>,
         hashes: layers::Server,
     ) -> Self {
         Self {
@@ -193,7 +195,6 @@ impl State {
             error: None,
             is_complete: false,
             is_synced: false,
-            greetings: dial::Greetings::default(),
             armed: None,
             download,
             web_seeds: Vec::new(),
@@ -228,31 +229,6 @@ impl State {
     }
 }
 
-/// What may be read, where there is a limit.
-#[derive(Debug, Default)]
-pub(crate) struct Bucket {
-    rate: Option<u64>,
-    tokens: f64,
-    at: Option<Instant>,
-}
-
-impl Bucket {
-    /// How many octets may be read now; at least one where there is no limit.
-    pub fn allowance(&mut self) -> usize {
-        let Some(rate) = self.rate else { return usize::MAX };
-        let (now, burst) = (Instant::now(), (rate as f64 / 4.0).max(16_384.0));
-        let passed = self.at.replace(now).map_or(0.0, |at| (now - at).as_secs_f64());
-        self.tokens = (self.tokens + passed * rate as f64).min(burst);
-        self.tokens.max(0.0) as usize
-    }
-
-    pub fn spend(&mut self, octets: usize) {
-        if self.rate.is_some() {
-            self.tokens -= octets as f64;
-        }
-    }
-}
-
 impl Session {
     /// A torrent with what is there of it already. Must be called on the thread that runs it. The other end of `wishes` looks
     /// for peers and hands them to [`Session::add_peers`].
@@ -270,7 +246,7 @@ impl Session {
         let (reports, inbox) = mpsc::unbounded_channel();
         let (wishes, wished) = mpsc::unbounded_channel();
         let disk = Disk::start(storage.clone(), info.clone(), whole.to_vec(), reports);
-        let download = Bucket { rate: choices.download_limit, ..Bucket::default() };
+        let download = Rc::new(RefCell::new(Bucket::new(choices.download_limit)));
         let mut engine = Engine::new(setup);
         let hash_v2 = info.hash_v2.filter(|_| info.version == Version::Hybrid);
         if let Some(start) = hash_v2.and_then(|hash| hash.first_chunk().copied()) {
@@ -340,6 +316,23 @@ impl Session {
         let mut state = self.inner.state.borrow_mut();
         state.engine.set_upload_limit(limit);
         self.inner.pump(&mut state);
+    }
+
+    /// Reads no faster than this allows.
+    pub(crate) fn read_from(&self, bucket: Rc<RefCell<Bucket>>) {
+        self.inner.state.borrow_mut().download = bucket;
+    }
+
+    /// Octets of blocks that were sent.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.inner.state.borrow().engine.totals().uploaded.iter().sum()
+    }
+
+    /// Whether it was told to [`Session::leave`].
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.inner.state.borrow().has_left
     }
 
     /// How everything stands.
@@ -420,15 +413,6 @@ fn greeting(info: &Info, choices: &Choices, port: Option<u16>) -> Vec<u8> {
     Extension::ours(&choices.client, port, size, choices.hearsay(info))
 }
 
-/// An IPv4 address that is written as an IPv6 one is an IPv4 address.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        // One of a link alone says nothing without its link.
-        IpAddr::V6(_) => address,
-        v4 @ IpAddr::V4(_) => SocketAddr::new(v4, address.port()),
-    }
-}
-
 impl Inner {
     /// The time as the engine counts it.
     pub fn now(&self) -> Time {
@@ -445,13 +429,12 @@ impl Inner {
         self.clock.to_system(time)
     }
 
-    fn start(self: &Rc<Self>) {
+    /// Callers are taken up as long as what comes back is there.
+    fn start(self: &Rc<Self>) -> Option<Door> {
         let mut state = self.state.borrow_mut();
         state.engine.start(self.now());
         self.pump(&mut state);
-        if let Some(listener) = state.listener.clone() {
-            tokio::task::spawn_local(dial::listen(self.clone(), listener));
-        }
+        state.listener.as_ref().map(|listener| listener.receive(dial::names(&self.info), self.clone()))
     }
 
     /// A router may lead others to us by another port than before: peers hear of it.
@@ -498,7 +481,7 @@ impl Driver {
     /// [`SessionError`].
     pub async fn run(&mut self) -> Result<(), SessionError> {
         let inner = self.session.inner.clone();
-        inner.start();
+        let _door = inner.start();
         let mut notes_at = Instant::now() + NOTES_EVERY;
         let mut pex_at = Instant::now() + PEX_EVERY;
         loop {

@@ -450,7 +450,7 @@ impl<'a> WebSeed<'a> {
     async fn take(&self, at: u64, octets: Payload) {
         self.allowance().await;
         let mut state = self.inner.state.borrow_mut();
-        state.download.spend(octets.len() as usize);
+        state.download.borrow_mut().spend(octets.len() as usize);
         let now = self.inner.now();
         state.engine.delivered(now, self.source, at, octets);
         self.inner.pump(&mut state);
@@ -468,7 +468,7 @@ impl<'a> WebSeed<'a> {
             Poll::Ready(())
         })
         .await;
-        while self.inner.state.borrow_mut().download.allowance() == 0 {
+        while self.inner.state.borrow().download.borrow_mut().allowance() == 0 {
             tokio::time::sleep(LIMITED_PAUSE).await;
         }
     }

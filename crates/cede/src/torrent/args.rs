@@ -243,7 +243,7 @@ impl From<EncryptionArg> for Encryption {
 }
 
 /// What is common to `get` and `seed`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct SwarmArgs {
     /// TCP and UDP port; 0 takes a free one [default: 6881, or a free one where that is taken]
     #[arg(short, long, value_name = "PORT")]
@@ -266,10 +266,10 @@ pub struct SwarmArgs {
     /// Set a parameter of the controller; may be repeated [example: -s gain=0.5]
     #[arg(short = 's', long = "set", value_name = "PARAM=VALUE")]
     pub set: Vec<String>,
-    /// Send no faster, all peers together [example: --up 500kB/s]
+    /// Send no faster, all peers and torrents together [example: --up 500kB/s]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub up: Option<u64>,
-    /// Read no faster, all peers together [example: --down 10Mbit/s]
+    /// Read no faster, all peers and torrents together [example: --down 10Mbit/s]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub down: Option<u64>,
     /// Whether connections are enciphered (MSE)
@@ -307,6 +307,7 @@ pub struct SwarmArgs {
 const GET_EXAMPLES: &str = "\
 Examples:
   cede torrent get photos.torrent -o inbox
+  cede torrent get *.torrent -o inbox --down 20Mbit/s   all of them at once, 20 Mbit/s together
   cede torrent get 'magnet:?xt=urn:btih:...&tr=udp://tracker.example:6969'
   cede torrent get http://example.org/photos.torrent --files 0,3-5
   cede torrent get photos.torrent --transport utp --utp-target-delay 25ms -C ledbat++
@@ -317,12 +318,12 @@ is checked by its hashes. Nothing is written outside of the folder. The numbers 
 of `cede torrent show`. Ctrl-C ends it (exit code 130) and keeps what has come.";
 
 /// `cede torrent get`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = GET_EXAMPLES)]
 pub struct GetArgs {
-    /// A torrent file, its http URL, or a magnet link
-    #[arg(value_name = "FILE|MAGNET|URL", value_hint = ValueHint::FilePath)]
-    pub what: String,
+    /// A torrent file, its http URL, or a magnet link; several share the port and the limits
+    #[arg(value_name = "FILE|MAGNET|URL", value_hint = ValueHint::FilePath, required = true)]
+    pub what: Vec<String>,
     /// The folder to put it into
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub output: PathBuf,
@@ -344,17 +345,18 @@ const SEED_EXAMPLES: &str = "\
 Examples:
   cede torrent seed photos.torrent                      from photos in this folder
   cede torrent seed photos.torrent --data /mnt/archive --up 2Mbit/s
+  cede torrent seed *.torrent --data /mnt/archive       all of them, at one port
   cede torrent seed photos.torrent --super-seed         the first seed: little is sent twice
 
 The content is checked first; pieces that are missing or different are not given. Ctrl-C ends it.";
 
 /// `cede torrent seed`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = SEED_EXAMPLES)]
 pub struct SeedArgs {
-    /// A torrent file
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub what: String,
+    /// A torrent file; several share the port and the limits
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+    pub what: Vec<String>,
     /// The folder that the content is in
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub data: PathBuf,

@@ -1,7 +1,7 @@
-//! The line that says how a torrent stands.
+//! How fast a torrent comes and goes, and the line that says how it stands.
 
 use crate::carry::numbers;
-use crate::progress::{Pace, StatusLine, bar, clock};
+use crate::progress::{bar, clock};
 use cede_bt::Transport;
 use cede_torrent::session::View;
 use cede_units::{Duration as Span, Rate};
@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 /// Rates are those of so long.
 const WINDOW: Duration = Duration::from_secs(5);
-/// Where there is no terminal, a line every so often.
-const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Rates by transport.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,10 +21,42 @@ pub struct Rates {
     pub up: [Rate; 2],
 }
 
-/// The progress of a torrent.
+/// A torrent at one instant, as far as a person is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// Octets that are there, and that are wanted.
+    pub bytes: u64,
+    /// Likewise.
+    pub wanted_bytes: u64,
+    /// Everything wanted is there.
+    pub is_complete: bool,
+    /// Pieces that are there.
+    pub pieces: u32,
+    /// Of how many.
+    pub total_pieces: u32,
+    /// Ready connections.
+    pub peers: usize,
+    /// Peers that sent bad data.
+    pub banned: usize,
+    /// Octets that were sent.
+    pub sent: u64,
+    /// Servers are asked, too.
+    pub is_web: bool,
+    /// How fast it goes.
+    pub rates: Rates,
+}
+
+impl Standing {
+    /// The same once nothing moves any more.
+    pub fn at_rest(self) -> Self {
+        Self { rates: Rates::default(), peers: 0, banned: 0, ..self }
+    }
+}
+
+/// How fast a torrent comes and goes.
 pub struct Gauge {
+    began: Instant,
     looks: VecDeque<(Instant, [u64; 5])>,
-    status: StatusLine,
     total_pieces: u32,
     wanted_bytes: u64,
 }
@@ -34,13 +64,11 @@ pub struct Gauge {
 impl Gauge {
     /// Begins now, with so many pieces of which so many octets are wanted.
     pub fn new(total_pieces: u32, wanted_bytes: u64) -> Self {
-        let elsewhere = Pace { first: LINE_EVERY, every: LINE_EVERY };
-        let status = StatusLine::begin(Pace::UNHURRIED, Some(elsewhere));
-        Self { looks: VecDeque::new(), status, total_pieces, wanted_bytes }
+        Self { began: Instant::now(), looks: VecDeque::new(), total_pieces, wanted_bytes }
     }
 
-    /// Shows how it stands.
-    pub fn update(&mut self, view: &View) -> Rates {
+    /// How it stands.
+    pub fn update(&mut self, view: &View) -> Standing {
         let now = Instant::now();
         let totals = &view.totals;
         let ([tcp, utp], [up_tcp, up_utp]) = (totals.downloaded, totals.uploaded);
@@ -49,10 +77,22 @@ impl Gauge {
         while self.looks.len() > 2 && now - self.looks[1].0 >= WINDOW {
             self.looks.pop_front();
         }
-        let rates = self.rates();
-        let text = line(view, &rates, self.total_pieces, self.wanted_bytes);
-        self.status.show(|_| text);
-        rates
+        self.standing(view)
+    }
+
+    fn standing(&self, view: &View) -> Standing {
+        Standing {
+            bytes: view.bytes,
+            wanted_bytes: self.wanted_bytes,
+            is_complete: view.is_complete,
+            pieces: view.pieces,
+            total_pieces: self.total_pieces,
+            peers: view.peers.len(),
+            banned: view.banned.len(),
+            sent: view.totals.uploaded.iter().sum(),
+            is_web: view.totals.downloaded_web > 0 || !view.web_seeds.is_empty(),
+            rates: self.rates(),
+        }
     }
 
     fn rates(&self) -> Rates {
@@ -64,9 +104,9 @@ impl Gauge {
         Rates { down: [rate(0), rate(1), rate(2)], up: [rate(3), rate(4)] }
     }
 
-    /// Takes the line away, and says how long it took.
-    pub fn end(&mut self) -> Duration {
-        self.status.end()
+    /// How long it has taken.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
     }
 }
 
@@ -74,31 +114,27 @@ fn sum(rates: &[Rate]) -> Rate {
     Rate::from_bits_per_sec(rates.iter().map(|rate| rate.bits_per_sec()).sum())
 }
 
-fn line(view: &View, rates: &Rates, total_pieces: u32, wanted_bytes: u64) -> String {
-    let peers = peers(view);
-    let up = numbers::rate(sum(&rates.up));
-    if view.is_complete {
-        let sent = numbers::amount(view.totals.uploaded.iter().sum());
-        return format!("seeding to {peers}: {sent} sent, {up}");
+/// What a person sees of it.
+pub fn line(it: &Standing) -> String {
+    let peers = peers(it.peers, it.banned);
+    let up = numbers::rate(sum(&it.rates.up));
+    if it.is_complete {
+        return format!("seeding to {peers}: {} sent, {up}", numbers::amount(it.sent));
     }
-    let part = view.bytes as f64 / wanted_bytes.max(1) as f64;
-    let down = sum(&rates.down).bits_per_sec();
-    let left = wanted_bytes.saturating_sub(view.bytes) as f64 * 8.0 / down.max(1) as f64;
+    let part = it.bytes as f64 / it.wanted_bytes.max(1) as f64;
+    let down = sum(&it.rates.down).bits_per_sec();
+    let left = it.wanted_bytes.saturating_sub(it.bytes) as f64 * 8.0 / down.max(1) as f64;
     let left = if down == 0 { "?".to_owned() } else { clock(left) };
-    let [tcp, utp, web] = rates.down.map(numbers::rate);
-    let is_web = view.totals.downloaded_web > 0 || !view.web_seeds.is_empty();
-    let web = if is_web { format!(" {web} web") } else { String::new() };
-    format!(
-        "{}  {} of {total_pieces} pieces, down {tcp} TCP {utp} uTP{web}, up {up}, {peers}, {left} left",
-        bar(part),
-        view.pieces
-    )
+    let [tcp, utp, web] = it.rates.down.map(numbers::rate);
+    let web = if it.is_web { format!(" {web} web") } else { String::new() };
+    let (bar, pieces, of) = (bar(part), it.pieces, it.total_pieces);
+    format!("{bar}  {pieces} of {of} pieces, down {tcp} TCP {utp} uTP{web}, up {up}, {peers}, {left} left")
 }
 
 /// How many there are; whoever waits for nothing but those who may not come back is to know.
-fn peers(view: &View) -> String {
-    let peers = numbers::count(view.peers.len(), "peer");
-    match view.banned.len() {
+pub fn peers(count: usize, banned: usize) -> String {
+    let peers = numbers::count(count, "peer");
+    match banned {
         0 => peers,
         banned => format!("{peers} ({banned} banned for bad data)"),
     }
@@ -147,7 +183,7 @@ mod tests {
             web_seeds: Vec::new(),
             banned: Vec::new(),
         };
-        let said = |view: &View| line(view, &Rates::default(), 2, 200);
+        let said = |view: &View| line(&Gauge::new(2, 200).update(view));
         assert!(said(&view).contains(" 0 peers, ? left"), "{}", said(&view));
         let view = View { banned: vec![SocketAddr::from(([192, 0, 2, 1], 6881))], ..view };
         assert!(said(&view).contains(" 0 peers (1 banned for bad data), ? left"), "{}", said(&view));

@@ -1,11 +1,16 @@
 //! `cede torrent`: BitTorrent on real sockets and files.
 
 pub mod args;
+mod board;
 mod gauge;
 mod get;
+mod hub;
+mod job;
 mod make;
 mod notes;
+mod place;
 mod port;
+mod said;
 mod seek;
 mod show;
 mod source;

@@ -6,79 +6,89 @@ use cede_bt::gateway::Protocol;
 use cede_torrent::gateway::{Keeper, Mapping, keep};
 use cede_torrent::session::Listener;
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// A router has so long from the beginning, while what is there is checked.
 const FIRST: Duration = Duration::from_millis(500);
 /// Trackers are left alone for a minute.
 const ALONE: Duration = Duration::from_secs(62);
 
+/// What is heard of the router.
+#[derive(Clone, Copy)]
+pub enum News<'a> {
+    /// It leads others to us.
+    Leads(&'a Mapping),
+    /// Trackers were told of another port before, and can be told again.
+    IsToBeTold,
+}
+
 /// What is asked of the router, if anything.
-#[derive(Default)]
 pub struct Mapped {
-    keeper: Option<Keeper>,
-    notes: Option<UnboundedReceiver<Mapping>>,
-    first: Option<Mapping>,
-    until: Option<Instant>,
-    /// When trackers are to hear of a port that they have not heard of.
-    tell_at: Option<Instant>,
-    port: u16,
+    keeper: RefCell<Option<Keeper>>,
+    /// Closed once the router has said something, or has had time to.
+    first: watch::Receiver<()>,
 }
 
 impl Mapped {
-    /// Asks in the background, unless that is not wanted.
-    pub fn begin(args: &SwarmArgs, listener: &Rc<Listener>) -> Self {
-        let port = listener.port();
+    /// Asks in the background, unless that is not wanted, and hands on what is heard.
+    pub fn begin(args: &SwarmArgs, listener: &Rc<Listener>, heard: impl Fn(News<'_>) + 'static) -> Self {
+        let (settling, first) = watch::channel(());
         if args.no_port_mapping {
-            return Self { port, ..Self::default() };
+            return Self { keeper: RefCell::default(), first };
         }
         let ways = [(Transport::Tcp, Protocol::Tcp), (Transport::Utp, Protocol::Udp)];
         let accepted = ways.into_iter().filter(|(transport, _)| args.transport.accepts(*transport));
         let (sender, notes) = mpsc::unbounded_channel();
         let keeper = keep(listener, accepted.map(|(_, protocol)| protocol).collect(), sender);
-        let notes = keeper.is_some().then_some(notes);
-        Self { keeper, notes, until: Some(Instant::now() + FIRST), port, ..Self::default() }
+        if keeper.is_some() {
+            tokio::task::spawn_local(hear(notes, listener.port(), settling, heard));
+        }
+        Self { keeper: RefCell::new(keeper), first }
     }
 
-    /// Waits until a router leads to us, from another port than before.
-    pub async fn changed(&mut self) -> Mapping {
-        if let Some(first) = self.first.take() {
-            return first;
-        }
-        match &mut self.notes {
-            Some(notes) => match notes.recv().await {
-                Some(mapping) => {
-                    let is_ours = mapping.grants.iter().all(|grant| grant.port == self.port);
-                    self.tell_at = (!is_ours).then(|| Instant::now() + ALONE);
-                    mapping
-                }
-                None => std::future::pending().await,
-            },
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Trackers are to be asked anew: they were told of another port.
-    pub fn is_to_be_told(&mut self) -> bool {
-        self.tell_at.take_if(|at| *at <= Instant::now()).is_some()
-    }
-
-    /// Does something, and waits a little for the router beside it, so that trackers hear of its port at once.
-    pub async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let done = work.await;
-        if let (Some(notes), Some(until)) = (&mut self.notes, self.until) {
-            self.first = tokio::time::timeout_at(until, notes.recv()).await.ok().flatten();
-        }
-        done
+    /// Waits until trackers can be told of the router's port at once, or a little.
+    pub async fn settled(&self) {
+        let _ = self.first.clone().changed().await;
     }
 
     /// Gives back what the router has granted.
-    pub async fn end(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
+    pub async fn end(&self) {
+        let keeper = self.keeper.borrow_mut().take();
+        if let Some(keeper) = keeper {
             keeper.end().await;
+        }
+    }
+}
+
+/// Tells of each port that leads to ours, and when trackers can hear of one that came late and is another.
+async fn hear(
+    mut notes: UnboundedReceiver<Mapping>,
+    port: u16,
+    settling: watch::Sender<()>,
+    heard: impl Fn(News<'_>),
+) {
+    if let Ok(Some(first)) = timeout(FIRST, notes.recv()).await {
+        heard(News::Leads(&first));
+    }
+    drop(settling);
+    let mut is_late = false;
+    loop {
+        let wait = if is_late { ALONE } else { Duration::MAX };
+        match timeout(wait, notes.recv()).await {
+            Ok(Some(mapping)) => {
+                heard(News::Leads(&mapping));
+                is_late = mapping.grants.iter().any(|grant| grant.port != port);
+            }
+            Ok(None) => return,
+            Err(_) => {
+                is_late = false;
+                heard(News::IsToBeTold);
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 //! From a magnet link to its torrent: who is asked, and what becomes of those who were told of us.
 
 use super::args::SwarmArgs;
+use super::hub::Hub;
 use super::notes::hear;
-use super::swarm::{self, Swarm, peer_id};
+use super::swarm::{self, peer_id};
+use crate::carry::numbers;
 use crate::failure::Failure;
-use crate::screen;
 use cede_bt::Transport;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::magnet::Magnet;
@@ -12,7 +13,7 @@ use cede_bt::metadata::Wanted;
 use cede_bt::metainfo::{Info, Metainfo};
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::magnet::{Seeker, Told, fetch};
-use cede_torrent::session::{Listener, Wish};
+use cede_torrent::session::Wish;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -64,17 +65,18 @@ pub struct Asking {
 impl Asking {
     fn begin(
         tiers: Vec<Vec<String>>,
-        (identity, listener): (Identity, &Listener),
+        identity: Identity,
+        (hub, row): (&Rc<Hub>, usize),
         named: &UnboundedSender<Vec<SocketAddr>>,
     ) -> Self {
         let (wishes, wished) = mpsc::unbounded_channel();
         let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: WANT });
         // What is missing is not known; anything but nothing says that we are no seed.
-        let port = Rc::new(listener.outer_port());
+        let port = Rc::new(hub.listener.outer_port());
         let amounts = move || Amounts { left: 1, port: Some(port()), ..Amounts::default() };
         let (notes, noted) = mpsc::unbounded_channel();
         let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wished, notes));
-        tokio::task::spawn_local(hear(noted, named.clone()));
+        tokio::task::spawn_local(hear((hub.clone(), row), noted, named.clone()));
         Self { identity, wishes, announcing }
     }
 
@@ -108,7 +110,8 @@ struct Found {
 }
 
 /// Follows a link to its torrent.
-pub async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
+pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
+    let args = &hub.args;
     let magnet = Magnet::parse(what).map_err(|error| Failure::Usage(error.to_string()))?;
     let wanted = match (magnet.hash_v1, magnet.hash_v2) {
         (Some(hash), _) => Wanted::V1(hash),
@@ -119,16 +122,17 @@ pub async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Re
         let text = "a link is followed by asking peers, and --transport attempts none; give a torrent file";
         return Err(Failure::Usage(text.to_owned()));
     }
-    screen::mention("looking for somebody who has the torrent behind the link\n");
-    let given = named_peers(&magnet).await;
+    let name = magnet.name.clone().unwrap_or_else(|| numbers::hex(&magnet.info_hash()));
+    hub.say_of(&name, "looking for somebody who has the torrent behind the link");
+    let given = named_peers(hub, &magnet).await;
     let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
-    let identity = Swarm::new_identity(magnet.info_hash(), listener)?;
+    let identity = hub.new_identity(magnet.info_hash())?;
     let (named, names) = mpsc::unbounded_channel();
     let _ = named.send([args.peers.clone(), given.clone()].concat());
     let tiers = trackers.iter().cloned().chain(args.trackers.iter().map(|url| vec![url.clone()])).collect();
-    let asking = Asking::begin(tiers, (identity, listener), &named);
+    let asking = Asking::begin(tiers, identity, (hub, row), &named);
     drop(named);
-    let found = search(args, (listener, &magnet, wanted), (&asking, names)).await;
+    let found = search(hub, (&magnet, wanted), (&asking, names)).await;
     let Found { info, peers, named } = match found {
         Ok(found) => found,
         Err(failure) => {
@@ -143,14 +147,14 @@ pub async fn follow(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Re
 }
 
 /// The peers that stand in a link.
-async fn named_peers(magnet: &Magnet) -> Vec<SocketAddr> {
+async fn named_peers(hub: &Hub, magnet: &Magnet) -> Vec<SocketAddr> {
     let mut given = Vec::new();
     for peer in &magnet.peers {
         match tokio::net::lookup_host(peer).await {
             Ok(found) => given.extend(found),
             Err(error) => {
                 let text = format!("{peer}, a peer of the link (x.pe): {error}");
-                screen::mention(&(super::printable(&text) + "\n"));
+                hub.say(&(super::printable(&text) + "\n"));
             }
         }
     }
@@ -158,7 +162,7 @@ async fn named_peers(magnet: &Magnet) -> Vec<SocketAddr> {
 }
 
 async fn seeker(args: &SwarmArgs, magnet: &Magnet, wanted: Wanted) -> Result<Seeker, Failure> {
-    let listener = Swarm::only_attempts(args).await?;
+    let listener = swarm::only_attempts(args).await?;
     Ok(Seeker {
         wanted,
         info_hash: magnet.info_hash(),
@@ -172,21 +176,22 @@ async fn seeker(args: &SwarmArgs, magnet: &Magnet, wanted: Wanted) -> Result<See
 }
 
 async fn search(
-    args: &SwarmArgs,
-    (listener, magnet, wanted): (&Rc<Listener>, &Magnet, Wanted),
+    hub: &Hub,
+    (magnet, wanted): (&Magnet, Wanted),
     (asking, names): (&Asking, UnboundedReceiver<Vec<SocketAddr>>),
 ) -> Result<Found, Failure> {
+    let args = &hub.args;
     let seeker = seeker(args, magnet, wanted).await?;
     let (found, mut peers) = mpsc::unbounded_channel();
     let named = Rc::new(RefCell::new(HashSet::new()));
     tokio::task::spawn_local(remember(names, named.clone(), found.clone()));
     if !args.no_dht {
         // Whether it is private is not known: the table is asked, and not told of us.
-        swarm::search_dht(args, magnet.info_hash(), (listener, false), &found);
+        hub.search_dht(magnet.info_hash(), false, &found);
     }
     if !args.no_lsd {
         // Likewise: others are heard, and not told of us.
-        swarm::search_local(magnet.info_hash(), (listener, None), found.clone());
+        hub.search_local(magnet.info_hash(), false, found.clone());
     }
     drop(found);
     let (told, peers) = tokio::select! {

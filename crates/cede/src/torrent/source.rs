@@ -1,6 +1,7 @@
 //! What is to be downloaded: a torrent from a file, a URL or a magnet link, and which of its files.
 
-use super::args::{GetArgs, SwarmArgs};
+use super::args::GetArgs;
+use super::hub::Hub;
 use super::seek::{Source, follow, nothing_came};
 use super::{printable, read_metainfo};
 use crate::carry::numbers;
@@ -8,7 +9,6 @@ use crate::failure::Failure;
 use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::fetch::{Download, download};
-use cede_torrent::session::Listener;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -17,9 +17,9 @@ fn is_magnet(text: &str) -> bool {
 }
 
 /// Finds out what there is to download; a magnet link is followed to its torrent.
-pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Result<Source, Failure> {
+pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
     if is_magnet(what) {
-        return follow(what, args, listener).await;
+        return follow(what, (hub, row)).await;
     }
     // A hash alone is a link without the rest.
     let link = format!("magnet:?xt=urn:btih:{what}");
@@ -27,16 +27,16 @@ pub async fn open(what: &str, args: &SwarmArgs, listener: &Rc<Listener>) -> Resu
         && Magnet::parse(&link).is_ok()
         && !Path::new(what).exists()
     {
-        return follow(&link, args, listener).await;
+        return follow(&link, (hub, row)).await;
     }
     if what.starts_with("http://") || what.starts_with("https://") {
         let octets = tokio::select! {
-            octets = download(what, listener.origin()) => octets,
+            octets = download(what, hub.listener.origin()) => octets,
             () = super::tracker::asked() => return Err(nothing_came()),
         };
         let octets = match octets {
             Ok(Download::Octets(octets)) => octets,
-            Ok(Download::Magnet(link)) => return follow(&link, args, listener).await,
+            Ok(Download::Magnet(link)) => return follow(&link, (hub, row)).await,
             Err(error) => return Err(Failure::Failed(printable(&format!("cannot fetch {what}: {error}")))),
         };
         let metainfo =

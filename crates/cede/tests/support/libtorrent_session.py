@@ -1,5 +1,5 @@
-"""One libtorrent session: torrent file, folder, and whom it calls: a peer, "near" for those of the local network, or "none", and
-then it hardly takes and gives anything.
+"""One libtorrent session: torrent files with commas between, folder, and whom it calls: a peer, "near" for those of the local
+network, or "none", and then it hardly takes and gives anything; its port, where that is not 6881; "tcp" or "utp", where it has one alone.
 
 Says each peer that it is connected to once, and "complete" once it has everything. Ends with its standard input.
 """
@@ -10,35 +10,45 @@ import time
 
 import libtorrent as lt
 
-what, folder, peer = sys.argv[1:4]
+what, folder, peer, port, transport = (sys.argv[1:] + ["6881", "both"][len(sys.argv) - 4:])[:5]
 session = lt.session({
-    "listen_interfaces": "0.0.0.0:6881",
+    "listen_interfaces": f"0.0.0.0:{port}",
     "enable_dht": False,
     "enable_lsd": peer == "near",
     "enable_upnp": False,
     "enable_natpmp": False,
+    "enable_outgoing_tcp": transport != "utp",
+    "enable_incoming_tcp": transport != "utp",
+    "enable_outgoing_utp": transport != "tcp",
+    "enable_incoming_utp": transport != "tcp",
 })
-params = lt.add_torrent_params()
-params.ti = lt.torrent_info(what)
-params.save_path = folder
-if peer == "none":
-    params.download_limit = params.upload_limit = 1000
-handle = session.add_torrent(params)
+
+
+def add(torrent):
+    params = lt.add_torrent_params()
+    params.ti = lt.torrent_info(torrent)
+    params.save_path = folder
+    if peer == "none":
+        params.download_limit = params.upload_limit = 1000
+    return session.add_torrent(params)
+
+
+handles = [add(torrent) for torrent in what.split(",")]
 
 
 def watch():
     said = set()
     while True:
-        status = handle.status()
-        if ":" in peer and not handle.get_peer_info():
-            host, port = peer.rsplit(":", 1)
-            handle.connect_peer((host, int(port)))
-        for info in handle.get_peer_info():
+        for handle in handles:
+            if ":" in peer and not handle.get_peer_info():
+                host, at = peer.rsplit(":", 1)
+                handle.connect_peer((host, int(at)))
+        for info in (info for handle in handles for info in handle.get_peer_info()):
             line = f"peer {info.ip[0]}:{info.ip[1]}"
             if not info.flags & (lt.peer_info.connecting | lt.peer_info.handshake) and line not in said:
                 said.add(line)
                 print(line, flush=True)
-        if status.is_seeding and "complete" not in said:
+        if all(handle.status().is_seeding for handle in handles) and "complete" not in said:
             said.add("complete")
             print("complete", flush=True)
         time.sleep(0.5)

@@ -1,0 +1,224 @@
+//! What the torrents of one process share: a port, limits, a node of the hash table, the router's ports, the screen.
+
+use super::args::SwarmArgs;
+use super::board::Board;
+use super::port::{self, Mapped, News};
+use super::printable;
+use super::said::Said;
+use super::swarm;
+use crate::carry::numbers;
+use crate::failure::Failure;
+use crate::screen;
+use cede_bt::metainfo::Info;
+use cede_torrent::announce::Identity;
+use cede_torrent::dht::OurNode;
+use cede_torrent::limits::{Limits, allow_many_files};
+use cede_torrent::session::{Choices, Listener, Session};
+use serde_json::{Value, json};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Limits are looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Connections of all torrents; each has a part of them, and at least a few.
+const CONNECTIONS: u32 = 500;
+const CONNECTIONS_OF_ONE: u32 = 10;
+
+/// What is shared.
+pub struct Hub {
+    /// How swarms are taken part in.
+    pub args: SwarmArgs,
+    /// Where peers reach us.
+    pub listener: Rc<Listener>,
+    /// Who is led to us by a router.
+    pub mapped: Mapped,
+    /// Content is checked one torrent after the other, each on all cores.
+    pub turns: Semaphore,
+    board: RefCell<Board>,
+    said: RefCell<Said>,
+    limits: Limits,
+    /// Begun when it is asked for; `None` where it cannot be had.
+    node: OnceCell<Option<OurNode>>,
+    sessions: RefCell<Vec<Session>>,
+    taken: RefCell<Taken>,
+    count: usize,
+    /// Torrents that have not ended.
+    left: Cell<usize>,
+}
+
+/// What torrents have taken for themselves.
+#[derive(Default)]
+struct Taken {
+    torrents: HashSet<[u8; 20]>,
+    /// Files that are written.
+    files: HashSet<Vec<String>>,
+}
+
+impl Hub {
+    /// Waits for the peers of so many torrents.
+    pub async fn begin(args: &SwarmArgs, count: usize) -> Result<Rc<Self>, Failure> {
+        allow_many_files();
+        let listener = swarm::listen(args).await?;
+        let hub = Rc::new_cyclic(|hub| Self {
+            args: args.clone(),
+            mapped: Mapped::begin(args, &listener, Self::hearing(hub.clone())),
+            listener,
+            turns: Semaphore::new(1),
+            board: RefCell::new(Board::new(count)),
+            said: RefCell::default(),
+            limits: Limits::new(args.up, args.down),
+            node: OnceCell::new(),
+            sessions: RefCell::default(),
+            taken: RefCell::default(),
+            count,
+            left: Cell::new(count),
+        });
+        let keeper = hub.clone();
+        tokio::task::spawn_local(async move {
+            loop {
+                tokio::time::sleep(LOOK_EVERY).await;
+                keeper.limits.look();
+            }
+        });
+        Ok(hub)
+    }
+
+    /// Hears of the router.
+    fn hearing(hub: Weak<Self>) -> impl Fn(News<'_>) {
+        move |news| match (hub.upgrade(), news) {
+            (Some(hub), News::Leads(mapping)) => {
+                let (text, data) = port::told(mapping);
+                hub.say(&text);
+                hub.tell(None, "port", &data);
+            }
+            (Some(hub), News::IsToBeTold) => hub.announce_again(),
+            (None, _) => {}
+        }
+    }
+
+    /// Whether there are several torrents, so that each is to be named.
+    pub const fn is_shared(&self) -> bool {
+        self.count > 1
+    }
+
+    /// A torrent is given or, into these files, fetched. None is taken twice, and no file belongs to two.
+    pub fn take(&self, info: &Info, is_written: bool) -> Result<(), Failure> {
+        let mut taken = self.taken.borrow_mut();
+        if !taken.torrents.insert(info.info_hash()) {
+            return Err(Failure::Failed("the same torrent as another one of these".to_owned()));
+        }
+        let files = info.files.iter().filter(|file| is_written && !file.is_padding);
+        for file in files {
+            if !taken.files.insert(file.path.clone()) {
+                let name = super::shown(&file.path);
+                let text =
+                    format!("{name} belongs to another one of these, too: fetch it into another folder (-o)");
+                return Err(Failure::Failed(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// A torrent runs from now on: it has its part of what is limited.
+    pub fn join(&self, session: &Session) {
+        self.limits.join(session);
+        self.sessions.borrow_mut().push(session.clone());
+    }
+
+    /// A torrent has ended; the last one gives back the router's ports.
+    pub async fn leave(&self) {
+        self.left.set(self.left.get().saturating_sub(1));
+        if self.left.get() == 0 {
+            self.mapped.end().await;
+        }
+    }
+
+    /// Trackers are to hear of another port.
+    fn announce_again(&self) {
+        let sessions = self.sessions.borrow();
+        sessions.iter().filter(|session| !session.has_left()).for_each(Session::announce_again);
+    }
+
+    /// How trackers know us, under a new name.
+    pub fn new_identity(&self, info_hash: [u8; 20]) -> Result<Identity, Failure> {
+        let key = swarm::chance()?.first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
+        let (port, origin) = (self.listener.port(), self.listener.origin());
+        Ok(Identity { info_hash, peer_id: swarm::peer_id()?, port, key, origin })
+    }
+
+    /// What a session is told.
+    pub fn choices(&self, peer_id: [u8; 20]) -> Result<Choices, Failure> {
+        let args = &self.args;
+        let mut profile = args.profile;
+        let part = (CONNECTIONS / self.count.max(1) as u32).max(CONNECTIONS_OF_ONE);
+        profile.connections_max = profile.connections_max.min(part);
+        profile.initiate_max = profile.initiate_max.min(part);
+        Ok(Choices {
+            profile,
+            disposition: args.transport,
+            upload_limit: args.up,
+            download_limit: args.down,
+            encryption: args.encryption.into(),
+            pex: !args.no_pex,
+            peer_id,
+            client: swarm::client(),
+            seed: swarm::chance()?.first_chunk().map_or(0, |octets| u64::from_be_bytes(*octets)),
+        })
+    }
+
+    /// Looks for peers in the distributed hash table, in the background, and tells it of us where it is to be told.
+    pub fn search_dht(&self, info_hash: [u8; 20], is_told: bool, found: &UnboundedSender<Vec<SocketAddr>>) {
+        let unavailable = |error: std::io::Error| self.say(&format!("no distributed hash table: {error}\n"));
+        let start = || OurNode::start(self.listener.origin(), &self.args.dht_node).map_err(unavailable).ok();
+        let Some(node) = self.node.get_or_init(start) else { return };
+        let outer = self.listener.outer_port();
+        let searching = node.search(info_hash, move || is_told.then(&outer), found.clone());
+        searching.unwrap_or_else(unavailable);
+    }
+
+    /// Looks for peers in the local network, in the background, and tells it of our port where it is to be told.
+    pub fn search_local(&self, info_hash: [u8; 20], is_told: bool, found: UnboundedSender<Vec<SocketAddr>>) {
+        let port = is_told.then(|| self.listener.port());
+        if let Err(error) = cede_torrent::local::search(info_hash, port, self.listener.origin(), found) {
+            self.say(&format!("no search of the local network: {error}\n"));
+        }
+    }
+
+    /// Says something to a person.
+    pub fn say(&self, text: &str) {
+        self.board.borrow_mut().clear();
+        screen::mention(text);
+    }
+
+    /// The same of one torrent, which is named where there are several.
+    pub fn say_of(&self, name: &str, text: &str) {
+        let head = if self.is_shared() { format!("{}: ", printable(name)) } else { String::new() };
+        self.say(&format!("{head}{text}\n"));
+    }
+
+    /// A server complains of a torrent, or does not any more.
+    pub fn complaint(&self, torrent: usize, server: &str, text: Option<&String>) {
+        let news = self.said.borrow_mut().news(torrent, server, text);
+        if let Some(news) = news {
+            self.say(&(printable(&format!("{server}: {news}")) + "\n"));
+        }
+    }
+
+    /// The screen's line, to change.
+    pub fn board(&self, change: impl FnOnce(&mut Board)) {
+        change(&mut self.board.borrow_mut());
+    }
+
+    /// Tells programs of an event, of a torrent where it is one's.
+    pub fn tell(&self, torrent: Option<&[u8; 20]>, event: &str, data: &Value) {
+        if self.args.json {
+            let torrent = torrent.map(|hash| numbers::hex(hash));
+            let _ = screen::print_json_line(&json!({ "event": event, "torrent": torrent, "data": data }));
+        }
+    }
+}

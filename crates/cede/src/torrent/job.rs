@@ -1,0 +1,378 @@
+//! A torrent that runs, from what names it to the goodbye.
+
+use super::gauge::{Gauge, Rates, document};
+use super::hub::Hub;
+use super::notes;
+use super::place::{Content, Place};
+use super::printable;
+use super::seek::Source;
+use super::source;
+use super::swarm;
+use super::tracker::asked;
+use crate::carry::numbers;
+use crate::failure::Failure;
+use cede_bt::metainfo::{Info, Version};
+use cede_torrent::announce::{self, Amounts, Identity};
+use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
+use cede_torrent::storage::{Notes, Storage};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+
+const TICK: Duration = Duration::from_millis(250);
+/// A line of JSON each second.
+const TICKS_PER_LINE: u32 = 4;
+/// Peers that were given by hand are told of so often, lest those that were away for long are forgotten.
+const REMINDER: Duration = Duration::from_secs(60);
+
+/// Says where a torrent's content is, or goes.
+type Placing = dyn Fn(&Source) -> Result<Place, Failure>;
+
+/// What is done with torrents.
+pub struct Verb {
+    /// Where a torrent's content is, or goes.
+    pub place: Box<Placing>,
+    /// Whether enough has been done.
+    pub is_over: Box<dyn Fn(&Session) -> bool>,
+}
+
+/// A torrent that runs.
+pub struct Job {
+    hub: Rc<Hub>,
+    /// Its place on the screen.
+    row: usize,
+    /// What it was asked for by.
+    what: String,
+    info: Arc<Info>,
+    /// What is written to; `None` where nothing is.
+    written: Option<Arc<Storage>>,
+    session: Session,
+    driver: Option<Driver>,
+    announcing: JoinHandle<()>,
+    found: Found,
+    gauge: Gauge,
+    was_complete: bool,
+    ticks: u32,
+}
+
+fn unrun(error: &SessionError) -> Failure {
+    match error {
+        SessionError::Storage(inner) => Failure::of_system(printable(&error.to_string()), inner.error.kind()),
+        SessionError::Unsupported(_) => Failure::Failed(error.to_string()),
+    }
+}
+
+/// Nothing begins: programs hear why.
+pub fn tell_of_nothing(hub: &Hub, what: &str, failure: &Failure) {
+    hub.tell(None, "end", &json!({ "what": what, "error": failure.text() }));
+}
+
+impl Job {
+    /// Finds out what there is, and begins. Where that fails, trackers that have heard of us by then hear that we leave.
+    pub async fn begin(hub: &Rc<Hub>, (row, what): (usize, &str), verb: &Verb) -> Result<Self, Failure> {
+        let mut source = source::open(what, (hub, row)).await?;
+        let asking = source.asking.take();
+        let known = asking.as_ref().map(|asking| asking.identity);
+        let begun = match (verb.place)(&source) {
+            Ok(place) => Self::begin_at((hub, row, what), source, place, known).await,
+            Err(failure) => Err(failure),
+        };
+        if let Some(asking) = asking {
+            asking.end(begun.as_ref().err()).await;
+        }
+        begun
+    }
+
+    async fn begin_at(
+        (hub, row, what): (&Rc<Hub>, usize, &str),
+        source: Source,
+        place: Place,
+        known: Option<Identity>,
+    ) -> Result<Self, Failure> {
+        let Source { metainfo, peers, given, .. } = source;
+        let info = Arc::new(metainfo.info);
+        let is_served = !hub.args.no_web_seeds && place.allocation.is_some();
+        let servers: Vec<String> = metainfo.web_seeds.into_iter().filter(|_| is_served).collect();
+        let begun = Begun::of((hub, row), &info, &place, known).await?;
+        let Begun { storage, session, driver, wishes, identity, gauge } = begun;
+        let tiers = tiers(hub, metainfo.trackers);
+        remark(hub, &info, tiers.is_empty() && peers.is_empty() && servers.is_empty());
+        session.add_peers(&peers);
+        let (announcing, found) =
+            look_for_peers((hub, row), &info, (&session, wishes, identity), (tiers, given));
+        notes::hear_web((hub.clone(), row), session.use_web_seeds(&servers));
+        let (what, was_complete, hub) = (what.to_owned(), session.is_done(), hub.clone());
+        let (driver, written, ticks) = (Some(driver), place.allocation.map(|_| storage), 0);
+        Ok(Self {
+            hub,
+            row,
+            what,
+            info,
+            written,
+            session,
+            driver,
+            announcing,
+            found,
+            gauge,
+            was_complete,
+            ticks,
+        })
+    }
+
+    /// Runs until Ctrl-C, a failure, or it is over.
+    pub async fn run(&mut self, verb: &Verb) -> Result<(), Failure> {
+        self.tell(
+            "begin",
+            &json!({
+                "what": self.what, "name": self.info.name, "info_hash": numbers::hex(&self.info.info_hash()),
+                "bytes": super::show::content_bytes(&self.info), "pieces": self.info.piece_count(),
+            }),
+        );
+        if self.was_complete && self.written.is_some() {
+            self.tell("complete", &json!({ "bytes": self.session.view().bytes }));
+        }
+        let Some(mut driver) = self.driver.take() else { return Ok(()) };
+        let outcome = {
+            let mut running = std::pin::pin!(driver.run());
+            loop {
+                if (verb.is_over)(&self.session) {
+                    break Ok(());
+                }
+                tokio::select! {
+                    ended = &mut running => break ended.map_err(|error| unrun(&error)),
+                    () = tokio::time::sleep(TICK) => self.look(),
+                    Some(peers) = self.found.peers.recv() => self.session.add_peers(&peers),
+                    Some(peers) = self.found.near.recv() => self.session.add_near_peers(&peers),
+                    () = asked() => break Err(Failure::Interrupted(self.parting())),
+                }
+            }
+        };
+        self.driver = Some(driver);
+        // A tracker that answers to the completion may be quicker than the clock.
+        self.tell_completion();
+        outcome
+    }
+
+    /// What an interruption leaves.
+    fn parting(&self) -> String {
+        if self.session.is_done() {
+            return "nothing more is given".to_owned();
+        }
+        let (here, all) =
+            (self.session.view().pieces, numbers::count(self.info.piece_count() as usize, "piece"));
+        format!("what has come stays, {here} of {all}; the same command goes on")
+    }
+
+    fn look(&mut self) {
+        let view = self.session.view();
+        let standing = self.gauge.update(&view);
+        self.hub.board(|board| board.running(self.row, standing));
+        self.ticks += 1;
+        if self.hub.args.json && self.ticks.is_multiple_of(TICKS_PER_LINE) {
+            self.tell("progress", &document(&view, &standing.rates));
+        }
+        self.tell_completion();
+    }
+
+    /// Once.
+    fn tell_completion(&mut self) {
+        if self.session.is_done() && !std::mem::replace(&mut self.was_complete, true) {
+            self.tell("complete", &json!({ "bytes": self.session.view().bytes }));
+        }
+    }
+
+    fn tell(&self, event: &str, data: &Value) {
+        self.hub.tell(Some(&self.info.info_hash()), event, data);
+    }
+
+    /// Leaves the swarm, and says how it was.
+    pub async fn end(mut self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        let elapsed = self.gauge.elapsed();
+        let view = self.session.view();
+        self.session.leave();
+        if let Some(driver) = &mut self.driver {
+            driver.write_notes();
+            driver.take_notes().filter(|_| self.session.is_done()).into_iter().for_each(Notes::discard);
+        }
+        if let Some(storage) = self.written.as_ref().filter(|it| view.is_complete && it.wants_everything()) {
+            storage.discard_parts();
+        }
+        let patience = outcome.as_ref().err().map_or(swarm::GOODBYE, swarm::parting_time);
+        let goodbye = tokio::time::timeout(patience, &mut self.announcing);
+        let _ = tokio::join!(goodbye, self.hub.leave());
+        let mut data = document(&view, &Rates::default());
+        data["what"] = self.what.as_str().into();
+        data["seconds"] = elapsed.as_secs_f64().into();
+        data["cpu_s"] = crate::carry::send::cpu_s().into();
+        if let Err(failure) = &outcome {
+            data["error"] = failure.text().into();
+        }
+        self.tell("end", &data);
+        self.hub.say_of(&self.info.name, &moved(&view, elapsed));
+        outcome
+    }
+}
+
+/// What has come and gone.
+fn moved(view: &View, elapsed: Duration) -> String {
+    let (down, up) = (view.totals.downloaded, view.totals.uploaded);
+    let web = view.totals.downloaded_web;
+    let of_servers =
+        if web > 0 { format!(", {} from web seeds", numbers::amount(web)) } else { String::new() };
+    format!(
+        "{} received ({} over uTP{of_servers}), {} sent ({} over uTP) in {:.1} s",
+        numbers::amount(down.iter().sum::<u64>() + web),
+        numbers::amount(down[1]),
+        numbers::amount(up.iter().sum()),
+        numbers::amount(up[1]),
+        elapsed.as_secs_f64()
+    )
+}
+
+/// A session that has begun.
+struct Begun {
+    storage: Arc<Storage>,
+    session: Session,
+    driver: Driver,
+    wishes: UnboundedReceiver<Wish>,
+    identity: Identity,
+    gauge: Gauge,
+}
+
+impl Begun {
+    /// With what is there of the content.
+    async fn of(
+        (hub, row): (&Rc<Hub>, usize),
+        info: &Arc<Info>,
+        place: &Place,
+        known: Option<Identity>,
+    ) -> Result<Self, Failure> {
+        hub.take(info, place.allocation.is_some())?;
+        let Content { storage, notes, whole } = place.open(info, (hub, row)).await?;
+        hub.mapped.settled().await;
+        let identity = known.map_or_else(|| hub.new_identity(info.info_hash()), Ok)?;
+        let (listener, choices) = (Some(hub.listener.clone()), hub.choices(identity.peer_id)?);
+        let made = Session::new(info, &storage, &whole, listener, choices);
+        let (session, wishes, mut driver) = made.map_err(|error| unrun(&error))?;
+        driver.keep_notes(notes);
+        place.want(&session);
+        hub.join(&session);
+        let here = whole.iter().filter(|is_whole| **is_whole).count();
+        hub.say(&headline(info, here, hub.listener.port()));
+        mention_files(hub, &storage, (info, place), here);
+        let gauge = Gauge::new(info.piece_count(), wanted_bytes(info, &storage));
+        Ok(Self { storage, session, driver, wishes, identity, gauge })
+    }
+}
+
+/// Octets of pieces that are wanted.
+fn wanted_bytes(info: &Info, storage: &Storage) -> u64 {
+    let is_wanted = storage.wanted_pieces();
+    (0..info.piece_count())
+        .filter(|at| is_wanted[*at as usize])
+        .map(|at| u64::from(info.piece_bytes(at)))
+        .sum()
+}
+
+fn headline(info: &Info, here: usize, port: u16) -> String {
+    let name = super::shown(std::slice::from_ref(&info.name));
+    let (amount, pieces) = (
+        numbers::amount(super::show::content_bytes(info)),
+        numbers::count(info.piece_count() as usize, "piece"),
+    );
+    let port = match port {
+        0 => "no peer can call us".to_owned(),
+        port => format!("TCP and UDP port {port}"),
+    };
+    format!("{name}: {amount}, {here} of {pieces} are here; {port}\n")
+}
+
+/// The torrent's trackers, and those that were named.
+fn tiers(hub: &Hub, own: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    own.into_iter().chain(hub.args.trackers.iter().map(|url| vec![url.clone()])).collect()
+}
+
+/// What a person should know before it begins.
+fn remark(hub: &Hub, info: &Info, is_unnamed: bool) {
+    let args = &hub.args;
+    if info.version == Version::Hybrid {
+        hub.say_of(&info.name, "a hybrid torrent: its v1 side is used, its v2 hashes are not checked");
+    }
+    if is_unnamed && args.peers.is_empty() && (args.no_dht && args.no_lsd || info.is_private) {
+        let what = "name a tracker (-t) or a peer (--peer), or wait for others";
+        hub.say_of(&info.name, &format!("nobody is to be asked for peers: {what}"));
+    }
+}
+
+/// Names that file systems do not take, and content that is elsewhere.
+fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), here: usize) {
+    let say = |text: &str| hub.say_of(&info.name, text);
+    if place.allocation.is_none() && here == 0 {
+        let folder = place.folder.display();
+        say(&format!("nothing of it is in {folder}: --data names the folder that has it"));
+    }
+    if place.is_super {
+        let is_whole = here == storage.wanted_pieces().len();
+        let how = if is_whole {
+            "each peer is told of two pieces at a time"
+        } else {
+            "not everything is here: what is, is given as usual"
+        };
+        say(&format!("super-seeding: {how}"));
+    }
+    let is_real = |file: &usize| !storage.layout().files()[*file].is_padding;
+    let files = 0..storage.layout().files().len();
+    let count = files.filter(|file| is_real(file) && storage.is_shortened(*file)).count();
+    if count > 0 {
+        let files = numbers::count(count, "file");
+        say(&format!("names of {files} are too long for file systems, and kept shorter"));
+    }
+}
+
+/// Peers that were found.
+struct Found {
+    peers: UnboundedReceiver<Vec<SocketAddr>>,
+    /// Those in the local network.
+    near: UnboundedReceiver<Vec<SocketAddr>>,
+}
+
+/// Asks trackers, the distributed hash table and the local network from now on.
+fn look_for_peers(
+    (hub, row): (&Rc<Hub>, usize),
+    info: &Arc<Info>,
+    (session, wishes, identity): (&Session, UnboundedReceiver<Wish>, Identity),
+    (tiers, given): (Vec<Vec<String>>, Vec<SocketAddr>),
+) -> (JoinHandle<()>, Found) {
+    let (found, peers) = mpsc::unbounded_channel();
+    let (found_near, near) = mpsc::unbounded_channel();
+    let (notes, noted) = mpsc::unbounded_channel();
+    let (subject, total) = (session.clone(), info.total_bytes);
+    let port = Rc::new(hub.listener.outer_port());
+    let amounts = move || {
+        let view = subject.view();
+        let sum = |sums: [u64; 2]| sums.iter().sum();
+        let left = total.saturating_sub(view.bytes);
+        let downloaded = sum(view.totals.downloaded) + view.totals.downloaded_web;
+        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, port: Some(port()) }
+    };
+    let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
+    tokio::task::spawn_local(notes::hear((hub.clone(), row), noted, found.clone()));
+    tokio::task::spawn_local(remind([given, hub.args.peers.clone()].concat(), found.clone()));
+    if !hub.args.no_dht && !info.is_private {
+        hub.search_dht(info.info_hash(), true, &found);
+    }
+    if !hub.args.no_lsd && !info.is_private {
+        hub.search_local(info.info_hash(), true, found_near);
+    }
+    (announcing, Found { peers, near })
+}
+
+async fn remind(given: Vec<SocketAddr>, found: UnboundedSender<Vec<SocketAddr>>) {
+    while found.send(given.clone()).is_ok() {
+        tokio::time::sleep(REMINDER).await;
+    }
+}

@@ -1,0 +1,58 @@
+//! What servers complain of, told once: not with each announce, nor of each torrent.
+
+use std::collections::HashMap;
+
+/// What each server complains of, of which torrents.
+#[derive(Default)]
+pub struct Said(HashMap<String, Vec<(usize, String)>>);
+
+impl Said {
+    /// A server complains of a torrent, or does not: what a person has not been told yet.
+    pub fn news(&mut self, torrent: usize, server: &str, text: Option<&String>) -> Option<String> {
+        let known = self.0.entry(server.to_owned()).or_default();
+        let before = known.iter().position(|(of, _)| *of == torrent).map(|at| known.swap_remove(at).1);
+        let news = match text {
+            Some(text) => {
+                let is_known = before.as_ref() == Some(text) || known.iter().any(|(_, other)| other == text);
+                known.push((torrent, text.clone()));
+                (!is_known).then(|| text.clone())
+            }
+            None => (before.is_some() && known.is_empty()).then(|| "all is well now".to_owned()),
+        };
+        if known.is_empty() {
+            self.0.remove(server);
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tracker_is_quoted_once_until_it_says_something_else() {
+        let (mut said, busy, gone) = (Said::default(), "busy".to_owned(), "gone".to_owned());
+        assert_eq!(said.news(0, "a", None), None);
+        assert_eq!(said.news(0, "a", Some(&busy)), Some("busy".to_owned()));
+        assert_eq!(said.news(0, "a", Some(&busy)), None);
+        assert_eq!(said.news(0, "b", Some(&busy)), Some("busy".to_owned()));
+        assert_eq!(said.news(0, "a", Some(&gone)), Some("gone".to_owned()));
+        assert_eq!(said.news(0, "a", None), Some("all is well now".to_owned()));
+        assert_eq!(said.news(0, "a", None), None);
+        assert_eq!(said.news(0, "a", Some(&gone)), Some("gone".to_owned()));
+    }
+
+    #[test]
+    fn what_is_wrong_for_many_torrents_is_said_once() {
+        let (mut said, busy) = (Said::default(), "busy".to_owned());
+        assert_eq!(said.news(0, "a", Some(&busy)), Some("busy".to_owned()));
+        assert_eq!(said.news(1, "a", Some(&busy)), None);
+        assert_eq!(said.news(0, "a", None), None, "not for the other one");
+        assert_eq!(said.news(1, "a", None), Some("all is well now".to_owned()));
+        let unknown = "no such torrent".to_owned();
+        assert_eq!(said.news(0, "a", Some(&unknown)), Some(unknown.clone()));
+        assert_eq!(said.news(1, "a", None), None);
+        assert_eq!(said.news(0, "a", Some(&unknown)), None, "another torrent's answer changes nothing");
+    }
+}
