@@ -12,8 +12,10 @@ use cede_meter::Estimator;
 pub const SHARE: f64 = 0.99;
 const MEAN_TOLERANCE: f64 = 0.06;
 const MEAN_TOLERANCE_MS: f64 = PACKET_MS / 12.0;
-/// So many samples are of packets that the log knows, at the time at which they arrived; but for those that were held back.
+/// So many samples are of packets that the log knows, at the time at which they arrived; but for those that were held back, of few
+/// samples as many more as chance has it (standard deviations).
 const MATCHED: f64 = 0.98;
+const CHANCE: f64 = 3.0;
 
 /// How an estimate stands beside what it must keep to.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -36,14 +38,16 @@ impl Judged {
     pub fn of(case: &Case, estimate: &Estimate, conditions: &Conditions) -> Self {
         let bound_ms = if case.seen.is_utp() { PACKET_MS } else { PACKET_MS + TICK_MS };
         let (error_ms, mean_ratio) = (estimate.error_ms(SHARE), estimate.mean_ratio());
-        let matched = estimate.errors_ms.len() as f64 / estimate.samples.len() as f64;
+        let (count, held_back) = (estimate.samples.len() as f64, conditions.held_back);
+        let matched = estimate.errors_ms.len() as f64 / count;
+        let chance = CHANCE * (held_back * (1.0 - held_back) / count).sqrt();
         let tolerance = MEAN_TOLERANCE.max(MEAN_TOLERANCE_MS / estimate.true_mean_ms);
         Self {
             error_ms,
             mean_ratio,
             is_near: error_ms <= bound_ms,
             is_mean_near: estimate.estimator == Estimator::Echoed || (mean_ratio - 1.0).abs() <= tolerance,
-            is_matched: matched >= MATCHED - conditions.held_back,
+            is_matched: matched >= MATCHED - held_back - chance,
         }
     }
 

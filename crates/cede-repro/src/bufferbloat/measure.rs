@@ -20,6 +20,9 @@ const DOWNLINK: Rate = Rate::from_mbit(100);
 /// A sample that lies further than this from every packet's arrival belongs to none.
 const MATCH: Duration = Duration::from_micros(50);
 
+/// Times of the log are known no better.
+const ROUNDING_US: f64 = 1.0;
+
 /// A packet that left the uplink's queue: when it was seen by the observer, or would have been, and how long it had waited.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Truth {
@@ -235,18 +238,18 @@ fn us(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e3
 }
 
-/// Of what the packets of the log waited. Where the second came after the first had left, what the first had met drained, by a second
-/// each second, and the second waited for others.
+/// Of what the packets of the log waited. Where the second came after the first had left, the queue was empty until it came: whoever
+/// came behind the first, while that still waited, would have left with it.
 ///
 /// It is what a flow sees that queues behind itself: its packets follow each other, and what they are themselves while they are sent
 /// they do not wait for.
 fn area_between(first: &Truth, second: &Truth) -> f64 {
-    let [span_us, first_us, second_us] = [second.at.since(first.at), first.waited, second.waited].map(us);
-    if second_us >= span_us {
+    let [span_us, first_us, second_us, took_us] =
+        [second.at.since(first.at), first.waited, second.waited, second.took].map(us);
+    if second_us + took_us + ROUNDING_US >= span_us {
         return span_us * (first_us + second_us) / 2e3;
     }
-    let falls_us = first_us.min(span_us - second_us);
-    (falls_us * (first_us - falls_us / 2.0) + second_us * second_us / 2.0) / 1e3
+    second_us * second_us / 2e3
 }
 
 /// Of what one would wait who came at any time: for the packet that is being sent, too, until it is; and for nothing while none is.
@@ -330,9 +333,20 @@ mod tests {
     fn a_queue_is_empty_between_packets_that_did_not_meet_in_it() {
         let area = |first, second, span_ms| area_between(&packet(0, first, 12), &packet(span_ms, second, 12));
         assert_eq!(area(100, 88, 12), 12e3 * 94.0, "one behind the other");
-        assert_eq!(area(100, 0, 4_000), 5_000e3, "drained in a tenth of a second");
-        assert_eq!(area(100, 0, 60), 60e3 * 70.0, "until the other came, which met nobody who was seen");
+        assert_eq!(area(100, 0, 12), 12e3 * 50.0, "as the other left");
+        assert_eq!(area(100, 0, 4_000), 0.0, "whoever came behind the first would have left with it");
         assert_eq!(area(0, 50, 1_000), 1_250e3, "others came meanwhile");
+    }
+
+    /// What packets waited, by when they left, has the mean of what anybody waits, by when he comes.
+    #[test]
+    fn the_mean_of_a_burst_is_that_of_what_anybody_waits() {
+        // A packet a millisecond for a second, each of which takes two: the queue rises for a second to one second, and falls for one.
+        let burst = |at: u64| (0..1_000).map(move |k| packet(at + 2 * k + 2, k, 2));
+        let log: Vec<Truth> = (0..20).flat_map(|k| burst(k * 5_000)).collect();
+        let sum: f64 = log.windows(2).map(|pair| area_between(&pair[0], &pair[1])).sum();
+        let anybody = 20.0 * (500.0 + 500.0) * 1e6;
+        assert!((sum / anybody - 1.0).abs() < 0.01, "{sum} for {anybody}");
     }
 
     #[test]
