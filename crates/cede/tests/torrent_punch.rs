@@ -95,10 +95,13 @@ impl Place {
     fn fetch(&self, [front, giver, taker]: [Client; 3]) {
         // libtorrent introduces those that it is connected to over uTP alone: one at a time is called over that first.
         let options = if front == Client::Libtorrent { "--profile libtorrent" } else { "" };
-        let _front = match front {
+        let mut front_one = match front {
             Client::Ours => self.ours(FRONT, "get film.torrent -o front --up 8kbit/s --down 8kbit/s"),
             Client::Libtorrent => self.libtorrent(FRONT, "front", "none"),
         };
+        if front == Client::Libtorrent {
+            front_one.out_line("ready");
+        }
         let _giver = self.give(giver, options);
         let began = Instant::now();
         match taker {

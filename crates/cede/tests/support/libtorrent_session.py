@@ -1,7 +1,8 @@
 """One libtorrent session: torrent files with commas between, folder, and whom it calls: a peer, "near" for those of the local
 network, or "none", and then it hardly takes and gives anything; its port, where that is not 6881; "tcp" or "utp", where it has one alone.
 
-Says each peer that it is connected to once, and "complete" once it has everything. Ends with its standard input.
+Says "ready" once it takes up calls, each peer that it is connected to once, and "complete" once it has everything. Ends with its
+standard input.
 """
 
 import sys
@@ -48,10 +49,14 @@ def watch():
             if not info.flags & (lt.peer_info.connecting | lt.peer_info.handshake) and line not in said:
                 said.add(line)
                 print(line, flush=True)
+        # A torrent is paused at first, and hangs up on whoever calls for it.
+        if "ready" not in said and not any(handle.status().flags & lt.torrent_flags.paused for handle in handles):
+            said.add("ready")
+            print("ready", flush=True)
         if all(handle.status().is_seeding for handle in handles) and "complete" not in said:
             said.add("complete")
             print("complete", flush=True)
-        time.sleep(0.5)
+        time.sleep(0.2)
 
 
 threading.Thread(target=watch, daemon=True).start()
