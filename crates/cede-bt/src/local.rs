@@ -7,8 +7,9 @@
 //! **Limits.** A datagram of [`MAX_BYTES`] and 64 lines; 8 peers of one address and 32 of all in a minute; 100 datagrams are read in a
 //! second ([`Search::pause`]), and what else comes is the system's to drop.
 //!
-//! **What it leaves out.** Several torrents in one announce are understood and not sent: each announces itself.
-//! How it was validated: the tests below, a fuzz target, and libtorrent in both directions.
+//! Torrents that are due at the same time are announced together, [`MAX_HASHES`] in a datagram.
+//!
+//! **How it was validated.** The tests below, a fuzz target, and libtorrent in both directions.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -27,6 +28,8 @@ pub const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0xefc0, 0x98
 /// Longer announces are not read; 1,400 octets are the most that should be sent.
 pub const MAX_BYTES: usize = 1_500;
 const MAX_LINES: usize = 64;
+/// Torrents in one announce: it stays within 1,400 octets.
+pub const MAX_HASHES: usize = 24;
 
 /// Between two announces on one interface.
 const EVERY: Duration = Duration::from_secs(5 * 60);
@@ -110,51 +113,75 @@ fn hash(text: &[u8]) -> Option<[u8; 20]> {
 /// An interface, by its number, and whether it is about IPv6 there.
 pub type Place = (u32, bool);
 
+/// What all torrents of a process have in common there.
+#[derive(Debug)]
+pub struct Voice {
+    cookie: String,
+    read: u32,
+    read_since: Instant,
+}
+
+impl Voice {
+    /// `chance` tells our announces from others'.
+    #[must_use]
+    pub fn new(chance: u32) -> Self {
+        // libtorrent reads it as a positive number of 32 bits.
+        Self { cookie: format!("{:x}", chance >> 1), read: 0, read_since: Instant::ZERO }
+    }
+
+    /// What is to be sent to the group at [`PORT`], of at most [`MAX_HASHES`] torrents that take connections at a port.
+    #[must_use]
+    pub fn datagram(&self, is_v6: bool, port: u16, hashes: &[[u8; 20]]) -> Vec<u8> {
+        let group = if is_v6 { SocketAddr::from((GROUP_V6, PORT)) } else { (GROUP_V4, PORT).into() };
+        let mut text = format!("BT-SEARCH * HTTP/1.1\r\nHost: {group}\r\nPort: {port}\r\n");
+        for hash in hashes.iter().take(MAX_HASHES) {
+            text += "Infohash: ";
+            hash.iter().for_each(|octet| {
+                let _ = write!(text, "{octet:02x}");
+            });
+            text += "\r\n";
+        }
+        let _ = write!(text, "cookie: {}\r\n\r\n\r\n", self.cookie);
+        text.into_bytes()
+    }
+
+    /// A datagram was heard; `None` where it is no announce, or our own.
+    #[must_use]
+    pub fn hear<'a>(&self, octets: &'a [u8]) -> Option<Announce<'a>> {
+        Announce::parse(octets).filter(|announce| announce.cookie != Some(self.cookie.as_bytes()))
+    }
+
+    /// To be asked before each datagram is read: how long nothing more is to be read, as too much has come.
+    pub fn pause(&mut self, now: Instant) -> Option<Duration> {
+        let second = Duration::from_secs(1);
+        if now.since(self.read_since) >= second {
+            (self.read, self.read_since) = (0, now);
+        }
+        self.read += 1;
+        (self.read > MAX_READ).then(|| second.saturating_sub(now.since(self.read_since)))
+    }
+}
+
 /// One torrent's part in it.
 #[derive(Debug)]
 pub struct Search {
-    info_hash: [u8; 20],
+    /// The torrent, as it is called on the wire.
+    pub info_hash: [u8; 20],
     /// Where we take connections; without it nobody is told of us.
-    port: Option<u16>,
-    cookie: String,
+    pub port: Option<u16>,
     /// When there is to be an announce.
     due: BTreeMap<Place, Instant>,
     /// Peers that were heard in this minute.
     heard: BTreeSet<SocketAddr>,
     heard_since: Instant,
-    read: u32,
-    read_since: Instant,
 }
 
 impl Search {
-    /// For one torrent. `chance` tells our announces from others'.
+    /// For one torrent.
     #[must_use]
-    pub fn new(info_hash: [u8; 20], port: Option<u16>, chance: u32) -> Self {
-        Self {
-            info_hash,
-            port: port.filter(|port| *port > 0),
-            // libtorrent reads it as a positive number of 32 bits.
-            cookie: format!("{:x}", chance >> 1),
-            due: BTreeMap::new(),
-            heard: BTreeSet::new(),
-            heard_since: Instant::ZERO,
-            read: 0,
-            read_since: Instant::ZERO,
-        }
-    }
-
-    /// What is to be sent to the group at [`PORT`].
-    #[must_use]
-    pub fn datagram(&self, is_v6: bool) -> Option<Vec<u8>> {
-        let mut text = String::from("BT-SEARCH * HTTP/1.1\r\nHost: ");
-        let port = self.port?;
-        let group = if is_v6 { SocketAddr::from((GROUP_V6, PORT)) } else { (GROUP_V4, PORT).into() };
-        let _ = write!(text, "{group}\r\nPort: {port}\r\nInfohash: ");
-        for octet in self.info_hash {
-            let _ = write!(text, "{octet:02x}");
-        }
-        let _ = write!(text, "\r\ncookie: {}\r\n\r\n\r\n", self.cookie);
-        Some(text.into_bytes())
+    pub fn new(info_hash: [u8; 20], port: Option<u16>) -> Self {
+        let (due, heard, heard_since) = (BTreeMap::new(), BTreeSet::new(), Instant::ZERO);
+        Self { info_hash, port: port.filter(|port| *port > 0), due, heard, heard_since }
     }
 
     /// Whether an announce is to leave there now.
@@ -170,11 +197,9 @@ impl Search {
         self.due.insert(place, now + pause);
     }
 
-    /// A datagram was heard: where a peer of our torrent is that was not heard in this minute.
-    pub fn receive(&mut self, now: Instant, from: SocketAddr, octets: &[u8]) -> Option<SocketAddr> {
-        let announce = Announce::parse(octets)?;
-        let is_ours = announce.cookie == Some(self.cookie.as_bytes());
-        if is_ours || !announce.hashes.contains(&self.info_hash) || !is_one_host(from.ip()) {
+    /// Somebody was heard: where a peer of our torrent is that was not heard in this minute.
+    pub fn receive(&mut self, now: Instant, from: SocketAddr, announce: &Announce<'_>) -> Option<SocketAddr> {
+        if !announce.hashes.contains(&self.info_hash) || !is_one_host(from.ip()) {
             return None;
         }
         if now.since(self.heard_since) >= WINDOW {
@@ -186,16 +211,6 @@ impl Search {
         let of_one = self.heard.iter().filter(|other| other.ip() == peer.ip()).count();
         let is_taken = self.heard.len() < MAX_PEERS && of_one < MAX_PEERS_OF_ONE && self.heard.insert(peer);
         is_taken.then_some(peer)
-    }
-
-    /// To be asked before each datagram is read: how long nothing more is to be read, as too much has come.
-    pub fn pause(&mut self, now: Instant) -> Option<Duration> {
-        let second = Duration::from_secs(1);
-        if now.since(self.read_since) >= second {
-            (self.read, self.read_since) = (0, now);
-        }
-        self.read += 1;
-        (self.read > MAX_READ).then(|| second.saturating_sub(now.since(self.read_since)))
     }
 }
 
@@ -228,17 +243,20 @@ mod tests {
 
     #[test]
     fn announces_are_as_the_specification_has_them() {
-        let search = Search::new(HASH, Some(6881), 0x20);
-        let said = |is_v6| String::from_utf8(search.datagram(is_v6).unwrap()).unwrap();
+        let voice = Voice::new(0x20);
+        let said = |is_v6| String::from_utf8(voice.datagram(is_v6, 6881, &[HASH])).unwrap();
         let rest = format!("Port: 6881\r\nInfohash: {}\r\ncookie: 10\r\n\r\n\r\n", hex(0xab));
         assert_eq!(said(false), format!("BT-SEARCH * HTTP/1.1\r\nHost: 239.192.152.143:6771\r\n{rest}"));
         assert_eq!(said(true), format!("BT-SEARCH * HTTP/1.1\r\nHost: [ff15::efc0:988f]:6771\r\n{rest}"));
         for is_v6 in [false, true] {
-            let octets = search.datagram(is_v6).unwrap();
+            let octets = voice.datagram(is_v6, 6881, &[HASH]);
             let ours = Announce { port: 6881, hashes: alloc::vec![HASH], cookie: Some(b"10") };
             assert_eq!(Announce::parse(&octets), Some(ours));
         }
-        assert_eq!(Search::new(HASH, None, 1).datagram(false), None);
+        let many: Vec<[u8; 20]> = (0..100).map(|number| [number; 20]).collect();
+        let octets = Voice::new(u32::MAX).datagram(true, u16::MAX, &many);
+        assert!(octets.len() <= 1_400, "{}", octets.len());
+        assert_eq!(Announce::parse(&octets).unwrap().hashes, many[..MAX_HASHES]);
     }
 
     #[test]
@@ -265,7 +283,7 @@ mod tests {
 
     #[test]
     fn no_interface_has_two_announces_in_a_minute() {
-        let mut search = Search::new(HASH, Some(1), 1);
+        let mut search = Search::new(HASH, Some(1));
         let mut sent = Vec::new();
         for second in 0..1_000 {
             if search.is_due(at(second), (3, false)) {
@@ -281,55 +299,55 @@ mod tests {
             }
         }
         assert!(search.due.len() == MAX_PLACES && !search.is_due(at(1_002), (2_000, false)));
-        assert!(
-            !Search::new(HASH, None, 1).is_due(at(0), (3, false)),
-            "nobody is told of who takes no calls"
-        );
+        assert!(!Search::new(HASH, None).is_due(at(0), (3, false)), "nobody is told of who takes no calls");
     }
 
     #[test]
     fn a_peer_is_where_its_announce_came_from_and_is_told_once_a_minute() {
-        let mut search = Search::new(HASH, Some(1), 0x20);
+        let (voice, mut search) = (Voice::new(0x20), Search::new(HASH, Some(1)));
+        let mut receive =
+            |now, from, octets: &[u8]| voice.hear(octets).and_then(|it| search.receive(now, from, &it));
         let from = SocketAddr::from(([192, 0, 2, 1], 6771));
         let theirs = text(&format!("Host: 203.0.113.9:1\nPort: 5\nInfohash: {}\n", hex(0xab)));
         let peer = SocketAddr::from(([192, 0, 2, 1], 5));
-        assert_eq!(search.receive(at(0), from, &theirs), Some(peer));
-        assert_eq!(search.receive(at(59), from, &theirs), None);
-        assert_eq!(search.receive(at(60), from, &theirs), Some(peer));
-        let own = search.datagram(false).unwrap();
-        assert_eq!(search.receive(at(120), from, &own), None, "our own");
+        assert_eq!(receive(at(0), from, &theirs), Some(peer));
+        assert_eq!(receive(at(59), from, &theirs), None);
+        assert_eq!(receive(at(60), from, &theirs), Some(peer));
+        let own = voice.datagram(false, 1, &[HASH]);
+        assert_eq!(receive(at(120), from, &own), None, "our own");
         let other = text(&format!("Port: 5\nInfohash: {}\n", hex(7)));
-        assert_eq!(search.receive(at(120), from, &other), None, "another torrent");
+        assert_eq!(receive(at(120), from, &other), None, "another torrent");
         for group in ["0.0.0.0:1", "239.192.152.143:1", "255.255.255.255:1", "[::]:1", "[ff15::1]:1"] {
-            assert_eq!(search.receive(at(120), group.parse().unwrap(), &theirs), None, "{group}");
+            assert_eq!(receive(at(120), group.parse().unwrap(), &theirs), None, "{group}");
         }
         let scoped: SocketAddr = "[fe80::1%7]:9".parse().unwrap();
-        assert_eq!(search.receive(at(120), scoped, &theirs), Some("[fe80::1%7]:5".parse().unwrap()));
+        assert_eq!(receive(at(120), scoped, &theirs), Some("[fe80::1%7]:5".parse().unwrap()));
     }
 
     /// Whatever a network says, it is told of few peers, and little of it is read.
     #[test]
     fn a_flood_costs_little() {
-        let mut search = Search::new(HASH, Some(1), 1);
+        let (mut voice, mut search) = (Voice::new(1), Search::new(HASH, Some(1)));
         let mut peers = BTreeSet::new();
         let (mut read, mut now) = (0, at(0));
         for number in 0..30_000_u32 {
-            if let Some(pause) = search.pause(now) {
+            if let Some(pause) = voice.pause(now) {
                 now += pause;
                 continue;
             }
             read += 1;
             let octets = text(&format!("Port: {}\nInfohash: {}\n", number % 60_000 + 1, hex(0xab)));
             let from = SocketAddr::from(([10, 0, 0, (number % 3) as u8], 1));
-            peers.extend(search.receive(now, from, &octets));
+            peers.extend(voice.hear(&octets).and_then(|it| search.receive(now, from, &it)));
         }
         let seconds = now.since(at(0)).as_secs_f64();
         assert!(f64::from(read) <= f64::from(MAX_READ) * (seconds + 1.0), "{read} in {seconds} s");
         let minutes = (seconds / 60.0).ceil() as usize;
         assert!(!peers.is_empty() && peers.len() <= minutes * 3 * MAX_PEERS_OF_ONE, "{}", peers.len());
-        let mut search = Search::new(HASH, Some(1), 1);
+        let mut search = Search::new(HASH, Some(1));
         let hosts = (0..1_000_u32).map(|number| SocketAddr::from((Ipv4Addr::from_bits(number + 1), 1)));
         let octets = text(&format!("Port: 1\nInfohash: {}\n", hex(0xab)));
-        assert_eq!(hosts.filter_map(|host| search.receive(at(0), host, &octets)).count(), MAX_PEERS);
+        let announce = voice.hear(&octets).unwrap();
+        assert_eq!(hosts.filter_map(|host| search.receive(at(0), host, &announce)).count(), MAX_PEERS);
     }
 }

@@ -355,12 +355,12 @@ fn what_a_network_calls_is_read_or_refused() {
         let heard = local::Announce::parse(&text);
         tally.count(heard.is_some());
         let hash = heard.and_then(|heard| heard.hashes.first().copied()).unwrap_or_default();
-        let mut search = local::Search::new(hash, Some(1), 7);
+        let (voice, mut search) = (local::Voice::new(7), local::Search::new(hash, Some(1)));
         let now = cede_units::Instant::from_secs(1_000);
         let mut told = 0;
         for host in 1..=50_u8 {
             let from = std::net::SocketAddr::from(([192, 0, 2, host], 9));
-            if let Some(peer) = search.receive(now, from, &text) {
+            if let Some(peer) = voice.hear(&text).and_then(|heard| search.receive(now, from, &heard)) {
                 assert!(peer.ip() == from.ip() && peer.port() > 0);
                 told += 1;
             }

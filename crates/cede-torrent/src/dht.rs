@@ -15,7 +15,9 @@ use mainline::{Dht, Id};
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The table is asked, and told of us, so often; entries live for half an hour.
@@ -24,6 +26,8 @@ const EVERY: Duration = Duration::from_secs(15 * 60);
 const RETRY: Duration = Duration::from_secs(60);
 /// As long as no node takes what it is told of us: there is none yet.
 const ALONE: Duration = Duration::from_secs(5);
+/// So many torrents are looked for at a time: each lookup asks dozens of nodes.
+const AT_ONCE: usize = 8;
 /// Our own node is asked so often for what others have told it.
 const OWN_EVERY: Duration = Duration::from_secs(1);
 /// On this machine an answer takes no longer than the node takes to look.
@@ -35,7 +39,10 @@ const MESSAGE_BYTES: usize = 2048;
 
 /// Our node of the table, for as many torrents as are looked for. Clones are the same one.
 #[derive(Clone)]
-pub struct OurNode(Dht);
+pub struct OurNode {
+    dht: Dht,
+    turns: Arc<Semaphore>,
+}
 
 impl OurNode {
     /// Begins, with these nodes where there are any, and else with the usual ones. The table is one of IPv4 (BEP 5).
@@ -53,7 +60,8 @@ impl OurNode {
         if !bootstrap.is_empty() {
             builder.bootstrap(bootstrap);
         }
-        builder.server_mode().build().map(Self)
+        let (dht, turns) = (builder.server_mode().build()?, Arc::new(Semaphore::new(AT_ONCE)));
+        Ok(Self { dht, turns })
     }
 
     /// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, as it
@@ -67,14 +75,15 @@ impl OurNode {
         port: impl Fn() -> Option<u16> + Send + 'static,
         found: UnboundedSender<Vec<SocketAddr>>,
     ) -> io::Result<()> {
-        let own = OwnNode::of(&self.0, info_hash)?;
-        let search = Search { dht: self.0.clone(), own, info_hash, found };
+        let own = OwnNode::of(&self.dht, info_hash)?;
+        let search = Search { dht: self.dht.clone(), turns: self.turns.clone(), own, info_hash, found };
         std::thread::Builder::new().name("dht".to_owned()).spawn(move || search.run(&port)).map(drop)
     }
 }
 
 struct Search {
     dht: Dht,
+    turns: Arc<Semaphore>,
     own: OwnNode,
     info_hash: [u8; 20],
     found: UnboundedSender<Vec<SocketAddr>>,
@@ -83,9 +92,14 @@ struct Search {
 impl Search {
     fn run(mut self, port: &impl Fn() -> Option<u16>) {
         while !self.found.is_closed() {
+            let Ok(turn) = self.turns.clone().try_acquire_owned() else {
+                std::thread::sleep(STEP);
+                continue;
+            };
             self.own.told.clear();
             let count = self.look();
             let is_alone = port().is_some_and(|port| !self.announce(port));
+            drop(turn);
             let pause = if is_alone {
                 ALONE
             } else if count == 0 {

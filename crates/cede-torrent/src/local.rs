@@ -6,16 +6,17 @@
 
 use crate::clock::Clock;
 use crate::origin::{Family, Origin};
-use cede_bt::local::{GROUP_V4, GROUP_V6, MAX_BYTES, PORT, Place, Search};
+use cede_bt::local::{GROUP_V4, GROUP_V6, MAX_BYTES, MAX_HASHES, PORT, Place, Search, Voice};
 use if_addrs::Interface;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::net::UdpSocket;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Interfaces are looked at, and announces made that are due, so often.
@@ -23,36 +24,55 @@ const LOOK: Duration = Duration::from_secs(5);
 /// Announces go through so many routers, where those pass them on (as libtorrent's).
 const HOPS: u32 = 32;
 
-/// Looks for peers in the background until nobody listens to `found` any more, and tells the network that we are at `port`, where one
-/// is given: who does not know yet whether a torrent is private listens and tells nothing. Must be called within a
-/// [`tokio::task::LocalSet`].
-///
-/// # Errors
-/// No socket, no random numbers.
-pub fn search(
-    info_hash: [u8; 20],
-    port: Option<u16>,
+/// The local network, for as many torrents as are looked for. Nothing is heard or said of it once this is gone.
+pub struct Local(Rc<Inner>);
+
+struct Inner {
+    voice: RefCell<Voice>,
+    members: RefCell<Vec<Member>>,
+    /// There is a new one.
+    joined: Notify,
     origin: Origin,
+    clock: Clock,
+}
+
+struct Member {
+    search: Search,
     found: UnboundedSender<Vec<SocketAddr>>,
-) -> io::Result<()> {
-    let chance = getrandom::u32().map_err(io::Error::other)?;
-    let search = Search::new(info_hash, port, chance);
-    let local = Rc::new(Local { search: RefCell::new(search), origin, clock: Clock::begin(), found });
-    let (mut ears, mut last) = (Vec::new(), io::Error::from(io::ErrorKind::AddrNotAvailable));
-    for family in Family::ALL.into_iter().filter(|family| origin.reaches(*family)) {
-        match Ear::open(family) {
-            Ok(ear) => ears.push(Rc::new(ear)),
-            Err(error) => last = error,
+}
+
+impl Local {
+    /// Begins to listen. Must be called within a [`tokio::task::LocalSet`].
+    ///
+    /// # Errors
+    /// No socket, no random numbers.
+    pub fn start(origin: Origin) -> io::Result<Self> {
+        let voice = RefCell::new(Voice::new(getrandom::u32().map_err(io::Error::other)?));
+        let (mut ears, mut last) = (Vec::new(), io::Error::from(io::ErrorKind::AddrNotAvailable));
+        for family in Family::ALL.into_iter().filter(|family| origin.reaches(*family)) {
+            match Ear::open(family) {
+                Ok(ear) => ears.push(Rc::new(ear)),
+                Err(error) => last = error,
+            }
         }
+        if ears.is_empty() {
+            return Err(last);
+        }
+        let (members, joined, clock) = (RefCell::default(), Notify::new(), Clock::begin());
+        let inner = Rc::new(Inner { voice, members, joined, origin, clock });
+        for ear in &ears {
+            tokio::task::spawn_local(hear(Rc::downgrade(&inner), ear.clone()));
+        }
+        tokio::task::spawn_local(look(Rc::downgrade(&inner), ears));
+        Ok(Self(inner))
     }
-    if ears.is_empty() {
-        return Err(last);
+
+    /// Looks for peers in the background until nobody listens to `found` any more, and tells the network that we are at `port`, where
+    /// one is given: who does not know yet whether a torrent is private listens and tells nothing.
+    pub fn search(&self, info_hash: [u8; 20], port: Option<u16>, found: UnboundedSender<Vec<SocketAddr>>) {
+        self.0.members.borrow_mut().push(Member { search: Search::new(info_hash, port), found });
+        self.0.joined.notify_one();
     }
-    for ear in &ears {
-        tokio::task::spawn_local(local.clone().hear(ear.clone()));
-    }
-    tokio::task::spawn_local(local.look(ears));
-    Ok(())
 }
 
 /// From which address an announce leaves on each interface.
@@ -136,74 +156,87 @@ impl Ear {
     }
 }
 
-struct Local {
-    search: RefCell<Search>,
-    origin: Origin,
-    clock: Clock,
-    found: UnboundedSender<Vec<SocketAddr>>,
+/// Announces when it is time, on whatever interfaces there are then.
+async fn look(local: Weak<Inner>, ears: Vec<Rc<Ear>>) {
+    loop {
+        let Some(inner) = local.upgrade() else { return };
+        inner.members.borrow_mut().retain(|member| !member.found.is_closed());
+        let ways = choose(&if_addrs::get_if_addrs().unwrap_or_default(), inner.origin);
+        ears.iter().for_each(|ear| ear.join(&ways));
+        ways.into_iter().for_each(|(place, from)| inner.announce_all(place, from));
+        // A new torrent is announced at once, others when they are due.
+        let _ = tokio::time::timeout(LOOK, inner.joined.notified()).await;
+    }
 }
 
-impl Local {
-    /// Announces when it is time, on whatever interfaces there are then.
-    async fn look(self: Rc<Self>, ears: Vec<Rc<Ear>>) {
-        loop {
-            let ways = choose(&if_addrs::get_if_addrs().unwrap_or_default(), self.origin);
-            ears.iter().for_each(|ear| ear.join(&ways));
-            for (place, from) in ways {
-                let is_due = self.search.borrow().is_due(self.clock.now(), place);
+async fn hear(local: Weak<Inner>, ear: Rc<Ear>) {
+    let mut octets = [0; MAX_BYTES + 1];
+    loop {
+        let Some(inner) = local.upgrade() else { return };
+        let pause = inner.voice.borrow_mut().pause(inner.clock.now());
+        drop(inner);
+        if let Some(pause) = pause {
+            tokio::time::sleep(Duration::from_nanos(pause.as_nanos())).await;
+            continue;
+        }
+        let Ok((len, from)) = ear.socket.recv_from(&mut octets).await else { continue };
+        let Some(inner) = local.upgrade() else { return };
+        inner.receive(from, &octets[..len]);
+    }
+}
+
+impl Inner {
+    /// Announces whatever is due at a place.
+    fn announce_all(&self, place: Place, from: IpAddr) {
+        let now = self.clock.now();
+        let mut members = self.members.borrow_mut();
+        let due =
+            members.iter_mut().map(|member| &mut member.search).filter(|search| search.is_due(now, place));
+        let mut due: Vec<&mut Search> = due.collect();
+        due.sort_by_key(|search| search.port);
+        for of_port in due.chunk_by_mut(|a, b| a.port == b.port) {
+            for part in of_port.chunks_mut(MAX_HASHES) {
+                let hashes: Vec<[u8; 20]> = part.iter().map(|search| search.info_hash).collect();
+                let port = part[0].port.unwrap_or_default();
+                let octets = self.voice.borrow().datagram(place.1, port, &hashes);
                 // A network that takes none, or no address of which can be used yet, is asked again at the next look.
-                if is_due && self.announce(place, from).is_ok() {
-                    self.search.borrow_mut().announced(self.clock.now(), place);
+                if announce(place, from, &octets).is_ok() {
+                    part.iter_mut().for_each(|search| search.announced(now, place));
                 }
             }
-            tokio::select! {
-                () = self.found.closed() => return,
-                () = tokio::time::sleep(LOOK) => {}
-            }
         }
     }
 
-    fn announce(&self, (index, is_v6): Place, from: IpAddr) -> io::Result<()> {
-        let Some(octets) = self.search.borrow().datagram(is_v6) else { return Ok(()) };
-        let socket = Socket::new(Domain::for_address((from, 0).into()), Type::DGRAM, Some(Protocol::UDP))?;
-        let group = match from {
-            IpAddr::V4(from) => {
-                socket.bind(&SocketAddr::from((from, 0)).into())?;
-                socket.set_multicast_if_v4(&from)?;
-                socket.set_multicast_ttl_v4(HOPS)?;
-                SocketAddr::from((GROUP_V4, PORT))
-            }
-            IpAddr::V6(from) => {
-                let scope = if from.is_unicast_link_local() { index } else { 0 };
-                socket.bind(&SocketAddr::from(SocketAddrV6::new(from, 0, 0, scope)).into())?;
-                socket.set_multicast_if_v6(index)?;
-                socket.set_multicast_hops_v6(HOPS)?;
-                SocketAddrV6::new(GROUP_V6, PORT, 0, index).into()
-            }
-        };
-        socket.set_nonblocking(true)?;
-        socket.send_to(&octets, &group.into()).map(drop)
-    }
-
-    async fn hear(self: Rc<Self>, ear: Rc<Ear>) {
-        let mut octets = [0; MAX_BYTES + 1];
-        loop {
-            let pause = self.search.borrow_mut().pause(self.clock.now());
-            if let Some(pause) = pause {
-                tokio::time::sleep(Duration::from_nanos(pause.as_nanos())).await;
-                continue;
-            }
-            let heard = tokio::select! {
-                () = self.found.closed() => return,
-                heard = ear.socket.recv_from(&mut octets) => heard,
-            };
-            let Ok((len, from)) = heard else { continue };
-            let peer = self.search.borrow_mut().receive(self.clock.now(), from, &octets[..len]);
-            if peer.is_some_and(|peer| self.found.send(vec![peer]).is_err()) {
-                return;
+    fn receive(&self, from: SocketAddr, octets: &[u8]) {
+        let (voice, now) = (self.voice.borrow(), self.clock.now());
+        let Some(heard) = voice.hear(octets) else { return };
+        for Member { search, found } in &mut *self.members.borrow_mut() {
+            if let Some(peer) = search.receive(now, from, &heard) {
+                let _ = found.send(vec![peer]);
             }
         }
     }
+}
+
+fn announce((index, _): Place, from: IpAddr, octets: &[u8]) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address((from, 0).into()), Type::DGRAM, Some(Protocol::UDP))?;
+    let group = match from {
+        IpAddr::V4(from) => {
+            socket.bind(&SocketAddr::from((from, 0)).into())?;
+            socket.set_multicast_if_v4(&from)?;
+            socket.set_multicast_ttl_v4(HOPS)?;
+            SocketAddr::from((GROUP_V4, PORT))
+        }
+        IpAddr::V6(from) => {
+            let scope = if from.is_unicast_link_local() { index } else { 0 };
+            socket.bind(&SocketAddr::from(SocketAddrV6::new(from, 0, 0, scope)).into())?;
+            socket.set_multicast_if_v6(index)?;
+            socket.set_multicast_hops_v6(HOPS)?;
+            SocketAddrV6::new(GROUP_V6, PORT, 0, index).into()
+        }
+    };
+    socket.set_nonblocking(true)?;
+    socket.send_to(octets, &group.into()).map(drop)
 }
 
 #[cfg(test)]

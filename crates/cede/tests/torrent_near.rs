@@ -88,6 +88,46 @@ fn a_link_is_followed_to_whoever_announces_it() {
     place.has_all();
 }
 
+/// More torrents than one announce has room for: to one of ours, and to libtorrent where there is one.
+#[test]
+fn many_torrents_are_announced_together() {
+    let Some(place) = Place::new("near-many") else { return };
+    let names: Vec<String> = (0..30).map(|number| format!("t{number}")).collect();
+    for name in &names {
+        place.folder.write_pattern(name, 20_000);
+        place.folder.cede(&["torrent", "make", name]).exits(0);
+    }
+    let torrents = names.iter().map(|name| format!("{name}.torrent")).collect::<Vec<_>>();
+    let seed = || {
+        let mut seed = place.start(0, &format!("seed {} -p 0", torrents.join(" ")));
+        names.iter().for_each(|_| drop(seed.says("port ")));
+        seed
+    };
+    let all_came = || {
+        names.iter().all(|name| {
+            let came = place.folder.read(&format!("out/{name}")) == place.folder.read(name);
+            came && std::fs::remove_file(place.folder.path(&format!("out/{name}"))).is_ok()
+        })
+    };
+    let given = seed();
+    place.start(1, &format!("get {} -o out", torrents.join(" "))).end().exits(0);
+    assert!(all_came());
+    drop(given);
+    let Some(python) = support::libtorrent() else {
+        println!("SKIPPED: no libtorrent of PyPI");
+        return;
+    };
+    let mut command = Command::new(python);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py");
+    command.args([script, &torrents.join(","), "out", "near"]).current_dir(place.folder.path("."));
+    let mut get = Running::begin(place.nets.within(1, &command).stdin(Stdio::piped()));
+    get.out_line("ready");
+    // It has spoken of one of them itself by then, and waits for ten seconds before the next.
+    let _seed = seed();
+    get.out_line("complete");
+    assert!(all_came());
+}
+
 const LISTEN: &str = r"
 import socket, sys
 ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -13,6 +13,7 @@ use cede_bt::metainfo::Info;
 use cede_torrent::announce::Identity;
 use cede_torrent::dht::OurNode;
 use cede_torrent::limits::{Limits, allow_many_files};
+use cede_torrent::local::Local;
 use cede_torrent::session::{Choices, Listener, Session};
 use serde_json::{Value, json};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -42,8 +43,9 @@ pub struct Hub {
     board: RefCell<Board>,
     said: RefCell<Said>,
     limits: Limits,
-    /// Begun when it is asked for; `None` where it cannot be had.
+    /// Begun when they are asked for; `None` where they cannot be had.
     node: OnceCell<Option<OurNode>>,
+    local: OnceCell<Option<Local>>,
     sessions: RefCell<Vec<Session>>,
     taken: RefCell<Taken>,
     count: usize,
@@ -73,6 +75,7 @@ impl Hub {
             said: RefCell::default(),
             limits: Limits::new(args.up, args.down),
             node: OnceCell::new(),
+            local: OnceCell::new(),
             sessions: RefCell::default(),
             taken: RefCell::default(),
             count,
@@ -183,9 +186,11 @@ impl Hub {
 
     /// Looks for peers in the local network, in the background, and tells it of our port where it is to be told.
     pub fn search_local(&self, info_hash: [u8; 20], is_told: bool, found: UnboundedSender<Vec<SocketAddr>>) {
-        let port = is_told.then(|| self.listener.port());
-        if let Err(error) = cede_torrent::local::search(info_hash, port, self.listener.origin(), found) {
-            self.say(&format!("no search of the local network: {error}\n"));
+        let unavailable =
+            |error: std::io::Error| self.say(&format!("no search of the local network: {error}\n"));
+        let start = || Local::start(self.listener.origin()).map_err(unavailable).ok();
+        if let Some(local) = self.local.get_or_init(start) {
+            local.search(info_hash, is_told.then(|| self.listener.port()), found);
         }
     }
 
