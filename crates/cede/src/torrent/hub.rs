@@ -115,15 +115,14 @@ impl Hub {
         if !taken.torrents.insert(info.info_hash()) {
             return Err(Failure::Failed("the same torrent as another one of these".to_owned()));
         }
-        let files = info.files.iter().filter(|file| is_written && !file.is_padding);
-        for file in files {
-            if !taken.files.insert(file.path.clone()) {
-                let name = super::shown(&file.path);
-                let text =
-                    format!("{name} belongs to another one of these, too: fetch it into another folder (-o)");
-                return Err(Failure::Failed(text));
-            }
+        let files = || info.files.iter().filter(|file| is_written && !file.is_padding).map(|file| &file.path);
+        if let Some(path) = files().find(|path| taken.files.contains(*path)) {
+            let name = super::shown(path);
+            let text =
+                format!("{name} belongs to another one of these, too: fetch it into another folder (-o)");
+            return Err(Failure::Failed(text));
         }
+        taken.files.extend(files().cloned());
         Ok(())
     }
 
