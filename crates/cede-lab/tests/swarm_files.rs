@@ -56,6 +56,21 @@ fn peers_without_access_links_reach_each_other() {
     assert_eq!(played(&swarm).summary(swarm.content_bytes).complete, 8);
 }
 
+/// A seed that tells each peer of a few pieces gives fewer of them twice.
+#[test]
+fn who_super_seeds_sends_less() {
+    let copies = |role: &str| {
+        let role = format!("group.seed.role={role}");
+        let set = ["swarm.content=5 MB", "swarm.piece=64 KiB", "group.*.profile=utorrent3", &role];
+        let swarm = example("flash-crowd.toml", &set);
+        let summary = played(&swarm).summary(swarm.content_bytes);
+        assert_eq!(summary.complete, 8);
+        summary.seed_copies
+    };
+    let (usual, few) = (copies("seed"), copies("super-seed"));
+    assert!(few < 0.9 * usual && few >= 1.0, "{few} copies, {usual} otherwise");
+}
+
 #[test]
 fn a_seed_that_leaves_when_done_leaves_after_its_time() {
     let set = ["swarm.content=1 MB", "group.seed.departure=when-done", "group.seed.after=3 s"];

@@ -227,8 +227,13 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     let packet: Option<Bytes> = fields.get(reader, "packet");
     let offload: Option<Bytes> = fields.get(reader, "offload");
     let machine = read_machine(reader, &fields, machines);
-    let role = if role? == "seed" { Role::Seed } else { Role::Leecher };
+    let (role, super_seeds) = match role?.as_str() {
+        "seed" => (Role::Seed, false),
+        "super-seed" => (Role::Seed, true),
+        _ => (Role::Leecher, false),
+    };
     let mut group = Group::new(&name?, count? as u32, role, profile?);
+    group.super_seeds = super_seeds;
     access?(&mut group);
     (group.utp, group.utp_stack, group.tcp) = controllers?;
     group.tcp_stack = if tcp_stack? == "linux-2.6" { TcpStack::Linux26 } else { TcpStack::Linux };

@@ -66,7 +66,11 @@ const GROUP: &[OptionDoc] = &[
     option("count", Kind::Integer { min: 1, max: 100_000 }, Value("1"), "75", "How many peers."),
     option(
         "role",
-        words(&[("seed", "has everything"), ("leecher", "has nothing")]),
+        words(&[
+            ("seed", "has everything"),
+            ("super-seed", "has everything, and tells each peer of two pieces at a time (BEP 16)"),
+            ("leecher", "has nothing"),
+        ]),
         Value("leecher"),
         "seed",
         "What they begin with.",

@@ -18,11 +18,23 @@ use std::rc::Rc;
 /// What a peer's life is like.
 pub(super) struct Life {
     pub(super) setup: Setup,
+    /// It tells each peer of two pieces at a time, where it has everything.
+    pub(super) super_seeds: bool,
     pub(super) arrives_at: Instant,
     pub(super) departure: Departure,
     pub(super) hashing: Hashing,
     pub(super) random: Stream,
     pub(super) records: super::SwarmRecords,
+}
+
+impl Life {
+    fn engine(&self, setup: Setup) -> Engine<u32> {
+        let mut engine = Engine::new(setup);
+        if self.super_seeds {
+            engine.super_seed();
+        }
+        engine
+    }
 }
 
 /// What was written down at a peer.
@@ -81,7 +93,7 @@ impl SwarmHost {
     pub(super) fn new(me: HostId, life: Life, sockets: Sockets, tracker: Rc<RefCell<Tracker>>) -> Self {
         Self {
             me,
-            engine: Engine::new(life.setup.clone()),
+            engine: life.engine(life.setup.clone()),
             sockets,
             tracker,
             online: false,
@@ -169,7 +181,7 @@ impl SwarmHost {
         self.record.totals += *self.engine.totals();
         self.record.totals.cut += self.engine.unfinished_bytes();
         self.record.rounds += self.engine.rounds();
-        self.engine = Engine::new(Setup { have, random, ..self.life.setup.clone() });
+        self.engine = self.life.engine(Setup { have, random, ..self.life.setup.clone() });
         self.returns_at = now + self.draw(mean);
     }
 

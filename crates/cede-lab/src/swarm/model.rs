@@ -160,6 +160,8 @@ pub struct Group {
     pub count: u32,
     /// What they begin with.
     pub role: Role,
+    /// Seeds tell each peer of two pieces at a time (BEP 16).
+    pub super_seeds: bool,
     /// The access link's rate from the peer; `None` for no access link.
     pub uplink: Option<Rate>,
     /// Peers that share one access link from them: 1 where each has its own.
@@ -209,6 +211,7 @@ impl Group {
             name: name.to_string(),
             count,
             role,
+            super_seeds: false,
             uplink: None,
             per_link: 1,
             downlink: None,

@@ -183,6 +183,7 @@ fn host(
     let setup = setup(swarm, seat, geometry);
     let life = Life {
         setup,
+        super_seeds: group.super_seeds,
         arrives_at: seat.arrives_at,
         departure: group.departure,
         hashing: swarm.hashing,
