@@ -118,7 +118,7 @@ fn text_of_several(rows: &[Row]) -> String {
     let checking = if checking > 0 { format!(" ({checking} checked)") } else { String::new() };
     let bar = bar(here as f64 / wanted.max(1) as f64);
     let down = numbers::rate(down);
-    format!("{bar}  {done} of {count} torrents{checking}, down {down}, up {up}, {peers}, {left} left")
+    format!("{bar}  {done} of {count} torrents{checking}, {left} left, {peers}, down {down}, up {up}")
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
         let rows = |last: Row| [Row::Running(standing(1_000, 0)), Row::Running(standing(500, 1_000)), last];
         let said = text(&rows(Row::Waiting)).unwrap();
         assert!(
-            said.contains(" 75 %  1 of 3 torrents, down 3.00 kbit/s, up 0 bit/s, 4 peers, 2 s left"),
+            said.contains(" 75 %  1 of 3 torrents, 2 s left, 4 peers, down 3.00 kbit/s, up 0 bit/s"),
             "{said}"
         );
         let said = text(&rows(Row::Checking(0.5))).unwrap();

@@ -128,7 +128,7 @@ pub fn line(it: &Standing) -> String {
     let [tcp, utp, web] = it.rates.down.map(numbers::rate);
     let web = if it.is_web { format!(" {web} web") } else { String::new() };
     let (bar, pieces, of) = (bar(part), it.pieces, it.total_pieces);
-    format!("{bar}  {pieces} of {of} pieces, down {tcp} TCP {utp} uTP{web}, up {up}, {peers}, {left} left")
+    format!("{bar}  {pieces} of {of} pieces, {left} left, {peers}, down {tcp} TCP {utp} uTP{web}, up {up}")
 }
 
 /// How many there are; whoever waits for nothing but those who may not come back is to know.
@@ -184,8 +184,8 @@ mod tests {
             banned: Vec::new(),
         };
         let said = |view: &View| line(&Gauge::new(2, 200).update(view));
-        assert!(said(&view).contains(" 0 peers, ? left"), "{}", said(&view));
+        assert!(said(&view).contains("? left, 0 peers, "), "{}", said(&view));
         let view = View { banned: vec![SocketAddr::from(([192, 0, 2, 1], 6881))], ..view };
-        assert!(said(&view).contains(" 0 peers (1 banned for bad data), ? left"), "{}", said(&view));
+        assert!(said(&view).contains("? left, 0 peers (1 banned for bad data), "), "{}", said(&view));
     }
 }
