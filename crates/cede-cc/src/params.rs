@@ -72,7 +72,7 @@ pub enum ParamKind {
 }
 
 /// One parameter of a controller, as people read of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ParamDoc {
     /// Its name.
     pub name: &'static str,

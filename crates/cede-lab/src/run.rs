@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
     }
 
     /// Gives the flows whose names begin with `prefix` a controller that need not be in the registry, whatever the
-    /// scenario says.
+    /// scenario says; outcomes name it.
     #[must_use]
     pub fn stand_in(mut self, prefix: &'static str, entry: Entry, params: Params) -> Self {
         self.stand_ins.push(StandIn { whose: Whose::Named(prefix), entry, params });
@@ -310,12 +310,16 @@ impl<'a> Run<'a> {
 
     fn controller_factory(&self, plan: &FlowPlan, flow: &Flow) -> ControllerFactory {
         let seed = self.scenario.seed;
-        if let Some(other) = self.stand_ins.iter().find(|other| other.whose.is(plan, flow)) {
+        if let Some(other) = self.stand_in_for(plan, flow) {
             return controller_factory(other.entry, other.params.clone(), seed, &plan.name);
         }
         let ControllerSpec { name, params } = &flow.controller;
         let entry = registry::find(name).expect("parsing the scenario has found it");
         controller_factory(*entry, params.clone(), seed, &plan.name)
+    }
+
+    fn stand_in_for(&self, plan: &FlowPlan, flow: &Flow) -> Option<&StandIn> {
+        self.stand_ins.iter().find(|other| other.whose.is(plan, flow))
     }
 
     fn source(&self, plan: &FlowPlan, flow: &Flow) -> Source {
@@ -341,6 +345,11 @@ impl<'a> Run<'a> {
             .map(|(plan, &before)| flow_ends(&world, plan, before))
             .collect();
         let mut outcome = Outcome::of(self.scenario, &self.network, world.observer(), &ends, series);
+        for (plan, flow) in self.network.flows.iter().zip(&mut outcome.flows) {
+            if let Some(other) = self.stand_in_for(plan, &self.scenario.flows[plan.flow]) {
+                flow.controller = other.entry.name.to_string();
+            }
+        }
         outcome.tape = world.tape().map(|tape| format!("{:016x}", tape.hash())).unwrap_or_default();
         outcome.events = world.events();
         (outcome, world.into_observer())

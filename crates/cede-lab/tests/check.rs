@@ -60,6 +60,21 @@ fn an_entry_from_elsewhere_is_measured_as_one_of_ours() {
 }
 
 #[test]
+fn an_entry_from_elsewhere_may_go_by_a_name_of_ours() {
+    let (reno, ledbat) = (find("reno").expect("it is there"), find("ledbat").expect("it is there"));
+    let only = ["buffers/bloated"];
+    let theirs = check(reno, ProtocolKind::Utp, &only);
+    // By its name alone; and by all that is said of it.
+    for like_ledbat in [Entry { name: "ledbat", ..*reno }, Entry { build: reno.build, ..*ledbat }] {
+        assert_eq!(check(&like_ledbat, ProtocolKind::Utp, &only)[0].findings, theirs[0].findings);
+    }
+    let set = Battery::new(Subject::new(&Entry { name: "ledbat", ..*reno })).set("increase=2");
+    let set = set.and_then(|battery| battery.only(&only.map(String::from)));
+    let found = set.expect("a parameter of its own").run(&|_| true).expect("it runs");
+    assert_eq!(found[0].failure, None);
+}
+
+#[test]
 fn other_links_are_drawn_by_a_seed_and_cede_passes_on_them() {
     let battery = |seed: u64| {
         let only = ["yields/cubic", "path/longer", "loss/1-percent"].map(String::from);

@@ -48,6 +48,18 @@ fn run(text: &str, overrides: &[&str]) -> Outcome {
 }
 
 #[test]
+fn flows_go_by_the_controllers_that_they_had() {
+    let scenario = parse(&format!("{ROUGH}{UTP}{TCP}"), &["duration=\"100 ms\""]);
+    let vegas = cede_cc::registry::find("vegas").expect("it is there");
+    let own = cede_cc::registry::Entry { name: "own", ..*vegas };
+    let run = Run::new(&scenario).stand_in_of("utp", own, cede_cc::Params::new());
+    let outcome = run.go(&mut ()).expect("it runs").0;
+    let controllers: Vec<(&str, &str)> =
+        outcome.flows.iter().map(|flow| (flow.name.as_str(), flow.controller.as_str())).collect();
+    assert_eq!(controllers, [("utp-1", "own"), ("utp-2", "own"), ("tcp", "cubic")]);
+}
+
+#[test]
 fn a_seed_is_a_run_and_the_order_of_the_file_is_not() {
     let first = run(&format!("{ROUGH}{UTP}{TCP}"), &["seed=7"]);
     let again = run(&format!("{ROUGH}{UTP}{TCP}"), &["seed=7"]);

@@ -35,9 +35,10 @@ impl Subject {
         Self { entry: *entry, params: Params::new(), over: ProtocolKind::Utp, vary: None }
     }
 
-    /// Whether scenarios can name the controller.
+    /// Whether scenarios can name the controller. One from elsewhere may go by a name of ours.
     fn is_registered(&self) -> bool {
-        registry::find(self.entry.name).is_some()
+        let told = |entry: &Entry| (entry.summary, entry.formula, entry.source, entry.params);
+        registry::find(self.entry.name).is_some_and(|known| told(known) == told(&self.entry))
     }
 }
 
@@ -45,7 +46,7 @@ impl Subject {
 pub(super) const OWN: &str = "own";
 /// The flow that serves as a measure.
 pub(super) const RENO: &str = "measure";
-/// What a scenario calls a controller that the registry does not know; the run puts the real one in its place.
+/// What a scenario calls a controller that the registry does not know; a run puts the controller under test in its place anyhow.
 const PLACEHOLDER: &str = "reno";
 
 /// A scenario of a case, as a text for `cede run -`.
@@ -207,10 +208,9 @@ impl<'a> Bench<'a> {
         if self.staging {
             (scenario.duration, scenario.warmup) = (STAGED_FOR, Duration::ZERO);
         }
-        let mut run = Run::new(&scenario).without_tape();
-        if !self.subject.is_registered() {
-            run = run.stand_in(OWN, self.subject.entry, self.subject.params.clone());
-        }
+        // What the scenario names may be another of that name.
+        let Subject { entry, params, .. } = self.subject;
+        let run = Run::new(&scenario).without_tape().stand_in(OWN, *entry, params.clone());
         let mut patience = Patience { go_on: self.go_on, fault: None };
         let gone = run.go(&mut patience);
         *self.fault.borrow_mut() = patience.fault;
