@@ -96,7 +96,7 @@ def run(
 def check(
     controller: str | ControllerClass,
     *,
-    only: Iterable[str] = (),
+    only: str | Iterable[str] = (),
     over: str = "utp",
     set: Mapping[str, Any] | None = None,
     vary: int | None = None,
@@ -104,12 +104,13 @@ def check(
 ) -> list[dict[str, Any]]:
     """Runs the battery that any background controller should survive: a dictionary for each case, with `passed` and its `findings`.
 
-    `controller` is a name (`"ledbat"`) or a class of your own. `only` picks cases and families (`["yields", "path/longer"]`), `over` the
+    `controller` is a name (`"ledbat"`) or a class of your own, which has no parameters to set. `only` picks cases and families (`["yields", "path/longer"]`), `over` the
     transport (`"utp"` or `"tcp"`), `set` parameters of the controller, and `vary` draws other links from a seed. Controllers in Python are
     checked on one core.
     """
     settings = [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
-    return json.loads(_cede.check(controller, list(only), over, settings, vary, jobs))
+    only = [only] if isinstance(only, str) else list(only)
+    return json.loads(_cede.check(controller, only, over, settings, vary, jobs))
 
 
 def controllers() -> dict[str, dict[str, Any]]:
@@ -151,10 +152,13 @@ def meter(
     A capture is a path, or an object that can be read from: `cede.meter(gzip.open("a.pcap.gz"))`. The options are those of `cede meter`;
     `docs/meter.md` tells what the figures mean and what may be wrong with them (`flags`).
 
-    Raises `OSError` where nothing can be read, `ValueError` where what is there is no capture.
+    Raises `OSError` where nothing can be read, `ValueError` where what is there is no capture, and what `read` raises.
     """
     if not captures:
         raise TypeError("meter() takes at least one capture")
+    for capture in captures:
+        if not (isinstance(capture, (str, os.PathLike)) or hasattr(capture, "read")):
+            raise TypeError(f"a capture is a path or has a method read, and {capture!r} is neither")
     wish = {
         "estimator": estimator,
         "base_s": base_s,
@@ -187,6 +191,9 @@ def _text(scenario: str | os.PathLike[str]) -> tuple[str, str]:
 
 def _toml(value: Any) -> str:
     """A value as it stands in a scenario."""
+    if hasattr(value, "tolist"):
+        # numpy's numbers and arrays call themselves by names of their own.
+        value = value.tolist()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):

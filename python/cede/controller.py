@@ -16,6 +16,9 @@ class Controller:
     * `timer_s`: when `on_timer` is wanted; None for never.
     * `queueing_delay_s`: the queueing delay that is believed in, for the records; None for no opinion.
 
+    `answers_marks` is read once: a controller that answers `Feedback.ce_marked` as it would a loss sets it to True. The packets of others are
+    never marked (ECN, RFC 3168, section 5).
+
     Three more methods are called where a subclass has them: `on_sent(sent)`, whose answer comes back as `Packet.tag`; `on_timer(now_s)`; and
     `on_mss(mss_bytes)`, where the path's packet size has changed. Times are in seconds since the run began.
     """
@@ -24,6 +27,7 @@ class Controller:
     burst_bytes: int | None = None
     timer_s: float | None = None
     queueing_delay_s: float | None = None
+    answers_marks: bool = False
 
     def __init__(self, path: Path) -> None:
         self.path = path

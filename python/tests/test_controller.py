@@ -110,6 +110,40 @@ class Controllers(unittest.TestCase):
         with self.assertRaises(NotImplementedError):
             cede.run(PATH, controllers={"own": cede.Controller})
 
+    def test_a_belief_that_is_no_delay_is_told(self):
+        for belief, error in [(-0.01, ValueError), ("long", TypeError)]:
+            class Believer(Spare):
+                queueing_delay_s = belief
+
+                def on_feedback(self, feedback):
+                    pass
+
+            with self.subTest(belief=belief), self.assertRaises(error):
+                cede.run(PATH, controllers={"own": Believer})
+
+    def test_who_answers_marks_is_marked_and_nobody_else(self):
+        class Halving(cede.Controller):
+            def __init__(self, path):
+                super().__init__(path)
+                self.marked = 0
+
+            def on_feedback(self, feedback):
+                if feedback.ce_marked or feedback.lost_bytes:
+                    self.cwnd_bytes = max(self.path.mss_bytes, self.cwnd_bytes / 2)
+                else:
+                    self.cwnd_bytes += self.path.mss_bytes * feedback.acked_bytes / self.cwnd_bytes
+
+        class Answering(Halving):
+            answers_marks = True
+
+        marking = {"flow.own.protocol": "tcp", "flow.own.tcp.ecn": True, "link.ecn": True, "link.queue": "codel"}
+        marked = {
+            controller: cede.run(PATH, set=marking, controllers={"own": controller}).links["bottleneck"]["marked"]
+            for controller in (Halving, Answering)
+        }
+        self.assertEqual(marked[Halving], 0)
+        self.assertGreater(marked[Answering], 0)
+
     def test_nothing_is_kept_of_it(self):
         made = []
 
@@ -134,6 +168,15 @@ class Controllers(unittest.TestCase):
         (case,) = cede.check(Spare, only=["yields/cubic"])
         self.assertEqual((case["case"], case["passed"]), ("yields/cubic", True))
         (own,) = cede.check("cede", only=["yields/cubic"], over="tcp")
+        self.assertTrue(own["passed"])
+        def vegas(path):
+            return Spare(path)
+
+        # By the name of one of ours.
+        self.assertEqual(cede.check(vegas, only="yields/cubic")[0]["findings"], case["findings"])
+        with self.assertRaisesRegex(ValueError, "no parameters to set"):
+            cede.check(Spare, only="yields/cubic", set={"spare": 3})
+        (own,) = cede.check("ledbat", only="yields/cubic", set={"target": "25 ms", "signal": "rtt", "clamp": False, "gain": 1})
         self.assertTrue(own["passed"])
         with self.assertRaisesRegex(ValueError, "no controller is called"):
             cede.check("nobody")

@@ -60,6 +60,18 @@ class Captures(unittest.TestCase):
 
         with self.assertRaisesRegex(OSError, "no bytes"):
             cede.meter(Wrong())
+        with self.assertRaisesRegex(TypeError, "3 is neither"):
+            cede.meter(3)
+        with self.assertRaisesRegex(OSError, self.folder.name):
+            cede.meter(self.folder.name)
+
+    def test_what_reading_raises_is_raised(self):
+        class Impatient:
+            def read(self, size):
+                raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            cede.meter(Impatient())
 
 
 if __name__ == "__main__":

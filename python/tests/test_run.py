@@ -1,6 +1,7 @@
 """Scenarios and swarms."""
 
 import math
+import pickle
 import tempfile
 import threading
 import time
@@ -72,6 +73,26 @@ class Scenarios(unittest.TestCase):
     def test_values_of_python_are_values_of_a_scenario(self):
         result = cede.run(TEXT, set={"flow.own.controller": {"name": "ledbat", "target": "40 ms"}, "link.loss": 0.0, "seed": 3})
         self.assertEqual((result.summary["seed"], result.flows["own"]["controller"]), (3, "ledbat"))
+
+    def test_numbers_of_numpy_are_numbers(self):
+        class Like:
+            """What numpy's scalars and arrays have in common."""
+
+            def __init__(self, value):
+                self.value = value
+
+            def tolist(self):
+                return self.value
+
+        values = {"link.loss": Like(0.0), "flow.own.count": Like(2), "link.jitter_reorders": Like(True), "record.links": Like(["return"])}
+        result = cede.run(TEXT, set={**values, "duration": "100 ms"})
+        self.assertEqual(list(result.flows), ["own-1", "own-2"])
+
+    def test_errors_can_be_handed_on_between_processes(self):
+        with self.assertRaises(cede.ScenarioError) as raised:
+            cede.run(TEXT, set={"link.rat": "3 Mbit/s"})
+        again = pickle.loads(pickle.dumps(raised.exception))
+        self.assertEqual((type(again), str(again)), (cede.ScenarioError, str(raised.exception)))
 
     def test_what_means_nothing_is_told_with_its_place(self):
         with self.assertRaisesRegex(cede.ScenarioError, "did you mean `rate`"):

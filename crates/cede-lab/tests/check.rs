@@ -102,6 +102,11 @@ fn the_same_battery_gives_the_same_figures_on_any_number_of_threads() {
 fn parameters_and_names_are_checked() {
     let battery = || Battery::new(Subject::new(find("ledbat").expect("it is there")));
     assert!(battery().set("target=25 ms").is_ok());
+    assert!(battery().set("target = \"25 ms\"").is_ok(), "as in a scenario");
+    assert!(battery().set("signal=\"rtt\"").is_ok());
+    for wrong in ["target=\"25 ms", "target=\"", "target=\"\"25 ms\"\"", "gain=\"2\""] {
+        assert!(battery().set(wrong).is_err(), "{wrong}");
+    }
     assert!(battery().set("target=25").is_err_and(|text| text.contains("a time from")));
     assert!(battery().set("aim=25 ms").is_err_and(|text| text.contains("allowed: target")));
     assert!(battery().set("target").is_err_and(|text| text.contains("PARAMETER=VALUE")));

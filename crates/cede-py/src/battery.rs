@@ -28,6 +28,10 @@ pub fn check(
 ) -> PyResult<String> {
     let fault = Fault::default();
     let (subject, place) = subject(controller, &fault)?;
+    if place.is_some() && !settings.is_empty() {
+        let text = "a controller of Python's has no parameters to set: give them to whatever makes it";
+        return Err(PyValueError::new_err(text));
+    }
     let over = match over {
         "utp" => ProtocolKind::Utp,
         "tcp" => ProtocolKind::Tcp,

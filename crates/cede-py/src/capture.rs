@@ -5,11 +5,13 @@ use cede_meter::{
     Base, Config, Estimator, Feed, FeedError, Filter, FlowReport, Meter, Protocol, QueueSample, Selection,
     Visitor, Wants, json,
 };
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// So many pieces of a capture are read before Python is asked whether somebody wants it to end.
 const PIECES: u32 = 64;
@@ -83,10 +85,8 @@ pub fn meter<'py>(
     let mut meter = Meter::new(wish.config()?);
     let mut damage = Vec::new();
     for source in &sources {
-        let said = if let Ok(path) = source.extract::<std::path::PathBuf>() {
-            let file = std::fs::File::open(&path)
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-            feed(py, &mut meter, file)?
+        let said = if let Ok(path) = source.extract::<PathBuf>() {
+            feed(py, &mut meter, Named::open(path)?)?
         } else {
             feed(py, &mut meter, Readable(source.clone().unbind()))?
         };
@@ -129,7 +129,8 @@ fn feed(py: Python<'_>, meter: &mut Meter, source: impl Read + Send) -> PyResult
         match pieces {
             Ok(true) => py.check_signals()?,
             Ok(false) => return Ok(None),
-            Err(FeedError::Io(error)) => return Err(PyOSError::new_err(error.to_string())),
+            // What an object raised is raised as it is.
+            Err(FeedError::Io(error)) => return Err(error.into()),
             // It began as no capture: nothing was read of it.
             Err(error @ FeedError::Capture { offset: 0, .. }) => {
                 return Err(PyValueError::new_err(error.to_string()));
@@ -137,6 +138,29 @@ fn feed(py: Python<'_>, meter: &mut Meter, source: impl Read + Send) -> PyResult
             Err(error) => return Ok(Some(error.to_string())),
         }
     }
+}
+
+/// A file whose errors say which it is.
+struct Named {
+    path: PathBuf,
+    file: File,
+}
+
+impl Named {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let opened = File::open(&path).map_err(|error| of_path(&path, &error));
+        opened.map(|file| Self { path, file })
+    }
+}
+
+impl Read for Named {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer).map_err(|error| of_path(&self.path, &error))
+    }
+}
+
+fn of_path(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// An object of Python's that can be read from.

@@ -1,7 +1,7 @@
 //! A controller whose rules are a Python object's.
 //!
 //! The object is told of what happens, and its attributes say what is allowed: `cwnd_bytes`, and where it has them `pacing_bits_per_s`,
-//! `burst_bytes` and `timer_s`. They are read after each call.
+//! `burst_bytes` and `timer_s`. They are read after each call. `answers_marks` is read once.
 //!
 //! What an object raises ends the run, and is raised there ([`Fault`]); until then its last allowance holds.
 
@@ -54,12 +54,19 @@ struct Abilities {
     hears_sent: bool,
     hears_timer: bool,
     hears_mss: bool,
+    answers_marks: bool,
 }
 
 impl Abilities {
     fn of(object: &Bound<'_, PyAny>) -> Self {
         let has = |name: &str| object.hasattr(name).unwrap_or(false);
-        Self { hears_sent: has("on_sent"), hears_timer: has("on_timer"), hears_mss: has("on_mss") }
+        let is_true = |name: &str| object.getattr(name).is_ok_and(|value| value.is_truthy().unwrap_or(false));
+        Self {
+            hears_sent: has("on_sent"),
+            hears_timer: has("on_timer"),
+            hears_mss: has("on_mss"),
+            answers_marks: is_true("answers_marks"),
+        }
     }
 }
 
@@ -194,12 +201,16 @@ impl Controller for Scripted {
     }
 
     fn answers_marks(&self) -> bool {
-        false
+        self.abilities.answers_marks
     }
 
     fn snapshot(&self) -> Snapshot {
-        let queueing_delay = self.object.as_ref().and_then(|object| {
-            Python::attach(|py| number(object.bind(py), intern!(py, "queueing_delay_s")).ok().flatten())
+        let believed = self.object.as_ref().map_or(Ok(None), |object| {
+            Python::attach(|py| number(object.bind(py), intern!(py, "queueing_delay_s")))
+        });
+        let queueing_delay = believed.unwrap_or_else(|error| {
+            self.fault.put(error);
+            None
         });
         Snapshot {
             cwnd_bytes: self.allowance.cwnd_bytes as f64,

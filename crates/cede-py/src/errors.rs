@@ -4,7 +4,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 
 create_exception!(
-    _cede,
+    cede,
     ScenarioError,
     PyValueError,
     "A scenario says something that means nothing; the text shows where."

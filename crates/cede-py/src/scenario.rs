@@ -51,7 +51,7 @@ pub fn run<'py>(
     });
     let interrupt = watch.interrupt.take();
     let outcome = done.map_err(|error| raised(&fault, interrupt, &error))?;
-    Ok((summary(&scenario, &outcome, &stand_ins).to_string(), columns(py, &outcome)?))
+    Ok((summary(&scenario, &outcome).to_string(), columns(py, &outcome)?))
 }
 
 /// A class in the place of the controller of a flow.
@@ -80,12 +80,8 @@ fn stand_ins(
 }
 
 /// All but the series.
-fn summary(scenario: &Scenario, outcome: &Outcome, stand_ins: &[StandIn]) -> Value {
+fn summary(scenario: &Scenario, outcome: &Outcome) -> Value {
     let mut json = serde_json::to_value(outcome).unwrap_or(Value::Null);
-    for flow in json["flows"].as_array_mut().into_iter().flatten() {
-        let own = stand_ins.iter().find(|own| flow["group"] == own.flow.as_str());
-        own.into_iter().for_each(|own| flow["controller"] = own.name.into());
-    }
     json["name"] = scenario.name.as_str().into();
     json["seed"] = scenario.seed.into();
     json["assertions"] = json!(outcome.verdicts(scenario));

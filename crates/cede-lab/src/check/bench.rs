@@ -336,9 +336,11 @@ pub(super) fn set_parameter(subject: &mut Subject, text: &str) -> Result<(), Str
         let controller = subject.entry.name;
         return Err(unknown(&format!("`{controller}` has no parameter `{name}`"), name, &names));
     }
-    // As in scenarios, a word may stand in quotes.
-    let bare = value.trim().trim_matches('"');
-    let is_word = docs.iter().any(|doc| doc.name == name && matches!(doc.kind, ParamKind::Word(_)));
-    let value = if is_word { bare } else { value.trim() };
+    // As in scenarios, all but numbers may stand in quotes.
+    let value = value.trim();
+    let is_number = |kind| matches!(kind, ParamKind::Number { .. } | ParamKind::Count { .. });
+    let is_text = docs.iter().any(|doc| doc.name == name && !is_number(doc.kind));
+    let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).filter(|_| is_text);
+    let value = bare.unwrap_or(value);
     subject.params.parse_and_set(docs, name, value).map_err(|error| error.to_string())
 }
