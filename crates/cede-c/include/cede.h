@@ -90,7 +90,7 @@ void cede_stream_free(cede_stream *stream);
 /* The peer's address as a text of `size` octets at most, its end included; 0, or CEDE_ERROR where that is too little. */
 int cede_peer(const cede_stream *stream, char *text, size_t size);
 
-/* Where the stream stands; 0, or CEDE_ERROR where it is over. */
+/* Where the stream stands, or stood when it ended; 0, or CEDE_ERROR once its socket has closed. */
 int cede_get_status(const cede_stream *stream, cede_status *status);
 
 #ifdef __cplusplus

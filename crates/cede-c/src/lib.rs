@@ -15,14 +15,15 @@ use fault::{Fault, guarded, required, text};
 use status::Status;
 use std::ffi::{c_char, c_int, c_void};
 use std::net::SocketAddr;
-use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use waiting::{lock, resolved, wait};
+use tokio::sync::Mutex;
+use waiting::{resolved, wait};
 
 /// A UDP socket.
 pub struct Socket(UtpSocket);
 
-/// One end of a stream: its halves wait for different things, and it can be looked at meanwhile.
+/// One end of a stream: its halves wait for different things, and it can be looked at meanwhile. Whoever waits for its turn with a half
+/// does so within its time: the locks are futures.
 pub struct Stream {
     reading: Mutex<OwnedReadHalf>,
     writing: Mutex<OwnedWriteHalf>,
@@ -150,7 +151,7 @@ pub unsafe extern "C" fn cede_read(
     };
     guarded(fault::ERROR as isize, || {
         let (stream, buffer) = (required(stream, "stream")?, required(buffer, "buffer")?);
-        let read = wait(timeout_ms, lock(&stream.reading).read(buffer))?;
+        let read = wait(timeout_ms, async { stream.reading.lock().await.read(buffer).await })?;
         Ok(read.map_err(Fault::of)? as isize)
     })
 }
@@ -173,7 +174,7 @@ pub unsafe extern "C" fn cede_write(
     };
     guarded(fault::ERROR as isize, || {
         let (stream, octets) = (required(stream, "stream")?, required(octets, "octets")?);
-        let written = wait(timeout_ms, lock(&stream.writing).write(octets))?;
+        let written = wait(timeout_ms, async { stream.writing.lock().await.write(octets).await })?;
         Ok(written.map_err(Fault::of)? as isize)
     })
 }
@@ -187,8 +188,8 @@ pub unsafe extern "C" fn cede_finish(stream: *mut Stream, timeout_ms: c_int) -> 
     // SAFETY: as the caller promises.
     let stream = unsafe { stream.as_ref() };
     guarded(fault::ERROR, || {
-        let mut writing = lock(&required(stream, "stream")?.writing);
-        wait(timeout_ms, waiting::finished(&mut writing))?.map(|()| 0)
+        let writing = &required(stream, "stream")?.writing;
+        wait(timeout_ms, async { waiting::finished(&mut *writing.lock().await).await })?.map(|()| 0)
     })
 }
 
@@ -258,7 +259,7 @@ pub unsafe extern "C" fn cede_get_status(stream: *const Stream, status: *mut Sta
     let (stream, status) = unsafe { (stream.as_ref(), status.as_mut()) };
     guarded(fault::ERROR, || {
         let (stream, status) = (required(stream, "stream")?, required(status, "status")?);
-        *status = Status::of(&stream.view).ok_or_else(|| Fault::said("the stream is over".to_owned()))?;
+        *status = Status::of(&stream.view).ok_or_else(|| Fault::said("the socket has closed".to_owned()))?;
         Ok(0)
     })
 }

@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use cede_real::OwnedWriteHalf;
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::{Builder, Runtime};
@@ -52,8 +52,4 @@ pub async fn finished(writing: &mut OwnedWriteHalf) -> Result<(), Fault> {
 pub fn resolved(text: &str) -> Result<SocketAddr, Fault> {
     let mut found = text.to_socket_addrs().map_err(|error| Fault::said(format!("{text}: {error}")))?;
     found.next().ok_or_else(|| Fault::said(format!("{text} leads to no address")))
-}
-
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -153,11 +153,58 @@ static void abortion(void)
     cede_socket_free(listening);
 }
 
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void *wait_to_read(void *stream)
+{
+    char octet;
+
+    CHECK(cede_read((cede_stream *)stream, &octet, 1, 3000) == CEDE_TIMEOUT);
+    return NULL;
+}
+
+/* Whoever waits for its turn waits no longer than it said. */
+static void turns(void)
+{
+    char peer[64], octets[4];
+    struct timespec pause = {0, 200000000};
+    cede_socket *listening = cede_bind("127.0.0.1:0", NULL), *own = cede_bind("127.0.0.1:0", NULL);
+    cede_stream *near;
+    cede_status status;
+    pthread_t first;
+    double began;
+
+    CHECK(listening && own);
+    snprintf(peer, sizeof peer, "127.0.0.1:%d", cede_port(listening));
+    near = cede_connect(own, peer, NULL, 10000);
+    CHECK(near && pthread_create(&first, NULL, wait_to_read, near) == 0);
+    nanosleep(&pause, NULL);
+    began = seconds();
+    CHECK(cede_read(near, octets, sizeof octets, 0) == CEDE_TIMEOUT);
+    CHECK(cede_read(near, octets, sizeof octets, 100) == CEDE_TIMEOUT);
+    CHECK(cede_write(near, "abc", 3, 1000) == 3);
+    CHECK(seconds() - began < 1.5);
+    pthread_join(first, NULL);
+    cede_abort(near);
+    CHECK(cede_read(near, octets, sizeof octets, 1000) == CEDE_ERROR);
+    CHECK(cede_get_status(near, &status) == 0 && status.in_flight_bytes == 0);
+    cede_stream_free(near);
+    cede_socket_free(own);
+    cede_socket_free(listening);
+}
+
 int main(void)
 {
     CHECK(strlen(cede_version()) > 0);
     errors();
     abortion();
+    turns();
     transfer("127.0.0.1:0", "127.0.0.1", NULL);
     transfer("127.0.0.1:0", "127.0.0.1", "cede");
     transfer("[::1]:0", "[::1]", "ledbat++");
