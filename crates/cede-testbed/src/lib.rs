@@ -25,7 +25,7 @@ mod predict;
 mod priority;
 mod summary;
 
-pub use netns::NetnsError;
+pub use netns::{NetnsError, shortest_buffer};
 pub use overflow::overflows;
 pub use priority::Priority;
 pub use summary::Summary;

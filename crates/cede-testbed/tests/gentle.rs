@@ -1,10 +1,15 @@
 //! The whole experiment in small, where namespaces can be made: both flows run, and nothing is left behind. How gentle uTP
 //! is takes longer to see than a test may last; `cede lab gentle` measures it.
 
-use cede_testbed::NetnsError;
 use cede_testbed::gentle::{GentleSpec, measure, predict};
-use cede_units::Duration;
+use cede_testbed::{NetnsError, shortest_buffer};
+use cede_units::{Duration, Rate};
 use std::fs;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Who looks for what is left behind is alone.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn spec() -> GentleSpec {
     let span = Duration::from_secs(4);
@@ -23,6 +28,7 @@ fn left_behind() -> Vec<String> {
 
 #[test]
 fn both_flows_run_and_nothing_is_left_behind() {
+    let _alone = ALONE.lock();
     let interrupted = measure(&spec(), &mut |sample| sample.t_s < 0.5);
     if let Err(NetnsError::Impossible(why)) = interrupted {
         println!("SKIPPED: {why}");
@@ -43,6 +49,29 @@ fn both_flows_run_and_nothing_is_left_behind() {
     assert!(arrived(0.0, 4.0, |sample| sample.utp_mbps) > 0.0);
     assert!(arrived(4.0, 9.0, |sample| sample.tcp_mbps) > 0.0);
     assert!(samples.iter().any(|sample| sample.queue_ms > 0.0));
+}
+
+#[test]
+fn where_no_packet_of_tcp_comes_through_it_ends_in_its_time() {
+    let _alone = ALONE.lock();
+    let span = Duration::from_secs(1);
+    // Less than a packet: small ones of uTP fill it.
+    let buffer = Duration::from_millis(5);
+    let spec = GentleSpec {
+        rate: Rate::from_mbit(1),
+        buffer,
+        alone: span,
+        joined: span,
+        again: span,
+        ..GentleSpec::default()
+    };
+    assert!(buffer < shortest_buffer(spec.rate));
+    let began = Instant::now();
+    match measure(&spec, &mut |_| true) {
+        Err(NetnsError::Impossible(why)) => println!("SKIPPED: {why}"),
+        measured => assert_eq!(measured.unwrap().showing.joined_tcp_mbps, 0.0),
+    }
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
 }
 
 #[test]

@@ -10,7 +10,17 @@ pub(crate) use namespaces::{Bottleneck, Namespaces, Place, RECEIVER, SENDER};
 pub(crate) use pattern::Pattern;
 pub(crate) use traffic::Bulk;
 
+use cede_units::{Duration, Rate};
 use std::{fmt, io};
+
+/// A full packet with its Ethernet header, as the bottleneck's queue counts it.
+const FRAME_BYTES: u64 = 1_514;
+
+/// The shortest buffer, in time, that holds a full packet at this rate: behind a shorter one the bottleneck passes none.
+#[must_use]
+pub fn shortest_buffer(rate: Rate) -> Duration {
+    rate.time_to_send(FRAME_BYTES)
+}
 
 /// Why there is no measurement.
 #[derive(Debug)]

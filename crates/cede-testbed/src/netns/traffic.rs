@@ -179,8 +179,18 @@ fn receive_tcp(
     Ok(())
 }
 
+/// A connection; none where it is to stop first. Where no packet comes through the kernel goes on trying for two minutes.
+fn connect(to: SocketAddr, stop: &AtomicBool) -> io::Result<Option<TcpStream>> {
+    let mut connected = None;
+    within(stop, async {
+        connected = Some(tokio::net::TcpStream::connect(to).await?.into_std()?);
+        Ok(())
+    })?;
+    connected.map(|stream| stream.set_nonblocking(false).map(|()| stream)).transpose()
+}
+
 fn send_tcp(to: SocketAddr, control: &str, pattern: Pattern, stop: &AtomicBool) -> io::Result<()> {
-    let mut stream = TcpStream::connect(to)?;
+    let Some(mut stream) = connect(to, stop)? else { return Ok(()) };
     let socket = socket2::SockRef::from(&stream);
     use_control(&socket, control)?;
     // At its end the flow is gone at once, and not with the megabytes that the kernel has taken.

@@ -1,7 +1,7 @@
 //! `cede lab gentle`: does a uTP flow make way for kernel TCP, and take the link back?
 
 use super::kernel::SHARED;
-use super::show::{Line, Progress, chart, table, unmeasured, unpredicted};
+use super::show::{Line, Progress, chart, holds_a_packet, table, unmeasured, unpredicted};
 use crate::controllers;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -48,7 +48,7 @@ pub struct Args {
 
 impl Args {
     fn spec(&self) -> Result<GentleSpec, Failure> {
-        controllers::find(&self.controller)?;
+        controllers::stream(&self.controller, self.target)?;
         let stream = StreamConfig::with_controller(&self.controller);
         let (rate, buffer, target) = (self.rate, self.buffer, self.target);
         let spec = GentleSpec {
@@ -66,6 +66,7 @@ impl Args {
         if parts.iter().any(|part| part.is_zero()) || rate.bits_per_sec() == 0 {
             return Err(Failure::Usage("every time and the rate must be above zero".to_string()));
         }
+        holds_a_packet(rate, buffer)?;
         Ok(spec)
     }
 }

@@ -1,6 +1,6 @@
 //! `cede lab kernel`: do the models of TCP behave as the kernel's own?
 
-use super::show::{Curve, Line, Progress, chart, table, unmeasured, unpredicted};
+use super::show::{Curve, Line, Progress, chart, holds_a_packet, table, unmeasured, unpredicted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::{self, Screen};
@@ -54,6 +54,7 @@ impl Args {
         if times.iter().any(|time| time.is_zero()) || spec.rate.bits_per_sec() == 0 {
             return Err(Failure::Usage("rate, buffer and phases must be above zero".to_string()));
         }
+        holds_a_packet(spec.rate, spec.buffer)?;
         Ok(spec)
     }
 }

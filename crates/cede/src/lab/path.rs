@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::{self, Screen};
 use cede_lab::scenario::Buffer;
-use cede_real::StreamConfig;
 use cede_testbed::path::{Measured, PathError, PathSpec, Sample, Showing, measure, predict};
 use cede_units::{Bytes, Duration, Rate};
 use serde_json::json;
@@ -80,16 +79,10 @@ fn buffer(text: &str) -> Result<Buffer, String> {
 
 impl Args {
     fn spec(&self) -> Result<PathSpec, Failure> {
-        controllers::find(&self.controller)?;
         if self.bytes.0 == 0 || self.rate.bits_per_sec() == 0 || self.rtt.is_zero() {
             return Err(Failure::Usage("--bytes, --rate and --rtt must be above zero".to_string()));
         }
-        let mut stream = StreamConfig::with_controller(&self.controller);
-        if let Some(target) = self.target {
-            stream = stream.target(target);
-        }
-        let path = stream.transport.path();
-        stream.controller.build(&path).map_err(|error| Failure::Usage(error.to_string()))?;
+        let stream = controllers::stream(&self.controller, self.target)?;
         Ok(PathSpec {
             buffer: self.buffer,
             loss: self.loss,

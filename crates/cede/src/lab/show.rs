@@ -6,7 +6,8 @@ use crate::progress::{Pace, StatusLine, bar};
 use crate::screen::Screen;
 use cede_lab::run::RunError;
 use cede_plot::{Axis, Cell, Panel, Series, Table, terminal};
-use cede_testbed::NetnsError;
+use cede_testbed::{NetnsError, shortest_buffer};
+use cede_units::{Duration, Rate};
 
 const CHART_LINES: usize = 12;
 
@@ -55,6 +56,17 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.0.end();
     }
+}
+
+/// Refuses a bottleneck whose buffer is too short for a packet.
+pub fn holds_a_packet(rate: Rate, buffer: Duration) -> Result<(), Failure> {
+    let shortest = shortest_buffer(rate);
+    if buffer >= shortest {
+        return Ok(());
+    }
+    let text =
+        format!("at {rate} a buffer of {buffer} holds no packet; {shortest} is the shortest that does");
+    Err(Failure::Usage(text))
 }
 
 /// A measurement between namespaces that failed.
