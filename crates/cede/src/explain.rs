@@ -79,6 +79,14 @@ fn topics() -> Vec<Topic> {
     named.chain(scenarios).chain(figures).chain(tables).chain(columns).collect()
 }
 
+/// The full name of an option first; a table within another is called by its own name, too, and the links of a graph are `[[link]]`.
+fn option_names(table: &TableDoc, option: &OptionDoc) -> Vec<String> {
+    let (path, key) = (table.name(), option.key);
+    let short = path.rsplit('.').next().unwrap_or(path);
+    let short = short.strip_prefix("graph_").unwrap_or(short);
+    vec![format!("{path}.{key}"), key.to_string(), format!("{short}.{key}")]
+}
+
 fn unknown(what: &str) -> Failure {
     let names: Vec<String> = topics().iter().flat_map(Topic::names).collect();
     let guess = nearest(what, names.iter().map(String::as_str));
@@ -108,9 +116,7 @@ impl Topic {
             Self::Queue(name, _) => vec![(*name).to_string()],
             Self::Table(table) => vec![table.name().to_string()],
             Self::Option(table, option) if table.name().is_empty() => vec![option.key.to_string()],
-            Self::Option(table, option) => {
-                vec![format!("{}.{}", table.name(), option.key), option.key.to_string()]
-            }
+            Self::Option(table, option) => option_names(table, option),
             Self::Check(case) => vec![case.name.to_string()],
             Self::Scenario(scenario) => vec![scenario.name.to_string()],
             Self::Flag(name, _) | Self::Column(name, _) => vec![name.to_string()],
@@ -124,6 +130,14 @@ impl Topic {
         let parts: Vec<&str> = what.split('.').collect();
         is_named
             || matches!((self, &parts[..]), (Self::Metric(doc), [group, _, leaf]) if doc.group == *group && doc.leaf == *leaf)
+            || self.is_within(what)
+    }
+
+    /// Whether `what` is an option by its way through a file: that of a table within a table.
+    fn is_within(&self, what: &str) -> bool {
+        let Self::Option(table, option) = self else { return false };
+        let outer = what.strip_suffix(&format!(".{}.{}", table.name(), option.key));
+        outer.is_some_and(|outer| TABLES.iter().any(|table| table.name() == outer && !outer.is_empty()))
     }
 
     /// Whether an option stands among others of the same meaning, and is not the first of them.

@@ -401,6 +401,8 @@ fn explanations_name_formula_source_and_units() {
         ("records", "[records]  part of a swarm file"),
         ("device.loopback", "option of [[device]]"),
         ("arrival", "poisson: "),
+        ("link.queue.codel.target", "standing queue"),
+        ("link.from", "option of [[link]]"),
     ] {
         let told = place.cede(&["explain", name]).exits(0).text().to_owned();
         assert!(told.contains(said), "{name}: {told}");
@@ -584,7 +586,6 @@ fn a_check_refuses_what_there_is_not() {
         (&["lab", "gentle", "-C", "ledbat-pp"], "did you mean `ledbat++`?"),
         (&["lab", "gentle", "-C", "reno", "--target", "5ms"], "there is no parameter \"target\""),
         (&["lab", "gentle", "--rate", "1Mbit", "--buffer", "12ms"], "holds no packet; 12112 us"),
-        (&["lab", "kernel", "--rate", "1kbit"], "holds no packet"),
         (&["check", "ledbat", "--only", "yield"], "did you mean `yields`?"),
         (&["check", "ledbat", "--only", "yields/cal"], "did you mean `yields/call`?"),
         (&["check", "ledbat", "-s", "targt=25 ms"], "did you mean `target`?"),
