@@ -137,6 +137,41 @@ mod tests {
         }
     }
 
+    /// Windows in octets while a queue comes and goes, where the peer's clock is ahead by so much.
+    fn windows_where_clocks_differ(entry: &Entry, ahead_ns: i64) -> Vec<f64> {
+        let mut controller = build(entry.name, &Params::new(), &path(1448)).unwrap();
+        let mut after = |number: u64| {
+            // 160 ms at most, in steps of a millisecond.
+            let queue_ms = 160_u64.saturating_sub(number.abs_diff(200));
+            let mut one = ack(number, 1448);
+            one.feedback.now = Instant::from_millis(1000 + 20 * number);
+            (one.feedback.in_flight_before_bytes, one.feedback.in_flight_bytes) = (1 << 20, 1 << 20);
+            (one.feedback.delivered_bytes, one.feedback.next_number) = (1448 * (number + 1), number + 4);
+            let rtt = Duration::from_millis(80 + queue_ms);
+            (one.feedback.rtt, one.feedback.rtt_min, one.feedback.srtt) = (Some(rtt), Some(rtt), rtt);
+            one.feedback.one_way_delay_ns = Some(40_000_000 + 1_000_000 * queue_ms as i64 + ahead_ns);
+            one.feedback.reverse_delay_ns = Some(40_000_000 - ahead_ns);
+            controller.on_feedback(&one.feedback());
+            controller.snapshot().cwnd_bytes
+        };
+        (0..500).map(&mut after).collect()
+    }
+
+    #[test]
+    fn how_far_apart_clocks_are_says_nothing() {
+        // Linux's TCP-LP is known for being deceived by it.
+        for entry in all().iter().filter(|entry| !entry.name.starts_with("lp-linux")) {
+            let together = windows_where_clocks_differ(entry, 0);
+            // Timestamps of TCP count 2^32 milliseconds from anywhere, those of uTP as many microseconds.
+            for ahead_ns in [1 << 32, -(1 << 32)].map(|ms: i64| 1_000_000 * ms) {
+                let apart = windows_where_clocks_differ(entry, ahead_ns);
+                let same = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-6 * a;
+                let differs = together.iter().zip(&apart).position(|pair| !same(pair));
+                assert_eq!(differs, None, "{}, {ahead_ns} ns", entry.name);
+            }
+        }
+    }
+
     #[test]
     fn an_alpha_above_beta_is_refused_with_what_beta_is() {
         let params = |alpha, beta| {

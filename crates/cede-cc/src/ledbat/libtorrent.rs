@@ -30,8 +30,11 @@ const CURRENT_SLOTS: usize = 3;
 const MAX_SHIFT_US: i64 = 10_000;
 /// The initial window.
 const INITIAL_BYTES: i64 = 1500;
-/// Clamp on raw samples, so that no sum of them overflows.
-const MAX_RAW_US: i64 = 1 << 40;
+/// Clamp on raw samples, so that no sum of them overflows: two years. The timestamps of TCP, whose clocks begin anywhere, are up to fifty
+/// days apart.
+const MAX_RAW_US: i64 = 1 << 46;
+/// Clamp on delays, which are moved up by sixteen bits.
+const MAX_DELAY_US: i64 = 1 << 40;
 /// Clamp on octets per acknowledgement, so that no product overflows.
 const MAX_ACKED: u64 = 1 << 30;
 
@@ -219,7 +222,8 @@ impl Libtorrent {
         self.take(&DelaySamples::of(feedback));
         feedback.one_way_delay_ns?;
         let filtered = self.recent.into_iter().min()?;
-        let rtt = feedback.rtt_min.map_or(i64::MAX, |rtt| rtt.as_micros().min(MAX_RAW_US as u64) as i64);
+        let most = MAX_DELAY_US as u64;
+        let rtt = feedback.rtt_min.map_or(most, |rtt| rtt.as_micros().min(most)) as i64;
         Some(filtered.min(rtt))
     }
 
