@@ -21,8 +21,8 @@ const MAX_SHIFT_US: i64 = 10_000;
 const DRIFT_PERIOD: Duration = Duration::from_secs(5);
 /// Microseconds per period beyond which drift is punished.
 const DRIFT_LIMIT_US: i64 = 200_000;
-/// Clamp on raw samples, so that no sum of them overflows: about three years of microseconds.
-const MAX_RAW_US: i64 = 1 << 46;
+/// Clamp on raw samples, so that no sum of them overflows: 142 years of microseconds.
+const MAX_RAW_US: i64 = 1 << 52;
 
 /// Base and current delay of one direction, in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

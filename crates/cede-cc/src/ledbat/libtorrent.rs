@@ -30,9 +30,9 @@ const CURRENT_SLOTS: usize = 3;
 const MAX_SHIFT_US: i64 = 10_000;
 /// The initial window.
 const INITIAL_BYTES: i64 = 1500;
-/// Clamp on raw samples, so that no sum of them overflows: two years. The timestamps of TCP, whose clocks begin anywhere, are up to fifty
-/// days apart.
-const MAX_RAW_US: i64 = 1 << 46;
+/// Clamp on raw samples, so that no sum of them overflows: 142 years. The timestamps of TCP, whose clocks begin anywhere, are up to fifty
+/// days apart where they tick every millisecond.
+const MAX_RAW_US: i64 = 1 << 52;
 /// Clamp on delays, which are moved up by sixteen bits.
 const MAX_DELAY_US: i64 = 1 << 40;
 /// Clamp on octets per acknowledgement, so that no product overflows.
