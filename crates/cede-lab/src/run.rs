@@ -27,6 +27,8 @@ pub enum RunError {
     Topology(cede_sim::TopologyError),
     /// More flows than there are ports.
     TooManyFlows(usize),
+    /// A controller was to stand in for that of a flow that there is not.
+    NoFlow(String),
     /// The run is longer than the event queue of so large a network can count.
     TooLong {
         /// How long it can be.
@@ -41,6 +43,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Topology(error) => error.fmt(f),
             Self::TooManyFlows(flows) => write!(f, "{flows} flows; there are ports for {MAX_FLOWS}"),
+            Self::NoFlow(name) => write!(f, "no flow is called `{name}`"),
             Self::TooLong { horizon } => write!(f, "a network of this size can be run for {horizon} at most"),
             Self::Interrupted => f.write_str("interrupted"),
         }
@@ -157,7 +160,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// As [`Self::stand_in`], for one flow of the scenario and all of its replicates.
+    /// As [`Self::stand_in`], for one flow of the scenario and all of its replicates. Where there is none of that name the run fails.
     #[must_use]
     pub fn stand_in_of(mut self, flow: &str, entry: Entry, params: Params) -> Self {
         self.stand_ins.push(StandIn { whose: Whose::Of(flow.to_string()), entry, params });
@@ -209,7 +212,7 @@ impl<'a> Run<'a> {
     /// Runs to the end and adds up. The meters come along for who wants more than the outcome holds.
     ///
     /// # Errors
-    /// [`RunError`]; a scenario that parsed fails only where `watcher` stops it.
+    /// [`RunError`]; a scenario that parsed fails only where `watcher` stops it, or a stand-in has no flow.
     pub fn go(mut self, watcher: &mut dyn Watcher) -> Result<(Outcome, Meters), RunError> {
         let mut world = self.world()?;
         if self.tape {
@@ -263,6 +266,14 @@ impl<'a> Run<'a> {
     fn world(&mut self) -> Result<LabWorld, RunError> {
         if self.network.flows.len() > MAX_FLOWS {
             return Err(RunError::TooManyFlows(self.network.flows.len()));
+        }
+        let is_there = |name: &String| self.scenario.flows.iter().any(|flow| flow.name == *name);
+        let named = self.stand_ins.iter().filter_map(|other| match &other.whose {
+            Whose::Of(name) => Some(name),
+            Whose::Named(_) => None,
+        });
+        if let Some(name) = named.into_iter().find(|name| !is_there(name)) {
+            return Err(RunError::NoFlow(name.clone()));
         }
         let (mut sockets, meters) = (self.sockets(), self.meters());
         let make = |host: HostId, _: &str| LabHost::new(core::mem::take(&mut sockets[host.0 as usize]));

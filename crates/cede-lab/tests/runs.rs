@@ -57,6 +57,8 @@ fn flows_go_by_the_controllers_that_they_had() {
     let controllers: Vec<(&str, &str)> =
         outcome.flows.iter().map(|flow| (flow.name.as_str(), flow.controller.as_str())).collect();
     assert_eq!(controllers, [("utp-1", "own"), ("utp-2", "own"), ("tcp", "cubic")]);
+    let nobody = Run::new(&scenario).stand_in_of("upt", own, cede_cc::Params::new()).go(&mut ());
+    assert_eq!(nobody.err().map(|error| error.to_string()).as_deref(), Some("no flow is called `upt`"));
 }
 
 #[test]

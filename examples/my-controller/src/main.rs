@@ -5,6 +5,7 @@
 //! cargo run --release                                  # the whole battery over uTP
 //! cargo run --release -- --over tcp --vary 7           # over the model TCP, on other links
 //! cargo run --release -- loss yields/cubic             # a family and a case
+//! cargo run --release -- run ../../scenarios/latecomer.toml late     # for the flow `late` of a scenario
 //! cargo test --release                                 # the conformance suite, and two cases
 //! ```
 //!
@@ -17,7 +18,8 @@ use cede_cc::{
     Allowance, Controller, Feedback, ParamDoc, ParamError, ParamKind, Params, Path, Phase, Snapshot, Timeout,
 };
 use cede_lab::check::{Battery, Findings, Subject};
-use cede_lab::scenario::ProtocolKind;
+use cede_lab::run::Run;
+use cede_lab::scenario::{ProtocolKind, Scenario, render};
 use cede_units::Duration;
 use std::process::ExitCode;
 
@@ -140,6 +142,25 @@ fn battery(args: &[String]) -> Result<Battery, String> {
     battery.only(&only)
 }
 
+/// What comes of a scenario in which a flow has the controller, whatever the file says.
+///
+/// # Errors
+/// What is wrong with the file, and that there is no such flow.
+fn in_scenario(file: &str, flow: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let scenario = Scenario::parse(file, &text).map_err(|problems| render(&problems))?;
+    let run = Run::new(&scenario).stand_in_of(flow, ENTRY, Params::new());
+    let (outcome, _) = run.go(&mut ()).map_err(|error| error.to_string())?;
+    let line = |flow: &cede_lab::outcome::FlowOutcome| {
+        let queue_ms = flow.delays.p95_ms;
+        format!(
+            "{:12} {:10} {:6.2} Mbit/s, queue {queue_ms:.1} ms (p95)\n",
+            flow.name, flow.controller, flow.rate_mbps
+        )
+    };
+    Ok(outcome.flows.iter().map(line).collect())
+}
+
 fn show(found: &Findings) -> String {
     let sign = if found.passed { "✓" } else { "✗" };
     let figures = found.findings.iter().map(|finding| format!("{} {}", finding.what, finding.figure()));
@@ -147,23 +168,34 @@ fn show(found: &Findings) -> String {
     format!("{sign} {:26} {}", found.case, figures.chain(failure).collect::<Vec<_>>().join(", "))
 }
 
+/// The battery's findings, a line each, and whether all marks are kept.
+///
+/// # Errors
+/// What is not known, and what there is.
+fn checked(args: &[String]) -> Result<(String, bool), String> {
+    let findings = battery(args)?.run(&|_| true).map_err(|error| error.to_string())?;
+    let passed = findings.iter().filter(|found| found.passed).count();
+    let lines: String = findings.iter().map(|found| show(found) + "\n").collect();
+    let sum = format!("{}: {passed} of {} scenarios passed\n", ENTRY.name, findings.len());
+    Ok((lines + &sum, passed == findings.len()))
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let findings =
-        battery(&args).and_then(|battery| battery.run(&|_| true).map_err(|error| error.to_string()));
-    let findings = match findings {
-        Ok(findings) => findings,
+    let answer = match args.as_slice() {
+        [verb, file, flow] if verb == "run" => in_scenario(file, flow).map(|shown| (shown, true)),
+        _ => checked(&args),
+    };
+    match answer {
+        Ok((shown, passed)) => {
+            print!("{shown}");
+            ExitCode::from(u8::from(!passed))
+        }
         Err(error) => {
             eprintln!("{error}");
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
-    };
-    for found in &findings {
-        println!("{}", show(found));
     }
-    let passed = findings.iter().filter(|found| found.passed).count();
-    println!("{}: {passed} of {} scenarios passed", ENTRY.name, findings.len());
-    ExitCode::from(u8::from(passed < findings.len()))
 }
 
 #[cfg(test)]
@@ -189,6 +221,18 @@ mod tests {
         let passed: Vec<(&str, bool)> = found.iter().map(|found| (found.case, found.passed)).collect();
         let expected = [("yields/reno", true), ("buffers/bloated", true), ("application/limited", true)];
         assert_eq!(passed, expected, "{found:?}");
+    }
+
+    #[test]
+    fn a_flow_of_a_scenario_has_it() {
+        let file = std::env::temp_dir().join(format!("my-controller-{}.toml", std::process::id()));
+        let text = cede_lab::scenario::built_in("latecomer").expect("it is there").text;
+        std::fs::write(&file, text).expect("it can be written");
+        let in_it = |flow| in_scenario(&file.to_string_lossy(), flow);
+        assert!(in_it("late").expect("it runs").contains("late         spare"));
+        assert!(in_it("early").is_err_and(|error| error.contains("no flow is called `early`")));
+        std::fs::remove_file(&file).expect("it is there");
+        assert!(in_it("late").is_err_and(|error| error.contains("my-controller-")));
     }
 
     #[test]
