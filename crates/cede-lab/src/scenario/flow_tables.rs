@@ -205,7 +205,13 @@ pub(crate) const TCP: &[OptionDoc] = &[
         "true",
         "Explicit congestion notification (RFC 3168): queues with `ecn` mark its data in place of dropping them. Refused with a controller that does not answer marks: bbr, vivace, proteus-p, proteus-s, proteus-h, fixed.",
     ),
-    option("timestamps", Kind::Switch, Value("true"), "false", "Timestamps option (RFC 7323)."),
+    option(
+        "timestamps",
+        Kind::Switch,
+        Value("true"),
+        "false",
+        "Timestamps option (RFC 7323). Without it there are no one-way delays: controllers that steer by them keep their first window, or go by losses alone; `signal = \"rtt\"` helps those that have it.",
+    ),
     option(
         "timestamp_tick",
         Kind::Span,
