@@ -14,7 +14,6 @@ use cede_real::{OwnedReadHalf, OwnedWriteHalf, SocketConfig, StreamView, UtpSock
 use fault::{Fault, guarded, required, text};
 use status::Status;
 use std::ffi::{c_char, c_int, c_void};
-use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Mutex;
 use waiting::{resolved, wait};
@@ -61,7 +60,8 @@ pub unsafe extern "C" fn cede_bind(address: *const c_char, controller: *const c_
     let (address, controller) = unsafe { (text(address), text(controller)) };
     guarded(std::ptr::null_mut(), || {
         let stream = choice::stream(controller?.as_deref())?.unwrap_or_default();
-        let address: SocketAddr = resolved(&required(address?, "address")?)?;
+        let address = required(address?, "address")?;
+        let address = wait(-1, resolved(&address))??;
         let config = SocketConfig { stream, ..SocketConfig::default() };
         let socket = wait(-1, UtpSocket::bind_with(address, config))?.map_err(Fault::of)?;
         Ok(Box::into_raw(Box::new(Socket(socket))))
@@ -110,12 +110,16 @@ pub unsafe extern "C" fn cede_connect(
     let (socket, peer, controller) = unsafe { (socket.as_ref(), text(peer), text(controller)) };
     guarded(std::ptr::null_mut(), || {
         let socket = &required(socket, "socket")?.0;
-        let peer = resolved(&required(peer?, "peer")?)?;
-        let stream = match choice::stream(controller?.as_deref())? {
-            None => wait(timeout_ms, socket.connect(peer))?,
-            Some(config) => wait(timeout_ms, socket.connect_with(peer, &config))?,
+        let (peer, config) = (required(peer?, "peer")?, choice::stream(controller?.as_deref())?);
+        let connected = async {
+            let peer = resolved(&peer).await?;
+            let stream = match &config {
+                None => socket.connect(peer).await,
+                Some(config) => socket.connect_with(peer, config).await,
+            };
+            stream.map_err(Fault::of)
         };
-        Ok(Stream::boxed(stream.map_err(Fault::of)?))
+        Ok(Stream::boxed(wait(timeout_ms, connected)??))
     })
 }
 

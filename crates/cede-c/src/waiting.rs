@@ -3,7 +3,7 @@
 use crate::fault::Fault;
 use cede_real::OwnedWriteHalf;
 use std::future::Future;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -48,8 +48,10 @@ pub async fn finished(writing: &mut OwnedWriteHalf) -> Result<(), Fault> {
     }
 }
 
-/// The first address that a text leads to.
-pub fn resolved(text: &str) -> Result<SocketAddr, Fault> {
-    let mut found = text.to_socket_addrs().map_err(|error| Fault::said(format!("{text}: {error}")))?;
+/// The first address that a text leads to. A name is looked up by a thread of the runtime's, for which nobody waits longer than for
+/// anything else.
+pub async fn resolved(text: &str) -> Result<SocketAddr, Fault> {
+    let found = tokio::net::lookup_host(text).await;
+    let mut found = found.map_err(|error| Fault::said(format!("{text}: {error}")))?;
     found.next().ok_or_else(|| Fault::said(format!("{text} leads to no address")))
 }

@@ -48,6 +48,12 @@ fn what_the_header_promises_holds() {
 }
 
 #[test]
+fn a_name_is_looked_up_within_the_time_of_the_call() {
+    let output = Command::new(compile("tests/slow_names.c")).output().unwrap();
+    assert_eq!(output.stdout, b"in time\n", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn every_function_of_the_header_is_there_and_no_other() {
     let header = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("include/cede.h")).unwrap();
     let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
