@@ -53,6 +53,28 @@ fn a_lone_lost_probe_costs_a_timeout_and_no_window() {
 }
 
 #[test]
+fn a_lost_probe_that_a_tail_probe_repeats_is_no_loss() {
+    let config = Config { rack: true, ..searching(Mtu::SEARCH_IPV4) };
+    let mut script = Script::new(config, 1 << 16, Seq16(1), Seq16(900));
+    script.connection.write(Payload::Pattern { start: 0, len: 100 }).unwrap();
+    script.drain();
+    script.wait(ms(20));
+    script.state(Seq16(1), &[]);
+    script.connection.write(Payload::Pattern { start: 100, len: 528 }).unwrap();
+    let probe = script.drain();
+    assert!(probe.len() == 1 && probe[0].dont_fragment);
+    script.wait(ms(400));
+    let again = script.drain();
+    assert_eq!((again.len(), again[0].dont_fragment, again[0].udp_bytes), (1, false, 548));
+    script.wait(ms(20));
+    script.state(Seq16(2), &[]);
+    let statistics = script.connection.statistics();
+    assert_eq!((statistics.tail_probes, statistics.mtu_probes_lost, statistics.timeouts), (1, 1, 0));
+    assert_eq!(statistics.losses, 0, "too large, and no sign of congestion");
+    assert_eq!(script.connection.snapshot().unacked_bytes, 0);
+}
+
+#[test]
 fn a_probe_is_padded_by_extensions_that_begin_with_a_mask() {
     let mut script = Script::new(searching(Mtu::SEARCH_IPV4), 1 << 16, Seq16(1), Seq16(900));
     let ahead = script.header(Kind::Data, Seq16(902), Seq16(0));

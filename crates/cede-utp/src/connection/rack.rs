@@ -241,11 +241,11 @@ impl Connection {
         let last = (outbox.una()..outbox.next())
             .rev()
             .find(|&number| outbox.get(number).is_some_and(|slot| slot.fate == Fate::Outstanding))?;
-        if self.mtu.lost(last) {
-            self.counters.rare().mtu_probes_lost += 1;
-        }
+        // A path-MTU probe was too large, which is no sign of congestion, whoever repeats it.
+        let too_large = self.mtu.lost(last);
+        self.counters.rare().mtu_probes_lost += u64::from(too_large);
         let slot = self.sending.outbox.get_mut(last)?;
-        slot.tail_probe = true;
+        slot.tail_probe = !too_large;
         let bytes = slot.payload_bytes;
         // It leaves the flight to enter it again.
         self.sending.in_flight_packets -= 1;
