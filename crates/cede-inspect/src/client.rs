@@ -6,14 +6,15 @@
 //! **What it leaves out.** Shadow's style, which no living client uses. **How it was validated.** Below.
 
 /// Codes of Azureus's style.
-const CLIENTS: [(&[u8; 2], &str); 33] = [
+const CLIENTS: [(&[u8; 2], &str); 34] = [
     (b"AG", "Ares"),
     (b"AZ", "Azureus"),
     (b"BC", "BitComet"),
     (b"BI", "BiglyBT"),
     (b"BT", "BitTorrent"),
     (b"BW", "BitWombat"),
-    (b"CD", "Cede"),
+    (b"CD", "Enhanced CTorrent"),
+    (b"CE", "Cede"),
     (b"DE", "Deluge"),
     (b"FD", "Free Download Manager"),
     (b"FL", "Flud"),
@@ -95,6 +96,7 @@ mod tests {
             (b"-TR300Z-abcdefghijkl", Some("Transmission 3.0.0.35")),
             (b"-LT20B0-abcdefghijkl", Some("libtorrent 2.0.11")),
             (b"-lt0D80-abcdefghijkl", Some("rTorrent 0.13.8")),
+            (b"-CE0100-abcdefghijkl", Some("Cede 0.1")),
             (b"-XY1000-abcdefghijkl", Some("XY 1.0")),
             (b"A2-1-36-0-abcdefghij", Some("aria2 1.36.0")),
             (b"M4-0-2--abcdefghijkl", Some("mainline 4.0.2")),

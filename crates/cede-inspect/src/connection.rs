@@ -146,6 +146,9 @@ impl Connection {
         context.now_ns = context.now_ns.min(self.talk.last_ns);
         for side in 0..2 {
             self.pop(side, true, context);
+            if self.talk.number.is_some() {
+                self.talk.sides[side].told.unread_bytes += self.live[side].reader.unread_bytes();
+            }
             self.talk.sides[side].told.undelivered_bytes += self.live[side].order.abandon();
             self.talk.sides[side].drop_coming();
             self.talk.sides[side].shrink();

@@ -54,8 +54,10 @@ enum State {
         passed: u64,
         left: u64,
     },
-    /// Not BitTorrent in the clear.
-    Opaque,
+    /// Not BitTorrent in the clear: octets that were passed over.
+    Opaque {
+        passed: u64,
+    },
 }
 
 /// Reads one direction.
@@ -74,7 +76,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// A reader of a stream from its beginning, or from the middle.
     pub(crate) fn new(from_start: bool) -> Self {
-        let state = if from_start { State::Start } else { seeking(SOUGHT_MAX_MIDWAY) };
+        let state = if from_start { State::Start } else { seeking(0, SOUGHT_MAX_MIDWAY) };
         let decoder = Decoder::new(LIMITS);
         Self { decoder, state, front: Vec::new(), is_known: false, is_cut: false }
     }
@@ -93,8 +95,17 @@ impl Reader {
     pub(crate) fn know(&mut self) {
         self.is_known = true;
         self.front = Vec::new();
-        if matches!(self.state, State::Opaque) {
-            self.state = seeking(u64::MAX);
+        if let State::Opaque { passed } = self.state {
+            self.state = seeking(passed, u64::MAX);
+        }
+    }
+
+    /// Octets that were passed over since messages were last read.
+    pub(crate) const fn unread_bytes(&self) -> u64 {
+        match &self.state {
+            State::Start | State::Messages => 0,
+            State::Seeking { tail, passed, .. } => passed.saturating_add(tail.len() as u64),
+            State::Opaque { passed } => *passed,
         }
     }
 
@@ -105,10 +116,13 @@ impl Reader {
             self.front.extend_from_slice(&octets[..part]);
         }
         while !octets.is_empty() {
-            octets = match &self.state {
+            octets = match &mut self.state {
                 State::Start | State::Messages => self.read(octets, say),
                 State::Seeking { .. } => self.seek(octets, say),
-                State::Opaque => return,
+                State::Opaque { passed } => {
+                    *passed += octets.len() as u64;
+                    return;
+                }
             };
         }
     }
@@ -125,30 +139,39 @@ impl Reader {
         } else {
             Payload::copy_from(&octets[..part])
         };
-        if self.decode(&mut input, true, say) {
-            return &octets[part - input.len() as usize..];
+        match self.decode(&mut input, true, say) {
+            Ok(()) => &octets[part - input.len() as usize..],
+            // Something is taken in any case, so that this ends.
+            Err(unread) => {
+                self.lose(unread, say);
+                &octets[part..]
+            }
         }
-        // Something is taken in any case, so that this ends.
-        &octets[part..]
     }
 
-    /// Decodes; false where the thread was lost.
-    fn decode(&mut self, input: &mut Payload, is_captured: bool, say: &mut dyn FnMut(Said)) -> bool {
+    /// Decodes.
+    ///
+    /// # Errors
+    /// These are no messages: so many octets of them were not read.
+    fn decode(
+        &mut self,
+        input: &mut Payload,
+        is_captured: bool,
+        say: &mut dyn FnMut(Said),
+    ) -> Result<(), u64> {
         loop {
+            let left = u64::from(input.len());
             match self.decoder.next(input) {
-                Ok(None) => return true,
+                Ok(None) => return Ok(()),
                 Ok(Some(item)) => {
                     self.item(item, is_captured, say);
                     // Messages behind a handshake are read in parts of their own.
                     if matches!(self.state, State::Start) {
                         self.state = State::Messages;
-                        return true;
+                        return Ok(());
                     }
                 }
-                Err(_) => {
-                    self.lose(say);
-                    return false;
-                }
+                Err(_) => return Err(left),
             }
         }
     }
@@ -165,7 +188,8 @@ impl Reader {
         }
     }
 
-    fn lose(&mut self, say: &mut dyn FnMut(Said)) {
+    /// The thread is lost, and so many octets with it.
+    fn lose(&mut self, unread: u64, say: &mut dyn FnMut(Said)) {
         if self.is_known {
             say(Said::Lost);
         }
@@ -174,20 +198,20 @@ impl Reader {
             State::Start => SOUGHT_MAX_BEGUN,
             _ => SOUGHT_MAX_MIDWAY,
         };
-        self.state = seeking(left);
+        self.state = seeking(unread, left);
         self.is_cut = false;
     }
 
     /// Octets are missing: so many, where that is known.
     pub(crate) fn missing(&mut self, len: Option<u64>, say: &mut dyn FnMut(Said)) {
         match (&mut self.state, len) {
-            (State::Opaque, _) => {}
+            (State::Opaque { passed }, len) => *passed = passed.saturating_add(len.unwrap_or(0)),
             (State::Seeking { tail, passed, .. }, len) => {
+                *passed = passed.saturating_add(tail.len() as u64 + len.unwrap_or(0));
                 tail.clear();
-                *passed = passed.saturating_add(len.unwrap_or(0));
             }
             (State::Messages, Some(len)) => self.read_over(len, say),
-            _ => self.lose(say),
+            (_, len) => self.lose(len.unwrap_or(0), say),
         }
     }
 
@@ -196,9 +220,11 @@ impl Reader {
         let awaited = self.decoder.awaited();
         let part = len.min(u64::from(awaited)) as u32;
         self.is_cut |= part > 0 && !self.decoder.is_indifferent();
-        let goes_on = self.decode(&mut Payload::Pattern { start: 0, len: part }, false, say);
-        if goes_on && len > u64::from(part) {
-            self.lose(say);
+        let rest = len - u64::from(part);
+        match self.decode(&mut Payload::Pattern { start: 0, len: part }, false, say) {
+            Ok(()) if rest == 0 => {}
+            Ok(()) => self.lose(rest, say),
+            Err(unread) => self.lose(unread + rest, say),
         }
     }
 
@@ -236,13 +262,13 @@ impl Reader {
         *passed += searched as u64;
         *left = left.saturating_sub(octets.len() as u64);
         if *left == 0 {
-            self.state = State::Opaque;
+            self.state = State::Opaque { passed: *passed + tail.len() as u64 };
             say(Said::GivenUp);
         }
         &[]
     }
 }
 
-const fn seeking(left: u64) -> State {
-    State::Seeking { tail: Vec::new(), passed: 0, left }
+const fn seeking(passed: u64, left: u64) -> State {
+    State::Seeking { tail: Vec::new(), passed, left }
 }

@@ -89,6 +89,8 @@ pub struct SideReport {
     pub block_bytes: u64,
     /// Blocks of which not all was seen, as the thread was lost or the connection ended.
     pub broken_blocks: u64,
+    /// Octets of what was seen of them.
+    pub broken_bytes: u64,
     /// Blocks that their receiver had already.
     pub duplicate_blocks: u64,
     /// Octets of them.
@@ -107,8 +109,12 @@ pub struct SideReport {
     pub interested_s: (f64, f64),
     /// Times that nothing more could be read, as octets were not captured.
     pub losses: u64,
-    /// Octets that were not read for it.
+    /// Octets that were not read for it, or as the connection had begun before the capture; those among them that were not
+    /// captured, as far as they can be counted.
     pub unread_bytes: u64,
+    /// Octets of the stream that were put in order, and those between them that were not captured, as far as they can be
+    /// counted: all that could be read if nothing was missing.
+    pub ordered_bytes: u64,
     /// Holes in what was captured of it.
     pub holes: u64,
     /// Octets of them, as far as they can be counted.
@@ -147,10 +153,10 @@ pub struct Report {
 }
 
 impl SideReport {
-    /// Octets of the stream that are no data of blocks.
+    /// Octets that are no data of blocks: messages, as far as they were read, or all octets where none were.
     #[must_use]
     pub const fn protocol_bytes(&self) -> u64 {
-        self.carried.stream_bytes.saturating_sub(self.block_bytes + self.undelivered_bytes)
+        self.ordered_bytes.saturating_sub(self.block_bytes + self.broken_bytes + self.unread_bytes)
     }
 
     /// How many messages of a kind it sent.

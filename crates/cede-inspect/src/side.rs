@@ -71,6 +71,8 @@ pub(crate) struct Coming {
     pub first_ns: u64,
     /// The place of the packet with its first octets.
     pub place: u64,
+    /// Octets of it that have come.
+    pub got: u32,
     pub repairs: u32,
     pub missing: u32,
 }
@@ -149,7 +151,10 @@ impl Side {
 
     /// The block on its way will not be whole, as far as can be seen.
     pub(crate) fn drop_coming(&mut self) {
-        self.told.broken_blocks += u64::from(self.coming.take().is_some());
+        if let Some(coming) = self.coming.take() {
+            self.told.broken_blocks += 1;
+            self.told.broken_bytes += u64::from(coming.got);
+        }
     }
 
     /// None of its requests counts any more.

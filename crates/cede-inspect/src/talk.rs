@@ -66,13 +66,16 @@ impl Talk {
     pub(crate) fn run(&mut self, side: Which, reader: &mut Reader, run: &Run<'_>, context: &mut Context<'_>) {
         match run {
             Run::Octets(octets, arrival) => {
+                self.sides[side].told.ordered_bytes += octets.len() as u64;
                 self.ask(side, octets, context);
                 reader.octets(octets, &mut |said| self.said(side, said, arrival, context));
             }
             Run::Missing(len) => {
                 self.requests[side].missing();
-                self.sides[side].told.holes += 1;
-                self.sides[side].told.missing_bytes += len.unwrap_or(0);
+                let told = &mut self.sides[side].told;
+                told.holes += 1;
+                told.missing_bytes += len.unwrap_or(0);
+                told.ordered_bytes += len.unwrap_or(0);
                 let arrival = Arrival { time_ns: context.now_ns, repairs: 0, at: 0 };
                 reader.missing(*len, &mut |said| self.said(side, said, &arrival, context));
             }
@@ -140,8 +143,8 @@ impl Talk {
     }
 
     fn handshake(&mut self, side: Which, handshake: Handshake, context: &mut Context<'_>) {
-        self.number(context);
         self.info_hash.get_or_insert(handshake.info_hash);
+        self.number(context);
         let now_ns = context.now_ns;
         let said = &mut self.sides[side];
         said.handshake = Some(handshake);
@@ -212,9 +215,11 @@ impl Talk {
             block,
             first_ns: arrival.time_ns,
             place: arrival.at,
+            got: 0,
             repairs: 0,
             missing: 0,
         });
+        coming.got = at + len;
         coming.repairs += arrival.repairs;
         coming.missing += if is_captured { 0 } else { len };
         if at + len == block.len

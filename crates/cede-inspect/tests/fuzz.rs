@@ -13,6 +13,8 @@ fn check(report: &Report) {
     for connection in &report.connections {
         for side in &connection.sides {
             assert!(side.block_bytes >= side.duplicate_bytes && side.blocks >= side.unrequested_blocks);
+            let told = side.block_bytes + side.broken_bytes + side.unread_bytes;
+            assert!(told <= side.ordered_bytes, "{told} of {}", side.ordered_bytes);
             assert!(side.choking_s.0.is_finite() && side.carried.wire_bytes >= side.carried.packets);
         }
     }

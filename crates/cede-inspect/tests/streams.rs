@@ -191,6 +191,51 @@ fn cut_packets_are_read_as_far_as_they_go() {
     assert!(side.missing_bytes > u64::from(BLOCKS * BLOCK / 2) && side.carried.cut_packets > 10);
 }
 
+/// Whether octets of blocks, of blocks without an end, of messages and those that were not read are no more than were written.
+fn check_octets(packets: &[Packet], what: &str) -> u64 {
+    let written = streams(BLOCKS).map(|stream| stream.len() as u64);
+    let content = [0, u64::from(BLOCKS * BLOCK)];
+    let (report, _) = inspect(packets);
+    let one = &report.connections[0];
+    for (which, side) in one.sides.iter().enumerate() {
+        let data = side.block_bytes + side.broken_bytes;
+        assert!(data <= content[which], "{what}: {data} octets of blocks");
+        let protocol = side.protocol_bytes();
+        assert!(protocol <= written[which] - content[which], "{what}: {protocol} octets of messages");
+        assert_eq!(data + protocol + side.unread_bytes, side.ordered_bytes, "{what}");
+        assert!(side.ordered_bytes <= written[which], "{what}");
+    }
+    one.sides[1].unread_bytes
+}
+
+#[test]
+fn octets_that_were_not_read_are_no_messages() {
+    let (tcp, utp) = (over_tcp(&streams(BLOCKS), [5, 9], 1448), over_utp(&streams(BLOCKS), [5, 9], 1000));
+    for packets in [&tcp, &utp] {
+        assert_eq!(check_octets(packets, "whole"), 0);
+        for skipped in [6, 25, 60, 121] {
+            assert!(check_octets(&packets[skipped..], &format!("from {skipped} on")) > 0);
+        }
+        for captured in [96, 110, 200] {
+            let mut cut = packets.clone();
+            cut.iter_mut().for_each(|packet| packet.octets.truncate(captured));
+            assert!(check_octets(&cut, &format!("cut at {captured}")) > u64::from(BLOCK), "{captured}");
+        }
+        for seed in 0..10 {
+            check_octets(&torn(packets, seed, 30), &format!("torn {seed}"));
+        }
+    }
+    // A head is missing, and no other message comes before the end.
+    let mut end = over_tcp(&streams(1), [5, 9], 100);
+    let is_the_seeds = |packet: &Packet| packet.octets[20..22] == common::PORTS.1.to_be_bytes();
+    let first = end.iter().position(|packet| is_the_seeds(packet) && packet.len > 100).unwrap();
+    end.drain(first + 2..first + 4);
+    let (report, _) = inspect(&end);
+    let side = &report.connections[0].sides[1];
+    assert_eq!((side.blocks, side.losses), (0, 1));
+    assert!(side.unread_bytes > u64::from(BLOCK), "{}", side.unread_bytes);
+}
+
 #[test]
 fn datagrams_that_were_joined_are_taken_apart() {
     // As segmentation offload hands them over, four to a datagram; small ones fit an Ethernet frame even so. Numbers may be

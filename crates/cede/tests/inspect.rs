@@ -117,6 +117,11 @@ fn choices_leave_out_what_was_not_asked_for() {
     let hash = all.iter().find_map(|line| line["info_hash"].as_str()).unwrap().to_string();
     let pieces = place.lines(&["utp.pcapng.gz", "--pieces", "--info-hash", &hash[..6].to_uppercase()]);
     assert_eq!(pieces.len(), all.iter().filter(|line| line["type"] == "piece").count());
+    let log = place.lines(&["utp.pcapng.gz", "--log", "--info-hash", &hash]);
+    let of_it = |line: &&Value| line["info_hash"] == hash.as_str();
+    assert_eq!(log.len(), all.iter().filter(of_it).count());
+    let opened = |lines: &[Value]| lines.iter().filter(|line| line["type"] == "opened").count();
+    assert!(opened(&log) > 0 && opened(&log) == opened(&all), "a connection's beginning is part of it");
     let other = if hash.starts_with('0') { "1" } else { "0" };
     assert!(place.lines(&["utp.pcapng.gz", "--pieces", "--info-hash", other]).is_empty());
     assert!(place.lines(&["utp.pcapng.gz", "--log", "--host", "192.0.2.1"]).is_empty());

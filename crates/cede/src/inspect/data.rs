@@ -68,6 +68,7 @@ fn side(args: &InspectArgs, one: &ConnectionReport, which: usize) -> Value {
         "messages": messages(side),
         "blocks": side.blocks,
         "broken_blocks": side.broken_blocks,
+        "broken_bytes": side.broken_bytes,
         "duplicate_blocks": side.duplicate_blocks,
         "duplicate_bytes": side.duplicate_bytes,
         "unrequested_blocks": side.unrequested_blocks,
@@ -117,7 +118,7 @@ impl Row<'_> {
 type Column = (&'static str, &'static str, fn(&Row<'_>) -> Cell);
 
 /// The columns before the counts of messages.
-const COLUMNS: [Column; 38] = [
+const COLUMNS: [Column; 39] = [
     ("connection", "Number of the connection, in the order in which connections were found.", |row| {
         count(row.one.number.into())
     }),
@@ -161,7 +162,7 @@ const COLUMNS: [Column; 38] = [
     }),
     (
         "protocol_bytes",
-        "Octets of the stream that are no data of blocks: stream_bytes - block_bytes.",
+        "Octets of messages beside the data of blocks, as far as they were read; all octets where nothing was.",
         |row| count(row.side().protocol_bytes()),
     ),
     ("repeated_packets", "Packets with octets that were in the capture before.", |row| {
@@ -179,6 +180,7 @@ const COLUMNS: [Column; 38] = [
         "Blocks of which the end was not seen: the connection or the capture ended, or octets are missing.",
         |row| count(row.side().broken_blocks),
     ),
+    ("broken_bytes", "Octets that were seen of those blocks.", |row| count(row.side().broken_bytes)),
     ("duplicate_blocks", "Blocks that their receiver had before, over any connection.", |row| {
         count(row.side().duplicate_blocks)
     }),
@@ -214,9 +216,11 @@ const COLUMNS: [Column; 38] = [
     ("threads_lost", "Times that nothing more could be read, as a message's head was not captured.", |row| {
         count(row.side().losses)
     }),
-    ("unread_bytes", "Octets that were not read until messages were found again.", |row| {
-        count(row.side().unread_bytes)
-    }),
+    (
+        "unread_bytes",
+        "Octets that were not read until messages were found (again), or to the end; those that were not captured among them, as far as they can be counted.",
+        |row| count(row.side().unread_bytes),
+    ),
     ("holes", "Holes in what was captured of this direction: its receiver has these octets.", |row| {
         count(row.side().holes)
     }),

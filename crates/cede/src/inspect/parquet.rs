@@ -47,7 +47,7 @@ const BLOCKS: &str = "message blocks {
   REQUIRED INT64 duplicate;
 }";
 /// The columns of `directions` that every run has: what a column is called, and its type.
-const DIRECTIONS: [(&str, &str); 30] = [
+const DIRECTIONS: [(&str, &str); 32] = [
     ("run", TEXT),
     ("connection", INT),
     ("source", TEXT),
@@ -63,10 +63,12 @@ const DIRECTIONS: [(&str, &str); 30] = [
     ("wire_bytes", INT),
     ("stream_bytes", INT),
     ("block_bytes", INT),
+    ("protocol_bytes", INT),
     ("repeated_bytes", INT),
     ("cut_packets", INT),
     ("blocks", INT),
     ("broken_blocks", INT),
+    ("broken_bytes", INT),
     ("duplicate_blocks", INT),
     ("unrequested_blocks", INT),
     ("unchokes", INT),
@@ -95,16 +97,18 @@ fn directions() -> String {
 }
 
 /// What was counted of a side, in the order of the columns.
-fn counts(side: &SideReport) -> [u64; 15] {
+fn counts(side: &SideReport) -> [u64; 17] {
     [
         side.carried.packets,
         side.carried.wire_bytes,
         side.carried.stream_bytes,
         side.block_bytes,
+        side.protocol_bytes(),
         side.carried.repeated_bytes,
         side.carried.cut_packets,
         side.blocks,
         side.broken_blocks,
+        side.broken_bytes,
         side.duplicate_blocks,
         side.unrequested_blocks,
         side.unchokes,

@@ -10,8 +10,10 @@ use cede_inspect::{ConnectionReport, Cover, Kind, Report, SideReport, Speech};
 use cede_plot::{Cell, Table, terminal};
 use std::collections::{BTreeMap, BTreeSet};
 
-const LEGEND: &str = "A opened the connection, where that was seen. other: the stream's octets that are no blocks; again: octets \
-     that were sent again; twice: blocks that their receiver had; choking, wanting: how long of the time; p50, p95: from a \
+const LEGEND: &str = "A opened the connection, where that was seen. other: octets of messages that are no blocks, of all that was said \
+     where nothing could be read; again: octets \
+     that were sent again; twice: blocks that their receiver had; choking, wanting: how long of the time for \
+     which that is known; p50, p95: from a \
      request to the last octet of its block. More columns: --csv; every message: --log; every block: --pieces";
 
 /// Everything.
