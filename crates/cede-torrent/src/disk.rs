@@ -27,6 +27,8 @@ const RUN_BYTES: u32 = 256 << 10;
 const COMPANY: Duration = Duration::from_millis(10);
 /// Where as much comes together, more comes at once.
 const MUCH_BYTES: u64 = 64 << 10;
+/// How often it is looked whether what is written to still is where it belongs.
+const LOOK: Duration = Duration::from_secs(1);
 /// Read back at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -84,9 +86,8 @@ impl Disk {
         let (jobs, inbox) = mpsc::channel();
         let waiting = Arc::new(AtomicU64::new(0));
         let (hashing, scratch) = (Hashing::new(info.clone()), vec![0; CHUNK_BYTES]);
-        let due = None;
-        let worker =
-            Worker { storage, info, whole, hashing, due, scratch, waiting: waiting.clone(), reports };
+        let (due, looked, count) = (None, Instant::now(), waiting.clone());
+        let worker = Worker { storage, info, whole, hashing, due, looked, scratch, waiting: count, reports };
         let thread = std::thread::Builder::new().name("disk".to_owned()).spawn(move || worker.run(&inbox));
         Self { jobs: Some(jobs), waiting, thread: thread.ok() }
     }
@@ -103,7 +104,7 @@ impl Disk {
         self.send(Job::Check(piece));
     }
 
-    /// Waits until everything is on the disk, and reports [`Report::Synced`].
+    /// Waits until everything is on the disk and every file where it belongs, and reports [`Report::Synced`].
     pub fn sync(&self) {
         self.send(Job::Sync);
     }
@@ -141,6 +142,8 @@ struct Worker {
     hashing: Hashing,
     /// A piece that is to be checked, and waits for another until then.
     due: Option<(u32, Instant)>,
+    /// When it was last looked whether files are where they belong.
+    looked: Instant,
     scratch: Vec<u8>,
     waiting: Arc<AtomicU64>,
     reports: UnboundedSender<Report>,
@@ -184,7 +187,8 @@ impl Worker {
             Job::Check(piece) => self.check(piece),
             Job::Sync => {
                 self.check_due()?;
-                self.storage.sync().map(|()| self.tell(Report::Synced))
+                self.storage.sync()?;
+                self.storage.find_files().map(|()| self.tell(Report::Synced))
             }
         }
     }
@@ -251,6 +255,10 @@ impl Worker {
         };
         if let Some(whole) = self.whole.get_mut(piece as usize) {
             *whole = good;
+        }
+        if good && self.looked.elapsed() >= LOOK {
+            self.storage.find_files_of(piece)?;
+            self.looked = Instant::now();
         }
         self.tell(Report::Checked { piece, good });
         Ok(())

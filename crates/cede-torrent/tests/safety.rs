@@ -5,14 +5,14 @@ mod support;
 
 use cede_bt::wire::{BlockRef, Handshake, Message, Reserved};
 use cede_torrent::check::{Watch, check};
-use cede_torrent::session::SessionError;
+use cede_torrent::session::{Choices, SessionError};
 use cede_torrent::storage::{Allocation, Storage};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use support::{LIMIT, Member, Scratch, choices, run, torrent};
+use support::{LIMIT, Member, PIECE, Scratch, choices, run, torrent};
 
 /// Set for who has a mount namespace of its own.
 const INSIDE: &str = "CEDE_SAFETY_INSIDE";
@@ -77,6 +77,54 @@ fn a_full_disk_ends_the_download_and_it_goes_on_where_there_is_room() {
         again.session.add_peers(&[seed.address]);
         again.done().await;
         assert_eq!(again.content(content.len()), content);
+    });
+}
+
+/// What nobody could find at the end of a download is not fetched to its end.
+#[test]
+fn files_that_are_taken_away_end_a_download() {
+    run(async {
+        let (info, content) = torrent(&[600_000]);
+        let giver = Choices { upload_limit: Some(150_000), ..choices(1, 5) };
+        let mut seed = Member::new(&info, Some(&content), &[], giver).await;
+        seed.start();
+        let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
+        let (path, mut driver) = (leech.storage.path_of(0), leech.driver.take().unwrap());
+        leech.session.add_peers(&[seed.address]);
+        let take_away = async {
+            while leech.session.view().pieces < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            std::fs::remove_file(&path).unwrap();
+            std::future::pending::<()>().await;
+        };
+        let ended = tokio::time::timeout(LIMIT, async {
+            tokio::select! { ended = driver.run() => ended, () = take_away => Ok(()) }
+        });
+        let Ok(Err(SessionError::Storage(error))) = ended.await else { panic!("it went on") };
+        assert!(error.path == path && error.to_string().contains("moved or removed"), "{error}");
+        // It was noticed on the way.
+        assert!(leech.session.view().pieces < info.piece_count());
+    });
+}
+
+#[test]
+fn a_file_that_is_gone_at_the_end_is_missed_then() {
+    run(async {
+        let (info, content) = torrent(&[4 * PIECE, 4 * PIECE]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        seed.start();
+        let scratch = Scratch::new();
+        let storage = Arc::new(Storage::new(&scratch.0, &info, &[]).unwrap());
+        storage.write(0, &content[..4 * PIECE]).unwrap();
+        let half: Vec<bool> = (0..info.piece_count()).map(|piece| piece < 4).collect();
+        let mut leech = Member::resumed(&info, &storage, &half, choices(2, 5)).await;
+        std::fs::remove_file(storage.path_of(0)).unwrap();
+        let mut driver = leech.driver.take().unwrap();
+        leech.session.add_peers(&[seed.address]);
+        let ended = tokio::time::timeout(LIMIT, driver.run()).await.expect("nobody misses it");
+        let Err(SessionError::Storage(error)) = ended else { panic!("{ended:?}") };
+        assert!(error.path == storage.path_of(0) && !leech.session.is_done(), "{error}");
     });
 }
 

@@ -102,6 +102,41 @@ fn every_file_that_was_written_is_written_out() {
 }
 
 #[test]
+fn files_that_others_take_away_are_missed() {
+    let (info, content) = torrent(&[(40_000, false), (PIECE as u64, false), (0, false), (9_000, false)]);
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    storage.write(0, &content).unwrap();
+    storage.find_files().unwrap();
+    let path = storage.path_of(0);
+    let last = info.piece_count() - 1;
+    let missed = |what: &str| {
+        for lost in [storage.find_files(), storage.find_files_of(0)] {
+            let error = lost.unwrap_err();
+            assert!(error.path == path && error.to_string().contains(what), "{what}: {error}");
+        }
+        // Pieces that it has no part in are where they were.
+        storage.find_files_of(last).unwrap();
+    };
+    let aside = scratch.0.join("aside");
+    fs::rename(&path, &aside).unwrap();
+    missed("moved or removed");
+    fs::copy(&aside, &path).unwrap();
+    missed("another file has taken its place");
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    missed("no plain file");
+    fs::remove_dir(&path).unwrap();
+    fs::rename(&aside, &path).unwrap();
+    storage.find_files().unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(39_999).unwrap();
+    missed("39999 octets of 40000");
+    file.set_len(40_001).unwrap();
+    missed("the torrent says 40000");
+}
+
+#[test]
 fn files_have_their_octets_and_empty_ones_are_made() {
     let (info, content) = plain();
     let scratch = Scratch::new();

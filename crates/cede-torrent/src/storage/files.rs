@@ -125,6 +125,13 @@ mod system {
         false
     }
 
+    /// Whether both are one file. What cannot be told apart is.
+    pub fn is_same(a: &File, b: &File) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let [a, b] = [a, b].map(|file| file.metadata().map(|it| (it.dev(), it.ino())));
+        a.ok().zip(b.ok()).is_none_or(|(a, b)| a == b)
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
             // A file system that cannot.
@@ -215,12 +222,17 @@ mod system {
         false
     }
 
+    /// Whether both are one file, which is not known here: a file that is open cannot be replaced.
+    pub fn is_same(_: &File, _: &File) -> bool {
+        true
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         file.set_len(length)
     }
 }
 
-pub use system::{is_hole, read_at, read_parts, set_aside, write_at, write_parts};
+pub use system::{is_hole, is_same, read_at, read_parts, set_aside, write_at, write_parts};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

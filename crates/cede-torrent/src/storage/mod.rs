@@ -6,7 +6,7 @@
 //! them are kept in one hidden sparse file, where each octet has the place that it has in the torrent. Once other files are
 //! wanted, [`crate::mend`] brings what is in the one place into the other.
 //!
-//! What it leaves out: files that others change while a torrent is seeded are noticed when a hash is next computed, not
+//! What it leaves out: what others write into files while a torrent is seeded is noticed when a hash is next computed, not
 //! before. How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`), of a
 //! disk that is full (`tests/safety.rs`) and of a process that is killed (`cede`'s `tests/torrent.rs`).
 
@@ -14,6 +14,7 @@ pub(crate) mod files;
 mod layout;
 mod names;
 mod notes;
+mod standing;
 
 pub use layout::{Layout, Slice};
 pub use notes::{Notes, Stamp};
