@@ -9,6 +9,7 @@ use cede_lab::scenario::{
     BUILT_IN, BuiltIn, Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, SWARM_TABLES, TABLES,
     TableDoc, Words, nearest, reference, swarm_reference,
 };
+use cede_lab::swarm::TABLE_FILES;
 use cede_repro::lcn10::FigureNumber;
 use serde_json::{Value, json};
 
@@ -27,8 +28,8 @@ enum Topic {
     Figure(FigureNumber),
     /// What may be wrong with a figure of the meter: its name, and what it means.
     Flag(&'static str, &'static str),
-    /// A column of the inspector: its name, and what it is.
-    Column(&'static str, &'static str),
+    /// A column of a table: its name, what it is, and whose table that is.
+    Column(&'static str, &'static str, &'static str),
 }
 
 /// Explains everything that bears the name.
@@ -73,7 +74,11 @@ fn topics() -> Vec<Topic> {
     let scenarios = BUILT_IN.iter().map(Topic::Scenario);
     let queues = QueueKind::WORDS.iter().map(|&(name, _, summary)| Topic::Queue(name, summary));
     let flags = cede_meter::Flags::ALL.iter().map(|&(_, name, text)| Topic::Flag(name, text));
-    let columns = crate::inspect::columns().map(|(name, text)| Topic::Column(name, text));
+    let of_inspect = crate::inspect::columns().map(|(name, text)| (name, text, "`cede inspect --csv`"));
+    let of_swarms = TABLE_FILES
+        .iter()
+        .flat_map(|table| table.columns.iter().map(|&(name, text)| (name, text, table.name)));
+    let columns = of_inspect.chain(of_swarms).map(|(name, text, of)| Topic::Column(name, text, of));
     let checks = check::cases().map(Topic::Check);
     let named = controllers.chain(checks).chain(queues).chain(flags).chain(metrics);
     named.chain(scenarios).chain(figures).chain(tables).chain(columns).collect()
@@ -119,7 +124,7 @@ impl Topic {
             Self::Option(table, option) => option_names(table, option),
             Self::Check(case) => vec![case.name.to_string()],
             Self::Scenario(scenario) => vec![scenario.name.to_string()],
-            Self::Flag(name, _) | Self::Column(name, _) => vec![name.to_string()],
+            Self::Flag(name, _) | Self::Column(name, ..) => vec![name.to_string()],
             Self::Figure(figure) => vec![format!("lcn10 {}", figure.number()), "lcn10".to_string()],
         }
     }
@@ -140,8 +145,13 @@ impl Topic {
         outer.is_some_and(|outer| TABLES.iter().any(|table| table.name() == outer && !outer.is_empty()))
     }
 
-    /// Whether an option stands among others of the same meaning, and is not the first of them.
+    /// Whether an option or column stands among others of the same meaning, and is not the first of them.
     fn is_repeated(&self, found: &[Self]) -> bool {
+        if let Self::Column(name, text, of) = self {
+            let is_same =
+                |other: &&Self| matches!(other, Self::Column(same, says, _) if (same, says) == (name, text));
+            return !matches!(found.iter().find(is_same), Some(Self::Column(.., first)) if first == of);
+        }
         let Self::Option(table, option) = self else { return false };
         let first = found.iter().find_map(|other| match other {
             Self::Option(first, same) if is_same(same, option) => Some(first.path),
@@ -174,8 +184,8 @@ impl Topic {
                 let head = format!("{}  flag of the meter\n\n", screen.bold(name));
                 head + &screen.wrap("  ", text)
             }
-            Self::Column(name, text) => {
-                let head = format!("{}  column of `cede inspect --csv`\n\n", screen.bold(name));
+            Self::Column(name, text, of) => {
+                let head = format!("{}  column of {of}\n\n", screen.bold(name));
                 head + &screen.wrap("  ", text)
             }
         }
@@ -217,7 +227,9 @@ impl Topic {
                 json!({ "kind": "scenario", "name": scenario.name, "toml": scenario.text })
             }
             Self::Flag(name, text) => json!({ "kind": "flag", "name": name, "summary": text }),
-            Self::Column(name, text) => json!({ "kind": "column", "name": name, "summary": text }),
+            Self::Column(name, text, of) => {
+                json!({ "kind": "column", "name": name, "of": of, "summary": text })
+            }
         }
     }
 }

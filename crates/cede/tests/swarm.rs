@@ -89,6 +89,64 @@ fn a_swarm_leaves_every_record_that_its_reference_names() {
     }
 }
 
+#[test]
+fn every_column_of_every_table_is_explained() {
+    let place = place("columns");
+    place.cede(&["run", "small.toml", "-o", "out"]).exits(0);
+    let reference = place.cede(&["explain", "swarm"]).exits(0).text().to_owned();
+    for file in fs::read_dir(place.path("out")).unwrap() {
+        let file = file.unwrap().file_name().into_string().unwrap();
+        let Some(text) = file.ends_with(".csv").then(|| place.text(&format!("out/{file}"))) else { continue };
+        let listed =
+            reference.split(&format!("\n`{file}`:\n\n")).nth(1).unwrap().split("\n\n").next().unwrap();
+        let listed: Vec<&str> = listed.lines().filter_map(|line| line.split('`').nth(1)).collect();
+        let headings: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+        assert_eq!(listed, headings, "{file}");
+        assert!(text.lines().all(|line| line.split(',').count() == headings.len()), "{file}");
+        for heading in headings {
+            let topics = place.cede(&["explain", heading, "--json"]).exits(0).json();
+            let is_column = |topic: &Value| topic["kind"] == "column" && topic["name"] == heading;
+            assert!(topics.as_array().unwrap().iter().any(is_column), "{heading}: {topics}");
+        }
+    }
+}
+
+/// What was not measured is no zero.
+#[test]
+fn links_count_from_a_time_on_and_what_is_not_known_is_left_out() {
+    let place = place("from");
+    let run = |out: &str, sets: &[&str]| {
+        let sets: Vec<&str> =
+            ["group.tcp.buffer=4 packets"].iter().chain(sets).flat_map(|set| ["-s", set]).collect();
+        place.cede(&[&["run", "small.toml", "-o", out][..], &sets].concat()).exits(0);
+    };
+    run("all", &[]);
+    run("part", &["swarm.measure_from=3 s", "records.rtt=false"]);
+    let total = |out: &str, key: &str| {
+        rows(&place, &format!("{out}/links.csv")).iter().map(|row| number(row, key)).sum::<f64>()
+    };
+    // What had happened before is known from the log of all dequeues: drops come with the next one.
+    let log = rows(&place, "all/queue.csv");
+    let late = log.iter().filter(|row| number(row, "time_s") >= 3.0).count() as f64;
+    assert_eq!(total("part", "dequeues"), late);
+    let mut early: BTreeMap<&str, f64> = BTreeMap::new();
+    for row in log.iter().filter(|row| number(row, "time_s") < 3.0) {
+        early.insert(&row["peer"], number(row, "dropped"));
+    }
+    let early: f64 = early.values().sum();
+    let (all, part) = (total("all", "dropped"), total("part", "dropped"));
+    assert!(
+        early > 5.0 && part > 0.0 && (all - early - part).abs() <= 4.0,
+        "{all} of which {early}, then {part}"
+    );
+    assert!(rows(&place, "part/peers.csv").iter().all(|row| row["mean_rtt_ms"].is_empty()));
+    let rtts: Vec<f64> = rows(&place, "all/peers.csv").iter().map(|row| number(row, "mean_rtt_ms")).collect();
+    assert!(rtts.iter().all(|rtt| *rtt > 19.9), "{rtts:?}");
+    run("none", &["swarm.measure_from=23 h"]);
+    let links = rows(&place, "none/links.csv");
+    assert!(links.iter().all(|row| row["dequeues"] == "0" && row["queue_mean_ms"].is_empty()), "{links:?}");
+}
+
 /// As with a scenario's folder, which a swarm's may follow, and the other way round.
 #[test]
 fn a_folder_holds_one_swarm_and_nothing_of_an_earlier_run() {
@@ -212,7 +270,11 @@ fn a_swarm_that_does_not_finish_says_why() {
     run(&["group.*.transports=0"]).complains("not complete");
     let summary = place.text("out/summary.md");
     assert!(summary.lines().any(|line| line.contains("over TCP") && line.contains('–')), "{summary}");
-    run(&["group.*.uplink=20 kbit/s"]).complains("4 of 4 leechers are not complete after 20 s");
+    run(&["group.*.uplink=20 kbit/s"]).complains("4 of 4 leechers are not complete after 20 s\n");
+    let left = run(&["group.*.uplink=100 kbit/s", "group.seed.departure=churn", "group.seed.after=1 s"]);
+    let gone = rows(&place, "out/peers.csv")[0]["left_s"].parse::<f64>().unwrap();
+    assert!((1.0..20.0).contains(&gone), "{gone}");
+    left.complains("4 of 4 leechers are not complete after 20 s: the last seed left at ");
 }
 
 /// Each stay counts, and the last alone would be less than the content.

@@ -4,6 +4,7 @@ use super::metric_names::METRICS;
 use super::schema::{Fallback, Kind, OptionDoc, TableDoc};
 use super::swarm_tables::SWARM_TABLES;
 use super::tables::TABLES;
+use crate::swarm::TABLE_FILES;
 use core::fmt::Write;
 
 const OPENING: &str = "\
@@ -34,7 +35,7 @@ The run folder holds:
 |---|---|
 | `swarm.toml` | the file that was run; overrides are in `summary.json` |
 | `summary.md`, `summary.json` | a few numbers; the second with every peer, the seed of the random numbers, the overrides, the files |
-| `peers.csv` | a row per peer: arrival, completion, departure, octets up and down by transport, connections, HAVEs, requests, redundant octets (of blocks that were here already), cut ones (of blocks of which the rest did not come, or came from elsewhere first, or that were lost when the peer went away), mean RTT estimate; what a complete leecher had down is the content, the redundant and the cut octets; of a peer that comes back, over all of its stays (a HAVE is counted for each open connection, also where that ends before it leaves) |
+| `peers.csv` | a row per peer: arrival, completion, departure, octets up and down by transport, connections, HAVEs, requests, redundant and cut octets, mean RTT estimate; what a complete leecher had down is the content, the redundant and the cut octets; of a peer that comes back, over all of its stays |
 | `links.csv` | a row per uplink: dequeues, queue, octets by transport, drops |
 | `tracker.csv` | a row per announce |
 | `pieces.csv` | a row per piece and peer: when it was there, and its HAVEs left |
@@ -45,6 +46,8 @@ The run folder holds:
 | `rtts.csv` | percentiles of a peer's smoothed RTTs, one sample for each send of data |
 | `queue.csv` | with `queue = true`, a row per dequeue of each uplink |
 | `packets.pcapng` | with `packets`, or `--pcap`: the octets of packets, for `cede inspect`, `cede meter` and Wireshark |
+
+What each column is stands [at the end](#columns-of-the-tables); `cede explain served_bytes`, and so on, says it too.
 ";
 
 /// The reference of swarm files as Markdown.
@@ -52,7 +55,21 @@ The run folder holds:
 pub fn swarm_reference() -> String {
     let mut out = SWARM_OPENING.to_string();
     SWARM_TABLES.iter().for_each(|table| push_table(&mut out, table));
+    push_columns(&mut out);
     out
+}
+
+/// What the columns of a swarm's tables mean.
+fn push_columns(out: &mut String) {
+    out.push_str(
+        "\n## Columns of the tables\n\nTimes are those of the simulated world, from its beginning.\n",
+    );
+    for table in TABLE_FILES {
+        let _ = write!(out, "\n`{}`:\n\n", table.name);
+        for (name, meaning) in table.columns {
+            let _ = writeln!(out, "* `{name}`: {meaning}");
+        }
+    }
 }
 
 /// The reference as Markdown: every table, key, kind of value, default, example and meaning, and every metric.

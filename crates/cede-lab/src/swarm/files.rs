@@ -1,5 +1,8 @@
 //! What a swarm showed, as files.
 
+use super::columns::{
+    GAPS, LINKS, PAYLOADS, PEERS, PIECES, QUEUE, ROUNDS, RTTS, TRACKER, TableFile, UNCHOKES,
+};
 use super::host::HostRecord;
 use super::model::Swarm;
 use super::outcome::{PeerOutcome, SwarmOutcome};
@@ -48,24 +51,7 @@ pub fn summary_table(swarm: &Swarm, outcome: &SwarmOutcome) -> Table {
 /// Each peer.
 #[must_use]
 pub fn peers_table(outcome: &SwarmOutcome) -> Table {
-    let headings = [
-        "peer",
-        "arrived_s",
-        "complete_after_s",
-        "left_s",
-        "down_tcp",
-        "down_utp",
-        "up_tcp",
-        "up_utp",
-        "connections_tcp",
-        "connections_utp",
-        "haves_sent",
-        "requests_sent",
-        "redundant",
-        "cut",
-        "mean_rtt_ms",
-    ];
-    let mut table = Table::new(headings);
+    let mut table = Table::new(PEERS.headings());
     outcome.peers.iter().for_each(|peer| table.push(peer_row(peer)));
     table
 }
@@ -77,7 +63,7 @@ fn peer_row(peer: &PeerOutcome) -> Vec<Cell> {
         at.map_or_else(|| Cell::from(""), |at| Cell::number(at.as_secs_f64(), 3))
     };
     let count = |count: u64| Cell::number(count as f64, 0);
-    let rtt = record.rtts.as_ref().and_then(|rtts| rtts.mean_ms()).unwrap_or(0.0);
+    let rtt = record.rtts.as_ref().and_then(|rtts| rtts.mean_ms());
     vec![
         Cell::from(peer.name.clone()),
         time(record.arrived_at),
@@ -93,7 +79,7 @@ fn peer_row(peer: &PeerOutcome) -> Vec<Cell> {
         count(totals.requests_sent),
         count(totals.redundant),
         count(totals.cut),
-        Cell::number(rtt, 2),
+        rtt.map_or_else(|| Cell::from(""), |ms| Cell::number(ms, 2)),
     ]
 }
 
@@ -146,19 +132,19 @@ pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result
     std::fs::create_dir_all(folder)?;
     let mut files = vec![
         ("summary.md", summary_table(swarm, outcome).to_markdown()),
-        ("peers.csv", peers_table(outcome).to_csv()),
-        ("links.csv", links(outcome)),
-        ("tracker.csv", tracker(outcome)),
+        (PEERS.name, peers_table(outcome).to_csv()),
+        (LINKS.name, links(outcome)),
+        (TRACKER.name, tracker(outcome)),
     ];
     let records = swarm.records;
     let optional = [
-        (records.pieces, "pieces.csv", pieces as fn(&SwarmOutcome) -> String),
-        (records.unchokes, "unchokes.csv", unchokes),
-        (records.unchokes, "rounds.csv", rounds),
-        (records.sends, "payloads.csv", payloads),
-        (records.sends, "gaps.csv", gaps),
-        (records.rtt, "rtts.csv", rtts),
-        (records.queue, "queue.csv", queue),
+        (records.pieces, PIECES.name, pieces as fn(&SwarmOutcome) -> String),
+        (records.unchokes, UNCHOKES.name, unchokes),
+        (records.unchokes, ROUNDS.name, rounds),
+        (records.sends, PAYLOADS.name, payloads),
+        (records.sends, GAPS.name, gaps),
+        (records.rtt, RTTS.name, rtts),
+        (records.queue, QUEUE.name, queue),
     ];
     files
         .extend(optional.iter().filter(|(wanted, ..)| *wanted).map(|(_, name, make)| (*name, make(outcome))));
@@ -170,8 +156,9 @@ pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result
 }
 
 /// Lines of text, each made from one item.
-fn lines<T>(heading: &str, items: impl Iterator<Item = T>, line: impl Fn(&mut String, T)) -> String {
-    let mut text = format!("{heading}\n");
+fn lines<T>(table: TableFile, items: impl Iterator<Item = T>, line: impl Fn(&mut String, T)) -> String {
+    let headings: Vec<&str> = table.headings().collect();
+    let mut text = format!("{}\n", headings.join(","));
     items.for_each(|item| {
         line(&mut text, item);
         text.push('\n');
@@ -180,12 +167,11 @@ fn lines<T>(heading: &str, items: impl Iterator<Item = T>, line: impl Fn(&mut St
 }
 
 fn links(outcome: &SwarmOutcome) -> String {
-    let heading = "peer,rate_mbps,dequeues,busy_dequeues,queue_mean_ms,queue_p95_ms,wait_mean_ms,tcp_bytes,udp_bytes,dropped";
-    lines(heading, outcome.uplinks.iter(), |text, (peer, link)| {
-        let number = |value: Option<f64>| value.unwrap_or(0.0);
+    lines(LINKS, outcome.uplinks.iter(), |text, (peer, link)| {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
         let _ = write!(
             text,
-            "{},{},{},{},{:.3},{:.3},{:.3},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{}",
             outcome.peers[*peer].name,
             link.rate().as_mbit_f64(),
             link.dequeues,
@@ -201,7 +187,7 @@ fn links(outcome: &SwarmOutcome) -> String {
 }
 
 fn tracker(outcome: &SwarmOutcome) -> String {
-    lines("time_s,peer,event,named", outcome.tracker.iter(), |text, entry| {
+    lines(TRACKER, outcome.tracker.iter(), |text, entry| {
         let event =
             entry.event.map_or_else(|| "stopped".to_string(), |event| format!("{event:?}").to_lowercase());
         let name = &outcome.peers[entry.peer as usize].name;
@@ -211,7 +197,7 @@ fn tracker(outcome: &SwarmOutcome) -> String {
 
 fn pieces(outcome: &SwarmOutcome) -> String {
     let all = outcome.peers.iter().flat_map(|peer| peer.record.pieces.iter().map(move |entry| (peer, entry)));
-    lines("time_s,peer,piece", all, |text, (peer, (at, piece))| {
+    lines(PIECES, all, |text, (peer, (at, piece))| {
         let _ = write!(text, "{:.6},{},{piece}", at.as_secs_f64(), peer.name);
     })
 }
@@ -219,14 +205,14 @@ fn pieces(outcome: &SwarmOutcome) -> String {
 fn unchokes(outcome: &SwarmOutcome) -> String {
     let all =
         outcome.peers.iter().flat_map(|peer| peer.record.unchokes.iter().map(move |entry| (peer, entry)));
-    lines("time_s,peer,whom,unchoked,requests_waited", all, |text, (peer, (at, whom, unchoked, busy))| {
+    lines(UNCHOKES, all, |text, (peer, (at, whom, unchoked, busy))| {
         let whom = outcome.peers.get(*whom as usize).map_or("", |whom| &whom.name);
         let _ = write!(text, "{:.6},{},{whom},{unchoked},{busy}", at.as_secs_f64(), peer.name);
     })
 }
 
 fn rounds(outcome: &SwarmOutcome) -> String {
-    lines("peer,rounds,unchokes,unchokes_ended_idle", outcome.peers.iter(), |text, peer| {
+    lines(ROUNDS, outcome.peers.iter(), |text, peer| {
         let turns = || peer.record.unchokes.iter();
         let unchokes = turns().filter(|(.., unchoked, _)| *unchoked).count();
         let idle = turns().filter(|(.., unchoked, waited)| !unchoked && !waited).count();
@@ -237,22 +223,22 @@ fn rounds(outcome: &SwarmOutcome) -> String {
 fn payloads(outcome: &SwarmOutcome) -> String {
     let all =
         outcome.peers.iter().flat_map(|peer| peer.record.payloads.iter().map(move |entry| (peer, entry)));
-    lines("peer,payload_bytes,packets", all, |text, (peer, (size, count))| {
+    lines(PAYLOADS, all, |text, (peer, (size, count))| {
         let _ = write!(text, "{},{size},{count}", peer.name);
     })
 }
 
 fn gaps(outcome: &SwarmOutcome) -> String {
-    percentiles("peer,percentile,gap_ms,samples", outcome, |record| record.gaps.as_deref())
+    percentiles(GAPS, outcome, |record| record.gaps.as_deref())
 }
 
 fn rtts(outcome: &SwarmOutcome) -> String {
-    percentiles("peer,percentile,rtt_ms,samples", outcome, |record| record.rtts.as_deref())
+    percentiles(RTTS, outcome, |record| record.rtts.as_deref())
 }
 
 /// Percentiles of what was sampled at each peer; none where there were no samples.
 fn percentiles(
-    heading: &str,
+    table: TableFile,
     outcome: &SwarmOutcome,
     of: impl Fn(&HostRecord) -> Option<&Histogram>,
 ) -> String {
@@ -261,13 +247,13 @@ fn percentiles(
     let known = all.filter_map(|(name, percent, samples)| {
         Some((name, percent, samples.percentile_ms(percent)?, samples.samples()))
     });
-    lines(heading, known, |text, (name, percent, ms, samples)| {
+    lines(table, known, |text, (name, percent, ms, samples)| {
         let _ = write!(text, "{name},{percent},{ms:.3},{samples}");
     })
 }
 
 fn queue(outcome: &SwarmOutcome) -> String {
-    lines("time_s,peer,packets,bytes,served_bytes,dropped", outcome.queue.iter(), |text, entry| {
+    lines(QUEUE, outcome.queue.iter(), |text, entry| {
         let peer = outcome.uplinks.get(entry.link as usize).map_or(0, |(peer, _)| *peer);
         let _ = write!(
             text,

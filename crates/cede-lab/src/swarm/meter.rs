@@ -116,6 +116,11 @@ impl SwarmMeter {
         self.closed_at = Some(at);
     }
 
+    /// Whether what happens then counts.
+    fn counts(&self, at: Instant) -> bool {
+        at >= self.opened_at && self.closed_at.is_none_or(|closed| at <= closed)
+    }
+
     /// Counts from here on.
     pub const fn open(&mut self, at: Instant) {
         self.opened_at = at;
@@ -129,7 +134,7 @@ impl Observer for SwarmMeter {
 
     fn dequeued(&mut self, link: LinkId, datagram: &Datagram, event: &Dequeue) {
         let Some(index) = self.place[link.0 as usize] else { return };
-        if self.closed_at.is_some_and(|closed| event.at > closed) || event.at < self.opened_at {
+        if !self.counts(event.at) {
             return;
         }
         let record = &mut self.links[index];
@@ -163,7 +168,10 @@ impl Observer for SwarmMeter {
         }
     }
 
-    fn dropped(&mut self, link: LinkId, _: &Datagram, _: Instant, _: DropCause) {
+    fn dropped(&mut self, link: LinkId, _: &Datagram, at: Instant, _: DropCause) {
+        if !self.counts(at) {
+            return;
+        }
         if let Some(index) = self.place[link.0 as usize] {
             self.links[index].dropped += 1;
         }

@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** nothing here decides what a peer, a transport or a controller does.
 
+mod columns;
 mod files;
 mod host;
 mod layout;
@@ -19,6 +20,7 @@ mod sockets;
 mod timers;
 mod tracker;
 
+pub use columns::{TABLE_FILES, TableFile};
 pub use files::{peers_table, summary_table, to_json, write};
 pub use host::{HostRecord, SwarmHost};
 pub(crate) use layout::IMMEDIATE;

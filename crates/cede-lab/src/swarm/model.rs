@@ -52,7 +52,7 @@ pub struct SwarmRecords {
     pub unchokes: bool,
     /// Gaps between sends and sizes of payloads.
     pub sends: bool,
-    /// The smoothed RTT at each data packet of TCP that is sent, for the mean.
+    /// The smoothed RTT at each send of data, over either transport.
     pub rtt: bool,
     /// The octets of packets.
     pub packets: Packets,

@@ -174,12 +174,22 @@ pub fn unfinished(swarm: &Swarm, outcome: &SwarmOutcome) -> Option<String> {
         .collect();
     let absent = lacking.iter().filter(|peer| peer.record.arrived_at.is_none()).count();
     Some(match (&alone[..], absent) {
-        ([], 0) => format!("{count} after {}", swarm.duration),
+        ([], 0) => match abandoned_at(outcome) {
+            Some(at) => format!("{count} after {}: the last seed left at {at}", swarm.duration),
+            None => format!("{count} after {}", swarm.duration),
+        },
         ([], _) => {
             format!("{count} after {}, and {absent} of them never came: they arrive later", swarm.duration)
         }
         _ => format!("{count}: by their `transports` nobody can connect to {}", alone.join(", ")),
     })
+}
+
+/// When the last seed left for good, if all have.
+fn abandoned_at(outcome: &SwarmOutcome) -> Option<Instant> {
+    let seeds = outcome.peers.iter().filter(|peer| peer.role == Role::Seed);
+    let left: Option<Vec<Instant>> = seeds.map(|peer| peer.record.left_at).collect();
+    left?.into_iter().max()
 }
 
 /// Whether no peer of a group can connect to any other, whoever calls.
