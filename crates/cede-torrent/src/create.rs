@@ -33,6 +33,8 @@ pub enum CreateError {
     Many(&'static str),
     /// A file changed while it was read.
     Changed(PathBuf),
+    /// A file came while others were read.
+    Appeared(PathBuf),
     /// It would be no torrent.
     Torrent(metainfo::Error),
     /// It was ended.
@@ -47,6 +49,7 @@ impl fmt::Display for CreateError {
             Self::Empty(path) => write!(f, "there is nothing to share in {}", path.display()),
             Self::Many(what) => write!(f, "there are too many {what}"),
             Self::Changed(path) => write!(f, "{} changed while it was read", path.display()),
+            Self::Appeared(path) => write!(f, "{} came while others were read", path.display()),
             Self::Torrent(error) => error.fmt(f),
             Self::Ended => f.write_str("the torrent was not made"),
         }
@@ -74,6 +77,9 @@ pub struct Plan {
     pub is_v2: bool,
     /// What was passed over: links, pipes, devices, and what was to be left out.
     pub passed_over: Vec<PathBuf>,
+    /// Where all of it is, and what was to be left out.
+    root: PathBuf,
+    not: Option<PathBuf>,
 }
 
 impl Plan {
@@ -93,6 +99,8 @@ impl Plan {
             piece_length: 0,
             is_v2: false,
             passed_over: Vec::new(),
+            root: whole.clone(),
+            not: not.map(Path::to_path_buf),
         };
         let metadata = fs::metadata(&whole).map_err(unreadable)?;
         let top = vec![plan.name.clone()];
@@ -246,13 +254,26 @@ impl Plan {
         }
     }
 
-    /// Whether every file still is as it was when they were looked at.
+    /// Whether every file still is as it was when they were looked at, and no other has come.
     fn check_unchanged(&self) -> Result<(), CreateError> {
         let mut stamped = self.places.iter().zip(&self.stamps);
         match stamped.find(|(place, stamp)| Stamp::of(place) != **stamp) {
             Some((place, _)) => Err(CreateError::Changed(place.clone())),
-            None => Ok(()),
+            None => self.newcomer()?.map_or(Ok(()), |place| Err(CreateError::Appeared(place))),
         }
+    }
+
+    /// A file that was not there when they were looked at.
+    fn newcomer(&self) -> Result<Option<PathBuf>, CreateError> {
+        let now = Self::scan(&self.root, Some(self.piece_length), self.not.as_deref())?;
+        // Both are in the order of names.
+        let known = self.places.iter().map(Some).chain(std::iter::repeat(None));
+        Ok(now
+            .places
+            .iter()
+            .zip(known)
+            .find(|(place, known)| Some(*place) != *known)
+            .map(|(place, _)| place.clone()))
     }
 }
 

@@ -154,6 +154,30 @@ fn files_that_change_before_they_have_been_read_are_told() {
 }
 
 #[test]
+fn files_that_come_before_all_have_been_read_are_told() {
+    let scratch = Scratch::new();
+    put(&scratch.0, &[4, 2 * PIECE, 9]);
+    let torrent = scratch.0.join("t.torrent");
+    let plan = || Plan::scan(&scratch.0, Some(PIECE as u32), Some(&torrent)).unwrap();
+    let first = plan();
+    // The torrent itself is left out, and what is passed over is no file.
+    fs::write(&torrent, "").unwrap();
+    fs::create_dir_all(scratch.0.join("empty/folder")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("f001", scratch.0.join("link")).unwrap();
+    first.hash(&mut |_| true).unwrap();
+    for name in ["empty/new", "a", "z"] {
+        let plan = plan();
+        let place = scratch.0.join(name);
+        fs::write(&place, "new").unwrap();
+        match plan.hash(&mut |_| true) {
+            Err(CreateError::Appeared(path)) => assert!(path.ends_with(name), "{path:?}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let scratch = Scratch::new();
     put(&scratch.0, &[PIECE; 50]);
