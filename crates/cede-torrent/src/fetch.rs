@@ -2,7 +2,7 @@
 
 use crate::depart::Departing;
 use crate::origin::{Family, Origin};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 use ureq::config::IpFamily;
 use ureq::http::{StatusCode, Uri, header};
@@ -105,7 +105,7 @@ fn follow(agent: &ureq::Agent, mut url: String, limit: u64) -> Result<Fetched, S
     for hops in 0.. {
         let left = deadline.saturating_duration_since(Instant::now()).max(LEAST_PATIENCE);
         let request = agent.get(&url).config().timeout_global(Some(left)).build();
-        let mut response = request.call().map_err(|error| error.to_string())?;
+        let mut response = request.call().map_err(|error| words(&error))?;
         let status = response.status();
         let place = response.headers().get(header::LOCATION).filter(|_| status.is_redirection());
         let Some(place) = place else {
@@ -120,6 +120,20 @@ fn follow(agent: &ureq::Agent, mut url: String, limit: u64) -> Result<Fetched, S
         url = onward;
     }
     unreachable!("the last hop returns")
+}
+
+/// Why there is no answer, for people: what the library says is for those who know it.
+pub(crate) fn words(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Timeout(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+        ureq::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            "the server hung up before it had answered".to_owned()
+        }
+        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::Protocol(error) => format!("what the server says is no HTTP: {error}"),
+        ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than {limit} octets"),
+        other => other.to_string(),
+    }
 }
 
 /// The URL that a reference means at a place (RFC 3986, section 5.2; dots in paths are left to the server).
@@ -173,7 +187,7 @@ pub(crate) fn agent(origin: Origin, family: Option<Family>) -> Result<ureq::Agen
 /// All of it, within a limit that holds for what was compressed, too.
 fn read(body: impl Read, limit: u64) -> Result<Vec<u8>, String> {
     let mut octets = Vec::new();
-    body.take(limit + 1).read_to_end(&mut octets).map_err(|error| error.to_string())?;
+    body.take(limit + 1).read_to_end(&mut octets).map_err(|error| words(&error.into()))?;
     if octets.len() as u64 > limit { Err("the answer is too long".to_owned()) } else { Ok(octets) }
 }
 
@@ -196,6 +210,14 @@ fn tls() -> Result<ureq::tls::TlsConfig, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_is_silent_is_told_in_words() {
+        let silent = words(&ureq::Error::Timeout(ureq::Timeout::Global));
+        assert_eq!(silent, "no answer within 20 s");
+        let refused = ureq::Error::Io(ErrorKind::ConnectionRefused.into());
+        assert_eq!(words(&refused), "connection refused");
+    }
 
     #[test]
     fn servers_send_on_by_whole_and_by_relative_urls() {

@@ -141,12 +141,17 @@ fn refusals_reach_the_asker() {
 
 /// A server that gives one answer to whatever it is asked, once; where.
 fn server(head: &str, body: &[u8]) -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let mut answer =
         format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len())
             .into_bytes();
     answer.extend_from_slice(body);
+    server_of(answer)
+}
+
+/// The same with an answer that may be none.
+fn server_of(answer: Vec<u8>) -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         use std::io::{BufRead, BufReader, Write};
         let (mut stream, _) = listener.accept().unwrap();
@@ -169,6 +174,18 @@ fn a_server_that_is_no_tracker_is_named_by_its_status_and_a_refusal_by_its_words
             let url = format!("http://{}/announce", server(head, body));
             let why = ask(&url, 1, 7).await.unwrap_err();
             assert!(why.contains(expected), "{head}: {why}");
+        }
+        let cases = [
+            (&b""[..], "the server hung up"),
+            (b"\x13BitTorrent protocol\n\n", "no HTTP"),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "no HTTP"),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nd", "the server hung up"),
+            (&[&b"HTTP/1.1 200 OK\r\n\r\n"[..], &[b'd'; 2 << 20]].concat(), "longer than 1048576 octets"),
+        ];
+        for (answer, expected) in cases {
+            let why =
+                ask(&format!("http://{}/announce", server_of(answer.to_vec())), 1, 7).await.unwrap_err();
+            assert!(why.contains(expected), "{why}");
         }
         let gone =
             download(&format!("http://{}/x", server("410 Gone", b"d1:ai1ee")), Origin::default()).await;

@@ -5,7 +5,7 @@
 //! elsewhere into the local network, whose servers are not asked with a query either: a torrent could have us do there what only its
 //! owner is to do (libtorrent keeps to that, too).
 
-use crate::fetch::{host_of, is_http, is_proxied, onward};
+use crate::fetch::{host_of, is_http, is_proxied, onward, words};
 use cede_bt::web::{ContentRange, retry_after_s};
 use cede_wire::Payload;
 use std::io::Read;
@@ -101,7 +101,7 @@ fn call(agent: &Agent, ask: &Ask) -> Result<Response<Body>, Fault> {
             .timeout_per_read(Some(PATIENCE));
         let response = request.build().call().map_err(|error| match error {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => Fault::Useless(error.to_string()),
-            _ => later(&error),
+            _ => later(&words(&error)),
         })?;
         let place = response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection());
         let Some(place) = place else { return Ok(response) };
