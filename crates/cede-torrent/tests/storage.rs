@@ -76,6 +76,37 @@ fn what_is_written_is_read_wherever_files_begin_and_end() {
     });
 }
 
+/// What is only read is looked at again, also where others needed its place meanwhile.
+#[test]
+fn what_others_write_to_is_not_read_on() {
+    let (info, content) = torrent(&[(100, false); 200]);
+    let scratch = Scratch::new();
+    Storage::new(&scratch.0, &info, &[]).unwrap().write(0, &content).unwrap();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let read = |index: u64| storage.read(index * 100, &mut [0; 100]);
+    (0..200).for_each(|index| read(index).unwrap());
+    let change = |index: usize, length| {
+        let path = storage.path_of(index);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(length).unwrap();
+        file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(9)).unwrap();
+        path
+    };
+    let [first, last, cut] = [change(0, 100), change(199, 100), change(198, 50)];
+    // It is no longer open.
+    let error = read(0).unwrap_err();
+    assert!(error.path == first && error.to_string().contains("others have written"), "{error}");
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let error = read(199).unwrap_err();
+    assert!(error.path == last && error.to_string().contains("others have written"), "{error}");
+    let error = read(198).unwrap_err();
+    assert!(error.path == cut && error.is_cut_short(), "{error}");
+    read(197).unwrap();
+    // Who writes to it has changed it.
+    storage.write(0, &content).unwrap();
+    read(0).unwrap();
+}
+
 /// Not all of them can be open at once.
 #[test]
 fn every_file_that_was_written_is_written_out() {

@@ -6,8 +6,8 @@
 //! them are kept in one hidden sparse file, where each octet has the place that it has in the torrent. Once other files are
 //! wanted, [`crate::mend`] brings what is in the one place into the other.
 //!
-//! What it leaves out: what others write into files while a torrent is seeded is noticed when a hash is next computed, not
-//! before. How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`), of a
+//! What it leaves out: what others write into files that are open to be written is noticed when a hash is next computed, not
+//! before; of those that are only read, when they are read a second later ([`standing`]). How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`), of a
 //! disk that is full (`tests/safety.rs`) and of a process that is killed (`cede`'s `tests/torrent.rs`).
 
 pub(crate) mod files;
@@ -30,6 +30,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Files that are open at once.
 const MAX_OPEN: usize = 64;
@@ -114,6 +115,8 @@ struct Opened {
     files: HashMap<usize, Open>,
     /// Those that were open to be written, and may not be on the disk.
     closed: BTreeSet<usize>,
+    /// How files stood that are only read, when they were first opened.
+    seen: HashMap<usize, Stamp>,
 }
 
 impl Opened {
@@ -136,6 +139,8 @@ struct Open {
     is_writable: bool,
     /// Grows with each use.
     used: u64,
+    /// When it was last looked whether it still stands as it did.
+    looked: Instant,
 }
 
 impl Storage {
@@ -450,7 +455,12 @@ impl Storage {
         let newest = open.values().map(|open| open.used).max().unwrap_or(0);
         if let Some(known) = open.get_mut(&index).filter(|open| open.is_writable || !to_write) {
             known.used = newest + 1;
-            return Ok(known.file.clone());
+            let file = known.file.clone();
+            if !known.is_writable && known.looked.elapsed() >= standing::LOOK {
+                known.looked = Instant::now();
+                self.recognize(&mut opened, index, &file)?;
+            }
+            return Ok(file);
         }
         let made = self.open_file(index, to_write);
         let action = if to_write { "make or open" } else { "open" };
@@ -458,7 +468,14 @@ impl Storage {
         if opened.files.len() >= MAX_OPEN {
             opened.close_oldest();
         }
-        opened.files.insert(index, Open { file: file.clone(), is_writable: to_write, used: newest + 1 });
+        if to_write {
+            opened.seen.remove(&index);
+        } else {
+            self.recognize(&mut opened, index, &file)?;
+        }
+        let (file_too, looked) = (file.clone(), Instant::now());
+        let open = Open { file: file_too, is_writable: to_write, used: newest + 1, looked };
+        opened.files.insert(index, open);
         Ok(file)
     }
 

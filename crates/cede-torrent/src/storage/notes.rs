@@ -115,6 +115,11 @@ impl Stamp {
         Some(Self { length: metadata.len(), modified_ns: i64::try_from(modified.as_nanos()).ok()? })
     }
 
+    /// Whether it had fewer octets.
+    pub(crate) const fn is_shorter_than(self, other: Self) -> bool {
+        self.length < other.length
+    }
+
     fn form(self) -> Form {
         Form::dict().with("length", self.length).with("modified", self.modified_ns)
     }

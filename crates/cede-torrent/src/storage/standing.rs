@@ -1,13 +1,18 @@
 //! Whether files still are where they were put.
 //!
 //! Others may remove, replace or cut a file while it is written. Whoever has it open hears nothing of that, and would write on to
-//! what nobody can find.
+//! what nobody can find. And they may write to a file that is given to peers, who would ban whoever sends them something else.
 //!
-//! What it leaves out: what others write into a file in place. How it was validated: `tests/storage.rs`, and a whole session in
-//! `tests/safety.rs`.
+//! What it leaves out: what others write into a file in place that is written here, too. How it was validated: `tests/storage.rs`,
+//! and whole sessions in `tests/safety.rs`.
 
-use super::{Storage, StorageError, files};
+use super::{Opened, PARTS, Stamp, Storage, StorageError, files};
+use std::fs::File;
 use std::io;
+use std::time::Duration;
+
+/// How often it is looked whether a file that is only read stands as it did.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 impl Storage {
     /// Whether the files with a place of their own that a piece reaches into are there, the same that are open, and as long as they
@@ -27,6 +32,31 @@ impl Storage {
     /// Which is not there, and why.
     pub fn find_files(&self) -> Result<(), StorageError> {
         (0..self.layout.files().len()).try_for_each(|index| self.find_file(index))
+    }
+
+    /// Whether a file that is only read stands as it did when it was first opened. Its length and the time of its last change tell.
+    pub(super) fn recognize(
+        &self,
+        opened: &mut Opened,
+        index: usize,
+        file: &File,
+    ) -> Result<(), StorageError> {
+        if index == PARTS {
+            return Ok(());
+        }
+        let failed = |error| self.failed(index, "read", error);
+        let metadata = file.metadata().map_err(failed)?;
+        let Some(stamp) = Stamp::from_metadata(&metadata) else { return Ok(()) };
+        let before = *opened.seen.entry(index).or_insert(stamp);
+        if before == stamp {
+            return Ok(());
+        }
+        Err(failed(if stamp.is_shorter_than(before) {
+            io::ErrorKind::UnexpectedEof.into()
+        } else {
+            let text = "others have written to it since it was checked; start again, and what is still right is given";
+            io::Error::other(text)
+        }))
     }
 
     fn find_file(&self, index: usize) -> Result<(), StorageError> {
