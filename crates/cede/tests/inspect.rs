@@ -75,7 +75,7 @@ fn every_form_says_the_same() {
     let pieces = total(&document, |side| &side["messages"]["piece"]);
     assert!(pieces >= 2 * 184, "{pieces}");
     let text = place.good(&["tcp.pcapng.gz"]);
-    assert!(text.contains("libtorrent/2.1.1.0") && text.contains("allowed-fast"), "{text}");
+    assert!(text.contains("libtorrent 2.1.1.0") && text.contains("allowed-fast"), "{text}");
     let csv = place.good(&["tcp.pcapng.gz", "--csv"]);
     let headings: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
     assert_eq!(csv.lines().count(), 1 + 6);

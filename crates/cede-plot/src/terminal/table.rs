@@ -8,8 +8,8 @@ const NARROWEST: usize = 4;
 
 /// The table with aligned columns, no line wider than `width` columns.
 ///
-/// Columns that are too wide for that are narrowed, widest first, and their words wrapped. Every line ends
-/// with a line feed.
+/// Columns that are too wide for that are narrowed, widest first, and their words wrapped. A word is shortened only where no
+/// other column can be narrowed between its words. Every line ends with a line feed.
 pub fn table(table: &Table, room: usize, colour: bool) -> String {
     let columns = columns(table, room);
     let widths = columns.iter().map(|column| column.width);
@@ -68,11 +68,28 @@ fn column_widths(table: &Table, room: usize) -> Vec<usize> {
     };
     let mut widths: Vec<usize> = (0..table.headings.len()).map(natural).collect();
     let free = room.saturating_sub(GAP * widths.len().saturating_sub(1));
-    while widths.iter().sum::<usize>() > free {
-        let Some(widest) = widths.iter_mut().max().filter(|w| **w > NARROWEST) else { break };
-        *widest -= 1;
+    if widths.iter().sum::<usize>() > free {
+        let words: Vec<usize> = (0..widths.len()).map(|k| longest_word(table, k).max(NARROWEST)).collect();
+        narrow(&mut widths, &words, free);
+        narrow(&mut widths, &vec![NARROWEST; words.len()], free);
     }
     widths
+}
+
+/// Narrows the widest columns, each to its least width at most, until all have room.
+fn narrow(widths: &mut [usize], least: &[usize], free: usize) {
+    while widths.iter().sum::<usize>() > free {
+        let wide = widths.iter_mut().zip(least).filter(|(width, least)| **width > **least);
+        let Some((widest, _)) = wide.max() else { break };
+        *widest -= 1;
+    }
+}
+
+/// The longest word of a column.
+fn longest_word(table: &Table, k: usize) -> usize {
+    let of = |text: &str| text.split_whitespace().map(width).max().unwrap_or(0);
+    let cells = table.rows.iter().map(|row| of(&row[k].display()));
+    cells.chain([of(&table.headings[k])]).max().unwrap_or(0)
 }
 
 /// Writes a table row, of several lines if a cell had to be wrapped.
@@ -155,6 +172,20 @@ mod tests {
             let text = table(&sample(), room, false);
             assert!(text.lines().all(|line| width(line) <= room), "{room}:\n{text}");
         }
+    }
+
+    #[test]
+    fn words_are_whole_as_long_as_others_can_be_wrapped() {
+        let note = "which may be broken anywhere between its words";
+        let table = |room| {
+            let row = ["198.51.100.7:51413".into(), "a client 1.2".into(), note.into()];
+            table(&Table::new(["address", "client", "note"]).row(row), room, false)
+        };
+        for room in [37, 45, 60] {
+            let text = table(room);
+            assert!(text.contains("198.51.100.7:51413") && !text.contains('…'), "{room}:\n{text}");
+        }
+        assert!(table(30).contains("198.51.10"), "{}", table(30));
     }
 
     #[test]

@@ -64,16 +64,19 @@ impl Storage {
         if !self.is_wanted(index) || entry.is_padding || entry.length == 0 {
             return Ok(());
         }
-        let lost = |error| self.failed(index, "find", error);
-        let there = self.open_file(index, false).map_err(|error| lost(named(error)))?;
-        let length = there.metadata().map_err(lost)?.len();
+        let spoilt = |error| self.failed(index, "go on with", error);
+        let there = self.open_file(index, false).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.failed(index, "find", gone()),
+            _ => spoilt(error),
+        })?;
+        let length = there.metadata().map_err(spoilt)?.len();
         if length < entry.length {
             let text = format!("it has {length} octets of {} now; {ADVICE}", entry.length);
-            return Err(self.failed(index, "find all of", io::Error::other(text)));
+            return Err(spoilt(io::Error::other(text)));
         }
         let open = self.lock().files.get(&index).map(|open| open.file.clone());
         if open.is_some_and(|open| !files::is_same(&open, &there)) {
-            return Err(lost(io::Error::other(format!("another file has taken its place; {ADVICE}"))));
+            return Err(spoilt(io::Error::other(format!("another file has taken its place; {ADVICE}"))));
         }
         Ok(())
     }
@@ -81,12 +84,7 @@ impl Storage {
 
 const ADVICE: &str = "start again, and what is missing is fetched";
 
-fn named(error: io::Error) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            let text = format!("it was moved or removed after it had been written to; {ADVICE}");
-            io::Error::new(io::ErrorKind::NotFound, text)
-        }
-        _ => error,
-    }
+fn gone() -> io::Error {
+    let text = format!("it was moved or removed after it had been written to; {ADVICE}");
+    io::Error::new(io::ErrorKind::NotFound, text)
 }

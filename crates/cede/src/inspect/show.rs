@@ -45,7 +45,12 @@ fn pairs(args: &InspectArgs, report: &Report) -> Table {
     let mut table = Table::new(headings);
     for one in &report.connections {
         let [a, b] = &one.sides;
-        let client = |side: &SideReport| Cell::from(side.client.clone().unwrap_or_else(|| "–".to_string()));
+        // Many write their version behind a slash, where a narrow column cannot be broken.
+        let client = |side: &SideReport| {
+            Cell::from(
+                side.client.as_ref().map_or_else(|| "–".to_string(), |name| name.replacen('/', " ", 1)),
+            )
+        };
         let hash = one.info_hash.map_or_else(|| "–".to_string(), |hash| hex(&hash[..4]));
         table.push([
             Cell::number(one.number.into(), 0),
