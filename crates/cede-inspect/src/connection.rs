@@ -183,6 +183,7 @@ impl Connection {
         let has_messages = talk.sides.iter().any(|side| side.told.counts.iter().any(|&count| count > 0));
         let speech = match (has_messages, talk.is_found_late) {
             (true, false) => Speech::Plain,
+            (true, true) if talk.sides.iter().any(|side| side.handshake.is_some()) => Speech::PlainBehind,
             (true, true) => Speech::PlainLater,
             (false, _) => Speech::Covered(self.cover()),
         };

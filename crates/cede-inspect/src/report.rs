@@ -9,6 +9,8 @@ use cede_meter::{Counters, Histogram, Protocol, Socket};
 pub enum Speech {
     /// In the clear: handshake and messages were read.
     Plain,
+    /// In the clear from a handshake on that stands behind other octets, such as an encryption that ends with it.
+    PlainBehind,
     /// Messages in the clear were found, and no handshake: the connection began before the capture, or its handshake was
     /// hidden by an encryption that ends with it.
     PlainLater,
@@ -22,6 +24,7 @@ impl Speech {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            Self::PlainBehind => "plain, late handshake",
             Self::PlainLater => "plain, no handshake",
             Self::Covered(Cover::Encrypted) => "encrypted",
             Self::Covered(Cover::Unknown) => "unknown",

@@ -191,6 +191,17 @@ fn messages_behind_an_encrypted_beginning_are_found() {
     assert_eq!(report.connections[0].speech, Speech::PlainLater);
     assert_eq!(heard.blocks.len(), 1);
     assert_eq!(heard.blocks[0].requested_ns, Some(30 * MS));
+    // The handshakes may be among them.
+    let (report, _) = inspect(&talk(&[
+        (0, false, random_octets(1, 230)),
+        (10, true, [random_octets(2, 200), handshake(b'+')].concat()),
+        (20, false, [handshake(b'-'), say(&Message::Request(block(0)))].concat()),
+        (30, true, piece(block(0))),
+    ]));
+    let one = &report.connections[0];
+    assert_eq!((one.speech, one.info_hash), (Speech::PlainBehind, Some([7; 20])));
+    assert_eq!(one.sides.each_ref().map(|side| side.unread_bytes), [230, 200]);
+    assert_eq!(one.sides[0].protocol_bytes(), 68 + 17);
 }
 
 #[test]

@@ -129,7 +129,7 @@ const COLUMNS: [Column; 39] = [
     ("transport", "What carried the connection: TCP or uTP.", |row| row.one.transport.to_string().into()),
     (
         "speech",
-        "What could be read: `plain`; `plain, no handshake` (begun before the capture, or behind an encrypted beginning); `encrypted`; `unknown`.",
+        "What could be read: `plain`; `plain, late handshake` (behind an encrypted beginning); `plain, no handshake` (begun before the capture, or the handshake was not captured or not in the clear); `encrypted`; `unknown`.",
         |row| row.one.speech.name().into(),
     ),
     (
