@@ -102,9 +102,12 @@ fn what_others_write_to_is_not_read_on() {
     let error = read(198).unwrap_err();
     assert!(error.path == cut && error.is_cut_short(), "{error}");
     read(197).unwrap();
-    // Who writes to it has changed it.
+    // Who writes has changed them, and what others do to a download is not its end.
     storage.write(0, &content).unwrap();
-    read(0).unwrap();
+    (0..200).for_each(|index| read(index).unwrap());
+    change(0, 100);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    (0..200).for_each(|index| read(index).unwrap());
 }
 
 /// Not all of them can be open at once.

@@ -117,6 +117,8 @@ struct Opened {
     closed: BTreeSet<usize>,
     /// How files stood that are only read, when they were first opened.
     seen: HashMap<usize, Stamp>,
+    /// Something is written here, or is to be.
+    is_written: bool,
 }
 
 impl Opened {
@@ -234,6 +236,7 @@ impl Storage {
     /// # Errors
     /// What is at a file's place cannot be it: it is longer, or behind a link. A file cannot be made, or there is no room. Files that were not there before are removed again; folders stay.
     pub fn prepare(&self, allocation: Allocation) -> Result<(), StorageError> {
+        self.lock().is_written = true;
         self.look_at_what_is_there()?;
         let mut made = Vec::new();
         let prepared = self.make(allocation, &mut made);
@@ -468,11 +471,8 @@ impl Storage {
         if opened.files.len() >= MAX_OPEN {
             opened.close_oldest();
         }
-        if to_write {
-            opened.seen.remove(&index);
-        } else {
-            self.recognize(&mut opened, index, &file)?;
-        }
+        opened.is_written |= to_write;
+        self.recognize(&mut opened, index, &file)?;
         let (file_too, looked) = (file.clone(), Instant::now());
         let open = Open { file: file_too, is_writable: to_write, used: newest + 1, looked };
         opened.files.insert(index, open);

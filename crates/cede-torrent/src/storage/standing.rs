@@ -3,7 +3,7 @@
 //! Others may remove, replace or cut a file while it is written. Whoever has it open hears nothing of that, and would write on to
 //! what nobody can find. And they may write to a file that is given to peers, who would ban whoever sends them something else.
 //!
-//! What it leaves out: what others write into a file in place that is written here, too. How it was validated: `tests/storage.rs`,
+//! What it leaves out: what others write into files in place where anything is written here, too. How it was validated: `tests/storage.rs`,
 //! and whole sessions in `tests/safety.rs`.
 
 use super::{Opened, PARTS, Stamp, Storage, StorageError, files};
@@ -34,14 +34,15 @@ impl Storage {
         (0..self.layout.files().len()).try_for_each(|index| self.find_file(index))
     }
 
-    /// Whether a file that is only read stands as it did when it was first opened. Its length and the time of its last change tell.
+    /// Whether a file stands as it did when it was first opened, where nothing is written. Its length and the time of its last change
+    /// tell.
     pub(super) fn recognize(
         &self,
         opened: &mut Opened,
         index: usize,
         file: &File,
     ) -> Result<(), StorageError> {
-        if index == PARTS {
+        if opened.is_written || index == PARTS {
             return Ok(());
         }
         let failed = |error| self.failed(index, "read", error);
