@@ -1,4 +1,5 @@
-//! Ctrl-C: the first asks for an orderly end, the second ends at once, but where something must be put away first.
+//! Ctrl-C: the first asks for an orderly end, the second ends at once, but where something must be put away first. A terminal
+//! that is closed asks likewise (SIGHUP), unless whoever has begun this wants it to go on, as `nohup` does; only Linux tells that.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
@@ -10,11 +11,24 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 static AT_ONCE: Mutex<Vec<SigId>> = Mutex::new(Vec::new());
 
 const EXIT_CODE: i32 = 130;
+#[cfg(unix)]
+const HANG_UP: Option<i32> = Some(signal_hook::consts::SIGHUP);
+#[cfg(not(unix))]
+const HANG_UP: Option<i32> = None;
+
+/// Whether the system says that a signal is not ignored.
+fn is_heard(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 0)
+}
 
 /// Begins to listen. Where the system does not let us, Ctrl-C ends the process as ever.
 pub fn listen() {
     let mut at_once = AT_ONCE.lock().unwrap_or_else(PoisonError::into_inner);
-    for signal in [SIGINT, SIGTERM] {
+    let hung_up = HANG_UP.filter(|signal| is_heard(*signal));
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hung_up) {
         // In this order: the second signal finds the flag that the first one raised.
         at_once.extend(flag::register_conditional_shutdown(signal, EXIT_CODE, &ASKED));
         let _ = flag::register(signal, &ASKED);
