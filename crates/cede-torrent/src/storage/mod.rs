@@ -6,9 +6,10 @@
 //! them are kept in one hidden sparse file, where each octet has the place that it has in the torrent. Once other files are
 //! wanted, [`crate::mend`] brings what is in the one place into the other.
 //!
-//! What it leaves out: what others write into files that are open to be written is noticed when a hash is next computed, not
-//! before; of those that are only read, when they are read a second later ([`standing`]). How it was validated: tests of reading, writing, resuming and of names that are links (`tests/storage.rs`), of a
-//! disk that is full (`tests/safety.rs`) and of a process that is killed (`cede`'s `tests/torrent.rs`).
+//! What it leaves out: what others write into files in place is noticed when a hash is next computed, not before; where nothing is
+//! written at all, when such a file is read a second later. How it was validated: tests of reading, writing, resuming and of names
+//! that are links (`tests/storage.rs`), of a disk that is full and of files that are taken away (`tests/safety.rs`), and of a process
+//! that is killed (`cede`'s `tests/torrent.rs`).
 
 pub(crate) mod files;
 mod layout;
