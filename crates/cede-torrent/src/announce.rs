@@ -11,6 +11,7 @@ use cede_bt::engine::AnnounceEvent;
 use cede_bt::tracker::{Announce, Answer, Event};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// When no tracker of a tier has answered, the tier is asked again after that, and twice that, up to the limit.
@@ -57,7 +58,8 @@ pub struct Note {
 }
 
 /// Announces to all tiers as long as `wishes` come; `amounts` is asked before each announce. Notes go to `notes`. Ends, after
-/// every tier has been told that we leave, when the other end of `wishes` is gone.
+/// every tier has been told that we leave, when the other end of `wishes` is gone. Whoever drops this before goes on by other
+/// means under the same name: nobody is told anything any more.
 pub async fn run(
     tiers: Vec<Vec<String>>,
     identity: Identity,
@@ -66,12 +68,13 @@ pub async fn run(
     notes: UnboundedSender<Note>,
 ) {
     let mut inboxes = Vec::new();
-    let mut tasks = Vec::new();
+    // Ended with this, lest a goodbye from here follow upon what another has begun to say.
+    let mut tasks = JoinSet::new();
     for urls in tiers {
         let (inbox, wishes) = unbounded_channel();
         let tier = Tier { urls, identity, tracker_id: None, notes: notes.clone() };
         inboxes.push(inbox);
-        tasks.push(tokio::task::spawn_local(tier.run(amounts.clone(), wishes)));
+        tasks.spawn_local(tier.run(amounts.clone(), wishes));
     }
     while let Some(wish) = wishes.recv().await {
         for inbox in &inboxes {
@@ -79,9 +82,7 @@ pub async fn run(
         }
     }
     drop(inboxes);
-    for task in tasks {
-        let _ = task.await;
-    }
+    while tasks.join_next().await.is_some() {}
 }
 
 struct Tier {

@@ -122,6 +122,43 @@ fn a_tracker_that_is_silent_does_not_keep_the_next_from_being_asked() {
     });
 }
 
+/// Behind a link one announces itself first and another goes on under the same name, whom a goodbye would take from the list.
+#[test]
+fn whoever_is_followed_by_another_says_no_goodbye() {
+    run(async {
+        let (address, entries) = start(Vec::new());
+        let identity =
+            Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5, origin: Origin::default() };
+        let stopped = || {
+            let is_goodbye =
+                |entry: &&Entry| entry.announce.as_ref().is_some_and(|it| it.event == Event::Stopped);
+            entries.borrow().iter().filter(is_goodbye).count()
+        };
+        for (is_followed, goodbyes) in [(true, 0), (false, 2)] {
+            let (wishes, wished) = mpsc::unbounded_channel();
+            let (notes, mut noted) = mpsc::unbounded_channel();
+            let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
+            let tiers = vec![vec![format!("http://{address}/announce")], vec![format!("udp://{address}")]];
+            let running =
+                tokio::task::spawn_local(announce::run(tiers, identity, Amounts::default, wished, notes));
+            for _ in 0..2 {
+                assert!(noted.recv().await.unwrap().result.is_ok());
+            }
+            if is_followed {
+                running.abort();
+                assert!(running.await.unwrap_err().is_cancelled());
+                // Nothing is said once nobody can note an answer.
+                assert!(tokio::time::timeout(LIMIT, noted.recv()).await.unwrap().is_none());
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            } else {
+                drop(wishes);
+                tokio::time::timeout(LIMIT, running).await.unwrap().unwrap();
+            }
+            assert_eq!(stopped(), goodbyes, "followed: {is_followed}");
+        }
+    });
+}
+
 #[test]
 fn refusals_reach_the_asker() {
     run(async {
