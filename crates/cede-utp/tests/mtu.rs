@@ -150,3 +150,20 @@ fn sizes_beyond_a_frame_are_for_peers_that_have_said_so() {
     assert!((8_952..=8_972).contains(&found([large, large], 8_972)));
     assert!((984..=1000).contains(&found([large, large], 1000)));
 }
+
+#[test]
+fn lost_probes_of_a_small_window_cost_nothing_else() {
+    let config = Config { mtu: Mtu::SEARCH_IPV4, datagram_limit_bytes: Some(16_000), ..Config::internet() };
+    let setup = Setup { configs: [config.clone(), config], controller: "ledbat++", ..Setup::default() };
+    let mut world = World::connected(&setup);
+    world.judge = Box::new(|seen| if seen.udp_bytes > 1472 { Fate::Drop } else { Fate::Deliver });
+    let now = world.now;
+    world.sides[0].connection.on_link_carries(now, 16_000);
+    world.sides[0].to_write = 3_000_000;
+    let end = world.now + Duration::from_secs(60);
+    assert!(world.run_until(end, |world| world.sides[1].received == 3_000_000));
+    let statistics = world.sides[0].connection.statistics();
+    assert_eq!((statistics.mtu_probes_lost, statistics.timeouts), (2, 0));
+    // What was selectively acknowledged above a repetition had left before it.
+    assert_eq!((statistics.losses, statistics.retransmissions), (0, 2));
+}

@@ -104,7 +104,7 @@ impl Connection {
         let Some(threshold) = self.config.duplicate_ack_threshold else { return };
         if self.loss.duplicates >= threshold.max(1) && una >= self.loss.judged_below {
             self.loss.judged_below = una + 1;
-            self.mark_lost(una);
+            self.count_lost(una);
         }
     }
 
@@ -114,10 +114,17 @@ impl Connection {
         let mut left = self.config.max_losses_per_ack.unwrap_or(u16::MAX);
         let mut number = self.loss.judged_below.max(una);
         while number < border && left > 0 {
-            left -= u16::from(self.mark_lost(number));
+            left -= u16::from(self.count_lost(number));
             number += 1;
             self.loss.judged_below = number;
         }
+    }
+
+    /// As [`Self::mark_lost`], for counting. Where time tells of losses, it alone tells of repetitions: what is acknowledged above one may
+    /// have left before it.
+    fn count_lost(&mut self, number: u64) -> bool {
+        let again = self.sending.outbox.get(number).is_some_and(|slot| slot.transmissions > 1);
+        !(self.config.rack && again) && self.mark_lost(number)
     }
 
     /// Takes an outstanding packet for lost; false where it is not outstanding. A lost path-MTU probe is too large,
