@@ -5,7 +5,7 @@
 //! where its datagram came from, at the port that it names, and nowhere else.
 //!
 //! **Limits.** A datagram of [`MAX_BYTES`] and 64 lines; 8 peers of one address and 32 of all in a minute; 100 datagrams are read in a
-//! second ([`Search::pause`]), and what else comes is the system's to drop.
+//! second ([`Voice::pause`]), and what else comes is the system's to drop.
 //!
 //! Torrents that are due at the same time are announced together, [`MAX_HASHES`] in a datagram.
 //!

@@ -363,6 +363,30 @@ fn content_that_is_there_is_complete_and_what_cannot_begin_ends() {
     assert_eq!(place.read("fresh/film"), content);
 }
 
+/// What begins with nothing at all, and what nobody is to be asked for.
+#[test]
+fn what_begins_in_vain_is_told_to_programs_and_people() {
+    let place = Place::new("vain");
+    place.write("film", b"x");
+    place.cede("make film").exits(0);
+    place.write("full", b"x");
+    for (words, code, why) in [
+        ("get film.torrent --json -o full", 2, "is no folder"),
+        ("get film.torrent --json -C nothing", 2, "nothing"),
+        ("get away.torrent --json", 1, "cannot read away.torrent"),
+        ("get film.torrent away.torrent --files 0 --json", 2, "--files"),
+    ] {
+        let end = place.cede(words).exits(code).event("end");
+        assert!(end["error"].as_str().unwrap().contains(why), "{words}: {end}");
+        assert!(end["what"].as_str().unwrap().ends_with(".torrent"), "{words}: {end}");
+    }
+    let link = format!("magnet:?xt=urn:btih:{}", "7".repeat(40));
+    let mut get = place.start(&format!("get {link} {QUIET}"));
+    get.says("nobody is to be asked for peers: name a tracker");
+    get.interrupt();
+    get.end().exits(130);
+}
+
 #[test]
 fn an_interruption_says_what_is_there() {
     let place = Place::new("interrupted");

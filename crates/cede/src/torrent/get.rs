@@ -3,7 +3,7 @@
 use super::args::{GetArgs, SeedArgs, SwarmArgs};
 use super::board::Board;
 use super::hub::Hub;
-use super::job::{Job, Verb};
+use super::job::{self, Job, Verb};
 use super::place::{Place, check_folder, make_folder};
 use super::{printable, source, swarm};
 use crate::carry::numbers;
@@ -15,10 +15,9 @@ use tokio::task::JoinSet;
 
 /// Downloads torrents.
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
-    check_folder(&args.output)?;
-    if args.what.len() > 1 && !args.files.is_empty() {
-        let text = "--files picks files of one torrent, and there are several; give them one by one";
-        return Err(Failure::Usage(text.to_owned()));
+    if let Err(failure) = check(args) {
+        args.what.iter().for_each(|what| job::tell_of_nothing(args.swarm.json, what, &failure));
+        return Err(failure);
     }
     let (choices, gives_on) = (args.clone(), args.seed);
     let verb = Verb {
@@ -32,6 +31,14 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
         is_over: Box::new(move |session| if gives_on { screen::is_unread() } else { session.is_done() }),
     };
     swarm::run(run(&args.swarm, &args.what, verb))
+}
+
+fn check(args: &GetArgs) -> Result<(), Failure> {
+    if args.what.len() > 1 && !args.files.is_empty() {
+        let text = "--files picks files of one torrent, and there are several; give them one by one";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    check_folder(&args.output)
 }
 
 /// Gives the content of torrents.
@@ -48,7 +55,9 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
 
 /// All torrents, each to its end.
 async fn run(args: &SwarmArgs, whats: &[String], verb: Verb) -> Result<(), Failure> {
-    let hub = Hub::begin(args, whats.len()).await?;
+    let in_vain =
+        |failure: &Failure| whats.iter().for_each(|what| job::tell_of_nothing(args.json, what, failure));
+    let hub = Hub::begin(args, whats.len()).await.inspect_err(in_vain)?;
     let verb = Rc::new(verb);
     let mut jobs = JoinSet::new();
     for (row, what) in whats.iter().enumerate() {
@@ -73,7 +82,7 @@ async fn carry_out(hub: Rc<Hub>, (row, what): (usize, String), verb: Rc<Verb>) -
             job.end(outcome).await
         }
         Err(failure) => {
-            super::job::tell_of_nothing(&hub, &what, &failure);
+            job::tell_of_nothing(hub.args.json, &what, &failure);
             hub.leave().await;
             Err(failure)
         }

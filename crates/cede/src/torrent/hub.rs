@@ -205,6 +205,15 @@ impl Hub {
         self.say(&format!("{head}{text}\n"));
     }
 
+    /// A torrent names nobody who is to be asked for peers: that is said where nobody else is asked, either.
+    pub fn remark_on_nobody(&self, name: &str, is_private: bool) {
+        let args = &self.args;
+        if args.peers.is_empty() && (args.no_dht && args.no_lsd || is_private) {
+            let what = "name a tracker (-t) or a peer (--peer), or wait for others";
+            self.say_of(name, &format!("nobody is to be asked for peers: {what}"));
+        }
+    }
+
     /// A server complains of a torrent, or does not any more.
     pub fn complaint(&self, torrent: usize, server: &str, text: Option<&String>) {
         let news = self.said.borrow_mut().news(torrent, server, text);
@@ -221,8 +230,13 @@ impl Hub {
     /// Tells programs of an event, of a torrent where it is one's.
     pub fn tell(&self, torrent: Option<&[u8; 20]>, event: &str, data: &Value) {
         if self.args.json {
-            let torrent = torrent.map(|hash| numbers::hex(hash));
-            let _ = screen::print_json_line(&json!({ "event": event, "torrent": torrent, "data": data }));
+            print_event(torrent, event, data);
         }
     }
+}
+
+/// A line for programs.
+pub fn print_event(torrent: Option<&[u8; 20]>, event: &str, data: &Value) {
+    let torrent = torrent.map(|hash| numbers::hex(hash));
+    let _ = screen::print_json_line(&json!({ "event": event, "torrent": torrent, "data": data }));
 }

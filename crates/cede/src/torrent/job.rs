@@ -1,7 +1,7 @@
 //! A torrent that runs, from what names it to the goodbye.
 
 use super::gauge::{Gauge, Rates, document};
-use super::hub::Hub;
+use super::hub::{Hub, print_event};
 use super::notes;
 use super::place::{Content, Place};
 use super::printable;
@@ -67,8 +67,10 @@ fn unrun(error: &SessionError) -> Failure {
 }
 
 /// Nothing begins: programs hear why.
-pub fn tell_of_nothing(hub: &Hub, what: &str, failure: &Failure) {
-    hub.tell(None, "end", &json!({ "what": what, "error": failure.text() }));
+pub fn tell_of_nothing(is_wanted: bool, what: &str, failure: &Failure) {
+    if is_wanted {
+        print_event(None, "end", &json!({ "what": what, "error": failure.text() }));
+    }
 }
 
 impl Job {
@@ -206,6 +208,7 @@ impl Job {
         let _ = tokio::join!(goodbye, self.hub.leave());
         let mut data = document(&view, &Rates::default());
         data["what"] = self.what.as_str().into();
+        data["complete"] = self.session.is_done().into();
         data["seconds"] = elapsed.as_secs_f64().into();
         data["cpu_s"] = crate::carry::send::cpu_s().into();
         if let Err(failure) = &outcome {
@@ -298,13 +301,11 @@ fn tiers(hub: &Hub, own: Vec<Vec<String>>) -> Vec<Vec<String>> {
 
 /// What a person should know before it begins.
 fn remark(hub: &Hub, info: &Info, is_unnamed: bool) {
-    let args = &hub.args;
     if info.version == Version::Hybrid {
         hub.say_of(&info.name, "a hybrid torrent: its v1 side is used, its v2 hashes are not checked");
     }
-    if is_unnamed && args.peers.is_empty() && (args.no_dht && args.no_lsd || info.is_private) {
-        let what = "name a tracker (-t) or a peer (--peer), or wait for others";
-        hub.say_of(&info.name, &format!("nobody is to be asked for peers: {what}"));
+    if is_unnamed {
+        hub.remark_on_nobody(&info.name, info.is_private);
     }
 }
 

@@ -109,9 +109,8 @@ struct Found {
     named: HashSet<SocketAddr>,
 }
 
-/// Follows a link to its torrent.
-pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
-    let args = &hub.args;
+/// What a link asks for, if that can be asked for.
+fn understand(what: &str, args: &SwarmArgs) -> Result<(Magnet, Wanted), Failure> {
     let magnet = Magnet::parse(what).map_err(|error| Failure::Usage(error.to_string()))?;
     let wanted = match (magnet.hash_v1, magnet.hash_v2) {
         (Some(hash), _) => Wanted::V1(hash),
@@ -122,6 +121,13 @@ pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source,
         let text = "a link is followed by asking peers, and --transport attempts none; give a torrent file";
         return Err(Failure::Usage(text.to_owned()));
     }
+    Ok((magnet, wanted))
+}
+
+/// Follows a link to its torrent.
+pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
+    let args = &hub.args;
+    let (magnet, wanted) = understand(what, args)?;
     let name = magnet.name.clone().unwrap_or_else(|| numbers::hex(&magnet.info_hash()));
     hub.say_of(&name, "looking for somebody who has the torrent behind the link");
     let given = named_peers(hub, &magnet).await;
@@ -129,7 +135,11 @@ pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source,
     let identity = hub.new_identity(magnet.info_hash())?;
     let (named, names) = mpsc::unbounded_channel();
     let _ = named.send([args.peers.clone(), given.clone()].concat());
-    let tiers = trackers.iter().cloned().chain(args.trackers.iter().map(|url| vec![url.clone()])).collect();
+    let named_here = args.trackers.iter().map(|url| vec![url.clone()]);
+    let tiers: Vec<Vec<String>> = trackers.iter().cloned().chain(named_here).collect();
+    if tiers.is_empty() && given.is_empty() {
+        hub.remark_on_nobody(&name, false);
+    }
     let asking = Asking::begin(tiers, identity, (hub, row), &named);
     drop(named);
     let found = search(hub, (&magnet, wanted), (&asking, names)).await;
