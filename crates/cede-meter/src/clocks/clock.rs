@@ -41,6 +41,8 @@ const DRIFT_POINTS_MIN: usize = 20;
 const DRIFT_PPM_MAX: f64 = 200.0;
 /// Of more points, the lowest of each few are looked at.
 const EDGE_POINTS_MAX: usize = 4096;
+/// A quarter of a series with fewer points tells nothing of its edge.
+const QUARTER_POINTS_MIN: usize = 10;
 /// Half of the points must lie this near the hull, or the path was never empty.
 const DRIFT_RESIDUAL_US_MAX: f64 = 3_000.0;
 
@@ -215,9 +217,27 @@ pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
 pub(crate) fn sharp_drift_ppm(points: &[Point], tick_us: f64) -> Option<f64> {
     let (ppm, mut residuals) = lower_edge(points)?;
     let span_us = points.last()?.t - points.first()?.t;
+    let near_us = ppm.abs() / 1e6 * span_us / 8.0;
+    if !is_near_throughout(points, &residuals, near_us) {
+        return None;
+    }
     let (early, late) = residuals.split_at_mut(points.len() / 2);
     let open_us: f64 = [early, late].map(|half| open_us(half, tick_us)).iter().sum();
     (ppm.abs() >= 2.0 * open_us / (span_us / 2.0) * 1e6).then_some(ppm)
+}
+
+/// Whether an edge is that of each quarter of a series in which anything is told: two moments in which ages happen to stay the same are near
+/// to some edge, too, however many points they have.
+fn is_near_throughout(points: &[Point], residuals: &[f64], near_us: f64) -> bool {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return false };
+    let quarter_us = (last.t - first.t) / 4.0;
+    let (mut counts, mut least) = ([0_usize; 4], [f64::INFINITY; 4]);
+    for (point, residual) in points.iter().zip(residuals) {
+        let quarter = (((point.t - first.t) / quarter_us) as usize).min(3);
+        counts[quarter] += 1;
+        least[quarter] = least[quarter].min(*residual);
+    }
+    counts.iter().zip(least).all(|(&count, least)| count < QUARTER_POINTS_MIN || least <= near_us)
 }
 
 /// How far from the points nearest to it an edge may be: as far as the third of them, and as the least of so many that lie anywhere
@@ -365,6 +385,20 @@ mod tests {
         let drift = found(60.0).unwrap();
         assert!((drift - 60.0).abs() < 10.0, "{drift}");
         assert_eq!((found(0.0), found(5.0)), (None, None));
+    }
+
+    /// Where the queue stays as long for three seconds, so does the age of what is echoed: twice in a minute.
+    #[test]
+    fn two_moments_of_equal_ages_tell_no_drift() {
+        let age = |k: u32| match k {
+            100..130 => 5_000.0 + f64::from(k % 3) * 10.0,
+            560..590 => 1_000.0 + f64::from(k % 3) * 10.0,
+            _ => 20_000.0 + 60_000.0 * (f64::from(k) / 7.0).sin().abs(),
+        };
+        let points: Vec<Point> = (0..700).map(|k| Point { t: f64::from(k) * 1e5, x: age(k) }).collect();
+        let (ppm, _) = lower_edge(&points).unwrap();
+        assert!((ppm + 87.0).abs() < 2.0, "{ppm}");
+        assert_eq!(sharp_drift_ppm(&points, 1_000.0), None);
     }
 
     #[test]
