@@ -4,7 +4,8 @@
 //! retransmission timer. A controller owns one question: how much may be under way, and how fast may it leave? It is
 //! told of four things ([`Controller::on_sent`], [`Controller::on_feedback`], [`Controller::on_timeout`],
 //! [`Controller::on_timer`]) and answers each of the last three with an [`Allowance`], which the transport caches, so
-//! sending a packet costs no question. uTP also tells of delays that came without news ([`Controller::on_delays`]).
+//! sending a packet costs no question. uTP also tells of delays that came without news ([`Controller::on_delays`]),
+//! and of packets of which nothing else will be told ([`Controller::on_forgotten`]).
 //!
 //! After *every* call, `on_sent` included, the transport asks for [`Controller::timer`]; a controller that must change
 //! its allowance because a packet left asks for a timer that is due at once.
@@ -25,8 +26,8 @@
 //!   `SendRecord::delivered_bytes`, its restart from idleness shows in [`Sent::in_flight_bytes`], and the state of
 //!   recovery in [`Feedback::in_recovery`].
 //! * **PCC Vivace and Proteus** return a monitor interval's number from `on_sent` as the packet's [`Tag`], per
-//!   transmission, and get it back with that transmission's fate in `acked` or `lost`; a timeout means that all
-//!   that was under way is lost. A new interval, with its rate, opens at a packet's departure: by a timer that
+//!   transmission, and get it back with that transmission's fate in `acked` or `lost`, or as forgotten; a timeout means that
+//!   all that was under way is lost. A new interval, with its rate, opens at a packet's departure: by a timer that
 //!   is due at once. Holding back while too many intervals are pending is a window of what is under way. The random
 //!   order of probes comes from a [`cede_units::Stream`] seeded by a parameter.
 
@@ -269,6 +270,13 @@ pub trait Controller: Send {
     /// none). Nothing is allowed by it.
     fn on_delays(&mut self, samples: &DelaySamples) {
         let _ = samples;
+    }
+
+    /// A transmission leaves the flight, neither acknowledged nor lost: a path-MTU probe that was too large, a packet that the peer
+    /// had no room for, one that a tail probe repeated and of which the answers leave open whether it arrived. Nothing is allowed by
+    /// it; who waits for each packet's fate waits no longer for this one's.
+    fn on_forgotten(&mut self, packet: &PacketFact) {
+        let _ = packet;
     }
 
     /// The transport's retransmission timer ran out.

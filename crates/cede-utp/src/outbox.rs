@@ -40,6 +40,11 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// The controller knows of it, and nothing has become of it.
+    pub fn is_data_outstanding(&self) -> bool {
+        self.fate == Fate::Outstanding && !self.fin
+    }
+
     /// What the controller learns of the packet, by its number.
     pub fn fact(&self, number: u64) -> PacketFact {
         PacketFact {

@@ -12,6 +12,7 @@ pub(super) enum Call {
     Sent(Sent),
     Feedback { blank: Feedback<'static>, acked: Vec<PacketFact>, lost: Vec<PacketFact> },
     Delays(DelaySamples),
+    Forgotten(PacketFact),
     Timeout(Timeout),
     Timer(Instant),
     Mss(u32),
@@ -27,6 +28,10 @@ impl Call {
             }
             Self::Delays(samples) => {
                 controller.on_delays(samples);
+                controller.allowance()
+            }
+            Self::Forgotten(packet) => {
+                controller.on_forgotten(packet);
                 controller.allowance()
             }
             Self::Feedback { blank, acked, lost } => {
@@ -45,6 +50,7 @@ impl Call {
             Self::Sent(_) => "a departure",
             Self::Feedback { .. } => "feedback",
             Self::Delays(_) => "delays",
+            Self::Forgotten(_) => "a forgotten packet",
             Self::Timeout(_) => "a timeout",
             Self::Timer(_) => "a timer",
             Self::Mss(_) => "another packet size",
@@ -55,7 +61,7 @@ impl Call {
     /// counted in packets.
     pub(super) fn acknowledges(&self) -> bool {
         match self {
-            Self::Sent(_) | Self::Delays(_) | Self::Timer(_) => false,
+            Self::Sent(_) | Self::Delays(_) | Self::Forgotten(_) | Self::Timer(_) => false,
             Self::Feedback { blank, acked, .. } => Feedback { acked, ..*blank }.acknowledges(),
             Self::Timeout(_) | Self::Mss(_) => true,
         }
@@ -124,6 +130,7 @@ impl Model {
             2 | 3 => self.tell_delays(),
             4..=40 if may_send => self.send(),
             _ if self.under_way.is_empty() => self.send(),
+            41 => self.forget(),
             _ => self.feed(),
         }
     }
@@ -189,6 +196,17 @@ impl Model {
     fn take(&mut self, most: u64) -> Vec<PacketFact> {
         let count = self.random.below(most + 1) as usize;
         self.under_way.drain(..count.min(self.under_way.len())).collect()
+    }
+
+    /// Of one of the packets under way nothing more will be told.
+    fn forget(&mut self) -> Call {
+        let at = self.random.below(self.under_way.len() as u64) as usize;
+        let Some(mut packet) = self.under_way.remove(at) else { return self.send() };
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(u64::from(packet.bytes));
+        if self.hostile && self.random.chance(0.5) {
+            packet.bytes = self.any() as u32;
+        }
+        Call::Forgotten(packet)
     }
 
     fn feed(&mut self) -> Call {

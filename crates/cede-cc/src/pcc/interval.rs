@@ -162,6 +162,11 @@ impl Interval {
         }
     }
 
+    /// A packet's fate will never be told: it counts as not sent.
+    pub(super) const fn forget(&mut self, bytes: u32) {
+        self.sent_bytes = self.sent_bytes.saturating_sub(bytes as u64);
+    }
+
     /// Everything whose fate is open is lost.
     pub(super) fn give_up(&mut self) {
         self.lost_bytes = self.lost_bytes.max(self.sent_bytes.saturating_sub(self.acked_bytes));

@@ -33,7 +33,7 @@ use crate::entry::Entry;
 use crate::instruments::{RttConfig, RttEstimator};
 use crate::params::{ParamDoc, ParamError, Params, Settings};
 use crate::window::Bounds;
-use crate::{Allowance, Controller, Feedback, Path, Phase, Sent, Snapshot, Tag, Timeout};
+use crate::{Allowance, Controller, Feedback, PacketFact, Path, Phase, Sent, Snapshot, Tag, Timeout};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant, Rate, Stream};
@@ -313,6 +313,10 @@ impl Controller for Pcc {
         let limit = if may_grow { f64::INFINITY } else { self.window };
         self.set_window(limit);
         self.allowance()
+    }
+
+    fn on_forgotten(&mut self, packet: &PacketFact) {
+        self.queue.forget(packet.tag, packet.bytes);
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {

@@ -5,8 +5,9 @@
 //! acknowledgements that were held up and released together, whose RTTs say little.
 //!
 //! Three additions. Acknowledgements of one instant count as one. A burst also ends at RTTs that do not differ: where a path has
-//! no noise at all, as in a simulator, that code waits for a rise for ever. A packet of which nothing has been heard for four round trips
-//! and two seconds after its interval ended is lost: transports may forget one (uTP does not report a lost path-MTU probe).
+//! no noise at all, as in a simulator, that code waits for a rise for ever. A packet that the transport forgets, as uTP
+//! a path-MTU probe that was too large, was not sent as far as its interval is concerned; one of which nothing has been heard for four
+//! round trips and two seconds after its interval ended is lost.
 //!
 //! *What it leaves out:* the rule that holds sending back while more than four intervals that do not count are queued: at most
 //! two can be, one before the first RTT sample and one behind those that count.
@@ -195,6 +196,11 @@ impl Queue {
         }
     }
 
+    /// Nothing more will be told of a packet that has left.
+    pub(super) fn forget(&mut self, serial: u32, bytes: u32) {
+        self.on_packet(serial, |interval| interval.forget(bytes));
+    }
+
     fn book_waiting(&mut self, gap: Duration, next_rtt: Duration) {
         let mut waiting = core::mem::take(&mut self.waiting);
         let mut reliability = self.reliability;
@@ -306,26 +312,35 @@ mod tests {
         assert_eq!(reliable(&burst), [true, false, false, true, true]);
     }
 
-    #[test]
-    fn a_batch_waits_for_the_fate_of_every_packet() {
+    /// An interval of ten packets, one every 10 ms; and what is told of one of them `n` times 10 ms after the first left.
+    fn ten_packets() -> Queue {
         let mut queue = Queue::new(Needs { samples: 4, reliable_share: 0.8 }, 50.0);
-        let at = |n: u64| Instant::from_millis(1000 + 10 * n);
         let purpose = Purpose { useful: true, starting: false };
         queue.open(1e6, purpose, ms(50), 1, at(0));
         (0..10).for_each(|n| queue.on_sent(1 + n, 1500, at(u64::from(n))));
-        let hear = |queue: &mut Queue, n: u64, tag: u32| {
-            let mut one = ack(n, 1500).feedback().acked[0];
-            one.tag = tag;
-            let event = Event {
-                now: at(n),
-                acked: &[one],
-                lost: &[],
-                rtt: ms(50),
-                average_rtt: ms(50),
-                gap: Some(ms(10)),
-            };
-            queue.on_event(&event)
-        };
+        queue
+    }
+
+    fn at(n: u64) -> Instant {
+        Instant::from_millis(1000 + 10 * n)
+    }
+
+    fn hear(queue: &mut Queue, n: u64, tag: u32) -> Batch {
+        let mut one = ack(n, 1500).feedback().acked[0];
+        one.tag = tag;
+        queue.on_event(&Event {
+            now: at(n),
+            acked: &[one],
+            lost: &[],
+            rtt: ms(50),
+            average_rtt: ms(50),
+            gap: Some(ms(10)),
+        })
+    }
+
+    #[test]
+    fn a_batch_waits_for_the_fate_of_every_packet() {
+        let mut queue = ten_packets();
         assert!((1..=9).all(|tag| hear(&mut queue, 5 + u64::from(tag), tag) == Batch::Pending));
         let mut late = queue.clone();
         // The last packet's sample waits for one more acknowledgement; or a timeout settles it.
@@ -334,5 +349,19 @@ mod tests {
         assert_eq!(late.settle(10), Batch::Available);
         late.remove_batch();
         assert!(late.newest().is_none());
+    }
+
+    #[test]
+    fn a_forgotten_packet_is_not_waited_for_and_not_lost() {
+        let mut queue = ten_packets();
+        assert!((1..=10).filter(|&tag| tag != 4).all(|tag| {
+            let n = 5 + u64::from(tag);
+            hear(&mut queue, n, tag) == Batch::Pending
+        }));
+        assert_eq!(hear(&mut queue.clone(), 16, 99), Batch::Pending);
+        queue.forget(4, 1500);
+        assert_eq!(hear(&mut queue, 16, 99), Batch::Available);
+        let loss = queue.useful().map(|interval| interval.statistics(1500.0, true).loss);
+        assert_eq!(loss.collect::<Vec<_>>(), [0.0]);
     }
 }

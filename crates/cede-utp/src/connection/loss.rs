@@ -138,8 +138,10 @@ impl Connection {
         let lost = slot.fact(number);
         let fin = slot.fin;
         self.sending.enter_lost(number, lost.bytes);
+        self.forget_repeated(number);
         if self.mtu.lost(number) {
             self.counters.rare().mtu_probes_lost += 1;
+            self.controller.on_forgotten(&lost);
             return true;
         }
         self.counters.rare().losses += 1;
@@ -156,8 +158,9 @@ impl Connection {
         let Some(slot) = self.sending.outbox.get_mut(number) else { return };
         if slot.fate == Fate::Outstanding {
             slot.fate = Fate::Lost;
-            let bytes = slot.payload_bytes;
-            self.sending.enter_lost(number, bytes);
+            let probe = slot.fact(number);
+            self.sending.enter_lost(number, probe.bytes);
+            self.controller.on_forgotten(&probe);
             self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(1);
             self.counters.rare().mtu_probes_lost += 1;
         }

@@ -50,13 +50,20 @@ pub(super) struct Rack {
     probed: bool,
     /// A tail probe is to leave.
     probe_due: bool,
+    /// What the last tail probe repeated, as it was sent before: the probe's fate will tell its own.
+    repeated: Option<PacketFact>,
 }
 
 impl Rack {
     /// A timeout starts everything anew.
     pub fn on_timeout(&mut self) {
-        (self.probed, self.probe_due) = (false, false);
+        (self.probed, self.probe_due, self.repeated) = (false, false, None);
         self.resent.clear();
+    }
+
+    /// The transmission before that a tail probe with this number repeated, once.
+    fn take_repeated(&mut self, number: u64) -> Option<PacketFact> {
+        self.repeated.take_if(|repeated| repeated.number == number)
     }
 
     /// A packet leaves again.
@@ -83,16 +90,30 @@ impl Connection {
         // Sooner than any round trip it can only be an earlier transmission that has arrived.
         let too_soon = self.rtt.min().is_some_and(|min| now.since(slot.sent_at) < min);
         if slot.transmissions > 1 && too_soon {
+            self.forget_repeated(number);
             return;
         }
         rack.note_arrival(now, number, slot);
         if slot.tail_probe {
+            let lost = rack.take_repeated(number);
             self.counters.rare().losses += 1;
-            if !slot.fin {
-                // What was lost is the transmission before.
-                let lost = PacketFact { retransmitted: slot.transmissions > 2, ..slot.fact(number) };
-                self.scratch().lost.push(lost);
-            }
+            self.scratch().lost.extend(lost);
+        }
+    }
+
+    /// Of what a tail probe repeated nothing more will be known.
+    pub(super) fn forget_repeated(&mut self, number: u64) {
+        if let Some(repeated) = self.rack.as_mut().and_then(|rack| rack.take_repeated(number)) {
+            self.controller.on_forgotten(&repeated);
+        }
+    }
+
+    /// A tail probe is about to repeat a packet; of one that was too large nothing is to be learnt.
+    fn note_repeated(&mut self, repeated: PacketFact, too_large: bool) {
+        let kept = (!too_large).then_some(repeated);
+        let before = self.rack.as_mut().and_then(|rack| core::mem::replace(&mut rack.repeated, kept));
+        for forgotten in before.into_iter().chain(too_large.then_some(repeated)) {
+            self.controller.on_forgotten(&forgotten);
         }
     }
 
@@ -247,9 +268,13 @@ impl Connection {
         let slot = self.sending.outbox.get_mut(last)?;
         slot.tail_probe = !too_large;
         let bytes = slot.payload_bytes;
+        let repeated = slot.is_data_outstanding().then(|| slot.fact(last));
         // It leaves the flight to enter it again.
         self.sending.in_flight_packets -= 1;
         self.sending.in_flight_bytes -= u64::from(bytes);
+        if let Some(repeated) = repeated {
+            self.note_repeated(repeated, too_large);
+        }
         self.counters.rare().retransmissions += 1;
         self.counters.rare().retransmitted_bytes += u64::from(bytes);
         self.transmit_numbered(now, last)

@@ -87,7 +87,7 @@ impl Connection {
         if self.sending.in_flight_packets == 1 && self.mtu.lost(una) {
             // The only packet under way was a path-MTU probe: it was too large, and that is all that is known.
             self.counters.rare().mtu_probes_lost += 1;
-            self.take_all_for_lost();
+            self.forget_all();
             self.plan_mtu_search(now);
             return;
         }
@@ -140,6 +140,17 @@ impl Connection {
             }
         }
         self.sending.resends_beyond_window = 1;
+    }
+
+    /// What is under way leaves the flight without a word about losses.
+    fn forget_all(&mut self) {
+        for number in self.sending.outbox.una()..self.sending.outbox.next() {
+            if let Some(slot) = self.sending.outbox.get(number).filter(|slot| slot.is_data_outstanding()) {
+                self.controller.on_forgotten(&slot.fact(number));
+            }
+            self.forget_repeated(number);
+        }
+        self.take_all_for_lost();
     }
 
     /// Nothing is under way because the window is smaller than a packet: the timeout lifts it, as in libutp.
@@ -250,7 +261,7 @@ impl Connection {
 
     /// The packets under way, which the peer had no room for, go back among those that wait.
     fn unsend_probe(&mut self) {
-        self.take_all_for_lost();
+        self.forget_all();
         self.loss.forget_duplicates();
         self.sending.resends_beyond_window = 0;
         self.sending.probing_zero_window = false;

@@ -188,10 +188,14 @@ impl Default for Setup {
 impl World {
     /// Side 0 has sent its SYN to side 1, which does not exist before it arrives: [`World::run_until`] makes it.
     pub fn new(setup: &Setup) -> Self {
+        Self::with(setup, controller(setup.controller, &setup.configs[0]))
+    }
+
+    /// The same with another controller for side 0.
+    pub fn with(setup: &Setup, controller: Box<dyn Controller>) -> Self {
         let now = Instant::ZERO + setup.clock_offsets[0];
         let mut random = Stream::named(setup.seed, "initiator");
         let config = setup.configs[0].clone();
-        let controller = controller(setup.controller, &config);
         let connection = Connection::connect(now, config, controller, &mut random);
         Self {
             now: Instant::ZERO,
@@ -206,11 +210,19 @@ impl World {
 
     /// Both sides, with the handshake done over a perfect network.
     pub fn connected(setup: &Setup) -> Self {
-        let mut world = Self::new(setup);
+        Self::new(setup).shake_hands(setup)
+    }
+
+    pub fn connected_with(setup: &Setup, controller: Box<dyn Controller>) -> Self {
+        Self::with(setup, controller).shake_hands(setup)
+    }
+
+    fn shake_hands(mut self, setup: &Setup) -> Self {
+        let world = &mut self;
         world.accept_next(setup);
         world.run_for(ms(100));
         assert!(world.sides.iter().all(|side| side.connection.is_established()));
-        world
+        self
     }
 
     /// Lets the SYN leave, and makes the side that answers it.
