@@ -203,10 +203,17 @@ impl Info {
     /// The hash that trackers, DHT and handshakes use: SHA-1, or the beginning of SHA-256 where the torrent is of v2 alone.
     #[must_use]
     pub fn info_hash(&self) -> [u8; 20] {
-        match (self.version, self.hash_v2) {
-            (Version::V2, Some(hash)) => hash.first_chunk().copied().unwrap_or(self.hash_v1),
-            _ => self.hash_v1,
-        }
+        self.hash_v2_start().filter(|_| self.version == Version::V2).unwrap_or(self.hash_v1)
+    }
+
+    /// What else peers may mean a hybrid torrent by: the first 20 octets of its v2 hash.
+    #[must_use]
+    pub fn hybrid_hash(&self) -> Option<[u8; 20]> {
+        self.hash_v2_start().filter(|_| self.version == Version::Hybrid)
+    }
+
+    fn hash_v2_start(&self) -> Option<[u8; 20]> {
+        self.hash_v2.and_then(|hash| hash.first_chunk().copied())
     }
 
     /// The files, padding left out.

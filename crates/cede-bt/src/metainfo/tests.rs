@@ -234,6 +234,7 @@ fn a_v2_torrent_is_shown_with_its_own_hash() {
     assert_eq!((info.total_bytes, info.geometry.total_bytes(), info.piece_count()), (20_003, 49_152, 3));
     assert_eq!([0, 1, 2, 3].map(|piece| info.piece_bytes(piece)), [16_384, 3_616, 3, 0]);
     assert_eq!(info.info_hash(), info.hash_v2.unwrap()[..20]);
+    assert_eq!(info.hybrid_hash(), None);
     assert!(info.lacks_hashes());
 }
 
@@ -244,6 +245,7 @@ fn a_hybrid_torrent_is_known_by_its_v1_hash() {
     let octets = info.with("file tree", Form::dict().with("n", leaf.clone())).encode();
     let info = Info::parse(&octets).unwrap();
     assert_eq!((info.version, info.info_hash()), (Version::Hybrid, sha1(&octets)));
+    assert_eq!(info.hybrid_hash().unwrap(), info.hash_v2.unwrap()[..20]);
     let other = writer(vec![file(&["n"], 4, 0)]).info().with("meta version", 2_u32);
     let octets = other.with("file tree", Form::dict().with("n", leaf)).encode();
     assert_eq!(Info::parse(&octets), Err(Error::Key("file tree")));

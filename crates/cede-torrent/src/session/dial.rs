@@ -39,10 +39,7 @@ impl Callee for Inner {
 
 /// What callers may mean a torrent by: its info-hash, and for a hybrid one the beginning of its v2 hash.
 pub(super) fn names(info: &Info) -> Vec<[u8; 20]> {
-    let hash_v2 = info.hash_v2.and_then(|hash| hash.first_chunk().copied());
-    let mut names = vec![info.info_hash()];
-    names.extend(hash_v2.filter(|hash| *hash != names[0]));
-    names
+    std::iter::once(info.info_hash()).chain(info.hybrid_hash()).collect()
 }
 
 /// Offers the engine a connection whose peer has shown what it speaks.

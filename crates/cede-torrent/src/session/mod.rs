@@ -26,7 +26,7 @@ use crate::web::{self, WebNote};
 use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
 use cede_bt::extension::{Extension, Hearsay};
 use cede_bt::holepunch::Puncher;
-use cede_bt::metainfo::{Info, Version};
+use cede_bt::metainfo::Info;
 use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile, Transport, layers};
 use cede_units::{Instant as Time, Stream as Random};
 use conn::Shared;
@@ -248,9 +248,8 @@ impl Session {
         let disk = Disk::start(storage.clone(), info.clone(), whole.to_vec(), reports);
         let download = Rc::new(RefCell::new(Bucket::new(choices.download_limit)));
         let mut engine = Engine::new(setup);
-        let hash_v2 = info.hash_v2.filter(|_| info.version == Version::Hybrid);
-        if let Some(start) = hash_v2.and_then(|hash| hash.first_chunk().copied()) {
-            engine.set_hybrid(start);
+        if let Some(hash) = info.hybrid_hash() {
+            engine.set_hybrid(hash);
         }
         let mut state = State::new(engine, disk, listener, wishes, download, layers::Server::new(info));
         state.told_port = state.listener.as_deref().map(Listener::told_port);
