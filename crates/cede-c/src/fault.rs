@@ -1,5 +1,6 @@
 //! What goes wrong, as C hears of it: a value that says so, and a text for the thread that called.
 
+use cede_real::blocking::Error;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
@@ -27,6 +28,15 @@ impl Fault {
 
     pub fn of(error: impl fmt::Display) -> Self {
         Self::Said(error.to_string())
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::TooLate => Self::TooLate,
+            error => Self::of(error),
+        }
     }
 }
 

@@ -1,40 +1,23 @@
 //! uTP for C: what `include/cede.h` declares, where each function is documented.
 //!
-//! Handles are boxes that C holds the address of. Calls block the caller; the work is done by a runtime of this library's own, which is
-//! made when it is first needed and lives as long as the process. A panic ends a call with an error, and nothing else.
+//! Handles are boxes that C holds the address of. Calls block the caller; the work is done by [`cede_real::blocking`]. A panic ends a
+//! call with an error, and nothing else.
 //!
-//! **Invariant:** nothing here knows uTP: it turns addresses, lengths and texts of C into calls of [`cede_real`].
+//! **Invariant:** nothing here knows uTP: it turns addresses, lengths and texts of C into calls of it.
 
 mod choice;
 mod fault;
 mod status;
-mod waiting;
 
-use cede_real::{OwnedReadHalf, OwnedWriteHalf, SocketConfig, StreamView, UtpSocket, UtpStream};
+use cede_real::blocking::{Patience, Socket, Stream, socket_closed};
 use fault::{Fault, guarded, required, text};
 use status::Status;
 use std::ffi::{c_char, c_int, c_void};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::Mutex;
-use waiting::{resolved, wait};
+use std::time::Duration;
 
-/// A UDP socket.
-pub struct Socket(UtpSocket);
-
-/// One end of a stream: its halves wait for different things, and it can be looked at meanwhile. Whoever waits for its turn with a half
-/// does so within its time: the locks are futures.
-pub struct Stream {
-    reading: Mutex<OwnedReadHalf>,
-    writing: Mutex<OwnedWriteHalf>,
-    view: StreamView,
-}
-
-impl Stream {
-    fn boxed(stream: UtpStream) -> *mut Self {
-        let (reading, writing) = stream.into_split();
-        let view = reading.view();
-        Box::into_raw(Box::new(Self { reading: Mutex::new(reading), writing: Mutex::new(writing), view }))
-    }
+/// So many milliseconds at most; for ever where they are negative.
+fn patience(timeout_ms: c_int) -> Patience<'static> {
+    u64::try_from(timeout_ms).ok().map(Duration::from_millis).into()
 }
 
 /// See `cede.h`.
@@ -60,11 +43,8 @@ pub unsafe extern "C" fn cede_bind(address: *const c_char, controller: *const c_
     let (address, controller) = unsafe { (text(address), text(controller)) };
     guarded(std::ptr::null_mut(), || {
         let stream = choice::stream(controller?.as_deref())?.unwrap_or_default();
-        let address = required(address?, "address")?;
-        let address = wait(-1, resolved(&address))??;
-        let config = SocketConfig { stream, ..SocketConfig::default() };
-        let socket = wait(-1, UtpSocket::bind_with(address, config))?.map_err(Fault::of)?;
-        Ok(Box::into_raw(Box::new(Socket(socket))))
+        let socket = Socket::bind(&required(address?, "address")?, stream)?;
+        Ok(Box::into_raw(Box::new(socket)))
     })
 }
 
@@ -76,7 +56,7 @@ pub unsafe extern "C" fn cede_bind(address: *const c_char, controller: *const c_
 pub unsafe extern "C" fn cede_port(socket: *const Socket) -> c_int {
     // SAFETY: as the caller promises.
     let socket = unsafe { socket.as_ref() };
-    guarded(fault::ERROR, || Ok(required(socket, "socket")?.0.local_addr().port().into()))
+    guarded(fault::ERROR, || Ok(required(socket, "socket")?.local_addr().port().into()))
 }
 
 /// See `cede.h`.
@@ -109,17 +89,10 @@ pub unsafe extern "C" fn cede_connect(
     // SAFETY: as the caller promises.
     let (socket, peer, controller) = unsafe { (socket.as_ref(), text(peer), text(controller)) };
     guarded(std::ptr::null_mut(), || {
-        let socket = &required(socket, "socket")?.0;
+        let socket = required(socket, "socket")?;
         let (peer, config) = (required(peer?, "peer")?, choice::stream(controller?.as_deref())?);
-        let connected = async {
-            let peer = resolved(&peer).await?;
-            let stream = match &config {
-                None => socket.connect(peer).await,
-                Some(config) => socket.connect_with(peer, config).await,
-            };
-            stream.map_err(Fault::of)
-        };
-        Ok(Stream::boxed(wait(timeout_ms, connected)??))
+        let stream = socket.connect(&peer, config.as_ref(), patience(timeout_ms))?;
+        Ok(Box::into_raw(Box::new(stream)))
     })
 }
 
@@ -132,8 +105,8 @@ pub unsafe extern "C" fn cede_accept(socket: *mut Socket, timeout_ms: c_int) -> 
     // SAFETY: as the caller promises.
     let socket = unsafe { socket.as_ref() };
     guarded(std::ptr::null_mut(), || {
-        let stream = wait(timeout_ms, required(socket, "socket")?.0.accept())?;
-        Ok(Stream::boxed(stream.map_err(Fault::of)?))
+        let stream = required(socket, "socket")?.accept(patience(timeout_ms))?;
+        Ok(Box::into_raw(Box::new(stream)))
     })
 }
 
@@ -155,8 +128,7 @@ pub unsafe extern "C" fn cede_read(
     };
     guarded(fault::ERROR as isize, || {
         let (stream, buffer) = (required(stream, "stream")?, required(buffer, "buffer")?);
-        let read = wait(timeout_ms, async { stream.reading.lock().await.read(buffer).await })?;
-        Ok(read.map_err(Fault::of)? as isize)
+        Ok(stream.read(buffer, patience(timeout_ms))? as isize)
     })
 }
 
@@ -178,8 +150,7 @@ pub unsafe extern "C" fn cede_write(
     };
     guarded(fault::ERROR as isize, || {
         let (stream, octets) = (required(stream, "stream")?, required(octets, "octets")?);
-        let written = wait(timeout_ms, async { stream.writing.lock().await.write(octets).await })?;
-        Ok(written.map_err(Fault::of)? as isize)
+        Ok(stream.write(octets, patience(timeout_ms))? as isize)
     })
 }
 
@@ -192,8 +163,8 @@ pub unsafe extern "C" fn cede_finish(stream: *mut Stream, timeout_ms: c_int) -> 
     // SAFETY: as the caller promises.
     let stream = unsafe { stream.as_ref() };
     guarded(fault::ERROR, || {
-        let writing = &required(stream, "stream")?.writing;
-        wait(timeout_ms, async { waiting::finished(&mut *writing.lock().await).await })?.map(|()| 0)
+        required(stream, "stream")?.finish(patience(timeout_ms))?;
+        Ok(0)
     })
 }
 
@@ -206,7 +177,7 @@ pub unsafe extern "C" fn cede_abort(stream: *mut Stream) {
     // SAFETY: as the caller promises.
     let stream = unsafe { stream.as_ref() };
     guarded((), || {
-        required(stream, "stream")?.view.abort();
+        required(stream, "stream")?.abort();
         Ok(())
     });
 }
@@ -240,7 +211,7 @@ pub unsafe extern "C" fn cede_peer(stream: *const Stream, text: *mut c_char, siz
     };
     guarded(fault::ERROR, || {
         let (stream, room) = (required(stream, "stream")?, required(room, "text")?);
-        let peer = stream.view.peer_addr().to_string();
+        let peer = stream.view().peer_addr().to_string();
         let Some((room, _)) = room.split_at_mut_checked(peer.len() + 1) else {
             return Err(Fault::said(format!(
                 "{peer} and its end take {} octets, not {size}",
@@ -263,7 +234,7 @@ pub unsafe extern "C" fn cede_get_status(stream: *const Stream, status: *mut Sta
     let (stream, status) = unsafe { (stream.as_ref(), status.as_mut()) };
     guarded(fault::ERROR, || {
         let (stream, status) = (required(stream, "stream")?, required(status, "status")?);
-        *status = Status::of(&stream.view).ok_or_else(|| Fault::said("the socket has closed".to_owned()))?;
+        *status = Status::of(stream.view()).ok_or_else(socket_closed)?;
         Ok(0)
     })
 }

@@ -94,7 +94,8 @@
 //! which routers therefore drop rather than mark, and what arrives is not looked at for any; what `quinn-udp` loses of
 //! them on coalesced receives is missed by nobody.
 //!
-//! **Without tokio**: `examples/blocking.rs` drives the same endpoint over a `std::net::UdpSocket` by hand.
+//! **Without async**: the feature `blocking` has sockets and streams for threads (`cede_real::blocking`). **Without tokio**:
+//! `examples/blocking.rs` drives the same endpoint over a `std::net::UdpSocket` by hand.
 //!
 //! # Limits
 //! A socket has 3000 connections, 256 half open and 128 waiting to be accepted, unless [`SocketConfig::limits`] says
@@ -118,6 +119,8 @@
 //! runs unchanged in the simulator.
 
 mod arrival;
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod clock;
 mod complaint;
 mod complaints;
