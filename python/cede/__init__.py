@@ -1,4 +1,4 @@
-"""Cede from Python: simulate, write congestion controllers, read queueing delays from captures.
+"""Cede from Python: simulate, write congestion controllers, read queueing delays from captures, carry data that gets out of the way.
 
     import cede
 
@@ -7,6 +7,9 @@
 
     found = cede.meter("office.pcap")
     print(found.hosts[0]["address"], found.hosts[0]["queue"]["time_mean_ms"])
+
+    with cede.connect("backup.example:7000", controller="ledbat++") as stream:
+        stream.write(archive)
 
 Everything is computed by the same code as by the command `cede`, and a seed gives the same bits. Series are `array.array`, which
 numpy, pandas and polars take without a copy: `numpy.asarray(result.series["t_s"])`.
@@ -24,6 +27,7 @@ from typing import Any, BinaryIO, Union
 from . import _cede
 from ._cede import Feedback, Packet, Path, ScenarioError, Sent, Timeout, __version__
 from .controller import Controller
+from .sockets import Socket, Stream, connect
 
 __all__ = [
     "Controller",
@@ -34,9 +38,12 @@ __all__ = [
     "Result",
     "ScenarioError",
     "Sent",
+    "Socket",
+    "Stream",
     "Timeout",
     "__version__",
     "check",
+    "connect",
     "controllers",
     "meter",
     "run",

@@ -1,5 +1,5 @@
 //! The Python package `cede`, as far as it is not Python: scenarios and swarms run, controllers written in Python put into them and through
-//! the battery, captures metered.
+//! the battery, captures metered, uTP sockets.
 //!
 //! What is found is handed over as JSON, series as octets of 64-bit numbers; `python/cede` makes dictionaries and arrays of both.
 //! While something is computed, other threads of Python go on, and Ctrl-C ends it.
@@ -15,6 +15,7 @@ mod errors;
 mod feedback;
 mod scenario;
 mod slots;
+mod sockets;
 
 use cede_cc::registry;
 use pyo3::prelude::*;
@@ -47,6 +48,8 @@ fn _cede(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::run, module)?)?;
     module.add_function(wrap_pyfunction!(battery::check, module)?)?;
     module.add_function(wrap_pyfunction!(capture::meter, module)?)?;
+    module.add_class::<sockets::Socket>()?;
+    module.add_class::<sockets::Stream>()?;
     module.add_class::<feedback::Path>()?;
     module.add_class::<feedback::Feedback>()?;
     module.add_class::<feedback::Packet>()?;

@@ -260,7 +260,7 @@ impl Stream {
 /// What a stream is told whose socket is gone.
 #[must_use]
 pub fn socket_closed() -> Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the socket has closed").into()
+    crate::error::socket_closed().into()
 }
 
 /// The runtime; it is never ended, as streams go on when their handles are gone.
