@@ -107,6 +107,8 @@ impl UdpFlow {
         connection.packet(side, wire_len, context.now_ns);
         begin_order(connection, side, &packet, syn.is_some());
         match packet.header.kind {
+            // Its octets have been sent as one before.
+            Kind::Data if packet.extensions.part().is_some() => {}
             Kind::Data | Kind::Fin => data(connection, side, (&packet, len), context),
             Kind::Reset => connection.end(side, What::Reset, context),
             Kind::State | Kind::Syn => {}

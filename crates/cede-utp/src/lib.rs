@@ -69,6 +69,7 @@ mod event;
 mod mask;
 mod mtu;
 mod outbox;
+mod parts;
 mod reorder;
 mod statistics;
 mod timers;

@@ -15,7 +15,10 @@
 //! large, fragments included, and nothing behind it could be delivered. This one leaves again as an ordinary packet.
 //! A lost probe is no sign of congestion.
 //!
-//! **What it leaves out.** Black holes that open later than the search: the repeated search begins from the floor.
+//! Black holes that open later than the search are noticed by what is repeated in vain (`connection/parts.rs`): the search
+//! begins anew, from the floor.
+//!
+//! **What it leaves out.** A path that grows before the search begins anew by itself.
 //! **How it was validated.** A path that drops larger packets is found to within a step, in few probes; transfers
 //! across one that does so silently never wait for a timeout (`tests/mtu.rs`).
 
@@ -114,6 +117,14 @@ impl PathMtu {
         match *self {
             Self::Fixed { payload_bytes } => u32::from(payload_bytes),
             Self::Searching { floor, .. } => u32::from(floor - HEADER),
+        }
+    }
+
+    /// Payload octets that every path carries, where larger ones are looked for.
+    pub fn least_payload_bytes(&self) -> u32 {
+        match *self {
+            Self::Fixed { payload_bytes } => u32::from(payload_bytes),
+            Self::Searching { limits, .. } => u32::from(limits.0 - HEADER),
         }
     }
 
@@ -220,6 +231,13 @@ impl PathMtu {
     pub fn too_big(&mut self, next_hop_bytes: Option<u32>) -> bool {
         let Self::Searching { floor, ceiling, limits, probe, .. } = self else { return false };
         let named = next_hop_bytes.filter(|bytes| CREDIBLE_MTU_BYTES.contains(bytes));
+        if named.is_none() && probe.is_none() {
+            // An ordinary packet did not fit, or one that was cut when larger ones did: the search begins anew below its size.
+            let shrank = *floor > limits.0;
+            *ceiling = if shrank { *floor - 1 } else { *ceiling };
+            *floor = limits.0;
+            return shrank;
+        }
         let fits = named.map_or(floor.midpoint(*ceiling), |bytes| bytes as u16);
         // Whatever size is named, the probe's was refused: or else it would be tried again for ever.
         let fits = probe.take().map_or(fits, |probe| fits.min(probe.bytes - 1));

@@ -2,6 +2,7 @@
 
 use crate::bits::{BitRing, WORD_BITS};
 use crate::mask::{FAR_HEAD_BYTES, MAX_MASK_BYTES, MaskBuffers};
+use crate::parts::Arriving;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cede_units::Seq16;
@@ -27,7 +28,17 @@ impl Reorder {
     }
 
     pub fn len_bytes(&self) -> u64 {
-        self.0.as_ref().map_or(0, |ring| ring.held_bytes)
+        self.0.as_ref().map_or(0, |ring| ring.held_bytes + ring.parts.len_bytes())
+    }
+
+    /// True where some part of this packet has arrived.
+    pub fn has_part(&self, seq: Seq16) -> bool {
+        self.0.as_ref().is_some_and(|ring| ring.parts.has(seq))
+    }
+
+    /// Takes in a part of a packet, see [`Arriving::take_in`]; the packet's payload once it is whole.
+    pub fn take_in_part(&mut self, seq: Seq16, start: u16, whole_bytes: u16, part: &[u8]) -> Option<Vec<u8>> {
+        self.0.get_or_insert_default().parts.take_in(seq, start, whole_bytes, part)
     }
 
     /// True where the packet `ahead` places beyond the next expected one, numbered `seq`, is held.
@@ -49,7 +60,7 @@ impl Reorder {
         self.0 = None;
     }
 
-    /// Gives the memory back where nothing is in it.
+    /// Gives the memory back where nothing is in it but parts of packets, of which all parts will be sent again.
     pub fn release(&mut self) {
         if self.is_empty() {
             self.clear();
@@ -116,6 +127,8 @@ struct Ring {
     /// The nearest and the farthest packet that no mask has told yet.
     untold: Option<(Seq16, Seq16)>,
     masks: MaskBuffers,
+    /// Packets of which some parts are missing, beyond a gap or not.
+    parts: Arriving,
 }
 
 impl Ring {

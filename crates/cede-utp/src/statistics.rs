@@ -35,6 +35,8 @@ pub struct Statistics {
     pub mtu_probes_sent: u64,
     /// Path-MTU probes that were lost.
     pub mtu_probes_lost: u64,
+    /// Times that the search for the path's MTU began anew because large packets were repeated in vain.
+    pub mtu_black_holes: u64,
     /// Probes of a window of zero.
     pub zero_window_probes: u64,
     /// Keepalives that left.

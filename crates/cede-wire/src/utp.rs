@@ -15,8 +15,8 @@ mod extension;
 mod view;
 
 pub use extension::{
-    EXT_BITS, EXT_CLOSE_REASON, EXT_FAR_ACK, EXT_PADDING, EXT_SELECTIVE_ACK, Extension, Extensions,
-    SelectiveAck, close_reason_body,
+    EXT_BITS, EXT_CLOSE_REASON, EXT_FAR_ACK, EXT_PADDING, EXT_PART, EXT_SELECTIVE_ACK, Extension, Extensions,
+    SelectiveAck, close_reason_body, part_body,
 };
 pub use view::View;
 

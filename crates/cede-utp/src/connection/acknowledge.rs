@@ -37,6 +37,8 @@ pub(super) struct Scratch {
     /// Outstanding packets that have been selectively acknowledged, by their numbers: a long mask repeats most of the one
     /// before. Made with the first mask. What it does not know of is found out at the packet itself.
     selective: BitRing,
+    /// The packet that leaves in parts, and where its next part begins.
+    pub next_part: Option<(u64, u32)>,
 }
 
 impl Scratch {

@@ -75,6 +75,7 @@ impl Connection {
         self.return_mtu_probe();
         if self.mtu.too_big(fits_bytes) {
             self.on_packet_size_changed();
+            self.return_outgrown();
         }
         self.plan_mtu_search(now);
     }

@@ -11,6 +11,7 @@ mod handshake;
 mod inspect;
 mod loss;
 mod pacing;
+mod parts;
 mod peer;
 mod rack;
 mod receive;

@@ -206,11 +206,7 @@ impl Connection {
             self.receiving.schedule_ack();
             return;
         }
-        let payload = match (self.receiving.discarding, payload.is_empty()) {
-            (true, _) => Payload::Empty,
-            (false, true) => Payload::copy_from(packet.payload),
-            (false, false) => payload,
-        };
+        let Some(payload) = self.whole_payload(packet, ahead, payload) else { return };
         if ahead > 0 && self.is_crowded() {
             self.suspect(|count| count.crowded_out += 1);
             self.counters.rare().discarded_buffer += 1;
@@ -244,7 +240,7 @@ impl Connection {
 
     /// Memory for a packet: the next expected one needs room among what waits to be read only, or a full reorder
     /// buffer could never drain; the others need room in the reorder buffer as well.
-    fn has_room_for(&self, ahead: u16, bytes: u64) -> bool {
+    pub(super) fn has_room_for(&self, ahead: u16, bytes: u64) -> bool {
         let limit = u64::from(self.receiving.limit_bytes());
         let ready = self.receiving.ready.len_bytes();
         let held = if ahead == 0 { 0 } else { self.receiving.reorder.len_bytes() };

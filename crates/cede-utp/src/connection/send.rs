@@ -270,6 +270,9 @@ impl Connection {
     /// The next DATA or FIN, old ones first.
     #[inline]
     fn next_packet(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(part) = self.transmit_next_part(now) {
+            return Some(part);
+        }
         let is_tail_probe = self.is_tail_probe_due() && self.begin_tail_probe();
         if !is_tail_probe && let Some(number) = self.sending.oldest_lost() {
             return self.transmit_lost(now, number);
@@ -534,6 +537,9 @@ impl Connection {
         self.expect_news(now, false);
         if probe {
             return Some(self.probe(now, number, &payload));
+        }
+        if self.leaves_in_parts(bytes, again) {
+            return self.transmit_in_parts(now, number);
         }
         let head = self.head_of_numbered(now, if fin { Kind::Fin } else { Kind::Data }, number, bytes, again);
         Some(Transmit { head, payload, dont_fragment: false, ecn: Ecn::NotEct })

@@ -103,6 +103,7 @@ impl Connection {
         self.mtu.forget_probe();
         let in_flight_bytes = self.sending.in_flight_bytes;
         self.take_all_for_lost();
+        self.suspect_packet_size(una);
         self.loss.on_timeout(una);
         if let Some(rack) = &mut self.rack {
             rack.on_timeout();

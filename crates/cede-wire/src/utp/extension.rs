@@ -8,6 +8,9 @@ pub const EXT_SELECTIVE_ACK: u8 = 1;
 pub const EXT_BITS: u8 = 2;
 /// Why the sender closes, as libtorrent sends it; not in BEP 29.
 pub const EXT_CLOSE_REASON: u8 = 3;
+/// A packet's payload comes in parts, and this is one: where it belongs and how long the whole is, as Cede repeats to its own
+/// kind what has become too large for the path; see [`Extensions::part`]. The number is nobody's.
+pub const EXT_PART: u8 = 0xfd;
 /// A mask of packets received far beyond the gap, which Cede sends to its own kind behind a selective acknowledgement of
 /// full length; see [`Extensions::far_ack`]. The number is nobody's.
 pub const EXT_FAR_ACK: u8 = 0xfe;
@@ -90,6 +93,18 @@ impl<'a> Extensions<'a> {
         Some((u16::from_be_bytes(*start), SelectiveAck::new(mask)))
     }
 
+    /// Where in its packet's payload this part begins, and how many octets the whole has ([`EXT_PART`]). An extension
+    /// shorter than its four octets says nothing.
+    #[must_use]
+    pub fn part(&self) -> Option<(u16, u16)> {
+        match *self.find(EXT_PART)? {
+            [start, start_low, whole, whole_low, ..] => {
+                Some((u16::from_be_bytes([start, start_low]), u16::from_be_bytes([whole, whole_low])))
+            }
+            _ => None,
+        }
+    }
+
     /// Why the sender closes, if it says so: a number to report and never to act upon. An extension shorter than
     /// its four octets says nothing.
     #[must_use]
@@ -135,6 +150,13 @@ impl<'a> Iterator for Walk<'a> {
 pub const fn close_reason_body(reason: u16) -> [u8; 4] {
     let [high, low] = reason.to_be_bytes();
     [0, 0, high, low]
+}
+
+/// The body of [`EXT_PART`]: where the part begins, and how long the whole is.
+#[must_use]
+pub const fn part_body(start: u16, whole_bytes: u16) -> [u8; 4] {
+    let ([start, start_low], [whole, whole_low]) = (start.to_be_bytes(), whole_bytes.to_be_bytes());
+    [start, start_low, whole, whole_low]
 }
 
 /// A mask of packets that were received although one before them is missing. Bit `i` stands for packet `ack + 2 + i`;
@@ -233,6 +255,15 @@ impl Iterator for Bits<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_says_where_it_belongs_and_how_long_the_whole_is() {
+        let octets = [&[0, 4][..], &part_body(0x0102, 0xfffe), b"part"].concat();
+        let (extensions, payload) = Extensions::split_from(EXT_PART, &octets).unwrap();
+        assert_eq!((extensions.part(), payload), (Some((0x0102, 0xfffe)), &b"part"[..]));
+        let (extensions, _) = Extensions::split_from(EXT_PART, &[0, 3, 1, 2, 3]).unwrap();
+        assert_eq!(extensions.part(), None, "too short to say anything");
+    }
     use alloc::vec::Vec;
 
     #[test]
