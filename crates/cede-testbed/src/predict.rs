@@ -20,3 +20,12 @@ impl Watcher for Asking<'_> {
         (self.0)()
     }
 }
+
+/// Payload in what each of two flows delivered: the series count packets with their headers, the receivers' counters of a measurement
+/// payload.
+pub(crate) fn payload_shares(outcome: &Outcome) -> [f64; 2] {
+    [0, 1].map(|flow: usize| {
+        let flow = &outcome.flows[flow];
+        if flow.rate_mbps > 0.0 { flow.goodput_mbps / flow.rate_mbps } else { 0.0 }
+    })
+}

@@ -86,3 +86,17 @@ fn the_simulated_world_sees_utp_make_way_and_come_back() {
         predicted.own_again_after_s
     );
 }
+
+#[test]
+fn predicted_rates_count_payload_as_measured_ones_do() {
+    let spec = spec();
+    let predicted = predict(&spec, &mut || true).unwrap();
+    let busy = predicted.samples.iter().filter(|sample| sample.t_s > 1.0 && sample.utilisation > 0.98);
+    let most = spec.rate.as_mbit_f64() * 0.98;
+    let (mut intervals, mut mbits, mut of_link) = (0, 0.0, 0.0);
+    for sample in busy {
+        (intervals, mbits) = (intervals + 1, mbits + sample.utp_mbps + sample.tcp_mbps);
+        of_link += sample.utilisation * most;
+    }
+    assert!(intervals > 50 && mbits < of_link, "{mbits} Mbit of payload through a link for {of_link}");
+}

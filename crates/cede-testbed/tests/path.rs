@@ -39,6 +39,15 @@ fn a_transfer_keeps_to_the_link_s_rate_and_comes_near_its_prediction() {
 }
 
 #[test]
+fn predicted_samples_count_payload_as_measured_ones_do() {
+    let spec = PathSpec::new(Rate::from_mbit(20), Duration::from_millis(20), 8_000_000);
+    let predicted = predict(&spec, &mut || true).unwrap();
+    let mbits = predicted.samples.iter().map(|sample| sample.rate_mbps * 0.1).sum::<f64>();
+    // Nothing is sent twice but what the queue dropped.
+    assert!((mbits / 64.0 - 1.0).abs() < 0.01, "{mbits} of 64 Mbit");
+}
+
+#[test]
 fn a_black_hole_for_large_packets_is_found_and_lived_with() {
     let mut spec = PathSpec::new(Rate::from_mbit(20), Duration::from_millis(10), 3_000_000);
     spec.mtu_bytes = 1280;

@@ -3,7 +3,7 @@
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::GentleSpec;
 use crate::model;
-use crate::predict::outcome_of;
+use crate::predict::{outcome_of, payload_shares};
 use cede_lab::run::RunError;
 use cede_lab::scenario::{Buffer, ControllerSpec, Scenario, Topology};
 use cede_real::ControllerChoice;
@@ -43,6 +43,7 @@ send_buffer = "1 MiB"
 pub fn predict(spec: &GentleSpec, go_on: &mut dyn FnMut() -> bool) -> Result<Showing, RunError> {
     let outcome = outcome_of(&scenario(spec), go_on)?;
     let series = &outcome.series;
+    let payload = payload_shares(&outcome);
     let sample = |(k, &t_s): (usize, &f64)| {
         let (utp_mbps, tcp_mbps) = (series.flows[0].rate_mbps[k], series.flows[1].rate_mbps[k]);
         let queue = series.queue_mean_ms[0][k];
@@ -51,8 +52,8 @@ pub fn predict(spec: &GentleSpec, go_on: &mut dyn FnMut() -> bool) -> Result<Sho
             span_s: INTERVAL.as_secs_f64(),
             queue_ms: if queue.is_finite() { queue } else { 0.0 },
             utilisation: (utp_mbps + tcp_mbps) / spec.rate.as_mbit_f64(),
-            utp_mbps,
-            tcp_mbps,
+            utp_mbps: utp_mbps * payload[0],
+            tcp_mbps: tcp_mbps * payload[1],
         }
     };
     Ok(Showing::of(spec, series.t_s.iter().enumerate().map(sample).collect()))

@@ -3,7 +3,7 @@
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::KernelSpec;
 use crate::model;
-use crate::predict::outcome_of;
+use crate::predict::{outcome_of, payload_shares};
 use cede_lab::run::RunError;
 use cede_lab::scenario::{Buffer, Scenario, Topology};
 
@@ -39,11 +39,7 @@ tcp = { ack = "linux", min_rto = "200 ms", send_buffer = "8 MiB" }
 pub fn predict(spec: &KernelSpec, go_on: &mut dyn FnMut() -> bool) -> Result<Showing, RunError> {
     let outcome = outcome_of(&scenario(spec), go_on)?;
     let series = &outcome.series;
-    // The series count packets with their headers, the receivers' counters payload.
-    let payload = [0, 1].map(|flow: usize| {
-        let flow = &outcome.flows[flow];
-        if flow.rate_mbps > 0.0 { flow.goodput_mbps / flow.rate_mbps } else { 0.0 }
-    });
+    let payload = payload_shares(&outcome);
     let sample = |(k, &t_s): (usize, &f64)| {
         let queue = series.queue_mean_ms[0][k];
         Sample {

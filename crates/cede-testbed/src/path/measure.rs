@@ -194,7 +194,7 @@ impl Transfer {
         };
         let finish_s = times.map(|(_, last)| since(last));
         let sender = self.sender.statistics();
-        let mut showing = Showing::of(self.samples, spec.bytes, finish_s, 1.0);
+        let mut showing = Showing::of(self.samples, spec.bytes, finish_s);
         showing.first_octet_s = times.map(|(first, _)| since(first));
         showing.retransmissions = sender.retransmissions;
         showing.timeouts = sender.timeouts;

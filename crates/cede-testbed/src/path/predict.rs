@@ -31,17 +31,18 @@ fn showing(spec: &PathSpec, outcome: &Outcome, packet_bytes: u32) -> Showing {
     // The simulated world knows when the last octet was acknowledged; the receiver had it half a round trip before.
     let finish_s = flow.finish_s.map(|acked| acked - spec.rtt.as_secs_f64() / 2.0);
     let end = finish_s.unwrap_or(f64::INFINITY);
+    // The series count octets of IP datagrams, the receiver of a measurement payload.
+    let payload_share = 1.0 - OVERHEAD_BYTES / f64::from(packet_bytes);
     let sample = |(k, &t_s): (usize, &f64)| Sample {
         t_s,
-        rate_mbps: series.flows[0].rate_mbps[k],
+        rate_mbps: series.flows[0].rate_mbps[k] * payload_share,
         queue_ms: Some(series.queue_mean_ms[0][k]).filter(|queue| queue.is_finite()),
         cwnd_bytes: series.flows[0].cwnd_bytes[k],
         retransmissions: series.flows[0].retransmissions[k] as u64,
     };
     let step = super::series::INTERVAL.as_secs_f64();
     let samples = series.t_s.iter().enumerate().map(sample).take_while(|sample| sample.t_s < end + step);
-    let payload_share = 1.0 - OVERHEAD_BYTES / f64::from(packet_bytes);
-    let mut showing = Showing::of(samples.collect(), spec.bytes, finish_s, payload_share);
+    let mut showing = Showing::of(samples.collect(), spec.bytes, finish_s);
     showing.timeouts = flow.timeouts;
     showing
 }

@@ -11,7 +11,7 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 pub struct Sample {
     /// The end of the interval, in seconds since the SYN.
     pub t_s: f64,
-    /// Payload that arrived in it, in Mbit/s (predicted: octets of IP datagrams).
+    /// Payload that arrived in it, in Mbit/s.
     pub rate_mbps: f64,
     /// Mean queueing delay at the bottleneck of the packets that left it in the interval; none where none did.
     pub queue_ms: Option<f64>,
@@ -45,9 +45,8 @@ pub struct Showing {
 }
 
 impl Showing {
-    /// Adds up samples; `finish_s` is when the last octet came, `bytes` how many there were. Sampled rates are
-    /// multiplied by `payload_share` to count payload alone.
-    pub(super) fn of(samples: Vec<Sample>, bytes: u64, finish_s: Option<f64>, payload_share: f64) -> Self {
+    /// Adds up samples; `finish_s` is when the last octet came, `bytes` how many there were.
+    pub(super) fn of(samples: Vec<Sample>, bytes: u64, finish_s: Option<f64>) -> Self {
         let last = samples.last().copied();
         let arrived = |samples: &[Sample]| samples.iter().map(|sample| sample.rate_mbps).sum::<f64>();
         let end_s = finish_s.or(last.map(|sample| sample.t_s)).unwrap_or_default();
@@ -57,15 +56,13 @@ impl Showing {
             .filter(|sample| sample.t_s > end_s / 2.0 && sample.t_s <= end_s)
             .collect();
         let known: Vec<f64> = steady.iter().filter_map(|sample| sample.queue_ms).collect();
-        let mbits = finish_s.map_or_else(
-            || arrived(&samples) * payload_share * INTERVAL.as_secs_f64(),
-            |_| bytes as f64 * 8e-6,
-        );
+        let mbits =
+            finish_s.map_or_else(|| arrived(&samples) * INTERVAL.as_secs_f64(), |_| bytes as f64 * 8e-6);
         Self {
             first_octet_s: None,
             finish_s,
             goodput_mbps: ratio(mbits, end_s),
-            steady_mbps: ratio(arrived(&steady) * payload_share, steady.len() as f64),
+            steady_mbps: ratio(arrived(&steady), steady.len() as f64),
             queue_ms: ratio(known.iter().sum(), known.len() as f64),
             queue_max_ms: samples.iter().filter_map(|sample| sample.queue_ms).fold(0.0, f64::max),
             retransmissions: last.map_or(0, |sample| sample.retransmissions),
