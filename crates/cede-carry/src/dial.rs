@@ -25,24 +25,28 @@ const MAX_ADDRESSES: usize = 8;
 /// A host and a port, as people write them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// A name or an address.
+    /// A name or an address; that of one link with the interface that leads there: `fe80::1%eth0`.
     pub host: String,
     /// The port.
     pub port: u16,
 }
 
 impl Target {
-    /// Reads `HOST:PORT`, `HOST`, `[IPv6]:PORT` or an IPv6 address alone; `default_port` stands in for a port.
+    /// Reads `HOST:PORT`, `HOST`, `[IPv6]:PORT` or an IPv6 address alone; `default_port` stands in for a port. An IPv6 address
+    /// may have a scope (RFC 4007): `[fe80::1%eth0]:PORT`.
     ///
     /// # Errors
     /// What is wrong, and how it is written.
     pub fn parse(text: &str, default_port: u16) -> Result<Self, String> {
-        if let Ok(address) = SocketAddr::from_str(text) {
-            return Self::new(address.ip().to_string(), address.port());
-        }
-        let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-        if let Ok(address) = IpAddr::from_str(bare) {
-            return Self::new(address.to_string(), default_port);
+        let (bare, port) = match text.rsplit_once("]:") {
+            Some((bare, port)) => (bare.strip_prefix('[').unwrap_or(text), port.parse().ok()),
+            None => (
+                text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text),
+                Some(default_port),
+            ),
+        };
+        if let (Some(address), Some(port)) = (scoped(bare), port) {
+            return Self::new(address?, port);
         }
         let (host, port) = text.rsplit_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
         let port = match port.map(u16::from_str) {
@@ -70,6 +74,21 @@ impl Target {
         found.truncate(MAX_ADDRESSES);
         if found.is_empty() { Err(unknown("it has no address".to_owned())) } else { Ok(found) }
     }
+}
+
+/// An address as it is looked up, with its scope; `None` where the text is no address. One of a single link means nothing without.
+fn scoped(text: &str) -> Option<Result<String, String>> {
+    let (address, scope) = text.split_once('%').map_or((text, ""), |(address, scope)| (address, scope));
+    let address = IpAddr::from_str(address).ok()?;
+    let is_of_a_link = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    Some(match (is_of_a_link, text.contains('%'), scope.is_empty()) {
+        (true, true, false) => Ok(format!("{address}%{scope}")),
+        (false, false, _) => Ok(address.to_string()),
+        (true, ..) => Err(format!(
+            "{address} is on every link: say which interface leads there, such as {address}%eth0"
+        )),
+        (false, true, _) => Err(format!("{address} has no interface: leave out %{scope}")),
+    })
 }
 
 impl fmt::Display for Target {
@@ -187,7 +206,11 @@ async fn refusal(address: SocketAddr) {
     }
 }
 
-async fn is_refused(address: SocketAddr) -> io::Result<bool> {
+/// Does the host at the address say that nobody listens at the port? Waits for ever where it says nothing.
+///
+/// # Errors
+/// Whatever else the system says.
+pub(crate) async fn is_refused(address: SocketAddr) -> io::Result<bool> {
     let socket = UdpSocket::bind(anywhere(address)).await?;
     socket.connect(address).await?;
     socket.send(&[]).await?;
@@ -218,6 +241,24 @@ mod tests {
     }
 
     #[test]
+    fn an_address_of_one_link_keeps_its_interface() {
+        assert_eq!(target("[fe80::1%eth0]:7"), Ok(("fe80::1%eth0".into(), 7)));
+        assert_eq!(target("[FE80::1%3]"), Ok(("fe80::1%3".into(), 6817)));
+        assert_eq!(target("fe80::1%eth0"), Ok(("fe80::1%eth0".into(), 6817)));
+        assert!(target("[fe80::1]:7").unwrap_err().contains("fe80::1%eth0"));
+        assert!(target("[fe80::1%]:7").is_err() && target("[2001:db8::1%eth0]:7").is_err());
+    }
+
+    #[tokio::test]
+    async fn the_interface_is_in_the_address_that_is_dialled() {
+        // The loopback's number is 1 on Linux; names are looked up by the system.
+        let found = Target::parse("[fe80::1%1]:7", 1).unwrap().addresses().await.unwrap();
+        let scopes: Vec<_> =
+            found.iter().map(|at| matches!(at, SocketAddr::V6(v6) if v6.scope_id() == 1)).collect();
+        assert!(!scopes.is_empty() && scopes.iter().all(|&is_kept| is_kept), "{found:?}");
+    }
+
+    #[test]
     fn what_is_no_host_and_port_is_refused_with_how_to_write_it() {
         for text in ["a:b", "a:65536", "a:0", "127.0.0.1:0", ":7", "", "a b:7", "/dev/null", "a:::7"] {
             assert!(target(text).is_err(), "{text}");
@@ -227,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_target_is_printed_as_it_is_read() {
-        for text in ["example.org:7", "[::1]:7", "192.0.2.1:7"] {
+        for text in ["example.org:7", "[::1]:7", "192.0.2.1:7", "[fe80::1%eth0]:7"] {
             assert_eq!(Target::parse(text, 1).unwrap().to_string(), text);
         }
     }

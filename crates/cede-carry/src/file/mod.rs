@@ -65,7 +65,7 @@ pub struct Progress {
     pub stream: Option<Snapshot>,
     /// Packets sent again.
     pub retransmissions: u64,
-    /// How long nothing has been heard of the other side; a sender does not count.
+    /// How long nothing has been heard of the other side; where this side sends, only while it awaits something.
     pub silent: Duration,
 }
 

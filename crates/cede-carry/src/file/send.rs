@@ -1,13 +1,19 @@
 //! The sender's side of a transfer.
 
 use super::{Attendant, Moved, Phase, Piece, Source, Ticker, TransferError};
-use crate::framed::{FrameWriter, Link, WireError};
+use crate::dial::is_refused;
+use crate::framed::{FrameWriter, Link, SILENCE, WireError};
 use crate::line::Line;
 use crate::message::Message;
 use cede_utp::Snapshot;
 use std::future::Future;
+use std::io;
+use std::time::Duration;
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+
+/// After so long a silence, and as often while it lasts, the receiver's host is asked whether anybody listens there.
+const ASK_EVERY: Duration = Duration::from_secs(2);
 
 type Reader = crate::framed::FrameReader<Line>;
 type Writer = FrameWriter<Line>;
@@ -22,7 +28,8 @@ pub async fn send(
     attendant: &mut Attendant<'_>,
 ) -> Result<Moved, TransferError> {
     let ticker = Ticker::new(source.offer().bytes);
-    let mut sending = Sending { reader: &mut link.reader, line: &link.line, ticker, attendant };
+    let heard = (0, Instant::now());
+    let mut sending = Sending { reader: &mut link.reader, line: &link.line, ticker, heard, attendant };
     let outcome = sending.go(&mut link.writer, source).await;
     let why = match &outcome {
         Err(TransferError::Source(text)) => text.clone(),
@@ -38,6 +45,8 @@ struct Sending<'a, 'b> {
     reader: &'a mut Reader,
     line: &'a Line,
     ticker: Ticker,
+    /// Packets heard, and since when no more.
+    heard: (u64, Instant),
     attendant: &'a mut Attendant<'b>,
 }
 
@@ -130,7 +139,8 @@ impl Sending<'_, '_> {
         written: u64,
         write: impl Future<Output = std::io::Result<()>>,
     ) -> Result<(), TransferError> {
-        tokio::pin!(write);
+        let gone = gone(self.line);
+        tokio::pin!(write, gone);
         loop {
             tokio::select! {
                 biased;
@@ -146,6 +156,7 @@ impl Sending<'_, '_> {
                     Message::Failed(text) => return Err(WireError::Failed(text).into()),
                     _ => return Err(WireError::Unexpected.into()),
                 },
+                error = &mut gone => return Err(error.into()),
             }
         }
     }
@@ -179,7 +190,36 @@ impl Sending<'_, '_> {
         progress.retransmissions = self.line.statistics().retransmissions;
         let waits = progress.stream.as_ref().map_or(0, Snapshot::undelivered_bytes);
         progress.done = written.saturating_sub(waits).max(progress.resumed);
+        self.heard = heard_since(self.line, self.heard);
+        progress.silent = self.heard.1.elapsed();
         self.ticker.tell(self.attendant);
+    }
+}
+
+/// Packets that have been heard, and since when no more, although some are awaited: from a receiver that has room.
+fn heard_since(line: &Line, before: (u64, Instant)) -> (u64, Instant) {
+    let packets = line.statistics().packets_received;
+    let awaits = |stream: &Snapshot| stream.unacked_bytes > 0 && stream.peer_window_bytes > 0;
+    let is_awaited = line.snapshot().as_ref().is_some_and(awaits);
+    if is_awaited && packets == before.0 { before } else { (packets, Instant::now()) }
+}
+
+/// Ends where the receiver is gone: nothing is heard for as long as it would wait itself, or its host says, asked after a little
+/// silence, that nobody listens there. uTP alone would take more than a minute to give up.
+async fn gone(line: &Line) -> WireError {
+    let mut heard = (0, Instant::now());
+    loop {
+        sleep(ASK_EVERY).await;
+        heard = heard_since(line, heard);
+        let silent = heard.1.elapsed();
+        if silent >= SILENCE {
+            return WireError::Silent;
+        }
+        let asks = silent >= ASK_EVERY / 2;
+        if asks && let Ok(Ok(true)) = timeout(ASK_EVERY, is_refused(line.peer_addr())).await {
+            let nobody = "nobody listens there any more";
+            return WireError::Lost(io::Error::new(io::ErrorKind::ConnectionRefused, nobody));
+        }
     }
 }
 

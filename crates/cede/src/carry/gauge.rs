@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// The rate is that of so long.
 const WINDOW: Duration = Duration::from_secs(5);
+/// A silence of so long is told in place of round trips, which are of the past then.
+const TOLD_SILENCE: Duration = Duration::from_secs(3);
 /// Where there is no terminal, a line every so often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
@@ -71,6 +73,9 @@ fn line(progress: &Progress, rate: Rate) -> String {
         }
         None => format!("{done}, {}", numbers::rate(rate)),
     };
+    if progress.silent >= TOLD_SILENCE {
+        return text + &format!(", nothing heard for {} s", progress.silent.as_secs());
+    }
     if let Some(stream) = progress.stream.as_ref().filter(|stream| !stream.srtt.is_zero()) {
         text += &format!(", RTT {}", numbers::span(stream.srtt));
         if let Some(queue) = stream.controller.queueing_delay {
@@ -97,7 +102,10 @@ mod tests {
         };
         let text = line(&progress, Rate::from_mbit(10));
         assert!(text.ends_with(" 25 %  25.0 MB of 100 MB, 10.0 Mbit/s, 1 min 0 s left"), "{text}");
-        let text = line(&Progress { total: None, ..progress }, Rate::from_mbit(10));
+        let text = line(&Progress { total: None, ..progress.clone() }, Rate::from_mbit(10));
         assert_eq!(text, "25.0 MB, 10.0 Mbit/s");
+        let silent = Progress { silent: Duration::from_millis(4900), ..progress };
+        let text = line(&silent, Rate::default());
+        assert!(text.ends_with("0 bit/s, ? left, nothing heard for 4 s"), "{text}");
     }
 }
