@@ -5,10 +5,11 @@
 pub struct Limits {
     /// Connections of all kinds. Default 3000 (libutp).
     pub connections: usize,
-    /// Connections that peers have begun to open. Beyond it the oldest is dropped. Default 256.
+    /// Connections that peers have begun to open. Beyond it the oldest is dropped for one of another peer; of more than that of
+    /// one peer's the SYN is ignored, or let in where the peer has shown before that it receives. Default 256.
     pub half_open: usize,
-    /// Connections that peers have opened and nobody has accepted; beyond it SYNs are ignored, and what was
-    /// half-open is reset once its handshake is complete. Default 128.
+    /// Connections that peers have opened and nobody has accepted; beyond it SYNs are ignored, while what was
+    /// half-open still comes in. Default 128.
     pub backlog: usize,
     /// Half-open connections that the application is handed at once, so that it can speak first: while there are no more
     /// of them, those that it has already included, and no more than an eighth of [`Limits::half_open`]; beyond it all
@@ -45,8 +46,6 @@ pub struct EndpointStatistics {
     pub answered_once: u64,
     /// SYNs refused at a limit.
     pub syns_refused: u64,
-    /// Connections reset because their handshake was completed while the backlog was full.
-    pub backlog_overflows: u64,
     /// Half-open connections dropped for newer ones.
     pub half_open_dropped: u64,
     /// Half-open connections whose handshake was never completed.

@@ -39,7 +39,8 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
 
     pub(super) fn on_syn(&mut self, now: Instant, peer: P, packet: &Packet<'_>) -> Verdict {
         let full = self.slots.len() >= self.limits.connections || self.backlog.len() >= self.limits.backlog;
-        let admission = self.accepting.as_mut().filter(|_| !full && self.limits.half_open > 0);
+        let full = full || self.limits.half_open == 0 || !self.has_room_half_open(&peer);
+        let admission = self.accepting.as_mut().filter(|_| !full);
         let Some((config, controller)) = admission.and_then(|admission| admission(&peer)) else {
             self.statistics.syns_refused += 1;
             return Verdict::Refused;
@@ -53,7 +54,9 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
             connection.answer_once();
             self.statistics.answered_once += 1;
         }
-        self.make_room_half_open();
+        if !self.is_burst_of(&peer) {
+            self.make_room_half_open();
+        }
         let handle = self.insert(peer, connection, false);
         if let Some(slot) = self.slots.get_mut(handle) {
             slot.stage = Stage::HalfOpen;
@@ -61,6 +64,19 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         self.half_open.push_back(handle);
         self.statistics.opened += 1;
         Verdict::Opened(handle)
+    }
+
+    /// No room for half-open connections is left, and the oldest is this peer's own: it opens many at once.
+    fn is_burst_of(&self, peer: &P) -> bool {
+        let oldest = self.half_open.front().filter(|_| self.half_open.len() >= self.limits.half_open);
+        oldest.and_then(|&oldest| self.slots.get(oldest)).is_some_and(|slot| slot.peer == *peer)
+    }
+
+    /// Of a burst of one peer's, the first are not dropped for the last, which it asks for again: by then others have shown
+    /// that somebody is there, and all of them have room.
+    fn has_room_half_open(&self, peer: &P) -> bool {
+        let shown = |slot: &super::slots::Slot<P>| slot.peer == *peer && slot.stage == Stage::Settled;
+        !self.is_burst_of(peer) || self.slots.iter().any(shown)
     }
 
     /// Drops the oldest half-open connection where there are too many: a flood then costs those who answer fast least.
@@ -74,17 +90,14 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         }
     }
 
-    /// A peer's connection waits to be accepted from now on, or finds no room to wait in, unless it has been already.
+    /// A peer's connection waits to be accepted from now on, unless it has been already. It was let in while there was room, and
+    /// its peer takes it for open: there are at most [`Limits::half_open`](super::Limits::half_open) more of these than
+    /// [`Limits::backlog`](super::Limits::backlog).
     pub(super) fn on_handshake_complete(&mut self, handle: Handle) {
         if self.leave_stage(handle) != Stage::HalfOpen {
             return;
         }
-        if self.backlog.len() < self.limits.backlog {
-            self.backlog.push_back(handle);
-        } else if let Some(slot) = self.slots.get_mut(handle) {
-            slot.connection.abort();
-            self.statistics.backlog_overflows += 1;
-        }
+        self.backlog.push_back(handle);
     }
 
     /// A connection is not half-open any more; returns the stage that it was in.

@@ -108,6 +108,11 @@ impl<P> Slots<P> {
         self.at_mut(handle.index).filter(|slot| slot.handle == handle)
     }
 
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Slot<P>> {
+        self.places.iter().filter_map(|place| place.slot.as_ref())
+    }
+
     pub fn get(&self, handle: Handle) -> Option<&Slot<P>> {
         self.places.get(handle.index as usize)?.slot.as_ref().filter(|slot| slot.handle == handle)
     }
