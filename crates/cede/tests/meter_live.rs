@@ -94,6 +94,13 @@ fn the_loopback_is_watched_served_as_metrics_and_summed_up_in_the_end() {
     );
     assert!(get(&metrics, "/elsewhere").starts_with("HTTP/1.1 404"));
     stop.store(true, Ordering::Relaxed);
+    // No sample is missing in the distribution because it came while a picture was made.
+    let line = meter.prints_such(|line| host(line, "127.0.0.1").is_some_and(|host| host["now"].is_null()));
+    let answer = get(&metrics, "/metrics");
+    let count = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("cede_meter_queue_delay_seconds_count{protocol=\"tcp\"} "));
+    assert_eq!(count.unwrap().parse(), Ok(samples(&line, "127.0.0.1")), "{answer}");
     let last = last_of(meter);
     assert!(samples(&last, "127.0.0.1") >= 100, "{last}");
 }
@@ -212,6 +219,12 @@ impl Namespaces {
         command.args(["netns", "exec", &format!("{}-{end}", self.0), env!("CARGO_BIN_EXE_cede")]);
         command
     }
+
+    fn ip(&self, end: &str, arguments: &str) {
+        let mut command = Command::new("ip");
+        command.args(["-n", &format!("{}-{end}", self.0)]).args(arguments.split(' '));
+        assert!(command.status().unwrap().success(), "{arguments}");
+    }
 }
 
 impl Drop for Namespaces {
@@ -265,18 +278,120 @@ fn an_interface_that_is_gone_ends_the_watch_with_what_there_is() {
     };
     let (Some(mut lines), Some(table)) = (watching(&["--json"]), watching(&[])) else { return };
     lines.prints_such(|_| true);
-    let name = format!("{}-a", namespaces.0);
-    let done = Command::new("ip").args(["-n", &name, "link", "del", "eth0"]).status();
-    assert!(done.unwrap().success());
+    namespaces.ip("a", "link del eth0");
     let last = lines.end().exits(1).complains("interface eth0 is gone").last();
     assert!(last["cede"].is_string() && last["interface"] == "eth0", "{last}");
     let shown = table.end().exits(1).complains("interface eth0 is gone");
     assert!(shown.text().contains("No host says anything about its queue"), "{}", shown.text());
 }
 
+/// Seconds of a processor that a process has taken.
+fn processor_s(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // Fields 14 and 15 of proc(5), in hundredths; the third is the first behind the name.
+    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
+}
+
+#[test]
+fn an_interface_that_is_down_is_waited_for_at_rest() {
+    let Some(namespaces) = Namespaces::make() else { return };
+    namespaces.ip("a", "link set eth0 down");
+    let mut command = namespaces.run("a");
+    let Some(mut meter) =
+        watch(command.args(["meter", "-i", "eth0", "--json", "--interval", "300 ms", "--for", "80 s"]))
+    else {
+        return;
+    };
+    let rests = |meter: &mut Running| {
+        meter.prints_such(|line| line["interface_up"] == false);
+        let (before, began) = (processor_s(meter.id()), Instant::now());
+        std::thread::sleep(Duration::from_secs(2));
+        let took_s = processor_s(meter.id()) - before;
+        assert!(took_s < 0.3 * began.elapsed().as_secs_f64(), "{took_s} s");
+    };
+    rests(&mut meter);
+    namespaces.ip("a", "link set eth0 up");
+    meter.prints_such(|line| line["interface_up"] == true);
+    namespaces.ip("a", "link set eth0 down");
+    rests(&mut meter);
+    namespaces.ip("a", "link set eth0 up");
+    meter.prints_such(|line| line["interface_up"] == true && line["packets_per_s"].as_f64() > Some(0.0));
+    last_of(meter);
+}
+
+/// As by `nsenter --net`, or in a container's network: what lies under /sys is another one's.
+#[test]
+fn interfaces_are_those_of_the_network_that_the_meter_is_in() {
+    let Some(namespaces) = Namespaces::make() else { return };
+    for arguments in ["link set eth0 down", "link set eth0 name apart0", "link set apart0 up"] {
+        namespaces.ip("a", arguments);
+    }
+    namespaces.ip("a", "tuntap add bare0 mode tun");
+    let meter = |interface: &str| {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}-a", namespaces.0)).arg(env!("CARGO_BIN_EXE_cede"));
+        Finished::of(command.args(["meter", "-i", interface, "--for", "300 ms"]).output().unwrap())
+    };
+    meter("elsewhere0").exits(2).complains("there are: apart0, bare0, lo");
+    meter("apart0").exits(0);
+    meter("bare0").exits(0);
+}
+
+/// As where a connection to a far machine breaks: with the signal that it is so, and without.
+#[test]
+fn a_terminal_that_is_closed_ends_the_screen() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    for leader in [&["setsid", "-c"][..], &["env"]] {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&terminal).and_then(|()| unlockpt(&terminal)).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let inner = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let end = || Stdio::from(inner.try_clone().unwrap());
+        let mut command = Command::new(leader[0]);
+        command.args(&leader[1..]).arg(env!("CARGO_BIN_EXE_cede")).args([
+            "meter",
+            "-i",
+            "lo",
+            "--ui",
+            "--interval",
+            "200 ms",
+        ]);
+        let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        drop((inner, command));
+        let mut shown = std::fs::File::from(terminal);
+        let (mut octets, mut screen) = ([0; 4096], String::new());
+        while !screen.contains("\x1b[?1049h") {
+            let count = shown.read(&mut octets).unwrap_or(0);
+            screen += &String::from_utf8_lossy(&octets[..count]);
+            if count == 0 || screen.contains("error: ") {
+                println!("SKIPPED: {screen}");
+                return drop(child.wait());
+            }
+        }
+        drop(shown);
+        let end = Instant::now() + Duration::from_secs(20);
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > end {
+                child.kill().unwrap();
+                panic!("it goes on, with {} s of a processor behind it", processor_s(child.id()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
 #[test]
 fn what_is_lacking_is_told() {
     let folder = Folder::new("lacking");
+    for (arguments, told) in [
+        (["--interval", "0 s"], "--interval: 0 s is less than 100 ms"),
+        (["--window", "0 s"], "--window: 0 s is less than 1 s"),
+        (["--interval", "11 min"], "--window: 600 s is less than --interval, 660 s"),
+        (["--prometheus", "localhost:9464"], "an IP address and a port are wanted, such as 127.0.0.1:9464"),
+    ] {
+        folder.cede(&[&["meter", "-i", "lo"][..], &arguments].concat()).exits(2).complains(told);
+    }
     folder.cede(&["meter", "-i", "no-such-interface"]).exits(2).complains("there are: ");
     folder.cede(&["meter", "-i", "lo", "--ui"]).exits(2);
     // Without privileges: 3 and how to get them. Where there is no other user to become, nothing is shown.

@@ -124,7 +124,7 @@ struct LiveArgs {
     #[arg(long, requires = "interface", conflicts_with_all = ["files", "json", "csv"])]
     ui: bool,
     /// Serve metrics for Prometheus [example: --prometheus 127.0.0.1:9464]
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "interface", conflicts_with = "files")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening, requires = "interface", conflicts_with = "files")]
     prometheus: Option<SocketAddr>,
     /// Hosts with metrics of their own; all others are in the totals
     #[arg(long, value_name = "N", requires = "prometheus", conflicts_with = "files", default_value_t = 50)]
@@ -150,6 +150,13 @@ struct LiveArgs {
     /// End after this time
     #[arg(long = "for", value_name = "TIME", requires = "interface", conflicts_with = "files")]
     duration: Option<Duration>,
+}
+
+fn listening(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "an IP address and a port are wanted, such as 127.0.0.1:9464, or [::]:9464 for whoever asks"
+            .to_string()
+    })
 }
 
 /// Which protocol counts.

@@ -30,6 +30,9 @@ pub fn text(picture: &Picture, shown: impl Fn(IpAddr) -> IpAddr) -> String {
         picture.rows.len(),
         picture.flows
     );
+    if !picture.is_up {
+        out += ", interface down";
+    }
     for (count, what) in [
         (picture.lost, "packets lost before us"),
         (counters.evicted, "flows given up"),
@@ -55,6 +58,7 @@ pub fn json(picture: &Picture, shown: impl Fn(IpAddr) -> IpAddr) -> String {
         "running_s": picture.running_s,
         "packets_per_s": picture.packets_per_s,
         "bits_per_s": picture.bits_per_s,
+        "interface_up": picture.is_up,
         "lost_packets": picture.lost,
         "flows_remembered": picture.flows,
         "memory_bytes": picture.memory_bytes,

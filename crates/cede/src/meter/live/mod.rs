@@ -11,7 +11,7 @@ mod privileges;
 mod tap;
 mod ui;
 
-use super::{MeterArgs, show};
+use super::{LiveArgs, MeterArgs, show};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::{self, Screen};
@@ -33,6 +33,10 @@ const PICTURE_PART: u32 = 4;
 const PICTURE_SLOW: Duration = Duration::from_millis(400);
 const SPACING_FIRST: Duration = Duration::from_millis(1);
 const SPACING_MOST: Duration = Duration::from_secs(1);
+/// Whoever wants a picture more often sees the making of pictures. A window that is shorter than the time between two of them forgets
+/// what none of them has shown.
+const INTERVAL_LEAST: cede_units::Duration = cede_units::Duration::from_millis(100);
+const WINDOW_LEAST: cede_units::Duration = cede_units::Duration::from_secs(1);
 
 /// Where pictures go.
 struct Sinks<'a> {
@@ -47,6 +51,7 @@ pub fn run(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
     if args.live.ui && !std::io::stdout().is_terminal() {
         return Err(Failure::Usage("--ui needs a terminal on standard output".to_string()));
     }
+    check_times(&args.live)?;
     let mut tap = Tap::open(interface)?;
     let listener = args.live.prometheus.map(http::bind).transpose()?;
     let became = privileges::give_up();
@@ -57,10 +62,26 @@ pub fn run(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
             "watching {interface}, {became}; Ctrl-C ends with the table of the window\n"
         ));
     }
+    // Who asks before the first picture is made learns that there is a meter.
+    sinks.publish(&session.picture(&tap));
     let watched = session.watch(&mut tap, &mut sinks);
     drop(sinks.screen.take());
     // What there is is shown, however it ended.
     session.end(args).and(watched)
+}
+
+fn check_times(args: &LiveArgs) -> Result<(), Failure> {
+    let (interval, window) = (args.interval, args.window);
+    let wrong = if interval < INTERVAL_LEAST {
+        format!("--interval: {interval} is less than {INTERVAL_LEAST}")
+    } else if window < WINDOW_LEAST {
+        format!("--window: {window} is less than {WINDOW_LEAST}")
+    } else if window < interval {
+        format!("--window: {window} is less than --interval, {interval}")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(wrong))
 }
 
 /// What is watched.
@@ -70,8 +91,8 @@ struct Session<'a> {
     began: Instant,
     /// When the last picture was made, and the packets and octets until then.
     last: (Instant, u64, u64),
-    /// Samples from this time on are new.
-    since_us: u64,
+    /// When the last packet came of those in the last picture.
+    shown_us: u64,
     tallies: [Tally; 2],
     spacing: Duration,
 }
@@ -84,7 +105,7 @@ impl<'a> Session<'a> {
             meter: Meter::new(args.config()?),
             began: now,
             last: (now, 0, 0),
-            since_us: 0,
+            shown_us: 0,
             tallies: [Tally::default(); 2],
             spacing: Duration::ZERO,
         })
@@ -103,7 +124,7 @@ impl<'a> Session<'a> {
             }
             if Instant::now() >= due {
                 let began = Instant::now();
-                let picture = self.picture(tap.losses());
+                let picture = self.picture(tap);
                 sinks.show(picture)?;
                 if sinks.is_unheard() {
                     break;
@@ -117,11 +138,11 @@ impl<'a> Session<'a> {
     }
 
     /// What is to be seen now; what is older than the window is forgotten.
-    fn picture(&mut self, lost: u64) -> Picture {
+    fn picture(&mut self, tap: &Tap) -> Picture {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64);
         self.meter.forget_before(now_us.saturating_sub(duration(self.args.live.window).as_micros() as u64));
         let recent = Recent {
-            since_us: std::mem::replace(&mut self.since_us, now_us),
+            new_us: (std::mem::replace(&mut self.shown_us, tap.last_us()), tap.last_us()),
             estimator: self.args.estimator(),
             tallies: &mut self.tallies,
             by_host: HashMap::new(),
@@ -139,7 +160,8 @@ impl<'a> Session<'a> {
             packets_per_s: (counters.packets - packets) as f64 / seconds,
             bits_per_s: (counters.bytes - bytes) as f64 * 8.0 / seconds,
             counters,
-            lost,
+            lost: tap.losses(),
+            is_up: tap.is_up(),
             spacing: self.spacing,
             tallies: self.tallies,
             running_s: self.began.elapsed().as_secs_f64(),
@@ -192,12 +214,17 @@ impl<'a> Sinks<'a> {
         Ok(Self { args, screen, metrics: metrics.transpose()?, last: None })
     }
 
-    fn show(&mut self, picture: Picture) -> Result<(), Failure> {
-        let shown = |address: IpAddr| self.args.shown(address);
+    /// Hands the metrics out, where they are asked for.
+    fn publish(&mut self, picture: &Picture) {
         if let Some((text, labels)) = &mut self.metrics {
-            let fresh = metrics::text(&picture, labels, shown);
+            let fresh = metrics::text(picture, labels, |address| self.args.shown(address));
             *text.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = fresh;
         }
+    }
+
+    fn show(&mut self, picture: Picture) -> Result<(), Failure> {
+        self.publish(&picture);
+        let shown = |address: IpAddr| self.args.shown(address);
         match &mut self.screen {
             Some((screen, view)) => {
                 view.remember(&picture);
@@ -224,7 +251,7 @@ impl<'a> Sinks<'a> {
     /// Does what the keys say.
     fn wants_to_quit(&mut self) -> bool {
         let Some((screen, view)) = &mut self.screen else { return false };
-        match ui::wish(view) {
+        match screen.wish(view) {
             ui::Wish::Quit => true,
             ui::Wish::Nothing => false,
             ui::Wish::Redraw => {

@@ -42,6 +42,8 @@ pub struct Picture {
     pub bits_per_s: f64,
     /// Packets that the kernel had no room for.
     pub lost: u64,
+    /// The interface is up.
+    pub is_up: bool,
     /// The least time between two samples of a direction that are kept.
     pub spacing: Duration,
     /// Delays since the beginning, by uTP and TCP.
@@ -51,8 +53,9 @@ pub struct Picture {
 
 /// Collects what is new.
 pub struct Recent<'a> {
-    /// Samples from this time on are new.
-    pub since_us: u64,
+    /// Samples after the first and up to the second of these times are new: when the last packet came that was read before the last
+    /// picture, and before this one. Those that the kernel still holds come with the next.
+    pub new_us: (u64, u64),
     pub estimator: Estimator,
     pub tallies: &'a mut [Tally; 2],
     pub by_host: HashMap<IpAddr, Vec<Delay>>,
@@ -60,7 +63,7 @@ pub struct Recent<'a> {
 
 impl Visitor for Recent<'_> {
     fn sample(&mut self, sample: &QueueSample) {
-        if sample.estimator != self.estimator || sample.delay.time_us < self.since_us {
+        if sample.estimator != self.estimator || !self.is_new(sample.delay.time_us) {
             return;
         }
         self.tallies[usize::from(sample.protocol == Protocol::Tcp)].add(sample.delay.queue_us / 1e6);
@@ -69,6 +72,10 @@ impl Visitor for Recent<'_> {
 }
 
 impl Recent<'_> {
+    const fn is_new(&self, time_us: u64) -> bool {
+        self.new_us.0 < time_us && time_us <= self.new_us.1
+    }
+
     /// The report's hosts with what is new of each.
     pub fn rows(mut self, meter: &Meter) -> Vec<Row> {
         let report = meter.report_to(&mut self);
@@ -114,6 +121,7 @@ pub mod testing {
             packets_per_s: 10.0,
             bits_per_s: 1e6,
             lost: 5,
+            is_up: true,
             spacing: Duration::ZERO,
             tallies,
             running_s: 12.0,

@@ -10,7 +10,11 @@ use crate::failure::Failure;
 use cede_meter::Meter;
 use cede_wire::link::LinkType;
 use netring::{BpfFilter, BpfInsn, Capture, CaptureStats, Error, PacketDirection};
-use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::LinkAddr;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, netdevice, socket, sockopt};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -27,7 +31,10 @@ const BPF_RETURN: u16 = 0x06;
 const KIND_ETHERNET: u16 = 1;
 const KIND_LOOPBACK: u16 = 772;
 /// Those without a header: PPP, tunnels of IP, and none (tun, WireGuard).
-const KINDS_BARE: [u16; 5] = [512, 768, 769, 776, 65534];
+const KINDS_BARE: [u16; 5] = [512, 768, 769, 776, KIND_NONE];
+const KIND_NONE: u16 = 65534;
+/// Nothing is known.
+const KIND_VOID: u16 = 65535;
 
 /// An open interface.
 pub struct Tap {
@@ -36,6 +43,9 @@ pub struct Tap {
     /// The kernel shows each packet twice there, when it leaves and when it arrives.
     is_loopback: bool,
     presence: Presence,
+    is_up: bool,
+    /// When the last packet came, in microseconds since 1970.
+    last_us: u64,
 }
 
 /// The interface by its number, which survives another name: whether it is still there. The ring of one that is gone looks like
@@ -55,7 +65,7 @@ impl Presence {
 
     fn check(&self) -> Result<(), Failure> {
         match netdevice::index_to_name(&self.socket, self.index) {
-            Err(rustix::io::Errno::NODEV | rustix::io::Errno::NXIO) => Err(Failure::Failed(format!(
+            Err(Errno::NODEV | Errno::NXIO) => Err(Failure::Failed(format!(
                 "interface {} is gone; what it showed until then counts",
                 self.name
             ))),
@@ -63,12 +73,19 @@ impl Presence {
             _ => Ok(()),
         }
     }
+
+    /// Whether it is set to work, whatever it is called now.
+    fn is_up(&self) -> bool {
+        let name = netdevice::index_to_name(&self.socket, self.index);
+        name.is_ok_and(|name| told_of(&name).is_some_and(|told| told.flags.contains(InterfaceFlags::IFF_UP)))
+    }
 }
 
 impl Tap {
     /// Opens an interface.
     pub fn open(name: &str) -> Result<Self, Failure> {
-        let kind = kind_of(name)?;
+        let told = told_of(name).ok_or_else(|| unknown(name))?;
+        let kind = kind_of(&told);
         let link_type = match kind {
             KIND_ETHERNET | KIND_LOOPBACK => LinkType::ETHERNET,
             bare if KINDS_BARE.contains(&bare) => LinkType::RAW,
@@ -81,24 +98,47 @@ impl Tap {
         let presence =
             Presence::of(name).map_err(|error| Failure::Failed(format!("cannot watch {name}: {error}")))?;
         let capture = open_ring(name).map_err(|error| explained(name, &error))?;
-        Ok(Self { capture, link_type, is_loopback: kind == KIND_LOOPBACK, presence })
+        let is_up = told.flags.contains(InterfaceFlags::IFF_UP);
+        Ok(Self { capture, link_type, is_loopback: kind == KIND_LOOPBACK, presence, is_up, last_us: 0 })
     }
 
     /// Waits for a block of packets, no longer than this, and hands them to the meter. It fails where the interface is gone.
     pub fn read(&mut self, meter: &mut Meter, timeout: Duration) -> Result<(), Failure> {
         let told = |error| Failure::Failed(format!("the interface cannot be read any more: {error}"));
         let Some(batch) = self.capture.next_batch_blocking(timeout).map_err(told)? else {
-            return self.presence.check();
+            return self.rest();
         };
+        self.is_up = true;
         for packet in batch.iter() {
             if self.is_loopback && packet.direction() == PacketDirection::Outgoing {
                 continue;
             }
             let time = packet.timestamp();
             let time_ns = u64::from(time.sec) * 1_000_000_000 + u64::from(time.nsec);
+            self.last_us = time_ns / 1000;
             meter.packet(time_ns, self.link_type, packet.data(), packet.original_len() as u32);
         }
         Ok(())
+    }
+
+    /// When no packet came: whether the interface is there, and up. One that goes down leaves an error with the socket, which no more
+    /// waits for packets until somebody has asked for it, neither then nor when the interface is up again.
+    fn rest(&mut self) -> Result<(), Failure> {
+        let error = sockopt::socket_error(&self.capture);
+        if matches!(error, Ok(Err(Errno::NETDOWN))) || !self.is_up {
+            self.is_up = self.presence.is_up();
+        }
+        self.presence.check()
+    }
+
+    /// Whether the interface is up. What one is not shows nothing.
+    pub const fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    /// When the last packet came, in microseconds since 1970; zero before the first.
+    pub const fn last_us(&self) -> u64 {
+        self.last_us
     }
 
     /// What the kernel counted since the ring was opened: packets that found no room in it among them.
@@ -119,18 +159,31 @@ fn open_ring(name: &str) -> Result<Capture, Error> {
         .build()
 }
 
-/// The kind of an interface, where there is one of that name.
-fn kind_of(name: &str) -> Result<u16, Failure> {
-    let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
-    let read = |name: &str| std::fs::read_to_string(format!("/sys/class/net/{name}/type")).ok();
-    let kind = is_name.then(|| read(name)).flatten().and_then(|text| text.trim().parse().ok());
-    kind.ok_or_else(|| {
-        let entries = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-        let mut there: Vec<String> =
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        there.sort();
-        Failure::Usage(format!("there is no interface `{name}`; there are: {}", there.join(", ")))
-    })
+/// What the system tells of interfaces, those of our own network namespace: what lies under `/sys` may be another one's, as behind
+/// `nsenter --net`.
+fn interfaces() -> Vec<InterfaceAddress> {
+    let all = getifaddrs().into_iter().flatten();
+    // Beside these there is one for each IP address.
+    all.filter(|one| one.address.is_none_or(|address| address.as_link_addr().is_some())).collect()
+}
+
+fn told_of(name: &str) -> Option<InterfaceAddress> {
+    interfaces().into_iter().find(|one| one.interface_name == name)
+}
+
+/// The kind of an interface. Of one without addresses of its own the system does not tell it; those from one point to another (tun,
+/// WireGuard, PPP) are bare.
+fn kind_of(told: &InterfaceAddress) -> u16 {
+    let told_kind = told.address.as_ref().and_then(|address| address.as_link_addr()).map(LinkAddr::hatype);
+    let is_bare = told.flags.contains(InterfaceFlags::IFF_POINTOPOINT);
+    told_kind.unwrap_or(if is_bare { KIND_NONE } else { KIND_VOID })
+}
+
+fn unknown(name: &str) -> Failure {
+    let mut there: Vec<String> = interfaces().into_iter().map(|one| one.interface_name).collect();
+    there.sort();
+    there.dedup();
+    Failure::Usage(format!("there is no interface `{name}`; there are: {}", there.join(", ")))
 }
 
 fn explained(name: &str, error: &Error) -> Failure {

@@ -10,9 +10,11 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::time::Duration;
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, channel};
 
 /// Intervals of a host that are drawn, and hosts that they are kept of.
 const HISTORY: usize = 240;
@@ -52,19 +54,44 @@ pub struct View {
 }
 
 /// A terminal that is given back when this goes.
-pub struct Screen(DefaultTerminal);
+pub struct Screen {
+    terminal: DefaultTerminal,
+    events: Receiver<Event>,
+}
 
 impl Screen {
     /// Takes the terminal.
     pub fn open() -> Result<Self, Failure> {
         let told = |error| Failure::Usage(format!("--ui needs a terminal: {error}"));
-        ratatui::try_init().map(Self).map_err(told)
+        let terminal = ratatui::try_init().map_err(told)?;
+        let (sender, events) = channel();
+        // On a thread of its own: of a terminal that is closed the library reads without end, and there is no other way out of that.
+        let listen = move || while event::read().is_ok_and(|event| sender.send(event).is_ok()) {};
+        let begun = std::thread::Builder::new().name("keys".to_string()).spawn(listen);
+        let screen = Self { terminal, events };
+        begun.map(|_| screen).map_err(told)
+    }
+
+    /// What the keys pressed since the last time ask for; the end, where the terminal is closed.
+    pub fn wish(&self, view: &mut View) -> Wish {
+        let mut wish = if is_closed(std::io::stdout()) { Wish::Quit } else { Wish::Nothing };
+        while let (true, Ok(event)) = (wish != Wish::Quit, self.events.try_recv()) {
+            let asked = match event {
+                Event::Key(key) if key.kind != KeyEventKind::Release => view.press(key),
+                Event::Resize(..) => Wish::Redraw,
+                _ => Wish::Nothing,
+            };
+            if asked != Wish::Nothing {
+                wish = asked;
+            }
+        }
+        wish
     }
 
     /// Draws.
     pub fn draw(&mut self, view: &mut View, picture: &Picture, shown: &dyn Fn(IpAddr) -> IpAddr) {
         // What a terminal does not take now it gets the next time.
-        let _ = self.0.draw(|frame| view.draw(frame, picture, shown));
+        let _ = self.terminal.draw(|frame| view.draw(frame, picture, shown));
     }
 }
 
@@ -74,23 +101,11 @@ impl Drop for Screen {
     }
 }
 
-/// What the keys pressed since the last time ask for.
-pub fn wish(view: &mut View) -> Wish {
-    let mut wish = Wish::Nothing;
-    while event::poll(Duration::ZERO).unwrap_or(false) {
-        let asked = match event::read() {
-            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => view.press(key),
-            Ok(Event::Resize(..)) => Wish::Redraw,
-            Ok(_) => Wish::Nothing,
-            Err(_) => return wish,
-        };
-        match asked {
-            Wish::Quit => return Wish::Quit,
-            Wish::Redraw => wish = Wish::Redraw,
-            Wish::Nothing => {}
-        }
-    }
-    wish
+/// Whether nobody is at the other end of a terminal any more.
+fn is_closed(terminal: impl AsFd) -> bool {
+    let mut asked = [PollFd::new(&terminal, PollFlags::empty())];
+    let told = poll(&mut asked, Some(&Timespec::default()));
+    told.is_ok() && asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
 impl View {
@@ -164,13 +179,12 @@ impl View {
     fn header(&self, picture: &Picture) -> Vec<Line<'static>> {
         let counters = &picture.counters;
         let first = format!(
-            "{}   {:.0} s, {} packets, {:.0} packets/s, {:.1} Mbit/s{}",
+            "{}   {:.0} s, {} packets, {:.0} packets/s, {:.1} Mbit/s",
             self.title,
             picture.running_s,
             counters.packets,
             picture.packets_per_s,
             picture.bits_per_s / 1e6,
-            if self.is_paused { "   paused" } else { "" },
         );
         let second = format!(
             "{}, {}, {:.1} MB; given up: {}; left out: {} samples, {} packets",
@@ -181,8 +195,12 @@ impl View {
             counters.thinned,
             picture.lost
         );
-        let third = "queueing delay in ms: now, and all that is kept";
-        vec![Line::from(first).bold(), Line::from(second), Line::from(third).dim()]
+        let third = match (self.is_paused, picture.is_up) {
+            (true, _) => Line::from("paused; space goes on").bold(),
+            (false, false) => Line::from("the interface is down").bold(),
+            (false, true) => Line::from("queueing delay in ms: now, and all that is kept").dim(),
+        };
+        vec![Line::from(first).bold(), Line::from(second), third]
     }
 
     fn sorted<'a>(&self, picture: &'a Picture) -> Vec<&'a HostRow> {
@@ -330,7 +348,7 @@ mod tests {
         assert_eq!((press(KeyCode::Char('s')), press(KeyCode::Char(' '))), (Wish::Redraw, Wish::Redraw));
         assert_eq!(press(KeyCode::Char('q')), Wish::Quit);
         assert!(view.is_paused());
-        assert!(drawn(&mut view, &picture)[0].contains("   paused"));
+        assert!(drawn(&mut view, &picture)[2].starts_with("paused; space goes on"));
         let lines = drawn(&mut view, &picture);
         assert!(lines[3].contains("now ▼") && lines.iter().any(|line| line.contains("10.0.0.1: queueing")));
         let mut narrow = Terminal::new(TestBackend::new(80, 24)).unwrap();
