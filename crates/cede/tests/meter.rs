@@ -200,6 +200,45 @@ fn files_are_one_run_in_whatever_order_they_are_named() {
     assert_eq!(piped["hosts"].as_array().unwrap().len(), named["hosts"].as_array().unwrap().len());
 }
 
+/// What a shell's patterns name twice, and pieces that were cut with packets in common.
+#[test]
+fn a_file_named_twice_is_read_once_and_packets_that_two_files_show_are_told() {
+    let place = Place::new("twice");
+    let octets = plain(TCP);
+    let parts = parts(&octets, 4);
+    let later = |part: &Vec<u8>| part[24..].to_vec();
+    place.write("cap", [parts[0].clone(), later(&parts[1]), later(&parts[2])].concat());
+    place.write("cap1", [parts[2].clone(), later(&parts[3])].concat());
+    place.write("head", [parts[0].clone(), later(&parts[1])].concat());
+    let once = place.json(&["tcp.pcap"]);
+    let (code, out, err) = place.meter(&["tcp.pcap", "./tcp.pcap", "--json"]);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert!(code == 0 && err.contains("note: ./tcp.pcap is named more than once and read once"), "{err}");
+    assert_eq!((&found["hosts"], &found["counters"]), (&once["hosts"], &once["counters"]));
+    let (code, _, err) = place.meter(&["cap1", "cap", "--json"]);
+    assert!(
+        code == 0 && err.contains("note: cap1 begins ") && err.contains("s before another one ends"),
+        "{err}"
+    );
+    let (code, _, err) = place.meter(&["cap1", "head", "--json"]);
+    assert!(code == 0 && err.is_empty(), "{err}");
+}
+
+/// A name that is no Unicode, as file systems of Linux permit.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_may_be_called_anything() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new("called");
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.pcap");
+    std::fs::rename(place.path("tcp.pcap"), place.path("").join(name)).unwrap();
+    for program in ["meter", "inspect"] {
+        let mut command = place.0.command([program]);
+        let found = Finished::of(command.arg(name).arg("--json").output().unwrap()).exits(0).json();
+        assert_eq!(found["files"][0], "caf\u{fffd}.pcap");
+    }
+}
+
 #[test]
 fn what_only_an_interface_has_is_refused_with_files() {
     let place = Place::new("live-only");
@@ -279,8 +318,16 @@ fn damage_is_told_and_what_came_before_counts() {
     assert!(out.contains("10.0.1.2") && err.contains("cut.pcap: at octet"), "{err}");
     assert!(err.contains("the file ends here before its time; what came before counts"), "{err}");
     place.write("cut.gz", &TCP[..100_000]);
-    let (code, out, _) = place.meter(&["cut.gz"]);
+    let (code, out, err) = place.meter(&["cut.gz"]);
     assert!(code == 1 && out.contains("10.0.1.2"));
+    assert!(err.contains("cut.gz: gzip: the file ends within a member; what came before counts"), "{err}");
+    let mut wrong = TCP.to_vec();
+    let last = wrong.len() - 8;
+    wrong[last] ^= 1;
+    place.write("sum.gz", wrong);
+    assert!(place.meter(&["sum.gz"]).2.contains("gzip: the data differ from their checksum"));
+    place.write("more.gz", [TCP, &b"more than is there"[..]].concat());
+    assert!(place.meter(&["more.gz"]).2.contains("gzip: what is no member follows"));
     place.write("words", "not a capture at all, only words");
     let (code, _, err) = place.meter(&["words"]);
     assert!(code == 1 && err.contains("neither pcap nor pcapng"), "{err}");

@@ -86,6 +86,15 @@ fn runs_add_files_of_their_own_and_replace_them_when_repeated() {
     }
     place.meter(&["early.pcap", "--parquet", "set", "--json"]);
     assert_eq!(list(), first);
+    // Nor does it matter how often, or in which order, captures are named.
+    place.meter(&["early.pcap", "late.pcap", "--parquet", "pair"]);
+    let pair = || {
+        let dates = fs::read_dir(place.0.path("pair/flows")).unwrap();
+        dates.flat_map(|date| fs::read_dir(date.unwrap().path()).unwrap()).count()
+    };
+    let of_pair = pair();
+    place.meter(&["late.pcap", "early.pcap", "./late.pcap", "--parquet", "pair"]);
+    assert_eq!(pair(), of_pair);
     place.meter(&["late.pcap", "--parquet", "set"]);
     let both = list();
     assert_eq!(both.len(), 8);

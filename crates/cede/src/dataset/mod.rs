@@ -12,6 +12,7 @@ pub use sheet::PARQUET;
 pub use table::Table;
 
 use crate::failure::Failure;
+use crate::meter::once_each;
 use parquet::errors::ParquetError;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,32 +30,38 @@ pub fn unwritten(folder: &Path, error: ParquetError) -> Failure {
     Failure::of_system(format!("cannot write the data set {}: {error}", folder.display()), error.kind())
 }
 
-/// What files of a run over these captures are called: after the first of them and a digest of all, so that whoever reads
-/// the same captures again replaces the files, and nothing counts twice.
+/// What files of a run over these captures are called: after one of them, the first by its name, and a digest of all, so that whoever
+/// reads the same captures again, in whatever order they are named, replaces the files, and nothing counts twice.
 pub fn name_of_run(captures: &[PathBuf]) -> String {
+    let (mut captures, _) = once_each(captures);
+    captures.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
     let first = captures.first().and_then(|path| path.file_name());
     let first = first.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let stem: String = first.split('.').next().unwrap_or("").chars().filter(is_plain).take(40).collect();
     // Fixed keys: the same on every machine.
-    let mut digest = DefaultHasher::new();
-    captures.iter().for_each(|path| hash_file(path, &mut digest));
-    format!("{stem}-{:016x}", digest.finish())
+    let mut digests: Vec<u64> = captures.iter().map(|path| digest(path)).collect();
+    digests.sort_unstable();
+    let mut all = DefaultHasher::new();
+    digests.hash(&mut all);
+    format!("{stem}-{:016x}", all.finish())
 }
 
 /// What a capture is known by, wherever it lies: its name, its size and its first octets. What comes through a pipe is
 /// like nothing else.
-fn hash_file(path: &Path, digest: &mut DefaultHasher) {
-    path.file_name().hash(digest);
+fn digest(path: &Path) -> u64 {
+    let mut digest = DefaultHasher::new();
+    path.file_name().hash(&mut digest);
     match File::open(path).and_then(|file| Ok((file.metadata()?, file))) {
         Ok((meta, file)) if meta.is_file() => {
-            meta.len().hash(digest);
+            meta.len().hash(&mut digest);
             let mut front = Vec::new();
             let _ = file.take(FRONT_BYTES).read_to_end(&mut front);
-            front.hash(digest);
+            front.hash(&mut digest);
         }
-        _ => (std::process::id(), std::time::SystemTime::now()).hash(digest),
+        _ => (std::process::id(), std::time::SystemTime::now()).hash(&mut digest),
     }
+    digest.finish()
 }
 
 /// The date of a time since 1970 in UTC, as ISO 8601 writes it. After Hinnant, "chrono-compatible low-level date

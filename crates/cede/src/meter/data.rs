@@ -10,7 +10,9 @@ use cede_meter::{QueueSample, Report};
 use cede_units::Duration;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// Lines that are printed at once.
 const BATCH_LINES: usize = 4096;
@@ -66,11 +68,16 @@ impl<T> Serialize for Each<'_, T> {
     }
 }
 
+/// What files are called; what of it is no Unicode has no place in JSON, and is shown as a sign for that.
+pub fn names(files: &[PathBuf]) -> Vec<Cow<'_, str>> {
+    files.iter().map(|path| path.to_string_lossy()).collect()
+}
+
 /// All but hosts and flows.
 fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
     let members = json!({
         "cede": env!("CARGO_PKG_VERSION"),
-        "files": args.files,
+        "files": names(&args.files),
         "interface": args.live.interface,
         "estimator": estimator(args.estimator()),
         "base_window_s": args.base.map(Duration::as_secs_f64),

@@ -11,7 +11,8 @@ mod source;
 mod unpack;
 mod veil;
 
-pub use data::counters;
+pub use data::{counters, names};
+pub use order::once_each;
 pub use show::{Count, because, in_all, left_out, many};
 pub use source::{each as each_packet, read as read_captures, selection};
 pub use veil::Veil;

@@ -3,8 +3,16 @@
 use super::unpack::decompressed;
 use cede_meter::Feed;
 use cede_wire::pcap::Record;
+use std::collections::HashSet;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Each file once, however often it is named, and those that are named again. What nothing is known of is itself.
+pub fn once_each(files: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let mut known = HashSet::new();
+    let is_new = |path: &PathBuf| known.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
+    files.iter().cloned().partition(is_new)
+}
 
 /// Sorts by their times those that have one. The rest keep their places, and so do those of the same time among each other.
 pub fn sort_known<T>(list: &mut [T], time: impl Fn(&T) -> Option<u64>) {

@@ -1,9 +1,10 @@
 //! Captures from files and pipes, plain or compressed, on all processors: few octets are read and unpacked ahead, many looked at in parts.
 
-use super::order::{first_ns, sort_known};
+use super::order::{first_ns, once_each, sort_known};
 use super::unpack::decompressed;
 use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
+use crate::screen;
 use cede_meter::{Config, Feed, FeedError, FilterError, Meter, Selection};
 use cede_wire::pcap::Record;
 use std::collections::VecDeque;
@@ -35,8 +36,8 @@ pub fn selection(
 
 /// Hands the packets of captures over, one file behind the other in the order of their first packets; what is wrong with any is told in the end.
 pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Option<String>, Failure> {
-    let sources = open_in_order(files)?;
     let progress = Arc::new(Progress::of(files));
+    let sources = open_in_order(&progress.files)?;
     let mut damage = Vec::new();
     for source in sources {
         let mut packets = 0_u64;
@@ -47,21 +48,21 @@ pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Opti
         let path = source.path.clone();
         damage.extend(feed(source, take, &progress).err().map(|error| told(&path, &error, packets)));
     }
-    progress.status().end();
+    progress.end();
     Ok((!damage.is_empty()).then(|| damage.join("\nerror: ")))
 }
 
 /// Reads captures, the later ones behind the earlier ones, in whatever order they are named; what is wrong with any is told beside what was found.
 pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>), Failure> {
     let progress = Arc::new(Progress::of(files));
-    let (meter, damage) = match <[Source; 1]>::try_from(open_in_order(files)?) {
+    let (meter, damage) = match <[Source; 1]>::try_from(open_in_order(&progress.files)?) {
         Ok([source]) => {
             let (meter, damage) = read_one(source, config, &progress);
             (meter, Vec::from_iter(damage))
         }
         Err(sources) => in_parts(sources, config, &progress),
     };
-    progress.status().end();
+    progress.end();
     Ok((meter, (!damage.is_empty()).then(|| damage.join("\nerror: "))))
 }
 
@@ -72,6 +73,9 @@ const PIECES_MAX: usize = 16;
 const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 /// Of the memory, the part that such pieces take at most.
 const SHARE_AHEAD: usize = 16;
+
+/// Files that follow each other may have a few packets of the same moment.
+const OVERLAP_NS: u64 = 100_000_000;
 
 /// Octets of files from which on a part of them is worth a processor of its own. Answers are not joined to questions across the
 /// border of two parts, which are few and long.
@@ -130,6 +134,7 @@ fn in_parts(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> 
     });
     let (mut whole, mut damage) = (Meter::new(config), Vec::new());
     for (meter, wrong) in parts {
+        progress.compare(None, meter.counters().first_ns, &whole);
         whole.append(&meter);
         damage.extend(wrong);
     }
@@ -170,8 +175,13 @@ fn one_behind_the_other(
     let (mut sources, mut under_way) = (sources.into_iter(), VecDeque::new());
     loop {
         let more = sources.by_ref().take(ahead - under_way.len());
-        under_way.extend(more.map(|source| (source.path, unpacked_ahead(source.octets, pieces, progress))));
-        let Some((path, octets)) = under_way.pop_front() else { break };
+        under_way.extend(
+            more.map(|source| {
+                (source.path, source.first_ns, unpacked_ahead(source.octets, pieces, progress))
+            }),
+        );
+        let Some((path, first_ns, octets)) = under_way.pop_front() else { break };
+        progress.compare(Some(&path), first_ns, &meter);
         let before = meter.counters().packets;
         let wrong = feed_meter(octets, &mut meter, progress).err();
         damage.extend(wrong.map(|error| told(&path, &error, meter.counters().packets - before)));
@@ -339,13 +349,44 @@ struct Progress {
     total: u64,
     read: AtomicU64,
     status: Mutex<StatusLine>,
+    /// Each once.
+    files: Vec<PathBuf>,
+    /// What is to be known of them, told in the end.
+    remarks: Mutex<Vec<String>>,
 }
 
 impl Progress {
     fn of(files: &[PathBuf]) -> Self {
+        let (files, again) = once_each(files);
         let total = files.iter().map(|path| file_bytes(path)).sum();
         let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
-        Self { total, read: AtomicU64::new(0), status }
+        let remarks =
+            again.iter().map(|path| format!("{} is named more than once and read once", path.display()));
+        Self { total, read: AtomicU64::new(0), status, files, remarks: Mutex::new(remarks.collect()) }
+    }
+
+    /// Takes down that a file, or all of a part, begins while what was read before goes on: what both show is seen twice.
+    fn compare(&self, path: Option<&Path>, first_ns: Option<u64>, before: &Meter) {
+        let last_ns = before.counters().span_ns.map(|span| span.1);
+        let Some((first_ns, last_ns)) =
+            first_ns.zip(last_ns).filter(|(first, last)| first + OVERLAP_NS < *last)
+        else {
+            return;
+        };
+        let who = path.map_or_else(|| "a file".to_string(), |path| path.display().to_string());
+        lock(&self.remarks).push(format!(
+            "{who} begins {:.1} s before another one ends: packets that are in both count twice, and are out of order\n  \
+             (mergecap puts captures in the order of time, editcap -d leaves out what is there twice)",
+            (last_ns - first_ns) as f64 / 1e9
+        ));
+    }
+
+    /// Ends the line, and says what is to be known.
+    fn end(&self) {
+        self.status().end();
+        for remark in lock(&self.remarks).drain(..) {
+            screen::mention(&format!("note: {remark}\n"));
+        }
     }
 
     fn status(&self) -> MutexGuard<'_, StatusLine> {

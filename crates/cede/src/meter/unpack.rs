@@ -39,10 +39,19 @@ pub fn decompressed<'a>(mut source: Box<dyn Read + 'a>) -> io::Result<Box<dyn Re
     let whole = io::Cursor::new(front).chain(source);
     let is_skippable = |rest: &[u8], first: u8| rest == ZSTD_SKIPPABLE && first >> 4 == 5;
     Ok(match magic[..] {
-        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
+        [0x1f, 0x8b, ..] => Box::new(Members(MultiGzDecoder::new(whole))),
         [first, ref rest @ ..] if magic == ZSTD || is_skippable(rest, first) => Box::new(Frames::new(whole)?),
         _ => Box::new(whole),
     })
+}
+
+/// The members of gzip.
+struct Members<R: Read>(MultiGzDecoder<R>);
+
+impl<R: Read> Read for Members<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.0.read(out).map_err(|error| told("gzip", error))
+    }
 }
 
 /// The frames of zstd.
@@ -58,24 +67,29 @@ impl<R: Read> Frames<R> {
 
 impl<R: Read> Read for Frames<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        self.0.read(out).map_err(told)
+        self.0.read(out).map_err(|error| told("zstd", error))
     }
 }
 
 /// The library's words, and better ones where they are none for a reader of captures.
-fn told(error: io::Error) -> io::Error {
+fn told(name: &str, error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::Interrupted {
         return error;
     }
     let words = error.to_string();
     let better = match &*words {
+        "incomplete deflate stream" | "unexpected end of file" => "the file ends within a member",
+        "invalid gzip header" => "what is no member follows",
+        "corrupt deflate stream" => "the data are damaged",
         "incomplete frame" => "the file ends within a frame",
         "Unknown frame descriptor" => "what is no frame follows",
-        "Restored data doesn't match checksum" => "the data differ from their checksum",
+        "Restored data doesn't match checksum" | "corrupt gzip stream does not have a matching checksum" => {
+            "the data differ from their checksum"
+        }
         "Frame requires too much memory for decoding" => {
             "a frame asks for a window of more than 128 MiB (made with --long or --ultra?); zstd -d --memory=2048MB reads it"
         }
         other => other,
     };
-    io::Error::new(error.kind(), format!("zstd: {better}"))
+    io::Error::new(error.kind(), format!("{name}: {better}"))
 }
