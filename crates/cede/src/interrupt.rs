@@ -24,11 +24,14 @@ fn is_heard(signal: i32) -> bool {
     ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 0)
 }
 
+fn signals() -> impl Iterator<Item = i32> {
+    [SIGINT, SIGTERM].into_iter().chain(HANG_UP.filter(|signal| is_heard(*signal)))
+}
+
 /// Begins to listen. Where the system does not let us, Ctrl-C ends the process as ever.
 pub fn listen() {
     let mut at_once = AT_ONCE.lock().unwrap_or_else(PoisonError::into_inner);
-    let hung_up = HANG_UP.filter(|signal| is_heard(*signal));
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hung_up) {
+    for signal in signals() {
         // In this order: the second signal finds the flag that the first one raised.
         at_once.extend(flag::register_conditional_shutdown(signal, EXIT_CODE, &ASKED));
         let _ = flag::register(signal, &ASKED);
@@ -42,6 +45,15 @@ pub fn insist_on_order() {
     for action in at_once.drain(..) {
         let _ = low_level::unregister(action);
     }
+}
+
+/// What would outlive the process is put away: after the first signal the next one ends it at once again.
+#[cfg(target_os = "linux")]
+pub fn insist_no_more() {
+    let mut at_once = AT_ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+    at_once.extend(
+        signals().filter_map(|signal| flag::register_conditional_shutdown(signal, EXIT_CODE, &ASKED).ok()),
+    );
 }
 
 /// Whether somebody has asked for the end.

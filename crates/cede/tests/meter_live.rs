@@ -6,9 +6,10 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -338,47 +339,70 @@ fn interfaces_are_those_of_the_network_that_the_meter_is_in() {
     meter("bare0").exits(0);
 }
 
+/// A meter on the screen of a terminal that it has taken, and the other end of that; `None`, aloud, where it may not watch.
+fn on_a_terminal(leader: &[&str]) -> Option<(Child, File)> {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let inner = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let end = || Stdio::from(inner.try_clone().unwrap());
+    let mut command = Command::new(leader[0]);
+    command.args(&leader[1..]).arg(env!("CARGO_BIN_EXE_cede")).args(["meter", "-i", "lo", "--ui"]);
+    let mut child =
+        command.args(["--interval", "200 ms"]).stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    drop((inner, command));
+    let mut shown = File::from(terminal);
+    let (mut octets, mut screen) = ([0; 4096], String::new());
+    while !screen.contains("\x1b[?1049h") {
+        let count = shown.read(&mut octets).unwrap_or(0);
+        screen += &String::from_utf8_lossy(&octets[..count]);
+        if count == 0 || screen.contains("error: ") {
+            println!("SKIPPED: {screen}");
+            child.wait().unwrap();
+            return None;
+        }
+    }
+    Some((child, shown))
+}
+
+fn end_of(mut child: Child) -> ExitStatus {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("it goes on, with {} s of a processor behind it", processor_s(child.id()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// As where a connection to a far machine breaks: with the signal that it is so, and without.
 #[test]
 fn a_terminal_that_is_closed_ends_the_screen() {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     for leader in [&["setsid", "-c"][..], &["env"]] {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&terminal).and_then(|()| unlockpt(&terminal)).unwrap();
-        let name = ptsname(&terminal, Vec::new()).unwrap();
-        let inner = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let end = || Stdio::from(inner.try_clone().unwrap());
-        let mut command = Command::new(leader[0]);
-        command.args(&leader[1..]).arg(env!("CARGO_BIN_EXE_cede")).args([
-            "meter",
-            "-i",
-            "lo",
-            "--ui",
-            "--interval",
-            "200 ms",
-        ]);
-        let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-        drop((inner, command));
-        let mut shown = std::fs::File::from(terminal);
-        let (mut octets, mut screen) = ([0; 4096], String::new());
-        while !screen.contains("\x1b[?1049h") {
-            let count = shown.read(&mut octets).unwrap_or(0);
-            screen += &String::from_utf8_lossy(&octets[..count]);
-            if count == 0 || screen.contains("error: ") {
-                println!("SKIPPED: {screen}");
-                return drop(child.wait());
-            }
-        }
+        let Some((child, shown)) = on_a_terminal(leader) else { return };
         drop(shown);
-        let end = Instant::now() + Duration::from_secs(20);
-        while child.try_wait().unwrap().is_none() {
-            if Instant::now() > end {
-                child.kill().unwrap();
-                panic!("it goes on, with {} s of a processor behind it", processor_s(child.id()));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        end_of(child);
     }
+}
+
+#[test]
+fn whoever_asks_twice_for_the_end_has_the_terminal_back() {
+    let Some((child, mut shown)) = on_a_terminal(&["env"]) else { return };
+    for _ in 0..2 {
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    }
+    // It ends with an error once nobody has the inner end.
+    let mut octets = Vec::new();
+    let _ = shown.read_to_end(&mut octets);
+    let text = String::from_utf8_lossy(&octets);
+    assert!(end_of(child).success(), "{text}");
+    assert!(text.contains("\x1b[?1049l") && text.contains("packets in "), "{text}");
 }
 
 #[test]

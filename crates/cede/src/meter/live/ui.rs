@@ -3,6 +3,7 @@
 use super::picture::{Picture, Row as HostRow};
 use crate::carry::numbers::count;
 use crate::failure::Failure;
+use crate::interrupt;
 use cede_meter::{Flags, Summary};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -63,6 +64,8 @@ impl Screen {
     /// Takes the terminal.
     pub fn open() -> Result<Self, Failure> {
         let told = |error| Failure::Usage(format!("--ui needs a terminal: {error}"));
+        // Whoever asks twice for the end must not be left with a terminal that shows nothing of what is typed.
+        interrupt::insist_on_order();
         let terminal = ratatui::try_init().map_err(told)?;
         let (sender, events) = channel();
         // On a thread of its own: of a terminal that is closed the library reads without end, and there is no other way out of that.
@@ -98,6 +101,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         ratatui::restore();
+        interrupt::insist_no_more();
     }
 }
 
