@@ -105,6 +105,9 @@ pub struct Config {
     /// The largest window to advertise. Up to twice as much is held for a slow reader, so that the window stays still
     /// while the reader keeps up within one window.
     pub receive_window_bytes: u32,
+    /// Begin with a window of 64 KiB, which grows to twice what the reader takes in a round trip, and count what has not been
+    /// read against it: as Linux does, which shows where a reader is slow. Otherwise the largest stands open from the first.
+    pub receive_tuning: bool,
     /// How the retransmission timeout is derived.
     pub rto_profile: RtoProfile,
     /// Its floor: 1 s by RFC 6298 (2.4), 200 ms in most stacks.
@@ -142,6 +145,7 @@ impl Default for Config {
             ack_policy: AckPolicy::DELAYED,
             send_buffer_bytes: 4 << 20,
             receive_window_bytes: 4 << 20,
+            receive_tuning: false,
             rto_profile: RtoProfile::Rfc6298,
             rto_min: Duration::from_secs(1),
             rto_max: Duration::from_secs(120),

@@ -210,6 +210,32 @@ fn a_reader_that_stops_closes_the_window_and_opens_it_again() {
 }
 
 #[test]
+fn a_tuned_window_is_small_before_a_slow_reader_and_follows_a_fast_one() {
+    let config = Config { receive_tuning: true, ..Config::default() };
+    let mut slow = net(&config);
+    slow.client.to_send = 4_000_000;
+    slow.server.reads = false;
+    slow.run(Instant::from_secs(20), &mut clear);
+    let statistics = slow.client().statistics();
+    let held = statistics.data_bytes_sent - statistics.retransmitted_bytes;
+    assert!((60_000..=65_600).contains(&held), "{held}");
+    // It goes on as soon as it is read.
+    slow.server.reads = true;
+    slow.run(Instant::from_secs(100), &mut clear);
+    assert_eq!((slow.server.received, slow.server.intact), (4_000_000, true));
+    // Whoever reads at once gets it as soon as with the largest window.
+    let [tuned, open] = [true, false].map(|receive_tuning| {
+        let mut net = net(&Config { receive_tuning, ..Config::default() });
+        net.client.to_send = 4_000_000;
+        (1..400).find(|step| {
+            net.run(Instant::from_millis(50 * step), &mut clear);
+            net.server.received == 4_000_000
+        })
+    });
+    assert!(open.is_some() && tuned <= open.map(|step| step + 4), "{tuned:?} {open:?}");
+}
+
+#[test]
 fn a_lost_window_update_is_probed_for() {
     let config = Config { receive_window_bytes: 20_000, ..Config::default() };
     let mut net = net(&config);

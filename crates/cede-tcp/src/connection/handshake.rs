@@ -9,7 +9,7 @@
 
 use super::ecn::Marks;
 use super::event::Events;
-use super::receive::RecentStamp;
+use super::receive::{RecentStamp, Tuning};
 use super::recovery::Repair;
 use super::timers::Timers;
 use super::{AcceptError, Connection, Event, Failure, Limit, Ports, Scratch, State};
@@ -144,6 +144,7 @@ impl Connection {
             fin_sent: false,
             reset_due: false,
             reassembly: Reassembly::new(),
+            tuning: config.receive_tuning.then(|| Tuning::new(config.payload_bytes())),
             acks: AckScheduler::new(config.ack_policy),
             recent_stamp: RecentStamp::default(),
             reverse_delay: DelayUnwrapper::default(),

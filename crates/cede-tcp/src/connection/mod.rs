@@ -30,7 +30,7 @@ use ecn::Marks;
 use event::Events;
 pub use event::{AcceptError, Event, Failure, WriteError};
 use handshake::{Handshake, Peer};
-use receive::RecentStamp;
+use receive::{RecentStamp, Tuning};
 use recovery::Repair;
 pub use timers::TimeoutReason;
 use timers::Timers;
@@ -137,6 +137,7 @@ pub struct Connection {
     reset_due: bool,
 
     reassembly: Reassembly,
+    tuning: Option<Tuning>,
     acks: AckScheduler,
     recent_stamp: RecentStamp,
     reverse_delay: DelayUnwrapper,
@@ -219,6 +220,13 @@ impl Connection {
     /// The next octets of the peer's stream, as many as lie together; none where no more has arrived.
     pub fn read(&mut self) -> Option<Payload> {
         let payload = self.reassembly.read()?;
+        self.offer_window();
+        Some(payload)
+    }
+
+    /// The next octets of the peer's stream, at most `n`.
+    pub fn read_up_to(&mut self, n: u32) -> Option<Payload> {
+        let payload = self.reassembly.read_up_to(n)?;
         self.offer_window();
         Some(payload)
     }

@@ -32,6 +32,38 @@ impl RecentStamp {
     }
 }
 
+/// The window that follows the reader (Linux, `tcp_rcv_space_adjust`).
+#[derive(Clone, Debug)]
+pub(super) struct Tuning {
+    window_bytes: u64,
+    /// What the reader took in the busiest round trip so far.
+    most_bytes: u64,
+    /// Where the reader was, and when.
+    read_to: u64,
+    looked_at: Instant,
+}
+
+impl Tuning {
+    /// Linux's default buffer is 128 KiB, half of it for payload; it grows once ten segments are taken in a round trip.
+    pub(super) const fn new(mss_bytes: u32) -> Self {
+        let most_bytes = 10 * mss_bytes as u64;
+        Self { window_bytes: 64 << 10, most_bytes, read_to: 0, looked_at: Instant::ZERO }
+    }
+
+    /// A round trip is over, in which the reader came to `read_to`.
+    fn on_round_trip(&mut self, now: Instant, read_to: u64, mss_bytes: u32) {
+        let taken = read_to - self.read_to;
+        (self.read_to, self.looked_at) = (read_to, now);
+        if taken > self.most_bytes {
+            // What will be taken in the next, with room for a window that doubles.
+            let wanted = 2 * taken + 16 * u64::from(mss_bytes);
+            let growth = wanted * (taken - self.most_bytes) / self.most_bytes;
+            self.window_bytes = self.window_bytes.max(wanted + 2 * growth);
+            self.most_bytes = taken;
+        }
+    }
+}
+
 impl Connection {
     /// The stream offset of the peer's sequence number `seq`; negative below its first octet.
     fn peer_offset(&self, seq: cede_units::Seq32) -> i64 {
@@ -140,6 +172,15 @@ impl Connection {
         if self.reassembly.next() > before {
             self.events.push(Event::Readable);
         }
+        self.tune(now);
+    }
+
+    fn tune(&mut self, now: Instant) {
+        let Some(tuning) = &mut self.tuning else { return };
+        if now.since(tuning.looked_at) >= self.rtt.smoothed() {
+            let read_to = self.reassembly.next() - self.reassembly.unread_bytes();
+            tuning.on_round_trip(now, read_to, self.board.mss_bytes());
+        }
     }
 
     /// The peer's FIN has been reached in order.
@@ -161,6 +202,9 @@ impl Connection {
     /// to the next while the reader keeps up, and a duplicate acknowledgement can be told by it (RFC 5681, section 2).
     fn window_wanted_bytes(&self) -> u64 {
         let window = u64::from(self.config.receive_window_bytes).min(0xffff << self.peer.our_shift);
+        if let Some(tuning) = &self.tuning {
+            return window.min(tuning.window_bytes).saturating_sub(self.reassembly.unread_bytes());
+        }
         window.min((2 * window).saturating_sub(self.reassembly.unread_bytes()))
     }
 
