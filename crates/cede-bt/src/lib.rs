@@ -35,6 +35,7 @@ pub mod magnet;
 pub mod merkle;
 pub mod metadata;
 pub mod metainfo;
+pub mod mixed;
 pub mod mse;
 pub mod pex;
 pub mod picker;

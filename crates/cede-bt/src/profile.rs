@@ -6,6 +6,7 @@
 use crate::choker::ChokerRule;
 use crate::disposition::{Dialling, Duplicates};
 use crate::limiter::LimiterRule;
+use crate::mixed::MixedRule;
 use crate::picker::{EndGame, PartialRule, PickerRule};
 use crate::pipeline::PipelineRule;
 use crate::snub::SnubRule;
@@ -31,6 +32,8 @@ pub struct Profile {
     pub picker: PickerRule,
     /// How the upload limit is kept.
     pub limiter: LimiterRule,
+    /// What holds TCP back beside uTP.
+    pub mixed: MixedRule,
     /// How a peer is dialled.
     pub dialling: Dialling,
     /// Which of two connections stays.
@@ -75,6 +78,7 @@ impl Profile {
         pipeline: PipelineRule::Mainline4,
         picker: PickerRule { random_first: 4, partials: PartialRule::Strict, end_game: EndGame::Everyone },
         limiter: LimiterRule::RoundRobin { unit_bytes: 1380 },
+        mixed: MixedRule::Free,
         dialling: Dialling::TcpFirst,
         duplicates: Duplicates::ByPeerId,
         initiate_max: 40,
@@ -101,6 +105,7 @@ impl Profile {
         pipeline: PipelineRule::Libtorrent,
         picker: PickerRule { random_first: 4, partials: PartialRule::Listed, end_game: EndGame::AllBegun },
         limiter: LimiterRule::Bucket { tick: Duration::from_millis(500) },
+        mixed: MixedRule::PeerProportional,
         dialling: Dialling::UtpFirst,
         duplicates: Duplicates::ByPeerId,
         initiate_max: 200,
@@ -123,6 +128,7 @@ impl Profile {
         name: "utorrent3",
         slots: Some(4),
         spares_neighbours: false,
+        mixed: MixedRule::Free,
         picker: PickerRule { random_first: 4, partials: PartialRule::EquallyRare, end_game: EndGame::Strict },
         snub: SnubRule::Owing { after: Duration::from_secs(60) },
         dialling: Dialling::Race,

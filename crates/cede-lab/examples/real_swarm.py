@@ -1,19 +1,23 @@
 """A swarm of real libtorrent peers behind shaped uplinks, for docs/swarms.md.
 
-    sudo python3 crates/cede-lab/examples/real_swarm.py tcp|utp|mix LEECHERS OCTETS [--cede target/release/cede] [--log DIR]
+    sudo python3 crates/cede-lab/examples/real_swarm.py tcp|utp|mix LEECHERS OCTETS [--tcp PERCENT] [--mbps N] [--buffer OCTETS]
+        [--target MS] [--cede target/release/cede] [--log DIR]
 
-One seed and so many leechers, each in a network namespace of its own, routed over an uplink of 1 Mbit/s with 125,000 octets of
-buffer: tbf of a router, beyond the sender's own interface, where the sender's TCP neither hears of drops nor holds back
-(see the comment at `Net`). Pieces have 256 KiB; of a mix, half of the leechers attempt TCP alone and half uTP, and accept both.
-Prints progress every 20 s, then the completion times, how many copies the seed sent, and what each uplink dropped. --log writes what
-the seed and the first leecher say and hear (peer_log alerts).
+One seed and so many leechers, each in a network namespace of its own, routed over an uplink of --mbps (1) with --buffer octets
+(125,000): tbf of a router, beyond the sender's own interface, where the sender's TCP neither hears of drops nor holds back
+(see the comment at `Net`). It counts octets of IP packets, as the simulated uplinks do. Pieces have 256 KiB; of a mix, --tcp (50) percent
+of the leechers attempt TCP alone and the others uTP, and all accept both. The seed attempts both.
+Prints progress every 20 s, then the completion times, how many copies the seed sent, what each uplink dropped, and the queue as each
+packet left it: of all uplinks and the seed's, from the leechers' start to the last completion. --log writes what the seed and the first
+leecher say and hear (peer_log alerts).
 
-Needs root, ip, tc, ethtool, Debian's python3-libtorrent and a built `cede` for the tracker. Ends after 30 minutes at most, and
-removes its namespaces.
+Needs root, ip, tc, ethtool, bpftrace (which reads the queue), Debian's python3-libtorrent and a built `cede` for the tracker. Ends
+after 30 minutes at most, and removes its namespaces.
 """
 
 import argparse
 import ctypes
+import json
 import os
 import pathlib
 import random
@@ -44,9 +48,9 @@ class Net:
     peer. Neighbours are entered for good: else ARP would wait in the shaped queues.
     """
 
-    def __init__(self, peers):
+    def __init__(self, peers, mbps, buffer):
         self.prefix = f"rs{os.getpid()}"
-        self.peers = peers
+        self.peers, self.mbps, self.buffer = peers, mbps, buffer
         self.names = [self.prefix + "R", self.prefix + "S"] + [self.peer(n) for n in range(1, peers + 1)]
 
     def peer(self, number):
@@ -84,8 +88,8 @@ class Net:
             run("ip", "-n", peer, "route", "add", "default", "via", f"10.77.{n}.1", "dev", "eth0", "congctl", "cubic")
             run("ip", "-n", r, "route", "add", "default", "via", f"10.250.{n}.2", "dev", far, "table", table)
             run("ip", "-n", r, "rule", "add", "pref", table, "iif", near, "lookup", table)
-            run("ip", "netns", "exec", r, "tc", "qdisc", "add", "dev", far, "root", "tbf",
-                "rate", "1mbit", "burst", "1600", "limit", "125000")
+            run("ip", "netns", "exec", r, "tc", "qdisc", "add", "dev", far, "root", "stab", "overhead", "-14", "tbf",
+                "rate", f"{self.mbps}mbit", "burst", "1600", "limit", str(self.buffer))
 
     def link(self, a, b):
         run("ip", "link", "add", a[1], "netns", a[0], "type", "veth", "peer", "name", b[1], "netns", b[0])
@@ -104,6 +108,66 @@ class Net:
                                check=True, capture_output=True, text=True).stdout
         blocks = [block for block in shown.split("qdisc ") if block.startswith("tbf")]
         return [int(block.split("dropped ")[1].split(",")[0]) for block in blocks]
+
+
+class Queues:
+    """What is left in each uplink's queue as a packet leaves it, counted in the kernel by steps of 2 ms.
+
+    The tracepoint is below tracefs, which is mounted for the one who reads it alone.
+    """
+
+    def __init__(self, net):
+        self.net, self.step = net, int(net.mbps * 250)
+        shown = subprocess.run(["ip", "-n", net.names[0], "-o", "link", "show", "c1"],
+                               check=True, capture_output=True, text=True).stdout
+        seed, inode = shown.split(":")[0], os.stat(f"/var/run/netns/{net.names[0]}").st_ino
+        # Steps of the histogram: at most a thousand.
+        self.step = max(self.step, -(-net.buffer // 1000))
+        program = f"""BEGIN {{ printf("ready\\n"); }}
+            tracepoint:qdisc:qdisc_dequeue /args->packets > 0/ {{
+                $q = (struct Qdisc *)args->qdisc;
+                if ($q->ops->id == "tbf" && $q->dev_queue->dev->nd_net.net->ns.inum == {inode}) {{
+                    $p = (struct sk_buff *)args->skbaddr;
+                    $ip = (struct iphdr *)($p->head + $p->network_header);
+                    @left[args->ifindex == {seed}] = lhist($q->qstats.backlog, 0, {net.buffer + self.step}, {self.step});
+                    @mean[args->ifindex == {seed}] = stats($q->qstats.backlog);
+                    @bytes[$ip->protocol] = sum($p->len);
+                }}
+            }}"""
+        mounted = 'mount -t tracefs nodev /sys/kernel/tracing && exec bpftrace -f json -e "$0"'
+        self.reader = subprocess.Popen(["unshare", "-m", "sh", "-c", mounted, program],
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        while '"ready' not in (said := self.reader.stdout.readline()):
+            if not said:
+                sys.exit("bpftrace cannot read the queues")
+
+    def end(self):
+        """Mean and 95th percentile in ms of all uplinks, the same of the seed's, and TCP's share of the octets."""
+        self.reader.send_signal(signal.SIGINT)
+        maps = {}
+        for line in self.reader.stdout:
+            said = json.loads(line) if line.startswith("{") else {}
+            if said.get("type") in ("map", "hist", "stats"):
+                maps.update(said["data"])
+        self.reader.wait()
+        octets = {int(protocol): count for protocol, count in maps["@bytes"].items()}
+        of_all, of_seed = (self.summary(maps, wanted) for wanted in (list(maps["@mean"]), ["1"]))
+        return of_all, of_seed, octets.get(6, 0) / (octets.get(6, 0) + octets.get(17, 0))
+
+    def summary(self, maps, links):
+        octets_per_ms = self.net.mbps * 125
+        stats = [maps["@mean"][link] for link in links]
+        mean = sum(each["total"] for each in stats) / sum(each["count"] for each in stats) / octets_per_ms
+        steps = {}
+        for link in links:
+            for step in maps["@left"][link]:
+                steps[step.get("min", -1)] = steps.get(step.get("min", -1), 0) + step["count"]
+        rest = 0.95 * sum(steps.values())
+        for least in sorted(steps):
+            rest -= steps[least]
+            if rest <= 0:
+                return mean, (least + self.step / 2) / octets_per_ms
+        return mean, None
 
 
 def enter(namespace):
@@ -127,19 +191,25 @@ def make_torrent(folder, octets):
     return lt.torrent_info(str(folder / "t.torrent"))
 
 
+def attempts_tcp(args, number):
+    """Whether a peer of a mix is one of those that attempt TCP, which are spread evenly among the leechers."""
+    return (number - 1) * args.tcp // 100 > (number - 2) * args.tcp // 100
+
+
 class Peer:
-    def __init__(self, net, number, mode, info, folder, log):
+    def __init__(self, net, number, args, info, folder, log):
         enter(net.peer(number))
-        dials = {"tcp": (True, False), "utp": (False, True)}.get(mode, (True, True))
+        dials = {"tcp": (True, False), "utp": (False, True)}.get(args.mode, (True, True))
         accepts = dials
-        if mode == "mix" and number > 1:
-            dials = (True, False) if number % 2 == 0 else (False, True)
+        if args.mode == "mix" and number > 1:
+            dials = (True, False) if attempts_tcp(args, number) else (False, True)
         status, said = lt.alert.category_t.status_notification, lt.alert.category_t.peer_log_notification
         self.session = lt.session({
             "listen_interfaces": f"10.77.{number}.2:6881",
             "enable_dht": False, "enable_lsd": False, "enable_upnp": False, "enable_natpmp": False,
             "enable_outgoing_tcp": dials[0], "enable_outgoing_utp": dials[1],
             "enable_incoming_tcp": accepts[0], "enable_incoming_utp": accepts[1],
+            "utp_target_delay": args.target,
             "out_enc_policy": int(lt.enc_policy.disabled), "in_enc_policy": int(lt.enc_policy.disabled),
             "alert_mask": int(status) | (int(said) if log else 0), "alert_queue_size": 1_000_000,
         })
@@ -164,20 +234,21 @@ def swarm(net, args, folder):
     if args.log:
         args.log.mkdir(parents=True, exist_ok=True)
         logs = {1: open(args.log / "seed.txt", "w"), 2: open(args.log / "leecher.txt", "w")}
-    seed = Peer(net, 1, args.mode, info, folder / "seed", logs.get(1))
+    seed = Peer(net, 1, args, info, folder / "seed", logs.get(1))
     time.sleep(2)
-    leechers = []
+    queues, leechers, first = Queues(net), [], time.monotonic()
     for number in range(2, args.leechers + 2):
         home = folder / str(number)
         home.mkdir()
-        leechers.append(Peer(net, number, args.mode, info, home, logs.get(number)))
+        leechers.append(Peer(net, number, args, info, home, logs.get(number)))
+    print(f"the leechers began within {time.monotonic() - first:.1f} s", flush=True)
     began, told_s = time.monotonic(), 0
     while (now_s := time.monotonic() - began) < LIMIT_S:
         for peer in [seed] + leechers:
             peer.listen(now_s)
         done = [peer.done_s for peer in leechers if peer.done_s is not None]
         if len(done) == len(leechers):
-            return seed, leechers
+            return seed, leechers, queues.end()
         if now_s >= told_s:
             told_s += 20
             mean = statistics.mean(peer.handle.status().progress for peer in leechers)
@@ -186,18 +257,21 @@ def swarm(net, args, folder):
     sys.exit(f"not complete after {LIMIT_S} s")
 
 
-def report(net, args, seed, leechers):
+def report(net, args, seed, leechers, queues):
     def line(name, peers):
         times = [peer.done_s for peer in peers]
-        print(f"{name}: mean {statistics.mean(times):.1f} s, sd {statistics.pstdev(times):.1f}, last {max(times):.1f}")
+        if times:
+            print(f"{name}: mean {statistics.mean(times):.1f} s, sd {statistics.pstdev(times):.1f}, last {max(times):.1f}")
 
     line("all", leechers)
     if args.mode == "mix":
-        line("attempt TCP (13)", leechers[0::2])
-        line("attempt uTP (14)", leechers[1::2])
+        for name, wanted in (("attempt TCP (13)", True), ("attempt uTP (14)", False)):
+            line(name, [peer for at, peer in enumerate(leechers, 2) if attempts_tcp(args, at) == wanted])
     print(f"the seed sent {seed.handle.status().total_payload_upload / args.octets:.2f} copies")
     drops = net.drops()
     print(f"dropped: {drops[0]} by the seed's uplink, {statistics.mean(drops[1:]):.0f} by a leecher's on average")
+    (mean, p95), (seed_mean, seed_p95), tcp = queues
+    print(f"queue: mean {mean:.1f} ms, p95 {p95:.0f}; the seed's: mean {seed_mean:.1f}, p95 {seed_p95:.0f}; TCP {100 * tcp:.1f} %")
 
 
 def main():
@@ -205,19 +279,23 @@ def main():
     parser.add_argument("mode", choices=["tcp", "utp", "mix"])
     parser.add_argument("leechers", type=int)
     parser.add_argument("octets", type=int)
+    parser.add_argument("--tcp", type=int, default=50, help="percent of a mix's leechers that attempt TCP")
+    parser.add_argument("--mbps", type=float, default=1.0, help="each uplink, Mbit/s")
+    parser.add_argument("--buffer", type=int, default=125_000, help="of each uplink, octets")
+    parser.add_argument("--target", type=int, default=100, help="of delay, over uTP, ms")
     parser.add_argument("--cede", default="target/release/cede", help="for the tracker")
     parser.add_argument("--log", type=pathlib.Path, help="a folder for what the seed and a leecher say")
     args = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("network namespaces need root: run it with sudo")
-    if not 2 <= args.leechers <= 250:
-        sys.exit("take 2 to 250 leechers")
-    missing = [tool for tool in ("ip", "tc", "ethtool", args.cede) if not shutil.which(tool)]
+    if not 1 <= args.leechers <= 250:
+        sys.exit("take 1 to 250 leechers")
+    missing = [tool for tool in ("ip", "tc", "ethtool", "bpftrace", args.cede) if not shutil.which(tool)]
     if missing:
-        sys.exit(f"not found: {', '.join(missing)} (apt install iproute2 ethtool; cargo build --release)")
+        sys.exit(f"not found: {', '.join(missing)} (apt install iproute2 ethtool bpftrace; cargo build --release)")
     # Ended by a signal, it removes its namespaces as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
-    with tempfile.TemporaryDirectory() as folder, Net(args.leechers + 1) as net:
+    with tempfile.TemporaryDirectory() as folder, Net(args.leechers + 1, args.mbps, args.buffer) as net:
         command = ["ip", "netns", "exec", net.names[1], args.cede, "torrent", "tracker", "-B", TRACKER]
         tracker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -6,6 +6,7 @@ use super::refusals::Refusals;
 use super::stage::Stage;
 use crate::bitfield::Bitfield;
 use crate::disposition::{Contender, Transport};
+use crate::mixed::Quota;
 use crate::pipeline::Pipeline;
 use crate::profile::Profile;
 use crate::rate::RateMeasure;
@@ -137,6 +138,8 @@ pub(super) struct Conn<A> {
     pub(super) request_limit: Option<u32>,
     pub(super) reserved: Reserved,
     pub(super) peer_id: [u8; 20],
+    /// What it may move up and down while TCP is held back ([`crate::mixed`]).
+    pub(super) quotas: [Quota; 2],
 }
 
 /// libtorrent's default for what a peer may owe; a peer can say otherwise (BEP 10, `reqq`).
@@ -171,6 +174,7 @@ impl<A: Copy> Conn<A> {
             allowed_fast: Vec::new(),
             refusals: Refusals::default(),
             request_limit: None,
+            quotas: [Quota::NONE; 2],
             pipeline: Pipeline::new(profile.pipeline),
             download: RateMeasure::new(now),
             upload: RateMeasure::new(now),

@@ -310,6 +310,7 @@ impl<A: PeerAddress> Engine<A> {
         if self.picker.has_part(conn.id.generation) {
             self.dials.departed.insert(conn.id.generation, conn.address);
         }
+        self.leave_shares(index);
         self.ring.retain(|&other| other != index);
         self.turn = self.turn.filter(|&(other, _)| other != index);
         if let Some(known) = self.dials.known.get_mut(&conn.address) {

@@ -35,6 +35,7 @@ impl<A: PeerAddress> Engine<A> {
         if let Some(conn) = self.conn(id) {
             conn.times.heard_at = now;
         }
+        self.note_read(now, id, payload.len());
         while let Some(conn) = self.conn(id) {
             match conn.decoder.next(&mut payload) {
                 Ok(None) => return,

@@ -19,6 +19,7 @@ impl<A: PeerAddress> Engine<A> {
         if self.timers.tick_at <= now {
             self.tick(now);
         }
+        self.share_out_at_half(now);
         if self.timers.round_at <= now {
             self.timers.round_at = now + self.profile.choker.interval();
             self.rechoke(now, Occasion::Round);
@@ -66,6 +67,7 @@ impl<A: PeerAddress> Engine<A> {
         for index in self.list.clone() {
             self.look_at(now, index);
         }
+        self.decide_shares(now);
         self.end_stale_handshakes(now);
         self.look_for_unused_slots(now);
         self.look_at_suspects(now);

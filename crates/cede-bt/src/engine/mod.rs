@@ -42,6 +42,7 @@ mod offers;
 mod outbound;
 mod refusals;
 mod requests;
+mod shares;
 mod slots;
 mod snubs;
 mod sources;
@@ -66,6 +67,7 @@ use conn::Conn;
 pub use conn::{ConnId, ConnView};
 pub use crowd::neighbourhood;
 use dial::Dials;
+use shares::Shares;
 use sources::Source;
 pub use sources::SourceId;
 
@@ -188,6 +190,12 @@ pub enum Action<A> {
         /// What it says.
         extension: Extension,
     },
+    /// How much may be read of a connection is another now, as TCP is held back beside uTP ([`crate::mixed`]): ask
+    /// [`Engine::may_read`]. Whoever reads on all the same does no harm here.
+    MayRead {
+        /// Of which.
+        conn: ConnId,
+    },
     /// A message of an extension.
     Extended {
         /// From whom.
@@ -309,6 +317,7 @@ pub struct Engine<A> {
     picker: Picker,
     choker: Choker,
     limiter: Limiter,
+    shares: Shares,
     random: Stream,
     slots: Vec<Option<Box<Conn<A>>>>,
     sources: Vec<Source>,
@@ -364,6 +373,7 @@ impl<A: PeerAddress> Engine<A> {
             notes: setup.notes,
             choker: Choker::new(profile.choker),
             limiter: Limiter::new(profile.limiter, setup.upload_limit),
+            shares: Shares::new(profile.mixed),
             random,
             slots: Vec::new(),
             sources: Vec::new(),
@@ -479,6 +489,7 @@ impl<A: PeerAddress> Engine<A> {
         if (!self.ring.is_empty() || self.turn.is_some()) && self.limiter.limit().is_some() {
             at = at.min(self.limiter.next_turn());
         }
+        at = at.min(self.shares.next_at());
         (at != Instant::NEVER).then_some(at)
     }
 

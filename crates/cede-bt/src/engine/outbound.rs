@@ -3,6 +3,7 @@
 use super::conn::{Conn, ConnId, Sending};
 use super::{Chunk, Engine, PeerAddress};
 use crate::disposition::Transport;
+use crate::mixed::Way;
 use crate::wire::{Handshake, Message, PIECE_HEADER_BYTES, Reserved, piece_header};
 use alloc::vec::Vec;
 use cede_units::Instant;
@@ -41,6 +42,7 @@ impl<A: PeerAddress> Engine<A> {
             }
             if let Some((id, chunk, len)) = taken {
                 self.limiter.spend(now, len);
+                self.note_written(id, len);
                 return Some((id, chunk));
             }
         }
@@ -107,7 +109,8 @@ impl<A: PeerAddress> Engine<A> {
         let spared = self.limiter.spares_control();
         let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::as_deref_mut) else { return };
         let out = &mut conn.out;
-        if out.room == 0 {
+        let quota = conn.quotas[Way::Up as usize];
+        if out.room == 0 || quota.waits && quota.octets == 0 {
             return;
         }
         // Behind a block of which a part has left, control messages wait.
@@ -161,6 +164,10 @@ impl<A: PeerAddress> Engine<A> {
 
     /// The next octets of one connection, at most `limit`; none where it has no room or nothing to say.
     fn take_chunk(&mut self, now: Instant, index: u32, limit: u32) -> Option<(ConnId, Chunk, u32)> {
+        let limit = limit.min(self.may_write(now, index));
+        if limit == 0 {
+            return None;
+        }
         let geometry = &self.geometry;
         let conn = self.slots.get_mut(index as usize)?.as_deref_mut()?;
         let out = &mut conn.out;

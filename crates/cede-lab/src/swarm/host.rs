@@ -277,6 +277,7 @@ impl SwarmHost {
                 self.note_close(reason);
                 self.sockets.close(conn);
             }
+            Action::MayRead { conn } => self.sockets.read_at_most(conn, self.engine.may_read(conn)),
             Action::Announce { event, want } => self.announce(now, event, want),
             Action::Unchoked { conn, unchoked, busy } => {
                 let peer = self.peers.get(conn.index()).copied().unwrap_or(u32::MAX);

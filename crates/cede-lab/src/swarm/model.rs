@@ -196,7 +196,8 @@ pub struct Group {
     pub packet_bytes: u32,
     /// Segments of TCP that leave in a row travel as one, up to so many octets; 0 for no such offload.
     pub offload_bytes: u32,
-    /// What a peer keeps written ahead of its transports, in octets per connection.
+    /// What a peer keeps written ahead of its transports, in octets per connection; of TCP where it is held back beside uTP
+    /// ([`cede_bt::mixed`]), it is what Linux's buffer takes.
     pub write_ahead_bytes: u32,
     /// The machine that the peers run on, where links are devices; the group's place in a matrix is its own.
     pub machine: usize,

@@ -27,6 +27,7 @@ use cede_bt::engine::{AnnounceEvent, ConnId, Setup};
 use cede_bt::extension::{Extension, Hearsay};
 use cede_bt::holepunch::Puncher;
 use cede_bt::metainfo::Info;
+use cede_bt::mixed::MixedRule;
 use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile, Transport, layers};
 use cede_units::{Instant as Time, Stream as Random};
 use conn::Shared;
@@ -397,7 +398,8 @@ fn setup(
         info_hash: info.info_hash(),
         peer_id: choices.peer_id,
         have,
-        profile: Profile { slot_patience: Some(SLOT_PATIENCE), ..choices.profile },
+        // Nothing of TCP is held back by guesses: whoever wants that says so (`--up`, `--down`).
+        profile: Profile { slot_patience: Some(SLOT_PATIENCE), mixed: MixedRule::Free, ..choices.profile },
         disposition: choices.disposition,
         upload_limit: choices.upload_limit,
         extended: Some(greeting(info, choices, port)),

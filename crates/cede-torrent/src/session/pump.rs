@@ -75,7 +75,10 @@ impl Inner {
                 Self::store(state);
                 state.disk.sync();
             }
-            Action::Ready { .. } | Action::DhtPort { .. } | Action::Unchoked { .. } => {}
+            Action::Ready { .. }
+            | Action::DhtPort { .. }
+            | Action::Unchoked { .. }
+            | Action::MayRead { .. } => {}
         }
     }
 

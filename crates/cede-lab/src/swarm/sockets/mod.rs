@@ -9,6 +9,7 @@ use crate::histogram::Histogram;
 use crate::host::{IPV4_BYTES, UTP_OVERHEAD_BYTES, wrap};
 use cede_bt::Transport;
 use cede_bt::engine::ConnId;
+use cede_bt::mixed::MixedRule;
 use cede_cc::registry::{self, Entry};
 use cede_cc::{Controller, ParamValue, Params, Path};
 use cede_net::{Address, Datagram, HostId, Protocol};
@@ -61,6 +62,7 @@ impl Stack {
                 mss_bytes: group.packet_bytes.saturating_sub(2 * IPV4_BYTES).max(1) as u16,
                 nagle: true,
                 timestamp_random: false,
+                receive_tuning: group.profile.mixed != MixedRule::Free,
                 ..kernel
             },
             utp_controller: entry(&group.utp)?,
@@ -96,6 +98,15 @@ struct Flow {
     written: u64,
     /// Room that the engine has been told of and has not used.
     offered: u32,
+    /// The most that was under way, in octets, where the kernel's buffer is that of Linux.
+    most_under_way: u32,
+}
+
+/// What Linux's buffer for sending holds: twice the window, at least twice ten segments, each with room for 2,304 octets, of which what is
+/// kept beside the data takes a fifth (`tcp_sndbuf_expand`; measured with `ss`).
+fn kernel_buffer_bytes(most_under_way: u32, mss_bytes: u32) -> u32 {
+    let segments = most_under_way.div_ceil(mss_bytes).max(10);
+    segments * 2 * 2304 / 5 * 4
 }
 
 impl Flow {
@@ -110,7 +121,19 @@ impl Flow {
         let unsent = self.written.saturating_sub(sent).min(u64::from(u32::MAX)) as u32;
         let room = write_ahead.saturating_sub(unsent).min(writable);
         // Half a buffer at a time: one write serves many packets.
-        let is_news = room >= write_ahead / 2 && room > self.offered;
+        self.offer_room(room, write_ahead / 2)
+    }
+
+    /// The same of a connection of the kernel, whose buffer holds what has not been acknowledged too: it takes more once a third is free.
+    fn offer_kernel(&mut self, sent: u64, (used, writable): (u32, u32), mss_bytes: u32) -> Option<u32> {
+        let unsent = self.written.saturating_sub(sent).min(u64::from(u32::MAX)) as u32;
+        self.most_under_way = self.most_under_way.max(used.saturating_sub(unsent));
+        let buffer = kernel_buffer_bytes(self.most_under_way, mss_bytes);
+        self.offer_room(buffer.saturating_sub(used).min(writable), buffer / 3)
+    }
+
+    fn offer_room(&mut self, room: u32, least: u32) -> Option<u32> {
+        let is_news = room >= least && room > self.offered;
         is_news.then(|| {
             self.offered = room;
             room
@@ -508,7 +531,14 @@ impl Sockets {
                 let statistics = slot.connection.statistics();
                 let sent = statistics.data_bytes_sent - statistics.retransmitted_bytes;
                 let writable = slot.connection.write_room();
-                Some((slot.conn?, slot.flow.offer(sent, writable, self.write_ahead)?))
+                // Where reading is held back, so is writing, and the buffers of the kernel count.
+                let room = if self.stack.tcp.receive_tuning {
+                    let used = self.stack.tcp.send_buffer_bytes - writable;
+                    slot.flow.offer_kernel(sent, (used, writable), self.stack.tcp.payload_bytes())
+                } else {
+                    slot.flow.offer(sent, writable, self.write_ahead)
+                };
+                Some((slot.conn?, room?))
             }
             Place::Utp(handle) => {
                 let connection = self.endpoint.connection(handle)?;

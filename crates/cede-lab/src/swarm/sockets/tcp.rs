@@ -20,6 +20,8 @@ pub(super) struct TcpSlot {
     pub(super) conn: Option<ConnId>,
     pub(super) peer: Address,
     dirty: bool,
+    /// Octets that may be read.
+    readable: u32,
     pub(super) connection: cede_tcp::Connection,
 }
 
@@ -81,7 +83,7 @@ impl Sockets {
         }
         self.demux.insert(peer, connection.ports().local, index);
         self.tcp[index as usize] =
-            Some(TcpSlot { connection, peer, conn, flow: Flow::default(), dirty: false });
+            Some(TcpSlot { connection, peer, conn, flow: Flow::default(), dirty: false, readable: u32::MAX });
         self.soil(index);
         index
     }
@@ -156,6 +158,15 @@ impl Sockets {
         }
     }
 
+    /// So many octets of a connection may be read.
+    pub(in crate::swarm) fn read_at_most(&mut self, conn: ConnId, octets: u32) {
+        let Some(Place::Tcp(index)) = self.place(conn) else { return };
+        if let Some(slot) = &mut self.tcp[index as usize] {
+            slot.readable = octets;
+        }
+        self.soil(index);
+    }
+
     /// Takes in what a connection has to tell and what it has received.
     fn hear_tcp(&mut self, index: u32) {
         use cede_tcp::Event;
@@ -176,7 +187,11 @@ impl Sockets {
             }
         }
         let Some(conn) = slot.conn else { return };
-        while let Some(payload) = slot.connection.read() {
+        while slot.readable > 0 {
+            let Some(payload) = slot.connection.read_up_to(slot.readable) else { break };
+            if slot.readable < u32::MAX {
+                slot.readable -= payload.len();
+            }
             self.news.push_back(News::Received(conn, payload));
         }
     }
