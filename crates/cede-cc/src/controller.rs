@@ -272,9 +272,10 @@ pub trait Controller: Send {
         let _ = samples;
     }
 
-    /// A transmission leaves the flight, neither acknowledged nor lost: a path-MTU probe that was too large, a packet that the peer
-    /// had no room for, one that a tail probe repeated and of which the answers leave open whether it arrived. Nothing is allowed by
-    /// it; who waits for each packet's fate waits no longer for this one's.
+    /// A transmission leaves the flight, neither acknowledged nor lost: a path-MTU probe that was too large, a packet that has become
+    /// so or that the peer had no room for, one that a tail probe repeated and of which the answers leave open whether it arrived.
+    /// Nothing is allowed by it; who waits for each packet's fate waits no longer for this one's. As with a loss, it may be
+    /// acknowledged all the same before it leaves again.
     fn on_forgotten(&mut self, packet: &PacketFact) {
         let _ = packet;
     }

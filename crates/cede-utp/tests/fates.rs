@@ -8,7 +8,9 @@ use cede_cc::{Allowance, Controller, Feedback, PacketFact, Sent, Snapshot, Tag, 
 use cede_units::{Duration, Stream};
 use cede_utp::{Config, Mtu};
 use common::{Fate, Setup, World, ms};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 /// What has become of a transmission.
@@ -36,7 +38,8 @@ impl Bookkeeper {
             let before = ledger.insert(packet.tag, told);
             // What was given up may arrive all the same, before it is sent again.
             let in_time = before == Some(Told::Nothing);
-            let in_vain = matches!(before, Some(Told::Lost | Told::TimedOut)) && told == Told::Acked;
+            let in_vain =
+                matches!(before, Some(Told::Lost | Told::Forgotten | Told::TimedOut)) && told == Told::Acked;
             assert!(in_time || in_vain, "{before:?}, then {told:?}: {packet:?}");
         }
     }
@@ -88,12 +91,10 @@ impl Controller for Bookkeeper {
     }
 }
 
-/// What was told of each transmission over a path of 1,300 octets that loses and delays as the seed has it. The writer writes in
-/// spells, so that there are tails to be probed; the reader rests in some of them, until its window is shut.
-fn transfer(seed: u64) -> Vec<Told> {
-    let mut random = Stream::named(seed, "fates");
-    let libutp = random.chance(0.3);
-    let mut config = if libutp { Config::libutp() } else { Config::default() };
+/// A connection over a path that loses and delays as the seed has it, and carries what the cell says, and what its controller is told.
+fn connected(seed: u64, random: &mut Stream) -> (World, Rc<Cell<usize>>, Ledger) {
+    let configs = [Config::libutp(), Config::default(), Config::internet()];
+    let mut config = configs[random.below(3) as usize].clone();
     (config.mtu, config.rack) = (Mtu::SEARCH_IPV4, random.chance(0.7));
     config.receive_buffer_bytes = 20_000;
     let setup = Setup { configs: [config.clone(), config], seed, ..Setup::default() };
@@ -102,18 +103,38 @@ fn transfer(seed: u64) -> Vec<Told> {
     let mut world = World::connected_with(&setup, Box::new(controller));
     let [loss, late] = [random.below(12), random.below(20)];
     let mut fates = Stream::named(seed, "network");
+    let passes = Rc::new(Cell::new(1300));
+    let now_passes = Rc::clone(&passes);
     world.judge = Box::new(move |seen| match fates.below(100) {
-        _ if seen.udp_bytes > 1300 => Fate::Drop,
+        _ if seen.udp_bytes > now_passes.get() => Fate::Drop,
         draw if draw < loss => Fate::Drop,
         draw if draw < loss + late => Fate::Late(ms(fates.below(25))),
         _ => Fate::Deliver,
     });
+    (world, passes, ledger)
+}
+
+/// What was told of each transmission. The writer writes in spells, so that there are tails to be probed; the reader rests in some of
+/// them, until its window is shut; and the path narrows while something is under way, with a router's word or without.
+fn transfer(seed: u64) -> Vec<Told> {
+    let mut random = Stream::named(seed, "fates");
+    let (mut world, passes, ledger) = connected(seed, &mut random);
     let mut total = 0;
-    for _ in 0..10 {
-        let spell = random.below(40_000);
-        world.sides[0].to_write += spell;
-        total += spell;
+    for spell in 0..10 {
+        let octets = random.below(40_000);
+        world.sides[0].to_write += octets;
+        total += octets;
         world.sides[1].reads = random.chance(0.7);
+        world.run_for(ms(random.below(40)));
+        if spell == 5 {
+            // A peer of another make would never have what is larger.
+            let large = world.sides[0].connection.is_peer_known();
+            passes.set(if large { 900 } else { 1300 });
+            if random.chance(0.5) {
+                let now = world.local(0);
+                world.sides[0].connection.packet_too_big(now, random.chance(0.5).then_some(900));
+            }
+        }
         world.run_for(ms(random.below(2000)));
     }
     world.sides[1].reads = true;

@@ -119,9 +119,14 @@ impl Connection {
         for number in self.sending.outbox.una()..self.sending.outbox.next() {
             let Some(slot) = self.sending.outbox.get_mut(number) else { break };
             if slot.fate == Fate::Outstanding && slot.payload_bytes > most {
+                let told = slot.is_data_outstanding().then(|| slot.fact(number));
                 slot.fate = Fate::Lost;
                 let bytes = slot.payload_bytes;
                 self.sending.enter_lost(number, bytes);
+                if let Some(packet) = told {
+                    self.controller.on_forgotten(&packet);
+                }
+                self.forget_repeated(number);
                 self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(1);
             }
         }
