@@ -72,38 +72,25 @@ const fn heading(catalogue: Catalogue) -> (&'static str, &'static str) {
 fn items(catalogue: Catalogue) -> Vec<Item> {
     match catalogue {
         Catalogue::Controllers => registry::all().iter().map(controller).collect(),
-        Catalogue::Queues => QueueKind::WORDS
-            .iter()
-            .map(|(name, _, summary)| Item {
-                kind: "queue",
-                name: (*name).to_string(),
-                summary: (*summary).to_string(),
-            })
-            .collect(),
-        Catalogue::Scenarios => {
-            let item = |scenario: &BuiltIn| Item {
-                kind: "scenario",
-                name: scenario.name.to_string(),
-                summary: scenario.description(),
-            };
-            BUILT_IN.iter().map(item).collect()
+        Catalogue::Queues => {
+            QueueKind::WORDS.iter().map(|&(name, _, summary)| item("queue", name, summary)).collect()
         }
-        Catalogue::Checks => check::cases()
-            .map(|case| Item { kind: "check", name: case.name.to_string(), summary: case.world.to_string() })
-            .collect(),
-        Catalogue::Metrics => METRICS
-            .iter()
-            .map(|metric| Item {
-                kind: "metric",
-                name: metric.pattern(),
-                summary: metric.summary.to_string(),
-            })
-            .collect(),
-        Catalogue::Figures => crate::repro::figures()
-            .into_iter()
-            .map(|(name, summary)| Item { kind: "figure", name, summary })
-            .collect(),
+        Catalogue::Scenarios => {
+            let built_in = |scenario: &BuiltIn| item("scenario", scenario.name, scenario.description());
+            BUILT_IN.iter().map(built_in).collect()
+        }
+        Catalogue::Checks => check::cases().map(|case| item("check", case.name, case.world)).collect(),
+        Catalogue::Metrics => {
+            METRICS.iter().map(|metric| item("metric", metric.pattern(), metric.summary)).collect()
+        }
+        Catalogue::Figures => {
+            crate::repro::figures().into_iter().map(|(name, summary)| item("figure", name, summary)).collect()
+        }
     }
+}
+
+fn item(kind: &'static str, name: impl Into<String>, summary: impl Into<String>) -> Item {
+    Item { kind, name: name.into(), summary: summary.into() }
 }
 
 fn controller(entry: &registry::Entry) -> Item {
