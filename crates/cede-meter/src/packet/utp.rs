@@ -10,7 +10,7 @@
 //! (`tests/ground_truth.rs`), captures of other protocols on shared ports, and random datagrams (`tests/fuzz.rs`).
 
 use crate::packet::rtt::Rtt;
-use cede_wire::utp::{EXT_FAR_ACK, EXT_PADDING, HEADER_BYTES, Kind, VERSION, View};
+use cede_wire::utp::{EXT_FAR_ACK, EXT_PADDING, EXT_PART, HEADER_BYTES, Kind, VERSION, View};
 
 /// What old uTorrent says where it has no measurement.
 const NO_DIFFERENCE: u32 = 0x7fff_ffff;
@@ -111,7 +111,7 @@ fn chain_len(view: &View<'_>) -> Option<usize> {
         // Beyond selective acknowledgements (1), bits (2) and close reasons (3) nothing is in use but what we send; and only
         // padding may be empty.
         let is_empty = body_len == 0 && next != EXT_PADDING;
-        if is_empty || !matches!(next, 1..=3 | EXT_FAR_ACK | EXT_PADDING) {
+        if is_empty || !matches!(next, 1..=3 | EXT_PART | EXT_FAR_ACK | EXT_PADDING) {
             return None;
         }
         len += whole;
@@ -146,4 +146,25 @@ pub(crate) fn ask(from: &mut Rtt, now: u32, said: &Said) {
 fn covers(said: &Said, wanted: u32) -> bool {
     let (id, seq) = ((wanted >> 16) as u16, wanted as u16);
     matches!(said.id.wrapping_sub(id), 1 | u16::MAX) && said.ack.wrapping_sub(seq).cast_signed() >= 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_wire::utp::{EXT_BITS, EXT_CLOSE_REASON, EXT_SELECTIVE_ACK};
+
+    #[test]
+    fn what_is_in_use_has_the_form_of_utp_and_nothing_else() {
+        let datagram = |extension: u8| {
+            let mut octets = [0; HEADER_BYTES + 7];
+            (octets[0], octets[1]) = (0x01, extension);
+            // One extension of four octets, and one octet of data.
+            octets[HEADER_BYTES + 1] = 4;
+            octets
+        };
+        let has_form = |extension: u8| has_form(&datagram(extension), HEADER_BYTES + 7);
+        let used: Vec<u8> = (1..=u8::MAX).filter(|&extension| has_form(extension)).collect();
+        let ours = [EXT_SELECTIVE_ACK, EXT_BITS, EXT_CLOSE_REASON, EXT_PART, EXT_FAR_ACK, EXT_PADDING];
+        assert_eq!(used, ours);
+    }
 }
