@@ -30,6 +30,8 @@ def merged(out):
     """What all captures say of each host under each protocol, the worst first."""
 
     def table(name, by, sums):
+        if not (Path(out) / name).is_dir():
+            return []  # No capture had a sample.
         data = pyarrow.dataset.dataset(Path(out) / name, partitioning="hive").to_table()
         return data.group_by(by).aggregate(sums).to_pylist()
 
@@ -84,7 +86,13 @@ def main():
     with client:
         paths = [str(Path(capture).resolve()) for capture in args.captures]
         tasks = client.map(meter, [args.cede] * len(paths), paths, [str(Path(args.out).resolve())] * len(paths))
+        capture_of = {task.key: path for task, path in zip(tasks, paths)}
         for task in as_completed(tasks):
+            if task.status != "finished":
+                # Its worker died, or has no such program; the other captures count.
+                failed += 1
+                print(f"{capture_of[task.key]}: not read: {task.exception()}", file=sys.stderr)
+                continue
             capture, code, complaint, worker = task.result()
             workers.add(worker)
             if code:

@@ -145,6 +145,32 @@ fn another_program_reads_the_samples_back() {
     assert!((read[2].as_f64().unwrap() / sum - 1.0).abs() < 1e-6, "{read} for {sum}");
 }
 
+/// A worker that cannot read its capture, be it the capture's fault or its own, takes nothing from the others.
+#[test]
+fn what_a_worker_cannot_read_is_told_and_the_rest_is_merged() {
+    let Some(python) = python() else { return };
+    let place = Place::new("unread");
+    place.0.write("words.pcap", "no capture");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scale/many.py");
+    let merge = |captures: &[&str], program: &str| {
+        let mut command = Command::new(&python);
+        command.current_dir(place.0.path("")).arg(script).args(captures);
+        let set = format!("{}.set", captures[0]);
+        command.args(["--out", &set, "--workers", "1", "--cede", program]).stdin(Stdio::null());
+        Running::begin(command.env("PATH", "")).end().exits(1)
+    };
+    let cede = env!("CARGO_BIN_EXE_cede");
+    for (captures, program, hosts, told) in [
+        (&["words.pcap"][..], cede, 0, "words.pcap: exit code 1: error: "),
+        (&["early.pcap"], "no-such-program", 0, "early.pcap: not read: "),
+        (&["late.pcap", "words.pcap"], cede, 2, "words.pcap: exit code 1: error: "),
+    ] {
+        let merged = merge(captures, program).complains(told).json();
+        assert_eq!((&merged["captures"], &merged["failed"]), (&captures.len().into(), &1.into()));
+        assert_eq!(merged["hosts"].as_array().unwrap().len(), hosts, "{merged}");
+    }
+}
+
 #[test]
 fn two_workers_read_captures_and_the_merge_is_that_of_all_samples() {
     let Some(python) = python() else { return };

@@ -19,7 +19,8 @@ pub(crate) struct Slots {
 impl Slots {
     /// Of a series, for a window of this length.
     pub(crate) fn of(points: &[Point], window_us: f64) -> Self {
-        let width_us = window_us / SLOTS as f64;
+        // Times are microseconds: no window is shorter than one.
+        let width_us = window_us.max(1.0) / SLOTS as f64;
         let mut slots = Self { width_us, list: Vec::new() };
         for point in points {
             let slot = slots.slot(point.t);
@@ -115,5 +116,13 @@ mod tests {
             }
             assert_eq!(Slots::of(&points, 10e6).list, slots.list);
         }
+    }
+
+    #[test]
+    fn a_window_of_nothing_is_one_of_a_microsecond() {
+        let points: Vec<Point> =
+            (0..100).map(|k| Point { t: f64::from(k) * 1e4, x: f64::from(k % 7) }).collect();
+        let bases = Slots::of(&points, 0.0).bases();
+        assert!(points.iter().all(|point| bases.at(point.t) == point.x));
     }
 }
