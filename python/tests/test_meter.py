@@ -46,7 +46,7 @@ class Captures(unittest.TestCase):
     def test_what_cannot_be_is_told(self):
         with self.assertRaises(FileNotFoundError):
             cede.meter("no-such-file.pcap")
-        with self.assertRaisesRegex(ValueError, "neither pcap nor pcapng"):
+        with self.assertRaisesRegex(ValueError, ": at octet 0: neither pcap nor pcapng"):
             cede.meter(__file__)
         for options in [{"estimator": "both"}, {"base_s": -1.0}, {"protocol": "quic"}, {"filter": "host and"}]:
             with self.subTest(options=options), self.assertRaises(ValueError):

@@ -85,10 +85,11 @@ pub fn meter<'py>(
     let mut meter = Meter::new(wish.config()?);
     let mut damage = Vec::new();
     for source in &sources {
+        let name = || source.to_string();
         let said = if let Ok(path) = source.extract::<PathBuf>() {
-            feed(py, &mut meter, Named::open(path)?)?
+            feed(py, &mut meter, Named::open(path)?, name)?
         } else {
-            feed(py, &mut meter, Readable(source.clone().unbind()))?
+            feed(py, &mut meter, Readable(source.clone().unbind()), name)?
         };
         damage.extend(said.map(|text| format!("{source}: {text}")));
     }
@@ -114,7 +115,12 @@ const fn wants(wish: &Wish) -> Wants {
 }
 
 /// Reads a capture to its end; what is wrong with it, where some of it can be read.
-fn feed(py: Python<'_>, meter: &mut Meter, source: impl Read + Send) -> PyResult<Option<String>> {
+fn feed(
+    py: Python<'_>,
+    meter: &mut Meter,
+    source: impl Read + Send,
+    name: impl Fn() -> String,
+) -> PyResult<Option<String>> {
     let mut feed = Feed::new(source);
     loop {
         let pieces = py.detach(|| {
@@ -133,7 +139,7 @@ fn feed(py: Python<'_>, meter: &mut Meter, source: impl Read + Send) -> PyResult
             Err(FeedError::Io(error)) => return Err(error.into()),
             // It began as no capture: nothing was read of it.
             Err(error @ FeedError::Capture { offset: 0, .. }) => {
-                return Err(PyValueError::new_err(error.to_string()));
+                return Err(PyValueError::new_err(format!("{}: {error}", name())));
             }
             Err(error) => return Ok(Some(error.to_string())),
         }
