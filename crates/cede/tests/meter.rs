@@ -336,6 +336,8 @@ fn damage_is_told_and_what_came_before_counts() {
     assert_eq!(place.meter(&["."]).0, 2);
     let (code, _, err) = place.meter(&["tcp.pcap", "--since", "90"]);
     assert!(code == 2 && err.contains("lacks its unit"), "{err}");
+    let (code, _, err) = place.meter(&["tcp.pcap", "--since", "10 s", "--until", "5 s"]);
+    assert!(code == 2 && err.contains("--since: 10 s is not before --until, 5 s"), "{err}");
 }
 
 /// Delays by time, sender and receiver.
@@ -556,6 +558,11 @@ fn what_is_printed_of_many_hosts_takes_no_memory_for_each() {
     command.current_dir(place.path("")).args(["-c", &limited, "sh", "--json"]);
     let found = Finished::of(command.output().unwrap()).exits(0).json();
     assert_eq!(found["hosts"].as_array().unwrap().len(), HOSTS as usize);
+    // A page has the worst, and says so.
+    let (code, _, err) = place.meter(&["many.pcap", "--min-samples", "1", "--report", "r.html", "--csv"]);
+    let page = place.text("r.html");
+    assert!(code == 0 && page.contains("the worst 1,000 of 60,000"), "{err}");
+    assert!((1_000..1_010).contains(&page.matches("<tr").count()));
 }
 
 #[test]

@@ -8,6 +8,8 @@ use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Axis, Cell, Figure, Panel, Series};
 use std::path::Path;
 
+/// Rows that are listed, the worst first: of a hundred thousand a page has forty megabytes.
+const LISTED: usize = 1000;
 /// Hosts with a picture of their own.
 const PICTURED: usize = 12;
 
@@ -24,8 +26,15 @@ fn page(args: &MeterArgs, findings: &Findings) -> Page {
     let counters = &findings.report.counters;
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
     let hosts = Section::new(if args.flows { "Flows" } else { "Hosts" })
-        .prose("Delays in milliseconds that packets spent in queues before the observer saw them, nearly all of it in the sender's uplink. The mean over time comes first; what a flag means: `cede explain NAME`.")
-        .table(&brief(args, findings, usize::MAX));
+        .prose("Delays in milliseconds that packets spent in queues before the observer saw them, nearly all of it in the sender's uplink. The mean over time comes first; what a flag means: `cede explain NAME`.");
+    let rows = if args.flows { findings.flows.len() } else { findings.report.hosts.len() };
+    let hosts = if rows > LISTED {
+        let [listed, all] = [LISTED, rows].map(|count| Cell::number(count as f64, 0).display());
+        hosts.prose(format!("These are the worst {listed} of {all}; `--csv` and `--json` have all."))
+    } else {
+        hosts
+    };
+    let hosts = hosts.table(&brief(args, findings, usize::MAX, LISTED));
     let mut page = Page::new("Whose queue is it?")
         .lead("Queueing delays of remote hosts, found in a capture without sending a packet.")
         .fact("captures", names.join(", "))

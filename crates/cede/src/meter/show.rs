@@ -26,7 +26,7 @@ const SUMMARY_COLUMNS: [&str; 9] = [
 /// Everything for a person.
 pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
     let mut out = String::new();
-    let table = brief(args, findings, screen.width);
+    let table = brief(args, findings, screen.width, usize::MAX);
     if table.is_empty() {
         out += &nothing(args, &findings.report);
     } else {
@@ -64,16 +64,21 @@ const SPARE: [&str; 10] = [
 /// The last column is wrapped, down to this width.
 const FLAGS_WIDTH: usize = 18;
 
-/// What was asked for, for people, in the columns that there is room for.
-pub fn brief(args: &MeterArgs, findings: &Findings, room: usize) -> Table {
-    if args.flows { brief_flows(args, findings, room) } else { brief_hosts(findings, room) }
+/// What was asked for, for people, in the columns that there is room for: so many rows of it.
+pub fn brief(args: &MeterArgs, findings: &Findings, room: usize, most: usize) -> Table {
+    if args.flows {
+        brief_flows(args, &findings.flows[..most.min(findings.flows.len())], room)
+    } else {
+        let hosts = &findings.report.hosts;
+        brief_hosts(&hosts[..most.min(hosts.len())], room)
+    }
 }
 
 fn delays(summary: Option<&Summary>) -> Vec<Cell> {
     if summary.is_none() { vec!["–".into(); DELAYS.len()] } else { numbers(summary) }
 }
 
-fn brief_hosts(findings: &Findings, room: usize) -> Table {
+fn brief_hosts(hosts: &[HostReport], room: usize) -> Table {
     let headings = ["host", "by", "flows"].into_iter().chain(DELAYS).chain(["min RTT", "clock Hz", "flags"]);
     let row = |host: &HostReport| {
         let mut cells: Vec<Cell> = vec![host.address.to_string().into(), protocols(host).into()];
@@ -84,10 +89,10 @@ fn brief_hosts(findings: &Findings, room: usize) -> Table {
         cells.push(names(host.flags).into());
         cells
     };
-    fitted(headings.collect(), findings.report.hosts.iter().map(row).collect(), room)
+    fitted(headings.collect(), hosts.iter().map(row).collect(), room)
 }
 
-fn brief_flows(args: &MeterArgs, findings: &Findings, room: usize) -> Table {
+fn brief_flows(args: &MeterArgs, flows: &[FlowReport], room: usize) -> Table {
     let fixed = ["from", "to", "by", "packets"];
     let more = ["min RTT", "clock Hz", "drift ppm", "flags"];
     let row = |flow: &FlowReport| {
@@ -102,7 +107,7 @@ fn brief_flows(args: &MeterArgs, findings: &Findings, room: usize) -> Table {
         cells
     };
     let headings = fixed.into_iter().chain(DELAYS).chain(more).collect();
-    fitted(headings, findings.flows.iter().map(row).collect(), room)
+    fitted(headings, flows.iter().map(row).collect(), room)
 }
 
 /// Leaves out spare columns until the others fit.

@@ -26,6 +26,9 @@ pub fn selection(
     until: Option<cede_units::Duration>,
 ) -> Result<Selection, Failure> {
     let wrong = |error: FilterError| Failure::Usage(format!("--filter: {error}"));
+    if let Some((since, until)) = since.zip(until).filter(|(since, until)| since >= until) {
+        return Err(Failure::Usage(format!("--since: {since} is not before --until, {until}")));
+    }
     Ok(Selection {
         filter: filter.map(str::parse).transpose().map_err(wrong)?,
         since_ns: since.map_or(0, cede_units::Duration::as_nanos),
