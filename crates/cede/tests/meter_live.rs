@@ -314,8 +314,12 @@ fn an_interface_that_is_down_is_waited_for_at_rest() {
     rests(&mut meter);
     namespaces.ip("a", "link set eth0 up");
     meter.prints_such(|line| line["interface_up"] == true);
+    // Packets of the moment before it goes down are still in the kernel's hands then.
+    let refused = namespaces.run("a").args(["send", "192.0.2.2", "-t", "1"]).stdin(Stdio::null()).output();
+    assert!(!refused.unwrap().status.success());
     namespaces.ip("a", "link set eth0 down");
     rests(&mut meter);
+    assert_eq!(meter.prints_such(|_| true)["interface_up"], false);
     namespaces.ip("a", "link set eth0 up");
     meter.prints_such(|line| line["interface_up"] == true && line["packets_per_s"].as_f64() > Some(0.0));
     last_of(meter);

@@ -108,7 +108,8 @@ impl Tap {
         let Some(batch) = self.capture.next_batch_blocking(timeout).map_err(told)? else {
             return self.rest();
         };
-        self.is_up = true;
+        // What came just before it went down is handed over after that.
+        self.is_up = self.is_up || self.presence.is_up();
         for packet in batch.iter() {
             if self.is_loopback && packet.direction() == PacketDirection::Outgoing {
                 continue;
