@@ -1,12 +1,14 @@
 //! Peers from the distributed hash table (BEP 5), through the `mainline` crate.
 //!
-//! Only for torrents that are not private. It has a UDP port of its own, 6881 or a free one where that is taken, and speaks IPv4.
+//! Only for torrents that are not private. It has a UDP port of its own, 6881 or a free one where that is taken unless it is told
+//! otherwise, and speaks IPv4. Peers are told of it ([`OurNode::port`]).
 //!
 //! Our node answers others from the first, as those of deployed clients do: the crate's own way, to be silent for a quarter of an
 //! hour and until its own port was seen to be reached, leaves two that know of each other alone without anybody who answers. What
 //! others have told our node is asked of it as well: the crate's lookups ask other nodes only.
 //!
-//! **What it leaves out.** A node that asks us, and that no other node tells us of, is not told of us.
+//! **What it leaves out.** A node that asks us, and that no other node tells us of, is not told of us; nor are the nodes that peers
+//! tell us of, which the crate cannot be handed once it runs.
 
 use crate::origin::{Family, Origin};
 use cede_bt::bencode::{Document, Form, Limits, Node};
@@ -45,11 +47,12 @@ pub struct OurNode {
 }
 
 impl OurNode {
-    /// Begins, with these nodes where there are any, and else with the usual ones. The table is one of IPv4 (BEP 5).
+    /// Begins, with these nodes where there are any, and else with the usual ones; at this UDP port, where one is given. The table is
+    /// one of IPv4 (BEP 5).
     ///
     /// # Errors
     /// No socket; the `origin` leads to no IPv4.
-    pub fn start(origin: Origin, bootstrap: &[String]) -> io::Result<Self> {
+    pub fn start(origin: Origin, bootstrap: &[String], port: Option<u16>) -> io::Result<Self> {
         let mut builder = Dht::builder();
         if !origin.reaches(Family::V4) {
             return Err(io::Error::other("it is one of IPv4, which does not go out from this address"));
@@ -60,8 +63,17 @@ impl OurNode {
         if !bootstrap.is_empty() {
             builder.bootstrap(bootstrap);
         }
+        if let Some(port) = port {
+            builder.port(port);
+        }
         let (dht, turns) = (builder.server_mode().build()?, Arc::new(Semaphore::new(AT_ONCE)));
         Ok(Self { dht, turns })
+    }
+
+    /// The UDP port that it listens at.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        bound(&self.dht).port()
     }
 
     /// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, as it
@@ -79,6 +91,11 @@ impl OurNode {
         let search = Search { dht: self.dht.clone(), turns: self.turns.clone(), own, info_hash, found };
         std::thread::Builder::new().name("dht".to_owned()).spawn(move || search.run(&port)).map(drop)
     }
+}
+
+fn bound(dht: &Dht) -> SocketAddrV4 {
+    #[allow(deprecated, reason = "the other way needs an executor, and here is none")]
+    dht.info().local_addr()
 }
 
 struct Search {
@@ -156,8 +173,7 @@ struct OwnNode {
 
 impl OwnNode {
     fn of(dht: &Dht, info_hash: [u8; 20]) -> io::Result<Self> {
-        #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
-        let bound = dht.info().local_addr();
+        let bound = bound(dht);
         let host = if bound.ip().is_unspecified() { Ipv4Addr::LOCALHOST } else { *bound.ip() };
         let socket = UdpSocket::bind((host, 0))?;
         socket.connect(SocketAddrV4::new(host, bound.port()))?;

@@ -39,7 +39,7 @@ fn a_seed_is_found_in_a_table_of_the_tests_own() {
             let port = member.address.port();
             move || Some(port)
         };
-        let node = || OurNode::start(Origin::default(), &table.bootstrap).unwrap();
+        let node = || OurNode::start(Origin::default(), &table.bootstrap, None).unwrap();
         node().search(info.info_hash(), port(&seed), told).unwrap();
         let (nodes, hash) = (table.bootstrap.clone(), info.info_hash());
         tokio::task::spawn_blocking(move || until_known(&nodes, hash)).await.unwrap();
@@ -64,7 +64,7 @@ fn two_that_know_of_each_other_alone_are_a_table() {
     }
     let join = |at: usize, port: Option<u16>, found| {
         let others = [format!("{}:{PORT}", hosts[1 - at])];
-        let node = OurNode::start(Origin::new(Some(hosts[at].into())), &others).unwrap();
+        let node = OurNode::start(Origin::new(Some(hosts[at].into())), &others, None).unwrap();
         node.search([9; 20], move || port, found).unwrap();
     };
     run(async {

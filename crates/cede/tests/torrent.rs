@@ -5,6 +5,7 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
+use std::io::{Read, Write};
 use std::ops::Deref;
 use support::{Finished, Folder, Running};
 
@@ -273,7 +274,6 @@ fn a_completion_is_told_however_soon_the_download_ends() {
 
 /// What an announce says over HTTP, and the line of the log for it.
 fn announced(tracker: &mut Running, port: &str, query: &str) -> Value {
-    use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     write!(stream, "GET /announce?{query} HTTP/1.0\r\n\r\n").unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
@@ -302,7 +302,7 @@ fn announces_that_make_no_sense_are_told_and_count_for_no_seed() {
 /// As in `cede torrent seed ... --json | head -1`.
 #[test]
 fn who_reads_no_more_ends_what_would_run_for_ever() {
-    use std::io::{BufRead, BufReader, Read, Write};
+    use std::io::{BufRead, BufReader};
     use std::process::Stdio;
     let place = Place::new("unread");
     let (_, _seed, peer) = place.seeded(100_000, "");
@@ -543,6 +543,55 @@ fn the_hash_table_leads_to_peers() {
         place.cede(&format!("get {what} -o out -p 0 -B 127.0.0.1 --dht-node {node}")).exits(0);
         assert_eq!(place.read("out/film"), content, "{what}");
     }
+}
+
+/// Whoever has a node of the table is told where ours listens (BEP 5), and nobody else.
+#[test]
+fn peers_that_have_a_node_of_the_table_hear_of_ours() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let place = Place::new("dht-port");
+    place.write_pattern("film", 30_000);
+    place.cede("make film -l 16KiB").exits(0);
+    let shown = place.cede("show film.torrent --json").exits(0).json();
+    let hash = shown["info_hash"].as_str().unwrap();
+    let hash: [u8; 20] = std::array::from_fn(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap());
+    // Nobody answers at the node that is named.
+    let node = format!("--no-lsd -B 127.0.0.1 --dht-node 127.0.0.1:9 --dht-port {free}");
+    place.cede(&format!("seed film.torrent --no-dht {node}")).exits(2).complains("--dht-port");
+    let mut seed = place.start(&format!("seed film.torrent -p 0 {node}"));
+    let port = port_of(&mut seed);
+    let began = std::time::Instant::now();
+    while !greeted(port, hash, true).0 {
+        assert!(began.elapsed() < support::PATIENCE, "its handshake never says that it has a node");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(greeted(port, hash, true), (true, Some(free)));
+    assert_eq!(greeted(port, hash, false), (true, None));
+    seed.interrupt();
+    seed.end().exits(0);
+}
+
+/// Whether the one at this port has a node of the table, and where it says that it is, to a peer that has one or has none.
+fn greeted(port: u16, info_hash: [u8; 20], has_node: bool) -> (bool, Option<u16>) {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    let reserved = [0, 0, 0, 0, 0, 0, 0, u8::from(has_node)];
+    let handshake = [b"\x13BitTorrent protocol", &reserved[..], &info_hash, b"-XX0001-abcdefghijkl"].concat();
+    stream.write_all(&handshake).unwrap();
+    let mut heard = [0; 68];
+    stream.read_exact(&mut heard).unwrap();
+    let mut told = None;
+    // Until it says nothing more for a while.
+    let mut head = [0; 5];
+    while stream.read_exact(&mut head).is_ok() {
+        let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let mut body = vec![0; length - 1];
+        stream.read_exact(&mut body).unwrap();
+        if head[4] == 9 {
+            told = body.try_into().ok().map(u16::from_be_bytes);
+        }
+    }
+    (heard[27] & 1 == 1, told)
 }
 
 /// Waits until the table knows that somebody at this port has it.
@@ -837,7 +886,7 @@ server.serve_forever()
 
 /// A server of one file in ranges, until the process ends; its port.
 fn serve_file(content: Vec<u8>) -> u16 {
-    use std::io::{BufRead, BufReader, Write};
+    use std::io::{BufRead, BufReader};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let converse = move |mut stream: &std::net::TcpStream, content: &[u8]| {

@@ -105,6 +105,7 @@ impl<A: PeerAddress> Engine<A> {
         if let Some(handshake) = self.extended.clone().filter(|_| extends) {
             self.say(now, index, &Message::Extended(0, handshake));
         }
+        self.tell_dht_port(now, index);
     }
 
     fn on_message(&mut self, now: Instant, index: u32, message: Message) -> Verdict {

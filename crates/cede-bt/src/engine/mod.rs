@@ -311,6 +311,7 @@ pub struct Engine<A> {
     info_hash: [u8; 20],
     /// What a hybrid torrent is called by those who know its v2 side.
     info_hash_v2: Option<[u8; 20]>,
+    dht_port: Option<u16>,
     peer_id: [u8; 20],
     extended: Option<Vec<u8>>,
     notes: bool,
@@ -368,6 +369,7 @@ impl<A: PeerAddress> Engine<A> {
             disposition: setup.disposition,
             info_hash: setup.info_hash,
             info_hash_v2: None,
+            dht_port: None,
             peer_id: setup.peer_id,
             extended: setup.extended,
             notes: setup.notes,

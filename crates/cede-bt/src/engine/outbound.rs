@@ -72,10 +72,20 @@ impl<A: PeerAddress> Engine<A> {
         self.extended = Some(handshake);
     }
 
-    /// Tells a peer where our DHT node listens.
-    pub fn send_dht_port(&mut self, now: Instant, id: ConnId, port: u16) {
-        if self.conn(id).is_some_and(|conn| conn.reserved.has(Reserved::DHT)) {
-            self.say(now, id.index, &Message::Port(port));
+    /// We have a node of the distributed hash table at this UDP port: peers that have one are told, those that are there and those
+    /// to come (BEP 5).
+    pub fn set_dht_port(&mut self, now: Instant, port: u16) {
+        self.dht_port = Some(port);
+        for index in self.list.clone() {
+            self.tell_dht_port(now, index);
+        }
+    }
+
+    /// Tells a peer whose handshake says that it has a node where ours listens.
+    pub(super) fn tell_dht_port(&mut self, now: Instant, index: u32) {
+        let Some(port) = self.dht_port else { return };
+        if self.at(index).is_some_and(|conn| conn.reserved.has(Reserved::DHT)) {
+            self.say(now, index, &Message::Port(port));
         }
     }
 
@@ -93,6 +103,9 @@ impl<A: PeerAddress> Engine<A> {
         }
         if self.extended.is_some() {
             reserved = reserved.with(Reserved::EXTENDED);
+        }
+        if self.dht_port.is_some() {
+            reserved = reserved.with(Reserved::DHT);
         }
         let (v1, v2, peer_id) = (self.info_hash, self.info_hash_v2, self.peer_id);
         let Some(conn) = self.at(index) else { return };

@@ -311,6 +311,13 @@ impl Session {
         let _ = state.wishes.send(Wish { event: AnnounceEvent::More, want });
     }
 
+    /// Peers that have a node of the distributed hash table hear that ours is at this UDP port.
+    pub fn set_dht_port(&self, port: u16) {
+        let mut state = self.inner.state.borrow_mut();
+        state.engine.set_dht_port(self.inner.now(), port);
+        self.inner.pump(&mut state);
+    }
+
     /// Changes the upload limit, in octets per second.
     pub fn set_upload_limit(&self, limit: Option<u64>) {
         let mut state = self.inner.state.borrow_mut();

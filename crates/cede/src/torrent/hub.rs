@@ -173,14 +173,22 @@ impl Hub {
         })
     }
 
-    /// Looks for peers in the distributed hash table, in the background, and tells it of us where it is to be told.
-    pub fn search_dht(&self, info_hash: [u8; 20], is_told: bool, found: &UnboundedSender<Vec<SocketAddr>>) {
+    /// Looks for peers in the distributed hash table, in the background, and tells it of us where it is to be told. Our node's port, where
+    /// there is one.
+    pub fn search_dht(
+        &self,
+        info_hash: [u8; 20],
+        is_told: bool,
+        found: &UnboundedSender<Vec<SocketAddr>>,
+    ) -> Option<u16> {
         let unavailable = |error: std::io::Error| self.say(&format!("no distributed hash table: {error}\n"));
-        let start = || OurNode::start(self.listener.origin(), &self.args.dht_node).map_err(unavailable).ok();
-        let Some(node) = self.node.get_or_init(start) else { return };
+        let SwarmArgs { dht_node, dht_port, .. } = &self.args;
+        let start = || OurNode::start(self.listener.origin(), dht_node, *dht_port).map_err(unavailable).ok();
+        let node = self.node.get_or_init(start).as_ref()?;
         let outer = self.listener.outer_port();
         let searching = node.search(info_hash, move || is_told.then(&outer), found.clone());
         searching.unwrap_or_else(unavailable);
+        Some(node.port())
     }
 
     /// Looks for peers in the local network, in the background, and tells it of our port where it is to be told.

@@ -363,8 +363,11 @@ fn look_for_peers(
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
     tokio::task::spawn_local(notes::hear((hub.clone(), row), noted, found.clone()));
     tokio::task::spawn_local(remind([given, hub.args.peers.clone()].concat(), found.clone()));
-    if !hub.args.no_dht && !info.is_private {
-        hub.search_dht(info.info_hash(), true, &found);
+    if !hub.args.no_dht
+        && !info.is_private
+        && let Some(port) = hub.search_dht(info.info_hash(), true, &found)
+    {
+        session.set_dht_port(port);
     }
     if !hub.args.no_lsd && !info.is_private {
         hub.search_local(info.info_hash(), true, found_near);
