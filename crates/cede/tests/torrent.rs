@@ -568,7 +568,7 @@ fn peers_that_have_a_node_of_the_table_hear_of_ours() {
     assert_eq!(greeted(port, hash, true), (true, Some(free)));
     assert_eq!(greeted(port, hash, false), (true, None));
     seed.interrupt();
-    seed.end().exits(0);
+    seed.end().exits(130);
 }
 
 /// Whether the one at this port has a node of the table, and where it says that it is, to a peer that has one or has none.

@@ -7,6 +7,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 use support::nets::Nets;
 use support::{Folder, Running};
@@ -21,6 +22,7 @@ table inet filter {
 "#;
 
 const BYTES: usize = 300_000;
+const GREETED: Duration = Duration::from_secs(3);
 /// A minute after it has begun, a peer hears of those that came since: then two may call each other at once by chance.
 const BY_CHANCE: Duration = Duration::from_secs(55);
 
@@ -103,6 +105,8 @@ impl Place {
             front_one.out_line("ready");
         }
         let _giver = self.give(giver, options);
+        // One in front that reads a kilobyte per second takes as long to have heard its greeting, without which it introduces nobody.
+        thread::sleep(GREETED);
         let began = Instant::now();
         match taker {
             Client::Ours => {
