@@ -102,7 +102,7 @@ impl<A: PeerAddress> Engine<A> {
             _ => Some(Message::Bitfield(have.to_octets())),
         };
         first.iter().for_each(|message| self.say(now, index, message));
-        if let Some(handshake) = self.extended.clone().filter(|_| extends) {
+        if let Some(handshake) = self.greeting.extended.clone().filter(|_| extends) {
             self.say(now, index, &Message::Extended(0, handshake));
         }
         self.tell_dht_port(now, index);

@@ -311,9 +311,8 @@ pub struct Engine<A> {
     info_hash: [u8; 20],
     /// What a hybrid torrent is called by those who know its v2 side.
     info_hash_v2: Option<[u8; 20]>,
-    dht_port: Option<u16>,
     peer_id: [u8; 20],
-    extended: Option<Vec<u8>>,
+    greeting: Greeting,
     notes: bool,
     picker: Picker,
     choker: Choker,
@@ -343,6 +342,15 @@ pub struct Engine<A> {
     totals: Totals,
 }
 
+/// What newcomers hear of us beside what we have, where there is something to say.
+#[derive(Debug)]
+struct Greeting {
+    /// The extension handshake.
+    extended: Option<Vec<u8>>,
+    /// Where our node of the distributed hash table listens.
+    dht_port: Option<u16>,
+}
+
 /// When what is due.
 #[derive(Debug)]
 struct Timers {
@@ -369,9 +377,8 @@ impl<A: PeerAddress> Engine<A> {
             disposition: setup.disposition,
             info_hash: setup.info_hash,
             info_hash_v2: None,
-            dht_port: None,
             peer_id: setup.peer_id,
-            extended: setup.extended,
+            greeting: Greeting { extended: setup.extended, dht_port: None },
             notes: setup.notes,
             choker: Choker::new(profile.choker),
             limiter: Limiter::new(profile.limiter, setup.upload_limit),

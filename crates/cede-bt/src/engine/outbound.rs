@@ -69,13 +69,13 @@ impl<A: PeerAddress> Engine<A> {
                 self.say(now, index, &Message::Extended(0, handshake.clone()));
             }
         }
-        self.extended = Some(handshake);
+        self.greeting.extended = Some(handshake);
     }
 
     /// We have a node of the distributed hash table at this UDP port: peers that have one are told, those that are there and those
     /// to come (BEP 5).
     pub fn set_dht_port(&mut self, now: Instant, port: u16) {
-        self.dht_port = Some(port);
+        self.greeting.dht_port = Some(port);
         for index in self.list.clone() {
             self.tell_dht_port(now, index);
         }
@@ -83,7 +83,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// Tells a peer whose handshake says that it has a node where ours listens.
     pub(super) fn tell_dht_port(&mut self, now: Instant, index: u32) {
-        let Some(port) = self.dht_port else { return };
+        let Some(port) = self.greeting.dht_port else { return };
         if self.at(index).is_some_and(|conn| conn.reserved.has(Reserved::DHT)) {
             self.say(now, index, &Message::Port(port));
         }
@@ -101,10 +101,10 @@ impl<A: PeerAddress> Engine<A> {
         if self.profile.fast {
             reserved = reserved.with(Reserved::FAST);
         }
-        if self.extended.is_some() {
+        if self.greeting.extended.is_some() {
             reserved = reserved.with(Reserved::EXTENDED);
         }
-        if self.dht_port.is_some() {
+        if self.greeting.dht_port.is_some() {
             reserved = reserved.with(Reserved::DHT);
         }
         let (v1, v2, peer_id) = (self.info_hash, self.info_hash_v2, self.peer_id);

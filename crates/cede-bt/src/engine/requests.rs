@@ -32,7 +32,7 @@ impl<A: PeerAddress> Engine<A> {
     /// How many requests a peer may have to answer at a time. Who is about to say so, and has sent nothing, is asked for one block
     /// until then: that costs part of a round trip, and what it would refuse much more.
     fn requests_max(&self, conn: &Conn<A>) -> u32 {
-        let will_say = self.extended.is_some() && conn.reserved.has(Reserved::EXTENDED);
+        let will_say = self.greeting.extended.is_some() && conn.reserved.has(Reserved::EXTENDED);
         let is_new = will_say && conn.tally.last_data_at.is_none();
         let most = conn.request_limit.unwrap_or(if is_new { 1 } else { REQUEST_LIMIT });
         most.min(conn.refusals.requests_max())
