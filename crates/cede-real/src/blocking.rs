@@ -27,6 +27,7 @@
 //!
 //! None of it may be called on a runtime's threads: whoever has one wants [`UtpSocket`].
 
+use crate::udp::unspecified;
 use crate::{
     BindError, ConnectError, OwnedReadHalf, OwnedWriteHalf, SocketConfig, StreamConfig, StreamView,
     UtpSocket, UtpStream,
@@ -34,7 +35,7 @@ use crate::{
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -200,12 +201,8 @@ impl Stream {
     pub fn connect(peer: &str, config: StreamConfig, patience: Patience<'_>) -> Result<Self, Error> {
         wait(patience, async {
             let peer = resolved(peer).await?;
-            let here = match peer {
-                SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-                SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-            };
             let config = SocketConfig { stream: config, accepts: false, ..SocketConfig::default() };
-            let socket = UtpSocket::bind_with((here, 0), config).await.map_err(Error::Bind)?;
+            let socket = UtpSocket::bind_with((unspecified(peer), 0), config).await.map_err(Error::Bind)?;
             socket.connect(peer).await.map(Self::from).map_err(Error::Connect)
         })
     }

@@ -209,7 +209,8 @@ pub(crate) fn header_bytes(peer: SocketAddr) -> u32 {
     if canonical(peer).is_ipv4() { HEADERS_V4_BYTES } else { HEADERS_V6_BYTES }
 }
 
-fn unspecified(peer: SocketAddr) -> IpAddr {
+/// Any address of the same family.
+pub(crate) fn unspecified(peer: SocketAddr) -> IpAddr {
     match peer {
         SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),

@@ -72,6 +72,14 @@ impl<A> Conn<A> {
         (owed + HEADS_BYTES).max((self.download.rate(now) * 0.75) as u32)
     }
 
+    /// What it is about to move in this direction.
+    fn about_to_move(&self, now: Instant, way: Way) -> u32 {
+        match way {
+            Way::Up => self.about_to_send(now),
+            Way::Down => self.about_to_come(now),
+        }
+    }
+
     /// Whether its transfer waits for the network, and libtorrent has something more for it than what it has read already. What the
     /// transport has been given ahead is, over uTP, what stands in libtorrent's own buffer; over TCP it is in the kernel's, and
     /// libtorrent's comes on top. Whoever has just been given something writes, and has not heard yet that the kernel took it.
@@ -127,6 +135,9 @@ impl<A: PeerAddress> Engine<A> {
 
     /// How many octets a connection may send now.
     pub(super) fn may_write(&mut self, now: Instant, index: u32) -> u32 {
+        if self.shares.rule == MixedRule::Free {
+            return u32::MAX;
+        }
         let Some(conn) = self.peek(index).filter(|conn| conn.transport == Transport::Tcp) else {
             return u32::MAX;
         };
@@ -145,7 +156,7 @@ impl<A: PeerAddress> Engine<A> {
         if !lane.is_limited() || quota.waits {
             return;
         }
-        let wanted = if way == Way::Up { conn.about_to_send(now) } else { conn.about_to_come(now) };
+        let wanted = conn.about_to_move(now, way);
         let Some(lacking) = wanted.checked_sub(quota.octets).filter(|&lacking| lacking > 0) else { return };
         let given = lane.ask(index, lacking);
         let octets = quota.octets + given;
@@ -178,10 +189,15 @@ impl<A: PeerAddress> Engine<A> {
     fn give(&mut self, way: Way, index: u32, octets: u32) {
         let given_at = self.shares.shared_at;
         let Some(conn) = self.at(index) else { return };
-        let (conn, quota) = (conn.id, &mut conn.quotas[way as usize]);
+        let (id, quota) = (conn.id, &mut conn.quotas[way as usize]);
         *quota = Quota { octets: quota.octets + octets, waits: false, given_at };
+        self.use_quota(way, id);
+    }
+
+    /// A connection may move something else than before.
+    fn use_quota(&mut self, way: Way, conn: ConnId) {
         match way {
-            Way::Up => self.join_ring(index),
+            Way::Up => self.join_ring(conn.index),
             Way::Down => self.act(Action::MayRead { conn }),
         }
     }
@@ -219,17 +235,12 @@ impl<A: PeerAddress> Engine<A> {
             let Some(conn) = self.at(self.list[place]).filter(|conn| conn.transport == Transport::Tcp) else {
                 continue;
             };
-            let (index, waits) = (conn.id.index, conn.quotas[way as usize].waits);
-            if waits {
+            if conn.quotas[way as usize].waits {
                 continue;
             }
-            let had = if way == Way::Up { conn.about_to_send(now) } else { conn.about_to_come(now) };
-            conn.quotas[way as usize].octets = had;
-            let conn = conn.id;
-            match way {
-                Way::Up => self.join_ring(index),
-                Way::Down => self.act(Action::MayRead { conn }),
-            }
+            conn.quotas[way as usize].octets = conn.about_to_move(now, way);
+            let id = conn.id;
+            self.use_quota(way, id);
         }
     }
 

@@ -155,15 +155,26 @@ impl Connection {
     /// The path-MTU probe under way is known not to arrive: its payload leaves again at once, and nothing is made of it.
     pub(super) fn return_mtu_probe(&mut self) {
         let Some(number) = self.mtu.probe_number() else { return };
-        let Some(slot) = self.sending.outbox.get_mut(number) else { return };
-        if slot.fate == Fate::Outstanding {
-            slot.fate = Fate::Lost;
-            let probe = slot.fact(number);
-            self.sending.enter_lost(number, probe.bytes);
-            self.controller.on_forgotten(&probe);
+        if self.forget(number) {
             self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(1);
             self.counters.rare().mtu_probes_lost += 1;
         }
+    }
+
+    /// A packet under way leaves the flight, to leave again, without a word about a loss; false where it is not under way.
+    pub(super) fn forget(&mut self, number: u64) -> bool {
+        let Some(slot) = self.sending.outbox.get_mut(number) else { return false };
+        if slot.fate != Fate::Outstanding {
+            return false;
+        }
+        slot.fate = Fate::Lost;
+        let (packet, fin) = (slot.fact(number), slot.fin);
+        self.sending.enter_lost(number, packet.bytes);
+        if !fin {
+            self.controller.on_forgotten(&packet);
+        }
+        self.forget_repeated(number);
+        true
     }
 
     /// A loss beyond what is being repaired opens a new event, which lasts until all that is out now is acknowledged.

@@ -117,16 +117,8 @@ impl Connection {
             return;
         }
         for number in self.sending.outbox.una()..self.sending.outbox.next() {
-            let Some(slot) = self.sending.outbox.get_mut(number) else { break };
-            if slot.fate == Fate::Outstanding && slot.payload_bytes > most {
-                let told = slot.is_data_outstanding().then(|| slot.fact(number));
-                slot.fate = Fate::Lost;
-                let bytes = slot.payload_bytes;
-                self.sending.enter_lost(number, bytes);
-                if let Some(packet) = told {
-                    self.controller.on_forgotten(&packet);
-                }
-                self.forget_repeated(number);
+            let is_outgrown = self.sending.outbox.get(number).is_some_and(|slot| slot.payload_bytes > most);
+            if is_outgrown && self.forget(number) {
                 self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(1);
             }
         }

@@ -143,15 +143,12 @@ impl Connection {
         self.sending.resends_beyond_window = 1;
     }
 
-    /// What is under way leaves the flight without a word about losses.
+    /// What is under way leaves the flight without a word about losses; the oldest packet leaves again at once.
     fn forget_all(&mut self) {
         for number in self.sending.outbox.una()..self.sending.outbox.next() {
-            if let Some(slot) = self.sending.outbox.get(number).filter(|slot| slot.is_data_outstanding()) {
-                self.controller.on_forgotten(&slot.fact(number));
-            }
-            self.forget_repeated(number);
+            self.forget(number);
         }
-        self.take_all_for_lost();
+        self.sending.resends_beyond_window = 1;
     }
 
     /// Nothing is under way because the window is smaller than a packet: the timeout lifts it, as in libutp.
