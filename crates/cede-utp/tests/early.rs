@@ -8,7 +8,7 @@ use cede_units::{Duration, Instant, Seq16, Stream};
 use cede_utp::{Config, Connection, ConnectionError, ConnectionState, Endpoint, Event, Handle, Limits, Mtu};
 use cede_wire::utp::{Header, Kind, Packet};
 use cede_wire::{Payload, pattern_octet};
-use common::{Fate, Recorder, Seen, Setup, World, controller, ms};
+use common::{Diary, Fate, Recorder, Seen, Setup, Told, World, controller, ms};
 
 /// The number of the answer.
 const ANSWER: Seq16 = Seq16(0xffff);
@@ -29,6 +29,7 @@ fn header(kind: Kind, connection_id: u16, seq: u16, ack: Seq16) -> Header {
 struct Acceptor {
     connection: Connection,
     now: Instant,
+    diary: Diary,
 }
 
 impl Acceptor {
@@ -37,9 +38,10 @@ impl Acceptor {
         let config = Config { initial_seq: Some(ANSWER), ..config.clone() };
         let syn = header(Kind::Syn, 100, 7, Seq16(0)).encode(&[]).unwrap();
         let syn = Packet::decode(&syn).unwrap();
-        let (controller, _) = Recorder::boxed(100_000);
+        let (controller, diary) = Recorder::boxed(100_000);
         let mut random = Stream::named(1, "acceptor");
-        Self { connection: Connection::accept(now, &syn, config, controller, &mut random).unwrap(), now }
+        let connection = Connection::accept(now, &syn, config, controller, &mut random).unwrap();
+        Self { connection, now, diary }
     }
 
     fn write(&mut self, len: u32) {
@@ -99,6 +101,14 @@ fn one_small_packet_leaves_and_is_repeated_with_the_answer_until_it_is_given_up(
         assert_eq!(log, [ms(250), ms(1250), ms(3250)]);
         assert_eq!(acceptor.now.since(begun), Duration::from_secs(10));
         assert_eq!(acceptor.connection.error(), Some(ConnectionError::TimedOut));
+        // Its controller hears of every transmission but the last that it is under way no more.
+        let told = acceptor.diary.lock().unwrap();
+        let numbers = told.iter().filter_map(|told| match told {
+            Told::Sent(sent) => Some(sent.number as i64),
+            Told::Forgotten(packet) => Some(-1 - packet.number as i64),
+            _ => None,
+        });
+        assert_eq!(numbers.collect::<Vec<_>>(), [0, -1, 0, -1, 0]);
     }
 }
 

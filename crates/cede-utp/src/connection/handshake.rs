@@ -187,7 +187,7 @@ impl Connection {
             // It sets the timer as it leaves again.
             self.counters.rare().timeouts += 1;
             self.rtt.back_off();
-            self.take_all_for_lost();
+            self.forget_all();
         } else if repeats + 1 < MAX_ANSWER_REPEATS {
             self.timers.set(Timer::Retransmission, now + self.config.syn_rto);
         }

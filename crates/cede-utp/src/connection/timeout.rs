@@ -131,7 +131,7 @@ impl Connection {
     }
 
     /// Everything outstanding is to leave again, the oldest packet at once.
-    pub(super) fn take_all_for_lost(&mut self) {
+    fn take_all_for_lost(&mut self) {
         for number in self.sending.outbox.una()..self.sending.outbox.next() {
             let Some(slot) = self.sending.outbox.get_mut(number) else { break };
             if slot.fate == Fate::Outstanding {
@@ -144,7 +144,7 @@ impl Connection {
     }
 
     /// What is under way leaves the flight without a word about losses; the oldest packet leaves again at once.
-    fn forget_all(&mut self) {
+    pub(super) fn forget_all(&mut self) {
         for number in self.sending.outbox.una()..self.sending.outbox.next() {
             self.forget(number);
         }

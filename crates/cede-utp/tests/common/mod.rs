@@ -392,6 +392,7 @@ pub enum Told {
     Sent(Sent),
     Feedback { acked: Vec<PacketFact>, lost: Vec<PacketFact>, feedback: Feedback<'static> },
     Delays(DelaySamples),
+    Forgotten(PacketFact),
     Timeout(Timeout),
     Mss(u32),
 }
@@ -429,6 +430,10 @@ impl Controller for Recorder {
 
     fn on_delays(&mut self, samples: &DelaySamples) {
         self.note(Told::Delays(*samples));
+    }
+
+    fn on_forgotten(&mut self, packet: &PacketFact) {
+        self.note(Told::Forgotten(*packet));
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
