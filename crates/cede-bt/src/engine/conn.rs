@@ -7,8 +7,7 @@ use super::stage::Stage;
 use crate::bitfield::Bitfield;
 use crate::disposition::{Contender, Transport};
 use crate::mixed::Quota;
-use crate::pipeline::Pipeline;
-use crate::profile::Profile;
+use crate::pipeline::{Pipeline, PipelineRule};
 use crate::rate::RateMeasure;
 use crate::snub::Wait;
 use crate::wire::{BlockRef, Decoder, Reserved, WireLimits};
@@ -85,9 +84,6 @@ pub(super) struct Tally {
     pub(super) unused_slots: u32,
 }
 
-/// Over what a connection came, and whether we opened it.
-type Way = (Transport, bool);
-
 /// When something was last heard and said.
 #[derive(Debug)]
 pub(super) struct Times {
@@ -146,13 +142,12 @@ pub(super) struct Conn<A> {
 pub(super) const REQUEST_LIMIT: u32 = 250;
 
 impl<A: Copy> Conn<A> {
-    pub(super) fn new(id: ConnId, address: A, way: Way, rules: (&Profile, u32), now: Instant) -> Self {
-        let ((transport, opened_by_us), (profile, pieces)) = (way, rules);
+    pub fn new(id: ConnId, at: A, how: Contender, rule: PipelineRule, pieces: u32, now: Instant) -> Self {
         Self {
             id,
-            address,
-            transport,
-            opened_by_us,
+            address: at,
+            transport: how.transport,
+            opened_by_us: how.opened_by_us,
             stage: Stage::Dialling,
             decoder: Decoder::new(WireLimits::of(pieces)),
             peer_id: [0; 20],
@@ -175,7 +170,7 @@ impl<A: Copy> Conn<A> {
             refusals: Refusals::default(),
             request_limit: None,
             quotas: [Quota::NONE; 2],
-            pipeline: Pipeline::new(profile.pipeline),
+            pipeline: Pipeline::new(rule),
             download: RateMeasure::new(now),
             upload: RateMeasure::new(now),
             tally: Tally::default(),

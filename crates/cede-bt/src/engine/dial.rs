@@ -3,7 +3,7 @@
 use super::conn::{Conn, ConnId};
 use super::stage::Stage;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress};
-use crate::disposition::{Dialling, Duplicates, Transport};
+use crate::disposition::{Contender, Dialling, Duplicates, Transport};
 use crate::profile::Profile;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -290,8 +290,9 @@ impl<A: PeerAddress> Engine<A> {
         }
         self.generation += 1;
         let id = ConnId { index: index as u32, generation: self.generation };
-        let facts = (&self.profile, self.geometry.pieces());
-        self.slots[index] = Some(Box::new(Conn::new(id, address, (transport, by_us), facts, now)));
+        let how = Contender { transport, opened_by_us: by_us };
+        let (rule, pieces) = (self.profile.pipeline, self.geometry.pieces());
+        self.slots[index] = Some(Box::new(Conn::new(id, address, how, rule, pieces, now)));
         self.open += 1;
         if let Some(known) = self.dials.known.get_mut(&address) {
             known.live = known.live.saturating_add(1);
