@@ -27,6 +27,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import libtorrent as lt
@@ -143,7 +144,7 @@ class Queues:
 
     def end(self):
         """Mean and 95th percentile in ms of all uplinks, the same of the seed's, and TCP's share of the octets."""
-        self.reader.send_signal(signal.SIGINT)
+        threading.Thread(target=self.ask_for_the_end, daemon=True).start()
         maps = {}
         for line in self.reader.stdout:
             said = json.loads(line) if line.startswith("{") else {}
@@ -153,6 +154,12 @@ class Queues:
         octets = {int(protocol): count for protocol, count in maps["@bytes"].items()}
         of_all, of_seed = (self.summary(maps, wanted) for wanted in (list(maps["@mean"]), ["1"]))
         return of_all, of_seed, octets.get(6, 0) / (octets.get(6, 0) + octets.get(17, 0))
+
+    def ask_for_the_end(self):
+        """Once in a while bpftrace does not hear it the first time."""
+        while self.reader.poll() is None:
+            self.reader.send_signal(signal.SIGINT)
+            time.sleep(5)
 
     def summary(self, maps, links):
         octets_per_ms = self.net.mbps * 125

@@ -1,15 +1,16 @@
 //! Swarms that were run with real clients, in the simulated world: one seed and so many leechers of libtorrent's profile.
 //!
 //!     cargo run --release -p cede-lab --example swarm_reference -- tcp|utp|mix [runs=3] [leechers=8] [octets=20000000]
-//!         [within=10] [tcp=50] [mbps=1] [buffer=125000] [target=100]
+//!         [within=10] [tcp=50] [mbps=1] [buffer=125000] [target=100] [rack=0]
 //!
 //! `within` so many ms the leechers start; of a mix, `tcp` percent of them attempt TCP alone and the others uTP, and all accept both.
-//! `buffer` is that of each uplink, in octets, and `target` uTP's, in ms. Prints each run, and their means.
+//! `buffer` is that of each uplink, in octets, and `target` uTP's, in ms; with `rack=1` TCP finds losses by time (Linux since 4.18).
+//! Prints each run, and their means.
 
 use cede_bt::{Disposition, Profile};
 use cede_cc::ParamValue;
 use cede_lab::swarm::{
-    Arrival, ControllerChoice, Group, Hashing, Links, Role, Summary, Swarm, SwarmRecords, mean, run,
+    Arrival, ControllerChoice, Group, Hashing, Links, Role, Summary, Swarm, SwarmRecords, TcpStack, mean, run,
 };
 use cede_net::QueueLimit;
 use cede_units::{Duration, Rate};
@@ -25,6 +26,7 @@ struct Wanted {
     mbps: u64,
     buffer: u64,
     target: u64,
+    rack: u64,
 }
 
 impl Wanted {
@@ -39,6 +41,7 @@ impl Wanted {
             mbps: 1,
             buffer: 125_000,
             target: 100,
+            rack: 0,
         };
         for arg in args {
             let (key, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: write KEY=NUMBER"))?;
@@ -51,6 +54,7 @@ impl Wanted {
                 "mbps" => &mut wanted.mbps,
                 "buffer" => &mut wanted.buffer,
                 "target" => &mut wanted.target,
+                "rack" => &mut wanted.rack,
                 _ => return Err(format!("{key}: not known")),
             };
             *field = value.parse().map_err(|error| format!("{arg}: {error}"))?;
@@ -68,6 +72,7 @@ impl Wanted {
             buffer: QueueLimit::Bytes(self.buffer),
             disposition,
             utp,
+            tcp_stack: if self.rack == 0 { TcpStack::Linux } else { TcpStack::Linux418 },
             arrival: Arrival::Together { at: Duration::from_secs(at_s), within },
             ..Group::new(name, count as u32, role, Profile::LIBTORRENT)
         }

@@ -173,13 +173,13 @@ fn traffic() -> impl Strategy<Value = Traffic> {
 prop_compose! {
     fn tcp()(
         ack in prop_oneof![Just(TcpAck::Every), Just(TcpAck::Delayed), Just(TcpAck::Linux)],
-        (sack, limited_transmit, prr, timestamps, ecn) in any::<(bool, bool, bool, bool, bool)>(),
+        (sack, rack, limited_transmit, prr, timestamps, ecn) in any::<(bool, bool, bool, bool, bool, bool)>(),
         (ack_delay, min_rto, timestamp_tick) in (span(), span(), span()),
         initial_window_packets in 1..=1_000_000_000_u32,
         (timestamp_random, send, receive) in (any::<bool>(), 2_000..=1_u64 << 40, 2_000..=1_u64 << 40),
     ) -> Protocol {
         Protocol::Tcp(TcpOptions {
-            sack, ack, ack_delay, limited_transmit, prr, initial_window_packets, min_rto, ecn, timestamps,
+            sack, rack, ack, ack_delay, limited_transmit, prr, initial_window_packets, min_rto, ecn, timestamps,
             timestamp_tick, timestamp_random, send_buffer: Bytes(send), receive_buffer: Bytes(receive),
         })
     }

@@ -76,6 +76,9 @@ pub struct Config {
     pub sack: bool,
     /// Forget selective acknowledgements at a timeout, as RFC 2018 section 8 asks; most stacks keep them.
     pub sack_forgotten_at_timeout: bool,
+    /// Find losses by time, and probe for the last of a flight, where SACK is in force: RACK-TLP (RFC 8985), in place of RFC
+    /// 6675's counting.
+    pub rack: bool,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
     /// Come down to the controller's window in proportion to what is delivered (RFC 6937) during a repair with SACK;
@@ -134,6 +137,7 @@ impl Default for Config {
             initial_window: InitialWindow::Rfc6928,
             sack: true,
             sack_forgotten_at_timeout: false,
+            rack: false,
             limited_transmit: true,
             prr: false,
             rate_halving: false,
@@ -158,7 +162,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What Linux does: its acknowledgements, its timeout and its reduction.
+    /// What Linux does, 3.2 to 4.17: its acknowledgements, its timeout and its reduction.
     #[must_use]
     pub fn linux() -> Self {
         Self {
@@ -168,6 +172,12 @@ impl Config {
             prr: true,
             ..Self::default()
         }
+    }
+
+    /// What Linux does since 4.18: [`Self::linux`] that finds losses by time.
+    #[must_use]
+    pub fn linux_4_18() -> Self {
+        Self { rack: true, ..Self::linux() }
     }
 
     /// What Linux did in 2009, 2.6.25 to 2.6.38: [`Self::linux`] but for what came later: ten segments to begin with (2.6.39;

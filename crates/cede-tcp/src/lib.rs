@@ -48,14 +48,15 @@
 //! ```
 //!
 //! # What is modelled
-//! Three-way handshake with retransmission; MSS, window scale, SACK and timestamp options; RFC 6675 repair with SACK
-//! and RFC 6582 (NewReno) without; limited transmit; RFC 6298 and Linux timeouts; timestamps with PAWS and one-way
-//! delay samples; explicit congestion notification (RFC 3168); delayed acknowledgements in three policies; proportional rate reduction; zero-window probes; pacing and
-//! windows below one segment where a controller asks for them; closing from either side, RST.
+//! Three-way handshake with retransmission; MSS, window scale, SACK and timestamp options; repair with SACK by counting
+//! (RFC 6675) or by time with tail-loss probes (RFC 8985, RACK-TLP), and RFC 6582 (NewReno) without; limited transmit; RFC 6298 and
+//! Linux timeouts; timestamps with PAWS and one-way delay samples; explicit congestion notification (RFC 3168); delayed
+//! acknowledgements in three policies; proportional rate reduction; zero-window probes; pacing and windows below one segment
+//! where a controller asks for them; closing from either side, RST.
 //!
 //! # What is left out
-//! Simultaneous open, data on SYN, urgent data, path-MTU discovery, D-SACK, spurious-timeout detection (F-RTO),
-//! RACK and tail-loss probes. Checksums are the capture writer's.
+//! Simultaneous open, data on SYN, urgent data, path-MTU discovery, D-SACK, and the detection of spurious timeouts (F-RTO, Eifel).
+//! Checksums are the capture writer's.
 
 extern crate alloc;
 
@@ -66,6 +67,7 @@ mod connection;
 mod delayed_ack;
 mod facts;
 mod payloads;
+mod rack;
 mod reassembly;
 mod rtt;
 mod scoreboard;

@@ -4,7 +4,7 @@
 //! Linux 6.12 (`tcp_rtt_estimator`), which has the smoothed RTT and the backoff in common with it, and a variation of
 //! its own.
 //!
-//! **What it leaves out.** RFC 7323 appendix G (several samples per round trip weigh less each), tail-loss probes.
+//! **What it leaves out.** RFC 7323 appendix G (several samples per round trip weigh less each).
 //!
 //! **How it was validated.** The vectors of both profiles, five and seven samples long, in the tests below.
 

@@ -17,6 +17,7 @@ use crate::facts::Facts;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use cede_cc::PacketFact;
+use cede_units::Instant;
 use cede_wire::Payload;
 
 /// RFC 6675, section 2: so many discontiguous SACKed runs above a segment, or more than one segment less in octets,
@@ -284,11 +285,9 @@ impl Scoreboard {
 
     /// Moves the loss cursor up as far as IsLost reaches, and adds the segments found lost to `lost`.
     pub(crate) fn detect_losses(&mut self, lost: &mut Vec<PacketFact>) {
-        let limit_bytes = u64::from((DUP_THRESH - 1) * self.mss_bytes);
         loop {
             while self.cross_sacked() {}
-            let is_lost = self.sacked_above_runs >= DUP_THRESH || self.sacked_above_bytes > limit_bytes;
-            if !is_lost || self.loss_cursor >= self.next_number() {
+            if !self.has_many_sacked() || self.loss_cursor >= self.next_number() {
                 return;
             }
             self.mark_lost(self.loss_cursor, lost);
@@ -316,6 +315,53 @@ impl Scoreboard {
             lost.push(fact);
         }
         self.pipe_bytes -= before - after;
+    }
+
+    /// When the transmission of segment `number` left that is under way: neither delivered nor taken for lost.
+    pub(crate) fn under_way_since(&self, number: u64) -> Option<Instant> {
+        let record = self.record(number)?;
+        let Marks { sacked, lost, resent, .. } = record.marks;
+        (!sacked && (!lost || resent)).then_some(record.fact.sent_at)
+    }
+
+    /// Takes the transmission of segment `number` that is under way for lost, be it the first or a later one.
+    pub(crate) fn mark_lost_again(&mut self, number: u64, lost: &mut Vec<PacketFact>) {
+        let Some(record) = self.record_mut(number) else { return };
+        let before = record.pipe_bytes();
+        (record.marks.lost, record.marks.resent) = (true, false);
+        let fact = record.fact;
+        if fact.bytes > 0 {
+            lost.push(fact);
+        }
+        self.pipe_bytes -= before;
+    }
+
+    /// Whether segment `number` was taken for lost and has not left again.
+    pub(crate) fn is_to_resend(&self, number: u64) -> bool {
+        self.record(number).is_some_and(|record| {
+            let Marks { sacked, lost, resent, .. } = record.marks;
+            lost && !resent && !sacked
+        })
+    }
+
+    /// Something is SACKed.
+    pub(crate) const fn has_sacked(&self) -> bool {
+        self.high_sacked > self.first_number
+    }
+
+    /// What is known of the newest segment.
+    pub(crate) fn last_fact(&self) -> Option<PacketFact> {
+        self.records.back().map(|record| record.fact)
+    }
+
+    /// Three segments or more are SACKed.
+    pub(crate) const fn has_many_sacked(&self) -> bool {
+        self.sacked_above_runs >= DUP_THRESH || self.sacked_above_bytes > self.many_bytes()
+    }
+
+    /// What is SACKed above a lost segment is more than this.
+    const fn many_bytes(&self) -> u64 {
+        ((DUP_THRESH - 1) * self.mss_bytes) as u64
     }
 
     /// A timeout: everything that is not SACKed is lost, and where `forget` is set so is everything else. A SACKed

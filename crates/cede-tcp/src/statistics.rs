@@ -25,6 +25,8 @@ pub struct Statistics {
     pub recoveries: u64,
     /// Times that the retransmission timer ran out, handshake excluded.
     pub timeouts: u64,
+    /// Tail-loss probes sent.
+    pub tail_probes: u64,
     /// Duplicate acknowledgements received.
     pub duplicate_acks: u64,
     /// Segments sent that carried nothing but an acknowledgement.

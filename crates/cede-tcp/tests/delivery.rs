@@ -40,11 +40,12 @@ fn weather() -> impl Strategy<Value = Weather> {
 
 fn config() -> impl Strategy<Value = Config> {
     let policy = prop_oneof![Just(AckPolicy::Every), Just(AckPolicy::DELAYED), Just(AckPolicy::Linux)];
-    (any::<[bool; 6]>(), policy, 3_000..200_000_u32, 100..2000_u16).prop_map(
+    (any::<[bool; 7]>(), policy, 3_000..200_000_u32, 100..2000_u16).prop_map(
         |(flags, ack_policy, window, mss)| {
-            let [sack, timestamps, limited_transmit, nagle, forget, prr] = flags;
+            let [sack, timestamps, limited_transmit, nagle, forget, prr, rack] = flags;
             Config {
                 sack,
+                rack,
                 timestamps,
                 limited_transmit,
                 prr,
@@ -88,9 +89,9 @@ proptest! {
     }
 
     #[test]
-    fn hostile_segments_neither_panic_nor_pile_up(seed in any::<u64>(), sack in any::<bool>()) {
+    fn hostile_segments_neither_panic_nor_pile_up(seed in any::<u64>(), sack in any::<bool>(), rack in any::<bool>()) {
         let mut random = Stream::named(seed, "hostile");
-        let config = Config { sack, receive_window_bytes: 50_000, ..Config::default() };
+        let config = Config { sack, rack, receive_window_bytes: 50_000, ..Config::default() };
         let mut net = Net::new(config.clone(), config.clone(), Duration::from_millis(10));
         net.connect(controller("reno", &config));
         net.client.to_send = 100_000;

@@ -3,84 +3,11 @@
 mod support;
 
 use cede_tcp::{Config, Connection, InitialWindow, RepairMode, Segment};
-use cede_units::{Duration, Instant, Seq32, Stream};
+use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
-use cede_wire::tcp::{Flags, Options, SackBlocks};
+use cede_wire::tcp::{Flags, Options};
+use support::script::{SMSS, Script};
 use support::{Net, PORTS, Verdict, controller, fixed_window};
-
-const SMSS: u64 = 1000;
-
-/// A sender whose peer is the test.
-struct Script {
-    connection: Connection,
-    isn: Seq32,
-    now: Instant,
-}
-
-impl Script {
-    /// An established connection with this controller and segments of 1000 octets, that has much to send.
-    fn new(config: &Config, name: &str) -> Self {
-        Self::with(config, |config| controller(name, config))
-    }
-
-    fn with(config: &Config, controller: impl Fn(&Config) -> Box<dyn cede_cc::Controller>) -> Self {
-        let config = Config { mss_bytes: 1000, timestamps: false, ..config.clone() };
-        let controller = controller(&config);
-        let mut connection = Connection::connect(config, controller, PORTS, &mut Stream::named(1, "script"));
-        let now = Instant::from_secs(1);
-        let syn = connection.poll_transmit(now).unwrap();
-        let (syn, _) = Segment::decode(&syn.head).unwrap();
-        let mut script = Self { connection, isn: syn.seq, now };
-        let options =
-            Options { mss: Some(1000), sack_permitted: true, window_scale: Some(7), ..Options::default() };
-        script.hand(0, Flags::SYN.with(Flags::ACK), options);
-        script.connection.write(Payload::Pattern { start: 0, len: 1_000_000 }).unwrap();
-        script
-    }
-
-    /// Hands the sender a segment that acknowledges its stream up to `offset`.
-    fn hand(&mut self, offset: u64, flags: Flags, options: Options) {
-        self.now += Duration::from_millis(1);
-        let syn = flags.has(Flags::SYN);
-        let segment = Segment {
-            src_port: PORTS.remote,
-            dst_port: PORTS.local,
-            seq: Seq32(u32::from(!syn)),
-            ack: self.isn.add(1 + offset as u32),
-            flags,
-            window: 0xffff,
-            options,
-        };
-        self.connection.handle(self.now, &segment, Payload::Empty);
-    }
-
-    /// A pure acknowledgement of `segments` segments, and SACK of these segments, counted from 1.
-    fn ack(&mut self, segments: u64, sacked: &[(u64, u64)]) -> Vec<u64> {
-        let mut sack = SackBlocks::NONE;
-        for &(first, last) in sacked {
-            let edge = |number: u64| self.isn.add(1 + (SMSS * number) as u32);
-            sack.push(edge(first - 1), edge(last)).unwrap();
-        }
-        self.hand(segments * SMSS, Flags::ACK, Options { sack, ..Options::default() });
-        self.sent()
-    }
-
-    /// The segments that leave now, counted from 1.
-    fn sent(&mut self) -> Vec<u64> {
-        let mut numbers = Vec::new();
-        while let Some(transmit) = self.connection.poll_transmit(self.now) {
-            let (segment, _) = Segment::decode(&transmit.head).unwrap();
-            if !transmit.payload.is_empty() {
-                numbers.push(u64::from(segment.seq.distance_from(self.isn.add(1))) / SMSS + 1);
-            }
-        }
-        numbers
-    }
-
-    fn window(&self) -> u64 {
-        self.connection.snapshot().window_bytes
-    }
-}
 
 fn newreno() -> Config {
     Config { initial_window: InitialWindow::Segments(10), sack: false, ..Config::newreno() }

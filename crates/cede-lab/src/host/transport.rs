@@ -316,6 +316,7 @@ fn tcp_config(options: &TcpOptions, packet_bytes: u32) -> cede_tcp::Config {
         initial_window: InitialWindow::Segments(options.initial_window_packets),
         sack: options.sack,
         limited_transmit: options.limited_transmit,
+        rack: options.rack,
         prr: options.prr,
         ecn: options.ecn,
         timestamps: options.timestamps,

@@ -118,6 +118,8 @@ pub struct TcpOptions {
     pub ack_delay: Duration,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
+    /// With SACK, losses are found by time (RFC 8985).
+    pub rack: bool,
     /// Proportional rate reduction in repairs with SACK (RFC 6937).
     pub prr: bool,
     /// The initial window in full segments.

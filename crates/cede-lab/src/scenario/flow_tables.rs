@@ -178,6 +178,13 @@ pub(crate) const TCP: &[OptionDoc] = &[
         "New data on the first two duplicate acknowledgements (RFC 3042).",
     ),
     option(
+        "rack",
+        Kind::Switch,
+        Value("false"),
+        "true",
+        "With `sack`: losses are found by time, and the last of a flight is probed for (RACK-TLP, RFC 8985, as in Linux since 4.18), in place of counting what arrives beyond a loss.",
+    ),
+    option(
         "prr",
         Kind::Switch,
         Value("false"),

@@ -403,6 +403,7 @@ fn print_tcp(page: &mut Page, tcp: &TcpOptions) {
     page.word("ack", tcp.ack);
     page.put("ack_delay", &tcp.ack_delay);
     page.put("limited_transmit", &tcp.limited_transmit);
+    page.put("rack", &tcp.rack);
     page.put("prr", &tcp.prr);
     page.line("initial_window", &packets_toml(u64::from(tcp.initial_window_packets)));
     page.put("min_rto", &tcp.min_rto);

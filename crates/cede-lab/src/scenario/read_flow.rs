@@ -179,6 +179,7 @@ fn read_tcp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TcpOptions> 
     let ack = fields.get(reader, "ack");
     let ack_delay = fields.get(reader, "ack_delay");
     let limited_transmit = fields.get(reader, "limited_transmit");
+    let rack = fields.get(reader, "rack");
     let prr = fields.get(reader, "prr");
     let initial_window: Option<Packets> = fields.get(reader, "initial_window");
     let min_rto = fields.get(reader, "min_rto");
@@ -193,6 +194,7 @@ fn read_tcp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TcpOptions> 
         ack: ack?,
         ack_delay: ack_delay?,
         limited_transmit: limited_transmit?,
+        rack: rack?,
         prr: prr?,
         // At most a thousand million by its kind.
         initial_window_packets: initial_window?.0 as u32,

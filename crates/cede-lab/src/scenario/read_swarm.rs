@@ -211,6 +211,14 @@ fn read_groups(reader: &mut Reader<'_>, root: &Fields<'_>, machines: &[String]) 
     Some(groups)
 }
 
+fn tcp_stack_of(word: &str) -> TcpStack {
+    match word {
+        "linux-2.6" => TcpStack::Linux26,
+        "linux-4.18" => TcpStack::Linux418,
+        _ => TcpStack::Linux,
+    }
+}
+
 fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Option<Group> {
     let fields = Fields::open(reader, "swarm_group", Some(node), node.origin)?;
     let name: Option<String> = fields.get(reader, "name");
@@ -236,7 +244,7 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     group.super_seeds = super_seeds;
     access?(&mut group);
     (group.utp, group.utp_stack, group.tcp) = controllers?;
-    group.tcp_stack = if tcp_stack? == "linux-2.6" { TcpStack::Linux26 } else { TcpStack::Linux };
+    group.tcp_stack = tcp_stack_of(&tcp_stack?);
     group.disposition = Disposition(transports? as u8);
     (group.arrival, group.departure) = (arrival?, departure?);
     group.upload_limit = limit?.map(|rate| rate.bits_per_sec() / 8);

@@ -146,9 +146,13 @@ const GROUP: &[OptionDoc] = &[
     option("tcp_controller", Kind::Controller, Value("cubic"), "reno", "The controller of TCP."),
     option(
         "tcp_stack",
-        words(&[("linux", "today's Linux"), ("linux-2.6", "Linux of 2009 (2.6.25 to 2.6.38)")]),
+        words(&[
+            ("linux", "Linux of 3.2 to 4.17: losses by counting"),
+            ("linux-4.18", "Linux since then: losses by time (RACK-TLP)"),
+            ("linux-2.6", "Linux of 2009 (2.6.25 to 2.6.38)"),
+        ]),
         Value("linux"),
-        "linux-2.6",
+        "linux-4.18",
         "Which kernel's TCP it is, beside its controller.",
     ),
     option("upload_limit", Kind::Rate, Absent("none"), "20 KiB/s", "What a peer itself sends at most."),

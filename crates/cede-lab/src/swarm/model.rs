@@ -128,10 +128,22 @@ pub enum UtpStack {
 /// Which kernel's TCP the peers have, beside its controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TcpStack {
-    /// Today's Linux.
+    /// Linux of 3.2 to 4.17, which counts what arrives beyond a loss.
     Linux,
+    /// Linux since 4.18, which finds losses by time.
+    Linux418,
     /// Linux of 2009: 2.6.25 to 2.6.38.
     Linux26,
+}
+
+impl TcpStack {
+    pub(super) fn config(self) -> cede_tcp::Config {
+        match self {
+            Self::Linux => cede_tcp::Config::linux(),
+            Self::Linux418 => cede_tcp::Config::linux_4_18(),
+            Self::Linux26 => cede_tcp::Config::linux_2_6(),
+        }
+    }
 }
 
 /// A congestion controller by name, with its parameters.

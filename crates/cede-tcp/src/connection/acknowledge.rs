@@ -27,7 +27,7 @@ use cede_wire::tcp::{Flags, Segment, Timestamps};
 
 /// The sender's state before an acknowledgement.
 #[derive(Clone, Copy, Debug)]
-struct Before {
+pub(super) struct Before {
     una: u64,
     mode: RepairMode,
     flight_bytes: u64,
@@ -37,7 +37,7 @@ struct Before {
 
 /// What an acknowledgement says of time, and of marks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Times {
+pub(super) struct Times {
     ce_marked: u32,
     rtt: Option<Duration>,
     one_way_delay_ns: Option<i64>,
@@ -61,8 +61,9 @@ impl Connection {
             return;
         }
         let moved_window = self.update_peer_window(ack as u64, segment.window);
+        let is_same = is_pure && !moved_window;
         if self.board.is_empty() {
-            return;
+            return self.settle_tail_probe(is_same);
         }
         let before = self.before();
         let mut acked = Facts::in_buffer(core::mem::take(&mut self.scratch.acked));
@@ -70,15 +71,22 @@ impl Connection {
         let sacked = if self.peer.sack { self.take_blocks(segment, &mut acked) } else { 0 };
         if advanced {
             self.repair_on_advance(ack as u64 - before.una);
-        } else if self.is_duplicate(segment, is_pure && !moved_window, sacked) {
+        } else if self.is_duplicate(segment, is_same, sacked) {
             self.repair_on_duplicate();
         }
-        self.detect_losses();
+        if let Some(rack) = &mut self.rack {
+            rack.on_delivered(now, &acked);
+            self.settle_tail_probe(is_same && !advanced && sacked == 0);
+        }
+        self.detect_losses(now);
         self.digest(now, segment, (&before, &acked), advanced);
         self.scratch.acked = acked.into_buffer();
+        if self.rack.is_some() && (advanced || sacked > 0) {
+            self.plan_tail_probe(now);
+        }
     }
 
-    fn before(&mut self) -> Before {
+    pub(super) fn before(&mut self) -> Before {
         self.scratch.lost.clear();
         Before {
             una: self.board.una(),
@@ -184,7 +192,7 @@ impl Connection {
         fast
     }
 
-    fn tell_controller(
+    pub(super) fn tell_controller(
         &mut self,
         now: Instant,
         (before, acked): (&Before, &Facts),

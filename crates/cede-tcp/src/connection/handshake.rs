@@ -17,6 +17,7 @@ use crate::buffer::SendBuffer;
 use crate::clock::{DelayUnwrapper, TimestampClock};
 use crate::config::{Config, segment_payload_bytes};
 use crate::delayed_ack::AckScheduler;
+use crate::rack::Rack;
 use crate::reassembly::Reassembly;
 use crate::rtt::RetransmissionTimeout;
 use crate::scoreboard::Scoreboard;
@@ -130,6 +131,7 @@ impl Connection {
             buffer: SendBuffer::default(),
             board: Scoreboard::new(config.payload_bytes()),
             repair: Repair::default(),
+            rack: config.rack.then(|| Box::new(Rack::new())),
             rtt: RetransmissionTimeout::new(&config),
             rtt_round_end: 0,
             pacer,
@@ -204,6 +206,7 @@ impl Connection {
         let peer = &mut self.peer;
         peer.irs = syn.seq;
         peer.sack = self.config.sack && options.sack_permitted;
+        self.rack = self.rack.take().filter(|_| peer.sack);
         peer.timestamps = self.config.timestamps && options.timestamps.is_some();
         if let Some(shift) = options.window_scale {
             peer.window_shift = shift.min(WINDOW_SHIFT_MAX);

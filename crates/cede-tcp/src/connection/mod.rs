@@ -2,6 +2,7 @@
 //! recovery, send, timers, close.
 
 mod acknowledge;
+mod by_time;
 mod close;
 mod ecn;
 mod event;
@@ -16,6 +17,7 @@ use crate::buffer::SendBuffer;
 use crate::clock::{DelayUnwrapper, TimestampClock};
 use crate::config::Config;
 use crate::delayed_ack::AckScheduler;
+use crate::rack::Rack;
 use crate::reassembly::Reassembly;
 use crate::rtt::RetransmissionTimeout;
 use crate::scoreboard::Scoreboard;
@@ -118,6 +120,8 @@ pub struct Connection {
     buffer: SendBuffer,
     board: Scoreboard,
     repair: Repair,
+    /// Finds losses by time.
+    rack: Option<Box<Rack>>,
     rtt: RetransmissionTimeout,
     /// The stream offset whose acknowledgement ends a round of the estimator.
     rtt_round_end: u64,

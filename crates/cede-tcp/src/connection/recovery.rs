@@ -11,7 +11,10 @@
 //! With SACK the sender waits after the controller's cut until pipe has fallen below the window, as RFC 6675 has it, or
 //! sends in proportion to what is delivered (see `prr`).
 //!
-//! **What it leaves out.** Detection of reordering and of spurious timeouts.
+//! With RACK ([`crate::rack`]) losses are found by time in place of IsLost, also of what was sent again and after a timeout, and
+//! nothing is sent again that is not lost.
+//!
+//! **What it leaves out.** Detection of spurious timeouts.
 //!
 //! **How it was validated.** RFC 6582's behaviour on a worked example, event by event; several losses in one window
 //! with and without SACK (tests of the connection).
@@ -19,6 +22,7 @@
 use super::Connection;
 use super::prr::Reduction;
 use crate::statistics::RepairMode;
+use cede_units::Instant;
 
 /// RFC 5681, section 3.2.
 const DUP_THRESH: u32 = 3;
@@ -44,6 +48,8 @@ pub(super) struct Repair {
     pub(super) limited_bytes: u64,
     /// Proportional rate reduction, where it is in force.
     pub(super) reduction: Option<Reduction>,
+    /// The last of the flight is to be probed for.
+    pub(super) tail_due: bool,
     /// An octet is to be sent into a closed window.
     pub(super) probe_due: bool,
 }
@@ -56,6 +62,7 @@ impl Repair {
         (self.dup_acks, self.inflation_bytes, self.limited_bytes) = (0, 0, 0);
         (self.window_cap, self.reduction) = (None, None);
         self.resend_first = true;
+        self.tail_due = false;
         self.partial = false;
     }
 
@@ -105,7 +112,10 @@ impl Connection {
     }
 
     /// Marks what is lost, and begins an episode where one is due.
-    pub(super) fn detect_losses(&mut self) {
+    pub(super) fn detect_losses(&mut self, now: Instant) {
+        if self.rack.is_some() {
+            return self.detect_by_time(now);
+        }
         // After a timeout everything outstanding then is lost already, and nothing sent since begins a new episode
         // before all of it is acknowledged (RFC 6675, section 5.1).
         if self.peer.sack && self.repair.mode != RepairMode::Loss {
@@ -123,8 +133,8 @@ impl Connection {
         self.peer.sack || self.repair.point.is_none_or(|point| self.board.first_number() > point)
     }
 
-    fn enter_recovery(&mut self) {
-        if self.scratch.lost.is_empty() {
+    pub(super) fn enter_recovery(&mut self) {
+        if self.scratch.lost.is_empty() && self.rack.is_none() {
             self.board.mark_first_lost(&mut self.scratch.lost);
         }
         self.board.begin_episode();
@@ -211,12 +221,22 @@ impl Connection {
 
     /// What is to be sent again next (NextSeg, rule 1).
     pub(super) fn next_repair(&mut self) -> Option<u64> {
-        if self.repair.mode == RepairMode::Open { None } else { self.board.next_lost() }
+        match &mut self.rack {
+            _ if self.repair.mode == RepairMode::Open => None,
+            Some(rack) => rack.next_lost(&self.board),
+            _ => self.board.next_lost(),
+        }
+    }
+
+    /// What a repair begins with, whatever the window.
+    pub(super) fn first_repair(&mut self) -> u64 {
+        let found = self.rack.as_mut().and_then(|rack| rack.next_lost(&self.board));
+        found.unwrap_or(self.board.first_number())
     }
 
     /// What may be sent again where there is no new data: NextSeg, rules 3 and 4. The second value marks a rescue.
     pub(super) fn next_rescue(&mut self) -> Option<(u64, bool)> {
-        if self.repair.mode != RepairMode::Recovery || !self.peer.sack {
+        if self.repair.mode != RepairMode::Recovery || !self.peer.sack || self.rack.is_some() {
             return None;
         }
         if let Some(number) = self.board.next_hole() {

@@ -103,8 +103,11 @@ impl Connection {
     fn transmit_data(&mut self, now: Instant) -> Option<Transmit> {
         self.timers.send = Instant::NEVER;
         if core::mem::take(&mut self.repair.resend_first) {
-            let number = self.board.first_number();
+            let number = self.first_repair();
             return self.transmit_again(now, number, false);
+        }
+        if core::mem::take(&mut self.repair.tail_due) {
+            return self.transmit_tail_probe(now);
         }
         if let Some(number) = self.next_repair() {
             return self.transmit_repair(now, number, false);
@@ -129,7 +132,7 @@ impl Connection {
         self.transmit_again(now, number, rescue)
     }
 
-    fn transmit_again(&mut self, now: Instant, number: u64, rescue: bool) -> Option<Transmit> {
+    pub(super) fn transmit_again(&mut self, now: Instant, number: u64, rescue: bool) -> Option<Transmit> {
         let outgoing = self.board.outgoing(number)?;
         let bytes = outgoing.payload.len();
         let record = self.delivery.record(now, self.board.pipe_bytes());
@@ -137,6 +140,9 @@ impl Connection {
         let tag = self.tell_sent(now, number, bytes, true);
         if let Some(fact) = self.board.fact_mut(number) {
             (fact.sent_at, fact.tag, fact.record) = (now, tag, record);
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.on_sent(now, number);
         }
         self.statistics.retransmissions += 1;
         self.statistics.retransmitted_bytes += u64::from(bytes);
@@ -162,9 +168,14 @@ impl Connection {
         if !is_probe && !self.permits(now, len) {
             return None;
         }
+        Some(self.transmit_cut(now, len, is_probe))
+    }
+
+    /// The next `len` octets of the stream, with FIN where they are the last.
+    pub(super) fn transmit_cut(&mut self, now: Instant, len: u32, is_probe: bool) -> Transmit {
         let payload = self.buffer.cut(len);
         let fin = self.fin_wanted && self.buffer.is_empty();
-        Some(self.transmit_first(now, payload, fin, is_probe))
+        self.transmit_first(now, payload, fin, is_probe)
     }
 
     /// How long the next new segment is; none where the peer's window or Nagle's rule holds it back.
@@ -220,6 +231,9 @@ impl Connection {
         let record = self.delivery.record(now, self.board.pipe_bytes());
         let fact = PacketFact { number, bytes, sent_at: now, retransmitted: false, tag: 0, record };
         self.board.push(fact, &outgoing);
+        if let Some(rack) = &mut self.rack {
+            rack.on_sent(now, number);
+        }
         if bytes > 0 {
             let tag = self.tell_sent(now, number, bytes, false);
             if tag != 0
@@ -237,6 +251,9 @@ impl Connection {
         }
         if fin {
             self.on_fin_sent();
+        }
+        if self.rack.is_some() {
+            self.plan_tail_probe(now);
         }
         self.transmit_outgoing(now, outgoing, !is_probe)
     }

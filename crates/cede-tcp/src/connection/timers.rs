@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 6298 section 5 (retransmission), RFC 9293 section 3.8.6.1 (probing a closed window).
 //!
-//! **What it leaves out.** Keep-alives; tail-loss probes.
+//! **What it leaves out.** Keep-alives.
 //!
 //! **How it was validated.** Deadlines event by event (tests of repair), probes of a closed window (tests of life), a
 //! controller's timer that a departure sets (tests of the contract).
@@ -16,6 +16,10 @@ use cede_units::Instant;
 pub enum TimeoutReason {
     /// Data, SYN or FIN is to be sent again.
     Retransmission,
+    /// A segment that others have overtaken is late.
+    Reordering,
+    /// The last of what is under way is to be probed for.
+    TailProbe,
     /// A delayed acknowledgement is due.
     DelayedAck,
     /// A closed window is to be probed.
@@ -32,6 +36,8 @@ pub enum TimeoutReason {
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
     pub(super) rto: Instant,
+    pub(super) reordering: Instant,
+    pub(super) tail: Instant,
     pub(super) probe: Instant,
     pub(super) send: Instant,
     pub(super) time_wait: Instant,
@@ -42,7 +48,15 @@ pub(super) struct Timers {
 impl Default for Timers {
     fn default() -> Self {
         let never = Instant::NEVER;
-        Self { rto: never, probe: never, send: never, time_wait: never, retries: 0 }
+        Self {
+            rto: never,
+            reordering: never,
+            tail: never,
+            probe: never,
+            send: never,
+            time_wait: never,
+            retries: 0,
+        }
     }
 }
 
@@ -59,6 +73,7 @@ impl Connection {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = &self.timers;
         let earliest = timers.rto.min(timers.probe).min(timers.send).min(timers.time_wait);
+        let earliest = earliest.min(timers.reordering).min(timers.tail);
         let earliest = earliest.min(self.ack_deadline()).min(self.controller_deadline());
         (earliest < Instant::NEVER).then_some(earliest)
     }
@@ -67,6 +82,8 @@ impl Connection {
     #[must_use]
     pub fn poll_timeout_reason(&self) -> Option<(Instant, TimeoutReason)> {
         let candidates = [
+            (self.timers.reordering, TimeoutReason::Reordering),
+            (self.timers.tail, TimeoutReason::TailProbe),
             (self.timers.rto, TimeoutReason::Retransmission),
             (self.ack_deadline(), TimeoutReason::DelayedAck),
             (self.timers.probe, TimeoutReason::WindowProbe),
@@ -108,6 +125,12 @@ impl Connection {
             self.timers.probe = Instant::NEVER;
             self.repair.probe_due = true;
         }
+        if self.timers.reordering <= now {
+            self.on_reordering_deadline(now);
+        }
+        if self.timers.tail <= now {
+            self.on_tail_deadline(now);
+        }
         if self.timers.rto <= now {
             self.on_retransmission_timeout(now);
         }
@@ -132,6 +155,10 @@ impl Connection {
             self.tell_timeout(now);
         }
         self.board.mark_all_lost(self.config.sack_forgotten_at_timeout);
+        if let Some(rack) = &mut self.rack {
+            rack.on_timeout(&self.board);
+            (self.timers.reordering, self.timers.tail) = (Instant::NEVER, Instant::NEVER);
+        }
         self.repair.on_timeout(self.board.next_number());
         self.note_reduction();
         self.rtt.back_off();

@@ -1,6 +1,8 @@
 //! Two connections and a channel between them, in virtual time.
 #![allow(dead_code)]
 
+pub mod script;
+
 use cede_cc::{Controller, ParamValue, Params, registry};
 use cede_tcp::{Config, Connection, Event, Ports};
 use cede_units::{Bytes, Duration, Instant, Rate, Stream};

@@ -3,7 +3,7 @@
 mod demux;
 mod tcp;
 
-use super::model::{ControllerChoice, Group, TcpStack, UtpStack};
+use super::model::{ControllerChoice, Group, UtpStack};
 use super::timers::Deadlines;
 use crate::histogram::Histogram;
 use crate::host::{IPV4_BYTES, UTP_OVERHEAD_BYTES, wrap};
@@ -49,10 +49,6 @@ impl Stack {
             UtpStack::Libtorrent => (cede_utp::Config::libtorrent(), searched),
             UtpStack::Standard => (cede_utp::Config::default(), known),
         };
-        let kernel = match group.tcp_stack {
-            TcpStack::Linux => cede_tcp::Config::linux(),
-            TcpStack::Linux26 => cede_tcp::Config::linux_2_6(),
-        };
         // libutp bounds what is under way, by 1 MiB, as the peer's window does; what waits to be sent stands beside. Linux's
         // buffer for TCP holds both.
         let send_buffer_bytes = utp.send_buffer_bytes.saturating_add(group.write_ahead_bytes);
@@ -63,7 +59,7 @@ impl Stack {
                 nagle: true,
                 timestamp_random: false,
                 receive_tuning: group.profile.mixed != MixedRule::Free,
-                ..kernel
+                ..group.tcp_stack.config()
             },
             utp_controller: entry(&group.utp)?,
             tcp_controller: entry(&group.tcp)?,
