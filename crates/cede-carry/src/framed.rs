@@ -2,8 +2,8 @@
 
 use crate::line::Line;
 use crate::message::{DecodeError, HEAD_BYTES, Message, VERSION, data_head, decode_head};
+use crate::seal::SealError;
 use crate::untrusted::printable;
-use cede_real::UtpStream;
 use std::time::Duration;
 use std::{fmt, io};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -36,6 +36,8 @@ pub enum WireError {
     Refused(String),
     /// The other side gave up: why.
     Failed(String),
+    /// One side has a key and the other none, or they have not the same.
+    Seal(SealError),
 }
 
 impl fmt::Display for WireError {
@@ -57,6 +59,7 @@ impl fmt::Display for WireError {
             ),
             Self::Refused(text) => write!(f, "the other end refuses: {}", printable(text.as_bytes())),
             Self::Failed(text) => write!(f, "the other end gave up: {}", printable(text.as_bytes())),
+            Self::Seal(error) => error.fmt(f),
         }
     }
 }
@@ -66,6 +69,12 @@ impl std::error::Error for WireError {}
 impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
         Self::Lost(error)
+    }
+}
+
+impl From<SealError> for WireError {
+    fn from(error: SealError) -> Self {
+        Self::Seal(error)
     }
 }
 
@@ -216,6 +225,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         }
         self.is_torn = true;
         self.inner.write_all(octets).await?;
+        self.inner.flush().await?;
         (self.said, self.is_torn) = (Instant::now(), false);
         Ok(())
     }
@@ -249,7 +259,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     }
 }
 
-/// Both directions of a uTP stream, in frames.
+/// Both directions of a line, in frames.
 #[derive(Debug)]
 pub struct Link {
     /// What the other side says.
@@ -261,10 +271,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// Frames over a stream.
+    /// Frames over a line.
     #[must_use]
-    pub fn new(stream: UtpStream) -> Self {
-        let line = Line::new(stream);
+    pub fn new(line: Line) -> Self {
         Self { reader: FrameReader::new(line.clone()), writer: FrameWriter::new(line.clone()), line }
     }
 

@@ -5,6 +5,7 @@
 
 use crate::framed::{FrameReader, FrameWriter, WireError};
 use crate::message::{Message, Purpose, VERSION};
+use crate::seal::{self, SealError};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,7 +18,7 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 
 const GREETING_BYTES: usize = MAGIC.len() + 2;
 
-fn greeting() -> [u8; GREETING_BYTES] {
+pub(crate) fn greeting() -> [u8; GREETING_BYTES] {
     let mut octets = [0; GREETING_BYTES];
     octets[..MAGIC.len()].copy_from_slice(&MAGIC);
     octets[MAGIC.len()..].copy_from_slice(&VERSION.to_be_bytes());
@@ -66,6 +67,11 @@ async fn hear_greeting<R: AsyncRead + Unpin>(reader: &mut FrameReader<R>) -> Res
         if n == 0 && filled == 0 {
             return Err(WireError::Lost(io::ErrorKind::UnexpectedEof.into()));
         }
+        match seal::is_sealed(&heard[..filled]) {
+            Some(true) => return Err(SealError::KeyNeeded.into()),
+            None if n > 0 => continue,
+            _ => {}
+        }
         if n == 0 || heard[..compared] != MAGIC[..compared] {
             return Err(WireError::Stranger(hear_out(reader, heard[..filled].to_vec()).await));
         }
@@ -103,6 +109,10 @@ where
         Err(WireError::Version { theirs }) => {
             writer.raw(&greeting()).await?;
             return Err(WireError::Version { theirs });
+        }
+        Err(WireError::Seal(error)) => {
+            writer.raw(&seal::refusal()).await?;
+            return Err(error.into());
         }
         Err(WireError::Stranger(heard)) => {
             let version = env!("CARGO_PKG_VERSION");

@@ -5,27 +5,36 @@
 //! release that speaks another version, is told so in words; then frames of one grammar follow ([`message`]).
 //!
 //! # Trust
-//! Nothing is encrypted or authenticated: whoever reaches the port may speak. Therefore each length that the wire states
-//! has a bound, names of files lose whatever could lead out of a folder ([`file::safe_name`]), nothing that exists is
+//! Where both ends have the same [`Key`], all that they say is encrypted and authenticated beneath everything else
+//! ([`seal`], which says against whom that helps), and nobody without it is heard: strangers are kept apart, few and for
+//! a short time, until they have shown it ([`Door`]). Who has the key is trusted no further than in the clear.
+//!
+//! Without a key nothing is encrypted or authenticated: whoever reaches the port may speak. Therefore each length that the
+//! wire states has a bound, names of files lose whatever could lead out of a folder ([`file::safe_name`]), nothing that exists is
 //! overwritten unless the receiver's user said so, and silence ends whatever waits ([`SILENCE`]).
 //!
 //! **Invariant:** nothing here prints, reads a command line, or knows a terminal; progress is told through callbacks.
 
 pub mod bench;
 mod dial;
+mod door;
 pub mod file;
 mod framed;
 pub mod greeting;
+mod key;
 mod line;
 pub mod message;
 mod offer;
 pub mod relay;
+pub mod seal;
 mod serve;
 mod stop;
 mod untrusted;
 
 pub use dial::{DialError, Target, dial};
+pub use door::Door;
 pub use framed::{FrameReader, FrameWriter, Link, SILENCE, WireError};
+pub use key::{KEY_BYTES, Key, KeyError};
 pub use line::Line;
 pub use serve::{Allowed, Event, Server, Share};
 pub use stop::{Stop, Stopper};

@@ -1,5 +1,8 @@
-//! A uTP stream that several hold: one reads, one writes, another looks at it.
+//! A uTP stream that several hold: one reads, one writes, another looks at it. Under a key or in the clear.
 
+use crate::framed::WireError;
+use crate::key::Key;
+use crate::seal::{self, Sealed};
 use cede_real::{ControllerChoice, UtpStream};
 use cede_utp::{ConnectionState, Snapshot, Statistics};
 use std::io;
@@ -16,41 +19,100 @@ const LINGER: Duration = Duration::from_secs(20);
 
 /// A uTP stream, shared. It ends in good order when the last holder is gone.
 #[derive(Clone, Debug)]
-pub struct Line(Arc<Mutex<UtpStream>>);
+pub struct Line(Arc<Mutex<Wire>>);
+
+#[derive(Debug)]
+enum Wire {
+    Clear(UtpStream),
+    Sealed(Box<Sealed<UtpStream>>),
+}
+
+impl Wire {
+    const fn stream(&self) -> &UtpStream {
+        match self {
+            Self::Clear(stream) => stream,
+            Self::Sealed(sealed) => sealed.get_ref(),
+        }
+    }
+}
 
 impl Line {
-    /// Shares a stream.
+    /// Shares a stream, in the clear.
     #[must_use]
     pub fn new(stream: UtpStream) -> Self {
-        Self(Arc::new(Mutex::new(stream)))
+        Self(Arc::new(Mutex::new(Wire::Clear(stream))))
+    }
+
+    /// Shares a stream that is sealed.
+    #[must_use]
+    pub fn sealed(stream: Sealed<UtpStream>) -> Self {
+        Self(Arc::new(Mutex::new(Wire::Sealed(Box::new(stream)))))
+    }
+
+    /// Shares a stream that this end has opened: under the key, where there is one.
+    ///
+    /// # Errors
+    /// Those of [`seal::call`].
+    pub async fn call(stream: UtpStream, key: Option<&Key>) -> Result<Self, WireError> {
+        match key {
+            Some(key) => seal::call(stream, key).await.map(Self::sealed),
+            None => Ok(Self::new(stream)),
+        }
     }
 
     /// Held only while the stream is polled or looked at, never across a wait.
-    fn lock(&self) -> MutexGuard<'_, UtpStream> {
+    fn lock(&self) -> MutexGuard<'_, Wire> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is encrypted and authenticated.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        matches!(*self.lock(), Wire::Sealed(_))
+    }
+
+    /// Octets that were written here and that the peer has acknowledged. Under a key those of the handshake and of the records' own
+    /// are not counted; of a record under way an estimate.
+    #[must_use]
+    pub fn acked_bytes(&self) -> u64 {
+        let wire = self.lock();
+        let raw_bytes = wire.stream().statistics().bytes_acked;
+        match &*wire {
+            Wire::Clear(_) => raw_bytes,
+            Wire::Sealed(sealed) => sealed.payload_bytes_of(raw_bytes),
+        }
+    }
+
+    /// Octets that came from the peer, likewise.
+    #[must_use]
+    pub fn received_bytes(&self) -> u64 {
+        match &*self.lock() {
+            Wire::Clear(stream) => stream.statistics().bytes_delivered,
+            Wire::Sealed(sealed) => sealed.received_bytes(),
+        }
     }
 
     /// The peer's address.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
-        self.lock().peer_addr()
+        self.lock().stream().peer_addr()
     }
 
     /// Where it stands; `None` once its socket has closed.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
-        self.lock().snapshot()
+        self.lock().stream().snapshot()
     }
 
     /// What it has done.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.lock().statistics()
+        self.lock().stream().statistics()
     }
 
     /// Gives up at once.
     pub fn abort(&self) {
-        self.lock().abort();
+        self.lock().stream().abort();
     }
 
     /// Puts another controller in charge.
@@ -58,7 +120,7 @@ impl Line {
     /// # Errors
     /// As [`UtpStream::set_controller`].
     pub fn set_controller(&self, choice: &ControllerChoice) -> Result<(), cede_cc::ParamError> {
-        self.lock().set_controller(choice)
+        self.lock().stream().set_controller(choice)
     }
 
     /// Waits until the peer has acknowledged everything that was written, or the stream is over; at most 20 s.
@@ -87,20 +149,32 @@ impl Line {
 
 impl AsyncRead for Line {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_read(cx, buf)
+        match &mut *self.lock() {
+            Wire::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
+            Wire::Sealed(sealed) => Pin::new(sealed.as_mut()).poll_read(cx, buf),
+        }
     }
 }
 
 impl AsyncWrite for Line {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.lock()).poll_write(cx, octets)
+        match &mut *self.lock() {
+            Wire::Clear(stream) => Pin::new(stream).poll_write(cx, octets),
+            Wire::Sealed(sealed) => Pin::new(sealed.as_mut()).poll_write(cx, octets),
+        }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_flush(cx)
+        match &mut *self.lock() {
+            Wire::Clear(stream) => Pin::new(stream).poll_flush(cx),
+            Wire::Sealed(sealed) => Pin::new(sealed.as_mut()).poll_flush(cx),
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_shutdown(cx)
+        match &mut *self.lock() {
+            Wire::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
+            Wire::Sealed(sealed) => Pin::new(sealed.as_mut()).poll_shutdown(cx),
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Answers whoever connects: tests, files to be taken, files to be given.
 
 use crate::bench::{ControllerSpec, Plan, Sample, Session, Sessions};
+use crate::door::Door;
 use crate::file::{self, Attendant, Destination, Moved, Offer, Progress, Source, TransferError};
-use crate::framed::{FrameReader, FrameWriter, Link, WireError};
+use crate::framed::{Link, WireError};
 use crate::greeting::be_greeted;
+use crate::key::Key;
 use crate::message::{Message, Purpose};
 use crate::stop::{Stop, Stopper};
 use cede_real::UtpStream;
@@ -80,6 +82,7 @@ pub type Tell = dyn Fn(u64, SocketAddr, Event) + Send + Sync;
 /// Answers whoever connects.
 pub struct Server {
     allowed: Allowed,
+    door: Door,
     tell: Box<Tell>,
     sessions: Sessions,
     active: Mutex<HashMap<PathBuf, Active>>,
@@ -101,11 +104,12 @@ struct Client<'a> {
 }
 
 impl Server {
-    /// Who may do what, and who is told.
+    /// Who may do what, and who is told; with a key those who have it, and nobody else.
     #[must_use]
-    pub fn new(allowed: Allowed, tell: Box<Tell>) -> Self {
+    pub fn new(allowed: Allowed, key: Option<Key>, tell: Box<Tell>) -> Self {
         Self {
             allowed,
+            door: Door::new(key),
             tell,
             sessions: Sessions::default(),
             active: Mutex::new(HashMap::new()),
@@ -115,32 +119,43 @@ impl Server {
     }
 
     /// Answers one stream, until its conversation is over.
-    pub async fn answer(&self, mut stream: UtpStream, stop: Stop) {
+    pub async fn answer(&self, stream: UtpStream, stop: Stop) {
         let peer = stream.peer_addr();
-        let greeted = {
-            let (reader, writer) = tokio::io::split(&mut stream);
-            be_greeted(&mut FrameReader::new(reader), &mut FrameWriter::new(writer)).await
+        let mut link = match self.door.admit(stream).await {
+            Ok(line) => Link::new(line),
+            Err(error) => return self.client(peer).tell(Event::Refused(error.to_string())),
         };
-        let is_part = matches!(greeted, Ok(Purpose::Join { .. }));
-        let number = if is_part { 0 } else { self.conversations.fetch_add(1, Relaxed) };
-        let client = Client { server: self, number, peer };
-        let link = match greeted {
-            Ok(Purpose::Join { session, index }) => return client.join(stream, session, index).await,
+        match be_greeted(&mut link.reader, &mut link.writer).await {
+            Ok(Purpose::Join { session, index }) => return self.join(link, peer, session, index).await,
             Ok(purpose) => {
-                let mut link = Link::new(stream);
-                let outcome = client.serve(&mut link, purpose, stop).await;
-                if let Err(text) = outcome {
+                let client = self.client(peer);
+                if let Err(text) = client.serve(&mut link, purpose, stop).await {
                     client.tell(Event::Refused(text.clone()));
                     let _ = link.writer.send(&Message::Refused(text)).await;
                 }
-                link
             }
-            Err(error) => {
-                client.tell(Event::Refused(error.to_string()));
-                Link::new(stream)
-            }
-        };
+            Err(error) => self.client(peer).tell(Event::Refused(error.to_string())),
+        }
         link.part().await;
+    }
+
+    /// A conversation of its own.
+    fn client(&self, peer: SocketAddr) -> Client<'_> {
+        Client { server: self, number: self.conversations.fetch_add(1, Relaxed), peer }
+    }
+
+    /// Hands a stream to the test that it belongs to.
+    async fn join(&self, mut link: Link, peer: SocketAddr, session: u64, index: u16) {
+        let joining = self.sessions.find(session, peer.ip());
+        let answer = match joining {
+            Some(_) => Message::Welcome(0),
+            None => Message::Refused("no such test waits for streams".to_owned()),
+        };
+        let answered = link.writer.send(&answer).await;
+        match joining {
+            Some(joining) if answered.is_ok() => drop(joining.try_send((index, link.line))),
+            _ => link.part().await,
+        }
     }
 
     fn active(&self) -> MutexGuard<'_, HashMap<PathBuf, Active>> {
@@ -224,20 +239,6 @@ impl Client<'_> {
         }
         self.tell(Event::TestEnds(outcome));
         Ok(())
-    }
-
-    /// Hands a stream to the test that it belongs to.
-    async fn join(&self, mut stream: UtpStream, session: u64, index: u16) {
-        let joining = self.server.sessions.find(session, self.peer.ip());
-        let (answer, joining) = match joining {
-            Some(joining) => (Message::Welcome(0), Some(joining)),
-            None => (Message::Refused("no such test waits for streams".to_owned()), None),
-        };
-        let answered = FrameWriter::new(&mut stream).send(&answer).await;
-        match joining {
-            Some(joining) if answered.is_ok() => drop(joining.try_send((index, stream))),
-            _ => Link::new(stream).part().await,
-        }
     }
 
     async fn put(&self, link: &mut Link, stop: Stop) -> Result<(), String> {

@@ -5,8 +5,9 @@ use bolero::{ValueGenerator, check, produce};
 use cede_carry::message::{
     HEAD_BYTES, MAX_BODY_BYTES, MAX_DATA_BYTES, Message, Purpose, data_head, decode_head,
 };
-use cede_carry::{FrameReader, WireError};
+use cede_carry::{FrameReader, KEY_BYTES, Key, WireError, greeting, seal};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const TRIES: usize = 50_000;
 
@@ -81,5 +82,87 @@ fn data_come_as_they_were_sent_however_the_stream_cuts_them() {
             assert_eq!(reader.next().await.unwrap(), Message::Alive);
             sent.await.unwrap();
         });
+    });
+}
+
+/// What a runtime without a clock that moves by itself does with octets that come from anybody.
+fn paused() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+#[test]
+fn heads_of_records_never_announce_more_than_there_may_be() {
+    for head in 0..=u16::MAX {
+        let bytes = seal::record_bytes(head.to_be_bytes());
+        let is_record = (16..=8192 + 16).contains(&head);
+        assert_eq!(bytes.ok(), is_record.then_some(usize::from(head) + 2));
+        assert!(!is_record || usize::from(head) + 2 <= seal::MAX_RECORD_BYTES);
+    }
+}
+
+#[test]
+fn no_octets_of_strangers_get_past_a_key() {
+    let (runtime, key) = (paused(), Key::new([7; 32]));
+    let beginnings =
+        [&[][..], &seal::MAGIC, &[&seal::MAGIC[..], &[0, 1]].concat(), &greeting::MAGIC].map(<[u8]>::to_vec);
+    let generator = (0..beginnings.len(), octets_up_to(200));
+    check!().with_iterations(5_000).with_generator(generator).for_each(|(beginning, octets)| {
+        let opening = [&beginnings[*beginning][..], octets].concat();
+        runtime.block_on(async {
+            // As who was called, and as who called: a whole conversation at once, and its end.
+            for is_called in [true, false] {
+                let (mut near, mut far) = tokio::io::duplex(1 << 16);
+                near.write_all(&opening).await.unwrap();
+                near.shutdown().await.unwrap();
+                let error = match is_called {
+                    true => seal::answer(&mut far, &key).await.err(),
+                    false => seal::call(&mut far, &key).await.err(),
+                };
+                assert!(matches!(error, Some(WireError::Seal(_) | WireError::Lost(_))), "{error:?}");
+            }
+        });
+    });
+}
+
+#[test]
+fn records_that_nobody_sealed_are_no_data_wherever_they_are_cut() {
+    let runtime = paused();
+    let generator = (octets_up_to(100), 1_usize..50, produce::<bool>());
+    check!().with_iterations(2_000).with_generator(generator).for_each(|(octets, piece, is_shaped)| {
+        runtime.block_on(async {
+            let key = Key::new([7; 32]);
+            let (near, mut wire) = tokio::io::duplex(1 << 16);
+            let (near, agreed) = tokio::join!(seal::call(near, &key), seal::answer(&mut wire, &key));
+            agreed.unwrap();
+            // As they come, or with a head that fits.
+            let head = ((octets.len() as u16).to_be_bytes(), *is_shaped && octets.len() >= 16);
+            let record = if head.1 { [&head.0[..], octets].concat() } else { octets.clone() };
+            let mut near = near.unwrap();
+            let write = async {
+                for piece in record.chunks(*piece) {
+                    let _ = wire.write_all(piece).await;
+                }
+                let _ = wire.shutdown().await;
+            };
+            let mut heard = Vec::new();
+            let ((), read) = tokio::join!(write, near.read_to_end(&mut heard));
+            assert!(read.is_err() && heard.is_empty(), "{heard:?}");
+        });
+    });
+}
+
+#[test]
+fn any_text_is_a_key_that_is_written_the_same_way_or_none() {
+    check!().with_iterations(TRIES).with_type::<[u8; KEY_BYTES]>().for_each(|octets| {
+        let text = Key::new(*octets).to_text();
+        assert_eq!(Key::parse(&text).map(|key| key.to_text()), Ok(text));
+    });
+    let generator = produce::<String>();
+    check!().with_iterations(TRIES).with_generator(generator).for_each(|text| {
+        for text in [text.clone(), format!("cedekey1{text}")] {
+            if let Ok(key) = Key::parse(&text) {
+                assert_eq!(key.to_text(), text.trim().to_lowercase());
+            }
+        }
     });
 }

@@ -1,6 +1,6 @@
 //! The commands and their options: help, completions and man pages are all made from this.
 
-use crate::carry::args::{PipeArgs, ProxyArgs, RecvArgs, SendArgs, ServeArgs};
+use crate::carry::args::{MakeKeyArgs, PipeArgs, ProxyArgs, RecvArgs, SendArgs, ServeArgs};
 use crate::run::args::RunArgs;
 use crate::torrent::args::TorrentArgs;
 use crate::{check, inspect, lab, meter, repro};
@@ -18,6 +18,7 @@ Exit codes:
 Environment:
   NO_COLOR         no colours
   CLICOLOR_FORCE   colours even where the output is no terminal
+  CEDE_KEY         the text of a key, for what has an option --key and was not given it
 
 First steps:
   cede demo                             what a transport that yields looks like
@@ -60,6 +61,8 @@ pub enum Command {
     Pipe(PipeArgs),
     /// Carry TCP connections over uTP between two machines
     Proxy(ProxyArgs),
+    /// Make a key by which serve, send, recv, pipe and proxy encrypt and authenticate
+    Key(MakeKeyArgs),
     /// Download, seed, make and show torrents, over TCP and uTP
     Torrent(Box<TorrentArgs>),
     /// Say from a capture what BitTorrent peers said to each other, message by message

@@ -55,6 +55,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Recv(args) => carry::recv::recv(args),
         Command::Pipe(args) => carry::pipe::pipe(args),
         Command::Proxy(args) => carry::proxy::proxy(args),
+        Command::Key(args) => carry::key::key(args),
         Command::Torrent(args) => torrent::run(args),
         Command::Inspect(args) => inspect::inspect(args),
         Command::Meter(args) => meter::meter(args),

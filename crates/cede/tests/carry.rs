@@ -7,27 +7,13 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv6Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv6Addr, Shutdown, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, Instant};
-use support::{Finished, Folder, PATIENCE, Running, pattern};
-
-/// The port that it says it waits at.
-fn port_of(program: &mut Running) -> u16 {
-    let line = program.says("waiting ");
-    let digits =
-        |word: &str| word.trim_end_matches(':').rsplit(':').next().and_then(|port| port.parse().ok());
-    line.split(' ').find_map(digits).unwrap_or_else(|| panic!("no port in \"{line}\""))
-}
-
-/// A server on the loopback whose words go to standard error.
-fn server(place: &Folder, more: &[&str]) -> (Running, String) {
-    let mut serve = place.start(&[&["serve", "-p", "0", "--bind", "127.0.0.1", "--json"], more].concat());
-    let port = port_of(&mut serve);
-    (serve, format!("127.0.0.1:{port}"))
-}
+use std::time::Duration;
+use support::carried::{SLOWLY, connect, echo, port_of, proxies, server, tcp_server, wait_for};
+use support::{Finished, Folder, pattern};
 
 fn has_ipv6() -> bool {
     UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
@@ -182,18 +168,6 @@ fn a_file_is_fetched_and_streams_go_from_standard_input_to_standard_output() {
     send.end().exits(0);
     assert!(recv.end().exits(0).out == octets);
 }
-
-/// Waits until a part has grown to so much.
-fn wait_for(part: &Path, bytes: u64) {
-    let until = Instant::now() + PATIENCE;
-    while fs::metadata(part).map_or(0, |found| found.len()) < bytes {
-        assert!(Instant::now() < until, "{} does not grow", part.display());
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Options that let a file take its time: a megabyte in half a second.
-const SLOWLY: [&str; 4] = ["-C", "fixed", "-s", "rate=16Mbit/s"];
 
 #[test]
 fn a_file_goes_on_where_it_ended_after_the_receiver_was_killed() {
@@ -363,48 +337,10 @@ fn a_program_that_is_no_cede_is_told_so_by_either_end() {
     place.cede(&["send", &to, "-t", "1"]).exits(1).complains("220 mail.example.org");
 }
 
-/// A TCP server that does this with each connection.
-fn tcp_server(serve: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for connection in listener.incoming().flatten() {
-            thread::spawn(move || serve(connection));
-        }
-    });
-    port
-}
-
-/// Sends back what comes, after its end: what is not half-closed never comes back.
-fn echo(mut connection: TcpStream) {
-    let mut octets = Vec::new();
-    if connection.read_to_end(&mut octets).is_ok() {
-        let _ = connection.write_all(&octets);
-    }
-}
-
-/// Two proxies in front of a TCP server, and the port where they begin.
-fn proxies(place: &Folder, server: u16, more: &[&str]) -> (Running, Running, u16) {
-    let to = format!("127.0.0.1:{server}");
-    let mut exit = place.start(&["proxy", "--utp-listen", "0", "--to", &to]);
-    let line = exit.says("go over TCP to");
-    let between = line.split(' ').find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
-    let mut entrance = place.start(&[&["proxy", "--listen", "0", "--to", &between], more].concat());
-    let line = entrance.says("go over uTP to");
-    let port = line.split(' ').find_map(|word| word.strip_prefix("127.0.0.1:")?.parse().ok());
-    (exit, entrance, port.unwrap_or_else(|| panic!("{line}")))
-}
-
-fn connect(port: u16) -> TcpStream {
-    let connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
-    connection
-}
-
 #[test]
 fn proxies_carry_many_connections_at_once_and_their_half_closes() {
     let place = Folder::new("proxy");
-    let (_exit, entrance, port) = proxies(&place, tcp_server(echo), &["--json", "-i", "0.2"]);
+    let (_exit, entrance, port) = proxies(&place, tcp_server(echo), [&[], &["--json", "-i", "0.2"]]);
     thread::scope(|scope| {
         for number in 0..20_usize {
             scope.spawn(move || {
@@ -433,13 +369,13 @@ fn proxies_carry_resets_and_say_when_the_server_is_not_there() {
     let server = tcp_server(|mut connection| {
         let _ = connection.read_exact(&mut [0; 1]);
     });
-    let (_exit, _entrance, port) = proxies(&place, server, &[]);
+    let (_exit, _entrance, port) = proxies(&place, server, [&[], &[]]);
     let mut connection = connect(port);
     connection.write_all(&[1; 1000]).unwrap();
     let error = connection.read(&mut [0; 1]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (_exit, mut entrance, port) = proxies(&place, nobody, &[]);
+    let (_exit, mut entrance, port) = proxies(&place, nobody, [&[], &[]]);
     assert!(connect(port).read(&mut [0; 1]).is_err());
     let told = entrance.says("refuses");
     assert!(told.contains("cannot connect to 127.0.0.1:"), "{told}");
@@ -448,7 +384,7 @@ fn proxies_carry_resets_and_say_when_the_server_is_not_there() {
 #[test]
 fn connections_beyond_the_limit_are_reset() {
     let place = Folder::new("limit");
-    let (_exit, mut entrance, port) = proxies(&place, tcp_server(echo), &["--max-connections", "1"]);
+    let (_exit, mut entrance, port) = proxies(&place, tcp_server(echo), [&[], &["--max-connections", "1"]]);
     let mut first = connect(port);
     first.write_all(b"x").unwrap();
     // The first is taken up before the second comes: connections are accepted in their order.
@@ -461,7 +397,7 @@ fn connections_beyond_the_limit_are_reset() {
 #[test]
 fn each_verb_has_examples_and_says_what_it_cannot_do() {
     let place = Folder::new("help");
-    for verb in ["serve", "send", "recv", "pipe", "proxy"] {
+    for verb in ["serve", "send", "recv", "pipe", "proxy", "key"] {
         let help = place.cede(&[verb, "--help"]).exits(0);
         assert!(help.text().contains("Examples"), "{verb}");
     }

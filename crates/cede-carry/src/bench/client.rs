@@ -3,11 +3,13 @@
 use super::flow::{Flow, Role, std};
 use super::{Limit, Plan, Sample};
 use crate::dial::{DialError, Target, dial};
-use crate::framed::{FrameReader, FrameWriter, Link, WireError};
+use crate::framed::{Link, WireError};
 use crate::greeting::greet;
+use crate::key::Key;
+use crate::line::Line;
 use crate::message::{Message, Purpose};
 use crate::stop::Stop;
-use cede_real::{ConnectError, StreamConfig, UtpSocket, UtpStream};
+use cede_real::{ConnectError, StreamConfig, UtpSocket};
 use std::fmt;
 use std::net::SocketAddr;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -68,7 +70,7 @@ pub struct Peer {
 pub struct Client {
     _socket: UtpSocket,
     control: Link,
-    streams: Vec<UtpStream>,
+    streams: Vec<Line>,
     plan: Plan,
     /// Who is at the other end.
     pub peer: Peer,
@@ -86,22 +88,28 @@ pub struct Outcome {
 }
 
 impl Client {
-    /// Connects, says what is wanted, and opens the streams.
+    /// Connects, says what is wanted, and opens the streams; under the key, where there is one.
     ///
     /// # Errors
     /// [`TestError`].
-    pub async fn open(target: &Target, config: &StreamConfig, plan: Plan) -> Result<Self, TestError> {
+    pub async fn open(
+        target: &Target,
+        config: &StreamConfig,
+        key: Option<&Key>,
+        plan: Plan,
+    ) -> Result<Self, TestError> {
         let (socket, control) = dial(target, config).await.map_err(TestError::Dial)?;
         let remote = control.peer_addr();
         let payload_bytes = control.snapshot().map_or(0, |snapshot| snapshot.payload_bytes);
         let peer = Peer { local: socket.local_addr(), remote, payload_bytes };
-        let mut control = Link::new(control);
+        let mut control = Link::new(Line::call(control, key).await?);
         let purpose = Purpose::Test(plan.clone());
         let session = greet(&mut control.reader, &mut control.writer, purpose).await?;
         let mut streams = Vec::with_capacity(usize::from(plan.streams));
         for index in 0..plan.streams {
             let stream = socket.connect_with(remote, config).await.map_err(TestError::Connect)?;
-            streams.push(join(stream, Purpose::Join { session, index }).await?);
+            let line = Line::call(stream, key).await?;
+            streams.push(join(line, Purpose::Join { session, index }).await?);
         }
         Ok(Self { _socket: socket, control, streams, plan, peer })
     }
@@ -139,10 +147,10 @@ impl Client {
 }
 
 /// A stream that has joined the test.
-async fn join(mut stream: UtpStream, purpose: Purpose) -> Result<UtpStream, WireError> {
-    let (reader, writer) = tokio::io::split(&mut stream);
-    greet(&mut FrameReader::new(reader), &mut FrameWriter::new(writer), purpose).await?;
-    Ok(stream)
+async fn join(line: Line, purpose: Purpose) -> Result<Line, WireError> {
+    let mut link = Link::new(line);
+    greet(&mut link.reader, &mut link.writer, purpose).await?;
+    Ok(link.line)
 }
 
 /// A test under way.

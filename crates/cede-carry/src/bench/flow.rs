@@ -2,7 +2,6 @@
 
 use super::{Limit, Plan, Sample};
 use crate::line::Line;
-use cede_real::UtpStream;
 use cede_units::{Duration, Rate};
 use std::io;
 use std::sync::Arc;
@@ -54,6 +53,7 @@ impl Shared {
         while left > 0 {
             let most = left.min(piece.len() as u64) as usize;
             let n = self.line.write(&piece[..most]).await? as u64;
+            self.line.flush().await?;
             (left, written) = (left - n, written + n);
             if let Some(rate) = rate {
                 sleep_until(began + std(rate.time_to_send(written))).await;
@@ -92,9 +92,9 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Begins to fill or to empty a stream.
-    pub fn start(stream: UtpStream, role: Role, plan: &Plan) -> Self {
-        let acked_before = stream.statistics().bytes_acked;
-        let shared = Shared { line: Line::new(stream), received_bytes: Arc::new(AtomicU64::new(0)) };
+    pub fn start(line: Line, role: Role, plan: &Plan) -> Self {
+        let acked_before = line.acked_bytes();
+        let shared = Shared { line, received_bytes: Arc::new(AtomicU64::new(0)) };
         let (mut held, limit, rate) = (shared.clone(), plan.limit, plan.rate);
         let task = tokio::spawn(async move {
             match role {
@@ -114,7 +114,7 @@ impl Flow {
         let mut sample = Sample {
             at: span_since(self.began),
             bytes: match self.role {
-                Role::Sender => statistics.bytes_acked.saturating_sub(self.acked_before),
+                Role::Sender => self.shared.line.acked_bytes().saturating_sub(self.acked_before),
                 Role::Receiver => self.shared.received_bytes.load(Relaxed),
             },
             retransmissions: statistics.retransmissions,

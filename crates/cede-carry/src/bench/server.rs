@@ -3,9 +3,10 @@
 use super::flow::{Flow, Role, span_since, std};
 use super::{Limit, Plan, Sample};
 use crate::framed::{Link, WireError};
+use crate::line::Line;
 use crate::message::Message;
 use crate::stop::Stop;
-use cede_real::{ControllerChoice, UtpStream};
+use cede_real::ControllerChoice;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ const JOINING: Duration = Duration::from_secs(15);
 /// How much longer than planned a test may run before the server ends it.
 const OVERTIME: Duration = Duration::from_secs(30);
 
-type Joining = mpsc::Sender<(u16, UtpStream)>;
+type Joining = mpsc::Sender<(u16, Line)>;
 
 /// Tests that wait for their streams, or have them.
 #[derive(Clone, Default)]
@@ -43,7 +44,7 @@ impl Sessions {
 pub(crate) struct Session {
     sessions: Sessions,
     number: u64,
-    joining: mpsc::Receiver<(u16, UtpStream)>,
+    joining: mpsc::Receiver<(u16, Line)>,
     plan: Plan,
     controller: Option<ControllerChoice>,
 }
@@ -110,12 +111,12 @@ impl Session {
         streams.into_values().map(|stream| self.flow(stream)).collect()
     }
 
-    fn flow(&self, stream: UtpStream) -> Result<Flow, WireError> {
+    fn flow(&self, line: Line) -> Result<Flow, WireError> {
         if let Some(choice) = &self.controller {
-            stream.set_controller(choice).map_err(|error| WireError::Failed(error.to_string()))?;
+            line.set_controller(choice).map_err(|error| WireError::Failed(error.to_string()))?;
         }
         let role = if self.plan.reverse { Role::Sender } else { Role::Receiver };
-        Ok(Flow::start(stream, role, &self.plan))
+        Ok(Flow::start(line, role, &self.plan))
     }
 }
 

@@ -83,16 +83,60 @@ impl ControllerArgs {
     }
 }
 
+/// `[ADDRESS:]PORT`.
+pub fn place(text: &str) -> Result<(Option<IpAddr>, u16), String> {
+    match text.parse::<u16>() {
+        Ok(port) => Ok((None, port)),
+        Err(_) => loopback_by_default(text).map(|address| (Some(address.ip()), address.port())),
+    }
+}
+
+/// The secret that both ends share.
+#[derive(Args, Debug, Default)]
+pub struct KeyArgs {
+    /// Encrypt and authenticate everything by the key in this file, which the other end must have too (`cede key`); the
+    /// environment's CEDE_KEY, which holds its text, does the same
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key: Option<PathBuf>,
+}
+
+const KEY_EXAMPLES: &str = "\
+Examples:
+  cede key backup.key                        make a key; copy the file to the other end
+  cede serve --dir inbox --key backup.key    there
+  cede send film.mkv there --key backup.key  here
+  CEDE_KEY=$(pass show backup) cede send film.mkv there
+
+Whoever has the key can read, send and receive as either end: one for each pair of ends is best.
+Nothing that was carried earlier can be read with it. A new file replaces it: make another and copy
+it. The fingerprint, which is no secret, tells whether two ends have the same.";
+
+/// `cede key`.
+#[derive(Args, Debug)]
+#[command(after_help = KEY_EXAMPLES)]
+pub struct MakeKeyArgs {
+    /// Where to put it, for its owner alone; what is there is never replaced. - prints it
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub file: PathBuf,
+    /// Say whether FILE is a key, and its fingerprint, in place of making one
+    #[arg(short, long)]
+    pub check: bool,
+    /// Print the fingerprint as a JSON document
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}
+
 const SERVE_EXAMPLES: &str = "\
 Examples:
   cede serve                                 answer tests at UDP port 6817, IPv4 and IPv6
   cede serve --once -p 7000                  one test or file, then the end
   cede serve --dir inbox                     take files too: cede send FILE HOST:PORT
   cede serve film.mkv                        give a file: cede recv HOST:PORT -o film.mkv
+  cede serve --dir inbox --key backup.key    all of this for those alone who have the key
 
-Whoever reaches the port may use it: uTP is neither encrypted nor authenticated. Files are only
-taken with --dir, only into that folder, under names that cannot lead out of it, and what is there
-is not replaced without --force.
+Without --key whoever reaches the port may use it, and nothing is encrypted. Files are only taken
+with --dir, only into that folder, under names that cannot lead out of it, and what is there is not
+replaced without --force.
 Ctrl-C ends it (exit code 130).";
 
 /// `cede serve`.
@@ -123,6 +167,9 @@ pub struct ServeArgs {
     /// What this side sends with, where the other does not say
     #[command(flatten)]
     pub controller: ControllerArgs,
+    /// The key
+    #[command(flatten)]
+    pub key: KeyArgs,
     /// Print one JSON document per line for each event
     #[arg(short = 'J', long)]
     pub json: bool,
@@ -136,6 +183,7 @@ Examples:
   cede send example.org --target 25ms -b 20Mbit --json | jq .end.sum_received
   cede send film.mkv example.org:6817        a file, to `cede serve --dir` or `cede recv`
   tar c photos | cede send - example.org     standard input
+  cede send film.mkv there --key backup.key  encrypted, to who has the same key (cede key)
 
 The other end runs `cede serve` for tests, `cede serve --dir FOLDER` or `cede recv` for files.
 A file that was interrupted goes on where it ended when the same command is given again.
@@ -178,6 +226,9 @@ pub struct SendArgs {
     /// What sends with
     #[command(flatten)]
     pub controller: ControllerArgs,
+    /// The key
+    #[command(flatten)]
+    pub key: KeyArgs,
     /// The name that a file has at the receiver [default: its own]
     #[arg(long = "as", value_name = "NAME")]
     pub name: Option<String>,
@@ -195,6 +246,7 @@ Examples:
   cede recv -p 7000                          under the name that the sender gives, in this folder
   cede recv -o - | tar x                     to standard output
   cede recv example.org:6817 -o film.mkv     fetch it from `cede serve film.mkv`
+  cede recv -o film.mkv --key backup.key     from nobody but who has the same key (cede key)
 
 While it comes it is in FILE.part. After an interruption of either end the same commands go on where
 it ended: the parts at both ends are compared by their digest first. The whole is checked by its
@@ -225,6 +277,9 @@ pub struct RecvArgs {
     /// Take no file longer than that [example: --max-size 10GB]
     #[arg(long, value_name = "SIZE", value_parser = octets)]
     pub max_size: Option<u64>,
+    /// The key
+    #[command(flatten)]
+    pub key: KeyArgs,
     /// Print what came as a JSON document, and words on standard error
     #[arg(short = 'J', long)]
     pub json: bool,
@@ -235,12 +290,13 @@ Examples:
   cede pipe -l 7000 > copy                   wait for somebody at UDP port 7000
   cede pipe example.org:7000 < original      and this is somebody
   cede pipe -l 127.0.0.1:7000                on the loopback alone
+  cede pipe -l 7000 --key backup.key         for who has the same key (cede key) and runs cede pipe
 
-Nothing is added on the wire: any program that speaks uTP can be at the other end. The end of
+Without --key nothing is encrypted and nothing is added on the wire: any program that speaks uTP can
+be at the other end. With it both ends must be cede and have the same key. The end of
 standard input ends this direction and leaves the other open; the pipe ends when both have ended.
-Where standard input is a terminal, it ends when the other end has. Nothing is checked but what uTP
-checks; for files there are `cede send` and `cede recv`.
-uTP is neither encrypted nor authenticated.";
+Where standard input is a terminal, it ends when the other end has. Without --key nothing is checked
+but what uTP checks; for files there are `cede send` and `cede recv`.";
 
 /// `cede pipe`.
 #[derive(Args, Debug)]
@@ -258,6 +314,9 @@ pub struct PipeArgs {
     /// What this side sends with
     #[command(flatten)]
     pub controller: ControllerArgs,
+    /// The key
+    #[command(flatten)]
+    pub key: KeyArgs,
     /// Print totals as a JSON document on standard error at the end
     #[arg(short = 'J', long)]
     pub json: bool,
@@ -265,15 +324,17 @@ pub struct PipeArgs {
 
 const PROXY_EXAMPLES: &str = "\
 Examples, with a backup through ssh as the case in point:
-  there:  cede proxy --utp-listen 0.0.0.0:6817 --to 127.0.0.1:22
-  here:   cede proxy --listen 2222 --to there.example.org:6817
+  there:  cede proxy --utp-listen 6817 --to 127.0.0.1:22 --key backup.key
+  here:   cede proxy --listen 2222 --to there.example.org:6817 --key backup.key
   here:   rsync -e 'ssh -p 2222' -a photos localhost:photos
 
 What it cannot do:
   * Both ends must run it: uTP is not TCP, and nothing on the way translates.
-  * uTP is neither encrypted nor authenticated. Carry what protects itself, such as ssh or TLS;
-    whoever reaches the --utp-listen end reaches the server behind it. A port alone therefore
-    means the loopback, at either end.
+  * Without --key it is neither encrypted nor authenticated, and whoever reaches the --utp-listen
+    end reaches the server behind it: a port alone means the loopback there, and with --key every
+    interface.
+  * --listen speaks TCP in the clear, and whoever reaches it speaks with your key: a port alone
+    means the loopback.
   * It carries TCP and nothing else, to one server, which sees the proxy's address.
   * Conversations of short questions and answers gain nothing: a line is taken back slowly.";
 
@@ -288,8 +349,8 @@ pub struct ProxyArgs {
     #[arg(short, long, value_name = "[ADDRESS:]PORT", value_parser = loopback_by_default, required_unless_present = "utp_listen", conflicts_with = "utp_listen")]
     pub listen: Option<SocketAddr>,
     /// Take what the other proxy carries over uTP here, and connect it to the TCP server at --to
-    #[arg(short, long, value_name = "[ADDRESS:]PORT", value_parser = loopback_by_default)]
-    pub utp_listen: Option<SocketAddr>,
+    #[arg(short, long, value_name = "[ADDRESS:]PORT", value_parser = place)]
+    pub utp_listen: Option<(Option<IpAddr>, u16)>,
     /// Whereto: the other proxy, or the TCP server
     #[arg(long, value_name = "HOST:PORT")]
     pub to: String,
@@ -302,6 +363,9 @@ pub struct ProxyArgs {
     /// What this side sends with
     #[command(flatten)]
     pub controller: ControllerArgs,
+    /// The key
+    #[command(flatten)]
+    pub key: KeyArgs,
     /// Print a JSON document per line for each interval, and words on standard error
     #[arg(short = 'J', long)]
     pub json: bool,
@@ -328,5 +392,8 @@ mod tests {
         assert_eq!(loopback_by_default("7"), Ok(SocketAddr::from(([127, 0, 0, 1], 7))));
         assert_eq!(loopback_by_default("[::]:7"), Ok(SocketAddr::from(([0_u16; 8], 7))));
         assert!(loopback_by_default("everywhere").is_err());
+        assert_eq!(place("7"), Ok((None, 7)));
+        assert_eq!(place("[::]:7"), Ok((Some(IpAddr::from([0_u16; 8])), 7)));
+        assert!(place("everywhere").is_err());
     }
 }

@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is known when the streams stand.
-pub fn start(target: &Target, peer: &Peer, plan: &Plan, spec: &ControllerSpec) -> Value {
+pub fn start(target: &Target, peer: &Peer, plan: &Plan, spec: &ControllerSpec, is_protected: bool) -> Value {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     json!({
         "connected": (1..=plan.streams).map(|stream| connected(stream, peer)).collect::<Vec<_>>(),
         "version": concat!("cede ", env!("CARGO_PKG_VERSION")),
         "protocol_version": message::VERSION,
+        "protected": is_protected,
         "timestamp": { "timesecs": now.as_secs() },
         "connecting_to": { "host": target.host, "port": target.port },
         "test_start": test_start(plan, spec),

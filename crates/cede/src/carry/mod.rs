@@ -3,6 +3,7 @@
 pub mod args;
 mod document;
 mod gauge;
+pub mod key;
 pub mod numbers;
 pub mod pipe;
 pub mod proxy;

@@ -1,20 +1,26 @@
-//! `cede pipe`: standard input and output over one uTP stream, without anything added.
+//! `cede pipe`: standard input and output over one uTP stream; without a key nothing is added.
 
 use super::args::PipeArgs;
-use super::{listen, place, stream_config, target, unreached};
+use super::{broken, key, listen, place, stream_config, target, unreached};
 use crate::failure::Failure;
 use crate::screen;
-use cede_carry::{DEFAULT_PORT, Line, Stop, dial};
-use cede_real::{StreamConfig, UtpSocket, UtpStream};
+use cede_carry::seal::{self, SealError};
+use cede_carry::{DEFAULT_PORT, Door, Key, Line, Stop, dial};
+use cede_real::{StreamConfig, UtpSocket};
 use serde_json::json;
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Octets of one read.
 const PIECE_BYTES: usize = 64 << 10;
+/// How long an end that cannot be spoken to may take to hear why.
+const LAST_WORD: Duration = Duration::from_secs(2);
 /// Pieces between two threads.
 const PIECES: usize = 4;
 
@@ -25,12 +31,14 @@ pub fn pipe(args: &PipeArgs) -> Result<(), Failure> {
 }
 
 async fn carry_out(args: &PipeArgs, config: StreamConfig, mut stop: Stop) -> Result<(), Failure> {
+    let key = key::load(&args.key)?;
+    let is_protected = key.is_some();
     let opened = tokio::select! {
-        opened = open(args, config) => opened,
+        opened = open(args, config, key) => opened,
         () = stop.asked() => return Err(Failure::Interrupted("nobody was connected".to_owned())),
     };
-    let (socket, stream) = opened?;
-    let pipe = Pipe::new(stream);
+    let (socket, line) = opened?;
+    let pipe = Pipe { line };
     let outcome = tokio::select! {
         outcome = pipe.both_ways(args.no_stdin) => outcome,
         () = stop.asked() => Err(Failure::Interrupted("the pipe was cut".to_owned())),
@@ -39,13 +47,13 @@ async fn carry_out(args: &PipeArgs, config: StreamConfig, mut stop: Stop) -> Res
         Ok(()) => pipe.line.ended().await,
         Err(_) => pipe.line.abort(),
     }
-    let statistics = pipe.line.statistics();
     if args.json {
         let document = json!({
             "peer": pipe.line.peer_addr().to_string(),
-            "bytes_sent": statistics.bytes_acked,
-            "bytes_received": statistics.bytes_delivered,
-            "retransmits": statistics.retransmissions,
+            "bytes_sent": pipe.line.acked_bytes(),
+            "bytes_received": pipe.line.received_bytes(),
+            "retransmits": pipe.line.statistics().retransmissions,
+            "protected": is_protected,
         });
         screen::mention(&format!("{document}\n"));
     }
@@ -55,17 +63,38 @@ async fn carry_out(args: &PipeArgs, config: StreamConfig, mut stop: Stop) -> Res
     outcome
 }
 
-async fn open(args: &PipeArgs, config: StreamConfig) -> Result<(UtpSocket, UtpStream), Failure> {
+async fn open(args: &PipeArgs, config: StreamConfig, key: Option<Key>) -> Result<(UtpSocket, Line), Failure> {
     if !args.listen {
         let target = target(&args.address, DEFAULT_PORT)?;
-        return dial(&target, &config).await.map_err(|error| unreached(&error, "cede pipe -l PORT"));
+        let dialled = dial(&target, &config).await;
+        let (socket, stream) = dialled.map_err(|error| unreached(&error, "cede pipe -l PORT"))?;
+        let line = Line::call(stream, key.as_ref()).await.map_err(|error| broken(&error))?;
+        return Ok((socket, line));
     }
     let (bind, port) = listening(&args.address)?;
     let socket = listen(bind, port, config).await?;
-    screen::mention(&format!("waiting at {}\n", place(&socket)));
-    let accepted = socket.accept().await;
-    let stream = accepted.map_err(|error| Failure::Failed(format!("the socket is gone: {error}")))?;
-    Ok((socket, stream))
+    screen::mention(&format!("waiting at {}{}\n", place(&socket), key::under(key.as_ref())));
+    let line = first_admitted(&socket, Arc::new(Door::new(key))).await?;
+    Ok((socket, line))
+}
+
+/// Waits for somebody, or for somebody with the key; those who stand about without it take nobody's place.
+async fn first_admitted(socket: &UtpSocket, door: Arc<Door>) -> Result<Line, Failure> {
+    let mut guests = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = socket.accept() => {
+                let stream = accepted.map_err(|error| Failure::Failed(format!("the socket is gone: {error}")))?;
+                let door = Arc::clone(&door);
+                guests.spawn(async move { (stream.peer_addr(), door.admit(stream).await) });
+            }
+            Some(guest) = guests.join_next(), if !guests.is_empty() => match guest {
+                Ok((_, Ok(line))) => return Ok(line),
+                Ok((peer, Err(error))) => screen::mention(&format!("{peer} was not let in: {error}\n")),
+                Err(_) => {}
+            }
+        }
+    }
 }
 
 fn listening(text: &str) -> Result<(Option<IpAddr>, u16), Failure> {
@@ -83,10 +112,6 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn new(stream: UtpStream) -> Self {
-        Self { line: Line::new(stream) }
-    }
-
     /// Copies until both directions have ended.
     async fn both_ways(&self, no_stdin: bool) -> Result<(), Failure> {
         let outward = self.outward(no_stdin);
@@ -115,12 +140,25 @@ impl Pipe {
             let piece =
                 piece.map_err(|error| Failure::Failed(format!("cannot read standard input: {error}")))?;
             line.write_all(&piece).await.map_err(|error| lost(&error))?;
+            line.flush().await.map_err(|error| lost(&error))?;
         }
         self.end().await
     }
 
     async fn end(&self) -> Result<(), Failure> {
         self.line.clone().shutdown().await.map_err(|error| lost(&error))
+    }
+
+    /// Tells an end that speaks under a key that this one has none.
+    async fn turn_away(&self) -> Failure {
+        let mut line = self.line.clone();
+        let tell = async {
+            let _ = line.write_all(&seal::refusal()).await;
+            let _ = line.shutdown().await;
+            self.line.delivered().await;
+        };
+        let _ = tokio::time::timeout(LAST_WORD, tell).await;
+        Failure::Failed(SealError::KeyNeeded.to_string())
     }
 
     /// To standard output.
@@ -135,19 +173,51 @@ impl Pipe {
         });
         let mut line = self.line.clone();
         let mut buffer = vec![0; PIECE_BYTES];
+        let mut first = First::new(line.is_sealed());
         let outcome = loop {
-            match line.read(&mut buffer).await {
-                Ok(0) => break Ok(()),
-                // Refused where the thread has ended: it says why.
-                Ok(n) if pieces.send(buffer[..n].to_vec()).await.is_err() => break Ok(()),
-                Ok(_) => {}
+            let n = match line.read(&mut buffer).await {
+                Ok(n) => n,
                 Err(error) => break Err(lost(&error)),
+            };
+            let Some(piece) = first.piece(&buffer[..n]) else { break Err(self.turn_away().await) };
+            // Refused where the thread has ended: it says why.
+            if !piece.is_empty() && pieces.send(piece).await.is_err() || n == 0 {
+                break Ok(());
             }
         };
         drop(pieces);
         let written = writer.await.map_err(|error| Failure::Failed(error.to_string()))?;
         written.map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")))?;
         outcome
+    }
+}
+
+/// The first octets that come in the clear, until it is known that they are not those of an end that has a key.
+struct First {
+    held: Vec<u8>,
+    is_known: bool,
+}
+
+impl First {
+    const fn new(is_known: bool) -> Self {
+        Self { held: Vec::new(), is_known }
+    }
+
+    /// What may be written by now, after these octets or, where there are none, the end; `None` where they begin a
+    /// conversation under a key.
+    fn piece(&mut self, octets: &[u8]) -> Option<Vec<u8>> {
+        if self.is_known {
+            return Some(octets.to_vec());
+        }
+        self.held.extend(octets);
+        match seal::is_sealed(&self.held) {
+            Some(true) => None,
+            None if !octets.is_empty() => Some(Vec::new()),
+            _ => {
+                self.is_known = true;
+                Some(std::mem::take(&mut self.held))
+            }
+        }
     }
 }
 
@@ -179,6 +249,21 @@ fn lost(error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_comes_in_the_clear_is_held_back_only_while_it_may_begin_otherwise() {
+        let mut first = First::new(false);
+        assert_eq!(first.piece(&seal::MAGIC[..3]), Some(vec![]));
+        assert_eq!(first.piece(b"x"), Some([&seal::MAGIC[..3], b"x"].concat()));
+        assert_eq!(first.piece(&seal::MAGIC), Some(seal::MAGIC.to_vec()));
+        let mut short = First::new(false);
+        assert_eq!(short.piece(&seal::MAGIC[..7]), Some(vec![]));
+        assert_eq!(short.piece(&[]), Some(seal::MAGIC[..7].to_vec()), "the end is no beginning");
+        let mut sealed = First::new(false);
+        assert_eq!(sealed.piece(&seal::MAGIC[..7]), Some(vec![]));
+        assert_eq!(sealed.piece(&seal::MAGIC[7..]), None);
+        assert_eq!(First::new(true).piece(&seal::MAGIC), Some(seal::MAGIC.to_vec()));
+    }
 
     #[test]
     fn a_port_alone_is_one_of_every_address() {

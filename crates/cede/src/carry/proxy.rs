@@ -1,18 +1,19 @@
 //! `cede proxy`: TCP connections of other programs over uTP.
 
 use super::args::ProxyArgs;
-use super::{numbers, stream_config, target, unbound, unreached};
+use super::{key, listen, numbers, stream_config, target, unreached};
 use crate::failure::Failure;
 use crate::screen;
 use cede_carry::relay::{self, RelayError, Traffic};
-use cede_carry::{DEFAULT_PORT, DialError, Line, Link, Stop, Target, dial};
-use cede_real::{SocketConfig, StreamConfig, UtpSocket, UtpStream};
+use cede_carry::{DEFAULT_PORT, DialError, Door, Key, Line, Link, Stop, Target, dial};
+use cede_real::{StreamConfig, UtpSocket, UtpStream};
 use cede_units::{Duration, Rate};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -20,11 +21,19 @@ use tokio::time::{Instant, sleep_until};
 pub fn proxy(args: &ProxyArgs) -> Result<(), Failure> {
     let (_, config) = stream_config(&args.controller)?;
     let to = target(&args.to, DEFAULT_PORT)?;
+    let key = key::load(&args.key)?;
     super::run(async |stop| match (args.listen, args.utp_listen) {
-        (Some(address), _) => entrance(args, address, to, config, stop).await,
-        (None, Some(address)) => exit(args, address, &to, config, stop).await,
+        (Some(address), _) => entrance(args, address, Way { to, config, key }, stop).await,
+        (None, Some(place)) => exit(args, place, Way { to, config, key }, stop).await,
         (None, None) => Err(Failure::Usage("give --listen or --utp-listen".to_owned())),
     })
+}
+
+/// Whereto, and how.
+struct Way {
+    to: Target,
+    config: StreamConfig,
+    key: Option<Key>,
 }
 
 /// What both ends have in common: the books, and what is said of them.
@@ -35,8 +44,9 @@ struct Office {
     next: Instant,
     before: Totals,
     connections: JoinSet<()>,
-    /// So many at once.
-    most: usize,
+    /// Places for connections; whoever has not shown a key yet has none.
+    places: Arc<Semaphore>,
+    is_protected: bool,
 }
 
 /// The books at one instant.
@@ -49,13 +59,14 @@ struct Totals {
 }
 
 impl Office {
-    fn new(args: &ProxyArgs) -> Self {
+    fn new(args: &ProxyArgs, key: Option<&Key>) -> Self {
         let interval = (!args.interval.is_zero())
             .then(|| std::time::Duration::from_secs_f64(args.interval.as_secs_f64().max(0.05)));
         let next = Instant::now() + interval.unwrap_or_default();
         let (traffic, before, connections) = Default::default();
-        let (json, most) = (args.json, usize::from(args.max_connections));
-        Self { traffic, json, interval, next, before, connections, most }
+        let (json, is_protected) = (args.json, key.is_some());
+        let places = Arc::new(Semaphore::new(usize::from(args.max_connections)));
+        Self { traffic, json, interval, next, before, connections, places, is_protected }
     }
 
     /// What there is to do beside taking up connections.
@@ -75,37 +86,32 @@ impl Office {
 
     /// Takes up a program's connection, or resets it where there are enough.
     fn take_tcp(&mut self, tcp: TcpStream, peer: SocketAddr, dialer: &Arc<Dialer>) {
-        if self.is_full(peer) {
+        let Some(place) = take_place(&self.places, peer) else {
             let _ = tcp.set_zero_linger();
             return;
-        }
+        };
         let (dialer, traffic) = (Arc::clone(dialer), Arc::clone(&self.traffic));
         self.connections.spawn(async move {
             let outcome = dialer.carry(tcp, &traffic).await;
             account(outcome, peer, &traffic);
+            drop(place);
         });
     }
 
-    /// Takes up the other proxy's stream, or resets it where there are enough.
-    fn take_utp(&mut self, stream: UtpStream, server: &Arc<str>) {
+    /// Takes up the other proxy's stream once it has shown the key, or resets it where there are enough.
+    fn take_utp(&mut self, stream: UtpStream, door: &Arc<Door>, server: &Arc<str>) {
         let peer = stream.peer_addr();
-        if self.is_full(peer) {
-            stream.abort();
-            return;
-        }
-        let (server, traffic) = (Arc::clone(server), Arc::clone(&self.traffic));
+        let (door, server, traffic) = (Arc::clone(door), Arc::clone(server), Arc::clone(&self.traffic));
+        let places = Arc::clone(&self.places);
         self.connections.spawn(async move {
-            let outcome = relay::leave(Link::new(stream), &server, &traffic).await;
+            let line = match door.admit(stream).await {
+                Ok(line) => line,
+                Err(error) => return account(Err(error.into()), peer, &traffic),
+            };
+            let Some(_place) = take_place(&places, peer) else { return line.abort() };
+            let outcome = relay::leave(Link::new(line), &server, &traffic).await;
             account(outcome, peer, &traffic);
         });
-    }
-
-    fn is_full(&self, peer: SocketAddr) -> bool {
-        let is_full = self.connections.len() >= self.most;
-        if is_full {
-            screen::mention(&format!("{peer}: reset, {} are open already\n", self.connections.len()));
-        }
-        is_full
     }
 
     fn totals(&self) -> Totals {
@@ -122,7 +128,7 @@ impl Office {
         let now = self.totals();
         let look = Look::new(now, self.before, self.interval.unwrap_or_default(), &self.traffic);
         if self.json {
-            let _ = screen::print_json_line(&look.document());
+            let _ = screen::print_json_line(&look.document(self.is_protected));
         } else if now != self.before {
             screen::mention(&look.line());
         }
@@ -140,9 +146,21 @@ impl Office {
     fn begins(&self, text: &str, address: SocketAddr) {
         screen::mention(&format!("{text}\n"));
         if self.json {
-            let _ = screen::print_json_line(&json!({ "event": "waiting", "address": address.to_string() }));
+            let address = address.to_string();
+            let _ = screen::print_json_line(
+                &json!({ "event": "waiting", "address": address, "protected": self.is_protected }),
+            );
         }
     }
+}
+
+/// A connection's place, where one is free.
+fn take_place(places: &Arc<Semaphore>, peer: SocketAddr) -> Option<OwnedSemaphorePermit> {
+    let place = Arc::clone(places).try_acquire_owned().ok();
+    if place.is_none() {
+        screen::mention(&format!("{peer}: reset, so many are open already as --max-connections allows\n"));
+    }
+    place
 }
 
 /// What is told of an interval.
@@ -171,7 +189,7 @@ impl Look {
         }
     }
 
-    fn document(&self) -> Value {
+    fn document(&self, is_protected: bool) -> Value {
         json!({
             "event": "interval",
             "open": self.open,
@@ -183,6 +201,7 @@ impl Look {
             "to_tcp_bits_per_second": self.to_tcp.bits_per_sec(),
             "rtt_ms": self.rtt.map(Duration::as_millis_f64),
             "queueing_delay_ms": self.queueing_delay.map(Duration::as_millis_f64),
+            "protected": is_protected,
         })
     }
 
@@ -217,18 +236,13 @@ fn account(outcome: Result<(), RelayError>, peer: SocketAddr, traffic: &Traffic)
 }
 
 /// From TCP to the other proxy.
-async fn entrance(
-    args: &ProxyArgs,
-    address: SocketAddr,
-    to: Target,
-    config: StreamConfig,
-    mut stop: Stop,
-) -> Result<(), Failure> {
+async fn entrance(args: &ProxyArgs, address: SocketAddr, way: Way, mut stop: Stop) -> Result<(), Failure> {
     let listener = TcpListener::bind(address).await.map_err(|error| untaken(address, &error))?;
     let address = listener.local_addr().unwrap_or(address);
-    let mut office = Office::new(args);
-    office.begins(&format!("TCP connections to {address} go over uTP to {to}"), address);
-    let dialer = Arc::new(Dialer { to, config, known: tokio::sync::Mutex::new(None) });
+    let mut office = Office::new(args, way.key.as_ref());
+    let under = key::under(way.key.as_ref());
+    office.begins(&format!("TCP connections to {address} go over uTP to {}{under}", way.to), address);
+    let dialer = Arc::new(Dialer { way, known: tokio::sync::Mutex::new(None) });
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -244,58 +258,65 @@ async fn entrance(
 
 /// Opens streams to the other proxy, all from one socket.
 struct Dialer {
-    to: Target,
-    config: StreamConfig,
+    way: Way,
     /// The socket, and the address that answered last.
     known: tokio::sync::Mutex<Option<(Arc<UtpSocket>, SocketAddr)>>,
 }
 
 impl Dialer {
     async fn carry(&self, tcp: TcpStream, traffic: &Traffic) -> Result<(), RelayError> {
-        match self.link().await {
-            Ok(link) => relay::enter(tcp, link, traffic).await,
-            Err(error) => {
-                let _ = tcp.set_zero_linger();
-                let failure = unreached(&error, "cede proxy --utp-listen");
-                Err(RelayError::Unreached(failure.text().unwrap_or_default().to_owned()))
-            }
+        let linked = self.link().await;
+        if linked.is_err() {
+            let _ = tcp.set_zero_linger();
         }
+        relay::enter(tcp, linked?, traffic).await
+    }
+
+    /// A link over a stream of its own.
+    async fn link(&self) -> Result<Link, RelayError> {
+        let stream = self.stream().await.map_err(|error| {
+            let failure = unreached(&error, "cede proxy --utp-listen");
+            RelayError::Unreached(failure.text().unwrap_or_default().to_owned())
+        })?;
+        Ok(Link::new(Line::call(stream, self.way.key.as_ref()).await?))
     }
 
     /// A stream from the socket that is there, or from a new one where the name has another address by now.
-    async fn link(&self) -> Result<Link, DialError> {
+    async fn stream(&self) -> Result<UtpStream, DialError> {
         let known = self.known.lock().await.clone();
         if let Some((socket, peer)) = known {
-            if let Ok(stream) = socket.connect_with(peer, &self.config).await {
-                return Ok(Link::new(stream));
+            if let Ok(stream) = socket.connect_with(peer, &self.way.config).await {
+                return Ok(stream);
             }
             *self.known.lock().await = None;
         }
-        let (socket, stream) = dial(&self.to, &self.config).await?;
+        let (socket, stream) = dial(&self.way.to, &self.way.config).await?;
         *self.known.lock().await = Some((Arc::new(socket), stream.peer_addr()));
-        Ok(Link::new(stream))
+        Ok(stream)
     }
 }
 
 /// From the other proxy to a TCP server.
 async fn exit(
     args: &ProxyArgs,
-    address: SocketAddr,
-    to: &Target,
-    stream: StreamConfig,
+    (bind, port): (Option<IpAddr>, u16),
+    way: Way,
     mut stop: Stop,
 ) -> Result<(), Failure> {
-    let config = SocketConfig { stream, ..SocketConfig::default() };
-    let bound = UtpSocket::bind_with(address, config).await;
-    let socket = bound.map_err(|error| unbound(address, &error))?;
-    let mut office = Office::new(args);
-    let address = socket.local_addr();
-    office.begins(&format!("uTP streams to {address} go over TCP to {to}"), address);
-    let server: Arc<str> = to.to_string().into();
+    // Without a key whoever reaches the port reaches the server: only who names an address opens it to others.
+    let loopback = way.key.is_none().then_some(IpAddr::from(Ipv4Addr::LOCALHOST));
+    let socket = listen(bind.or(loopback), port, way.config).await?;
+    let mut office = Office::new(args, way.key.as_ref());
+    let (address, to, under) = (socket.local_addr(), way.to, key::under(way.key.as_ref()));
+    office.begins(&format!("uTP streams to {address} go over TCP to {to}{under}"), address);
+    if way.key.is_none() && !address.ip().to_canonical().is_loopback() {
+        screen::mention(&format!("without --key, whoever reaches that port reaches {to}\n"));
+    }
+    let (server, door): (Arc<str>, _) = (to.to_string().into(), Arc::new(Door::new(way.key)));
     loop {
         tokio::select! {
             accepted = socket.accept() => match accepted {
-                Ok(stream) => office.take_utp(stream, &server),
+                Ok(stream) => office.take_utp(stream, &door, &server),
                 Err(error) => return Err(Failure::Failed(format!("the socket is gone: {error}"))),
             },
             () = office.keep_house() => {}

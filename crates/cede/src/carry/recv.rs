@@ -4,12 +4,12 @@ use super::args::RecvArgs;
 use super::gauge::Gauge;
 use super::serve::answer_all;
 use super::transfer::{conclude, open, part};
-use super::{listen, place, target};
+use super::{key, listen, place, target};
 use crate::failure::Failure;
 use crate::screen;
 use cede_carry::file::{self, Attendant, Destination, TransferError, safe_name};
 use cede_carry::message::Purpose;
-use cede_carry::{Allowed, Event, Server, Stop};
+use cede_carry::{Allowed, Event, Key, Server, Stop};
 use cede_real::StreamConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,12 +20,13 @@ use tokio::sync::mpsc;
 /// Waits, or fetches.
 pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
     let destination = destination(args)?;
+    let key = key::load(&args.key)?;
     match &args.from {
         Some(from) => {
             let target = target(from, args.port)?;
-            super::run(|stop| fetch(args, target, destination, stop))
+            super::run(|stop| fetch(args, target, destination, key, stop))
         }
-        None => super::run(|stop| wait(args, destination, stop)),
+        None => super::run(|stop| wait(args, destination, key, stop)),
     }
 }
 
@@ -52,12 +53,17 @@ fn destination(args: &RecvArgs) -> Result<Destination, Failure> {
     Ok(Destination::Path { path: output.clone(), force })
 }
 
-async fn wait(args: &RecvArgs, destination: Destination, stop: Stop) -> Result<(), Failure> {
+async fn wait(
+    args: &RecvArgs,
+    destination: Destination,
+    key: Option<Key>,
+    stop: Stop,
+) -> Result<(), Failure> {
     let socket = listen(args.bind, args.port, StreamConfig::default()).await?;
-    screen::mention(&format!("waiting for a file at {}\n", place(&socket)));
+    screen::mention(&format!("waiting for a file at {}{}\n", place(&socket), key::under(key.as_ref())));
     let (over, ended) = mpsc::unbounded_channel();
     let state = Mutex::new((Gauge::new(), Instant::now()));
-    let is_json = args.json;
+    let (is_json, asked) = (args.json, key.clone());
     let tell = move |_: u64, peer: SocketAddr, event: Event| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
@@ -70,7 +76,7 @@ async fn wait(args: &RecvArgs, destination: Destination, stop: Stop) -> Result<(
             Event::FileEnds(Err(TransferError::Superseded)) => drop(state.0.end()),
             Event::FileEnds(outcome) => {
                 state.0.end();
-                let _ = over.send(conclude(&outcome, state.1.elapsed(), is_json, "received"));
+                let _ = over.send(conclude(&outcome, state.1.elapsed(), key.as_ref(), is_json, "received"));
             }
             Event::Refused(why) => screen::mention(&format!("{peer} was not served: {why}\n")),
             Event::TestBegins(_) | Event::TestRuns(_) | Event::TestEnds(_) => {}
@@ -78,23 +84,25 @@ async fn wait(args: &RecvArgs, destination: Destination, stop: Stop) -> Result<(
     };
     let name = "`cede recv`".to_owned();
     let allowed = Allowed { name, takes: Some(destination), most_bytes: args.max_size, ..Allowed::default() };
-    answer_all(&socket, Server::new(allowed, Box::new(tell)), ended, true, stop).await
+    answer_all(&socket, Server::new(allowed, asked, Box::new(tell)), ended, true, stop).await
 }
 
 async fn fetch(
     args: &RecvArgs,
     target: cede_carry::Target,
     destination: Destination,
+    key: Option<Key>,
     mut stop: Stop,
 ) -> Result<(), Failure> {
     let name = args.name.as_deref().map(safe_name).unwrap_or_default();
     let config = StreamConfig::default();
     let purpose = Purpose::Get { name };
-    let (_socket, mut link) = open(&target, &config, purpose, "cede serve FILE", &mut stop).await?;
+    let key = key.as_ref();
+    let (_socket, mut link) = open(&target, &config, key, purpose, "cede serve FILE", &mut stop).await?;
     let mut gauge = Gauge::new();
     let mut watch = |progress: &file::Progress| gauge.update(progress);
     let mut attendant = Attendant { stop, watch: &mut watch };
     let outcome = file::receive(&mut link, &destination, args.max_size, &mut attendant).await;
     part(link, &outcome).await;
-    conclude(&outcome, gauge.end(), args.json, "received")
+    conclude(&outcome, gauge.end(), key, args.json, "received")
 }

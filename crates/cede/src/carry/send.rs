@@ -2,13 +2,13 @@
 
 use super::args::SendArgs;
 use super::table::{HEAD, Rows};
-use super::{broken, document, stream_config, target, transfer, unreached};
+use super::{broken, document, key, stream_config, target, transfer, unreached};
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use cede_carry::bench::{
     Client, ControllerSpec, Limit, MAX_INTERVAL, Outcome, Peer, Plan, Sample, TestError,
 };
-use cede_carry::{Stop, Target};
+use cede_carry::{Key, Stop, Target};
 use cede_real::StreamConfig;
 use cede_units::Duration;
 use serde_json::{Value, json};
@@ -46,7 +46,8 @@ fn test(args: &SendArgs, host: &str) -> Result<(), Failure> {
     let target = target(host, args.port)?;
     let (spec, config) = stream_config(&args.controller)?;
     let plan = plan(args, &spec)?;
-    let report = Report::new(args, target, plan, spec);
+    let key = key::load(&args.key)?;
+    let report = Report::new(args, target, plan, spec, key);
     super::run(|stop| carry_out(report, config, stop))
 }
 
@@ -70,7 +71,7 @@ fn plan(args: &SendArgs, spec: &ControllerSpec) -> Result<Plan, Failure> {
 }
 
 async fn carry_out(mut report: Report, config: StreamConfig, mut stop: Stop) -> Result<(), Failure> {
-    let opening = Client::open(&report.target, &config, report.plan.clone());
+    let opening = Client::open(&report.target, &config, report.key.as_ref(), report.plan.clone());
     let opened = tokio::select! {
         opened = opening => opened,
         () = stop.asked() => return Err(Failure::Interrupted("nothing was tested".to_owned())),
@@ -103,6 +104,7 @@ struct Report {
     target: Target,
     plan: Plan,
     spec: ControllerSpec,
+    key: Option<Key>,
     form: Form,
     screen: Screen,
     before: (Vec<Sample>, Vec<Sample>),
@@ -111,7 +113,7 @@ struct Report {
 }
 
 impl Report {
-    fn new(args: &SendArgs, target: Target, plan: Plan, spec: ControllerSpec) -> Self {
+    fn new(args: &SendArgs, target: Target, plan: Plan, spec: ControllerSpec, key: Option<Key>) -> Self {
         let form = match (args.json, args.json_stream) {
             (true, _) => Form::Document,
             (_, true) => Form::Lines,
@@ -119,11 +121,11 @@ impl Report {
         };
         let screen = Screen::new(form != Form::Words);
         let (before, intervals) = Default::default();
-        Self { target, plan, spec, form, screen, before, start: Value::Null, intervals }
+        Self { target, plan, spec, key, form, screen, before, start: Value::Null, intervals }
     }
 
     fn begin(&mut self, peer: &Peer) {
-        self.start = document::start(&self.target, peer, &self.plan, &self.spec);
+        self.start = document::start(&self.target, peer, &self.plan, &self.spec, self.key.is_some());
         match self.form {
             Form::Words => {
                 let text = format!("{}\n{}\n", self.headline(peer), self.screen.bold(HEAD));
@@ -147,7 +149,8 @@ impl Report {
             (true, None) => "the server's controller".to_owned(),
             _ => format!("{}{params}", self.spec.name),
         };
-        format!("{} ({}) from UDP port {port}: {streams} {way}, {controller}", self.target, peer.remote)
+        let (target, remote, under) = (&self.target, peer.remote, key::under(self.key.as_ref()));
+        format!("{target} ({remote}) from UDP port {port}: {streams} {way}, {controller}{under}")
     }
 
     /// What has happened since the last look.

@@ -3,7 +3,7 @@
 use super::args::ServeArgs;
 use super::document;
 use super::table::{HEAD, Rows};
-use super::{listen, numbers, place, stream_config};
+use super::{key, listen, numbers, place, stream_config};
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use cede_carry::bench::{Limit, Plan, Sample};
@@ -21,20 +21,21 @@ use tokio::task::JoinSet;
 pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let (_, config) = stream_config(&args.controller)?;
     let allowed = allowed(args)?;
-    let about = about(&allowed);
+    let key = key::load(&args.key)?;
+    let about = about(&allowed) + &key::under(key.as_ref());
     super::run(async |stop| {
         let socket = listen(args.bind, args.port, config).await?;
         let screen = Screen::new(args.json);
         screen.say(&format!("waiting at {}: {about}\n", place(&socket)))?;
         if args.json {
-            screen::print_json_line(
-                &json!({ "event": "waiting", "data": { "address": socket.local_addr().to_string() } }),
-            )?;
+            let data = json!({ "address": socket.local_addr().to_string(), "protected": key.is_some() });
+            screen::print_json_line(&json!({ "event": "waiting", "data": data }))?;
         }
         let (over, ended) = mpsc::unbounded_channel();
-        let teller = Teller { screen, json: args.json, running: Mutex::default(), over };
+        let (json, is_protected) = (args.json, key.is_some());
+        let teller = Teller { screen, json, is_protected, running: Mutex::default(), over };
         let tell = Box::new(move |number, peer, event| teller.tell(number, peer, &event));
-        answer_all(&socket, Server::new(allowed, tell), ended, args.once, stop).await
+        answer_all(&socket, Server::new(allowed, key, tell), ended, args.once, stop).await
     })
 }
 
@@ -116,6 +117,7 @@ struct Running {
 struct Teller {
     screen: Screen,
     json: bool,
+    is_protected: bool,
     running: Mutex<HashMap<u64, Running>>,
     over: mpsc::UnboundedSender<Result<(), Failure>>,
 }
@@ -143,6 +145,8 @@ impl Teller {
         if self.json {
             data["conversation"] = number.into();
             data["peer"] = peer.to_string().into();
+            // Who was refused has shown no key.
+            data["protected"] = (self.is_protected && data["event"] != "refused").into();
             let _ = screen::print_json_line(&data);
         } else {
             let text: String = words.lines().map(|line| format!("#{number} {peer}  {line}\n")).collect();
@@ -216,7 +220,7 @@ fn file_begins(name: &str, bytes: Option<u64>, is_given: bool) -> (String, Value
 }
 
 fn file_ends(moved: &Moved) -> (String, Value) {
-    let mut data = super::transfer::document(moved, None);
+    let mut data = super::transfer::document(moved, None, false);
     data["event"] = "file_ends".into();
     (format!("{} is complete: {}, digest as sent\n", moved.name, numbers::amount(moved.bytes)), data)
 }

@@ -2,12 +2,12 @@
 
 use super::args::SendArgs;
 use super::gauge::Gauge;
-use super::{broken, numbers, stream_config, target, unreached};
+use super::{broken, key, numbers, stream_config, target, unreached};
 use crate::failure::Failure;
 use crate::screen;
 use cede_carry::file::{self, Attendant, Moved, Source, TransferError};
 use cede_carry::message::Purpose;
-use cede_carry::{Link, Stop, Target, WireError, dial, greeting};
+use cede_carry::{Key, Line, Link, Stop, Target, WireError, dial, greeting};
 use cede_real::StreamConfig;
 use cede_units::Duration;
 use serde_json::{Value, json};
@@ -23,7 +23,8 @@ pub fn send_file(args: &SendArgs, file: &str, host: &str) -> Result<(), Failure>
         source = source.named(name);
     }
     let is_json = args.json || args.json_stream;
-    super::run(|stop| carry_out(target, config, source, is_json, stop))
+    let key = key::load(&args.key)?;
+    super::run(|stop| carry_out(target, config, key, source, is_json, stop))
 }
 
 fn source(file: &str) -> Result<Source, Failure> {
@@ -43,32 +44,35 @@ fn source(file: &str) -> Result<Source, Failure> {
 async fn carry_out(
     target: Target,
     config: StreamConfig,
+    key: Option<Key>,
     source: Source,
     is_json: bool,
     mut stop: Stop,
 ) -> Result<(), Failure> {
     let mut gauge = Gauge::new();
-    let (_socket, mut link) = match open(&target, &config, Purpose::Put, "cede recv", &mut stop).await {
+    let opened = open(&target, &config, key.as_ref(), Purpose::Put, "cede recv", &mut stop).await;
+    let (_socket, mut link) = match opened {
         Ok(opened) => opened,
         Err(failure) => return Err(tell_failure(failure, is_json)),
     };
     let mut watch = |progress: &file::Progress| gauge.update(progress);
     let outcome = file::send(&mut link, source, &mut Attendant { stop, watch: &mut watch }).await;
     part(link, &outcome).await;
-    conclude(&outcome, gauge.end(), is_json, "sent")
+    conclude(&outcome, gauge.end(), key.as_ref(), is_json, "sent")
 }
 
 /// A link to the other end, on which both have greeted.
 pub async fn open(
     target: &Target,
     config: &StreamConfig,
+    key: Option<&Key>,
     purpose: Purpose,
     there: &str,
     stop: &mut Stop,
 ) -> Result<(cede_real::UtpSocket, Link), Failure> {
     let opening = async {
         let (socket, stream) = dial(target, config).await.map_err(|error| unreached(&error, there))?;
-        let mut link = Link::new(stream);
+        let mut link = Link::new(Line::call(stream, key).await.map_err(|error| broken(&error))?);
         let greeted = greeting::greet(&mut link.reader, &mut link.writer, purpose).await;
         greeted.map_err(|error| broken(&error))?;
         Ok((socket, link))
@@ -91,6 +95,7 @@ pub async fn part(link: Link, outcome: &Result<Moved, TransferError>) {
 pub fn conclude(
     outcome: &Result<Moved, TransferError>,
     took: std::time::Duration,
+    key: Option<&Key>,
     is_json: bool,
     verb: &str,
 ) -> Result<(), Failure> {
@@ -98,16 +103,16 @@ pub fn conclude(
         Ok(moved) => {
             let took = Duration::from_secs_f64(took.as_secs_f64());
             if is_json {
-                screen::print_json(&document(moved, Some(took)))?;
+                screen::print_json(&document(moved, Some(took), key.is_some()))?;
             }
-            screen::mention(&sentence(moved, took, verb));
+            screen::mention(&sentence(moved, took, key, verb));
             Ok(())
         }
         Err(error) => Err(tell_failure(failure(error), is_json)),
     }
 }
 
-fn sentence(moved: &Moved, took: Duration, verb: &str) -> String {
+fn sentence(moved: &Moved, took: Duration, key: Option<&Key>, verb: &str) -> String {
     let new = moved.bytes - moved.resumed;
     let what = match &moved.path {
         Some(path) => path.display().to_string(),
@@ -118,11 +123,12 @@ fn sentence(moved: &Moved, took: Duration, verb: &str) -> String {
         bytes => format!(" (after {} of an earlier time)", numbers::amount(bytes)),
     };
     let digest = numbers::hex(&moved.digest[..8]);
-    format!("{verb} {what}: {}{earlier}; BLAKE3 {digest}... at both ends\n", numbers::moved(new, took))
+    let (moved, under) = (numbers::moved(new, took), key::under(key));
+    format!("{verb} {what}: {moved}{earlier}{under}; BLAKE3 {digest}... at both ends\n")
 }
 
 /// What was moved, as JSON.
-pub fn document(moved: &Moved, took: Option<Duration>) -> Value {
+pub fn document(moved: &Moved, took: Option<Duration>, is_protected: bool) -> Value {
     json!({
         "name": moved.name,
         "path": moved.path.as_ref().map(|path| path.display().to_string()),
@@ -130,6 +136,7 @@ pub fn document(moved: &Moved, took: Option<Duration>) -> Value {
         "resumed_bytes": moved.resumed,
         "blake3": numbers::hex(&moved.digest),
         "seconds": took.map(Duration::as_secs_f64),
+        "protected": is_protected,
     })
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
 pub mod captures;
+pub mod carried;
 pub mod nets;
 
 use serde_json::Value;
