@@ -87,6 +87,11 @@ impl Door {
         }
     }
 
+    /// Sends away all who have not shown the key yet: nobody waits for them any more.
+    pub fn close(&self) {
+        self.lock().guests.drain(..).for_each(|guest| guest.leave.ask());
+    }
+
     fn enter(&self, from: SocketAddr) -> (Place<'_>, Stop) {
         let mut waiting = self.lock();
         if waiting.guests.len() >= MAX_WAITING {
@@ -140,6 +145,8 @@ mod tests {
         assert_eq!(door.lock().guests.len(), MAX_WAITING);
         drop(crowd);
         assert_eq!(door.lock().guests.len(), few.len());
+        door.close();
+        assert!(few.iter().all(|(_, stop)| stop.is_asked()) && door.lock().guests.is_empty());
     }
 
     #[test]

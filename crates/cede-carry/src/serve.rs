@@ -139,6 +139,11 @@ impl Server {
         link.part().await;
     }
 
+    /// Those who have shown no key yet are no longer waited for.
+    pub fn close_door(&self) {
+        self.door.close();
+    }
+
     /// A conversation of its own.
     fn client(&self, peer: SocketAddr) -> Client<'_> {
         Client { server: self, number: self.conversations.fetch_add(1, Relaxed), peer }

@@ -72,7 +72,7 @@ pub enum SealError {
     NotSealed(Vec<u8>),
     /// The other end did not answer, or did not go on, in time.
     Silent,
-    /// Others came meanwhile, and there is no room for all that have shown no key yet.
+    /// It had shown no key yet when there was no more room or time for it.
     Displaced,
     /// Something is not what the other end sent: it was changed, repeated, exchanged, or comes from somebody else.
     Forged,
@@ -96,7 +96,7 @@ impl SealError {
             Self::NoKeyThere => {
                 "the other end has no key, and this one has: give both the same, by --key FILE or CEDE_KEY"
             }
-            Self::Displaced => "it had not shown a key yet when too many others came",
+            Self::Displaced => "it had shown no key yet when it had to go",
             Self::Forged => "what came is not what the other end sent: it was changed on the way",
             Self::CutOff => "it was cut off before its end",
             Self::Trailing => "something came behind its end",

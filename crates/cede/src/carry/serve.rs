@@ -99,6 +99,7 @@ pub async fn answer_all(
             () = stop.asked() => break Err(Failure::Interrupted("no longer waiting".to_owned())),
         }
     };
+    server.close_door();
     // Last words are still to arrive; who does not listen to them is not waited for.
     let patience = std::time::Duration::from_secs(if once { 10 } else { 2 });
     let _ =
