@@ -50,6 +50,8 @@ pub enum Refusal {
     Unknown,
     /// There are too many peers at the address.
     Crowd,
+    /// Nobody can be told where the peer is.
+    NoPort,
 }
 
 impl Refusal {
@@ -60,6 +62,7 @@ impl Refusal {
             Self::Full => "this tracker has as many torrents as it takes",
             Self::Unknown => "this tracker is not for that torrent",
             Self::Crowd => "too many peers at this address",
+            Self::NoPort => "no peer takes connections at port 0",
         }
     }
 }
@@ -142,31 +145,43 @@ impl Book {
         announce: &Announce,
         can_be_told: impl Fn(IpAddr) -> bool,
     ) -> Result<Answer, Refusal> {
+        self.admit(now, announce)?;
         let hash = announce.info_hash;
-        if !self.allowed.is_empty() && !self.allowed.contains(&hash) {
-            return Err(Refusal::Unknown);
-        }
-        if !self.torrents.contains_key(&hash) && self.torrents.len() >= self.limits.torrents {
-            self.expire(now);
-            if self.torrents.len() >= self.limits.torrents {
-                return Err(Refusal::Full);
-            }
-        }
         let limits = self.limits;
         let torrent = self.torrents.entry(hash).or_default();
         torrent.forget(now, limits.interval);
         torrent.enter(now, from, announce, limits)?;
         let wanted = announce.wanted.map_or(limits.default_peers, |wanted| wanted as usize);
         let wanted = if announce.event == Event::Stopped { 0 } else { wanted.min(limits.most_peers) };
-        let peers = torrent.others(announce, wanted, can_be_told, &mut self.random);
+        let others = torrent.others(announce, wanted, can_be_told, &mut self.random);
+        let (peers, ids) = others.into_iter().unzip();
         let tally = torrent.tally();
         Ok(Answer {
             interval_s: u32::try_from(limits.interval.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
             seeders: Some(tally.seeders),
             leechers: Some(tally.leechers),
             peers,
+            ids,
             ..Answer::default()
         })
+    }
+
+    /// Whether the book is for such an announce, and has room for its torrent.
+    fn admit(&mut self, now: Instant, announce: &Announce) -> Result<(), Refusal> {
+        if announce.port == 0 {
+            return Err(Refusal::NoPort);
+        }
+        let hash = &announce.info_hash;
+        if !self.allowed.is_empty() && !self.allowed.contains(hash) {
+            return Err(Refusal::Unknown);
+        }
+        if !self.torrents.contains_key(hash) && self.torrents.len() >= self.limits.torrents {
+            self.expire(now);
+            if self.torrents.len() >= self.limits.torrents {
+                return Err(Refusal::Full);
+            }
+        }
+        Ok(())
     }
 
     /// What there is of a torrent.
@@ -249,13 +264,12 @@ impl Torrent {
         wanted: usize,
         can_be_told: impl Fn(IpAddr) -> bool,
         random: &mut Stream,
-    ) -> Vec<SocketAddr> {
+    ) -> Vec<(SocketAddr, [u8; 20])> {
         let is_seed = announce.left == Some(0) && announce.event != Event::Started;
         let is_useful = |peer: &Peer| !(is_seed && peer.is_seeder);
         let others = self.peers.iter().filter(|(id, peer)| **id != announce.peer_id && is_useful(peer));
-        let addresses = others.flat_map(|(_, peer)| peer.places()).map(|place| place.address);
-        let mut peers: Vec<SocketAddr> =
-            addresses.filter(|address| address.port() != 0 && can_be_told(address.ip())).collect();
+        let addresses = others.flat_map(|(id, peer)| peer.places().map(|place| (place.address, *id)));
+        let mut peers: Vec<_> = addresses.filter(|(address, _)| can_be_told(address.ip())).collect();
         let count = wanted.min(peers.len());
         for at in 0..count {
             let other = at + random.below((peers.len() - at) as u64) as usize;
@@ -368,6 +382,22 @@ mod tests {
         let left = Announce { event: Event::Stopped, ..seed };
         book.announce(later, v6, &left).unwrap();
         assert_eq!(book.tally(&[7; 20]).seeders, 0);
+    }
+
+    #[test]
+    fn peers_have_their_names_and_ports() {
+        let mut book = book(Limits::default());
+        for id in 1..4 {
+            book.announce(NOW, ip(id), &announce(id, 1, Event::Started)).unwrap();
+        }
+        let answer = book.announce(NOW, ip(9), &announce(9, 1, Event::Started)).unwrap();
+        let mut told: Vec<_> = answer.peers.iter().zip(&answer.ids).collect();
+        told.sort_unstable();
+        let wanted = [1, 2, 3].map(|id| (SocketAddr::new(ip(id), 1000 + u16::from(id)), [id; 20]));
+        assert_eq!(told, wanted.each_ref().map(|(address, id)| (address, id)));
+        let nowhere = Announce { port: 0, ..announce(5, 1, Event::Started) };
+        assert_eq!(book.announce(NOW, ip(5), &nowhere), Err(Refusal::NoPort));
+        assert_eq!(book.tally(&[7; 20]).leechers, 4);
     }
 
     #[test]

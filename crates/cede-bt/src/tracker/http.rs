@@ -105,6 +105,7 @@ pub fn parse_answer(octets: &[u8]) -> Result<Answer, Error> {
         seeders: number(b"complete"),
         leechers: number(b"incomplete"),
         peers: peers(root),
+        ids: Vec::new(),
         named: root
             .get(b"peers")
             .into_iter()
@@ -145,7 +146,7 @@ fn port(peer: Node<'_, '_>) -> Option<u16> {
     u16::try_from(peer.get(b"port")?.uint()?).ok().filter(|port| *port != 0)
 }
 
-/// Writes an answer. Long where the peer did not ask for a compact one.
+/// Writes an answer. Long, with the names of peers (BEP 3), where the peer did not ask for a compact one.
 #[must_use]
 pub fn answer(answer: &Answer, is_compact: bool) -> Vec<u8> {
     let head = Form::dict()
@@ -156,9 +157,11 @@ pub fn answer(answer: &Answer, is_compact: bool) -> Vec<u8> {
         .with_some("warning message", answer.warning.as_deref())
         .with_some("tracker id", answer.tracker_id.clone());
     if !is_compact {
+        let mut ids = answer.ids.iter();
         let peer = |peer: &SocketAddr| {
             let ip = peer.ip().to_canonical().to_string();
-            Form::dict().with("ip", ip).with("port", u32::from(peer.port()))
+            let place = Form::dict().with("ip", ip).with("port", u32::from(peer.port()));
+            place.with_some("peer id", ids.next().map(|id| id.to_vec()))
         };
         return head.with("peers", answer.peers.iter().map(peer).collect::<Vec<_>>()).encode();
     }
@@ -331,12 +334,19 @@ mod tests {
             seeders: Some(3),
             leechers: Some(4),
             peers,
+            ids: Vec::new(),
             named: Vec::new(),
             warning: Some("slow".into()),
             tracker_id: Some(vec![1, 2]),
         };
         assert_eq!(parse_answer(&answer(&sent, true)), Ok(sent.clone()));
-        assert_eq!(parse_answer(&answer(&sent, false)), Ok(sent));
+        assert_eq!(parse_answer(&answer(&sent, false)), Ok(sent.clone()));
+        let sent = Answer { ids: (1..=3).map(|id| [id; 20]).collect(), ..sent };
+        let octets = answer(&sent, false);
+        let long = Document::parse(&octets, Limits::MESSAGE).unwrap();
+        let peers = long.root().get(b"peers").unwrap().items();
+        let ids: Vec<_> = peers.map(|peer| peer.get(b"peer id").and_then(Node::bytes)).collect();
+        assert_eq!(ids, [1, 2, 3].map(|id| [id; 20]).each_ref().map(|id| Some(&id[..])));
     }
 
     #[test]

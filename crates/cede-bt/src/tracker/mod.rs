@@ -71,6 +71,8 @@ pub struct Answer {
     pub leechers: Option<u32>,
     /// Where peers are.
     pub peers: Vec<SocketAddr>,
+    /// Their names, as many as there are peers where a tracker tells them; not read from answers.
+    pub ids: Vec<[u8; 20]>,
     /// The host and port of peers that are listed by name, which only some trackers do over HTTP. To be looked up.
     pub named: Vec<(String, u16)>,
     /// To be shown.
