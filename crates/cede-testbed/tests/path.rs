@@ -3,7 +3,7 @@
 
 use cede_lab::scenario::Buffer;
 use cede_testbed::path::{Measured, PathSpec, measure, predict};
-use cede_units::{Duration, Rate};
+use cede_units::{Bytes, Duration, Rate};
 
 /// Headers of the largest packet that an Ethernet frame holds: IP, UDP, uTP.
 const PAYLOAD_SHARE: f64 = (1500.0 - 48.0) / 1500.0;
@@ -45,6 +45,22 @@ fn predicted_samples_count_payload_as_measured_ones_do() {
     let mbits = predicted.samples.iter().map(|sample| sample.rate_mbps * 0.1).sum::<f64>();
     // Nothing is sent twice but what the queue dropped.
     assert!((mbits / 64.0 - 1.0).abs() < 0.01, "{mbits} of 64 Mbit");
+}
+
+/// The longer headers of IPv6 leave less of the link to what is carried, whatever the buffer is counted in.
+#[test]
+fn a_prediction_knows_the_headers_of_ipv6() {
+    for buffer in [Buffer::Bdp(2.0), Buffer::Packets(60), Buffer::Bytes(Bytes(90_000))] {
+        let mut spec = PathSpec::new(Rate::from_mbit(20), Duration::from_millis(20), 8_000_000);
+        spec.buffer = buffer;
+        let mut steady_mbps = |ipv6| {
+            spec.ipv6 = ipv6;
+            predict(&spec, &mut || true).unwrap().steady_mbps
+        };
+        let (four, six) = (steady_mbps(false), steady_mbps(true));
+        let wanted = (1500.0 - 68.0) / (1500.0 - 48.0);
+        assert!((six / four - wanted).abs() < 0.002, "{buffer}: {six} of {four} Mbit/s, {}", six / four);
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ name = "utp"
 [flow.utp]
 mtu_search = true
 "#;
+/// What IPv6's header has more than IPv4's (RFC 8200 section 3, RFC 791 section 3.1).
+const IPV6_MORE_BYTES: u32 = 20;
 /// What the loopback would carry beyond an Ethernet frame is not what paths carry.
 const ETHERNET_BYTES: u32 = 1500;
 
@@ -111,12 +113,24 @@ impl PathSpec {
         scenario
     }
 
+    /// Octets of a full packet in the simulated world. There headers are IPv4's alone: what has as much payload over IPv6 is
+    /// longer, and links are narrower there by as much, so that it takes as long.
+    fn packet_bytes(&self) -> u32 {
+        if self.ipv6 { self.mtu_bytes.saturating_sub(IPV6_MORE_BYTES) } else { self.mtu_bytes }
+    }
+
     fn lay_links(&self, scenario: &mut Scenario) {
         let Topology::Dumbbell(dumbbell) = &mut scenario.topology else { return };
         let (link, back) = (&mut dumbbell.link, &mut dumbbell.return_link);
-        (link.rate, back.rate) = (self.rate, self.rate);
+        let narrower = f64::from(self.packet_bytes()) / f64::from(self.mtu_bytes);
+        let rate = self.rate.mul_f64(narrower);
+        (link.rate, back.rate) = (rate, rate);
         (link.delay, back.delay) = (self.rtt / 2, self.rtt / 2);
-        link.buffer = self.buffer;
+        link.buffer = match self.buffer {
+            Buffer::Bytes(bytes) => Buffer::Bytes(Bytes((bytes.0 as f64 * narrower) as u64)),
+            // Packets are packets, and the others follow the rate.
+            buffer => buffer,
+        };
         link.loss = self.loss;
         link.reorder = self.reordering.map(|rule| cede_lab::scenario::Reorder {
             probability: rule.probability,
@@ -135,7 +149,7 @@ impl PathSpec {
             flow.controller = ControllerSpec { name: name.to_string(), params };
         }
         flow.bytes = Some(Bytes(self.bytes));
-        flow.packet_bytes = self.mtu_bytes;
+        flow.packet_bytes = self.packet_bytes();
         if let Protocol::Utp(options) = &mut flow.protocol {
             // Buffers that grow are as good as grown.
             let (sends, receives) = (transport.send_buffer_limit_bytes, transport.receive_buffer_limit_bytes);
