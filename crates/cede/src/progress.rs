@@ -51,6 +51,7 @@ impl StatusLine {
             return;
         }
         let text = text(elapsed.as_secs_f64());
+        let text = screen::tame(&text, false);
         let _ = if self.is_terminal {
             // What is longer than a line could not be drawn over.
             let text: String = text.chars().take(screen::columns_of_terminal().saturating_sub(1)).collect();

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::AtomicBool;
@@ -43,15 +44,17 @@ impl Screen {
     /// # Errors
     /// As [`print()`]; what standard error does not take is lost.
     pub fn say(&self, text: &str) -> Result<(), Failure> {
+        let text = tame(text, self.colour);
         if self.to_stderr {
             let _ = io::stderr().write_all(text.as_bytes());
             return Ok(());
         }
-        print(text)
+        print(&text)
     }
 
     /// A text in bold, where there are colours.
     pub fn bold(&self, text: &str) -> String {
+        let text = tame(text, false);
         if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_string() }
     }
 
@@ -89,6 +92,46 @@ fn wrapped(head: &str, text: &str, columns: usize) -> String {
 /// Columns that a text takes, without escape sequences.
 fn width(text: &str) -> usize {
     text.replace("\x1b[1m", "").replace("\x1b[0m", "").chars().count()
+}
+
+/// Somebody else's words in a line: what a terminal would take for a command does not reach it.
+pub fn printable(text: &str) -> String {
+    text.replace(commands, REPLACED)
+}
+
+/// What stands for a character that is not shown.
+const REPLACED: &str = "\u{fffd}";
+
+fn commands(c: char) -> bool {
+    // Marks that turn the order of writing round make one file's name look like another's.
+    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns(c)
+}
+
+/// Words for people, as a terminal may have them: the names of files and what others say are in them, in errors of any crate, too.
+/// Nothing passes that a terminal takes for a command but ends of lines, tabs and, where there are colours, what sets them.
+pub fn tame(text: &str, colour: bool) -> Cow<'_, str> {
+    let is_wild = |c| commands(c) && !matches!(c, '\n' | '\t');
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(is_wild) {
+        let (plain, wild) = rest.split_at(at);
+        let whole = wild.chars().next().map_or(0, char::len_utf8);
+        let (kept, after) = match paint(wild).filter(|_| colour) {
+            Some(bytes) => wild.split_at(bytes),
+            None => (REPLACED, &wild[whole..]),
+        };
+        out += plain;
+        out += kept;
+        rest = after;
+    }
+    if out.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(out + rest) }
+}
+
+/// Octets of the sequence that sets colours (SGR, ECMA-48 section 8.3.117) which a text begins with, if it does.
+fn paint(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\x1b[")?;
+    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    parameters[end..].starts_with('m').then(|| "\x1b[".len() + end + 1)
 }
 
 /// Prints data to standard output. Whoever has stopped reading is no error.
@@ -138,13 +181,13 @@ pub fn is_unread() -> bool {
 
 /// Says something beside the data, to standard error. What that does not take is lost.
 pub fn mention(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(tame(text, false).as_bytes());
 }
 
 /// Prints to standard error; "error:" at the beginning of a line is red where there are colours.
 pub fn complain(text: &str) {
     let colour = wants_colour(io::stderr().is_terminal());
-    for line in text.lines() {
+    for line in tame(text, false).lines() {
         let _ = match line.strip_prefix("error:") {
             Some(rest) if colour => writeln!(io::stderr(), "\x1b[1;31merror:\x1b[0m{rest}"),
             _ => writeln!(io::stderr(), "{line}"),
@@ -176,7 +219,7 @@ fn told_columns(is_terminal: bool) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::wrapped;
+    use super::{tame, wrapped};
 
     #[test]
     fn paragraphs_are_wrapped_without_counting_colours() {
@@ -185,5 +228,16 @@ mod tests {
         assert_eq!(wrapped("", "a 13\u{a0}% b", 5), "a\n13 %\nb\n");
         assert_eq!(wrapped("", "longer than that", 3), "longer\nthan\nthat\n");
         assert_eq!(wrapped("- ", "ab cd ef", 7), "- ab cd\n  ef\n");
+    }
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_shown_but_colours_of_our_own() {
+        // A title that is set, a cursor that is moved, the second set of control characters, a turn of the order of writing.
+        let wild = "a\x1b]0;title\x07b\x1b[2Jc\u{9b}5Ad\u{202e}e\r";
+        let shown = "a\u{fffd}]0;title\u{fffd}b\u{fffd}[2Jc\u{fffd}5Ad\u{fffd}e\u{fffd}";
+        assert_eq!((tame(wild, false), tame(wild, true)), (shown.into(), shown.into()));
+        let painted = "\x1b[1;31merror:\x1b[0m a\tb\n";
+        assert_eq!(tame(painted, true), painted);
+        assert_eq!(tame(painted, false), "\u{fffd}[1;31merror:\u{fffd}[0m a\tb\n");
+        assert_eq!(tame("\x1b[1", true), "\u{fffd}[1");
     }
 }

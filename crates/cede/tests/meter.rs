@@ -239,6 +239,20 @@ fn a_file_may_be_called_anything() {
     }
 }
 
+/// What a terminal would obey, in the name of a file: whoever speaks of it shows it as what it is.
+#[cfg(unix)]
+#[test]
+fn no_name_commands_a_terminal() {
+    let place = Place::new("commands");
+    let name = "a\u{1b}]0;title\u{7}.pcap";
+    place.write(name, "none");
+    for verb in [&["meter", name][..], &["inspect"], &["run"], &["torrent", "show"], &["send"]] {
+        let (_, out, err) = Finished::of(place.0.command([verb, &[name]].concat()).output().unwrap()).told();
+        assert!(err.contains("a\u{fffd}]0;title\u{fffd}.pcap"), "{verb:?}: {err:?}");
+        assert!(!(out + &err).contains(['\u{1b}', '\u{7}']), "{verb:?}");
+    }
+}
+
 #[test]
 fn what_only_an_interface_has_is_refused_with_files() {
     let place = Place::new("live-only");

@@ -55,7 +55,7 @@ fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferblo
     status_line().end();
     match measured {
         Err(NetnsError::Impossible(why)) if world == bufferbloat::World::Both => {
-            eprintln!("cede: SKIPPED, the validation in network namespaces: {why}");
+            screen::complain(&format!("cede: SKIPPED, the validation in network namespaces: {why}"));
             Ok(Vec::new())
         }
         other => other.map_err(unmeasured),
@@ -66,7 +66,7 @@ fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferblo
 fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
     let (meter, damage) = meter::read_captures(files, &cede_meter::Config::default())?;
     if let Some(damage) = damage {
-        eprintln!("cede: {damage}");
+        screen::complain(&format!("cede: {damage}"));
     }
     let mut pairs = bufferbloat::Pairs::default();
     let report = meter.report_to(&mut pairs);

@@ -5,7 +5,7 @@ use super::board::Board;
 use super::hub::Hub;
 use super::job::{self, Job, Verb};
 use super::place::{Place, check_folder, make_folder};
-use super::{printable, source, swarm};
+use super::{source, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
@@ -92,7 +92,7 @@ async fn carry_out(hub: Rc<Hub>, (row, what): (usize, String), verb: Rc<Verb>) -
         let is_asked = matches!(outcome, Err(Failure::Interrupted(_)));
         let head = if is_asked { "" } else { "error: " };
         hub.board(Board::clear);
-        screen::complain(&format!("{head}{}: {text}", printable(&what)));
+        screen::complain(&format!("{head}{}: {text}", screen::printable(&what)));
     }
     outcome
 }

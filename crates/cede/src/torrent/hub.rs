@@ -3,7 +3,6 @@
 use super::args::SwarmArgs;
 use super::board::Board;
 use super::port::{self, Mapped, News};
-use super::printable;
 use super::said::Said;
 use super::swarm;
 use crate::carry::numbers;
@@ -209,7 +208,7 @@ impl Hub {
 
     /// The same of one torrent, which is named where there are several.
     pub fn say_of(&self, name: &str, text: &str) {
-        let head = if self.is_shared() { format!("{}: ", printable(name)) } else { String::new() };
+        let head = if self.is_shared() { format!("{}: ", screen::printable(name)) } else { String::new() };
         self.say(&format!("{head}{text}\n"));
     }
 
@@ -226,7 +225,7 @@ impl Hub {
     pub fn complaint(&self, torrent: usize, server: &str, text: Option<&String>) {
         let news = self.said.borrow_mut().news(torrent, server, text);
         if let Some(news) = news {
-            self.say(&(printable(&format!("{server}: {news}")) + "\n"));
+            self.say(&(screen::printable(&format!("{server}: {news}")) + "\n"));
         }
     }
 

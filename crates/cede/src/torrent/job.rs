@@ -4,13 +4,13 @@ use super::gauge::{Gauge, Rates, document};
 use super::hub::{Hub, print_event};
 use super::notes;
 use super::place::{Content, Place};
-use super::printable;
 use super::seek::Source;
 use super::source;
 use super::swarm;
 use super::tracker::asked;
 use crate::carry::numbers;
 use crate::failure::Failure;
+use crate::screen;
 use cede_bt::metainfo::{Info, Version};
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
@@ -61,7 +61,9 @@ pub struct Job {
 
 fn unrun(error: &SessionError) -> Failure {
     match error {
-        SessionError::Storage(inner) => Failure::of_system(printable(&error.to_string()), inner.error.kind()),
+        SessionError::Storage(inner) => {
+            Failure::of_system(screen::printable(&error.to_string()), inner.error.kind())
+        }
         SessionError::Unsupported(_) => Failure::Failed(error.to_string()),
     }
 }

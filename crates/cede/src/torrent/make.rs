@@ -2,7 +2,7 @@
 
 use super::args::MakeArgs;
 use super::show::{content_bytes, magnet_of};
-use super::{printable, shown};
+use super::shown;
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -30,7 +30,10 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
     for path in &plan.passed_over {
         let why =
             if not.as_ref() == Some(path) { "it is to be replaced" } else { "it is neither file nor folder" };
-        screen::mention(&format!("passed over, because {why}: {}\n", printable(&path.display().to_string())));
+        screen::mention(&format!(
+            "passed over, because {why}: {}\n",
+            screen::printable(&path.display().to_string())
+        ));
     }
     mention_odd(&plan);
     if args.no_attributes {

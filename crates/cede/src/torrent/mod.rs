@@ -18,6 +18,7 @@ mod swarm;
 mod tracker;
 
 use crate::failure::Failure;
+use crate::screen;
 use args::{TorrentArgs, Verb};
 use cede_bt::metainfo::{MAX_FILE_BYTES, Metainfo};
 use std::fs::File;
@@ -59,12 +60,5 @@ fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
 
 /// How a file of a torrent is shown.
 fn shown(path: &[String]) -> String {
-    printable(&path.join("/"))
-}
-
-/// Somebody else's words: what a terminal would take for a command does not reach it.
-fn printable(text: &str) -> String {
-    // Marks that turn the order of writing round make one file's name look like another's.
-    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
+    screen::printable(&path.join("/"))
 }

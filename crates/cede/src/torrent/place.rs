@@ -3,6 +3,7 @@
 use super::hub::Hub;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::screen;
 use cede_bt::metainfo::Info;
 use cede_torrent::check::{self, Watch};
 use cede_torrent::mend::mend;
@@ -93,7 +94,7 @@ pub fn make_folder(folder: &Path) -> Result<(), Failure> {
 
 /// What a storage says.
 pub fn unstored(error: &StorageError) -> Failure {
-    Failure::of_system(super::printable(&error.to_string()), error.error.kind())
+    Failure::of_system(screen::printable(&error.to_string()), error.error.kind())
 }
 
 /// Opens the notes and makes room.

@@ -6,6 +6,7 @@ use super::notes::hear;
 use super::swarm::{self, peer_id};
 use crate::carry::numbers;
 use crate::failure::Failure;
+use crate::screen;
 use cede_bt::Transport;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::magnet::Magnet;
@@ -164,7 +165,7 @@ async fn named_peers(hub: &Hub, magnet: &Magnet) -> Vec<SocketAddr> {
             Ok(found) => given.extend(found),
             Err(error) => {
                 let text = format!("{peer}, a peer of the link (x.pe): {error}");
-                hub.say(&(super::printable(&text) + "\n"));
+                hub.say(&(screen::printable(&text) + "\n"));
             }
         }
     }

@@ -2,10 +2,11 @@
 
 use super::args::GetArgs;
 use super::hub::Hub;
+use super::read_metainfo;
 use super::seek::{Source, follow, nothing_came};
-use super::{printable, read_metainfo};
 use crate::carry::numbers;
 use crate::failure::Failure;
+use crate::screen;
 use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::fetch::{Download, download};
@@ -37,7 +38,9 @@ pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, F
         let octets = match octets {
             Ok(Download::Octets(octets)) => octets,
             Ok(Download::Magnet(link)) => return follow(&link, (hub, row)).await,
-            Err(error) => return Err(Failure::Failed(printable(&format!("cannot fetch {what}: {error}")))),
+            Err(error) => {
+                return Err(Failure::Failed(screen::printable(&format!("cannot fetch {what}: {error}"))));
+            }
         };
         let metainfo =
             Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{what}: {error}")))?;
