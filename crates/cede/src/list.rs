@@ -48,7 +48,7 @@ fn as_tables(catalogues: &[Catalogue]) -> String {
         let rows = items(catalogue).into_iter().map(|item| [item.name.into(), item.summary.into()]);
         let table = rows.fold(Table::new([heading, "what it is"]), Table::row);
         out += &terminal::table(&table, screen.columns, screen.colour);
-        out += &format!("{how}\n\n");
+        out += &(screen.wrap("", how) + "\n");
     }
     out.truncate(out.trim_end().len());
     out + "\n"

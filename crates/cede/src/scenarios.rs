@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use cede_lab::scenario::{BUILT_IN, Overrides, Scenario, built_in, nearest};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// A scenario, its text, and where that came from.
@@ -35,7 +35,7 @@ pub fn load_built_in(name: &str, overrides: &Overrides) -> Result<Loaded, Failur
 /// The text of a scenario or swarm file.
 ///
 /// # Errors
-/// [`Failure::Usage`] where nothing can be read.
+/// [`Failure::NotPermitted`] where it may not be read, [`Failure::Usage`] where nothing can be.
 pub fn text_of(source: &str) -> Result<String, Failure> {
     let mut octets = Vec::new();
     let read = match source {
@@ -56,9 +56,25 @@ fn unreadable(source: &str, error: &std::io::Error) -> Failure {
     let stem = Path::new(source).file_stem().and_then(|stem| stem.to_str()).unwrap_or(source);
     let guess = nearest(stem, names.clone()).map(|name| format!(" (did you mean the built-in `{name}`?)"));
     let known: Vec<&str> = names.collect();
-    Failure::Usage(format!(
+    let text = format!(
         "cannot read {source}: {error}{}\n  = built-in scenarios: {}",
         guess.unwrap_or_default(),
         known.join(", ")
-    ))
+    );
+    match error.kind() {
+        ErrorKind::PermissionDenied => Failure::NotPermitted(text),
+        _ => Failure::Usage(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unreadable;
+    use std::io::ErrorKind;
+
+    #[test]
+    fn what_may_not_be_read_is_not_permitted() {
+        let code = |kind: ErrorKind| unreadable("my.toml", &kind.into()).exit_code();
+        assert_eq!([ErrorKind::PermissionDenied, ErrorKind::NotFound].map(code), [3, 2]);
+    }
 }

@@ -5,7 +5,7 @@ use crate::controllers;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen::{self, Screen};
-use cede_lab::scenario::Buffer;
+use cede_lab::scenario::{Buffer, Limit};
 use cede_testbed::path::{Measured, PathError, PathSpec, Sample, Showing, measure, predict};
 use cede_units::{Bytes, Duration, Rate};
 use serde_json::json;
@@ -77,11 +77,25 @@ fn buffer(text: &str) -> Result<Buffer, String> {
         .map_err(|_| "allowed: 2bdp, 300ms, 100packets, 64KiB".to_string())
 }
 
+/// A buffer that holds no packet would let none pass, and the transfer wait for ever.
+fn check_buffer(buffer: Buffer, rate: Rate, rtt: Duration, mtu: u32) -> Result<(), Failure> {
+    // Nothing larger than an Ethernet frame's packets need pass.
+    let packet = u64::from(mtu.min(1500));
+    let holds = match buffer.limit(rate, Some(rtt)) {
+        Some(Limit::Bytes(bytes)) if bytes < packet => format!("{bytes} B"),
+        Some(Limit::Packets(0)) => "nothing".to_string(),
+        _ => return Ok(()),
+    };
+    let text = format!("--buffer: {buffer} holds {holds}, less than one packet of {packet} B");
+    Err(Failure::Usage(text))
+}
+
 impl Args {
     fn spec(&self) -> Result<PathSpec, Failure> {
         if self.bytes.0 == 0 || self.rate.bits_per_sec() == 0 || self.rtt.is_zero() {
             return Err(Failure::Usage("--bytes, --rate and --rtt must be above zero".to_string()));
         }
+        check_buffer(self.buffer, self.rate, self.rtt, self.mtu)?;
         let stream = controllers::stream(&self.controller, self.target)?;
         Ok(PathSpec {
             buffer: self.buffer,
@@ -203,5 +217,15 @@ mod tests {
         assert!(["", "-1bdp", "nanbdp", "7"].into_iter().all(|text| buffer(text).is_err()));
         assert_eq!((part("1%"), part("0.25")), (Ok(0.01), Ok(0.25)));
         assert!(part("101%").is_err() && part("x").is_err());
+    }
+
+    #[test]
+    fn a_buffer_holds_a_packet() {
+        let check =
+            |text| check_buffer(buffer(text).unwrap(), Rate::from_mbit(10), Duration::from_millis(40), 1500);
+        for text in ["0packets", "0s", "1us", "1499B", "0.02bdp"] {
+            assert!(check(text).is_err_and(|failure| failure.exit_code() == 2), "{text}");
+        }
+        assert!(["1packets", "2ms", "1500B", "0.04bdp"].into_iter().all(|text| check(text).is_ok()));
     }
 }

@@ -17,7 +17,7 @@ pub struct Line(pub String, pub usize, pub Option<f64>, pub Option<f64>);
 /// Measured beside predicted.
 pub fn table(screen: &Screen, lines: &[Line]) -> String {
     let cell = |value: Option<f64>, decimals| {
-        value.map_or_else(|| "-".into(), |value| Cell::number(value, decimals))
+        value.map_or_else(|| "–".into(), |value| Cell::number(value, decimals))
     };
     let mut table = Table::new(["", "measured", "predicted"]);
     for Line(what, decimals, measured, predicted) in lines {

@@ -48,8 +48,8 @@ pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
 /// Columns of a summary for people; those that count time are in seconds, the others in milliseconds.
 const DELAYS: [&str; 9] =
     ["samples", "mean", "by sample", "p50", "p95", "p99", "max", "above 100 ms", "seconds covered"];
-/// What is left out where lines are narrow, the first one first.
-const SPARE: [&str; 10] = [
+/// What is left out where lines are narrow, the first one first: rather than that two hosts look alike.
+const SPARE: [&str; 13] = [
     "drift ppm",
     "clock Hz",
     "packets",
@@ -60,9 +60,13 @@ const SPARE: [&str; 10] = [
     "min RTT",
     "p50",
     "by sample",
+    "max",
+    "samples",
+    "by",
 ];
-/// The last column is wrapped, down to this width.
+/// The last column is wrapped, down to this width; where even that has no room, its words are shortened.
 const FLAGS_WIDTH: usize = 18;
+const FLAGS_WIDTH_MIN: usize = 6;
 
 /// What was asked for, for people, in the columns that there is room for: so many rows of it.
 pub fn brief(args: &MeterArgs, findings: &Findings, room: usize, most: usize) -> Table {
@@ -110,7 +114,7 @@ fn brief_flows(args: &MeterArgs, flows: &[FlowReport], room: usize) -> Table {
     fitted(headings, flows.iter().map(row).collect(), room)
 }
 
-/// Leaves out spare columns until the others fit.
+/// Leaves out spare columns until the others fit, and shortens the last one if they do not.
 fn fitted(mut headings: Vec<&str>, mut rows: Vec<Vec<Cell>>, room: usize) -> Table {
     const GAP: usize = 2;
     let width = |headings: &[&str], rows: &[Vec<Cell>], k: usize| {
@@ -118,9 +122,12 @@ fn fitted(mut headings: Vec<&str>, mut rows: Vec<Vec<Cell>>, room: usize) -> Tab
         let widest = cells.chain([headings[k].len()]).max().unwrap_or(0);
         GAP + if k + 1 == headings.len() { widest.min(FLAGS_WIDTH) } else { widest }
     };
+    let total = |headings: &[&str], rows: &[Vec<Cell>]| -> usize {
+        (0..headings.len()).map(|k| width(headings, rows, k)).sum()
+    };
+    let room = room.saturating_add(GAP);
     for spare in SPARE {
-        let total: usize = (0..headings.len()).map(|k| width(&headings, &rows, k)).sum();
-        if total <= room.saturating_add(GAP) {
+        if total(&headings, &rows) <= room {
             break;
         }
         if let Some(k) = headings.iter().position(|heading| *heading == spare) {
@@ -128,7 +135,22 @@ fn fitted(mut headings: Vec<&str>, mut rows: Vec<Vec<Cell>>, room: usize) -> Tab
             rows.iter_mut().for_each(|row| drop(row.remove(k)));
         }
     }
+    let lacking = total(&headings, &rows).saturating_sub(room);
+    if lacking > 0 {
+        let kept = FLAGS_WIDTH.saturating_sub(lacking).max(FLAGS_WIDTH_MIN);
+        rows.iter_mut().filter_map(|row| row.last_mut()).for_each(|cell| *cell = shortened(cell, kept));
+    }
     rows.into_iter().fold(Table::new(headings), Table::row)
+}
+
+/// A text whose words have at most so many letters.
+fn shortened(cell: &Cell, most: usize) -> Cell {
+    let text = cell.display();
+    let short = |word: &str| match word.char_indices().nth(most) {
+        Some(_) => word.chars().take(most - 1).chain(['…']).collect(),
+        None => word.to_string(),
+    };
+    text.split(' ').map(short).collect::<Vec<String>>().join(" ").into()
 }
 
 fn protocols(host: &HostReport) -> &'static str {

@@ -52,8 +52,9 @@ fn read(path: &Path) -> Result<[u8; KEY_BYTES], Failure> {
     let octets = std::fs::read(path).map_err(told)?;
     let wrong = || {
         Failure::Usage(format!(
-            "{} is no key: {KEY_BYTES} octets, or as many hexadecimal digits twice over",
-            path.display()
+            "{} is no key: {KEY_BYTES} octets or {} hexadecimal digits are wanted",
+            path.display(),
+            2 * KEY_BYTES
         ))
     };
     octets.as_slice().try_into().ok().or_else(|| from_digits(octets.trim_ascii())).ok_or_else(wrong)

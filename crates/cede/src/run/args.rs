@@ -9,7 +9,7 @@ Examples:
   cede run scenarios/latecomer.toml
   cede run latecomer -s flow.*.controller.target='60 ms' --seed 3 -o late
   cede run - < my.toml                                   a scenario from standard input
-  cede run demo -s link.loss=0.01 --pcap && tshark -r cede-out/demo/packets.pcapng
+  cede run demo --pcap && tshark -r cede-out/demo/packets.pcapng
   cede run my.toml --json | jq .results.links
 
 The exit code is 1 where an assertion of the scenario does not hold.
