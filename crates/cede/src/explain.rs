@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use cede_cc::{ParamDoc, registry};
 use cede_lab::check::{self, Case};
+use cede_lab::record;
 use cede_lab::scenario::{
     BUILT_IN, BuiltIn, Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, SWARM_TABLES, TABLES,
     TableDoc, Words, nearest, reference, swarm_reference,
@@ -74,11 +75,20 @@ fn topics() -> Vec<Topic> {
     let scenarios = BUILT_IN.iter().map(Topic::Scenario);
     let queues = QueueKind::WORDS.iter().map(|&(name, _, summary)| Topic::Queue(name, summary));
     let flags = cede_meter::Flags::ALL.iter().map(|&(_, name, text)| Topic::Flag(name, text));
+    let of_log = crate::inspect::LOG_COLUMNS.map(|(name, text)| (name, text, "`cede inspect --log --csv`"));
+    let of_pieces =
+        crate::inspect::PIECES_COLUMNS.map(|(name, text)| (name, text, "`cede inspect --pieces --csv`"));
     let of_inspect = crate::inspect::columns().map(|(name, text)| (name, text, "`cede inspect --csv`"));
+    let of_inspect = of_inspect.chain(of_log).chain(of_pieces);
     let of_swarms = TABLE_FILES
         .iter()
         .flat_map(|table| table.columns.iter().map(|&(name, text)| (name, text, table.name)));
-    let columns = of_inspect.chain(of_swarms).map(|(name, text, of)| Topic::Column(name, text, of));
+    let of_meter = crate::meter::COLUMNS.iter().map(|&(name, text)| (name, text, "`cede meter --csv`"));
+    let of_runs = record::TABLES
+        .iter()
+        .flat_map(|&(file, columns)| columns.iter().map(move |column| (column.name, column.meaning, file)));
+    let columns = of_inspect.chain(of_meter).chain(of_runs).chain(of_swarms);
+    let columns = columns.map(|(name, text, of)| Topic::Column(name, text, of));
     let checks = check::cases().map(Topic::Check);
     let named = controllers.chain(checks).chain(queues).chain(flags).chain(metrics);
     named.chain(scenarios).chain(figures).chain(tables).chain(columns).collect()

@@ -27,6 +27,7 @@ mod run;
 mod scenarios;
 mod screen;
 mod torrent;
+mod whole;
 
 use clap::Parser;
 use cli::{Cli, Command};

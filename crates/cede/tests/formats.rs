@@ -27,6 +27,23 @@ fn tables_as_json_lines() {
     assert!(!place.path("out/flows.jsonl").exists() && !place.path("out/figures.png").exists());
 }
 
+#[test]
+fn every_column_is_explained() {
+    let place = Folder::new("explained");
+    place.write("short.toml", SHORT);
+    place.cede(&["run", "short.toml", "-o", "out", "-s", "record.controllers=true"]).exits(0);
+    for stem in ["flows", "controllers", "queue-bottleneck"] {
+        let text = place.text(&format!("out/{stem}.csv"));
+        for column in text.lines().next().unwrap().split(',') {
+            let topics = place.cede(&["explain", column, "--json"]).exits(0).json();
+            let of = stem.replace("bottleneck", "LINK");
+            let is_told = |topic: &Value| topic["kind"] == "column" && topic["name"] == column;
+            let topics = topics.as_array().unwrap();
+            assert!(topics.iter().any(is_told), "{column} of {of}: {topics:?}");
+        }
+    }
+}
+
 /// A field of Parquet and one of CSV, which has six decimals.
 fn is_same(field: &Field, wanted: &str) -> bool {
     match field {

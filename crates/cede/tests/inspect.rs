@@ -98,8 +98,9 @@ fn every_form_says_the_same() {
 #[test]
 fn every_column_is_explained() {
     let place = Place::new("columns");
-    let csv = place.good(&["tcp.pcapng.gz", "--csv"]);
-    for heading in csv.lines().next().unwrap().split(',') {
+    let tables = [&["--csv"][..], &["--csv", "--log"], &["--csv", "--pieces"]];
+    let tables = tables.map(|how| place.good(&[&["tcp.pcapng.gz"], how].concat()));
+    for heading in tables.iter().flat_map(|csv| csv.lines().next().unwrap().split(',')) {
         let told =
             Command::new(env!("CARGO_BIN_EXE_cede")).args(["explain", heading, "--json"]).output().unwrap();
         let topics: Value = serde_json::from_slice(&told.stdout).unwrap();

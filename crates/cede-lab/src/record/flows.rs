@@ -7,29 +7,41 @@ use crate::run::FlowSample;
 use cede_cc::Phase;
 use cede_units::Duration;
 
-const FLOW_COLUMNS: &[Column] = &[
-    time("t_s"),
-    text("flow"),
-    number("rate_mbps"),
-    number("cwnd_bytes"),
-    number("ssthresh_bytes"),
-    number("srtt_ms"),
-    number("believed_queue_ms"),
-    whole("in_flight_bytes"),
-    whole("data_packets_sent"),
-    whole("retransmissions"),
-    whole("losses"),
-    whole("timeouts"),
+pub(super) const FLOW_COLUMNS: &[Column] = &[
+    time("t_s", "The end of the interval, in seconds since the beginning of the run."),
+    text("flow", "The flow's name."),
+    number("rate_mbps", "What reached the flow's receiver in the interval, headers included, in Mbit/s."),
+    number("cwnd_bytes", "The congestion window in octets; not known before the connection is made."),
+    number("ssthresh_bytes", "The slow-start threshold in octets, where the controller has one."),
+    number("srtt_ms", "The smoothed round-trip time in milliseconds, once there is a sample."),
+    number(
+        "believed_queue_ms",
+        "The queueing delay that the controller believes in, in milliseconds, where it has a notion of one.",
+    ),
+    whole("in_flight_bytes", "Octets that are under way."),
+    whole("data_packets_sent", "Data packets sent since the beginning, those that were sent again included."),
+    whole("retransmissions", "Data packets sent again since the beginning."),
+    whole("losses", "Packets that acknowledgements declared lost, since the beginning."),
+    whole("timeouts", "Retransmission timeouts since the beginning."),
 ];
-const CONTROLLER_COLUMNS: &[Column] = &[
-    time("t_s"),
-    text("flow"),
-    text("phase"),
-    number("cwnd_bytes"),
-    number("pacing_mbps"),
-    number("base_delay_ms"),
-    number("believed_queue_ms"),
-    text("note"),
+pub(super) const CONTROLLER_COLUMNS: &[Column] = &[
+    time("t_s", "The end of the interval, in seconds since the beginning of the run."),
+    text("flow", "The flow's name."),
+    text(
+        "phase",
+        "Where the controller stands, such as slow_start, congestion_avoidance, recovery or a phase of its own.",
+    ),
+    number("cwnd_bytes", "The congestion window in octets; not known before the connection is made."),
+    number("pacing_mbps", "The rate at which the controller paces, in Mbit/s, where it does."),
+    number(
+        "base_delay_ms",
+        "The delay of the empty path that the controller believes in, in milliseconds; of one-way delays it contains the clocks' unknown offset.",
+    ),
+    number(
+        "believed_queue_ms",
+        "The queueing delay that the controller believes in, in milliseconds, where it has a notion of one.",
+    ),
+    text("note", "What else the controller says of itself."),
 ];
 
 /// `flows` and, where asked for, `controllers`.

@@ -42,6 +42,13 @@ use queues::QueueRows;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// The tables of a run folder: what their files are called as CSV, and their columns.
+pub const TABLES: [(&str, &[Column]); 3] = [
+    ("flows.csv", flows::FLOW_COLUMNS),
+    ("controllers.csv", flows::CONTROLLER_COLUMNS),
+    ("queue-LINK.csv", queues::COLUMNS),
+];
+
 /// What is written beyond what the scenario asks for, and how.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -10,14 +10,14 @@ use cede_net::Dequeue;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-const COLUMNS: &[Column] = &[
-    time("time_s"),
-    number("waited_ms"),
-    whole("packet_bytes"),
-    whole("queued_bytes"),
-    whole("queued_packets"),
-    whole("served_bytes"),
-    whole("dropped_packets"),
+pub(super) const COLUMNS: &[Column] = &[
+    time("time_s", "When the packet began to be transmitted, in seconds since the beginning of the run."),
+    number("waited_ms", "How long it had waited, in milliseconds."),
+    whole("packet_bytes", "Octets of the packet, headers included."),
+    whole("queued_bytes", "Octets that wait behind it."),
+    whole("queued_packets", "Packets that wait behind it."),
+    whole("served_bytes", "Octets served since the beginning, this packet included."),
+    whole("dropped_packets", "Packets dropped since the beginning."),
 ];
 
 /// `queue-LINK` for every link whose queue is recorded.

@@ -51,6 +51,8 @@ pub struct Column {
     pub name: &'static str,
     /// What its values are.
     pub kind: Kind,
+    /// What it says, in a sentence.
+    pub meaning: &'static str,
 }
 
 /// What the values of a column are.
@@ -79,20 +81,20 @@ pub enum Value<'a> {
     Whole(u64),
 }
 
-pub(super) const fn text(name: &'static str) -> Column {
-    Column { name, kind: Kind::Text }
+pub(super) const fn text(name: &'static str, meaning: &'static str) -> Column {
+    Column { name, kind: Kind::Text, meaning }
 }
 
-pub(super) const fn time(name: &'static str) -> Column {
-    Column { name, kind: Kind::Time }
+pub(super) const fn time(name: &'static str, meaning: &'static str) -> Column {
+    Column { name, kind: Kind::Time, meaning }
 }
 
-pub(super) const fn number(name: &'static str) -> Column {
-    Column { name, kind: Kind::Number }
+pub(super) const fn number(name: &'static str, meaning: &'static str) -> Column {
+    Column { name, kind: Kind::Number, meaning }
 }
 
-pub(super) const fn whole(name: &'static str) -> Column {
-    Column { name, kind: Kind::Whole }
+pub(super) const fn whole(name: &'static str, meaning: &'static str) -> Column {
+    Column { name, kind: Kind::Whole, meaning }
 }
 
 /// A table in one form.
@@ -278,7 +280,8 @@ mod tests {
     #[test]
     fn json_lines_parse() {
         let mut line = String::new();
-        let columns = [time("t"), text("s"), number("x"), number("y"), number("z"), whole("n")];
+        let columns =
+            [time("t", ""), text("s", ""), number("x", ""), number("y", ""), number("z", ""), whole("n", "")];
         put_json(&mut line, &columns, &VALUES);
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["s"], "a,\"b\"");

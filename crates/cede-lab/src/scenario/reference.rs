@@ -4,6 +4,7 @@ use super::metric_names::METRICS;
 use super::schema::{Fallback, Kind, OptionDoc, TableDoc};
 use super::swarm_tables::SWARM_TABLES;
 use super::tables::TABLES;
+use crate::record;
 use crate::swarm::TABLE_FILES;
 use core::fmt::Write;
 
@@ -55,20 +56,20 @@ What each column is stands [at the end](#columns-of-the-tables); `cede explain s
 pub fn swarm_reference() -> String {
     let mut out = SWARM_OPENING.to_string();
     SWARM_TABLES.iter().for_each(|table| push_table(&mut out, table));
-    push_columns(&mut out);
-    out
-}
-
-/// What the columns of a swarm's tables mean.
-fn push_columns(out: &mut String) {
     out.push_str(
         "\n## Columns of the tables\n\nTimes are those of the simulated world, from its beginning.\n",
     );
     for table in TABLE_FILES {
-        let _ = write!(out, "\n`{}`:\n\n", table.name);
-        for (name, meaning) in table.columns {
-            let _ = writeln!(out, "* `{name}`: {meaning}");
-        }
+        push_columns(&mut out, table.name, table.columns.iter().copied());
+    }
+    out
+}
+
+/// What the columns of a table mean.
+fn push_columns<'a>(out: &mut String, table: &str, columns: impl Iterator<Item = (&'a str, &'a str)>) {
+    let _ = write!(out, "\n`{table}`:\n\n");
+    for (name, meaning) in columns {
+        let _ = writeln!(out, "* `{name}`: {meaning}");
     }
 }
 
@@ -81,6 +82,10 @@ pub fn reference() -> String {
     }
     push_links_of_a_graph_note(&mut out);
     push_metrics(&mut out);
+    out.push_str("\n## Columns of the tables\n\n`cede explain waited_ms`, and so on, says it too.\n");
+    for (name, columns) in record::TABLES {
+        push_columns(&mut out, name, columns.iter().map(|it| (it.name, it.meaning)));
+    }
     out
 }
 

@@ -12,7 +12,7 @@ pub use sheet::PARQUET;
 pub use table::Table;
 
 use crate::failure::Failure;
-use crate::meter::once_each;
+use crate::meter::Captures;
 use parquet::errors::ParquetError;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,8 +32,8 @@ pub fn unwritten(folder: &Path, error: ParquetError) -> Failure {
 
 /// What files of a run over these captures are called: after one of them, the first by its name, and a digest of all, so that whoever
 /// reads the same captures again, in whatever order they are named, replaces the files, and nothing counts twice.
-pub fn name_of_run(captures: &[PathBuf]) -> String {
-    let (mut captures, _) = once_each(captures);
+pub fn name_of_run(captures: &Captures) -> String {
+    let mut captures: Vec<&PathBuf> = captures.files.iter().collect();
     captures.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
     let first = captures.first().and_then(|path| path.file_name());
     let first = first.map_or_else(String::new, |name| name.to_string_lossy().into_owned());

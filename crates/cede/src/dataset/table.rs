@@ -1,11 +1,12 @@
 //! Tables in folders by date, and the files that they are written to.
 
 use super::columns::{Rows, Value, begin};
+use crate::whole::unfinished;
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Files that are open at a time, one for each date: a capture with arbitrary times has arbitrarily many.
 const OPEN_MAX: usize = 32;
@@ -118,10 +119,4 @@ impl Table {
         let writer = begin(File::create(unfinished(&path))?, &self.schema)?;
         Ok(Part { writer, path })
     }
-}
-
-/// Readers of data sets pass over names that begin with a dot.
-fn unfinished(path: &Path) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    path.with_file_name(format!(".{name}.unfinished"))
 }

@@ -5,6 +5,7 @@ use super::line::{Line, Place};
 use super::names::torrent;
 use super::parquet::DataSet;
 use crate::failure::Failure;
+use crate::meter::Captures;
 use crate::screen;
 use cede_bt::wire::BlockRef;
 use cede_inspect::{About, Aside, Block, Event, Report, Sink, What};
@@ -16,8 +17,68 @@ use std::fmt::Write as _;
 /// Octets that are printed at once.
 const BATCH_BYTES: usize = 1 << 16;
 
-const LOG_HEADING: &str = "time,from,to,transport,connection,type,piece,offset,length,detail,info_hash";
-const PIECES_HEADING: &str = "from,to,transport,connection,info_hash,piece,offset,length,requested,first_octet,last_octet,latency_ms,transfer_ms,repairs,missing,duplicate";
+/// A column of a table for programs: its name, and what it is.
+type Column = (&'static str, &'static str);
+
+const CONNECTION: [Column; 3] = [
+    ("from", "Address and port of the sender of this direction."),
+    ("to", "Address and port of its receiver."),
+    ("connection", "Number of the connection, in the order in which connections were found."),
+];
+const BLOCK: [Column; 3] = [
+    ("piece", "Number of the piece."),
+    ("offset", "Where in the piece it begins, in octets."),
+    ("length", "Octets of the block; of other messages octets of what they hold."),
+];
+const TRANSPORT: Column = ("transport", "What carried it: TCP, uTP, or UDP.");
+const INFO_HASH: Column = ("info_hash", "The torrent, where it is known.");
+
+/// Columns of `--log --csv`.
+pub const LOG_COLUMNS: [Column; 11] = [
+    (
+        "time",
+        "When the last octet of the message could be read in order, in seconds since 1970 (JSON: nanoseconds).",
+    ),
+    CONNECTION[0],
+    CONNECTION[1],
+    TRANSPORT,
+    CONNECTION[2],
+    ("type", "What was said: a kind of message, or what became of the connection."),
+    BLOCK[0],
+    BLOCK[1],
+    BLOCK[2],
+    ("detail", "What else there is to the message."),
+    INFO_HASH,
+];
+
+/// Columns of `--pieces --csv`.
+pub const PIECES_COLUMNS: [Column; 16] = [
+    CONNECTION[0],
+    CONNECTION[1],
+    TRANSPORT,
+    CONNECTION[2],
+    INFO_HASH,
+    BLOCK[0],
+    BLOCK[1],
+    BLOCK[2],
+    (
+        "requested",
+        "When the block was requested, in seconds since 1970 (JSON: nanoseconds); empty where that was not seen.",
+    ),
+    ("first_octet", "When the first octet of the block was captured, likewise."),
+    ("last_octet", "When the last octet of the block was captured, likewise."),
+    ("latency_ms", "Milliseconds from the request's last octet to the block's last octet."),
+    ("transfer_ms", "Milliseconds from the block's first octet to its last."),
+    ("repairs", "Packets with octets of the block that were sent again or came late."),
+    ("missing", "Octets of the block that the capture does not have."),
+    ("duplicate", "Whether its receiver had the block before, over any connection."),
+];
+
+/// The line of headings.
+fn heading(columns: &[Column]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| column.0).collect();
+    names.join(",") + "\n"
+}
 
 /// What trackers and the hash table were told.
 #[derive(Debug, Default)]
@@ -39,12 +100,12 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    pub fn new(args: &'a InspectArgs) -> Self {
+    pub fn new(args: &'a InspectArgs, captures: &Captures) -> Self {
         let mut out = String::new();
         if args.csv && (args.log || args.pieces) {
-            out = format!("{}\n", if args.log { LOG_HEADING } else { PIECES_HEADING });
+            out = if args.log { heading(&LOG_COLUMNS) } else { heading(&PIECES_COLUMNS) };
         }
-        let data_set = args.parquet.as_deref().map(|folder| DataSet::new(folder, &args.files));
+        let data_set = args.parquet.as_deref().map(|folder| DataSet::new(folder, captures));
         Self { args, out, broken: None, asides: Asides::default(), data_set }
     }
 

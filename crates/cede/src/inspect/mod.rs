@@ -8,6 +8,7 @@ mod parquet;
 mod show;
 
 pub use data::columns;
+pub use log::{LOG_COLUMNS, PIECES_COLUMNS};
 
 use crate::failure::Failure;
 use crate::meter::{self, Veil};
@@ -122,8 +123,9 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
         args.veil.put_on(file.as_deref())?;
     }
     let mut inspector = Inspector::new(args.config()?);
-    let mut log = log::Log::new(args);
-    let damage = meter::each_packet(&args.files, |record| inspector.record(record, &mut log))?;
+    let captures = meter::Captures::named(&args.files);
+    let mut log = log::Log::new(args, &captures);
+    let damage = meter::each_packet(&captures, |record| inspector.record(record, &mut log))?;
     let mut report = inspector.finish(&mut log);
     report.connections.retain(|connection| args.wants_connection(connection));
     let asides = log.finish(&report)?;

@@ -6,6 +6,7 @@ use super::line::{Line, Place};
 use super::names::torrent;
 use crate::dataset::{Table, Value, date, name_of_run, unwritten};
 use crate::failure::Failure;
+use crate::meter::Captures;
 use cede_inspect::{Block, ConnectionReport, Kind, Report, SideReport};
 use cede_meter::Socket;
 use parquet::data_type::ByteArray;
@@ -132,7 +133,7 @@ pub struct DataSet {
 
 impl DataSet {
     /// The data set in a folder, which is made where it is not there.
-    pub fn new(folder: &Path, captures: &[PathBuf]) -> Self {
+    pub fn new(folder: &Path, captures: &Captures) -> Self {
         let run = name_of_run(captures);
         let table = |name: &str, schema: String| Table::new(folder.join(name), schema, &run);
         Self {

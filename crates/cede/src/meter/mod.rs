@@ -1,5 +1,6 @@
 //! `cede meter`: whose queue it is, from captures or a live interface.
 
+mod columns;
 mod data;
 #[cfg(target_os = "linux")]
 mod live;
@@ -11,8 +12,9 @@ mod source;
 mod unpack;
 mod veil;
 
+pub use columns::COLUMNS;
 pub use data::{counters, names};
-pub use order::once_each;
+pub use order::Captures;
 pub use show::{Count, because, in_all, left_out, many};
 pub use source::{each as each_packet, read as read_captures, selection};
 pub use veil::Veil;
@@ -55,8 +57,6 @@ pub struct MeterArgs {
     /// first packets; - is standard input, which keeps its place
     #[arg(value_name = "FILE", required_unless_present = "interface", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
-    #[command(flatten)]
-    live: LiveArgs,
     /// Only packets that pass [example: --filter 'net 10.0.0.0/8 and udp and not port 53']
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
@@ -100,7 +100,8 @@ pub struct MeterArgs {
     /// Draw the delay of the worst hosts over time in the terminal
     #[arg(long)]
     plot: bool,
-    /// Write a page with time series, distributions and tables; it needs nothing but a browser [example: --report r.html]
+    /// Write a page with time series, distributions and tables; it needs nothing but a browser; - prints it, and words on
+    /// standard error [example: --report r.html]
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
     /// Add samples, flows, hosts and histograms to a data set of Parquet files [example: --parquet delays]
@@ -112,6 +113,9 @@ pub struct MeterArgs {
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    // Last, as what follows would stand under its heading.
+    #[command(flatten)]
+    live: LiveArgs,
 }
 
 /// What only a live interface has.
@@ -229,6 +233,11 @@ impl MeterArgs {
         is_protocol && self.wants_host(host)
     }
 
+    /// Whether the page is to be printed.
+    fn prints_page(&self) -> bool {
+        self.report.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
     const fn wants_samples(&self) -> bool {
         self.series || self.plot || self.report.is_some()
     }
@@ -329,11 +338,17 @@ fn watch(_: &MeterArgs, interface: &str) -> Result<(), Failure> {
 }
 
 fn read(args: &MeterArgs) -> Result<(), Failure> {
-    let (meter, damage) = source::read(&args.files, &args.config()?)?;
-    let mut findings = find(args, &meter);
+    if args.prints_page() && (args.json || args.csv || args.series) {
+        let what =
+            "--report -: standard output has room for the page alone, without --json, --csv or --series";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let captures = Captures::named(&args.files);
+    let (meter, damage) = source::read(&captures, &args.config()?)?;
+    let mut findings = find(args, &captures, &meter);
     // To take a million flows apart is slower than to end.
     std::mem::forget(meter);
-    let page = args.report.as_ref().map_or(Ok(()), |path| page::write(path, args, &findings));
+    let page = args.report.as_ref().map_or(Ok(()), |path| page::write(path, &page::page(args, &findings)));
     print(args, &findings)?;
     // A disk that is full takes nothing of what was found.
     let all = [damage.map(Failure::Failed), findings.unwritten.take(), page.err()];
@@ -352,7 +367,7 @@ fn told(failures: impl Iterator<Item = Failure>) -> Result<(), Failure> {
 }
 
 fn print(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
-    let screen = Screen::new(args.json || args.csv || args.series);
+    let screen = Screen::new(args.json || args.csv || args.series || args.prints_page());
     if args.series {
         data::series(&findings.samples, args.json)
     } else if args.json {
@@ -364,8 +379,8 @@ fn print(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
     }
 }
 
-fn find(args: &MeterArgs, meter: &Meter) -> Findings {
-    let data_set = args.parquet.as_deref().map(|folder| parquet::DataSet::new(folder, args));
+fn find(args: &MeterArgs, captures: &Captures, meter: &Meter) -> Findings {
+    let data_set = args.parquet.as_deref().map(|folder| parquet::DataSet::new(folder, args, captures));
     let mut keeper = Keeper { args, flows: Vec::new(), samples: Vec::new(), data_set };
     let mut report = meter.report_to(&mut keeper);
     let unwritten = keeper.data_set.and_then(|data_set| data_set.finish().err());

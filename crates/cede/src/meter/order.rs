@@ -7,11 +7,23 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Each file once, however often it is named, and those that are named again. What nothing is known of is itself.
-pub fn once_each(files: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let mut known = HashSet::new();
-    let is_new = |path: &PathBuf| known.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
-    files.iter().cloned().partition(is_new)
+/// Captures that are named.
+pub struct Captures {
+    /// Each once, however often it is named. What nothing is known of is itself.
+    pub files: Vec<PathBuf>,
+    /// Those that are named again.
+    pub again: Vec<PathBuf>,
+}
+
+impl Captures {
+    /// Looks up what the names mean.
+    pub fn named(files: &[PathBuf]) -> Self {
+        let mut known = HashSet::new();
+        let is_new =
+            |path: &PathBuf| known.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
+        let (files, again) = files.iter().cloned().partition(is_new);
+        Self { files, again }
+    }
 }
 
 /// Sorts by their times those that have one. The rest keep their places, and so do those of the same time among each other.

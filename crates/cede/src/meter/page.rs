@@ -3,6 +3,8 @@
 use super::show::{brief, over_time, points};
 use super::{Findings, MeterArgs};
 use crate::failure::Failure;
+use crate::screen;
+use crate::whole;
 use cede_meter::{HostReport, Protocol};
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Axis, Cell, Figure, Panel, Series};
@@ -13,15 +15,19 @@ const LISTED: usize = 1000;
 /// Hosts with a picture of their own.
 const PICTURED: usize = 12;
 
-/// Writes the page.
-pub fn write(path: &Path, args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
+/// Writes a page, or prints it where the path is `-`.
+pub fn write(path: &Path, page: &Page) -> Result<(), Failure> {
     let told = |error: std::io::Error| {
         Failure::of_system(format!("cannot write {}: {error}", path.display()), error.kind())
     };
-    std::fs::write(path, page(args, findings).to_html()).map_err(told)
+    match path.to_str() {
+        Some("-") => screen::print(&page.to_html()),
+        _ => whole::write(path, page.to_html().as_bytes()).map_err(told),
+    }
 }
 
-fn page(args: &MeterArgs, findings: &Findings) -> Page {
+/// What was found, as a page.
+pub fn page(args: &MeterArgs, findings: &Findings) -> Page {
     let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
     let counters = &findings.report.counters;
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);

@@ -7,7 +7,7 @@
 //! Sums, seconds and histograms of one host can be added over captures without loss, so means over time and quantiles of
 //! a thousand captures are those of one.
 
-use super::{MeterArgs, show};
+use super::{Captures, MeterArgs, show};
 use crate::dataset::{DAY_US, Table, Value, date, name_of_run, unwritten};
 use crate::failure::Failure;
 use cede_meter::{Delay, Estimator, FlowReport, Histogram, Protocol, QueueSample, Summary};
@@ -94,8 +94,8 @@ pub struct DataSet {
 impl DataSet {
     /// The files of this run are named after its first capture and a digest of all that it reads: whoever reads the same
     /// captures again replaces the files, so that nothing counts twice.
-    pub fn new(folder: &Path, args: &MeterArgs) -> Self {
-        let run = name_of_run(&args.files);
+    pub fn new(folder: &Path, args: &MeterArgs, captures: &Captures) -> Self {
+        let run = name_of_run(captures);
         let table = |name: &str, schema| Table::new(folder.join(name), schema, &run);
         Self {
             folder: folder.to_path_buf(),

@@ -1,6 +1,6 @@
 //! Captures from files and pipes, plain or compressed, on all processors: few octets are read and unpacked ahead, many looked at in parts.
 
-use super::order::{first_ns, once_each, sort_known};
+use super::order::{Captures, first_ns, sort_known};
 use super::unpack::decompressed;
 use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
@@ -38,9 +38,9 @@ pub fn selection(
 }
 
 /// Hands the packets of captures over, one file behind the other in the order of their first packets; what is wrong with any is told in the end.
-pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Option<String>, Failure> {
-    let progress = Arc::new(Progress::of(files));
-    let sources = open_in_order(&progress.files)?;
+pub fn each(captures: &Captures, mut take: impl FnMut(&Record<'_>)) -> Result<Option<String>, Failure> {
+    let progress = Arc::new(Progress::of(captures));
+    let sources = open_in_order(&captures.files)?;
     let mut damage = Vec::new();
     for source in sources {
         let mut packets = 0_u64;
@@ -56,9 +56,9 @@ pub fn each(files: &[PathBuf], mut take: impl FnMut(&Record<'_>)) -> Result<Opti
 }
 
 /// Reads captures, the later ones behind the earlier ones, in whatever order they are named; what is wrong with any is told beside what was found.
-pub fn read(files: &[PathBuf], config: &Config) -> Result<(Meter, Option<String>), Failure> {
-    let progress = Arc::new(Progress::of(files));
-    let (meter, damage) = match <[Source; 1]>::try_from(open_in_order(&progress.files)?) {
+pub fn read(captures: &Captures, config: &Config) -> Result<(Meter, Option<String>), Failure> {
+    let progress = Arc::new(Progress::of(captures));
+    let (meter, damage) = match <[Source; 1]>::try_from(open_in_order(&captures.files)?) {
         Ok([source]) => {
             let (meter, damage) = read_one(source, config, &progress);
             (meter, Vec::from_iter(damage))
@@ -352,20 +352,17 @@ struct Progress {
     total: u64,
     read: AtomicU64,
     status: Mutex<StatusLine>,
-    /// Each once.
-    files: Vec<PathBuf>,
     /// What is to be known of them, told in the end.
     remarks: Mutex<Vec<String>>,
 }
 
 impl Progress {
-    fn of(files: &[PathBuf]) -> Self {
-        let (files, again) = once_each(files);
+    fn of(Captures { files, again }: &Captures) -> Self {
         let total = files.iter().map(|path| file_bytes(path)).sum();
         let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
         let remarks =
             again.iter().map(|path| format!("{} is named more than once and read once", path.display()));
-        Self { total, read: AtomicU64::new(0), status, files, remarks: Mutex::new(remarks.collect()) }
+        Self { total, read: AtomicU64::new(0), status, remarks: Mutex::new(remarks.collect()) }
     }
 
     /// Takes down that a file, or all of a part, begins while what was read before goes on: what both show is seen twice.

@@ -64,7 +64,8 @@ fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferblo
 
 /// The peers in captures.
 fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
-    let (meter, damage) = meter::read_captures(files, &cede_meter::Config::default())?;
+    let (meter, damage) =
+        meter::read_captures(&meter::Captures::named(files), &cede_meter::Config::default())?;
     if let Some(damage) = damage {
         screen::complain(&format!("cede: {damage}"));
     }

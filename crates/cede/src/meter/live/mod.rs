@@ -186,7 +186,7 @@ impl<'a> Session<'a> {
 
     /// The table of what the window holds in the end.
     fn end(&self, args: &MeterArgs) -> Result<(), Failure> {
-        let findings = super::find(args, &self.meter);
+        let findings = super::find(args, &super::Captures::named(&[]), &self.meter);
         if args.json {
             return super::data::print_json_line(args, &findings);
         }
