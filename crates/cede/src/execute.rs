@@ -74,7 +74,8 @@ struct Finished {
 /// [`Failure`]; assertions that do not hold are one.
 pub fn execute(job: &Job<'_>) -> Result<(), Failure> {
     let scenario = &job.loaded.scenario;
-    let command: Vec<String> = std::env::args().collect();
+    // Names of files need be no Unicode.
+    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut manifest = Manifest::begin(scenario, &job.loaded.source, &command);
     let folder = clear(job, &manifest)?;
     let run = Run::new(scenario);

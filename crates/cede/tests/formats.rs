@@ -6,7 +6,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::Value;
 use std::fs;
-use support::{Folder, SHORT};
+use support::{Finished, Folder, SHORT};
 
 #[test]
 fn tables_as_json_lines() {
@@ -42,6 +42,21 @@ fn every_column_is_explained() {
             assert!(topics.iter().any(is_told), "{column} of {of}: {topics:?}");
         }
     }
+}
+
+/// A name that is no Unicode, as file systems of Linux permit.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_folder_may_be_called_anything() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Folder::new("called");
+    place.write("short.toml", SHORT);
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    let mut command = place.command(["run", "short.toml", "-o"]);
+    Finished::of(command.arg(name).output().unwrap()).exits(0);
+    let manifest = fs::read(place.path("").join(name).join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["command"].as_array().unwrap().last().unwrap(), "caf\u{fffd}");
 }
 
 /// A field of Parquet and one of CSV, which has six decimals.

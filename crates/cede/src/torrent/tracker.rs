@@ -123,7 +123,7 @@ fn document(entry: &Entry) -> Value {
 fn text(entry: &Entry) -> String {
     let (peer, over) = (peer(entry), over(entry));
     let told = match &entry.result {
-        Ok(count) => numbers::count(*count, "peer"),
+        Ok(count) => format!("told {}", numbers::count(*count, "peer")),
         Err(why) => format!("refused: {why}"),
     };
     let Some(announce) = &entry.announce else { return format!("{peer:<24} {over:<4} {told}\n") };
@@ -131,7 +131,7 @@ fn text(entry: &Entry) -> String {
     let left = announce.left.map_or_else(|| "?".to_owned(), numbers::amount);
     let (seeders, leechers) = (entry.tally.seeders, entry.tally.leechers);
     format!(
-        "{peer:<24} {over:<4} {}  {:<9} left {left:>8}, told {told}, {seeders} seeding {leechers} leeching\n",
+        "{peer:<24} {over:<4} {}  {:<9} left {left:>8}, {told}, {seeders} seeding {leechers} leeching\n",
         &hash[..8],
         event(announce)
     )

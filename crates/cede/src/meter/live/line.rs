@@ -1,7 +1,7 @@
 //! The picture as a line, for people and for programs.
 
 use super::picture::Picture;
-use crate::meter::data;
+use crate::meter::{data, many};
 use serde_json::json;
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,12 +23,12 @@ pub fn text(picture: &Picture, shown: impl Fn(IpAddr) -> IpAddr) -> String {
     });
     let counters = &picture.counters;
     let mut out = format!(
-        "{:7.1} s  {:.0} packets/s, {:.2} Mbit/s, {} hosts, {} flows{worst}",
+        "{:7.1} s  {:.0} packets/s, {:.2} Mbit/s, {}, {}{worst}",
         picture.running_s,
         picture.packets_per_s,
         picture.bits_per_s / 1e6,
-        picture.rows.len(),
-        picture.flows
+        many(picture.rows.len() as u64, "host"),
+        many(picture.flows as u64, "flow")
     );
     if !picture.is_up {
         out += ", interface down";
