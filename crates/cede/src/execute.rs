@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::run::args::PictureForm;
+use crate::run::quoted;
 use crate::scenarios::Loaded;
 use crate::screen::{self, Screen};
 use cede_lab::network::Network;
@@ -97,7 +98,8 @@ pub fn execute(job: &Job<'_>) -> Result<(), Failure> {
         (Some(failure), _) => give_up(job, &folder, manifest, Status::Failed, failure),
         (None, Err(RunError::Interrupted)) => {
             let reached = format!("{:.1} of {} simulated", manifest.simulated_s, scenario.duration);
-            let text = format!("{reached}; what was recorded until then is in {}", job.folder.display());
+            let text =
+                format!("{reached}; what was recorded until then is in {}", screen::named(&job.folder));
             give_up(job, &folder, manifest, Status::Interrupted, Failure::Interrupted(text))
         }
         (None, Err(error)) => {
@@ -263,7 +265,7 @@ fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64)
     let took =
         format!("{} simulated in {wall_s:.2} s, seed {}, tape {tape}", scenario.duration, scenario.seed);
     out += &screen.wrap("", &took);
-    out += &format!("report:  {}\n", screen.bold(&job.folder.join("report.html").display().to_string()));
+    out += &format!("report:  {}\n", screen.bold(&screen::named(&job.folder.join("report.html"))));
     out += &format!("again:   {}\n", job.repeat);
     if let Some(command) = dissection(job, subject) {
         out += &format!("packets: {command}\n");
@@ -279,7 +281,8 @@ fn dissection(job: &Job<'_>, subject: &Subject<'_>) -> Option<String> {
     }
     let last = subject.network.flows.len().saturating_sub(1) + usize::from(FIRST_PORT);
     let utp = format!("-d udp.port=={FIRST_PORT}-{last},bt-utp -o bt-utp.max_window_size:ffffffff");
-    Some(format!("tshark -r {} {utp}", job.folder.join("packets.pcapng").display()))
+    let capture = job.folder.join("packets.pcapng");
+    Some(format!("tshark -r {} {utp}", quoted(&capture.display().to_string())))
 }
 
 fn fairness(outcome: &Outcome) -> String {

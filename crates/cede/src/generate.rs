@@ -22,7 +22,7 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
         return print(&text);
     };
     let failed = |error: io::Error| {
-        let text = format!("cannot write man pages to {}: {error}", folder.display());
+        let text = format!("cannot write man pages to {}: {error}", screen::named(folder));
         Failure::of_system(text, error.kind())
     };
     std::fs::create_dir_all(folder).map_err(failed)?;

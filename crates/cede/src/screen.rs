@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -97,6 +98,11 @@ fn width(text: &str) -> usize {
 /// Somebody else's words in a line: what a terminal would take for a command does not reach it.
 pub fn printable(text: &str) -> String {
     text.replace(commands, REPLACED)
+}
+
+/// The name of a file in a line.
+pub fn named(path: &Path) -> String {
+    printable(&path.display().to_string())
 }
 
 /// What stands for a character that is not shown.

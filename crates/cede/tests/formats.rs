@@ -57,6 +57,8 @@ fn a_run_folder_may_be_called_anything() {
     let manifest = fs::read(place.path("").join(name).join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
     assert_eq!(manifest["command"].as_array().unwrap().last().unwrap(), "caf\u{fffd}");
+    let told = place.cede(&["run", "short.toml", "-o", "it's a run", "--pcap"]).exits(0);
+    assert!(told.text().contains(r"tshark -r 'it'\''s a run/packets.pcapng' "), "{}", told.text());
 }
 
 /// A field of Parquet and one of CSV, which has six decimals.

@@ -239,17 +239,22 @@ fn a_file_may_be_called_anything() {
     }
 }
 
-/// What a terminal would obey, in the name of a file: whoever speaks of it shows it as what it is.
+/// What a terminal would obey, in the name of a file: whoever speaks of it shows it as what it is, and in one line.
 #[cfg(unix)]
 #[test]
 fn no_name_commands_a_terminal() {
     let place = Place::new("commands");
-    let name = "a\u{1b}]0;title\u{7}.pcap";
-    place.write(name, "none");
-    for verb in [&["meter", name][..], &["inspect"], &["run"], &["torrent", "show"], &["send"]] {
+    let (name, lines) = ("a\u{1b}]0;title\u{7}.pcap", "a\u{1b}[2J\nerror: b.pcap");
+    let shown = |name: &str| name.replace(char::is_control, "\u{fffd}");
+    let tell = |verb: &[&str], name| {
+        place.write(name, "none");
         let (_, out, err) = Finished::of(place.0.command([verb, &[name]].concat()).output().unwrap()).told();
-        assert!(err.contains("a\u{fffd}]0;title\u{fffd}.pcap"), "{verb:?}: {err:?}");
+        assert!(err.contains(&shown(name)), "{verb:?}: {err:?}");
         assert!(!(out + &err).contains(['\u{1b}', '\u{7}']), "{verb:?}");
+    };
+    [&["run"][..], &["send"]].iter().for_each(|verb| tell(verb, name));
+    for verb in [&["meter", name][..], &["inspect"], &["torrent", "show"]] {
+        [name, lines].iter().for_each(|name| tell(verb, name));
     }
 }
 

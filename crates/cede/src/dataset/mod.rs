@@ -13,6 +13,7 @@ pub use table::Table;
 
 use crate::failure::Failure;
 use crate::meter::Captures;
+use crate::screen;
 use parquet::errors::ParquetError;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,7 +28,7 @@ const FRONT_BYTES: u64 = 1 << 16;
 /// A data set could not be written.
 pub fn unwritten(folder: &Path, error: ParquetError) -> Failure {
     let error = columns::of_system(error);
-    Failure::of_system(format!("cannot write the data set {}: {error}", folder.display()), error.kind())
+    Failure::of_system(format!("cannot write the data set {}: {error}", screen::named(folder)), error.kind())
 }
 
 /// What files of a run over these captures are called: after one of them, the first by its name, and a digest of all, so that whoever

@@ -18,7 +18,7 @@ const PICTURED: usize = 12;
 /// Writes a page, or prints it where the path is `-`.
 pub fn write(path: &Path, page: &Page) -> Result<(), Failure> {
     let told = |error: std::io::Error| {
-        Failure::of_system(format!("cannot write {}: {error}", path.display()), error.kind())
+        Failure::of_system(format!("cannot write {}: {error}", screen::named(path)), error.kind())
     };
     match path.to_str() {
         Some("-") => screen::print(&page.to_html()),

@@ -274,7 +274,7 @@ fn told(path: &Path, error: &FeedError, packets: u64) -> String {
         FeedError::Damaged(_) => "; all the rest counts",
         _ => "; what came before counts",
     };
-    format!("{}: {error}{kept}", path.display())
+    format!("{}: {error}{kept}", screen::named(path))
 }
 
 fn feed(
@@ -323,11 +323,11 @@ fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
         return Ok(Box::new(io::stdin()));
     }
     let told = |error: io::Error| {
-        Failure::of_system(format!("cannot read {}: {error}", path.display()), error.kind())
+        Failure::of_system(format!("cannot read {}: {error}", screen::named(path)), error.kind())
     };
     let file = File::open(path).map_err(told)?;
     if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(Failure::Usage(format!("{} is a folder; name the captures in it", path.display())));
+        return Err(Failure::Usage(format!("{} is a folder; name the captures in it", screen::named(path))));
     }
     Ok(Box::new(file))
 }
@@ -361,7 +361,7 @@ impl Progress {
         let total = files.iter().map(|path| file_bytes(path)).sum();
         let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
         let remarks =
-            again.iter().map(|path| format!("{} is named more than once and read once", path.display()));
+            again.iter().map(|path| format!("{} is named more than once and read once", screen::named(path)));
         Self { total, read: AtomicU64::new(0), status, remarks: Mutex::new(remarks.collect()) }
     }
 
@@ -373,7 +373,7 @@ impl Progress {
         else {
             return;
         };
-        let who = path.map_or_else(|| "a file".to_string(), |path| path.display().to_string());
+        let who = path.map_or_else(|| "a file".to_string(), screen::named);
         lock(&self.remarks).push(format!(
             "{who} begins {:.1} s before another one ends: packets that are in both count twice, and are out of order\n  \
              (mergecap puts captures in the order of time, editcap -d leaves out what is there twice)",

@@ -1,6 +1,7 @@
 //! Pseudonyms in place of addresses, wherever they are shown.
 
 use crate::failure::Failure;
+use crate::screen;
 use cede_meter::{KEY_BYTES, Pseudonyms};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -47,13 +48,16 @@ fn fresh() -> Result<[u8; KEY_BYTES], Failure> {
 fn read(path: &Path) -> Result<[u8; KEY_BYTES], Failure> {
     let told = |error: std::io::Error| {
         let hint = "\n  a key is made with: head -c 32 /dev/urandom > key; chmod 400 key";
-        Failure::of_system(format!("cannot read the key {}: {error}{hint}", path.display()), error.kind())
+        Failure::of_system(
+            format!("cannot read the key {}: {error}{hint}", screen::named(path)),
+            error.kind(),
+        )
     };
     let octets = std::fs::read(path).map_err(told)?;
     let wrong = || {
         Failure::Usage(format!(
             "{} is no key: {KEY_BYTES} octets or {} hexadecimal digits are wanted",
-            path.display(),
+            screen::named(path),
             2 * KEY_BYTES
         ))
     };

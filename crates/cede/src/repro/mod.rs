@@ -147,7 +147,7 @@ fn folder(args: &Args, paper: &str) -> PathBuf {
 
 /// It was ended before its end; each run that was made is there.
 fn goes_on(folder: &Path) -> Failure {
-    let folder = folder.display();
+    let folder = screen::named(folder);
     Failure::Interrupted(format!("what was measured is in {folder}; the same command goes on from there"))
 }
 
@@ -191,7 +191,7 @@ fn jobs(args: &Args) -> usize {
 }
 
 fn failed(folder: &Path, error: &io::Error) -> Failure {
-    Failure::of_system(format!("{}: {error}", folder.display()), error.kind())
+    Failure::of_system(format!("{}: {error}", screen::named(folder)), error.kind())
 }
 
 fn line(progress: &Progress) -> String {
@@ -223,7 +223,8 @@ fn tally_and_page(what: &str, (hold, fail, open): Tally, files: &[PathBuf]) -> S
 }
 
 fn page(files: &[PathBuf]) -> String {
-    let words = |page: &PathBuf| format!("Report: {} (figures as SVG and PNG beside it)\n", page.display());
+    let words =
+        |page: &PathBuf| format!("Report: {} (figures as SVG and PNG beside it)\n", screen::named(page));
     files.first().map(words).unwrap_or_default()
 }
 

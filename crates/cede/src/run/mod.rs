@@ -93,7 +93,7 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
     let (files, json) = keep(args, (&swarm, text), &outcome, &folder, overrides)?;
     let screen = Screen::new(args.json);
     let table = terminal::table(&swarm::summary_table(&swarm, &outcome), screen.columns, screen.colour);
-    screen.say(&format!("{table}\nRecords: {files} files in {}\n", path.display()))?;
+    screen.say(&format!("{table}\nRecords: {files} files in {}\n", screen::named(&path)))?;
     if args.json {
         screen::print(&json)?;
     }
@@ -111,7 +111,7 @@ fn keep(
 ) -> Result<(usize, String), Failure> {
     let path = folder.path();
     let failed =
-        |error: std::io::Error| Failure::of_system(format!("{}: {error}", path.display()), error.kind());
+        |error: std::io::Error| Failure::of_system(format!("{}: {error}", screen::named(path)), error.kind());
     let files = swarm::write(swarm, outcome, path).map_err(failed)?;
     let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
     folder.write(SWARM, text.as_bytes())?;

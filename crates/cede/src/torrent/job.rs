@@ -315,7 +315,7 @@ fn remark(hub: &Hub, info: &Info, is_unnamed: bool) {
 fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), here: usize) {
     let say = |text: &str| hub.say_of(&info.name, text);
     if place.allocation.is_none() && here == 0 {
-        let folder = place.folder.display();
+        let folder = screen::named(&place.folder);
         say(&format!("nothing of it is in {folder}: --data names the folder that has it"));
     }
     if place.is_super {

@@ -30,10 +30,7 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
     for path in &plan.passed_over {
         let why =
             if not.as_ref() == Some(path) { "it is to be replaced" } else { "it is neither file nor folder" };
-        screen::mention(&format!(
-            "passed over, because {why}: {}\n",
-            screen::printable(&path.display().to_string())
-        ));
+        screen::mention(&format!("passed over, because {why}: {}\n", screen::named(path)));
     }
     mention_odd(&plan);
     if args.no_attributes {
@@ -50,7 +47,7 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
 
 /// Whether the torrent can be put there: to find out that it cannot after an hour of hashing is too late.
 fn check_place(output: &Path, force: bool) -> Result<(), Failure> {
-    let shown = output.display();
+    let shown = screen::named(output);
     if output.is_dir() {
         return Err(Failure::Usage(format!("-o: {shown} is a folder; name a file in it")));
     }
@@ -61,7 +58,7 @@ fn check_place(output: &Path, force: bool) -> Result<(), Failure> {
     }
     match output.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         Some(folder) => {
-            let folder = folder.display();
+            let folder = screen::named(folder);
             Err(Failure::Usage(format!("-o: there is no folder {folder}; make it: mkdir -p {folder}")))
         }
         None => Ok(()),
@@ -125,7 +122,7 @@ fn put(path: &Path, octets: &[u8], force: bool) -> Result<(), Failure> {
     options.write(true).truncate(true).create(true).create_new(!force);
     let written = options.open(path).and_then(|mut file| file.write_all(octets));
     written.map_err(|error| {
-        Failure::of_system(format!("cannot write {}: {error}", path.display()), error.kind())
+        Failure::of_system(format!("cannot write {}: {error}", screen::named(path)), error.kind())
     })
 }
 
@@ -148,7 +145,7 @@ fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) ->
     }
     let text = format!(
         "{}: {} in {}, {} of {} KiB\ninfo-hash {}\n{magnet}\n",
-        if is_stdout { shown(std::slice::from_ref(&info.name)) } else { output.display().to_string() },
+        if is_stdout { shown(std::slice::from_ref(&info.name)) } else { screen::named(output) },
         numbers::amount(content_bytes(info)),
         numbers::count(files, "file"),
         numbers::count(info.piece_count() as usize, "piece"),

@@ -38,7 +38,7 @@ pub fn run(args: &TorrentArgs) -> Result<(), Failure> {
 
 /// Reads a torrent file; `-` is standard input.
 fn read_metainfo(path: &Path) -> Result<Metainfo, Failure> {
-    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { screen::named(path) };
     let octets = read_limited(path).map_err(|error| {
         let text = format!("cannot read {name}: {error}");
         Failure::of_system(text, error.kind())

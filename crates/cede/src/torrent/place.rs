@@ -70,7 +70,7 @@ impl Place {
 /// The folder is there, or at least the one that it is to be made in.
 pub fn check_folder(folder: &Path) -> Result<(), Failure> {
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let name = folder.display();
+    let name = screen::named(folder);
     if folder.is_dir() {
         Ok(())
     } else if folder.symlink_metadata().is_ok() {
@@ -86,7 +86,7 @@ pub fn check_folder(folder: &Path) -> Result<(), Failure> {
 pub fn make_folder(folder: &Path) -> Result<(), Failure> {
     match std::fs::create_dir(folder) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            Err(Failure::of_system(format!("cannot make {}: {error}", folder.display()), error.kind()))
+            Err(Failure::of_system(format!("cannot make {}: {error}", screen::named(folder)), error.kind()))
         }
         _ => Ok(()),
     }
