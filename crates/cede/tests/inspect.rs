@@ -241,6 +241,7 @@ fn a_data_set_has_what_the_lines_have() {
     assert!(directions.iter().all(|row| row.contains("cut_packets: 0")) && cut == 0, "{cut}");
     place.good(&["tcp.pcapng.gz", "--parquet", "hidden", "--pseudonyms"]);
     place.write("in-the-way", "");
-    let (code, _, err) = place.inspect(&["tcp.pcapng.gz", "--parquet", "in-the-way"]);
+    let (code, out, err) = place.inspect(&["tcp.pcapng.gz", "--parquet", "in-the-way"]);
     assert!(code == 1 && err.contains("cannot write the data set in-the-way"), "{err}");
+    assert!(out.contains("libtorrent"), "what was found is shown all the same: {out}");
 }

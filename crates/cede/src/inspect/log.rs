@@ -109,13 +109,11 @@ impl<'a> Log<'a> {
         Self { args, out, broken: None, asides: Asides::default(), data_set }
     }
 
-    /// Prints and writes what is left.
-    pub fn finish(mut self, report: &Report) -> Result<Asides, Failure> {
+    /// Prints and writes what is left. What went wrong with either takes nothing of what was found.
+    pub fn finish(mut self, report: &Report) -> (Asides, impl Iterator<Item = Failure>) {
         self.flush();
-        if let Some(set) = self.data_set {
-            set.finish(self.args, report)?;
-        }
-        self.broken.map_or(Ok(self.asides), Err)
+        let unwritten = self.data_set.and_then(|set| set.finish(self.args, report).err());
+        (self.asides, unwritten.into_iter().chain(self.broken))
     }
 
     fn flush(&mut self) {

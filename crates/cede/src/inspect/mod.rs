@@ -128,16 +128,14 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let damage = meter::each_packet(&captures, |record| inspector.record(record, &mut log))?;
     let mut report = inspector.finish(&mut log);
     report.connections.retain(|connection| args.wants_connection(connection));
-    let asides = log.finish(&report)?;
-    if args.log || args.pieces {
+    let (asides, failures) = log.finish(&report);
+    let shown = if args.log || args.pieces {
         screen::mention(&show::remark(&report, false));
+        Ok(())
     } else {
-        publish(args, &report, &asides)?;
-    }
-    match damage {
-        None => Ok(()),
-        Some(text) => Err(Failure::Failed(text)),
-    }
+        publish(args, &report, &asides)
+    };
+    meter::told(damage.map(Failure::Failed).into_iter().chain(failures).chain(shown.err()))
 }
 
 fn publish(args: &InspectArgs, report: &Report, asides: &log::Asides) -> Result<(), Failure> {

@@ -356,7 +356,7 @@ fn read(args: &MeterArgs) -> Result<(), Failure> {
 }
 
 /// All that went wrong is told; the last gives the exit code.
-fn told(failures: impl Iterator<Item = Failure>) -> Result<(), Failure> {
+pub fn told(failures: impl Iterator<Item = Failure>) -> Result<(), Failure> {
     let mut last = None;
     for failure in failures {
         if let Some(before) = last.replace(failure) {
