@@ -122,7 +122,10 @@ fn files_of_all_sizes_arrive_as_they_are_and_nothing_is_overwritten() {
         assert!(!place.path(&format!("{arrived}.part")).exists());
     }
     place.write_pattern("other", 10);
-    place.cede(&["send", "other", &to, "--as", "one"]).exits(1).complains("--force");
+    place
+        .cede(&["send", "other", &to, "--as", "one"])
+        .exits(1)
+        .complains(": one is there already, and is not replaced without --force");
     assert_eq!(place.read("inbox/one").len(), 1);
     place.cede(&["send", "other", &to, "--as", "../../outside"]).exits(0);
     assert_eq!(place.read("inbox/outside").len(), 10);

@@ -30,6 +30,17 @@ pub enum Destination {
 }
 
 impl Destination {
+    /// What went wrong here, as the other end is told: where on this machine is nobody else's business.
+    pub(crate) fn without_folder(&self, text: &str) -> String {
+        let folder = match self {
+            Self::Folder { folder, .. } => folder,
+            Self::Path { path, .. } if path.is_dir() => path,
+            Self::Path { path, .. } => path.parent().unwrap_or(path),
+            Self::Stdout => return text.to_owned(),
+        };
+        text.replace(&format!("{}{}", folder.display(), std::path::MAIN_SEPARATOR), "")
+    }
+
     /// Opens it for what is offered.
     ///
     /// # Errors

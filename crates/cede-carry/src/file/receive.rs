@@ -47,7 +47,7 @@ pub(crate) async fn receive_offered(
         Err(text) => Err(TransferError::Destination(text)),
     };
     let why = match &outcome {
-        Err(TransferError::Destination(text)) => text.clone(),
+        Err(TransferError::Destination(text)) => to.without_folder(text),
         Err(TransferError::Stopped) => "the receiver was stopped".to_owned(),
         _ => return outcome,
     };
