@@ -16,13 +16,18 @@ pub const MAGIC: [u8; 8] = *b"\xcecede\r\n\x1a";
 /// How long the other side may take to greet.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-const GREETING_BYTES: usize = MAGIC.len() + 2;
+pub(crate) const GREETING_BYTES: usize = MAGIC.len() + 2;
+
+/// What a conversation begins with: what nothing else begins with, and the version.
+pub(crate) fn beginning(magic: [u8; MAGIC.len()], version: u16) -> [u8; GREETING_BYTES] {
+    let mut octets = [0; GREETING_BYTES];
+    octets[..magic.len()].copy_from_slice(&magic);
+    octets[magic.len()..].copy_from_slice(&version.to_be_bytes());
+    octets
+}
 
 pub(crate) fn greeting() -> [u8; GREETING_BYTES] {
-    let mut octets = [0; GREETING_BYTES];
-    octets[..MAGIC.len()].copy_from_slice(&MAGIC);
-    octets[MAGIC.len()..].copy_from_slice(&VERSION.to_be_bytes());
-    octets
+    beginning(MAGIC, VERSION)
 }
 
 /// Greets as the one who connects, and says what for. The number is what the other side's welcome says.

@@ -355,13 +355,9 @@ impl Scoreboard {
     }
 
     /// Three segments or more are SACKed.
-    pub(crate) const fn has_many_sacked(&self) -> bool {
-        self.sacked_above_runs >= DUP_THRESH || self.sacked_above_bytes > self.many_bytes()
-    }
-
-    /// What is SACKed above a lost segment is more than this.
-    const fn many_bytes(&self) -> u64 {
-        ((DUP_THRESH - 1) * self.mss_bytes) as u64
+    pub(crate) fn has_many_sacked(&self) -> bool {
+        let limit_bytes = u64::from((DUP_THRESH - 1) * self.mss_bytes);
+        self.sacked_above_runs >= DUP_THRESH || self.sacked_above_bytes > limit_bytes
     }
 
     /// A timeout: everything that is not SACKed is lost, and where `forget` is set so is everything else. A SACKed

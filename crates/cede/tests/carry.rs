@@ -12,7 +12,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
-use support::carried::{SLOWLY, connect, echo, port_of, proxies, server, tcp_server, wait_for};
+use support::carried::{
+    SLOWLY, connect, echo, port_of, proxies, server, tcp_server, twenty_come_back, wait_for,
+};
 use support::{Finished, Folder, pattern};
 
 fn has_ipv6() -> bool {
@@ -344,19 +346,7 @@ fn a_program_that_is_no_cede_is_told_so_by_either_end() {
 fn proxies_carry_many_connections_at_once_and_their_half_closes() {
     let place = Folder::new("proxy");
     let (_exit, entrance, port) = proxies(&place, tcp_server(echo), [&[], &["--json", "-i", "0.2"]]);
-    thread::scope(|scope| {
-        for number in 0..20_usize {
-            scope.spawn(move || {
-                let octets = pattern(100_000 + number);
-                let mut connection = connect(port);
-                connection.write_all(&octets).unwrap();
-                connection.shutdown(Shutdown::Write).unwrap();
-                let mut back = Vec::new();
-                connection.read_to_end(&mut back).unwrap();
-                assert!(back == octets, "connection {number}");
-            });
-        }
-    });
+    twenty_come_back(port);
     entrance.interrupt();
     let entrance = entrance.end().exits(130).complains("20 connections were carried");
     let last: Value = serde_json::from_str(entrance.text().lines().last().unwrap()).unwrap();

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 use support::carried::{
-    SLOWLY, connect, echo, port_of, proxies, proxy_entrance, proxy_exit, server, tcp_server, wait_for,
+    SLOWLY, connect, echo, port_of, proxies, proxy_entrance, proxy_exit, server, tcp_server,
+    twenty_come_back, wait_for,
 };
 use support::{Folder, Running, pattern};
 
@@ -222,19 +223,7 @@ fn proxies_under_a_key_carry_half_closes_and_resets_for_who_has_it() {
     let keys: [&[&str]; 2] = [&["--key", "key", "--json", "-i", "0.1"], &["--key", "key"]];
     let (mut exit, _entrance, port) = proxies(&place, tcp_server(echo), keys);
     assert_eq!(exit.prints("waiting")["protected"], true);
-    thread::scope(|scope| {
-        for number in 0..20_usize {
-            scope.spawn(move || {
-                let octets = pattern(100_000 + number);
-                let mut connection = connect(port);
-                connection.write_all(&octets).unwrap();
-                connection.shutdown(Shutdown::Write).unwrap();
-                let mut back = Vec::new();
-                connection.read_to_end(&mut back).unwrap();
-                assert!(back == octets, "connection {number}");
-            });
-        }
-    });
+    twenty_come_back(port);
     let total = 20 * 100_000 + 190;
     let last = exit.prints_such(|line| line["to_tcp_bytes"] == total && line["to_utp_bytes"] == total);
     assert_eq!((&last["failures"], &last["protected"]), (&Value::from(0), &Value::from(true)));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout, timeout_at};
 
-const OPENING_BYTES: usize = MAGIC.len() + 2;
+const OPENING_BYTES: usize = greeting::GREETING_BYTES;
 /// An ephemeral key of 32 octets, and a tag.
 const NOISE_BYTES: usize = 32 + TAG_BYTES;
 
@@ -27,10 +27,7 @@ mod verdict {
 }
 
 fn opening() -> [u8; OPENING_BYTES] {
-    let mut octets = [0; OPENING_BYTES];
-    octets[..MAGIC.len()].copy_from_slice(&MAGIC);
-    octets[MAGIC.len()..].copy_from_slice(&VERSION.to_be_bytes());
-    octets
+    greeting::beginning(MAGIC, VERSION)
 }
 
 fn answering(verdict: u8) -> Vec<u8> {

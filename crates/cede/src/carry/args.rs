@@ -83,8 +83,8 @@ impl ControllerArgs {
     }
 }
 
-/// `[ADDRESS:]PORT`.
-pub fn place(text: &str) -> Result<(Option<IpAddr>, u16), String> {
+/// `[ADDRESS:]PORT`, whatever a port alone may mean.
+pub fn address_or_port(text: &str) -> Result<(Option<IpAddr>, u16), String> {
     match text.parse::<u16>() {
         Ok(port) => Ok((None, port)),
         Err(_) => loopback_by_default(text).map(|address| (Some(address.ip()), address.port())),
@@ -349,7 +349,7 @@ pub struct ProxyArgs {
     #[arg(short, long, value_name = "[ADDRESS:]PORT", value_parser = loopback_by_default, required_unless_present = "utp_listen", conflicts_with = "utp_listen")]
     pub listen: Option<SocketAddr>,
     /// Take what the other proxy carries over uTP here, and connect it to the TCP server at --to
-    #[arg(short, long, value_name = "[ADDRESS:]PORT", value_parser = place)]
+    #[arg(short, long, value_name = "[ADDRESS:]PORT", value_parser = address_or_port)]
     pub utp_listen: Option<(Option<IpAddr>, u16)>,
     /// Whereto: the other proxy, or the TCP server
     #[arg(long, value_name = "HOST:PORT")]
@@ -392,8 +392,8 @@ mod tests {
         assert_eq!(loopback_by_default("7"), Ok(SocketAddr::from(([127, 0, 0, 1], 7))));
         assert_eq!(loopback_by_default("[::]:7"), Ok(SocketAddr::from(([0_u16; 8], 7))));
         assert!(loopback_by_default("everywhere").is_err());
-        assert_eq!(place("7"), Ok((None, 7)));
-        assert_eq!(place("[::]:7"), Ok((Some(IpAddr::from([0_u16; 8])), 7)));
-        assert!(place("everywhere").is_err());
+        assert_eq!(address_or_port("7"), Ok((None, 7)));
+        assert_eq!(address_or_port("[::]:7"), Ok((Some(IpAddr::from([0_u16; 8])), 7)));
+        assert!(address_or_port("everywhere").is_err());
     }
 }

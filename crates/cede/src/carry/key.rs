@@ -37,7 +37,7 @@ pub fn under(key: Option<&Key>) -> String {
 
 fn read(path: &Path) -> Result<Key, Failure> {
     let unreadable = |error: io::Error| {
-        Failure::of_system(format!("cannot read the key {}: {error}", path.display()), error.kind())
+        Failure::of_system(format!("cannot read the key {}: {error}", screen::named(path)), error.kind())
     };
     let file = File::open(path).map_err(unreadable)?;
     // Of the file that is open, not of whatever has its name by now.
@@ -45,7 +45,7 @@ fn read(path: &Path) -> Result<Key, Failure> {
     let mut text = Vec::new();
     file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(unreadable)?;
     let text = String::from_utf8(text).unwrap_or_default();
-    Key::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    Key::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", screen::named(path))))
 }
 
 /// A secret that others can read is none.
@@ -56,7 +56,7 @@ fn refuse_if_shared(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
     if mode & 0o077 == 0 {
         return Ok(());
     }
-    let path = path.display();
+    let path = screen::named(path);
     Err(Failure::Usage(format!(
         "the key {path} is not its owner's alone (mode {mode:04o}); if nobody else has read it: chmod 600 {path}"
     )))
@@ -87,11 +87,12 @@ pub fn key(args: &MakeKeyArgs) -> Result<(), Failure> {
 }
 
 fn tell(args: &MakeKeyArgs, key: &Key, what: &str) -> Result<(), Failure> {
-    let (path, fingerprint) = (args.file.display(), key.fingerprint());
+    let fingerprint = key.fingerprint();
     if args.json {
-        return screen::print_json(&json!({ "path": path.to_string(), "fingerprint": fingerprint }));
+        let path = args.file.display().to_string();
+        return screen::print_json(&json!({ "path": path, "fingerprint": fingerprint }));
     }
-    screen::print(&format!("{path} {what} {fingerprint}\n"))
+    screen::print(&format!("{} {what} {fingerprint}\n", screen::named(&args.file)))
 }
 
 /// Into a file that is made for it and that nobody else may read, from its first moment on.
@@ -107,8 +108,8 @@ fn write(path: &Path, key: &Key) -> Result<(), Failure> {
     });
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            Failure::Failed(format!("{} is there already, and a key is never replaced", path.display()))
+            Failure::Failed(format!("{} is there already, and a key is never replaced", screen::named(path)))
         }
-        kind => Failure::of_system(format!("cannot write {}: {error}", path.display()), kind),
+        kind => Failure::of_system(format!("cannot write {}: {error}", screen::named(path)), kind),
     })
 }

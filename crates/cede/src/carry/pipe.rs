@@ -1,6 +1,6 @@
 //! `cede pipe`: standard input and output over one uTP stream; without a key nothing is added.
 
-use super::args::PipeArgs;
+use super::args::{PipeArgs, address_or_port};
 use super::{broken, key, listen, place, stream_config, target, unreached};
 use crate::failure::Failure;
 use crate::screen;
@@ -9,7 +9,7 @@ use cede_carry::{DEFAULT_PORT, Door, Key, Line, Stop, dial};
 use cede_real::{StreamConfig, UtpSocket};
 use serde_json::json;
 use std::io::{self, IsTerminal, Read, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -98,13 +98,8 @@ async fn first_admitted(socket: &UtpSocket, door: Arc<Door>) -> Result<Line, Fai
 }
 
 fn listening(text: &str) -> Result<(Option<IpAddr>, u16), Failure> {
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok((None, port));
-    }
-    let address: Result<SocketAddr, _> = text.parse();
-    let address = address
-        .map_err(|_| Failure::Usage(format!("-l {text}: write PORT or ADDRESS:PORT, such as [::1]:7000")))?;
-    Ok((Some(address.ip()), address.port()))
+    address_or_port(text)
+        .map_err(|_| Failure::Usage(format!("-l {text}: write PORT or ADDRESS:PORT, such as [::1]:7000")))
 }
 
 struct Pipe {

@@ -41,13 +41,13 @@ fn destination(args: &RecvArgs) -> Result<Destination, Failure> {
     // What will not work later is better said before anybody waits.
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        let folder = folder.display();
+        let folder = screen::named(folder);
         return Err(Failure::Usage(format!("-o: there is no folder {folder}; make it: mkdir -p {folder}")));
     }
     if output.is_file() && !force {
         return Err(Failure::Failed(format!(
             "{} is there already, and is not replaced without --force",
-            output.display()
+            screen::named(output)
         )));
     }
     Ok(Destination::Path { path: output.clone(), force })

@@ -43,7 +43,7 @@ fn allowed(args: &ServeArgs) -> Result<Allowed, Failure> {
     if let Some(folder) = &args.dir
         && !folder.is_dir()
     {
-        let folder = folder.display();
+        let folder = screen::named(folder);
         return Err(Failure::Usage(format!(
             "--dir {folder}: there is no such folder; make it: mkdir -p {folder}"
         )));
@@ -57,10 +57,10 @@ fn allowed(args: &ServeArgs) -> Result<Allowed, Failure> {
 fn share(path: &std::path::PathBuf) -> Result<Share, Failure> {
     // What cannot be read is better said now than to whoever asks for it.
     std::fs::File::open(path)
-        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", screen::named(path))))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match path.is_dir() {
-        true => Err(Failure::Usage(format!("{} is a folder: name its files", path.display()))),
+        true => Err(Failure::Usage(format!("{} is a folder: name its files", screen::named(path)))),
         false => Ok(Share { name: safe_name(&name), path: path.clone() }),
     }
 }
@@ -68,7 +68,7 @@ fn share(path: &std::path::PathBuf) -> Result<Share, Failure> {
 fn about(allowed: &Allowed) -> String {
     let mut parts = vec!["tests".to_owned()];
     if let Some(Destination::Folder { folder, .. }) = &allowed.takes {
-        parts.push(format!("files into {}", folder.display()));
+        parts.push(format!("files into {}", screen::named(folder)));
     }
     if !allowed.shares.is_empty() {
         let names: Vec<&str> = allowed.shares.iter().map(|share| share.name.as_str()).collect();

@@ -115,7 +115,7 @@ pub fn conclude(
 fn sentence(moved: &Moved, took: Duration, key: Option<&Key>, verb: &str) -> String {
     let new = moved.bytes - moved.resumed;
     let what = match &moved.path {
-        Some(path) => path.display().to_string(),
+        Some(path) => screen::named(path),
         None => moved.name.clone(),
     };
     let earlier = match moved.resumed {

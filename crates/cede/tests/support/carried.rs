@@ -1,9 +1,9 @@
 //! What the tests of the verbs that carry data share: servers, proxies, and who speaks to them.
 
-use super::{Folder, PATIENCE, Running};
+use super::{Folder, PATIENCE, Running, pattern};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -84,4 +84,21 @@ pub fn connect(port: u16) -> TcpStream {
     let connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
     connection
+}
+
+/// Twenty connections at once to an [`echo`] behind this port: of 100,000 octets, 100,001 and so on, which come back.
+pub fn twenty_come_back(port: u16) {
+    thread::scope(|scope| {
+        for number in 0..20_usize {
+            scope.spawn(move || {
+                let octets = pattern(100_000 + number);
+                let mut connection = connect(port);
+                connection.write_all(&octets).unwrap();
+                connection.shutdown(Shutdown::Write).unwrap();
+                let mut back = Vec::new();
+                connection.read_to_end(&mut back).unwrap();
+                assert!(back == octets, "connection {number}");
+            });
+        }
+    });
 }
