@@ -42,6 +42,8 @@ pub struct Profile {
     pub initiate_max: u32,
     /// None is taken up where there are so many.
     pub connections_max: u32,
+    /// After a connection a peer is left alone for a minute before it is called again (libtorrent); else a minute after it was called.
+    pub rests_after_end: bool,
     /// Connections opened at once, and per second afterwards; `None` for no bound.
     pub dials_per_second: Option<u32>,
     /// The fast extension (BEP 6).
@@ -83,6 +85,7 @@ impl Profile {
         duplicates: Duplicates::ByPeerId,
         initiate_max: 40,
         connections_max: 80,
+        rests_after_end: false,
         dials_per_second: None,
         fast: false,
         allowed_fast: 0,
@@ -110,6 +113,7 @@ impl Profile {
         duplicates: Duplicates::ByPeerId,
         initiate_max: 200,
         connections_max: 200,
+        rests_after_end: true,
         dials_per_second: Some(30),
         fast: true,
         allowed_fast: 5,
@@ -135,6 +139,7 @@ impl Profile {
         duplicates: Duplicates::PreferUtp,
         initiate_max: 50,
         connections_max: 50,
+        rests_after_end: false,
         dials_per_second: None,
         // Nothing is known of it; with five, a seed of 100 pieces would send four copies before its own.
         allowed_fast: 0,

@@ -6,6 +6,7 @@
 use crate::mtu::{Mtu, PathMtu};
 use alloc::sync::Arc;
 use cede_cc::Path;
+pub use cede_cc::instruments::RttRule;
 use cede_units::{Duration, Seq16};
 use cede_wire::utp::HEADER_BYTES;
 
@@ -65,6 +66,9 @@ pub struct Config {
     pub nagle: bool,
     /// Acknowledgements that wait; `None` acknowledges at the end of each batch of input. Default `None`.
     pub delayed_ack: Option<DelayedAck>,
+    /// How round trips make the retransmission timeout. By libtorrent's rule each packet acknowledged gives a round trip, since it left
+    /// last, whether it was sent again or not. Default RFC 6298's.
+    pub rto_rule: RttRule,
     /// The least retransmission timeout. Default 500 ms (BEP 29, libtorrent).
     pub min_rto: Duration,
     /// The retransmission timeout is longer than the smoothed round trip by this at least. Peers keep acknowledgements back for 100 ms
@@ -86,10 +90,16 @@ pub struct Config {
     pub max_syn_retransmissions: u8,
     /// Timeouts in a row that send again before the connection fails. Default 4 (libutp).
     pub max_retransmissions: u8,
+    /// A packet that has left so often, and whose timer runs out, ends the connection, whatever else was heard meanwhile.
+    /// Default `None`: timeouts in a row alone count.
+    pub max_transmissions: Option<u8>,
     /// Duplicate STATEs that make the oldest packet lost; `None` ignores them. Default 3 (BEP 29).
     pub duplicate_ack_threshold: Option<u8>,
     /// Packets selectively acknowledged above one that make it lost, 1 to 4. Default 3 (BEP 29, libutp).
     pub sack_threshold: u8,
+    /// An acknowledgement with a mask tells the controller of the mask's octets alone, as libtorrent's does: those that it acknowledges
+    /// below the gap besides make no window grow. Default false.
+    pub masks_count_alone: bool,
     /// Losses are also told by time, and what nothing is heard of is probed, as RFC 8985 has it: a lost repetition, or the
     /// loss of the last packets, then takes two round trips instead of a timeout. Default false, since nobody deployed
     /// does so.
@@ -167,6 +177,7 @@ const DEFAULT: Config = Config {
     announce: false,
     nagle: true,
     delayed_ack: None,
+    rto_rule: RttRule::Rfc6298,
     min_rto: Duration::from_millis(500),
     rto_margin: Duration::from_millis(200),
     max_rto: Duration::from_secs(60),
@@ -176,8 +187,10 @@ const DEFAULT: Config = Config {
     rto_after_silence: false,
     max_syn_retransmissions: 2,
     max_retransmissions: 4,
+    max_transmissions: None,
     duplicate_ack_threshold: Some(3),
     sack_threshold: 3,
+    masks_count_alone: false,
     rack: false,
     max_losses_per_ack: None,
     resends_beyond_window: 1,
@@ -229,18 +242,21 @@ impl Config {
     }
 
     /// The decisions of arvidn/libtorrent: four packets must be acknowledged beyond a gap, up to five are sent again
-    /// at once, three timeouts in a row end the connection, one packet to begin with; timeouts run from the last packet
-    /// heard, and are looked at twice a second. Its search for the path's MTU is [`Mtu::Halving`].
+    /// at once, the fourth timeout in a row ends the connection, and so does the timeout of a packet that has left three times; one
+    /// packet to begin with; timeouts run from the last packet heard, and are looked at twice a second. Its search for the path's MTU is [`Mtu::Halving`].
     #[must_use]
     pub fn libtorrent() -> Self {
         Self {
             sack_threshold: 4,
             max_losses_per_ack: Some(5),
             resends_beyond_window: 5,
+            masks_count_alone: true,
+            rto_rule: RttRule::Libtorrent,
             rto_margin: Duration::ZERO,
             rto_after_silence: true,
             rto_polling: Some(Duration::from_millis(500)),
             max_retransmissions: 3,
+            max_transmissions: Some(3),
             initial_window_packets: 1,
             keepalive: None,
             ..Self::default()

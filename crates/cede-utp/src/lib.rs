@@ -77,7 +77,7 @@ mod timers;
 pub use cede_units::{Duration, Instant, Rate, Seq16, Stream};
 pub use cede_wire::utp::Packet;
 pub use cede_wire::{Head, Payload, Transmit};
-pub use config::{Config, DelayedAck, SubPacketWindow};
+pub use config::{Config, DelayedAck, RttRule, SubPacketWindow};
 pub use connection::Connection;
 pub use endpoint::{Admission, ControllerFactory, Endpoint, EndpointStatistics, Handle, Limits, Verdict};
 pub use event::{ConnectionError, Event, WriteError};

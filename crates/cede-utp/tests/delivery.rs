@@ -91,6 +91,7 @@ fn any_network_delivers_the_stream_or_a_typed_error() {
             if patient {
                 // Five failures in a row come by chance on such a network; fifteen do not.
                 (config.max_retransmissions, config.fin_timeout) = (14, Duration::from_secs(200));
+                config.max_transmissions = config.max_transmissions.map(|_| 15);
             }
             if random.chance(0.5) {
                 config.delayed_ack = Some(DelayedAck { timeout: ms(100), every_packets: 2 });

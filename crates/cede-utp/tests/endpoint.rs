@@ -244,6 +244,22 @@ fn a_restarted_peer_is_answered_with_a_reset_which_ends_the_old_connection() {
     assert_eq!(restarted.statistics().resets_sent, 1);
 }
 
+/// libtorrent says nothing to packets of connections that it does not know.
+#[test]
+fn who_does_not_answer_strays_lets_the_peer_find_out_by_itself() {
+    let now = Instant::from_secs(1);
+    let (mut one, mut two) = (endpoint(1, Limits::default()), endpoint(2, Limits::default()));
+    let handle = connect(&mut one, now, 2);
+    one.connection_mut(handle).unwrap().write_slice(b"x").unwrap();
+    exchange(now, &mut one, &mut two);
+    let mut restarted = endpoint(3, Limits { answers_strays: false, ..Limits::default() });
+    one.connection_mut(handle).unwrap().write_slice(b"anyone there?").unwrap();
+    exchange(now, &mut one, &mut restarted);
+    assert!(one.connection(handle).is_some_and(|connection| connection.error().is_none()));
+    let statistics = restarted.statistics();
+    assert_eq!((statistics.strays, statistics.resets_sent, statistics.resets_suppressed), (1, 0, 0));
+}
+
 #[test]
 fn a_released_connection_goes_when_it_is_drained_and_its_handle_names_nothing() {
     let mut now = Instant::from_secs(1);

@@ -5,7 +5,7 @@ mod common;
 
 use cede_cc::{DelaySamples, PacketFact, SendRecord};
 use cede_units::{Duration, Instant, Seq16};
-use cede_utp::{Config, ConnectionError, Mtu};
+use cede_utp::{Config, ConnectionError, Mtu, RttRule};
 use cede_wire::Payload;
 use cede_wire::utp::{Kind, Packet};
 use common::{Script, Told, ms};
@@ -110,6 +110,24 @@ fn selective_acknowledgements_find_losses_and_open_a_recovery() {
     script.state(Seq16(next), &[]);
     let (_, _, feedback) = feedbacks(&script)[4].clone();
     assert!(!feedback.in_recovery && feedback.rtt.is_some());
+}
+
+/// libtorrent overwrites what the acknowledgement's number has told by what its mask tells.
+#[test]
+fn an_acknowledgement_with_a_mask_may_count_the_mask_alone() {
+    for (masks_count_alone, acked_bytes) in [(false, 4 * 1382), (true, 1382)] {
+        let config = Config { masks_count_alone, ..Config::default() };
+        let mut script = Script::new(config, 8 * 1382, Seq16(1), Seq16(900));
+        script.send_packets(8);
+        script.wait(ms(40));
+        // Numbers 1 to 3, and the one above the gap.
+        script.state(Seq16(3), &[0b0000_0001, 0, 0, 0]);
+        let (acked, _, feedback) = feedbacks(&script)[0].clone();
+        assert_eq!(numbers(&acked), [0, 1, 2, 4]);
+        assert_eq!((feedback.acked_bytes, feedback.in_flight_bytes), (acked_bytes, 4 * 1382));
+        script.state(Seq16(5), &[]);
+        assert_eq!(feedbacks(&script)[1].2.acked_bytes, 1382, "without a mask the number counts");
+    }
 }
 
 #[test]
@@ -337,4 +355,39 @@ fn who_is_heard_is_waited_for_longer_and_not_for_ever() {
         panic!("it never ended");
     };
     assert_eq!((timeouts(false), timeouts(true)), (4, 9));
+}
+
+/// A peer that is heard all the time, and a packet that never arrives: libtorrent gives up when the timer runs out for the third
+/// time.
+#[test]
+fn a_packet_may_leave_so_often_and_then_ends_the_connection() {
+    let left = |max_transmissions: Option<u8>| {
+        let config = Config { max_transmissions, ..Config::default() };
+        let mut script = Script::new(config, 4 * 1382, Seq16(1), Seq16(900));
+        script.send_packets(4);
+        let mut left = 0;
+        while script.connection.error().is_none() && left < 8 {
+            script.wait(ms(100));
+            script.state(Seq16(0), &[]);
+            left += script.drain_data().iter().filter(|&&number| number == 1).count();
+        }
+        left
+    };
+    assert_eq!((left(Some(3)), left(Some(5)), left(None)), (3, 5, 8));
+}
+
+/// By libtorrent's rule each packet acknowledged is a sample, since it left last.
+#[test]
+fn libtorrents_round_trips_are_those_of_every_packet() {
+    let rto = |rto_rule: RttRule| {
+        let config = Config { rto_rule, min_rto: ms(1), rto_margin: Duration::ZERO, ..Config::default() };
+        let mut script = Script::new(config, 2 * 1382, Seq16(1), Seq16(900));
+        script.send_packets(2);
+        script.wait(ms(150));
+        script.state(Seq16(2), &[]);
+        script.connection.poll_timeout().map(|_| script.connection.snapshot().srtt)
+    };
+    // The handshake took 50 ms; one sample of 150 ms weighs an eighth, two of three packets make two thirds of the mean.
+    assert_eq!(rto(RttRule::Rfc6298), Some(Duration::from_micros(62_500)));
+    assert_eq!(rto(RttRule::Libtorrent).map(Duration::as_millis), Some(116));
 }

@@ -138,9 +138,11 @@ impl<A: PeerAddress> Engine<A> {
         let (address, transport, stage) = (conn.address, conn.transport, conn.stage);
         let opened_by_us = conn.opened_by_us;
         self.forget(now, id.index);
+        let rests = self.profile.rests_after_end;
         let Some(known) = self.dials.known.get_mut(&address) else { return };
         if stage.is_ready() {
             known.failures = 0;
+            known.not_before = if rests { now + RETRY } else { known.not_before };
         } else if stage == Stage::Dialling && opened_by_us {
             self.call_failed(now, address, transport);
         } else if opened_by_us {

@@ -25,7 +25,7 @@ pub use loss_epoch::LossEpoch;
 pub use pacer::{Pacer, sub_packet_interval};
 pub use queueing_delay::{QueueingDelay, QueueingDelayConfig};
 pub use round::{Round, RoundRtts, RoundSummary};
-pub use rtt::{RttConfig, RttEstimator};
+pub use rtt::{RttConfig, RttEstimator, RttRule};
 pub use signal::Signal;
 pub use timer_guard::TimerGuard;
 pub use windowed::{WindowedMax, WindowedMin};

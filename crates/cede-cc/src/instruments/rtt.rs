@@ -4,11 +4,24 @@
 //! RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R| and then SRTT = 7/8 SRTT + 1/8 R; RTO = SRTT + max(G, 4 RTTVAR), within
 //! [minimum, maximum]; each timeout doubles it until the next sample.
 //!
+//! libtorrent's rule (`utp_stream.cpp` and `sliding_average.hpp` of 2.0.8): the mean of all samples so far, then over sixteen, and two mean
+//! deviations; each timeout in a row adds twice as much, from a second on. It holds back for less time than RFC 6298's, and runs out in vain more often.
+//!
 //! *What it leaves out:* Karn's rule (which samples are unambiguous is the transport's to know), and Linux's variation,
 //! which stands beside its only user in `cede-tcp`.
 //! *How it was validated:* the sequence of `tests/vectors/tcp.json`; unit tests below.
 
 use cede_units::Duration;
+
+/// How samples make a timeout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RttRule {
+    /// RFC 6298.
+    #[default]
+    Rfc6298,
+    /// libtorrent's.
+    Libtorrent,
+}
 
 /// Bounds and start of an estimator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,12 +52,14 @@ impl Default for RttConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RttEstimator {
     config: RttConfig,
+    rule: RttRule,
     /// SRTT and RTTVAR in 1/8 and 1/4 ns, so that the smoothing loses nothing.
     srtt8_ns: u64,
     rttvar4_ns: u64,
     min: Duration,
     latest: Duration,
-    sampled: bool,
+    /// Samples taken, as far as they are counted ([`GAIN`]).
+    samples: u8,
     backoff: u8,
     /// What `rto` answers, worked out where something changes: it is asked several times for each packet.
     rto: Duration,
@@ -54,6 +69,8 @@ pub struct RttEstimator {
 const MAX_SAMPLE: Duration = Duration::from_secs(30 * 86_400);
 /// The timeout is never doubled more often than this; the maximum has long been reached.
 const MAX_BACKOFF: u8 = 32;
+/// Samples that libtorrent's mean runs over.
+const GAIN: u8 = 16;
 
 impl RttEstimator {
     /// An estimator without a sample.
@@ -61,11 +78,12 @@ impl RttEstimator {
     pub const fn new(config: RttConfig) -> Self {
         Self {
             config,
+            rule: RttRule::Rfc6298,
             srtt8_ns: 0,
             rttvar4_ns: 0,
             min: Duration::MAX,
             latest: Duration::ZERO,
-            sampled: false,
+            samples: 0,
             backoff: 0,
             rto: if config.initial_rto.as_nanos() < config.max_rto.as_nanos() {
                 config.initial_rto
@@ -75,11 +93,27 @@ impl RttEstimator {
         }
     }
 
+    /// The same by another rule than RFC 6298's.
+    #[must_use]
+    pub const fn with_rule(self, rule: RttRule) -> Self {
+        Self { rule, ..self }
+    }
+
     /// Takes an unambiguous sample and ends the backing off.
     pub fn update(&mut self, sample: Duration) {
         let sample = sample.min(MAX_SAMPLE);
-        let r = sample.as_nanos();
-        if !self.sampled {
+        match self.rule {
+            RttRule::Rfc6298 => self.smooth(sample.as_nanos()),
+            RttRule::Libtorrent => self.slide(sample.as_nanos()),
+        }
+        self.samples = (self.samples + 1).min(GAIN);
+        self.min = self.min.min(sample);
+        self.latest = sample;
+        self.set_backoff(0);
+    }
+
+    fn smooth(&mut self, r: u64) {
+        if !self.has_sample() {
             self.srtt8_ns = 8 * r;
             self.rttvar4_ns = 2 * r;
         } else {
@@ -87,10 +121,17 @@ impl RttEstimator {
             self.rttvar4_ns = self.rttvar4_ns - self.rttvar4_ns / 4 + error;
             self.srtt8_ns = self.srtt8_ns - self.srtt8_ns / 8 + r;
         }
-        self.sampled = true;
-        self.min = self.min.min(sample);
-        self.latest = sample;
-        self.set_backoff(0);
+    }
+
+    /// The mean of as many samples as there are, and of their distances from the means before them.
+    fn slide(&mut self, r: u64) {
+        let before = u64::from(self.samples.min(GAIN - 1));
+        let mean = |of: u64, new: u64, weight: u64| of - of / weight + new / weight;
+        if before > 0 {
+            let error = (self.srtt8_ns / 8).abs_diff(r);
+            self.rttvar4_ns = mean(self.rttvar4_ns, 4 * error, before);
+        }
+        self.srtt8_ns = mean(self.srtt8_ns, 8 * r, before + 1);
     }
 
     fn set_backoff(&mut self, backoff: u8) {
@@ -136,16 +177,21 @@ impl RttEstimator {
     /// True once there has been a sample.
     #[must_use]
     pub const fn has_sample(&self) -> bool {
-        self.sampled
+        self.samples > 0
     }
 
-    /// The timeout before bounds and doubling: SRTT + max(G, 4 RTTVAR); the initial one without a sample.
+    /// The timeout before bounds and doubling: SRTT + max(G, 4 RTTVAR), or 2 of them by libtorrent's rule; the initial one without a
+    /// sample.
     #[must_use]
     pub fn raw_rto(&self) -> Duration {
         if !self.has_sample() {
             return self.config.initial_rto;
         }
-        self.srtt() + Duration::from_nanos(self.rttvar4_ns).max(self.config.granularity)
+        let variation = match self.rule {
+            RttRule::Rfc6298 => self.rttvar4_ns,
+            RttRule::Libtorrent => self.rttvar4_ns / 2,
+        };
+        self.srtt() + Duration::from_nanos(variation).max(self.config.granularity)
     }
 
     /// The timeout to set now.
@@ -155,10 +201,14 @@ impl RttEstimator {
     }
 
     /// `timeout` doubled as often as the timer ran out in a row, up to the maximum: for those who derive theirs by another
-    /// rule from the smoothed RTT.
+    /// rule from the smoothed RTT. By libtorrent's rule, so many seconds are added instead, half as often doubled.
     #[must_use]
     pub fn backed_off(&self, timeout: Duration) -> Duration {
-        (timeout * (1_u64 << self.backoff)).min(self.config.max_rto)
+        let backed_off = match (self.rule, self.backoff) {
+            (RttRule::Libtorrent, 1..) => timeout + Duration::from_secs(1 << (self.backoff - 1)),
+            _ => timeout * (1_u64 << self.backoff),
+        };
+        backed_off.min(self.config.max_rto)
     }
 
     /// Before the first sample: a new initial timeout, of at least this, not doubled (RFC 6298, 5.7, after a lost SYN).
@@ -217,6 +267,29 @@ mod tests {
         rtt.update(Duration::from_millis(100));
         rtt.raise_initial_rto(Duration::from_secs(3));
         assert_eq!(rtt.rto(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn libtorrents_timeout_is_the_mean_and_two_deviations() {
+        let bounds =
+            RttConfig { min_rto: Duration::ZERO, granularity: Duration::ZERO, ..RttConfig::default() };
+        let mut rtt = RttEstimator::new(bounds).with_rule(RttRule::Libtorrent);
+        // Means of 100, 150 and 200 ms; distances of 100 and 150 ms from those before.
+        for (sample_ms, rto_ms) in [(100, 100), (200, 150 + 2 * 100), (300, 200 + 2 * 125)] {
+            rtt.update(Duration::from_millis(sample_ms));
+            assert_eq!(rtt.rto(), Duration::from_millis(rto_ms));
+        }
+        // One and three seconds more; no factor.
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Duration::from_millis(1450));
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Duration::from_millis(2450));
+        (0..32).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.rto(), Duration::from_secs(60));
+        // What is new counts a sixteenth, once there are so many.
+        (0..300).for_each(|_| rtt.update(Duration::from_millis(320)));
+        rtt.update(Duration::ZERO);
+        assert_eq!(rtt.srtt().as_millis(), 300);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Source: the behaviour of arvidn/libtorrent at 069017e33 (`utp_stream.cpp`, `timestamp_history.cpp`), written anew
 //! from its description; where samples come from and what idleness does, of 2.0.8. BEP 29 gives the outline.
 //!
-//! *What it leaves out:* the quirk that an acknowledgement with a selective part counts only that part; the 32-bit wrap
-//! of the stamps (samples arrive unwrapped). The transport's packet size stands for the MTU.
+//! *What it leaves out:* the 32-bit wrap of the stamps (samples arrive unwrapped). The transport's packet size stands for the MTU, and that an
+//! acknowledgement with a selective part counts only that part is its choice (`masks_count_alone` of `cede-utp`).
 //! *How it was validated:* the steps of check 5 in the tests below; the conformance suite; single flows and swarms of real
 //! clients (`docs/swarms.md`), whose queues come out as measured only with the samples of handshakes.
 

@@ -17,6 +17,7 @@ use crate::mask::MAX_MASK_BYTES;
 use crate::outbox::{Fate, MAX_PACKETS, Slot};
 use crate::timers::Timer;
 use alloc::vec::Vec;
+use cede_cc::instruments::RttRule;
 use cede_cc::{DelaySamples, Feedback, PacketFact};
 use cede_units::{Duration, Instant, Seq16};
 use cede_wire::utp::{Header, Kind, Packet, SelectiveAck};
@@ -210,12 +211,13 @@ impl Connection {
         self.scratch().clear();
         let mut progress = Progress { echo, ..Progress::default() };
         self.take_cumulative(now, acked_below, &mut progress);
+        let hidden = if told.sack.is_some() && self.config.masks_count_alone { progress.bytes } else { 0 };
         self.take_masks(now, acked_below, told, &mut progress);
         self.find_losses(now, before.una, duplicate);
         self.after_progress(now, &progress);
         let is_news = self.scratch.as_ref().is_some_and(|scratch| !scratch.is_empty());
         if is_news {
-            self.report(before, &progress, samples);
+            self.report(before, &Progress { bytes: progress.bytes - hidden, ..progress }, samples);
         }
         if progress.mtu_raised {
             self.on_packet_size_changed();
@@ -316,8 +318,12 @@ impl Connection {
         self.counters.bytes_acked += bytes;
         progress.packets += 1;
         progress.bytes += bytes;
+        let since_sent = self.delays.arrived_at.since(slot.sent_at);
+        if self.config.rto_rule == RttRule::Libtorrent {
+            self.rtt.update(since_sent);
+        }
         if slot.transmissions == 1 {
-            progress.rtt = Some(self.delays.arrived_at.since(slot.sent_at));
+            progress.rtt = Some(since_sent);
         } else if number as u16 == self.loss.timed_out {
             self.judge_timeout(slot, progress);
         }
@@ -344,8 +350,8 @@ impl Connection {
             return;
         }
         match progress.rtt {
-            Some(rtt) => self.take_round_trip(rtt),
-            None => self.rtt.reset_backoff(),
+            Some(rtt) if self.config.rto_rule == RttRule::Rfc6298 => self.take_round_trip(rtt),
+            _ => self.rtt.reset_backoff(),
         }
         self.loss.timeouts = 0;
         self.expect_news(now, true);

@@ -142,7 +142,7 @@ impl Connection {
             loss: LossDetection::new(),
             rack: None,
             delays: Delays::new(config.timestamp_resolution),
-            rtt: RttEstimator::new(rtt_config(&config)),
+            rtt: RttEstimator::new(rtt_config(&config)).with_rule(config.rto_rule),
             mtu: PathMtu::new(config.mtu),
             peer: peer::Peer::default(),
             timers: Timers::new(),

@@ -112,8 +112,14 @@ impl Connection {
     }
 
     /// A timeout while the peer still answers what it has says that the path is slower than was thought, or loses what we repeat:
-    /// only those count during which nothing was heard, as with libtorrent, up to a limit.
+    /// only those count during which nothing was heard, as with libtorrent, up to a limit. Where there is a bound to how often one
+    /// packet leaves, that ends it all the same.
     fn gives_up(&self) -> bool {
+        let oldest = self.sending.outbox.get(self.sending.outbox.una());
+        let left = oldest.map_or(0, |slot| slot.transmissions);
+        if self.config.max_transmissions.is_some_and(|most| left >= u16::from(most)) {
+            return true;
+        }
         let allowed = self.timeouts_allowed();
         let is_heard = u32::from(self.loss.unheard) < allowed && !self.awaits_last_ack();
         let allowed = if is_heard { allowed.max(MAX_TIMEOUTS_WITH_A_TALKER) } else { allowed };

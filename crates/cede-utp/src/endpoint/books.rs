@@ -21,11 +21,21 @@ pub struct Limits {
     /// each connection takes in and advertises as if its buffer had 64 KiB: whoever reads goes on. So there are at most as
     /// many octets as this, and 64 KiB for each connection. Default 256 MiB.
     pub buffered_bytes: u64,
+    /// Packets of no connection are answered with a RESET once in a while, so that a peer which still believes in one finds out
+    /// at once (libutp); libtorrent says nothing. Default true.
+    pub answers_strays: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 3000, half_open: 256, backlog: 128, early: 32, buffered_bytes: 256 << 20 }
+        Self {
+            connections: 3000,
+            half_open: 256,
+            backlog: 128,
+            early: 32,
+            buffered_bytes: 256 << 20,
+            answers_strays: true,
+        }
     }
 }
 

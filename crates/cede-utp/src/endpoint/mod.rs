@@ -440,6 +440,9 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
     #[cold]
     fn on_stray(&mut self, now: Instant, peer: P, packet: &Packet<'_>) {
         self.statistics.strays += 1;
+        if !self.limits.answers_strays {
+            return;
+        }
         if self.strays.answer(now, peer, packet, &mut self.random) {
             self.statistics.resets_sent += 1;
         } else if packet.header.kind != Kind::Reset {

@@ -218,7 +218,8 @@ impl std::hash::Hasher for Mix {
 
 impl Sockets {
     pub(super) fn new(me: HostId, stack: Stack, group: &Group, mut random: Stream) -> Self {
-        let limits = Limits { half_open: 4096, backlog: 4096, early: 0, ..Limits::default() };
+        let answers_strays = group.utp_stack != UtpStack::Libtorrent;
+        let limits = Limits { half_open: 4096, backlog: 4096, early: 0, answers_strays, ..Limits::default() };
         let mut endpoint = Endpoint::new(limits, Stream::named(random.next_u64(), "utp"));
         let (config, controller) = (stack.utp.clone(), stack.utp_controller.clone());
         let mut drawn = Stream::named(random.next_u64(), "controllers");
