@@ -39,6 +39,8 @@ const RATE_MISFIT_TOLD_EXACT: f64 = 0.4;
 pub(crate) const DRIFT_SPAN_US_MIN: f64 = 60e6;
 const DRIFT_POINTS_MIN: usize = 20;
 const DRIFT_PPM_MAX: f64 = 200.0;
+/// Below this a drift makes no difference, and is within the error of its own measurement.
+pub(crate) const DRIFT_PPM_MIN: f64 = 5.0;
 /// Of more points, the lowest of each few are looked at.
 const EDGE_POINTS_MAX: usize = 4096;
 /// A quarter of a series with fewer points tells nothing of its edge.
@@ -215,15 +217,27 @@ pub(crate) fn drift_ppm(points: &[Point]) -> Option<f64> {
 /// follows the queue's length from heartbeat to heartbeat, by a millisecond or two in a minute, are as near to each other as those
 /// of an empty path.
 pub(crate) fn sharp_drift_ppm(points: &[Point], tick_us: f64) -> Option<f64> {
+    edge_beyond(points, tick_us, 0.0)
+}
+
+/// As [`sharp_drift_ppm`]; also where the edge is so sharp that there can be none that is worth taking out. Whether two clocks run alike
+/// tells as much of a third as how they differ.
+pub(crate) fn known_drift_ppm(points: &[Point], tick_us: f64) -> Option<f64> {
+    edge_beyond(points, tick_us, DRIFT_PPM_MIN)
+}
+
+/// The slope of an edge; what is left open must be less than half of that, or of so much.
+fn edge_beyond(points: &[Point], tick_us: f64, least_ppm: f64) -> Option<f64> {
     let (ppm, mut residuals) = lower_edge(points)?;
     let span_us = points.last()?.t - points.first()?.t;
-    let near_us = ppm.abs() / 1e6 * span_us / 8.0;
+    let beyond_ppm = ppm.abs().max(least_ppm);
+    let near_us = beyond_ppm / 1e6 * span_us / 8.0;
     if !is_near_throughout(points, &residuals, near_us) {
         return None;
     }
     let (early, late) = residuals.split_at_mut(points.len() / 2);
     let open_us: f64 = [early, late].map(|half| open_us(half, tick_us)).iter().sum();
-    (ppm.abs() >= 2.0 * open_us / (span_us / 2.0) * 1e6).then_some(ppm)
+    (beyond_ppm >= 2.0 * open_us / (span_us / 2.0) * 1e6).then_some(ppm)
 }
 
 /// Whether an edge is that of each quarter of a series in which anything is told: two moments in which ages happen to stay the same are near

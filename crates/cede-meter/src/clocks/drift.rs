@@ -127,7 +127,7 @@ pub(crate) fn said_drift(around: &Around<'_>, direct: &[Point], asked: &[Point])
     let said = around.unwrapped_if_long(&around.to().echo);
     let told = |mut said: Vec<Point>| {
         put_in_order(&mut said);
-        clock::sharp_drift_ppm(&said, 0.0)
+        clock::known_drift_ppm(&said, 0.0)
     };
     let sure = when_asked(&said, direct, asked, true);
     // A receiver that sends as rarely as its acknowledgements are asked for is believed not to lose all of them.

@@ -1,7 +1,7 @@
 //! From raw samples of one direction to its readings without wraps, drift, and what packets take by themselves.
 
 use crate::clocks::around::{Around, growth_us_max};
-use crate::clocks::clock::{self, Point, RATE_ASSUMED_HZ, Rate, span_s};
+use crate::clocks::clock::{self, DRIFT_PPM_MIN, Point, RATE_ASSUMED_HZ, Rate, span_s};
 use crate::clocks::doubt::Trips;
 use crate::clocks::drift::{Clocks, Receiver, against_arrival, own_drift, said_drift};
 use crate::clocks::own::{Own, Unwrap, unwrapped};
@@ -23,8 +23,6 @@ const MANY_ANSWERS: u32 = 32;
 const LOWER_TICKS_MIN: f64 = 2.5;
 /// Estimates are compared by so many packets in each third of the time.
 const APART_MIN: usize = 8;
-/// Below this a drift makes no difference, and is within the error of its own measurement.
-const DRIFT_PPM_MIN: f64 = 5.0;
 /// So much the drift that others tell must make of a TCP flow: taking it out leaves open where ticks lie.
 const DRIFT_US_MIN: f64 = 500.0;
 
