@@ -201,6 +201,56 @@ fn connections_that_begin_in_a_queue_are_told_of_it_by_those_that_were_there_bef
     }
 }
 
+/// Through a token bucket of 1 Mbit/s, for half a minute: heartbeats, from the second second on others' full packets, eight of which are
+/// always there, and from the fifth second on a connection whose twenty packets follow each other likewise, each as soon as one has left. A
+/// packet of either: its port, when it was sent, and when it left.
+fn through_one_bucket() -> Vec<(u16, u64, u64)> {
+    const FULL_US: u64 = 12_000;
+    const WAY_BACK_US: u64 = 20_000;
+    let heartbeats = (0..700).map(|k| (k * 43_210, 7_001));
+    let full = |from_us: u64, port: u16, count: u64| (0..count).map(move |k| (from_us + k * 1_000, port));
+    let mut waiting: std::collections::BTreeSet<(u64, u16)> =
+        heartbeats.chain(full(2_000_000, 0, 8)).chain(full(5_000_000, 7_002, 20)).collect();
+    let (mut free_us, mut packets) = (0, Vec::new());
+    while let Some((sent, port)) = waiting.pop_first().filter(|packet| packet.0 < 30_000_000) {
+        let left = sent.max(free_us);
+        free_us = left + if port == 7_001 { 800 } else { FULL_US };
+        if port != 7_001 {
+            waiting.insert((left + WAY_BACK_US, port));
+        }
+        packets.push((port, sent, left));
+    }
+    packets.retain(|packet| packet.0 > 0);
+    packets
+}
+
+/// A packet whose way into the queue opens when one of its flow has left it meets half a packet more than who comes at any time.
+#[test]
+fn a_connection_is_told_of_its_queue_by_the_order_in_which_packets_leave_it() {
+    let mut tap = Tap::new(Config::default());
+    let packets = through_one_bucket();
+    for (number, &(port, sent, left)) in packets.iter().enumerate() {
+        let stamp = (sent / 1_000) as u32 + u32::from(port) * 77_777;
+        let clock = (left / 1_000) as u32 + 5_000;
+        // What had come back when it was sent.
+        let echo = packets[..number].iter().rfind(|other| other.0 == port && other.2 + 20_000 <= sent);
+        let echo = echo.map_or(0, |other| (other.2 / 1_000) as u32 + 5_000);
+        let seq = number as u32 * 100;
+        let at = 1_000_000_000 + left;
+        tap.tcp(at, (B.0, port), A, &Tcp { seq, ack: 1, flags: 0x10, clock: stamp, echo, len: 100 });
+        let ack = Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock, echo: stamp, len: 0 };
+        tap.tcp(at + 1, A, (B.0, port), &ack);
+    }
+    let found = tap.found();
+    let flow = found.seen.flows.iter().find(|flow| flow.source.port == 7_002).unwrap();
+    assert!(flow.flags.has(Flags::BASE_TOLD), "{flow:?}");
+    let of_it =
+        packets.iter().filter(|packet| packet.0 == 7_002).map(|packet| (packet.2 - packet.1) as f64 / 1e3);
+    let mean_ms = of_it.clone().sum::<f64>() / of_it.count() as f64;
+    let said_ms = flow.direct.unwrap().sample_mean_ms;
+    assert!((said_ms - mean_ms).abs() < 1.0, "{said_ms} of {mean_ms}");
+}
+
 #[test]
 fn a_part_of_a_capture_is_counted_from_the_shortest_of_all() {
     let selection = Selection { since_ns: 30_000_000_000, until_ns: 40_000_000_000, ..Selection::default() };

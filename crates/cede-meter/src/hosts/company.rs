@@ -3,6 +3,9 @@
 //! A TCP connection that begins while a queue stands takes the least that it meets for an empty one, and shows too little throughout.
 //! Others of its host have seen less: what is left of its readings without the delays that these had at the same moments is the
 //! constant in them, whatever the queue does. A delay is not counted from too low a point so, as theirs are not either.
+//! That is good to a packet or so, as what lies between two packets is on average, but not for flows whose packets follow others' at a
+//! fixed distance. A queue keeps packets in order: whoever left it before another one entered it before that one, which bounds the
+//! constant from both sides, the closer the more packets there are.
 //!
 //! Round trips hold it in check: a packet that answers was in the queue for part of its round trip only, so a base is too high
 //! by no more than the flow's shortest round trip is longer than the host's. By itself that says nothing, and is not used: answers
@@ -14,6 +17,7 @@
 //!
 //! **How it was validated.** Synthetic flows (`tests/hosts.rs`), and captures beside each packet's true delay (`docs/bufferbloat.md`).
 
+use crate::clocks::clock::Point;
 use crate::clocks::told::Told;
 use crate::clocks::track::NEAR_BASE_US;
 use crate::config::Base;
@@ -37,6 +41,11 @@ const PAIRS_MIN: usize = 3;
 const PAIRS_MAX: usize = 512;
 const SPREAD_US_MAX: f64 = 10_000.0;
 const SPREADS_MIN: f64 = 2.0;
+/// It takes so many packets on either side to tell by their order, of which one of so many may have been out of it, and what it leaves open
+/// must be less than that.
+const ORDERED_MIN: usize = 16;
+const ODD_PART: usize = 200;
+const ORDERED_OPEN_US_MAX: f64 = 10_000.0;
 
 /// Delays of a host's long flows, in the order of time, each counted from the lowest point that any of them tells.
 struct Company {
@@ -116,11 +125,43 @@ impl Company {
         if constants.len() < PAIRS_MIN {
             return None;
         }
-        let constant = median(&mut constants);
-        constants.iter_mut().for_each(|other| *other = (*other - constant).abs());
+        let middle = median(&mut constants);
+        constants.iter_mut().for_each(|other| *other = (*other - middle).abs());
         let spread_us = median(&mut constants);
+        let constant = self.ordered(&piece.points, direction.reading.direct.tick_us).unwrap_or(middle);
         let us = direction.reading.direct.only_zero()? - constant;
         (spread_us <= SPREAD_US_MAX).then_some(Above { us, spread_us })
+    }
+
+    /// The constant in the readings of packets with which these entered the queue in the order in which they left it. `None` where
+    /// nearly all of them do so with none, as where flows have queues of their own.
+    fn ordered(&self, points: &[Point], tick_us: f64) -> Option<f64> {
+        let mut later = 0;
+        let (mut most, mut least) = (Vec::new(), Vec::new());
+        for delay in &self.delays {
+            let t = delay.time_us as f64;
+            let entered = t - delay.queue_us;
+            later += points[later..].iter().take_while(|point| point.t < t).count();
+            // A reading less its constant is a delay; so the constant is when a packet entered less when it was sent.
+            let after_sent = |point: &Point| entered - (point.t - point.x);
+            let (Some(before), Some(after)) = (later.checked_sub(1).map(|k| &points[k]), points.get(later))
+            else {
+                continue;
+            };
+            if after.t > t && after.t - before.t <= GAP_US_MAX {
+                most.push(after_sent(before));
+                least.push(after_sent(after));
+            }
+        }
+        if most.len() < ORDERED_MIN {
+            return None;
+        }
+        let few = most.len() / ODD_PART;
+        let most = *most.select_nth_unstable_by(few, f64::total_cmp).1;
+        let least = *least.select_nth_unstable_by(few, |a, b| b.total_cmp(a)).1;
+        // Stamps are up to a tick old, by which the two overlap; and so are those of the others.
+        let open_us = most - least + 2.0 * tick_us;
+        (0.0..=ORDERED_OPEN_US_MAX).contains(&open_us).then_some(f64::midpoint(most, least))
     }
 
     /// The delay at a time.
