@@ -274,3 +274,28 @@ fn a_part_of_a_capture_is_counted_from_the_shortest_of_all() {
     assert!((5_990..6_010).contains(&tap.0.counters().outside), "{}", tap.0.counters().outside);
     assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
 }
+
+/// libutp's receivers acknowledge data after a tenth of a second, and what opens a connection at once.
+#[test]
+fn the_shortest_round_trip_may_be_that_of_the_packet_that_opens_a_connection() {
+    const TRIP_US: u64 = 40_000;
+    let shortest_ms = |repeated_after_us: &[u64]| {
+        let mut tap = Tap::new(Config { samples_min: 1, ..Config::default() });
+        let opens = utp(Kind::Syn, 7, (1, 0), (5, 0), 0);
+        for since_us in core::iter::once(&0).chain(repeated_after_us) {
+            tap.utp(1_000_000 + since_us, A, B, &opens);
+        }
+        let opened = 1_000_000 + repeated_after_us.last().unwrap_or(&0) + TRIP_US;
+        tap.utp(opened, B, A, &utp(Kind::State, 7, (500, 1), (opened as u32, 9), 0));
+        for k in 0..100_u64 {
+            let (at, seq) = (opened + 1_000_000 + k * 200_000, k as u16 + 2);
+            tap.utp(at, A, B, &utp(Kind::Data, 8, (seq, 499), (at as u32, 9), 100));
+            let answered = at + TRIP_US + 100_000;
+            tap.utp(answered, B, A, &utp(Kind::State, 7, (500, seq), (answered as u32, 9), 0));
+        }
+        tap.found().flow(B.0).round_trip.expect("round trips").min_ms
+    };
+    assert_eq!(shortest_ms(&[]), 40.0);
+    // Which of two is answered is not known.
+    assert_eq!(shortest_ms(&[30_000]), 140.0);
+}

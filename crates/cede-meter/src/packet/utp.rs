@@ -124,7 +124,8 @@ fn chain_len(view: &View<'_>) -> Option<usize> {
 /// A question that is older was lost, or its connection ended.
 const ANSWER_US_MAX: u32 = 60_000_000;
 
-/// A packet with data waits for the acknowledgement of its connection that covers it: a round trip that ends with this packet.
+/// A packet with data, or one that opens a connection, waits for the acknowledgement of its connection that covers it: a round trip that
+/// ends with this packet.
 #[inline]
 pub(crate) fn answer(to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
     let (_, since) = to.pending.filter(|&(wanted, _)| covers(said, wanted))?;
@@ -132,12 +133,23 @@ pub(crate) fn answer(to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
     to.add(now.wrapping_sub(since))
 }
 
-/// As [`answer`]: one that begins with it.
+/// As [`answer`]: one that begins with it. What opens a connection is answered at once, which data need not be, and most often finds the
+/// queue empty: receivers that wait before they acknowledge show the shortest round trip there alone.
 #[inline]
 pub(crate) fn ask(from: &mut Rtt, now: u32, said: &Said) {
+    let id = match said.kind {
+        Kind::Data => said.id,
+        // The packets behind it have the next id.
+        Kind::Syn => said.id.wrapping_add(1),
+        Kind::Fin | Kind::State | Kind::Reset => return,
+    };
+    let wanted = u32::from(id) << 16 | u32::from(said.seq);
     let is_free = from.pending.is_none_or(|(_, since)| now.wrapping_sub(since) > ANSWER_US_MAX);
-    if matches!(said.kind, Kind::Data) && is_free {
-        from.pending = Some((u32::from(said.id) << 16 | u32::from(said.seq), now));
+    if is_free {
+        from.pending = Some((wanted, now));
+    } else if said.kind == Kind::Syn && from.pending.is_some_and(|pending| pending.0 == wanted) {
+        // Which of both is answered is not known.
+        from.pending = None;
     }
 }
 
