@@ -8,7 +8,7 @@
 use crate::clocks::track::Track;
 use crate::config::{Base, Config};
 use crate::hosts::company::InCompany;
-use crate::hosts::direction::{Depth, Direction, Source};
+use crate::hosts::direction::{Depth, Direction, Source, is_short};
 use crate::hosts::senders::senders;
 use crate::hosts::several::Likeness;
 use crate::hosts::shared::{Lowest, Shared};
@@ -350,8 +350,9 @@ fn add_group(
         let (own, is_unconfirmed) = (track.only_base(), track.is_unconfirmed());
         lowest.add(track);
         let before = delays.len();
-        track.take_delays_within(asked.within_us.as_ref(), asked.config.base, delays);
-        let mut report = direction.report(&delays[before..]);
+        let is_short =
+            track.take_delays_within(asked.within_us.as_ref(), asked.config.base, delays, is_short);
+        let mut report = direction.report(&delays[before..], is_short);
         if are_several {
             parts.push(Part { end: delays.len(), own, is_unconfirmed });
             // What the least of all is worth is not known yet.
@@ -399,17 +400,19 @@ fn hand_out_all(
 ) -> (FlowReport, usize) {
     let take = |track: &mut Track| {
         let mut delays = Vec::new();
-        track.take_delays_within(asked.within_us.as_ref(), asked.config.base, &mut delays);
+        let (within, base) = (asked.within_us.as_ref(), asked.config.base);
+        let is_short = track.take_delays_within(within, base, &mut delays, is_short);
         order::put_in_order(&mut delays);
-        delays
+        (delays, is_short)
     };
-    let (direct, echoed) = (take(&mut direction.reading.direct), take(&mut direction.reading.echoed));
+    let (direct, is_short) = take(&mut direction.reading.direct);
+    let (echoed, _) = take(&mut direction.reading.echoed);
     let direction = &*direction;
     if asked.wants == Wants::Samples {
         hand_out(direction, Estimator::Direct, &direct, visitor);
         hand_out(direction, Estimator::Echoed, &echoed, visitor);
     }
-    let mut report = direction.report(&direct);
+    let mut report = direction.report(&direct, is_short);
     (report.direct, report.echoed) = (Summary::of(&direct), Summary::of(&echoed));
     report.flags.set_if(disagree(&direct, &echoed), Flags::ESTIMATORS_DISAGREE);
     // One of other times is none of those asked for.

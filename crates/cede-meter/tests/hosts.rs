@@ -271,6 +271,12 @@ fn a_part_of_a_capture_is_counted_from_the_shortest_of_all() {
     assert!((host.all.time_mean_ms - 98.0).abs() < 1.0 && host.flows == 1, "{host:?}");
     assert!((995..1_005).contains(&host.all.samples) && (host.all.covered_s - 10.0).abs() < 0.1, "{host:?}");
     assert!(!host.flags.has(Flags::START_NOT_SEEN) && found.seen.flows.len() == 1, "{host:?}");
+    // The queue was seen empty, if at another time; and no acknowledgement was missed where none was to be seen.
+    let is_said = |flag| host.flags.has(flag);
+    assert!(
+        !is_said(Flags::SHORT) && !is_said(Flags::LOST_TRACK) && is_said(Flags::ONE_DIRECTION),
+        "{host:?}"
+    );
     assert!((5_990..6_010).contains(&tap.0.counters().outside), "{}", tap.0.counters().outside);
     assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
 }

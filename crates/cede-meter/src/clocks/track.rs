@@ -197,15 +197,17 @@ impl Track {
     }
 
     /// Puts the delays of packets that were seen at these times, in the order of the points, behind what is there. The points are given
-    /// up; what is known of pieces stays.
-    pub(crate) fn take_delays_within(
+    /// up; what is known of pieces stays. Returns what is said `of_all`, those of other times among them.
+    pub(crate) fn take_delays_within<T>(
         &mut self,
         within: Option<&Range<u64>>,
         base: Base,
         delays: &mut Vec<Delay>,
-    ) {
+        of_all: impl FnOnce(&[Delay]) -> T,
+    ) -> T {
         let before = delays.len();
         self.take_delays(base, delays);
+        let said = of_all(&delays[before..]);
         if let Some(within) = within {
             let mut k = 0;
             delays.retain(|delay| {
@@ -213,6 +215,7 @@ impl Track {
                 k <= before || within.contains(&delay.time_us)
             });
         }
+        said
     }
 
     /// As [`Self::take_delays_within`], of all times.

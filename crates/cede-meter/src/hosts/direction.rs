@@ -190,7 +190,8 @@ impl Direction {
         let (marks, reading) = (self.about.marks, &self.reading);
         flags.set_if(!marks.has(Marks::START), Flags::START_NOT_SEEN);
         flags.set_if(marks.has(Marks::OFFLOADED), Flags::OFFLOADED);
-        flags.set_if(marks.has(Marks::LOST_TRACK), Flags::LOST_TRACK);
+        // Of what nobody acknowledges there is no track to be lost.
+        flags.set_if(marks.has(Marks::LOST_TRACK) && !self.about.is_alone, Flags::LOST_TRACK);
         flags.set_if(marks.has(Marks::EVICTED), Flags::EVICTED);
         flags.set_if(reading.direct.is_unconfirmed(), Flags::BASE_NOT_REVISITED);
         flags.set_if(reading.direct.pieces.len() > 1, Flags::CLOCK_STEP);
@@ -219,10 +220,10 @@ impl Direction {
         Likeness { rate_hz, offset, hop_limit: self.about.hop_limit }
     }
 
-    /// What was found, of direct samples in the order of time.
-    pub(crate) fn report(&self, direct: &[Delay]) -> FlowReport {
+    /// What was found, of direct samples of the times asked for; whether all of them are few ([`is_short`]).
+    pub(crate) fn report(&self, direct: &[Delay], is_short: bool) -> FlowReport {
         let about = &self.about;
-        let mut flags = if direct.is_empty() { Flags::default() } else { self.flags(is_short(direct)) };
+        let mut flags = if direct.is_empty() { Flags::default() } else { self.flags(is_short) };
         flags.set_if(matches!(self.reading.rate, Some(Rate::Odd(_))), Flags::RATE_ODD);
         FlowReport {
             source: about.source(),
@@ -241,7 +242,8 @@ impl Direction {
     }
 }
 
-fn is_short(direct: &[Delay]) -> bool {
+/// Whether samples are so few that the queue may never have been seen empty.
+pub(crate) fn is_short(direct: &[Delay]) -> bool {
     (direct.len() as u64) < SHORT_SAMPLES || !summary::cover(direct, SHORT_US)
 }
 
