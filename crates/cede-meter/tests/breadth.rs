@@ -313,6 +313,36 @@ fn the_echoed_estimate_drifts_as_its_two_clocks_do() {
     }
 }
 
+/// Heartbeats through a queue that grows to half a second and empties, of which one in five is acknowledged 4 to 20 ms late.
+#[test]
+fn acknowledgements_that_come_late_say_nothing() {
+    let (mut tap, mut stream) = (Tap::new(Config::default()), Stream::named(9, "late"));
+    let mut truth = Vec::new();
+    for k in 0..1_000_u64 {
+        let (sent, queue) =
+            (9_000_000 + k * 100_000 + stream.below(1_000), (k % 100).min(100 - k % 100) * 10_000);
+        let late = if k % 5 == 3 { 4_000 + stream.below(16_000) } else { 0 };
+        let (seq, arrives) = (k as u32 * 40, sent + 20_000 + queue);
+        let data = Tcp { seq, ack: 1, flags: 0x10, clock: (sent / 1_000) as u32, echo: 0, len: 40 };
+        let answered = arrives + late;
+        let (clock, echo) = ((answered / 1_000) as u32, data.clock);
+        tap.tcp(arrives, (B.0, 80), A, &data);
+        tap.tcp(
+            answered + 10,
+            A,
+            (B.0, 80),
+            &Tcp { seq: 1, ack: seq + 40, flags: 0x10, clock, echo, len: 0 },
+        );
+        if late == 0 {
+            truth.push(queue as f64);
+        }
+    }
+    let told = tap.found().queue_us(B.0, Estimator::Echoed);
+    assert_eq!(told.len(), truth.len());
+    let wrong = told.iter().zip(&truth).filter(|(told, truth)| (*told - *truth).abs() > 1_500.0).count();
+    assert_eq!(wrong, 0, "{told:?}");
+}
+
 /// A's uplink is never empty, as a seed's; B does nothing but acknowledge.
 #[test]
 fn the_drift_of_a_clock_is_taken_out_beside_a_queue_that_never_empties() {

@@ -61,7 +61,7 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let mut echoed = Vec::new();
     if let Some(around) = around.filter(|around| around.with_echoed) {
         echoed = unwrapped(around.pool, &around.from().echo, around.stride);
-        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t);
+        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t, sieve::Receiver::PROGRAM);
     }
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
     let asked = around.map_or_else(Vec::new, |around| around.unwrapped_if_long(&around.to().direct));
@@ -95,11 +95,12 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let overtaken_t = own.leave_out_overtaken();
     let Own { points: direct, lengths } = own;
     let clocks = around.map_or_else(Clocks::default, |around| Clocks::of(around, tick_us, &direct));
-    let mut echoed = around
-        .filter(|around| around.with_echoed)
-        .zip(clocks.receiver_hz)
-        .map_or_else(Vec::new, |(around, hz_to)| echoed_points(around, [tick_us, 1e6 / hz_to]));
-    sieve::leave_out_at(&mut echoed, &overtaken_t);
+    let mut echoed = Vec::new();
+    if let Some((around, hz_to)) = around.filter(|around| around.with_echoed).zip(clocks.receiver_hz) {
+        let tick_us_to = 1e6 / hz_to;
+        echoed = echoed_points(around, [tick_us, tick_us_to]);
+        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t, sieve::Receiver::system(tick_us_to));
+    }
     let drift_found = clocks.found_ppm.or_else(|| own_drift(&direct, false));
     let told_ppm = told.map(|told| told.drift_ppm).filter(|ppm| ppm.abs() * span_s(&direct) >= DRIFT_US_MIN);
     let mut reading = Reading::new([direct, echoed], tick_us, drift_found, trips);

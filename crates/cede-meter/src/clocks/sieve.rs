@@ -1,10 +1,11 @@
-//! Samples that say nothing of a queue: of packets that were overtaken, and what a receiver said that read them late.
+//! Samples that say nothing of a queue: of packets that were overtaken, and what a receiver said that read or acknowledged them late.
 //!
 //! Sources: a queue keeps packets in order, so one that arrives behind a later one was held up elsewhere; RFC 4737 tells such
 //! packets by the same rule. The difference in a uTP header (BEP 29) ends when the receiver reads the packet, which on a busy
 //! machine is milliseconds after it arrived. By the observer's clock it is seen when that was, for receivers near the
 //! observer as those of the GLOBECOM 2013 paper are: the difference less the direct reading is the receiver's clock less the
-//! observer's, a constant, and what the packet waited to be read.
+//! observer's, a constant, and what the packet waited to be read. A TCP acknowledgement's clock less the segment's has in it what the
+//! acknowledgement waited for, in the same way: that of a heartbeat for some milliseconds while its socket is in use.
 //!
 //! **What it leaves out.** Receivers whose answers vary throughout (some measure when they answer, not when they read), and a long
 //! queue between observer and receiver: there nothing is left out, and the estimates disagree. Packets that overtake others within a
@@ -26,13 +27,29 @@ const STRAY_US: f64 = 200_000.0;
 const WINDOW_US: f64 = 10e6;
 /// So many of them at least.
 const ANSWERS_MIN: usize = 8;
-/// Answers that come this much later than the promptest tenth were late.
+/// Answers that come this much later than the promptest tenth, and a tick of the clock that they are stamped by, were late.
 const LATE_US: f64 = 1_000.0;
 const PROMPT_PART: usize = 10;
-/// What waits for a processor shows by a part of the answers that are prompt, at least one of so many, and by half of them
-/// that are not much later.
-const PROMPT_OF_MIN: usize = 4;
+/// What waits for a processor shows by a part of the answers that are prompt, and by half of them that are not much later.
 const WAIT_US_MAX: f64 = 10_000.0;
+const PARTS: usize = 4;
+
+/// Who answers: a tick of its clock, and how many fourths of its answers are prompt at least.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Receiver {
+    tick_us: f64,
+    prompt: usize,
+}
+
+impl Receiver {
+    /// A program that reads a socket, and may be late for most of what it reads.
+    pub(crate) const PROGRAM: Self = Self { tick_us: 0.0, prompt: 1 };
+
+    /// A system that acknowledges at once, but for a few. Where more is late, it is in a queue behind the observer.
+    pub(crate) const fn system(tick_us: f64) -> Self {
+        Self { tick_us, prompt: 3 }
+    }
+}
 
 /// The packets that others overtook, by number, and those whose stamps are of no clock: `points` are arrivals, and how much later each
 /// is than its stamp.
@@ -95,21 +112,26 @@ pub(crate) fn leave_out_at(echoed: &mut Vec<Point>, times: &[f64]) {
     }
 }
 
-/// Takes out of `echoed`, what a receiver said of packets by the time of their arrival, what it said late, and what it said of
-/// packets that were overtaken.
-pub(crate) fn leave_out_late(echoed: &mut Vec<Point>, direct: &[Point], overtaken_t: &[f64]) {
+/// Takes out of `echoed`, what a receiver said of packets by the time of their arrival, what it said late by its clock, and what it said
+/// of packets that were overtaken.
+pub(crate) fn leave_out_late(
+    echoed: &mut Vec<Point>,
+    direct: &[Point],
+    overtaken_t: &[f64],
+    receiver: Receiver,
+) {
     leave_out_at(echoed, overtaken_t);
-    let late = late(echoed, direct);
+    let late = late(echoed, direct, receiver);
     leave_out(echoed, &late);
 }
 
-fn late(echoed: &[Point], direct: &[Point]) -> Vec<usize> {
+fn late(echoed: &[Point], direct: &[Point], receiver: Receiver) -> Vec<usize> {
     let (mut late, mut window) = (Vec::new(), Vec::new());
     let mut packets = direct.iter().peekable();
     let mut began = f64::NEG_INFINITY;
     for (k, answer) in echoed.iter().enumerate() {
         if answer.t - began > WINDOW_US {
-            close(&mut window, &mut late);
+            close(&mut window, &mut late, receiver);
             began = answer.t;
         }
         let mut packet = None;
@@ -120,21 +142,21 @@ fn late(echoed: &[Point], direct: &[Point]) -> Vec<usize> {
             window.push((k, answer.x - packet.x));
         }
     }
-    close(&mut window, &mut late);
+    close(&mut window, &mut late, receiver);
     late
 }
 
 /// Ends a window of answers, each with the time by which the receiver's clock was ahead when it read the packet.
-fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>) {
+fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>, receiver: Receiver) {
     if window.len() >= ANSWERS_MIN {
         let mut ahead: Vec<f64> = window.iter().map(|answer| answer.1).collect();
         let tenth = ahead.len() / PROMPT_PART;
         let prompt = *ahead.select_nth_unstable_by(tenth, f64::total_cmp).1;
         let middle = ahead.len() / 2;
         let median = *ahead.select_nth_unstable_by(middle, f64::total_cmp).1;
-        let is_late = |answer: &&(usize, f64)| answer.1 - prompt > LATE_US;
+        let is_late = |answer: &&(usize, f64)| answer.1 - prompt > LATE_US + receiver.tick_us;
         let prompt_answers = window.len() - window.iter().filter(is_late).count();
-        if prompt_answers * PROMPT_OF_MIN >= window.len() && median - prompt <= WAIT_US_MAX {
+        if prompt_answers * PARTS >= window.len() * receiver.prompt && median - prompt <= WAIT_US_MAX {
             late.extend(window.iter().filter(is_late).map(|answer| answer.0));
         }
     }
@@ -213,7 +235,7 @@ mod tests {
             (echoed, wrong)
         };
         let (mut echoed, wrong) = told(0.16);
-        leave_out_late(&mut echoed, &direct, &[direct[7].t]);
+        leave_out_late(&mut echoed, &direct, &[direct[7].t], Receiver::PROGRAM);
         assert!(
             wrong > 300 && (2_999 - wrong..=3_000 - wrong).contains(&echoed.len()),
             "{wrong} {}",
@@ -221,10 +243,10 @@ mod tests {
         );
         assert!(echoed.iter().all(|point| point.t != direct[7].t));
         let (mut echoed, wrong) = told(0.6);
-        leave_out_late(&mut echoed, &direct, &[]);
+        leave_out_late(&mut echoed, &direct, &[], Receiver::PROGRAM);
         assert_eq!(echoed.len(), 3_000 - wrong, "while some are prompt");
         let (mut echoed, _) = told(0.9);
-        leave_out_late(&mut echoed, &direct, &[]);
+        leave_out_late(&mut echoed, &direct, &[], Receiver::PROGRAM);
         assert_eq!(echoed.len(), 3_000, "who is hardly ever prompt is not known to be late");
     }
 }
