@@ -6,15 +6,33 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io;
 use std::path::PathBuf;
 
 /// Files that are open at a time, one for each date: a capture with arbitrary times has arbitrarily many.
 const OPEN_MAX: usize = 32;
 
-/// A file in the making: it bears its name once it is whole.
+/// A file in the making: it bears its name once it is whole, and where it does not become so, nothing of it stays.
 struct Part {
     writer: SerializedFileWriter<File>,
-    path: PathBuf,
+    // Behind the writer, which has it open.
+    draft: Draft,
+}
+
+/// What a file is until then, under the name that it will have.
+struct Draft(PathBuf);
+
+impl Draft {
+    fn complete(self) -> io::Result<()> {
+        fs::rename(unfinished(&self.0), &self.0)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Nothing is there that has got its name.
+        let _ = fs::remove_file(unfinished(&self.0));
+    }
 }
 
 /// A table in a folder of its own, with a folder for each date in it.
@@ -62,7 +80,7 @@ impl Table {
         }
         for (_, part) in self.open.drain() {
             part.writer.close()?;
-            fs::rename(unfinished(&part.path), &part.path)?;
+            part.draft.complete()?;
         }
         Ok(())
     }
@@ -116,7 +134,35 @@ impl Table {
         *count += 1;
         let more = if *count > 1 { format!("-{count}") } else { String::new() };
         let path = folder.join(format!("part-{}{more}.parquet", self.name));
-        let writer = begin(File::create(unfinished(&path))?, &self.schema)?;
-        Ok(Part { writer, path })
+        let (file, draft) = (File::create(unfinished(&path))?, Draft(path));
+        Ok(Part { writer: begin(file, &self.schema)?, draft })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_files_that_cannot_be_finished_nothing_stays() {
+        let folder = std::env::temp_dir().join(format!("cede-table-{}", std::process::id()));
+        let dates = ["2026-01-01", "2026-01-02"];
+        let begun = || {
+            let mut table = Table::new(folder.clone(), "message t { REQUIRED INT64 n; }", "run");
+            dates.iter().for_each(|date| table.push(date, [Value::Int(1)]).unwrap());
+            table
+        };
+        let files = |date: &str| fs::read_dir(folder.join(format!("date={date}"))).unwrap().count();
+        begun().conclude().unwrap();
+        assert_eq!(dates.map(files), [1, 1]);
+        // Folders have the names that the files are to get.
+        for date in dates {
+            let path = folder.join(format!("date={date}/part-run.parquet"));
+            fs::remove_file(&path).unwrap();
+            fs::create_dir(path).unwrap();
+        }
+        begun().conclude().unwrap_err();
+        assert_eq!(dates.map(files), [1, 1], "the folders alone");
+        fs::remove_dir_all(folder).unwrap();
     }
 }
