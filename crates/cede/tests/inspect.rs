@@ -5,10 +5,11 @@ mod support;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::ops::Deref;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use support::{Finished, Folder};
 
 const TCP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/tcp.pcapng.gz");
@@ -244,4 +245,23 @@ fn a_data_set_has_what_the_lines_have() {
     let (code, out, err) = place.inspect(&["tcp.pcapng.gz", "--parquet", "in-the-way"]);
     assert!(code == 1 && err.contains("cannot write the data set in-the-way"), "{err}");
     assert!(out.contains("libtorrent"), "what was found is shown all the same: {out}");
+}
+
+#[test]
+fn whoever_asks_for_the_end_has_nothing_of_what_was_not_begun() {
+    let place = Place::new("given-up");
+    let mut running =
+        place.start_reading(&["inspect", "-", "tcp.pcapng.gz", "utp.pcapng.gz"], Stdio::piped());
+    let mut pipe = running.stdin();
+    let mut octets = Vec::new();
+    GzDecoder::new(ENCRYPTED).read_to_end(&mut octets).unwrap();
+    pipe.write_all(&octets).unwrap();
+    // The pipe itself holds the last 64 KiB of these for a moment.
+    std::thread::sleep(Duration::from_secs(1));
+    running.interrupt();
+    let (code, out, err) = running.end().told();
+    assert_eq!(code, 130, "{err}");
+    assert!(err.contains("interrupted: 3 files were not read to the end; what came before counts"), "{err}");
+    assert!(out.contains("encrypted") && !out.contains("libtorrent"), "{out}");
+    drop(pipe);
 }

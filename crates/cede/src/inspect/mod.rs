@@ -34,7 +34,7 @@ octets and times are listed: what was said in them cannot be told from outside. 
 whole packets (tcpdump -s 0, the default). What a column of --csv is: cede explain threads_lost.
 
 Exit codes: 0 done; 1 a capture is damaged or cannot be read (what was read counts);
-2 wrong usage; 3 not permitted.";
+2 wrong usage; 3 not permitted; 130 Ctrl-C ended the reading (what was read counts).";
 
 /// Arguments of `cede inspect`.
 #[derive(Args, Debug)]
@@ -125,7 +125,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let mut inspector = Inspector::new(args.config()?);
     let captures = meter::Captures::named(&args.files);
     let mut log = log::Log::new(args, &captures);
-    let damage = meter::each_packet(&captures, |record| inspector.record(record, &mut log))?;
+    let lacking = meter::each_packet(&captures, |record| inspector.record(record, &mut log))?;
     let mut report = inspector.finish(&mut log);
     report.connections.retain(|connection| args.wants_connection(connection));
     let (asides, failures) = log.finish(&report);
@@ -135,7 +135,8 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     } else {
         publish(args, &report, &asides)
     };
-    meter::told(damage.map(Failure::Failed).into_iter().chain(failures).chain(shown.err()))
+    let [damage, cut] = lacking.failures();
+    meter::told(damage.into_iter().chain(failures).chain(shown.err()).chain(cut))
 }
 
 fn publish(args: &InspectArgs, report: &Report, asides: &log::Asides) -> Result<(), Failure> {

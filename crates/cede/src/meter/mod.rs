@@ -2,6 +2,7 @@
 
 mod columns;
 mod data;
+mod lacking;
 #[cfg(target_os = "linux")]
 mod live;
 mod order;
@@ -46,8 +47,9 @@ Nothing is sent. A delay is that of all queues between a sender and where the ca
 most of it in the sender's own uplink; hosts on the observer's side of their uplink show none. What
 may be wrong with a figure stands in the column of flags: cede explain start-not-seen.
 
-Exit codes: 0 done; 1 a capture is damaged or cannot be read, or the interface is gone (what was
-read counts); 2 wrong usage; 3 not permitted.";
+Exit codes: 0 done, of an interface also by Ctrl-C; 1 a capture is damaged or cannot be read, or the
+interface is gone (what was read counts); 2 wrong usage; 3 not permitted; 130 Ctrl-C ended the
+reading of a capture (what was read counts).";
 
 /// Arguments of `cede meter`.
 #[derive(Args, Debug)]
@@ -344,15 +346,15 @@ fn read(args: &MeterArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(what.to_owned()));
     }
     let captures = Captures::named(&args.files);
-    let (meter, damage) = source::read(&captures, &args.config()?)?;
+    let (meter, lacking) = source::read(&captures, &args.config()?)?;
     let mut findings = find(args, &captures, &meter);
     // To take a million flows apart is slower than to end.
     std::mem::forget(meter);
     let page = args.report.as_ref().map_or(Ok(()), |path| page::write(path, &page::page(args, &findings)));
     print(args, &findings)?;
     // A disk that is full takes nothing of what was found.
-    let all = [damage.map(Failure::Failed), findings.unwritten.take(), page.err()];
-    told(all.into_iter().flatten())
+    let [damage, cut] = lacking.failures();
+    told([damage, findings.unwritten.take(), page.err(), cut].into_iter().flatten())
 }
 
 /// All that went wrong is told; the last gives the exit code.

@@ -1,5 +1,6 @@
 //! Captures from files and pipes, plain or compressed, on all processors: few octets are read and unpacked ahead, many looked at in parts.
 
+use super::lacking::{Lacking, asked};
 use super::order::{Captures, first_ns, sort_known};
 use super::unpack::decompressed;
 use crate::failure::Failure;
@@ -15,9 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// What is read of one file, and what is wrong with it.
-type Read1 = (Meter, Option<String>);
 
 /// What `--filter`, `--since` and `--until` ask for.
 pub fn selection(
@@ -37,36 +35,37 @@ pub fn selection(
     })
 }
 
-/// Hands the packets of captures over, one file behind the other in the order of their first packets; what is wrong with any is told in the end.
-pub fn each(captures: &Captures, mut take: impl FnMut(&Record<'_>)) -> Result<Option<String>, Failure> {
+/// Hands the packets of captures over, one file behind the other in the order of their first packets; what of any was not read is told in the end.
+pub fn each(captures: &Captures, mut take: impl FnMut(&Record<'_>)) -> Result<Lacking, Failure> {
     let progress = Arc::new(Progress::of(captures));
     let sources = open_in_order(&captures.files)?;
-    let mut damage = Vec::new();
+    let mut lacking = Lacking::default();
     for source in sources {
+        if crate::interrupt::is_asked() {
+            lacking.give_up(&source.path);
+            continue;
+        }
         let mut packets = 0_u64;
         let take = &mut |record: &Record<'_>| {
             packets += 1;
             take(record);
         };
         let path = source.path.clone();
-        damage.extend(feed(source, take, &progress).err().map(|error| told(&path, &error, packets)));
+        lacking.note(&path, feed(source, take, &progress), packets);
     }
     progress.end();
-    Ok((!damage.is_empty()).then(|| damage.join("\nerror: ")))
+    Ok(lacking)
 }
 
-/// Reads captures, the later ones behind the earlier ones, in whatever order they are named; what is wrong with any is told beside what was found.
-pub fn read(captures: &Captures, config: &Config) -> Result<(Meter, Option<String>), Failure> {
+/// Reads captures, the later ones behind the earlier ones, in whatever order they are named; what of any was not read is told beside what was found.
+pub fn read(captures: &Captures, config: &Config) -> Result<(Meter, Lacking), Failure> {
     let progress = Arc::new(Progress::of(captures));
-    let (meter, damage) = match <[Source; 1]>::try_from(open_in_order(&captures.files)?) {
-        Ok([source]) => {
-            let (meter, damage) = read_one(source, config, &progress);
-            (meter, Vec::from_iter(damage))
-        }
+    let read = match <[Source; 1]>::try_from(open_in_order(&captures.files)?) {
+        Ok([source]) => read_one(source, config, &progress),
         Err(sources) => in_parts(sources, config, &progress),
     };
     progress.end();
-    Ok((meter, (!damage.is_empty()).then(|| damage.join("\nerror: "))))
+    Ok(read)
 }
 
 /// Octets of a piece that is handed from who unpacks a file to who looks at its packets, and pieces that wait at most.
@@ -113,7 +112,7 @@ fn file_bytes(path: &Path) -> u64 {
 }
 
 /// Files one behind the other; many octets in as many parts as there are processors, which are put behind each other when they are read.
-fn in_parts(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> (Meter, Vec<String>) {
+fn in_parts(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let total: u64 = sources.iter().map(|source| source.bytes).sum();
     let count = usize::try_from(total / PART_BYTES).unwrap_or(usize::MAX).min(processors);
@@ -135,15 +134,15 @@ fn in_parts(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> 
         };
         begun.into_iter().map(joined).collect::<Vec<_>>()
     });
-    let (mut whole, mut damage) = (Meter::new(config), Vec::new());
-    for (meter, wrong) in parts {
+    let (mut whole, mut lacking) = (Meter::new(config), Lacking::default());
+    for (meter, of_part) in parts {
         progress.compare(None, meter.counters().first_ns, &whole);
         whole.append(&meter);
-        damage.extend(wrong);
+        lacking.add(of_part);
     }
     // What the parts took may not have gone back to the system.
     whole.reserve(memory_of_parts / count);
-    (whole, damage)
+    (whole, lacking)
 }
 
 /// Files in so many runs of about equal length.
@@ -166,14 +165,10 @@ fn split(sources: Vec<Source>, total: u64, count: usize) -> Vec<Vec<Source>> {
 
 /// Packets are looked at one behind the other, whatever file they are in: an answer may be in another one than its question. The
 /// files are read and unpacked ahead, one on each processor.
-fn one_behind_the_other(
-    sources: Vec<Source>,
-    config: &Config,
-    progress: &Arc<Progress>,
-) -> (Meter, Vec<String>) {
+fn one_behind_the_other(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
     let ahead = std::thread::available_parallelism().map_or(1, usize::from).min(sources.len());
     let pieces = (config.memory_bytes / SHARE_AHEAD / PIECE_BYTES / ahead).clamp(1, PIECES_MAX);
-    let (mut meter, mut damage) = (Meter::new(config.clone()), Vec::new());
+    let (mut meter, mut lacking) = (Meter::new(config.clone()), Lacking::default());
     meter.reserve(ahead * (pieces + 1) * PIECE_BYTES);
     let (mut sources, mut under_way) = (sources.into_iter(), VecDeque::new());
     loop {
@@ -186,13 +181,15 @@ fn one_behind_the_other(
         let Some((path, first_ns, octets)) = under_way.pop_front() else { break };
         progress.compare(Some(&path), first_ns, &meter);
         let before = meter.counters().packets;
-        let wrong = feed_meter(octets, &mut meter, progress).err();
-        damage.extend(wrong.map(|error| told(&path, &error, meter.counters().packets - before)));
+        let end = feed_meter(octets, &mut meter, progress);
+        lacking.note(&path, end, meter.counters().packets - before);
         if crate::interrupt::is_asked() {
+            under_way.iter().for_each(|(path, ..)| lacking.give_up(path));
+            sources.for_each(|source| lacking.give_up(&source.path));
             break;
         }
     }
-    (meter, damage)
+    (meter, lacking)
 }
 
 /// What is inside of a file, read by a thread of its own up to so many pieces ahead.
@@ -259,22 +256,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read_one(source: Source, config: &Config, progress: &Arc<Progress>) -> Read1 {
+fn read_one(source: Source, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
     let mut meter = Meter::new(config.clone());
     let path = source.path.clone();
-    let fed = unpacked(source, progress).and_then(|octets| feed_meter(octets, &mut meter, progress));
-    let damage = fed.err().map(|error| told(&path, &error, meter.counters().packets));
-    (meter, damage)
-}
-
-/// What is wrong with a file of which so many packets were read.
-fn told(path: &Path, error: &FeedError, packets: u64) -> String {
-    let kept = match error {
-        _ if packets == 0 => "",
-        FeedError::Damaged(_) => "; all the rest counts",
-        _ => "; what came before counts",
-    };
-    format!("{}: {error}{kept}", screen::named(path))
+    let end = unpacked(source, progress).and_then(|octets| feed_meter(octets, &mut meter, progress));
+    let mut lacking = Lacking::default();
+    lacking.note(&path, end, meter.counters().packets);
+    (meter, lacking)
 }
 
 fn feed(
@@ -309,7 +297,7 @@ fn feed_octets(
         let goes_on = feed.step_into(take);
         // What looks like the end then may be none.
         if crate::interrupt::is_asked() {
-            return Err(FeedError::Io(io::Error::new(ErrorKind::Interrupted, "interrupted")));
+            return Err(asked());
         }
         if !goes_on? {
             return Ok(());

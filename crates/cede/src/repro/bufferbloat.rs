@@ -64,10 +64,14 @@ fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferblo
 
 /// The peers in captures.
 fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
-    let (meter, damage) =
+    let (meter, lacking) =
         meter::read_captures(&meter::Captures::named(files), &cede_meter::Config::default())?;
+    let [damage, cut] = lacking.failures();
+    if let Some(cut) = cut {
+        return Err(cut);
+    }
     if let Some(damage) = damage {
-        screen::complain(&format!("cede: {damage}"));
+        screen::complain(&damage.words());
     }
     let mut pairs = bufferbloat::Pairs::default();
     let report = meter.report_to(&mut pairs);
