@@ -107,6 +107,12 @@ fn series_flows_and_choices() {
     assert!(!flags.as_array().unwrap().contains(&"start-not-seen".into()), "{flags}");
     let covered = later["hosts"][0]["queue"]["covered_s"].as_f64().unwrap();
     assert!((9.0..=10.0).contains(&covered), "{covered}");
+    // So many packets were seen in this time.
+    let counted = |name: &str| later["counters"][name].as_u64().unwrap();
+    let (_, words, _) = place.meter(&["tcp.pcap", "--since", "60 s", "--until", "70 s"]);
+    let inside = counted("packets") - counted("packets_outside_time");
+    let told = words.replace(',', "");
+    assert!(told.contains(&format!("\n{inside} packets in 10.0 s")) && inside > 500, "{words}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub fn page(args: &MeterArgs, findings: &Findings) -> Page {
     let mut page = Page::new("Whose queue is it?")
         .lead("Queueing delays of remote hosts, found in a capture without sending a packet.")
         .fact("captures", names.join(", "))
-        .fact("packets", Cell::number(counters.packets as f64, 0).display())
+        .fact("packets", Cell::number((counters.packets - counters.outside) as f64, 0).display())
         .fact("time", format!("{span_s:.1} s"))
         .fact("counted from", args.counted_from())
         .section(hosts);

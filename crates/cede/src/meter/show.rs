@@ -281,7 +281,7 @@ pub fn because<'a>(counters: &Counters, counts: impl IntoIterator<Item = Count<'
     if why.is_empty() { ".".to_string() } else { format!(": {}.", why.join("; ")) }
 }
 
-/// "8 packets in 0.7 s, 2 flows", and what else there is any of.
+/// "8 packets in 0.7 s, 2 flows", of the time asked for, and what else there is any of.
 pub fn in_all<'a>(
     counters: &Counters,
     found: (u64, &str),
@@ -289,7 +289,7 @@ pub fn in_all<'a>(
 ) -> String {
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
     let decimals = if span_s < 1.0 { 3 } else { 1 };
-    let packets = format!("{} in {span_s:.decimals$} s", many(counters.packets, "packet"));
+    let packets = format!("{} in {span_s:.decimals$} s", many(counters.packets - counters.outside, "packet"));
     let all: Vec<String> = [packets, many(found.0, found.1)].into_iter().chain(words(counts)).collect();
     all.join(", ")
 }
