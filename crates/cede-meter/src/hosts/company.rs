@@ -44,15 +44,25 @@ const SPREADS_MIN: f64 = 2.0;
 /// It takes so many packets on either side to tell by their order, of which one of so many may have been out of it, and what it leaves open
 /// must be less than that.
 const ORDERED_MIN: usize = 16;
+const ORDERED_MAX: usize = 1 << 14;
 const ODD_PART: usize = 200;
+const ODD_MAX: usize = 3;
 const ORDERED_OPEN_US_MAX: f64 = 10_000.0;
+/// Where it leaves open so many ticks at most, those who were told themselves are not asked.
+const SURE_TICKS: f64 = 3.0;
 
 /// Delays of a host's long flows, in the order of time, each counted from the lowest point that any of them tells.
 struct Company {
-    delays: Vec<Delay>,
+    delays: Vec<Met>,
     /// Whether one of them saw the queue empty more than once.
     is_confirmed: bool,
     shortest_us: f64,
+}
+
+/// A delay of a flow, and whether others told where the flow's begin: that is not exact.
+struct Met {
+    delay: Delay,
+    is_told: bool,
 }
 
 /// By how much a direction's base is above where the others' is, and what that leaves open.
@@ -83,7 +93,7 @@ impl Company {
         for (round_trip_us, _, sender) in long.into_iter().take(KEPT) {
             company.add(clock.read_alone(sender), missed(round_trip_us) > 0);
         }
-        company.delays.iter().any(|delay| delay.queue_us > NEAR_US).then_some(company)
+        company.delays.iter().any(|met| met.delay.queue_us > NEAR_US).then_some(company)
     }
 
     /// Takes a flow in; one that may have begun in a queue only where it is known by how much.
@@ -92,13 +102,16 @@ impl Company {
         if above.is_none() && may_have_missed && !self.delays.is_empty() {
             return;
         }
-        if let Some(above_us) = self.believed_us(&direction, above.as_ref()) {
+        let told_us = self.believed_us(&direction, above.as_ref());
+        if let Some(above_us) = told_us {
             direction.reading.lower_base(above_us, self.is_confirmed);
         }
-        let track = &mut direction.reading.direct;
+        let (track, mut delays) = (&mut direction.reading.direct, Vec::new());
         self.is_confirmed |= !track.is_unconfirmed();
-        track.take_delays(Base::Whole, &mut self.delays);
-        self.delays.sort_by_key(|delay| delay.time_us);
+        track.take_delays(Base::Whole, &mut delays);
+        let is_told = told_us.is_some();
+        self.delays.extend(delays.into_iter().map(|delay| Met { delay, is_told }));
+        self.delays.sort_by_key(|met| met.delay.time_us);
     }
 
     /// Lowers a direction's base to where the others tell that it is.
@@ -128,46 +141,35 @@ impl Company {
         let middle = median(&mut constants);
         constants.iter_mut().for_each(|other| *other = (*other - middle).abs());
         let spread_us = median(&mut constants);
-        let constant = self.ordered(&piece.points, direction.reading.direct.tick_us).unwrap_or(middle);
-        let us = direction.reading.direct.only_zero()? - constant;
-        (spread_us <= SPREAD_US_MAX).then_some(Above { us, spread_us })
+        let zero = direction.reading.direct.only_zero()?;
+        let above = Above { us: zero - middle, spread_us };
+        if spread_us > SPREAD_US_MAX {
+            return None;
+        }
+        let tells = above.tells(direction).is_some();
+        let ordered =
+            if tells { self.ordered(&piece.points, direction.reading.direct.tick_us) } else { None };
+        Some(Above { us: zero - ordered.unwrap_or(middle), spread_us })
     }
 
     /// The constant in the readings of packets with which these entered the queue in the order in which they left it. `None` where
-    /// nearly all of them do so with none, as where flows have queues of their own.
+    /// nearly all of them do so with none, as where flows have queues of their own, or where much is left open.
     fn ordered(&self, points: &[Point], tick_us: f64) -> Option<f64> {
-        let mut later = 0;
-        let (mut most, mut least) = (Vec::new(), Vec::new());
-        for delay in &self.delays {
-            let t = delay.time_us as f64;
-            let entered = t - delay.queue_us;
-            later += points[later..].iter().take_while(|point| point.t < t).count();
-            // A reading less its constant is a delay; so the constant is when a packet entered less when it was sent.
-            let after_sent = |point: &Point| entered - (point.t - point.x);
-            let (Some(before), Some(after)) = (later.checked_sub(1).map(|k| &points[k]), points.get(later))
-            else {
-                continue;
-            };
-            if after.t > t && after.t - before.t <= GAP_US_MAX {
-                most.push(after_sent(before));
-                least.push(after_sent(after));
-            }
-        }
-        if most.len() < ORDERED_MIN {
-            return None;
-        }
-        let few = most.len() / ODD_PART;
-        let most = *most.select_nth_unstable_by(few, f64::total_cmp).1;
-        let least = *least.select_nth_unstable_by(few, |a, b| b.total_cmp(a)).1;
-        // Stamps are up to a tick old, by which the two overlap; and so are those of the others.
-        let open_us = most - least + 2.0 * tick_us;
-        (0.0..=ORDERED_OPEN_US_MAX).contains(&open_us).then_some(f64::midpoint(most, least))
+        let (first, last) = (points.first()?.time_us(), points.last()?.time_us());
+        let [begin, end] = [first, last].map(|us| self.delays.partition_point(|met| met.delay.time_us < us));
+        let beside = self.delays.get(begin..end)?;
+        let stride = beside.len() / ORDERED_MAX + 1;
+        let each = || beside.iter().step_by(stride);
+        let untold = each().filter(|met| !met.is_told);
+        bounds(points, untold)
+            .and_then(|bounds| bounds.middle(tick_us, SURE_TICKS * tick_us))
+            .or_else(|| bounds(points, each()).and_then(|bounds| bounds.middle(tick_us, ORDERED_OPEN_US_MAX)))
     }
 
     /// The delay at a time.
     fn at(&self, t: f64) -> Option<f64> {
-        let next = self.delays.partition_point(|delay| (delay.time_us as f64) < t);
-        let [before, after] = [self.delays.get(next.checked_sub(1)?)?, self.delays.get(next)?];
+        let next = self.delays.partition_point(|met| (met.delay.time_us as f64) < t);
+        let [before, after] = [self.delays.get(next.checked_sub(1)?)?.delay, self.delays.get(next)?.delay];
         let gap_us = (after.time_us - before.time_us) as f64;
         let change_us = after.queue_us - before.queue_us;
         let is_told = gap_us <= GAP_US_MAX && change_us.abs() <= CHANGE_US_MAX;
@@ -209,6 +211,46 @@ impl<'a> InCompany<'a> {
         }
         direction
     }
+}
+
+/// What a constant is at most and at least, if order is kept.
+struct Bounds {
+    most: f64,
+    least: f64,
+}
+
+impl Bounds {
+    /// The middle, where no more than so much is left open.
+    fn middle(&self, tick_us: f64, open_us_max: f64) -> Option<f64> {
+        // Stamps are up to a tick old, by which the two overlap; and so are those of the others.
+        let open_us = self.most - self.least + 2.0 * tick_us;
+        (0.0..=open_us_max).contains(&open_us).then(|| f64::midpoint(self.most, self.least))
+    }
+}
+
+/// Of the constant in the readings of packets among others; `None` for few.
+fn bounds<'a>(points: &[Point], others: impl Iterator<Item = &'a Met>) -> Option<Bounds> {
+    let (mut most, mut least) = (Vec::new(), Vec::new());
+    for Met { delay, .. } in others {
+        let t = delay.time_us as f64;
+        let entered = t - delay.queue_us;
+        let later = points.partition_point(|point| point.t < t);
+        // A reading less its constant is a delay; so the constant is when a packet entered less when it was sent.
+        let after_sent = |point: &Point| entered - (point.t - point.x);
+        let before = later.checked_sub(1).and_then(|before| points.get(before));
+        let Some((before, after)) = before.zip(points.get(later)) else { continue };
+        if after.t > t && after.t - before.t <= GAP_US_MAX {
+            most.push(after_sent(before));
+            least.push(after_sent(after));
+        }
+    }
+    if most.len() < ORDERED_MIN {
+        return None;
+    }
+    let few = (most.len() / ODD_PART).min(ODD_MAX);
+    let most = *most.select_nth_unstable_by(few, f64::total_cmp).1;
+    let least = *least.select_nth_unstable_by(few, |a, b| b.total_cmp(a)).1;
+    Some(Bounds { most, least })
 }
 
 fn median(values: &mut [f64]) -> f64 {
