@@ -4,7 +4,7 @@ use cede_cc::conformance::{Subject, check, check_on_a_link, check_unused};
 use cede_cc::{
     Allowance, Controller, DelaySamples, Feedback, Params, Path, Sent, Snapshot, Tag, Timeout, registry,
 };
-use cede_units::Rate;
+use cede_units::{Instant, Rate};
 
 const SEEDS: u64 = 120;
 const STEPS: u32 = 2000;
@@ -94,6 +94,7 @@ enum Fault {
     DoublesThroughMarks,
     GrowsUnused,
     GrowsByDelays,
+    Spins,
 }
 
 impl Faulty {
@@ -173,6 +174,11 @@ impl Controller for Faulty {
         self.allowance()
     }
 
+    /// Due at once, whatever was done.
+    fn timer(&self) -> Option<Instant> {
+        (self.fault == Fault::Spins && self.calls >= 300).then_some(Instant::ZERO)
+    }
+
     fn on_mss(&mut self, _: u32) -> Allowance {
         self.allowance()
     }
@@ -212,6 +218,21 @@ fn faulty(fault: Fault) -> Result<(), String> {
 }
 
 #[test]
+fn a_timer_that_never_moves_on_is_found_and_ends() {
+    let spins = |path: &Path| -> Box<dyn Controller> {
+        let (window, largest) = (f64::from(path.initial_cwnd_bytes), path.max_cwnd_bytes as f64);
+        let fault = Fault::Spins;
+        Box::new(Faulty { window, largest, fault, calls: 0, last_ns: 0, grows: true, starts: true })
+    };
+    let subject = Subject { responsive: true, build: &spins };
+    for found in [check_on_a_link(&subject, 1), check_unused(&subject, 1)] {
+        let violation = found.expect_err("it never moves on");
+        assert_eq!(violation.rule, "on_timer moves the timer on");
+        assert!(violation.detail.starts_with("0.000000000 s again and again"), "{violation}");
+    }
+}
+
+#[test]
 fn the_suite_finds_each_fault_that_is_planted() {
     assert_eq!(faulty(Fault::None), Ok(()));
     let rule = |fault| faulty(fault).expect_err("a fault was planted");
@@ -228,6 +249,7 @@ fn the_suite_finds_each_fault_that_is_planted() {
     assert!(rule(Fault::NeverLeavesSlowStart).contains("does not lose more"));
     assert!(rule(Fault::DoublesThroughMarks).contains("a queue that marks"));
     assert!(rule(Fault::GrowsUnused).contains("does not use"));
+    assert!(rule(Fault::Spins).contains("moves the timer on"));
     for fault in [Fault::Panics, Fault::OverflowsOnRtt, Fault::PanicsOnTime] {
         assert_eq!(rule(fault), "panic", "{fault:?}");
     }

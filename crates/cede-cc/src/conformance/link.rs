@@ -2,7 +2,8 @@
 //! acknowledgements, where [`check`](super::check) deals single calls. It finds what no single call shows: losses or marks that are
 //! ignored, a slow start that never ends, a window that grows while nobody uses it.
 
-use super::{Subject, Violation};
+use super::{Subject, TIMER, Violation};
+use crate::instruments::TimerGuard;
 use crate::{Allowance, Controller, Feedback, PacketFact, Path, SendRecord, Sent, Timeout};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 use cede_units::{Duration, Instant, Stream};
 
 /// The rules, in the words that a [`Violation`] quotes.
-pub const LINK_RULES: &[&str] = &[LOSSES, MARKS, USE, UNUSED];
+pub const LINK_RULES: &[&str] = &[LOSSES, MARKS, USE, UNUSED, TIMER];
 
 const LOSSES: &str =
     "a link that drops what it cannot hold does not lose more than a third of all packets for good";
@@ -65,8 +66,13 @@ fn trial(subject: &Subject<'_>, queue: Queue, has_little: bool, seed: u64) -> Re
     }
     let path = Path { mss_bytes: MSS, initial_cwnd_bytes: 2 * MSS, max_cwnd_bytes: LARGEST_WINDOW };
     let mut link = Link::new((subject.build)(&path), queue, has_little, seed);
-    link.run();
-    link.judge().map_err(|(rule, detail)| Violation { rule, seed, step: link.number as u32, detail })
+    let ran = link.run();
+    ran.and_then(|()| link.judge()).map_err(|(rule, detail)| Violation {
+        rule,
+        seed,
+        step: link.number as u32,
+        detail,
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,6 +80,9 @@ enum Queue {
     Drops,
     Marks,
 }
+
+/// A rule that did not hold, and what was seen.
+type Broken = (&'static str, String);
 
 /// A packet on its way, and when its acknowledgement arrives.
 struct Flight {
@@ -130,18 +139,29 @@ impl Link {
     }
 
     /// In steps of a quarter of a packet's time: what is due arrives, timers run out, and what may leave does.
-    fn run(&mut self) {
+    fn run(&mut self) -> Result<(), Broken> {
         let step = SERVICE / 4;
         while self.now.since(self.began) < RUN {
             self.now += step;
-            while self.controller.timer().is_some_and(|at| at <= self.now) {
-                self.controller.on_timer(self.now);
-            }
+            self.run_timers()?;
             while self.flights.front().is_some_and(|flight| flight.back_at <= self.now) {
                 self.arrive();
             }
             self.send_all();
         }
+        Ok(())
+    }
+
+    /// A timer that never moves on would keep the link from everything else.
+    fn run_timers(&mut self) -> Result<(), Broken> {
+        let mut guard = TimerGuard::default();
+        while let Some(at) = self.controller.timer().filter(|&at| at <= self.now) {
+            if guard.spins(self.now) {
+                return Err((TIMER, format!("{at} again and again, at {}", self.now)));
+            }
+            self.controller.on_timer(self.now);
+        }
+        Ok(())
     }
 
     fn send_all(&mut self) {
@@ -267,7 +287,7 @@ impl Link {
         self.controller.on_feedback(&feedback);
     }
 
-    fn judge(&self) -> Result<(), (&'static str, String)> {
+    fn judge(&self) -> Result<(), Broken> {
         let require = |kept: bool, rule, detail: String| if kept { Ok(()) } else { Err((rule, detail)) };
         if self.has_little {
             let (window, most) =
