@@ -377,6 +377,10 @@ impl State {
     }
 
     /// The RTT sample of a batch; moves the smoothed RTT on.
+    ///
+    /// None is zero. quinn stamps all datagrams that it finds in a socket with the time at which it began to read, so on a path of
+    /// microseconds an acknowledgement may seem older than what it answers; as a smallest RTT that would hold for good, and all
+    /// of a window would be queue.
     fn sample(&mut self, batch: &Batch) -> Option<Duration> {
         let (raw, estimate) = (batch.raw_rtt?, batch.estimate?);
         let adjusted = self.inversion.observe(estimate);
@@ -387,7 +391,7 @@ impl State {
             AckDelay::Removed => adjusted.unwrap_or(raw),
             AckDelay::Included => raw,
         };
-        Some(sample.into())
+        Some(sample.into()).filter(|sample: &Duration| !sample.is_zero())
     }
 
     fn run_timers(&mut self, now: Instant) {
@@ -537,6 +541,22 @@ mod tests {
         assert_eq!(base_ns, 40_000_000);
         bench.quic.on_mtu_update(1452);
         assert!(clone.window() > 2 * 1452);
+    }
+
+    #[test]
+    fn an_acknowledgement_that_seems_to_take_no_time_is_no_sample() {
+        for (name, ack_delay) in
+            [("vegas", AckDelay::Removed), ("vegas", AckDelay::Included), ("lp", AckDelay::Included)]
+        {
+            let mut bench = Bench::new(name);
+            bench.quic.state().ack_delay = ack_delay;
+            bench.send(0, 4);
+            bench.acknowledge(40, 0, 2, 2);
+            bench.send(41, 2);
+            bench.acknowledge(41, 41, 1, 3);
+            bench.acknowledge(90, 50, 1, 2);
+            assert_eq!(bench.quic.snapshot().base_delay_ns, Some(40_000_000), "{name}, {ack_delay:?}");
+        }
     }
 
     #[test]

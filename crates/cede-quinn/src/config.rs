@@ -136,6 +136,20 @@ impl Scavenger {
         })
     }
 
+    /// Sets a parameter, in the words of `cede explain NAME`: `set("target", "25 ms")`. A later value takes the place of an earlier one.
+    ///
+    /// # Errors
+    /// [`Error`], with what is allowed.
+    pub fn set(self, parameter: &str, value: &str) -> Result<Self, Error> {
+        let entry = registry::require(self.name)?;
+        let mut params = Params::new();
+        let others = self.params.iter().filter(|(name, _)| *name != parameter);
+        others.for_each(|(name, value)| params.set(name, value.clone()));
+        params.parse_and_set(entry.params, parameter, value)?;
+        let Self { params, .. } = Self::even_if_unfit(self.name, &params)?;
+        Ok(Self { params, ..self })
+    }
+
     fn of(name: &'static str) -> Self {
         let params = match registry::find(name) {
             Some(entry) => on_rtt(entry, &Params::new()).unwrap_or_default(),
@@ -232,6 +246,20 @@ mod tests {
                 assert!(name != "signal" || *value == ParamValue::Word("rtt".into()), "{}", scavenger.name());
             }
         }
+    }
+
+    #[test]
+    fn parameters_are_set_one_by_one_and_the_last_word_counts() {
+        let set = |parameter: &str, value: &str| Scavenger::ledbat_plus_plus().set(parameter, value);
+        let scavenger =
+            set("target", "25 ms").and_then(|it| it.max_window_bytes(9_999).set("target", "30 ms"));
+        let scavenger = scavenger.expect("both are in range");
+        let target = ParamValue::Duration(cede_units::Duration::from_millis(30));
+        assert_eq!((scavenger.params.get("target"), scavenger.max_window_bytes), (Some(&target), 9_999));
+        assert_eq!(scavenger.params.get("signal"), Some(&ParamValue::Word("rtt".into())), "as before");
+        assert_eq!(set("signal", "owd").unwrap_err(), Error::NoOneWayDelay);
+        assert!(set("traget", "25 ms").unwrap_err().to_string().contains("target"));
+        assert!(set("target", "25").unwrap_err().to_string().contains("a time from"));
     }
 
     #[test]

@@ -12,6 +12,27 @@
 //! // client_config.transport_config(Arc::new(transport));
 //! ```
 //!
+//! Parameters are those of `cede explain NAME`, as they are written there:
+//!
+//! ```
+//! # fn main() -> Result<(), cede_quinn::Error> {
+//! let gentle = cede_quinn::Scavenger::ledbat_plus_plus().set("target", "25 ms")?;
+//! # let _ = gentle;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What the controller makes of the path is in its snapshot:
+//!
+//! ```no_run
+//! # fn told(connection: &quinn::Connection) {
+//! let state = connection.congestion_state().into_any();
+//! if let Ok(controller) = state.downcast::<cede_quinn::QuicController>() {
+//!     println!("{}: {:?}", controller.name(), controller.snapshot());
+//! }
+//! # }
+//! ```
+//!
 //! The controller rules what *this* side sends. Whoever uploads in the background configures its client, whoever
 //! serves background downloads its server (or one transport configuration per kind of connection).
 //!
@@ -69,5 +90,7 @@ mod ledger;
 mod sample;
 
 pub use adapter::QuicController;
+/// What [`Scavenger::named`] takes, [`Error`] holds and [`QuicController::snapshot`] answers.
+pub use cede_cc::{ParamError, ParamValue, Params, Snapshot};
 pub use config::{Error, Scavenger, UNFIT};
 pub use sample::AckDelay;
