@@ -1,4 +1,4 @@
-//! The lab's ear in a simulated world: what passes through the links under study, flow by flow.
+//! The lab's ear in a simulated world: what passes through the links under study, and what became of each flow's packets.
 
 use crate::histogram::Histogram;
 use crate::ports::FIRST_PORT;
@@ -14,9 +14,9 @@ const SHORT_TERM: Duration = Duration::from_secs(1);
 pub struct FlowMeter {
     /// Data packets that its host sent.
     pub sent_packets: u64,
-    /// Data packets that a metered link dropped or lost.
+    /// Data packets that were dropped or lost, on any link.
     pub dropped_packets: u64,
-    /// Queueing delays of its data packets, one per packet and metered link.
+    /// Queueing delays of its data packets that arrived: of each what it waited on its whole way.
     pub delays: Histogram,
 }
 
@@ -131,12 +131,13 @@ impl LinkMeter {
         Length { packets: packets as f64 / span_ns, bytes: bytes as f64 / span_ns }
     }
 
-    /// Octets that a link of this rate carried from `opened` to `end`: of a packet in transmission at either moment
-    /// the part that falls between them.
+    /// Octets that a link carried from `opened` to `end`: of a packet in transmission at either moment the part that falls
+    /// between them, by the rate that the link had when its transmission began.
     #[must_use]
-    pub fn carried_bytes(&self, rate: Rate, opened: Instant, end: Instant) -> f64 {
+    pub fn carried_bytes(&self, rate_at: impl Fn(Instant) -> Rate, opened: Instant, end: Instant) -> f64 {
         let left = |(began, bytes): (Instant, u32), at: Instant| {
-            let sent = rate.bits_per_sec() as f64 * at.since(began).as_nanos() as f64 / 8e9;
+            let rate = rate_at(began).bits_per_sec() as f64;
+            let sent = rate * at.since(began).as_nanos() as f64 / 8e9;
             (f64::from(bytes) - sent).max(0.0)
         };
         self.served_bytes as f64 + left(self.in_service_at_opening, opened) - left(self.in_service, end)
@@ -346,28 +347,27 @@ impl Observer for Meters {
         }
         meter.delays.record(event.waited);
         meter.served_bytes += u64::from(event.bytes);
-        if let Some(flow) = flow {
-            if let Some(bytes) = meter.flow_bytes.get_mut(flow) {
-                *bytes += u64::from(event.bytes);
-            }
-            self.flows[flow].delays.record(event.waited);
+        if let Some(bytes) = flow.and_then(|flow| meter.flow_bytes.get_mut(flow)) {
+            *bytes += u64::from(event.bytes);
         }
     }
 
     fn dropped(&mut self, link: LinkId, datagram: &Datagram, at: Instant, cause: DropCause) {
-        let (flow, counts) = (self.data_flow(datagram), at >= self.opened);
-        let Some(meter) = self.meter(link).filter(|_| counts) else { return };
+        if at < self.opened {
+            return;
+        }
+        if let Some(flow) = self.data_flow(datagram)
+            && !datagram.payload.is_empty()
+        {
+            self.flows[flow].dropped_packets += 1;
+        }
+        let Some(meter) = self.meter(link) else { return };
         // A packet that the queue drops after a while was counted when it joined, unless that was before the opening.
         meter.arrived_packets += u64::from(cause.is_at_arrival());
         let on_the_wire = u64::from(cause == DropCause::Wire);
         meter.dropped_packets += 1 - on_the_wire;
         meter.lost_packets += on_the_wire;
         meter.drops.note(cause);
-        if let Some(flow) = flow
-            && !datagram.payload.is_empty()
-        {
-            self.flows[flow].dropped_packets += 1;
-        }
     }
 
     fn marked(&mut self, link: LinkId, _: &Datagram, at: Instant) {
@@ -395,6 +395,7 @@ impl Observer for Meters {
             self.deliveries.bytes_since_start[flow] += u64::from(bytes);
             if event.at >= self.opened {
                 self.deliveries.record(event.at, flow, bytes);
+                self.flows[flow].delays.record(event.waited);
             }
         }
         if let Some(tap) = &mut self.tap {
@@ -453,7 +454,7 @@ mod tests {
             meters.dequeued(LinkId(0), &Datagram::default(), &dequeue(at_ms));
         }
         let rate = Rate::from_bits_per_sec(8000);
-        let carried = meters.links()[0].carried_bytes(rate, opened, Instant::from_millis(3000));
+        let carried = meters.links()[0].carried_bytes(|_| rate, opened, Instant::from_millis(3000));
         assert_eq!(carried, 2000.0);
     }
 }

@@ -58,10 +58,30 @@ pub struct Watched {
     pub name: String,
     /// Its number.
     pub link: LinkId,
-    /// Its rate.
-    pub rate: Rate,
+    /// Its rates and since when it has them, in the order of time: the first from the beginning of the run.
+    pub rates: Vec<(Instant, Rate)>,
     /// What its buffer holds, for the queue index; none where it has no limit.
     pub limit: Option<Limit>,
+}
+
+impl Watched {
+    /// Its rate at a time.
+    #[must_use]
+    pub fn rate_at(&self, at: Instant) -> Rate {
+        let since = self.rates.iter().rev().find(|&&(since, _)| since <= at);
+        since.map_or(Rate::default(), |&(_, rate)| rate)
+    }
+
+    /// Its mean rate from one time to a later one, in Mbit/s.
+    #[must_use]
+    pub fn mean_rate_mbps(&self, from: Instant, until: Instant) -> f64 {
+        let ends = self.rates.iter().skip(1).map(|&(since, _)| since).chain([until]);
+        let part = |(&(since, rate), end): (&(Instant, Rate), Instant)| {
+            rate.as_mbit_f64() * end.min(until).since(since.max(from)).as_nanos() as f64
+        };
+        let sum: f64 = self.rates.iter().zip(ends).map(part).sum();
+        sum / (until.since(from).as_nanos() as f64).max(1.0)
+    }
 }
 
 impl Network {
@@ -209,16 +229,18 @@ impl<'s> Planner<'s> {
         };
         let mut flows: Vec<FlowPlan> = instances.iter().enumerate().map(plan).collect();
         flows.sort_by_key(|plan| plan.flow);
-        let watched = self.watched.iter().filter_map(|(name, link, rtt)| {
-            Some(Watched {
-                name: name.clone(),
-                link: self.topology.link_id(name)?,
-                rate: link.rate,
-                limit: link.limit(*rtt),
-            })
-        });
         let events = self.events(host);
-        Network { flows, watched: watched.collect(), events, topology: self.topology }
+        let watched = self.watched.iter().filter_map(|(name, link, rtt)| {
+            let id = self.topology.link_id(name)?;
+            let later = events.iter().filter_map(|&(at, event)| match event {
+                Event::Link(changed, change) if changed == id => Some((at, change.rate?)),
+                _ => None,
+            });
+            let rates = core::iter::once((Instant::ZERO, link.rate)).chain(later).collect();
+            Some(Watched { name: name.clone(), link: id, rates, limit: link.limit(*rtt) })
+        });
+        let watched = watched.collect();
+        Network { flows, watched, events, topology: self.topology }
     }
 
     /// What changes while the world runs, in the order of time.

@@ -67,11 +67,11 @@ pub struct FlowOutcome {
     pub share: f64,
     /// The part of its data packets that did not arrive.
     pub loss: f64,
-    /// Queueing delays of its data packets at the metered links.
+    /// Queueing delays of its data packets that arrived, each on its whole way.
     pub delays: Delays,
     /// The part of its data packets that were sent again.
     pub retransmitted: f64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts since the beginning, the warm-up included.
     pub timeouts: u64,
     /// When its last octet was acknowledged, in seconds; none where that did not happen.
     pub finish_s: Option<f64>,
@@ -149,9 +149,7 @@ pub struct FlowEnds {
     pub retransmissions: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Payload octets that the receiving application had at the end of the warm-up.
-    pub received_before_bytes: u64,
-    /// Payload octets that it has now.
+    /// Payload octets that the receiving application had.
     pub received_bytes: u64,
     /// When the last octet was acknowledged, in seconds.
     pub finish_s: Option<f64>,
@@ -159,6 +157,19 @@ pub struct FlowEnds {
     pub error: Option<String>,
     /// The stream's octets were those that were sent.
     pub intact: bool,
+}
+
+impl FlowEnds {
+    /// The same without what was counted until an earlier time; timeouts count from the beginning.
+    #[must_use]
+    pub fn since(self, before: &Self) -> Self {
+        Self {
+            data_packets_sent: self.data_packets_sent.saturating_sub(before.data_packets_sent),
+            retransmissions: self.retransmissions.saturating_sub(before.retransmissions),
+            received_bytes: self.received_bytes.saturating_sub(before.received_bytes),
+            ..self
+        }
+    }
 }
 
 impl Outcome {
@@ -335,7 +346,7 @@ impl FlowContext<'_> {
             controller: flow.controller.name.clone(),
             start_s: plan.start.as_secs_f64(),
             rate_mbps: mbps(self.bytes, self.span),
-            goodput_mbps: mbps(ends.received_bytes - ends.received_before_bytes, self.span),
+            goodput_mbps: mbps(ends.received_bytes, self.span),
             share: ratio(self.bytes, self.total),
             loss: ratio(meter.dropped_packets, meter.sent_packets),
             delays: Delays::of(&meter.delays),
@@ -360,12 +371,12 @@ fn fill(queue: Length<f64>, limit: Option<Limit>) -> f64 {
 fn link(meter: &LinkMeter, watched: &Watched, network: &Network, scenario: &Scenario) -> LinkOutcome {
     let (opened, end) = (Instant::ZERO + scenario.warmup, Instant::ZERO + scenario.duration);
     let span = end.since(opened);
-    let carried_bytes = meter.carried_bytes(watched.rate, opened, end);
+    let carried_bytes = meter.carried_bytes(|at| watched.rate_at(at), opened, end);
     let carried_mbps = carried_bytes * 8e3 / (span.as_nanos() as f64).max(1.0);
     let served = |plan: &FlowPlan| meter.flow_bytes.get(plan.number).map(|&bytes| mbps(bytes, span));
     LinkOutcome {
         name: watched.name.clone(),
-        efficiency: carried_mbps / watched.rate.as_mbit_f64(),
+        efficiency: carried_mbps / watched.mean_rate_mbps(opened, end),
         rate_mbps: carried_mbps,
         flow_rates_mbps: network.flows.iter().filter_map(served).collect(),
         loss: ratio(meter.dropped_packets + meter.lost_packets, meter.arrived_packets),

@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
             world.record_tape();
         }
         let mut recorder = Recorder::new(&self.network);
-        let mut before = vec![0; self.network.flows.len()];
+        let mut before = vec![FlowEnds::default(); self.network.flows.len()];
         let end = Instant::ZERO + self.scenario.duration;
         let warm = Instant::ZERO + self.scenario.warmup;
         if end > world.horizon() {
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
             }
             world.run_until(stop);
             if stop == warm {
-                before = self.received(&world);
+                before = self.ends(&world);
             }
             if self.sampling {
                 recorder.sample(stop, &self.network, &mut world, watcher);
@@ -340,21 +340,14 @@ impl<'a> Run<'a> {
         Source::new(flow.traffic, plan.start, stop, flow.bytes, payload, random)
     }
 
-    fn received(&self, world: &LabWorld) -> Vec<u64> {
-        let received = |plan: &FlowPlan| {
-            world.host(plan.receiver.host).socket(plan.receiver.port).map_or(0, Socket::received_bytes)
-        };
-        self.network.flows.iter().map(received).collect()
+    fn ends(&self, world: &LabWorld) -> Vec<FlowEnds> {
+        self.network.flows.iter().map(|plan| flow_ends(world, plan)).collect()
     }
 
-    fn finish(self, world: LabWorld, series: Series, before: &[u64]) -> (Outcome, Meters) {
-        let ends: Vec<FlowEnds> = self
-            .network
-            .flows
-            .iter()
-            .zip(before)
-            .map(|(plan, &before)| flow_ends(&world, plan, before))
-            .collect();
+    /// `before` is what flows had done by the end of the warm-up.
+    fn finish(self, world: LabWorld, series: Series, before: &[FlowEnds]) -> (Outcome, Meters) {
+        let ends: Vec<FlowEnds> =
+            self.ends(&world).into_iter().zip(before).map(|(end, before)| end.since(before)).collect();
         let mut outcome = Outcome::of(self.scenario, &self.network, world.observer(), &ends, series);
         for (plan, flow) in self.network.flows.iter().zip(&mut outcome.flows) {
             if let Some(other) = self.stand_in_for(plan, &self.scenario.flows[plan.flow]) {
@@ -374,7 +367,7 @@ fn take_place(world: &mut LabWorld, event: Event) {
     }
 }
 
-fn flow_ends(world: &LabWorld, plan: &FlowPlan, received_before_bytes: u64) -> FlowEnds {
+fn flow_ends(world: &LabWorld, plan: &FlowPlan) -> FlowEnds {
     let host = world.host(plan.sender.host);
     let (Some(sender), Some(receiver)) =
         (host.socket(plan.sender.port), world.host(plan.receiver.host).socket(plan.receiver.port))
@@ -387,7 +380,6 @@ fn flow_ends(world: &LabWorld, plan: &FlowPlan, received_before_bytes: u64) -> F
         data_packets_sent: view.data_packets_sent,
         retransmissions: view.retransmissions,
         timeouts: view.timeouts,
-        received_before_bytes,
         received_bytes: receiver.received_bytes(),
         finish_s: sender.finished_at().map(in_world),
         error: view.error,

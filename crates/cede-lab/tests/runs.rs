@@ -149,11 +149,68 @@ fn a_slow_link_does_not_carry_more_than_its_capacity() {
 }
 
 #[test]
+fn a_link_that_becomes_faster_or_slower_does_not_carry_more_than_its_capacity() {
+    for later in ["40 Mbit/s", "2500 kbit/s"] {
+        let link = format!(
+            "rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n[[change]]\nat = \"150 s\"\nrate = \"{later}\""
+        );
+        let outcome = outcome_of(&link, "");
+        let link = &outcome.links[0];
+        assert!(link.efficiency > 0.9 && link.efficiency <= 1.0, "{later}: {}", link.efficiency);
+        assert!((link.rate_mbps / outcome.flows[0].rate_mbps - 1.0).abs() < 0.01);
+    }
+}
+
+#[test]
 fn small_packets_do_not_fill_a_buffer_of_octets_more_than_once() {
     let outcome =
         outcome_of("rate = \"1 Mbit/s\"\ndelay = \"20 ms\"\nbuffer = \"200 ms\"", "packet = \"128 B\"");
     let link = &outcome.links[0];
     assert!(link.loss > 0.0 && link.queue_index > 0.3 && link.queue_index <= 1.0, "{}", link.queue_index);
+}
+
+#[test]
+fn what_a_flow_waits_and_loses_on_its_access_link_is_its_own() {
+    let slow_access =
+        "topology.access_buffer = \"20 packets\"\n[[flow]]\nprotocol = \"tcp\"\naccess_rate = \"2 Mbit/s\"\n";
+    let text = format!(
+        "duration = \"60 s\"\n{}",
+        slow_access.replace("[[flow]]", "[link]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n[[flow]]",)
+    );
+    let outcome = run(&text, &[]);
+    let (flow, link) = (&outcome.flows[0], &outcome.links[0]);
+    assert_eq!((link.delays.p95_ms, link.loss), (0.0, 0.0), "nothing waits at the bottleneck");
+    // Twenty packets of 6 ms each, and what the sender loses it has to send again.
+    assert!((60.0..=126.0).contains(&flow.delays.p95_ms), "{:?}", flow.delays);
+    assert!(flow.loss > 0.0 && (flow.loss / flow.retransmitted - 1.0).abs() < 0.2, "{flow:?}");
+}
+
+#[test]
+fn what_was_sent_again_before_the_end_of_the_warm_up_does_not_count() {
+    let text = "duration = \"60 s\"\nwarmup = \"30 s\"\n[link]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nloss = 0.02\n\
+         [[change]]\nat = \"20 s\"\nloss = 0.0\n[[flow]]\nprotocol = \"tcp\"\ncontroller = { name = \"fixed\", cwnd = \"40 kB\" }\n";
+    let early = run(text, &["warmup=0 s"]);
+    assert!(early.flows[0].retransmitted > 0.002, "{}", early.flows[0].retransmitted);
+    let late = run(text, &[]);
+    assert_eq!((late.flows[0].retransmitted, late.flows[0].loss), (0.0, 0.0));
+    assert!(late.flows[0].goodput_mbps > 5.0);
+}
+
+#[test]
+fn what_a_packet_waits_at_two_links_is_one_delay() {
+    let text = "duration = \"60 s\"\nwarmup = \"5 s\"\n[topology]\nkind = \"star\"\n\
+         [uplink]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\nbuffer = \"50 ms\"\n\
+         [downlink]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\nbuffer = \"50 ms\"\n\
+         [[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n[[host]]\nname = \"c\"\n\
+         [[flow]]\nname = \"over-both\"\nprotocol = \"tcp\"\nfrom = \"a\"\nto = \"b\"\n\
+         [[flow]]\nname = \"up\"\nprotocol = \"tcp\"\nfrom = \"a\"\nto = \"c\"\n\
+         [[flow]]\nname = \"down\"\nprotocol = \"tcp\"\nfrom = \"c\"\nto = \"b\"\n";
+    let outcome = run(text, &[]);
+    let at = |name: &str| {
+        outcome.links.iter().find(|link| link.name == name).map_or(f64::NAN, |link| link.delays.mean_ms)
+    };
+    let (both, apart) = (outcome.flows[0].delays.mean_ms, at("a-up") + at("b-down"));
+    assert!((both / apart - 1.0).abs() < 0.2, "{both} of {} and {}", at("a-up"), at("b-down"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::LinkId;
 use cede_net::{Datagram, Dequeue, DropCause, Enqueue, HostId};
-use cede_units::Instant;
+use cede_units::{Duration, Instant};
 
 /// A packet at a host.
 #[derive(Clone, Copy, Debug)]
@@ -13,12 +13,14 @@ pub struct PacketEvent<'a> {
     pub host: HostId,
     /// The packet.
     pub datagram: &'a Datagram,
+    /// How long it has waited in the queues of all links of its way, watched or not; nothing where it has just been sent.
+    pub waited: Duration,
 }
 
 /// Hears what happens in a world. Every method does nothing by default, so the unit type costs nothing.
 pub trait Observer {
-    /// Whether the queue events of a link are wanted; asked once, when the world is built. Links that nobody listens
-    /// to spend no time on it.
+    /// Whether the queue events of a link are wanted, but for drops; asked once, when the world is built. Links that nobody
+    /// listens to spend no time on it.
     fn watches(&self, link: LinkId) -> bool {
         let _ = link;
         false
@@ -31,7 +33,7 @@ pub trait Observer {
     fn dequeued(&mut self, link: LinkId, datagram: &Datagram, event: &Dequeue) {
         let _ = (link, datagram, event);
     }
-    /// A packet was dropped or lost on a watched link.
+    /// A packet was dropped or lost, on any link.
     fn dropped(&mut self, link: LinkId, datagram: &Datagram, at: Instant, cause: DropCause) {
         let _ = (link, datagram, at, cause);
     }

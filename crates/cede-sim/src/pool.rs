@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use cede_net::Datagram;
+use cede_units::Duration;
 
 /// A packet's place in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,6 +12,8 @@ pub(crate) struct PacketId(u32);
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     slots: Vec<Datagram>,
+    /// How long each has waited in queues so far.
+    waits: Vec<Duration>,
     free: Vec<u32>,
 }
 
@@ -19,10 +22,12 @@ impl Pool {
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = datagram;
+                self.waits[slot as usize] = Duration::ZERO;
                 PacketId(slot)
             }
             None => {
                 self.slots.push(datagram);
+                self.waits.push(Duration::ZERO);
                 PacketId(self.slots.len() as u32 - 1)
             }
         }
@@ -34,6 +39,24 @@ impl Pool {
 
     pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Datagram {
         &mut self.slots[id.0 as usize]
+    }
+
+    /// A second packet that has gone the same way until now.
+    pub(crate) fn duplicate(&mut self, id: PacketId) -> PacketId {
+        let (datagram, waited) = (self.get(id).clone(), self.waited(id));
+        let copy = self.insert(datagram);
+        self.waits[copy.0 as usize] = waited;
+        copy
+    }
+
+    /// How long a packet has waited in queues so far.
+    pub(crate) fn waited(&self, id: PacketId) -> Duration {
+        self.waits[id.0 as usize]
+    }
+
+    /// It has waited so much longer.
+    pub(crate) fn wait(&mut self, id: PacketId, longer: Duration) {
+        self.waits[id.0 as usize] += longer;
     }
 
     /// Takes a packet out; its slot is free afterwards.

@@ -10,7 +10,7 @@ use cede_net::{
     Counters, Datagram, Dequeue, DropCause, Ecn, Enqueue, Foresight, Host, HostId, Input, Link, LinkChange,
     LinkLog, Output,
 };
-use cede_units::Instant;
+use cede_units::{Duration, Instant};
 
 /// What a link knows of a packet: where it lies, where its path goes on, and its octets on the wire. A hop touches
 /// nothing else of it.
@@ -74,6 +74,7 @@ impl<O: Observer> LinkLog<Token> for Ear<'_, O> {
         }
     }
     fn dequeued(&mut self, token: &Token, event: &Dequeue) {
+        self.pool.wait(token.packet, event.waited);
         if self.watched {
             self.observer.dequeued(self.link, self.pool.get(token.packet), event);
         }
@@ -82,9 +83,7 @@ impl<O: Observer> LinkLog<Token> for Ear<'_, O> {
         if let Some(tape) = self.tape {
             tape.dropped(at, self.link.0);
         }
-        if self.watched {
-            self.observer.dropped(self.link, self.pool.get(token.packet), at, cause);
-        }
+        self.observer.dropped(self.link, self.pool.get(token.packet), at, cause);
     }
     fn mark(&mut self, token: &mut Token, at: Instant) -> bool {
         let datagram = self.pool.get_mut(token.packet);
@@ -303,12 +302,13 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     }
 
     fn deliver(&mut self, packet: PacketId) {
+        let waited = self.pool.waited(packet);
         let datagram = self.pool.remove(packet);
         let host = datagram.destination.host;
         if let Some(tape) = &mut self.tape {
             tape.delivered(self.now, host, &datagram);
         }
-        self.observer.delivered(&PacketEvent { at: self.now, host, datagram: &datagram });
+        self.observer.delivered(&PacketEvent { at: self.now, host, datagram: &datagram, waited });
         self.tell(host, Input::Datagram(datagram));
     }
 
@@ -333,7 +333,8 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     }
 
     fn send(&mut self, from: HostId, datagram: Datagram) {
-        self.observer.sent(&PacketEvent { at: self.now, host: from, datagram: &datagram });
+        let waited = Duration::ZERO;
+        self.observer.sent(&PacketEvent { at: self.now, host: from, datagram: &datagram, waited });
         let Some((first, hop)) = self.routes.path(from, datagram.destination.host) else {
             self.unroutable += 1;
             return;
@@ -347,8 +348,7 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     /// Offers a packet to a link, twice where the link duplicates.
     fn offer(&mut self, id: LinkId, token: Token) {
         if self.wires[id.0 as usize].link.duplicates() {
-            let copy = self.pool.get(token.packet).clone();
-            let packet = self.pool.insert(copy);
+            let packet = self.pool.duplicate(token.packet);
             self.enqueue(id, Token { packet, ..token });
         }
         self.enqueue(id, token);

@@ -1,12 +1,13 @@
 //! Worlds of toy hosts: delivery times, determinism, independence of the order of adding, conservation.
 
 use cede_net::{
-    Address, Datagram, Dequeue, Host, HostId, Impairments, Input, LinkConfig, Output, QueueLimit,
+    Address, Datagram, Dequeue, DropCause, Host, HostId, Impairments, Input, LinkConfig, Output, QueueLimit,
 };
 use cede_sim::schedule::{Heap, Scheduler, Tournament, Wheel};
 use cede_sim::{Clock, LinkId, Observer, PacketEvent, Topology, World};
 use cede_units::{Duration, Instant, Rate};
 use cede_wire::{Head, Payload};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Keeps a window of packets under way to a peer, and answers each packet that carries a payload.
 struct Toy {
@@ -192,6 +193,66 @@ fn each_dequeue_is_heard_at_its_exact_time() {
     assert!(queue.dequeues.iter().all(|event| event.queued_packets <= 20));
     assert!(queue.dequeues.windows(2).all(|pair| pair[1].served_bytes == pair[0].served_bytes + 1_500));
     assert!(queue.delivered <= queue.sent && queue.delivered > served);
+}
+
+/// When packets with a payload left each host, and what those that arrived took beyond what they had waited. It watches no link.
+#[derive(Default)]
+struct Journeys {
+    sent: BTreeMap<HostId, VecDeque<Instant>>,
+    moving: Vec<Duration>,
+    longest_wait: Duration,
+    dropped: u64,
+}
+
+impl Observer for Journeys {
+    fn sent(&mut self, event: &PacketEvent<'_>) {
+        assert!(event.waited.is_zero());
+        if !event.datagram.payload.is_empty() {
+            self.sent.entry(event.host).or_default().push_back(event.at);
+        }
+    }
+    fn delivered(&mut self, event: &PacketEvent<'_>) {
+        let sent = self.sent.get_mut(&event.datagram.source.host).and_then(VecDeque::pop_front);
+        if let Some(sent) = sent.filter(|_| !event.datagram.payload.is_empty()) {
+            self.moving.push(event.at.since(sent) - event.waited);
+            self.longest_wait = self.longest_wait.max(event.waited);
+        }
+    }
+    fn dropped(&mut self, _: LinkId, _: &Datagram, _: Instant, _: DropCause) {
+        self.dropped += 1;
+    }
+}
+
+#[test]
+fn what_a_packet_waits_adds_up_on_its_way_whoever_watches() {
+    let slow = |mbit| wire(Rate::from_mbit(mbit), QueueLimit::Unlimited, 0.0);
+    let mut topology = Topology::new();
+    for i in 0..2 {
+        let (left, right) = (format!("left-{i}"), format!("right-{i}"));
+        topology.host(&left, Clock::default()).host(&right, Clock::default());
+        topology.link(&format!("{left} up"), &left, "a", slow(40));
+        topology.link(&format!("{left} down"), "a", &left, slow(1000));
+        topology.link(&format!("{right} up"), &right, "b", slow(1000));
+        topology.link(&format!("{right} down"), "b", &right, slow(1000));
+    }
+    topology.link("there", "a", "b", slow(10)).link("back", "b", "a", slow(1000));
+    let mut world = toys::<_, Tournament>(&topology, 1, Journeys::default());
+    world.run_until(Instant::from_millis(500));
+    let seen = world.into_observer();
+    // 1500 octets: 300 us at 40 Mbit/s, 1200 at 10, 12 at 1000; and three times 10 ms of propagation.
+    assert!(seen.moving.len() > 100);
+    assert!(seen.moving.iter().all(|&moving| moving == Duration::from_micros(30_000 + 300 + 1_200 + 12)));
+    assert!(seen.longest_wait > Duration::from_millis(60), "{}", seen.longest_wait);
+}
+
+#[test]
+fn drops_are_heard_of_on_links_that_nobody_watches() {
+    let topology = dumbbell(false, 0.05);
+    let link = topology.link_id("bottleneck").unwrap();
+    let mut world = toys::<_, Tournament>(&topology, 5, Journeys::default());
+    world.run_until(Instant::from_secs(30));
+    let counters = *world.link_counters(link);
+    assert_eq!(world.observer().dropped, counters.dropped_packets + counters.lost_packets);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use cede_lab::record::{self, Folder, Manifest, Recorder, Results, Status};
 use cede_lab::report::{self, Provenance, Subject};
 use cede_lab::run::{FlowEvent, FlowSample, Run, RunError, Watcher};
 use cede_plot::terminal;
-use cede_units::Instant;
+use cede_units::{Duration, Instant};
 use flate2::{Compression, write::GzEncoder};
 use std::io;
 use std::path::PathBuf;
@@ -255,7 +255,7 @@ fn show(job: &Job<'_>, subject: &Subject<'_>, verdicts: &[Verdict], wall_s: f64)
         out += &terminal::table(&table, columns, colour);
         out.push('\n');
     }
-    out += &screen.wrap("", &fairness(subject.outcome));
+    out += &screen.wrap("", &fairness(subject.outcome, scenario.warmup));
     out.push('\n');
     for sentence in report::story(subject) {
         out += &screen.wrap("", &screen.strong(&sentence));
@@ -285,8 +285,14 @@ fn dissection(job: &Job<'_>, subject: &Subject<'_>) -> Option<String> {
     Some(format!("tshark -r {} {utp}", quoted(&capture.display().to_string())))
 }
 
-fn fairness(outcome: &Outcome) -> String {
+/// The indices, and what the tables above are of where they are not of the whole run, of which the sentences below tell.
+fn fairness(outcome: &Outcome, warmup: Duration) -> String {
     let index = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value:.3}"));
     let (long, short) = (index(outcome.fairness_long), index(outcome.fairness_short));
-    format!("fairness (Jain): {long} over the whole time, {short} in windows of one second")
+    let of = if warmup.is_zero() {
+        "over the whole time".to_string()
+    } else {
+        format!("over the {} s after the warm-up, as in the tables", outcome.span_s)
+    };
+    format!("fairness (Jain): {long} {of}, {short} in windows of one second")
 }

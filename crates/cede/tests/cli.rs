@@ -147,6 +147,16 @@ fn the_scenario_in_the_folder_repeats_the_run() {
 }
 
 #[test]
+fn numbers_of_a_run_say_which_time_they_are_of() {
+    let place = Folder::new("warmup");
+    place.write("short.toml", SHORT);
+    let whole = place.cede(&["run", "short.toml"]).exits(0);
+    assert!(whole.text().contains("over the whole time"), "{}", whole.text());
+    let late = place.cede(&["run", "short.toml", "-s", "duration=3 s", "-s", "warmup=1 s"]).exits(0);
+    assert!(late.text().contains("over the 2 s after the warm-up, as in the tables"), "{}", late.text());
+}
+
+#[test]
 fn an_assertion_that_does_not_hold_makes_the_exit_code_one() {
     let place = Folder::new("assert");
     place.write(

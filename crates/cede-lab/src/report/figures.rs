@@ -1,10 +1,11 @@
 //! Panels over time: rates, queueing delay, windows.
 
-use super::{Group, Subject};
+use super::{Group, MAX_SINGLE_FLOWS, Subject};
+use crate::network::Watched;
 use crate::outcome::FlowSeries;
 use cede_cc::ParamValue;
-use cede_plot::{Axis, Figure, Panel, Series};
-use cede_units::Duration;
+use cede_plot::{Axis, Dash, Figure, Panel, Series};
+use cede_units::{Duration, Instant};
 
 /// Rate of each flow over time, each value over one recording interval.
 #[must_use]
@@ -14,9 +15,21 @@ pub fn rates(subject: &Subject<'_>) -> Panel {
         .y(Axis::new("rate").unit("Mbit/s").from(0.0))
         .all_series(flow_series(subject, |flow| while_there(flow, &flow.rate_mbps), 1.0, Together::Sum));
     match subject.network.watched.as_slice() {
-        [bottleneck] => panel.hline(bottleneck.rate.as_mbit_f64(), "capacity"),
+        [bottleneck] => with_capacity(panel, bottleneck, subject.scenario.duration),
         _ => panel,
     }
+}
+
+/// A line at the link's rate, or steps where that changes.
+fn with_capacity(panel: Panel, link: &Watched, end: Duration) -> Panel {
+    if let [(_, rate)] = link.rates[..] {
+        return panel.hline(rate.as_mbit_f64(), "capacity");
+    }
+    let last = (Instant::ZERO + end, link.rate_at(Instant::ZERO + end));
+    let steps = link.rates.iter().copied().chain([last]);
+    let points = steps.map(|(at, rate)| (at.as_secs_f64(), rate.as_mbit_f64()));
+    // Slots of flows come first.
+    panel.series(Series::steps("capacity", points).slot(MAX_SINGLE_FLOWS).dash(Dash::Dotted))
 }
 
 /// Queueing delay over time at the metered links in which packets wait: the mean over each recording interval, and where

@@ -51,12 +51,12 @@ fn fairness(subject: &Subject<'_>) -> String {
     let outcome = subject.outcome;
     let index = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value:.3}"));
     format!(
-        "Jain's fairness index is {} over the whole time and {} on average over windows of one second. Delays are \
-         those of packets in the queues; share and rate count what reached the receivers, headers included, over the \
-         {} s after the warm-up.",
+        "All of this is of the {} s after the warm-up. Jain's fairness index is {} over that time and {} on average over \
+         windows of one second. Delays are those of packets in the queues, for a flow on their whole way; share and rate \
+         count what reached the receivers, headers included.",
+        outcome.span_s,
         index(outcome.fairness_long),
         index(outcome.fairness_short),
-        outcome.span_s
     )
 }
 

@@ -2,7 +2,9 @@
 
 use super::phases::{Phase, PhaseFlow, phases};
 use super::{Subject, tables};
+use crate::network::Watched;
 use crate::scenario::Topology;
+use cede_units::{Duration, Instant};
 
 /// A change of share below this is none.
 const NOTICEABLE: f64 = 0.02;
@@ -15,8 +17,8 @@ pub fn story(subject: &Subject<'_>) -> Vec<String> {
     let phases = phases(subject);
     let several = subject.outcome.links.len() > 1;
     let link = several.then(|| subject.outcome.links[subject.main_link()].name.as_str());
-    let (capacity_mbps, end_s) = (capacity_mbps(subject), subject.scenario.duration.as_secs_f64());
-    let teller = Teller { capacity_mbps, link, end_s };
+    let teller =
+        Teller { bottleneck: bottleneck(subject), link, end_s: subject.scenario.duration.as_secs_f64() };
     let first = phases.first().map(|phase| teller.beginning(phase));
     let later = phases.windows(2).map(|pair| teller.change(&pair[0], &pair[1]));
     first.into_iter().chain(later).chain(troubles(subject)).collect()
@@ -39,16 +41,16 @@ fn troubles(subject: &Subject<'_>) -> Vec<String> {
     told
 }
 
-/// The rate of the one bottleneck, where there is one.
-fn capacity_mbps(subject: &Subject<'_>) -> Option<f64> {
+/// The one bottleneck, where there is one.
+fn bottleneck<'a>(subject: &Subject<'a>) -> Option<&'a Watched> {
     match subject.scenario.topology {
-        Topology::Dumbbell(_) => subject.network.watched.first().map(|link| link.rate.as_mbit_f64()),
+        Topology::Dumbbell(_) => subject.network.watched.first(),
         Topology::Star | Topology::Graph(_) => None,
     }
 }
 
 struct Teller<'a> {
-    capacity_mbps: Option<f64>,
+    bottleneck: Option<&'a Watched>,
     /// The link whose queue is told of, where there are several.
     link: Option<&'a str>,
     end_s: f64,
@@ -65,11 +67,13 @@ impl Teller<'_> {
         };
         match active[..] {
             [] => format!("{until} nobody sends."),
-            [one] => format!("{until} **{}** is alone: it carries {}{wait}.", one.name, self.rate(one)),
+            [one] => {
+                format!("{until} **{}** is alone: it carries {}{wait}.", one.name, self.rate(one, phase))
+            }
             _ => {
-                let each =
-                    list(active.iter().map(|flow| format!("**{}** carries {}", flow.name, self.rate(flow))));
-                format!("{until} {each}{wait}.")
+                let carries =
+                    |flow: &&PhaseFlow| format!("**{}** carries {}", flow.name, self.rate(flow, phase));
+                format!("{until} {}{wait}.", list(active.iter().map(carries)))
             }
         }
     }
@@ -106,12 +110,11 @@ impl Teller<'_> {
         format!("; packets wait {} in {queue} on average", milliseconds(ms))
     }
 
-    fn rate(&self, flow: &PhaseFlow) -> String {
-        let rate = rate(flow);
-        match self.capacity_mbps {
-            Some(capacity) => format!("{rate}, {} of the link", tables::percent(flow.rate_mbps / capacity)),
-            None => rate,
-        }
+    fn rate(&self, flow: &PhaseFlow, phase: &Phase) -> String {
+        let (rate, at) = (rate(flow), |s| Instant::ZERO + Duration::from_secs_f64(s));
+        let Some(link) = self.bottleneck else { return rate };
+        let capacity_mbps = link.mean_rate_mbps(at(phase.from_s), at(phase.to_s));
+        format!("{rate}, {} of the link", tables::percent(flow.rate_mbps / capacity_mbps))
     }
 }
 
@@ -156,6 +159,8 @@ fn list(items: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cede_sim::LinkId;
+    use cede_units::Rate;
 
     fn phase(from_s: f64, rates: [f64; 2], active: [bool; 2], queue: f64) -> Phase {
         let total = rates[0] + rates[1];
@@ -169,6 +174,21 @@ mod tests {
         Phase { from_s, to_s: from_s + 10.0, flows, queue_mean_ms: Some(queue) }
     }
 
+    /// A link with these rates in Mbit/s, each from that second on.
+    fn bottleneck(rates: &[(u64, u64)]) -> Watched {
+        let rates = rates.iter().map(|&(s, mbit)| (Instant::from_secs(s), Rate::from_mbit(mbit))).collect();
+        Watched { name: "bottleneck".to_string(), link: LinkId(0), rates, limit: None }
+    }
+
+    #[test]
+    fn a_part_of_a_link_that_changes_is_one_of_what_it_had_meanwhile() {
+        let link = bottleneck(&[(0, 10), (5, 30), (20, 90)]);
+        let teller = Teller { bottleneck: Some(&link), link: None, end_s: 30.0 };
+        let alone = phase(0.0, [10.0, 0.0], [true, false], 25.2);
+        let told = spaced(&teller.beginning(&alone));
+        assert!(told.contains("10.00 Mbit/s, 50 % of the link"), "20 Mbit/s on average: {told}");
+    }
+
     /// With plain spaces between numbers and units.
     fn spaced(text: &str) -> String {
         text.replace('\u{a0}', " ")
@@ -176,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_flow_that_yields_is_told_so() {
-        let teller = Teller { capacity_mbps: Some(10.0), link: None, end_s: 30.0 };
+        let link = bottleneck(&[(0, 10)]);
+        let teller = Teller { bottleneck: Some(&link), link: None, end_s: 30.0 };
         let alone = phase(0.0, [9.5, 0.0], [true, false], 25.2);
         let both = phase(10.0, [0.5, 9.0], [true, true], 180.0);
         assert_eq!(

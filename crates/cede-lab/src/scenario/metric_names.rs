@@ -38,6 +38,8 @@ const JAIN: &str =
     "Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984; used so in LCN 2010";
 const SOJOURN: &str = "time from a packet's arrival at the queue to the start of its transmission, over the packets that left after the warm-up";
 
+const WAY: &str = "time from a packet's arrival at a queue to the start of its transmission, summed over all links of its way, over the packets that arrived after the warm-up";
+
 /// Every metric.
 ///
 /// The paths: `queue.LEAF` and `link.LEAF` for the bottleneck of a dumbbell, `queue.LINK.LEAF` and `link.LINK.LEAF`
@@ -62,7 +64,7 @@ pub const METRICS: &[MetricDoc] = &[
         "efficiency",
         "1",
         "Link efficiency: the part of the capacity that carried packets.",
-        "octets that left the link / (rate * time)",
+        "octets that left the link / (rate * time), with the mean of the rate where it changes",
         LCN10,
     ),
     metric(
@@ -118,24 +120,24 @@ pub const METRICS: &[MetricDoc] = &[
         "loss",
         "1",
         "Probability that one of the flow's data packets does not arrive.",
-        "data packets dropped or lost / data packets sent",
+        "data packets dropped or lost on any link / data packets sent",
         LCN10,
     ),
     metric(
         "flow",
         "mean_ms",
         "ms",
-        "Mean queueing delay of the flow's data packets on all links of their way.",
-        SOJOURN,
+        "Mean queueing delay of the flow's data packets on their whole way.",
+        WAY,
         CEDE,
     ),
-    metric("flow", "p50_ms", "ms", "Median queueing delay of the flow's data packets.", SOJOURN, CEDE),
+    metric("flow", "p50_ms", "ms", "Median queueing delay of the flow's data packets.", WAY, CEDE),
     metric(
         "flow",
         "p95_ms",
         "ms",
         "Queueing delay that 95 % of the flow's data packets do not exceed.",
-        SOJOURN,
+        WAY,
         CEDE,
     ),
     metric(
@@ -143,7 +145,7 @@ pub const METRICS: &[MetricDoc] = &[
         "p99_ms",
         "ms",
         "Queueing delay that 99 % of the flow's data packets do not exceed.",
-        SOJOURN,
+        WAY,
         CEDE,
     ),
     metric(
