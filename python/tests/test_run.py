@@ -84,7 +84,7 @@ class Scenarios(unittest.TestCase):
             def tolist(self):
                 return self.value
 
-        values = {"link.loss": Like(0.0), "flow.own.count": Like(2), "link.jitter_reorders": Like(True), "record.links": Like(["return"])}
+        values = {"link.loss": Like(0.0), "flow.own.count": Like(2), "record.controllers": Like(True), "record.links": Like(["return"])}
         result = cede.run(TEXT, set={**values, "duration": "100 ms"})
         self.assertEqual(list(result.flows), ["own-1", "own-2"])
 

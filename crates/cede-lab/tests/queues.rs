@@ -151,9 +151,13 @@ fn what_is_given_as_the_default_changes_nothing() {
             "pie",
             "profile = \"linux\", max_step = 0.02, high_delay = \"250 ms\", decay = 0.984375, first_update = \"500 ms\"",
         ),
-        ("red", "adapt_every = \"500 ms\", adapt_up = 0.01, adapt_down = 0.9, adaptive = false"),
+        ("red", "adapt_every = \"500 ms\", adapt_up = 0.01, adapt_down = 0.9, adaptive = true"),
     ] {
-        let profile = if options.contains("linux") { ", profile = \"linux\"" } else { "" };
+        let profile = match options {
+            _ if options.contains("linux") => ", profile = \"linux\"",
+            _ if options.contains("adaptive") => ", adaptive = true",
+            _ => "",
+        };
         let plain = tape(&[&format!("link.queue={{ kind = \"{kind}\"{profile} }}")]);
         assert_eq!(
             tape(&[&format!("link.queue={{ kind = \"{kind}\", {options} }}")]),

@@ -59,7 +59,7 @@ error: `rate` in [link] lacks its unit: 10
   |
 3 | rate = 10
   |        ^^
-  = allowed: a rate above zero in bit/s, kbit/s, Mbit/s, Gbit/s, kB/s, MB/s, KiB/s or MiB/s, for instance \"10 Mbit/s\"
+  = allowed: a rate above zero and of at most 1000 Gbit/s in bit/s, kbit/s, Mbit/s, Gbit/s, kB/s, MB/s, KiB/s or MiB/s, for instance \"10 Mbit/s\"
 
 error: unknown key `dealy` in [link]
  --> x.toml:4:1
@@ -106,6 +106,45 @@ fn impossible_values_are_refused() {
     refused(&with_flow("count = 0"), "count", "out of range: 0", "from 1 to 10000");
     refused(&with_flow("packet = \"20 B\""), "packet", "out of range: 20 B", "from 128 B");
     refused(&with_link("buffer = \"1 us\""), "buffer", "less than one packet", "at least 1500 B");
+}
+
+#[test]
+fn what_would_do_nothing_beside_the_other_options_is_refused() {
+    refused(&with_link("jitter_reorders = true"), "jitter_reorders", "there is no `jitter`", "above zero");
+    let nothing = |lines: &str, key: &str, why: &str| {
+        refused(&with_flow(lines), key, &format!("`{key}` has no meaning here: only with {why}"), "");
+    };
+    let delayed = "`ack = \"delayed\"`";
+    nothing("utp.ack_delay = \"20 ms\"", "ack_delay", delayed);
+    nothing("utp.ack = \"every\"\nutp.ack_packets = 4", "ack_packets", delayed);
+    let tcp = |line: &str, key: &str, why: &str| nothing(&format!("protocol = \"tcp\"\n{line}"), key, why);
+    tcp("tcp.ack_delay = \"20 ms\"", "ack_delay", delayed);
+    tcp("tcp.ack = \"linux\"\ntcp.ack_delay = \"20 ms\"", "ack_delay", delayed);
+    tcp("tcp.sack = false\ntcp.rack = true", "rack", "`sack`");
+    tcp("tcp.sack = false\ntcp.prr = true", "prr", "`sack`");
+    tcp("tcp.timestamps = false\ntcp.timestamp_tick = \"10 ms\"", "timestamp_tick", "`timestamps`");
+    tcp("tcp.timestamps = false\ntcp.timestamp_random = false", "timestamp_random", "`timestamps`");
+    let red = with_link("queue = { kind = \"red\", adapt_up = 0.1 }");
+    refused(&red, "adapt_up", "`adapt_up` has no meaning here: only with `adaptive = true`", "");
+    for fine in ["jitter_reorders = false", "jitter = \"5 ms\"\njitter_reorders = true"] {
+        assert!(Scenario::parse("x.toml", &with_link(fine)).is_ok(), "{fine}");
+    }
+    let off = "protocol = \"tcp\"\ntcp = { sack = false, rack = false, prr = false, timestamps = false }";
+    assert!(Scenario::parse("x.toml", &with_flow(off)).is_ok());
+}
+
+#[test]
+fn limits_of_the_transports_are_told_and_not_bent() {
+    let delayed = "utp.ack = \"delayed\"\nutp.ack_packets = 256";
+    refused(&with_flow(delayed), "ack_packets", "out of range: 256", "from 1 to 255");
+    refused(&with_flow("utp.send_buffer = \"2 GiB\""), "send_buffer", "out of range", "to 1 GiB");
+    refused(
+        &with_flow("protocol = \"tcp\"\ntcp.receive_buffer = \"2 GiB\""),
+        "receive_buffer",
+        "out of range",
+        "1 GiB",
+    );
+    refused(&VALID.replace("10 Mbit/s", "2000 Gbit/s"), "rate", "out of range", "at most 1000 Gbit/s");
 }
 
 #[test]

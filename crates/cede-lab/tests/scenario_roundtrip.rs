@@ -111,7 +111,10 @@ fn queue() -> impl Strategy<Value = Discipline> {
                 adaptation: RedAdaptation::default(),
                 mean_packet_bytes: mean,
             });
-    let red = (red, adaptation()).prop_map(|(red, adaptation)| RedConfig { adaptation, ..red });
+    let red = (red, adaptation()).prop_map(|(red, adaptation)| {
+        // What means nothing is not printed.
+        if red.adaptive { RedConfig { adaptation, ..red } } else { red }
+    });
     prop_oneof![
         Just(Discipline::DropTail),
         Just(Discipline::HeadDrop),
@@ -142,7 +145,7 @@ prop_compose! {
         let ecn = marks && !matches!(queue, Discipline::DropTail | Discipline::HeadDrop);
         Link {
             rate, delay, buffer, bdp_rtt: Some(bdp_rtt), count_in_service, queue, ecn, policer, shaper, batch, loss,
-            loss_burst, reorder, duplicate, jitter, jitter_reorders,
+            loss_burst, reorder, duplicate, jitter, jitter_reorders: jitter_reorders && !jitter.is_zero(),
             count_delayed: plain && matches!(buffer, Buffer::Packets(_)),
         }
     }
@@ -176,11 +179,15 @@ prop_compose! {
         (sack, rack, limited_transmit, prr, timestamps, ecn) in any::<(bool, bool, bool, bool, bool, bool)>(),
         (ack_delay, min_rto, timestamp_tick) in (span(), span(), span()),
         initial_window_packets in 1..=1_000_000_000_u32,
-        (timestamp_random, send, receive) in (any::<bool>(), 2_000..=1_u64 << 40, 2_000..=1_u64 << 40),
+        (timestamp_random, send, receive) in (any::<bool>(), 2_000..=1_u64 << 30, 2_000..=1_u64 << 30),
     ) -> Protocol {
+        // What means nothing has its default: it is not printed.
+        let ack_delay = if ack == TcpAck::Delayed { ack_delay } else { Duration::from_millis(200) };
+        let (timestamp_tick, timestamp_random) =
+            if timestamps { (timestamp_tick, timestamp_random) } else { (Duration::from_millis(1), true) };
         Protocol::Tcp(TcpOptions {
-            sack, rack, ack, ack_delay, limited_transmit, prr, initial_window_packets, min_rto, ecn, timestamps,
-            timestamp_tick, timestamp_random, send_buffer: Bytes(send), receive_buffer: Bytes(receive),
+            sack, rack: rack && sack, ack, ack_delay, limited_transmit, prr: prr && sack, initial_window_packets, min_rto,
+            ecn, timestamps, timestamp_tick, timestamp_random, send_buffer: Bytes(send), receive_buffer: Bytes(receive),
         })
     }
 }
@@ -189,9 +196,12 @@ prop_compose! {
     fn utp()(
         ack in prop_oneof![Just(UtpAck::Every), Just(UtpAck::Delayed)],
         (ack_delay, min_rto) in (span(), span()),
-        (ack_packets, mtu_search, internet) in (1..=1_000_u32, any::<bool>(), any::<bool>()),
-        (send, receive) in (2_000..=1_u64 << 40, 2_000..=1_u64 << 40),
+        (ack_packets, mtu_search, internet) in (1..=255_u32, any::<bool>(), any::<bool>()),
+        (send, receive) in (2_000..=1_u64 << 30, 2_000..=1_u64 << 30),
     ) -> Protocol {
+        let delayed = ack == UtpAck::Delayed;
+        let (ack_delay, ack_packets) =
+            if delayed { (ack_delay, ack_packets) } else { (Duration::from_millis(100), 2) };
         Protocol::Utp(UtpOptions {
             ack, ack_delay, ack_packets, min_rto, mtu_search, internet, send_buffer: Bytes(send), receive_buffer: Bytes(receive),
         })

@@ -5,7 +5,8 @@ use super::schema::Fallback::{Absent, Required, Value};
 use super::schema::{Kind, OptionDoc, SIZE_MAX_BYTES, option, words};
 
 const ANY_SIZE: Kind = Kind::Size { min: 1, max: SIZE_MAX_BYTES };
-const BUFFER_SIZE: Kind = Kind::Size { min: 2_000, max: 1 << 40 };
+/// No window of TCP is larger (RFC 7323, section 2.3).
+const BUFFER_SIZE: Kind = Kind::Size { min: 2_000, max: 1 << 30 };
 
 pub(crate) const FLOW: &[OptionDoc] = &[
     option("name", Kind::Name, Absent("the controller's name"), "late", "Name, as in metrics and records."),
@@ -145,8 +146,7 @@ pub(crate) const TRAFFIC: &[OptionDoc] = &[
     ),
 ];
 
-/// The same for both transports.
-const SEND_BUFFER: OptionDoc = option(
+const TCP_SEND_BUFFER: OptionDoc = option(
     "send_buffer",
     BUFFER_SIZE,
     Value("16 MiB"),
@@ -168,7 +168,7 @@ pub(crate) const TCP: &[OptionDoc] = &[
         Kind::Span,
         Value("200 ms"),
         "40 ms",
-        "How long an acknowledgement waits with `ack = \"delayed\"`; at most 500 ms by RFC 5681.",
+        "Only with `ack = \"delayed\"`: how long an acknowledgement waits; at most 500 ms by RFC 5681.",
     ),
     option(
         "limited_transmit",
@@ -182,14 +182,14 @@ pub(crate) const TCP: &[OptionDoc] = &[
         Kind::Switch,
         Value("false"),
         "true",
-        "With `sack`: losses are found by time, and the last of a flight is probed for (RACK-TLP, RFC 8985, as in Linux since 4.18), in place of counting what arrives beyond a loss.",
+        "Only with `sack`: losses are found by time, and the last of a flight is probed for (RACK-TLP, RFC 8985, as in Linux since 4.18), in place of counting what arrives beyond a loss.",
     ),
     option(
         "prr",
         Kind::Switch,
         Value("false"),
         "true",
-        "With `sack`: a repair lowers the window in proportion to what is delivered (RFC 6937, as Linux does) in place of a pause.",
+        "Only with `sack`: a repair lowers the window in proportion to what is delivered (RFC 6937, as Linux does) in place of a pause.",
     ),
     option(
         "initial_window",
@@ -224,16 +224,16 @@ pub(crate) const TCP: &[OptionDoc] = &[
         Kind::Span,
         Value("1 ms"),
         "10 ms",
-        "One tick of the timestamp clock: 1 ms to 1 s by RFC 7323.",
+        "Only with `timestamps`: one tick of the timestamp clock, 1 ms to 1 s by RFC 7323.",
     ),
     option(
         "timestamp_random",
         Kind::Switch,
         Value("true"),
         "false",
-        "The timestamp clock begins at a random value for each connection; it reads the host's clock otherwise.",
+        "Only with `timestamps`: the timestamp clock begins at a random value for each connection; it reads the host's clock otherwise.",
     ),
-    SEND_BUFFER,
+    TCP_SEND_BUFFER,
     option(
         "receive_buffer",
         BUFFER_SIZE,
@@ -250,14 +250,14 @@ pub(crate) const UTP: &[OptionDoc] = &[
         Kind::Span,
         Value("100 ms"),
         "20 ms",
-        "How long an acknowledgement waits with `ack = \"delayed\"`.",
+        "Only with `ack = \"delayed\"`: how long an acknowledgement waits.",
     ),
     option(
         "ack_packets",
-        Kind::Integer { min: 1, max: 1000 },
+        Kind::Integer { min: 1, max: 255 },
         Value("2"),
         "4",
-        "How many packets one acknowledgement may answer with `ack = \"delayed\"`.",
+        "Only with `ack = \"delayed\"`: how many packets one acknowledgement may answer.",
     ),
     option(
         "min_rto",
@@ -280,7 +280,13 @@ pub(crate) const UTP: &[OptionDoc] = &[
         "true",
         "As on real sockets: losses are told by time too (RFC 8985), windows are paced, and the first has ten packets where the controller leaves it to the transport.",
     ),
-    SEND_BUFFER,
+    option(
+        "send_buffer",
+        BUFFER_SIZE,
+        Value("16 MiB"),
+        "1 MiB",
+        "Unacknowledged data that the sender keeps. Beside it, no more than 16384 packets are under way.",
+    ),
     option(
         "receive_buffer",
         BUFFER_SIZE,

@@ -105,7 +105,7 @@ const LINK: &[OptionDoc] = &[
         Kind::Switch,
         Value("false"),
         "true",
-        "Jitter lets packets overtake each other. Otherwise none arrives before its predecessor.",
+        "Only with `jitter`: packets may overtake each other. Otherwise none arrives before its predecessor.",
     ),
     option(
         "batch",

@@ -1,7 +1,7 @@
-//! A scenario as TOML, every default filled in.
+//! A scenario as TOML, every default filled in but those that mean nothing beside the other options.
 
 use super::flow::ControllerSpec;
-use super::flow::{Flow, FlowAccess, Protocol, TcpOptions, Traffic, UtpOptions};
+use super::flow::{Flow, FlowAccess, Protocol, TcpAck, TcpOptions, Traffic, UtpAck, UtpOptions};
 use super::model::{
     Buffer, Change, Dumbbell, Graph, Host, Link, PieKind, QueueKind, Record, Scenario, Topology,
 };
@@ -100,7 +100,8 @@ impl Page {
 }
 
 impl Scenario {
-    /// The scenario as TOML with every default filled in. It parses back to an equal scenario.
+    /// The scenario as TOML with every default filled in that means something beside the other options. It parses back to an
+    /// equal scenario, if what means nothing has its default.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut page = Page::default();
@@ -270,6 +271,7 @@ fn pie_toml(config: &PieConfig, kind: (&str, Option<String>)) -> String {
 
 fn red_toml(config: &RedConfig, kind: (&str, Option<String>)) -> String {
     let by = &config.adaptation;
+    let adapts = |value: String| config.adaptive.then_some(value);
     inline(&[
         kind,
         ("min", Some(config.min_packets.toml())),
@@ -278,13 +280,13 @@ fn red_toml(config: &RedConfig, kind: (&str, Option<String>)) -> String {
         ("weight", Some(config.weight.toml())),
         ("gentle", Some(config.gentle.toml())),
         ("adaptive", Some(config.adaptive.toml())),
-        ("adapt_every", Some(by.every.toml())),
-        ("adapt_up", Some(by.up.toml())),
-        ("adapt_down", Some(by.down.toml())),
-        ("adapt_ceiling", Some(by.ceiling.toml())),
-        ("adapt_floor", Some(by.floor.toml())),
-        ("adapt_low", Some(by.low.toml())),
-        ("adapt_high", Some(by.high.toml())),
+        ("adapt_every", adapts(by.every.toml())),
+        ("adapt_up", adapts(by.up.toml())),
+        ("adapt_down", adapts(by.down.toml())),
+        ("adapt_ceiling", adapts(by.ceiling.toml())),
+        ("adapt_floor", adapts(by.floor.toml())),
+        ("adapt_low", adapts(by.low.toml())),
+        ("adapt_high", adapts(by.high.toml())),
         ("mean_packet", octets(config.mean_packet_bytes)),
     ])
 }
@@ -401,7 +403,7 @@ fn print_tcp(page: &mut Page, tcp: &TcpOptions) {
     page.heading("[flow.tcp]");
     page.put("sack", &tcp.sack);
     page.word("ack", tcp.ack);
-    page.put("ack_delay", &tcp.ack_delay);
+    page.put_if("ack_delay", (tcp.ack == TcpAck::Delayed).then_some(&tcp.ack_delay));
     page.put("limited_transmit", &tcp.limited_transmit);
     page.put("rack", &tcp.rack);
     page.put("prr", &tcp.prr);
@@ -409,8 +411,8 @@ fn print_tcp(page: &mut Page, tcp: &TcpOptions) {
     page.put("min_rto", &tcp.min_rto);
     page.put("ecn", &tcp.ecn);
     page.put("timestamps", &tcp.timestamps);
-    page.put("timestamp_tick", &tcp.timestamp_tick);
-    page.put("timestamp_random", &tcp.timestamp_random);
+    page.put_if("timestamp_tick", tcp.timestamps.then_some(&tcp.timestamp_tick));
+    page.put_if("timestamp_random", tcp.timestamps.then_some(&tcp.timestamp_random));
     page.put("send_buffer", &tcp.send_buffer);
     page.put("receive_buffer", &tcp.receive_buffer);
 }
@@ -418,8 +420,9 @@ fn print_tcp(page: &mut Page, tcp: &TcpOptions) {
 fn print_utp(page: &mut Page, utp: &UtpOptions) {
     page.heading("[flow.utp]");
     page.word("ack", utp.ack);
-    page.put("ack_delay", &utp.ack_delay);
-    page.put("ack_packets", &utp.ack_packets);
+    let delayed = utp.ack == UtpAck::Delayed;
+    page.put_if("ack_delay", delayed.then_some(&utp.ack_delay));
+    page.put_if("ack_packets", delayed.then_some(&utp.ack_packets));
     page.put("min_rto", &utp.min_rto);
     page.put("mtu_search", &utp.mtu_search);
     page.put("internet", &utp.internet);

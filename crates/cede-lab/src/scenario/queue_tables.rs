@@ -204,7 +204,7 @@ pub(crate) const RED: TableDoc = table(
             Kind::Switch,
             Value("false"),
             "true",
-            "`max_p` follows the average, so that it stays in the middle; the `adapt_` options say how (Floyd, Gummadi and Shenker 2001, as Linux has it).",
+            "`max_p` follows the average, so that it stays in the middle; the `adapt_` options, which need it, say how (Floyd, Gummadi and Shenker 2001, as Linux has it).",
         ),
         option("adapt_every", Kind::Span, Value("500 ms"), "100 ms", "From one step of `max_p` to the next."),
         option(

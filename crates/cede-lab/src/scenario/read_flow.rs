@@ -2,8 +2,8 @@
 
 use super::document::Node;
 use super::flow::{
-    ControllerSpec, Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpOptions, Traffic, TrafficKind,
-    UtpOptions,
+    ControllerSpec, Ends, Flow, FlowAccess, Protocol, ProtocolKind, TcpAck, TcpOptions, Traffic, TrafficKind,
+    UtpAck, UtpOptions,
 };
 use super::model::TopologyKind;
 use super::problem::Origin;
@@ -189,7 +189,7 @@ fn read_tcp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TcpOptions> 
     let timestamp_random = fields.get(reader, "timestamp_random");
     let send_buffer = fields.get(reader, "send_buffer");
     let receive_buffer = fields.get(reader, "receive_buffer");
-    Some(TcpOptions {
+    let options = TcpOptions {
         sack: sack?,
         ack: ack?,
         ack_delay: ack_delay?,
@@ -205,8 +205,28 @@ fn read_tcp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TcpOptions> 
         timestamp_random: timestamp_random?,
         send_buffer: send_buffer?,
         receive_buffer: receive_buffer?,
-    })
+    };
+    refuse_idle(reader, fields, &options);
+    Some(options)
 }
+
+/// Options that would do nothing beside others.
+fn refuse_idle(reader: &mut Reader<'_>, fields: &Fields<'_>, options: &TcpOptions) {
+    if options.ack != TcpAck::Delayed {
+        fields.refuse(reader, &["ack_delay"], DELAYED_ALONE);
+    }
+    if !options.timestamps {
+        fields.refuse(reader, &["timestamp_tick", "timestamp_random"], "only with `timestamps`");
+    }
+    for (key, on) in [("rack", options.rack), ("prr", options.prr)] {
+        if on && !options.sack {
+            fields.refuse(reader, &[key], "only with `sack`");
+        }
+    }
+}
+
+/// Why a receiver's delay is refused beside another `ack`.
+const DELAYED_ALONE: &str = "only with `ack = \"delayed\"`";
 
 fn read_utp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UtpOptions> {
     let ack = fields.get(reader, "ack");
@@ -217,6 +237,9 @@ fn read_utp(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UtpOptions> 
     let internet = fields.get(reader, "internet");
     let send_buffer = fields.get(reader, "send_buffer");
     let receive_buffer = fields.get(reader, "receive_buffer");
+    if ack == Some(UtpAck::Every) {
+        fields.refuse(reader, &["ack_delay", "ack_packets"], DELAYED_ALONE);
+    }
     Some(UtpOptions {
         ack: ack?,
         ack_delay: ack_delay?,

@@ -78,6 +78,7 @@ pub(crate) fn read_link(
     };
     check_counting(reader, &link, from("count_delayed").origin("count_delayed"))?;
     check_marking(reader, &link, from("ecn").origin("ecn"))?;
+    check_jitter(reader, &link, from("jitter_reorders").key_origin("jitter_reorders"))?;
     let [buffer_origin, policer_origin] = ["buffer", "policer"].map(|key| from(key).origin(key));
     Some(PlacedLink { link, buffer_origin, policer_origin })
 }
@@ -90,6 +91,16 @@ fn check_marking(reader: &mut Reader<'_>, link: &Link, at: Origin) -> Option<()>
     }
     let help = vec!["allowed: with `queue` codel, fq-codel, pie or red".to_string()];
     reader.report(at, "`ecn` has no meaning here: this queue marks nothing", help);
+    None
+}
+
+/// Without jitter nobody overtakes by it.
+fn check_jitter(reader: &mut Reader<'_>, link: &Link, at: Origin) -> Option<()> {
+    if !link.jitter_reorders || !link.jitter.is_zero() {
+        return Some(());
+    }
+    let help = vec!["allowed: with `jitter` above zero; `reorder` holds packets back without it".to_string()];
+    reader.report(at, "`jitter_reorders` has no meaning here: there is no `jitter`", help);
     None
 }
 

@@ -112,6 +112,9 @@ fn read_red(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RedConfig> {
     let gentle = fields.get(reader, "gentle");
     let adaptive = fields.get(reader, "adaptive");
     let adaptation = read_adaptation(reader, fields);
+    if adaptive == Some(false) {
+        fields.refuse(reader, &ADAPTATION, "only with `adaptive = true`");
+    }
     let mean: Option<Bytes> = fields.get(reader, "mean_packet");
     let (min, max) = (min?, max?);
     if max <= min {
@@ -135,6 +138,10 @@ fn read_red(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RedConfig> {
         mean_packet_bytes: mean?.0 as u32,
     })
 }
+
+/// The options of RED's adaptation.
+const ADAPTATION: [&str; 7] =
+    ["adapt_every", "adapt_up", "adapt_down", "adapt_ceiling", "adapt_floor", "adapt_low", "adapt_high"];
 
 /// The `adapt_` options of RED.
 fn read_adaptation(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RedAdaptation> {

@@ -191,7 +191,7 @@ impl Kind {
             Self::Span => format!("a time above zero, at most {TIME_MAX_HOURS} h {TIME_UNITS}"),
             Self::Offset => format!("a time with or without `-` {TIME_UNITS}"),
             Self::Drift => "a ratio in ppm or ppb, at most 100000 ppm, for instance \"50 ppm\" or \"-50 ppm\"".to_string(),
-            Self::Rate => "a rate above zero in bit/s, kbit/s, Mbit/s, Gbit/s, kB/s, MB/s, KiB/s or MiB/s, for instance \"10 Mbit/s\"".to_string(),
+            Self::Rate => "a rate above zero and of at most 1000 Gbit/s in bit/s, kbit/s, Mbit/s, Gbit/s, kB/s, MB/s, KiB/s or MiB/s, for instance \"10 Mbit/s\"".to_string(),
             Self::Size { min, max } => size_allowed(*min, *max),
             Self::Packets => "a number of packets above zero, for instance \"10 packets\"".to_string(),
             Self::Buffer => "\"100 packets\", \"64 KiB\", \"200 ms\" (at the link's rate) or \"2 BDP\", above zero".to_string(),

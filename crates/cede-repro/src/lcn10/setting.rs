@@ -363,7 +363,8 @@ impl Setting {
             format!(
                 "protocol = \"tcp\"\n[flow.tcp]\nsack = {sack}\nprr = {}\ninitial_window = \"2 packets\"\nmin_rto = \"200 ms\"\n\
                  timestamp_tick = \"{tick_us} us\"\nack = \"{tcp_ack}\"\n",
-                choices.prr
+                // Without SACK there is no other repair than RFC 6582's.
+                choices.prr && sack
             )
         };
         match (kind, choices.carrier) {
