@@ -9,6 +9,9 @@ pub struct SocketView {
     pub connected: bool,
     /// Congestion window in octets.
     pub cwnd_bytes: f64,
+    /// What the transport takes from it, in octets: the window that the controller answered last; with TCP, what RFC 6582 adds in
+    /// a repair too.
+    pub allowed_bytes: u64,
     /// The controller's state.
     pub controller: cede_cc::Snapshot,
     /// The smoothed RTT; zero before the first sample.
@@ -36,6 +39,7 @@ impl SocketView {
         Self {
             connected: true,
             cwnd_bytes: snapshot.controller.cwnd_bytes,
+            allowed_bytes: snapshot.cwnd_bytes,
             srtt: snapshot.srtt,
             in_flight_bytes: snapshot.in_flight_bytes,
             data_packets_sent: statistics.data_packets_sent,
@@ -54,6 +58,7 @@ impl SocketView {
         Self {
             connected: true,
             cwnd_bytes: snapshot.controller.cwnd_bytes,
+            allowed_bytes: snapshot.window_bytes,
             srtt: snapshot.srtt,
             in_flight_bytes: snapshot.pipe_bytes,
             data_packets_sent: statistics.data_segments_sent,

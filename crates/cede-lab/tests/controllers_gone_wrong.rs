@@ -4,7 +4,7 @@ use cede_cc::registry::{Entry, find};
 use cede_cc::{Allowance, Controller, Feedback, ParamError, Params, Path, Snapshot, Timeout};
 use cede_lab::check::{Battery, Findings, Subject};
 use cede_lab::scenario::ProtocolKind;
-use cede_units::{Duration, Instant};
+use cede_units::{Duration, Instant, Rate};
 
 /// What it does.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -18,6 +18,8 @@ enum Fault {
     Crawls,
     NotANumberAfterALoss,
     InfiniteThreshold,
+    NoWindowAfterALoss,
+    NoPaceAfterALoss,
 }
 
 /// A window of so many packets that is in order but for one fault.
@@ -25,6 +27,7 @@ struct Wrong {
     fault: Fault,
     window_bytes: f64,
     now: Instant,
+    has_lost: bool,
 }
 
 impl Controller for Wrong {
@@ -39,6 +42,7 @@ impl Controller for Wrong {
         if is_loss && self.fault == Fault::NotANumberAfterALoss {
             self.window_bytes = f64::NAN;
         }
+        self.has_lost |= is_loss;
         self.allowance()
     }
 
@@ -65,27 +69,38 @@ impl Controller for Wrong {
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance::window(self.window_bytes as u64)
+        let holds = self.has_lost && self.fault == Fault::NoWindowAfterALoss;
+        let window = Allowance::window(if holds { 0 } else { self.window_bytes as u64 });
+        Allowance { pacing_rate: self.pace(), ..window }
     }
 
     fn snapshot(&self) -> Snapshot {
         let ssthresh_bytes = (self.fault == Fault::InfiniteThreshold).then_some(f64::INFINITY);
-        Snapshot { cwnd_bytes: self.window_bytes, ssthresh_bytes, ..Snapshot::default() }
+        let pacing_rate = self.pace();
+        Snapshot { cwnd_bytes: self.window_bytes, ssthresh_bytes, pacing_rate, ..Snapshot::default() }
+    }
+}
+
+impl Wrong {
+    fn pace(&self) -> Option<Rate> {
+        (self.has_lost && self.fault == Fault::NoPaceAfterALoss).then(Rate::default)
     }
 }
 
 fn build<const FAULT: usize>(_: &Params, _: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let fault = FAULTS[FAULT];
-    Ok(Box::new(Wrong { fault, window_bytes: 40_000.0, now: Instant::ZERO }))
+    Ok(Box::new(Wrong { fault, window_bytes: 40_000.0, now: Instant::ZERO, has_lost: false }))
 }
 
-const FAULTS: [Fault; 6] = [
+const FAULTS: [Fault; 8] = [
     Fault::PanicsAtALoss,
     Fault::LivesInThePast,
     Fault::LivesNow,
     Fault::Crawls,
     Fault::NotANumberAfterALoss,
     Fault::InfiniteThreshold,
+    Fault::NoWindowAfterALoss,
+    Fault::NoPaceAfterALoss,
 ];
 
 fn check(build: cede_cc::registry::Build, over: ProtocolKind) -> Vec<Findings> {
@@ -142,4 +157,10 @@ fn timers_that_let_no_time_pass_end() {
 fn what_is_no_number_is_said() {
     fails(build::<4>, "the controller `wrong`: its snapshot says that the window is NaN", false);
     fails(build::<5>, "its snapshot says that the slow-start threshold is inf", true);
+}
+
+#[test]
+fn what_lets_nothing_leave_is_said() {
+    fails(build::<6>, "the controller `wrong`: it allows a window of no octet (flow `own`, at ", false);
+    fails(build::<7>, "it paces at 0 bit/s, at which nothing leaves", false);
 }

@@ -5,6 +5,7 @@ use super::vary::Variation;
 use crate::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use crate::run::{FlowSample, Run, RunError, Watcher};
 use crate::scenario::{ProtocolKind, Scenario, nearest, render};
+use crate::view::SocketView;
 use cede_cc::registry::{self, Entry};
 use cede_cc::{ParamKind, ParamValue, Params, Snapshot};
 use cede_tcp::Failure;
@@ -96,23 +97,32 @@ impl Watcher for Patience<'_> {
 
     fn sample(&mut self, sample: &FlowSample<'_>) {
         if self.fault.is_none() && sample.flow.name.starts_with(OWN) {
-            let what = fault_of(&sample.view.controller, sample.view.error.as_deref());
+            let what = fault_of(sample.view);
             self.fault = what.map(|what| format!("{what} (flow `{}`, at {})", sample.flow.name, sample.now));
         }
     }
 }
 
 /// What a controller shows that none may.
-fn fault_of(snapshot: &Snapshot, error: Option<&str>) -> Option<String> {
+fn fault_of(view: &SocketView) -> Option<String> {
     let spins = [ConnectionError::ControllerSpins.to_string(), Failure::ControllerSpins.to_string()];
-    if let Some(error) = error.filter(|error| spins.iter().any(|spins| spins == error)) {
-        return Some(error.to_string());
+    if let Some(error) = view.error.as_ref().filter(|error| spins.contains(error)) {
+        return Some(error.clone());
     }
-    let figures = [("window", Some(snapshot.cwnd_bytes)), ("slow-start threshold", snapshot.ssthresh_bytes)];
+    let Snapshot { cwnd_bytes, ssthresh_bytes, pacing_rate, .. } = view.controller;
+    let figures = [("window", Some(cwnd_bytes)), ("slow-start threshold", ssthresh_bytes)];
     let wrong = |figure: &f64| !figure.is_finite() || *figure < 0.0;
-    let (what, figure) =
-        figures.into_iter().find_map(|(what, figure)| Some((what, figure.filter(wrong)?)))?;
-    Some(format!("its snapshot says that the {what} is {figure}"))
+    if let Some((what, figure)) =
+        figures.into_iter().find_map(|(what, figure)| Some((what, figure.filter(wrong)?)))
+    {
+        return Some(format!("its snapshot says that the {what} is {figure}"));
+    }
+    if pacing_rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
+        return Some("it paces at 0 bit/s, at which nothing leaves".to_string());
+    }
+    // TCP deflates what a repair has inflated, by RFC 6582 to nothing for a moment, while packets are under way.
+    let holds = view.connected && view.allowed_bytes == 0 && view.in_flight_bytes == 0;
+    holds.then(|| "it allows a window of no octet".to_string())
 }
 
 /// Long enough for a run to be a run.

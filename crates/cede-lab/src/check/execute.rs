@@ -142,7 +142,7 @@ impl Battery {
 
     /// Runs the cases; the findings are in the cases' order whatever finished first. `hear` is told of each case that
     /// is done, and asked now and then whether to go on. A case that the controller keeps from being measured, since it panics,
-    /// lets no time pass or shows what is no number, is one that failed: [`Findings::failure`] says why. Only a call that never
+    /// lets no time pass, shows what is no number, or lets nothing leave at all (a window of no octet, a pace of nothing), is one that failed: [`Findings::failure`] says why. Only a call that never
     /// returns is not survived.
     ///
     /// # Errors
