@@ -18,6 +18,7 @@ use cede_cc::{
     Allowance, Controller, Feedback, ParamDoc, ParamError, ParamKind, Params, Path, Phase, Snapshot, Timeout,
 };
 use cede_lab::check::{Battery, Findings, Subject};
+use cede_lab::outcome::FlowOutcome;
 use cede_lab::run::Run;
 use cede_lab::scenario::{ProtocolKind, Scenario, render};
 use cede_units::Duration;
@@ -151,14 +152,17 @@ fn in_scenario(file: &str, flow: &str) -> Result<String, String> {
     let scenario = Scenario::parse(file, &text).map_err(|problems| render(&problems))?;
     let run = Run::new(&scenario).stand_in_of(flow, ENTRY, Params::new());
     let (outcome, _) = run.go(&mut ()).map_err(|error| error.to_string())?;
-    let line = |flow: &cede_lab::outcome::FlowOutcome| {
-        let queue_ms = flow.delays.p95_ms;
-        format!(
-            "{:12} {:10} {:6.2} Mbit/s, queue {queue_ms:.1} ms (p95)\n",
-            flow.name, flow.controller, flow.rate_mbps
-        )
-    };
     Ok(outcome.flows.iter().map(line).collect())
+}
+
+/// What a flow had, and why its connection ended where it ended badly: a timer without end is told here, too.
+fn line(flow: &FlowOutcome) -> String {
+    let ended = flow.error.as_ref().map_or(String::new(), |error| format!("; it failed: {error}"));
+    let queue_ms = flow.delays.p95_ms;
+    format!(
+        "{:12} {:10} {:6.2} Mbit/s, queue {queue_ms:.1} ms (p95){ended}\n",
+        flow.name, flow.controller, flow.rate_mbps
+    )
 }
 
 fn show(found: &Findings) -> String {
@@ -230,6 +234,9 @@ mod tests {
         std::fs::write(&file, text).expect("it can be written");
         let in_it = |flow| in_scenario(&file.to_string_lossy(), flow);
         assert!(in_it("late").expect("it runs").contains("late         spare"));
+        let dead = text.replacen("[link]", "[link]\nloss = 1.0", 1).replacen("200 s", "600 s", 1);
+        std::fs::write(&file, dead).expect("it can be written");
+        assert!(in_it("late").is_ok_and(|shown| shown.contains("it failed: ")), "nothing arrives");
         assert!(in_it("early").is_err_and(|error| error.contains("no flow is called `early`")));
         std::fs::remove_file(&file).expect("it is there");
         assert!(in_it("late").is_err_and(|error| error.contains("my-controller-")));
