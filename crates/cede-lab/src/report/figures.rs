@@ -28,8 +28,8 @@ fn with_capacity(panel: Panel, link: &Watched, end: Duration) -> Panel {
     let last = (Instant::ZERO + end, link.rate_at(Instant::ZERO + end));
     let steps = link.rates.iter().copied().chain([last]);
     let points = steps.map(|(at, rate)| (at.as_secs_f64(), rate.as_mbit_f64()));
-    // Slots of flows come first.
-    panel.series(Series::steps("capacity", points).slot(MAX_SINGLE_FLOWS).dash(Dash::Dotted))
+    // Slots of flows come first, and from 8 on colours come again.
+    panel.series(Series::steps("capacity", points).slot(MAX_SINGLE_FLOWS - 1).dash(Dash::Dotted))
 }
 
 /// Queueing delay over time at the metered links in which packets wait: the mean over each recording interval, and where
