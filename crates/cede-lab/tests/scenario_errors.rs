@@ -110,7 +110,8 @@ fn impossible_values_are_refused() {
 
 #[test]
 fn what_would_do_nothing_beside_the_other_options_is_refused() {
-    refused(&with_link("jitter_reorders = true"), "jitter_reorders", "there is no `jitter`", "above zero");
+    let reorders = with_link("jitter_reorders = true");
+    refused(&reorders, "jitter_reorders", "`jitter_reorders` has no meaning here: only with a `jitter`", "");
     let nothing = |lines: &str, key: &str, why: &str| {
         refused(&with_flow(lines), key, &format!("`{key}` has no meaning here: only with {why}"), "");
     };
@@ -126,7 +127,16 @@ fn what_would_do_nothing_beside_the_other_options_is_refused() {
     tcp("tcp.timestamps = false\ntcp.timestamp_random = false", "timestamp_random", "`timestamps`");
     let red = with_link("queue = { kind = \"red\", adapt_up = 0.1 }");
     refused(&red, "adapt_up", "`adapt_up` has no meaning here: only with `adaptive = true`", "");
-    for fine in ["jitter_reorders = false", "jitter = \"5 ms\"\njitter_reorders = true"] {
+    let pie = with_link("queue = { kind = \"pie\", mark_max = 0.5 }");
+    refused(&pie, "mark_max", "`mark_max` has no meaning here: only with `ecn`", "");
+    let clock = with_flow("[[host]]\nname = \"a-sender\"\nclock_step_at = \"5 s\"");
+    refused(&clock, "clock_step_at", "`clock_step_at` has no meaning here: only with a `clock_step`", "");
+    for fine in [
+        "queue = { kind = \"pie\", mark_max = 0.5 }\necn = true",
+        "jitter_reorders = false",
+        "jitter = \"0 s\"\njitter_reorders = true",
+        "jitter = \"5 ms\"\njitter_reorders = true",
+    ] {
         assert!(Scenario::parse("x.toml", &with_link(fine)).is_ok(), "{fine}");
     }
     let off = "protocol = \"tcp\"\ntcp = { sack = false, rack = false, prr = false, timestamps = false }";
@@ -144,6 +154,8 @@ fn limits_of_the_transports_are_told_and_not_bent() {
         "out of range",
         "1 GiB",
     );
+    let slow = with_link("burst = \"64 KiB\"\npeak = \"1 Mbit/s\"");
+    refused(&slow, "peak", "`peak` is 1 Mbit/s, below `rate`", "from that of the link on, 10 Mbit/s");
     refused(&VALID.replace("10 Mbit/s", "2000 Gbit/s"), "rate", "out of range", "at most 1000 Gbit/s");
 }
 

@@ -143,9 +143,14 @@ prop_compose! {
     ) -> Link {
         let plain = queue == Discipline::DropTail && policer.is_none() && shaper.is_none();
         let ecn = marks && !matches!(queue, Discipline::DropTail | Discipline::HeadDrop);
+        let queue = match queue {
+            Discipline::Pie(pie) if !ecn => Discipline::Pie(PieConfig { mark_max: PieConfig::default().mark_max, ..pie }),
+            other => other,
+        };
+        let shaper = shaper.map(|it| Shaper { peak: it.peak.map(|peak| peak.max(rate)), ..it });
         Link {
             rate, delay, buffer, bdp_rtt: Some(bdp_rtt), count_in_service, queue, ecn, policer, shaper, batch, loss,
-            loss_burst, reorder, duplicate, jitter, jitter_reorders: jitter_reorders && !jitter.is_zero(),
+            loss_burst, reorder, duplicate, jitter, jitter_reorders,
             count_delayed: plain && matches!(buffer, Buffer::Packets(_)),
         }
     }

@@ -194,7 +194,7 @@ fn print_link(page: &mut Page, link: &Link) {
 }
 
 fn print_control(page: &mut Page, link: &Link) {
-    page.line("queue", &queue_toml(&link.queue));
+    page.line("queue", &queue_toml(&link.queue, link.ecn));
     page.put("ecn", &link.ecn);
     if let Some(policer) = &link.policer {
         let pairs = [("rate", Some(policer.rate.toml())), ("burst", Some(Bytes(policer.burst_bytes).toml()))];
@@ -219,7 +219,7 @@ fn codel_pairs(config: &CodelConfig) -> [(&'static str, Option<String>); 4] {
     ]
 }
 
-fn queue_toml(queue: &Discipline) -> String {
+fn queue_toml(queue: &Discipline, marks: bool) -> String {
     let kind = |kind: QueueKind| ("kind", Some(kind.word().toml()));
     match queue {
         Discipline::DropTail => QueueKind::DropTail.word().toml(),
@@ -242,12 +242,12 @@ fn queue_toml(queue: &Discipline) -> String {
                 ("drop_batch", Some(config.drop_batch.toml())),
             ])
         }
-        Discipline::Pie(config) => pie_toml(config, kind(QueueKind::Pie)),
+        Discipline::Pie(config) => pie_toml(config, kind(QueueKind::Pie), marks),
         Discipline::Red(config) => red_toml(config, kind(QueueKind::Red)),
     }
 }
 
-fn pie_toml(config: &PieConfig, kind: (&str, Option<String>)) -> String {
+fn pie_toml(config: &PieConfig, kind: (&str, Option<String>), marks: bool) -> String {
     let profile = match config.profile {
         PieProfile::Rfc => PieKind::Rfc,
         PieProfile::Linux => PieKind::Linux,
@@ -260,7 +260,7 @@ fn pie_toml(config: &PieConfig, kind: (&str, Option<String>)) -> String {
         ("profile", Some(profile.word().toml())),
         ("alpha", Some(config.alpha.toml())),
         ("beta", Some(config.beta.toml())),
-        ("mark_max", Some(config.mark_max.toml())),
+        ("mark_max", marks.then(|| config.mark_max.toml())),
         ("mean_packet", octets(config.mean_packet_bytes)),
         ("decay", config.decay.map(|decay| decay.toml())),
         ("max_step", config.max_step.map(|step| step.toml())),

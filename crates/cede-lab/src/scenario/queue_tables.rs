@@ -127,7 +127,7 @@ pub(crate) const PIE: TableDoc = table(
             Kind::Probability,
             Value("0.1"),
             "1.0",
-            "With `ecn`: above this probability packets are dropped all the same (section 5.1).",
+            "Only with `ecn`: above this probability packets are dropped all the same (section 5.1).",
         ),
         option(
             "mean_packet",
@@ -271,7 +271,7 @@ pub(crate) const PEAK: OptionDoc = option(
     Kind::Rate,
     Absent("a packet that has its tokens takes no time"),
     "100 Mbit/s",
-    "With `burst`: the rate at which packets that have their tokens are serialised.",
+    "Only with `burst`: the rate at which packets that have their tokens are serialised; `rate` at least.",
 );
 
 pub(crate) const CHANGE: &[OptionDoc] = &[

@@ -162,6 +162,9 @@ fn read_host(reader: &mut Reader<'_>, root: &Fields<'_>, node: &Node, star: bool
         fields.refuse(reader, &["uplink", "downlink"], "it belongs to a star");
         Some(None)
     };
+    if !fields.has("clock_step") {
+        fields.refuse(reader, &["clock_step_at"], "only with a `clock_step`");
+    }
     let clock = Clock { offset_ns: offset?.0, drift_ppb: drift?.0, step_ns: step?.0, step_at: step_at? };
     Some((Host { name: name?, clock, access: access? }, fields.origin("name")))
 }

@@ -265,7 +265,7 @@ const HOST: &[OptionDoc] = &[
         "-1 s",
         "By how much its clock is set forward at `clock_step_at`; back, where it is negative. TCP with timestamps then takes what this host sends for old until the clock has caught up (PAWS, RFC 7323).",
     ),
-    option("clock_step_at", Kind::Time, Value("0 s"), "30 s", "When it is."),
+    option("clock_step_at", Kind::Time, Value("0 s"), "30 s", "Only with `clock_step`: when it is."),
     option("uplink", Kind::Table("host.uplink"), Absent("[uplink]"), "", "Star: its link to the hub."),
     option(
         "downlink",
