@@ -298,7 +298,7 @@ pub fn in_all<'a>(
 const fn silent(report: &Report) -> [Count<'static>; 4] {
     [
         (report.hosts_with_too_little, "host", "with fewer samples than --min-samples asks for"),
-        (report.timeless_tcp_flows, "TCP flow", "without timestamps"),
+        (report.timeless_tcp_flows, "TCP flow", "without timestamps in what is captured"),
         (report.odd_tcp_clocks, "TCP sender", "whose timestamps run at a rate that no system has"),
         (report.other_udp_flows, "UDP flow", "not found to be uTP"),
     ]
