@@ -105,7 +105,7 @@ pub struct Feedback<'a> {
     pub acked: &'a [PacketFact],
     /// Packets that the transport declares lost on the strength of this packet, by rising number.
     pub lost: &'a [PacketFact],
-    /// Payload octets of `acked`.
+    /// Payload octets of `acked`; fewer where the transport has been told to count as libtorrent does (`masks_count_alone` of `cede-utp`).
     pub acked_bytes: u64,
     /// Payload octets of `lost`.
     pub lost_bytes: u64,

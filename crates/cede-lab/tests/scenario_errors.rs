@@ -156,6 +156,14 @@ fn limits_of_the_transports_are_told_and_not_bent() {
     );
     let slow = with_link("burst = \"64 KiB\"\npeak = \"1 Mbit/s\"");
     refused(&slow, "peak", "`peak` is 1 Mbit/s, below `rate`", "from that of the link on, 10 Mbit/s");
+    let change = "\n[[change]]\nat = \"5 s\"\nlink = \"bottleneck\"\nrate = \"30 Mbit/s\"\n";
+    let slow_later = with_link("burst = \"64 KiB\"\npeak = \"20 Mbit/s\"") + change;
+    refused(
+        &slow_later,
+        "link = \"bottleneck\"",
+        "`rate` becomes 30 Mbit/s, above `peak`",
+        "up to the link's `peak`, 20 Mbit/s",
+    );
     refused(&VALID.replace("10 Mbit/s", "2000 Gbit/s"), "rate", "out of range", "at most 1000 Gbit/s");
 }
 

@@ -99,13 +99,13 @@ fn a_swarm_over_utp_is_as_with_real_clients() {
     assert!(runs.iter().all(|run| run.tcp_share < 0.001));
 }
 
-/// Single runs of real clients, whose completion spreads by 5 % or 6 %; of ours six.
+/// Four and six runs of real clients, whose completion spreads by 6 %; of ours six.
 #[test]
 fn forty_leechers_are_as_with_real_clients() {
     let tcp: [Summary; 6] = reference(Disposition::TCP, 40, 10_000_000);
-    compare(&tcp, [282.0, 424.0, 983.0], 12.0);
+    compare(&tcp, [295.0, 428.0, 984.0], 12.0);
     let utp: [Summary; 6] = reference(Disposition::ALL, 40, 10_000_000);
-    compare(&utp, [314.0, 144.0, 399.0], 12.0);
+    compare(&utp, [316.0, 146.0, 431.0], 12.0);
 }
 
 /// Behind a quarter of a second of buffer: four real runs, whose leechers began within 2.6 s. What ends connections decides how many the

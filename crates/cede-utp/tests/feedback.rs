@@ -391,3 +391,18 @@ fn libtorrents_round_trips_are_those_of_every_packet() {
     assert_eq!(rto(RttRule::Rfc6298), Some(Duration::from_micros(62_500)));
     assert_eq!(rto(RttRule::Libtorrent).map(Duration::as_millis), Some(116));
 }
+
+/// A packet that was sent again is acknowledged a moment later, which its first transmission had earned: a sample by libtorrent's rule,
+/// but no round trip that the path can have.
+#[test]
+fn what_was_sent_again_tells_no_shortest_round_trip() {
+    let config = Config { rto_rule: RttRule::Libtorrent, ..Config::default() };
+    let mut script = Script::new(config, 1382, Seq16(1), Seq16(900));
+    script.send_packets(1);
+    script.wait(ms(500));
+    assert_eq!(script.drain_data(), [1], "the timeout's repetition");
+    script.wait(ms(1));
+    script.state(Seq16(1), &[]);
+    let snapshot = script.connection.snapshot();
+    assert_eq!((snapshot.rtt_min, snapshot.srtt.as_micros()), (Some(ms(50)), 25_500));
+}

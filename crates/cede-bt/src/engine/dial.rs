@@ -11,7 +11,8 @@ use cede_units::{Duration, Instant};
 
 /// Peers that are remembered.
 const KNOWN_MAX: usize = 4096;
-/// A peer is not called again sooner than that after the last time; one that could not be reached is left alone for as long, once
+/// A peer is not called again sooner than that after the last time, or the last connection's end
+/// ([`Profile::rests_after_end`]); one that could not be reached is left alone for as long, once
 /// more for each failure (libtorrent).
 const RETRY: Duration = Duration::from_secs(60);
 /// After so many failures in a row it is left alone until somebody tells of it again: then it is tried once (libtorrent).

@@ -102,13 +102,19 @@ impl RttEstimator {
     /// Takes an unambiguous sample and ends the backing off.
     pub fn update(&mut self, sample: Duration) {
         let sample = sample.min(MAX_SAMPLE);
+        self.min = self.min.min(sample);
+        self.latest = sample;
+        self.update_ambiguous(sample);
+    }
+
+    /// Takes a sample of which it is not known which transmission it belongs to: it counts for the mean, and not for the smallest.
+    pub fn update_ambiguous(&mut self, sample: Duration) {
+        let sample = sample.min(MAX_SAMPLE);
         match self.rule {
             RttRule::Rfc6298 => self.smooth(sample.as_nanos()),
             RttRule::Libtorrent => self.slide(sample.as_nanos()),
         }
         self.samples = (self.samples + 1).min(GAIN);
-        self.min = self.min.min(sample);
-        self.latest = sample;
         self.set_backoff(0);
     }
 
@@ -165,7 +171,7 @@ impl RttEstimator {
     /// The smallest sample so far.
     #[must_use]
     pub fn min(&self) -> Option<Duration> {
-        self.has_sample().then_some(self.min)
+        (self.min < Duration::MAX).then_some(self.min)
     }
 
     /// The newest sample.
@@ -201,7 +207,7 @@ impl RttEstimator {
     }
 
     /// `timeout` doubled as often as the timer ran out in a row, up to the maximum: for those who derive theirs by another
-    /// rule from the smoothed RTT. By libtorrent's rule, so many seconds are added instead, half as often doubled.
+    /// rule from the smoothed RTT. By libtorrent's rule a second is added instead, doubled with each timeout in a row after the first.
     #[must_use]
     pub fn backed_off(&self, timeout: Duration) -> Duration {
         let backed_off = match (self.rule, self.backoff) {
@@ -279,7 +285,7 @@ mod tests {
             rtt.update(Duration::from_millis(sample_ms));
             assert_eq!(rtt.rto(), Duration::from_millis(rto_ms));
         }
-        // One and three seconds more; no factor.
+        // One second more, then two; no factor.
         rtt.back_off();
         assert_eq!(rtt.rto(), Duration::from_millis(1450));
         rtt.back_off();

@@ -28,7 +28,7 @@ fn with_capacity(panel: Panel, link: &Watched, end: Duration) -> Panel {
     let last = (Instant::ZERO + end, link.rate_at(Instant::ZERO + end));
     let steps = link.rates.iter().copied().chain([last]);
     let points = steps.map(|(at, rate)| (at.as_secs_f64(), rate.as_mbit_f64()));
-    // Slots of flows come first, and from 8 on colours come again.
+    // Slots of flows come first. There are no more colours: beside eight flows this is the eighth's, and dotted.
     panel.series(Series::steps("capacity", points).slot(MAX_SINGLE_FLOWS - 1).dash(Dash::Dotted))
 }
 

@@ -5,7 +5,7 @@ use super::schema::Fallback::{Absent, Required, Value};
 use super::schema::{Kind, OptionDoc, SIZE_MAX_BYTES, option, words};
 
 const ANY_SIZE: Kind = Kind::Size { min: 1, max: SIZE_MAX_BYTES };
-/// No window of TCP is larger (RFC 7323, section 2.3).
+/// No window of TCP is larger (RFC 7323, section 2.3), and no buffer over uTP need be.
 const BUFFER_SIZE: Kind = Kind::Size { min: 2_000, max: 1 << 30 };
 
 pub(crate) const FLOW: &[OptionDoc] = &[

@@ -282,6 +282,14 @@ fn check_changed_links(reader: &mut Reader<'_>, scenario: &Scenario, changes: &[
     for placed in changes.iter().filter(|placed| !known.contains(&placed.change.link.as_str())) {
         reader.report_unknown(placed.link_origin, "link", &placed.change.link, &known);
     }
+    for PlacedChange { change, link_origin } in changes {
+        let link = links.iter().find(|(name, _)| *name == change.link);
+        let peak = link.and_then(|(_, link)| link.shaper?.peak);
+        if let Some((peak, rate)) = peak.zip(change.what.rate).filter(|(peak, rate)| peak < rate) {
+            let help = vec![format!("allowed: a rate up to the link's `peak`, {peak}")];
+            reader.report(*link_origin, format!("`rate` becomes {rate}, above `peak`"), help);
+        }
+    }
 }
 
 /// The names of flows: first as the scenario has them, then those of replicates.

@@ -1,6 +1,5 @@
 //! Reading links.
 
-use super::document::Node;
 use super::model::{Buffer, BurstLoss, Limit, Link, Reorder};
 use super::problem::Origin;
 use super::read_queue::{read_policer, read_queue, read_shaper};
@@ -79,11 +78,15 @@ pub(crate) fn read_link(
     };
     check_counting(reader, &link, from("count_delayed").origin("count_delayed"))?;
     check_marking(reader, &link, from("ecn").origin("ecn"))?;
+    if !link.ecn
+        && let Some(queue) = Fields::quiet("queue.pie", from("queue").node("queue"), from("queue").at)
+    {
+        queue.refuse(reader, &["mark_max"], "only with `ecn`");
+    }
     if link.jitter_reorders && !from("jitter").has("jitter") {
         from("jitter_reorders").refuse(reader, &["jitter_reorders"], "only with a `jitter`");
     }
     check_peak(reader, &link, from("peak").origin("peak"))?;
-    refuse_idle_mark(reader, &link, from("queue").node("queue"));
     let [buffer_origin, policer_origin] = ["buffer", "policer"].map(|key| from(key).origin(key));
     Some(PlacedLink { link, buffer_origin, policer_origin })
 }
@@ -107,14 +110,6 @@ fn check_peak(reader: &mut Reader<'_>, link: &Link, at: Origin) -> Option<()> {
     let help = vec![format!("allowed: a rate from that of the link on, {}", link.rate)];
     reader.report(at, format!("`peak` is {peak}, below `rate`"), help);
     None
-}
-
-/// What marks at most means nothing where nothing is marked.
-fn refuse_idle_mark(reader: &mut Reader<'_>, link: &Link, queue: Option<&Node>) {
-    let given = queue.and_then(Node::table).and_then(|table| table.get("mark_max"));
-    if let Some(entry) = given.filter(|_| matches!(link.queue, Discipline::Pie(_)) && !link.ecn) {
-        reader.report(entry.key_origin, "`mark_max` has no meaning here: only with `ecn`", Vec::new());
-    }
 }
 
 /// netem counts packets, and its queue is its own: what manages a queue sits behind it.

@@ -136,7 +136,10 @@ const GROUP: &[OptionDoc] = &[
         "stack",
         words(&[
             ("standard", "BEP 29 where deployed peers agree with it"),
-            ("libtorrent", "libtorrent's decisions"),
+            (
+                "libtorrent",
+                "libtorrent's decisions: what it sends again and when, and what ends a connection",
+            ),
             ("libutp", "libutp's"),
         ]),
         Value("libtorrent"),

@@ -36,12 +36,12 @@ const PARTS: usize = 4;
 
 /// Who answers: a tick of its clock, and how many fourths of its answers are prompt at least.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Receiver {
+pub(crate) struct Answering {
     tick_us: f64,
     prompt: usize,
 }
 
-impl Receiver {
+impl Answering {
     /// A program that reads a socket, and may be late for most of what it reads.
     pub(crate) const PROGRAM: Self = Self { tick_us: 0.0, prompt: 1 };
 
@@ -118,14 +118,14 @@ pub(crate) fn leave_out_late(
     echoed: &mut Vec<Point>,
     direct: &[Point],
     overtaken_t: &[f64],
-    receiver: Receiver,
+    receiver: Answering,
 ) {
     leave_out_at(echoed, overtaken_t);
     let late = late(echoed, direct, receiver);
     leave_out(echoed, &late);
 }
 
-fn late(echoed: &[Point], direct: &[Point], receiver: Receiver) -> Vec<usize> {
+fn late(echoed: &[Point], direct: &[Point], receiver: Answering) -> Vec<usize> {
     let (mut late, mut window) = (Vec::new(), Vec::new());
     let mut packets = direct.iter().peekable();
     let mut began = f64::NEG_INFINITY;
@@ -147,7 +147,7 @@ fn late(echoed: &[Point], direct: &[Point], receiver: Receiver) -> Vec<usize> {
 }
 
 /// Ends a window of answers, each with the time by which the receiver's clock was ahead when it read the packet.
-fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>, receiver: Receiver) {
+fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>, receiver: Answering) {
     if window.len() >= ANSWERS_MIN {
         let mut ahead: Vec<f64> = window.iter().map(|answer| answer.1).collect();
         let tenth = ahead.len() / PROMPT_PART;
@@ -235,7 +235,7 @@ mod tests {
             (echoed, wrong)
         };
         let (mut echoed, wrong) = told(0.16);
-        leave_out_late(&mut echoed, &direct, &[direct[7].t], Receiver::PROGRAM);
+        leave_out_late(&mut echoed, &direct, &[direct[7].t], Answering::PROGRAM);
         assert!(
             wrong > 300 && (2_999 - wrong..=3_000 - wrong).contains(&echoed.len()),
             "{wrong} {}",
@@ -243,10 +243,10 @@ mod tests {
         );
         assert!(echoed.iter().all(|point| point.t != direct[7].t));
         let (mut echoed, wrong) = told(0.6);
-        leave_out_late(&mut echoed, &direct, &[], Receiver::PROGRAM);
+        leave_out_late(&mut echoed, &direct, &[], Answering::PROGRAM);
         assert_eq!(echoed.len(), 3_000 - wrong, "while some are prompt");
         let (mut echoed, _) = told(0.9);
-        leave_out_late(&mut echoed, &direct, &[], Receiver::PROGRAM);
+        leave_out_late(&mut echoed, &direct, &[], Answering::PROGRAM);
         assert_eq!(echoed.len(), 3_000, "who is hardly ever prompt is not known to be late");
     }
 }

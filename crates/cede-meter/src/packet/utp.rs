@@ -147,10 +147,8 @@ pub(crate) fn ask(from: &mut Rtt, now: u32, said: &Said) {
     let is_free = from.pending.is_none_or(|(_, since)| now.wrapping_sub(since) > ANSWER_US_MAX);
     if is_free {
         from.pending = Some((wanted, now));
-    } else if said.kind == Kind::Syn && from.pending.is_some_and(|pending| pending.0 == wanted) {
-        // Which of both is answered is not known.
-        from.pending = None;
     }
+    // One that is repeated is timed from the first, as data are: too long a round trip does no harm to the shortest.
 }
 
 /// Whether a packet acknowledges what was wanted: an id of the other direction and a number. Several connections between the same

@@ -320,7 +320,10 @@ impl Connection {
         progress.bytes += bytes;
         let since_sent = self.delays.arrived_at.since(slot.sent_at);
         if self.config.rto_rule == RttRule::Libtorrent {
-            self.rtt.update(since_sent);
+            match slot.transmissions {
+                1 => self.take_round_trip(since_sent),
+                _ => self.rtt.update_ambiguous(since_sent),
+            }
         }
         if slot.transmissions == 1 {
             progress.rtt = Some(since_sent);
