@@ -319,10 +319,22 @@ prop_compose! {
         };
         let change = |(at, what)| Change { at, link: link.to_string(), what };
         let changes = changes.into_iter().map(change).collect();
-        Scenario {
+        let mut scenario = Scenario {
             name: "any".to_string(), description, duration: Duration::from_nanos(LONGEST_NS),
             warmup: Duration::from_nanos(warmup), seed, topology, hosts, flows, changes, record, assertions: Vec::new(),
-        }
+        };
+        keep_below_peaks(&mut scenario);
+        scenario
+    }
+}
+
+/// No rate that a link changes to is above its peak.
+fn keep_below_peaks(scenario: &mut Scenario) {
+    let links = scenario.named_links();
+    let peak = |name: &str| links.iter().find(|(other, _)| other == name)?.1.shaper?.peak;
+    let peaks: Vec<Option<Rate>> = scenario.changes.iter().map(|change| peak(&change.link)).collect();
+    for (change, peak) in scenario.changes.iter_mut().zip(peaks) {
+        change.what.rate = change.what.rate.map(|rate| peak.map_or(rate, |peak| rate.min(peak)));
     }
 }
 
