@@ -168,16 +168,16 @@ impl RttEstimator {
         Duration::from_nanos(self.rttvar4_ns / 4)
     }
 
-    /// The smallest sample so far.
+    /// The smallest unambiguous sample so far.
     #[must_use]
     pub fn min(&self) -> Option<Duration> {
         (self.min < Duration::MAX).then_some(self.min)
     }
 
-    /// The newest sample.
+    /// The newest unambiguous sample.
     #[must_use]
     pub fn latest(&self) -> Option<Duration> {
-        self.has_sample().then_some(self.latest)
+        self.min().map(|_| self.latest)
     }
 
     /// True once there has been a sample.
@@ -296,6 +296,16 @@ mod tests {
         (0..300).for_each(|_| rtt.update(Duration::from_millis(320)));
         rtt.update(Duration::ZERO);
         assert_eq!(rtt.srtt().as_millis(), 300);
+    }
+
+    #[test]
+    fn what_may_be_of_another_transmission_counts_for_the_mean_alone() {
+        let mut rtt = RttEstimator::new(RttConfig::default()).with_rule(RttRule::Libtorrent);
+        rtt.update_ambiguous(Duration::from_millis(1));
+        assert_eq!((rtt.srtt(), rtt.min(), rtt.latest()), (Duration::from_millis(1), None, None));
+        rtt.update(Duration::from_millis(3));
+        let sure = Some(Duration::from_millis(3));
+        assert_eq!((rtt.srtt(), rtt.min(), rtt.latest()), (Duration::from_millis(2), sure, sure));
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //!
 //! A timeout that was in vain is found by the stamps, as RFC 3522 (Eifel) does by TCP's, and the round trip taken from them.
 //!
-//! **What it leaves out.** Congestion marks: uTP has no field to report them in. libtorrent's RTT samples from packets that were sent twice: they cannot be told apart (Karn).
-//! RFC 4015's answer to a timeout in vain, to take the reduction back: controllers are not asked to.
-//! One sample per arriving packet is taken, of the newest packet it acknowledges; libutp takes one for each.
+//! One RTT sample per arriving packet is taken, of the newest packet that it acknowledges and that was sent once (Karn); by libtorrent's
+//! rule ([`RttRule`]) one of each packet, those that were sent twice among them.
+//!
+//! **What it leaves out.** Congestion marks: uTP has no field to report them in. RFC 4015's answer to a timeout in vain, to take the
+//! reduction back: controllers are not asked to. libutp's samples, one of each packet that was sent once.
 //!
 //! **How it was validated.** `tests/checks.rs` (checks 3, 4, 5, 9), `tests/feedback.rs` for every field of the feedback.
 
