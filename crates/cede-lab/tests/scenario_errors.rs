@@ -237,6 +237,8 @@ fn a_bdp_needs_its_round_trip_time() {
     let counting = graph.replace("rate =", "count_delayed = true\nrate =");
     refused(&counting, "true", "for a plain queue that counts packets", "a buffer in packets");
     assert!(Scenario::parse("x.toml", &graph.replace("rate =", "bdp_rtt = \"50 ms\"\nrate =")).is_ok());
+    let idle = graph.replace("2 BDP", "20 packets").replace("rate =", "bdp_rtt = \"50 ms\"\nrate =");
+    refused(&idle, "bdp_rtt", "`bdp_rtt` has no meaning here: only with a `buffer` in BDP", "");
     let zero = format!("{}[topology]\naccess_delay = \"0 s\"\n", VALID.replace("25 ms", "0 s"));
     refused(&zero, "delay = \"0 s\"", "base round-trip time is zero", "above zero");
 }

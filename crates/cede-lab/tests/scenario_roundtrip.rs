@@ -149,7 +149,7 @@ prop_compose! {
         };
         let shaper = shaper.map(|it| Shaper { peak: it.peak.map(|peak| peak.max(rate)), ..it });
         Link {
-            rate, delay, buffer, bdp_rtt: Some(bdp_rtt), count_in_service, queue, ecn, policer, shaper, batch, loss,
+            rate, delay, buffer, bdp_rtt: matches!(buffer, Buffer::Bdp(_)).then_some(bdp_rtt), count_in_service, queue, ecn, policer, shaper, batch, loss,
             loss_burst, reorder, duplicate, jitter, jitter_reorders,
             count_delayed: plain && matches!(buffer, Buffer::Packets(_)),
         }

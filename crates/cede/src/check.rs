@@ -33,7 +33,7 @@ for did not happen while the run lasted) or \"nothing\" (there was nothing to me
 by). Where the controller kept a case from being measured, `failure` says how, and `findings` is
 empty.
 
-The exit code is 1 where a mark is missed.";
+The exit code is 1 where a mark is missed; with --ablate, where the controller misses one as it is.";
 
 /// Arguments of `cede check`.
 #[derive(clap::Args, Debug)]
@@ -116,9 +116,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ticker.clear();
         checked.push(Checked { name: entry.name, findings: findings.map_err(|error| failure(&error))? });
     }
-    let missed = checked.iter().flat_map(|one| &one.findings).filter(|findings| !findings.passed).count();
     screen::print(&output(args, &checked))?;
-    if missed == 0 { Ok(()) } else { Err(Failure::MarksMissed(missed)) }
+    judge(checked.iter().flat_map(|one| &one.findings))
+}
+
+/// An error where marks are missed.
+fn judge<'a>(findings: impl IntoIterator<Item = &'a Findings>) -> Result<(), Failure> {
+    match findings.into_iter().filter(|findings| !findings.passed).count() {
+        0 => Ok(()),
+        missed => Err(Failure::MarksMissed(missed)),
+    }
 }
 
 /// The battery as it is, and once for each part that is set otherwise.
@@ -151,7 +158,8 @@ fn ablate(args: &Args, entry: &'static Entry) -> Result<(), Failure> {
     }
     let screen = Screen::new(false);
     let wide = || terminal::table(&table, screen.columns, screen.colour);
-    screen::print(&if args.markdown { table.to_markdown() } else { wide() })
+    screen::print(&if args.markdown { table.to_markdown() } else { wide() })?;
+    judge(&whole)
 }
 
 fn passed(findings: &[Findings]) -> String {
@@ -184,7 +192,7 @@ fn failure(error: &RunError) -> Failure {
 fn output(args: &Args, checked: &[Checked]) -> String {
     match checked {
         _ if args.json => as_json(checked),
-        [one] if args.markdown => single(one).to_markdown(),
+        [one] if args.markdown => single(one).to_markdown() + &stories(one),
         [one] => report(args, one),
         _ if args.markdown => grid(checked).to_markdown(),
         many => signs(many),
@@ -212,6 +220,17 @@ fn single(one: &Checked) -> Table {
         figures.chain(failure).collect::<Vec<_>>()
     });
     rows.fold(Table::new(["scenario", "measured", "figure (mark)", "verdict"]), Table::row)
+}
+
+/// In Markdown, what each case that failed guards against, and how the controller kept one from being measured.
+fn stories(one: &Checked) -> String {
+    let failed = one.findings.iter().filter(|findings| !findings.passed);
+    let story = |it: &Findings| {
+        let why = it.failure.iter().map(|why| format!(" **{why}**")).collect::<String>();
+        format!("\n* `{}` ({}): {}{why}", it.case, it.world, it.story)
+    };
+    let list = failed.map(story).collect::<String>();
+    if list.is_empty() { list } else { list + "\n" }
 }
 
 /// A table, then the stories of what failed.

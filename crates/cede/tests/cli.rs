@@ -478,6 +478,11 @@ fn a_check_shows_each_mark_and_exits_by_them() {
     let table =
         place.cede(&["check", "ledbat", "--over", "tcp", "--only", "application/limited", "--markdown"]);
     assert!(table.text().starts_with("| scenario "), "{}", table.text());
+    let told = ["check", "reno", "--only", "buffers/bloated", "--markdown"];
+    let told = place.cede(&told).exits(1);
+    assert!(told.text().contains("\n\n* `buffers/bloated` ("), "{}", told.text());
+    let parts = ["check", "reno", "--only", "buffers/bloated", "--ablate"];
+    assert!(place.cede(&parts).exits(1).text().contains("0 of 1"));
 }
 
 #[test]

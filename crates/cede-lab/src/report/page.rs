@@ -50,11 +50,15 @@ fn numbers(subject: &Subject<'_>, verdicts: &[Verdict]) -> Section {
 fn fairness(subject: &Subject<'_>) -> String {
     let outcome = subject.outcome;
     let index = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value:.3}"));
+    let of = if subject.scenario.warmup.is_zero() {
+        "of the whole run".to_string()
+    } else {
+        format!("of the {} s after the warm-up", outcome.span_s)
+    };
     format!(
-        "All of this is of the {} s after the warm-up. Jain's fairness index is {} over that time and {} on average over \
+        "All of this is {of}. Jain's fairness index is {} over that time and {} on average over \
          windows of one second. Delays are those of packets in the queues, for a flow on their whole way; share and rate \
          count what reached the receivers, headers included.",
-        outcome.span_s,
         index(outcome.fairness_long),
         index(outcome.fairness_short),
     )

@@ -43,7 +43,11 @@ pub(crate) fn read_link(
         _ => from("delay").get(reader, "delay"),
     };
     let buffer = from("buffer").get(reader, "buffer");
+    let in_bdp = matches!(buffer, None | Some(Buffer::Bdp(_)));
     let bdp_rtt = from("bdp_rtt").maybe(reader, "bdp_rtt");
+    if !in_bdp {
+        fields.refuse(reader, &["bdp_rtt"], "only with a `buffer` in BDP");
+    }
     let count_in_service = from("count_in_service").get(reader, "count_in_service");
     let count_delayed = from("count_delayed").get(reader, "count_delayed");
     let queue = read_queue(reader, from("queue"));
@@ -61,7 +65,7 @@ pub(crate) fn read_link(
         rate: rate?,
         delay: delay?,
         buffer: buffer?,
-        bdp_rtt: bdp_rtt?,
+        bdp_rtt: bdp_rtt?.filter(|_| in_bdp),
         count_in_service: count_in_service?,
         count_delayed: count_delayed?,
         queue: queue?,
