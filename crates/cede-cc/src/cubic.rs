@@ -17,7 +17,7 @@ use crate::cubic_linux::Linux;
 use crate::entry::Entry;
 use crate::hystart::{HyStart, HyStartConfig, Verdict};
 use crate::instruments::LossEpoch;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, number};
 use crate::reno::INIT_CWND;
 use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, given_up, phase_of, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
@@ -28,18 +28,8 @@ use cede_units::{Duration, Instant, math};
 
 const PARAMS: &[ParamDoc] = &[
     INIT_CWND,
-    ParamDoc {
-        name: "c",
-        kind: ParamKind::Number { min: 0.001, max: 100.0 },
-        default: "0.4",
-        doc: "Aggressiveness C in packets/s^3 (RFC 9438 section 5.1).",
-    },
-    ParamDoc {
-        name: "beta",
-        kind: ParamKind::Number { min: 0.1, max: 0.99 },
-        default: "0.7",
-        doc: "What a loss multiplies the window by (RFC 9438 section 4.6).",
-    },
+    number("c", "0.4", (0.001, 100.0), "Aggressiveness C in packets/s^3 (RFC 9438 section 5.1)."),
+    number("beta", "0.7", (0.1, 0.99), "What a loss multiplies the window by (RFC 9438 section 4.6)."),
     ParamDoc {
         name: "fast_convergence",
         kind: ParamKind::Switch,
@@ -70,42 +60,37 @@ const PARAMS: &[ParamDoc] = &[
         default: "16 ms",
         doc: "The largest rise that is asked for (MAX_RTT_THRESH); hystart_rise_min at least.",
     },
-    ParamDoc {
-        name: "hystart_divisor",
-        kind: ParamKind::Count { min: 1, max: 1000 },
-        default: "8",
-        doc: "Between the two the rise is the RTT over this (MIN_RTT_DIVISOR).",
-    },
-    ParamDoc {
-        name: "hystart_samples",
-        kind: ParamKind::Count { min: 0, max: 1000 },
-        default: "8",
-        doc: "RTT samples of a round before it is judged (N_RTT_SAMPLE; HYSTART_MIN_SAMPLES).",
-    },
-    ParamDoc {
-        name: "css_divisor",
-        kind: ParamKind::Number { min: 1.0, max: 1000.0 },
-        default: "4",
-        doc: "What growth is divided by in HyStart++'s Conservative Slow Start (CSS_GROWTH_DIVISOR).",
-    },
-    ParamDoc {
-        name: "css_rounds",
-        kind: ParamKind::Count { min: 1, max: 1000 },
-        default: "5",
-        doc: "Rounds that Conservative Slow Start lasts (CSS_ROUNDS).",
-    },
-    ParamDoc {
-        name: "hystart_limit",
-        kind: ParamKind::Number { min: 1.0, max: 1e6 },
-        default: "8",
-        doc: "Packets by which one acknowledgement raises the window at most under HyStart++ (L; without limit for senders that pace).",
-    },
-    ParamDoc {
-        name: "hystart_low_window",
-        kind: ParamKind::Number { min: 0.0, max: 1e6 },
-        default: "16",
-        doc: "With `rules = linux`: the window in packets from which on HyStart may end slow start (hystart_low_window).",
-    },
+    count(
+        "hystart_divisor",
+        "8",
+        (1, 1000),
+        "Between the two the rise is the RTT over this (MIN_RTT_DIVISOR).",
+    ),
+    count(
+        "hystart_samples",
+        "8",
+        (0, 1000),
+        "RTT samples of a round before it is judged (N_RTT_SAMPLE; HYSTART_MIN_SAMPLES).",
+    ),
+    number(
+        "css_divisor",
+        "4",
+        (1.0, 1000.0),
+        "What growth is divided by in HyStart++'s Conservative Slow Start (CSS_GROWTH_DIVISOR).",
+    ),
+    count("css_rounds", "5", (1, 1000), "Rounds that Conservative Slow Start lasts (CSS_ROUNDS)."),
+    number(
+        "hystart_limit",
+        "8",
+        (1.0, 1e6),
+        "Packets by which one acknowledgement raises the window at most under HyStart++ (L; without limit for senders that pace).",
+    ),
+    number(
+        "hystart_low_window",
+        "16",
+        (0.0, 1e6),
+        "With `rules = linux`: the window in packets from which on HyStart may end slow start (hystart_low_window).",
+    ),
     ParamDoc {
         name: "hystart_train_gap",
         kind: RISE,

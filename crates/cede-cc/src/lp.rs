@@ -27,7 +27,7 @@
 use crate::entry::Entry;
 use crate::instruments::{DelayFilter, DelayRange, FilterKind, Signal};
 use crate::nice::{BEGIN, min_spread_param};
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, number};
 use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
 use crate::signal::{signal_of, signal_param};
@@ -37,24 +37,19 @@ use cede_units::{Duration, Instant};
 
 const PARAMS: &[ParamDoc] = &[
     signal_param("owd"),
-    ParamDoc {
-        name: "weight",
-        kind: ParamKind::Number { min: 0.001, max: 1.0 },
-        default: "0.125",
-        doc: "gamma: weight of the newest sample in the smoothed delay (equation 1).",
-    },
-    ParamDoc {
-        name: "threshold",
-        kind: ParamKind::Number { min: 0.0, max: 1.0 },
-        default: "0.15",
-        doc: "delta: where between the smallest and the largest delay congestion begins (equation 2).",
-    },
-    ParamDoc {
-        name: "inference",
-        kind: ParamKind::Number { min: 0.1, max: 1000.0 },
-        default: "3",
-        doc: "Smoothed RTTs that an inference phase lasts.",
-    },
+    number(
+        "weight",
+        "0.125",
+        (0.001, 1.0),
+        "gamma: weight of the newest sample in the smoothed delay (equation 1).",
+    ),
+    number(
+        "threshold",
+        "0.15",
+        (0.0, 1.0),
+        "delta: where between the smallest and the largest delay congestion begins (equation 2).",
+    ),
+    number("inference", "3", (0.1, 1000.0), "Smoothed RTTs that an inference phase lasts."),
     ParamDoc {
         name: "guard",
         kind: ParamKind::Word(&["one_rtt", "none"]),
@@ -63,12 +58,12 @@ const PARAMS: &[ParamDoc] = &[
     },
     BEGIN,
     min_spread_param("1 ms"),
-    ParamDoc {
-        name: "history",
-        kind: ParamKind::Count { min: 0, max: 1440 },
-        default: "0",
-        doc: "Minutes for which an extreme of the delay counts; 0: the whole connection.",
-    },
+    count(
+        "history",
+        "0",
+        (0, 1440),
+        "Minutes for which an extreme of the delay counts; 0: the whole connection.",
+    ),
     INIT_CWND,
 ];
 

@@ -37,7 +37,7 @@
 use crate::entry::Entry;
 use crate::instruments::{AckHabit, DelayRange, Round, RoundRtts, RoundSummary};
 use crate::pair_turns::PairTurns;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, number};
 use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
 use crate::signal::{signal_of, signal_param};
@@ -71,30 +71,25 @@ pub(crate) const BEGIN: ParamDoc = ParamDoc {
 
 const PARAMS: &[ParamDoc] = &[
     signal_param("rtt"),
-    ParamDoc {
-        name: "threshold",
-        kind: ParamKind::Number { min: 0.0, max: 1.0 },
-        default: "0.2",
-        doc: "delta: where between the smallest and the largest RTT lateness begins.",
-    },
-    ParamDoc {
-        name: "fraction",
-        kind: ParamKind::Number { min: 0.0, max: 1.0 },
-        default: "0.5",
-        doc: "phi: the part of a round's samples of which more must be late for the window to be halved.",
-    },
-    ParamDoc {
-        name: "max_fwnd",
-        kind: ParamKind::Count { min: 1, max: 1000 },
-        default: "48",
-        doc: "The smallest window is one packet over this (the original: 48).",
-    },
-    ParamDoc {
-        name: "min_cwnd",
-        kind: ParamKind::Number { min: 0.0, max: 1000.0 },
-        default: "0",
-        doc: "The smallest window in packets, but after a timeout; 0 takes 1/max_fwnd.",
-    },
+    number(
+        "threshold",
+        "0.2",
+        (0.0, 1.0),
+        "delta: where between the smallest and the largest RTT lateness begins.",
+    ),
+    number(
+        "fraction",
+        "0.5",
+        (0.0, 1.0),
+        "phi: the part of a round's samples of which more must be late for the window to be halved.",
+    ),
+    count("max_fwnd", "48", (1, 1000), "The smallest window is one packet over this (the original: 48)."),
+    number(
+        "min_cwnd",
+        "0",
+        (0.0, 1000.0),
+        "The smallest window in packets, but after a timeout; 0 takes 1/max_fwnd.",
+    ),
     ParamDoc {
         name: "pairs",
         kind: ParamKind::Switch,
@@ -103,12 +98,12 @@ const PARAMS: &[ParamDoc] = &[
     },
     BEGIN,
     min_spread_param("1 ms"),
-    ParamDoc {
-        name: "max_decay",
-        kind: ParamKind::Number { min: 0.0, max: 1.0 },
-        default: "0",
-        doc: "Part of its way to the present RTT that the largest RTT goes with each round; 0 keeps it for ever.",
-    },
+    number(
+        "max_decay",
+        "0",
+        (0.0, 1.0),
+        "Part of its way to the present RTT that the largest RTT goes with each round; 0 keeps it for ever.",
+    ),
     backlog_param("classic"),
     alpha_param("1"),
     beta_param("3"),

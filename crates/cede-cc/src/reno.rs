@@ -11,38 +11,38 @@
 //! *How it was validated:* unit tests below; the conformance suite; alone on a link in `tests/link.rs`.
 
 use crate::entry::Entry;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, Params, Settings, number};
 use crate::reno_window::{News, RenoWindow};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 
-pub(crate) const INIT_CWND: ParamDoc = ParamDoc {
-    name: "init_cwnd",
-    kind: ParamKind::Number { min: 0.0, max: 1000.0 },
-    default: "0",
-    doc: "The initial window in packets; 0 takes the transport's (RFC 5681 or RFC 6928).",
-};
+pub(crate) const INIT_CWND: ParamDoc = number(
+    "init_cwnd",
+    "0",
+    (0.0, 1000.0),
+    "The initial window in packets; 0 takes the transport's (RFC 5681 or RFC 6928).",
+);
 
 const PARAMS: &[ParamDoc] = &[
     INIT_CWND,
-    ParamDoc {
-        name: "slow_start_limit",
-        kind: ParamKind::Number { min: 1.0, max: 1000.0 },
-        default: "1",
-        doc: "Packets by which one acknowledgement raises the window at most in slow start (RFC 5681: 1; RFC 3465: 2).",
-    },
-    ParamDoc {
-        name: "increase",
-        kind: ParamKind::Number { min: 0.001, max: 100.0 },
-        default: "1",
-        doc: "Packets by which a round trip of congestion avoidance raises the window (RFC 5681: 1).",
-    },
-    ParamDoc {
-        name: "beta",
-        kind: ParamKind::Number { min: 0.1, max: 0.99 },
-        default: "0.5",
-        doc: "What a loss leaves of what is under way (RFC 5681, equation 4: half).",
-    },
+    number(
+        "slow_start_limit",
+        "1",
+        (1.0, 1000.0),
+        "Packets by which one acknowledgement raises the window at most in slow start (RFC 5681: 1; RFC 3465: 2).",
+    ),
+    number(
+        "increase",
+        "1",
+        (0.001, 100.0),
+        "Packets by which a round trip of congestion avoidance raises the window (RFC 5681: 1).",
+    ),
+    number(
+        "beta",
+        "0.5",
+        (0.1, 0.99),
+        "What a loss leaves of what is under way (RFC 5681, equation 4: half).",
+    ),
 ];
 
 pub(crate) const ENTRY: Entry = Entry {

@@ -16,7 +16,7 @@
 
 use crate::Feedback;
 use crate::instruments::RoundSummary;
-use crate::params::{ParamDoc, ParamError, ParamKind, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Settings, count};
 use crate::reno_window::RenoWindow;
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -48,12 +48,12 @@ pub(crate) const fn beta_param(default: &'static str) -> ParamDoc {
 pub(crate) const GAMMA: ParamDoc =
     packets_param("gamma", "1", "Backlog in packets above which slow start ends.");
 
-pub(crate) const MIN_SAMPLES: ParamDoc = ParamDoc {
-    name: "min_samples",
-    kind: ParamKind::Count { min: 0, max: 1000 },
-    default: "2",
-    doc: "RTT samples of a round up to which it is judged by none, and Reno's increase takes its place (Linux, ns-3: 2).",
-};
+pub(crate) const MIN_SAMPLES: ParamDoc = count(
+    "min_samples",
+    "2",
+    (0, 1000),
+    "RTT samples of a round up to which it is judged by none, and Reno's increase takes its place (Linux, ns-3: 2).",
+);
 
 pub(crate) const EVERY_OTHER: ParamDoc = ParamDoc {
     name: "slow_start_every_other",

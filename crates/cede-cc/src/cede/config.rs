@@ -1,6 +1,6 @@
 //! The parameters of `cede`.
 
-use crate::params::{ParamDoc, ParamKind, Settings, number};
+use crate::params::{ParamDoc, ParamKind, Settings, count, number};
 use cede_units::Duration;
 
 const fn span(
@@ -87,12 +87,12 @@ pub(super) const PARAMS: &[ParamDoc] = &[
         (0.05, 1.0),
         "Behind a scheduler that divides the link among flows: the part of the own share that is taken.",
     ),
-    ParamDoc {
-        name: "train",
-        kind: ParamKind::Count { min: 4, max: 16 },
-        default: "8",
-        doc: "Packets that leave back to back after a slowdown; their spacing shows such a scheduler.",
-    },
+    count(
+        "train",
+        "8",
+        (4, 16),
+        "Packets that leave back to back after a slowdown; their spacing shows such a scheduler.",
+    ),
     number(
         "base_part",
         "0.75",
@@ -136,12 +136,12 @@ pub(super) const PARAMS: &[ParamDoc] = &[
         "With loss_guard: what a loss without a queue leaves of the window.",
     ),
     span("careful", "5 s", 1, 3_600_000, "How long growth does not double after a loss with a queue."),
-    ParamDoc {
-        name: "loss_rounds",
-        kind: ParamKind::Count { min: 0, max: 1000 },
-        default: "8",
-        doc: "Round trips for which growth does not double after any loss, beside the three without a queue.",
-    },
+    count(
+        "loss_rounds",
+        "8",
+        (0, 1000),
+        "Round trips for which growth does not double after any loss, beside the three without a queue.",
+    ),
     number("min_cwnd", "2", (1.0, 1000.0), "The smallest window in packets."),
     number("init_cwnd", "4", (1.0, 1000.0), "The initial window in packets."),
 ];

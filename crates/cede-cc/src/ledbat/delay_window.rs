@@ -8,7 +8,7 @@
 //! *How it was validated:* by the tests of the four controllers.
 
 use crate::instruments::{FilterKind, LossEpoch, QueueingDelay, QueueingDelayConfig};
-use crate::params::{ParamDoc, ParamKind, Settings};
+use crate::params::{ParamDoc, ParamKind, Settings, count, number};
 use crate::signal::signal_of;
 use crate::window::{Bounds, phase_of, snapshot_of};
 use crate::{Allowance, Feedback, Path, Snapshot, Timeout};
@@ -24,12 +24,12 @@ pub(crate) const fn target_param(default: &'static str) -> ParamDoc {
     }
 }
 
-pub(crate) const BASE_HISTORY: ParamDoc = ParamDoc {
-    name: "base_history",
-    kind: ParamKind::Count { min: 1, max: 1440 },
-    default: "10",
-    doc: "Minutes over which the base delay is the minimum (BASE_HISTORY).",
-};
+pub(crate) const BASE_HISTORY: ParamDoc = count(
+    "base_history",
+    "10",
+    (1, 1440),
+    "Minutes over which the base delay is the minimum (BASE_HISTORY).",
+);
 
 pub(crate) const fn filter_param(default: &'static str) -> ParamDoc {
     ParamDoc {
@@ -40,19 +40,15 @@ pub(crate) const fn filter_param(default: &'static str) -> ParamDoc {
     }
 }
 
-pub(crate) const FILTER_LENGTH: ParamDoc = ParamDoc {
-    name: "filter_length",
-    kind: ParamKind::Count { min: 1, max: 32 },
-    default: "4",
-    doc: "Samples of the filter min; those older than one smoothed RTT are left out.",
-};
+pub(crate) const FILTER_LENGTH: ParamDoc = count(
+    "filter_length",
+    "4",
+    (1, 32),
+    "Samples of the filter min; those older than one smoothed RTT are left out.",
+);
 
-pub(crate) const FILTER_WEIGHT: ParamDoc = ParamDoc {
-    name: "filter_weight",
-    kind: ParamKind::Number { min: 0.001, max: 1.0 },
-    default: "0.125",
-    doc: "Weight of the newest sample in the filter ewma.",
-};
+pub(crate) const FILTER_WEIGHT: ParamDoc =
+    number("filter_weight", "0.125", (0.001, 1.0), "Weight of the newest sample in the filter ewma.");
 
 pub(crate) const fn packets_param(name: &'static str, default: &'static str, doc: &'static str) -> ParamDoc {
     ParamDoc { name, kind: ParamKind::Number { min: 1.0, max: 1000.0 }, default, doc }
@@ -87,12 +83,12 @@ pub(crate) const fn slow_start_param(default: &'static str) -> ParamDoc {
     ParamDoc { name: "slow_start", kind: ParamKind::Switch, default, doc: "Grow as TCP at first." }
 }
 
-pub(crate) const SLOW_START_EXIT: ParamDoc = ParamDoc {
-    name: "slow_start_exit",
-    kind: ParamKind::Number { min: 0.0, max: 100.0 },
-    default: "0.75",
-    doc: "Queueing delay, as a share of the target, at which slow start ends.",
-};
+pub(crate) const SLOW_START_EXIT: ParamDoc = number(
+    "slow_start_exit",
+    "0.75",
+    (0.0, 100.0),
+    "Queueing delay, as a share of the target, at which slow start ends.",
+);
 
 /// Reads the filter's three parameters.
 fn filter_of(settings: &Settings) -> FilterKind {

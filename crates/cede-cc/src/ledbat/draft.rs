@@ -22,7 +22,7 @@ use super::delay_window::{
     packets_param, target_param,
 };
 use crate::entry::Entry;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, number};
 use crate::signal::signal_param;
 use crate::window::{MIN_SSTHRESH_PACKETS, congested_number};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
@@ -31,12 +31,12 @@ use alloc::boxed::Box;
 const PARAMS: &[ParamDoc] = &[
     target_param("25 ms"),
     signal_param("owd"),
-    ParamDoc {
-        name: "gain",
-        kind: ParamKind::Number { min: 0.001, max: 100.0 },
-        default: "1",
-        doc: "G: packets per round trip by which an empty queue raises the window; gamma = G / target.",
-    },
+    number(
+        "gain",
+        "1",
+        (0.001, 100.0),
+        "G: packets per round trip by which an empty queue raises the window; gamma = G / target.",
+    ),
     CLAMP,
     BASE_HISTORY,
     filter_param("latest"),

@@ -24,7 +24,7 @@ use super::delay_window::{
     hold_param, packets_param, slow_start_param, target_param,
 };
 use crate::entry::Entry;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, Params, Settings, number};
 use crate::signal::signal_param;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
@@ -33,18 +33,13 @@ use alloc::boxed::Box;
 const PARAMS: &[ParamDoc] = &[
     target_param("100 ms"),
     signal_param("owd"),
-    ParamDoc {
-        name: "alpha",
-        kind: ParamKind::Number { min: 0.001, max: 100.0 },
-        default: "1",
-        doc: "Packets per round trip by which the window grows (section 8.1).",
-    },
-    ParamDoc {
-        name: "zeta",
-        kind: ParamKind::Number { min: 0.001, max: 1000.0 },
-        default: "5",
-        doc: "Strength of the multiplicative decrease above the target (section 7.2; 0.1 where short transfers follow each other).",
-    },
+    number("alpha", "1", (0.001, 100.0), "Packets per round trip by which the window grows (section 8.1)."),
+    number(
+        "zeta",
+        "5",
+        (0.001, 1000.0),
+        "Strength of the multiplicative decrease above the target (section 7.2; 0.1 where short transfers follow each other).",
+    ),
     BASE_HISTORY,
     filter_param("min"),
     FILTER_LENGTH,

@@ -12,7 +12,7 @@ use super::delay_window::target_param;
 use super::utp_window::LOSS_INTERVAL;
 use crate::entry::Entry;
 use crate::instruments::LossEpoch;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count};
 use crate::window::congested_number;
 use crate::{Allowance, Controller, DelaySamples, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
@@ -46,12 +46,12 @@ const PARAMS: &[ParamDoc] = &[
         default: "3000 B",
         doc: "Octets by which the window moves per round trip at an empty queue (utp_gain_factor).",
     },
-    ParamDoc {
-        name: "loss_multiplier",
-        kind: ParamKind::Count { min: 1, max: 99 },
-        default: "50",
-        doc: "Per cent of the window that a loss leaves (utp_loss_multiplier).",
-    },
+    count(
+        "loss_multiplier",
+        "50",
+        (1, 99),
+        "Per cent of the window that a loss leaves (utp_loss_multiplier).",
+    ),
     ParamDoc {
         doc: "At most one reduction in so long, and per window (utp_cwnd_reduce_timer).",
         ..LOSS_INTERVAL

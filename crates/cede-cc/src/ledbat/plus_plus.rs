@@ -28,19 +28,19 @@ use super::delay_window::{
 };
 use crate::entry::Entry;
 use crate::instruments::BaseHistory;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, number};
 use crate::signal::signal_param;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Duration, Instant};
 
-pub(super) const MAX_GAIN_DIVISOR: ParamDoc = ParamDoc {
-    name: "max_gain_divisor",
-    kind: ParamKind::Count { min: 1, max: 1000 },
-    default: "16",
-    doc: "The gain is never below one over this, however short the path.",
-};
+pub(super) const MAX_GAIN_DIVISOR: ParamDoc = count(
+    "max_gain_divisor",
+    "16",
+    (1, 1000),
+    "The gain is never below one over this, however short the path.",
+);
 
 pub(super) const SLOWDOWNS: ParamDoc = ParamDoc {
     name: "slowdowns",
@@ -53,31 +53,26 @@ const PARAMS: &[ParamDoc] = &[
     target_param("60 ms"),
     signal_param("rtt"),
     MAX_GAIN_DIVISOR,
-    ParamDoc {
-        name: "decrease",
-        kind: ParamKind::Number { min: 0.001, max: 100.0 },
-        default: "1",
-        doc: "K: the part of the window that goes per round trip, over the excess of q over the target.",
-    },
-    ParamDoc {
-        name: "max_decrease",
-        kind: ParamKind::Number { min: 0.0, max: 0.99 },
-        default: "0.5",
-        doc: "The part of the window that goes per round trip at most.",
-    },
+    number(
+        "decrease",
+        "1",
+        (0.001, 100.0),
+        "K: the part of the window that goes per round trip, over the excess of q over the target.",
+    ),
+    number("max_decrease", "0.5", (0.0, 0.99), "The part of the window that goes per round trip at most."),
     SLOWDOWNS,
-    ParamDoc {
-        name: "freeze",
-        kind: ParamKind::Number { min: 0.1, max: 100.0 },
-        default: "2",
-        doc: "Smoothed RTTs for which a slowdown keeps the window at its smallest.",
-    },
-    ParamDoc {
-        name: "slowdown_spacing",
-        kind: ParamKind::Number { min: 0.0, max: 1000.0 },
-        default: "9",
-        doc: "Time to the next slowdown over the duration of the last one.",
-    },
+    number(
+        "freeze",
+        "2",
+        (0.1, 100.0),
+        "Smoothed RTTs for which a slowdown keeps the window at its smallest.",
+    ),
+    number(
+        "slowdown_spacing",
+        "9",
+        (0.0, 1000.0),
+        "Time to the next slowdown over the duration of the last one.",
+    ),
     SLOW_START_EXIT,
     BASE_HISTORY,
     filter_param("min"),

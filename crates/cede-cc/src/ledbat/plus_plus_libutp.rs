@@ -17,7 +17,7 @@
 use super::delay_window::{SLOW_START_EXIT, target_param};
 use super::utp_window::{LOSS_INTERVAL, UtpWindow, min_window_param};
 use crate::entry::Entry;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, Params, Settings, count, number};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Duration, Instant};
@@ -31,27 +31,22 @@ const PARAMS: &[ParamDoc] = &[
     target_param("60 ms"),
     super::plus_plus::MAX_GAIN_DIVISOR,
     super::plus_plus::SLOWDOWNS,
-    ParamDoc {
-        name: "slowdown_spacing",
-        kind: ParamKind::Number { min: 0.0, max: 1000.0 },
-        default: "9",
-        doc: "Time to the next slowdown, over that from the end of the last freeze to the end of its recovery.",
-    },
-    ParamDoc {
-        name: "freeze",
-        kind: ParamKind::Number { min: 0.1, max: 100.0 },
-        default: "2",
-        doc: "Smallest RTTs for which a slowdown keeps the window at its smallest, and for which one that was put off waits.",
-    },
+    number(
+        "slowdown_spacing",
+        "9",
+        (0.0, 1000.0),
+        "Time to the next slowdown, over that from the end of the last freeze to the end of its recovery.",
+    ),
+    number(
+        "freeze",
+        "2",
+        (0.1, 100.0),
+        "Smallest RTTs for which a slowdown keeps the window at its smallest, and for which one that was put off waits.",
+    ),
     SLOW_START_EXIT,
     min_window_param("3000 B"),
     LOSS_INTERVAL,
-    ParamDoc {
-        name: "init_cwnd",
-        kind: ParamKind::Count { min: 1, max: 1000 },
-        default: "2",
-        doc: "The initial window in packets.",
-    },
+    count("init_cwnd", "2", (1, 1000), "The initial window in packets."),
 ];
 
 pub(crate) const ENTRY: Entry = Entry {

@@ -35,7 +35,7 @@ use super::delay_window::{
     packets_param, slow_start_param, target_param,
 };
 use crate::entry::Entry;
-use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, number};
 use crate::signal::signal_param;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
@@ -44,25 +44,25 @@ use alloc::boxed::Box;
 const PARAMS: &[ParamDoc] = &[
     target_param("100 ms"),
     signal_param("owd"),
-    ParamDoc {
-        name: "gain",
-        kind: ParamKind::Number { min: 0.001, max: 100.0 },
-        default: "1",
-        doc: "Packets per round trip by which an empty queue raises the window (RFC 6817: at most 1).",
-    },
-    ParamDoc {
-        name: "decrease_gain",
-        kind: ParamKind::Number { min: 0.0, max: 100.0 },
-        default: "3",
-        doc: "The gain above the target; 0 takes that of gain, as the formula has it.",
-    },
+    number(
+        "gain",
+        "1",
+        (0.001, 100.0),
+        "Packets per round trip by which an empty queue raises the window (RFC 6817: at most 1).",
+    ),
+    number(
+        "decrease_gain",
+        "3",
+        (0.0, 100.0),
+        "The gain above the target; 0 takes that of gain, as the formula has it.",
+    ),
     CLAMP,
-    ParamDoc {
-        name: "allowed_increase",
-        kind: ParamKind::Number { min: 0.001, max: 1000.0 },
-        default: "1",
-        doc: "Packets by which the window may exceed what is under way (ALLOWED_INCREASE).",
-    },
+    number(
+        "allowed_increase",
+        "1",
+        (0.001, 1000.0),
+        "Packets by which the window may exceed what is under way (ALLOWED_INCREASE).",
+    ),
     BASE_HISTORY,
     filter_param("min"),
     FILTER_LENGTH,
@@ -70,24 +70,24 @@ const PARAMS: &[ParamDoc] = &[
     packets_param("min_cwnd", "2", "The smallest window in packets, but after a timeout (MIN_CWND)."),
     packets_param("init_cwnd", "2", "The initial window in packets (INIT_CWND)."),
     slow_start_param("on"),
-    ParamDoc {
-        name: "slow_start_exit",
-        kind: ParamKind::Number { min: 0.01, max: 100.0 },
-        default: "0.35",
-        doc: "Queueing delay, as a share of the target, at which growth as TCP's has faded out.",
-    },
-    ParamDoc {
-        name: "approach",
-        kind: ParamKind::Number { min: 0.0, max: 1.0 },
-        default: "0.125",
-        doc: "What slow start's growth is multiplied by after its first landing, times what is left of the way to the target; 0: the rule alone.",
-    },
-    ParamDoc {
-        name: "approach_end",
-        kind: ParamKind::Number { min: 0.0, max: 1.0 },
-        default: "0.9",
-        doc: "Queueing delay, as a share of the target, at which that is over.",
-    },
+    number(
+        "slow_start_exit",
+        "0.35",
+        (0.01, 100.0),
+        "Queueing delay, as a share of the target, at which growth as TCP's has faded out.",
+    ),
+    number(
+        "approach",
+        "0.125",
+        (0.0, 1.0),
+        "What slow start's growth is multiplied by after its first landing, times what is left of the way to the target; 0: the rule alone.",
+    ),
+    number(
+        "approach_end",
+        "0.9",
+        (0.0, 1.0),
+        "Queueing delay, as a share of the target, at which that is over.",
+    ),
     ParamDoc {
         name: "fast_start",
         kind: ParamKind::Switch,

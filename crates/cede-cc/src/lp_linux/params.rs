@@ -1,6 +1,6 @@
 //! The parameters of TCP-LP as Linux runs it, and of whoever runs it otherwise.
 
-use crate::params::{ParamDoc, ParamKind};
+use crate::params::{ParamDoc, ParamKind, count, number};
 use crate::reno::INIT_CWND;
 use crate::vegas_rule::AT_SSTHRESH;
 use cede_units::Duration;
@@ -35,12 +35,8 @@ const STAMP_ROUNDING: ParamDoc = ParamDoc {
     doc: "How a time becomes a stamp: down as in Linux, to the nearest tick as in ns-2; the transport's own must be finer.",
 };
 
-const PERCENT: ParamDoc = ParamDoc {
-    name: "percent",
-    kind: ParamKind::Count { min: 0, max: 100 },
-    default: "15",
-    doc: "Where between the smallest and the largest delay congestion begins.",
-};
+const PERCENT: ParamDoc =
+    count("percent", "15", (0, 100), "Where between the smallest and the largest delay congestion begins.");
 
 const BOUNDARY: ParamDoc = ParamDoc {
     name: "boundary",
@@ -70,12 +66,12 @@ const INFERENCE_HOLDS: ParamDoc = ParamDoc {
     doc: "What waits in an inference phase: all growth as in Linux, or congestion avoidance alone as in ns-3.",
 };
 
-const INFERENCE: ParamDoc = ParamDoc {
-    name: "inference",
-    kind: ParamKind::Count { min: 0, max: 1_000 },
-    default: "3",
-    doc: "Round-trip times that an inference phase lasts (Linux, ns-2 and ns-3: 3).",
-};
+const INFERENCE: ParamDoc = count(
+    "inference",
+    "3",
+    (0, 1_000),
+    "Round-trip times that an inference phase lasts (Linux, ns-2 and ns-3: 3).",
+);
 
 const HALVES: ParamDoc = ParamDoc {
     name: "halves",
@@ -91,12 +87,12 @@ const GROWTH: ParamDoc = ParamDoc {
     doc: "Avoidance adds a packet for each window acknowledged, and what early congestion cuts keeps what has been counted towards it (Linux), or a fraction per acknowledgement, which goes with what is cut (ns-3).",
 };
 
-const MIN_CWND: ParamDoc = ParamDoc {
-    name: "min_cwnd",
-    kind: ParamKind::Number { min: 1.0, max: 1_000.0 },
-    default: "1",
-    doc: "Packets that early congestion within an inference phase leaves (the paper: none; Linux: 1).",
-};
+const MIN_CWND: ParamDoc = number(
+    "min_cwnd",
+    "1",
+    (1.0, 1_000.0),
+    "Packets that early congestion within an inference phase leaves (the paper: none; Linux: 1).",
+);
 
 const fn params(bits: &'static str, at_ssthresh: &'static str) -> [ParamDoc; 15] {
     let (bits, at_ssthresh) = (bits_param(bits), ParamDoc { default: at_ssthresh, ..AT_SSTHRESH });

@@ -20,54 +20,38 @@ pub(super) const MIN_CHANGE: ParamDoc = ParamDoc {
     default: "500 kbit/s",
     doc: "The smallest change of the rate (kMinRateChange).",
 };
-pub(super) const PROBE_STEP: ParamDoc = ParamDoc {
-    name: "probe_step",
-    kind: ParamKind::Number { min: 0.001, max: 0.5 },
-    default: "0.05",
-    doc: "How far the rates of probes lie from the central rate (kProbingStepSize).",
-};
-pub(super) const PRIMARY_PAIRS: ParamDoc = ParamDoc {
-    name: "primary_pairs",
-    kind: ParamKind::Count { min: 1, max: 10 },
-    default: "3",
-    doc: "Pairs of probes before a primary decides (kNumIntervalGroupsInProbingPrimary).",
-};
-pub(super) const SCAVENGER_PAIRS: ParamDoc = ParamDoc {
-    name: "scavenger_pairs",
-    kind: ParamKind::Count { min: 1, max: 10 },
-    default: "2",
-    doc: "Pairs of probes before a scavenger decides (kNumIntervalGroupsInProbingScavenger).",
-};
-pub(super) const EXPONENT: ParamDoc = ParamDoc {
-    name: "exponent",
-    kind: ParamKind::Number { min: 0.1, max: 1.0 },
-    default: "0.9",
-    doc: "Exponent of the rate in the utility (kSendingRateExponent).",
-};
-pub(super) const GRADIENT_WEIGHT: ParamDoc = ParamDoc {
-    name: "gradient_weight",
-    kind: ParamKind::Number { min: 0.0, max: 1e6 },
-    default: "900",
-    doc: "What a rising RTT costs (kLatencyCoefficient).",
-};
-pub(super) const LOSS_WEIGHT: ParamDoc = ParamDoc {
-    name: "loss_weight",
-    kind: ParamKind::Number { min: 0.0, max: 1e6 },
-    default: "11.35",
-    doc: "What loss costs (kVivaceLossCoefficient).",
-};
-pub(super) const DEVIATION_WEIGHT: ParamDoc = ParamDoc {
-    name: "deviation_weight",
-    kind: ParamKind::Number { min: 0.0, max: 1e9 },
-    default: "1500",
-    doc: "What the RTT's deviation costs a scavenger, per second (kRttDeviationCoefficient).",
-};
-pub(super) const GRADIENT_TOLERANCE: ParamDoc = ParamDoc {
-    name: "gradient_tolerance",
-    kind: ParamKind::Number { min: 0.0, max: 1.0 },
-    default: "0.01",
-    doc: "RTT gradients below this count as zero.",
-};
+pub(super) const PROBE_STEP: ParamDoc = number(
+    "probe_step",
+    "0.05",
+    (0.001, 0.5),
+    "How far the rates of probes lie from the central rate (kProbingStepSize).",
+);
+pub(super) const PRIMARY_PAIRS: ParamDoc = count(
+    "primary_pairs",
+    "3",
+    (1, 10),
+    "Pairs of probes before a primary decides (kNumIntervalGroupsInProbingPrimary).",
+);
+pub(super) const SCAVENGER_PAIRS: ParamDoc = count(
+    "scavenger_pairs",
+    "2",
+    (1, 10),
+    "Pairs of probes before a scavenger decides (kNumIntervalGroupsInProbingScavenger).",
+);
+pub(super) const EXPONENT: ParamDoc =
+    number("exponent", "0.9", (0.1, 1.0), "Exponent of the rate in the utility (kSendingRateExponent).");
+pub(super) const GRADIENT_WEIGHT: ParamDoc =
+    number("gradient_weight", "900", (0.0, 1e6), "What a rising RTT costs (kLatencyCoefficient).");
+pub(super) const LOSS_WEIGHT: ParamDoc =
+    number("loss_weight", "11.35", (0.0, 1e6), "What loss costs (kVivaceLossCoefficient).");
+pub(super) const DEVIATION_WEIGHT: ParamDoc = number(
+    "deviation_weight",
+    "1500",
+    (0.0, 1e9),
+    "What the RTT's deviation costs a scavenger, per second (kRttDeviationCoefficient).",
+);
+pub(super) const GRADIENT_TOLERANCE: ParamDoc =
+    number("gradient_tolerance", "0.01", (0.0, 1.0), "RTT gradients below this count as zero.");
 pub(super) const REGRESSION_ERROR: ParamDoc = ParamDoc {
     name: "regression_error",
     kind: ParamKind::Word(&["gradient", "slope"]),
@@ -80,12 +64,12 @@ pub(super) const THRESHOLD: ParamDoc = ParamDoc {
     default: "5 Mbit/s",
     doc: "The rate up to which a hybrid is a primary, and from which it yields.",
 };
-pub(super) const SEED: ParamDoc = ParamDoc {
-    name: "seed",
-    kind: ParamKind::Count { min: 0, max: u32::MAX },
-    default: "0",
-    doc: "Of the random order of probes; scenarios derive it from the run's seed and the flow's name.",
-};
+pub(super) const SEED: ParamDoc = count(
+    "seed",
+    "0",
+    (0, u32::MAX),
+    "Of the random order of probes; scenarios derive it from the run's seed and the flow's name.",
+);
 pub(super) const INITIAL_RATE: ParamDoc = ParamDoc {
     name: "initial_rate",
     kind: ParamKind::Rate { min: Rate::from_bits_per_sec(1000), max: Rate::from_mbit(1000) },
