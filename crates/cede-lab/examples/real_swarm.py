@@ -122,8 +122,8 @@ class Queues:
         shown = subprocess.run(["ip", "-n", net.names[0], "-o", "link", "show", "c1"],
                                check=True, capture_output=True, text=True).stdout
         seed, inode = shown.split(":")[0], os.stat(f"/var/run/netns/{net.names[0]}").st_ino
-        # Steps of the histogram: at most a thousand.
-        self.step = max(self.step, -(-net.buffer // 1000))
+        # Steps of the histogram: at most a thousand, and one is that of a full buffer.
+        self.step = max(self.step, -(-net.buffer // 999))
         program = f"""BEGIN {{ printf("ready\\n"); }}
             tracepoint:qdisc:qdisc_dequeue /args->packets > 0/ {{
                 $q = (struct Qdisc *)args->qdisc;

@@ -97,6 +97,41 @@ fn packets_that_swap_places_are_not_lost() {
     assert_eq!((statistics.losses, statistics.timeouts), (0, 0));
 }
 
+/// Of 2 MB over a path of 40 ms there and back, whose packets come up to 15 ms later each by itself.
+fn overtaking(config: &Config, lost: f64) -> (Duration, Statistics) {
+    let configs = [config.clone(), config.clone()];
+    let mut world = World::connected(&Setup { configs, ..Setup::default() });
+    world.delay = ms(20);
+    let mut random = Stream::named(1, "overtaking");
+    world.judge = Box::new(move |seen: &Seen| match seen.header.kind {
+        Kind::Data if random.chance(lost) => Fate::Drop,
+        Kind::Data => Fate::Late(Duration::from_micros(random.below(15_000))),
+        _ => Fate::Deliver,
+    });
+    let begun = world.now;
+    world.sides[0].to_write = 2_000_000;
+    let end = world.now + Duration::from_secs(600);
+    assert!(world.run_until(end, |world| world.sides[1].received == 2_000_000), "stalled");
+    (world.now.since(begun), world.sides[0].connection.statistics())
+}
+
+/// RFC 8985, section 6.2, steps 3 and 4: three that overtook are no sign, and what was lost in vain widens the window.
+#[test]
+fn a_path_on_which_packets_overtake_one_another_is_learnt() {
+    let (took, statistics) = overtaking(&Config::internet(), 0.0);
+    assert!(statistics.losses <= 16 && statistics.timeouts == 0, "{statistics:?}");
+    let (counting, of_counting) = overtaking(&Config { rack: false, ..Config::internet() }, 0.0);
+    assert!(of_counting.losses >= 2 * statistics.losses, "{of_counting:?}");
+    assert!(took * 2 < counting, "{took}, {counting}");
+}
+
+#[test]
+fn losses_on_such_a_path_are_found_without_timeouts() {
+    let (_, statistics) = overtaking(&Config::internet(), 0.01);
+    assert!((10..60).contains(&statistics.losses), "{statistics:?}");
+    assert!(statistics.timeouts <= 1, "{statistics:?}");
+}
+
 #[test]
 fn a_peer_that_delays_its_acknowledgements_is_waited_for() {
     let patient = DelayedAck { timeout: ms(40), every_packets: 2 };

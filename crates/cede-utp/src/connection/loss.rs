@@ -120,11 +120,12 @@ impl Connection {
         }
     }
 
-    /// As [`Self::mark_lost`], for counting. Where time tells of losses, it alone tells of repetitions: what is acknowledged above one may
-    /// have left before it.
+    /// As [`Self::mark_lost`], for counting. Where time tells of losses, it alone tells of repetitions, since what is acknowledged above
+    /// one may have left before it, and of anything where packets overtake one another.
     fn count_lost(&mut self, number: u64) -> bool {
         let again = self.sending.outbox.get(number).is_some_and(|slot| slot.transmissions > 1);
-        !(self.config.rack && again) && self.mark_lost(number)
+        let time_tells = self.rack.as_ref().is_some_and(|rack| again || rack.sees_reordering());
+        !time_tells && self.mark_lost(number)
     }
 
     /// Takes an outstanding packet for lost; false where it is not outstanding. A lost path-MTU probe is too large,
@@ -182,6 +183,7 @@ impl Connection {
         let newest = self.scratch().lost.last().map(|fact| fact.number);
         if newest.is_some_and(|number| number >= self.loss.recovery_until) {
             self.loss.recovery_until = self.sending.outbox.next();
+            self.rack.iter_mut().for_each(|rack| rack.note_event());
         }
     }
 }

@@ -15,6 +15,7 @@ mod parts;
 mod peer;
 mod rack;
 mod receive;
+mod reordering;
 mod send;
 mod stream;
 mod timeout;

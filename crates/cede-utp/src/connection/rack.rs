@@ -1,15 +1,15 @@
 //! Losses that time tells, and probes of a tail.
 //!
-//! Source: RFC 8985. RACK (section 6): a packet is lost once one that was sent later has arrived and a round trip and a
-//! quarter have passed since it was sent itself. So a lost repetition is found, which counting packets above it cannot
+//! Source: RFC 8985. RACK (section 6): a packet is lost once one that was sent later has arrived and a round trip and the
+//! reordering window (a quarter of one at first) have passed since it was sent itself. So a lost repetition is found, which counting packets above it cannot
 //! do, and so is a loss near the end, above which there are no three packets. TLP (section 7): where nothing has been
 //! heard for two round trips, the next packet, or the last one again, leaves to be acknowledged selectively, long
 //! before the retransmission timeout, which takes the window with it.
 //!
 //! Where this leaves the RFC: uTP cannot tell that something arrived twice (section 7.4), so a probe that is acknowledged no
 //! sooner than the path allows counts as the repair of a loss; and the wait for the peer's delayed acknowledgement of a
-//! single packet is what deployed peers take (40 ms at most), not TCP's 200 ms. The reordering window does not adapt
-//! (section 6.2, step 4, needs to see duplicates too).
+//! single packet is what deployed peers take (40 ms at most), not TCP's 200 ms. How the reordering window adapts stands in
+//! `reordering.rs`.
 //!
 //! Packets leave for the first time in the order of their numbers, and those that leave again are noted in the order in
 //! which they do: both lists are looked at from the front, and each of their entries is judged once.
@@ -20,6 +20,7 @@
 //! **How it was validated.** `tests/rack.rs`.
 
 use super::Connection;
+use super::reordering::Reordering;
 use crate::outbox::{Fate, MAX_PACKETS, Slot};
 use crate::timers::Timer;
 use alloc::collections::VecDeque;
@@ -40,6 +41,7 @@ const HOST_DELAY: Duration = Duration::from_millis(10);
 pub(super) struct Rack {
     newest: (Instant, u64),
     round_trip: Duration,
+    reordering: Reordering,
     /// Packets below this have been judged, as far as they have left once.
     judged_below: u64,
     /// Packets that have left again, and when.
@@ -55,10 +57,31 @@ pub(super) struct Rack {
 }
 
 impl Rack {
-    /// A timeout starts everything anew.
-    pub fn on_timeout(&mut self) {
+    /// A timeout starts everything anew; `next` is the number of the next new packet.
+    pub fn on_timeout(&mut self, next: u64) {
         (self.probed, self.probe_due, self.repeated) = (false, false, None);
         self.resent.clear();
+        self.reordering.on_timeout(next);
+    }
+
+    /// What is known of the path, which outlasts idleness.
+    pub const fn is_worth_keeping(&self) -> bool {
+        self.reordering.is_seen()
+    }
+
+    /// Gives back the room of a busy time.
+    pub fn release(&mut self) {
+        self.resent = VecDeque::new();
+    }
+
+    /// Packets are known to overtake one another here.
+    pub const fn sees_reordering(&self) -> bool {
+        self.reordering.is_seen()
+    }
+
+    /// A loss event begins.
+    pub const fn note_event(&mut self) {
+        self.reordering.note_event();
     }
 
     /// The transmission before that a tail probe with this number repeated, once.
@@ -79,6 +102,9 @@ impl Rack {
             self.newest = (slot.sent_at, number);
             self.round_trip = now.since(slot.sent_at);
         }
+        if slot.transmissions == 1 {
+            self.reordering.note_first(number);
+        }
     }
 }
 
@@ -89,7 +115,11 @@ impl Connection {
         let Some(rack) = &mut self.rack else { return };
         // Sooner than any round trip it can only be an earlier transmission that has arrived.
         let too_soon = self.rtt.min().is_some_and(|min| now.since(slot.sent_at) < min);
-        if slot.transmissions > 1 && too_soon {
+        let again_in_vain = slot.transmissions > 1 && too_soon;
+        if (slot.fate == Fate::Lost || again_in_vain) && !slot.probe && !slot.tail_probe {
+            rack.reordering.note_in_vain(number, self.sending.outbox.next());
+        }
+        if again_in_vain {
             self.forget_repeated(number);
             return;
         }
@@ -182,7 +212,8 @@ impl Connection {
     fn due(&self, sent_at: Instant, number: u64) -> Instant {
         match &self.rack {
             Some(rack) if (sent_at, number) < rack.newest => {
-                sent_at + rack.round_trip + self.rtt.min().unwrap_or_default() / 4
+                let min = self.rtt.min().unwrap_or_default();
+                sent_at + rack.round_trip + rack.reordering.window(min, self.rtt.srtt())
             }
             _ => Instant::NEVER,
         }

@@ -106,7 +106,7 @@ impl Connection {
         self.suspect_packet_size(una);
         self.loss.on_timeout(una);
         if let Some(rack) = &mut self.rack {
-            rack.on_timeout();
+            rack.on_timeout(self.sending.outbox.next());
         }
         self.tell_timeout(now, in_flight_bytes, self.loss.timeouts, false);
     }
@@ -205,7 +205,8 @@ impl Connection {
         self.receiving.ready.release();
         self.scratch = None;
         if self.sending.outbox.is_empty() {
-            self.rack = None;
+            self.rack.take_if(|rack| !rack.is_worth_keeping());
+            self.rack.iter_mut().for_each(|rack| rack.release());
             self.timers.stop(Timer::TailProbe);
         }
     }
