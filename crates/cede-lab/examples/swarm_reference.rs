@@ -1,10 +1,11 @@
 //! Swarms that were run with real clients, in the simulated world: one seed and so many leechers of libtorrent's profile.
 //!
 //!     cargo run --release -p cede-lab --example swarm_reference -- tcp|utp|mix [runs=3] [leechers=8] [octets=20000000]
-//!         [within=10] [tcp=50] [mbps=1] [buffer=125000] [target=100] [rack=0]
+//!         [within=10] [tcp=50] [mbps=1] [buffer=125000] [target=100] [rack=1]
 //!
 //! `within` so many ms the leechers start; of a mix, `tcp` percent of them attempt TCP alone and the others uTP, and all accept both.
-//! `buffer` is that of each uplink, in octets, and `target` uTP's, in ms; with `rack=1` TCP finds losses by time (Linux since 4.18).
+//! `buffer` is that of each uplink, in octets, and `target` uTP's, in ms; with `rack=0` TCP
+//! counts what arrives beyond a loss (Linux before 4.18; the kernel that real ones ran on finds losses by time).
 //! Prints each run, and their means.
 
 use cede_bt::{Disposition, Profile};
@@ -41,7 +42,7 @@ impl Wanted {
             mbps: 1,
             buffer: 125_000,
             target: 100,
-            rack: 0,
+            rack: 1,
         };
         for arg in args {
             let (key, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: write KEY=NUMBER"))?;

@@ -6,8 +6,8 @@ use cede_bt::mixed::MixedRule;
 use cede_bt::{Disposition, Profile};
 use cede_cc::ParamValue;
 use cede_lab::swarm::{
-    Arrival, ControllerChoice, Group, Hashing, Links, Role, Summary, Swarm, SwarmOutcome, SwarmRecords, mean,
-    run,
+    Arrival, ControllerChoice, Group, Hashing, Links, Role, Summary, Swarm, SwarmOutcome, SwarmRecords,
+    TcpStack, mean, run,
 };
 use cede_net::QueueLimit;
 use cede_units::{Duration, Rate};
@@ -18,6 +18,8 @@ fn group(name: &str, count: u32, role: Role, mbps: u64) -> Group {
         uplink: Some(rate),
         buffer: QueueLimit::Bytes(rate.bytes_in(Duration::from_secs(1))),
         utp: ControllerChoice::named("ledbat-libtorrent"),
+        // The real ones ran on a kernel that finds losses by time.
+        tcp_stack: TcpStack::Linux418,
         arrival: Arrival::Together {
             at: Duration::from_secs(if role == Role::Leecher { 2 } else { 0 }),
             // One program starts them all, one after the other.

@@ -15,6 +15,7 @@ impl<A> Conn<A> {
         let left = self.owed.iter().filter(|block| block.piece == piece && !self.overdue.contains(block));
         let left: Vec<_> = left.copied().collect();
         self.overdue.extend(left);
+        self.pipeline.leave_piece(piece);
     }
 }
 

@@ -306,6 +306,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// The connection is gone: what it owed is free again.
     pub(super) fn forget(&mut self, now: Instant, index: u32) {
+        self.drop_plans(index);
         let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::take) else { return };
         self.open -= 1;
         self.totals.cut += u64::from(conn.tally.part);

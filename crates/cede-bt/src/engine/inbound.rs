@@ -183,6 +183,7 @@ impl<A: PeerAddress> Engine<A> {
             conn.wait.fruitless_since = None;
             self.picker.release(&lost);
         }
+        self.drop_plans(index);
         self.take_suspects(generation);
         verdict
     }

@@ -88,7 +88,7 @@ impl<A: PeerAddress> Engine<A> {
             return self.close(now, index, CloseReason::Silent);
         }
         if by_second {
-            conn.pipeline.on_second();
+            conn.pipeline.on_second(conn.peer_choking);
         }
         conn.refusals.forget_old(now);
         let quiet = now.since(conn.times.said_at) >= keepalive && conn.out.is_empty();

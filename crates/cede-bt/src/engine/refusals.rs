@@ -121,6 +121,7 @@ impl<A: PeerAddress> Engine<A> {
         let Some(conn) = self.at(index) else { return Ok(()) };
         conn.refusals.note(now, piece, conn.owed.len() as u32);
         let (peer, verdict) = (conn.id.generation, conn.refusals.count(now, conn.times.content_at));
+        self.drop_plans(index);
         self.take_suspects(peer);
         verdict
     }

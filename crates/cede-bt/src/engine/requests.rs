@@ -9,6 +9,17 @@ use crate::wire::{BlockRef, Message, Reserved};
 use alloc::vec::Vec;
 use cede_units::Instant;
 
+/// What is taken for one peer at a time is no more than this (libtorrent).
+const RUN_BYTES_MAX: f64 = 8.0 * 1024.0 * 1024.0;
+
+impl<A> Conn<A> {
+    /// How many blocks of a piece are taken for it and have not come.
+    fn outstanding_of(&self, piece: u32) -> u32 {
+        let owed = self.owed.iter().filter(|block| block.piece == piece && !self.overdue.contains(block));
+        (owed.count() + self.pipeline.planned_of(piece)) as u32
+    }
+}
+
 impl<A: PeerAddress> Engine<A> {
     /// The handshake of the extension protocol says how many requests the peer answers at a time (BEP 10, `reqq`), and what came with
     /// it, an unchoke say, is not looked at before.
@@ -68,7 +79,10 @@ impl<A: PeerAddress> Engine<A> {
                 break;
             }
             found.clear();
-            self.choose(index, fill - owed, &mut found);
+            self.take_planned(index, fill - owed, &mut found);
+            if found.is_empty() {
+                self.choose(index, fill - owed, &mut found);
+            }
             if found.is_empty() && self.relieve(now, index) {
                 self.choose(index, fill - owed, &mut found);
             }
@@ -77,6 +91,7 @@ impl<A: PeerAddress> Engine<A> {
             if !self.leave_out_overdue(index, &mut found) {
                 break;
             }
+            self.plan(index, (fill - owed) as usize, &mut found);
             self.request(now, index, &found);
             self.discount(now, index);
         }
@@ -97,10 +112,51 @@ impl<A: PeerAddress> Engine<A> {
             return;
         }
         let order = if conn.snubbed { Order::CommonestFirst } else { Order::RarestFirst };
-        self.picker.pick(have, (self.list.len(), order), wanted, found);
+        let many = (self.list.len(), order);
+        let whole = self.whole_blocks(conn);
+        if whole > 0 {
+            self.picker.pick_whole(have, many, whole, |piece| conn.outstanding_of(piece), found);
+        }
+        if found.is_empty() {
+            self.picker.pick(have, many, wanted, found);
+        }
         if found.is_empty() && self.picker.is_end_game() {
             self.picker.pick_again(have, &conn.owed, wanted, found);
         }
+    }
+
+    /// Blocks of the whole pieces that a peer brings within the time which makes it a fast one; none of one that is not.
+    fn whole_blocks(&self, conn: &Conn<A>) -> u32 {
+        let Some(within) = self.profile.picker.whole_within else { return 0 };
+        let bytes = (conn.pipeline.average() as f64 * within.as_secs_f64()).min(RUN_BYTES_MAX);
+        (bytes / f64::from(self.geometry.piece_bytes())) as u32 * self.geometry.blocks(0)
+    }
+
+    /// What was taken for a peer and is still to come, in its order.
+    fn take_planned(&mut self, index: u32, wanted: u32, found: &mut Vec<BlockRef>) {
+        let Some(conn) = self.slots[index as usize].as_deref_mut() else { return };
+        while found.len() < wanted as usize {
+            let Some(block) = conn.pipeline.next_planned() else { break };
+            // It may have come from elsewhere.
+            if self.picker.awaits(block, conn.id.generation) {
+                found.push(block);
+            }
+        }
+    }
+
+    /// What is beyond so many blocks is asked for as those come.
+    fn plan(&mut self, index: u32, now_wanted: usize, found: &mut Vec<BlockRef>) {
+        if found.len() > now_wanted
+            && let Some(conn) = self.slots[index as usize].as_deref_mut()
+        {
+            conn.pipeline.plan(found.drain(now_wanted..));
+        }
+    }
+
+    /// What was taken for a peer and not asked for is anybody's again.
+    pub(super) fn drop_plans(&mut self, index: u32) {
+        let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::as_deref_mut) else { return };
+        self.picker.release(&conn.pipeline.drop_plans());
     }
 
     /// What a peer may be asked for, where that is not all that it has: of some pieces it has refused blocks, and some are asked
@@ -173,6 +229,9 @@ impl<A: PeerAddress> Engine<A> {
         let interested = conn.wanted > 0;
         if interested != conn.interested {
             conn.interested = interested;
+            if !interested {
+                conn.pipeline.end_slow_start();
+            }
             let message = if interested { Message::Interested } else { Message::NotInterested };
             self.say(now, index, &message);
         }

@@ -26,6 +26,7 @@ impl<A: PeerAddress> Engine<A> {
         if reasons > 0 {
             conn.snubbed = true;
             conn.pipeline.end_slow_start();
+            self.drop_plans(index);
         }
         for _ in 0..reasons {
             self.give_one_up(index);
@@ -39,6 +40,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// Blocks that the peer owes may be asked of others. Says whether there were any.
     fn give_up(&mut self, index: u32, which: impl Fn(BlockRef) -> bool) -> bool {
+        self.drop_plans(index);
         let Some(conn) = self.slots.get_mut(index as usize).and_then(Option::as_deref_mut) else {
             return false;
         };

@@ -67,7 +67,7 @@ impl Picker {
         }
     }
 
-    fn is_fresh(&self, open: &Bitfield, piece: u32) -> bool {
+    pub(super) fn is_fresh(&self, open: &Bitfield, piece: u32) -> bool {
         open.has(piece) && self.lacks(piece) && self.begun[piece as usize] == NOT_BEGUN
     }
 

@@ -7,7 +7,7 @@
 //! mainline asks everybody for what is outstanding; libtorrent, once every missing piece has been begun, asks a peer that has
 //! nothing else to do for any block of a piece of which all have been asked for.
 //!
-//! **What it leaves out.** libtorrent's sorting of peers by speed and its affinity of fast ones to whole pieces.
+//! **What it leaves out.** libtorrent's sorting of peers by speed.
 //! **How it was validated.** Orders of choice in `tests.rs`; the bookkeeping against a naive count there.
 
 mod claim;
@@ -16,13 +16,14 @@ mod rarity;
 mod suspect;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use crate::bitfield::Bitfield;
 use crate::geometry::Geometry;
 use crate::wire::BlockRef;
 use alloc::vec;
 use alloc::vec::Vec;
-use cede_units::Stream;
+use cede_units::{Duration, Stream};
 use partial::{Block, Partial};
 use rarity::Rarity;
 use suspect::Suspect;
@@ -79,6 +80,8 @@ pub struct PickerRule {
     pub partials: PartialRule,
     /// The end.
     pub end_game: EndGame,
+    /// A peer that brings a piece within this time is asked for whole ones.
+    pub whole_within: Option<Duration>,
 }
 
 /// What a piece came to.
@@ -370,35 +373,49 @@ impl Picker {
     /// The begun piece that a peer is asked for next, begun now if need be.
     fn choose(&mut self, theirs: &Bitfield, peers: usize, order: Order) -> Option<usize> {
         let seeds_only = self.rule.partials == PartialRule::Strict && theirs.is_full();
-        let partial = if self.free > 0 { self.best_partial(theirs, order, seeds_only) } else { None };
-        let strict = self.rule.partials == PartialRule::Strict
-            || self.is_random_first()
-            || self.partials.len() as f64 > PARTIALS_PER_PEER * peers as f64;
+        let of_seeds = |partial: &Partial| partial.from_seed || !seeds_only;
+        let partial = if self.free > 0 { self.best_partial(theirs, order, of_seeds) } else { None };
+        let strict =
+            self.rule.partials == PartialRule::Strict || self.is_random_first() || self.has_many_begun(peers);
         if strict && partial.is_some() {
             return partial;
         }
         let fresh = self.best_fresh(theirs, order);
-        match (partial, fresh) {
-            (Some(index), Some(piece)) => {
-                let begun = self.rarity.availability(self.partials[index].piece);
-                let fresh = self.rarity.availability(piece);
-                let is_better = order.rank(fresh) < order.rank(begun);
-                Some(if is_better { self.begin(piece, theirs.is_full()) } else { index })
-            }
-            (None, Some(piece)) => Some(self.begin(piece, theirs.is_full())),
-            (Some(index), None) => Some(index),
+        match self.better(partial, fresh, order) {
+            Some(Ok(index)) => Some(index),
+            Some(Err(piece)) => Some(self.begin(piece, theirs.is_full())),
             // What was begun with others is asked of a seed where nothing else is left.
-            (None, None) if seeds_only && self.free > 0 => self.best_partial(theirs, order, false),
-            (None, None) => None,
+            None if seeds_only && self.free > 0 => self.best_partial(theirs, order, |_| true),
+            None => None,
+        }
+    }
+
+    /// More pieces have been begun than there should be with so many peers.
+    fn has_many_begun(&self, peers: usize) -> bool {
+        self.partials.len() as f64 > PARTIALS_PER_PEER * peers as f64
+    }
+
+    /// The one of a begun piece, by its place, and a fresh one that comes first: the begun one among equally rare ones.
+    fn better(&self, begun: Option<usize>, fresh: Option<u32>, order: Order) -> Option<Result<usize, u32>> {
+        let rank = |piece: u32| order.rank(self.rarity.availability(piece));
+        match (begun, fresh) {
+            (Some(index), Some(piece)) if rank(piece) < rank(self.partials[index].piece) => Some(Err(piece)),
+            (Some(index), _) => Some(Ok(index)),
+            (None, fresh) => fresh.map(Err),
         }
     }
 
     /// The first begun piece in this order that has something to ask for.
-    fn best_partial(&mut self, theirs: &Bitfield, order: Order, seeds_only: bool) -> Option<usize> {
+    fn best_partial(
+        &mut self,
+        theirs: &Bitfield,
+        order: Order,
+        fits: impl Fn(&Partial) -> bool,
+    ) -> Option<usize> {
         let by_number = self.rule.partials == PartialRule::Listed && self.is_random_first();
         let (mut best, mut lowest, mut ties) = (None, (u32::MAX, u32::MAX), 0);
         for (index, partial) in self.partials.iter().enumerate() {
-            if partial.free == 0 || !theirs.has(partial.piece) || (seeds_only && !partial.from_seed) {
+            if partial.free == 0 || !theirs.has(partial.piece) || !fits(partial) {
                 continue;
             }
             let rank =

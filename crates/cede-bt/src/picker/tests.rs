@@ -1,8 +1,12 @@
 use super::*;
 use crate::geometry::BLOCK_BYTES;
 
-const STRICT: PickerRule =
-    PickerRule { random_first: 0, partials: PartialRule::Strict, end_game: EndGame::Everyone };
+const STRICT: PickerRule = PickerRule {
+    random_first: 0,
+    partials: PartialRule::Strict,
+    end_game: EndGame::Everyone,
+    whole_within: None,
+};
 
 fn picker(pieces: u32, rule: PickerRule) -> Picker {
     let geometry = Geometry::new(u64::from(pieces) * 4 * u64::from(BLOCK_BYTES), 4 * BLOCK_BYTES).unwrap();
@@ -179,4 +183,43 @@ fn free_blocks_are_counted_whatever_happens() {
         assert_eq!(picker.free, counted);
         assert_eq!(counted as usize, naive.filter(|&&block| block == Block::Free).count());
     }
+}
+
+fn whole(picker: &mut Picker, theirs: &Bitfield, blocks: u32, outstanding: u32) -> Vec<(u32, u32)> {
+    let mut out = Vec::new();
+    picker.pick_whole(theirs, (9, Order::RarestFirst), blocks, |_| outstanding, &mut out);
+    out.iter().map(|block| (block.piece, block.begin / BLOCK_BYTES)).collect()
+}
+
+#[test]
+fn a_fast_peer_takes_the_rarest_piece_whole() {
+    let mut picker = picker(3, PickerRule { partials: PartialRule::Listed, ..STRICT });
+    for (piece, peers) in [(0, 2), (1, 1), (2, 2)] {
+        (0..peers).for_each(|_| picker.gain(piece));
+    }
+    assert_eq!(whole(&mut picker, &Bitfield::all(3), 4, 0), [(1, 0), (1, 1), (1, 2), (1, 3)]);
+    // Piece 0 is somebody else's, but for one who has asked for all of it that is outstanding.
+    assert_eq!(picked(&mut picker, &set(3, &[0]), 1), [(0, 0)]);
+    assert_eq!(whole(&mut picker, &set(3, &[0]), 4, 0), []);
+    assert_eq!(whole(&mut picker, &set(3, &[0]), 3, 0), [(0, 1), (0, 2), (0, 3)], "its run is long enough");
+    assert_eq!(picked(&mut picker, &set(3, &[2]), 2), [(2, 0), (2, 1)]);
+    assert_eq!(whole(&mut picker, &set(3, &[2]), 4, 2), [(2, 2), (2, 3)]);
+}
+
+#[test]
+fn a_faster_one_takes_neighbours_along_that_nobody_has_begun() {
+    let mut picker = picker(9, PickerRule { partials: PartialRule::Listed, ..STRICT });
+    (0..9).for_each(|piece| (0..2).for_each(|_| picker.gain(piece)));
+    assert_eq!(picked(&mut picker, &set(9, &[2]), 1), [(2, 0)]);
+    // Three pieces' worth around piece 4, of which 2 is begun: 3, 4 and 5.
+    picker.lose_all(&set(9, &[4]));
+    let pieces: Vec<u32> = whole(&mut picker, &Bitfield::all(9), 12, 0).iter().map(|it| it.0).collect();
+    assert_eq!(pieces, [3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5]);
+}
+
+#[test]
+fn where_much_has_been_begun_nobody_takes_whole_pieces() {
+    let mut picker = picker(20, PickerRule { partials: PartialRule::Listed, ..STRICT });
+    (0..14).for_each(|piece| drop(picked(&mut picker, &set(20, &[piece]), 1)));
+    assert_eq!(whole(&mut picker, &Bitfield::all(20), 4, 1), []);
 }
