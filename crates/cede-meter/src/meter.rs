@@ -4,7 +4,7 @@ use crate::analysis::{self, Visitor};
 use crate::config::Config;
 use crate::intake::Counters;
 use crate::packet::frame::Content;
-use crate::packet::key::{Address, Key, Side};
+use crate::packet::key::{Address, Key};
 use crate::packet::views::{Verdict, View, Views};
 use crate::packet::{Packet, Said, plain};
 use crate::report::{Flags, Report};
@@ -172,25 +172,34 @@ impl Meter {
 
     #[inline(always)]
     pub(crate) fn take(&mut self, waiting: &Waiting) {
-        let Waiting { key, hash, ref packet, is_cut, view } = *waiting;
-        if let Some(view) = view
-            && self.is_seen_elsewhere(key, packet.side, view, packet.time_us)
-        {
-            return;
+        if waiting.view.is_some() {
+            return self.take_one_view(waiting);
         }
+        self.take_as(waiting.key, waiting.hash, &waiting.packet, waiting.is_cut);
+    }
+
+    #[inline(always)]
+    fn take_as(&mut self, key: Key, hash: u64, packet: &Packet, is_cut: bool) {
         self.counters.cut += u64::from(is_cut);
         let is_new = self.stock.take(key, hash, packet);
         self.counters.flows += u64::from(is_new);
     }
 
+    /// Of what may be seen more than once.
     #[inline(never)]
-    fn is_seen_elsewhere(&mut self, key: Key, side: Side, view: View, time_us: u64) -> bool {
-        let verdict = self.views.note(key, side, view, time_us);
-        if verdict == Verdict::Begins {
-            self.stock.begin_again(&key);
+    fn take_one_view(&mut self, waiting: &Waiting) {
+        let Waiting { key, packet, is_cut, view: Some(view), .. } = *waiting else { return };
+        let judged = self.views.note(key, &packet, view);
+        if let Some(dropped) = judged.dropped {
+            self.counters.flows -= u64::from(self.stock.remove(&dropped));
         }
-        self.counters.seen_twice += u64::from(verdict == Verdict::Repeats);
-        verdict == Verdict::Repeats
+        match judged.verdict {
+            Verdict::Repeats => return self.counters.seen_twice += 1,
+            Verdict::Begins => self.stock.begin_again(&judged.key, judged.side),
+            Verdict::Take => {}
+        }
+        let hash = self.stock.hash(&judged.key);
+        self.take_as(judged.key, hash, &Packet { side: judged.side, ..packet }, is_cut);
     }
 
     #[inline]

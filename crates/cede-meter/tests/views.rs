@@ -19,6 +19,17 @@ fn cooked(link_type: LinkType, interface: u32, leaves: bool, packet: &[u8]) -> V
 const INSIDE: u32 = 2;
 const OUTSIDE: u32 = 3;
 
+/// The router's own address, under which it shows a host that is behind it.
+const ROUTER: ([u8; 4], u16) = ([10, 0, 2, 1], 40_001);
+
+/// Whose address the router translates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Translated {
+    Nobody,
+    Sender,
+    Receiver,
+}
+
 /// Up to 600 ms within twelve seconds, and down again as packets stay in order.
 fn queue_us(k: u64) -> u64 {
     let step = k % 631;
@@ -26,29 +37,35 @@ fn queue_us(k: u64) -> u64 {
 }
 
 /// B's packets each 20 ms come from inside, wait for up to 600 ms, and leave; A's answers come 20 ms later and leave at once.
-fn play(link_type: LinkType, is_tcp: bool) -> Tap {
+fn play(link_type: LinkType, is_tcp: bool, translated: Translated) -> Tap {
     let mut frames = Vec::new();
+    // Names on the side of the other host.
+    let sender = if translated == Translated::Sender { ROUTER } else { B };
+    let receiver = if translated == Translated::Receiver { ROUTER } else { A };
     for k in 0..3_000_u64 {
         // The capture begins while there is a queue.
         let (sent, queue) = (10_000_000 + k * 20_000, queue_us(k + 500));
         let (leaves, seq) = (sent + queue, k as u32 * 100);
         let ms = |at: u64| (at / 1_000) as u32;
-        let (data, answer) = if is_tcp {
-            let data = Tcp { seq, ack: 1, flags: 0x10, clock: ms(sent), echo: 9, len: 100 };
-            let answer =
-                Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock: ms(leaves), echo: ms(sent), len: 0 };
-            (data.octets(B.1, A.1), answer.octets(A.1, B.1))
-        } else {
-            let data = utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100);
-            let state = utp(Kind::State, 7, (5, k as u16), (leaves as u32, 500), 0);
-            (udp(B.1, A.1, &data), udp(A.1, B.1, &state))
+        let segments = [
+            Tcp { seq, ack: 1, flags: 0x10, clock: ms(sent), echo: 9, len: 100 },
+            Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock: ms(leaves), echo: ms(sent), len: 0 },
+        ];
+        let datagrams = [
+            utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100),
+            utp(Kind::State, 7, (5, k as u16), (leaves as u32, 500), 0),
+        ];
+        let packet = |what: usize, from: ([u8; 4], u16), to: ([u8; 4], u16)| {
+            if is_tcp {
+                ipv4(6, from.0, to.0, &segments[what].octets(from.1, to.1))
+            } else {
+                ipv4(17, from.0, to.0, &udp(from.1, to.1, &datagrams[what]))
+            }
         };
-        let protocol = if is_tcp { 6 } else { 17 };
-        let [data, answer] = [ipv4(protocol, B.0, A.0, &data), ipv4(protocol, A.0, B.0, &answer)];
-        frames.push((sent, cooked(link_type, INSIDE, false, &data)));
-        frames.push((leaves, cooked(link_type, OUTSIDE, true, &data)));
-        frames.push((leaves + 20_000, cooked(link_type, OUTSIDE, false, &answer)));
-        frames.push((leaves + 20_020, cooked(link_type, INSIDE, true, &answer)));
+        frames.push((sent, cooked(link_type, INSIDE, false, &packet(0, B, receiver))));
+        frames.push((leaves, cooked(link_type, OUTSIDE, true, &packet(0, sender, A))));
+        frames.push((leaves + 20_000, cooked(link_type, OUTSIDE, false, &packet(1, A, sender))));
+        frames.push((leaves + 20_020, cooked(link_type, INSIDE, true, &packet(1, receiver, B))));
     }
     frames.sort_by_key(|frame| frame.0);
     let mut tap = Tap::new(Config::default());
@@ -58,26 +75,81 @@ fn play(link_type: LinkType, is_tcp: bool) -> Tap {
     tap
 }
 
+/// Holds one view of each packet against the queue.
+fn check(tap: &Tap) {
+    let found = tap.found();
+    let flow = found.flow(B.0);
+    assert!(!flow.flags.has(Flags::CLOCK_STEP), "{flow:?}");
+    // Some came before it was known that they are seen again.
+    assert!((2_940..=3_060).contains(&flow.packets), "{}", flow.packets);
+    let delays = found.queue_us(B.0, Estimator::Direct);
+    let truth = (0..3_000).map(|k| queue_us(k + 500)).sum::<u64>() as f64 / 3_000.0;
+    let most = delays.iter().copied().fold(0.0, f64::max);
+    let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+    assert!((most - 600_000.0).abs() < 2_000.0 && (mean - truth).abs() < 2_000.0, "{most} {mean}");
+    assert!(found.queue_us(A.0, Estimator::Direct).iter().all(|queue_us| *queue_us < 2_000.0));
+    let twice = tap.0.counters().seen_twice;
+    assert!((5_850..6_000).contains(&twice), "{twice}");
+}
+
 #[test]
 fn of_each_packet_the_view_behind_the_queue_counts() {
     for link_type in [LinkType::LINUX_SLL, LinkType::LINUX_SLL2] {
         for is_tcp in [true, false] {
-            let tap = play(link_type, is_tcp);
-            let found = tap.found();
-            let flow = found.flow(B.0);
-            assert!(!flow.flags.has(Flags::CLOCK_STEP), "{flow:?}");
-            // Some came before it was known that they are seen again.
-            assert!((2_940..=3_060).contains(&flow.packets), "{}", flow.packets);
-            let delays = found.queue_us(B.0, Estimator::Direct);
-            let truth = (0..3_000).map(|k| queue_us(k + 500)).sum::<u64>() as f64 / 3_000.0;
-            let most = delays.iter().copied().fold(0.0, f64::max);
-            let mean = delays.iter().sum::<f64>() / delays.len() as f64;
-            assert!((most - 600_000.0).abs() < 2_000.0 && (mean - truth).abs() < 2_000.0, "{most} {mean}");
-            assert!(found.queue_us(A.0, Estimator::Direct).iter().all(|queue_us| *queue_us < 2_000.0));
-            let twice = tap.0.counters().seen_twice;
-            assert!((5_900..6_000).contains(&twice), "{twice}");
+            check(&play(link_type, is_tcp, Translated::Nobody));
         }
     }
+}
+
+#[test]
+fn a_flow_has_the_name_of_whoever_is_translated() {
+    for translated in [Translated::Sender, Translated::Receiver] {
+        for link_type in [LinkType::LINUX_SLL, LinkType::LINUX_SLL2] {
+            for is_tcp in [true, false] {
+                let tap = play(link_type, is_tcp, translated);
+                check(&tap);
+                let found = tap.found();
+                let hosts =
+                    found.report().hosts.iter().map(|host| (host.address, host.flags)).collect::<Vec<_>>();
+                let is_one = |name: [u8; 4]| hosts.iter().any(|host| host.0 == core::net::IpAddr::from(name));
+                assert!(is_one(A.0) && is_one(B.0) && hosts.len() == 2, "{translated:?} {hosts:?}");
+                assert!(hosts.iter().all(|host| !host.1.has(Flags::SEVERAL_CLOCKS)), "{hosts:?}");
+                assert_eq!((tap.0.flows(), tap.0.counters().flows), (1, 1));
+            }
+        }
+    }
+}
+
+/// Three hosts behind one router send as much at the same times, by clocks that are a tick apart.
+#[test]
+fn hosts_behind_one_router_stay_apart() {
+    let mut tap = Tap::new(Config::default());
+    let hosts = [1, 2, 3_u8].map(|k| ([10, 0, 3, k], 5_000 + u16::from(k)));
+    let outside = [1, 2, 3_u16].map(|k| (ROUTER.0, ROUTER.1 + k));
+    for k in 0..1_000_u64 {
+        let at = 10_000_000 + k * 20_000;
+        let segment = |which: usize| Tcp {
+            seq: k as u32 * 100,
+            ack: 1,
+            flags: 0x10,
+            clock: (at / 1_000) as u32 + which as u32,
+            echo: 9,
+            len: 100,
+        };
+        for which in 0..3 {
+            let octets = |from: ([u8; 4], u16)| ipv4(6, from.0, B.0, &segment(which).octets(from.1, B.1));
+            for (interface, leaves, from) in [(INSIDE, false, hosts[which]), (OUTSIDE, true, outside[which])]
+            {
+                let frame = cooked(LinkType::LINUX_SLL2, interface, leaves, &octets(from));
+                let time_us = at + which as u64 * 10 + u64::from(leaves) * 100;
+                tap.0.packet(time_us * 1_000, LinkType::LINUX_SLL2, &frame, frame.len() as u32);
+            }
+        }
+    }
+    let found = tap.found();
+    let sent = hosts.map(|host| found.flow(host.0).packets);
+    assert!(sent.iter().all(|packets| (998..=1_002).contains(packets)), "{sent:?}");
+    assert_eq!((found.seen.flows.len(), tap.0.flows()), (3, 3));
 }
 
 #[test]

@@ -71,6 +71,11 @@ impl Key {
         Socket { address: self.addresses[side].ip(), port: self.ports[side] }
     }
 
+    /// The socket of a side, packed.
+    pub(crate) const fn end(&self, side: Side) -> End {
+        End { address: self.addresses[side], port: self.ports[side] }
+    }
+
     /// The port of a side.
     pub(crate) const fn port(&self, side: Side) -> u16 {
         self.ports[side]

@@ -7,6 +7,7 @@ pub(crate) mod length;
 pub(crate) mod plain;
 pub(crate) mod rtt;
 pub(crate) mod tcp;
+pub(crate) mod twins;
 pub(crate) mod utp;
 pub(crate) mod views;
 

@@ -294,8 +294,15 @@ impl Embryo {
     }
 
     /// As [`Flow::begin_again`].
-    pub(crate) fn begin_again(&mut self, pool: &mut Pool) {
+    pub(crate) fn begin_again(&mut self, from: Side, pool: &mut Pool) {
+        let entries = self.copy_entries(pool);
+        let state = self.state & !(HAS_CLOCK[from] | HAS_ECHO[from]);
         self.free(pool);
+        self.state = state;
+        for [since_us, rest @ ..] in entries.0[..entries.1].iter().filter(|entry| side(entry) != from) {
+            // There is room for as many as there were.
+            let _ = self.push(*since_us, *rest, pool);
+        }
     }
 
     /// The place is free from now on.

@@ -230,15 +230,16 @@ impl Flow {
         }
     }
 
-    /// Forgets what packets said so far, and whatever waits for others: from now on they are seen elsewhere.
-    pub(crate) fn begin_again(&mut self, pool: &mut Pool) {
-        for side in &mut self.sides {
-            for series in [&mut side.direct, &mut side.echo, &mut side.reverse, &mut side.trips] {
-                pool.free(series);
-            }
-            let totals = side.totals;
-            *side = Direction { totals, ..Direction::new(self.key.is_tcp()) };
+    /// Forgets what a side's packets said so far, and whatever waits for others: from now on they are seen elsewhere. Round trips that
+    /// began with them were at most longer by what they had waited between.
+    pub(crate) fn begin_again(&mut self, side: Side, pool: &mut Pool) {
+        let is_tcp = self.key.is_tcp();
+        let side = &mut self.sides[side];
+        for series in [&mut side.direct, &mut side.echo, &mut side.reverse, &mut side.trips] {
+            pool.free(series);
         }
+        let (totals, rtt) = (side.totals, Rtt { pending: None, ..side.rtt });
+        *side = Direction { totals, rtt, ..Direction::new(is_tcp) };
     }
 
     /// Gives up all samples.

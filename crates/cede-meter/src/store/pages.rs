@@ -36,6 +36,15 @@ impl<T, const N: usize> Pages<T, N> {
         ((pages - 1) * N + page.len() - 1) as u32
     }
 
+    /// Takes a value out; the last one gets its number.
+    pub(crate) fn swap_remove(&mut self, index: u32) -> T {
+        let last = self.0.last_mut().and_then(Vec::pop).expect("there is a value to take out");
+        if self.0.last().is_some_and(Vec::is_empty) {
+            self.0.pop();
+        }
+        if index as usize == self.len() { last } else { core::mem::replace(self.get_mut(index), last) }
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flatten()
     }

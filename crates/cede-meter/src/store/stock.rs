@@ -108,17 +108,38 @@ impl Stock {
         (self.begin(hash, embryo), !is_back)
     }
 
-    /// Forgets what a flow's packets said so far.
-    pub(crate) fn begin_again(&mut self, key: &Key) {
+    /// Forgets what the packets of one side of a flow said so far.
+    pub(crate) fn begin_again(&mut self, key: &Key, side: Side) {
         let Some(place) = self.find(self.hash(key), key) else { return };
         let index = place.index();
         if place.is_short() {
-            return self.embryos.get_mut(index).begin_again(&mut self.pool);
+            return self.embryos.get_mut(index).begin_again(side, &mut self.pool);
         }
         let flow = self.flows.get_mut(index);
         self.flow_bytes -= flow.heap_bytes();
-        flow.begin_again(&mut self.pool);
+        flow.begin_again(side, &mut self.pool);
         self.flow_bytes += flow.heap_bytes();
+    }
+
+    /// Takes a flow out, which is another one's; whether it was there.
+    pub(crate) fn remove(&mut self, key: &Key) -> bool {
+        let hash = self.hash(key);
+        let Some(place) = self.find(hash, key) else { return false };
+        self.table.remove(hash, place);
+        let index = place.index();
+        if place.is_short() {
+            self.embryos.get_mut(index).leave(&mut self.pool);
+            self.vacant.push(index);
+            return true;
+        }
+        let last = (self.flows.len() - 1) as u32;
+        let (last_hash, mut flow) = (self.hash(&self.flows.get(last).key), self.flows.swap_remove(index));
+        if last != index {
+            self.table.replace(last_hash, Place::long(last), Place::long(index));
+        }
+        self.flow_bytes -= flow.bytes();
+        flow.forget_samples(&mut self.pool);
+        true
     }
 
     #[inline(always)]

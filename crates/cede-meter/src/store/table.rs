@@ -1,7 +1,7 @@
 //! Where flows are, by what their keys are hashed to.
 //!
-//! Source: open addressing with linear probing (Knuth, The Art of Computer Programming, volume 3, section 6.4, algorithm L). Flows are only
-//! taken out all together, so that no marks of former ones are needed. A slot keeps half of its hash beside the place: other flows are nearly
+//! Source: open addressing with linear probing (Knuth, The Art of Computer Programming, volume 3, section 6.4, algorithm L, and R for one
+//! that is taken out: those behind it move up, so that no marks of former ones are needed). A slot keeps half of its hash beside the place: other flows are nearly
 //! never looked at, and a table that grows need not be told any key; as the upper bits choose the slot, it is read and written from one
 //! end to the other.
 //!
@@ -129,6 +129,28 @@ impl Table {
         }
     }
 
+    /// Takes a place out, if it is there.
+    pub(crate) fn remove(&mut self, hash: u64, place: Place) {
+        let Some(mut hole) = self.alike(hash).find(|&at| place_of(self.slots[at]) == place) else { return };
+        let mask = self.slots.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let slot = self.slots[at];
+            if slot == EMPTY {
+                break;
+            }
+            // It is found from where it belongs on: it must not come before that.
+            let passed = at.wrapping_sub(self.first(slot >> 32)) & mask;
+            if passed >= (at.wrapping_sub(hole) & mask) {
+                self.slots[hole] = slot;
+                hole = at;
+            }
+        }
+        self.slots[hole] = EMPTY;
+        self.len -= 1;
+    }
+
     pub(crate) fn clear(&mut self) {
         self.slots.fill(EMPTY);
         self.len = 0;
@@ -159,13 +181,18 @@ mod tests {
                     map.insert(hash, other);
                 }
             }
+            for hash in map.keys().copied().filter(|hash| hash % 3 == 0).collect::<Vec<_>>() {
+                table.remove(hash, map[&hash]);
+                map.remove(&hash);
+                assert!(table.find(hash, |_| false).is_none());
+            }
             for (&hash, &place) in &map {
                 assert_eq!(table.find(hash, |found| found == place), Some(place));
                 assert!(table.likely(hash).is_some() && table.find(hash, |_| false).is_none());
             }
             assert_eq!(
                 (table.len(), table.find(7 << 32 | 1 << 60, |place| place.bits() == 5_000)),
-                (3_000, None)
+                (map.len(), None)
             );
             table.clear();
             assert!(table.len() == 0 && map.keys().all(|&hash| table.likely(hash).is_none()));
