@@ -23,16 +23,23 @@ const OVERTAKERS_MAX: usize = 32;
 /// were altered on the way, or are somebody else's. No base is to be counted from them.
 const STRAYS_MAX: usize = 3;
 const STRAY_US: f64 = 200_000.0;
-/// Answers are compared within so long: two clocks do not drift apart meanwhile.
-const WINDOW_US: f64 = 10e6;
-/// So many of them at least.
+/// Answers are compared within so long, and those that come this much later than the promptest tenth, and a tick of the clock that they
+/// are stamped by, were late. Two clocks do not drift apart by that meanwhile. Where answers are many, a shorter time tells more exactly,
+/// of those that are left.
+const WINDOWS: [Window; 2] = [Window { us: 10e6, late_us: 1_000.0 }, Window { us: 1e6, late_us: 250.0 }];
+/// So many answers at least.
 const ANSWERS_MIN: usize = 8;
-/// Answers that come this much later than the promptest tenth, and a tick of the clock that they are stamped by, were late.
-const LATE_US: f64 = 1_000.0;
 const PROMPT_PART: usize = 10;
 /// What waits for a processor shows by a part of the answers that are prompt, and by half of them that are not much later.
 const WAIT_US_MAX: f64 = 10_000.0;
 const PARTS: usize = 4;
+
+/// For how long answers are compared, and how much later than others one is late.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    us: f64,
+    late_us: f64,
+}
 
 /// Who answers: a tick of its clock, and how many fourths of its answers are prompt at least.
 #[derive(Clone, Copy, Debug)]
@@ -121,17 +128,19 @@ pub(crate) fn leave_out_late(
     receiver: Answering,
 ) {
     leave_out_at(echoed, overtaken_t);
-    let late = late(echoed, direct, receiver);
-    leave_out(echoed, &late);
+    for window in WINDOWS {
+        let late = late(echoed, direct, receiver, window);
+        leave_out(echoed, &late);
+    }
 }
 
-fn late(echoed: &[Point], direct: &[Point], receiver: Answering) -> Vec<usize> {
+fn late(echoed: &[Point], direct: &[Point], receiver: Answering, within: Window) -> Vec<usize> {
     let (mut late, mut window) = (Vec::new(), Vec::new());
     let mut packets = direct.iter().peekable();
     let mut began = f64::NEG_INFINITY;
     for (k, answer) in echoed.iter().enumerate() {
-        if answer.t - began > WINDOW_US {
-            close(&mut window, &mut late, receiver);
+        if answer.t - began > within.us {
+            close(&mut window, &mut late, receiver, within.late_us);
             began = answer.t;
         }
         let mut packet = None;
@@ -142,19 +151,19 @@ fn late(echoed: &[Point], direct: &[Point], receiver: Answering) -> Vec<usize> {
             window.push((k, answer.x - packet.x));
         }
     }
-    close(&mut window, &mut late, receiver);
+    close(&mut window, &mut late, receiver, within.late_us);
     late
 }
 
 /// Ends a window of answers, each with the time by which the receiver's clock was ahead when it read the packet.
-fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>, receiver: Answering) {
+fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>, receiver: Answering, late_us: f64) {
     if window.len() >= ANSWERS_MIN {
         let mut ahead: Vec<f64> = window.iter().map(|answer| answer.1).collect();
         let tenth = ahead.len() / PROMPT_PART;
         let prompt = *ahead.select_nth_unstable_by(tenth, f64::total_cmp).1;
         let middle = ahead.len() / 2;
         let median = *ahead.select_nth_unstable_by(middle, f64::total_cmp).1;
-        let is_late = |answer: &&(usize, f64)| answer.1 - prompt > LATE_US + receiver.tick_us;
+        let is_late = |answer: &&(usize, f64)| answer.1 - prompt > late_us + receiver.tick_us;
         let prompt_answers = window.len() - window.iter().filter(is_late).count();
         if prompt_answers * PARTS >= window.len() * receiver.prompt && median - prompt <= WAIT_US_MAX {
             late.extend(window.iter().filter(is_late).map(|answer| answer.0));
@@ -215,6 +224,39 @@ mod tests {
         let mut points = in_order(500);
         points[..200].iter_mut().for_each(|point| (point.t, point.x) = (point.t - 2e6, point.x + 2e6));
         assert!(overtaken(&points).is_empty());
+    }
+
+    /// A system's clock of milliseconds acknowledges a packet each 10 ms at once, but one of ten up to a millisecond later.
+    #[test]
+    fn what_was_acknowledged_a_little_late_is_left_out_where_answers_are_many() {
+        let (direct, mut stream) = (in_order(3_000), Stream::named(10, "late"));
+        let mut late_by = |part: f64| {
+            let late_us: Vec<f64> =
+                (0..3_000)
+                    .map(|_| {
+                        if stream.chance(part) { 400.0 + 600.0 * stream.unit() } else { 10.0 * stream.unit() }
+                    })
+                    .collect();
+            let stamp = |at: f64| (at / 1e3).floor() * 1e3;
+            let said = |(point, late_us): (&Point, &f64)| {
+                // It gains 100 ppm, so that more than a second tells less.
+                let clock = stamp((point.t - 5e15) * (1.0 + 1e-4) + late_us);
+                Point { t: point.t, x: point.x + 3e6 + clock - (point.t - 5e15) }
+            };
+            let mut echoed: Vec<Point> = direct.iter().zip(&late_us).map(said).collect();
+            leave_out_late(&mut echoed, &direct, &[], Answering::system(1e3));
+            let is_left =
+                |k: &usize| echoed.binary_search_by(|point| point.t.total_cmp(&direct[*k].t)).is_ok();
+            let left = |is_late: bool| {
+                (0..3_000).filter(|&k| (late_us[k] > 100.0) == is_late).filter(is_left).count()
+            };
+            (left(false), left(true), late_us.iter().filter(|us| **us > 100.0).count())
+        };
+        let (prompt, late, all_late) = late_by(0.1);
+        assert!(prompt + all_late >= 2_990 && late * 4 < all_late * 3, "{prompt} {late} of {all_late}");
+        // Where most is late by as much, there is a queue behind the observer.
+        let (prompt, late, all_late) = late_by(0.9);
+        assert!(prompt + all_late >= 2_990 && late * 10 >= all_late * 9, "{prompt} {late} of {all_late}");
     }
 
     #[test]
