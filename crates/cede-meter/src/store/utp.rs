@@ -27,6 +27,8 @@ const ACK_AHEAD_PACKETS: i16 = 128;
 
 /// Connections between the same two sockets that are told apart.
 const CONNECTIONS_MAX: usize = 8;
+/// A capture that goes back by so much was put together in the wrong order, or its clock was set: what came is no measure of what comes.
+const BACK_US: u64 = 1_000_000;
 
 /// What is kept of one direction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +57,9 @@ pub(crate) fn take(
     evidence: &mut Evidence,
     (echo, pool): (&mut Series, &mut Pool),
 ) {
+    if time_us.saturating_add(BACK_US) < mine.last_us.max(theirs.last_us) {
+        (*mine, *theirs) = (UtpSide::default(), UtpSide::default());
+    }
     evidence.add(theirs, said);
     mine.note(said, theirs);
     let reported_us = (said.reports() && mine.reports_news(said, theirs)).then_some(theirs.last_us);
@@ -163,6 +168,21 @@ impl UtpSide {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two halves of a capture, the second one before the first.
+    #[test]
+    fn a_flow_whose_halves_were_put_together_in_the_wrong_order_is_judged_by_both() {
+        let mut sides = (UtpSide::default(), UtpSide::default());
+        let (mut pool, mut echo, mut evidence) = (Pool::default(), Series::EMPTY, Evidence::default());
+        for k in (15_000..30_000_u16).chain(0..15_000) {
+            let at = 1_000_000 + u64::from(k) * 10_000;
+            let data = Said { kind: Kind::Data, id: 8, stamp_us: 1, difference_us: 1, seq: k, ack: 1 };
+            let state = Said { kind: Kind::State, id: 7, seq: 1, ack: k, ..data };
+            take((&mut sides.0, &mut sides.1), at, &data, &mut evidence, (&mut echo, &mut pool));
+            take((&mut sides.1, &mut sides.0), at + 100, &state, &mut evidence, (&mut echo, &mut pool));
+        }
+        assert!(evidence.is_enough(), "{evidence:?}");
+    }
 
     /// A seed's flow of a week has more packets than sixteen bits count.
     #[test]
