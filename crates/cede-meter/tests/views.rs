@@ -120,6 +120,36 @@ fn a_flow_has_the_name_of_whoever_is_translated() {
     }
 }
 
+/// Of a connection that B answers at once, and then queues for at least 300 ms, seen at A's router: that its way out is a better view of
+/// what A sends takes nothing away from what B sent before, the only packet that met no queue.
+#[test]
+fn a_better_view_of_one_side_takes_nothing_from_the_other() {
+    let mut tap = Tap::new(Config::default());
+    let mut take = |time_us: u64, interface: u32, leaves: bool, packet: &[u8]| {
+        let frame = cooked(LinkType::LINUX_SLL2, interface, leaves, packet);
+        tap.0.packet(time_us * 1_000, LinkType::LINUX_SLL2, &frame, frame.len() as u32);
+    };
+    let queue_us = |k: u64| if k == 0 { 0 } else { 300_000 + k.min(100) * 1_000 };
+    for k in 0..500_u64 {
+        let (sent, ms) = (10_000_000 + k * 20_000, |at: u64| (at / 1_000) as u32);
+        let arrives = sent + queue_us(k);
+        let flags = if k == 0 { 0x12 } else { 0x10 };
+        let data = Tcp { seq: k as u32 * 100, ack: 1, flags, clock: ms(sent), echo: 9, len: 100 };
+        let ack =
+            Tcp { seq: 1, ack: data.seq + 100, flags: 0x10, clock: ms(arrives), echo: data.clock, len: 0 };
+        let of = |segment: &Tcp, from: ([u8; 4], u16), to: ([u8; 4], u16)| {
+            ipv4(6, from.0, to.0, &segment.octets(from.1, to.1))
+        };
+        take(arrives, OUTSIDE, false, &of(&data, B, ROUTER));
+        take(arrives + 20, INSIDE, true, &of(&data, B, A));
+        take(arrives + 40, INSIDE, false, &of(&ack, A, B));
+        take(arrives + 60, OUTSIDE, true, &of(&ack, ROUTER, B));
+    }
+    let delays = tap.found().queue_us(B.0, Estimator::Direct);
+    let (late, most) = (&delays[1..], delays.iter().copied().fold(0.0, f64::max));
+    assert!(late.iter().all(|queue_us| *queue_us > 298_000.0) && most < 401_000.0, "{:?}", &delays[..5]);
+}
+
 /// Three hosts behind one router send as much at the same times, by clocks that are a tick apart.
 #[test]
 fn hosts_behind_one_router_stay_apart() {
