@@ -84,7 +84,6 @@ pub struct SwarmHost {
     alike: (u32, u64),
     /// Who stands behind each connection, for records.
     peers: Vec<u32>,
-    rooms: Vec<(ConnId, u32)>,
     /// Pieces of which something was not the torrent's.
     spoilt: Vec<u32>,
 }
@@ -103,7 +102,6 @@ impl SwarmHost {
             last_send: None,
             alike: (0, 0),
             peers: Vec::new(),
-            rooms: Vec::new(),
             spoilt: Vec::new(),
             life,
         }
@@ -200,20 +198,29 @@ impl SwarmHost {
 
     /// Lets engine and transports talk until neither has anything to say.
     fn settle(&mut self, now: Instant, output: &mut Output) {
-        loop {
-            let first = output.sends.len();
-            let mut busy = self.sockets.work(now, &mut output.sends);
-            self.note_sends(now, &output.sends[first..]);
-            busy |= self.hear(now);
-            if self.online {
-                busy |= self.act(now);
-                busy |= self.say(now);
-            }
-            // Most often nothing has come of it that would keep anybody busy.
-            if !busy || !self.is_stirred() {
-                return;
-            }
+        // Most often nothing has come of it that would keep anybody busy.
+        while self.talk(now, output) && self.is_stirred() {}
+    }
+
+    /// One turn of it. Says whether anything came of it. What is not called for most of the time is not laid into this one: all
+    /// that each of them needs would be made ready at every event.
+    #[inline(never)]
+    fn talk(&mut self, now: Instant, output: &mut Output) -> bool {
+        let first = output.sends.len();
+        let mut busy = self.sockets.work(now, &mut output.sends);
+        self.note_sends(now, &output.sends[first..]);
+        if self.sockets.has_news() {
+            self.hear(now);
+            busy = true;
         }
+        if self.online {
+            if self.engine.has_actions() {
+                self.act(now);
+                busy = true;
+            }
+            busy |= self.say(now);
+        }
+        busy
     }
 
     /// Whether there is something to do at the connections, to hear of, or to act upon.
@@ -221,10 +228,9 @@ impl SwarmHost {
         self.sockets.is_stirred() || self.online && self.engine.has_actions()
     }
 
-    fn hear(&mut self, now: Instant) -> bool {
-        let mut busy = false;
+    #[inline(never)]
+    fn hear(&mut self, now: Instant) {
         while let Some(news) = self.sockets.next_news() {
-            busy = true;
             match news {
                 News::Arrived(newcomer, peer, transport) => {
                     let taken = match self.online {
@@ -247,16 +253,13 @@ impl SwarmHost {
                 }
             }
         }
-        busy
     }
 
-    fn act(&mut self, now: Instant) -> bool {
-        let mut busy = false;
+    #[inline(never)]
+    fn act(&mut self, now: Instant) {
         while let Some(action) = self.engine.poll_action() {
-            busy = true;
             self.do_action(now, action);
         }
-        busy
     }
 
     fn do_action(&mut self, now: Instant, action: Action<u32>) {
@@ -325,9 +328,9 @@ impl SwarmHost {
         }
     }
 
+    #[inline(never)]
     fn say(&mut self, now: Instant) -> bool {
-        self.sockets.take_rooms(&mut self.rooms);
-        for (conn, room) in self.rooms.drain(..) {
+        while let Some((conn, room)) = self.sockets.next_room() {
             self.engine.set_room(conn, room);
         }
         let mut busy = false;
@@ -403,7 +406,9 @@ impl Host for SwarmHost {
                     self.bring_connection(conn.index());
                 }
                 let accepts = self.online && self.life.setup.disposition.accepts(Transport::Tcp);
-                output.sends.extend(self.sockets.handle(now, datagram, (known, accepts)));
+                if let Some(answer) = self.sockets.handle(now, datagram, (known, accepts)) {
+                    output.sends.push(answer);
+                }
             }
             Input::Timeout => {
                 self.foresee_turn();

@@ -188,6 +188,8 @@ pub(super) struct Sockets {
     rtts: Option<Box<Histogram>>,
     /// Connections whose room may have grown.
     stirred: Vec<Place>,
+    /// How many of these the engine has been told of.
+    stirred_from: usize,
 }
 
 /// Mixes small numbers: what is looked up here comes from the simulation, not from strangers.
@@ -249,6 +251,7 @@ impl Sockets {
             offload_bytes: group.offload_bytes,
             rtts: None,
             stirred: Vec::new(),
+            stirred_from: 0,
         }
     }
 
@@ -415,6 +418,11 @@ impl Sockets {
         pop_from_start(&mut self.news)
     }
 
+    /// Whether [`Sockets::next_news`] has any.
+    pub(super) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
     /// Hands octets to a connection; the engine was told of the room.
     pub(super) fn write(&mut self, conn: ConnId, payload: Payload) {
         match self.place(conn) {
@@ -514,11 +522,18 @@ impl Sockets {
         }
     }
 
-    /// Connections that can take more than the engine has been told, and how much.
-    pub(super) fn take_rooms(&mut self, rooms: &mut Vec<(ConnId, u32)>) {
-        let mut stirred = core::mem::take(&mut self.stirred);
-        rooms.extend(stirred.drain(..).filter_map(|place| self.offer(place)));
-        self.stirred = stirred;
+    /// The next connection that can take more than the engine has been told, of those at which something has happened since that
+    /// was last asked, and how much.
+    pub(super) fn next_room(&mut self) -> Option<(ConnId, u32)> {
+        while let Some(&place) = self.stirred.get(self.stirred_from) {
+            self.stirred_from += 1;
+            if let Some(room) = self.offer(place) {
+                return Some(room);
+            }
+        }
+        self.stirred.clear();
+        self.stirred_from = 0;
+        None
     }
 
     fn offer(&mut self, place: Place) -> Option<(ConnId, u32)> {

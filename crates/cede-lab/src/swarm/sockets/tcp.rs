@@ -146,11 +146,13 @@ impl Sockets {
         if self.offload_bytes > 0 {
             crate::swarm::offload::merge(sends, first, self.offload_bytes);
         }
-        if sends[first..].iter().any(|datagram| !datagram.payload.is_empty()) {
+        if self.rtts.is_some() && sends[first..].iter().any(|datagram| !datagram.payload.is_empty()) {
             note_rtt(&mut self.rtts, || slot.connection.smoothed_rtt());
         }
         // What has neither sent nor been acknowledged takes as much as before.
-        self.stirred.extend(slot.conn.filter(|_| !was_at_rest).map(|_| Place::Tcp(index)));
+        if !was_at_rest && slot.conn.is_some() {
+            self.stirred.push(Place::Tcp(index));
+        }
         let deadline = slot.connection.poll_timeout().unwrap_or(Instant::NEVER);
         self.deadlines.set(index as usize, deadline);
         if slot.connection.is_closed() {
