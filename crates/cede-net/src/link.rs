@@ -296,6 +296,12 @@ impl<T> Link<T> {
         Some(packet.token)
     }
 
+    /// Whether [`Link::take_lost`] has any.
+    #[must_use]
+    pub const fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// Takes a packet that the wire has lost, so that its owner can reclaim what the token stands for.
     pub fn take_lost(&mut self) -> Option<T> {
         self.lost.pop()

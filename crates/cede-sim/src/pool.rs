@@ -11,22 +11,25 @@ pub(crate) struct PacketId(u32);
 /// Packets under way, in slots that are used again.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    slots: Vec<Datagram>,
+    slots: Vec<Option<Datagram>>,
     /// How long each has waited in queues so far.
     waits: Vec<Duration>,
     free: Vec<u32>,
 }
 
+/// A token names a packet until that is taken out, and no longer.
+const VACANT: &str = "a packet under way";
+
 impl Pool {
     pub(crate) fn insert(&mut self, datagram: Datagram) -> PacketId {
         match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize] = datagram;
+                self.slots[slot as usize] = Some(datagram);
                 self.waits[slot as usize] = Duration::ZERO;
                 PacketId(slot)
             }
             None => {
-                self.slots.push(datagram);
+                self.slots.push(Some(datagram));
                 self.waits.push(Duration::ZERO);
                 PacketId(self.slots.len() as u32 - 1)
             }
@@ -34,11 +37,11 @@ impl Pool {
     }
 
     pub(crate) fn get(&self, id: PacketId) -> &Datagram {
-        &self.slots[id.0 as usize]
+        self.slots[id.0 as usize].as_ref().expect(VACANT)
     }
 
     pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Datagram {
-        &mut self.slots[id.0 as usize]
+        self.slots[id.0 as usize].as_mut().expect(VACANT)
     }
 
     /// A second packet that has gone the same way until now.
@@ -62,7 +65,7 @@ impl Pool {
     /// Takes a packet out; its slot is free afterwards.
     pub(crate) fn remove(&mut self, id: PacketId) -> Datagram {
         self.free.push(id.0);
-        core::mem::take(&mut self.slots[id.0 as usize])
+        self.slots[id.0 as usize].take().expect(VACANT)
     }
 
     /// Packets under way.

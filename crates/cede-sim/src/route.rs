@@ -84,22 +84,21 @@ impl Routes {
 
     /// The first link of the path between two hosts and where the path goes on behind it; `None` where there is none.
     pub(crate) fn path(&mut self, from: HostId, to: HostId) -> Option<(LinkId, Hop)> {
-        let (start, _) = *self.stands.get(from.0 as usize)?;
-        let (_, end) = *self.stands.get(to.0 as usize)?;
-        let exit = match self.exits[from.0 as usize] {
+        let exit = match *self.exits.get(from.0 as usize)? {
             Exit { row: UNSOUGHT, .. } => self.find_exit(from),
             known => known,
         };
-        let hop = match self.rows[exit.row as usize][to.0 as usize] {
-            UNSOUGHT => self.discover(exit, start, to)?,
+        let hop = match *self.rows[exit.row as usize].get(to.0 as usize)? {
+            UNSOUGHT => self.discover(exit, from, to)?,
             NO_PATH => return None,
             hop => Hop(hop),
         };
-        match exit.first {
-            END => self.step(hop),
-            // The row is of where the link leads, and says nothing of where it comes from.
-            first => (start != end).then_some((LinkId(first), hop)),
+        if exit.first == END {
+            return self.step(hop);
         }
+        // The row is of where the link leads, and says nothing of where it comes from.
+        let ((start, _), (_, end)) = (self.stands[from.0 as usize], self.stands[to.0 as usize]);
+        (start != end).then_some((LinkId(exit.first), hop))
     }
 
     /// The link at a hop and where the path goes on behind it; `None` at the end.
@@ -126,6 +125,8 @@ impl Routes {
     }
 
     /// How a host's packets leave it, where no path of it is prescribed.
+    #[cold]
+    #[inline(never)]
     fn find_exit(&mut self, host: HostId) -> Exit {
         let (start, _) = self.stands[host.0 as usize];
         let (first, root) = match self.outgoing[start as usize][..] {
@@ -152,8 +153,10 @@ impl Routes {
     }
 
     /// Seeks the best path from where an exit's row begins.
-    fn discover(&mut self, exit: Exit, start: u32, to: HostId) -> Option<Hop> {
-        let (_, end) = self.stands[to.0 as usize];
+    #[cold]
+    #[inline(never)]
+    fn discover(&mut self, exit: Exit, from: HostId, to: HostId) -> Option<Hop> {
+        let ((start, _), (_, end)) = (self.stands[from.0 as usize], self.stands[to.0 as usize]);
         let root = if exit.first == END { start } else { self.edges[exit.first as usize].to };
         if !self.trees.contains_key(&root) {
             let tree = self.tree(root);

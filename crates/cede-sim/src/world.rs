@@ -195,7 +195,6 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     /// Where the link is not of this world.
     pub fn change_link(&mut self, link: LinkId, change: &LinkChange) {
         self.with_ear(link, |link, now, ear| link.change(now, change, ear));
-        self.reclaim_lost(link);
         self.rearm_link(link);
     }
 
@@ -276,13 +275,13 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
         if let Some((token, None)) = &arrived {
             self.foresee(self.pool.get(token.packet), Foresight::Arrived);
         }
-        self.reclaim_lost(id);
-        self.rearm_link(id);
         match arrived {
             Some((token, Some((next, hop)))) => self.offer(next, Token { hop, ..token }),
             Some((token, None)) => self.deliver(token.packet),
             None => {}
         }
+        // At last: an answer may have gone over this very link, which then is woken for that at once.
+        self.rearm_link(id);
     }
 
     fn foresee(&self, packet: &Datagram, foresight: Foresight) {
@@ -352,7 +351,6 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
             self.enqueue(id, Token { packet, ..token });
         }
         self.enqueue(id, token);
-        self.reclaim_lost(id);
         self.rearm_link(id);
     }
 
@@ -363,6 +361,8 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn reclaim_lost(&mut self, id: LinkId) {
         while let Some(token) = self.wires[id.0 as usize].link.take_lost() {
             self.pool.remove(token.packet);
@@ -385,12 +385,17 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
         act(&mut wire.link, self.now, &mut ear)
     }
 
+    /// After a link has done something: what it has lost is given back, and it is woken when it wants to be.
     fn rearm_link(&mut self, id: LinkId) {
         let wire = &mut self.wires[id.0 as usize];
         let next = wire.link.next_event();
+        let has_lost = wire.link.has_lost();
         if next != wire.armed {
             wire.armed = next;
             self.scheduler.set(id.0, next);
+        }
+        if has_lost {
+            self.reclaim_lost(id);
         }
     }
 
