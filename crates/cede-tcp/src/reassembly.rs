@@ -98,8 +98,9 @@ impl Reassembly {
     pub(crate) fn insert(&mut self, start: i64, mut payload: Payload, limit: u64) -> Arrival {
         // What lies below the stream's next octet is old.
         let next = self.next as i64;
-        let old = next.saturating_sub(start).clamp(0, i64::from(payload.len())) as u32;
-        drop(payload.split_to(old));
+        if start < next {
+            payload.skip(next.saturating_sub(start).min(i64::from(payload.len())) as u32);
+        }
         let start = start.max(next) as u64;
         let room = limit.saturating_sub(start).min(u64::from(payload.len())) as u32;
         let payload = payload.split_to(room);
@@ -135,7 +136,7 @@ impl Reassembly {
         while self.held.front().is_some_and(|piece| piece.start <= self.next) {
             let Some(mut piece) = self.held.pop_front() else { break };
             let old = (self.next - piece.start).min(u64::from(piece.payload.len())) as u32;
-            drop(piece.payload.split_to(old));
+            piece.payload.skip(old);
             if !piece.payload.is_empty() {
                 self.deliver(piece.payload);
             }

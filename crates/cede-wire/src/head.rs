@@ -27,6 +27,14 @@ impl Head {
         Some(head)
     }
 
+    /// The first `len` of these octets, or all of them where there are no more.
+    #[inline]
+    #[must_use]
+    pub const fn beginning(octets: [u8; HEAD_CAPACITY], len: usize) -> Self {
+        let len = if len < HEAD_CAPACITY { len as u8 } else { HEAD_CAPACITY as u8 };
+        Self { octets, len }
+    }
+
     /// Appends `octets`; `None`, and no change, where they do not fit.
     #[inline]
     pub fn push(&mut self, octets: &[u8]) -> Option<()> {

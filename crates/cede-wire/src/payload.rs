@@ -10,33 +10,34 @@ use alloc::vec::Vec;
 /// capture, and shows at the receiver whether the stream arrived whole and in order.
 #[derive(Clone, Debug, Default)]
 pub enum Payload {
+    // Each begins with how many octets it has, so that the place of that is the same in all of them.
     /// Nothing.
     #[default]
     Empty,
     /// `len` octets of the pattern from stream offset `start` on, see [`pattern_octet`].
     Pattern {
-        /// Offset of the first octet in the stream.
-        start: u64,
         /// How many.
         len: u32,
+        /// Offset of the first octet in the stream.
+        start: u64,
     },
     /// `len` octets of a shared buffer from `start` on.
     Shared {
-        /// The buffer.
-        buffer: Arc<[u8]>,
-        /// Offset of the first octet in the buffer.
-        start: u32,
         /// How many.
         len: u32,
+        /// Offset of the first octet in the buffer.
+        start: u32,
+        /// The buffer.
+        buffer: Arc<[u8]>,
     },
     /// `len` octets of two payloads in a row, of which one at least is no buffer, from `start` of the first on, to beyond its end.
     Pair {
-        /// The two.
-        parts: Arc<[Self; 2]>,
-        /// Offset of the first octet in the first.
-        start: u32,
         /// How many.
         len: u32,
+        /// Offset of the first octet in the first.
+        start: u32,
+        /// The two.
+        parts: Arc<[Self; 2]>,
     },
 }
 
@@ -88,37 +89,53 @@ impl Payload {
         if n >= self.len() {
             return core::mem::take(self);
         }
-        if n == 0 {
-            return Self::Empty;
-        }
-        if let Self::Pair { parts, start, len } = self {
-            let front = Self::of_pair(parts, *start, n);
-            *self = Self::of_pair(parts, *start + n, *len - n);
-            return front;
-        }
-        let mut front = self.clone();
-        match &mut front {
-            Self::Pattern { len, .. } | Self::Shared { len, .. } | Self::Pair { len, .. } => *len = n,
-            Self::Empty => {}
+        let front = self.part(0, n);
+        self.skip(n);
+        front
+    }
+
+    /// Takes the first `n` octets off, or all where there are no more.
+    pub fn skip(&mut self, n: u32) {
+        if n >= self.len() {
+            *self = Self::Empty;
+            return;
         }
         match self {
+            Self::Empty => {}
             Self::Pattern { start, len } => (*start, *len) = (*start + u64::from(n), *len - n),
             Self::Shared { start, len, .. } => (*start, *len) = (*start + n, *len - n),
-            Self::Pair { .. } | Self::Empty => {}
+            Self::Pair { parts, start, len } => *self = Self::of_pair(parts, *start + n, *len - n),
         }
-        front
+    }
+
+    /// Takes as many of the first octets off as `out` holds, into it, and answers how many those were.
+    pub fn take_into(&mut self, out: &mut [u8]) -> usize {
+        let n = self.copy_to(out);
+        self.skip(n as u32);
+        n
+    }
+
+    /// Octets `at .. at + n`, all of which there are.
+    fn part(&self, at: u32, n: u32) -> Self {
+        match self {
+            _ if n == 0 => Self::Empty,
+            Self::Empty => Self::Empty,
+            Self::Pattern { start, .. } => Self::Pattern { start: *start + u64::from(at), len: n },
+            Self::Shared { buffer, start, .. } => {
+                Self::Shared { buffer: Arc::clone(buffer), start: *start + at, len: n }
+            }
+            Self::Pair { parts, start, .. } => Self::of_pair(parts, *start + at, n),
+        }
     }
 
     /// `len` octets of a pair from `start` on: of one part alone where they lie in one.
     fn of_pair(parts: &Arc<[Self; 2]>, start: u32, len: u32) -> Self {
         let middle = parts[0].len();
-        if start < middle && start + len > middle {
-            return Self::Pair { parts: Arc::clone(parts), start, len };
+        match () {
+            () if start >= middle => parts[1].part(start - middle, len),
+            () if start + len > middle => Self::Pair { parts: Arc::clone(parts), start, len },
+            () => parts[0].part(start, len),
         }
-        let (part, start) = if start < middle { (&parts[0], start) } else { (&parts[1], start - middle) };
-        let mut rest = part.clone();
-        drop(rest.split_to(start));
-        rest.split_to(len)
     }
 
     /// This and `next` as one payload: without a copy where one continues the other or a pattern is among them.
@@ -186,25 +203,33 @@ impl Payload {
 
     /// Writes the octets into `out`, as many as fit, and returns how many were written.
     pub fn copy_to(&self, out: &mut [u8]) -> usize {
+        let n = out.len().min(self.len() as usize);
+        self.copy_part(0, &mut out[..n]);
+        n
+    }
+
+    /// Fills `out` with the octets from `at` on, as many of which there are.
+    fn copy_part(&self, at: u32, out: &mut [u8]) {
         match self {
-            Self::Empty => 0,
-            Self::Pattern { start, len } => {
-                let n = out.len().min(*len as usize);
-                for (octet, offset) in out[..n].iter_mut().zip(*start..) {
+            Self::Empty => {}
+            Self::Pattern { start, .. } => {
+                for (octet, offset) in out.iter_mut().zip(*start + u64::from(at)..) {
                     *octet = pattern_octet(offset);
                 }
-                n
             }
-            Self::Shared { buffer, start, len } => {
-                let n = out.len().min(*len as usize);
-                out[..n].copy_from_slice(&buffer[*start as usize..*start as usize + n]);
-                n
+            Self::Shared { buffer, start, .. } => {
+                let start = (*start + at) as usize;
+                out.copy_from_slice(&buffer[start..start + out.len()]);
             }
-            Self::Pair { parts, start, len } => {
-                let n = out.len().min(*len as usize);
-                let first = Self::of_pair(parts, *start, parts[0].len().saturating_sub(*start));
-                let middle = first.copy_to(&mut out[..n]);
-                middle + parts[1].copy_to(&mut out[middle..n])
+            Self::Pair { parts, start, .. } => {
+                let (at, middle) = (*start + at, parts[0].len());
+                let (front, back) = out.split_at_mut(out.len().min(middle.saturating_sub(at) as usize));
+                if !front.is_empty() {
+                    parts[0].copy_part(at, front);
+                }
+                if !back.is_empty() {
+                    parts[1].copy_part(at.max(middle) - middle, back);
+                }
             }
         }
     }
@@ -240,6 +265,26 @@ mod tests {
         assert_eq!(rest.to_vec(), b"enger");
         front.try_extend(rest).unwrap();
         assert_eq!(front.to_vec(), b"scavenger");
+    }
+
+    #[test]
+    fn what_is_taken_off_the_front_is_the_same_in_each_way() {
+        let (octets, pattern) = (Payload::copy_from(b"scav"), Payload::Pattern { start: 7, len: 5 });
+        let pair = octets.clone().joined(pattern.clone());
+        let nested = pattern.clone().joined(pair.clone());
+        for whole in [Payload::Empty, octets, pattern, pair, nested] {
+            let all = whole.to_vec();
+            for n in 0..=all.len() + 1 {
+                let (front, back) = all.split_at(n.min(all.len()));
+                let [mut split, mut skipped, mut taken] = core::array::from_fn(|_| whole.clone());
+                assert_eq!(split.split_to(n as u32).to_vec(), front);
+                skipped.skip(n as u32);
+                let mut out = alloc::vec![0; n];
+                assert_eq!(taken.take_into(&mut out), front.len());
+                assert_eq!(&out[..front.len()], front);
+                assert!([split, skipped, taken].iter().all(|rest| rest.to_vec() == back));
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! **How it was validated.** Layouts by hand against the RFCs, decoding of arbitrary octets never panics, whatever
 //! decodes survives encoding unchanged, and segments of the Linux kernel's TCP re-encode to the same octets (tests).
 
-use crate::Head;
+use crate::head::{HEAD_CAPACITY, Head};
 use cede_units::Seq32;
 
 /// Octets of the header without options.
@@ -187,8 +187,8 @@ impl Segment {
     /// padding where they would not fit otherwise, and SACK blocks beyond [`OPTION_BYTES_MAX`] are left out.
     #[must_use]
     pub fn encode(&self) -> Head {
-        let mut octets = [0; HEADER_BYTES + OPTION_BYTES_MAX];
-        let len = HEADER_BYTES + self.options.encode(&mut octets[HEADER_BYTES..]);
+        let mut octets = [0; HEAD_CAPACITY];
+        let len = HEADER_BYTES + self.options.encode(&mut octets[HEADER_BYTES..][..OPTION_BYTES_MAX]);
         octets[0..2].copy_from_slice(&self.src_port.to_be_bytes());
         octets[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
         octets[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
@@ -196,7 +196,7 @@ impl Segment {
         octets[12] = (len as u8 / 4) << 4;
         octets[13] = self.flags.0;
         octets[14..16].copy_from_slice(&self.window.to_be_bytes());
-        Head::new(&octets[..len]).unwrap_or_default()
+        Head::beginning(octets, len)
     }
 }
 

@@ -237,7 +237,9 @@ impl Decoder {
     }
 
     fn skip(&mut self, input: &mut Payload, left: u32) {
-        let left = left - input.split_to(left).len();
+        let skipped = left.min(input.len());
+        input.skip(skipped);
+        let left = left - skipped;
         self.state = if left == 0 { State::Head } else { State::Skip { left } };
     }
 
@@ -265,8 +267,7 @@ impl Decoder {
 
     fn fill_head(&mut self, input: &mut Payload, until: usize) {
         if self.head_len < until {
-            let part = input.split_to((until - self.head_len) as u32);
-            self.head_len += part.copy_to(&mut self.head[self.head_len..until]);
+            self.head_len += input.take_into(&mut self.head[self.head_len..until]);
         }
     }
 
@@ -281,10 +282,9 @@ fn word(octets: &[u8], at: usize) -> u32 {
 
 /// Takes octets off `input` until `buffer` has `until`.
 fn gather(buffer: &mut Vec<u8>, input: &mut Payload, until: usize) {
-    let part = input.split_to(until.saturating_sub(buffer.len()) as u32);
     let start = buffer.len();
-    buffer.resize(start + part.len() as usize, 0);
-    part.copy_to(&mut buffer[start..]);
+    buffer.resize(start + until.saturating_sub(start).min(input.len() as usize), 0);
+    input.take_into(&mut buffer[start..]);
 }
 
 const fn is_known(id: u8) -> bool {
