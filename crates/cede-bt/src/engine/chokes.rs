@@ -30,9 +30,11 @@ impl<A: PeerAddress> Engine<A> {
         };
         let decision = self.choker.decide(&situation, &candidates);
         for (place, &unchoke) in decision.unchoke.iter().enumerate() {
-            let index = self.list[place];
-            if !self.is_spared(index) {
-                self.set_choke(now, index, unchoke, decision.optimistic.contains(&place));
+            let (index, on_trial) = (self.list[place], decision.optimistic.contains(&place));
+            // Most stay as they are.
+            let changes = unchoke != candidates[place].unchoked || on_trial;
+            if changes && !self.is_spared(index) {
+                self.set_choke(now, index, unchoke, on_trial);
             }
         }
         if occasion == Occasion::Round && self.profile.choker == ChokerRule::Libtorrent {

@@ -58,6 +58,7 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
+    #[inline(never)]
     fn on_handshake(&mut self, now: Instant, index: u32, handshake: &Handshake) -> Verdict {
         let is_v2 = self.info_hash_v2 == Some(handshake.info_hash);
         if handshake.info_hash != self.info_hash && !is_v2 {
@@ -108,6 +109,7 @@ impl<A: PeerAddress> Engine<A> {
         self.tell_dht_port(now, index);
     }
 
+    #[inline(never)]
     fn on_message(&mut self, now: Instant, index: u32, message: Message) -> Verdict {
         let Some(conn) = self.at(index) else { return Ok(()) };
         let (id, first) = (conn.id, conn.is_first(&message));
@@ -338,6 +340,7 @@ impl<A: PeerAddress> Engine<A> {
         Ok(())
     }
 
+    #[inline(never)]
     fn on_block(&mut self, now: Instant, index: u32, owed: Option<usize>, block: BlockRef) {
         let was_overdue = self.note_block(now, index, owed);
         let Some(conn) = self.at(index) else { return };
