@@ -176,7 +176,16 @@ impl Connection {
 
     /// The next segment to send; none when nothing may be sent now. Its head is the TCP header with options, to which
     /// the network adds 20 octets for IPv4 or 40 for IPv6.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        // Asked after each packet that left, and mostly in vain where only acknowledgements leave.
+        if self.at_rest && !self.reset_due && !self.acks.owes() {
+            return None;
+        }
+        self.transmit(now)
+    }
+
+    fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         let transmit = self.next_transmit(now)?;
         self.statistics.segments_sent += 1;
         Some(transmit)
