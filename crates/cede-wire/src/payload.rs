@@ -131,10 +131,12 @@ impl Payload {
     /// `len` octets of a pair from `start` on: of one part alone where they lie in one.
     fn of_pair(parts: &Arc<[Self; 2]>, start: u32, len: u32) -> Self {
         let middle = parts[0].len();
-        match () {
-            () if start >= middle => parts[1].part(start - middle, len),
-            () if start + len > middle => Self::Pair { parts: Arc::clone(parts), start, len },
-            () => parts[0].part(start, len),
+        if start >= middle {
+            parts[1].part(start - middle, len)
+        } else if start + len > middle {
+            Self::Pair { parts: Arc::clone(parts), start, len }
+        } else {
+            parts[0].part(start, len)
         }
     }
 
