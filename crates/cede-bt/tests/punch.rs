@@ -90,6 +90,30 @@ fn greeting(port: u16) -> Vec<u8> {
     Extension::ours("cede test", Some(port), None, Hearsay { exchanges: true, punches: true })
 }
 
+/// A peer that was named by hand may begin later than we.
+#[test]
+fn whom_somebody_insists_on_is_called_again_at_once() {
+    for profile in Profile::ALL {
+        let mut caller = Caller::new(profile, Disposition::ALL);
+        for round in 0..6 {
+            caller.engine.call_peers(caller.now, &[PEER]);
+            caller.engine.call_peers(caller.now, &[PEER]);
+            let ways = if profile.dialling == cede_bt::Dialling::TcpFirst { 1..=2 } else { 2..=2 };
+            let calls = caller.fail().len();
+            assert!(ways.contains(&calls), "{}, round {round}: {calls} calls", profile.name);
+            caller.engine.add_peers(caller.now, &[PEER]);
+            assert!(caller.fail().is_empty(), "{}: others that tell of it change nothing", profile.name);
+            caller.now += Duration::from_secs(2);
+        }
+        caller.engine.call_peers(caller.now, &[PEER]);
+        let conn = caller.answer();
+        caller.calls.clear();
+        caller.engine.call_peers(caller.now, &[PEER]);
+        assert!(caller.fail().is_empty(), "{}: there is a connection", profile.name);
+        caller.engine.closed(caller.now, conn);
+    }
+}
+
 #[test]
 fn whom_nobody_reaches_is_told_of_once_and_called_once_when_introduced() {
     for profile in Profile::ALL {

@@ -125,6 +125,25 @@ fn a_download_arrives_over_each_transport_by_file_and_by_link() {
     }
 }
 
+/// Whoever starts both ends by hand does not start the seed first each time. Other peers are left alone for a minute.
+#[test]
+fn a_peer_named_by_hand_may_begin_after_us() {
+    let place = Place::new("late");
+    let content = place.write_pattern("film", 100_000);
+    place.cede("make film").exits(0);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let words = format!("get film.torrent -o out --transport tcp --peer 127.0.0.1:{port} --json {QUIET}");
+    let get = place.start(&words);
+    drop(listener.accept().unwrap());
+    drop(listener);
+    let _seed = place.start(&format!("seed film.torrent --no-dht --no-lsd -B 127.0.0.1 -p {port}"));
+    let end = get.end().exits(0).event("end");
+    assert_eq!(place.read("out/film"), content);
+    let seconds = end["seconds"].as_f64().unwrap();
+    assert!(seconds < 55.0, "it was called again after {seconds} s");
+}
+
 #[test]
 fn a_download_that_was_killed_goes_on_and_nothing_bad_is_offered() {
     let place = Place::new("kill");

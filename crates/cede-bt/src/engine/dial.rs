@@ -78,6 +78,17 @@ impl<A: PeerAddress> Engine<A> {
         self.dial(now);
     }
 
+    /// Peers that somebody insists on: where there is no connection they are called now, however lately and often they could not be
+    /// reached.
+    pub fn call_peers(&mut self, now: Instant, peers: &[A]) {
+        for address in peers {
+            if let Some(known) = self.dials.known.get_mut(address).filter(|known| known.live == 0) {
+                (known.failures, known.not_before) = (0, now);
+            }
+        }
+        self.add_peers(now, peers);
+    }
+
     /// These peers are in the local network: they are dialled before others.
     pub fn add_near_peers(&mut self, now: Instant, peers: &[A]) {
         let mut others = core::mem::take(&mut self.dials.queue);

@@ -287,6 +287,15 @@ impl Session {
         self.inner.pump(&mut state);
     }
 
+    /// Peers that somebody insists on: where there is no connection they are called now, however lately and often they could not be
+    /// reached.
+    pub fn call_peers(&self, peers: &[SocketAddr]) {
+        let mut state = self.inner.state.borrow_mut();
+        let peers: Vec<SocketAddr> = peers.iter().map(|peer| canonical(*peer)).collect();
+        state.engine.call_peers(self.inner.now(), &peers);
+        self.inner.pump(&mut state);
+    }
+
     /// These peers are in the local network.
     pub fn add_near_peers(&self, peers: &[SocketAddr]) {
         let mut state = self.inner.state.borrow_mut();

@@ -26,8 +26,10 @@ use tokio::task::JoinHandle;
 const TICK: Duration = Duration::from_millis(250);
 /// A line of JSON each second.
 const TICKS_PER_LINE: u32 = 4;
-/// Peers that were given by hand are told of so often, lest those that were away for long are forgotten.
-const REMINDER: Duration = Duration::from_secs(60);
+/// Peers that were named by hand are called again after so long where there is no connection to them, and after twice that, up to
+/// the limit: they may have begun later than we, or begin anew.
+const FIRST_REMINDER: Duration = Duration::from_secs(2);
+const REMINDER: Duration = Duration::from_secs(30);
 
 /// Says where a torrent's content is, or goes.
 type Placing = dyn Fn(&Source) -> Result<Place, Failure>;
@@ -150,6 +152,7 @@ impl Job {
                     ended = &mut running => break ended.map_err(|error| unrun(&error)),
                     () = tokio::time::sleep(TICK) => self.look(),
                     Some(peers) = self.found.peers.recv() => self.session.add_peers(&peers),
+                    Some(peers) = self.found.named.recv() => self.session.call_peers(&peers),
                     Some(peers) = self.found.near.recv() => self.session.add_near_peers(&peers),
                     () = asked() => break Err(Failure::Interrupted(self.parting())),
                 }
@@ -339,6 +342,8 @@ fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), h
 /// Peers that were found.
 struct Found {
     peers: UnboundedReceiver<Vec<SocketAddr>>,
+    /// Those that were named by hand, whenever they are to be called.
+    named: UnboundedReceiver<Vec<SocketAddr>>,
     /// Those in the local network.
     near: UnboundedReceiver<Vec<SocketAddr>>,
 }
@@ -364,7 +369,8 @@ fn look_for_peers(
     };
     let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
     tokio::task::spawn_local(notes::hear((hub.clone(), row), noted, found.clone()));
-    tokio::task::spawn_local(remind([given, hub.args.peers.clone()].concat(), found.clone()));
+    let (found_named, named) = mpsc::unbounded_channel();
+    tokio::task::spawn_local(remind([given, hub.args.peers.clone()].concat(), found_named));
     if !hub.args.no_dht
         && !info.is_private
         && let Some(port) = hub.search_dht(info.info_hash(), true, &found)
@@ -374,11 +380,13 @@ fn look_for_peers(
     if !hub.args.no_lsd && !info.is_private {
         hub.search_local(info.info_hash(), true, found_near);
     }
-    (announcing, Found { peers, near })
+    (announcing, Found { peers, named, near })
 }
 
-async fn remind(given: Vec<SocketAddr>, found: UnboundedSender<Vec<SocketAddr>>) {
-    while found.send(given.clone()).is_ok() {
-        tokio::time::sleep(REMINDER).await;
+async fn remind(given: Vec<SocketAddr>, named: UnboundedSender<Vec<SocketAddr>>) {
+    let mut pause = FIRST_REMINDER;
+    while !given.is_empty() && named.send(given.clone()).is_ok() {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(REMINDER);
     }
 }
