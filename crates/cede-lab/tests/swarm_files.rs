@@ -5,6 +5,7 @@ use cede_lab::scenario::{Overrides, SWARM_TABLES, parse_swarm, swarm_reference};
 use cede_lab::swarm::{Packets, Swarm, SwarmOutcome, run, run_captured, to_json, write};
 use cede_units::Duration;
 use cede_wire::pcap::Reader;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -113,6 +114,51 @@ fn a_capture_holds_what_was_moved() {
         sizes.push(count);
     }
     assert!(sizes[0] > sizes[1] && sizes[1] > 100, "{sizes:?}");
+}
+
+/// The rows of a file, by the names of their columns.
+fn rows(path: &Path) -> Vec<BTreeMap<String, String>> {
+    let text = fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let headings: Vec<String> = lines.next().unwrap().collect();
+    lines.map(|fields| headings.iter().cloned().zip(fields).collect()).collect()
+}
+
+fn number(row: &BTreeMap<String, String>, column: &str) -> f64 {
+    row[column].parse().unwrap()
+}
+
+/// Every access link is recorded, in both directions, and what leaves a queue does so at the link's rate.
+#[test]
+fn dequeues_of_uplinks_and_downlinks_follow_the_links_rates() {
+    let folder = folder("access");
+    let set = ["swarm.content=2 MB", "group.seed.uplink=8 Mbit/s", "group.leecher.downlink=2 Mbit/s"];
+    let mut swarm = example("flash-crowd.toml", &set);
+    swarm.records.queue = true;
+    write(&swarm, &played(&swarm), &folder).unwrap();
+    let log = rows(&folder.join("queue.csv"));
+    let links = rows(&folder.join("links.csv"));
+    let ways = |way: &str| links.iter().filter(|link| link["way"] == way).count();
+    assert_eq!((ways("up"), ways("down")), (9, 8));
+    for link in &links {
+        let same = |row: &&BTreeMap<_, _>| (&row["peer"], &row["way"]) == (&link["peer"], &link["way"]);
+        let dequeues: Vec<_> = log.iter().filter(same).collect();
+        assert_eq!(dequeues.len() as f64, number(link, "dequeues"));
+        let octets = number(dequeues[dequeues.len() - 1], "served_bytes");
+        assert_eq!(octets, number(link, "tcp_bytes") + number(link, "udp_bytes"));
+        assert!(link["way"] == "up" || octets > 2e6, "all of the content came in: {link:?}");
+        let served = |place: usize| number(dequeues[place], "served_bytes");
+        for place in (1..dequeues.len() - 1).filter(|&place| number(dequeues[place], "packets") > 0.0) {
+            let gap = number(dequeues[place + 1], "time_s") - number(dequeues[place], "time_s");
+            let sent = (served(place) - served(place - 1)) * 8e-6 / number(link, "rate_mbps");
+            assert!((gap - sent).abs() < 2e-6, "{gap} s after {sent} s of sending: {:?}", dequeues[place]);
+        }
+    }
+    let behind = |way: &str| {
+        let of_way = links.iter().filter(|link| link["way"] == way);
+        of_way.map(|link| number(link, "busy_dequeues")).sum::<f64>()
+    };
+    assert!(behind("down") > 100.0, "downlinks of a quarter of the seed's rate have queues");
 }
 
 #[test]

@@ -235,7 +235,7 @@ const DEVICE: &[OptionDoc] = &[
 ];
 
 const RECORDS: &[OptionDoc] = &[
-    option("queue", Kind::Switch, Value("false"), "true", "Each dequeue of each uplink."),
+    option("queue", Kind::Switch, Value("false"), "true", "Each dequeue of each uplink and downlink."),
     option("pieces", Kind::Switch, Value("true"), "false", "When each piece was at each peer."),
     option("unchokes", Kind::Switch, Value("true"), "false", "Unchokes and chokes."),
     option("sends", Kind::Switch, Value("true"), "false", "Gaps between sends and sizes of payloads."),

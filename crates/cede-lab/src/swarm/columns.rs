@@ -47,7 +47,8 @@ pub(super) const PEERS: TableFile = TableFile {
 pub(super) const LINKS: TableFile = TableFile {
     name: "links.csv",
     columns: &[
-        ("peer", "The peer whose uplink it is; of one that several share, the first of them."),
+        ("peer", "The peer whose access link it is; of an uplink that several share, the first of them."),
+        ("way", "`up`: from the peer, `down`: to it, where its group has a `downlink`."),
         ("rate_mbps", "Its rate, in Mbit/s."),
         ("dequeues", "Packets that left the queue, here and below from `measure_from` on."),
         ("busy_dequeues", "Those that left others behind."),
@@ -144,8 +145,12 @@ pub(super) const RTTS: TableFile = TableFile {
 pub(super) const QUEUE: TableFile = TableFile {
     name: "queue.csv",
     columns: &[
-        ("time_s", "When a packet left the queue, in seconds."),
-        ("peer", "The peer whose uplink it is; of one that several share, the first of them."),
+        (
+            "time_s",
+            "When a packet left the queue and began to be sent, in seconds: one that leaves others behind is followed after the time that it takes itself.",
+        ),
+        ("peer", "The peer whose access link it is; of an uplink that several share, the first of them."),
+        ("way", "`up`: from the peer, `down`: to it, where its group has a `downlink`."),
         ("packets", "Packets that it left behind."),
         ("bytes", "Octets of these."),
         ("served_bytes", "Octets of packets that have left the queue so far, those of this one among them."),

@@ -167,11 +167,13 @@ fn lines<T>(table: TableFile, items: impl Iterator<Item = T>, line: impl Fn(&mut
 }
 
 fn links(outcome: &SwarmOutcome) -> String {
-    lines(LINKS, outcome.uplinks.iter(), |text, (peer, link)| {
+    let up = outcome.uplinks.iter().map(|link| ("up", link));
+    let all = up.chain(outcome.downlinks.iter().map(|link| ("down", link)));
+    lines(LINKS, all, |text, (way, (peer, link))| {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
         let _ = write!(
             text,
-            "{},{},{},{},{},{},{},{},{},{}",
+            "{},{way},{},{},{},{},{},{},{},{},{}",
             outcome.peers[*peer].name,
             link.rate().as_mbit_f64(),
             link.dequeues,
@@ -254,12 +256,13 @@ fn percentiles(
 
 fn queue(outcome: &SwarmOutcome) -> String {
     lines(QUEUE, outcome.queue.iter(), |text, entry| {
-        let peer = outcome.uplinks.get(entry.link as usize).map_or(0, |(peer, _)| *peer);
+        let (peer, is_up) = outcome.link(entry.link).unwrap_or_default();
         let _ = write!(
             text,
-            "{:.6},{},{},{},{},{}",
+            "{:.6},{},{},{},{},{},{}",
             entry.at.as_secs_f64(),
             outcome.peers[peer].name,
+            if is_up { "up" } else { "down" },
             entry.packets,
             entry.bytes,
             entry.served_bytes,

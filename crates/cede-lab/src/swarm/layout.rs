@@ -25,11 +25,14 @@ pub(super) struct Layout {
     pub(super) seats: Vec<Seat>,
     /// Access links by name, with their rates: from each peer that has one.
     pub(super) uplinks: Vec<(String, Rate)>,
+    /// The same to each peer.
+    pub(super) downlinks: Vec<(String, Rate)>,
 }
 
 impl Layout {
     pub(super) fn of(swarm: &Swarm) -> Self {
-        let mut layout = Self { topology: Topology::new(), seats: Vec::new(), uplinks: Vec::new() };
+        let mut layout =
+            Self { topology: Topology::new(), seats: Vec::new(), uplinks: Vec::new(), downlinks: Vec::new() };
         layout.lay_between(swarm);
         for (number, group) in swarm.groups.iter().enumerate() {
             let arrivals = arrivals(group, swarm.seed);
@@ -67,7 +70,9 @@ impl Layout {
             let rate = group.downlink.unwrap_or(IMMEDIATE);
             let limit = if rate == IMMEDIATE { QueueLimit::Unlimited } else { group.buffer };
             let config = lossy(LinkConfig::new(rate, group.latency, limit), group.loss);
-            self.topology.link(&format!("{name}/down"), &door, name, config);
+            let link = format!("{name}/down");
+            self.topology.link(&link, &door, name, config);
+            self.downlinks.extend(group.downlink.map(|rate| (link, rate)));
             arrives = name.to_string();
         }
         self.topology.stand(name, &from, &arrives);

@@ -50,9 +50,9 @@ impl LinkRecord {
 /// A dequeue, as the queue was afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueEntry {
-    /// When.
+    /// When it began to be sent.
     pub at: Instant,
-    /// Which of the uplinks, in their order.
+    /// Which of the uplinks and, behind these, of the downlinks, in their order.
     pub link: u32,
     /// Packets left in the queue.
     pub packets: u32,

@@ -44,7 +44,7 @@ pub enum Hashing {
 /// What is written down beyond totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SwarmRecords {
-    /// Each dequeue of each uplink.
+    /// Each dequeue of each uplink and downlink.
     pub queue: bool,
     /// The arrival of each piece at each peer.
     pub pieces: bool,

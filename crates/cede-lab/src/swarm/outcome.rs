@@ -37,9 +37,11 @@ pub struct SwarmOutcome {
     pub peers: Vec<PeerOutcome>,
     /// The access links from peers that have one, in the order of the peers.
     pub uplinks: Vec<(usize, LinkRecord)>,
+    /// The access links to peers that have one, likewise.
+    pub downlinks: Vec<(usize, LinkRecord)>,
     /// Every announce.
     pub tracker: Vec<TrackerEntry>,
-    /// Each dequeue, where they were asked for.
+    /// Each dequeue of uplinks and downlinks, where they were asked for.
     pub queue: Vec<QueueEntry>,
     /// When the run ended.
     pub ended_at: Instant,
@@ -60,17 +62,17 @@ pub struct Summary {
     pub sd_s: f64,
     /// The last.
     pub max_s: f64,
-    /// Mean queue at the dequeues of all access links, in ms.
+    /// Mean queue at the dequeues of all uplinks, in ms.
     pub queue_mean_ms: f64,
     /// The 95th percentile of the same samples.
     pub queue_p95_ms: f64,
     /// Share of dequeues that left something behind.
     pub busy_share: f64,
-    /// Share of TCP in the octets on the access links; where there are none, in the octets of blocks.
+    /// Share of TCP in the octets on the uplinks; where there are none, in the octets of blocks.
     pub tcp_share: f64,
     /// Octets of blocks sent by seeds, in torrents.
     pub seed_copies: f64,
-    /// Mean queue at the dequeues of seeds' access links.
+    /// Mean queue at the dequeues of seeds' uplinks.
     pub seed_queue_ms: f64,
 }
 
@@ -92,14 +94,14 @@ impl SwarmOutcome {
         self.peers.iter().filter(|peer| peer.group == group).filter_map(PeerOutcome::completion_s).collect()
     }
 
-    /// Mean queue in ms at the dequeues of the access links of those peers.
+    /// Mean queue in ms at the dequeues of the uplinks of those peers.
     #[must_use]
     pub fn queue_mean_ms(&self, of: impl Fn(&PeerOutcome) -> bool) -> Option<f64> {
         let links = self.uplinks.iter().filter(|(peer, _)| of(&self.peers[*peer]));
         joint_mean_ms(links.map(|(_, link)| &link.backlog))
     }
 
-    /// Mean time that packets waited at the access links of those peers, in ms.
+    /// Mean time that packets waited at the uplinks of those peers, in ms.
     #[must_use]
     pub fn wait_mean_ms(&self, of: impl Fn(&PeerOutcome) -> bool) -> Option<f64> {
         let links = self.uplinks.iter().filter(|(peer, _)| of(&self.peers[*peer]));
@@ -124,6 +126,15 @@ impl SwarmOutcome {
             self.uplinks.iter().map(|(_, link)| link.bytes).fold([0; 2], sum)
         };
         tcp as f64 / ((tcp + utp) as f64).max(1.0)
+    }
+
+    /// A link of the log of dequeues: whose it is, and whether it is an uplink.
+    pub(super) fn link(&self, place: u32) -> Option<(usize, bool)> {
+        let place = place as usize;
+        let up = self.uplinks.get(place).map(|(peer, _)| (*peer, true));
+        let down =
+            || self.downlinks.get(place.checked_sub(self.uplinks.len())?).map(|(peer, _)| (*peer, false));
+        up.or_else(down)
     }
 
     /// A few numbers.

@@ -156,8 +156,9 @@ fn build(swarm: &Swarm, layout: &Layout, tracker: &Rc<RefCell<Tracker>>) -> Resu
         Stack::of(group).map_err(SwarmError::Stack)?;
     }
     let numbers: std::collections::BTreeMap<&str, u32> = layout.topology.link_names().zip(0..).collect();
+    let links = layout.uplinks.iter().chain(&layout.downlinks);
     let watched: Vec<_> =
-        layout.uplinks.iter().map(|(name, rate)| (cede_sim::LinkId(numbers[name.as_str()]), *rate)).collect();
+        links.map(|(name, rate)| (cede_sim::LinkId(numbers[name.as_str()]), *rate)).collect();
     let mut meter = SwarmMeter::new(numbers.len(), &watched);
     meter.open(Instant::ZERO + swarm.measure_from);
     if swarm.records.queue {
@@ -235,16 +236,18 @@ fn finish(swarm: &Swarm, layout: &Layout, world: &SwarmWorld, tracker: &Tracker)
             record: world.host(id).record(),
         })
         .collect();
-    let peer_of = |link: &str| peers.iter().position(|peer| link.strip_suffix("/up") == Some(&*peer.name));
-    let uplinks = layout
-        .uplinks
-        .iter()
-        .zip(world.observer().links())
-        .filter_map(|((name, _), link)| Some((peer_of(name)?, link.clone())))
-        .collect();
+    let numbers: std::collections::BTreeMap<&str, usize> =
+        (layout.seats.iter().map(|seat| &*seat.name)).zip(0..).collect();
+    let mut records = world.observer().links().iter().cloned();
+    let mut records_of = |links: &[(String, cede_units::Rate)]| {
+        let peers = links.iter().map(|(link, _)| numbers[link.rsplit_once('/').map_or("", |(peer, _)| peer)]);
+        peers.zip(records.by_ref()).collect()
+    };
+    let (uplinks, downlinks) = (records_of(&layout.uplinks), records_of(&layout.downlinks));
     SwarmOutcome {
         peers,
         uplinks,
+        downlinks,
         tracker: tracker.log().to_vec(),
         queue: world.observer().log().to_vec(),
         ended_at: world.now(),
