@@ -161,6 +161,20 @@ fn dequeues_of_uplinks_and_downlinks_follow_the_links_rates() {
     assert!(behind("down") > 100.0, "downlinks of a quarter of the seed's rate have queues");
 }
 
+/// What is missing is said to be missing, and not to be wrong.
+#[test]
+fn a_trace_without_times_is_told_from_one_with_wrong_times() {
+    let text = fs::read_to_string(root().join("scenarios/swarms/flash-crowd.toml")).unwrap();
+    let refused = |set: &[&str]| {
+        let text = text.replace("at = \"2 s\"\nwithin = \"10 ms\"\n", "");
+        let overrides = Overrides::new(["group.leecher.arrival=trace"].iter().chain(set).copied());
+        format!("{:?}", parse_swarm("trace.toml", &text, &overrides).unwrap_err())
+    };
+    let (without, wrong) = (refused(&[]), refused(&["group.leecher.times=soon"]));
+    assert!(without.contains("arrival is \\\"trace\\\", and there are no `times`"), "{without}");
+    assert!(wrong.contains("`times` is no list of times"), "{wrong}");
+}
+
 #[test]
 fn the_reference_is_the_generated_one_and_names_every_key() {
     let text = swarm_reference();

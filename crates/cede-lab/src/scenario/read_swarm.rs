@@ -352,11 +352,13 @@ fn read_arrival(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Arrival>
     fields.refuse(reader, others, &format!("arrival is \"{word}\""));
     match word.as_str() {
         "poisson" => Some(Arrival::Poisson { from: at?, gap: gap? }),
-        "trace" => match times(&listed?) {
-            Some(times) => Some(Arrival::Trace(times)),
-            None => {
+        "trace" => match listed.map(|text| times(&text).ok_or(text))? {
+            Ok(times) => Some(Arrival::Trace(times)),
+            Err(text) => {
                 let help = vec!["allowed: times between commas, as \"0 s, 5 s, 20 s\"".into()];
-                reader.report(fields.origin("times"), "`times` is no list of times", help);
+                let none = "arrival is \"trace\", and there are no `times`";
+                let what = if text.is_empty() { none } else { "`times` is no list of times" };
+                reader.report(fields.origin("times"), what, help);
                 None
             }
         },
