@@ -2,7 +2,7 @@
 
 use crate::screen;
 use cede_units::Instant as SimulatedInstant;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 const BAR_COLUMNS: usize = 30;
@@ -38,7 +38,7 @@ pub struct StatusLine {
 impl StatusLine {
     /// A line of what begins now, at the pace of a terminal or, where there is none, at the other.
     pub fn begin(terminal: Pace, elsewhere: Option<Pace>) -> Self {
-        let is_terminal = io::stderr().is_terminal();
+        let is_terminal = screen::draws_over();
         let pace = if is_terminal { Some(terminal) } else { elsewhere };
         Self { is_terminal, pace, began: Instant::now(), drawn: None }
     }

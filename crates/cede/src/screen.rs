@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::env;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -208,7 +209,17 @@ fn wants_colour(is_terminal: bool) -> bool {
         return false;
     }
     let forced = env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
-    forced || (is_terminal && env::var_os("TERM").is_none_or(|term| term != "dumb"))
+    forced || (is_terminal && obeys(env::var_os("TERM").as_deref()))
+}
+
+/// Whether a terminal of this name does more than show text: one that calls itself dumb takes no commands.
+fn obeys(name: Option<&OsStr>) -> bool {
+    name.is_none_or(|name| name != "dumb")
+}
+
+/// Whether a line on standard error can be drawn over.
+pub fn draws_over() -> bool {
+    io::stderr().is_terminal() && obeys(env::var_os("TERM").as_deref())
 }
 
 /// How wide the terminal is that standard error is shown on.
@@ -225,7 +236,14 @@ fn told_columns(is_terminal: bool) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{tame, wrapped};
+    use super::{obeys, tame, wrapped};
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_dumb_terminal_takes_no_commands() {
+        let of = |name: &'static str| obeys(Some(OsStr::new(name)));
+        assert_eq!((of("dumb"), of("xterm-256color"), obeys(None)), (false, true, true));
+    }
 
     #[test]
     fn paragraphs_are_wrapped_without_counting_colours() {
