@@ -162,18 +162,18 @@ fn target_delay(results: &Results) -> (String, Option<bool>) {
 /// Whether two leechers exchange everything over one transport.
 fn carried(results: &Results, a: u8, b: u8, transport: usize) -> (String, Option<bool>) {
     let sizes = [10, 50, 100].map(|size| results.of(&pair_key(a, b, size)));
-    let shares: Vec<f64> = sizes
-        .iter()
-        .flat_map(|runs| runs.iter())
-        .flat_map(|run| run.classes.iter().skip(1))
-        .map(|class| {
-            let sent: u64 = class.uploaded.iter().sum();
-            100.0 * class.uploaded[transport] as f64 / (sent as f64).max(1.0)
-        })
-        .collect();
-    let name = ["TCP", "uTP"][transport];
-    let text = format!("{} % over {name}, each way and size", show(&shares, 1));
+    let runs = sizes.iter().flat_map(|runs| runs.iter());
+    let shares = shares_of_ways(runs.flat_map(|run| run.classes.iter().skip(1)), transport);
+    let (name, ways) = (["TCP", "uTP"][transport], shares.len());
+    let text = format!("{} % over {name}, in {ways} ways and sizes in which anything went", show(&shares, 1));
     (text, known(&shares, shares.iter().all(|&share| share > 99.9)))
+}
+
+/// The part of what leechers sent that went over a transport, in per cent. Of those that sent nothing there is none: where the seed
+/// serves one of two first, the other may have nothing to give back.
+fn shares_of_ways<'a>(leechers: impl Iterator<Item = &'a Class>, transport: usize) -> Vec<f64> {
+    let sent = leechers.map(|class| (class.uploaded[transport], class.uploaded.iter().sum::<u64>()));
+    sent.filter(|&(_, all)| all > 0).map(|(carried, all)| 100.0 * carried as f64 / all as f64).collect()
 }
 
 fn race(results: &Results) -> (String, Option<bool>) {
@@ -378,5 +378,12 @@ mod tests {
         let request = Request { quick: false };
         let nothing = request.jobs().iter().map(|_| None).collect();
         assert_open(&claims(&Results::sorted(request, nothing)));
+    }
+
+    #[test]
+    fn who_sent_nothing_has_no_share() {
+        let sent = [[0, 5_000], [0, 0], [1_000, 3_000]];
+        let classes = sent.map(|uploaded| Class { uploaded, ..Class::default() });
+        assert_eq!(shares_of_ways(classes.iter(), 1), [100.0, 75.0]);
     }
 }
