@@ -12,8 +12,7 @@ use cede_units::Instant;
 impl<A> Conn<A> {
     /// What it owes of a piece does not count any more.
     fn leave_piece(&mut self, piece: u32) {
-        let left = self.owed.iter().filter(|block| block.piece == piece && !self.overdue.contains(block));
-        let left: Vec<_> = left.copied().collect();
+        let left: Vec<_> = self.reserved_of(piece).collect();
         self.overdue.extend(left);
         self.pipeline.leave_piece(piece);
     }

@@ -58,6 +58,7 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
+    // Beside the path that most packets take, which needs nothing of what this makes ready.
     #[inline(never)]
     fn on_handshake(&mut self, now: Instant, index: u32, handshake: &Handshake) -> Verdict {
         let is_v2 = self.info_hash_v2 == Some(handshake.info_hash);
@@ -109,6 +110,7 @@ impl<A: PeerAddress> Engine<A> {
         self.tell_dht_port(now, index);
     }
 
+    // Beside the path that most packets take, which needs nothing of what this makes ready.
     #[inline(never)]
     fn on_message(&mut self, now: Instant, index: u32, message: Message) -> Verdict {
         let Some(conn) = self.at(index) else { return Ok(()) };
@@ -340,6 +342,7 @@ impl<A: PeerAddress> Engine<A> {
         Ok(())
     }
 
+    // Beside the path that most packets take, which needs nothing of what this makes ready.
     #[inline(never)]
     fn on_block(&mut self, now: Instant, index: u32, owed: Option<usize>, block: BlockRef) {
         let was_overdue = self.note_block(now, index, owed);

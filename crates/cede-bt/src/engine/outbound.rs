@@ -138,6 +138,7 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     /// Control messages of a connection that wait for no turn.
+    // Beside the path that most packets take, which needs nothing of what this makes ready.
     #[inline(never)]
     fn take_prompt(&mut self, now: Instant, index: u32) -> Option<(ConnId, Chunk)> {
         let conn = self.at(index)?;
@@ -177,6 +178,7 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     /// The next octets of one connection, at most `limit`; none where it has no room or nothing to say.
+    // Beside the path that most packets take, which needs nothing of what this makes ready.
     #[inline(never)]
     fn take_chunk(&mut self, now: Instant, index: u32, limit: u32) -> Option<(ConnId, Chunk, u32)> {
         let limit = limit.min(self.may_write(now, index));

@@ -15,8 +15,7 @@ const RUN_BYTES_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 impl<A> Conn<A> {
     /// How many blocks of a piece are taken for it and have not come.
     fn outstanding_of(&self, piece: u32) -> u32 {
-        let owed = self.owed.iter().filter(|block| block.piece == piece && !self.overdue.contains(block));
-        (owed.count() + self.pipeline.planned_of(piece)) as u32
+        (self.reserved_of(piece).count() + self.pipeline.planned_of(piece)) as u32
     }
 }
 

@@ -127,6 +127,15 @@ impl<A> Conn<A> {
 
     /// What the peer owes and nobody else has been asked for instead.
     pub(super) fn reserved_blocks(&self) -> Vec<BlockRef> {
-        self.owed.iter().copied().filter(|block| !self.overdue.contains(block)).collect()
+        self.reserved().collect()
+    }
+
+    fn reserved(&self) -> impl Iterator<Item = BlockRef> {
+        self.owed.iter().copied().filter(|block| !self.overdue.contains(block))
+    }
+
+    /// What of a piece is among that.
+    pub(super) fn reserved_of(&self, piece: u32) -> impl Iterator<Item = BlockRef> {
+        self.reserved().filter(move |block| block.piece == piece)
     }
 }

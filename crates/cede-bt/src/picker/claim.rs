@@ -8,7 +8,7 @@
 //! **What it leaves out.** Rarity: what peers lack most.
 //! **How it was validated.** `tests/sources.rs`; transfers from servers in `cede-torrent`.
 
-use super::partial::{Block, Partial};
+use super::partial::{Block, Partial, longest_run};
 use super::{NOT_BEGUN, Picker};
 use crate::bitfield::Bitfield;
 use crate::wire::BlockRef;
@@ -75,19 +75,7 @@ impl Picker {
         if let Some(near) = near.filter(|&near| self.is_fresh(open, near)) {
             return Some(near);
         }
-        let (mut gap, mut largest) = (0..0, 0..0);
-        for piece in 0..self.geometry.pieces() {
-            if !self.is_fresh(open, piece) {
-                continue;
-            }
-            if gap.end != piece {
-                gap = piece..piece;
-            }
-            gap.end = piece + 1;
-            if gap.len() > largest.len() {
-                largest = gap.clone();
-            }
-        }
+        let largest = longest_run((0..self.geometry.pieces()).filter(|&piece| self.is_fresh(open, piece)));
         let run = bytes_max.div_ceil(self.geometry.piece_bytes().into()).max(1);
         let spare = (largest.len() as u64).saturating_sub(run);
         let skipped = if near.is_none() && spare > 0 { self.random.below(spare + 1) as u32 } else { 0 };
@@ -104,11 +92,7 @@ impl Picker {
         let partial = &mut self.partials[index];
         let Some(first) = partial.blocks.iter().position(|&block| block == Block::Free) else { return };
         let run = partial.blocks[first..].iter().take_while(|&&block| block == Block::Free).count();
-        for number in first..first + run {
-            partial.blocks[number] = Block::Requested(1);
-            out.push(self.geometry.block(partial.piece, number as u32));
-        }
-        partial.free -= run as u32;
+        out.extend((first..first + run).map(|number| partial.request(&self.geometry, number)));
         self.free -= run as u32;
     }
 

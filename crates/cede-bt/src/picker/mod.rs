@@ -102,6 +102,14 @@ pub struct Origin {
     pub shared: bool,
 }
 
+/// The piece that a peer is asked for next.
+enum Next {
+    /// One that has been begun, by its place.
+    Begun(usize),
+    /// One that has not.
+    Fresh(u32),
+}
+
 const NOT_BEGUN: u32 = u32::MAX;
 /// libtorrent: more begun pieces than one and a half for each peer come first whatever their rarity.
 const PARTIALS_PER_PEER: f64 = 1.5;
@@ -382,8 +390,8 @@ impl Picker {
         }
         let fresh = self.best_fresh(theirs, order);
         match self.better(partial, fresh, order) {
-            Some(Ok(index)) => Some(index),
-            Some(Err(piece)) => Some(self.begin(piece, theirs.is_full())),
+            Some(Next::Begun(index)) => Some(index),
+            Some(Next::Fresh(piece)) => Some(self.begin(piece, theirs.is_full())),
             // What was begun with others is asked of a seed where nothing else is left.
             None if seeds_only && self.free > 0 => self.best_partial(theirs, order, |_| true),
             None => None,
@@ -395,13 +403,15 @@ impl Picker {
         self.partials.len() as f64 > PARTIALS_PER_PEER * peers as f64
     }
 
-    /// The one of a begun piece, by its place, and a fresh one that comes first: the begun one among equally rare ones.
-    fn better(&self, begun: Option<usize>, fresh: Option<u32>, order: Order) -> Option<Result<usize, u32>> {
+    /// Which of the two comes first: the begun one among equally rare ones.
+    fn better(&self, begun: Option<usize>, fresh: Option<u32>, order: Order) -> Option<Next> {
         let rank = |piece: u32| order.rank(self.rarity.availability(piece));
         match (begun, fresh) {
-            (Some(index), Some(piece)) if rank(piece) < rank(self.partials[index].piece) => Some(Err(piece)),
-            (Some(index), _) => Some(Ok(index)),
-            (None, fresh) => fresh.map(Err),
+            (Some(index), Some(piece)) if rank(piece) < rank(self.partials[index].piece) => {
+                Some(Next::Fresh(piece))
+            }
+            (Some(index), _) => Some(Next::Begun(index)),
+            (None, fresh) => fresh.map(Next::Fresh),
         }
     }
 

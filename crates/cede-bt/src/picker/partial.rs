@@ -4,6 +4,7 @@ use crate::geometry::Geometry;
 use crate::wire::BlockRef;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Where a block stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,9 +42,25 @@ impl Partial {
     /// Takes the first block that nobody has been asked for.
     pub(super) fn take_free(&mut self, geometry: &Geometry) -> Option<BlockRef> {
         let number = self.blocks.iter().position(|&block| block == Block::Free)?;
+        Some(self.request(geometry, number))
+    }
+
+    /// Takes a block that nobody has been asked for.
+    pub(super) fn request(&mut self, geometry: &Geometry, number: usize) -> BlockRef {
         self.blocks[number] = Block::Requested(1);
         self.free -= 1;
-        Some(geometry.block(self.piece, number as u32))
+        geometry.block(self.piece, number as u32)
+    }
+
+    /// Blocks that somebody has been asked for.
+    pub(super) const fn outstanding(&self) -> u32 {
+        self.missing - self.free
+    }
+
+    /// The first of the longest runs of blocks that nobody has been asked for.
+    pub(super) fn longest_run(&self) -> Range<u32> {
+        let free = (0..).zip(&self.blocks).filter(|(_, block)| **block == Block::Free);
+        longest_run(free.map(|(number, _)| number))
     }
 
     /// A request for this block has come to nothing.
@@ -92,4 +109,19 @@ impl Partial {
         peers.dedup();
         peers
     }
+}
+
+/// Of numbers that rise, the first of the longest runs of those that follow each other.
+pub(super) fn longest_run(numbers: impl Iterator<Item = u32>) -> Range<u32> {
+    let (mut run, mut longest) = (0..0, 0..0);
+    for number in numbers {
+        if run.end != number {
+            run.start = number;
+        }
+        run.end = number + 1;
+        if run.len() > longest.len() {
+            longest = run.clone();
+        }
+    }
+    longest
 }

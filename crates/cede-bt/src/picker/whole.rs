@@ -8,7 +8,7 @@
 //! **How it was validated.** Below, and beside real swarms (docs/swarms.md).
 
 use super::partial::{Block, Partial};
-use super::{Order, Picker};
+use super::{Next, Order, Picker};
 use crate::bitfield::Bitfield;
 use crate::wire::BlockRef;
 use alloc::vec::Vec;
@@ -36,8 +36,8 @@ impl Picker {
         let begun = self.best_partial(theirs, order, is_own);
         let fresh = self.best_fresh(theirs, order);
         match self.better(begun, fresh, order) {
-            Some(Ok(index)) => self.take_run(index, out),
-            Some(Err(piece)) => {
+            Some(Next::Begun(index)) => self.take_run(index, out),
+            Some(Next::Fresh(piece)) => {
                 for piece in self.around(piece, theirs, blocks) {
                     let index = self.begin(piece, theirs.is_full());
                     self.take_run(index, out);
@@ -61,39 +61,12 @@ impl Picker {
     /// Everything free of a begun piece, from its longest run on.
     fn take_run(&mut self, index: usize, out: &mut Vec<BlockRef>) {
         let partial = &mut self.partials[index];
-        let (start, count) = (partial.longest_run().start, partial.blocks.len());
+        self.free -= partial.free;
+        let (start, count) = (partial.longest_run().start as usize, partial.blocks.len());
         for number in (start..count).chain(0..start) {
             if partial.blocks[number] == Block::Free {
-                partial.blocks[number] = Block::Requested(1);
-                out.push(self.geometry.block(partial.piece, number as u32));
+                out.push(partial.request(&self.geometry, number));
             }
         }
-        self.free -= partial.free;
-        partial.free = 0;
-    }
-}
-
-impl Partial {
-    /// Blocks that somebody has been asked for.
-    const fn outstanding(&self) -> u32 {
-        self.missing - self.free
-    }
-
-    /// The first of the longest runs of free blocks.
-    fn longest_run(&self) -> Range<usize> {
-        let (mut run, mut longest) = (0..0, 0..0);
-        for (number, &block) in self.blocks.iter().enumerate() {
-            if block != Block::Free {
-                continue;
-            }
-            if run.end != number {
-                run = number..number;
-            }
-            run.end = number + 1;
-            if run.len() > longest.len() {
-                longest = run.clone();
-            }
-        }
-        longest
     }
 }

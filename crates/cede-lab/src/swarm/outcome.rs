@@ -131,10 +131,10 @@ impl SwarmOutcome {
     /// A link of the log of dequeues: whose it is, and whether it is an uplink.
     pub(super) fn link(&self, place: u32) -> Option<(usize, bool)> {
         let place = place as usize;
-        let up = self.uplinks.get(place).map(|(peer, _)| (*peer, true));
-        let down =
-            || self.downlinks.get(place.checked_sub(self.uplinks.len())?).map(|(peer, _)| (*peer, false));
-        up.or_else(down)
+        match place.checked_sub(self.uplinks.len()) {
+            None => self.uplinks.get(place).map(|(peer, _)| (*peer, true)),
+            Some(place) => self.downlinks.get(place).map(|(peer, _)| (*peer, false)),
+        }
     }
 
     /// A few numbers.

@@ -16,7 +16,7 @@ use crate::packet::Said;
 use crate::packet::key::{Key, Side};
 use crate::packet::views::View;
 use core::hash::BuildHasher;
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 
 /// Packets that are remembered; one that comes later takes the place of another. A router's queue rarely holds more both ways.
 const PACKETS: usize = 1 << 10;
@@ -46,7 +46,8 @@ pub(crate) struct Pair {
 /// The packets that were seen last.
 #[derive(Debug, Default)]
 pub(crate) struct Twins {
-    hash: RandomState,
+    /// The same in each run, as the order in which packets displace one another shows in what is counted.
+    hash: FixedState,
     seen: Vec<Option<Sight>>,
 }
 

@@ -128,8 +128,7 @@ impl Stock {
         self.table.remove(hash, place);
         let index = place.index();
         if place.is_short() {
-            self.embryos.get_mut(index).leave(&mut self.pool);
-            self.vacant.push(index);
+            self.vacate(index);
             return true;
         }
         let last = (self.flows.len() - 1) as u32;
@@ -184,13 +183,18 @@ impl Stock {
         place
     }
 
+    /// The place of a short flow is another's from now on.
+    fn vacate(&mut self, index: u32) {
+        self.embryos.get_mut(index).leave(&mut self.pool);
+        self.vacant.push(index);
+    }
+
     /// Gives a short flow the form of a long one: its new index.
     fn grow(&mut self, index: u32, hash: u64) -> u32 {
         let embryo = self.embryos.get_mut(index);
         let entries = embryo.copy_entries(&self.pool);
         let flow = embryo.grown(&entries, &mut self.pool);
-        embryo.leave(&mut self.pool);
-        self.vacant.push(index);
+        self.vacate(index);
         self.flow_bytes += flow.bytes();
         let grown = self.flows.push(flow);
         self.table.replace(hash, Place::short(index), Place::long(grown));

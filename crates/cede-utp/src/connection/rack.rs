@@ -1,10 +1,10 @@
 //! Losses that time tells, and probes of a tail.
 //!
 //! Source: RFC 8985. RACK (section 6): a packet is lost once one that was sent later has arrived and a round trip and the
-//! reordering window (a quarter of one at first) have passed since it was sent itself. So a lost repetition is found, which counting packets above it cannot
-//! do, and so is a loss near the end, above which there are no three packets. TLP (section 7): where nothing has been
-//! heard for two round trips, the next packet, or the last one again, leaves to be acknowledged selectively, long
-//! before the retransmission timeout, which takes the window with it.
+//! reordering window (a quarter of one at first) have passed since it was sent itself. So a lost repetition is found, which
+//! counting packets above it cannot do, and so is a loss near the end, above which there are no three packets. TLP (section 7):
+//! where nothing has been heard for two round trips, the next packet, or the last one again, leaves to be acknowledged
+//! selectively, long before the retransmission timeout, which takes the window with it.
 //!
 //! Where this leaves the RFC: uTP cannot tell that something arrived twice (section 7.4), so a probe that is acknowledged no
 //! sooner than the path allows counts as the repair of a loss; and the wait for the peer's delayed acknowledgement of a
@@ -64,17 +64,12 @@ impl Rack {
         self.reordering.on_timeout(next);
     }
 
-    /// What is known of the path, which outlasts idleness.
-    pub const fn is_worth_keeping(&self) -> bool {
-        self.reordering.is_seen()
-    }
-
     /// Gives back the room of a busy time.
     pub fn release(&mut self) {
         self.resent = VecDeque::new();
     }
 
-    /// Packets are known to overtake one another here.
+    /// Packets are known to overtake one another here, which outlasts idleness.
     pub const fn sees_reordering(&self) -> bool {
         self.reordering.is_seen()
     }

@@ -205,7 +205,7 @@ impl Connection {
         self.receiving.ready.release();
         self.scratch = None;
         if self.sending.outbox.is_empty() {
-            self.rack.take_if(|rack| !rack.is_worth_keeping());
+            self.rack.take_if(|rack| !rack.sees_reordering());
             self.rack.iter_mut().for_each(|rack| rack.release());
             self.timers.stop(Timer::TailProbe);
         }
