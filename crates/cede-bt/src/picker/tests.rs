@@ -223,3 +223,20 @@ fn where_much_has_been_begun_nobody_takes_whole_pieces() {
     (0..14).for_each(|piece| drop(picked(&mut picker, &set(20, &[piece]), 1)));
     assert_eq!(whole(&mut picker, &Bitfield::all(20), 4, 1), []);
 }
+
+#[test]
+fn while_there_is_little_to_offer_nothing_is_begun_whole_before_the_begun_is_asked_for() {
+    let mut picker = picker(6, PickerRule { partials: PartialRule::Listed, random_first: 4, ..STRICT });
+    (0..6).for_each(|piece| (0..3).for_each(|_| picker.gain(piece)));
+    // The rarest has not been begun; somebody else's piece 3 has.
+    picker.lose_all(&set(6, &[5]));
+    assert_eq!(picked(&mut picker, &set(6, &[3]), 1), [(3, 0)]);
+    let all = Bitfield::all(6);
+    assert_eq!(whole(&mut picker, &all, 4, 0), []);
+    assert_eq!(picked(&mut picker, &all, 1), [(3, 1)]);
+    // Who has been asked for both is given the rest at once.
+    assert_eq!(whole(&mut picker, &all, 4, 2), [(3, 2), (3, 3)]);
+    let fresh = whole(&mut picker, &all, 4, 0);
+    assert_eq!(fresh.len(), 4);
+    assert!(fresh.iter().all(|&(piece, _)| piece == fresh[0].0 && piece != 3), "{fresh:?}");
+}

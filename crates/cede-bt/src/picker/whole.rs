@@ -34,8 +34,7 @@ impl Picker {
                 || partial.longest_run().len() as u32 >= blocks
         };
         let begun = self.best_partial(theirs, order, is_own);
-        let fresh = self.best_fresh(theirs, order);
-        match self.better(begun, fresh, order) {
+        match self.next_whole(theirs, begun, order) {
             Some(Next::Begun(index)) => self.take_run(index, out),
             Some(Next::Fresh(piece)) => {
                 for piece in self.around(piece, theirs, blocks) {
@@ -45,6 +44,19 @@ impl Picker {
             }
             None => {}
         }
+    }
+
+    /// What is taken whole, of its `own` begun piece and a fresh one. While there is little to offer, whatever has been begun comes
+    /// before what has not: where that is others', nothing is taken whole.
+    fn next_whole(&mut self, theirs: &Bitfield, own: Option<usize>, order: Order) -> Option<Next> {
+        if !self.is_random_first() {
+            let fresh = self.best_fresh(theirs, order);
+            return self.better(own, fresh, order);
+        }
+        if own.is_some() || self.best_partial(theirs, order, |_| true).is_some() {
+            return own.map(Next::Begun);
+        }
+        self.best_fresh(theirs, order).map(Next::Fresh)
     }
 
     /// Pieces that nobody has begun on either side of one, together so many blocks.
