@@ -5,7 +5,8 @@
 //! told of four things ([`Controller::on_sent`], [`Controller::on_feedback`], [`Controller::on_timeout`],
 //! [`Controller::on_timer`]) and answers each of the last three with an [`Allowance`], which the transport caches, so
 //! sending a packet costs no question. uTP also tells of delays that came without news ([`Controller::on_delays`]),
-//! and of packets of which nothing else will be told ([`Controller::on_forgotten`]).
+//! and of packets of which nothing else will be told ([`Controller::on_forgotten`]); TCP of reductions in vain
+//! ([`Controller::on_undo`]).
 //!
 //! After *every* call, `on_sent` included, the transport asks for [`Controller::timer`]; a controller that must change
 //! its allowance because a packet left asks for a timer that is due at once.
@@ -137,7 +138,8 @@ pub struct Feedback<'a> {
     pub app_limited: bool,
     /// Loss-based controllers hold their window: the transport was repairing an earlier loss event when this arrived,
     /// and still is. TCP also sets it outside a repair for an acknowledgement that is selective only and does not advance
-    /// the cumulative one (RFC 5681, section 3.1, lets only acknowledgements of new data raise a window); uTP, whose
+    /// the cumulative one (RFC 5681, section 3.1, lets only acknowledgements of new data raise a window), unless it finds losses by
+    /// time and segments are late by more than three; uTP, whose
     /// sources know no such rule, does not. The acknowledgement that begins a repair, and that which ends it, are not
     /// covered.
     pub in_recovery: bool,
@@ -278,6 +280,13 @@ pub trait Controller: Send {
     /// acknowledged all the same before it leaves again.
     fn on_forgotten(&mut self, packet: &PacketFact) {
         let _ = packet;
+    }
+
+    /// The last reduction for a loss was in vain: nothing had been lost, packets had overtaken one another. Who takes it back
+    /// (RFC 9438, section 4.9.2; Linux) has the window again that it had, or a larger one. Told of TCP's repairs where losses are found
+    /// by time.
+    fn on_undo(&mut self) -> Allowance {
+        self.allowance()
     }
 
     /// The transport's retransmission timer ran out.

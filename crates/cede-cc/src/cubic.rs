@@ -9,7 +9,10 @@
 //!
 //! `rules = linux` is what the kernel does instead (file `cubic_linux.rs`).
 //!
-//! *What it leaves out:* undoing spurious reductions (section 4.9); pacing; Linux's integer arithmetic.
+//! Where the transport finds out that a loss was none, the state before it comes back (section 4.9.2); in Linux window and threshold
+//! do, and a new epoch begins.
+//!
+//! *What it leaves out:* pacing; Linux's integer arithmetic.
 //! *How it was validated:* the curves and the run of `tests/vectors/tcp.json`; the conformance suite; `tests/link.rs`; beside the
 //! kernel's (`docs/validation.md`).
 
@@ -152,6 +155,20 @@ pub struct Cubic {
     losses: LossEpoch,
     repairing: bool,
     last_feedback: Instant,
+    /// What there was before the last loss.
+    before: Option<Before>,
+}
+
+/// What a loss that was none gives back.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    cwnd: f64,
+    ssthresh: f64,
+    w_max: f64,
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+    losses: LossEpoch,
+    hystart: Option<HyStart>,
 }
 
 fn hystart_of(settings: &Settings) -> Result<HyStartConfig, ParamError> {
@@ -197,6 +214,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         losses: LossEpoch::new(),
         repairing: false,
         last_feedback: Instant::ZERO,
+        before: None,
     }))
 }
 
@@ -235,6 +253,30 @@ impl Cubic {
         self.note_congestion(flight);
         self.set_cwnd(self.ssthresh.min(self.cwnd));
         self.repairing = !feedback.lost.is_empty();
+    }
+
+    const fn before_cut(&self) -> Before {
+        Before {
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            w_max: self.w_max,
+            cwnd_prior: self.cwnd_prior,
+            epoch: self.epoch,
+            losses: self.losses,
+            hystart: self.hystart,
+        }
+    }
+
+    /// Section 4.9.2.
+    fn undo(&mut self, before: &Before) {
+        self.set_cwnd(self.cwnd.max(before.cwnd));
+        self.ssthresh = self.ssthresh.max(before.ssthresh);
+        (self.losses, self.hystart, self.repairing) = (before.losses, before.hystart, false);
+        if self.linux.is_some() {
+            self.epoch = None;
+        } else {
+            (self.w_max, self.cwnd_prior, self.epoch) = (before.w_max, before.cwnd_prior, before.epoch);
+        }
     }
 
     fn grow(&mut self, feedback: &Feedback<'_>) {
@@ -322,8 +364,9 @@ impl Cubic {
         if let Some(linux) = &mut self.linux {
             linux.sample(feedback, age);
         }
-        let congested = congested_number(feedback);
+        let (congested, before) = (congested_number(feedback), self.before_cut());
         if congested.is_some_and(|number| self.losses.try_start(number, feedback.next_number)) {
+            self.before = (!feedback.lost.is_empty()).then_some(before);
             self.cut(feedback);
         } else if congested.is_none() && !feedback.in_recovery && feedback.acked_bytes > 0 {
             self.repairing = false;
@@ -347,6 +390,13 @@ impl Controller for Cubic {
         self.allowance()
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(before) = self.before.take() {
+            self.undo(&before);
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
         if timeout.idle {
             self.set_cwnd(self.cwnd.min(self.initial));
@@ -360,6 +410,7 @@ impl Controller for Cubic {
         self.w_max = 0.0;
         self.set_cwnd(self.bounds.mss);
         self.repairing = false;
+        self.before = None;
         self.losses.start(timeout.next_number);
         self.allowance()
     }
@@ -406,6 +457,24 @@ mod tests {
 
     fn vectors() -> serde_json::Value {
         serde_json::from_str(include_str!("../tests/vectors/tcp.json")).unwrap()
+    }
+
+    #[test]
+    fn a_loss_that_was_none_gives_back_what_there_was() {
+        for rules in ["rfc9438", "linux"] {
+            let params = Params::new().with("rules", crate::ParamValue::Word(rules.into()));
+            let mut cubic = registry::build("cubic", &params, &path(1000)).unwrap();
+            let mut lost = loss(5, 1000);
+            lost.feedback.in_flight_before_bytes = 4000;
+            assert!(cubic.on_feedback(&lost.feedback()).cwnd_bytes < 4000);
+            assert_eq!(
+                (cubic.on_undo().cwnd_bytes, cubic.snapshot().ssthresh_bytes),
+                (4000, None),
+                "{rules}"
+            );
+            let grown = cubic.on_feedback(&ack(1000, 1000).feedback());
+            assert_eq!((grown.cwnd_bytes, cubic.snapshot().phase), (5000, Phase::SlowStart), "{rules}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! The window itself stands in `reno_window.rs`. The transport retransmits, and inflates the window during a recovery if it has no SACK; here the window is held
 //! from the reduction until [`Feedback::in_recovery`] is over. At `cwnd == ssthresh` it is congestion avoidance.
 //!
-//! *What it leaves out:* undoing spurious reductions; pacing.
+//! *What it leaves out:* pacing.
 //! *How it was validated:* unit tests below; the conformance suite; alone on a link in `tests/link.rs`.
 
 use crate::entry::Entry;
@@ -81,6 +81,10 @@ impl Controller for Reno {
             self.window.grow(feedback.acked_bytes);
         }
         self.allowance()
+    }
+
+    fn on_undo(&mut self) -> Allowance {
+        self.window.undo()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
@@ -157,6 +161,27 @@ mod tests {
         assert_eq!(reno.on_feedback(&partial.feedback()).cwnd_bytes, 5000);
         assert_eq!(reno.snapshot().phase, Phase::Recovery);
         assert_eq!(reno.on_feedback(&loss(52, 60).feedback()).cwnd_bytes, 2000, "ssthresh's floor");
+    }
+
+    #[test]
+    fn a_loss_that_was_none_gives_back_window_threshold_and_epoch() {
+        let mut reno = in_avoidance();
+        let mut lost = loss(40, 50);
+        lost.feedback.in_flight_before_bytes = 10_000;
+        assert_eq!(reno.on_feedback(&lost.feedback()).cwnd_bytes, 5000);
+        assert_eq!(reno.on_undo().cwnd_bytes, 10_000);
+        assert_eq!(
+            (reno.snapshot().ssthresh_bytes, reno.snapshot().phase),
+            (Some(10_000.0), Phase::CongestionAvoidance)
+        );
+        assert_eq!(reno.on_undo().cwnd_bytes, 10_000, "once");
+        // Not of that event any more.
+        let mut next = loss(45, 52);
+        next.feedback.in_flight_before_bytes = 10_000;
+        assert_eq!(reno.on_feedback(&next.feedback()).cwnd_bytes, 5000);
+        // A timeout is not taken back.
+        reno.on_timeout(&timeout(5000, 1));
+        assert_eq!(reno.on_undo().cwnd_bytes, 1000);
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub(crate) struct RenoWindow {
     counted: f64,
     epoch: LossEpoch,
     repairing: bool,
+    /// Window, threshold and epoch before the last loss.
+    before: Option<(f64, f64, LossEpoch)>,
 }
 
 impl RenoWindow {
@@ -69,6 +71,7 @@ impl RenoWindow {
             counted: 0.0,
             epoch: LossEpoch::new(),
             repairing: false,
+            before: None,
         }
     }
 
@@ -140,7 +143,9 @@ impl RenoWindow {
     /// Takes losses, marks and the end of repairs from an acknowledgement.
     pub(crate) fn take(&mut self, feedback: &Feedback<'_>) -> News {
         if let Some(number) = congested_number(feedback) {
+            let before = (self.cwnd, self.ssthresh, self.epoch);
             if self.epoch.try_start(number, feedback.next_number) {
+                self.before = (!feedback.lost.is_empty()).then_some(before);
                 self.cut(feedback);
                 return News::Cut;
             }
@@ -175,6 +180,16 @@ impl RenoWindow {
         self.lower(self.ssthresh.min(flight));
     }
 
+    /// The last loss was none: the window of before, or one that has grown beyond it since (Linux's `tcp_reno_undo_cwnd`).
+    pub(crate) fn undo(&mut self) -> Allowance {
+        if let Some((cwnd, ssthresh, epoch)) = self.before.take() {
+            self.set(self.cwnd.max(cwnd));
+            self.ssthresh = self.ssthresh.max(ssthresh);
+            (self.epoch, self.repairing) = (epoch, false);
+        }
+        self.allowance()
+    }
+
     /// Reno's increase.
     pub(crate) fn grow(&mut self, acked_bytes: u64) {
         let acked = acked_bytes as f64;
@@ -205,6 +220,7 @@ impl RenoWindow {
         self.cwnd = self.bounds.mss.min(self.cwnd);
         self.counted = 0.0;
         self.repairing = false;
+        self.before = None;
         self.epoch.start(timeout.next_number);
         self.allowance()
     }

@@ -31,6 +31,8 @@ pub struct Statistics {
     pub packets_acked: u64,
     /// Payload of ours acknowledged for the first time.
     pub bytes_acked: u64,
+    /// Loss events that were none, as packets had overtaken one another: what they took of the window was given back.
+    pub events_in_vain: u64,
     /// Path-MTU probes that left.
     pub mtu_probes_sent: u64,
     /// Path-MTU probes that were lost.

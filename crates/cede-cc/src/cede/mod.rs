@@ -33,6 +33,7 @@ mod rounds;
 mod slowdown;
 mod target;
 mod train;
+mod undo;
 
 use crate::entry::Entry;
 use crate::instruments::{DelayFilter, FilterKind, LossEpoch};
@@ -135,6 +136,8 @@ pub struct Cede {
     restoring: bool,
     /// The last loss with a queue was not the first one since the target has adapted.
     repeated: bool,
+    /// What there was before the last loss.
+    before: Option<undo::Before>,
 }
 
 /// How far ahead of what is delivered growth may go after so many rounds without a queue, in targets, and at most.
@@ -181,6 +184,7 @@ impl Cede {
             now: Instant::ZERO,
             restoring: false,
             repeated: false,
+            before: None,
         })
     }
 
@@ -444,7 +448,9 @@ impl Controller for Cede {
         self.trains.release(feedback.now);
         self.trains.on_feedback(feedback);
         if let Some(number) = congested_number(feedback) {
+            let before = self.before_cut();
             if self.epoch.try_start(number, feedback.next_number) {
+                self.before = (!feedback.lost.is_empty()).then_some(before);
                 self.cut(feedback);
             }
             return self.allowance();
@@ -466,7 +472,15 @@ impl Controller for Cede {
         self.allowance()
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(before) = self.before.take() {
+            self.undo(before);
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.before = None;
         let before = match self.stage {
             Stage::Slowdown { before, .. } => before,
             _ => self.cwnd,

@@ -13,6 +13,7 @@ pub(super) enum Call {
     Feedback { blank: Feedback<'static>, acked: Vec<PacketFact>, lost: Vec<PacketFact> },
     Delays(DelaySamples),
     Forgotten(PacketFact),
+    Undo,
     Timeout(Timeout),
     Timer(Instant),
     Mss(u32),
@@ -37,6 +38,7 @@ impl Call {
             Self::Feedback { blank, acked, lost } => {
                 controller.on_feedback(&Feedback { acked, lost, ..*blank })
             }
+            Self::Undo => controller.on_undo(),
             Self::Timeout(timeout) => controller.on_timeout(timeout),
             Self::Timer(now) => controller.on_timer(*now),
             Self::Mss(mss_bytes) => controller.on_mss(*mss_bytes),
@@ -51,19 +53,20 @@ impl Call {
             Self::Feedback { .. } => "feedback",
             Self::Delays(_) => "delays",
             Self::Forgotten(_) => "a forgotten packet",
+            Self::Undo => "a loss that was none",
             Self::Timeout(_) => "a timeout",
             Self::Timer(_) => "a timer",
             Self::Mss(_) => "another packet size",
         }
     }
 
-    /// Whether the window may grow with it: a timeout has a rule of its own, and another packet size moves a window that is
-    /// counted in packets.
+    /// Whether the window may grow with it: a timeout has a rule of its own, another packet size moves a window that is counted in
+    /// packets, and a loss that was none gives back what it took.
     pub(super) fn acknowledges(&self) -> bool {
         match self {
             Self::Sent(_) | Self::Delays(_) | Self::Forgotten(_) | Self::Timer(_) => false,
             Self::Feedback { blank, acked, .. } => Feedback { acked, ..*blank }.acknowledges(),
-            Self::Timeout(_) | Self::Mss(_) => true,
+            Self::Undo | Self::Timeout(_) | Self::Mss(_) => true,
         }
     }
 }
@@ -131,6 +134,7 @@ impl Model {
             4..=40 if may_send => self.send(),
             _ if self.under_way.is_empty() => self.send(),
             41 => self.forget(),
+            42 => Call::Undo,
             _ => self.feed(),
         }
     }

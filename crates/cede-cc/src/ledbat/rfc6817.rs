@@ -35,6 +35,7 @@ use super::delay_window::{
     packets_param, slow_start_param, target_param,
 };
 use crate::entry::Entry;
+use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, number};
 use crate::signal::signal_param;
 use crate::window::congested_number;
@@ -143,6 +144,18 @@ pub struct Ledbat {
     /// The first slow start is over, and the queue not yet near its target.
     approaches: bool,
     fast: FastStart,
+    /// What there was before the last loss.
+    before: Option<Before>,
+}
+
+/// What a loss that was none gives back.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    cwnd: f64,
+    ssthresh: f64,
+    epoch: LossEpoch,
+    approaches: bool,
+    fast: FastStart,
 }
 
 /// Where a fast start stands.
@@ -181,7 +194,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
     };
     let fast = if settings.switch("fast_start") { FastStart::Unheard } else { FastStart::Over };
     let window = DelayWindow::new(&settings, path, config.slow_start);
-    Ok(Box::new(Ledbat { config, window, approaches: false, fast }))
+    Ok(Box::new(Ledbat { config, window, approaches: false, fast, before: None }))
 }
 
 impl Ledbat {
@@ -255,6 +268,11 @@ impl Ledbat {
         }
     }
 
+    const fn before_cut(&self) -> Before {
+        let DelayWindow { cwnd, ssthresh, epoch, .. } = self.window;
+        Before { cwnd, ssthresh, epoch, approaches: self.approaches, fast: self.fast }
+    }
+
     /// Section 2.4.2, `on data loss`, and no higher than it stood before this feedback.
     fn cut(&mut self, before: f64) {
         let half = (before / 2.0).max(self.window.floor());
@@ -278,14 +296,28 @@ impl Controller for Ledbat {
         }
         if let Some(number) = congested_number(feedback) {
             self.window.cwnd = self.window.cwnd.min(before);
+            let was = self.before_cut();
             if self.window.epoch.try_start(number, feedback.next_number) {
+                self.before = (!feedback.lost.is_empty()).then_some(was);
                 self.cut(before);
             }
         }
         self.allowance()
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(was) = self.before.take() {
+            let bounds = self.window.bounds;
+            self.window.cwnd = bounds.bound(self.window.cwnd.max(was.cwnd), bounds.mss);
+            self.window.ssthresh = self.window.ssthresh.max(was.ssthresh);
+            self.window.epoch = was.epoch;
+            (self.approaches, self.fast) = (was.approaches, was.fast);
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.before = None;
         // Of the window: what is under way when a repair is given up is next to nothing.
         let half = (self.window.cwnd / 2.0).max(self.window.floor());
         self.approaches = false;
@@ -354,7 +386,7 @@ mod tests {
         let settings = Settings::resolve(&Params::new(), PARAMS).unwrap();
         let mut window = DelayWindow::new(&settings, &path(1500), false);
         window.cwnd = cwnd;
-        Ledbat { config, window, approaches: false, fast: FastStart::Over }
+        Ledbat { config, window, approaches: false, fast: FastStart::Over, before: None }
     }
 
     fn step(cwnd: f64, flight: u64, acked: u64, queueing_s: f64, target_s: f64, gain: f64) -> f64 {
@@ -488,6 +520,16 @@ mod tests {
         let mut idle = at(10, 0, 2000);
         idle.feedback.acked_bytes = 30_000;
         assert_eq!(ledbat.on_feedback(&idle.feedback()).cwnd_bytes, 4000);
+    }
+
+    #[test]
+    fn a_loss_that_was_none_gives_back_what_it_took() {
+        let mut ledbat = ledbat(&Params::new().with("init_cwnd", ParamValue::Number(10.0)));
+        ledbat.on_feedback(&loss(5, 20).feedback());
+        assert_eq!(ledbat.on_undo().cwnd_bytes, 15_000);
+        assert_eq!(ledbat.on_feedback(&loss(19, 25).feedback()).cwnd_bytes, 7500, "another event");
+        ledbat.on_timeout(&timeout(5000, 1));
+        assert_eq!(ledbat.on_undo().cwnd_bytes, 1500, "no timeout");
     }
 
     #[test]

@@ -162,10 +162,11 @@ impl Connection {
         }
     }
 
-    /// The round trip of the packet that this one answers, while there are timeouts to be judged by it.
+    /// The round trip of the packet that this one answers, while there are timeouts or repetitions to be judged by it.
     #[inline]
     fn echo(&self, header: &Header) -> Option<Duration> {
-        let is_wanted = self.sending.outbox.una() as u16 == self.loss.timed_out;
+        let is_wanted = self.sending.outbox.una() as u16 == self.loss.timed_out
+            || self.rack.as_ref().is_some_and(|rack| rack.has_resent());
         if is_wanted { self.delays.echoed(header.timestamp_us, header.timestamp_difference_us) } else { None }
     }
 
@@ -211,10 +212,12 @@ impl Connection {
     ) -> bool {
         let (now, before) = (samples.now, self.before());
         self.scratch().clear();
+        self.rack.iter_mut().for_each(|rack| rack.begin_arrivals());
         let mut progress = Progress { echo, ..Progress::default() };
         self.take_cumulative(now, acked_below, &mut progress);
         let hidden = if told.sack.is_some() && self.config.masks_count_alone { progress.bytes } else { 0 };
         self.take_masks(now, acked_below, told, &mut progress);
+        self.undo_event();
         self.find_losses(now, before.una, duplicate);
         self.after_progress(now, &progress);
         let is_news = self.scratch.as_ref().is_some_and(|scratch| !scratch.is_empty());
@@ -313,7 +316,8 @@ impl Connection {
         }
         let bytes = u64::from(slot.payload_bytes);
         self.sending.unacked_bytes -= bytes;
-        self.note_arrival(now, number, slot);
+        let earlier = self.earlier(slot, progress.echo);
+        self.note_arrival(now, number, slot, earlier.is_some());
         let fact = slot.fact(number);
         self.sending.delivery.on_delivered(now, &fact);
         self.counters.packets_acked += 1;
@@ -329,8 +333,11 @@ impl Connection {
         }
         if slot.transmissions == 1 {
             progress.rtt = Some(since_sent);
-        } else if number as u16 == self.loss.timed_out {
-            self.judge_timeout(slot, progress);
+        } else if let Some(echo) = earlier {
+            let rare = self.counters.rare();
+            let has_timed_out = rare.timeouts > 0 && number as u16 == self.loss.timed_out;
+            rare.timeouts_in_vain += u64::from(has_timed_out);
+            progress.rtt.get_or_insert(echo);
         }
         progress.mtu_raised |= self.mtu.acked(number);
         if !slot.fin {
@@ -338,15 +345,12 @@ impl Connection {
         }
     }
 
-    /// The packet that the timer ran out for is acknowledged. Where the peer answers one that left before that, an earlier
-    /// transmission had arrived: the timeout was in vain, the round trip longer than it, and known. Without it, no packet of a path
-    /// whose round trip grew beyond the timeout would ever be sent once, and give a sample (Karn).
-    fn judge_timeout(&mut self, slot: &Slot, progress: &mut Progress) {
+    /// A packet is acknowledged that left more than once. Where the peer answers one that left before its last departure, an earlier
+    /// transmission had arrived: the timeout, or the loss, was in vain, and the round trip longer than what has passed since, and
+    /// known. Without it, no packet of a path whose round trip grew beyond the timeout would ever be sent once, and give a sample (Karn).
+    fn earlier(&self, slot: &Slot, echo: Option<Duration>) -> Option<Duration> {
         let since_resent = self.delays.arrived_at.since(slot.sent_at);
-        if let Some(echo) = progress.echo.filter(|echo| *echo > since_resent + CLOCK_STEP) {
-            self.counters.rare().timeouts_in_vain += 1;
-            progress.rtt.get_or_insert(echo);
-        }
+        echo.filter(|echo| slot.transmissions > 1 && *echo > since_resent + CLOCK_STEP)
     }
 
     /// New data were acknowledged: timers and buffer room follow.

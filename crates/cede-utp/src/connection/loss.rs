@@ -97,7 +97,7 @@ impl Connection {
             let at_once = found.min(u32::from(self.config.resends_beyond_window));
             self.sending.resends_beyond_window = self.sending.resends_beyond_window.max(at_once);
         }
-        self.open_loss_event();
+        self.open_loss_event(now);
     }
 
     fn find_by_duplicates(&mut self, una: u64) {
@@ -179,11 +179,11 @@ impl Connection {
     }
 
     /// A loss beyond what is being repaired opens a new event, which lasts until all that is out now is acknowledged.
-    fn open_loss_event(&mut self) {
+    fn open_loss_event(&mut self, now: Instant) {
         let newest = self.scratch().lost.last().map(|fact| fact.number);
         if newest.is_some_and(|number| number >= self.loss.recovery_until) {
             self.loss.recovery_until = self.sending.outbox.next();
-            self.rack.iter_mut().for_each(|rack| rack.note_event());
+            self.rack.iter_mut().for_each(|rack| rack.note_event(now));
         }
     }
 }

@@ -15,7 +15,6 @@ mod parts;
 mod peer;
 mod rack;
 mod receive;
-mod reordering;
 mod send;
 mod stream;
 mod timeout;

@@ -8,8 +8,9 @@
 //!
 //! Where this leaves the RFC: uTP cannot tell that something arrived twice (section 7.4), so a probe that is acknowledged no
 //! sooner than the path allows counts as the repair of a loss; and the wait for the peer's delayed acknowledgement of a
-//! single packet is what deployed peers take (40 ms at most), not TCP's 200 ms. How the reordering window adapts stands in
-//! `reordering.rs`.
+//! single packet is what deployed peers take (40 ms at most), not TCP's 200 ms. The reordering window adapts
+//! ([`ReorderingWindow`]) by what clocks tell: a packet was lost in vain where it is acknowledged before it has left again, or
+//! sooner after that than any round trip, or where the stamps of the acknowledgement answer a packet that left before it did.
 //!
 //! Packets leave for the first time in the order of their numbers, and those that leave again are noted in the order in
 //! which they do: both lists are looked at from the front, and each of their entries is judged once.
@@ -20,11 +21,11 @@
 //! **How it was validated.** `tests/rack.rs`.
 
 use super::Connection;
-use super::reordering::Reordering;
 use crate::outbox::{Fate, MAX_PACKETS, Slot};
 use crate::timers::Timer;
 use alloc::collections::VecDeque;
 use cede_cc::PacketFact;
+use cede_cc::instruments::ReorderingWindow;
 use cede_units::{Duration, Instant};
 use cede_wire::Transmit;
 
@@ -40,8 +41,15 @@ const HOST_DELAY: Duration = Duration::from_millis(10);
 #[derive(Debug, Default)]
 pub(super) struct Rack {
     newest: (Instant, u64),
+    /// Of the packets that the last acknowledgement told of, when the one left that left last, and how long that took: where packets
+    /// overtake one another, it is not always the newest (RFC 8985, section 6.2, step 2).
+    latest_at: Instant,
     round_trip: Duration,
-    reordering: Reordering,
+    reordering: ReorderingWindow,
+    /// When the last loss event began, whether it is still to be seen if it was one, and that it was none.
+    event_at: Instant,
+    in_doubt: bool,
+    undo_due: bool,
     /// Packets below this have been judged, as far as they have left once.
     judged_below: u64,
     /// Packets that have left again, and when.
@@ -61,7 +69,13 @@ impl Rack {
     pub fn on_timeout(&mut self, next: u64) {
         (self.probed, self.probe_due, self.repeated) = (false, false, None);
         self.resent.clear();
+        (self.in_doubt, self.undo_due) = (false, false);
         self.reordering.on_timeout(next);
+    }
+
+    /// Something has left again of which nothing is known, perhaps.
+    pub fn has_resent(&self) -> bool {
+        !self.resent.is_empty()
     }
 
     /// Gives back the room of a busy time.
@@ -75,8 +89,25 @@ impl Rack {
     }
 
     /// A loss event begins.
-    pub const fn note_event(&mut self) {
+    pub const fn note_event(&mut self, now: Instant) {
+        (self.event_at, self.in_doubt, self.undo_due) = (now, true, false);
         self.reordering.note_event();
+    }
+
+    /// The first of the event's packets to arrive tells whether it was one: `slot` was taken for lost, in vain or not.
+    fn judge_event(&mut self, slot: &Slot, in_vain: bool) {
+        if self.in_doubt && (slot.fate == Fate::Lost || slot.sent_at >= self.event_at) {
+            (self.in_doubt, self.undo_due) = (false, in_vain);
+        }
+    }
+
+    /// The last loss event turned out to be none, just now.
+    fn take_undo(&mut self) -> bool {
+        let is_due = core::mem::take(&mut self.undo_due);
+        if is_due {
+            self.reordering.note_undone();
+        }
+        is_due
     }
 
     /// The transmission before that a tail probe with this number repeated, once.
@@ -92,11 +123,16 @@ impl Rack {
         self.resent.push_back((number, now));
     }
 
+    /// An acknowledgement is about to be taken in.
+    pub const fn begin_arrivals(&mut self) {
+        self.latest_at = Instant::ZERO;
+    }
+
     fn note_arrival(&mut self, now: Instant, number: u64, slot: &Slot) {
-        if (slot.sent_at, number) > self.newest {
-            self.newest = (slot.sent_at, number);
-            self.round_trip = now.since(slot.sent_at);
+        if slot.sent_at >= self.latest_at {
+            (self.latest_at, self.round_trip) = (slot.sent_at, now.since(slot.sent_at));
         }
+        self.newest = self.newest.max((slot.sent_at, number));
         if slot.transmissions == 1 {
             self.reordering.note_first(number);
         }
@@ -104,15 +140,19 @@ impl Rack {
 }
 
 impl Connection {
-    /// A packet is acknowledged for the first time.
+    /// A packet is acknowledged for the first time, where `is_earlier` an earlier transmission than the last by what the stamps say.
     #[inline]
-    pub(super) fn note_arrival(&mut self, now: Instant, number: u64, slot: &Slot) {
+    pub(super) fn note_arrival(&mut self, now: Instant, number: u64, slot: &Slot, is_earlier: bool) {
         let Some(rack) = &mut self.rack else { return };
         // Sooner than any round trip it can only be an earlier transmission that has arrived.
         let too_soon = self.rtt.min().is_some_and(|min| now.since(slot.sent_at) < min);
-        let again_in_vain = slot.transmissions > 1 && too_soon;
-        if (slot.fate == Fate::Lost || again_in_vain) && !slot.probe && !slot.tail_probe {
-            rack.reordering.note_in_vain(number, self.sending.outbox.next());
+        let again_in_vain = slot.transmissions > 1 && (too_soon || is_earlier);
+        let in_vain = slot.fate == Fate::Lost || again_in_vain;
+        if (in_vain || slot.transmissions > 1) && !slot.probe && !slot.tail_probe {
+            rack.judge_event(slot, in_vain);
+            if in_vain {
+                rack.reordering.note_in_vain(number, self.sending.outbox.next());
+            }
         }
         if again_in_vain {
             self.forget_repeated(number);
@@ -123,6 +163,16 @@ impl Connection {
             let lost = rack.take_repeated(number);
             self.counters.rare().losses += 1;
             self.scratch().lost.extend(lost);
+        }
+    }
+
+    /// Where the last loss event was none, its reduction is taken back; what is lost from now on is another.
+    pub(super) fn undo_event(&mut self) {
+        if self.rack.as_mut().is_some_and(|rack| rack.take_undo()) {
+            self.loss.recovery_until = 0;
+            self.counters.rare().events_in_vain += 1;
+            let allowance = self.controller.on_undo();
+            self.apply(allowance);
         }
     }
 
@@ -208,7 +258,7 @@ impl Connection {
         match &self.rack {
             Some(rack) if (sent_at, number) < rack.newest => {
                 let min = self.rtt.min().unwrap_or_default();
-                sent_at + rack.round_trip + rack.reordering.window(min, self.rtt.srtt())
+                sent_at + rack.round_trip + rack.reordering.window(min, self.rtt.srtt()).max(min / 4)
             }
             _ => Instant::NEVER,
         }

@@ -4,10 +4,9 @@
 //! packet was taken for lost in vain widens it by as much again, up to the smoothed round trip; sixteen loss events in a row
 //! without one narrow it again. Once packets have been seen to overtake one another, three that did are no sign of a loss.
 //!
-//! Where this leaves the RFC: it learns from a receiver that reports what arrived twice (D-SACK), which uTP cannot. Here a packet
-//! was lost in vain where it is acknowledged before it has left again, or sooner after that than any round trip.
+//! What was in vain the transport finds out: by a receiver that reports what arrived twice, as the RFC has it, or by its own clock.
 //!
-//! **How it was validated.** By hand below, on a path that reorders in `tests/rack.rs`.
+//! **How it was validated.** By hand below; paths that reorder, in the tests of the transports.
 
 use cede_units::Duration;
 
@@ -15,9 +14,11 @@ use cede_units::Duration;
 const CALM_EVENTS: u8 = 16;
 
 /// The reordering window, and what it was learnt from.
-#[derive(Debug)]
-pub(super) struct Reordering {
+#[derive(Clone, Debug)]
+pub struct ReorderingWindow {
     is_seen: bool,
+    /// How many later ones had arrived before a packet, at most, by their numbers.
+    degree: u32,
     /// The number after the highest of those that left once and have arrived.
     highest: u64,
     /// The window, in quarters of the smallest round trip.
@@ -28,30 +29,47 @@ pub(super) struct Reordering {
     settled_at: u64,
 }
 
-impl Default for Reordering {
+impl Default for ReorderingWindow {
     fn default() -> Self {
-        Self { is_seen: false, highest: 0, quarters: 1, calm: 0, settled_at: 0 }
+        Self { is_seen: false, degree: 0, highest: 0, quarters: 1, calm: 0, settled_at: 0 }
     }
 }
 
-impl Reordering {
-    /// How much later a packet may arrive than one that was sent after it.
+impl ReorderingWindow {
+    /// How much later a packet may arrive than one that was sent after it; never more than the smoothed round trip.
+    #[must_use]
     pub fn window(&self, min_rtt: Duration, srtt: Duration) -> Duration {
-        let quarter = min_rtt / 4;
-        (quarter * u64::from(self.quarters)).min(srtt).max(quarter)
+        (min_rtt / 4 * u64::from(self.quarters)).min(srtt)
     }
 
     /// Packets are known to overtake one another here.
+    #[must_use]
     pub const fn is_seen(&self) -> bool {
         self.is_seen
     }
 
+    /// By how many packets, counted by their numbers, one was late at most.
+    #[must_use]
+    pub const fn degree(&self) -> u32 {
+        self.degree
+    }
+
+    /// Packets were seen to overtake one another.
+    pub const fn note_seen(&mut self) {
+        self.is_seen = true;
+    }
+
     /// Packet `number`, which left once, has arrived: late where a higher number came before it.
     pub const fn note_first(&mut self, number: u64) {
-        self.is_seen |= number < self.highest;
         if number >= self.highest {
             self.highest = number + 1;
+            return;
         }
+        let degree = self.highest - 1 - number;
+        if degree > self.degree as u64 {
+            self.degree = if degree < u32::MAX as u64 { degree as u32 } else { u32::MAX };
+        }
+        self.is_seen = true;
     }
 
     /// Packet `number` was taken for lost and had not been; `next` is the number of the next new one.
@@ -63,12 +81,24 @@ impl Reordering {
         self.quarters = self.quarters.saturating_add(1);
     }
 
+    /// The peer reports that something arrived twice; `next` is the number of the next new packet. It counts once something has
+    /// arrived that left after the window was last widened, which is when Linux does (RFC 8985 waits until all below that is
+    /// acknowledged, and packets that overtake one another make that long).
+    pub const fn note_reported(&mut self, next: u64) {
+        self.note_in_vain(self.highest.saturating_sub(1), next);
+    }
+
     /// A loss event begins.
     pub const fn note_event(&mut self) {
         self.calm = self.calm.saturating_add(1);
         if self.calm >= CALM_EVENTS {
             self.quarters = 1;
         }
+    }
+
+    /// A loss event was in vain, and does not count as one.
+    pub const fn note_undone(&mut self) {
+        self.calm = self.calm.saturating_sub(1);
     }
 
     /// Everything below `next` was taken for lost by a timeout, which says nothing of the order.
@@ -84,13 +114,13 @@ mod tests {
     const MIN: Duration = Duration::from_millis(40);
     const SRTT: Duration = Duration::from_millis(50);
 
-    fn window_ms(reordering: &Reordering) -> u64 {
+    fn window_ms(reordering: &ReorderingWindow) -> u64 {
         reordering.window(MIN, SRTT).as_nanos() / 1_000_000
     }
 
     #[test]
     fn the_window_widens_once_a_round_trip_and_no_further_than_one() {
-        let mut reordering = Reordering::default();
+        let mut reordering = ReorderingWindow::default();
         assert_eq!(window_ms(&reordering), 10);
         reordering.note_in_vain(5, 20);
         reordering.note_in_vain(19, 30);
@@ -99,16 +129,13 @@ mod tests {
             reordering.note_in_vain(20 * round, 20 * (round + 1));
         }
         assert_eq!(window_ms(&reordering), 50);
-        assert_eq!(
-            reordering.window(MIN, Duration::from_millis(1)).as_nanos(),
-            10_000_000,
-            "never below the first"
-        );
+        let srtt = Duration::from_millis(1);
+        assert_eq!(reordering.window(MIN, srtt), srtt, "as RFC 8985 and Linux have it");
     }
 
     #[test]
     fn it_narrows_after_sixteen_events_that_were_true() {
-        let mut reordering = Reordering::default();
+        let mut reordering = ReorderingWindow::default();
         reordering.note_in_vain(5, 20);
         (0..15).for_each(|_| reordering.note_event());
         assert_eq!(window_ms(&reordering), 20);
@@ -118,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_timeout_in_vain_is_no_sign() {
-        let mut reordering = Reordering::default();
+        let mut reordering = ReorderingWindow::default();
         reordering.on_timeout(20);
         reordering.note_in_vain(19, 25);
         assert_eq!(window_ms(&reordering), 10);
@@ -126,10 +153,12 @@ mod tests {
 
     #[test]
     fn late_is_what_comes_after_a_higher_number() {
-        let mut reordering = Reordering::default();
+        let mut reordering = ReorderingWindow::default();
         [0, 1, 3].iter().for_each(|&number| reordering.note_first(number));
         assert!(!reordering.is_seen());
         reordering.note_first(2);
         assert!(reordering.is_seen());
+        [9, 4, 8].iter().for_each(|&number| reordering.note_first(number));
+        assert_eq!(reordering.degree(), 5, "4 after 9");
     }
 }
