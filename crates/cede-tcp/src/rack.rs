@@ -1,8 +1,9 @@
 //! Finding losses by time: what left before something that has been delivered since, and is late, is lost.
 //!
 //! Source: RFC 8985 (RACK), sections 6.2 and 6.3, as Linux has it since 4.18: a window for reordering of a quarter of the smallest
-//! round trip, at most the smoothed one; none while something is being repaired, or once three segments are SACKed, as long as
-//! no reordering was seen.
+//! round trip, and as much again for each round trip in which something arrived twice that was sent again, at most the smoothed one
+//! ([`ReorderingWindow`]); none while something is being repaired, or once three segments are SACKed, as long as no reordering was
+//! seen.
 //!
 //! Counting finds a loss where three segments arrive beyond it. Flows whose windows are two or three segments, as many have
 //! on a small buffer, wait for a timeout then; by time one segment is enough, and what was sent again can be found lost again.
@@ -10,24 +11,26 @@
 //! Transmissions stand in a row by their time, so that those which are late are at its front: each is looked at once, but for the
 //! first that is not late yet.
 //!
-//! **What it leaves out.** The window that grows with each D-SACK, which our receiver does not send; the smallest round trip is that
-//! of the whole connection, where Linux's is that of five minutes; the deadline for reordering is that of the first
-//! segment, and not of the last.
+//! **What it leaves out.** The smallest round trip is that of the whole connection, where Linux's is that of five minutes; the
+//! deadline for reordering is that of the first segment, and not of the last.
 //!
-//! **How it was validated.** Event by event (tests of repair), and beside real swarms of Linux's TCP (docs/swarms.md).
+//! **How it was validated.** Event by event (tests of repair), beside real swarms of Linux's TCP (docs/swarms.md), and beside the
+//! kernel's on a path that reorders (docs/validation.md).
 
 use crate::scoreboard::Scoreboard;
 use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec::Vec;
 use cede_cc::PacketFact;
+use cede_cc::instruments::ReorderingWindow;
 use cede_units::{Duration, Instant};
 use core::cmp::Reverse;
 
 /// A tail-loss probe under way.
 #[derive(Clone, Debug)]
 pub(crate) struct TailProbe {
-    /// The number after the newest segment when it left.
+    /// The number after the newest segment when it left, and the stream offset.
     pub(crate) end: u64,
+    pub(crate) end_offset: u64,
     /// What was known of the segment that it sent again; none where it was new data.
     pub(crate) original: Option<PacketFact>,
 }
@@ -37,12 +40,11 @@ pub(crate) struct TailProbe {
 pub(crate) struct Rack {
     /// Of the segments delivered, the one that left last: when, and its number.
     newest: (Instant, u64),
-    /// How long that took.
+    /// How long that took which was delivered last: where segments overtake one another, it is not always the newest (RFC 8985,
+    /// section 6.2, step 2).
     rtt: Duration,
     min_rtt: Duration,
-    /// The number after the highest delivered.
-    highest: u64,
-    is_reordered: bool,
+    pub(crate) reordering: ReorderingWindow,
     /// Departures, and of which segment; those of segments that are gone, or left again later, are passed over.
     sent: VecDeque<(Instant, u64)>,
     /// Segments that were found lost; passed over once they are delivered or have left again.
@@ -51,17 +53,21 @@ pub(crate) struct Rack {
 }
 
 impl Rack {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             newest: (Instant::ZERO, 0),
             rtt: Duration::ZERO,
             min_rtt: Duration::MAX,
-            highest: 0,
-            is_reordered: false,
+            reordering: ReorderingWindow::default(),
             sent: VecDeque::new(),
             lost: BinaryHeap::new(),
             probe: None,
         }
+    }
+
+    /// A tail probe is under way that repeated something.
+    pub(crate) fn repeats_tail(&self) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.original.is_some())
     }
 
     /// Segment `number` leaves, for the first time or again.
@@ -71,7 +77,7 @@ impl Rack {
 
     /// Takes in what an acknowledgement says to be delivered.
     pub(crate) fn on_delivered(&mut self, now: Instant, facts: &[PacketFact]) {
-        let highest = self.highest;
+        let mut last = (Instant::ZERO, 0);
         for fact in facts {
             let rtt = now.since(fact.sent_at);
             if fact.retransmitted && rtt < self.min_rtt {
@@ -80,18 +86,22 @@ impl Rack {
             }
             if !fact.retransmitted {
                 self.min_rtt = self.min_rtt.min(rtt);
-                self.is_reordered |= fact.number < highest;
-                self.highest = self.highest.max(fact.number + 1);
+                self.reordering.note_first(fact.number);
             }
-            if (fact.sent_at, fact.number) > self.newest {
-                (self.newest, self.rtt) = ((fact.sent_at, fact.number), rtt);
+            let sent = (fact.sent_at, fact.number);
+            if sent >= last {
+                (last, self.rtt) = (sent, rtt);
             }
+            self.newest = self.newest.max(sent);
         }
     }
 
     /// How much later than the newest a segment may arrive that left before it.
     fn window(&self, is_sure: bool, srtt: Duration) -> Duration {
-        if is_sure && !self.is_reordered { Duration::ZERO } else { (self.min_rtt / 4).min(srtt) }
+        if is_sure && !self.reordering.is_seen() {
+            return Duration::ZERO;
+        }
+        self.reordering.window(self.min_rtt, srtt)
     }
 
     /// Marks what is late, and adds it to `lost`. Answers when the next will be late.

@@ -1,9 +1,9 @@
 //! Received data on its way to the reader: put in order, and what lies beyond a gap reported by SACK blocks.
 //!
 //! Source: RFC 9293 section 3.10.7.4; RFC 2018 section 4 (first the block with the newest segment, then those most
-//! recently reported).
+//! recently reported); RFC 2883 section 4 (what arrived twice).
 //!
-//! **What it leaves out.** D-SACK (RFC 2883). Data once acknowledged selectively is never dropped again.
+//! **What it leaves out.** Data once acknowledged selectively is never dropped again.
 //!
 //! **How it was validated.** The tests below, and whole connections over channels that lose, duplicate and reorder.
 
@@ -58,6 +58,8 @@ pub(crate) struct Reassembly {
     runs: VecDeque<(u64, u64)>,
     /// Runs as last reported, the newest first.
     recent: Vec<(u64, u64)>,
+    /// What of the last arrival had been there before.
+    twice: Option<(u64, u64)>,
 }
 
 impl Reassembly {
@@ -99,6 +101,7 @@ impl Reassembly {
         // What lies below the stream's next octet is old.
         let next = self.next as i64;
         if start < next {
+            self.note_old(start, payload.len());
             payload.skip(next.saturating_sub(start).min(i64::from(payload.len())) as u32);
         }
         let start = start.max(next) as u64;
@@ -108,6 +111,19 @@ impl Reassembly {
             return Arrival::Nothing;
         }
         if start == self.next { self.insert_next(payload) } else { self.insert_beyond(start, payload) }
+    }
+
+    /// A segment of `len` octets from `start` on, which is old or begins with what is.
+    pub(crate) fn note_old(&mut self, start: i64, len: u32) {
+        let end = start.saturating_add(i64::from(len)).min(self.next as i64);
+        if (0..end).contains(&start) {
+            self.twice = Some((start as u64, end as u64));
+        }
+    }
+
+    /// What of the last arrival had been there before, once.
+    pub(crate) const fn take_twice(&mut self) -> Option<(u64, u64)> {
+        self.twice.take()
     }
 
     fn insert_next(&mut self, payload: Payload) -> Arrival {
@@ -177,6 +193,10 @@ impl Reassembly {
             let until = if held { piece_end } else { piece_start }.min(end);
             let part = payload.split_to((until - from) as u32);
             at = if held { at + 1 } else { self.hold(at, Piece { start: from, payload: part }) };
+            if held {
+                let first = self.twice.filter(|&(_, end)| end == from).map_or(from, |(start, _)| start);
+                self.twice = Some((first, until));
+            }
             fresh |= !held;
             from = until;
         }
@@ -278,6 +298,25 @@ mod tests {
         assert_eq!(reassembly.blocks(), [(100, 200), (300, 400), (500, 600), (700, 800)]);
         insert(&mut reassembly, 0, 100);
         assert_eq!(reassembly.blocks(), [(300, 400), (500, 600), (700, 800), (900, 1000)]);
+    }
+
+    #[test]
+    fn what_arrived_twice_is_told_once() {
+        let mut reassembly = Reassembly::new();
+        let mut twice = |start, len| {
+            insert(&mut reassembly, start, len);
+            (reassembly.take_twice(), reassembly.take_twice())
+        };
+        assert_eq!(twice(0, 100), (None, None));
+        assert_eq!(twice(20, 30), (Some((20, 50)), None), "wholly");
+        assert_eq!(twice(50, 100), (Some((50, 100)), None), "in part");
+        assert_eq!(twice(200, 100), (None, None));
+        assert_eq!(twice(300, 100), (None, None));
+        assert_eq!(twice(190, 60), (Some((200, 250)), None), "of what is held beyond a gap");
+        assert_eq!(twice(250, 200), (Some((250, 400)), None), "pieces that touch");
+        reassembly.note_old(-5, 3);
+        reassembly.note_old(400, 10);
+        assert_eq!(reassembly.take_twice(), None, "below the stream, and what is not old");
     }
 
     #[test]

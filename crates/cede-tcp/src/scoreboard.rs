@@ -8,7 +8,8 @@
 //! with the amount SACKed above it, says it for all; and each run of SACKed segments is leapt over by links that
 //! shorten as they are followed. Every segment is touched a bounded number of times, however large the window.
 //!
-//! **What it leaves out.** A block that covers a segment in part says nothing of it. D-SACK (RFC 2883).
+//! **What it leaves out.** A block that covers a segment in part says nothing of it. What a block of RFC 2883 says of a segment
+//! that arrived twice is not kept here.
 //!
 //! **How it was validated.** The IsLost examples of RFC 6675's rule, and random histories against the RFC's own walks
 //! (tests below).
@@ -56,6 +57,11 @@ impl Record {
         self.offset + self.fact.bytes as u64 + self.marks.fin as u64
     }
 
+    /// One where it was sent again and nothing is known of that yet.
+    const fn resent(&self) -> u64 {
+        (self.marks.resent && !self.marks.sacked) as u64
+    }
+
     /// What it counts in pipe.
     const fn pipe_bytes(&self) -> u64 {
         if self.marks.sacked {
@@ -82,6 +88,8 @@ pub(crate) struct Scoreboard {
     una: u64,
     next: u64,
     pipe_bytes: u64,
+    /// Segments sent again in this episode of which nothing is known yet.
+    resent: u64,
     /// Payload octets of a full segment.
     mss_bytes: u32,
     /// Un-SACKed segments below this number are lost.
@@ -103,6 +111,7 @@ impl Scoreboard {
             una: 0,
             next: 0,
             pipe_bytes: 0,
+            resent: 0,
             mss_bytes,
             loss_cursor: 0,
             sacked_above_bytes: 0,
@@ -145,6 +154,16 @@ impl Scoreboard {
     /// RFC 6675's estimate of the octets under way.
     pub(crate) const fn pipe_bytes(&self) -> u64 {
         self.pipe_bytes
+    }
+
+    /// How many segments that were sent again are under way.
+    pub(crate) const fn resent(&self) -> u64 {
+        self.resent
+    }
+
+    /// One is, or the first unacknowledged segment was sent again.
+    pub(crate) fn has_repeated(&self) -> bool {
+        self.resent > 0 || self.records.front().is_some_and(|record| record.fact.retransmitted)
     }
 
     /// Payload octets of a full segment.
@@ -207,6 +226,7 @@ impl Scoreboard {
         self.first_number += 1;
         self.loss_cursor = self.loss_cursor.max(self.first_number);
         self.pipe_bytes -= record.pipe_bytes();
+        self.resent -= record.resent();
         if !record.marks.delivered && record.fact.bytes > 0 {
             acked.push(record.fact);
         }
@@ -268,13 +288,14 @@ impl Scoreboard {
         let neighbours = u32::from(number > self.loss_cursor && self.is_sacked(number - 1))
             + u32::from(self.is_sacked(number + 1));
         let Some(record) = self.record_mut(number) else { return };
-        let (pipe_bytes, fact) = (record.pipe_bytes(), record.fact);
+        let (pipe_bytes, resent, fact) = (record.pipe_bytes(), record.resent(), record.fact);
         record.marks.sacked = true;
         record.skip = number + 1;
         if !core::mem::replace(&mut record.marks.delivered, true) && fact.bytes > 0 {
             acked.push(fact);
         }
         self.pipe_bytes -= pipe_bytes;
+        self.resent -= resent;
         self.high_sacked = self.high_sacked.max(number + 1);
         if number >= self.loss_cursor {
             self.sacked_above_bytes += u64::from(fact.bytes);
@@ -327,13 +348,23 @@ impl Scoreboard {
     /// Takes the transmission of segment `number` that is under way for lost, be it the first or a later one.
     pub(crate) fn mark_lost_again(&mut self, number: u64, lost: &mut Vec<PacketFact>) {
         let Some(record) = self.record_mut(number) else { return };
-        let before = record.pipe_bytes();
+        let (before, resent) = (record.pipe_bytes(), record.resent());
         (record.marks.lost, record.marks.resent) = (true, false);
         let fact = record.fact;
         if fact.bytes > 0 {
             lost.push(fact);
         }
         self.pipe_bytes -= before;
+        self.resent -= resent;
+    }
+
+    /// Nothing was lost after all that has not left again: it is under way still.
+    pub(crate) fn unmark_lost(&mut self) {
+        for record in &mut self.records {
+            let before = record.pipe_bytes();
+            record.marks.lost &= record.marks.resent;
+            self.pipe_bytes += record.pipe_bytes() - before;
+        }
     }
 
     /// Whether segment `number` was taken for lost and has not left again.
@@ -369,7 +400,7 @@ impl Scoreboard {
             record.marks.lost = !record.marks.sacked;
             record.marks.resent = false;
         }
-        self.pipe_bytes = 0;
+        (self.pipe_bytes, self.resent) = (0, 0);
         self.loss_cursor = self.next_number();
         (self.sacked_above_bytes, self.sacked_above_runs) = (0, 0);
         self.high_sacked = if forget { self.first_number } else { self.high_sacked };
@@ -421,11 +452,12 @@ impl Scoreboard {
             self.resend_cursor = self.resend_cursor.max(number + 1);
         }
         let record = self.record_mut(number)?;
-        let before = record.pipe_bytes();
+        let before = (record.pipe_bytes(), record.resent());
         record.marks.resent |= !rescue;
         record.fact.retransmitted = true;
-        let grown = record.pipe_bytes() - before;
+        let (grown, more) = (record.pipe_bytes() - before.0, record.resent() - before.1);
         self.pipe_bytes += grown;
+        self.resent += more;
         Some(())
     }
 

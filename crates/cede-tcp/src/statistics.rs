@@ -23,6 +23,10 @@ pub struct Statistics {
     pub losses: u64,
     /// Times that fast retransmit began a repair.
     pub recoveries: u64,
+    /// Of these, those that were taken back: nothing had been lost.
+    pub taken_back: u64,
+    /// Segments that the peer reported to have arrived twice (RFC 2883).
+    pub reported_twice: u64,
     /// Times that the retransmission timer ran out, handshake excluded.
     pub timeouts: u64,
     /// Tail-loss probes sent.

@@ -282,6 +282,20 @@ fn out_of_order_segments_are_not_echoed_but_the_one_that_fills_the_gap_is() {
 }
 
 #[test]
+fn a_repetition_in_vain_does_not_make_what_left_before_it_old() {
+    let mut script = Script::new(Config { rack: true, ack_policy: AckPolicy::Every, ..Config::default() });
+    script.data(0, 100);
+    assert_eq!(echo(script.data(1000, 101)), 101);
+    // The first again, later than the third has left, and before that arrives.
+    let answer = script.data(0, 150);
+    let blocks = answer.unwrap().options.sack;
+    let [(start, end)] = *blocks.as_slice() else { panic!("{blocks:?}") };
+    assert_eq!((end.distance_from(start), answer.unwrap().ack.distance_from(start)), (1000, 2000), "twice");
+    assert_eq!(echo(script.data(2000, 102)), 102);
+    assert_eq!(script.connection.statistics().old_timestamps, 0);
+}
+
+#[test]
 fn segments_without_the_agreed_timestamp_are_dropped() {
     let mut script = Script::new(Config::default());
     let mut bare = segment(1, Flags::ACK, Options::default());

@@ -182,7 +182,7 @@ pub(crate) const TCP: &[OptionDoc] = &[
         Kind::Switch,
         Value("false"),
         "true",
-        "Only with `sack`: losses are found by time, and the last of a flight is probed for (RACK-TLP, RFC 8985, as in Linux since 4.18), in place of counting what arrives beyond a loss.",
+        "Only with `sack`: losses are found by time, and the last of a flight is probed for (RACK-TLP, RFC 8985, as in Linux since 4.18), in place of counting what arrives beyond a loss. What arrives twice is reported (RFC 2883), and repairs in vain are taken back.",
     ),
     option(
         "prr",

@@ -18,6 +18,7 @@
 //! **How it was validated.** Samples against a channel of known delays, by clocks of 1 us and 1 ms; which acknowledgements
 //! hold the controller's window, and what a timeout calls under way (tests of time and of the contract).
 
+use super::recovery::DUP_THRESH;
 use super::{Connection, Event, Limit};
 use crate::facts::Facts;
 use crate::statistics::RepairMode;
@@ -46,7 +47,7 @@ pub(super) struct Times {
 
 impl Connection {
     /// The stream offset of our sequence number `seq`; negative below the first octet.
-    fn our_offset(&self, seq: Seq32) -> i64 {
+    pub(super) fn our_offset(&self, seq: Seq32) -> i64 {
         let una = self.board.una();
         una as i64 + i64::from(seq.offset_from(self.seq(una)))
     }
@@ -57,6 +58,7 @@ impl Connection {
             self.acks.on_immediate();
             return;
         }
+        self.take_report(segment);
         if ack < self.board.una() as i64 {
             return;
         }
@@ -70,7 +72,7 @@ impl Connection {
         let advanced = self.board.acknowledge(ack as u64, &mut acked);
         let sacked = if self.peer.sack { self.take_blocks(segment, &mut acked) } else { 0 };
         if advanced {
-            self.repair_on_advance(ack as u64 - before.una);
+            self.repair_on_advance(ack as u64 - before.una, self.echoes_original(segment));
         } else if self.is_duplicate(segment, is_same, sacked) {
             self.repair_on_duplicate();
         }
@@ -78,7 +80,7 @@ impl Connection {
             rack.on_delivered(now, &acked);
             self.settle_tail_probe(is_same && !advanced && sacked == 0);
         }
-        self.detect_losses(now);
+        self.look_for_losses(now);
         self.digest(now, segment, (&before, &acked), advanced);
         self.scratch.acked = acked.into_buffer();
         if self.rack.is_some() && (advanced || sacked > 0) {
@@ -243,11 +245,14 @@ impl Connection {
     }
 
     /// Loss-based windows hold still during a repair, and while acknowledgements do not advance: only those that
-    /// acknowledge new data cumulatively raise a window (RFC 5681, section 3.1).
+    /// acknowledge new data cumulatively raise a window (RFC 5681, section 3.1). Where segments are late by more than three,
+    /// most of them are acknowledged selectively first, and count as they do in Linux (`tcp_may_raise_cwnd`).
     fn holds_window(&self, was_repairing: bool, advanced: bool) -> bool {
         match self.repair.mode {
             RepairMode::Recovery => was_repairing,
-            RepairMode::Open | RepairMode::Loss => !advanced,
+            RepairMode::Open | RepairMode::Loss => {
+                !advanced && self.rack.as_ref().is_none_or(|rack| rack.reordering.degree() <= DUP_THRESH)
+            }
         }
     }
 

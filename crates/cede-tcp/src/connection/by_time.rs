@@ -6,8 +6,6 @@
 //! segment again. Acknowledgements that go beyond a segment that was sent again so say that it was lost; one that
 //! repeats itself says that both have arrived.
 //!
-//! **What it leaves out.** D-SACK, which would say the latter at once.
-//!
 //! **How it was validated.** Event by event (tests of repair).
 
 use super::Connection;
@@ -38,6 +36,7 @@ impl Connection {
     /// Something that others have overtaken may be late by now.
     pub(super) fn on_reordering_deadline(&mut self, now: Instant) {
         let before = self.before();
+        self.undo.hold(false);
         self.detect_by_time(now);
         if !self.scratch.lost.is_empty() {
             self.tell_controller(now, (&before, &Facts::default()), &Times::default(), false);
@@ -78,9 +77,9 @@ impl Connection {
             None if len > 0 => self.transmit_cut(now, len, false),
             None => return None,
         };
-        let end = self.board.next_number();
+        let (end, end_offset) = (self.board.next_number(), self.board.next());
         if let Some(rack) = &mut self.rack {
-            rack.probe = Some(TailProbe { end, original });
+            rack.probe = Some(TailProbe { end, end_offset, original });
         }
         self.timers.tail = Instant::NEVER;
         self.statistics.tail_probes += 1;

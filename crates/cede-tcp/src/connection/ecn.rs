@@ -72,6 +72,7 @@ impl Connection {
             return 0;
         }
         self.note_reduction();
+        self.undo.clear();
         1
     }
 
@@ -79,6 +80,11 @@ impl Connection {
     pub(super) fn note_reduction(&mut self) {
         self.marks.cwr_due = self.marks.negotiated;
         self.marks.reduced_at = self.board.next_number();
+    }
+
+    /// The window went up again: nothing is to be told of.
+    pub(super) const fn withdraw_reduction(&mut self) {
+        self.marks.cwr_due = false;
     }
 
     /// The codepoint and the bits of a segment with payload that leaves.

@@ -12,6 +12,7 @@ use super::event::Events;
 use super::receive::{RecentStamp, Tuning};
 use super::recovery::Repair;
 use super::timers::Timers;
+use super::undo::Undo;
 use super::{AcceptError, Connection, Event, Failure, Limit, Ports, Scratch, State};
 use crate::buffer::SendBuffer;
 use crate::clock::{DelayUnwrapper, TimestampClock};
@@ -131,6 +132,7 @@ impl Connection {
             buffer: SendBuffer::default(),
             board: Scoreboard::new(config.payload_bytes()),
             repair: Repair::default(),
+            undo: Undo::default(),
             rack: config.rack.then(|| Box::new(Rack::new())),
             rtt: RetransmissionTimeout::new(&config),
             rtt_round_end: 0,

@@ -1,5 +1,5 @@
 //! One end of a TCP connection: its state and its public face. The rooms behind it: handshake, receive, acknowledge,
-//! recovery, send, timers, close.
+//! recovery, undo, send, timers, close.
 
 mod acknowledge;
 mod by_time;
@@ -12,6 +12,7 @@ mod receive;
 mod recovery;
 mod send;
 mod timers;
+mod undo;
 
 use crate::buffer::SendBuffer;
 use crate::clock::{DelayUnwrapper, TimestampClock};
@@ -36,6 +37,7 @@ use receive::{RecentStamp, Tuning};
 use recovery::Repair;
 pub use timers::TimeoutReason;
 use timers::Timers;
+use undo::Undo;
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,6 +122,7 @@ pub struct Connection {
     buffer: SendBuffer,
     board: Scoreboard,
     repair: Repair,
+    undo: Undo,
     /// Finds losses by time.
     rack: Option<Box<Rack>>,
     rtt: RetransmissionTimeout,

@@ -108,8 +108,9 @@ impl Connection {
             }
             return false;
         }
-        if !self.admit_stamp(now, segment, start) {
+        if !self.admit_stamp(now, segment, (start, payload.len())) {
             self.statistics.old_timestamps += 1;
+            self.reassembly.note_old(start, payload.len());
             self.acks.on_immediate();
             return false;
         }
@@ -118,6 +119,7 @@ impl Connection {
             return false;
         }
         if !in_window && !payload.is_empty() {
+            self.reassembly.note_old(start, payload.len());
             self.acks.on_immediate();
         }
         in_window
@@ -132,8 +134,9 @@ impl Connection {
     }
 
     /// RFC 7323, sections 5.3 and 4.3: refuses what is older than TS.Recent, and moves TS.Recent on where the segment
-    /// reaches down to what was last acknowledged.
-    fn admit_stamp(&mut self, now: Instant, segment: &Segment, start: i64) -> bool {
+    /// reaches down to what was last acknowledged. One that lies below it altogether moves nothing: it is out of the window, and
+    /// with the stamp of a repetition in vain what left before that and is late would be refused.
+    fn admit_stamp(&mut self, now: Instant, segment: &Segment, (start, len): (i64, u32)) -> bool {
         if !self.peer.timestamps {
             return true;
         }
@@ -143,7 +146,8 @@ impl Connection {
         if comparable && (value.wrapping_sub(self.recent_stamp.value) as i32) < 0 {
             return false;
         }
-        if start <= self.last_ack_sent as i64 {
+        let last_ack_sent = self.last_ack_sent as i64;
+        if start <= last_ack_sent && start.saturating_add(i64::from(len)) >= last_ack_sent {
             self.recent_stamp.set(now, value);
         }
         true

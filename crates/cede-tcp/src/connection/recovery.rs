@@ -12,7 +12,7 @@
 //! sends in proportion to what is delivered (see `prr`).
 //!
 //! With RACK ([`crate::rack`]) losses are found by time in place of IsLost, also of what was sent again and after a timeout, and
-//! nothing is sent again that is not lost.
+//! nothing is sent again that is not lost; a repair that was in vain is taken back (see `undo`).
 //!
 //! **What it leaves out.** Detection of spurious timeouts.
 //!
@@ -25,7 +25,7 @@ use crate::statistics::RepairMode;
 use cede_units::Instant;
 
 /// RFC 5681, section 3.2.
-const DUP_THRESH: u32 = 3;
+pub(super) const DUP_THRESH: u32 = 3;
 
 /// Where the repair of losses stands.
 #[derive(Clone, Debug, Default)]
@@ -79,15 +79,19 @@ impl Repair {
 }
 
 impl Connection {
-    /// SND.UNA advanced by `bytes`.
-    pub(super) fn repair_on_advance(&mut self, bytes: u64) {
+    /// SND.UNA advanced by `bytes`, by a segment that was sent once where `is_original`.
+    pub(super) fn repair_on_advance(&mut self, bytes: u64, is_original: bool) {
         self.repair.dup_acks = 0;
         self.repair.limited_bytes = 0;
         self.raise_window_cap(bytes);
         let covered = self.repair.point.is_none_or(|point| self.board.first_number() >= point);
         match self.repair.mode {
             RepairMode::Open => self.repair.inflation_bytes = 0,
-            RepairMode::Recovery if covered => self.leave_recovery(),
+            RepairMode::Recovery if covered => {
+                self.leave_recovery();
+                self.settle_recovery(is_original);
+            }
+            RepairMode::Recovery if is_original => self.on_original_in_repair(),
             RepairMode::Recovery if !self.peer.sack => self.on_partial_ack(bytes),
             RepairMode::Loss if covered => self.repair.mode = RepairMode::Open,
             RepairMode::Recovery | RepairMode::Loss => {}
@@ -138,6 +142,10 @@ impl Connection {
             self.board.mark_first_lost(&mut self.scratch.lost);
         }
         self.board.begin_episode();
+        if let Some(rack) = &self.rack {
+            let resent = self.board.resent() + u64::from(rack.repeats_tail());
+            self.undo.begin(self.board.una(), resent, !self.board.has_repeated());
+        }
         let repair = &mut self.repair;
         repair.mode = RepairMode::Recovery;
         repair.point = Some(self.board.next_number());
@@ -167,7 +175,7 @@ impl Connection {
     }
 
     /// RFC 6582, section 3.2, step 3, "full acknowledgments", option 1; RFC 6675, section 5, step A.
-    fn leave_recovery(&mut self) {
+    pub(super) fn leave_recovery(&mut self) {
         self.repair.mode = RepairMode::Open;
         self.repair.inflation_bytes = 0;
         let reduction = self.repair.reduction.take();
@@ -222,7 +230,7 @@ impl Connection {
     /// What is to be sent again next (NextSeg, rule 1).
     pub(super) fn next_repair(&mut self) -> Option<u64> {
         match &mut self.rack {
-            _ if self.repair.mode == RepairMode::Open => None,
+            _ if self.repair.mode == RepairMode::Open || self.undo.holds() => None,
             Some(rack) => rack.next_lost(&self.board),
             _ => self.board.next_lost(),
         }

@@ -64,9 +64,12 @@ impl Connection {
     /// The header of a segment that begins at `offset`, with the acknowledgement, which is thereby sent.
     fn header(&mut self, now: Instant, offset: u64, flags: Flags) -> Segment {
         let window = self.advertise_window();
+        // Who finds losses by time reports what arrives twice, as Linux does.
+        let twice = self.reassembly.take_twice().filter(|_| self.rack.is_some());
+        let has_blocks = twice.is_some() || self.reassembly.has_gap();
         let options = Options {
             timestamps: self.peer.timestamps.then(|| self.stamps(now)),
-            sack: if self.reassembly.has_gap() { self.sack_blocks() } else { SackBlocks::NONE },
+            sack: if has_blocks { self.sack_blocks(twice) } else { SackBlocks::NONE },
             ..Options::default()
         };
         self.acks.on_sent();
@@ -87,12 +90,13 @@ impl Connection {
         Timestamps { value: self.clock.ticks(now), echo: self.recent_stamp.value() }
     }
 
-    fn sack_blocks(&self) -> SackBlocks {
+    /// What arrived twice comes first (RFC 2883, section 4).
+    fn sack_blocks(&self, twice: Option<(u64, u64)>) -> SackBlocks {
         let mut blocks = SackBlocks::NONE;
         if self.peer.sack {
             let room = if self.peer.timestamps { BLOCKS_BESIDE_TIMESTAMPS } else { BLOCKS_ALONE };
             let first = self.peer.irs.add(1);
-            for &(start, end) in self.reassembly.blocks().iter().take(room) {
+            for &(start, end) in twice.iter().chain(self.reassembly.blocks()).take(room) {
                 let _ = blocks.push(first.add(start as u32), first.add(end as u32));
             }
         }
@@ -143,6 +147,9 @@ impl Connection {
         }
         if let Some(rack) = &mut self.rack {
             rack.on_sent(now, number);
+        }
+        if !rescue {
+            self.undo.note_resent(self.clock.ticks(now));
         }
         self.statistics.retransmissions += 1;
         self.statistics.retransmitted_bytes += u64::from(bytes);

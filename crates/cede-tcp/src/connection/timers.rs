@@ -160,6 +160,7 @@ impl Connection {
             (self.timers.reordering, self.timers.tail) = (Instant::NEVER, Instant::NEVER);
         }
         self.repair.on_timeout(self.board.next_number());
+        self.undo.clear();
         self.note_reduction();
         self.rtt.back_off();
         self.timers.rto = now + self.rtt.rto();

@@ -48,6 +48,20 @@ fn check_3_is_lost_by_three_runs_or_more_than_two_segments() {
 }
 
 #[test]
+fn what_was_not_lost_after_all_is_under_way_again() {
+    let mut board = board(&[1000; 10]);
+    assert_eq!(lost_after(&mut board, &[(3000, 6000)]), [0, 1, 2]);
+    assert_eq!((board.pipe_bytes(), board.resent()), (4_000, 0));
+    board.resend(0, false);
+    assert_eq!((board.pipe_bytes(), board.resent()), (5_000, 1));
+    board.unmark_lost();
+    assert_eq!(board.pipe_bytes(), 7_000, "1 and 2; 0 left again and counts for that");
+    assert!([0, 1, 2].iter().all(|&number| !board.is_to_resend(number)));
+    board.acknowledge(1000, &mut Facts::default());
+    assert_eq!((board.pipe_bytes(), board.resent()), (6_000, 0));
+}
+
+#[test]
 fn pipe_counts_what_is_neither_lost_nor_sacked_and_what_was_resent() {
     let mut board = board(&[1000; 10]);
     assert_eq!(board.pipe_bytes(), 10_000);

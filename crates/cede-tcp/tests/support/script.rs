@@ -13,6 +13,8 @@ pub struct Script {
     pub connection: Connection,
     pub isn: Seq32,
     pub now: Instant,
+    /// The highest segment that has left, counted from 1.
+    pub highest: u64,
 }
 
 impl Script {
@@ -39,7 +41,7 @@ impl Script {
         let now = Instant::from_secs(1);
         let syn = connection.poll_transmit(now).unwrap();
         let (syn, _) = Segment::decode(&syn.head).unwrap();
-        let mut script = Self { connection, isn: syn.seq, now };
+        let mut script = Self { connection, isn: syn.seq, now, highest: 0 };
         let options =
             Options { mss: Some(1000), sack_permitted: true, window_scale: Some(7), ..Options::default() };
         script.hand(0, Flags::SYN.with(Flags::ACK), options);
@@ -94,10 +96,19 @@ impl Script {
         while let Some(transmit) = self.connection.poll_transmit(self.now) {
             let (segment, _) = Segment::decode(&transmit.head).unwrap();
             if !transmit.payload.is_empty() {
-                numbers.push(u64::from(segment.seq.distance_from(self.isn.add(1))) / SMSS + 1);
+                let number = u64::from(segment.seq.distance_from(self.isn.add(1))) / SMSS + 1;
+                numbers.push(number);
+                self.highest = self.highest.max(number);
             }
         }
         numbers
+    }
+
+    /// The segments that are not cumulatively acknowledged, counted from 1.
+    pub fn outstanding(&mut self) -> std::ops::Range<u64> {
+        let snapshot = self.connection.snapshot();
+        let next = self.highest + 1;
+        next - snapshot.flight_bytes / SMSS..next
     }
 
     pub fn window(&self) -> u64 {
