@@ -9,7 +9,7 @@
 //! **How it was validated.** Conversations by hand (`tests/conversations.rs`), captures of other clients in the clear and
 //! encrypted (`docs/inspect.md`).
 
-use crate::event::{Cover, What};
+use crate::event::{Cover, Kind, What};
 use crate::order::{Arrival, Fate, Order, Run, Segment, hand_over};
 use crate::reader::Reader;
 use crate::report::{Carried, ConnectionReport, Speech};
@@ -183,7 +183,9 @@ impl Connection {
         let has_messages = talk.sides.iter().any(|side| side.told.counts.iter().any(|&count| count > 0));
         let speech = match (has_messages, talk.is_found_late) {
             (true, false) => Speech::Plain,
-            (true, true) if talk.sides.iter().any(|side| side.handshake.is_some()) => Speech::PlainBehind,
+            (true, true) if talk.sides.iter().any(|side| side.told.counts[Kind::Handshake as usize] > 0) => {
+                Speech::PlainBehind
+            }
             (true, true) => Speech::PlainLater,
             (false, _) => Speech::Covered(self.cover()),
         };

@@ -1,7 +1,7 @@
 //! What is told while packets are read.
 
 use cede_bt::tracker::Announce;
-use cede_bt::wire::{BlockRef, Handshake, Message};
+use cede_bt::wire::{BlockRef, Handshake, Message, Reserved};
 use cede_meter::{Protocol, Socket};
 use core::fmt;
 
@@ -146,6 +146,13 @@ pub enum What<'a> {
     Opened,
     /// A handshake.
     Handshake(&'a Handshake),
+    /// A handshake of which only the first octets were captured, and what these say.
+    CutHandshake {
+        /// What the peer says that it can do.
+        reserved: Option<Reserved>,
+        /// The torrent.
+        info_hash: Option<[u8; 20]>,
+    },
     /// A message other than a block.
     Message {
         /// It.

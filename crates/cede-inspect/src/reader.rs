@@ -12,7 +12,7 @@
 
 use crate::seek;
 use cede_bt::wire::BlockRef;
-use cede_bt::wire::{Decoder, Handshake, Item, Message, WireLimits};
+use cede_bt::wire::{Decoder, HANDSHAKE_BYTES, Handshake, Item, Message, Reserved, WireLimits};
 use cede_wire::Payload;
 
 /// What is searched of a stream that may not be BitTorrent at all: begun before the capture, and seen from its beginning.
@@ -20,6 +20,10 @@ const SOUGHT_MAX_MIDWAY: u64 = 1 << 20;
 const SOUGHT_MAX_BEGUN: u64 = 64 << 10;
 /// Octets of the front that are kept until it is known what the stream is.
 pub(crate) const FRONT_BYTES: usize = 4096;
+/// How a handshake begins, as far as it must have been captured to be told from anything else.
+const GREETING: &[u8] = b"\x13BitTorrent";
+/// Where the info-hash of a handshake begins, behind the protocol's name and the reserved octets.
+const INFO_HASH_AT: usize = 28;
 /// As many octets as the head of any message has.
 const HEAD_BYTES: usize = 13;
 const LIMITS: WireLimits =
@@ -29,6 +33,8 @@ const LIMITS: WireLimits =
 #[derive(Debug)]
 pub(crate) enum Said {
     Handshake(Handshake),
+    /// A handshake of which the capture has only the first octets.
+    CutHandshake(CutHandshake),
     /// A message, and whether octets of it are missing.
     Message(Message, bool),
     /// So many octets of a block more, which ends there where they are the last ones; `true` where they were captured.
@@ -41,6 +47,26 @@ pub(crate) enum Said {
     Resumed(u64),
     /// Searched long enough: this is not BitTorrent in the clear.
     GivenUp,
+}
+
+/// What the first octets of a handshake say, as far as they were captured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CutHandshake {
+    pub reserved: Option<Reserved>,
+    pub info_hash: Option<[u8; 20]>,
+}
+
+impl CutHandshake {
+    /// `None` where it may be something else.
+    fn of(octets: &[u8]) -> Option<Self> {
+        let behind = |at: usize| octets.get(at..);
+        octets.starts_with(GREETING).then(|| Self {
+            reserved: behind(INFO_HASH_AT - 8)
+                .and_then(|reserved| reserved.first_chunk().copied())
+                .map(Reserved),
+            info_hash: behind(INFO_HASH_AT).and_then(|hash| hash.first_chunk().copied()),
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -67,6 +93,8 @@ pub(crate) struct Reader {
     state: State,
     /// The stream's first octets, until it is known to be BitTorrent.
     front: Vec<u8>,
+    /// What was read of the handshake that is to come.
+    greeting: Vec<u8>,
     /// The stream is BitTorrent, so that it is worth looking on for ever.
     is_known: bool,
     /// Octets of the message in the making are missing.
@@ -78,7 +106,7 @@ impl Reader {
     pub(crate) fn new(from_start: bool) -> Self {
         let state = if from_start { State::Start } else { seeking(0, SOUGHT_MAX_MIDWAY) };
         let decoder = Decoder::new(LIMITS);
-        Self { decoder, state, front: Vec::new(), is_known: false, is_cut: false }
+        Self { decoder, state, front: Vec::new(), greeting: Vec::new(), is_known: false, is_cut: false }
     }
 
     /// The stream's first octets, as long as it is not known to be BitTorrent.
@@ -132,7 +160,14 @@ impl Reader {
         let awaited = self.decoder.awaited() as usize;
         let part = if awaited > 0 { awaited } else { HEAD_BYTES }.min(octets.len());
         // The handshake is longer than a head.
-        let part = if matches!(self.state, State::Start) { octets.len().min(68) } else { part };
+        let part = if matches!(self.state, State::Start) {
+            let part = octets.len().min(HANDSHAKE_BYTES);
+            let kept = part.min(HANDSHAKE_BYTES - self.greeting.len());
+            self.greeting.extend_from_slice(&octets[..kept]);
+            part
+        } else {
+            part
+        };
         // What the data of a block are makes no difference, so they need not be copied.
         let mut input = if self.decoder.is_indifferent() {
             Payload::Pattern { start: 0, len: part as u32 }
@@ -167,7 +202,7 @@ impl Reader {
                     self.item(item, is_captured, say);
                     // Messages behind a handshake are read in parts of their own.
                     if matches!(self.state, State::Start) {
-                        self.state = State::Messages;
+                        (self.state, self.greeting) = (State::Messages, Vec::new());
                         return Ok(());
                     }
                 }
@@ -199,7 +234,7 @@ impl Reader {
             _ => SOUGHT_MAX_MIDWAY,
         };
         self.state = seeking(unread, left);
-        self.is_cut = false;
+        (self.is_cut, self.greeting) = (false, Vec::new());
     }
 
     /// Octets are missing: so many, where that is known.
@@ -211,7 +246,23 @@ impl Reader {
                 tail.clear();
             }
             (State::Messages, Some(len)) => self.read_over(len, say),
-            (_, len) => self.lose(len.unwrap_or(0), say),
+            (State::Start, len) => self.cut_handshake(len, say),
+            (State::Messages, None) => self.lose(0, say),
+        }
+    }
+
+    /// Octets of the handshake are missing, and maybe what stood behind it.
+    fn cut_handshake(&mut self, len: Option<u64>, say: &mut dyn FnMut(Said)) {
+        let len = len.unwrap_or(0);
+        let Some(cut) = CutHandshake::of(&self.greeting) else { return self.lose(len, say) };
+        self.know();
+        say(Said::CutHandshake(cut));
+        let awaited = (HANDSHAKE_BYTES - self.greeting.len()) as u64;
+        if len == awaited {
+            self.decoder = Decoder::behind_handshake(LIMITS);
+            (self.state, self.greeting) = (State::Messages, Vec::new());
+        } else {
+            self.lose(len.saturating_sub(awaited), say);
         }
     }
 

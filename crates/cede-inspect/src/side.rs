@@ -10,7 +10,7 @@
 use crate::client::client_of;
 use crate::event::Kind;
 use crate::report::{Carried, SideReport};
-use cede_bt::wire::BlockRef;
+use cede_bt::wire::{BlockRef, Handshake, Reserved};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
@@ -80,7 +80,9 @@ pub(crate) struct Coming {
 /// What one peer said.
 #[derive(Debug, Default)]
 pub(crate) struct Side {
-    pub handshake: Option<cede_bt::wire::Handshake>,
+    pub handshake: Option<Handshake>,
+    /// What it says that it can do, where as much of its handshake was captured.
+    pub reserved: Option<Reserved>,
     /// Where it takes connections, by its extension handshake.
     pub port: Option<u16>,
     /// Its names for extended messages that it wants.
@@ -198,7 +200,7 @@ impl Side {
         SideReport {
             peer_id: handshake.map(|handshake| handshake.peer_id),
             client: told.client.clone().or_else(|| client_of(&handshake?.peer_id)),
-            reserved: handshake.map(|handshake| handshake.reserved),
+            reserved: self.reserved,
             carried,
             latency_mean_ms: (timed > 0).then(|| self.latency_sum_us as f64 / 1e3 / timed as f64),
             unchokes: self.chokes.ended,

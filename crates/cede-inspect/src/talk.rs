@@ -6,7 +6,7 @@
 use crate::event::{About, Aside, Block, Event, Kind, Sink, What};
 use crate::http::Requests;
 use crate::order::{Arrival, Run};
-use crate::reader::{Reader, Said};
+use crate::reader::{CutHandshake, Reader, Said};
 use crate::shared::{Shared, Who};
 use crate::side::{Coming, Side};
 use cede_bt::wire::{BlockRef, Handshake, Message, Reserved};
@@ -97,6 +97,7 @@ impl Talk {
         let now_ns = context.now_ns;
         match said {
             Said::Handshake(handshake) => self.handshake(side, handshake, context),
+            Said::CutHandshake(cut) => self.cut_handshake(side, cut, context),
             Said::Message(message, is_cut) => self.message(side, &message, is_cut, context),
             Said::Data(block, at, len, is_captured) => {
                 self.data(side, (block, at, len), is_captured, arrival, context);
@@ -143,15 +144,32 @@ impl Talk {
     }
 
     fn handshake(&mut self, side: Which, handshake: Handshake, context: &mut Context<'_>) {
-        self.info_hash.get_or_insert(handshake.info_hash);
+        self.sides[side].handshake = Some(handshake);
+        self.greeted(side, Some(handshake.info_hash), Some(handshake.reserved), context);
+        self.tell(side, context.now_ns, What::Handshake(&handshake), context);
+    }
+
+    fn cut_handshake(&mut self, side: Which, cut: CutHandshake, context: &mut Context<'_>) {
+        let CutHandshake { reserved, info_hash } = cut;
+        self.greeted(side, info_hash, reserved, context);
+        self.tell(side, context.now_ns, What::CutHandshake { reserved, info_hash }, context);
+    }
+
+    /// A handshake begins what a side says.
+    fn greeted(
+        &mut self,
+        side: Which,
+        info_hash: Option<[u8; 20]>,
+        reserved: Option<Reserved>,
+        context: &mut Context<'_>,
+    ) {
+        self.info_hash = self.info_hash.or(info_hash);
         self.number(context);
-        let now_ns = context.now_ns;
         let said = &mut self.sides[side];
-        said.handshake = Some(handshake);
+        said.reserved = reserved;
         said.count(Kind::Handshake);
-        said.chokes.begin(true, now_ns);
-        said.wants.begin(false, now_ns);
-        self.tell(side, now_ns, What::Handshake(&handshake), context);
+        said.chokes.begin(true, context.now_ns);
+        said.wants.begin(false, context.now_ns);
     }
 
     fn message(&mut self, side: Which, message: &Message, is_cut: bool, context: &mut Context<'_>) {
@@ -192,8 +210,7 @@ impl Talk {
 
     /// Whether both sides speak the fast extension.
     fn is_fast(&self) -> bool {
-        let speaks =
-            |side: &Side| side.handshake.is_some_and(|handshake| handshake.reserved.has(Reserved::FAST));
+        let speaks = |side: &Side| side.reserved.is_some_and(|reserved| reserved.has(Reserved::FAST));
         self.sides.iter().all(speaks)
     }
 

@@ -191,6 +191,31 @@ fn cut_packets_are_read_as_far_as_they_go() {
     assert!(side.missing_bytes > u64::from(BLOCKS * BLOCK / 2) && side.carried.cut_packets > 10);
 }
 
+#[test]
+fn a_cut_handshake_is_told_as_far_as_it_was_captured() {
+    let both = [over_tcp(&streams(BLOCKS), [5, 9], 1448), over_utp(&streams(BLOCKS), [5, 9], 1000)];
+    for (mut packets, head) in both.into_iter().zip([40, 48]) {
+        // The longest first: of each cut no more is left.
+        for (captured, has_hash, has_reserved) in [(60, true, true), (30, false, true), (12, false, false)] {
+            packets.iter_mut().for_each(|packet| packet.octets.truncate(head + captured));
+            let (report, heard) = inspect(&packets);
+            let [one] = &report.connections[..] else { panic!("{captured}: {:?}", report.unlisted) };
+            assert_eq!(
+                (one.speech, one.info_hash),
+                (Speech::Plain, has_hash.then_some([7; 20])),
+                "{captured}"
+            );
+            for side in &one.sides {
+                assert_eq!((side.count(Kind::Handshake), side.peer_id), (1, None), "{captured}");
+                assert_eq!(side.reserved.is_some(), has_reserved, "{captured}");
+            }
+            assert_eq!(heard.said.iter().filter(|(_, text)| text.contains("CutHandshake")).count(), 2);
+        }
+        packets.iter_mut().for_each(|packet| packet.octets.truncate(head + 10));
+        assert!(inspect(&packets).1.said.iter().all(|(_, text)| !text.contains("CutHandshake")));
+    }
+}
+
 /// Whether octets of blocks, of blocks without an end, of messages and those that were not read are no more than were written.
 fn check_octets(packets: &[Packet], what: &str) -> u64 {
     let written = streams(BLOCKS).map(|stream| stream.len() as u64);

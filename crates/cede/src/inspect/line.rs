@@ -53,6 +53,14 @@ impl Line {
                 );
                 Self::new(Kind::Handshake.name(), detail.trim_end())
             }
+            What::CutHandshake { reserved, info_hash } => {
+                let hash = info_hash.map(|hash| hex(&hash)).unwrap_or_default();
+                let reserved =
+                    reserved.map(|reserved| format!("reserved {}", hex(&reserved.0))).unwrap_or_default();
+                let detail = format!("{hash} {reserved} (octets of it were not captured)");
+                let words: Vec<&str> = detail.split_whitespace().collect();
+                Self::new(Kind::Handshake.name(), words.join(" "))
+            }
             What::Message { message, extension, is_cut } => Self::of_message(message, *extension, *is_cut),
             What::Block(block) => Self::of_block(Kind::Piece, block.block),
             What::Other { id, len } => Self { length: Some(*len), ..Self::new("other", format!("id {id}")) },
