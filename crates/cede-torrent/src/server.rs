@@ -8,6 +8,7 @@ use crate::origin::canonical;
 use crate::udp::Udp;
 use cede_bt::tracker::book::{Book, Limits};
 use cede_bt::tracker::http::{self, Query};
+use cede_bt::tracker::share::{Holder, Places};
 use cede_bt::tracker::udp::{Asked, CONNECTION_TAKEN_S, MAX_SCRAPED, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Tally};
 use cede_units::{Instant as Time, Stream as Random};
@@ -22,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Whoever asks over HTTP has asked within that.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections over HTTP at once.
+/// Connections over HTTP at once, of which no address takes all.
 const MAX_CONNECTIONS: usize = 500;
 /// The book is looked through so often.
 const EXPIRE_EVERY: Duration = Duration::from_secs(60);
@@ -71,7 +72,7 @@ struct State {
     clock: Clock,
     /// What connection ids are made of.
     secret: [u8; 20],
-    connections: RefCell<usize>,
+    connections: RefCell<Places>,
 }
 
 impl Tracker {
@@ -98,7 +99,7 @@ impl Tracker {
             log: RefCell::new(log),
             clock: Clock::begin(),
             secret,
-            connections: RefCell::new(0),
+            connections: RefCell::new(Places::new()),
         };
         Ok(Self { tcp, udp, state: Rc::new(state) })
     }
@@ -128,12 +129,14 @@ impl Tracker {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            if *self.state.connections.borrow() < MAX_CONNECTIONS {
-                *self.state.connections.borrow_mut() += 1;
+            let holder = Holder::of(from.ip());
+            let mut connections = self.state.connections.borrow_mut();
+            if connections.check(holder, MAX_CONNECTIONS).is_ok() {
+                connections.take(holder);
                 let state = self.state.clone();
                 tokio::task::spawn_local(async move {
                     let _ = tokio::time::timeout(PATIENCE, serve(&state, stream, from)).await;
-                    *state.connections.borrow_mut() -= 1;
+                    state.connections.borrow_mut().give_back(holder);
                 });
             }
         }

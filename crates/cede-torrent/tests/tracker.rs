@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{LIMIT, Member, PIECE, choices, run, torrent, torrent_v2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 
 type Entries = Rc<RefCell<Vec<Entry>>>;
@@ -405,6 +405,25 @@ fn whatever_is_sent_to_the_tracker_it_goes_on() {
             assert!(answer.starts_with("HTTP/1.1 40"), "{answer}");
         }
         ask(&format!("udp://{address}"), 1, 7).await.unwrap();
+    });
+}
+
+/// Whoever opens connections and says nothing takes half of them, not all.
+#[test]
+fn an_address_does_not_keep_others_from_the_tracker() {
+    run(async {
+        let (address, _) = start(Vec::new());
+        let mut idle = Vec::new();
+        for _ in 0..600 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        let other = TcpSocket::new_v4().unwrap();
+        other.bind("127.0.0.9:0".parse().unwrap()).unwrap();
+        let mut other = other.connect(address).await.unwrap();
+        other.write_all(b"GET /scrape HTTP/1.0\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        other.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
     });
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Source: BEP 3, BEP 7 and the sheet of trackers in use. An announce is answered with random other peers of the torrent,
 //! 50 unless the asker says otherwise. A peer that announces itself over IPv4 and over IPv6 is one peer at two addresses, until
-//! it stops. What it leaves out: statistics of traffic, which peers could forge anyway.
+//! it stops. Nobody can fill the book alone: an address (of IPv6 its network of 64 bits, which one host may have for itself)
+//! is given a place only as long as it has fewer than are free ([`super::share`]). What it leaves out: statistics of traffic, which peers could forge anyway.
 //! How it was validated: the tests below, and swarms of libtorrent, aria2 and Transmission that find each other by it.
 
+use super::share::{Holder, NoPlace, Places};
 use super::{Announce, Answer, Event, Tally};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -24,8 +26,10 @@ pub struct Limits {
     pub torrents: usize,
     /// Peers of a torrent in the book; the one that was silent longest makes room.
     pub peers: usize,
-    /// Peers at one address, of one torrent: nobody can fill the book alone.
+    /// Peers at one address, of one torrent.
     pub peers_per_address: usize,
+    /// Peers of all torrents in the book; others are refused.
+    pub all_peers: usize,
 }
 
 impl Default for Limits {
@@ -34,9 +38,10 @@ impl Default for Limits {
             interval: Duration::from_secs(30 * 60),
             default_peers: 50,
             most_peers: 200,
-            torrents: 10_000,
+            torrents: 100_000,
             peers: 5_000,
             peers_per_address: 400,
+            all_peers: 500_000,
         }
     }
 }
@@ -44,8 +49,10 @@ impl Default for Limits {
 /// Why an announce was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// There are too many torrents.
+    /// There are too many torrents, or too many peers.
     Full,
+    /// The address has as many places in the book as are left for all others.
+    Share,
     /// The torrent is none of those that this tracker is for.
     Unknown,
     /// There are too many peers at the address.
@@ -59,7 +66,8 @@ impl Refusal {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Full => "this tracker has as many torrents as it takes",
+            Self::Full => "this tracker has as many torrents and peers as it takes",
+            Self::Share => "this address has as many torrents and peers here as are left for all others",
             Self::Unknown => "this tracker is not for that torrent",
             Self::Crowd => "too many peers at this address",
             Self::NoPort => "no peer takes connections at port 0",
@@ -73,6 +81,8 @@ struct Peer {
     places: [Option<Place>; 2],
     is_seeder: bool,
     key: u32,
+    /// Who brought it into the book.
+    holder: Holder,
 }
 
 /// Where a peer is, and when it last said so.
@@ -96,17 +106,26 @@ impl Peer {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Torrent {
     peers: BTreeMap<[u8; 20], Peer>,
     completed: u32,
+    /// Who brought it into the book.
+    holder: Holder,
 }
+
+/// Where a full book is looked through for what is over, so often at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The book.
 #[derive(Clone, Debug)]
 pub struct Book {
     limits: Limits,
     torrents: BTreeMap<[u8; 20], Torrent>,
+    torrent_places: Places,
+    peer_places: Places,
+    /// When what is over was struck out last.
+    looked: Option<Instant>,
     /// Only these, where there are any.
     allowed: Vec<[u8; 20]>,
     random: Stream,
@@ -116,7 +135,15 @@ impl Book {
     /// An empty book.
     #[must_use]
     pub const fn new(limits: Limits, random: Stream) -> Self {
-        Self { limits, torrents: BTreeMap::new(), allowed: Vec::new(), random }
+        Self {
+            limits,
+            torrents: BTreeMap::new(),
+            torrent_places: Places::new(),
+            peer_places: Places::new(),
+            looked: None,
+            allowed: Vec::new(),
+            random,
+        }
     }
 
     /// The book is for these torrents alone.
@@ -145,12 +172,15 @@ impl Book {
         announce: &Announce,
         can_be_told: impl Fn(IpAddr) -> bool,
     ) -> Result<Answer, Refusal> {
-        self.admit(now, announce)?;
-        let hash = announce.info_hash;
+        let holder = Holder::of(from);
+        self.admit(now, holder, announce)?;
         let limits = self.limits;
-        let torrent = self.torrents.entry(hash).or_default();
-        torrent.forget(now, limits.interval);
-        torrent.enter(now, from, announce, limits)?;
+        let torrent = self.torrents.entry(announce.info_hash).or_insert_with(|| {
+            self.torrent_places.take(holder);
+            Torrent { peers: BTreeMap::new(), completed: 0, holder }
+        });
+        torrent.forget(now, limits.interval, &mut self.peer_places);
+        torrent.enter(now, from, announce, limits, &mut self.peer_places)?;
         let wanted = announce.wanted.map_or(limits.default_peers, |wanted| wanted as usize);
         let wanted = if announce.event == Event::Stopped { 0 } else { wanted.min(limits.most_peers) };
         let others = torrent.others(announce, wanted, can_be_told, &mut self.random);
@@ -167,7 +197,7 @@ impl Book {
     }
 
     /// Whether the book is for such an announce, and has room for its torrent.
-    fn admit(&mut self, now: Instant, announce: &Announce) -> Result<(), Refusal> {
+    fn admit(&mut self, now: Instant, holder: Holder, announce: &Announce) -> Result<(), Refusal> {
         if announce.port == 0 {
             return Err(Refusal::NoPort);
         }
@@ -175,13 +205,22 @@ impl Book {
         if !self.allowed.is_empty() && !self.allowed.contains(hash) {
             return Err(Refusal::Unknown);
         }
-        if !self.torrents.contains_key(hash) && self.torrents.len() >= self.limits.torrents {
+        let places = |book: &Self| match book.torrents.get(hash) {
+            Some(torrent) if torrent.peers.contains_key(&announce.peer_id) => Ok(()),
+            Some(_) => book.peer_places.check(holder, book.limits.all_peers),
+            None => book
+                .torrent_places
+                .check(holder, book.limits.torrents)
+                .and_then(|()| book.peer_places.check(holder, book.limits.all_peers)),
+        };
+        let is_worth_a_look = self.looked.is_none_or(|looked| now.since(looked) >= LOOK_EVERY);
+        if places(self).is_err() && is_worth_a_look {
             self.expire(now);
-            if self.torrents.len() >= self.limits.torrents {
-                return Err(Refusal::Full);
-            }
         }
-        Ok(())
+        places(self).map_err(|why| match why {
+            NoPlace::Full => Refusal::Full,
+            NoPlace::Share => Refusal::Share,
+        })
     }
 
     /// What there is of a torrent.
@@ -197,22 +236,36 @@ impl Book {
 
     /// Strikes out peers that were silent for two intervals, and torrents without peers.
     pub fn expire(&mut self, now: Instant) {
-        let interval = self.limits.interval;
-        self.torrents.retain(|_, torrent| {
-            torrent.forget(now, interval);
+        let Self { limits, torrents, torrent_places, peer_places, .. } = self;
+        torrents.retain(|_, torrent| {
+            torrent.forget(now, limits.interval, peer_places);
+            if torrent.peers.is_empty() {
+                torrent_places.give_back(torrent.holder);
+            }
             !torrent.peers.is_empty()
         });
+        self.looked = Some(now);
     }
 }
 
 impl Torrent {
-    fn forget(&mut self, now: Instant, interval: Duration) {
+    fn forget(&mut self, now: Instant, interval: Duration, peer_places: &mut Places) {
         self.peers.retain(|_, peer| {
             for place in &mut peer.places {
                 place.take_if(|place| now.since(place.heard) > interval + interval);
             }
-            peer.places().next().is_some()
+            let is_kept = peer.places().next().is_some();
+            if !is_kept {
+                peer_places.give_back(peer.holder);
+            }
+            is_kept
         });
+    }
+
+    fn remove(&mut self, id: &[u8; 20], peer_places: &mut Places) {
+        if let Some(peer) = self.peers.remove(id) {
+            peer_places.give_back(peer.holder);
+        }
     }
 
     fn enter(
@@ -221,6 +274,7 @@ impl Torrent {
         from: IpAddr,
         announce: &Announce,
         limits: Limits,
+        peer_places: &mut Places,
     ) -> Result<(), Refusal> {
         let known = self.peers.get(&announce.peer_id).copied();
         // Nobody moves or removes another's entry: the same address, or the same key, tells that it is the same peer.
@@ -228,11 +282,13 @@ impl Torrent {
             return Ok(());
         }
         if announce.event == Event::Stopped {
-            self.peers.remove(&announce.peer_id);
+            self.remove(&announce.peer_id, peer_places);
             return Ok(());
         }
+        let holder = known.map_or(Holder::of(from), |peer| peer.holder);
         if known.is_none() {
-            self.make_room(from, limits)?;
+            self.make_room(from, limits, peer_places)?;
+            peer_places.take(holder);
         }
         let is_seeder = announce.left == Some(0);
         if announce.event == Event::Completed && known.is_none_or(|peer| !peer.is_seeder) {
@@ -241,17 +297,17 @@ impl Torrent {
         let mut places = known.map_or([None; 2], |peer| peer.places);
         places[usize::from(from.is_ipv6())] =
             Some(Place { address: SocketAddr::new(from, announce.port), heard: now });
-        self.peers.insert(announce.peer_id, Peer { places, is_seeder, key: announce.key });
+        self.peers.insert(announce.peer_id, Peer { places, is_seeder, key: announce.key, holder });
         Ok(())
     }
 
-    fn make_room(&mut self, from: IpAddr, limits: Limits) -> Result<(), Refusal> {
+    fn make_room(&mut self, from: IpAddr, limits: Limits, peer_places: &mut Places) -> Result<(), Refusal> {
         if self.peers.values().filter(|peer| peer.is_at(from)).count() >= limits.peers_per_address {
             return Err(Refusal::Crowd);
         }
         if self.peers.len() >= limits.peers {
             let silent = self.peers.iter().min_by_key(|(_, peer)| peer.heard()).map(|(id, _)| *id);
-            silent.map(|id| self.peers.remove(&id));
+            silent.inspect(|id| self.remove(id, peer_places));
         }
         Ok(())
     }
@@ -287,6 +343,8 @@ impl Torrent {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
     use alloc::vec;
 
@@ -419,5 +477,68 @@ mod tests {
         assert_eq!(book.tally(&[7; 20]).leechers, 2, "the most silent made room");
         let mut closed = Book::new(limits, Stream::named(1, "x")).only(vec![[9; 20]]);
         assert_eq!(closed.announce(NOW, ip(1), &announce(1, 1, Event::Started)), Err(Refusal::Unknown));
+    }
+
+    /// The `n`-th torrent or peer.
+    fn numbered(n: u32) -> [u8; 20] {
+        let mut octets = [0; 20];
+        octets[..4].copy_from_slice(&n.to_be_bytes());
+        octets
+    }
+
+    #[test]
+    fn an_address_leaves_as_many_torrents_to_others_as_it_has() {
+        let mut book = book(Limits { torrents: 100, ..Limits::default() });
+        let about = |n| Announce { info_hash: numbered(n), ..announce(1, 1, Event::Started) };
+        let taken = |book: &mut Book, from, torrents: core::ops::Range<u32>| {
+            torrents.filter(|&n| book.announce(NOW, from, &about(n)).is_ok()).count()
+        };
+        assert_eq!(taken(&mut book, ip(1), 0..1_000), 50);
+        assert_eq!(book.announce(NOW, ip(1), &about(999)), Err(Refusal::Share));
+        // Whom it knows already goes on, and others come.
+        assert_eq!(taken(&mut book, ip(1), 0..50), 50);
+        assert_eq!(taken(&mut book, ip(2), 1_000..2_000), 25);
+        // Addresses of one network are one holder.
+        let of_network = |last| IpAddr::from([0xfd78, 0, 0, 0, 0, 0, 0, last]);
+        let both =
+            taken(&mut book, of_network(1), 2_000..3_000) + taken(&mut book, of_network(2), 3_000..4_000);
+        assert_eq!(both, 13);
+        // What is over makes room.
+        let later = NOW + Duration::from_secs(3_601);
+        assert!(book.announce(later, ip(1), &about(5_000)).is_ok());
+        assert_eq!(book.torrents().count(), 1);
+    }
+
+    #[test]
+    fn peers_of_all_torrents_are_bounded_and_shared_alike() {
+        let mut book = book(Limits { all_peers: 8, ..Limits::default() });
+        let about = |n: u32| Announce {
+            info_hash: numbered(n / 3),
+            peer_id: numbered(n),
+            ..announce(1, 1, Event::Started)
+        };
+        let taken =
+            |book: &mut Book, from| (0..90).filter(|&n| book.announce(NOW, from, &about(n)).is_ok()).count();
+        assert_eq!(taken(&mut book, ip(1)), 4);
+        // Four are known, and belong to another address.
+        assert_eq!(taken(&mut book, ip(2)), 4 + 2);
+        let stopped = Announce { event: Event::Stopped, ..about(0) };
+        book.announce(NOW, ip(1), &stopped).unwrap();
+        assert!(book.announce(NOW, ip(3), &about(80)).is_ok(), "one has left");
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_at_once() {
+        // Looking through the whole book for each of them took 40 times as long for forty times as many torrents.
+        let time = |torrents| {
+            let mut book = book(Limits { torrents, ..Limits::default() });
+            let about = |n| Announce { info_hash: numbered(n), ..announce(1, 1, Event::Started) };
+            (0..torrents as u32).for_each(|n| drop(book.announce(NOW, ip((n % 251) as u8), &about(n))));
+            let begun = std::time::Instant::now();
+            (0..2_000).for_each(|n| drop(book.announce(NOW, ip(1), &about(1 << 20 | n))));
+            begun.elapsed()
+        };
+        let (few, many) = (time(500), time(20_000));
+        assert!(many < few * 12, "{few:?} with 500 torrents, {many:?} with 20,000");
     }
 }

@@ -6,6 +6,7 @@
 pub mod book;
 pub mod compact;
 pub mod http;
+pub mod share;
 pub mod udp;
 
 use alloc::string::String;
