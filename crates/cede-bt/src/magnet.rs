@@ -85,7 +85,8 @@ impl Magnet {
 
     fn take(&mut self, key: &str, value: &str) -> Result<(), Error> {
         // `xt.1`, `tr.2` and so on where there are several.
-        let (name, tail) = key.split_once('.').unwrap_or((key, ""));
+        let key = key.to_ascii_lowercase();
+        let (name, tail) = key.split_once('.').unwrap_or((&key, ""));
         // The source of a web page writes `&amp;` for what is between two keys.
         let name = name.strip_prefix("amp;").unwrap_or(name);
         match (name, tail) {
@@ -274,6 +275,18 @@ mod tests {
         assert_eq!(magnet.web_seeds, ["http://w.example/f"]);
         assert_eq!(magnet.selected, [(0, 0), (2, 2), (4, 7)]);
         assert_eq!(Magnet::parse(&magnet.to_string()), Ok(magnet));
+    }
+
+    #[test]
+    fn keys_may_be_in_capitals() {
+        let text =
+            alloc::format!("MAGNET:?XT=URN:BTIH:{HASH}&DN=x&Tr.1=udp://u:1&X.PE=192.0.2.1:1&XT=urn:sha1:abc");
+        let magnet = Magnet::parse(&text).unwrap();
+        assert_eq!((magnet.hash_v1, magnet.name.as_deref()), (hex(HASH), Some("x")));
+        assert_eq!(
+            (&magnet.trackers[..], &magnet.peers[..]),
+            (&["udp://u:1".into()][..], &["192.0.2.1:1".into()][..])
+        );
     }
 
     #[test]

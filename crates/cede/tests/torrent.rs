@@ -125,6 +125,40 @@ fn a_download_arrives_over_each_transport_by_file_and_by_link() {
     }
 }
 
+/// A link that was copied from a page has spaces around it.
+#[test]
+fn a_link_may_have_spaces_around_it() {
+    let place = Place::new("spaces");
+    let (content, _seed, peer) = place.seeded(40_000, "");
+    let shown = place.cede("show film.torrent --json").exits(0).json();
+    for link in [shown["magnet"].as_str().unwrap(), shown["info_hash"].as_str().unwrap()] {
+        let _ = fs::remove_file(place.path("out/film"));
+        let link = format!(" {link}\n");
+        let words = format!("-o out --peer {peer} {QUIET}");
+        let words = ["torrent", "get", &link].into_iter().chain(words.split_whitespace());
+        Running::begin(&mut place.command(words)).end().exits(0);
+        assert_eq!(place.read("out/film"), content);
+    }
+}
+
+/// What other clients call a file that is not whole is left alone, and told of; under its own name it is gone on with.
+#[test]
+fn what_another_client_has_begun_is_told_of() {
+    let place = Place::new("begun");
+    let (content, _seed, peer) = place.seeded(600_000, "");
+    let begun = place.path("out/film.!qB");
+    fs::write(&begun, &content[..300_000]).unwrap();
+    let words = format!("get film.torrent -o out --peer {peer} {QUIET}");
+    place.cede(&words).exits(0).complains("film.!qB may be what another client has begun");
+    assert_eq!(fs::read(&begun).unwrap(), content[..300_000]);
+    fs::rename(&begun, place.path("out/film")).unwrap();
+    let done = place.cede(&format!("{words} --json")).exits(0);
+    assert_eq!(place.read("out/film"), content);
+    let down = done.event("end")["downloaded"].clone();
+    assert!(down["tcp"].as_u64().unwrap() + down["utp"].as_u64().unwrap() < 400_000, "{down}");
+    assert!(!done.told().2.contains("another client"));
+}
+
 /// Whoever starts both ends by hand does not start the seed first each time. Other peers are left alone for a minute.
 #[test]
 fn a_peer_named_by_hand_may_begin_after_us() {

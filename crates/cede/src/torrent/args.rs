@@ -361,7 +361,7 @@ pub struct SeedArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
     pub what: Vec<String>,
     /// The folder that the content is in
-    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".", alias = "output", short_alias = 'o')]
     pub data: PathBuf,
     /// Seem to have nothing, and tell each peer of two pieces at a time: for the first seed of a new torrent (BEP 16)
     #[arg(long)]

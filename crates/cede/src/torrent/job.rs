@@ -16,7 +16,9 @@ use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
 use cede_torrent::storage::{Notes, Storage};
 use serde_json::{Value, json};
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -337,6 +339,36 @@ fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), h
         let files = numbers::count(count, "file");
         say(&format!("names of {files} are too long for file systems, and kept shorter"));
     }
+    if let Some((path, count)) = begun_by_others(storage).filter(|_| place.allocation.is_some()) {
+        let path = screen::named(&path);
+        let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        say(&format!(
+            "{path}{others} may be what another client has begun: it is left alone; stop, leave the ending out of its name, and begin anew \
+             to go on with what is right of it"
+        ));
+    }
+}
+
+/// What others put behind the name of a file that is not whole: Transmission, qBittorrent, uTorrent, BitComet.
+const UNFINISHED: [&str; 4] = [".part", ".!qB", ".!ut", ".bc!"];
+/// Files that others may have begun are looked for among so many.
+const LOOKED_FOR: usize = 1_000;
+
+/// A file that others may have begun in place of one that is not there, and how many there are of them.
+fn begun_by_others(storage: &Storage) -> Option<(PathBuf, usize)> {
+    let files = storage.layout().files().iter().enumerate().take(LOOKED_FOR);
+    let missing = files
+        .filter(|(at, file)| file.length > 0 && !file.is_padding && storage.is_wanted(*at))
+        .map(|(at, _)| storage.path_of(at))
+        .filter(|path| !path.exists());
+    let begun = |path: PathBuf| {
+        let with =
+            |ending| PathBuf::from([path.as_os_str(), OsStr::new(ending)].into_iter().collect::<OsString>());
+        UNFINISHED.into_iter().map(with).find(|begun| begun.is_file())
+    };
+    let mut all = missing.filter_map(begun);
+    let first = all.next()?;
+    Some((first, 1 + all.count()))
 }
 
 /// Peers that were found.

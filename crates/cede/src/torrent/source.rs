@@ -19,6 +19,8 @@ fn is_magnet(text: &str) -> bool {
 
 /// Finds out what there is to download; a magnet link is followed to its torrent.
 pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
+    // A link that was copied has spaces and line ends around it at times, a file's name hardly ever.
+    let what = if Path::new(what).exists() { what } else { what.trim() };
     if is_magnet(what) {
         return follow(what, (hub, row)).await;
     }
