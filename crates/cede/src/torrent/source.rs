@@ -17,10 +17,14 @@ fn is_magnet(text: &str) -> bool {
     text.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:"))
 }
 
+/// A link that was copied has spaces and line ends around it at times, a file's name hardly ever.
+fn trimmed(what: &str) -> &str {
+    if Path::new(what).exists() { what } else { what.trim() }
+}
+
 /// Finds out what there is to download; a magnet link is followed to its torrent.
 pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
-    // A link that was copied has spaces and line ends around it at times, a file's name hardly ever.
-    let what = if Path::new(what).exists() { what } else { what.trim() };
+    let what = trimmed(what);
     if is_magnet(what) {
         return follow(what, (hub, row)).await;
     }
