@@ -3,8 +3,8 @@
 //! Source: BEP 29. The side that opens a connection sends a SYN with the id that it wants to be called by, and from then on
 //! the next higher id; the other side sends the former. A SYN takes a number, its answer takes none, a FIN does.
 //!
-//! Segmentation offload hands several packets over as one datagram: the header of the next one is found by its id and its
-//! number, which follow from those of the first.
+//! Segmentation offload hands several packets over as one datagram: the header of the next one is found by its id, its
+//! number and its time, which follow from those of the first. The last may belong to another connection of the two sockets.
 //!
 //! **What it leaves out.** Datagrams that look like uTP and belong to nothing are connections of one direction; they are
 //! counted, and listed only where messages are found in them.
@@ -75,7 +75,7 @@ impl UdpFlow {
         let (mut captured, mut len, mut evicted) = (datagram.captured, datagram.len, None);
         loop {
             let Ok(packet) = Packet::decode(captured) else { return evicted };
-            let part = joined_at(&packet, captured).unwrap_or(len);
+            let part = self.joined_at(datagram.side, &packet, captured).unwrap_or(len);
             let front = &captured[..captured.len().min(part)];
             let Ok(packet) = Packet::decode(front) else { return evicted };
             let part_len = part.min(len);
@@ -122,6 +122,34 @@ impl UdpFlow {
             connection.acknowledge(side, to, context);
         }
         evicted
+    }
+
+    /// Where the next packet begins in a datagram that holds several. The last may be shorter than the others, such as a FIN or an
+    /// acknowledgement. What is sent again stands among what is new, so numbers need not follow each other, and packets to one
+    /// address may be those of several connections.
+    fn joined_at(&self, side: Which, packet: &Packet<'_>, captured: &[u8]) -> Option<usize> {
+        let header = &packet.header;
+        let follows = |at: usize| {
+            let later_us = time_us(captured, at)?.wrapping_sub(header.timestamp_us);
+            if later_us.min(later_us.wrapping_neg()) >= OFFLOAD_US_MAX {
+                return None;
+            }
+            let next = Packet::decode(&captured[at..]).ok()?.header;
+            let further = next.seq.0.wrapping_sub(header.seq.0);
+            let is_near = further.min(further.wrapping_neg()) < REPAIR_PACKETS_MAX;
+            Some(if next.connection_id == header.connection_id {
+                later_us < if further == 1 { OFFLOAD_US_MAX } else { REPAIR_US_MAX } && is_near
+            } else {
+                let is_theirs = |one: &UtpConnection| one.ids[side] == Some(next.connection_id);
+                later_us.min(later_us.wrapping_neg()) < REPAIR_US_MAX
+                    && self.connections.iter().any(is_theirs)
+            })
+        };
+        let behind = captured.len() - packet.payload.len();
+        let last = captured.len().checked_sub(HEADER_BYTES)?;
+        // Whatever has no data ends with its head.
+        let range = if header.kind == Kind::Data { behind + 1..=last } else { behind..=last.min(behind) };
+        range.into_iter().find(|&at| follows(at) == Some(true))
     }
 
     /// The connection that a packet belongs to; the newest of several.
@@ -198,21 +226,7 @@ fn data(
     connection.segment(side, &segment, context);
 }
 
-/// Where the next packet of the same connection begins in a datagram that holds several. The last may be shorter than the others,
-/// such as a FIN. What is sent again stands among what is new, so their numbers need not follow each other.
-fn joined_at(packet: &Packet<'_>, captured: &[u8]) -> Option<usize> {
-    if packet.header.kind != Kind::Data {
-        return None;
-    }
-    let belongs = |next: &Packet<'_>| {
-        let later_us = next.header.timestamp_us.wrapping_sub(packet.header.timestamp_us);
-        let further = next.header.seq.0.wrapping_sub(packet.header.seq.0);
-        let is_near = further.min(further.wrapping_neg()) < REPAIR_PACKETS_MAX;
-        later_us < if further == 1 { OFFLOAD_US_MAX } else { REPAIR_US_MAX } && is_near
-    };
-    let follows = |at: usize| {
-        captured[at + 2..at + 4] == captured[2..4]
-            && Packet::decode(&captured[at..]).is_ok_and(|next| belongs(&next))
-    };
-    (HEADER_BYTES + 1..=captured.len().saturating_sub(HEADER_BYTES)).find(|&at| follows(at))
+/// The time in a header that would begin there.
+fn time_us(captured: &[u8], at: usize) -> Option<u32> {
+    captured.get(at + 4..)?.first_chunk().map(|time| u32::from_be_bytes(*time))
 }

@@ -261,6 +261,35 @@ fn octets_that_were_not_read_are_no_messages() {
     assert!(side.unread_bytes > u64::from(BLOCK), "{}", side.unread_bytes);
 }
 
+/// A sender hands over what goes to one address at once, of whatever connection.
+#[test]
+fn packets_of_two_connections_that_were_joined_are_taken_apart() {
+    const OTHER: u16 = 0x1234;
+    let back = (common::PORTS.1, common::PORTS.0);
+    let mut apart = over_utp(&streams(4), [5, 9], 1000);
+    // Another connection of the same sockets, over which the leecher has said who it is.
+    let state = |id, numbers| common::utp(2, id, numbers, &[]);
+    let begun = [
+        (common::PORTS, common::utp(4, OTHER, (70, 0), &[])),
+        (back, state(OTHER, (200, 70))),
+        (common::PORTS, common::utp(0, OTHER + 1, (71, 199), &common::handshake(b'*'))),
+    ];
+    apart.splice(2..2, begun.map(|(ports, octets)| common::udp(MS, ports, &octets)));
+    let mut joined = apart.clone();
+    for packet in &mut joined[5..] {
+        // To what either side says, its acknowledgement of the other connection is joined.
+        let ports = if packet.octets[20..22] == common::PORTS.0.to_be_bytes() { common::PORTS } else { back };
+        let more = if ports == back { state(OTHER, (200, 71)) } else { state(OTHER + 1, (72, 199)) };
+        *packet = common::udp(packet.time_ns, ports, &[&packet.octets[28..], &more[..]].concat());
+    }
+    let (wanted, (report, heard)) = (said(&inspect(&apart).1), inspect(&joined));
+    assert_eq!(said(&heard), wanted);
+    let both = &report.connections;
+    let packets: u64 = both.iter().flat_map(|one| &one.sides).map(|side| side.carried.packets).sum();
+    assert_eq!(packets as usize, apart.len() + joined.len() - 5);
+    assert_eq!(both[0].sides.each_ref().map(|side| (side.holes, side.losses)), [(0, 0); 2]);
+}
+
 #[test]
 fn datagrams_that_were_joined_are_taken_apart() {
     // As segmentation offload hands them over, four to a datagram; small ones fit an Ethernet frame even so. Numbers may be
