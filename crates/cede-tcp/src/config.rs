@@ -87,6 +87,9 @@ pub struct Config {
     /// Come down to the controller's window by a segment for each second acknowledgement, and never have more than one
     /// segment above what is under way, during a repair with SACK (Linux before 3.2). Rules over [`Self::prr`].
     pub rate_halving: bool,
+    /// Take the window for what limits the sender by what whole flights made of it, as Linux does since 3.16. Otherwise it is
+    /// while there is more to send than it lets leave.
+    pub usage_by_flight: bool,
     /// Hold a short segment back while data is outstanding (RFC 896).
     pub nagle: bool,
     /// Offer explicit congestion notification (RFC 3168): data may be marked by queues in place of dropping it, where the
@@ -141,6 +144,7 @@ impl Default for Config {
             limited_transmit: true,
             prr: false,
             rate_halving: false,
+            usage_by_flight: false,
             nagle: false,
             ecn: false,
             timestamps: true,
@@ -174,10 +178,11 @@ impl Config {
         }
     }
 
-    /// What Linux does since 4.18: [`Self::linux`] that finds losses by time.
+    /// What Linux does since 4.18: [`Self::linux`] that finds losses by time, and tells by its flights whether
+    /// the window limits it.
     #[must_use]
     pub fn linux_4_18() -> Self {
-        Self { rack: true, ..Self::linux() }
+        Self { rack: true, usage_by_flight: true, ..Self::linux() }
     }
 
     /// What Linux did in 2009, 2.6.25 to 2.6.38: [`Self::linux`] but for what came later: ten segments to begin with (2.6.39;

@@ -19,7 +19,7 @@
 //! hold the controller's window, and what a timeout calls under way (tests of time and of the contract).
 
 use super::recovery::DUP_THRESH;
-use super::{Connection, Event, Limit};
+use super::{Connection, Event};
 use crate::facts::Facts;
 use crate::statistics::RepairMode;
 use cede_cc::{Feedback, PacketFact};
@@ -229,7 +229,7 @@ impl Connection {
             one_way_delay_ns: times.one_way_delay_ns,
             reverse_delay_ns: times.reverse_delay_ns,
             ce_marked: times.ce_marked,
-            app_limited: self.limit != Limit::Window,
+            app_limited: self.is_limited_elsewhere(),
             in_recovery: self.holds_window(was_repairing, advanced),
         });
         let prior_bytes = self.allowance.cwnd_bytes;

@@ -13,6 +13,7 @@ use super::receive::{RecentStamp, Tuning};
 use super::recovery::Repair;
 use super::timers::Timers;
 use super::undo::Undo;
+use super::usage::Usage;
 use super::{AcceptError, Connection, Event, Failure, Limit, Ports, Scratch, State};
 use crate::buffer::SendBuffer;
 use crate::clock::{DelayUnwrapper, TimestampClock};
@@ -141,6 +142,7 @@ impl Connection {
             delivery: DeliveryRate::new(),
             forward_delay: DelayUnwrapper::default(),
             limit: Limit::Application,
+            usage: Usage::default(),
             at_rest: false,
             marks: Marks::default(),
             write_blocked: false,

@@ -1,5 +1,5 @@
 //! One end of a TCP connection: its state and its public face. The rooms behind it: handshake, receive, acknowledge,
-//! recovery, undo, send, timers, close.
+//! recovery, undo, send, usage, timers, close.
 
 mod acknowledge;
 mod by_time;
@@ -13,6 +13,7 @@ mod recovery;
 mod send;
 mod timers;
 mod undo;
+mod usage;
 
 use crate::buffer::SendBuffer;
 use crate::clock::{DelayUnwrapper, TimestampClock};
@@ -38,6 +39,7 @@ use recovery::Repair;
 pub use timers::TimeoutReason;
 use timers::Timers;
 use undo::Undo;
+use usage::Usage;
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -134,6 +136,7 @@ pub struct Connection {
     delivery: DeliveryRate,
     forward_delay: DelayUnwrapper,
     limit: Limit,
+    usage: Usage,
     /// Nothing is outstanding, nothing waits, and whoever is to know does: until the next write, the sender's side need not be
     /// looked at.
     at_rest: bool,

@@ -253,6 +253,7 @@ impl Connection {
         if self.repair.is_limited_transmit() {
             self.repair.limited_bytes += u64::from(bytes);
         }
+        self.note_usage();
         if self.timers.rto == Instant::NEVER {
             self.timers.rto = now + self.rtt.rto();
         }
@@ -304,6 +305,7 @@ impl Connection {
             self.sub_packet_departure(now, bytes, window)
         } else {
             self.limit = if self.repair.window_cap.is_some() { Limit::Cap } else { Limit::Window };
+            self.note_full_window();
             return false;
         };
         if at > now {
