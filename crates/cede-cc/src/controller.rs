@@ -189,7 +189,8 @@ pub struct Timeout {
     /// be lost already; all of them are taken for lost. TCP: RFC 6675's pipe, less RFC 6582's inflation where there is
     /// no SACK, as each duplicate acknowledgement stands for a segment that has arrived.
     pub in_flight_bytes: u64,
-    /// Timeouts in a row without an acknowledgement of new data, this one included: 1 for the first.
+    /// Timeouts in a row without an acknowledgement of new data, this one included: 1 for the first. After idleness, how many it lasted for,
+    /// as far as the transport knows.
     pub consecutive: u32,
     /// See [`Feedback::next_number`].
     pub next_number: u64,
@@ -282,9 +283,9 @@ pub trait Controller: Send {
         let _ = packet;
     }
 
-    /// The last reduction for a loss was in vain: nothing had been lost, packets had overtaken one another. Who takes it back
-    /// (RFC 9438, section 4.9.2; Linux) has the window again that it had, or a larger one. Told of TCP's repairs where losses are found
-    /// by time.
+    /// The last reduction for a loss or a timeout was in vain: nothing had been lost, packets had overtaken one another or were slow.
+    /// Who takes it back (RFC 9438, section 4.9.2; Linux) has the window again that it had, or a larger one. Told where losses are
+    /// found by time; of timeouts by TCP alone.
     fn on_undo(&mut self) -> Allowance {
         self.allowance()
     }

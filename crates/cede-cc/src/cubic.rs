@@ -24,9 +24,7 @@ use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, nu
 use crate::reno::INIT_CWND;
 use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, given_up, phase_of, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
-use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
-use alloc::format;
 use cede_units::{Duration, Instant, math};
 
 const PARAMS: &[ParamDoc] = &[
@@ -155,7 +153,7 @@ pub struct Cubic {
     losses: LossEpoch,
     repairing: bool,
     last_feedback: Instant,
-    /// What there was before the last loss.
+    /// What there was before the last loss or timeout.
     before: Option<Before>,
 }
 
@@ -171,30 +169,9 @@ struct Before {
     hystart: Option<HyStart>,
 }
 
-fn hystart_of(settings: &Settings) -> Result<HyStartConfig, ParamError> {
-    let rise = (settings.duration("hystart_rise_min"), settings.duration("hystart_rise_max"));
-    if rise.1 < rise.0 {
-        return Err(ParamError::Conflict {
-            name: "hystart_rise_max".to_owned(),
-            given: format!("{}", rise.1),
-            allowed: format!("a time from \"hystart_rise_min\" on, which is {}", rise.0),
-        });
-    }
-    Ok(HyStartConfig {
-        rise,
-        divisor: settings.count("hystart_divisor") as u64,
-        samples: settings.count("hystart_samples") as u32,
-        css_divisor: settings.number("css_divisor"),
-        css_rounds: settings.count("css_rounds") as u32,
-        limit: settings.number("hystart_limit"),
-        low_window: settings.number("hystart_low_window"),
-        train_gap: settings.duration("hystart_train_gap"),
-    })
-}
-
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
     let settings = Settings::resolve(params, PARAMS)?;
-    let (hystart, beta) = (hystart_of(&settings)?, settings.number("beta"));
+    let (hystart, beta) = (HyStartConfig::of(&settings)?, settings.number("beta"));
     let bounds = Bounds::of(path);
     let initial = bounds.initial(settings.number("init_cwnd"), path);
     let is_linux = settings.word("rules") == "linux";
@@ -359,6 +336,19 @@ impl Cubic {
         }
     }
 
+    /// There is data again after idleness: RFC 5681, section 4.1.
+    fn restart(&mut self, timeout: &Timeout) {
+        let least = self.cwnd.min(self.initial);
+        if self.linux.is_none() {
+            self.epoch = None;
+            return self.set_cwnd(least);
+        }
+        self.ssthresh = self.ssthresh.max(Linux::threshold_after_idleness(self.cwnd));
+        self.set_cwnd(Linux::after_idleness(self.cwnd, timeout.consecutive).max(least));
+        self.skip_limited_time(timeout.now);
+        self.last_feedback = timeout.now.max(self.last_feedback);
+    }
+
     fn react(&mut self, feedback: &Feedback<'_>) {
         let age = self.epoch.map(|epoch| feedback.now.since(epoch.start));
         if let Some(linux) = &mut self.linux {
@@ -399,18 +389,20 @@ impl Controller for Cubic {
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
         if timeout.idle {
-            self.set_cwnd(self.cwnd.min(self.initial));
-            self.epoch = None;
+            self.restart(timeout);
             return self.allowance();
         }
         if timeout.consecutive <= 1 {
+            // One that interrupts a repair may be taken back with it.
+            if !self.repairing {
+                self.before = Some(self.before_cut());
+            }
             self.note_congestion(given_up(timeout, self.repairing, self.cwnd));
         }
         // Section 4.8: the next epoch starts with K = 0 and W_max = cwnd.
         self.w_max = 0.0;
         self.set_cwnd(self.bounds.mss);
         self.repairing = false;
-        self.before = None;
         self.losses.start(timeout.next_number);
         self.allowance()
     }

@@ -6,7 +6,9 @@
 //!   and the window closes up on it within a round trip;
 //! * before any loss, and after a timeout, the window grows by a twentieth per round trip at least;
 //! * slow start ends by HyStart, not HyStart++: from 16 packets on, as soon as acknowledgements less than 2 ms apart have come for
-//!   half of the smallest RTT, or the smallest of a round's RTTs is an eighth (4 to 16 ms) above it.
+//!   half of the smallest RTT, or the smallest of a round's RTTs is an eighth (4 to 16 ms) above it;
+//! * after idleness the window is halved for each timeout that has passed, not below the initial one, where the RFC's is the initial one
+//!   after the first, and three quarters of it come back in slow start.
 //!
 //! *What it leaves out:* whole packets and jiffies; the trains' allowance of a millisecond for hosts that hold acknowledgements back.
 //! *How it was validated:* unit tests below; beside the kernel's own (`cede lab kernel`, `docs/validation.md`).
@@ -76,6 +78,16 @@ impl Linux {
         acked / (cwnd * self.reno_windows)
     }
 
+    /// What is left of a window after idleness of so many timeouts, but for the initial one at least (`tcp_cwnd_restart`).
+    pub(crate) fn after_idleness(cwnd: f64, timeouts: u32) -> f64 {
+        cwnd / f64::from(1_u32 << timeouts.min(31))
+    }
+
+    /// How far it comes back in slow start (`tcp_current_ssthresh`).
+    pub(crate) fn threshold_after_idleness(cwnd: f64) -> f64 {
+        0.75 * cwnd
+    }
+
     /// The window after `acked` packets, where the cubic says `target` and Reno's estimate `reno`.
     pub(crate) fn grown(cwnd: f64, acked: f64, target: f64, reno: f64, is_lossless: bool) -> f64 {
         let acks_to = |goal: f64| cwnd / (goal - cwnd);
@@ -125,7 +137,7 @@ impl Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::ack;
+    use crate::testing::{ack, loss, path, timeout};
 
     fn usual() -> Linux {
         Linux::new(HyStartConfig::default(), 0.7)
@@ -208,5 +220,43 @@ mod tests {
         assert!((grown(500.0, 0.0, false) - 0.5).abs() < 1e-9, "half a packet at most");
         assert!((grown(90.0, 0.0, false) - 1e-4).abs() < 1e-9, "past its plateau, hardly");
         assert!((grown(90.0, 0.0, true) - 0.05).abs() < 1e-9, "before any loss");
+    }
+
+    #[test]
+    fn idleness_halves_the_window_for_each_timeout_down_to_the_initial_one() {
+        let after = |timeouts: u32| {
+            let path = crate::Path { initial_cwnd_bytes: 10_000, ..path(1000) };
+            let mut cubic = crate::registry::build("cubic", &linux_rules(), &path).unwrap();
+            (0..70).for_each(|number| drop(cubic.on_feedback(&ack(number, 1000).feedback())));
+            cubic.on_feedback(&loss(71, 72).feedback());
+            let mut idle = timeout(0, timeouts);
+            idle.idle = true;
+            let before = cubic.snapshot().cwnd_bytes;
+            let after = cubic.on_timeout(&idle).cwnd_bytes;
+            assert_eq!(cubic.snapshot().ssthresh_bytes, Some(before), "that of the loss is more");
+            (before as u64 / after, after)
+        };
+        assert_eq!([1, 2].map(|timeouts| after(timeouts).0), [2, 4]);
+        assert_eq!(after(9).1, 10_000, "the initial one");
+    }
+
+    #[test]
+    fn after_idleness_three_quarters_of_a_window_beyond_the_threshold_come_back() {
+        let mut cubic = crate::registry::build("cubic", &linux_rules(), &path(1000)).unwrap();
+        cubic.on_timeout(&timeout(4_000, 1));
+        let mut number = 0;
+        while cubic.allowance().cwnd_bytes < 16_000 {
+            number += 1;
+            cubic.on_feedback(&ack(number, 1000).feedback());
+        }
+        let mut idle = timeout(0, 1);
+        idle.idle = true;
+        cubic.on_timeout(&idle);
+        let threshold = cubic.snapshot().ssthresh_bytes.unwrap();
+        assert!((threshold - 12_000.0).abs() < 20.0, "{threshold}");
+    }
+
+    fn linux_rules() -> crate::Params {
+        crate::Params::new().with("rules", crate::ParamValue::Word("linux".into()))
     }
 }

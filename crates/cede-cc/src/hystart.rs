@@ -8,6 +8,9 @@
 //! *How it was validated:* the thresholds of `tests/vectors/tcp.json`; unit tests below.
 
 use crate::Feedback;
+use crate::params::{ParamError, Settings};
+use alloc::borrow::ToOwned;
+use alloc::format;
 use cede_units::Duration;
 
 /// The constants of RFC 9406, section 4.3, and of Linux's HyStart.
@@ -48,6 +51,28 @@ impl Default for HyStartConfig {
 }
 
 impl HyStartConfig {
+    /// As CUBIC's parameters say.
+    pub(crate) fn of(settings: &Settings) -> Result<Self, ParamError> {
+        let rise = (settings.duration("hystart_rise_min"), settings.duration("hystart_rise_max"));
+        if rise.1 < rise.0 {
+            return Err(ParamError::Conflict {
+                name: "hystart_rise_max".to_owned(),
+                given: format!("{}", rise.1),
+                allowed: format!("a time from \"hystart_rise_min\" on, which is {}", rise.0),
+            });
+        }
+        Ok(Self {
+            rise,
+            divisor: settings.count("hystart_divisor") as u64,
+            samples: settings.count("hystart_samples") as u32,
+            css_divisor: settings.number("css_divisor"),
+            css_rounds: settings.count("css_rounds") as u32,
+            limit: settings.number("hystart_limit"),
+            low_window: settings.number("hystart_low_window"),
+            train_gap: settings.duration("hystart_train_gap"),
+        })
+    }
+
     /// The rise of a round's smallest RTT that ends slow start, where the round before had `last_round_min`. Linux's HyStart has
     /// the same numbers, above the smallest RTT of all.
     #[must_use]

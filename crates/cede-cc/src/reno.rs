@@ -179,9 +179,12 @@ mod tests {
         let mut next = loss(45, 52);
         next.feedback.in_flight_before_bytes = 10_000;
         assert_eq!(reno.on_feedback(&next.feedback()).cwnd_bytes, 5000);
-        // A timeout is not taken back.
+        // A timeout within a repair is taken back with it, and one of its own by itself.
         reno.on_timeout(&timeout(5000, 1));
-        assert_eq!(reno.on_undo().cwnd_bytes, 1000);
+        assert_eq!(reno.on_undo().cwnd_bytes, 10_000);
+        reno.on_timeout(&timeout(5000, 1));
+        reno.on_timeout(&timeout(1000, 2));
+        assert_eq!((reno.allowance().cwnd_bytes, reno.on_undo().cwnd_bytes), (1000, 10_000));
     }
 
     #[test]

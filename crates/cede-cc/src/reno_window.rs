@@ -215,12 +215,14 @@ impl RenoWindow {
             return self.allowance();
         }
         if timeout.consecutive <= 1 {
+            if !self.repairing {
+                self.before = Some((self.cwnd, self.ssthresh, self.epoch));
+            }
             self.ssthresh = self.part_of(given_up(timeout, self.repairing, self.cwnd));
         }
         self.cwnd = self.bounds.mss.min(self.cwnd);
         self.counted = 0.0;
         self.repairing = false;
-        self.before = None;
         self.epoch.start(timeout.next_number);
         self.allowance()
     }

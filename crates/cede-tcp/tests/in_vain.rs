@@ -225,3 +225,73 @@ fn nothing_is_taken_back_where_segments_keep_their_order() {
         assert_eq!(counts.taken_back, 0, "{name}: {counts:?}");
     }
 }
+
+/// 40 ms over 20 Mbit/s, and from the third second on, for `bad_ms`, what `then` says of each segment; the window before that, the
+/// smallest in these two seconds, and the sender after them.
+fn gone_bad(name: &str, bad_ms: u64, then: impl Fn() -> Verdict) -> (u64, u64, Net) {
+    // Nothing overflows.
+    let linux = Config { receive_window_bytes: 200_000, ..Config::linux_4_18() };
+    let mut net = Net::new(linux.clone(), linux.clone(), Duration::from_millis(20));
+    net.link = Some((cede_units::Rate::from_mbit(20), 500_000));
+    net.connect(controller(name, &linux));
+    net.client.to_send = 1 << 30;
+    net.run(Instant::from_secs(2), &mut support::clear);
+    let before = net.client().snapshot().window_bytes;
+    let mut smallest = before;
+    for step in 0..200 {
+        let is_bad = 10 * step < bad_ms;
+        net.run(Instant::from_millis(2_000 + 10 * (step + 1)), &mut |passing: &Passing| {
+            if passing.from_client && is_bad { then() } else { Verdict::Deliver }
+        });
+        smallest = smallest.min(net.client().snapshot().window_bytes);
+    }
+    (before, smallest, net)
+}
+
+#[test]
+fn a_timeout_that_only_slowness_caused_is_taken_back() {
+    for name in ["reno", "cubic"] {
+        let (before, smallest, mut net) =
+            gone_bad(name, 2_000, || Verdict::Delay(Duration::from_millis(700)));
+        let counts = *net.client().statistics();
+        assert!(counts.timeouts > 0 && smallest < 3_000, "{name}: {smallest} {counts:?}");
+        assert!(counts.taken_back > 0 && counts.retransmissions < 20, "{name}: {counts:?}");
+        let after = net.client().snapshot().window_bytes;
+        assert!(after >= before, "{name}: {after} of {before}");
+    }
+}
+
+#[test]
+fn a_timeout_after_which_all_was_lost_is_not_taken_back() {
+    for name in ["reno", "cubic"] {
+        let (before, _, mut net) = gone_bad(name, 1_000, || Verdict::Drop);
+        let counts = *net.client().statistics();
+        assert!(counts.timeouts > 0 && counts.taken_back == 0, "{name}: {counts:?}");
+        assert!(net.client().snapshot().window_bytes < before, "{name}");
+    }
+}
+
+#[test]
+fn reports_of_what_arrived_twice_take_a_timeout_back() {
+    let config = Config { initial_window: cede_tcp::InitialWindow::Segments(8), ..by_time() };
+    let mut sender = Script::new(&config, "cubic");
+    assert_eq!(sender.sent().len(), 8);
+    sender.ack(4, &[]);
+    let before = sender.window();
+    // The tail is probed for, and then the first of what is outstanding leaves again.
+    while sender.connection.statistics().timeouts == 0 {
+        sender.wait();
+    }
+    assert_eq!((sender.window(), sender.connection.snapshot().repair), (1000, RepairMode::Loss));
+    let (resent, una) = (sender.connection.statistics().retransmissions, sender.outstanding().start);
+    let last = sender.outstanding().end - 1;
+    sender.ack(last, &[]);
+    assert!(sender.window() < before);
+    // As many reports as there were repetitions.
+    for left in (0..resent).rev() {
+        assert_eq!(sender.connection.statistics().taken_back, 0, "{left} to come");
+        sender.ack(last, &[(una, una)]);
+    }
+    assert_eq!(sender.connection.statistics().taken_back, 1);
+    assert!(sender.window() >= before, "{} of {before}", sender.window());
+}

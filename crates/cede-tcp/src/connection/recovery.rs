@@ -12,9 +12,7 @@
 //! sends in proportion to what is delivered (see `prr`).
 //!
 //! With RACK ([`crate::rack`]) losses are found by time in place of IsLost, also of what was sent again and after a timeout, and
-//! nothing is sent again that is not lost; a repair that was in vain is taken back (see `undo`).
-//!
-//! **What it leaves out.** Detection of spurious timeouts.
+//! nothing is sent again that is not lost; a repair or a timeout that was in vain is taken back (see `undo`).
 //!
 //! **How it was validated.** RFC 6582's behaviour on a worked example, event by event; several losses in one window
 //! with and without SACK (tests of the connection).
@@ -93,6 +91,7 @@ impl Connection {
             }
             RepairMode::Recovery if is_original => self.on_original_in_repair(),
             RepairMode::Recovery if !self.peer.sack => self.on_partial_ack(bytes),
+            RepairMode::Loss if self.is_timeout_in_vain(is_original) => self.take_back_timeout(),
             RepairMode::Loss if covered => self.repair.mode = RepairMode::Open,
             RepairMode::Recovery | RepairMode::Loss => {}
         }

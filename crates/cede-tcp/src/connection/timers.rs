@@ -154,13 +154,13 @@ impl Connection {
         if !self.is_peer_window_closed() {
             self.tell_timeout(now);
         }
+        self.begin_undo_of_timeout();
         self.board.mark_all_lost(self.config.sack_forgotten_at_timeout);
         if let Some(rack) = &mut self.rack {
             rack.on_timeout(&self.board);
             (self.timers.reordering, self.timers.tail) = (Instant::NEVER, Instant::NEVER);
         }
         self.repair.on_timeout(self.board.next_number());
-        self.undo.clear();
         self.note_reduction();
         self.rtt.back_off();
         self.timers.rto = now + self.rtt.rto();
@@ -182,13 +182,14 @@ impl Connection {
     /// a window below one segment has held back does not come after idleness.
     pub(super) fn note_idle(&mut self, now: Instant) {
         let Some(last_at) = self.last_data_sent_at.filter(|_| self.limit != Limit::Window) else { return };
-        if now.since(last_at) <= self.rtt.rto() {
+        let idle = now.since(last_at);
+        if idle <= self.rtt.rto() {
             return;
         }
         let allowance = self.controller.on_timeout(&Timeout {
             now,
             in_flight_bytes: 0,
-            consecutive: 1,
+            consecutive: u32::try_from(idle.as_nanos() / self.rtt.rto().as_nanos()).unwrap_or(u32::MAX),
             next_number: self.board.next_number(),
             idle: true,
         });

@@ -4,12 +4,13 @@
 //! retransmission), RFC 8985 section 6.2 step 4 and 7.4 (what RACK makes of such reports), as Linux 6.18 has them
 //! (`tcp_check_dsack`, `tcp_dsack_seen`, `tcp_packet_delayed`, `tcp_try_undo_recovery`, `tcp_try_undo_partial`,
 //! `tcp_try_undo_dsack`): a repair is taken back where each of its retransmissions arrived twice, during it or after it, or where an
-//! acknowledgement that advances echoes a stamp from before the first of them. A report widens RACK's window once in a
+//! acknowledgement that advances echoes a stamp from before the first of them; and so is a timeout
+//! (`tcp_try_undo_loss`). A report widens RACK's window once in a
 //! round trip, where segments have been seen to overtake one another and it does not answer a tail probe.
 //!
 //! Only senders that find losses by time take back; what becomes of the window is the controller's business.
 //!
-//! **What it leaves out.** Timeouts in vain (Linux takes those back, too, and has F-RTO, RFC 5682).
+//! **What it leaves out.** F-RTO (RFC 5682), which Linux has too: of 108 timeouts that ten of its peers took back four were told by it.
 //!
 //! **How it was validated.** Event by event (tests of repairs in vain), and beside the kernel's on a path that reorders
 //! (docs/validation.md).
@@ -142,6 +143,26 @@ impl Connection {
             return;
         }
         self.board.unmark_lost();
+        self.take_back();
+    }
+
+    /// A timeout begins what may be taken back, unless it interrupts a repair, which did.
+    pub(super) fn begin_undo_of_timeout(&mut self) {
+        if self.rack.is_some() && self.repair.mode == RepairMode::Open {
+            self.undo.begin(self.board.una(), self.board.resent(), !self.board.has_repeated());
+        }
+    }
+
+    /// An acknowledgement that advances after a timeout says that nothing had been lost.
+    pub(super) const fn is_timeout_in_vain(&self, is_original: bool) -> bool {
+        is_original || self.undo.is_explained()
+    }
+
+    /// What the timeout took for lost and has not left again is under way.
+    pub(super) fn take_back_timeout(&mut self) {
+        self.board.unmark_lost();
+        self.repair.resend_first = false;
+        self.repair.mode = RepairMode::Open;
         self.take_back();
     }
 
