@@ -227,7 +227,9 @@ mod tests {
         let after = |timeouts: u32| {
             let path = crate::Path { initial_cwnd_bytes: 10_000, ..path(1000) };
             let mut cubic = crate::registry::build("cubic", &linux_rules(), &path).unwrap();
-            (0..70).for_each(|number| drop(cubic.on_feedback(&ack(number, 1000).feedback())));
+            for number in 0..70 {
+                cubic.on_feedback(&ack(number, 1000).feedback());
+            }
             cubic.on_feedback(&loss(71, 72).feedback());
             let mut idle = timeout(0, timeouts);
             idle.idle = true;

@@ -5,7 +5,7 @@
 //!
 //! `within` so many ms the leechers start; of a mix, `tcp` percent of them attempt TCP alone and the others uTP, and all accept both.
 //! `buffer` is that of each uplink, in octets, and `target` uTP's, in ms; with `rack=0` TCP
-//! counts what arrives beyond a loss (Linux before 4.18; the kernel that real ones ran on finds losses by time).
+//! counts what arrives beyond a loss, and its CUBIC is the RFC's (the kernel that real ones ran on finds losses by time, and has rules of its own).
 //! Prints each run, and their means.
 
 use cede_bt::{Disposition, Profile};
@@ -67,13 +67,18 @@ impl Wanted {
         let (role, at_s) = if name == "seed" { (Role::Seed, 0) } else { (Role::Leecher, 2) };
         let within = Duration::from_millis(self.within);
         let mut utp = ControllerChoice::named("ledbat-libtorrent");
+        let (tcp, tcp_stack) = match self.rack {
+            0 => (ControllerChoice::named("cubic"), TcpStack::Linux),
+            _ => (ControllerChoice::linux_cubic(), TcpStack::Linux418),
+        };
         utp.params.set("target", ParamValue::Duration(Duration::from_millis(self.target)));
         Group {
             uplink: Some(Rate::from_mbit(self.mbps)),
             buffer: QueueLimit::Bytes(self.buffer),
             disposition,
             utp,
-            tcp_stack: if self.rack == 0 { TcpStack::Linux } else { TcpStack::Linux418 },
+            tcp,
+            tcp_stack,
             arrival: Arrival::Together { at: Duration::from_secs(at_s), within },
             ..Group::new(name, count as u32, role, Profile::LIBTORRENT)
         }

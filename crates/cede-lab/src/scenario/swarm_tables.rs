@@ -151,7 +151,10 @@ const GROUP: &[OptionDoc] = &[
         "tcp_stack",
         words(&[
             ("linux", "Linux of 3.2 to 4.17: losses by counting"),
-            ("linux-4.18", "Linux since then: losses by time (RACK-TLP)"),
+            (
+                "linux-4.18",
+                "Linux since then: losses by time (RACK-TLP), what was in vain taken back, growth by whole flights; its CUBIC is { name = \"cubic\", rules = \"linux\" }",
+            ),
             ("linux-2.6", "Linux of 2009 (2.6.25 to 2.6.38)"),
         ]),
         Value("linux"),

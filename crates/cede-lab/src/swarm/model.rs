@@ -1,7 +1,7 @@
 //! What a swarm consists of.
 
 use cede_bt::{Disposition, Profile};
-use cede_cc::Params;
+use cede_cc::{ParamValue, Params};
 use cede_net::QueueLimit;
 use cede_units::{Duration, Rate};
 
@@ -130,7 +130,8 @@ pub enum UtpStack {
 pub enum TcpStack {
     /// Linux of 3.2 to 4.17, which counts what arrives beyond a loss.
     Linux,
-    /// Linux since 4.18, which finds losses by time.
+    /// Linux since 4.18, which finds losses by time, takes back what was in vain, and tells by whole flights whether the window limits
+    /// it.
     Linux418,
     /// Linux of 2009: 2.6.25 to 2.6.38.
     Linux26,
@@ -160,6 +161,14 @@ impl ControllerChoice {
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self { name: name.to_string(), params: Params::new() }
+    }
+
+    /// CUBIC by the kernel's rules, not the RFC's.
+    #[must_use]
+    pub fn linux_cubic() -> Self {
+        let mut cubic = Self::named("cubic");
+        cubic.params.set("rules", ParamValue::Word("linux".to_string()));
+        cubic
     }
 }
 
