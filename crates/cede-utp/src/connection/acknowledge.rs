@@ -316,7 +316,7 @@ impl Connection {
         }
         let bytes = u64::from(slot.payload_bytes);
         self.sending.unacked_bytes -= bytes;
-        let earlier = self.earlier(slot, progress.echo);
+        let earlier = self.earlier(number, slot, progress.echo);
         self.note_arrival(now, number, slot, earlier.is_some());
         let fact = slot.fact(number);
         self.sending.delivery.on_delivered(now, &fact);
@@ -348,9 +348,12 @@ impl Connection {
     /// A packet is acknowledged that left more than once. Where the peer answers one that left before its last departure, an earlier
     /// transmission had arrived: the timeout, or the loss, was in vain, and the round trip longer than what has passed since, and
     /// known. Without it, no packet of a path whose round trip grew beyond the timeout would ever be sent once, and give a sample (Karn).
-    fn earlier(&self, slot: &Slot, echo: Option<Duration>) -> Option<Duration> {
+    fn earlier(&self, number: u64, slot: &Slot, echo: Option<Duration>) -> Option<Duration> {
+        // Who counts acknowledgements asks of the packet alone that the timer ran out for.
+        let is_asked =
+            slot.transmissions > 1 && (self.rack.is_some() || number as u16 == self.loss.timed_out);
         let since_resent = self.delays.arrived_at.since(slot.sent_at);
-        echo.filter(|echo| slot.transmissions > 1 && *echo > since_resent + CLOCK_STEP)
+        echo.filter(|echo| is_asked && *echo > since_resent + CLOCK_STEP)
     }
 
     /// New data were acknowledged: timers and buffer room follow.
