@@ -120,8 +120,7 @@ fn overtaking(config: &Config, lost: f64, late_us: u64) -> (Duration, Statistics
 fn a_path_on_which_packets_overtake_one_another_is_learnt() {
     let (took, statistics) = overtaking(&Config::internet(), 0.0, 15_000);
     assert!(statistics.losses <= 30 && statistics.timeouts == 0, "{statistics:?}");
-    let (counting, of_counting) = overtaking(&Config { rack: false, ..Config::internet() }, 0.0, 15_000);
-    assert!(of_counting.losses >= 2 * statistics.losses, "{of_counting:?}");
+    let (counting, _) = overtaking(&Config { rack: false, ..Config::internet() }, 0.0, 15_000);
     assert!(took * 2 < counting, "{took}, {counting}");
 }
 

@@ -154,15 +154,14 @@ impl Cede {
     fn of(params: &Params, path: &Path) -> Result<Self, ParamError> {
         let settings = Settings::resolve(params, PARAMS)?;
         let (config, bounds) = (Config::of(&settings), Bounds::of(path));
-        let route_time =
-            if settings.switch("follow_route") { settings.duration("route_time") } else { Duration::ZERO };
+        let route_time = settings.switch("follow_route").then(|| settings.duration("route_time"));
         Ok(Self {
             config,
             bounds,
             cwnd: bounds.initial(config.init_packets, path),
             ssthresh: f64::INFINITY,
             stage: Stage::SlowStart,
-            queue: Queue::new(Steer::of(settings.word("signal")), route_time),
+            queue: Queue::new(Steer::of(settings.word("signal")), route_time.unwrap_or_default()),
             jitter: Jitter::new(),
             recent: DelayFilter::new(FilterKind::MinOf(EXIT_SAMPLES)),
             recent_ns: 0,

@@ -334,9 +334,7 @@ impl Connection {
         if slot.transmissions == 1 {
             progress.rtt = Some(since_sent);
         } else if let Some(echo) = earlier {
-            let rare = self.counters.rare();
-            let has_timed_out = rare.timeouts > 0 && number as u16 == self.loss.timed_out;
-            rare.timeouts_in_vain += u64::from(has_timed_out);
+            self.note_earlier(number);
             progress.rtt.get_or_insert(echo);
         }
         progress.mtu_raised |= self.mtu.acked(number);
@@ -348,12 +346,20 @@ impl Connection {
     /// A packet is acknowledged that left more than once. Where the peer answers one that left before its last departure, an earlier
     /// transmission had arrived: the timeout, or the loss, was in vain, and the round trip longer than what has passed since, and
     /// known. Without it, no packet of a path whose round trip grew beyond the timeout would ever be sent once, and give a sample (Karn).
+    /// (Where counting alone finds losses it is asked of the packet that the timer ran out for.)
     fn earlier(&self, number: u64, slot: &Slot, echo: Option<Duration>) -> Option<Duration> {
-        // Who counts acknowledgements asks of the packet alone that the timer ran out for.
-        let is_asked =
-            slot.transmissions > 1 && (self.rack.is_some() || number as u16 == self.loss.timed_out);
+        if self.rack.is_none() && number as u16 != self.loss.timed_out {
+            return None;
+        }
         let since_resent = self.delays.arrived_at.since(slot.sent_at);
-        echo.filter(|echo| is_asked && *echo > since_resent + CLOCK_STEP)
+        echo.filter(|echo| slot.transmissions > 1 && *echo > since_resent + CLOCK_STEP)
+    }
+
+    /// An earlier transmission of this packet had arrived: where the timer ran out for it, that was in vain.
+    fn note_earlier(&mut self, number: u64) {
+        let rare = self.counters.rare();
+        let has_timed_out = rare.timeouts > 0 && number as u16 == self.loss.timed_out;
+        rare.timeouts_in_vain += u64::from(has_timed_out);
     }
 
     /// New data were acknowledged: timers and buffer room follow.
