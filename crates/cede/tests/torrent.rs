@@ -283,6 +283,26 @@ fn gather(value: &Value, names: &mut Vec<String>) {
     }
 }
 
+/// A person reads when somebody announced.
+#[test]
+fn a_line_of_the_tracker_begins_with_its_time() {
+    let place = Place::new("tracker-time");
+    let mut tracker = place.start("tracker -p 0 -B 127.0.0.1");
+    let port = tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned();
+    let mut asker = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    asker.write_all(b"GET /announce?port=0 HTTP/1.0\r\n\r\n").unwrap();
+    let line = tracker.out_line("http refused");
+    let now = std::process::Command::new("date").args(["-u", "+%FT"]).output().unwrap().stdout;
+    let (time, rest) = line.split_once(' ').unwrap();
+    assert!(rest.starts_with("127.0.0.1:"), "{line}");
+    // Unless midnight lies between.
+    let is_today = time.starts_with(String::from_utf8(now).unwrap().trim());
+    assert!(time.len() == 20 && time.ends_with('Z') && (is_today || time.contains("T23:59:")), "{line}");
+    let taken = place.cede(&format!("tracker -p {port} -B 127.0.0.1")).exits(1);
+    taken.complains(&format!("port {port} is taken"));
+    place.cede("tracker -p 0 -B 192.0.2.1").exits(1).complains("cannot wait at 192.0.2.1, port 0");
+}
+
 #[test]
 fn a_tracker_logs_each_announce_over_http_and_udp() {
     let place = Place::new("tracker");
@@ -627,12 +647,13 @@ fn peers_that_have_a_node_of_the_table_hear_of_ours() {
 /// Whether the one at this port has a node of the table, and where it says that it is, to a peer that has one or has none.
 fn greeted(port: u16, info_hash: [u8; 20], has_node: bool) -> (bool, Option<u16>) {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
     let reserved = [0, 0, 0, 0, 0, 0, 0, u8::from(has_node)];
     let handshake = [b"\x13BitTorrent protocol", &reserved[..], &info_hash, b"-XX0001-abcdefghijkl"].concat();
     stream.write_all(&handshake).unwrap();
     let mut heard = [0; 68];
     stream.read_exact(&mut heard).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
     let mut told = None;
     // Until it says nothing more for a while.
     let mut head = [0; 5];

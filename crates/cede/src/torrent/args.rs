@@ -377,8 +377,8 @@ Examples:
   cede torrent tracker --interval 60s --json | tee announces.jsonl
   cede torrent tracker --only photos.torrent
 
-Each announce is a line: who, over what, which torrent, why, what is left, how many peers it heard
-of. Ctrl-C ends it.";
+Each announce is a line: when (UTC), who, over what, which torrent, why, what is left, how many
+peers it heard of. Ctrl-C ends it.";
 
 /// `cede torrent tracker`.
 #[derive(Args, Debug)]

@@ -3,6 +3,7 @@
 use super::args::TrackerArgs;
 use super::read_metainfo;
 use crate::carry::numbers;
+use crate::dataset::date;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen;
@@ -57,7 +58,7 @@ fn bind(args: &TrackerArgs, only: &[[u8; 20]]) -> Result<Tracker, Failure> {
     let all = [IpAddr::from(Ipv6Addr::UNSPECIFIED), IpAddr::from(Ipv4Addr::UNSPECIFIED)];
     let addresses = args.bind.map_or(all.to_vec(), |address| vec![address]);
     let limits = Limits { interval: args.interval, ..Limits::default() };
-    let mut last = None;
+    let (mut last, mut at) = (None, String::new());
     for address in addresses {
         let is_json = args.json;
         let log = Box::new(move |entry: &Entry| tell(entry, is_json));
@@ -70,16 +71,16 @@ fn bind(args: &TrackerArgs, only: &[[u8; 20]]) -> Result<Tracker, Failure> {
                     "port {port} is taken; {hint}, or see who has it: ss -lntup"
                 )));
             }
-            Err(error) => last = Some(error),
+            Err(error) => (last, at) = (Some(error), format!("{address}, ")),
         }
     }
     let error = last.unwrap_or_else(|| ErrorKind::AddrNotAvailable.into());
-    Err(Failure::of_system(format!("cannot wait there: {error}"), error.kind()))
+    Err(Failure::of_system(format!("cannot wait at {at}port {}: {error}", args.port), error.kind()))
 }
 
-/// One line for each announce.
+/// One line for each announce, with its time.
 fn tell(entry: &Entry, is_json: bool) {
-    let line = if is_json { format!("{}\n", document(entry)) } else { text(entry) };
+    let line = if is_json { format!("{}\n", document(entry)) } else { text(entry, now_s()) };
     let _ = screen::print(&line);
 }
 
@@ -120,7 +121,12 @@ fn document(entry: &Entry) -> Value {
     })
 }
 
-fn text(entry: &Entry) -> String {
+fn text(entry: &Entry, at_s: f64) -> String {
+    let (day, second) = (date((at_s * 1e6) as u64), at_s as u64 % 86_400);
+    format!("{day}T{:02}:{:02}:{:02}Z {}", second / 3_600, second / 60 % 60, second % 60, words(entry))
+}
+
+fn words(entry: &Entry) -> String {
     let (peer, over) = (peer(entry), over(entry));
     let told = match &entry.result {
         Ok(count) => format!("told {}", numbers::count(*count, "peer")),
