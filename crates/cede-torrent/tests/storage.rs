@@ -170,6 +170,38 @@ fn files_that_others_take_away_are_missed() {
     missed("the torrent says 40000");
 }
 
+/// The folder of the file before is not looked for again, so that it may be another one by then.
+#[test]
+#[cfg(unix)]
+fn a_folder_that_others_take_away_between_two_of_its_files_is_made_anew_or_missed() {
+    let (info, content) = torrent(&[(PIECE as u64, false), (0, false), (PIECE as u64, false)]);
+    let write = |storage: &Storage, at: usize| {
+        storage.write((at * PIECE) as u64, &content[at * PIECE..(at + 1) * PIECE]).unwrap();
+    };
+    let begun = |scratch: &Scratch| {
+        let storage = Storage::new(&scratch.0, &info, &[true; 3]).unwrap();
+        write(&storage, 0);
+        storage.find_files_of(0).unwrap();
+        (storage, scratch.0.join("t/even"))
+    };
+    let scratch = Scratch::new();
+    let (storage, folder) = begun(&scratch);
+    fs::remove_dir_all(&folder).unwrap();
+    write(&storage, 1);
+    storage.find_files_of(1).unwrap();
+    assert_eq!(fs::read(folder.join("f2")).unwrap(), content[PIECE..]);
+    assert!(storage.find_files().is_err(), "the first file is gone");
+
+    let scratch = Scratch::new();
+    let (storage, folder) = begun(&scratch);
+    let elsewhere = scratch.0.join("elsewhere");
+    fs::rename(&folder, &elsewhere).unwrap();
+    std::os::unix::fs::symlink("/", &folder).unwrap();
+    write(&storage, 1);
+    assert_eq!(fs::read(elsewhere.join("f2")).unwrap(), content[PIECE..], "it is written on to where it is");
+    assert!(storage.find_files_of(1).is_err(), "it is not where it belongs");
+}
+
 #[test]
 fn files_have_their_octets_and_empty_ones_are_made() {
     let (info, content) = plain();

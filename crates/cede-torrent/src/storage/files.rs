@@ -245,6 +245,18 @@ pub enum Access {
     WriteProgram,
 }
 
+/// The folder of a file that was opened before, and how it was reached.
+#[derive(Default)]
+pub struct Near(Option<(Vec<String>, system::Handle)>);
+
+/// The name of a file at a path, of which all parts are plain names.
+fn checked(path: &[String]) -> io::Result<&String> {
+    for part in path {
+        cede_bt::metainfo::check_component(part).map_err(io::Error::other)?;
+    }
+    path.last().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a file without a name"))
+}
+
 /// A folder that was chosen.
 pub struct Folder {
     path: PathBuf,
@@ -267,19 +279,34 @@ impl Folder {
         system::open(inside.as_ref().unwrap_or(&self.handle), name, access)
     }
 
+    /// The same where files of one folder come one after the other: the folder of the one before is not looked for again. Where
+    /// it has been moved meanwhile, it is the moved one; where it has been removed, it is made anew.
+    pub fn file_near(&self, near: &mut Near, path: &[String], access: Access) -> io::Result<File> {
+        let folders = path.split_last().map_or(&[][..], |(_, folders)| folders);
+        match &mut near.0 {
+            Some((known, inside)) if known == folders && !folders.is_empty() => {
+                let opened = checked(path).and_then(|name| system::open(inside, name, access));
+                if !opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                    return opened;
+                }
+            }
+            _ => {}
+        }
+        let (inside, name) = self.reach(path, access != Access::Read)?;
+        let opened = system::open(inside.as_ref().unwrap_or(&self.handle), name, access);
+        near.0 = inside.map(|inside| (folders.to_vec(), inside));
+        opened
+    }
+
     /// The folder that a file is in, where it is not this one, and its name there.
     fn reach<'a>(
         &self,
         path: &'a [String],
         may_make: bool,
     ) -> io::Result<(Option<system::Handle>, &'a String)> {
-        let none = || io::Error::new(io::ErrorKind::InvalidInput, "a file without a name");
-        let (name, folders) = path.split_last().ok_or_else(none)?;
-        for part in path {
-            cede_bt::metainfo::check_component(part).map_err(io::Error::other)?;
-        }
+        let name = checked(path)?;
         let mut inside = None;
-        for folder in folders {
+        for folder in &path[..path.len() - 1] {
             inside = Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, may_make)?);
         }
         Ok((inside, name))

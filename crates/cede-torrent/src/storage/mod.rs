@@ -21,7 +21,7 @@ pub use layout::{Layout, Slice};
 pub use notes::{Notes, Stamp};
 
 use cede_bt::metainfo::Info;
-use files::{Access, Folder};
+use files::{Access, Folder, Near};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs::File;
@@ -120,6 +120,8 @@ struct Opened {
     seen: HashMap<usize, Stamp>,
     /// Something is written here, or is to be.
     is_written: bool,
+    /// Where the file that was opened last to be written is.
+    near: Near,
 }
 
 impl Opened {
@@ -253,8 +255,9 @@ impl Storage {
     /// Refuses at the beginning what would be refused when the first octets of a file come.
     fn look_at_what_is_there(&self) -> Result<(), StorageError> {
         let due = |index: &usize| self.is_wanted(*index) && !self.layout.files()[*index].is_padding;
+        let mut near = Near::default();
         for index in (0..self.layout.files().len()).filter(due) {
-            match self.open_file(index, false) {
+            match self.open_file(index, false, &mut near) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(self.failed(index, "open", error));
                 }
@@ -429,7 +432,7 @@ impl Storage {
         let file = match open {
             Some(file) => file,
             // To be read is enough on Unix.
-            None => match self.open_file(index, cfg!(not(unix))) {
+            None => match self.open_file(index, cfg!(not(unix)), &mut Near::default()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 other => Arc::new(other.map_err(|error| self.failed(index, "open", error))?),
             },
@@ -466,7 +469,10 @@ impl Storage {
             }
             return Ok(file);
         }
-        let made = self.open_file(index, to_write);
+        // What is only read is looked for where it belongs.
+        let mut anywhere = Near::default();
+        let near = if to_write { &mut opened.near } else { &mut anywhere };
+        let made = self.open_file(index, to_write, near);
         let action = if to_write { "make or open" } else { "open" };
         let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?);
         if opened.files.len() >= MAX_OPEN {
@@ -480,7 +486,7 @@ impl Storage {
         Ok(file)
     }
 
-    fn open_file(&self, index: usize, to_write: bool) -> io::Result<File> {
+    fn open_file(&self, index: usize, to_write: bool, near: &mut Near) -> io::Result<File> {
         if index == PARTS {
             let access = if to_write { Access::Write } else { Access::Read };
             return self.folder.file(&[self.parts_name()], access);
@@ -491,7 +497,7 @@ impl Storage {
             (true, false) => Access::Write,
             (true, true) => Access::WriteProgram,
         };
-        let file = self.folder.file(&names::kept_path(&entry.path), access)?;
+        let file = self.folder.file_near(near, &names::kept_path(&entry.path), access)?;
         let length = file.metadata()?.len();
         if length > entry.length {
             let text = format!("it has {length} octets, and the torrent says {}; move it away", entry.length);

@@ -6,6 +6,7 @@
 //! What it leaves out: what others write into files in place where anything is written here, too. How it was validated: `tests/storage.rs`,
 //! and whole sessions in `tests/safety.rs`.
 
+use super::files::Near;
 use super::{Opened, PARTS, Stamp, Storage, StorageError, files};
 use std::fs::File;
 use std::io;
@@ -23,7 +24,8 @@ impl Storage {
     pub fn find_files_of(&self, piece: u32) -> Result<(), StorageError> {
         let range = self.layout.piece_range(piece);
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        self.layout.slices(range.start, len).try_for_each(|slice| self.find_file(slice.file))
+        let mut near = Near::default();
+        self.layout.slices(range.start, len).try_for_each(|slice| self.find_file(slice.file, &mut near))
     }
 
     /// The same for all files that have content, once all of it has been written.
@@ -31,7 +33,8 @@ impl Storage {
     /// # Errors
     /// Which is not there, and why.
     pub fn find_files(&self) -> Result<(), StorageError> {
-        (0..self.layout.files().len()).try_for_each(|index| self.find_file(index))
+        let mut near = Near::default();
+        (0..self.layout.files().len()).try_for_each(|index| self.find_file(index, &mut near))
     }
 
     /// Whether a file stands as it did when it was first opened, where nothing is written. Its length and the time of its last change
@@ -60,13 +63,13 @@ impl Storage {
         }))
     }
 
-    fn find_file(&self, index: usize) -> Result<(), StorageError> {
+    fn find_file(&self, index: usize, near: &mut Near) -> Result<(), StorageError> {
         let entry = &self.layout.files()[index];
         if !self.is_wanted(index) || entry.is_padding || entry.length == 0 {
             return Ok(());
         }
         let spoilt = |error| self.failed(index, "go on with", error);
-        let there = self.open_file(index, false).map_err(|error| match error.kind() {
+        let there = self.open_file(index, false, near).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.failed(index, "find", gone()),
             _ => spoilt(error),
         })?;
