@@ -343,8 +343,6 @@ impl Torrent {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use super::*;
     use alloc::vec;
 
@@ -528,17 +526,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_refused_at_once() {
-        // Looking through the whole book for each of them took 40 times as long for forty times as many torrents.
-        let time = |torrents| {
-            let mut book = book(Limits { torrents, ..Limits::default() });
-            let about = |n| Announce { info_hash: numbered(n), ..announce(1, 1, Event::Started) };
-            (0..torrents as u32).for_each(|n| drop(book.announce(NOW, ip((n % 251) as u8), &about(n))));
-            let begun = std::time::Instant::now();
-            (0..2_000).for_each(|n| drop(book.announce(NOW, ip(1), &about(1 << 20 | n))));
-            begun.elapsed()
+    fn a_full_book_is_looked_through_once_in_a_second_and_not_for_each_who_is_refused() {
+        let mut book = book(Limits { torrents: 4, ..Limits::default() });
+        let mut ask = |n: u32, after_ms| {
+            let about = Announce { info_hash: numbered(n), ..announce(1, 1, Event::Started) };
+            let answer = book.announce(NOW + Duration::from_millis(after_ms), ip(1), &about);
+            (answer.is_ok(), book.looked.map(|looked| looked.since(NOW)))
         };
-        let (few, many) = (time(500), time(20_000));
-        assert!(many < few * 12, "{few:?} with 500 torrents, {many:?} with 20,000");
+        let ms = |n| Some(Duration::from_millis(n));
+        assert_eq!([ask(1, 0), ask(2, 0)], [(true, None); 2]);
+        assert_eq!([ask(3, 10), ask(4, 900), ask(5, 1_009)], [(false, ms(10)); 3]);
+        assert_eq!([ask(6, 1_010), ask(7, 2_000)], [(false, ms(1_010)); 2]);
     }
 }
