@@ -77,7 +77,7 @@ pub struct Config {
     /// Forget selective acknowledgements at a timeout, as RFC 2018 section 8 asks; most stacks keep them.
     pub sack_forgotten_at_timeout: bool,
     /// Find losses by time, and probe for the last of a flight, where SACK is in force: RACK-TLP (RFC 8985), in place of RFC
-    /// 6675's counting. Report what arrives twice (RFC 2883), learn from such reports, and take back repairs that were in vain.
+    /// 6675's counting. Report what arrives twice (RFC 2883), learn from such reports, and take back repairs and timeouts that were in vain.
     pub rack: bool,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,

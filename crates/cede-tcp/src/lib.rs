@@ -49,14 +49,14 @@
 //!
 //! # What is modelled
 //! Three-way handshake with retransmission; MSS, window scale, SACK and timestamp options; repair with SACK by counting
-//! (RFC 6675) or by time with tail-loss probes (RFC 8985, RACK-TLP; with reports of what arrived twice, RFC 2883, and repairs that
-//! are taken back where they were in vain), and RFC 6582 (NewReno) without; limited transmit; RFC 6298 and
+//! (RFC 6675) or by time with tail-loss probes (RFC 8985, RACK-TLP; with reports of what arrived twice, RFC 2883, and repairs
+//! and timeouts that are taken back where they were in vain), and RFC 6582 (NewReno) without; limited transmit; RFC 6298 and
 //! Linux timeouts; timestamps with PAWS and one-way delay samples; explicit congestion notification (RFC 3168); delayed
 //! acknowledgements in three policies; proportional rate reduction; zero-window probes; pacing and windows below one segment
 //! where a controller asks for them; closing from either side, RST.
 //!
 //! # What is left out
-//! Simultaneous open, data on SYN, urgent data, path-MTU discovery, and the detection of spurious timeouts (F-RTO, Eifel).
+//! Simultaneous open, data on SYN, urgent data, path-MTU discovery, and F-RTO.
 //! Checksums are the capture writer's.
 
 extern crate alloc;

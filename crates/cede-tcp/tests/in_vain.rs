@@ -5,6 +5,7 @@ mod support;
 
 use cede_tcp::{AckPolicy, Config, RepairMode, TimeoutReason};
 use cede_units::{Duration, Instant, Stream};
+use cede_wire::tcp::{Flags, Options, SackBlocks};
 use support::script::Script;
 use support::{Net, Passing, Verdict, controller, fixed_window};
 
@@ -294,4 +295,38 @@ fn reports_of_what_arrived_twice_take_a_timeout_back() {
     }
     assert_eq!(sender.connection.statistics().taken_back, 1);
     assert!(sender.window() >= before, "{} of {before}", sender.window());
+}
+
+#[test]
+fn a_probe_of_a_closed_window_that_arrived_twice_gives_nothing_back() {
+    let config = Config { initial_window: cede_tcp::InitialWindow::Segments(8), ..by_time() };
+    let mut sender = Script::new(&config, "cubic");
+    sender.offers = 0;
+    // A loss that was one, long ago.
+    assert_eq!(sender.sent().len(), 8);
+    sender.ack(0, &[(2, 5)]);
+    let last = sender.outstanding().end - 1;
+    sender.ack(last, &[]);
+    // The window of the handshake is used up, and closes.
+    let mut acked = 1000 * last;
+    for _ in 0..100 {
+        if sender.connection.snapshot().peer_window_bytes == 0 {
+            break;
+        }
+        acked += sender.connection.snapshot().flight_bytes;
+        sender.hand(acked, Flags::ACK, Options::default());
+        sender.sent();
+    }
+    let window = sender.window();
+    // An octet is sent into it, and again when the timer runs out.
+    assert!((0..20).any(|_| sender.wait().0 == TimeoutReason::Retransmission));
+    let snapshot = sender.connection.snapshot();
+    assert_eq!((snapshot.repair, snapshot.flight_bytes), (RepairMode::Loss, 1));
+    assert_eq!(sender.connection.statistics().timeouts, 0, "no sign of congestion");
+    let mut twice = SackBlocks::NONE;
+    let edge = |octets: u64| sender.isn.add(1 + octets as u32);
+    twice.push(edge(acked), edge(acked + 1)).unwrap();
+    sender.hand(acked + 1, Flags::ACK, Options { sack: twice, ..Options::default() });
+    assert!(sender.window() <= window, "{} of {window}", sender.window());
+    assert_eq!(sender.connection.statistics().taken_back, 0);
 }

@@ -151,10 +151,12 @@ impl Connection {
             return;
         }
         // A probe that a closed window refuses is no sign of congestion.
-        if !self.is_peer_window_closed() {
+        if self.is_peer_window_closed() {
+            self.undo.clear();
+        } else {
+            self.begin_undo_of_timeout();
             self.tell_timeout(now);
         }
-        self.begin_undo_of_timeout();
         self.board.mark_all_lost(self.config.sack_forgotten_at_timeout);
         if let Some(rack) = &mut self.rack {
             rack.on_timeout(&self.board);

@@ -1,19 +1,19 @@
-//! Repairs that were in vain: nothing had been lost, segments had overtaken one another.
+//! Repairs and timeouts that were in vain: nothing had been lost, segments had overtaken one another or were slow.
 //!
 //! Source: RFC 2883 (the peer reports what arrived twice), RFC 3522 (it echoes a timestamp that is older than the first
 //! retransmission), RFC 8985 section 6.2 step 4 and 7.4 (what RACK makes of such reports), as Linux 6.18 has them
 //! (`tcp_check_dsack`, `tcp_dsack_seen`, `tcp_packet_delayed`, `tcp_try_undo_recovery`, `tcp_try_undo_partial`,
 //! `tcp_try_undo_dsack`): a repair is taken back where each of its retransmissions arrived twice, during it or after it, or where an
-//! acknowledgement that advances echoes a stamp from before the first of them; and so is a timeout
-//! (`tcp_try_undo_loss`). A report widens RACK's window once in a
-//! round trip, where segments have been seen to overtake one another and it does not answer a tail probe.
+//! acknowledgement that advances echoes a stamp from before the first of them; and so is a timeout (`tcp_try_undo_loss`). A report
+//! widens RACK's window once in a round trip, where segments have been seen to overtake one another and it does not answer a tail
+//! probe.
 //!
 //! Only senders that find losses by time take back; what becomes of the window is the controller's business.
 //!
 //! **What it leaves out.** F-RTO (RFC 5682), which Linux has too: of 108 timeouts that ten of its peers took back four were told by it.
 //!
-//! **How it was validated.** Event by event (tests of repairs in vain), and beside the kernel's on a path that reorders
-//! (docs/validation.md).
+//! **How it was validated.** Event by event (tests of repairs in vain), beside the kernel's on a path that reorders
+//! (docs/validation.md), and in swarms beside real ones (docs/swarms.md).
 
 use super::Connection;
 use crate::statistics::RepairMode;

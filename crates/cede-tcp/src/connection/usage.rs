@@ -8,7 +8,7 @@
 //! **What it leaves out.** A window that has not been filled for longer than a timeout does not shrink
 //! (`tcp_cwnd_application_limited`); in windows of ten segments and less it would not in Linux either.
 //!
-//! **How it was validated.** The tests of the contract; segments lost in swarms beside those of the kernel's TCP
+//! **How it was validated.** `tests/usage.rs`; segments lost in swarms beside those of the kernel's TCP
 //! (`docs/swarms.md`).
 
 use super::{Connection, Limit};

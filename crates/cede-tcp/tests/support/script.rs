@@ -15,6 +15,8 @@ pub struct Script {
     pub now: Instant,
     /// The highest segment that has left, counted from 1.
     pub highest: u64,
+    /// The window that the peer offers, as the header has it.
+    pub offers: u16,
 }
 
 impl Script {
@@ -41,7 +43,7 @@ impl Script {
         let now = Instant::from_secs(1);
         let syn = connection.poll_transmit(now).unwrap();
         let (syn, _) = Segment::decode(&syn.head).unwrap();
-        let mut script = Self { connection, isn: syn.seq, now, highest: 0 };
+        let mut script = Self { connection, isn: syn.seq, now, highest: 0, offers: 0xffff };
         let options =
             Options { mss: Some(1000), sack_permitted: true, window_scale: Some(7), ..Options::default() };
         script.hand(0, Flags::SYN.with(Flags::ACK), options);
@@ -73,7 +75,7 @@ impl Script {
             seq: Seq32(u32::from(!syn)),
             ack: self.isn.add(1 + offset as u32),
             flags,
-            window: 0xffff,
+            window: self.offers,
             options,
         };
         self.connection.handle(self.now, &segment, Payload::Empty);
