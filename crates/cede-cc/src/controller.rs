@@ -5,8 +5,8 @@
 //! told of four things ([`Controller::on_sent`], [`Controller::on_feedback`], [`Controller::on_timeout`],
 //! [`Controller::on_timer`]) and answers each of the last three with an [`Allowance`], which the transport caches, so
 //! sending a packet costs no question. uTP also tells of delays that came without news ([`Controller::on_delays`]),
-//! and of packets of which nothing else will be told ([`Controller::on_forgotten`]); TCP of reductions in vain
-//! ([`Controller::on_undo`]).
+//! and of packets of which nothing else will be told ([`Controller::on_forgotten`]); who finds losses by time tells of
+//! reductions in vain ([`Controller::on_undo`]).
 //!
 //! After *every* call, `on_sent` included, the transport asks for [`Controller::timer`]; a controller that must change
 //! its allowance because a packet left asks for a timer that is due at once.

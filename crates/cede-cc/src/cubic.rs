@@ -354,9 +354,10 @@ impl Cubic {
         if let Some(linux) = &mut self.linux {
             linux.sample(feedback, age);
         }
-        let (congested, before) = (congested_number(feedback), self.before_cut());
-        if congested.is_some_and(|number| self.losses.try_start(number, feedback.next_number)) {
-            self.before = (!feedback.lost.is_empty()).then_some(before);
+        let congested = congested_number(feedback);
+        if congested.is_some_and(|number| self.losses.is_new(number)) {
+            self.before = (!feedback.lost.is_empty()).then(|| self.before_cut());
+            self.losses.start(feedback.next_number);
             self.cut(feedback);
         } else if congested.is_none() && !feedback.in_recovery && feedback.acked_bytes > 0 {
             self.repairing = false;

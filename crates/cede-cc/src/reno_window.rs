@@ -47,7 +47,7 @@ pub(crate) struct RenoWindow {
     counted: f64,
     epoch: LossEpoch,
     repairing: bool,
-    /// Window, threshold and epoch before the last loss.
+    /// Window, threshold and epoch before the last loss or timeout.
     before: Option<(f64, f64, LossEpoch)>,
 }
 
@@ -143,9 +143,9 @@ impl RenoWindow {
     /// Takes losses, marks and the end of repairs from an acknowledgement.
     pub(crate) fn take(&mut self, feedback: &Feedback<'_>) -> News {
         if let Some(number) = congested_number(feedback) {
-            let before = (self.cwnd, self.ssthresh, self.epoch);
-            if self.epoch.try_start(number, feedback.next_number) {
-                self.before = (!feedback.lost.is_empty()).then_some(before);
+            if self.epoch.is_new(number) {
+                self.before = (!feedback.lost.is_empty()).then_some(self.present());
+                self.epoch.start(feedback.next_number);
                 self.cut(feedback);
                 return News::Cut;
             }
@@ -178,6 +178,11 @@ impl RenoWindow {
         self.repairing = false;
         let flight = (in_flight_bytes as f64).max(self.bounds.mss) + self.bounds.mss;
         self.lower(self.ssthresh.min(flight));
+    }
+
+    /// What the next loss or timeout changes.
+    const fn present(&self) -> (f64, f64, LossEpoch) {
+        (self.cwnd, self.ssthresh, self.epoch)
     }
 
     /// The last loss was none: the window of before, or one that has grown beyond it since (Linux's `tcp_reno_undo_cwnd`).
@@ -216,7 +221,7 @@ impl RenoWindow {
         }
         if timeout.consecutive <= 1 {
             if !self.repairing {
-                self.before = Some((self.cwnd, self.ssthresh, self.epoch));
+                self.before = Some(self.present());
             }
             self.ssthresh = self.part_of(given_up(timeout, self.repairing, self.cwnd));
         }

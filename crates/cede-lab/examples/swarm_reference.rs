@@ -69,7 +69,7 @@ impl Wanted {
         let mut utp = ControllerChoice::named("ledbat-libtorrent");
         let (tcp, tcp_stack) = match self.rack {
             0 => (ControllerChoice::named("cubic"), TcpStack::Linux),
-            _ => (ControllerChoice::linux_cubic(), TcpStack::Linux418),
+            _ => (ControllerChoice::of_kernel("cubic"), TcpStack::Linux418),
         };
         utp.params.set("target", ParamValue::Duration(Duration::from_millis(self.target)));
         Group {

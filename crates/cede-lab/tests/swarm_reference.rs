@@ -19,7 +19,7 @@ fn group(name: &str, count: u32, role: Role, mbps: u64) -> Group {
         buffer: QueueLimit::Bytes(rate.bytes_in(Duration::from_secs(1))),
         utp: ControllerChoice::named("ledbat-libtorrent"),
         // The real ones ran on a kernel that finds losses by time.
-        tcp: ControllerChoice::linux_cubic(),
+        tcp: ControllerChoice::of_kernel("cubic"),
         tcp_stack: TcpStack::Linux418,
         arrival: Arrival::Together {
             at: Duration::from_secs(if role == Role::Leecher { 2 } else { 0 }),

@@ -17,7 +17,6 @@ pub mod path;
 pub mod relay;
 
 mod clock;
-mod model;
 mod netns;
 mod overflow;
 mod pause;

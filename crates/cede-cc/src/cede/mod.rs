@@ -447,9 +447,9 @@ impl Controller for Cede {
         self.trains.release(feedback.now);
         self.trains.on_feedback(feedback);
         if let Some(number) = congested_number(feedback) {
-            let before = self.before_cut();
-            if self.epoch.try_start(number, feedback.next_number) {
-                self.before = (!feedback.lost.is_empty()).then_some(before);
+            if self.epoch.is_new(number) {
+                self.before = (!feedback.lost.is_empty()).then(|| self.before_cut());
+                self.epoch.start(feedback.next_number);
                 self.cut(feedback);
             }
             return self.allowance();

@@ -4,7 +4,8 @@
 //! 3168, section 6.1.2 ask for as well. Losses of packets that had been sent before the last reduction belong to
 //! the event that caused it.
 //!
-//! *What it leaves out:* undoing a reduction that turns out to have been spurious (RFC 4015).
+//! *What it leaves out:* undoing a reduction that turns out to have been spurious (RFC 4015): who does so puts back the copy that it
+//! made before.
 //! *How it was validated:* unit tests below.
 
 /// Remembers which packets had been sent at the last reduction.

@@ -296,9 +296,9 @@ impl Controller for Ledbat {
         }
         if let Some(number) = congested_number(feedback) {
             self.window.cwnd = self.window.cwnd.min(before);
-            let was = self.before_cut();
-            if self.window.epoch.try_start(number, feedback.next_number) {
-                self.before = (!feedback.lost.is_empty()).then_some(was);
+            if self.window.epoch.is_new(number) {
+                self.before = (!feedback.lost.is_empty()).then_some(self.before_cut());
+                self.window.epoch.start(feedback.next_number);
                 self.cut(before);
             }
         }

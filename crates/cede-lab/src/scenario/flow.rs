@@ -1,7 +1,7 @@
 //! What a scenario says about flows: protocol, controller, traffic.
 
 use super::words::words;
-use cede_cc::Params;
+use cede_cc::{ParamValue, Params};
 use cede_units::{Bytes, Duration, Rate};
 
 /// A flow, or several alike.
@@ -40,6 +40,24 @@ pub struct ControllerSpec {
     pub name: String,
     /// The parameters that the scenario gives; the controller's defaults hold for the others.
     pub params: Params,
+}
+
+impl ControllerSpec {
+    /// A controller with its default parameters.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_string(), params: Params::new() }
+    }
+
+    /// The controller that stands for the kernel's of this name, with the rules that the kernel has.
+    #[must_use]
+    pub fn of_kernel(name: &str) -> Self {
+        let mut model = Self::named(name);
+        if name == "cubic" {
+            model.params.set("rules", ParamValue::Word("linux".to_string()));
+        }
+        model
+    }
 }
 
 /// The hosts that a flow joins.
@@ -221,5 +239,19 @@ words! {
         Heartbeat = "heartbeat": "a message of `bytes` every `period`",
         Paced = "paced": "messages of `message` octets at a steady `rate`",
         OnOff = "on_off": "data for a time `on`, none for a time `off`, and so on",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_control_that_is_offered_has_a_model() {
+        for name in ["cubic", "reno", "bbr"] {
+            let ControllerSpec { name, params } = ControllerSpec::of_kernel(name);
+            let path = cede_cc::Path { mss_bytes: 1448, initial_cwnd_bytes: 14_480, max_cwnd_bytes: 1 << 20 };
+            assert_eq!(cede_cc::registry::build(&name, &params, &path).unwrap().name(), name);
+        }
     }
 }

@@ -5,8 +5,8 @@ use super::flow::ProtocolKind;
 use super::model::{Buffer, Limit};
 use super::overrides::{Overrides, overridden};
 use super::problem::{Problem, Sources};
+use super::read_controller;
 use super::reader::{Fields, Reader};
-use super::{ControllerSpec, read_controller};
 use crate::swarm::{
     Arrival, ControllerChoice, Departure, Device, Group, Hashing, IMMEDIATE, Links, Packets, Role, Swarm,
     SwarmRecords, TcpStack, UtpStack,
@@ -317,8 +317,7 @@ fn read_controllers(
     let tcp = read_controller::read(reader, fields.node("tcp_controller"), fields.at, ProtocolKind::Tcp);
     let target: Option<Option<Duration>> = fields.maybe(reader, "target");
     let stack: Option<String> = fields.get(reader, "stack");
-    let choice = |spec: ControllerSpec| ControllerChoice { name: spec.name, params: spec.params };
-    let (mut utp, tcp) = (choice(utp?), choice(tcp?));
+    let (mut utp, tcp) = (utp?, tcp?);
     if !names_one && let Some(profile) = profile {
         utp = Group::controller_of(profile);
     }

@@ -1,7 +1,8 @@
 //! What a swarm consists of.
 
+/// A congestion controller by name, with its parameters.
+pub use crate::scenario::ControllerSpec as ControllerChoice;
 use cede_bt::{Disposition, Profile};
-use cede_cc::{ParamValue, Params};
 use cede_net::QueueLimit;
 use cede_units::{Duration, Rate};
 
@@ -144,31 +145,6 @@ impl TcpStack {
             Self::Linux418 => cede_tcp::Config::linux_4_18(),
             Self::Linux26 => cede_tcp::Config::linux_2_6(),
         }
-    }
-}
-
-/// A congestion controller by name, with its parameters.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ControllerChoice {
-    /// The name in the registry.
-    pub name: String,
-    /// Its parameters.
-    pub params: Params,
-}
-
-impl ControllerChoice {
-    /// A controller with its default parameters.
-    #[must_use]
-    pub fn named(name: &str) -> Self {
-        Self { name: name.to_string(), params: Params::new() }
-    }
-
-    /// CUBIC by the kernel's rules, not the RFC's.
-    #[must_use]
-    pub fn linux_cubic() -> Self {
-        let mut cubic = Self::named("cubic");
-        cubic.params.set("rules", ParamValue::Word("linux".to_string()));
-        cubic
     }
 }
 

@@ -91,7 +91,7 @@ impl Connection {
             }
             RepairMode::Recovery if is_original => self.on_original_in_repair(),
             RepairMode::Recovery if !self.peer.sack => self.on_partial_ack(bytes),
-            RepairMode::Loss if self.is_timeout_in_vain(is_original) => self.take_back_timeout(),
+            RepairMode::Loss if self.was_in_vain(is_original) => self.take_back_in_midst(),
             RepairMode::Loss if covered => self.repair.mode = RepairMode::Open,
             RepairMode::Recovery | RepairMode::Loss => {}
         }

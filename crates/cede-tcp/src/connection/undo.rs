@@ -124,9 +124,14 @@ impl Connection {
             && self.undo.first_stamp.is_none_or(|first| (stamps.echo.wrapping_sub(first) as i32) < 0)
     }
 
+    /// An acknowledgement that advances, by a segment that was sent once where `is_original`, says that nothing had been lost.
+    pub(super) const fn was_in_vain(&self, is_original: bool) -> bool {
+        is_original || self.undo.is_explained()
+    }
+
     /// A repair is over: taken back where it was in vain, counted where not.
     pub(super) fn settle_recovery(&mut self, is_original: bool) {
-        if is_original || self.undo.is_explained() {
+        if self.was_in_vain(is_original) {
             self.take_back();
         } else if let Some(rack) = &mut self.rack {
             rack.reordering.note_event();
@@ -142,8 +147,7 @@ impl Connection {
             self.undo.hold(true);
             return;
         }
-        self.board.unmark_lost();
-        self.take_back();
+        self.take_back_in_midst();
     }
 
     /// A timeout begins what may be taken back, unless it interrupts a repair, which did.
@@ -153,16 +157,9 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement that advances after a timeout says that nothing had been lost.
-    pub(super) const fn is_timeout_in_vain(&self, is_original: bool) -> bool {
-        is_original || self.undo.is_explained()
-    }
-
-    /// What the timeout took for lost and has not left again is under way.
-    pub(super) fn take_back_timeout(&mut self) {
+    /// What was taken for lost and has not left again is under way: the repair is taken back.
+    pub(super) fn take_back_in_midst(&mut self) {
         self.board.unmark_lost();
-        self.repair.resend_first = false;
-        self.repair.mode = RepairMode::Open;
         self.take_back();
     }
 
@@ -170,8 +167,10 @@ impl Connection {
     fn take_back(&mut self) {
         self.undo.clear();
         self.statistics.taken_back += 1;
-        if self.repair.mode == RepairMode::Recovery {
-            self.leave_recovery();
+        match self.repair.mode {
+            RepairMode::Recovery => self.leave_recovery(),
+            RepairMode::Loss => (self.repair.mode, self.repair.resend_first) = (RepairMode::Open, false),
+            RepairMode::Open => {}
         }
         self.withdraw_reduction();
         let allowance = self.controller.on_undo();

@@ -2,7 +2,6 @@
 
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::GentleSpec;
-use crate::model;
 use crate::predict::{outcome_of, payload_shares};
 use cede_lab::run::RunError;
 use cede_lab::scenario::{Buffer, ControllerSpec, Scenario, Topology};
@@ -73,7 +72,7 @@ fn scenario(spec: &GentleSpec) -> Scenario {
     if let ControllerChoice::Named { name, params } = spec.controller() {
         scenario.flows[0].controller = ControllerSpec { name, params };
     }
-    scenario.flows[1].controller = model::of_kernel(&spec.against);
+    scenario.flows[1].controller = ControllerSpec::of_kernel(&spec.against);
     scenario.flows[1].start = spec.alone;
     scenario.flows[1].stop = Some(spec.alone + spec.joined);
     scenario

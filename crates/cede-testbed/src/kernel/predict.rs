@@ -2,10 +2,9 @@
 
 use super::showing::{INTERVAL, Sample, Showing};
 use super::spec::KernelSpec;
-use crate::model;
 use crate::predict::{outcome_of, payload_shares};
 use cede_lab::run::RunError;
-use cede_lab::scenario::{Buffer, Scenario, Topology};
+use cede_lab::scenario::{Buffer, ControllerSpec, Scenario, Topology};
 
 /// Access links as good as none, as between namespaces; receivers that acknowledge as the kernel does.
 const SCENARIO: &str = r#"
@@ -64,7 +63,7 @@ fn scenario(spec: &KernelSpec) -> Scenario {
     }
     for (index, [start, stop]) in spec.flows().into_iter().enumerate() {
         let flow = &mut scenario.flows[index];
-        flow.controller = model::of_kernel(&spec.controls[index]);
+        flow.controller = ControllerSpec::of_kernel(&spec.controls[index]);
         (flow.start, flow.stop) = (start, Some(stop));
     }
     scenario

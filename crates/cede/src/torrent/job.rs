@@ -16,7 +16,6 @@ use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
 use cede_torrent::storage::{Notes, Storage};
 use serde_json::{Value, json};
-use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -350,7 +349,7 @@ fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), h
 }
 
 /// What others put behind the name of a file that is not whole: Transmission, qBittorrent, uTorrent, BitComet.
-const UNFINISHED: [&str; 4] = [".part", ".!qB", ".!ut", ".bc!"];
+const UNFINISHED: [&str; 4] = ["part", "!qB", "!ut", "bc!"];
 /// Files that others may have begun are looked for among so many.
 const LOOKED_FOR: usize = 1_000;
 
@@ -362,9 +361,7 @@ fn begun_by_others(storage: &Storage) -> Option<(PathBuf, usize)> {
         .map(|(at, _)| storage.path_of(at))
         .filter(|path| !path.exists());
     let begun = |path: PathBuf| {
-        let with =
-            |ending| PathBuf::from([path.as_os_str(), OsStr::new(ending)].into_iter().collect::<OsString>());
-        UNFINISHED.into_iter().map(with).find(|begun| begun.is_file())
+        UNFINISHED.into_iter().map(|ending| path.with_added_extension(ending)).find(|begun| begun.is_file())
     };
     let mut all = missing.filter_map(begun);
     let first = all.next()?;
