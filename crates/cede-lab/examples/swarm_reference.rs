@@ -1,10 +1,11 @@
 //! Swarms that were run with real clients, in the simulated world: one seed and so many leechers of libtorrent's profile.
 //!
 //!     cargo run --release -p cede-lab --example swarm_reference -- tcp|utp|mix [runs=3] [leechers=8] [octets=20000000]
-//!         [within=10] [tcp=50] [mbps=1] [buffer=125000] [target=100] [rack=1]
+//!         [within=10] [tcp=50] [mbps=1] [buffer=125000] [target=100] [rack=1] [burst=1600]
 //!
 //! `within` so many ms the leechers start; of a mix, `tcp` percent of them attempt TCP alone and the others uTP, and all accept both.
-//! `buffer` is that of each uplink, in octets, and `target` uTP's, in ms; with `rack=0` TCP
+//! `buffer` is that of each uplink, in octets, and `burst` what its token bucket lets through at once, as with the real ones' `tbf`;
+//! `target` is uTP's, in ms; with `rack=0` TCP
 //! counts what arrives beyond a loss, and its CUBIC is the RFC's (the kernel that real ones ran on finds losses by time, and has rules of its own).
 //! Prints each run, and their means.
 
@@ -28,6 +29,7 @@ struct Wanted {
     buffer: u64,
     target: u64,
     rack: u64,
+    burst: u64,
 }
 
 impl Wanted {
@@ -43,6 +45,7 @@ impl Wanted {
             buffer: 125_000,
             target: 100,
             rack: 1,
+            burst: 1_600,
         };
         for arg in args {
             let (key, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: write KEY=NUMBER"))?;
@@ -56,6 +59,7 @@ impl Wanted {
                 "buffer" => &mut wanted.buffer,
                 "target" => &mut wanted.target,
                 "rack" => &mut wanted.rack,
+                "burst" => &mut wanted.burst,
                 _ => return Err(format!("{key}: not known")),
             };
             *field = value.parse().map_err(|error| format!("{arg}: {error}"))?;
@@ -75,6 +79,7 @@ impl Wanted {
         Group {
             uplink: Some(Rate::from_mbit(self.mbps)),
             buffer: QueueLimit::Bytes(self.buffer),
+            burst_bytes: self.burst,
             disposition,
             utp,
             tcp,

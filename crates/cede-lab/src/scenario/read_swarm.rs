@@ -283,6 +283,7 @@ fn read_access(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<impl FnOn
     let downlink: Option<Option<Rate>> = fields.maybe(reader, "downlink");
     let buffer: Option<Buffer> = fields.get(reader, "buffer");
     let latency = fields.get(reader, "latency");
+    let burst: Option<Bytes> = fields.get(reader, "burst");
     let loss = fields.get(reader, "loss");
     let per_link: Option<i64> = fields.get(reader, "per_link");
     let (uplink, downlink) = (uplink?, downlink?);
@@ -297,11 +298,13 @@ fn read_access(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<impl FnOn
         Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
     };
     let (latency, loss, per_link): (Duration, _, _) = (latency?, loss?, per_link? as u32);
+    let burst_bytes = burst?.0;
     // The way to a peer takes as long as the way from it, also where it has no rate.
     let downlink = downlink.or((!latency.is_zero()).then_some(IMMEDIATE));
     Some(move |group: &mut Group| {
         (group.uplink, group.downlink, group.buffer) = (uplink, downlink, buffer);
         (group.latency, group.loss, group.per_link) = (latency, loss, per_link);
+        group.burst_bytes = burst_bytes;
     })
 }
 

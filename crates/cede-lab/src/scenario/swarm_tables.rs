@@ -97,6 +97,13 @@ const GROUP: &[OptionDoc] = &[
         "5 ms",
         "Propagation between a peer and the network, in each direction.",
     ),
+    option(
+        "burst",
+        Kind::Size { min: 0, max: 1 << 30 },
+        Value("0 B"),
+        "1600 B",
+        "Makes access links token buckets, as Linux's tbf and htb: after a pause so much leaves at once, in no time.",
+    ),
     option("loss", Kind::Probability, Value("0"), "0.01", "Loss on the way to a peer."),
     option("per_link", Kind::Integer { min: 1, max: 1_000 }, Value("1"), "2", "Peers that share one uplink."),
     option(

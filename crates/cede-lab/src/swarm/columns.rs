@@ -51,10 +51,10 @@ pub(super) const LINKS: TableFile = TableFile {
         ("way", "`up`: from the peer, `down`: to it, where its group has a `downlink`."),
         ("rate_mbps", "Its rate, in Mbit/s."),
         ("dequeues", "Packets that left the queue, here and below from `measure_from` on."),
-        ("busy_dequeues", "Those that left others behind."),
+        ("busy_dequeues", "Those that had waited for their turn: the packet before left them behind."),
         (
             "queue_mean_ms",
-            "Mean, over the dequeues, of the time that the octets left behind take to send; nothing where there were none.",
+            "Mean, over the dequeues, of the time that the octets take to send which wait as a packet's turn comes, its own among them if it waited (what Linux's `tbf` tells of as left behind by the packet before); nothing where there were none.",
         ),
         ("queue_p95_ms", "The 95th percentile of the same."),
         ("wait_mean_ms", "Mean time that packets waited in the queue."),
@@ -147,14 +147,17 @@ pub(super) const QUEUE: TableFile = TableFile {
     columns: &[
         (
             "time_s",
-            "When a packet left the queue and began to be sent, in seconds: one that leaves others behind is followed after the time that it takes itself.",
+            "When a packet's turn came, in seconds: as the one before it had left, or as it arrived where the link was free.",
         ),
         ("peer", "The peer whose access link it is; of an uplink that several share, the first of them."),
         ("way", "`up`: from the peer, `down`: to it, where its group has a `downlink`."),
-        ("packets", "Packets that it left behind."),
+        (
+            "packets",
+            "Packets that had waited until then, itself among them: what the one before left behind.",
+        ),
         ("bytes", "Octets of these."),
-        ("served_bytes", "Octets of packets that have left the queue so far, those of this one among them."),
-        ("dropped", "Packets that have found no room so far."),
+        ("served_bytes", "Octets of packets that had left by then."),
+        ("dropped", "Packets that had found no room by then."),
     ],
 };
 

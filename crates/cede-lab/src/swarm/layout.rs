@@ -1,7 +1,7 @@
 //! From a swarm to a network: hosts, access links, and what lies between.
 
 use super::model::{Arrival, Device, Group, Links, Swarm};
-use cede_net::{Impairments, LinkConfig, QueueLimit};
+use cede_net::{Impairments, LinkConfig, QueueLimit, Shaper};
 use cede_sim::{Clock, Topology};
 use cede_units::{Duration, Instant, Rate, Stream};
 
@@ -56,7 +56,8 @@ impl Layout {
         if let Some(rate) = group.uplink {
             let link = format!("{first}/up");
             if first == name {
-                self.topology.link(&link, name, &out, LinkConfig::new(rate, group.latency, group.buffer));
+                let config = shaped(LinkConfig::new(rate, group.latency, group.buffer), group);
+                self.topology.link(&link, name, &out, config);
                 self.uplinks.push((link, rate));
             }
             from = first.to_string();
@@ -70,6 +71,7 @@ impl Layout {
             let rate = group.downlink.unwrap_or(IMMEDIATE);
             let limit = if rate == IMMEDIATE { QueueLimit::Unlimited } else { group.buffer };
             let config = lossy(LinkConfig::new(rate, group.latency, limit), group.loss);
+            let config = if rate == IMMEDIATE { config } else { shaped(config, group) };
             let link = format!("{name}/down");
             self.topology.link(&link, &door, name, config);
             self.downlinks.extend(group.downlink.map(|rate| (link, rate)));
@@ -134,6 +136,13 @@ fn doors(swarm: &Swarm, group: &Group, number: usize) -> (String, String) {
 /// No link is needed between peers that all have access links, where it would do nothing.
 fn needs_nothing(swarm: &Swarm, rtt: Duration, loss: f64) -> bool {
     rtt.is_zero() && loss == 0.0 && swarm.groups.iter().all(|group| group.uplink.is_some())
+}
+
+/// The link as a group's token bucket, where it has one.
+fn shaped(mut config: LinkConfig, group: &Group) -> LinkConfig {
+    let burst_bytes = group.burst_bytes;
+    config.control.shaper = (burst_bytes > 0).then_some(Shaper { burst_bytes, peak: None });
+    config
 }
 
 fn lossy(config: LinkConfig, loss: f64) -> LinkConfig {

@@ -12,13 +12,13 @@ use std::rc::Rc;
 /// What a link carried and how long its queue was.
 #[derive(Clone, Debug)]
 pub struct LinkRecord {
-    /// Time that the octets left in the queue after each dequeue take to send.
+    /// Time that the octets take to send which wait as each packet's turn comes, its own among them (see [`QueueEntry`]).
     pub backlog: Histogram,
     /// How long each packet waited.
     pub waits: Histogram,
-    /// Dequeues, and those that left something behind.
+    /// Packets whose turn came.
     pub dequeues: u64,
-    /// Dequeues that left something behind.
+    /// Those that had waited for it.
     pub busy_dequeues: u64,
     /// Octets on the wire, by protocol: TCP, UDP.
     pub bytes: [u64; 2],
@@ -47,18 +47,23 @@ impl LinkRecord {
     }
 }
 
-/// A dequeue, as the queue was afterwards.
+/// What one packet leaves behind as the next one's turn comes.
+///
+/// A token bucket such as Linux's `tbf` takes a packet from its queue once it may leave, and what its log tells after that are all who still
+/// wait, the next one among them. Here a packet leaves the queue as its turn comes and is on the line for as long as it would have waited there
+/// for its tokens. So the same is told at that moment: a packet that had to wait for its turn counts itself, and one that found the link free
+/// finds nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueEntry {
-    /// When it began to be sent.
+    /// When a packet's turn came: as the one before had left, or as it arrived.
     pub at: Instant,
     /// Which of the uplinks and, behind these, of the downlinks, in their order.
     pub link: u32,
-    /// Packets left in the queue.
+    /// Packets that waited until then.
     pub packets: u32,
-    /// Octets left in the queue.
+    /// Octets that waited until then.
     pub bytes: u64,
-    /// Octets served so far.
+    /// Octets that had left by then.
     pub served_bytes: u64,
     /// Packets dropped so far.
     pub dropped: u64,
@@ -137,22 +142,22 @@ impl Observer for SwarmMeter {
         if !self.counts(event.at) {
             return;
         }
+        let (packets, bytes) = waiting(event);
         let record = &mut self.links[index];
-        let backlog = record.rate.time_to_send(event.queued_bytes);
-        record.backlog.record(backlog);
+        record.backlog.record(record.rate.time_to_send(bytes));
         record.waits.record(event.waited);
         record.dequeues += 1;
         if let Some(log) = &mut self.log {
             log.push(QueueEntry {
                 at: event.at,
                 link: index as u32,
-                packets: event.queued_packets,
-                bytes: event.queued_bytes,
-                served_bytes: event.served_bytes,
+                packets,
+                bytes,
+                served_bytes: event.served_bytes - u64::from(event.bytes),
                 dropped: event.dropped_packets,
             });
         }
-        record.busy_dequeues += u64::from(event.queued_packets > 0);
+        record.busy_dequeues += u64::from(packets > 0);
         record.bytes[usize::from(datagram.protocol == Protocol::Udp)] += u64::from(event.bytes);
     }
 
@@ -178,6 +183,14 @@ impl Observer for SwarmMeter {
     }
 }
 
+/// Packets and octets that wait as a packet's turn comes, its own among them if it had to wait.
+const fn waiting(event: &Dequeue) -> (u32, u64) {
+    if event.waited.is_zero() {
+        return (0, 0);
+    }
+    (event.queued_packets + 1, event.queued_bytes + event.bytes as u64)
+}
+
 /// All samples of several histograms' means, weighted by their samples.
 pub(super) fn joint_mean_ms<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Option<f64> {
     let (mut sum, mut samples) = (0.0, 0);
@@ -186,4 +199,28 @@ pub(super) fn joint_mean_ms<'a>(histograms: impl Iterator<Item = &'a Histogram>)
         samples += histogram.samples();
     }
     (samples > 0).then(|| sum / samples as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_units::Duration;
+
+    #[test]
+    fn who_waited_for_its_turn_was_left_behind_and_counts() {
+        let turn = |waited_ms, queued_packets, queued_bytes| {
+            waiting(&Dequeue {
+                at: Instant::from_secs(1),
+                bytes: 1500,
+                waited: Duration::from_millis(waited_ms),
+                queued_packets,
+                queued_bytes,
+                served_bytes: 1500,
+                dropped_packets: 0,
+            })
+        };
+        assert_eq!(turn(0, 0, 0), (0, 0));
+        assert_eq!(turn(12, 0, 0), (1, 1500));
+        assert_eq!(turn(36, 2, 2048), (3, 3548));
+    }
 }

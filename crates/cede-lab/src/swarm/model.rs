@@ -167,6 +167,9 @@ pub struct Group {
     pub downlink: Option<Rate>,
     /// How much waits before the access link, in each direction that has one.
     pub buffer: QueueLimit,
+    /// Octets that may leave an access link at once after a pause, which a token bucket lets through (Linux's tbf and htb) and which take no
+    /// time then; 0 for a line that serialises each packet.
+    pub burst_bytes: u64,
     /// Propagation from the peer to the network, and back where there is a downlink or loss.
     pub latency: Duration,
     /// Loss on the way to the peer.
@@ -226,6 +229,7 @@ impl Group {
             departure: Departure::Stay,
             packet_bytes: 1500,
             offload_bytes: 0,
+            burst_bytes: 0,
             write_ahead_bytes: 32 << 10,
             machine: 0,
             profile,
