@@ -81,8 +81,12 @@ pub enum Dialling {
 pub enum Duplicates {
     /// uTP rather than TCP; of equals the one that the peer with the larger id has opened.
     PreferUtp,
-    /// The one that the peer with the larger id has opened, whatever carries it; of equals the older (libtorrent).
+    /// The one that the peer with the larger id has opened, whatever carries it; of equals the older.
     ByPeerId,
+    /// As a peer that has called us says who it is, also against a call to its host that is still under way, and drawn: libtorrent
+    /// compares the ports at which both take connections, and draws where they are alike, as they are in swarms of namespaces. Each end
+    /// draws for itself, so that both connections may be closed. What is left is decided as by [`Self::ByPeerId`].
+    Drawn,
     /// Both, each for the data of the side that opened it. No client does so; it takes away what the TMA paper's
     /// section 3.3 holds responsible for the fairness between transports.
     KeepBoth,
@@ -105,7 +109,7 @@ impl Duplicates {
         match self {
             Self::KeepBoth => (older.opened_by_us == newer.opened_by_us).then_some(false),
             Self::PreferUtp if older.transport != newer.transport => Some(newer.transport == Transport::Utp),
-            Self::PreferUtp | Self::ByPeerId => {
+            Self::PreferUtp | Self::ByPeerId | Self::Drawn => {
                 Some(older.opened_by_us != newer.opened_by_us && newer.opened_by_us == our_id_is_larger)
             }
         }

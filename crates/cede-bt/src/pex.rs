@@ -51,11 +51,13 @@ impl Told {
         }
         self.0.retain(|address| !dropped.contains(address));
         self.0.extend(added.iter().map(|contact| contact.address));
-        Some(encode(&added, &dropped))
+        Some(message(&added, &dropped))
     }
 }
 
-fn encode(added: &[Contact], dropped: &[SocketAddr]) -> Vec<u8> {
+/// A message of who has come and gone.
+#[must_use]
+pub fn message(added: &[Contact], dropped: &[SocketAddr]) -> Vec<u8> {
     let flags = |is_v6: bool| -> Vec<u8> {
         let family = added.iter().filter(|contact| contact.address.ip().to_canonical().is_ipv6() == is_v6);
         family.map(flags_of).collect()

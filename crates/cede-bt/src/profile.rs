@@ -58,12 +58,18 @@ pub struct Profile {
     pub keepalive: Duration,
     /// A peer that says nothing for so long is gone.
     pub silence_max: Duration,
+    /// Whoever has everything lets go of a peer that it has unchoked and that wants something, where that has neither asked for anything nor
+    /// been sent anything for so long. Behind a full uplink what a slow connection over TCP has asked for lies in the sender's buffer for longer
+    /// than that, and the next connection to the same peer may be one over uTP.
+    pub seed_patience: Option<Duration>,
     /// Peers asked of the tracker.
     pub want_peers: u32,
     /// The tracker is asked again where there are fewer connections.
     pub peers_min: u32,
     /// How often it is looked whether there are.
     pub reannounce: Duration,
+    /// Peers are told of others (BEP 11). The messages are the driver's; one that faces the open network asks the torrent as well.
+    pub exchanges: bool,
 }
 
 impl Profile {
@@ -98,9 +104,11 @@ impl Profile {
         snub: SnubRule::Silent { after: Duration::from_secs(30) },
         keepalive: Duration::from_secs(120),
         silence_max: Duration::from_secs(300),
+        seed_patience: None,
         want_peers: 50,
         peers_min: 20,
         reannounce: Duration::from_secs(300),
+        exchanges: false,
     };
 
     /// libtorrent 2.0.8 with its default settings.
@@ -120,7 +128,7 @@ impl Profile {
         limiter: LimiterRule::Bucket { tick: Duration::from_millis(500) },
         mixed: MixedRule::PeerProportional,
         dialling: Dialling::UtpFirst,
-        duplicates: Duplicates::ByPeerId,
+        duplicates: Duplicates::Drawn,
         initiate_max: 200,
         connections_max: 200,
         rests_after_end: true,
@@ -131,9 +139,11 @@ impl Profile {
         snub: SnubRule::Late { block: Duration::from_secs(60), anything: Duration::from_secs(20) },
         keepalive: Duration::from_secs(100),
         silence_max: Duration::from_secs(120),
+        seed_patience: Some(Duration::from_secs(60)),
         want_peers: 200,
         peers_min: 20,
         reannounce: Duration::from_secs(300),
+        exchanges: true,
     };
 
     /// uTorrent 3.0 as far as it is known: transports race and uTP wins (TMA 2012, section 2.2); its choker and pipeline
@@ -158,7 +168,9 @@ impl Profile {
         dials_per_second: None,
         // Nothing is known of it; with five, a seed of 100 pieces would send four copies before its own.
         allowed_fast: 0,
+        seed_patience: None,
         want_peers: 50,
+        exchanges: false,
         ..Self::LIBTORRENT
     };
 

@@ -346,6 +346,8 @@ fn who_sends_bad_pieces_is_banned_and_the_download_still_ends() {
 /// One downloads from a seed and from liars, all of them as fast as each other, with other random numbers each time.
 fn among_liars(profile: Profile, number: u64, spoil: impl Fn(&mut Swarm)) -> Swarm {
     let member = |peer: u8| {
+        // All call each other at once: drawn, both connections to a liar might be closed.
+        let profile = Profile { duplicates: cede_bt::Duplicates::ByPeerId, ..profile };
         let mut setup = setup(peer, peer > 0, profile, Disposition::ALL);
         setup.upload_limit = (peer > 0).then_some(200 << 10);
         setup.random = Stream::named(number, &format!("peer {peer}"));
@@ -617,6 +619,66 @@ fn a_slot_that_is_not_used_goes_to_the_next() {
         });
         assert!(waited.is_some_and(|seconds| within.contains(&seconds)), "{patience:?}: {waited:?}");
     }
+}
+
+/// A seed lets go of who has been unchoked for a minute and has asked for nothing, by libtorrent's rules, and of nobody else.
+#[test]
+fn who_asks_a_seed_for_nothing_is_let_go() {
+    let with = |patience| Crowd::with(Profile { seed_patience: patience, ..Profile::LIBTORRENT });
+    let minute = Duration::from_secs(60);
+    for (patience, wants, after, stays) in [
+        (Some(minute), true, 59, true),
+        (Some(minute), true, 62, false),
+        (Some(minute), false, 90, true),
+        (None, true, 90, true),
+    ] {
+        let mut crowd = with(patience);
+        assert!(crowd.call("10.0.0.1:1", wants));
+        crowd.wait(after);
+        assert_eq!(crowd.from("10.0.0.1") == 1, stays, "{patience:?}, wants {wants}, after {after} s");
+    }
+    // Who is still owed something, or was sent something a moment ago, stays.
+    let mut crowd = with(Some(minute));
+    assert!(crowd.call("10.0.0.1:1", true));
+    crowd.wait(30);
+    let conn = crowd.engine.connections().next().expect("somebody has called").id;
+    assert!(crowd.engine.connections().all(|view| !view.choking), "the seed has a place for it");
+    let block = cede_bt::wire::BlockRef { piece: 3, begin: 0, len: 16 << 10 };
+    crowd.engine.received(crowd.now, conn, Payload::copy_from(&Message::Request(block).to_vec()));
+    crowd.wait(90);
+    assert_eq!(crowd.from("10.0.0.1"), 1, "its block has not been sent");
+    crowd.engine.set_room(conn, 1 << 20);
+    while crowd.engine.poll_transmit(crowd.now).is_some() {}
+    crowd.wait(58);
+    assert_eq!(crowd.from("10.0.0.1"), 1);
+    crowd.wait(4);
+    assert_eq!(crowd.from("10.0.0.1"), 0);
+}
+
+/// A peer that is being called calls as well, and greets first: of the two connections one is closed at once, which is drawn.
+#[test]
+fn of_two_calls_at_a_time_one_is_drawn() {
+    let theirs_stay = |number: u8| {
+        let mut engine =
+            cede_bt::Engine::<usize>::new(setup(number, true, Profile::LIBTORRENT, Disposition::TCP));
+        let now = Instant::from_secs(1);
+        engine.start(now);
+        engine.add_peers(now, &[9]);
+        let theirs = engine.accept(now, 9, Transport::Tcp).expect("there is room");
+        while engine.poll_action().is_some() {}
+        let words = Handshake { reserved: Reserved::default(), info_hash: [7; 20], peer_id: [9; 20] };
+        engine.received(now, theirs, Payload::copy_from(&words.encode()));
+        let closed: Vec<ConnId> = core::iter::from_fn(|| engine.poll_action())
+            .filter_map(|action| match action {
+                Action::Close { conn, reason: CloseReason::Duplicate } => Some(conn),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(closed.len(), 1);
+        closed != [theirs]
+    };
+    let stay = (20..84).filter(|&number| theirs_stay(number)).count();
+    assert!((20..=44).contains(&stay), "{stay} of 64");
 }
 
 /// What becomes of calls to a peer.

@@ -13,7 +13,7 @@ use crate::snub::Wait;
 use crate::wire::{BlockRef, Decoder, Reserved, WireLimits};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use cede_units::Instant;
+use cede_units::{Duration, Instant};
 
 /// The name of a connection; never given twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -176,6 +176,16 @@ impl<A: Copy> Conn<A> {
             tally: Tally::default(),
             times: Times { heard_at: now, said_at: now, content_at: now },
         }
+    }
+
+    /// For how long it could have asked for something and has not, nor been sent anything; zero for who is not expected to.
+    pub(super) fn asks_nothing(&self, now: Instant) -> Duration {
+        let is_expected = self.stage.is_ready() && !self.choking && self.peer_interested;
+        if !is_expected || self.out.has_blocks() {
+            return Duration::ZERO;
+        }
+        let asked_at = self.tally.unchoked_at.max(self.tally.requested_at).unwrap_or(Instant::ZERO);
+        now.since(asked_at.max(self.times.content_at))
     }
 
     pub(super) const fn contender(&self) -> Contender {

@@ -150,17 +150,22 @@ impl<A: PeerAddress> Engine<A> {
         let (address, transport, stage) = (conn.address, conn.transport, conn.stage);
         let opened_by_us = conn.opened_by_us;
         self.forget(now, id.index);
-        let rests = self.profile.rests_after_end;
-        let Some(known) = self.dials.known.get_mut(&address) else { return };
         if stage.is_ready() {
-            known.failures = 0;
-            known.not_before = if rests { now + RETRY } else { known.not_before };
+            self.rest(now, address);
         } else if stage == Stage::Dialling && opened_by_us {
             self.call_failed(now, address, transport);
         } else if opened_by_us {
             self.note_failure(now, address);
         }
         self.dial(now);
+    }
+
+    /// A connection that was good for something is over: it is no failure, and the peer may be called again.
+    fn rest(&mut self, now: Instant, address: A) {
+        let rests = self.profile.rests_after_end;
+        let Some(known) = self.dials.known.get_mut(&address) else { return };
+        known.failures = 0;
+        known.not_before = if rests { now + RETRY } else { known.not_before };
     }
 
     fn call_failed(&mut self, now: Instant, address: A, transport: Transport) {
@@ -229,7 +234,7 @@ impl<A: PeerAddress> Engine<A> {
     fn is_served(&self, known: &Known) -> bool {
         match self.profile.duplicates {
             Duplicates::KeepBoth => known.ours > 0,
-            Duplicates::PreferUtp | Duplicates::ByPeerId => known.live > 0,
+            Duplicates::PreferUtp | Duplicates::ByPeerId | Duplicates::Drawn => known.live > 0,
         }
     }
 
@@ -352,8 +357,10 @@ impl<A: PeerAddress> Engine<A> {
         if let Some(known) = self.dials.known.get_mut(&address) {
             known.useless |= matches!(reason, CloseReason::BothComplete | CloseReason::Ourselves);
         }
-        if !matches!(reason, CloseReason::Duplicate | CloseReason::BothComplete) {
-            self.note_failure(now, address);
+        match reason {
+            CloseReason::Duplicate | CloseReason::BothComplete => {}
+            CloseReason::AsksNothing => self.rest(now, address),
+            _ => self.note_failure(now, address),
         }
         self.act(Action::Close { conn: id, reason });
         self.forget(now, index);
@@ -362,6 +369,9 @@ impl<A: PeerAddress> Engine<A> {
     /// Both handshakes are there: is this the connection to keep? Closes whichever loses; answers whether this one
     /// stays.
     pub(super) fn settle_duplicates(&mut self, now: Instant, index: u32) -> bool {
+        if !self.draw_against_host(now, index) {
+            return false;
+        }
         let Some(conn) = self.at(index) else { return false };
         let (newer, peer_id) = (conn.contender(), conn.peer_id);
         let larger = self.peer_id > peer_id;
@@ -381,6 +391,30 @@ impl<A: PeerAddress> Engine<A> {
                 }
                 None => {}
             }
+        }
+        true
+    }
+
+    /// A peer that has called us has said who it is. Where we are connected with its host already, or are calling it, one of the two is
+    /// closed, which is drawn (libtorrent 2.0.8, `peer_list::new_connection`, where the ports at which both take connections are alike).
+    /// Answers whether this one stays.
+    fn draw_against_host(&mut self, now: Instant, index: u32) -> bool {
+        let Some(conn) = self.at(index) else { return false };
+        let (host, opened_by_us) = (conn.address.host(), conn.opened_by_us);
+        if self.profile.duplicates != Duplicates::Drawn || opened_by_us {
+            return true;
+        }
+        let rivals: alloc::vec::Vec<(u32, bool)> = (self.slots.iter().flatten())
+            .filter(|other| other.id.index != index && other.address.host() == host)
+            .filter(|other| other.opened_by_us || other.stage.is_ready())
+            .map(|other| (other.id.index, other.opened_by_us))
+            .collect();
+        for (other, is_our_call) in rivals {
+            if !is_our_call || self.random.below(2) == 0 {
+                self.close(now, index, CloseReason::Duplicate);
+                return false;
+            }
+            self.close(now, other, CloseReason::Duplicate);
         }
         true
     }

@@ -82,10 +82,14 @@ impl<A: PeerAddress> Engine<A> {
 
     fn look_at(&mut self, now: Instant, index: u32) {
         let (keepalive, silence) = (self.profile.keepalive, self.profile.silence_max);
+        let (is_seed, patience) = (self.complete, self.profile.seed_patience);
         let by_second = self.profile.pipeline == PipelineRule::Libtorrent;
         let Some(conn) = self.at(index) else { return };
         if now.since(conn.times.heard_at) > silence {
             return self.close(now, index, CloseReason::Silent);
+        }
+        if is_seed && patience.is_some_and(|patience| conn.asks_nothing(now) > patience) {
+            return self.close(now, index, CloseReason::AsksNothing);
         }
         if by_second {
             conn.pipeline.on_second(conn.peer_choking);

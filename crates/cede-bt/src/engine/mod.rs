@@ -119,6 +119,8 @@ pub enum CloseReason {
     Silent,
     /// It was good for nothing, and others want its place.
     Crowded,
+    /// It was unchoked, and neither asked for anything nor took anything for too long.
+    AsksNothing,
 }
 
 /// What a tracker is to be told.

@@ -1,11 +1,13 @@
 //! A peer of a simulated swarm as a host of the world.
 
+use super::exchange::Exchange;
 use super::model::{Departure, Hashing};
 use super::near::bring;
 use super::sockets::{News, Sockets};
 use super::tracker::Tracker;
 use crate::histogram::Histogram;
 use cede_bt::engine::{Action, AnnounceEvent, Chunk, CloseReason, ConnId, Setup, Totals};
+use cede_bt::extension::Extension;
 use cede_bt::{Bitfield, Engine, Transport};
 use cede_net::{Datagram, Foresight, Host, HostId, Input, Output};
 use cede_units::{Duration, Instant, Stream};
@@ -86,6 +88,8 @@ pub struct SwarmHost {
     peers: Vec<u32>,
     /// Pieces of which something was not the torrent's.
     spoilt: Vec<u32>,
+    /// What it tells its peers of others, if it does.
+    exchange: Exchange,
 }
 
 impl SwarmHost {
@@ -103,6 +107,7 @@ impl SwarmHost {
             alike: (0, 0),
             peers: Vec::new(),
             spoilt: Vec::new(),
+            exchange: Exchange::new(me),
             life,
         }
     }
@@ -179,6 +184,7 @@ impl SwarmHost {
         self.record.totals += *self.engine.totals();
         self.record.totals.cut += self.engine.unfinished_bytes();
         self.record.rounds += self.engine.rounds();
+        self.exchange = Exchange::new(self.me);
         self.engine = self.life.engine(Setup { have, random, ..self.life.setup.clone() });
         self.returns_at = now + self.draw(mean);
     }
@@ -193,6 +199,9 @@ impl SwarmHost {
         }
         if self.online && self.engine.poll_timeout().is_some_and(|at| at <= now) {
             self.engine.handle_timeout(now);
+        }
+        if self.online {
+            self.exchange.tell(now, &mut self.engine);
         }
     }
 
@@ -287,13 +296,20 @@ impl SwarmHost {
                 self.record.unchokes.push((now, peer, unchoked, busy));
             }
             Action::Complete => self.complete(now),
+            Action::Introduced { conn, extension } => self.introduce(now, conn, &extension),
+            Action::Extended { id, payload, .. } => self.exchange.hear(now, &mut self.engine, id, &payload),
             Action::Ready { .. }
-            | Action::Introduced { .. }
-            | Action::Extended { .. }
             | Action::HashRequest { .. }
             | Action::DhtPort { .. }
             | Action::Unreached { .. }
             | Action::Banned { .. } => {}
+        }
+    }
+
+    fn introduce(&mut self, now: Instant, conn: ConnId, extension: &Extension) {
+        let address = self.engine.connections().find(|view| view.id == conn).map(|view| view.address);
+        if let Some(address) = address.filter(|_| self.life.setup.profile.exchanges) {
+            self.exchange.introduce(now, conn, address, extension);
         }
     }
 
@@ -376,7 +392,8 @@ impl SwarmHost {
 
     fn deadline(&self) -> Option<Instant> {
         let engine = if self.online { self.engine.poll_timeout() } else { None };
-        let at = self.sockets.deadline().min(self.leaves_at).min(self.returns_at);
+        let told_at = if self.online { self.exchange.due_at() } else { Instant::NEVER };
+        let at = self.sockets.deadline().min(self.leaves_at).min(self.returns_at).min(told_at);
         let at = at.min(engine.unwrap_or(Instant::NEVER));
         (at != Instant::NEVER).then_some(at)
     }

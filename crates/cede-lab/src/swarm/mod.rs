@@ -7,6 +7,7 @@
 //! **Invariant:** nothing here decides what a peer, a transport or a controller does.
 
 mod columns;
+mod exchange;
 mod files;
 mod host;
 mod layout;

@@ -1,5 +1,6 @@
 //! Running a swarm.
 
+use super::exchange;
 use super::host::{Life, SwarmHost, begins_with};
 use super::layout::Layout;
 use super::meter::SwarmMeter;
@@ -218,7 +219,7 @@ fn setup(swarm: &Swarm, seat: &super::layout::Seat, geometry: &Geometry) -> Setu
         profile: group.profile,
         disposition: group.disposition,
         upload_limit: group.upload_limit,
-        extended: None,
+        extended: group.profile.exchanges.then(exchange::introduction),
         notes: swarm.records.unchokes,
         random: stream(swarm, seat, "engine"),
     }

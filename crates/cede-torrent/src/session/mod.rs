@@ -28,7 +28,7 @@ use cede_bt::extension::{Extension, Hearsay};
 use cede_bt::holepunch::Puncher;
 use cede_bt::metainfo::Info;
 use cede_bt::mixed::MixedRule;
-use cede_bt::{Bitfield, Disposition, Engine, Geometry, Profile, Transport, layers};
+use cede_bt::{Bitfield, Disposition, Duplicates, Engine, Geometry, Profile, Transport, layers};
 use cede_units::{Instant as Time, Stream as Random};
 use conn::Shared;
 use outgoing::Spare;
@@ -392,6 +392,20 @@ impl Session {
     }
 }
 
+/// A client's rules where its swarm is the open network's.
+fn in_the_open(profile: Profile) -> Profile {
+    Profile {
+        slot_patience: Some(SLOT_PATIENCE),
+        // Nothing of TCP is held back by guesses: whoever wants that says so (`--up`, `--down`).
+        mixed: MixedRule::Free,
+        // Several peers may be behind one address, and both ends are to keep the same connection.
+        duplicates: Duplicates::ByPeerId,
+        // A slot that is not used goes to the next; the connection does no harm.
+        seed_patience: None,
+        ..profile
+    }
+}
+
 fn setup(
     info: &Info,
     whole: &[bool],
@@ -414,8 +428,7 @@ fn setup(
         info_hash: info.info_hash(),
         peer_id: choices.peer_id,
         have,
-        // Nothing of TCP is held back by guesses: whoever wants that says so (`--up`, `--down`).
-        profile: Profile { slot_patience: Some(SLOT_PATIENCE), mixed: MixedRule::Free, ..choices.profile },
+        profile: in_the_open(choices.profile),
         disposition: choices.disposition,
         upload_limit: choices.upload_limit,
         extended: Some(greeting(info, choices, port)),
