@@ -1,8 +1,9 @@
 //! The flow that a direction is of.
 
+use crate::clocks::about::{self, Said};
 use crate::clocks::clock::{self, Point};
 use crate::clocks::doubt::How;
-use crate::clocks::own::unwrapped;
+use crate::clocks::own::{WRAP, unwrapped};
 use crate::packet::key::Side;
 use crate::packet::rtt::Rtt;
 use crate::store::embryo::ENTRIES_MAX;
@@ -68,18 +69,16 @@ pub(crate) fn trips(flow: &Flow, side: Side, pool: &Pool, how: How) -> Vec<Point
 
 /// As [`trips`], by what the sender says of the packets that it got, and the delays of its own and of these.
 fn said_trips(flow: &Flow, side: Side, pool: &Pool) -> Vec<Point> {
-    let (own, other) = (pool.all(&flow.sides[side].direct), pool.all(&flow.sides[1 - side].direct));
-    let (mut own, mut other) = (own.iter().peekable(), other.iter().peekable());
-    let (mut asked, mut trips) = (None, Vec::new());
-    pool.each(&flow.sides[1 - side].echo, 1, |said| {
-        while let Some(next) = other.next_if(|next| next.time_us <= said.time_us) {
-            asked = Some(next.raw);
-        }
-        while own.next_if(|answer| answer.time_us < said.time_us).is_some() {}
-        if let (Some(answer), Some(asked)) = (own.peek(), asked) {
-            let us = answer.raw.wrapping_add(said.raw).wrapping_sub(asked).cast_signed();
-            trips.push(Point { t: answer.time_us as f64, x: us.into() });
-        }
+    /// No more than what a round trip is compared with may be off ([`crate::clocks::doubt`]).
+    const OPEN_US_MAX: f64 = 20_000.0;
+    let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
+    let [own, other] = [from, to].map(|direction| unwrapped(pool, &direction.direct, 1));
+    let mut trips = Vec::new();
+    about::each(&Said::all(pool, &to.echo), &own, &other, |about| {
+        trips.extend(about.filter(|about| about.open_us() <= OPEN_US_MAX).map(|about| {
+            let us = about.answer.x + about.said.point.x - about.packet().x;
+            Point { t: about.answer.t, x: (us + WRAP / 2.0).rem_euclid(WRAP) - WRAP / 2.0 }
+        }));
     });
     trips
 }

@@ -10,9 +10,9 @@
 //! **How it was validated.** Synthetic echoes (below), recorded captures whose times were stretched (`docs/bufferbloat.md`), and the
 //! simulated world's clocks (`cede-repro/tests/bufferbloat.rs`).
 
+use crate::clocks::about::had_come;
 use crate::clocks::around::{Around, growth_us_max};
 use crate::clocks::clock::{self, Point};
-use crate::clocks::own::WRAP;
 use crate::store::sample::Sample;
 
 /// What is found of both clocks of a TCP connection.
@@ -167,16 +167,9 @@ fn when_asked(said: &[Point], direct: &[Point], asked: &[Point], may_be_lost: bo
     moved
 }
 
-/// The number of the last packet from a number on that had come to a packet's sender when it sent that, and had taken as long as it says. By
-/// the sender's clock the former came at its own stamp and that time, and the latter was sent at its stamp.
+/// The number of the last packet from a number on that had come to a packet's sender when it sent that, and had taken as long as it says.
 fn last_that_came(asked: &[Point], mut number: usize, packet: &Point, said: &Point) -> usize {
-    /// Both clocks have 32 bits, and are read a moment apart.
-    const MOMENT_US: f64 = 100.0;
-    let stamp = |point: &Point| point.t - point.x;
-    let had_come = |asked: &Point| {
-        let before_us = stamp(packet) + MOMENT_US - stamp(asked) - said.x;
-        asked.t <= said.t && before_us.rem_euclid(WRAP) < WRAP / 2.0
-    };
+    let had_come = |asked: &Point| asked.t <= said.t && had_come(asked, packet, said);
     while asked.get(number + 1).is_some_and(had_come) {
         number += 1;
     }
@@ -204,7 +197,7 @@ fn when_said(said: &mut [Point], direct: &[Point]) {
     put_in_order(said);
 }
 
-fn put_in_order(points: &mut [Point]) {
+pub(crate) fn put_in_order(points: &mut [Point]) {
     if !points.is_sorted_by(|a, b| a.t <= b.t) {
         points.sort_by(|a, b| a.t.total_cmp(&b.t));
     }

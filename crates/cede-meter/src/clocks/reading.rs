@@ -1,5 +1,6 @@
 //! From raw samples of one direction to its readings without wraps, drift, and what packets take by themselves.
 
+use crate::clocks::about::{self, Said};
 use crate::clocks::around::{Around, growth_us_max};
 use crate::clocks::clock::{self, DRIFT_PPM_MIN, Point, RATE_ASSUMED_HZ, Rate, span_s};
 use crate::clocks::doubt::Trips;
@@ -60,7 +61,7 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let Own { points: direct, lengths } = own;
     let mut echoed = Vec::new();
     if let Some(around) = around.filter(|around| around.with_echoed) {
-        echoed = unwrapped(around.pool, &around.from().echo, around.stride);
+        echoed = said(around, &direct, &overtaken_t);
         sieve::leave_out_late(&mut echoed, &direct, &overtaken_t, sieve::Answering::PROGRAM);
     }
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
@@ -83,6 +84,18 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     reading.take_out_floors(&lengths);
     reading.settle_echoed();
     reading
+}
+
+/// What the receiver of a uTP direction said of its packets, by when these were seen.
+fn said(around: &Around<'_>, direct: &[Point], overtaken_t: &[f64]) -> Vec<Point> {
+    let (pool, series) = (around.pool, &around.from().echo);
+    // Among those of which some were left out the packet that said it is not found.
+    if around.stride > 1 || pool.thinned() > 0 {
+        return unwrapped(pool, series, around.stride);
+    }
+    let mut said = Said::all(pool, series);
+    sieve::leave_out_at(&mut said, overtaken_t, |said| said.point.t);
+    about::put_where_seen(&said, &unwrapped(pool, &around.to().direct, 1), direct)
 }
 
 /// Reads a direction of a TCP flow, to whose sender round trips were timed; of a short one nothing but itself.

@@ -113,9 +113,9 @@ pub(crate) fn leave_out<T>(values: &mut Vec<T>, numbers: &[usize]) {
 }
 
 /// Takes out what is told of packets that came at these times.
-pub(crate) fn leave_out_at(echoed: &mut Vec<Point>, times: &[f64]) {
+pub(crate) fn leave_out_at<T>(told: &mut Vec<T>, times: &[f64], at: impl Fn(&T) -> f64) {
     if !times.is_empty() {
-        echoed.retain(|point| times.binary_search_by(|t| t.total_cmp(&point.t)).is_err());
+        told.retain(|one| times.binary_search_by(|t| t.total_cmp(&at(one))).is_err());
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn leave_out_late(
     overtaken_t: &[f64],
     receiver: Answering,
 ) {
-    leave_out_at(echoed, overtaken_t);
+    leave_out_at(echoed, overtaken_t, |point| point.t);
     for window in WINDOWS {
         let late = late(echoed, direct, receiver, window);
         leave_out(echoed, &late);

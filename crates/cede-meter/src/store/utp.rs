@@ -45,6 +45,14 @@ pub(crate) struct UtpSide {
     is_unreported: bool,
     /// That packet repeats what the other side has acknowledged.
     is_repeated: bool,
+    /// How many packets up to that one had each the next number, one behind the other; none where it has no number that is new.
+    in_order: u8,
+}
+
+/// Of a difference: how many packets before the last that was seen the acknowledged one came, where those between are known to have come in
+/// their order, so that none of them had; [`crate::clocks::about`] says what that is worth. It stands in the place of a length.
+pub(crate) const fn packets_behind(sample: &Sample) -> Option<usize> {
+    (sample.length.units() as usize).checked_sub(1)
 }
 
 /// Takes in what a packet says of the other direction's packet before it, if that is news, and whether it bears out that this
@@ -67,7 +75,9 @@ pub(crate) fn take(
     if said.kind != Kind::Reset
         && let Some(time_us) = reported_us.filter(|&time_us| pool.wants(echo, time_us))
     {
-        pool.push(echo, Sample { time_us, raw: said.difference_us, length: Length::default() });
+        let behind = theirs.newest[0].1.wrapping_sub(said.ack);
+        let units = if behind < theirs.in_order.into() { behind as u8 + 1 } else { 0 };
+        pool.push(echo, Sample { time_us, raw: said.difference_us, length: Length::from_units(units) });
     }
 }
 
@@ -123,7 +133,12 @@ impl UtpSide {
         let is_numbered = matches!(kind, Kind::Data | Kind::Fin);
         let is_answered = theirs.connections > 0;
         self.is_repeated = is_numbered && is_answered && seq.wrapping_sub(theirs.ack).cast_signed() <= 0;
+        let follows = self.newest[0] == (said.id, seq.wrapping_sub(1));
         self.remember(said.id, seq);
+        self.in_order = match is_numbered && !self.is_repeated && self.newest[0].1 == seq {
+            true if follows => self.in_order.saturating_add(1),
+            is_new => is_new.into(),
+        };
         self.ack = said.ack;
         self.is_unreported |= kind != Kind::Reset;
     }

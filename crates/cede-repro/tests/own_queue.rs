@@ -1,0 +1,180 @@
+//! The passive meter where the observer's own uplink is full as well, and packets are seen behind its queue, as at a router: what a receiver
+//! says passes the observer up to a second after the packet came that it is about.
+
+use cede_lab::meter::{PacketTap, QueueTap};
+use cede_lab::record::{Octets, address};
+use cede_lab::run::{Run, Watcher};
+use cede_lab::scenario::Scenario;
+use cede_meter::{Config, Estimator, Flags, FlowReport, Meter, Protocol, Visitor};
+use cede_net::{Datagram, Dequeue, HostId};
+use cede_repro::bufferbloat::measure::{Measured, Truth, compare};
+use cede_repro::bufferbloat::setting::{Case, Hidden, PACKET_MS, Seen, UPLINK_MBPS};
+use cede_units::{Duration, Instant, Rate};
+use cede_wire::link::LinkType;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+/// From either uplink's queue to the host at the other end.
+const WAY: Duration = Duration::from_millis(20);
+const DOWNLINK: Rate = Rate::from_mbit(100);
+
+const CUBIC: &str = "controller = \"cubic\"\nprotocol = \"tcp\"";
+const CHIRP: &str = "controller = \"reno\"\nprotocol = \"tcp\"\n\
+                     traffic = { kind = \"chirp\", period = \"12 s\", max = \"256 packets\" }";
+const HEARTBEAT: &str = "traffic = { kind = \"heartbeat\", period = \"200 ms\", bytes = \"100 B\" }";
+const UTP: &str = "";
+
+/// A flow, once the one that is seen has met an empty queue.
+fn beside(from: &str, to: &str, what: &str) -> String {
+    format!(
+        "[[flow]]\nname = \"{from}-{to}\"\nfrom = \"{from}\"\nto = \"{to}\"\nstart = \"5.13 s\"\n{what}\n"
+    )
+}
+
+/// Two hosts with uplinks of 1 Mbit/s and a second of buffer, one of which sends to the other.
+fn scenario(seen: &str, others: &[String]) -> Scenario {
+    let others = others.concat();
+    let text = format!(
+        "name = \"own-queue\"\nduration = \"90 s\"\n\n[topology]\nkind = \"star\"\n\n[uplink]\nrate = \"{UPLINK_MBPS} Mbit/s\"\n\
+         delay = \"10 ms\"\nbuffer = \"1 s\"\n\n[downlink]\nrate = \"100 Mbit/s\"\ndelay = \"10 ms\"\n\
+         buffer = \"1000 packets\"\n\n[[host]]\nname = \"elsewhere\"\n\n[[host]]\nname = \"observer\"\n\n[[host]]\n\
+         name = \"remote\"\nclock_offset = \"-3 s\"\n\n\
+         [[flow]]\nname = \"seen\"\nfrom = \"remote\"\nto = \"observer\"\nstart = \"1 s\"\n{seen}\n\n{others}\n\
+         [record]\nlinks = [\"remote-up\"]\n"
+    );
+    Scenario::parse("own-queue", &text).expect("it is sound")
+}
+
+/// Packets that passed between the observer's uplink and its downlink.
+type Passed = Rc<RefCell<Vec<(Instant, Vec<u8>)>>>;
+
+struct Router {
+    observer: HostId,
+    remote: HostId,
+    octets: Octets,
+    passed: Passed,
+}
+
+impl PacketTap for Router {
+    fn packet(&mut self, at: Instant, host: HostId, outbound: bool, datagram: &Datagram) {
+        let is_answer = host == self.remote && datagram.source.host == self.observer;
+        if outbound || !is_answer && host != self.observer {
+            return;
+        }
+        let octets = self.octets.of(datagram);
+        // Behind the observer's uplink are its propagation and the remote host's downlink, which is never full.
+        let since = WAY + DOWNLINK.time_to_send(octets.len() as u64);
+        let at = if is_answer { at.saturating_sub(since) } else { at };
+        self.passed.borrow_mut().push((at, octets.to_vec()));
+    }
+}
+
+struct Log {
+    uplink: usize,
+    truth: Rc<RefCell<Vec<Truth>>>,
+}
+
+impl QueueTap for Log {
+    fn dequeued(&mut self, link: usize, event: &Dequeue) {
+        if link == self.uplink {
+            let bytes = u64::from(event.bytes);
+            let took = Rate::from_bits_per_sec((UPLINK_MBPS * 1e6) as u64).time_to_send(bytes);
+            let at = event.at + took + WAY + DOWNLINK.time_to_send(bytes);
+            self.truth.borrow_mut().push(Truth { at, waited: event.waited, took });
+        }
+    }
+}
+
+struct Always;
+
+impl Watcher for Always {
+    fn progress(&mut self, _: Instant, _: Instant) -> bool {
+        true
+    }
+}
+
+#[derive(Default)]
+struct Flows(Vec<FlowReport>);
+
+impl Visitor for Flows {
+    fn flow(&mut self, flow: &FlowReport) {
+        self.0.push(flow.clone());
+    }
+}
+
+/// What the meter says of all flows, and of the remote host's uTP beside the log of its queue.
+fn watch(seen: Seen, scenario: &Scenario) -> (Measured, Vec<FlowReport>) {
+    let run = Run::new(scenario).without_tape();
+    let [observer, remote] =
+        ["observer", "remote"].map(|name| run.network().topology.host_id(name).expect("a host"));
+    let uplink = run.network().watched.iter().position(|watched| watched.name == "remote-up").expect("it");
+    let (passed, truth) = (Passed::default(), Rc::default());
+    let router = Router { observer, remote, octets: Octets::default(), passed: Rc::clone(&passed) };
+    let log = Log { uplink, truth: Rc::clone(&truth) };
+    run.tap(Box::new(router)).tap_queues(Box::new(log)).go(&mut Always).expect("it runs");
+    let mut passed = passed.take();
+    passed.sort_by_key(|packet| packet.0);
+    let mut meter = Meter::new(Config::default());
+    for (at, octets) in passed {
+        meter.packet(at.as_nanos(), LinkType::RAW, &octets, octets.len() as u32);
+    }
+    let mut flows = Flows::default();
+    let _ = meter.report_to(&mut flows);
+    let measured =
+        compare(Case { seen, hidden: Hidden::Nothing }, &meter, IpAddr::V4(address(remote)), truth.take());
+    (measured, flows.0)
+}
+
+/// What else is in the observer's uplink, and in the remote host's.
+fn companies() -> Vec<(String, Vec<String>)> {
+    let own = [
+        ("nothing", vec![]),
+        ("uTP", vec![beside("observer", "elsewhere", UTP)]),
+        ("uTP back", vec![beside("observer", "remote", UTP)]),
+        ("CUBIC", vec![beside("observer", "elsewhere", CUBIC)]),
+        ("chirp", vec![beside("observer", "elsewhere", CHIRP)]),
+        (
+            "CUBIC and uTP back",
+            vec![beside("observer", "elsewhere", CUBIC), beside("observer", "remote", UTP)],
+        ),
+    ];
+    let hidden = [("nothing", None), ("chirp", Some(CHIRP)), ("CUBIC", Some(CUBIC))];
+    let both = |(own, flows): &(&str, Vec<String>)| {
+        hidden.map(|(name, what)| {
+            let hidden = what.map(|what| beside("remote", "elsewhere", what));
+            (format!("own {own}, hidden {name}"), flows.iter().cloned().chain(hidden).collect())
+        })
+    };
+    own.iter().flat_map(both).collect()
+}
+
+#[test]
+fn no_clock_is_taken_to_be_set_and_what_is_said_is_of_the_packet_that_it_is_about() {
+    for (seen, what) in
+        [(Seen::UtpBacklogged, UTP), (Seen::UtpHeartbeat, HEARTBEAT), (Seen::TcpBacklogged, CUBIC)]
+    {
+        for (company, others) in companies() {
+            let told = format!("{}, {company}", seen.title());
+            let (measured, flows) = watch(seen, &scenario(what, &others));
+            assert!(flows.iter().all(|flow| !flow.flags.has(Flags::CLOCK_STEP)), "{told}: {flows:?}");
+            // What begins in a queue, as uTP back beside hidden CUBIC, has another base.
+            if !seen.is_utp() || company.contains("back, hidden CUBIC") {
+                continue;
+            }
+            for estimator in [Estimator::Direct, Estimator::Echoed] {
+                let estimate = measured.estimate(estimator).expect("samples");
+                let errors_ms = [0.5, 0.95].map(|part| estimate.error_ms(part));
+                println!("{told}: {estimator:?} {} {errors_ms:?}", estimate.samples.len());
+                assert!(errors_ms[1] <= PACKET_MS, "{told}: {estimator:?} {errors_ms:?}");
+            }
+            assert!(
+                flows
+                    .iter()
+                    .filter(|flow| flow.protocol == Protocol::Utp)
+                    .all(|flow| !flow.flags.has(Flags::ESTIMATORS_DISAGREE)),
+                "{told}"
+            );
+        }
+    }
+}
