@@ -11,7 +11,6 @@ use crate::utp::{Datagram, UdpFlow, UtpConnection};
 use cede_meter::{Content, Counters, Key, Seen, Selection, Side as Which, Socket, has_utp_form};
 use cede_wire::link::LinkType;
 use cede_wire::pcap::Record;
-use cede_wire::utp::{Header, Kind, Packet};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
@@ -268,21 +267,7 @@ impl Flow {
 }
 
 fn is_utp(flow: &UdpFlow, payload: &[u8], payload_len: usize) -> bool {
-    !flow.is_tracker && (has_utp_form(payload, payload_len) || is_joined(payload, payload_len))
-}
-
-/// Whether acknowledgements stand in front, as segmentation offload hands packets of several connections over as one datagram.
-fn is_joined(mut payload: &[u8], mut payload_len: usize) -> bool {
-    while let Ok(Packet { header: Header { kind: Kind::State, .. }, payload: rest, .. }) =
-        Packet::decode(payload)
-    {
-        payload_len = payload_len.saturating_sub(payload.len() - rest.len());
-        payload = rest;
-        if has_utp_form(payload, payload_len) {
-            return true;
-        }
-    }
-    false
+    !flow.is_tracker && has_utp_form(payload, payload_len)
 }
 
 fn beside(flow: &mut UdpFlow, ends: [Socket; 2], side: Which, payload: &[u8], context: &mut Context<'_>) {

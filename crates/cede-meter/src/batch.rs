@@ -4,6 +4,7 @@
 //! **How it was validated.** Against a meter that takes one packet after the other (`tests/batch.rs`).
 
 use crate::meter::Meter;
+use crate::packet::Packet;
 use crate::store::stock::NEAR;
 use crate::waiting::Waiting;
 use cede_wire::pcap::Record;
@@ -42,19 +43,19 @@ impl Batch<'_> {
             self.make_room();
         }
         // It is put together where it waits: a copy would have to wait until all of it is in memory.
-        let (place, count) = (&mut self.waiting[self.count], &mut self.count);
-        self.meter.read(time_ns, about, |_, waiting| {
-            *place = waiting;
+        let (waiting, count) = (&mut self.waiting, &mut self.count);
+        self.meter.read(time_ns, about, |_, one| {
+            waiting[*count] = one;
             *count += 1;
         });
-        if self.count == NEAR {
+        if self.count >= NEAR {
             self.flush();
         }
     }
 
     #[cold]
     fn make_room(&mut self) {
-        self.waiting.resize(NEAR, Waiting::NONE);
+        self.waiting.resize(NEAR + Packet::JOINED_MAX, Waiting::NONE);
     }
 
     fn flush(&mut self) {

@@ -130,14 +130,14 @@ impl Meter {
         self.stay_within_memory();
     }
 
-    /// Reads a packet; one that something is to be kept of goes on to `then`.
+    /// Reads a packet; what something is to be kept of goes on to `then`: itself, or all that are in it, up to [`Packet::JOINED_MAX`].
     // What was parsed stays in registers.
     #[inline(always)]
     pub(crate) fn read(
         &mut self,
         time_ns: u64,
         (link_type, captured, original_len): (LinkType, &[u8], u32),
-        then: impl FnOnce(&mut Self, Waiting),
+        mut then: impl FnMut(&mut Self, Waiting),
     ) {
         let selection = &self.config.selection;
         if !self.counters.arrives(selection, time_ns, original_len) {
@@ -150,9 +150,7 @@ impl Meter {
             let hash = self.stock.hash(&key);
             return then(self, Waiting { key, hash, packet, is_cut: false, view: None });
         }
-        if let Some(waiting) = self.read_long_way(time_ns, (link_type, captured, original_len)) {
-            then(self, waiting);
-        }
+        self.read_long_way(time_ns, (link_type, captured, original_len), then);
     }
 
     #[inline(never)]
@@ -160,14 +158,16 @@ impl Meter {
         &mut self,
         time_ns: u64,
         (link_type, captured, original_len): (LinkType, &[u8], u32),
-    ) -> Option<Waiting> {
-        let seen = self.counters.read(&self.config.selection, link_type, captured)?;
+        mut then: impl FnMut(&mut Self, Waiting),
+    ) {
+        let Some(seen) = self.counters.read(&self.config.selection, link_type, captured) else { return };
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
-        let packet = Packet::of(&seen, side, time_ns / 1000, original_len);
-        let is_cut = matches!(packet.said, Said::Silent | Said::Foreign) && seen.ends_too_early();
-        let hash = self.stock.hash(&key);
-        Some(Waiting { key, hash, packet, is_cut, view: View::of(link_type, captured) })
+        let (hash, view) = (self.stock.hash(&key), View::of(link_type, captured));
+        Packet::each(&seen, side, time_ns / 1000, original_len, |packet| {
+            let is_cut = matches!(packet.said, Said::Silent | Said::Foreign) && seen.ends_too_early();
+            then(self, Waiting { key, hash, packet, is_cut, view });
+        });
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use cede_meter::Meter;
 use cede_units::Stream;
 use cede_wire::link::LinkType;
 use cede_wire::pcap::Record;
-use common::packet_of;
+use common::{ipv4, packet_of, udp};
 
 /// More flows than those from which on they are looked up together.
 const FLOWS: u64 = 20_000;
@@ -23,6 +23,7 @@ fn play(mut take: impl FnMut(&Record<'_>)) {
         let step = &mut steps[flow as usize];
         let octets = match stream.below(100) {
             0 => vec![0x45; 3],
+            1..5 => joined(&packet_of(1_000_000 + k * 50, flow, *step, 3_000), stream.below(12) as usize),
             _ => packet_of(1_000_000 + k * 50, flow, *step, 3_000),
         };
         *step += 1;
@@ -30,6 +31,22 @@ fn play(mut take: impl FnMut(&Record<'_>)) {
         let original_len = octets.len() as u32;
         take(&Record { time_ns, original_len, captured: &octets, link_type: LinkType::RAW, interface: 0 });
     }
+}
+
+/// A packet of uTP with so many acknowledgements in front of it in one datagram; of TCP itself.
+fn joined(packet: &[u8], fronts: usize) -> Vec<u8> {
+    const UDP: u8 = 17;
+    let (ip, payload) = (&packet[..20], &packet[28..]);
+    if ip[9] != UDP {
+        return packet.to_vec();
+    }
+    let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
+    let mut front = [0; 20];
+    front[0] = 0x21;
+    front[2..12].copy_from_slice(&payload[2..12]);
+    let ends = [ip[12..16].try_into(), ip[16..20].try_into()].map(|end| end.expect("an address"));
+    let all = [&front.repeat(fronts)[..], payload].concat();
+    ipv4(UDP, ends[0], ends[1], &udp(number(20), number(22), &all))
 }
 
 #[test]

@@ -93,6 +93,78 @@ fn what_says_nothing_is_counted_for_what_it_is() {
     assert_eq!((other, fragments, cut, unknown_link_type), (3, 1, 1, Some(147)));
 }
 
+/// Two connections between the same sockets: what one sends has up to three acknowledgements of the other in front of it, in the same
+/// datagram or in others; of each so many octets are captured.
+fn with_acknowledgements(are_joined: bool, captured: usize) -> Meter {
+    let mut meter = Meter::default();
+    let mut send = |time_us: u64, from: ([u8; 4], u16), to: ([u8; 4], u16), packets: &[Vec<u8>]| {
+        let payloads = if are_joined { vec![packets.concat()] } else { packets.to_vec() };
+        for payload in payloads {
+            let frame = ethernet(0x0800, &ipv4(17, from.0, to.0, &udp(from.1, to.1, &payload)));
+            let octets = &frame[..captured.min(frame.len())];
+            meter.packet(time_us * 1000, LinkType::ETHERNET, octets, frame.len() as u32);
+        }
+    };
+    for k in 0..300_u16 {
+        // A queue that grows and empties.
+        let queue_us = u64::from(k % 50) * 1_000;
+        let (sent_us, number) = (1_000_000 + u64::from(k) * 20_000, 10 + k);
+        let (stamp, seen_us) = (sent_us as u32, sent_us + queue_us);
+        let state = |id, seq, difference| utp(Kind::State, id, (seq, number - 1), (stamp, difference), 0);
+        let data = utp(Kind::Data, 8, (number, number - 1), (stamp + 9, 5), 100);
+        let fronts = (0..k % 4).map(|_| state(501, 7, 9));
+        send(seen_us, B, A, &fronts.chain([data]).collect::<Vec<_>>());
+        let (stamp, took) = ((seen_us + 10) as u32, queue_us as u32 + 500);
+        let answer = utp(Kind::State, 7, (5, number), (stamp, took), 0);
+        let question = utp(Kind::Data, 500, (number, 7), (stamp + 3, took), 30);
+        send(seen_us + 20, A, B, &[answer, question]);
+    }
+    meter
+}
+
+#[test]
+fn a_packet_behind_acknowledgements_in_one_datagram_is_read() {
+    let found = |meter: &Meter| {
+        let mut seen = common::Seen::default();
+        let report = meter.report_to(&mut seen);
+        let flows = seen
+            .flows
+            .iter()
+            .map(|flow| (flow.source, flow.packets, flow.flags, flow.direct))
+            .collect::<Vec<_>>();
+        (report.hosts.len(), report.other_udp_flows, flows, seen.samples)
+    };
+    let apart = found(&with_acknowledgements(false, usize::MAX));
+    assert_eq!((apart.0, apart.2[0].1.min(apart.2[1].1)), (2, 600));
+    let longest_us = apart.3.iter().map(|sample| sample.delay.queue_us).fold(0.0, f64::max);
+    assert!((48_000.0..51_000.0).contains(&longest_us), "{longest_us}");
+    // Enough for the heads of four.
+    for captured in [usize::MAX, 122] {
+        let meter = with_acknowledgements(true, captured);
+        assert_eq!(found(&meter), apart, "{captured}");
+        assert_eq!(meter.counters().packets, 600);
+    }
+}
+
+#[test]
+fn what_stands_behind_an_acknowledgement_is_told_by_its_form_and_time() {
+    let is_utp = |packets: &[Vec<u8>]| {
+        let payload = packets.concat();
+        cede_meter::has_utp_form(&payload, payload.len())
+    };
+    let state = |stamp| utp(Kind::State, 7, (5, 6), (stamp, 9), 0);
+    let data = |stamp| utp(Kind::Data, 8, (5, 6), (stamp, 9), 10);
+    assert!(is_utp(&[state(7), data(7)]) && is_utp(&[state(7), state(3), state(7)]));
+    assert!(is_utp(&[state(u32::MAX), data(70)]), "its clock wraps between");
+    assert!(!is_utp(&[state(7), vec![7; 40]]) && !is_utp(&[state(7), data(2_000_000)]));
+    assert!(!is_utp(&[state(7), state(7), vec![0x21; 19]]));
+    // Selective acknowledgements belong to the head.
+    let mut sack = state(7);
+    sack[1] = 1;
+    sack.extend([0, 4, 1, 0, 0, 0]);
+    assert!(is_utp(&[sack.clone(), data(7)]) && !is_utp(&[sack[..24].to_vec(), data(7)]));
+}
+
 #[test]
 fn other_protocols_on_shared_ports_are_told_apart() {
     let mut tap = Tap::new(Config::default());

@@ -97,18 +97,33 @@ impl Packet {
         said: Said::Silent,
     };
 
+    /// Of a datagram so many are read at most.
+    pub(crate) const JOINED_MAX: usize = 8;
+
+    /// Hands over what a frame holds: one packet, or of uTP several, the first of which has all octets.
     #[inline]
-    pub(crate) fn of(seen: &Seen<'_>, side: Side, time_us: u64, bytes: u32) -> Self {
-        let (said, opens) = match &seen.content {
+    pub(crate) fn each(seen: &Seen<'_>, side: Side, time_us: u64, bytes: u32, mut take: impl FnMut(Self)) {
+        let (length, hop_limit) = (Length::of(bytes), seen.hop_limit);
+        let one = |said, opens| Self { side, time_us, bytes, length, hop_limit, opens, said };
+        match &seen.content {
             Content::Tcp(segment) => {
-                (tcp::Said::of(segment).map_or(Said::Silent, Said::Tcp), segment.flags & tcp::SYN != 0)
+                let said = tcp::Said::of(segment).map_or(Said::Silent, Said::Tcp);
+                take(one(said, segment.flags & tcp::SYN != 0));
             }
-            Content::Udp { payload, payload_len } => match utp::Said::of(payload, *payload_len) {
-                Some(said) => (Said::Utp(said), said.opens()),
-                None => (Said::Foreign, false),
-            },
-        };
-        Self { side, time_us, bytes, length: Length::of(bytes), hop_limit: seen.hop_limit, opens, said }
+            Content::Udp { payload, payload_len } => {
+                let packets = utp::packets(payload, *payload_len);
+                let mut bytes = Some(bytes);
+                for said in
+                    packets.filter_map(|(packet, len)| utp::Said::of(packet, len)).take(Self::JOINED_MAX)
+                {
+                    let bytes = bytes.take().unwrap_or_default();
+                    take(Self { bytes, ..one(Said::Utp(said), said.opens()) });
+                }
+                if bytes.is_some() {
+                    take(one(Said::Foreign, false));
+                }
+            }
+        }
     }
 
     /// What is worth knowing of its flow from now on.

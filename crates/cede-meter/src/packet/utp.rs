@@ -6,6 +6,11 @@
 //!
 //! A form that fits does not make a datagram uTP: that is judged by the flow (`store/utp.rs`).
 //!
+//! A datagram may begin with acknowledgements of other connections between the same sockets, each a head and no more, and hold another packet
+//! behind them: some programs send so, and segmentation offload hands packets over so ([`packets`]).
+//!
+//! **What it leaves out.** What follows data in a datagram, as where offloading put together what was sent: no head says where data end.
+//!
 //! **How it was validated.** The sheets' vectors (`tests/vectors.rs`), recorded captures beside the queue's own log
 //! (`tests/ground_truth.rs`), captures of other protocols on shared ports, and random datagrams (`tests/fuzz.rs`).
 
@@ -30,19 +35,31 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// `None` where a datagram is no uTP.
+    /// `None` where a datagram is no uTP, or may hold several packets.
     // What is read stays in registers.
     #[inline(always)]
+    pub(crate) fn of_one(payload: &[u8], payload_len: usize) -> Option<Self> {
+        let (view, kind) = plausible(payload, payload_len)?;
+        let is_cut = payload.len() < payload_len;
+        if is_cut && matches!(kind, Kind::State) { None } else { Some(Self::read(&view, kind)) }
+    }
+
+    /// `None` where a packet is none of uTP.
     pub(crate) fn of(payload: &[u8], payload_len: usize) -> Option<Self> {
         let (view, kind) = plausible(payload, payload_len)?;
-        Some(Self {
+        Some(Self::read(&view, kind))
+    }
+
+    #[inline(always)]
+    fn read(view: &View<'_>, kind: Kind) -> Self {
+        Self {
             kind,
             id: view.connection_id(),
             stamp_us: view.timestamp_us(),
             difference_us: view.timestamp_difference_us(),
             seq: view.seq().0,
             ack: view.ack().0,
-        })
+        }
     }
 
     /// How far the observer's clock is ahead of the stamp; nothing where there is none.
@@ -75,19 +92,66 @@ impl Said {
     }
 }
 
-/// Whether a datagram has the form of uTP.
+/// Heads of one datagram were stamped within this.
+const JOINED_US_MAX: u32 = 1_000_000;
+
+/// Whether a datagram has the form of uTP: of one packet, or of several ([`packets`]).
 #[must_use]
 pub fn has_form(payload: &[u8], payload_len: usize) -> bool {
-    plausible(payload, payload_len).is_some()
+    plausible(payload, payload_len).is_some() || acknowledgements(payload, payload_len).is_some()
+}
+
+/// The packets in a datagram, each with its length on the wire: acknowledgements without data in front, and the one behind them, to which
+/// all that follows is taken to belong. None where a datagram is no uTP.
+pub(crate) fn packets(payload: &[u8], payload_len: usize) -> impl Iterator<Item = (&[u8], usize)> {
+    let alone = || plausible(payload, payload_len).map(|_| 0);
+    let mut fronts = acknowledgements(payload, payload_len).or_else(alone);
+    let mut rest = (payload, payload_len);
+    core::iter::from_fn(move || {
+        let left = fronts?;
+        fronts = left.checked_sub(1);
+        let (payload, len) = rest;
+        // It was looked at before.
+        let front = if left > 0 { acknowledgement(payload, len)?.0 } else { len };
+        rest = (payload.get(front..).unwrap_or_default(), len - front);
+        Some((&payload[..front.min(payload.len())], front))
+    })
+}
+
+/// How many acknowledgements stand in front of a packet; `None` where none does, or none is behind them.
+fn acknowledgements(mut payload: &[u8], mut payload_len: usize) -> Option<usize> {
+    let (mut count, mut last_us) = (0, None);
+    while let Some((front, stamp_us)) = acknowledgement(payload, payload_len) {
+        let apart_us =
+            last_us.replace(stamp_us).map_or(0, |last: u32| stamp_us.wrapping_sub(last).cast_signed());
+        if apart_us.unsigned_abs() > JOINED_US_MAX {
+            return None;
+        }
+        (payload, payload_len, count) = (&payload[front..], payload_len - front, count + 1);
+    }
+    let (view, _) = plausible(payload, payload_len).filter(|_| count > 0)?;
+    let apart_us = view.timestamp_us().wrapping_sub(last_us?).cast_signed();
+    (apart_us.unsigned_abs() <= JOINED_US_MAX).then_some(count)
+}
+
+/// Where an acknowledgement without data ends, behind which something follows of which a head is there; and its stamp.
+fn acknowledgement(payload: &[u8], payload_len: usize) -> Option<(usize, u32)> {
+    let view = head(payload).filter(|view| view.kind_number() == Kind::State as u8)?;
+    let front = HEADER_BYTES + if view.first_extension() == 0 { 0 } else { chain_len(&view)? };
+    let is_followed = front < payload_len && payload.len() >= front + HEADER_BYTES;
+    is_followed.then_some((front, view.timestamp_us()))
+}
+
+/// A head of uTP's version.
+#[inline(always)]
+fn head(payload: &[u8]) -> Option<View<'_>> {
+    View::new(payload).filter(|view| view.version() == VERSION && view.timestamp_us() != STUN_COOKIE)
 }
 
 /// What may be uTP by itself.
 #[inline(always)]
 fn plausible(payload: &[u8], payload_len: usize) -> Option<(View<'_>, Kind)> {
-    let view = View::new(payload)?;
-    if view.version() != VERSION || view.timestamp_us() == STUN_COOKIE {
-        return None;
-    }
+    let view = head(payload)?;
     let kind = Kind::from_number(view.kind_number())?;
     // Most have none.
     let chain_len = if view.first_extension() == 0 { 0 } else { chain_len(&view)? };
