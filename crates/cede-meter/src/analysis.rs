@@ -301,7 +301,7 @@ impl Asked<'_> {
 
     /// What a window's base is, and how a clock runs, all have to be read for first.
     fn is_one_pass(&self, source: &Source<'_>, group: &[Sender]) -> bool {
-        let is_short = |sender: &Sender| source.span_if_long_us(sender) == 0.0;
+        let is_short = |sender: &Sender| source.span_if_told_us(sender) == 0.0;
         group.len() < 2 || !matches!(self.config.base, Base::Sliding(_)) && group.iter().all(is_short)
     }
 }

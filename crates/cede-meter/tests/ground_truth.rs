@@ -7,6 +7,7 @@
 mod common;
 
 use cede_meter::{Config, Estimator, Feed};
+use cede_wire::pcap::Reader;
 use common::{Found, Tap};
 use flate2::read::GzDecoder;
 use std::io::Read;
@@ -18,6 +19,22 @@ fn found(capture: &[u8]) -> Found {
     let mut tap = Tap::new(Config::default());
     let mut feed = Feed::new(GzDecoder::new(capture));
     while feed.step(&mut tap.0).expect("a sound capture") {}
+    tap.found()
+}
+
+/// The same of the first seconds of it, by an observer's clock that gains so much.
+fn found_of(capture: &[u8], seconds: f64, ppm: f64) -> Found {
+    let (mut tap, mut file, mut origin_ns) = (Tap::new(Config::default()), Vec::new(), None);
+    GzDecoder::new(capture).read_to_end(&mut file).expect("a file");
+    for record in Reader::new(&file).expect("a capture") {
+        let mut record = record.expect("a sound capture");
+        let time_ns = record.time_ns.expect("a time");
+        let since_ns = time_ns - *origin_ns.get_or_insert(time_ns);
+        if since_ns as f64 / 1e9 < seconds {
+            record.time_ns = Some(time_ns.wrapping_add_signed((since_ns as f64 * ppm / 1e6) as i64));
+            tap.0.record(&record);
+        }
+    }
     tap.found()
 }
 
@@ -35,12 +52,22 @@ fn truth(log: &[u8]) -> Vec<(u64, u64)> {
 
 /// The errors in milliseconds of an estimate, in order.
 fn errors_ms(found: &Found, truth: &[(u64, u64)], estimator: Estimator) -> Vec<f64> {
+    errors_by(found, truth, estimator, |time_us| time_us * 1000)
+}
+
+/// As [`errors_ms`], by an observer's clock of which it is known when it shows a time.
+fn errors_by(
+    found: &Found,
+    truth: &[(u64, u64)],
+    estimator: Estimator,
+    true_ns: impl Fn(u64) -> u64,
+) -> Vec<f64> {
     let (mut errors, mut unmatched) = (Vec::new(), 0);
     for sample in &found.seen.samples {
         if sample.source.address != core::net::IpAddr::from(B) || sample.estimator != estimator {
             continue;
         }
-        let left = sample.delay.time_us * 1000 - WAY_NS;
+        let left = true_ns(sample.delay.time_us) - WAY_NS;
         let next = truth.partition_point(|row| row.0 <= left);
         let near = truth[next.saturating_sub(1)..(next + 1).min(truth.len())].iter();
         let &(at, queued_ns) = near.min_by_key(|row| row.0.abs_diff(left)).expect("a packet");
@@ -127,4 +154,35 @@ fn a_capture_in_pieces_reads_like_one() {
     while feed.step(&mut tap.0).unwrap() {}
     assert_eq!(feed.offset(), file.len() as u64);
     assert_eq!(tap.found().report(), found(capture).report());
+}
+
+/// An observer's clock that gains or loses 80 ppm makes 1.5 ms of 20 s, and 4.9 of a minute.
+#[test]
+fn the_drift_of_less_than_a_minute_is_taken_out_where_it_is_told() {
+    let utp: [&[u8]; 2] =
+        [include_bytes!("vectors/utp_1m.pcap.gz"), include_bytes!("vectors/utp_1m.truth.gz")];
+    let tcp: [&[u8]; 2] =
+        [include_bytes!("vectors/tcp_1m.pcap.gz"), include_bytes!("vectors/tcp_1m.truth.gz")];
+    for ([capture, log], all_seconds, bound_ms) in
+        [(utp, &[20.0, 30.0, 45.0, 59.0][..], 0.2), (tcp, &[59.0], 1.0)]
+    {
+        let truth = truth(log);
+        for (&seconds, ppm) in
+            all_seconds.iter().flat_map(|seconds| [-80.0, 0.0, 80.0].map(|ppm| (seconds, ppm)))
+        {
+            let found = found_of(capture, seconds, ppm);
+            let from_us = found.seen.flows.iter().map(|flow| flow.span_us.0).min().expect("flows");
+            let true_ns = |time_us: u64| {
+                from_us * 1_000 + ((time_us - from_us) as f64 * 1e3 / (1.0 + ppm / 1e6)) as u64
+            };
+            let errors = errors_by(&found, &truth, Estimator::Direct, true_ns);
+            let told = format!(
+                "{seconds} s, {ppm} ppm: {:?}, {} ms",
+                found.flow(B).drift_ppm,
+                quantile(&errors, 0.99)
+            );
+            assert!(quantile(&errors, 0.99) <= bound_ms, "{told}");
+            assert!((found.flow(B).drift_ppm.unwrap_or_default() - ppm).abs() < 2.0, "{told}");
+        }
+    }
 }

@@ -32,34 +32,48 @@ fn beside(from: &str, to: &str, what: &str) -> String {
     )
 }
 
-/// Two hosts with uplinks of 1 Mbit/s and a second of buffer, one of which sends to the other.
-fn scenario(seen: &str, others: &[String]) -> Scenario {
+/// Two hosts with uplinks of 1 Mbit/s and a second of buffer, one of which sends to the other, by a clock that gains so much.
+fn scenario(seen: &str, others: &[String], seconds: u32, drift_ppm: i32) -> Scenario {
     let others = others.concat();
     let text = format!(
-        "name = \"own-queue\"\nduration = \"90 s\"\n\n[topology]\nkind = \"star\"\n\n[uplink]\nrate = \"{UPLINK_MBPS} Mbit/s\"\n\
+        "name = \"own-queue\"\nduration = \"{seconds} s\"\n\n[topology]\nkind = \"star\"\n\n[uplink]\nrate = \"{UPLINK_MBPS} Mbit/s\"\n\
          delay = \"10 ms\"\nbuffer = \"1 s\"\n\n[downlink]\nrate = \"100 Mbit/s\"\ndelay = \"10 ms\"\n\
          buffer = \"1000 packets\"\n\n[[host]]\nname = \"elsewhere\"\n\n[[host]]\nname = \"observer\"\n\n[[host]]\n\
-         name = \"remote\"\nclock_offset = \"-3 s\"\n\n\
+         name = \"remote\"\nclock_offset = \"-3 s\"\nclock_drift = \"{drift_ppm} ppm\"\n\n\
          [[flow]]\nname = \"seen\"\nfrom = \"remote\"\nto = \"observer\"\nstart = \"1 s\"\n{seen}\n\n{others}\n\
          [record]\nlinks = [\"remote-up\"]\n"
     );
     Scenario::parse("own-queue", &text).expect("it is sound")
 }
 
-/// Packets that passed between the observer's uplink and its downlink.
+/// Packets that passed between the two.
 type Passed = Rc<RefCell<Vec<(Instant, Vec<u8>)>>>;
 
-struct Router {
+/// Where the observer sees them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Place {
+    /// Between its uplink and its downlink.
+    Router,
+    /// Before its uplink's queue.
+    Host,
+}
+
+struct Seeing {
+    place: Place,
     observer: HostId,
     remote: HostId,
     octets: Octets,
     passed: Passed,
 }
 
-impl PacketTap for Router {
+impl PacketTap for Seeing {
     fn packet(&mut self, at: Instant, host: HostId, outbound: bool, datagram: &Datagram) {
-        let is_answer = host == self.remote && datagram.source.host == self.observer;
-        if outbound || !is_answer && host != self.observer {
+        let is_answer = !outbound && host == self.remote && datagram.source.host == self.observer;
+        let is_seen = match self.place {
+            Place::Router => is_answer || !outbound && host == self.observer,
+            Place::Host => host == self.observer,
+        };
+        if !is_seen {
             return;
         }
         let octets = self.octets.of(datagram);
@@ -104,15 +118,15 @@ impl Visitor for Flows {
 }
 
 /// What the meter says of all flows, and of the remote host's uTP beside the log of its queue.
-fn watch(seen: Seen, scenario: &Scenario) -> (Measured, Vec<FlowReport>) {
+fn watch(seen: Seen, scenario: &Scenario, place: Place) -> (Measured, Vec<FlowReport>) {
     let run = Run::new(scenario).without_tape();
     let [observer, remote] =
         ["observer", "remote"].map(|name| run.network().topology.host_id(name).expect("a host"));
     let uplink = run.network().watched.iter().position(|watched| watched.name == "remote-up").expect("it");
     let (passed, truth) = (Passed::default(), Rc::default());
-    let router = Router { observer, remote, octets: Octets::default(), passed: Rc::clone(&passed) };
+    let seeing = Seeing { place, observer, remote, octets: Octets::default(), passed: Rc::clone(&passed) };
     let log = Log { uplink, truth: Rc::clone(&truth) };
-    run.tap(Box::new(router)).tap_queues(Box::new(log)).go(&mut Always).expect("it runs");
+    run.tap(Box::new(seeing)).tap_queues(Box::new(log)).go(&mut Always).expect("it runs");
     let mut passed = passed.take();
     passed.sort_by_key(|packet| packet.0);
     let mut meter = Meter::new(Config::default());
@@ -156,7 +170,7 @@ fn no_clock_is_taken_to_be_set_and_what_is_said_is_of_the_packet_that_it_is_abou
     {
         for (company, others) in companies() {
             let told = format!("{}, {company}", seen.title());
-            let (measured, flows) = watch(seen, &scenario(what, &others));
+            let (measured, flows) = watch(seen, &scenario(what, &others, 90, 0), Place::Router);
             assert!(flows.iter().all(|flow| !flow.flags.has(Flags::CLOCK_STEP)), "{told}: {flows:?}");
             // What begins in a queue, as uTP back beside hidden CUBIC, has another base.
             if !seen.is_utp() || company.contains("back, hidden CUBIC") {
@@ -177,4 +191,32 @@ fn no_clock_is_taken_to_be_set_and_what_is_said_is_of_the_packet_that_it_is_abou
             );
         }
     }
+}
+
+/// A queue in front of what the observer answers, before it sees that or behind, is none of what runs evenly.
+#[test]
+fn no_other_drift_is_told_of_less_than_a_minute_than_there_is() {
+    let (mut told, mut runs) = (0, 0);
+    for (seen, what) in
+        [(Seen::UtpBacklogged, UTP), (Seen::UtpHeartbeat, HEARTBEAT), (Seen::TcpBacklogged, CUBIC)]
+    {
+        for (company, others) in companies() {
+            for (place, ppm) in
+                [(Place::Router, -100), (Place::Router, 0), (Place::Host, -100), (Place::Host, 0)]
+            {
+                let (_, flows) = watch(seen, &scenario(what, &others, 40, ppm), place);
+                runs += 1;
+                for flow in flows.iter().filter(|flow| flow.drift_ppm.is_some()) {
+                    // What the observer sends is by its own clock.
+                    let is_remote = flow.source.address == IpAddr::V4(address(HostId(2)));
+                    let true_ppm = if is_remote { f64::from(-ppm) } else { 0.0 };
+                    let found = flow.drift_ppm.unwrap_or_default();
+                    assert!((found - true_ppm).abs() < 5.0, "{company} {place:?} {ppm}: {flow:?}");
+                    told += 1;
+                }
+            }
+        }
+    }
+    println!("{told} told in {runs} runs");
+    assert!(told >= 20, "{told}");
 }

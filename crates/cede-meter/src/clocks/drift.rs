@@ -47,7 +47,7 @@ pub(crate) struct Receiver {
     /// Ticks per second.
     pub hz: Option<f64>,
     /// Its packets: when they were seen, and their stamps in ticks.
-    stamps: Vec<Point>,
+    pub stamps: Vec<Point>,
 }
 
 impl Receiver {
@@ -72,7 +72,7 @@ impl Receiver {
 
     /// The sender's packets: their stamps, less when those passed whose stamps they echo, by the latter. `differences` are of both
     /// stamps, by when the packet was seen.
-    fn sent_after(&self, differences: &[Sample], tick_us: f64, direct: &[Point]) -> Vec<Point> {
+    pub(crate) fn sent_after(&self, differences: &[Sample], tick_us: f64, direct: &[Point]) -> Vec<Point> {
         let (mut packets, mut sent) = (direct.iter().peekable(), Vec::with_capacity(differences.len()));
         for difference in differences {
             let t = difference.time_us as f64;
@@ -139,7 +139,7 @@ pub(crate) fn said_drift(around: &Around<'_>, direct: &[Point], asked: &[Point])
 /// when it was sent: with a long queue not the last that was seen before, and where the receiver is silent one of long ago. So it is put
 /// where the observer saw that one. It came with one of the packets up to the next difference, and that one may be lost: where
 /// this leaves open for long which one it is of, it is left out.
-fn when_asked(said: &[Point], direct: &[Point], asked: &[Point], may_be_lost: bool) -> Vec<Point> {
+pub(crate) fn when_asked(said: &[Point], direct: &[Point], asked: &[Point], may_be_lost: bool) -> Vec<Point> {
     /// What drifts make in this time is within what they are known to.
     const OPEN_US_MAX: f64 = 1e6;
     let (mut rest, [mut early, mut late]) = (direct, [0; 2]);

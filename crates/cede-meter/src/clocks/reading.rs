@@ -6,6 +6,7 @@ use crate::clocks::clock::{self, DRIFT_PPM_MIN, Point, RATE_ASSUMED_HZ, Rate, sp
 use crate::clocks::doubt::Trips;
 use crate::clocks::drift::{Clocks, Receiver, against_arrival, own_drift, said_drift};
 use crate::clocks::own::{Own, Unwrap, unwrapped};
+use crate::clocks::short::Short;
 use crate::clocks::sieve;
 use crate::clocks::told::Told;
 use crate::clocks::track::Track;
@@ -24,8 +25,8 @@ const MANY_ANSWERS: u32 = 32;
 const LOWER_TICKS_MIN: f64 = 2.5;
 /// Estimates are compared by so many packets in each third of the time.
 const APART_MIN: usize = 8;
-/// So much the drift that others tell must make of a TCP flow: taking it out leaves open where ticks lie.
-const DRIFT_US_MIN: f64 = 500.0;
+/// So much the drift that others tell, or a short flow, must make of a TCP flow: taking it out leaves open where ticks lie.
+pub(crate) const DRIFT_US_MIN: f64 = 500.0;
 
 /// What else is known of a direction's sender.
 pub(crate) struct Known<'a> {
@@ -72,12 +73,15 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     // too, but no sharp one.
     let is_told = origin.is_some() || reverse.is_some() && receiver.is_some();
     let own = around.filter(|_| !is_told).and_then(|_| own_drift(&direct, true));
-    let drift_found = reverse.zip(receiver).map_or(own, |(reverse, receiver)| Some(receiver - reverse));
+    let short = around.filter(|_| told.is_none()).and_then(|around| Short::of_utp(around, &direct));
+    let found = reverse.zip(receiver).map(|(reverse, receiver)| receiver - reverse);
+    let drift_found = found.or(own).or(short.map(|short| short.found_ppm));
     let mut reading = Reading::new([direct, echoed], 0.0, drift_found, trips);
     reading.drift_ppm = told.map(|told| told.drift_ppm).or(drift_found);
     let told = || Some(reading.drift_ppm? - clock::drift_ppm(&asked).unwrap_or(0.0));
     let is_echoed = around.is_some_and(|around| around.with_echoed);
-    let echoed_ppm = reverse.map(|reverse| -reverse).or_else(|| if is_echoed { told() } else { None });
+    let said_ppm = reverse.map(|reverse| -reverse).or(short.map(|short| short.echoed_ppm));
+    let echoed_ppm = said_ppm.or_else(|| if is_echoed { told() } else { None });
     reading.take_out_drift(echoed_ppm, origin);
     reading.direct.hold_against(rtt, trips);
     reading.take_out_transmission(&lengths);
@@ -116,12 +120,15 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     }
     let drift_found = clocks.found_ppm.or_else(|| own_drift(&direct, false));
     let told_ppm = told.map(|told| told.drift_ppm).filter(|ppm| ppm.abs() * span_s(&direct) >= DRIFT_US_MIN);
+    let short = around.filter(|_| told.is_none()).and_then(|around| Short::of_tcp(around, tick_us, &direct));
     let mut reading = Reading::new([direct, echoed], tick_us, drift_found, trips);
-    (reading.rate, reading.drift_ppm) = (Some(rate), drift_found.or(told_ppm));
+    let short_ppm = short.map(|short| short.found_ppm);
+    (reading.rate, reading.drift_ppm) = (Some(rate), drift_found.or(told_ppm).or(short_ppm));
     // Where the sender's own direction told it, that is against the observer's clock, for which the receiver's is taken if it does not
     // tell of itself: it is near.
     let told_ppm = || Some(reading.drift_ppm? - clocks.receiver_ppm.unwrap_or(0.0));
-    let echoed_ppm = clocks.said_ppm.map(|said| -said).or_else(told_ppm);
+    let said_ppm = clocks.said_ppm.map(|said| -said).or(short.map(|short| short.echoed_ppm));
+    let echoed_ppm = said_ppm.or_else(told_ppm);
     reading.take_out_drift(echoed_ppm, None);
     reading.direct.hold_against(rtt, trips);
     reading.take_out_transmission(&lengths);

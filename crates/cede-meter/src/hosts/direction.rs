@@ -1,7 +1,7 @@
 //! What a direction of a flow says.
 
 use crate::clocks::around::{self, Around};
-use crate::clocks::clock::{DRIFT_SPAN_US_MIN, Rate};
+use crate::clocks::clock::{DRIFT_SPAN_US_MIN, DRIFT_SPAN_US_SHORT, Rate};
 use crate::clocks::doubt::Trips;
 use crate::clocks::glance::{self, Glance};
 use crate::clocks::own::Own;
@@ -69,9 +69,19 @@ pub(crate) enum Depth {
 impl Source<'_> {
     /// Over how long a direction has samples, where that is long enough to tell how its clock runs; zero elsewhere.
     pub(crate) fn span_if_long_us(&self, sender: &Sender) -> f64 {
+        self.span_if_us(sender, DRIFT_SPAN_US_MIN)
+    }
+
+    /// As [`Self::span_if_long_us`], of uTP also where it may be.
+    pub(crate) fn span_if_told_us(&self, sender: &Sender) -> f64 {
+        let is_tcp = sender.protocol() == Protocol::Tcp;
+        self.span_if_us(sender, if is_tcp { DRIFT_SPAN_US_MIN } else { DRIFT_SPAN_US_SHORT })
+    }
+
+    fn span_if_us(&self, sender: &Sender, least_us: f64) -> f64 {
         self.flows.long(sender.place()).map_or(0.0, |(flow, pool)| {
             let span_us = pool.span_us(&flow.sides[sender.side()].direct);
-            if span_us >= DRIFT_SPAN_US_MIN { span_us } else { 0.0 }
+            if span_us >= least_us { span_us } else { 0.0 }
         })
     }
 

@@ -9,6 +9,7 @@
 //!
 //! **How it was validated.** Synthetic flows (`tests/hosts.rs`), and captures whose times were stretched (`docs/bufferbloat.md`).
 
+use crate::clocks::clock::DRIFT_SPAN_US_MIN;
 use crate::clocks::sliding::Slots;
 use crate::clocks::told::Told;
 use crate::clocks::track::{NEAR_BASE_US, Track};
@@ -23,17 +24,22 @@ use core::cell::OnceCell;
 const TELLERS: usize = 3;
 const ASKED_MAX: usize = 8;
 
-/// What the longest of these directions tell, where they are long enough.
+/// What the longest of these directions tell, where they are long enough; else others.
 fn told_by(source: &Source<'_>, senders: impl Iterator<Item = Sender>) -> Option<Told> {
-    let mut long: Vec<(f64, Sender)> =
-        senders.map(|sender| (source.span_if_long_us(&sender), sender)).filter(|it| it.0 > 0.0).collect();
-    long.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut all: Vec<(f64, Sender)> =
+        senders.map(|sender| (source.span_if_told_us(&sender), sender)).filter(|it| it.0 > 0.0).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (long, short) = all.split_at(all.partition_point(|it| it.0 >= DRIFT_SPAN_US_MIN));
+    told_by_longest(source, long).or_else(|| told_by_longest(source, short))
+}
+
+fn told_by_longest(source: &Source<'_>, senders: &[(f64, Sender)]) -> Option<Told> {
     let ask = |&(_, sender): &(f64, Sender)| {
         let Direction { about, reading, .. } = Direction::read(source, sender, Depth::Direct, None);
         let origin = reading.direct.pieces.first()?.points.first().copied();
         Some(Told { drift_ppm: reading.drift_found?, origin, hop_limit: about.hop_limit.0 })
     };
-    let mut told: Vec<Told> = long.iter().take(ASKED_MAX).filter_map(ask).take(TELLERS).collect();
+    let mut told: Vec<Told> = senders.iter().take(ASKED_MAX).filter_map(ask).take(TELLERS).collect();
     told.sort_by(|a, b| a.drift_ppm.total_cmp(&b.drift_ppm));
     let (least, most) = (told.first()?.drift_ppm, told.last()?.drift_ppm);
     (most - least <= SAME_DRIFT_PPM).then(|| told[told.len() / 2])
