@@ -8,6 +8,9 @@
 //! of a recovery and at the end of PROBE_RTT in a flow that was idle; the next acknowledgement raises it. A packet may leave at least every second, so that one sample of a path that
 //! slept cannot silence the connection. "Limited by the application" in PROBE_RTT is kept here, not in the transport.
 //!
+//! Where a recovery was in vain, whether the pipe is full is judged anew (`bbr_undo_cwnd`), and the window is that of before at once, which in
+//! Linux the same acknowledgement brings about.
+//!
 //! *What it leaves out:* marks (ECN), which BBR v1 ignores (`Controller::answers_marks`); the detection of policers (`bbr_lt_bw_sampling`); the correction of
 //! inflight for packets that wait in a pacing queue; whether an acknowledgement was delayed, when the RTT estimate expires.
 //! *How it was validated:* the numbers of the window's rule in `window.rs`; the conformance suite; `tests/rate.rs`: alone (a
@@ -273,6 +276,13 @@ impl Controller for Bbr {
         self.allowance()
     }
 
+    /// `bbr_undo_cwnd`; the window follows by `bbr_set_cwnd_to_recover_or_restore`.
+    fn on_undo(&mut self) -> Allowance {
+        self.model.forget_growth();
+        self.window.undo(self.in_probe_rtt());
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
         if !timeout.idle {
             self.window.on_timeout(timeout, self.in_probe_rtt());
@@ -325,5 +335,44 @@ impl Controller for Bbr {
             phase,
             ..Snapshot::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ack, path};
+    use crate::{PacketFact, SendRecord, registry};
+
+    /// In which round of the same bandwidth STARTUP is over, where a recovery in vain is taken back in the third.
+    fn rounds_of_startup(undone: bool) -> Option<u64> {
+        let mut bbr = registry::build("bbr", &Params::new(), &path(1000)).unwrap();
+        (1..20).find(|&round| {
+            let now = Instant::from_millis(1000 + 100 * round);
+            let sent_at = now.saturating_sub(Duration::from_millis(100));
+            let delivered_bytes = 10_000 * (round - 1);
+            let record = SendRecord {
+                delivered_bytes,
+                delivered_at: sent_at,
+                first_sent_at: sent_at,
+                app_limited: false,
+            };
+            let fact =
+                PacketFact { number: round, bytes: 1000, sent_at, retransmitted: false, tag: 0, record };
+            let mut news = ack(round, 10_000).feedback;
+            (news.now, news.rtt, news.delivered_bytes) =
+                (now, Some(Duration::from_millis(100)), 10_000 * round);
+            bbr.on_feedback(&Feedback { acked: &[fact], ..news });
+            if undone && round == 3 {
+                bbr.on_undo();
+            }
+            bbr.snapshot().phase != Phase::Named("startup")
+        })
+    }
+
+    #[test]
+    fn after_a_recovery_in_vain_three_more_rounds_without_growth_are_asked_for() {
+        let [kept, undone] = [false, true].map(rounds_of_startup);
+        assert_eq!((kept, undone), (Some(4), Some(7)));
     }
 }

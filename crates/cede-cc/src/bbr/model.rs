@@ -139,7 +139,7 @@ impl Model {
         self.full = self.full_rounds >= self.tuning.full_rounds;
     }
 
-    /// After a timeout growth is judged anew.
+    /// After a timeout, and after a recovery in vain, growth is judged anew: three more rounds without it are asked for.
     pub(super) const fn forget_growth(&mut self) {
         self.full_bandwidth = 0.0;
     }

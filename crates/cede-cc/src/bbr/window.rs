@@ -131,6 +131,22 @@ impl Window {
         self.set(self.bounds.mss);
     }
 
+    /// The recovery was in vain and is over.
+    pub(super) fn undo(&mut self, in_probe_rtt: bool) {
+        if self.is_repairing() {
+            self.end_recovery();
+            if in_probe_rtt {
+                self.set(self.cwnd.min(self.minimum()));
+            }
+        }
+    }
+
+    fn end_recovery(&mut self) {
+        self.recovery = Recovery::Open;
+        self.conserve = false;
+        self.restore();
+    }
+
     /// Moves the window for one acknowledgement. Answers whether a recovery was entered, which begins a round.
     pub(super) fn take(
         &mut self,
@@ -166,9 +182,7 @@ impl Window {
         }
         self.set(self.cwnd - feedback.lost_bytes as f64);
         if self.is_over(feedback) {
-            self.recovery = Recovery::Open;
-            self.conserve = false;
-            self.restore();
+            self.end_recovery();
         }
         if self.conserve {
             self.set(self.cwnd.max(conserved));
@@ -253,6 +267,29 @@ mod tests {
         assert_eq!(window.cwnd(), 6000.0, "the minimum");
         window.take(&ack(1000, 1500).feedback(), 1e6, true, false);
         assert_eq!(window.cwnd(), 151_500.0);
+    }
+
+    #[test]
+    fn a_recovery_in_vain_and_a_timeout_in_vain_are_over_at_once() {
+        let mut window = window(100.0);
+        let mut lost = loss(1, 101);
+        (lost.feedback.in_flight_bytes, lost.feedback.lost_bytes) = (90_000, 1500);
+        for in_probe_rtt in [false, true] {
+            window.take(&lost.feedback(), 1e6, true, false);
+            window.undo(in_probe_rtt);
+            assert_eq!(
+                (window.cwnd(), window.is_repairing()),
+                (if in_probe_rtt { 6000.0 } else { 150_000.0 }, false)
+            );
+        }
+        window.restore();
+        window.on_timeout(&timeout(150_000, 1), false);
+        window.undo(false);
+        assert_eq!((window.cwnd(), window.is_repairing()), (150_000.0, false));
+        window.take(&ack(2, 1500).feedback(), 1e6, true, false);
+        assert_eq!(window.cwnd(), 151_500.0, "no round of conservation is left");
+        window.undo(false);
+        assert_eq!(window.cwnd(), 151_500.0, "outside of a recovery there is nothing to give back");
     }
 
     #[test]
