@@ -285,7 +285,7 @@ pub trait Controller: Send {
 
     /// The last reduction for a loss or a timeout was in vain: nothing had been lost, packets had overtaken one another or were slow.
     /// Who takes it back (RFC 9438, section 4.9.2; Linux) has the window again that it had, or a larger one. Told where losses are
-    /// found by time; of timeouts by TCP alone.
+    /// found by time; of timeouts by TCP alone. It may come long after the reduction, or without one.
     fn on_undo(&mut self) -> Allowance {
         self.allowance()
     }

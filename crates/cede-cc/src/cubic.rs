@@ -22,6 +22,7 @@ use crate::hystart::{HyStart, HyStartConfig, Verdict};
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, number};
 use crate::reno::INIT_CWND;
+use crate::undo::Undo;
 use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, given_up, phase_of, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
@@ -153,8 +154,7 @@ pub struct Cubic {
     losses: LossEpoch,
     repairing: bool,
     last_feedback: Instant,
-    /// What there was before the last loss or timeout.
-    before: Option<Before>,
+    undo: Undo<Before>,
 }
 
 /// What a loss that was none gives back.
@@ -191,7 +191,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         losses: LossEpoch::new(),
         repairing: false,
         last_feedback: Instant::ZERO,
-        before: None,
+        undo: Undo::new(),
     }))
 }
 
@@ -245,7 +245,7 @@ impl Cubic {
     }
 
     /// Section 4.9.2.
-    fn undo(&mut self, before: &Before) {
+    fn give_back(&mut self, before: &Before) {
         self.set_cwnd(self.cwnd.max(before.cwnd));
         self.ssthresh = self.ssthresh.max(before.ssthresh);
         (self.losses, self.hystart, self.repairing) = (before.losses, before.hystart, false);
@@ -356,7 +356,7 @@ impl Cubic {
         }
         let congested = congested_number(feedback);
         if congested.is_some_and(|number| self.losses.is_new(number)) {
-            self.before = (!feedback.lost.is_empty()).then(|| self.before_cut());
+            self.undo.note_event(feedback, self.before_cut());
             self.losses.start(feedback.next_number);
             self.cut(feedback);
         } else if congested.is_none() && !feedback.in_recovery && feedback.acked_bytes > 0 {
@@ -382,8 +382,8 @@ impl Controller for Cubic {
     }
 
     fn on_undo(&mut self) -> Allowance {
-        if let Some(before) = self.before.take() {
-            self.undo(&before);
+        if let Some(before) = self.undo.take() {
+            self.give_back(&before);
         }
         self.allowance()
     }
@@ -393,11 +393,8 @@ impl Controller for Cubic {
             self.restart(timeout);
             return self.allowance();
         }
+        self.undo.note_timeout(timeout, self.repairing, self.before_cut());
         if timeout.consecutive <= 1 {
-            // One that interrupts a repair may be taken back with it.
-            if !self.repairing {
-                self.before = Some(self.before_cut());
-            }
             self.note_congestion(given_up(timeout, self.repairing, self.cwnd));
         }
         // Section 4.8: the next epoch starts with K = 0 and W_max = cwnd.

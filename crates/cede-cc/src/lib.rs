@@ -43,6 +43,7 @@ mod reno_window;
 mod signal;
 #[cfg(test)]
 mod testing;
+mod undo;
 mod vegas;
 mod vegas_rule;
 mod window;

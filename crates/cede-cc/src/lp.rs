@@ -14,6 +14,8 @@
 //! remembered to have it; it could not be consulted). With `begin = at_once` a flow that is alone never learns how
 //! long the queue can be: its own pairs of packets are 15 % of the little it has seen, and it stays at one packet.
 //!
+//! A loss that was none gives back Reno's window, and the inference phase that it ended; the extremes are gathered on.
+//!
 //! Choices: one packet is the least; ssthresh follows the window, so that growth goes on additively; the second indication
 //! counts from one smoothed RTT after the first (`guard`), as the average stays high for as long; delays must have spread
 //! by `min_spread` before equation 2 says anything.
@@ -31,6 +33,7 @@ use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, nu
 use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
 use crate::signal::{signal_of, signal_param};
+use crate::undo::Undo;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Duration, Instant};
@@ -105,6 +108,8 @@ pub struct Lp {
     state: State,
     /// The extremes are still being gathered.
     gathering: bool,
+    /// Both before the last loss or timeout.
+    undo: Undo<(State, bool)>,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -123,6 +128,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         average_ns: None,
         state: State::Increase,
         gathering: settings.word("begin") == "first_loss",
+        undo: Undo::new(),
     }))
 }
 
@@ -175,13 +181,28 @@ impl Controller for Lp {
         let early = self.sense(feedback);
         match self.window.take(feedback) {
             News::Acked => self.on_acked(feedback, early),
-            News::Cut => (self.state, self.gathering) = (State::Increase, false),
+            News::Cut => {
+                self.undo.note_event(feedback, (self.state, self.gathering));
+                (self.state, self.gathering) = (State::Increase, false);
+            }
             News::Held | News::Recovered => {}
         }
         self.allowance()
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some((state, gathering)) = self.undo.take() {
+            // An inference phase that has begun since goes on.
+            if self.state == State::Increase {
+                self.state = state;
+            }
+            self.gathering = gathering;
+        }
+        self.window.undo()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.undo.note_timeout(timeout, self.window.is_repairing(), (self.state, self.gathering));
         self.state = State::Increase;
         self.gathering &= timeout.idle;
         self.window.on_timeout(timeout)
@@ -238,7 +259,25 @@ mod tests {
             average_ns: None,
             state: State::Increase,
             gathering: false,
+            undo: Undo::new(),
         }
+    }
+
+    #[test]
+    fn a_loss_that_was_none_leaves_inference_and_the_gathering_of_extremes_as_they_were() {
+        let since = Instant::from_secs(1);
+        let infers = State::Inference { since, until: Instant::from_millis(1300) };
+        let mut flow = Lp { state: infers, gathering: true, ..lp(&Params::new()) };
+        flow.on_feedback(&loss(5, 9).feedback());
+        assert_eq!((flow.state, flow.gathering), (State::Increase, false));
+        flow.on_undo();
+        assert_eq!((flow.state, flow.gathering, flow.window.cwnd), (infers, true, 20_000.0));
+        // Early congestion in between begins a phase that is not cut short.
+        flow.on_feedback(&loss(9, 19).feedback());
+        let later = State::Inference { since: Instant::from_secs(2), until: Instant::from_secs(3) };
+        flow.state = later;
+        flow.on_undo();
+        assert_eq!((flow.state, flow.gathering), (later, true));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! 2n round trips, as the original has it always (`pair_turns.rs`): what a lone packet meets there is the receiver's timer.
 //! Behind one of 200 ms each lone packet is late, and the window never leaves 1/48. For the same reason its answers to
 //! single packets raise no maxRTT: with 40 ms in that, six of queue are never late, and NICE takes a quarter of CUBIC's link.
-//! Losses, marks and timeouts are Reno's (`reno_window.rs`).
+//! Losses, marks and timeouts are Reno's (`reno_window.rs`), as is what a loss that was none gives back; the extremes are gathered on then.
 //!
 //! The extremes are gathered in an initial slow start that is Reno's, and are used from the first loss on (`begin`). With
 //! `begin = at_once` a flow that is alone never learns how long the queue can be: its own packets are a fifth of the
@@ -41,6 +41,7 @@ use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, nu
 use crate::reno::INIT_CWND;
 use crate::reno_window::{News, RenoWindow};
 use crate::signal::{signal_of, signal_param};
+use crate::undo::Undo;
 use crate::vegas_rule::{
     AT_SSTHRESH, EVERY_OTHER, GAMMA, MIN_SAMPLES, VegasRule, WINDOW, alpha_param, backlog_param, beta_param,
 };
@@ -152,6 +153,8 @@ pub struct Nice {
     habit: AckHabit,
     turns: PairTurns,
     srtt: Duration,
+    /// Whether the extremes were being gathered before the last loss or timeout.
+    undo: Undo<bool>,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -179,6 +182,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         habit: AckHabit::default(),
         turns: PairTurns::default(),
         srtt: Duration::ZERO,
+        undo: Undo::new(),
     }))
 }
 
@@ -257,7 +261,10 @@ impl Controller for Nice {
             }
             News::Acked => self.on_acked(feedback),
             news => {
-                self.gathering &= news != News::Cut;
+                if news == News::Cut {
+                    self.undo.note_event(feedback, self.gathering);
+                    self.gathering = false;
+                }
                 self.fresh_round();
                 self.round.restart(feedback.next_number);
             }
@@ -266,7 +273,17 @@ impl Controller for Nice {
         self.allowance()
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        self.window.undo();
+        self.gathering |= self.undo.take() == Some(true);
+        if !PairTurns::are_needed(self.window.packets()) {
+            self.turns.end();
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.undo.note_timeout(timeout, self.window.is_repairing(), self.gathering);
         self.gathering &= timeout.idle;
         self.fresh_round();
         self.round.restart(timeout.next_number);
@@ -302,7 +319,7 @@ impl Controller for Nice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ack, ack_of_two, path};
+    use crate::testing::{ack, ack_of_two, loss, path};
     use crate::vegas::testing::{at, round, settle};
     use crate::{ParamValue, registry};
 
@@ -437,6 +454,47 @@ mod tests {
             lone.on_timer(turn);
             assert_eq!((lone.allowance().cwnd_bytes, lone.timer()), (625, None));
         }
+    }
+
+    #[test]
+    fn a_loss_that_was_none_ends_turns_as_it_gives_back_the_window() {
+        let mut nice = nice_behind(true, Params::new());
+        let mut lost = loss(19, 20);
+        lost.feedback.in_flight_before_bytes = 10_000;
+        nice.on_feedback(&lost.feedback());
+        for number in 20..24 {
+            let now = Instant::from_millis(1000 + 100 * number);
+            nice.on_sent(&Sent { now, number, bytes: 1000, in_flight_bytes: 1000, retransmission: false });
+            nice.on_feedback(&at(number, number + 1, 100_000).feedback());
+        }
+        assert_eq!(
+            (nice.snapshot().cwnd_bytes, nice.allowance().cwnd_bytes),
+            (250.0, 1),
+            "a turn is to come"
+        );
+        assert_eq!((nice.on_undo().cwnd_bytes, nice.timer()), (10_000, None));
+    }
+
+    #[test]
+    fn after_a_loss_that_was_none_the_extremes_are_gathered_on() {
+        let after = |undone: bool| {
+            let mut nice = registry::build("nice", &Params::new(), &path(1000)).unwrap();
+            nice.on_feedback(&at(0, 1, 50_000).feedback());
+            nice.on_feedback(&at(1, 2, 170_000).feedback());
+            let mut lost = loss(5, 9);
+            lost.feedback.in_flight_before_bytes = 6000;
+            nice.on_feedback(&lost.feedback());
+            if undone {
+                nice.on_undo();
+            }
+            for number in [8, 9, 10] {
+                let mut late = at(number, number + 1, 170_000);
+                late.feedback.in_flight_bytes = 9000;
+                nice.on_feedback(&late.feedback());
+            }
+            nice.snapshot().cwnd_bytes
+        };
+        assert_eq!((after(false), after(true)), (750.0, 9000.0), "halved twice, or three packets more");
     }
 
     #[test]

@@ -30,9 +30,14 @@ impl PairTurns {
         self.left_at = now;
     }
 
+    /// Whether a window of so many packets is that small.
+    pub(crate) fn are_needed(packets: f64) -> bool {
+        packets < TURN_PACKETS
+    }
+
     /// Looks at the clock under a window of so many packets.
     pub(crate) fn update(&mut self, now: Instant, packets: f64, srtt: Duration) {
-        self.taken = packets < TURN_PACKETS;
+        self.taken = Self::are_needed(packets);
         let wait_ns = (TURN_PACKETS / packets * srtt.as_nanos() as f64).min(MAX_WAIT_NS);
         let next_at = self.left_at + Duration::from_nanos(wait_ns as u64);
         self.next_at = (self.taken && next_at > now).then_some(next_at);

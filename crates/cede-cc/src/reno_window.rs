@@ -6,9 +6,12 @@
 //!
 //! A timeout within a repair halves the window, not FlightSize (`window::given_up`).
 //!
+//! A loss or a timeout that was none gives back window, threshold and event (`undo.rs`).
+//!
 //! *What it leaves out:* what `reno.rs` leaves out. *How it was validated:* by the tests of the controllers on it.
 
 use crate::instruments::LossEpoch;
+use crate::undo::Undo;
 use crate::window::{Bounds, MIN_SSTHRESH_PACKETS, congested_number, given_up, phase_of, snapshot_of};
 use crate::{Allowance, Feedback, Path, Snapshot, Timeout};
 
@@ -48,7 +51,7 @@ pub(crate) struct RenoWindow {
     epoch: LossEpoch,
     repairing: bool,
     /// Window, threshold and epoch before the last loss or timeout.
-    before: Option<(f64, f64, LossEpoch)>,
+    undo: Undo<(f64, f64, LossEpoch)>,
 }
 
 impl RenoWindow {
@@ -71,7 +74,7 @@ impl RenoWindow {
             counted: 0.0,
             epoch: LossEpoch::new(),
             repairing: false,
-            before: None,
+            undo: Undo::new(),
         }
     }
 
@@ -144,7 +147,7 @@ impl RenoWindow {
     pub(crate) fn take(&mut self, feedback: &Feedback<'_>) -> News {
         if let Some(number) = congested_number(feedback) {
             if self.epoch.is_new(number) {
-                self.before = (!feedback.lost.is_empty()).then_some(self.present());
+                self.undo.note_event(feedback, self.present());
                 self.epoch.start(feedback.next_number);
                 self.cut(feedback);
                 return News::Cut;
@@ -185,9 +188,14 @@ impl RenoWindow {
         (self.cwnd, self.ssthresh, self.epoch)
     }
 
+    /// A loss is being repaired, as far as the window is concerned.
+    pub(crate) const fn is_repairing(&self) -> bool {
+        self.repairing
+    }
+
     /// The last loss was none: the window of before, or one that has grown beyond it since (Linux's `tcp_reno_undo_cwnd`).
     pub(crate) fn undo(&mut self) -> Allowance {
-        if let Some((cwnd, ssthresh, epoch)) = self.before.take() {
+        if let Some((cwnd, ssthresh, epoch)) = self.undo.take() {
             self.set(self.cwnd.max(cwnd));
             self.ssthresh = self.ssthresh.max(ssthresh);
             (self.epoch, self.repairing) = (epoch, false);
@@ -219,10 +227,8 @@ impl RenoWindow {
             self.lower(self.initial);
             return self.allowance();
         }
+        self.undo.note_timeout(timeout, self.repairing, self.present());
         if timeout.consecutive <= 1 {
-            if !self.repairing {
-                self.before = Some(self.present());
-            }
             self.ssthresh = self.part_of(given_up(timeout, self.repairing, self.cwnd));
         }
         self.cwnd = self.bounds.mss.min(self.cwnd);

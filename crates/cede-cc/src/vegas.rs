@@ -1,7 +1,7 @@
 //! TCP Vegas.
 //!
 //! Source: see `vegas_rule.rs` for the step per round. Losses, marks and timeouts are Reno's (`reno_window.rs`); while a loss
-//! is being repaired Vegas rests and then counts a fresh round. After idleness the smallest RTT is forgotten (Linux).
+//! is being repaired Vegas rests and then counts a fresh round. A loss that was none gives back Reno's window (Linux's `tcp_vegas` as well). After idleness the smallest RTT is forgotten (Linux).
 //!
 //! `signal = rtt` as in the sources; with `owd` the queue of the way back does not count.
 //!
@@ -99,6 +99,10 @@ impl Controller for Vegas {
             self.round.restart(feedback.next_number);
         }
         self.allowance()
+    }
+
+    fn on_undo(&mut self) -> Allowance {
+        self.window.undo()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {

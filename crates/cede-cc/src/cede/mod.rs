@@ -38,6 +38,7 @@ mod undo;
 use crate::entry::Entry;
 use crate::instruments::{DelayFilter, FilterKind, LossEpoch};
 use crate::params::{ParamError, Params, Settings};
+use crate::undo::Undo;
 use crate::window::{Bounds, congested_number, snapshot_of};
 use crate::{Allowance, Controller, Feedback, Path, Phase, Sent, Snapshot, Tag, Timeout};
 use alloc::boxed::Box;
@@ -137,7 +138,7 @@ pub struct Cede {
     /// The last loss with a queue was not the first one since the target has adapted.
     repeated: bool,
     /// What there was before the last loss.
-    before: Option<undo::Before>,
+    undo: Undo<undo::Before>,
 }
 
 /// How far ahead of what is delivered growth may go after so many rounds without a queue, in targets, and at most.
@@ -183,7 +184,7 @@ impl Cede {
             now: Instant::ZERO,
             restoring: false,
             repeated: false,
-            before: None,
+            undo: Undo::new(),
         })
     }
 
@@ -448,7 +449,7 @@ impl Controller for Cede {
         self.trains.on_feedback(feedback);
         if let Some(number) = congested_number(feedback) {
             if self.epoch.is_new(number) {
-                self.before = (!feedback.lost.is_empty()).then(|| self.before_cut());
+                self.undo.note_event(feedback, self.before_cut());
                 self.epoch.start(feedback.next_number);
                 self.cut(feedback);
             }
@@ -472,14 +473,14 @@ impl Controller for Cede {
     }
 
     fn on_undo(&mut self) -> Allowance {
-        if let Some(before) = self.before.take() {
-            self.undo(before);
+        if let Some(before) = self.undo.take() {
+            self.give_back(before);
         }
         self.allowance()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        self.before = None;
+        self.undo.forget();
         let before = match self.stage {
             Stage::Slowdown { before, .. } => before,
             _ => self.cwnd,

@@ -36,7 +36,7 @@ impl Cede {
         }
     }
 
-    pub(super) fn undo(&mut self, was: Before) {
+    pub(super) fn give_back(&mut self, was: Before) {
         match &mut self.stage {
             Stage::Slowdown { before, .. } => *before = before.max(was.window),
             _ => self.cwnd = self.bounds.bound(self.cwnd.max(was.window), self.bounds.mss),

@@ -1,7 +1,7 @@
 //! What the LEDBAT family shares: a window that is steered by a queueing delay, and the parameters of both.
 //!
 //! Source: RFC 6817, section 2.4.2 (delay, loss, timeout) and 2.5 (parameters); RFC 5681, section 4.1, for the restart after
-//! idleness. How the window moves is each controller's own: `rfc6817.rs`, `draft.rs`, `fledbat.rs`,
+//! idleness; `undo.rs` for a loss that was none. How the window moves is each controller's own: `rfc6817.rs`, `draft.rs`, `fledbat.rs`,
 //! `plus_plus.rs`.
 //!
 //! *What it leaves out:* the fixed-point windows of libutp and libtorrent, which have their own files.
@@ -10,6 +10,7 @@
 use crate::instruments::{FilterKind, LossEpoch, QueueingDelay, QueueingDelayConfig};
 use crate::params::{ParamDoc, ParamKind, Settings, count, number};
 use crate::signal::signal_of;
+use crate::undo::Repair;
 use crate::window::{Bounds, phase_of, snapshot_of};
 use crate::{Allowance, Feedback, Path, Snapshot, Timeout};
 use cede_units::Duration;
@@ -117,10 +118,19 @@ pub(crate) struct DelayWindow {
     pub(crate) cwnd: f64,
     /// Below it the window grows as TCP's: 0 for never, infinite before the first exit.
     pub(crate) ssthresh: f64,
-    pub(crate) epoch: LossEpoch,
+    epoch: LossEpoch,
+    repair: Repair,
     delay: QueueingDelay,
     min_packets: f64,
     init_packets: f64,
+}
+
+/// What a loss or a timeout changes of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Steered {
+    pub(crate) cwnd: f64,
+    pub(crate) ssthresh: f64,
+    epoch: LossEpoch,
 }
 
 impl DelayWindow {
@@ -133,6 +143,7 @@ impl DelayWindow {
             cwnd: bounds.initial(init_packets, path),
             ssthresh: if slow_start { f64::INFINITY } else { 0.0 },
             epoch: LossEpoch::new(),
+            repair: Repair::default(),
             delay: QueueingDelay::new(delay_config_of(settings)),
             min_packets: settings.number("min_cwnd"),
             init_packets,
@@ -155,12 +166,46 @@ impl DelayWindow {
 
     /// The queueing delay in nanoseconds that this acknowledgement shows, where it has a sample.
     pub(crate) fn measure(&mut self, feedback: &Feedback<'_>) -> Option<i64> {
+        self.repair.hear(feedback);
         self.delay.update(feedback, self.cwnd <= self.floor())
     }
 
     /// Moves the window within its bounds.
     pub(crate) fn set(&mut self, cwnd: f64) {
         self.cwnd = self.bounds.bound(cwnd, self.floor());
+    }
+
+    /// Whether feedback in which the packet `number` is lost or marked, as the highest, begins a new event.
+    pub(crate) const fn is_new_event(&self, number: u64) -> bool {
+        self.epoch.is_new(number)
+    }
+
+    /// A new event begins, by which the window is to be cut.
+    pub(crate) fn begin_event(&mut self, feedback: &Feedback<'_>) {
+        self.epoch.start(feedback.next_number);
+        self.repair.begin(feedback);
+    }
+
+    pub(crate) const fn is_repairing(&self) -> bool {
+        self.repair.is_under_way()
+    }
+
+    /// What the next event or timeout changes.
+    pub(crate) const fn present(&self) -> Steered {
+        Steered { cwnd: self.cwnd, ssthresh: self.ssthresh, epoch: self.epoch }
+    }
+
+    /// The last event was none: what there was before it, or a window that has grown beyond it since. A threshold of 0 is none.
+    pub(crate) fn give_back(&mut self, was: &Steered) {
+        self.cwnd = self.bounds.bound(self.cwnd.max(was.cwnd), self.bounds.mss);
+        self.ssthresh = if was.ssthresh > 0.0 { self.ssthresh.max(was.ssthresh) } else { 0.0 };
+        self.end_event(was);
+    }
+
+    /// What is lost from now on is another event than the last, before which there was `was`.
+    pub(crate) const fn end_event(&mut self, was: &Steered) {
+        self.epoch = was.epoch;
+        self.repair.end();
     }
 
     /// A timeout leaves one packet, and `ssthresh` where it is the first in a row. After idleness the acknowledgement
@@ -175,6 +220,7 @@ impl DelayWindow {
             self.ssthresh = ssthresh;
         }
         self.cwnd = self.bounds.mss;
+        self.repair.end();
         self.epoch.start(timeout.next_number);
         self.allowance()
     }

@@ -7,7 +7,7 @@
 //! W     = W + gamma * Delta / W        gamma = G / tau
 //! ```
 //! tau = 25 ms; losses as Reno: halve on a fast retransmit; after a timeout 1 packet and Reno's slow start. No initial
-//! slow start, no filter, no growth validation.
+//! slow start, no filter, no growth validation. A loss that was none is taken back (`undo.rs`), which the paper knows nothing of.
 //!
 //! The code behind the paper's figures (a Linux module run in ns-2) differs from its text in three points, each a
 //! parameter here: the product G * Delta is capped at tau (`clamp`, on), samples pass a minimum of four (`filter = min`,
@@ -18,12 +18,13 @@
 //! *How it was validated:* the steps of `tests/vectors/ledbat.json`; the conformance suite; `tests/link.rs`.
 
 use super::delay_window::{
-    BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, drift_param, filter_param, hold_param,
-    packets_param, target_param,
+    BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, Steered, drift_param, filter_param,
+    hold_param, packets_param, target_param,
 };
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, number};
 use crate::signal::signal_param;
+use crate::undo::Undo;
 use crate::window::{MIN_SSTHRESH_PACKETS, congested_number};
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
@@ -80,6 +81,8 @@ pub struct LedbatDraft {
     window: DelayWindow,
     /// With `whole_packets`: offsets gathered towards the next packet.
     counter: f64,
+    /// The window before the last loss or timeout.
+    undo: Undo<Steered>,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -90,7 +93,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         clamp: settings.switch("clamp"),
         whole_packets: settings.switch("whole_packets"),
     };
-    Ok(Box::new(LedbatDraft { config, window: DelayWindow::new(&settings, path, false), counter: 0.0 }))
+    let window = DelayWindow::new(&settings, path, false);
+    Ok(Box::new(LedbatDraft { config, window, counter: 0.0, undo: Undo::new() }))
 }
 
 impl LedbatDraft {
@@ -158,7 +162,9 @@ impl Controller for LedbatDraft {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
         let queueing = self.window.measure(feedback);
         if let Some(number) = congested_number(feedback) {
-            if self.window.epoch.try_start(number, feedback.next_number) {
+            if self.window.is_new_event(number) {
+                self.undo.note_event(feedback, self.window.present());
+                self.window.begin_event(feedback);
                 self.cut();
             }
         } else if let Some(queueing_ns) = queueing
@@ -170,7 +176,15 @@ impl Controller for LedbatDraft {
         self.allowance()
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(was) = self.undo.take() {
+            self.window.give_back(&was);
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.undo.note_timeout(timeout, self.window.is_repairing(), self.window.present());
         if !timeout.idle {
             self.counter = 0.0;
         }

@@ -11,7 +11,8 @@
 //! for those that send pieces of 250 kB one after the other (sections 6 and 9); tau = 25 ms, or 100, which it calls as good. "The
 //! quest for LEDBAT fairness" (GLOBECOM 2010) has another rule still: W shrinks to a fixed part with each packet that is late.
 //!
-//! Ours: slow start at first, up to 3/4 of tau, and the base held while the flow's own queue stands.
+//! Ours: slow start at first, up to 3/4 of tau, the base held while the flow's own queue stands, and losses that were none taken back
+//! (`undo.rs`).
 //!
 //! *What it leaves out:* the paper's closed forms for how fast flows converge.
 //! *How it was validated:* in `tests/link.rs` the queue of one to three flows is that of the paper's equilibrium (equation 10) within 3 per
@@ -20,12 +21,13 @@
 //! say; from three flows on they share evenly, at some cost of throughput, as it does say.
 
 use super::delay_window::{
-    BASE_HISTORY, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param, filter_param,
-    hold_param, packets_param, slow_start_param, target_param,
+    BASE_HISTORY, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, Steered, drift_param,
+    filter_param, hold_param, packets_param, slow_start_param, target_param,
 };
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, Params, Settings, number};
 use crate::signal::signal_param;
+use crate::undo::Undo;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
@@ -76,6 +78,8 @@ struct Config {
 pub struct Fledbat {
     config: Config,
     window: DelayWindow,
+    /// The window before the last loss or timeout.
+    undo: Undo<Steered>,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -87,7 +91,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         slow_start_exit: settings.number("slow_start_exit"),
     };
     let slow_start = settings.switch("slow_start");
-    Ok(Box::new(Fledbat { config, window: DelayWindow::new(&settings, path, slow_start) }))
+    let window = DelayWindow::new(&settings, path, slow_start);
+    Ok(Box::new(Fledbat { config, window, undo: Undo::new() }))
 }
 
 impl Fledbat {
@@ -125,7 +130,9 @@ impl Controller for Fledbat {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
         let queueing = self.window.measure(feedback);
         if let Some(number) = congested_number(feedback) {
-            if self.window.epoch.try_start(number, feedback.next_number) {
+            if self.window.is_new_event(number) {
+                self.undo.note_event(feedback, self.window.present());
+                self.window.begin_event(feedback);
                 self.cut();
             }
         } else if let Some(queueing_ns) = queueing.filter(|_| feedback.acked_bytes > 0) {
@@ -134,7 +141,15 @@ impl Controller for Fledbat {
         self.allowance()
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(was) = self.undo.take() {
+            self.window.give_back(&was);
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.undo.note_timeout(timeout, self.window.is_repairing(), self.window.present());
         let half = self.half();
         self.window.on_timeout(timeout, half)
     }

@@ -3,6 +3,8 @@
 //! Source: the behaviour of arvidn/libtorrent at 069017e33 (`utp_stream.cpp`, `timestamp_history.cpp`), written anew
 //! from its description; where samples come from and what idleness does, of 2.0.8. BEP 29 gives the outline.
 //!
+//! A loss or a timeout that was none is taken back as in `crate::undo`, of which libtorrent's transport does not learn.
+//!
 //! *What it leaves out:* the 32-bit wrap of the stamps (samples arrive unwrapped). The transport's packet size stands for the MTU, and that an
 //! acknowledgement with a selective part counts only that part is its choice (`masks_count_alone` of `cede-utp`).
 //! *How it was validated:* the steps of check 5 in the tests below; the conformance suite; single flows and swarms of real
@@ -13,6 +15,7 @@ use super::utp_window::LOSS_INTERVAL;
 use crate::entry::Entry;
 use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count};
+use crate::undo::{Repair, Undo};
 use crate::window::congested_number;
 use crate::{Allowance, Controller, DelaySamples, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
@@ -159,6 +162,18 @@ pub struct Libtorrent {
     heard_at: Instant,
     /// Timeouts since then with nothing under way.
     idled: u64,
+    repair: Repair,
+    undo: Undo<Before>,
+}
+
+/// What there was before the last loss or timeout.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    cwnd: i64,
+    ssthresh: i64,
+    slow_start: bool,
+    epoch: LossEpoch,
+    last_loss: Option<Instant>,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -185,6 +200,8 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         delay_us: None,
         heard_at: Instant::ZERO,
         idled: 0,
+        repair: Repair::default(),
+        undo: Undo::new(),
     }))
 }
 
@@ -284,6 +301,19 @@ impl Libtorrent {
         }
     }
 
+    const fn present(&self) -> Before {
+        let Self { cwnd, ssthresh, slow_start, epoch, last_loss, .. } = *self;
+        Before { cwnd, ssthresh, slow_start, epoch, last_loss }
+    }
+
+    /// A threshold of 0 is none.
+    fn give_back(&mut self, was: &Before) {
+        self.set(self.cwnd.max(was.cwnd));
+        self.ssthresh = if was.ssthresh == 0 { 0 } else { self.ssthresh.max(was.ssthresh) };
+        (self.slow_start, self.epoch, self.last_loss) = (was.slow_start, was.epoch, was.last_loss);
+        self.repair.end();
+    }
+
     fn is_new_loss(&self, now: Instant, number: u64) -> bool {
         self.epoch.is_new(number) && self.last_loss.is_none_or(|last| now.since(last) >= self.loss_interval)
     }
@@ -296,6 +326,7 @@ impl Controller for Libtorrent {
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
         let before = self.cwnd;
+        self.repair.hear(feedback);
         if let Some(delay_us) = self.measure(feedback) {
             self.delay_us = Some(delay_us);
             let octets = |n: u64| n.min(MAX_ACKED) as i64;
@@ -308,7 +339,9 @@ impl Controller for Libtorrent {
         if let Some(number) = congested_number(feedback) {
             self.cwnd = self.cwnd.min(before);
             if self.is_new_loss(feedback.now, number) {
+                self.undo.note_event(feedback, self.present());
                 self.epoch.start(feedback.next_number);
+                self.repair.begin(feedback);
                 self.lose(feedback.now);
             }
         }
@@ -319,11 +352,20 @@ impl Controller for Libtorrent {
         self.take(samples);
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(before) = self.undo.take() {
+            self.give_back(&before);
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
         if timeout.idle {
             self.idle(timeout.now);
             return self.allowance();
         }
+        self.undo.note_timeout(timeout, self.repair.is_under_way(), self.present());
+        self.repair.end();
         self.set(0);
         self.slow_start = true;
         self.epoch.start(timeout.next_number);
@@ -380,6 +422,8 @@ mod tests {
             delay_us: None,
             heard_at: Instant::ZERO,
             idled: 0,
+            repair: Repair::default(),
+            undo: Undo::new(),
         };
         one.steer(acked as i64, in_flight as i64, (in_flight - acked) as i64, delay_us);
         one.snapshot().cwnd_bytes

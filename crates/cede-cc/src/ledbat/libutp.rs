@@ -8,9 +8,10 @@
 //! *How it was validated:* the filter and step sequences of `tests/vectors/ledbat.json`; the conformance suite.
 
 use super::delay_window::{SLOW_START_EXIT, target_param};
-use super::utp_window::{LOSS_INTERVAL, UtpWindow, min_window_param};
+use super::utp_window::{Held, LOSS_INTERVAL, UtpWindow, min_window_param};
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings};
+use crate::undo::Undo;
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Bytes, Duration, Instant};
@@ -51,6 +52,8 @@ pub struct Libutp {
     slow_start_exit: f64,
     state: UtpWindow,
     srtt: Duration,
+    /// The window before the last loss or timeout.
+    undo: Undo<Held>,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -61,6 +64,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         slow_start_exit: settings.number("slow_start_exit"),
         state: UtpWindow::of(&settings, path, 1, true),
         srtt: Duration::ZERO,
+        undo: Undo::new(),
     }))
 }
 
@@ -101,12 +105,22 @@ impl Controller for Libutp {
         if let Some((acked, delay_us)) = self.state.hear(feedback) {
             self.steer(feedback.now, acked, delay_us);
         }
-        self.state.decay(feedback, before);
+        if let Some(decay) = self.state.decay(feedback, before).filter(|decay| decay.is_new) {
+            self.undo.note_event(feedback, decay.was);
+        }
+        self.allowance()
+    }
+
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(was) = self.undo.take() {
+            self.state.give_back(&was);
+        }
         self.allowance()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        self.state.time_out(timeout.idle, 1);
+        self.undo.note_timeout(timeout, self.state.is_repairing(), self.state.present());
+        self.state.time_out(timeout, 1);
         self.allowance()
     }
 
@@ -134,7 +148,14 @@ mod tests {
     fn libutp(window: i64, slow_start: bool, ssthresh: i64) -> Libutp {
         let mut state = UtpWindow::new(&path(1382), 10, 1, true);
         (state.window, state.slow_start, state.ssthresh, state.max) = (window, slow_start, ssthresh, 1 << 20);
-        Libutp { target_us: 100_000, max_increase: 3000.0, slow_start_exit: 0.9, state, srtt: Duration::ZERO }
+        Libutp {
+            target_us: 100_000,
+            max_increase: 3000.0,
+            slow_start_exit: 0.9,
+            state,
+            srtt: Duration::ZERO,
+            undo: Undo::new(),
+        }
     }
 
     fn vectors() -> serde_json::Value {
@@ -170,5 +191,28 @@ mod tests {
         one.state.window = 9_000;
         one.on_timeout(&Timeout { idle: true, ..timeout(0, 0) });
         assert_eq!(one.state.window, 6_000);
+    }
+
+    #[test]
+    fn losses_that_were_none_give_back_what_all_reductions_of_their_event_took() {
+        let mut one = libutp(20_000, true, 1 << 20);
+        let lose = |one: &mut Libutp, ms, number| {
+            let mut lost = loss(number, 9);
+            lost.feedback.now = Instant::from_millis(ms);
+            one.on_feedback(&lost.feedback());
+            one.state.window
+        };
+        let undo = |one: &mut Libutp| {
+            one.on_undo();
+            (one.state.window, one.state.ssthresh, one.state.slow_start)
+        };
+        assert_eq!((lose(&mut one, 500, 5), lose(&mut one, 600, 6)), (10_000, 5_000));
+        assert_eq!(undo(&mut one), (20_000, 1 << 20, true));
+        assert_eq!(lose(&mut one, 601, 7), 10_000, "of another event");
+        assert_eq!(lose(&mut one, 701, 10), 5_000, "and of another");
+        assert_eq!(undo(&mut one), (10_000, 10_000, false));
+        one.on_timeout(&timeout(0, 1));
+        one.on_timeout(&timeout(0, 2));
+        assert_eq!((one.state.window, undo(&mut one)), (1382, (10_000, 10_000, false)));
     }
 }

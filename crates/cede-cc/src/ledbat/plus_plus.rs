@@ -18,9 +18,13 @@
 //! `signal = rtt` as in the draft (section 4.5); with `owd` the queue of the way back does not count, and G still takes
 //! the smallest RTT.
 //!
+//! A loss or a timeout that was none: `plus_plus/undo.rs`.
+//!
 //! *What it leaves out:* XNU's deferral by 30 s after a decrease and its doubling of a slowdown that did not regain the window.
 //! *How it was validated:* the numbered checks below and in `tests/ledbat_plus_plus.rs`; the conformance suite; beside CUBIC and alone on
 //! the test bed of the libutp fork (`docs/validation.md`).
+
+mod undo;
 
 use super::delay_window::{
     BASE_HISTORY, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, SLOW_START_EXIT, drift_param, filter_param,
@@ -30,6 +34,7 @@ use crate::entry::Entry;
 use crate::instruments::BaseHistory;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, count, number};
 use crate::signal::signal_param;
+use crate::undo::Undo;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
@@ -138,6 +143,7 @@ pub struct PlusPlus {
     next_decrease: Instant,
     last_heard: Option<Instant>,
     srtt: Duration,
+    undo: Undo<undo::Before>,
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -163,6 +169,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         next_decrease: Instant::ZERO,
         last_heard: None,
         srtt: Duration::ZERO,
+        undo: Undo::new(),
     }))
 }
 
@@ -327,8 +334,11 @@ impl Controller for PlusPlus {
         let queueing = self.window.measure(feedback);
         self.hear(feedback);
         if let Some(number) = congested_number(feedback) {
-            if self.window.epoch.try_start(number, feedback.next_number) {
+            if self.window.is_new_event(number) {
+                self.undo.note_event(feedback, self.before_cut());
+                self.window.begin_event(feedback);
                 self.cut(feedback.now);
+                self.note_left();
             }
         } else if let Some(queueing_ns) = queueing.filter(|_| feedback.acked_bytes > 0) {
             self.on_ack(feedback, queueing_ns);
@@ -336,7 +346,15 @@ impl Controller for PlusPlus {
         self.allowance()
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(before) = self.undo.take() {
+            self.give_back(&before);
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
+        self.undo.note_timeout(timeout, self.window.is_repairing(), self.before_cut());
         let (before, floor) = (self.window.cwnd, self.window.floor());
         if timeout.idle && self.stage == Stage::CongestionAvoidance {
             self.window.ssthresh = before;
@@ -346,6 +364,7 @@ impl Controller for PlusPlus {
         if !timeout.idle {
             self.window.cwnd = before.min(floor).min(2.0 * self.window.bounds.mss);
             self.start_over(Some(timeout.now));
+            self.note_left();
         }
         self.allowance()
     }

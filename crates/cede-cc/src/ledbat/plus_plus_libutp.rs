@@ -9,15 +9,19 @@
 //! connection, which is also what waits are measured in; decreases with each acknowledgement; the spacing of slowdowns
 //! counts from the end of the freeze.
 //!
+//! A loss or a timeout that was none gives back the slowdown that it cancelled or put off as well, unless one has begun since: that leads
+//! back to the window that was taken.
+//!
 //! *What it leaves out:* what `delay_hist.rs` and `utp_window.rs` leave out; that a smoothed RTT below one millisecond
 //! makes it forget its smallest RTT.
 //! *How it was validated:* unit tests below, which compute from the rules; the conformance suite; `tests/ledbat_plus_plus.rs`;
 //! beside CUBIC on the fork's own test bed (`docs/validation.md`).
 
 use super::delay_window::{SLOW_START_EXIT, target_param};
-use super::utp_window::{LOSS_INTERVAL, UtpWindow, min_window_param};
+use super::utp_window::{Held, LOSS_INTERVAL, UtpWindow, min_window_param};
 use crate::entry::Entry;
 use crate::params::{ParamDoc, ParamError, Params, Settings, count, number};
+use crate::undo::Undo;
 use crate::{Allowance, Controller, Feedback, Path, Phase, Snapshot, Timeout};
 use alloc::boxed::Box;
 use cede_units::{Duration, Instant};
@@ -87,6 +91,26 @@ pub struct PlusPlusLibutp {
     state: UtpWindow,
     slowdown: Slowdown,
     rtt_min: Option<Duration>,
+    undo: Undo<Before>,
+}
+
+/// What there was before the last loss or timeout.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    window: Held,
+    slowdown: Slowdown,
+    /// Where the reduction left the slowdowns.
+    left: Slowdown,
+}
+
+impl Before {
+    /// The window that there was, or that slow start led back to.
+    const fn whole(&self) -> i64 {
+        match self.slowdown {
+            Slowdown::Frozen { .. } | Slowdown::Recovering { .. } => self.window.ssthresh,
+            Slowdown::NotYet | Slowdown::Due(_) => self.window.window,
+        }
+    }
 }
 
 fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -101,6 +125,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
         state: UtpWindow::of(&settings, path, settings.count("init_cwnd") as i64, false),
         slowdown: Slowdown::NotYet,
         rtt_min: None,
+        undo: Undo::new(),
     }))
 }
 
@@ -197,6 +222,33 @@ impl PlusPlusLibutp {
     fn put_off(&mut self, now: Instant) {
         self.slowdown = Slowdown::Due(now + self.wait());
     }
+
+    const fn before(&self, window: Held) -> Before {
+        Before { window, slowdown: self.slowdown, left: self.slowdown }
+    }
+
+    /// As [`PlusPlusLibutp::put_off`], by a reduction that may turn out to have been in vain.
+    fn put_off_by_loss(&mut self, now: Instant) {
+        self.put_off(now);
+        if let Some(before) = self.undo.pending() {
+            before.left = self.slowdown;
+        }
+    }
+
+    fn give_back(&mut self, was: &Before) {
+        let state = &mut self.state;
+        if self.slowdown == was.left {
+            self.slowdown = was.slowdown;
+            return state.give_back(&was.window);
+        }
+        state.end_event(&was.window);
+        match self.slowdown {
+            Slowdown::Frozen { .. } | Slowdown::Recovering { .. } => {
+                state.ssthresh = state.ssthresh.max(was.whole());
+            }
+            Slowdown::NotYet | Slowdown::Due(_) => state.set(state.window.max(was.whole())),
+        }
+    }
 }
 
 impl Controller for PlusPlusLibutp {
@@ -212,15 +264,31 @@ impl Controller for PlusPlusLibutp {
         if let Some((acked, delay_us)) = self.state.hear(feedback) {
             self.steer(feedback.now, acked, delay_us);
         }
-        if self.state.decay(feedback, before) {
-            self.put_off(feedback.now);
+        if let Some(decay) = self.state.decay(feedback, before) {
+            if decay.is_new {
+                self.undo.note_event(feedback, self.before(decay.was));
+            }
+            self.put_off_by_loss(feedback.now);
+        }
+        self.allowance()
+    }
+
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(before) = self.undo.take() {
+            self.give_back(&before);
         }
         self.allowance()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        self.state.time_out(timeout.idle, TIMEOUT_PACKETS);
-        self.put_off(timeout.now);
+        let before = self.before(self.state.present());
+        self.undo.note_timeout(timeout, self.state.is_repairing(), before);
+        self.state.time_out(timeout, TIMEOUT_PACKETS);
+        if timeout.idle {
+            self.put_off(timeout.now);
+        } else {
+            self.put_off_by_loss(timeout.now);
+        }
         self.allowance()
     }
 
@@ -263,6 +331,7 @@ mod tests {
             state,
             slowdown: Slowdown::Due(Instant::from_secs(100)),
             rtt_min: Some(Duration::from_millis(RTT_MS)),
+            undo: Undo::new(),
         }
     }
 
@@ -357,6 +426,43 @@ mod tests {
         timed_out.on_timeout(&timeout(0, 1));
         assert_eq!(timed_out.slowdown, Slowdown::Due(Instant::from_millis(2080)));
         assert_eq!((timed_out.state.window, timed_out.state.slow_start), (3000, true));
+    }
+
+    #[test]
+    fn what_a_loss_or_a_timeout_cancelled_comes_back_where_it_was_none() {
+        let due = Slowdown::Due(Instant::from_millis(900));
+        let mut one = PlusPlusLibutp { slowdown: due, ..fork(12_000) };
+        one.on_feedback(&at(950, 3000, 0).feedback());
+        let (frozen, whole) = (one.slowdown, one.state.ssthresh);
+        one.on_feedback(&loss(5, 9).feedback());
+        one.on_undo();
+        assert_eq!((one.state.window, one.state.ssthresh, one.slowdown), (3000, whole, frozen));
+        let mut one = PlusPlusLibutp { slowdown: due, ..fork(12_000) };
+        one.on_timeout(&timeout(0, 1));
+        one.on_undo();
+        assert_eq!((one.state.window, one.state.slow_start, one.slowdown), (12_000, false, due));
+    }
+
+    #[test]
+    fn a_slowdown_that_has_begun_since_leads_back_to_the_window_that_was_taken() {
+        let mut one = PlusPlusLibutp { slowdown: Slowdown::Due(Instant::from_secs(9)), ..fork(12_000) };
+        // At 1000 ms, so that a slowdown is due at 1080.
+        one.on_feedback(&loss(5, 9).feedback());
+        one.on_feedback(&at(1081, 3000, 0).feedback());
+        assert_eq!((one.state.window, one.state.ssthresh), (3000, 6250));
+        one.on_undo();
+        assert_eq!((one.state.window, one.state.ssthresh), (3000, 12_000));
+        assert!(matches!(one.slowdown, Slowdown::Frozen { .. }));
+        // One in the freeze takes that again, and gives it back once all is over.
+        one.on_feedback(&Owned::feedback(&{
+            let mut lost = loss(15, 19);
+            lost.feedback.now = Instant::from_millis(1150);
+            lost
+        }));
+        assert_eq!(one.slowdown, Slowdown::Due(Instant::from_millis(1230)));
+        one.slowdown = Slowdown::Due(Instant::from_secs(9));
+        one.on_undo();
+        assert_eq!(one.state.window, 12_000);
     }
 
     #[test]

@@ -31,13 +31,13 @@
 //! `tests/link.rs`, which hold checks on target, utilisation, drift and route changes.
 
 use super::delay_window::{
-    BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, drift_param, filter_param, hold_param,
-    packets_param, slow_start_param, target_param,
+    BASE_HISTORY, CLAMP, DelayWindow, FILTER_LENGTH, FILTER_WEIGHT, Steered, drift_param, filter_param,
+    hold_param, packets_param, slow_start_param, target_param,
 };
 use crate::entry::Entry;
-use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamError, ParamKind, Params, Settings, number};
 use crate::signal::signal_param;
+use crate::undo::Undo;
 use crate::window::congested_number;
 use crate::{Allowance, Controller, Feedback, Path, Snapshot, Timeout};
 use alloc::boxed::Box;
@@ -144,18 +144,8 @@ pub struct Ledbat {
     /// The first slow start is over, and the queue not yet near its target.
     approaches: bool,
     fast: FastStart,
-    /// What there was before the last loss.
-    before: Option<Before>,
-}
-
-/// What a loss that was none gives back.
-#[derive(Clone, Copy, Debug)]
-struct Before {
-    cwnd: f64,
-    ssthresh: f64,
-    epoch: LossEpoch,
-    approaches: bool,
-    fast: FastStart,
+    /// Before the last loss: the window, whether it approached, and the fast start.
+    undo: Undo<(Steered, bool, FastStart)>,
 }
 
 /// Where a fast start stands.
@@ -194,7 +184,7 @@ fn build(params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError
     };
     let fast = if settings.switch("fast_start") { FastStart::Unheard } else { FastStart::Over };
     let window = DelayWindow::new(&settings, path, config.slow_start);
-    Ok(Box::new(Ledbat { config, window, approaches: false, fast, before: None }))
+    Ok(Box::new(Ledbat { config, window, approaches: false, fast, undo: Undo::new() }))
 }
 
 impl Ledbat {
@@ -268,11 +258,6 @@ impl Ledbat {
         }
     }
 
-    const fn before_cut(&self) -> Before {
-        let DelayWindow { cwnd, ssthresh, epoch, .. } = self.window;
-        Before { cwnd, ssthresh, epoch, approaches: self.approaches, fast: self.fast }
-    }
-
     /// Section 2.4.2, `on data loss`, and no higher than it stood before this feedback.
     fn cut(&mut self, before: f64) {
         let half = (before / 2.0).max(self.window.floor());
@@ -296,9 +281,9 @@ impl Controller for Ledbat {
         }
         if let Some(number) = congested_number(feedback) {
             self.window.cwnd = self.window.cwnd.min(before);
-            if self.window.epoch.is_new(number) {
-                self.before = (!feedback.lost.is_empty()).then_some(self.before_cut());
-                self.window.epoch.start(feedback.next_number);
+            if self.window.is_new_event(number) {
+                self.undo.note_event(feedback, (self.window.present(), self.approaches, self.fast));
+                self.window.begin_event(feedback);
                 self.cut(before);
             }
         }
@@ -306,18 +291,15 @@ impl Controller for Ledbat {
     }
 
     fn on_undo(&mut self) -> Allowance {
-        if let Some(was) = self.before.take() {
-            let bounds = self.window.bounds;
-            self.window.cwnd = bounds.bound(self.window.cwnd.max(was.cwnd), bounds.mss);
-            self.window.ssthresh = self.window.ssthresh.max(was.ssthresh);
-            self.window.epoch = was.epoch;
-            (self.approaches, self.fast) = (was.approaches, was.fast);
+        if let Some((was, approaches, fast)) = self.undo.take() {
+            self.window.give_back(&was);
+            (self.approaches, self.fast) = (approaches, fast);
         }
         self.allowance()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
-        self.before = None;
+        self.undo.forget();
         // Of the window: what is under way when a repair is given up is next to nothing.
         let half = (self.window.cwnd / 2.0).max(self.window.floor());
         self.approaches = false;
@@ -386,7 +368,7 @@ mod tests {
         let settings = Settings::resolve(&Params::new(), PARAMS).unwrap();
         let mut window = DelayWindow::new(&settings, &path(1500), false);
         window.cwnd = cwnd;
-        Ledbat { config, window, approaches: false, fast: FastStart::Over, before: None }
+        Ledbat { config, window, approaches: false, fast: FastStart::Over, undo: Undo::new() }
     }
 
     fn step(cwnd: f64, flight: u64, acked: u64, queueing_s: f64, target_s: f64, gain: f64) -> f64 {

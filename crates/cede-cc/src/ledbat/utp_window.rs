@@ -3,13 +3,18 @@
 //! Source: the behaviour of bittorrent/libutp at 2b364cb (growth only where the window was full within a second, halving
 //! once per 100 ms, the restart after idleness), written anew from its description.
 //!
+//! A loss or a timeout that was none is taken back as in `crate::undo`, which none of the two does (their transport does not learn
+//! of it): reductions by losses that left before the last one belong to its event.
+//!
 //! *What it leaves out:* the user's window and send buffer, which are the transport's.
 //! *How it was validated:* by the tests of the two controllers.
 
 use super::delay_hist::Delays;
+use crate::instruments::LossEpoch;
 use crate::params::{ParamDoc, ParamKind, Settings};
+use crate::undo::Repair;
 use crate::window::congested_number;
-use crate::{Feedback, Path, Phase, Snapshot};
+use crate::{Feedback, Path, Phase, Snapshot, Timeout};
 use cede_units::{Bytes, Duration, Instant};
 
 /// The smallest window.
@@ -47,8 +52,30 @@ pub(super) struct UtpWindow {
     pub(super) slow_start: bool,
     last_full: Instant,
     last_decay: Option<Instant>,
+    /// Which losses were sent before the last one that may turn out to be none.
+    event: LossEpoch,
+    repair: Repair,
     delays: Delays,
     delay_us: Option<i64>,
+}
+
+/// What a loss or a timeout changes of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Held {
+    pub(super) window: i64,
+    pub(super) ssthresh: i64,
+    slow_start: bool,
+    last_decay: Option<Instant>,
+    event: LossEpoch,
+}
+
+/// A reduction.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Decay {
+    /// What there was before it.
+    pub(super) was: Held,
+    /// It belongs to no earlier loss.
+    pub(super) is_new: bool,
 }
 
 impl UtpWindow {
@@ -73,6 +100,8 @@ impl UtpWindow {
             slow_start: true,
             last_full: Instant::ZERO,
             last_decay: None,
+            event: LossEpoch::new(),
+            repair: Repair::default(),
             delays: Delays::new(),
             delay_us: None,
         }
@@ -81,6 +110,7 @@ impl UtpWindow {
     /// Takes down what an acknowledgement says; octets acknowledged and queueing delay in microseconds where both are
     /// there.
     pub(super) fn hear(&mut self, feedback: &Feedback<'_>) -> Option<(i64, i64)> {
+        self.repair.hear(feedback);
         if !feedback.app_limited {
             self.last_full = feedback.now;
         }
@@ -104,30 +134,57 @@ impl UtpWindow {
         self.window = window.max(self.floor).min(self.max);
     }
 
-    /// Halves once per 100 ms where there is a loss or mark; true where it did. libutp lets the same packet's growth
+    /// What the next loss or timeout changes.
+    pub(super) const fn present(&self) -> Held {
+        let Self { window, ssthresh, slow_start, last_decay, event, .. } = *self;
+        Held { window, ssthresh, slow_start, last_decay, event }
+    }
+
+    pub(super) const fn is_repairing(&self) -> bool {
+        self.repair.is_under_way()
+    }
+
+    /// The last loss or timeout was none: what there was before it, or a window that has grown beyond it since.
+    pub(super) fn give_back(&mut self, was: &Held) {
+        self.set(self.window.max(was.window));
+        self.ssthresh = self.ssthresh.max(was.ssthresh);
+        self.slow_start = was.slow_start;
+        self.end_event(was);
+    }
+
+    /// What is lost from now on is another event.
+    pub(super) const fn end_event(&mut self, was: &Held) {
+        (self.last_decay, self.event) = (was.last_decay, was.event);
+        self.repair.end();
+    }
+
+    /// Halves once per 100 ms where there is a loss or mark. libutp lets the same packet's growth
     /// stand within the 100 ms; no window here grows by a loss.
-    pub(super) fn decay(&mut self, feedback: &Feedback<'_>, before: i64) -> bool {
-        if congested_number(feedback).is_none() {
-            return false;
-        }
+    pub(super) fn decay(&mut self, feedback: &Feedback<'_>, before: i64) -> Option<Decay> {
+        let number = congested_number(feedback)?;
         self.window = self.window.min(before);
         if self.last_decay.is_some_and(|last| feedback.now.since(last) < self.loss_interval) {
-            return false;
+            return None;
         }
+        let was = self.present();
         self.last_decay = Some(feedback.now);
         self.window = (self.window / 2).max(self.floor).min(self.window);
         self.ssthresh = self.window;
         self.slow_start = false;
-        true
+        self.repair.begin(feedback);
+        let is_new = self.event.try_start(number, feedback.next_number) || feedback.lost.is_empty();
+        Some(Decay { was, is_new })
     }
 
     /// After idleness, two thirds; after a timeout, so many packets and slow start.
-    pub(super) fn time_out(&mut self, idle: bool, packets: i64) {
-        if idle && self.window > self.packet {
+    pub(super) fn time_out(&mut self, timeout: &Timeout, packets: i64) {
+        if timeout.idle && self.window > self.packet {
             self.window = (self.window * 2 / 3).max(self.packet);
         } else {
             self.window = (packets * self.packet).min(self.max);
             self.slow_start = true;
+            self.repair.end();
+            self.event.start(timeout.next_number);
         }
     }
 

@@ -22,6 +22,8 @@
 //! at ssthresh). Linux before 4.2 is in slow start at ssthresh (`slow_start_at_ssthresh`, the default of `lp-linux26`); so is ns-2, which
 //! rounds stamps to the nearest.
 //!
+//! A loss that was none gives back Reno's window (`tcp_reno_undo_cwnd`).
+//!
 //! *What it leaves out:* clocks of two rates: both tick by `stamp_tick`; what an indication within a repair does to the window until
 //! the repair ends, and samples from duplicate acknowledgements, which ns-3 takes: neither moves ns-3's own results when it is taken out.
 //! *How it was validated:* the vectors of `tests/vectors/tcp_lp.json`, and the numbered checks in `owd.rs` and in
@@ -183,6 +185,10 @@ impl Controller for LpLinux {
             _ => {}
         }
         self.allowance()
+    }
+
+    fn on_undo(&mut self) -> Allowance {
+        self.window.undo()
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
