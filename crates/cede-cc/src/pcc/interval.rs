@@ -105,6 +105,8 @@ pub(super) struct Interval {
     sent_bytes: u64,
     acked_bytes: u64,
     lost_bytes: u64,
+    /// Of these what the last loss event told.
+    doubtful_bytes: u64,
     samples: u32,
     reliable: u32,
     sums: Sums,
@@ -125,6 +127,7 @@ impl Interval {
             sent_bytes: 0,
             acked_bytes: 0,
             lost_bytes: 0,
+            doubtful_bytes: 0,
             samples: 0,
             reliable: 0,
             sums: Sums::default(),
@@ -144,6 +147,24 @@ impl Interval {
 
     pub(super) const fn lose(&mut self, bytes: u32) {
         self.lost_bytes = self.lost_bytes.saturating_add(bytes as u64);
+        self.doubtful_bytes = self.doubtful_bytes.saturating_add(bytes as u64);
+    }
+
+    /// A loss event begins: what was lost before it was.
+    pub(super) const fn begin_event(&mut self) {
+        self.doubtful_bytes = 0;
+    }
+
+    /// Some of its losses may turn out to be none.
+    pub(super) const fn is_doubtful(&self) -> bool {
+        self.doubtful_bytes > 0
+    }
+
+    /// The last loss event was none: its packets arrived, which gives no sample.
+    pub(super) const fn absolve(&mut self) {
+        self.lost_bytes = self.lost_bytes.saturating_sub(self.doubtful_bytes);
+        self.acked_bytes = self.acked_bytes.saturating_add(self.doubtful_bytes);
+        self.doubtful_bytes = 0;
     }
 
     /// A packet arrived; it gives no sample.
@@ -165,6 +186,13 @@ impl Interval {
     /// A packet's fate will never be told: it counts as not sent.
     pub(super) const fn forget(&mut self, bytes: u32) {
         self.sent_bytes = self.sent_bytes.saturating_sub(bytes as u64);
+    }
+
+    /// A timeout: everything whose fate is open is lost by it.
+    pub(super) fn time_out(&mut self) {
+        let known = self.acked_bytes.saturating_add(self.lost_bytes);
+        self.doubtful_bytes = self.doubtful_bytes.saturating_add(self.sent_bytes.saturating_sub(known));
+        self.give_up();
     }
 
     /// Everything whose fate is open is lost.
@@ -254,6 +282,26 @@ pub(in crate::pcc) mod tests {
     pub(in crate::pcc) fn vectors() -> alloc::vec::Vec<serde_json::Value> {
         let text = include_str!("../../tests/vectors/proteus.json");
         serde_json::from_str::<serde_json::Value>(text).unwrap().as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn only_the_last_events_losses_are_struck_out_and_a_timeouts_among_them() {
+        let purpose = Purpose { useful: true, starting: false };
+        let mut interval = Interval::new(1e6, purpose, us(0), 0, Instant::ZERO);
+        (0..10).for_each(|serial| interval.on_sent(serial, 1000, Instant::ZERO));
+        let loss = |interval: &Interval| (interval.lost_bytes, interval.is_doubtful());
+        interval.lose(1000);
+        interval.begin_event();
+        interval.lose(2000);
+        interval.absolve();
+        assert_eq!((loss(&interval), interval.acked_bytes), ((1000, false), 2000));
+        interval.begin_event();
+        interval.time_out();
+        assert_eq!(loss(&interval), (8000, true));
+        interval.absolve();
+        assert_eq!((loss(&interval), interval.acked_bytes), ((1000, false), 9000));
+        interval.give_up();
+        assert_eq!(loss(&interval), (1000, false));
     }
 
     #[test]

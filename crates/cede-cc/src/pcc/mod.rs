@@ -13,6 +13,10 @@
 //! feedback that reports a loss does not raise it. Packets leave back to back for a millisecond at most, and only a sender
 //! that fell behind does so.
 //!
+//! Losses, or a timeout, that turn out to be none (`crate::undo`; the authors' code knows no such thing) are struck out of intervals that
+//! are pending. Where a conclusion has been drawn from them and the rate was higher before, that is withdrawn, and what is pending is left
+//! aside; and the safety window is there again. An interval judges losses and the RTT in one, so what else it said is withdrawn with it.
+//!
 //! The lowest rate and the smallest change, 500 kbit/s, are too coarse for links of a few Mbit/s: they are parameters.
 //!
 //! With random loss beyond the break-even of its utility a primary does not collapse where intervals have few packets: two pairs
@@ -30,15 +34,16 @@ mod queue;
 mod utility;
 
 use crate::entry::Entry;
-use crate::instruments::{RttConfig, RttEstimator};
+use crate::instruments::{LossEpoch, RttConfig, RttEstimator};
 use crate::params::{ParamDoc, ParamError, Params, Settings};
+use crate::undo::{Repair, Undo};
 use crate::window::Bounds;
 use crate::{Allowance, Controller, Feedback, PacketFact, Path, Phase, Sent, Snapshot, Tag, Timeout};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant, Rate, Stream};
 use control::{Control, Evaluated, Mode, Tuning};
-use interval::{Needs, Purpose};
+use interval::{Interval, Needs, Purpose};
 use noise::{Noise, TrendTuning};
 use params::{DEVIATION_WEIGHT, GRADIENT_TOLERANCE, PROTEUS_H, PROTEUS_P, PROTEUS_S, THRESHOLD, VIVACE};
 use queue::{Batch, Event, Queue};
@@ -199,6 +204,18 @@ pub struct Pcc {
     /// What a timeout left of the window.
     cap: f64,
     timer: Option<Instant>,
+    epoch: LossEpoch,
+    repair: Repair,
+    undo: Undo<Before>,
+}
+
+/// What there was before the last loss or timeout.
+#[derive(Clone, Debug)]
+struct Before {
+    epoch: LossEpoch,
+    cap: f64,
+    /// The control before the first conclusion from intervals with its losses, where one has been drawn.
+    control: Option<Control>,
 }
 
 fn build(kind: &Kind, params: &Params, path: &Path) -> Result<Box<dyn Controller>, ParamError> {
@@ -220,6 +237,9 @@ fn build(kind: &Kind, params: &Params, path: &Path) -> Result<Box<dyn Controller
         window: 0.0,
         cap: f64::INFINITY,
         timer: None,
+        epoch: LossEpoch::new(),
+        repair: Repair::default(),
+        undo: Undo::new(),
     };
     pcc.set_window(f64::INFINITY);
     Ok(Box::new(pcc))
@@ -266,8 +286,49 @@ impl Pcc {
         Some(gap)
     }
 
+    fn begin_event(&mut self, feedback: &Feedback<'_>) {
+        self.undo.note_event(feedback, Before { epoch: self.epoch, cap: self.cap, control: None });
+        self.epoch.start(feedback.next_number);
+        self.repair.begin(feedback);
+        self.queue.begin_event();
+    }
+
+    /// A conclusion is certain to be drawn from one.
+    fn begin_event_of_timeout(&mut self, timeout: &Timeout) {
+        let (repairing, control) = (self.repair.is_under_way(), Some(self.control.clone()));
+        self.undo.note_timeout(timeout, repairing, Before { epoch: self.epoch, cap: self.cap, control });
+        if !repairing {
+            self.queue.begin_event();
+        }
+        self.repair.end();
+        self.epoch.start(timeout.next_number);
+    }
+
+    /// A conclusion is about to be drawn: where it is from losses that may turn out to be none, it can be withdrawn.
+    fn note_doubtful(&mut self) {
+        if self.queue.useful().any(Interval::is_doubtful)
+            && let Some(before) = self.undo.pending()
+        {
+            before.control.get_or_insert_with(|| self.control.clone());
+        }
+    }
+
+    /// The last losses, or the last timeout, were none.
+    fn give_back(&mut self, was: Before) {
+        self.epoch = was.epoch;
+        self.repair.end();
+        self.queue.absolve();
+        if let Some(control) = was.control.filter(|control| control.rate() > self.control.rate()) {
+            self.control = control;
+            self.queue.remove_batch();
+        }
+        self.cap = self.cap.max(was.cap);
+        self.set_window(f64::INFINITY);
+    }
+
     fn conclude(&mut self, batch: Batch) {
         if batch == Batch::Available {
+            self.note_doubtful();
             self.results.clear();
             for interval in self.queue.useful() {
                 let seen = interval.statistics(self.bounds.mss, self.by_slope);
@@ -298,6 +359,10 @@ impl Controller for Pcc {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) -> Allowance {
+        self.repair.hear(feedback);
+        if feedback.lost.last().is_some_and(|lost| self.epoch.is_new(lost.number)) {
+            self.begin_event(feedback);
+        }
         let gap = self.take_rtt(feedback);
         let batch = self.queue.on_event(&Event {
             now: feedback.now,
@@ -319,8 +384,16 @@ impl Controller for Pcc {
         self.queue.forget(packet.tag, packet.bytes);
     }
 
+    fn on_undo(&mut self) -> Allowance {
+        if let Some(was) = self.undo.take() {
+            self.give_back(was);
+        }
+        self.allowance()
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> Allowance {
         if !timeout.idle {
+            self.begin_event_of_timeout(timeout);
             let batch = self.queue.settle(self.serial);
             self.conclude(batch);
             self.cap = TIMEOUT_PACKETS * self.bounds.mss;
@@ -380,8 +453,8 @@ impl Controller for Pcc {
 mod tests {
     use super::interval::tests::{interval_of, vectors};
     use super::*;
-    use crate::registry;
-    use crate::testing::path;
+    use crate::testing::{ack, path, timeout};
+    use crate::{SendRecord, registry};
 
     #[test]
     fn check_2_the_utilities_of_intervals_have_the_vectors_values() {
@@ -412,5 +485,112 @@ mod tests {
         pcc.on_timer(now);
         assert_eq!((pcc.on_sent(&sent(1)), pcc.timer()), (2, None));
         assert_eq!(pcc.allowance().pacing_rate, Some(Rate::from_bits_per_sec(1_120_000)));
+    }
+
+    /// Packets that leave at the rate that is allowed, and of which something is heard 100 ms later.
+    struct Line {
+        pcc: Box<dyn Controller>,
+        under_way: alloc::collections::VecDeque<PacketFact>,
+        next_number: u64,
+        next_at: Instant,
+        now: Instant,
+    }
+
+    impl Line {
+        fn new() -> Self {
+            let pcc = registry::build("vivace", &Params::new(), &path(1500)).unwrap();
+            let start = Instant::from_secs(1);
+            Self { pcc, under_way: Default::default(), next_number: 0, next_at: start, now: start }
+        }
+
+        fn mbit(&self) -> f64 {
+            self.pcc.allowance().pacing_rate.unwrap().as_mbit_f64()
+        }
+
+        fn send(&mut self) {
+            let (number, sent_at) = (self.next_number, self.next_at);
+            let in_flight_bytes = 1500 * (self.under_way.len() as u64 + 1);
+            let sent = Sent { now: sent_at, number, bytes: 1500, in_flight_bytes, retransmission: false };
+            let tag = self.pcc.on_sent(&sent);
+            self.pcc.on_timer(sent_at);
+            let record = SendRecord::default();
+            let fact = PacketFact { number, bytes: 1500, sent_at, retransmitted: false, tag, record };
+            self.under_way.push_back(fact);
+            self.next_number += 1;
+            self.next_at += Duration::from_secs_f64(0.012 / self.mbit());
+        }
+
+        /// The next departure, or the oldest packet's fate.
+        fn step(&mut self, loses: impl Fn(u64) -> bool) {
+            let heard_at = self.under_way.front().map(|fact| fact.sent_at + Duration::from_millis(100));
+            let Some(heard_at) = heard_at.filter(|&at| at <= self.next_at) else { return self.send() };
+            let fact = [self.under_way.pop_front().unwrap()];
+            self.now = heard_at;
+            let mut news = ack(0, 1500).feedback;
+            (news.now, news.next_number) = (heard_at, self.next_number);
+            (news.rtt, news.srtt) = (Some(Duration::from_millis(100)), Duration::from_millis(100));
+            if loses(fact[0].number) {
+                (news.acked_bytes, news.lost_bytes, news.rtt) = (0, 1500, None);
+                self.pcc.on_feedback(&Feedback { lost: &fact, ..news });
+            } else {
+                self.pcc.on_feedback(&Feedback { acked: &fact, ..news });
+            }
+        }
+    }
+
+    /// One in its first rise whose intervals of two and a half round trips all fare well, just before the next packet is heard of.
+    fn rising() -> Line {
+        let mut line = Line::new();
+        while line.mbit() < 4.0 {
+            line.step(|_| false);
+        }
+        line
+    }
+
+    #[test]
+    fn a_conclusion_from_losses_that_were_none_is_withdrawn() {
+        let mut line = rising();
+        let mut before = line.mbit();
+        (0..500).find(|_| {
+            line.step(|number| number % 2 == 0);
+            let fell = line.mbit() < 0.8 * before;
+            before = line.mbit().max(before);
+            fell
+        });
+        assert_eq!(line.pcc.snapshot().phase, Phase::Named("probing"));
+        line.pcc.on_undo();
+        assert_eq!((line.mbit(), line.pcc.snapshot().phase), (before, Phase::Named("starting")));
+        line.pcc.on_undo();
+        assert_eq!(line.mbit(), before, "once");
+    }
+
+    #[test]
+    fn losses_that_were_none_are_struck_out_of_intervals_that_are_pending() {
+        let after = |undone: bool| {
+            let mut line = rising();
+            let first = line.next_number;
+            let last = first + 9;
+            while line.under_way[0].number < first + 500 {
+                let is_last = line.under_way[0].number == last;
+                line.step(|number| (first..=last).contains(&number));
+                if undone && is_last && line.under_way[0].number > last {
+                    line.pcc.on_undo();
+                }
+            }
+            line.mbit()
+        };
+        assert!(after(true) > 2.0 * after(false), "{}, {}", after(true), after(false));
+    }
+
+    #[test]
+    fn a_timeout_that_was_none_gives_back_rate_and_window() {
+        let mut line = rising();
+        (0..40).for_each(|_| line.step(|_| false));
+        let before = (line.mbit(), line.pcc.allowance().cwnd_bytes);
+        line.pcc.on_timeout(&timeout(30_000, 1));
+        assert_eq!(line.pcc.allowance().cwnd_bytes, 3000);
+        line.pcc.on_timeout(&timeout(3_000, 2));
+        line.pcc.on_undo();
+        assert_eq!((line.mbit(), line.pcc.allowance().cwnd_bytes), before);
     }
 }

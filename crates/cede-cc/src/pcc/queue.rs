@@ -235,6 +235,16 @@ impl Queue {
         }
     }
 
+    /// A loss event begins.
+    pub(super) fn begin_event(&mut self) {
+        self.intervals.iter_mut().for_each(Interval::begin_event);
+    }
+
+    /// The last loss event was none.
+    pub(super) fn absolve(&mut self) {
+        self.intervals.iter_mut().for_each(Interval::absolve);
+    }
+
     /// A timeout: whatever was under way up to the packet `serial` is lost.
     pub(super) fn settle(&mut self, serial: u32) -> Batch {
         if self.useful().next().is_none() {
@@ -247,7 +257,7 @@ impl Queue {
         self.waiting = Waiting { packets, ..Waiting::default() };
         self.waiting.packets.clear();
         self.settled = serial;
-        self.intervals.iter_mut().for_each(Interval::give_up);
+        self.intervals.iter_mut().for_each(Interval::time_out);
         self.batch()
     }
 
