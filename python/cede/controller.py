@@ -19,8 +19,9 @@ class Controller:
     `answers_marks` is read once: a controller that answers `Feedback.ce_marked` as it would a loss sets it to True. The packets of others are
     never marked (ECN, RFC 3168, section 5).
 
-    Three more methods are called where a subclass has them: `on_sent(sent)`, whose answer comes back as `Packet.tag`; `on_timer(now_s)`; and
-    `on_mss(mss_bytes)`, where the path's packet size has changed. Times are in seconds since the run began.
+    Four more methods are called where a subclass has them: `on_sent(sent)`, whose answer comes back as `Packet.tag`; `on_timer(now_s)`;
+    `on_mss(mss_bytes)`, where the path's packet size has changed; and `on_undo()`, where the last losses, or the last timeout, turned out to be
+    none, since packets had overtaken one another or were slow: what they took may be given back. Times are in seconds since the run began.
     """
 
     pacing_bits_per_s: float | None = None

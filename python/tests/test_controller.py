@@ -144,6 +144,37 @@ class Controllers(unittest.TestCase):
         self.assertEqual(marked[Halving], 0)
         self.assertGreater(marked[Answering], 0)
 
+    def test_who_hears_of_losses_that_were_none_can_give_back_what_they_took(self):
+        class Giving(Spare):
+            before, heard = None, 0
+
+            def on_feedback(self, feedback):
+                window = self.cwnd_bytes
+                super().on_feedback(feedback)
+                if feedback.lost and self.cwnd_bytes < window:
+                    self.before = window
+
+            def on_undo(self):
+                Giving.heard += 1
+                self.cut_at = 0
+                self.cwnd_bytes = max(self.cwnd_bytes, self.before)
+
+        overtaking = {"link.jitter": "100 ms", "link.jitter_reorders": True}
+        internet, by_time = {"flow.own.utp.internet": True}, {"flow.own.protocol": "tcp", "flow.own.tcp.rack": True}
+        for transport in (internet, by_time):
+            with self.subTest(transport=transport):
+                Giving.heard = 0
+                keeping, giving = (
+                    cede.run(PATH, set=overtaking | transport, controllers={"own": controller}).flows["own"]["rate_mbps"]
+                    for controller in (Spare, Giving)
+                )
+                self.assertGreater(Giving.heard, 3)
+                self.assertGreater(giving, 1.2 * keeping)
+        # Where they are counted nothing is told.
+        Giving.heard = 0
+        cede.run(PATH, set=overtaking, controllers={"own": Giving})
+        self.assertEqual(Giving.heard, 0)
+
     def test_nothing_is_kept_of_it(self):
         made = []
 

@@ -52,6 +52,7 @@ fn build(params: &Params, path: &cede_cc::Path) -> Result<Box<dyn Controller>, P
 #[derive(Clone, Copy, Default)]
 struct Abilities {
     hears_sent: bool,
+    hears_undo: bool,
     hears_timer: bool,
     hears_mss: bool,
     answers_marks: bool,
@@ -63,6 +64,7 @@ impl Abilities {
         let is_true = |name: &str| object.getattr(name).is_ok_and(|value| value.is_truthy().unwrap_or(false));
         Self {
             hears_sent: has("on_sent"),
+            hears_undo: has("on_undo"),
             hears_timer: has("on_timer"),
             hears_mss: has("on_mss"),
             answers_marks: is_true("answers_marks"),
@@ -166,6 +168,13 @@ impl Controller for Scripted {
         self.call(|py, object| {
             object.call_method1(intern!(py, "on_feedback"), (Feedback::from(feedback),)).map(drop)
         });
+        self.allowance
+    }
+
+    fn on_undo(&mut self) -> Allowance {
+        if self.abilities.hears_undo {
+            self.call(|py, object| object.call_method0(intern!(py, "on_undo")).map(drop));
+        }
         self.allowance
     }
 
