@@ -10,7 +10,9 @@
 //!
 //! Only senders that find losses by time take back; what becomes of the window is the controller's business.
 //!
-//! **What it leaves out.** F-RTO (RFC 5682), which Linux has too: of 108 timeouts that ten of its peers took back four were told by it.
+//! **What it leaves out.** F-RTO (RFC 5682), which Linux has too. With timestamps the first acknowledgement that advances tells the same:
+//! of 108 timeouts that ten of Linux's peers took back four were told by F-RTO. Without them a timeout in vain is told when all that left
+//! again has been reported twice.
 //!
 //! **How it was validated.** Event by event (tests of repairs in vain), beside the kernel's on a path that reorders
 //! (docs/validation.md), and in swarms beside real ones (docs/swarms.md).
