@@ -269,7 +269,9 @@ fn check_buffer(reader: &mut Reader<'_>, fields: &Fields<'_>, group: &Group) {
 fn read_profile(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Profile> {
     let word: Option<String> = fields.get(reader, "profile");
     let slots: Option<Option<i64>> = fields.maybe(reader, "slots");
+    let exchanges: Option<Option<bool>> = fields.maybe(reader, "pex");
     let mut profile = Profile::named(&word?)?;
+    profile.exchanges = exchanges?.unwrap_or(profile.exchanges);
     if let Some(slots) = slots? {
         // A number is meant for everybody, in one private network as well.
         (profile.slots, profile.spares_neighbours) = (Some(slots as u32), false);

@@ -125,6 +125,13 @@ const GROUP: &[OptionDoc] = &[
         "Upload slots; without, peers of the profile libtorrent unchoke everybody, as it does in one private network.",
     ),
     option(
+        "pex",
+        Kind::Switch,
+        Absent("the profile's: all but mainline4"),
+        "false",
+        "Peers hear of others from peers, within a second and then each minute (BEP 11).",
+    ),
+    option(
         "transports",
         Kind::Integer { min: 0, max: 31 },
         Value("31"),
