@@ -148,7 +148,8 @@ impl Profile {
 
     /// uTorrent 3.0 as far as it is known: transports race and uTP wins (TMA 2012, section 2.2); its choker and pipeline
     /// are not public, so libtorrent's stand in, with uTorrent's documented four slots and fifty connections. Peer exchange is its own
-    /// invention, and on unless turned off.
+    /// invention; but told of everybody within a second, as libtorrent's peers are, the first fifty-one of a crowd become one in which each has
+    /// fifty connections and nobody else finds a place, and how uTorrent makes room is not known.
     pub const UTORRENT3: Self = Self {
         name: "utorrent3",
         slots: Some(4),
@@ -171,6 +172,7 @@ impl Profile {
         allowed_fast: 0,
         seed_patience: None,
         want_peers: 50,
+        exchanges: false,
         ..Self::LIBTORRENT
     };
 

@@ -201,6 +201,7 @@ fn the_reference_is_the_generated_one_and_names_every_key() {
 fn peers_exchange_peers_by_their_profile_unless_told_otherwise() {
     let exchanges = |set: &[&str]| example("flash-crowd.toml", set).groups[1].profile.exchanges;
     assert!(exchanges(&[]));
+    assert!(!exchanges(&["group.leecher.profile=utorrent3"]));
     assert!(!exchanges(&["group.leecher.pex=false"]));
     assert!(!exchanges(&["group.leecher.profile=mainline4"]));
     assert!(exchanges(&["group.leecher.profile=mainline4", "group.leecher.pex=true"]));

@@ -127,7 +127,7 @@ const GROUP: &[OptionDoc] = &[
     option(
         "pex",
         Kind::Switch,
-        Absent("the profile's: all but mainline4"),
+        Absent("the profile's: libtorrent's alone do"),
         "false",
         "Peers hear of others from peers, within a second and then each minute (BEP 11).",
     ),
