@@ -95,7 +95,7 @@ impl Said {
 /// Heads of one datagram were stamped within this.
 const JOINED_US_MAX: u32 = 1_000_000;
 
-/// Whether a datagram has the form of uTP: of one packet, or of several ([`packets`]).
+/// Whether a datagram has the form of uTP: of one packet, or of several, behind acknowledgements without data.
 #[must_use]
 pub fn has_form(payload: &[u8], payload_len: usize) -> bool {
     plausible(payload, payload_len).is_some() || acknowledgements(payload, payload_len).is_some()
