@@ -108,6 +108,7 @@ impl Wanted {
             piece_bytes: 256 << 10,
             hashing: Hashing::Compare,
             tracker_peers: 200,
+            announce_every: None,
             groups,
             links: Links::Homogeneous { rtt: Duration::ZERO, loss: 0.0 },
             records: SwarmRecords::default(),

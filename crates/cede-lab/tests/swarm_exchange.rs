@@ -1,5 +1,6 @@
-//! Peers that hear of peers from peers (BEP 11), and what a burst of a token bucket does to an access link.
+//! Whom peers hear of: from peers (BEP 11) and from the tracker; and what the burst of a token bucket does to an access link.
 
+use cede_bt::engine::AnnounceEvent;
 use cede_bt::{Disposition, Profile};
 use cede_lab::swarm::{Arrival, Group, Hashing, Links, Role, Swarm, SwarmOutcome, SwarmRecords, run};
 use cede_net::QueueLimit;
@@ -27,6 +28,7 @@ fn swarm(tracker_peers: u32, groups: Vec<Group>) -> Swarm {
         piece_bytes: 64 << 10,
         hashing: Hashing::Compare,
         tracker_peers,
+        announce_every: None,
         groups,
         links: Links::Homogeneous { rtt: Duration::ZERO, loss: 0.0 },
         records: SwarmRecords::default(),
@@ -87,4 +89,25 @@ fn a_burst_leaves_an_access_link_at_once() {
     let (line, bucket) = (seconds(0), seconds(100_000));
     assert!(line > 0.48, "{line}");
     assert!(bucket < 0.2, "{bucket}");
+}
+
+/// Of a tracker that names one peer at a time they hear of more by asking again.
+#[test]
+fn peers_announce_themselves_again_and_ask_for_others_while_they_lack_something() {
+    let every = Duration::from_secs(5);
+    let groups = vec![group("seed", 1, 31, false), group("leecher", 12, 31, false)];
+    let swarm = Swarm { announce_every: Some(every), ..swarm(1, groups.clone()) };
+    let outcome = run(&swarm, &mut ()).expect("the swarm runs");
+    let of_one = outcome.tracker.iter().filter(|entry| entry.peer == 3).collect::<Vec<_>>();
+    let again: Vec<_> = of_one
+        .iter()
+        .filter(|entry| entry.event == Some(AnnounceEvent::More))
+        .map(|entry| entry.at)
+        .collect();
+    assert!(again.len() >= 3, "{of_one:?}");
+    for (at, next) in again.iter().zip(1..) {
+        assert_eq!(at.since(of_one[0].at).as_nanos(), (every * next).as_nanos(), "{of_one:?}");
+    }
+    let ready = |outcome: &SwarmOutcome| connections(outcome).into_iter().flatten().sum::<u64>();
+    assert!(ready(&outcome) > ready(&played(1, groups)));
 }

@@ -33,6 +33,7 @@ fn seconds(transports: u8, rate: Option<Rate>, change: impl Fn(&mut Group)) -> f
         piece_bytes: 256 << 10,
         hashing: Hashing::Compare,
         tracker_peers: 50,
+        announce_every: None,
         groups,
         links: Links::Homogeneous { rtt: RTT, loss: 0.0 },
         records: SwarmRecords::default(),

@@ -39,6 +39,7 @@ fn swarm(groups: Vec<Group>, content_bytes: u64, seed: u64) -> Swarm {
         piece_bytes: 256 << 10,
         hashing: Hashing::Compare,
         tracker_peers: 200,
+        announce_every: None,
         groups,
         links: Links::Homogeneous { rtt: Duration::ZERO, loss: 0.0 },
         records: SwarmRecords::default(),

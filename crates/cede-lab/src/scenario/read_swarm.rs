@@ -54,6 +54,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
     let duration = fields.get(reader, "duration");
     let hashing: Option<String> = fields.get(reader, "hashing");
     let tracker_peers: Option<i64> = fields.get(reader, "tracker_peers");
+    let announce_every: Option<Option<Duration>> = fields.maybe(reader, "announce_every");
     let measure_from = fields.get(reader, "measure_from");
     check_measured(reader, &fields, measure_from, duration);
     let devices = read_devices(reader, &root);
@@ -71,6 +72,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
         piece_bytes,
         hashing: if hashing? == "sha1" { Hashing::Sha1 } else { Hashing::Compare },
         tracker_peers: tracker_peers? as u32,
+        announce_every: announce_every?,
         groups: groups?,
         links: links?,
         records: records?,

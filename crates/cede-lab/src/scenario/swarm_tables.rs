@@ -58,6 +58,13 @@ const SWARM: &[OptionDoc] = &[
         "200",
         "The most peers that the tracker names at a time.",
     ),
+    option(
+        "announce_every",
+        Kind::Span,
+        Absent("never: only when they come, and where they have few connections"),
+        "30 min",
+        "Peers announce themselves again, and ask for others while they lack something.",
+    ),
     option("measure_from", Kind::Time, Value("0 s"), "30 s", "Queues count from this time on."),
 ];
 

@@ -23,6 +23,7 @@ pub(super) struct Life {
     /// It tells each peer of two pieces at a time, where it has everything.
     pub(super) super_seeds: bool,
     pub(super) arrives_at: Instant,
+    pub(super) announce_every: Option<Duration>,
     pub(super) departure: Departure,
     pub(super) hashing: Hashing,
     pub(super) random: Stream,
@@ -80,6 +81,7 @@ pub struct SwarmHost {
     online: bool,
     leaves_at: Instant,
     returns_at: Instant,
+    announces_at: Instant,
     record: HostRecord,
     last_send: Option<Instant>,
     /// The size of the last data packets that left, and how many of it in a row are not in the record yet.
@@ -102,6 +104,7 @@ impl SwarmHost {
             online: false,
             leaves_at: Instant::NEVER,
             returns_at: life.arrives_at,
+            announces_at: Instant::NEVER,
             record: HostRecord::default(),
             last_send: None,
             alike: (0, 0),
@@ -148,6 +151,7 @@ impl SwarmHost {
 
     fn come(&mut self, now: Instant) {
         self.returns_at = Instant::NEVER;
+        self.announces_at = self.life.announce_every.map_or(Instant::NEVER, |every| now + every);
         self.online = true;
         self.record.arrived_at.get_or_insert(now);
         if let Departure::Churn(mean) = self.life.departure {
@@ -166,7 +170,7 @@ impl SwarmHost {
     /// Leaves: every connection is closed. Who is to come back keeps what it has.
     fn leave(&mut self, now: Instant) {
         self.online = false;
-        self.leaves_at = Instant::NEVER;
+        (self.leaves_at, self.announces_at) = (Instant::NEVER, Instant::NEVER);
         self.tracker.borrow_mut().leave(now, self.me.0);
         let conns: Vec<ConnId> = self.engine.connections().map(|conn| conn.id).collect();
         conns.into_iter().for_each(|conn| self.sockets.close(conn));
@@ -199,6 +203,9 @@ impl SwarmHost {
         }
         if self.online && self.engine.poll_timeout().is_some_and(|at| at <= now) {
             self.engine.handle_timeout(now);
+        }
+        if self.announces_at <= now {
+            self.announce_again(now);
         }
         if self.online {
             self.exchange.tell(now, &mut self.engine);
@@ -325,6 +332,13 @@ impl SwarmHost {
         self.engine.add_peers(now, &named);
     }
 
+    /// An interval of the tracker is over.
+    fn announce_again(&mut self, now: Instant) {
+        self.announces_at = self.life.announce_every.map_or(Instant::NEVER, |every| now + every);
+        let want = if self.engine.is_complete() { 0 } else { self.life.setup.profile.want_peers };
+        self.announce(now, AnnounceEvent::More, want);
+    }
+
     fn complete(&mut self, now: Instant) {
         self.record.completed_at.get_or_insert(now);
         if let Departure::WhenDone(after) = self.life.departure {
@@ -393,7 +407,8 @@ impl SwarmHost {
     fn deadline(&self) -> Option<Instant> {
         let engine = if self.online { self.engine.poll_timeout() } else { None };
         let told_at = if self.online { self.exchange.due_at() } else { Instant::NEVER };
-        let at = self.sockets.deadline().min(self.leaves_at).min(self.returns_at).min(told_at);
+        let plans = self.leaves_at.min(self.returns_at).min(self.announces_at).min(told_at);
+        let at = self.sockets.deadline().min(plans);
         let at = at.min(engine.unwrap_or(Instant::NEVER));
         (at != Instant::NEVER).then_some(at)
     }

@@ -23,6 +23,9 @@ pub struct Swarm {
     pub hashing: Hashing,
     /// The most peers that the tracker names at a time.
     pub tracker_peers: u32,
+    /// How often a peer announces itself again while it is there, and asks for others while it lacks something; `None` for never, which
+    /// leaves it to what its profile asks for.
+    pub announce_every: Option<Duration>,
     /// The peers, by groups.
     pub groups: Vec<Group>,
     /// What lies between them.

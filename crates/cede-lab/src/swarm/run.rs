@@ -187,6 +187,7 @@ fn host(
         setup,
         super_seeds: group.super_seeds,
         arrives_at: seat.arrives_at,
+        announce_every: swarm.announce_every,
         departure: group.departure,
         hashing: swarm.hashing,
         random: stream("life"),

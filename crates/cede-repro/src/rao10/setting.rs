@@ -98,6 +98,7 @@ impl Setting {
             piece_bytes: self.piece_bytes,
             hashing: Hashing::Compare,
             tracker_peers: 50,
+            announce_every: None,
             groups,
             links: self.links(),
             records: self.records,

@@ -112,6 +112,7 @@ impl Setting {
             piece_bytes: self.piece_bytes,
             hashing: Hashing::Compare,
             tracker_peers: 50,
+            announce_every: None,
             groups,
             links: Links::Homogeneous { rtt: Duration::ZERO, loss: 0.0 },
             records: SwarmRecords::default(),
