@@ -53,8 +53,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
     let piece: Option<Bytes> = fields.get(reader, "piece");
     let duration = fields.get(reader, "duration");
     let hashing: Option<String> = fields.get(reader, "hashing");
-    let tracker_peers: Option<i64> = fields.get(reader, "tracker_peers");
-    let announce_every: Option<Option<Duration>> = fields.maybe(reader, "announce_every");
+    let tracker = read_tracker(reader, &fields);
     let measure_from = fields.get(reader, "measure_from");
     check_measured(reader, &fields, measure_from, duration);
     let devices = read_devices(reader, &root);
@@ -64,6 +63,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
     let records = read_records(reader, &root);
     let (content_bytes, piece_bytes) = (content?.0, piece?.0 as u32);
     check_pieces(reader, &fields, content_bytes, piece_bytes);
+    let (tracker_peers, announce_every) = tracker?;
     Some(Swarm {
         name: name?,
         seed: seed?.unsigned_abs(),
@@ -71,13 +71,20 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
         content_bytes,
         piece_bytes,
         hashing: if hashing? == "sha1" { Hashing::Sha1 } else { Hashing::Compare },
-        tracker_peers: tracker_peers? as u32,
-        announce_every: announce_every?,
+        tracker_peers,
+        announce_every,
         groups: groups?,
         links: links?,
         records: records?,
         measure_from: measure_from?,
     })
+}
+
+/// How many peers the tracker names at a time, and how often it is asked.
+fn read_tracker(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u32, Option<Duration>)> {
+    let peers: Option<i64> = fields.get(reader, "tracker_peers");
+    let every = fields.maybe(reader, "announce_every");
+    Some((peers? as u32, every?))
 }
 
 /// Whatever is measured after the end is nothing.
