@@ -63,7 +63,6 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
     let records = read_records(reader, &root);
     let (content_bytes, piece_bytes) = (content?.0, piece?.0 as u32);
     check_pieces(reader, &fields, content_bytes, piece_bytes);
-    let (tracker_peers, announce_every) = tracker?;
     Some(Swarm {
         name: name?,
         seed: seed?.unsigned_abs(),
@@ -71,8 +70,8 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
         content_bytes,
         piece_bytes,
         hashing: if hashing? == "sha1" { Hashing::Sha1 } else { Hashing::Compare },
-        tracker_peers,
-        announce_every,
+        tracker_peers: tracker?.0,
+        announce_every: tracker?.1,
         groups: groups?,
         links: links?,
         records: records?,
