@@ -82,6 +82,8 @@ pub struct SwarmHost {
     leaves_at: Instant,
     returns_at: Instant,
     announces_at: Instant,
+    /// When the first of its plans is due: to come or leave, to announce itself, to tell its peers of others.
+    plans_at: Instant,
     record: HostRecord,
     last_send: Option<Instant>,
     /// The size of the last data packets that left, and how many of it in a row are not in the record yet.
@@ -105,6 +107,7 @@ impl SwarmHost {
             leaves_at: Instant::NEVER,
             returns_at: life.arrives_at,
             announces_at: Instant::NEVER,
+            plans_at: life.arrives_at,
             record: HostRecord::default(),
             last_send: None,
             alike: (0, 0),
@@ -195,21 +198,44 @@ impl SwarmHost {
 
     /// Does what is due by the peer's own plans.
     fn live(&mut self, now: Instant) {
+        let has_plans = self.plans_at <= now;
+        if has_plans {
+            self.come_or_leave(now);
+        }
+        if self.online && self.engine.poll_timeout().is_some_and(|at| at <= now) {
+            self.engine.handle_timeout(now);
+        }
+        if has_plans {
+            self.tell(now);
+            self.look_ahead();
+        }
+    }
+
+    #[cold]
+    fn come_or_leave(&mut self, now: Instant) {
         if self.returns_at <= now {
             self.come(now);
         }
         if self.leaves_at <= now {
             self.leave(now);
         }
-        if self.online && self.engine.poll_timeout().is_some_and(|at| at <= now) {
-            self.engine.handle_timeout(now);
-        }
+    }
+
+    /// Tells the tracker that it is still there, and its peers of each other.
+    #[cold]
+    fn tell(&mut self, now: Instant) {
         if self.announces_at <= now {
             self.announce_again(now);
         }
         if self.online {
             self.exchange.tell(now, &mut self.engine);
         }
+    }
+
+    /// Looks which of its plans is due first.
+    fn look_ahead(&mut self) {
+        let told_at = if self.online { self.exchange.due_at() } else { Instant::NEVER };
+        self.plans_at = self.leaves_at.min(self.returns_at).min(self.announces_at).min(told_at);
     }
 
     /// Lets engine and transports talk until neither has anything to say.
@@ -317,6 +343,7 @@ impl SwarmHost {
         let address = self.engine.connections().find(|view| view.id == conn).map(|view| view.address);
         if let Some(address) = address.filter(|_| self.life.setup.profile.exchanges) {
             self.exchange.introduce(now, conn, address, extension);
+            self.look_ahead();
         }
     }
 
@@ -343,6 +370,7 @@ impl SwarmHost {
         self.record.completed_at.get_or_insert(now);
         if let Departure::WhenDone(after) = self.life.departure {
             self.leaves_at = now + after;
+            self.look_ahead();
         }
     }
 
@@ -406,9 +434,7 @@ impl SwarmHost {
 
     fn deadline(&self) -> Option<Instant> {
         let engine = if self.online { self.engine.poll_timeout() } else { None };
-        let told_at = if self.online { self.exchange.due_at() } else { Instant::NEVER };
-        let plans = self.leaves_at.min(self.returns_at).min(self.announces_at).min(told_at);
-        let at = self.sockets.deadline().min(plans);
+        let at = self.sockets.deadline().min(self.plans_at);
         let at = at.min(engine.unwrap_or(Instant::NEVER));
         (at != Instant::NEVER).then_some(at)
     }
