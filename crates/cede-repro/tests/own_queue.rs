@@ -1,23 +1,19 @@
 //! The passive meter where the observer's own uplink is full as well, and packets are seen behind its queue, as at a router: what a receiver
 //! says passes the observer up to a second after the packet came that it is about.
 
-use cede_lab::meter::{PacketTap, QueueTap};
+use cede_lab::meter::PacketTap;
 use cede_lab::record::{Octets, address};
 use cede_lab::run::{Run, Watcher};
 use cede_lab::scenario::Scenario;
 use cede_meter::{Config, Estimator, Flags, FlowReport, Meter, Protocol, Visitor};
-use cede_net::{Datagram, Dequeue, HostId};
-use cede_repro::bufferbloat::measure::{Measured, Truth, compare};
+use cede_net::{Datagram, HostId};
+use cede_repro::bufferbloat::measure::{DOWNLINK, Log, Measured, WAY, compare};
 use cede_repro::bufferbloat::setting::{Case, Hidden, PACKET_MS, Seen, UPLINK_MBPS};
-use cede_units::{Duration, Instant, Rate};
+use cede_units::Instant;
 use cede_wire::link::LinkType;
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
-
-/// From either uplink's queue to the host at the other end.
-const WAY: Duration = Duration::from_millis(20);
-const DOWNLINK: Rate = Rate::from_mbit(100);
 
 const CUBIC: &str = "controller = \"cubic\"\nprotocol = \"tcp\"";
 const CHIRP: &str = "controller = \"reno\"\nprotocol = \"tcp\"\n\
@@ -81,22 +77,6 @@ impl PacketTap for Seeing {
         let since = WAY + DOWNLINK.time_to_send(octets.len() as u64);
         let at = if is_answer { at.saturating_sub(since) } else { at };
         self.passed.borrow_mut().push((at, octets.to_vec()));
-    }
-}
-
-struct Log {
-    uplink: usize,
-    truth: Rc<RefCell<Vec<Truth>>>,
-}
-
-impl QueueTap for Log {
-    fn dequeued(&mut self, link: usize, event: &Dequeue) {
-        if link == self.uplink {
-            let bytes = u64::from(event.bytes);
-            let took = Rate::from_bits_per_sec((UPLINK_MBPS * 1e6) as u64).time_to_send(bytes);
-            let at = event.at + took + WAY + DOWNLINK.time_to_send(bytes);
-            self.truth.borrow_mut().push(Truth { at, waited: event.waited, took });
-        }
     }
 }
 

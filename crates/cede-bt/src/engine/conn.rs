@@ -13,7 +13,7 @@ use crate::snub::Wait;
 use crate::wire::{BlockRef, Decoder, Reserved, WireLimits};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use cede_units::{Duration, Instant};
+use cede_units::Instant;
 
 /// The name of a connection; never given twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -178,14 +178,10 @@ impl<A: Copy> Conn<A> {
         }
     }
 
-    /// For how long it could have asked for something and has not, nor been sent anything; zero for who is not expected to.
-    pub(super) fn asks_nothing(&self, now: Instant) -> Duration {
-        let is_expected = self.stage.is_ready() && !self.choking && self.peer_interested;
-        if !is_expected || self.out.has_blocks() {
-            return Duration::ZERO;
-        }
-        let asked_at = self.tally.unchoked_at.max(self.tally.requested_at).unwrap_or(Instant::ZERO);
-        now.since(asked_at.max(self.times.content_at))
+    /// Since when it could have asked for something and has not: it is unchoked and wants something, and is owed nothing.
+    pub(super) fn asks_nothing_since(&self) -> Option<Instant> {
+        let could_ask = !self.choking && self.peer_interested && !self.out.has_blocks();
+        self.tally.unchoked_at.max(self.tally.requested_at).filter(|_| could_ask)
     }
 
     pub(super) const fn contender(&self) -> Contender {

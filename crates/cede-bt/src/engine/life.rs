@@ -88,7 +88,10 @@ impl<A: PeerAddress> Engine<A> {
         if now.since(conn.times.heard_at) > silence {
             return self.close(now, index, CloseReason::Silent);
         }
-        if is_seed && patience.is_some_and(|patience| conn.asks_nothing(now) > patience) {
+        let idle_since = conn.asks_nothing_since().map(|at| at.max(conn.times.content_at));
+        if let (true, Some(patience), Some(at)) = (is_seed, patience, idle_since)
+            && now.since(at) > patience
+        {
             return self.close(now, index, CloseReason::AsksNothing);
         }
         if by_second {

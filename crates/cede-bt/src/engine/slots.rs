@@ -20,10 +20,7 @@ impl<A: PeerAddress> Engine<A> {
     /// Whether a peer has a slot and has asked for nothing for too long.
     fn wastes_slot(&self, now: Instant, conn: &Conn<A>) -> bool {
         let Some(patience) = self.profile.slot_patience else { return false };
-        if conn.choking || !conn.peer_interested || conn.out.has_blocks() {
-            return false;
-        }
-        let unused = now.since(conn.tally.unchoked_at.max(conn.tally.requested_at).unwrap_or(now));
+        let Some(unused) = conn.asks_nothing_since().map(|at| now.since(at)) else { return false };
         unused >= patience || unused >= SHARED_PATIENCE.min(patience) && self.slots_of_host(conn) > 1
     }
 

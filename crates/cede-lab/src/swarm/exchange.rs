@@ -115,16 +115,18 @@ impl Exchange {
     fn contacts(&mut self, engine: &Engine<u32>) -> Vec<(u32, Contact)> {
         let pieces = engine.geometry().pieces();
         let views: Vec<ConnView<u32>> = engine.connections().collect();
-        self.listeners.retain(|listener| views.iter().any(|view| view.id == listener.conn));
+        // By their numbers, as everybody may be connected with everybody.
+        let open = by_number(views.iter().map(|view| view.id));
+        self.listeners.retain(|listener| is_among(listener.conn, &open));
+        let introduced = by_number(self.listeners.iter().map(|listener| listener.conn));
         let contact = |view: &ConnView<u32>| Contact {
             is_seed: view.pieces == pieces,
             is_utp: view.transport == Transport::Utp,
             is_reached: view.opened_by_us,
             ..contact_at(view.address)
         };
-        let is_introduced =
-            |view: &&ConnView<u32>| self.listeners.iter().any(|listener| listener.conn == view.id);
-        views.iter().filter(is_introduced).map(|view| (view.address, contact(view))).collect()
+        let known = views.iter().filter(|view| is_among(view.id, &introduced));
+        known.map(|view| (view.address, contact(view))).collect()
     }
 
     /// Finds out who has come and gone since the last time.
@@ -141,6 +143,20 @@ impl Exchange {
         self.change = (!added.is_empty() || !dropped.is_empty()).then(|| pex::message(&added, &dropped));
         self.known = hosts;
     }
+}
+
+/// Connections in places of their numbers.
+fn by_number(conns: impl Iterator<Item = ConnId>) -> Vec<Option<ConnId>> {
+    let mut places = Vec::new();
+    for conn in conns {
+        places.resize(places.len().max(conn.index() + 1), None);
+        places[conn.index()] = Some(conn);
+    }
+    places
+}
+
+fn is_among(conn: ConnId, places: &[Option<ConnId>]) -> bool {
+    places.get(conn.index()) == Some(&Some(conn))
 }
 
 fn contact_at(host: u32) -> Contact {

@@ -154,7 +154,7 @@ impl SwarmHost {
 
     fn come(&mut self, now: Instant) {
         self.returns_at = Instant::NEVER;
-        self.announces_at = self.life.announce_every.map_or(Instant::NEVER, |every| now + every);
+        self.plan_to_announce(now);
         self.online = true;
         self.record.arrived_at.get_or_insert(now);
         if let Departure::Churn(mean) = self.life.departure {
@@ -359,9 +359,13 @@ impl SwarmHost {
         self.engine.add_peers(now, &named);
     }
 
+    fn plan_to_announce(&mut self, now: Instant) {
+        self.announces_at = self.life.announce_every.map_or(Instant::NEVER, |every| now + every);
+    }
+
     /// An interval of the tracker is over.
     fn announce_again(&mut self, now: Instant) {
-        self.announces_at = self.life.announce_every.map_or(Instant::NEVER, |every| now + every);
+        self.plan_to_announce(now);
         let want = if self.engine.is_complete() { 0 } else { self.life.setup.profile.want_peers };
         self.announce(now, AnnounceEvent::More, want);
     }

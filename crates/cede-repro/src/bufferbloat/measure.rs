@@ -15,8 +15,9 @@ use std::rc::Rc;
 
 const UPLINK: &str = "remote-up";
 /// Propagation of uplink and downlink in the validation.
-const WAY: Duration = Duration::from_millis(20);
-const DOWNLINK: Rate = Rate::from_mbit(100);
+pub const WAY: Duration = Duration::from_millis(20);
+/// The observer's downlink there, which is never full.
+pub const DOWNLINK: Rate = Rate::from_mbit(100);
 /// A sample that lies further than this from every packet's arrival belongs to none.
 const MATCH: Duration = Duration::from_micros(50);
 
@@ -110,9 +111,13 @@ impl PacketTap for Observer {
     }
 }
 
-struct Log {
-    uplink: usize,
-    truth: Rc<RefCell<Vec<Truth>>>,
+/// Hears what leaves the queue of an uplink of the validation.
+#[derive(Debug)]
+pub struct Log {
+    /// The uplink's place among the links that are measured.
+    pub uplink: usize,
+    /// What has left it, in the order of time.
+    pub truth: Rc<RefCell<Vec<Truth>>>,
 }
 
 impl QueueTap for Log {
