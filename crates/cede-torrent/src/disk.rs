@@ -187,8 +187,7 @@ impl Worker {
             Job::Check(piece) => self.check(piece),
             Job::Sync => {
                 self.check_due()?;
-                self.storage.sync()?;
-                self.storage.find_files().map(|()| self.tell(Report::Synced))
+                self.storage.settle().map(|()| self.tell(Report::Synced))
             }
         }
     }

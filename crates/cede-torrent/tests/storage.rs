@@ -117,22 +117,15 @@ fn every_file_that_was_written_is_written_out() {
     let scratch = Scratch::new();
     let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
     storage.write(0, &content).unwrap();
-    storage.sync().unwrap();
-    for index in [0, 100, 199] {
-        // Nothing is left to be written out, and what is at a file's place does not matter.
-        let (path, aside) = (storage.path_of(index), scratch.0.join("aside"));
-        fs::rename(&path, &aside).unwrap();
-        fs::create_dir(&path).unwrap();
-        storage.sync().unwrap();
-        fs::remove_dir(&path).unwrap();
-        fs::rename(&aside, &path).unwrap();
-    }
+    storage.settle().unwrap();
+    // Nothing is left to be written out.
+    storage.settle().unwrap();
     storage.write(0, &content).unwrap();
     let path = storage.path_of(0);
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     // It cannot be opened again, which nobody would notice who does not.
-    assert_eq!(storage.sync().unwrap_err().path, path);
+    assert_eq!(storage.settle().unwrap_err().path, path);
 }
 
 #[test]
@@ -141,11 +134,11 @@ fn files_that_others_take_away_are_missed() {
     let scratch = Scratch::new();
     let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
     storage.write(0, &content).unwrap();
-    storage.find_files().unwrap();
+    storage.settle().unwrap();
     let path = storage.path_of(0);
     let last = info.piece_count() - 1;
     let missed = |what: &str| {
-        for lost in [storage.find_files(), storage.find_files_of(0)] {
+        for lost in [storage.settle(), storage.find_files_of(0)] {
             let error = lost.unwrap_err();
             assert!(error.path == path && error.to_string().contains(what), "{what}: {error}");
         }
@@ -162,7 +155,7 @@ fn files_that_others_take_away_are_missed() {
     missed("no plain file");
     fs::remove_dir(&path).unwrap();
     fs::rename(&aside, &path).unwrap();
-    storage.find_files().unwrap();
+    storage.settle().unwrap();
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.set_len(39_999).unwrap();
     missed("39999 octets of 40000");
@@ -190,7 +183,7 @@ fn a_folder_that_others_take_away_between_two_of_its_files_is_made_anew_or_misse
     write(&storage, 1);
     storage.find_files_of(1).unwrap();
     assert_eq!(fs::read(folder.join("f2")).unwrap(), content[PIECE..]);
-    assert!(storage.find_files().is_err(), "the first file is gone");
+    assert!(storage.settle().is_err(), "the first file is gone");
 
     let scratch = Scratch::new();
     let (storage, folder) = begun(&scratch);
@@ -209,7 +202,7 @@ fn files_have_their_octets_and_empty_ones_are_made() {
     let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
     storage.prepare(Allocation::Full).unwrap();
     storage.write(0, &content).unwrap();
-    storage.sync().unwrap();
+    storage.settle().unwrap();
     for (index, file) in info.files.iter().enumerate() {
         let (start, end) = (file.offset as usize, (file.offset + file.length) as usize);
         assert_eq!(fs::read(storage.path_of(index)).unwrap(), content[start..end]);

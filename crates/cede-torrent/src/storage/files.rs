@@ -1,13 +1,13 @@
 //! Files below a folder, and nowhere else.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
 mod system {
-    use super::{Access, File, Range, io};
+    use super::{Access, File, Metadata, Range, io};
     use rustix::fs::{FallocateFlags, Mode, OFlags};
     use std::io::{IoSlice, IoSliceMut};
     use std::os::fd::OwnedFd;
@@ -44,7 +44,7 @@ mod system {
         rustix::fs::readlinkat(folder, name, Vec::new()).is_ok()
     }
 
-    pub fn open(folder: &Handle, name: &str, access: Access) -> io::Result<File> {
+    pub fn open(folder: &Handle, name: &str, access: Access) -> io::Result<(File, Metadata)> {
         // What the process's mask takes away is not there; what is there already keeps its mode.
         let mode = Mode::from_raw_mode(if access == Access::WriteProgram { 0o777 } else { 0o666 });
         let access = if access == Access::Read { OFlags::RDONLY } else { OFlags::RDWR | OFlags::CREATE };
@@ -52,10 +52,11 @@ mod system {
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::openat(folder, name, flags, mode).map_err(told)?;
         let file = File::from(file);
-        if !file.metadata()?.is_file() {
+        let found = file.metadata()?;
+        if !found.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
         }
-        Ok(file)
+        Ok((file, found))
     }
 
     /// The system speaks of levels of links where there is one, and it was not to be followed.
@@ -143,7 +144,7 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
-    use super::{Access, File, Range, io};
+    use super::{Access, File, Metadata, Range, io};
     use std::fs::{self, OpenOptions};
     use std::io::{Read, Seek, SeekFrom, Write};
     use std::path::{Component, Path, PathBuf};
@@ -178,9 +179,12 @@ mod system {
         Ok(path)
     }
 
-    pub fn open(folder: &Handle, name: &str, access: Access) -> io::Result<File> {
+    pub fn open(folder: &Handle, name: &str, access: Access) -> io::Result<(File, Metadata)> {
         let (path, to_write) = (joined(folder, name)?, access != Access::Read);
-        OpenOptions::new().read(true).write(to_write).create(to_write).truncate(false).open(path)
+        let file =
+            OpenOptions::new().read(true).write(to_write).create(to_write).truncate(false).open(path)?;
+        let found = file.metadata()?;
+        Ok((file, found))
     }
 
     pub fn remove(folder: &Handle, name: &str) -> io::Result<()> {
@@ -272,16 +276,21 @@ impl Folder {
         &self.path
     }
 
-    /// Opens the file at a path of plain names below the folder, which is reached without following any link. To be
-    /// written, it is made with the folders that lead to it.
-    pub fn file(&self, path: &[String], access: Access) -> io::Result<File> {
+    /// Opens the file at a path of plain names below the folder, which is reached without following any link, and says how it
+    /// was found. To be written, it is made with the folders that lead to it.
+    pub fn file(&self, path: &[String], access: Access) -> io::Result<(File, Metadata)> {
         let (inside, name) = self.reach(path, access != Access::Read)?;
         system::open(inside.as_ref().unwrap_or(&self.handle), name, access)
     }
 
     /// The same where files of one folder come one after the other: the folder of the one before is not looked for again. Where
     /// it has been moved meanwhile, it is the moved one; where it has been removed, it is made anew.
-    pub fn file_near(&self, near: &mut Near, path: &[String], access: Access) -> io::Result<File> {
+    pub fn file_near(
+        &self,
+        near: &mut Near,
+        path: &[String],
+        access: Access,
+    ) -> io::Result<(File, Metadata)> {
         let folders = path.split_last().map_or(&[][..], |(_, folders)| folders);
         match &mut near.0 {
             Some((known, inside)) if known == folders && !folders.is_empty() => {

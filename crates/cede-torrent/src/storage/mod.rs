@@ -24,19 +24,15 @@ use cede_bt::metainfo::Info;
 use files::{Access, Folder, Near};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Files that are open at once.
 const MAX_OPEN: usize = 64;
-/// Files that are waited for at a time until they are on the disk: file systems write them out together.
-const SYNC_THREADS: usize = 8;
 /// The index of the hidden file among the open ones.
 const PARTS: usize = usize::MAX;
 
@@ -385,61 +381,6 @@ impl Storage {
         (slice.range == (0..len) && !slice.is_padding).then(|| self.place(&slice, offset))
     }
 
-    /// Waits until what was written is on the disk.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn sync(&self) -> Result<(), StorageError> {
-        // What is closed again meanwhile is for the next time.
-        let (closed, open) = {
-            let mut opened = self.lock();
-            let open = opened.files.iter().filter(|(_, open)| open.is_writable).map(|(index, _)| *index);
-            let open: Vec<usize> = open.collect();
-            (std::mem::take(&mut opened.closed), open)
-        };
-        let due: Vec<usize> = closed.iter().copied().chain(open).collect();
-        let synced = self.sync_files(&due);
-        if synced.is_err() {
-            self.lock().closed.extend(closed);
-        }
-        synced
-    }
-
-    /// The same for some, several at a time.
-    fn sync_files(&self, due: &[usize]) -> Result<(), StorageError> {
-        let next = AtomicUsize::new(0);
-        let run = || -> Result<(), StorageError> {
-            while let Some(index) = due.get(next.fetch_add(1, Relaxed)) {
-                self.sync_file(*index)?;
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let others = (1..SYNC_THREADS.min(due.len()))
-                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok());
-            let others: Vec<_> = others.collect();
-            let first = run();
-            let rest =
-                others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            rest.fold(first, Result::and)
-        })
-    }
-
-    /// The same for one file. It is opened again where others needed its place, and not kept open.
-    fn sync_file(&self, index: usize) -> Result<(), StorageError> {
-        let open =
-            self.lock().files.get(&index).filter(|open| open.is_writable).map(|open| open.file.clone());
-        let file = match open {
-            Some(file) => file,
-            // To be read is enough on Unix.
-            None => match self.open_file(index, cfg!(not(unix)), &mut Near::default()) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                other => Arc::new(other.map_err(|error| self.failed(index, "open", error))?),
-            },
-        };
-        file.sync_data().map_err(|error| self.failed(index, "write out", error))
-    }
-
     /// Which file a slice is in, and where.
     fn place(&self, slice: &Slice, offset: u64) -> (usize, u64) {
         place_in(self.home(slice.file), slice, offset)
@@ -474,7 +415,7 @@ impl Storage {
         let near = if to_write { &mut opened.near } else { &mut anywhere };
         let made = self.open_file(index, to_write, near);
         let action = if to_write { "make or open" } else { "open" };
-        let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?);
+        let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?.0);
         if opened.files.len() >= MAX_OPEN {
             opened.close_oldest();
         }
@@ -486,7 +427,8 @@ impl Storage {
         Ok(file)
     }
 
-    fn open_file(&self, index: usize, to_write: bool, near: &mut Near) -> io::Result<File> {
+    /// Opens a file, and says how it was found.
+    fn open_file(&self, index: usize, to_write: bool, near: &mut Near) -> io::Result<(File, Metadata)> {
         if index == PARTS {
             let access = if to_write { Access::Write } else { Access::Read };
             return self.folder.file(&[self.parts_name()], access);
@@ -497,8 +439,8 @@ impl Storage {
             (true, false) => Access::Write,
             (true, true) => Access::WriteProgram,
         };
-        let file = self.folder.file_near(near, &names::kept_path(&entry.path), access)?;
-        let length = file.metadata()?.len();
+        let (file, found) = self.folder.file_near(near, &names::kept_path(&entry.path), access)?;
+        let length = found.len();
         if length > entry.length {
             let text = format!("it has {length} octets, and the torrent says {}; move it away", entry.length);
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
@@ -506,7 +448,7 @@ impl Storage {
         if to_write && length < entry.length {
             file.set_len(entry.length)?;
         }
-        Ok(file)
+        Ok((file, found))
     }
 
     fn failed(&self, index: usize, action: &'static str, error: io::Error) -> StorageError {

@@ -32,7 +32,7 @@ impl Notes {
         let path = folder.join(&name);
         let failed = |error| StorageError { path: path.clone(), action: "open", error };
         let folder = Folder::open(folder).map_err(failed)?;
-        let file = folder.file(std::slice::from_ref(&name), Access::Write).map_err(failed)?;
+        let (file, _) = folder.file(std::slice::from_ref(&name), Access::Write).map_err(failed)?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let text = "another process is at the same download";
             return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, text)));

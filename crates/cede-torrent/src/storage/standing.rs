@@ -10,8 +10,14 @@ use super::files::Near;
 use super::{Opened, PARTS, Stamp, Storage, StorageError, files};
 use std::fs::File;
 use std::io;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+/// Files that are waited for at a time until they are on the disk: file systems write them out together.
+const SETTLE_THREADS: usize = 8;
+/// So many, which are mostly in one folder, are one thread's at a time.
+const TURN: usize = 16;
 /// How often it is looked whether a file that is only read stands as it did.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
@@ -25,16 +31,78 @@ impl Storage {
         let range = self.layout.piece_range(piece);
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut near = Near::default();
-        self.layout.slices(range.start, len).try_for_each(|slice| self.find_file(slice.file, &mut near))
+        self.layout
+            .slices(range.start, len)
+            .try_for_each(|slice| self.find_file(slice.file, &mut near).map(drop))
     }
 
-    /// The same for all files that have content, once all of it has been written.
+    /// Waits until what was written is on the disk, and looks whether all files that have content are where they belong, once all of
+    /// it has been written. Of each file one look serves both.
     ///
     /// # Errors
-    /// Which is not there, and why.
-    pub fn find_files(&self) -> Result<(), StorageError> {
-        let mut near = Near::default();
-        (0..self.layout.files().len()).try_for_each(|index| self.find_file(index, &mut near))
+    /// Which is not there, and why; what the system says.
+    pub fn settle(&self) -> Result<(), StorageError> {
+        // What is closed again meanwhile is for the next time.
+        let (closed, open) = {
+            let mut opened = self.lock();
+            let open = opened.files.iter().filter(|(_, open)| open.is_writable).map(|(index, _)| *index);
+            let open: Vec<usize> = open.collect();
+            (std::mem::take(&mut opened.closed), open)
+        };
+        let is_due = |index: usize| closed.contains(&index) || open.contains(&index);
+        let settled = self.settle_files(&is_due);
+        if settled.is_err() {
+            self.lock().closed.extend(closed);
+        }
+        settled
+    }
+
+    /// Several at a time.
+    fn settle_files(&self, is_due: &(dyn Fn(usize) -> bool + Sync)) -> Result<(), StorageError> {
+        let count = self.layout.files().len();
+        let next = AtomicUsize::new(0);
+        let run = || -> Result<(), StorageError> {
+            let mut near = Near::default();
+            loop {
+                let some = next.fetch_add(TURN, Relaxed);
+                if some >= count {
+                    return Ok(());
+                }
+                for index in some..count.min(some + TURN) {
+                    self.settle_file(index, is_due(index), &mut near)?;
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let others = (1..SETTLE_THREADS.min(count.div_ceil(TURN)))
+                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok());
+            let others: Vec<_> = others.collect();
+            let parts = if is_due(PARTS) { self.sync_open(PARTS) } else { Ok(()) };
+            let first = parts.and_then(|()| run());
+            let rest =
+                others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            rest.fold(first, Result::and)
+        })
+    }
+
+    /// Looks for one file, and waits for what was written to it.
+    fn settle_file(&self, index: usize, is_due: bool, near: &mut Near) -> Result<(), StorageError> {
+        match self.find_file(index, near)? {
+            // To be read is enough on Unix.
+            Some(there) if is_due && cfg!(unix) => self.sync_it(index, &there),
+            Some(_) if is_due => self.sync_open(index),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for what was written to a file that is written to.
+    fn sync_open(&self, index: usize) -> Result<(), StorageError> {
+        let file = self.file(index, true)?;
+        self.sync_it(index, &file)
+    }
+
+    fn sync_it(&self, index: usize, file: &File) -> Result<(), StorageError> {
+        file.sync_data().map_err(|error| self.failed(index, "write out", error))
     }
 
     /// Whether a file stands as it did when it was first opened, where nothing is written. Its length and the time of its last change
@@ -63,26 +131,26 @@ impl Storage {
         }))
     }
 
-    fn find_file(&self, index: usize, near: &mut Near) -> Result<(), StorageError> {
+    /// Looks for a file that has content and a place of its own. `None` where it is no such file.
+    fn find_file(&self, index: usize, near: &mut Near) -> Result<Option<File>, StorageError> {
         let entry = &self.layout.files()[index];
         if !self.is_wanted(index) || entry.is_padding || entry.length == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let spoilt = |error| self.failed(index, "go on with", error);
-        let there = self.open_file(index, false, near).map_err(|error| match error.kind() {
+        let (there, found) = self.open_file(index, false, near).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.failed(index, "find", gone()),
             _ => spoilt(error),
         })?;
-        let length = there.metadata().map_err(spoilt)?.len();
-        if length < entry.length {
-            let text = format!("it has {length} octets of {} now; {ADVICE}", entry.length);
+        if found.len() < entry.length {
+            let text = format!("it has {} octets of {} now; {ADVICE}", found.len(), entry.length);
             return Err(spoilt(io::Error::other(text)));
         }
         let open = self.lock().files.get(&index).map(|open| open.file.clone());
         if open.is_some_and(|open| !files::is_same(&open, &there)) {
             return Err(spoilt(io::Error::other(format!("another file has taken its place; {ADVICE}"))));
         }
-        Ok(())
+        Ok(Some(there))
     }
 }
 

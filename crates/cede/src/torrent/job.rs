@@ -203,8 +203,11 @@ impl Job {
         let view = self.session.view();
         self.session.leave();
         if let Some(driver) = &mut self.driver {
-            driver.write_notes();
-            driver.take_notes().filter(|_| self.session.is_done()).into_iter().for_each(Notes::discard);
+            if self.session.is_done() {
+                driver.take_notes().into_iter().for_each(Notes::discard);
+            } else {
+                driver.write_notes();
+            }
         }
         if let Some(storage) = self.written.as_ref().filter(|it| view.is_complete && it.wants_everything()) {
             storage.discard_parts();
