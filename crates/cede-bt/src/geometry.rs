@@ -6,8 +6,8 @@ use alloc::sync::Arc;
 /// Octets of a block, the unit of requests: what every client asks for (BEP 3 as deployed).
 pub const BLOCK_BYTES: u32 = 16 << 10;
 
-/// Pieces that are shorter than the room they have: in a v2 torrent each file begins with a piece of its own, and behind the end of
-/// its last one nothing follows but zeros that nobody sends (BEP 52). Other torrents have none.
+/// Pieces that are shorter than the room they have: behind the end of a file nothing follows in them but zeros that nobody has to
+/// send (BEP 47). In a v2 torrent each file begins with a piece of its own (BEP 52).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ShortPieces(Option<Arc<[(u32, u32)]>>);
 
@@ -80,14 +80,15 @@ impl Geometry {
         self.pieces
     }
 
-    /// Octets of a piece; 0 for one that there is not.
+    /// Octets of a piece, without the zeros at its end that nobody has to send; 0 for one that there is not.
     #[must_use]
     pub fn piece_len(&self, piece: u32) -> u32 {
         self.short.len_of(piece).unwrap_or_else(|| self.room(piece))
     }
 
-    /// Octets from the beginning of a piece to that of the next.
-    const fn room(&self, piece: u32) -> u32 {
+    /// Octets from the beginning of a piece to that of the next, or to the end of the whole; 0 for one that there is not.
+    #[must_use]
+    pub const fn room(&self, piece: u32) -> u32 {
         let left = self.total_bytes.saturating_sub(self.offset(piece, 0));
         if left < self.piece_bytes as u64 { left as u32 } else { self.piece_bytes }
     }
@@ -120,8 +121,8 @@ impl Geometry {
         piece as u64 * self.piece_bytes as u64 + begin as u64
     }
 
-    /// Whether a run of octets that somebody asks for lies within a piece, or in the room behind a short one: libtorrent 2.0 asks
-    /// for whole blocks, and takes the zeros that are between files.
+    /// Whether a run of octets that somebody asks for lies within a piece, or in the room behind a short one: other clients ask
+    /// for whole blocks, and take the zeros that are between files.
     #[must_use]
     pub const fn holds(&self, block: BlockRef) -> bool {
         block.piece < self.pieces

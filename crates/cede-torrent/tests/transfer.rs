@@ -8,7 +8,7 @@ use cede_bt::mse::{Accept, Handshake, Secrets};
 use cede_torrent::check::{Watch, check};
 use cede_torrent::session::{Choices, Encryption};
 use std::sync::Arc;
-use support::{LIMIT, Member, PIECE, choices, run, torrent, torrent_v2};
+use support::{LIMIT, Member, PIECE, choices, padded_torrent, run, torrent, torrent_v2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LENGTHS: [usize; 4] = [300_000, 0, 5, 450_000];
@@ -63,6 +63,33 @@ fn a_torrent_of_v2_arrives_and_bad_pieces_of_it_do_not() {
         member.storage.write(PIECE as u64 + 4, &[!content[PIECE + 4]]).unwrap();
         let whole = checked();
         assert!(!whole[1] && whole.iter().filter(|is_whole| !**is_whole).count() == 1, "{whole:?}");
+    });
+}
+
+/// What fills pieces up is known to everybody. But in the middle of a piece it comes with the rest, and others may ask for it.
+#[test]
+fn padding_at_the_end_of_pieces_is_not_sent() {
+    run(async {
+        let lengths =
+            [(5, false), (2 * PIECE - 5, true), (20_000, false), (100, true), (7, false), (90_000, true)];
+        let (info, content) = padded_torrent(&lengths, 2 * PIECE);
+        for transports in [5, 10] {
+            let mut seed = Member::new(&info, Some(&content), &[], choices(1, transports)).await;
+            let mut leech = Member::new(&info, None, &[], choices(2, transports)).await;
+            seed.start();
+            leech.start();
+            leech.session.add_peers(&[seed.address]);
+            leech.done().await;
+            assert_eq!(leech.content(content.len()), content);
+            let view = leech.session.view();
+            // The last two pieces are nothing but padding.
+            let sent = 5 + 20_107 + (90_000 - (2 * PIECE as u64 - 20_107));
+            assert_eq!(view.totals.downloaded.iter().sum::<u64>(), sent);
+            assert_eq!((view.bytes, info.total_bytes), (sent, sent));
+            assert!(leech.storage.path_of(1).symlink_metadata().is_err());
+            let there = check(&leech.storage, &info, &[], &Watch::default());
+            assert!(there.iter().all(|is_whole| *is_whole), "{there:?}");
+        }
     });
 }
 

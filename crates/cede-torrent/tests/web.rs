@@ -13,7 +13,9 @@ use http::{Answer, Request, Server, honest};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{LIMIT, Member, PIECE, Scratch, choices, octets, run, torrent, torrent_in, torrent_v2};
+use support::{
+    LIMIT, Member, PIECE, Scratch, choices, octets, padded_torrent, run, torrent, torrent_in, torrent_v2,
+};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The files of a torrent as a server has them below `/d/`.
@@ -127,17 +129,7 @@ fn padding_is_not_asked_for_and_files_of_v2_come() {
     run(async {
         // v1, as others make it: padding that is part of pieces.
         let lengths = [(30_000, false), (2_768, true), (40_000, false)];
-        let (mut files, mut content) = (Vec::new(), Vec::new());
-        for (index, (length, is_padding)) in lengths.into_iter().enumerate() {
-            let path = vec!["t".to_owned(), format!("f{index}")];
-            files.push(File { path, length, offset: content.len() as u64, is_padding, is_executable: false });
-            let octets = octets(length as usize, index as u64);
-            content.extend(if is_padding { vec![0; length as usize] } else { octets });
-        }
-        let pieces = content.chunks(PIECE).flat_map(sha1).collect();
-        let writer =
-            Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
-        let info = Arc::new(Info::parse(&writer.info().encode()).unwrap());
+        let (info, content) = padded_torrent(&lengths, PIECE);
         let server = Server::of(files_of(&info, &content));
         let (leech, _) = leech(&info, &[], &[server.url("/d/")]).await;
         leech.done().await;

@@ -1,18 +1,8 @@
 //! The hashes of a v2 torrent's pieces: they stand beside the info dictionary, which has but the root above them (BEP 52).
 
 use super::{Error, FileTree, Info, Version};
-use crate::geometry::{Geometry, ShortPieces};
 use crate::merkle::{HASH_BYTES, Hash};
 use alloc::vec::Vec;
-
-/// How a content is cut. Of the files of `trees`, what is left of the last piece is nowhere.
-pub(super) fn geometry(span_bytes: u64, piece_length: u32, trees: &[FileTree]) -> Geometry {
-    let ends = trees.iter().filter_map(|tree| {
-        let rest = (tree.length % u64::from(piece_length)) as u32;
-        (rest > 0).then_some((tree.first_piece + tree.pieces - 1, rest))
-    });
-    Geometry::unbounded(span_bytes, piece_length, ShortPieces::new(&ends.collect::<Vec<_>>()))
-}
 
 /// The hashes of a layer's octets; `None` where they are not `pieces`, or do not lead to the root.
 fn checked<'a>(layer: &'a [u8], tree: &FileTree, piece_length: u32) -> Option<&'a [u8]> {

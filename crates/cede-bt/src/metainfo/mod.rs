@@ -17,7 +17,7 @@ pub use write::{MIN_PIECE_BYTES, Writer, piece_length_for};
 
 use crate::bencode::{self, Document, Limits, Node};
 use crate::digest;
-use crate::geometry::{BLOCK_BYTES, Geometry};
+use crate::geometry::{BLOCK_BYTES, Geometry, ShortPieces};
 use crate::merkle::levels_above;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -142,11 +142,12 @@ pub struct Info {
     pub pieces: Vec<u8>,
     /// The trees of hashes of [`Version::V2`], in the order of the content; empty for others.
     pub trees: Vec<FileTree>,
-    /// How the content is cut into pieces, padding included. Of [`Version::V2`] the last piece of each file ends with it.
+    /// How the content is cut into pieces, padding included. Those with padding at their end are short: of that nobody has to send
+    /// anything.
     pub geometry: Geometry,
     /// The files in the order of the content, padding included.
     pub files: Vec<File>,
-    /// Octets of all pieces: padding is among them, but for [`Version::V2`], where nobody sends it.
+    /// Octets of all pieces, without the padding at their ends.
     pub total_bytes: u64,
     /// Several files in a folder of the torrent's name, rather than one.
     pub is_folder: bool,
@@ -176,10 +177,9 @@ impl Info {
         path::check_tree(&files)?;
         let span_bytes = span(&files)?;
         let pieces = pieces(info, version, span_bytes, piece_length)?;
-        let unsent = files.iter().filter(|file| file.is_padding && version == Version::V2);
-        let total_bytes = span_bytes - unsent.map(|file| file.length).sum::<u64>();
+        let (geometry, total_bytes) = geometry(&files, span_bytes, piece_length);
         let mut info = Self {
-            geometry: layers::geometry(span_bytes, piece_length, &trees),
+            geometry,
             trees,
             is_folder: files.iter().any(|file| !file.is_padding && file.path.len() > 1),
             name,
@@ -227,7 +227,7 @@ impl Info {
         self.geometry.pieces()
     }
 
-    /// Octets of a piece; zero where there is no such piece.
+    /// Octets of a piece, without padding at its end; zero where there is no such piece.
     #[must_use]
     pub fn piece_bytes(&self, piece: u32) -> u32 {
         self.geometry.piece_len(piece)
@@ -301,6 +301,24 @@ fn pieces(info: Node<'_, '_>, version: Version, span: u64, piece_length: u32) ->
         return Err(Error::Pieces);
     }
     Ok(pieces.to_vec())
+}
+
+/// How a content is cut, and the octets of all its pieces. What is left of a piece behind the last octet of a file, up to the next
+/// file or to the end, is short of that; a piece of nothing but padding is as long as any.
+fn geometry(files: &[File], span_bytes: u64, piece_length: u32) -> (Geometry, u64) {
+    let length = u64::from(piece_length);
+    let (mut short, mut total_bytes) = (Vec::new(), span_bytes);
+    let mut real = files.iter().filter(|file| !file.is_padding && file.length > 0).peekable();
+    while let Some(file) = real.next() {
+        let end = file.offset + file.length;
+        let next = real.peek().map_or(span_bytes, |next| next.offset);
+        let piece_end = end.next_multiple_of(length).min(span_bytes);
+        if end < piece_end && piece_end <= next {
+            short.push(((end / length) as u32, (end % length) as u32));
+            total_bytes -= piece_end - end;
+        }
+    }
+    (Geometry::unbounded(span_bytes, piece_length, ShortPieces::new(&short)), total_bytes)
 }
 
 fn span(files: &[File]) -> Result<u64, Error> {

@@ -162,6 +162,35 @@ fn padding_is_told_and_links_are_refused() {
     assert_eq!(Info::parse(octets.as_bytes()), Err(Error::Path(PathError::Link)));
 }
 
+#[test]
+fn what_fills_a_piece_up_is_not_counted() {
+    // Lengths of files, those below zero of padding; octets of each piece.
+    let cases: [(&[i64], &[u32]); 8] = [
+        (&[1, -16_383, 1], &[1, 1]),
+        (&[1, -16_383, 1, -5], &[1, 1]),
+        (&[1, -100, -16_283, 1], &[1, 1]),
+        (&[1, -100, 1], &[102]),
+        (&[1, -100, 0, 1], &[102]),
+        (&[-16_384, 16_384, -3], &[16_384, 16_384, 3]),
+        (&[1, -40_000, 1], &[1, 16_384, 7_234]),
+        (&[16_384, -16_384], &[16_384, 16_384]),
+    ];
+    for (lengths, pieces) in cases {
+        let (mut files, mut offset) = (Vec::new(), 0);
+        for (at, length) in lengths.iter().enumerate() {
+            let name = format!("f{at}");
+            let bytes = length.unsigned_abs();
+            files.push(File { is_padding: *length < 0, ..file(&["n", &name], bytes, offset) });
+            offset += bytes;
+        }
+        let info = Info::parse(&writer(files).info().encode()).unwrap();
+        let found: Vec<u32> = (0..info.piece_count()).map(|piece| info.piece_bytes(piece)).collect();
+        assert_eq!(found, pieces, "{lengths:?}");
+        assert_eq!(info.total_bytes, pieces.iter().map(|len| u64::from(*len)).sum::<u64>(), "{lengths:?}");
+        assert_eq!(info.geometry.total_bytes(), offset, "{lengths:?}");
+    }
+}
+
 /// A torrent of one file, or of a folder with one, whose attributes are what stands there.
 fn attributed(is_folder: bool, attributes: &str) -> Result<Info, Error> {
     let pieces = "h".repeat(20);

@@ -1,7 +1,7 @@
 //! Which file holds which octets of the content.
 
 use cede_bt::Geometry;
-use cede_bt::metainfo::{self, Info};
+use cede_bt::metainfo::{self, Info, Version};
 use std::ops::Range;
 
 /// A torrent's files, one behind the other, and its pieces.
@@ -9,6 +9,8 @@ use std::ops::Range;
 pub struct Layout {
     files: Vec<metainfo::File>,
     geometry: Geometry,
+    /// The hash of a piece is that of its padding, too.
+    hashes_padding: bool,
 }
 
 /// A run of octets inside one file.
@@ -28,7 +30,11 @@ impl Layout {
     /// That of a torrent.
     #[must_use]
     pub fn new(info: &Info) -> Self {
-        Self { files: info.files.clone(), geometry: info.geometry.clone() }
+        Self {
+            files: info.files.clone(),
+            geometry: info.geometry.clone(),
+            hashes_padding: info.version != Version::V2,
+        }
     }
 
     /// The same with other files at the same places: those that are not said to be padding, say.
@@ -54,11 +60,13 @@ impl Layout {
         self.geometry.pieces()
     }
 
-    /// Where a piece lies in the content.
+    /// Where the octets lie in the content that the hash of a piece is of.
     #[must_use]
     pub fn piece_range(&self, piece: u32) -> Range<u64> {
         let start = self.geometry.offset(piece, 0).min(self.total_bytes());
-        start..start + u64::from(self.geometry.piece_len(piece))
+        let len =
+            if self.hashes_padding { self.geometry.room(piece) } else { self.geometry.piece_len(piece) };
+        start..start + u64::from(len)
     }
 
     /// The pieces with octets of a file. None where the file is empty.

@@ -55,17 +55,18 @@ pub fn torrent(lengths: &[usize]) -> (Arc<Info>, Vec<u8>) {
 
 /// The same in pieces of a length.
 pub fn torrent_in(lengths: &[usize], piece: usize) -> (Arc<Info>, Vec<u8>) {
+    let real: Vec<_> = lengths.iter().map(|length| (*length, false)).collect();
+    padded_torrent(&real, piece)
+}
+
+/// The same, of files some of which are padding.
+pub fn padded_torrent(lengths: &[(usize, bool)], piece: usize) -> (Arc<Info>, Vec<u8>) {
     let (mut files, mut content) = (Vec::new(), Vec::new());
-    for (index, &length) in lengths.iter().enumerate() {
+    for (index, &(len, is_padding)) in lengths.iter().enumerate() {
         let path = vec!["t".to_owned(), format!("f{index}")];
-        files.push(File {
-            path,
-            length: length as u64,
-            offset: content.len() as u64,
-            is_padding: false,
-            is_executable: false,
-        });
-        content.extend(octets(length, index as u64));
+        let (length, offset) = (len as u64, content.len() as u64);
+        files.push(File { path, length, offset, is_padding, is_executable: false });
+        content.extend(if is_padding { vec![0; len] } else { octets(len, index as u64) });
     }
     let pieces = content.chunks(piece).flat_map(sha1).collect();
     let writer = Writer { name: "t".into(), piece_length: piece as u32, pieces, files, ..Writer::default() };
