@@ -4,6 +4,7 @@
 //! one takes long; that which has answered is asked first from then on. What it leaves out: scrapes. How it was validated:
 //! against the tracker of this crate in the tests, and opentracker.
 
+use crate::acquaintance::Acquaintances;
 use crate::ask::{Question, ask, first_answer};
 use crate::origin::Origin;
 use crate::session::Wish;
@@ -67,12 +68,13 @@ pub async fn run(
     mut wishes: UnboundedReceiver<Wish>,
     notes: UnboundedSender<Note>,
 ) {
-    let mut inboxes = Vec::new();
+    let (mut inboxes, acquaintances) = (Vec::new(), Acquaintances::default());
     // Ended with this, lest a goodbye from here follow upon what another has begun to say.
     let mut tasks = JoinSet::new();
     for urls in tiers {
         let (inbox, wishes) = unbounded_channel();
-        let tier = Tier { urls, identity, tracker_id: None, notes: notes.clone() };
+        let (notes, acquaintances) = (notes.clone(), acquaintances.clone());
+        let tier = Tier { urls, identity, tracker_id: None, acquaintances, notes };
         inboxes.push(inbox);
         tasks.spawn_local(tier.run(amounts.clone(), wishes));
     }
@@ -89,6 +91,7 @@ struct Tier {
     urls: Vec<String>,
     identity: Identity,
     tracker_id: Option<Vec<u8>>,
+    acquaintances: Acquaintances,
     notes: UnboundedSender<Note>,
 }
 
@@ -140,7 +143,8 @@ impl Tier {
                     let url = url.clone();
                     move |answer| drop(notes.send(Note { url, result: Ok(answer) }))
                 };
-                ask(Question { url, announce, tracker_id, origin: self.identity.origin }, late)
+                let (origin, acquaintances) = (self.identity.origin, self.acquaintances.clone());
+                ask(Question { url, announce, tracker_id, origin, acquaintances }, late)
             })
             .collect();
         let note = |at: usize, result| drop(self.notes.send(Note { url: self.urls[at].clone(), result }));

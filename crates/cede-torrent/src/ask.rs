@@ -4,19 +4,17 @@
 //! asked over both at once, so that it knows our peer by both (libtorrent does so, too). Peers that it lists by the names of
 //! their hosts are looked up. How it was validated: against the tracker of this crate in the tests, and opentracker.
 
+use crate::acquaintance::Acquaintances;
 use crate::fetch::{Fetched, fetch, is_proxied};
 use crate::origin::{Family, Origin};
-use cede_bt::tracker::udp::{Asked, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Event, http};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::net::{UdpSocket, lookup_host};
+use tokio::net::lookup_host;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// BEP 15 waits 15 s and doubles that eight times; a person waits for two.
-const UDP_TRIES: u32 = 2;
 /// Who takes longer than that may not be there: the next is asked beside it.
 const IMPATIENCE: Duration = Duration::from_secs(3);
 /// Addresses of a tracker that are tried, of each family.
@@ -37,6 +35,8 @@ pub struct Question {
     pub tracker_id: Option<Vec<u8>>,
     /// Where it is asked from.
     pub origin: Origin,
+    /// Those over UDP that have answered of late.
+    pub acquaintances: Acquaintances,
 }
 
 /// Asks one tracker over each family that leads to it, and returns the first answer; the other family's goes to `late` when it comes. Who
@@ -122,7 +122,14 @@ impl Way {
 
     async fn ask_udp(&self, question: &Question) -> io::Result<Answer> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the tracker's name has no address");
-        let ask = |address: &SocketAddr| ask_udp_at(*address, question.clone());
+        let ask = |address: &SocketAddr| {
+            let Question { url, announce, origin, acquaintances, .. } = question.clone();
+            let address = *address;
+            async move {
+                let path = udp_parts(&url).map_or("", |(_, path)| path);
+                acquaintances.ask((origin, address), &announce, path).await
+            }
+        };
         let answer = first_answer(self.addresses.iter().map(ask), |_, error| last = error).await;
         answer.map(|(_, answer)| answer).ok_or(last)
     }
@@ -198,53 +205,6 @@ pub(crate) async fn first_answer<T: 'static, E: 'static>(
             Ok(Some(Ok((at, Err(why))))) => failed(at, why),
             // It takes long, or has panicked.
             Err(_) | Ok(Some(Err(_))) => {}
-        }
-    }
-}
-
-async fn ask_udp_at(address: SocketAddr, question: Question) -> io::Result<Answer> {
-    let Question { url, announce, origin, .. } = question;
-    let path = udp_parts(&url).map_or("", |(_, path)| path);
-    let socket = UdpSocket::bind(origin.towards(address)?).await?;
-    socket.connect(address).await?;
-    let is_v6 = address.is_ipv6();
-    for attempt in 0..UDP_TRIES {
-        let patience = Duration::from_secs(15 << attempt);
-        let exchange = async {
-            let Response::Connect(connection) = call(&socket, 0, (Request::Connect, path), is_v6).await?
-            else {
-                return Err(io::Error::other("the tracker answers something else than was asked"));
-            };
-            call(&socket, connection, (Request::Announce(announce.clone()), path), is_v6).await
-        };
-        match timeout(patience, exchange).await {
-            Ok(Ok(Response::Announce(answer))) => return Ok(answer),
-            Ok(Ok(_)) => return Err(io::Error::other("the tracker answers something else than was asked")),
-            Ok(Err(error)) => return Err(error),
-            Err(_) => {}
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the tracker does not answer"))
-}
-
-/// Asks, and waits for the answer to exactly that.
-async fn call(
-    socket: &UdpSocket,
-    connection: u64,
-    (request, path): (Request, &str),
-    is_v6: bool,
-) -> io::Result<Response> {
-    let transaction = getrandom::u32().map_err(io::Error::other)?;
-    socket.send(&Asked { connection, transaction, request }.encode_towards(path)).await?;
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let n = socket.recv(&mut buffer).await?;
-        match Response::decode(&buffer[..n], is_v6) {
-            Ok((heard, Response::Error(why))) if heard == transaction => {
-                return Err(io::Error::other(format!("the tracker refuses: {why}")));
-            }
-            Ok((heard, response)) if heard == transaction => return Ok(response),
-            _ => {}
         }
     }
 }

@@ -12,6 +12,7 @@
 //! **Invariant:** nothing here decides whom to unchoke, what to request or what a message means; that is done below, by
 //! code that runs unchanged in the simulator.
 
+pub mod acquaintance;
 mod agree;
 pub mod announce;
 pub mod ask;

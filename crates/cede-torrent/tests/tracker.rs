@@ -8,6 +8,7 @@ use cede_bt::metadata::Wanted;
 use cede_bt::tracker::book::Limits;
 use cede_bt::tracker::udp::{Asked, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Event};
+use cede_torrent::acquaintance::Acquaintances;
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::ask::Question;
 use cede_torrent::fetch::{Download, download};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{LIMIT, Member, PIECE, choices, run, torrent, torrent_v2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::mpsc;
 
 type Entries = Rc<RefCell<Vec<Entry>>>;
@@ -61,8 +62,9 @@ async fn ask(url: &str, id: u8, left: u64) -> Result<Answer, String> {
 }
 
 async fn ask_from(url: &str, id: u8, left: u64, origin: Origin) -> Result<Answer, String> {
-    let question =
-        Question { url: url.to_owned(), announce: announcement(id, left), tracker_id: None, origin };
+    let announce = announcement(id, left);
+    let acquaintances = Acquaintances::default();
+    let question = Question { url: url.to_owned(), announce, tracker_id: None, origin, acquaintances };
     let (late, mut come) = mpsc::unbounded_channel();
     let mut answer = cede_torrent::ask::ask(question, move |answer: Answer| drop(late.send(answer))).await?;
     if let Some(late) = come.recv().await {
@@ -108,7 +110,7 @@ fn peers_that_ask_over_http_and_udp_find_each_other() {
 fn a_tracker_that_is_silent_does_not_keep_the_next_from_being_asked() {
     run(async {
         let (address, _) = start(Vec::new());
-        let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let urls = [format!("udp://{}", silent.local_addr().unwrap()), format!("http://{address}/announce")];
         let identity =
             Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5, origin: Origin::default() };
@@ -358,7 +360,7 @@ fn a_tracker_over_udp_is_told_the_rest_of_its_url() {
             ("/", ""),
             ("", ""),
         ] {
-            let tracker = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let tracker = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             let url = format!("udp://{}{rest}", tracker.local_addr().unwrap());
             let answering = async {
                 let mut buffer = [0; 2048];
@@ -387,11 +389,55 @@ fn a_tracker_over_udp_is_told_the_rest_of_its_url() {
     });
 }
 
+/// Answers over UDP, and notes what it was asked, the connection ids and ports among it. What it has given is good until it forgets.
+async fn answer_udp(tracker: UdpSocket, heard: Rc<RefCell<Vec<(u64, u16)>>>, forgets_after: usize) {
+    let (mut buffer, mut given, mut answered) = ([0; 2048], 0, 0);
+    loop {
+        let (n, from) = tracker.recv_from(&mut buffer).await.unwrap();
+        let Asked { connection, transaction, request } = Asked::decode(&buffer[..n]).unwrap();
+        heard.borrow_mut().push((connection, from.port()));
+        let response = match request {
+            Request::Connect => {
+                given += 1;
+                Response::Connect(given)
+            }
+            _ if answered == forgets_after && connection == 1 => Response::Error("who are you?".into()),
+            _ => {
+                answered += 1;
+                Response::Announce(Answer { interval_s: 60, ..Answer::default() })
+            }
+        };
+        tracker.send_to(&response.encode(transaction, false), from).await.unwrap();
+    }
+}
+
+/// A connection id is good for a minute (BEP 15): it is used again, from the same port, and asked for anew where it is refused.
+#[test]
+fn a_tracker_over_udp_gives_a_connection_id_once() {
+    run(async {
+        let tracker = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("udp://{}", tracker.local_addr().unwrap());
+        let heard = Rc::default();
+        tokio::task::spawn_local(answer_udp(tracker, Rc::clone(&heard), 2));
+        let acquaintances = Acquaintances::default();
+        for id in 1..=4 {
+            let (url, announce, origin) = (url.clone(), announcement(id, 0), Origin::default());
+            let acquaintances = acquaintances.clone();
+            let question = Question { url, announce, tracker_id: None, origin, acquaintances };
+            cede_torrent::ask::ask(question, drop).await.unwrap();
+        }
+        let heard = heard.borrow();
+        let ids: Vec<u64> = heard.iter().map(|(id, _)| *id).collect();
+        assert_eq!(ids, [0, 1, 1, 1, 0, 2, 2]);
+        assert!(heard[..4].iter().all(|(_, port)| *port == heard[0].1), "{heard:?}");
+    });
+}
+
 #[test]
 fn whatever_is_sent_to_the_tracker_it_goes_on() {
     run(async {
         let (address, _) = start(Vec::new());
-        let udp = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         for octets in [&b""[..], b"x", &[0; 16], &[255; 98]] {
             udp.send_to(octets, address).await.unwrap();
         }
