@@ -104,6 +104,20 @@ fn both_transports_may_race_or_take_turns() {
     });
 }
 
+/// With uTorrent's rules TCP is closed where uTP is there as well, whoever was first.
+#[test]
+fn of_transports_that_race_utp_stays() {
+    run(async {
+        for (seed_id, leech_id) in [(1, 2), (2, 1)] {
+            let of = |id| Choices { profile: Profile::UTORRENT3, ..choices(id, 31) };
+            // TCP, which is there first, is not to be through with it by then.
+            let leech = Choices { download_limit: Some(1_000_000), ..of(leech_id) };
+            let [tcp, utp] = exchange(of(seed_id), leech).await.totals.downloaded;
+            assert!(utp > tcp, "{tcp} over TCP, {utp} over uTP");
+        }
+    });
+}
+
 #[test]
 fn what_passes_may_be_enciphered_over_either_transport() {
     run(async {

@@ -398,8 +398,11 @@ fn in_the_open(profile: Profile) -> Profile {
         slot_patience: Some(SLOT_PATIENCE),
         // Nothing of TCP is held back by guesses: whoever wants that says so (`--up`, `--down`).
         mixed: MixedRule::Free,
-        // Several peers may be behind one address, and both ends are to keep the same connection.
-        duplicates: Duplicates::ByPeerId,
+        duplicates: match profile.duplicates {
+            // Several peers may be behind one address, and both ends are to keep the same connection.
+            Duplicates::Drawn => Duplicates::ByPeerId,
+            other => other,
+        },
         // A slot that is not used goes to the next; the connection does no harm.
         seed_patience: None,
         ..profile
