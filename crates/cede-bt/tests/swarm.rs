@@ -4,7 +4,7 @@ mod common;
 
 use cede_bt::engine::{Action, Chunk, CloseReason, ConnId, PeerAddress, Setup};
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits};
-use cede_bt::{Disposition, Profile, Transport};
+use cede_bt::{Bitfield, Disposition, Geometry, Profile, Transport};
 use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
 use common::{Member, Swarm, geometry, setup};
@@ -377,6 +377,29 @@ fn liars_alone_are_banned_whoever_else_had_a_part_in_their_pieces() {
                 assert!(totals.bad_pieces > 0, "{what}");
                 assert!(lies_in > 1 || banned.len() == liars, "{what}: {banned:?}");
             }
+        }
+    }
+}
+
+/// A bad piece is asked for again at once, of one peer: a liar is known by the first that it sends alone, before it spoils most of
+/// the others.
+#[test]
+fn a_liar_is_known_before_it_has_spoilt_much() {
+    for profile in Profile::ALL {
+        for number in 0..5 {
+            let setups = (0..4).map(|peer| {
+                let mut setup = setup(peer, peer > 0, profile, Disposition(5));
+                setup.geometry = Geometry::new(60 << 20, 1 << 20).unwrap();
+                setup.have = if peer > 0 { Bitfield::all(60) } else { Bitfield::none(60) };
+                setup.upload_limit = (peer > 0).then_some(1 << 20);
+                setup.random = Stream::named(number, &format!("peer {peer}"));
+                setup
+            });
+            let mut swarm = Swarm::new(setups.collect());
+            swarm.members[1].lies = true;
+            assert!(swarm.run(Duration::from_secs(600)), "{}", profile.name);
+            let spoilt = swarm.members[0].engine.totals().bad_pieces;
+            assert!(spoilt < 10, "{} {number}: {spoilt} of 60", profile.name);
         }
     }
 }

@@ -110,6 +110,13 @@ impl<A: PeerAddress> Engine<A> {
             }
             return;
         }
+        // Who has sent nothing yet is not trusted with what nobody else will be asked for.
+        if conn.tally.last_data_at.is_some() {
+            self.picker.pick_suspect(have, conn.id.generation, wanted, found);
+            if !found.is_empty() {
+                return;
+            }
+        }
         let order = if conn.snubbed { Order::CommonestFirst } else { Order::RarestFirst };
         let many = (self.list.len(), order);
         let whole = self.whole_blocks(conn);

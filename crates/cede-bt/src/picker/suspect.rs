@@ -1,10 +1,13 @@
 //! Pieces that turned out bad and that nobody had sent alone.
 //!
 //! Who spoilt such a piece cannot be told, so nobody is charged with it. It is asked of a single peer from then on, and whoever
-//! sends all of a bad piece has sent what is bad of it. That peer has some time for it, twice as long at each attempt, and is
+//! sends all of a bad piece has sent what is bad of it. It comes before other pieces, as a liar spoils more of those until it is
+//! known. That peer has some time for it, twice as long at each attempt, and is
 //! then left out for as long: a liar that falls silent keeps nobody waiting for ever, and a slow peer that is alone gets done.
 
 use super::{NOT_BEGUN, Picker};
+use crate::bitfield::Bitfield;
+use crate::wire::BlockRef;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
@@ -67,6 +70,16 @@ impl Picker {
     /// Pieces that a peer is not to be asked for, as another one is.
     pub fn closed_to(&self, peer: u32) -> impl Iterator<Item = u32> + '_ {
         self.suspects.iter().filter(move |suspect| suspect.is_closed_to(peer)).map(|suspect| suspect.piece)
+    }
+
+    /// Asks a peer for blocks of a piece that it alone is asked for, or may be.
+    pub fn pick_suspect(&mut self, theirs: &Bitfield, peer: u32, wanted: u32, out: &mut Vec<BlockRef>) {
+        let open = |suspect: &&Suspect| theirs.has(suspect.piece) && !suspect.is_closed_to(peer);
+        let mut pieces = self.suspects.iter().filter(open).map(|suspect| suspect.piece);
+        let has_some = |&piece: &u32| self.has_free(piece) || self.begun[piece as usize] == NOT_BEGUN;
+        if let Some(piece) = pieces.find(has_some) {
+            self.pick_of(piece, wanted, out);
+        }
     }
 
     /// A block of this piece is asked of this peer.
