@@ -57,8 +57,12 @@ impl Pair {
 
 /// The handshake of a peer that has everything.
 fn greeting() -> Vec<u8> {
+    greeting_of(9)
+}
+
+fn greeting_of(id: u8) -> Vec<u8> {
     let reserved = Reserved::default().with(Reserved::FAST).with(Reserved::EXTENDED);
-    let handshake = Handshake { reserved, info_hash: [7; 20], peer_id: [9; 20] };
+    let handshake = Handshake { reserved, info_hash: [7; 20], peer_id: [id; 20] };
     [handshake.encode().to_vec(), Message::HaveAll.to_vec()].concat()
 }
 
@@ -128,6 +132,31 @@ fn download(profile: Profile, holds: usize) -> (f64, usize) {
     }
     assert_eq!(pair.engine.connections().count() + usize::from(pair.engine.is_complete()), 1);
     (pair.now.since(start).as_secs_f64(), refused)
+}
+
+/// One that refuses everything has been asked for a block of each piece. Who gives is not asked for a block here and one there of
+/// all that was begun so, of which nothing would be whole before the end.
+#[test]
+fn who_refuses_everything_does_not_keep_pieces_from_becoming_whole() {
+    for profile in [Profile::LIBTORRENT, Profile::UTORRENT3] {
+        let all = [greeting(), introduction(b"d1:mdee"), Message::Unchoke.to_vec()].concat();
+        let mut pair = Pair::new(profile);
+        let mut asked = pair.tell(&all);
+        for _ in 0..1000 {
+            let refused: Vec<u8> = asked.iter().flat_map(|block| Message::Reject(*block).to_vec()).collect();
+            asked = pair.tell(&refused);
+        }
+        assert_eq!(asked, [], "{}", profile.name);
+        pair.conn = pair.engine.accept(pair.now, 2, Transport::Tcp).unwrap();
+        pair.ear = Decoder::new(WireLimits::of(geometry().pieces()));
+        let mut asked = VecDeque::from(pair.tell(&[greeting_of(8), Message::Unchoke.to_vec()].concat()));
+        let blocks = 10 * geometry().blocks(0);
+        for _ in 0..blocks {
+            let block = asked.pop_front().expect("something is missing");
+            asked.extend(pair.tell(&data(block)));
+        }
+        assert!(pair.engine.have().count() >= 8, "{}: {}", profile.name, pair.engine.have().count());
+    }
 }
 
 /// Asked again a minute later, each piece would take a minute longer.

@@ -123,6 +123,8 @@ impl<A: PeerAddress> Engine<A> {
         let (peer, verdict) = (conn.id.generation, conn.refusals.count(now, conn.times.content_at));
         self.drop_plans(index);
         self.take_suspects(peer);
+        // Who refuses everything is asked for a block of each piece; others are to finish one before they begin the next.
+        self.picker.leave_untouched();
         verdict
     }
 }

@@ -318,6 +318,13 @@ impl Picker {
         }
     }
 
+    /// Pieces of which nothing is here, and nothing asked for, have not been begun: they would be as good as those of which much is.
+    pub fn leave_untouched(&mut self) {
+        let untouched = |partial: &&Partial| partial.free as usize == partial.blocks.len();
+        let pieces: Vec<u32> = self.partials.iter().filter(untouched).map(|partial| partial.piece).collect();
+        pieces.into_iter().for_each(|piece| self.begin_anew(piece));
+    }
+
     /// Whether a block is still waited for, and may come from `peer`.
     #[must_use]
     pub fn awaits(&self, block: BlockRef, peer: u32) -> bool {
