@@ -2,7 +2,9 @@
 
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::{Disposition, Profile};
-use cede_lab::swarm::{Arrival, Group, Hashing, Links, Role, Swarm, SwarmOutcome, SwarmRecords, run};
+use cede_lab::swarm::{
+    Arrival, Departure, Group, Hashing, Links, Role, Swarm, SwarmOutcome, SwarmRecords, run,
+};
 use cede_net::QueueLimit;
 use cede_units::{Duration, Rate};
 
@@ -71,6 +73,28 @@ fn a_seed_calls_those_who_come_after_it() {
     let (with, without) = (of_seed(true), of_seed(false));
     assert_eq!(without[1], 0, "{without:?}");
     assert!(with[1] > 0 && with[0] > 0, "{with:?}");
+}
+
+/// A peer that goes away while it calls others hears nothing of those calls when it is back, and calls in the same order.
+#[test]
+fn who_comes_back_takes_no_old_connection_for_a_new_one() {
+    for transports in [5, 10] {
+        for seed in 1..=4 {
+            let profile = Profile { exchanges: false, ..Profile::UTORRENT3 };
+            let comes_and_goes = Group {
+                uplink: Some(Rate::from_mbit(2)),
+                departure: Departure::Churn(Duration::from_secs(20)),
+                profile,
+                ..group("leecher", 12, transports, false)
+            };
+            let links = Links::Homogeneous { rtt: Duration::from_secs(1), loss: 0.0 };
+            let groups = vec![group("seed", 1, transports, false), comes_and_goes];
+            let swarm = Swarm { seed, links, ..swarm(50, groups) };
+            let outcome = run(&swarm, &mut ()).expect("the swarm runs");
+            let strange: u64 = outcome.peers.iter().map(|peer| peer.record.corrupt_bytes).sum();
+            assert_eq!(strange, 0, "{transports} {seed}");
+        }
+    }
 }
 
 /// 60 kB over 1 Mbit/s take half a second, and no time at all where a token bucket lets so much through at once.

@@ -175,8 +175,7 @@ impl SwarmHost {
         self.online = false;
         (self.leaves_at, self.announces_at) = (Instant::NEVER, Instant::NEVER);
         self.tracker.borrow_mut().leave(now, self.me.0);
-        let conns: Vec<ConnId> = self.engine.connections().map(|conn| conn.id).collect();
-        conns.into_iter().for_each(|conn| self.sockets.close(conn));
+        self.sockets.close_all();
         let back = match self.life.departure {
             Departure::Churn(mean) if !self.engine.is_complete() => Some(mean),
             _ => None,

@@ -353,6 +353,14 @@ impl Sockets {
         }
     }
 
+    /// The engine is gone, and with it all that it has opened: the next one counts its connections from the beginning again.
+    pub(super) fn close_all(&mut self) {
+        let tcp = self.tcp.iter().flatten().filter_map(|slot| slot.conn);
+        let utp = self.utp.iter().flatten().map(|slot| slot.conn);
+        let conns: Vec<ConnId> = tcp.chain(utp).collect();
+        conns.into_iter().for_each(|conn| self.close(conn));
+    }
+
     fn release(&mut self, handle: Handle) {
         self.utp_stirred = true;
         self.endpoint.release(handle);
