@@ -21,7 +21,6 @@ use crate::stats::order;
 use crate::stats::summary::{Scratch, Summary};
 use crate::store::sender::Sender;
 use crate::store::stock::{self, NEAR, Reader};
-use core::cell::OnceCell;
 use core::ops::Range;
 
 /// Octets that a sample takes while its host is analysed: as a point, as a delay, and as a value whose rank is sought, which its
@@ -140,7 +139,7 @@ pub(crate) fn report(
     let asked = Asked { config, wants: visitor.wants(), within_us };
     let mut desk = Desk::default();
     for host in hosts(&senders, flows) {
-        let source = Source { flows, host, stride: stride(host, flows, room), lent_hz: OnceCell::new() };
+        let source = Source::new(flows, host, stride(host, flows, room));
         report.counters.thinned += left_out(host, &source);
         match analyse(&source, host, &asked, &mut desk, visitor) {
             Some(host) => report.hosts.push(host),

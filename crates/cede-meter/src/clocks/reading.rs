@@ -37,6 +37,8 @@ pub(crate) struct Known<'a> {
     pub lent_hz: &'a dyn Fn() -> Option<f64>,
     /// What other directions told of its clock.
     pub told: Option<&'a Told>,
+    /// Whether an octet makes packets of its other flows later by much less than that.
+    pub is_quicker: &'a dyn Fn(f64) -> bool,
 }
 
 /// What was read of a direction.
@@ -55,7 +57,7 @@ pub(crate) struct Reading {
 
 /// Reads a direction of a uTP flow, to whose sender round trips were timed; of a short one nothing but itself.
 pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'_>>) -> Reading {
-    let Known { rtt, ref trips, told, .. } = *known;
+    let Known { rtt, ref trips, told, is_quicker, .. } = *known;
     let origin = told.and_then(|told| told.origin);
     origin.iter().for_each(|origin| own.count_wraps_as(origin));
     let overtaken_t = own.leave_out_overtaken();
@@ -84,7 +86,7 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let echoed_ppm = said_ppm.or_else(|| if is_echoed { told() } else { None });
     reading.take_out_drift(echoed_ppm, origin);
     reading.direct.hold_against(rtt, trips);
-    reading.take_out_transmission(&lengths);
+    reading.take_out_transmission(&lengths, is_quicker);
     reading.take_out_floors(&lengths);
     reading.settle_echoed();
     reading
@@ -104,7 +106,7 @@ fn said(around: &Around<'_>, direct: &[Point], overtaken_t: &[f64]) -> Vec<Point
 
 /// Reads a direction of a TCP flow, to whose sender round trips were timed; of a short one nothing but itself.
 pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'_>>) -> Reading {
-    let Known { rtt, ref trips, lent_hz, told } = *known;
+    let Known { rtt, ref trips, lent_hz, told, is_quicker } = *known;
     let rate = rate(&own.points, rtt, around).or_lent(lent_hz);
     let Some(hz_from) = rate.hz() else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
@@ -131,7 +133,7 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let echoed_ppm = said_ppm.or_else(told_ppm);
     reading.take_out_drift(echoed_ppm, None);
     reading.direct.hold_against(rtt, trips);
-    reading.take_out_transmission(&lengths);
+    reading.take_out_transmission(&lengths, is_quicker);
     reading.find_ticks(rtt);
     reading.take_out_floors(&lengths);
     reading.settle_echoed();
@@ -293,9 +295,10 @@ impl Reading {
     }
 
     /// Both estimates contain what a packet takes by itself. It is taken out where there is one piece and that tells.
-    fn take_out_transmission(&mut self, lengths: &[Length]) {
+    fn take_out_transmission(&mut self, lengths: &[Length], is_quicker: &dyn Fn(f64) -> bool) {
         let [piece] = &self.direct.pieces[..] else { return };
-        if let Some(per_octet) = PerOctet::of(&piece.points, lengths, self.direct.tick_us) {
+        let per_octet = PerOctet::of(&piece.points, lengths, self.direct.tick_us);
+        if let Some(per_octet) = per_octet.filter(|per_octet| !is_quicker(per_octet.us)) {
             self.take_out(lengths, |length| per_octet.excess_us(length));
         }
     }

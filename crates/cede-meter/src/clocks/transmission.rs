@@ -12,6 +12,9 @@
 //! many different seconds has that delay as a base of its own ([`Floors`]): nothing but what a message always takes is in all of
 //! these. Longer packets take at least as much.
 //!
+//! One packet of somebody else's before a flow's first long one makes that as late as its own octets would, where the flow never meets
+//! an empty queue again. Other flows of the host that did are asked ([`crate::hosts::quickest`]).
+//!
 //! **What it leaves out.** Frames larger than packets. Several slow links in a row, of which the edge shows the sum and the
 //! distance the slowest: they do not agree, and nothing is taken out. TCP clocks whose ticks are longer than a third of
 //! the time in question.
@@ -110,16 +113,14 @@ impl PerOctet {
     /// The time per octet, where edge and distance of these packets tell the same: `points` are arrivals and delays, with an
     /// unknown constant in them and in ticks of `tick_us`.
     pub(crate) fn of(points: &[Point], lengths: &[Length], tick_us: f64) -> Option<Self> {
-        let packets = || points.iter().zip(lengths.iter().copied());
-        let (least, base) = packets().min_by(|a, b| a.0.x.total_cmp(&b.0.x))?;
+        let above = Above::of(points, lengths)?;
+        let Above { least, base } = above;
         let longest = lengths.iter().copied().max()?;
         let apart_bytes = longest.bytes() - base.bytes();
-        if apart_bytes < APART_BYTES_MIN || longest == Length::of(u32::MAX) {
+        if longest == Length::of(u32::MAX) {
             return None;
         }
-        let is_far = |length: Length| length.bytes() - base.bytes() >= APART_BYTES_MIN;
-        let slope = |(point, length): (&Point, Length)| (point.x - least.x) / (length.bytes() - base.bytes());
-        let slopes = || packets().filter(|packet| is_far(packet.1)).map(slope);
+        let slopes = || above.slopes(points, lengths);
         let edge = slopes().reduce(f64::min)?;
         let distance = per_octet_by_distance(points, lengths, longest)?;
         let tick_per_octet = tick_us / apart_bytes;
@@ -128,10 +129,40 @@ impl PerOctet {
         let is_edge = || {
             slopes().filter(|&slope| slope <= near).count() >= AT_EDGE_MIN
                 || points.windows(2).zip(&lengths[1..]).any(|(pair, &length)| {
-                    is_far(length) && slope((&pair[1], length)) <= near && is_first(pair, least)
+                    above.slope(&pair[1], length).is_some_and(|slope| slope <= near) && is_first(pair, &least)
                 })
         };
         (agree && distance >= TICKS_MIN * tick_per_octet && is_edge()).then_some(Self { us: distance, base })
+    }
+}
+
+/// By how much at least an octet makes packets of these lengths later than the one whose delay was least; `None` where they do not differ
+/// enough.
+pub(crate) fn least_per_octet(points: &[Point], lengths: &[Length]) -> Option<f64> {
+    Above::of(points, lengths)?.slopes(points, lengths).reduce(f64::min)
+}
+
+/// The packet whose delay was least, above which others are.
+#[derive(Clone, Copy)]
+struct Above {
+    least: Point,
+    base: Length,
+}
+
+impl Above {
+    fn of(points: &[Point], lengths: &[Length]) -> Option<Self> {
+        let packets = points.iter().zip(lengths);
+        packets.min_by(|a, b| a.0.x.total_cmp(&b.0.x)).map(|(&least, &base)| Self { least, base })
+    }
+
+    /// By how much an octet makes a packet later, if it has enough of them.
+    fn slope(&self, point: &Point, length: Length) -> Option<f64> {
+        let bytes = length.bytes() - self.base.bytes();
+        (bytes >= APART_BYTES_MIN).then(|| (point.x - self.least.x) / bytes)
+    }
+
+    fn slopes(self, points: &[Point], lengths: &[Length]) -> impl Iterator<Item = f64> {
+        points.iter().zip(lengths).filter_map(move |(point, &length)| self.slope(point, length))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::clocks::glance::{self, Glance};
 use crate::clocks::own::Own;
 use crate::clocks::reading::{self, Known, Reading};
 use crate::clocks::told::Told;
+use crate::hosts::quickest::Quickest;
 use crate::hosts::several::Likeness;
 use crate::packet::Marks;
 use crate::packet::key::{Key, Side, Socket};
@@ -54,7 +55,9 @@ pub(crate) struct Source<'a> {
     pub host: &'a [Sender],
     pub stride: usize,
     /// The rate of its TCP clock, once it was asked for.
-    pub lent_hz: OnceCell<Option<f64>>,
+    lent_hz: OnceCell<Option<f64>>,
+    /// How much later its packets are for their length, once that was asked for.
+    quickest: Quickest,
 }
 
 /// How much of a direction is looked at.
@@ -64,6 +67,12 @@ pub(crate) enum Depth {
     Direct,
     /// Also what their receiver says.
     Whole,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(flows: &'a Reader<'a>, host: &'a [Sender], stride: usize) -> Self {
+        Self { flows, host, stride, lent_hz: OnceCell::new(), quickest: Quickest::default() }
+    }
 }
 
 impl Source<'_> {
@@ -116,12 +125,20 @@ impl Source<'_> {
     }
 
     fn own_hz(&self, sender: &Sender) -> Option<f64> {
+        self.own(sender)?.1
+    }
+
+    /// The readings of a direction of no short flow by themselves, and the rate of a TCP clock where they tell it, in whose ticks they are.
+    pub(crate) fn own(&self, sender: &Sender) -> Option<(Own, Option<f64>)> {
         let (side, stride) = (sender.side(), self.stride);
         let (flow, pool) = self.flows.long(sender.place())?;
-        let around = Around { flow, side, pool, stride, with_echoed: false };
         let own = Own::read(flow, side, pool, stride);
+        if sender.protocol() == Protocol::Utp {
+            return Some((own, None));
+        }
+        let around = Around { flow, side, pool, stride, with_echoed: false };
         let rate = reading::rate(&own.points, &flow.sides[1 - side].rtt, Some(&around));
-        if let Rate::Snapped(hz) = rate { Some(hz) } else { None }
+        Some((own, if let Rate::Snapped(hz) = rate { Some(hz) } else { None }))
     }
 }
 
@@ -165,9 +182,10 @@ impl Direction {
     pub(crate) fn read(source: &Source<'_>, sender: Sender, depth: Depth, told: Option<&Told>) -> Self {
         let (side, stride) = (sender.side(), source.stride);
         let lent_hz = || source.lent_hz();
+        let is_quicker = |us_per_octet: f64| source.quickest.is_below(us_per_octet, source, sender);
         let read = |own: Own, (rtt, trips): (&Rtt, Trips<'_>), hop_limit: u8, around: Option<&Around<'_>>| {
             let told = told.filter(|told| told.fits(hop_limit));
-            let known = Known { rtt, trips, lent_hz: &lent_hz, told };
+            let known = Known { rtt, trips, lent_hz: &lent_hz, told, is_quicker: &is_quicker };
             match sender.protocol() {
                 Protocol::Utp => reading::read_utp(own, &known, around),
                 Protocol::Tcp => reading::read_tcp(own, &known, around),
