@@ -65,7 +65,7 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let mut echoed = Vec::new();
     if let Some(around) = around.filter(|around| around.with_echoed) {
         echoed = said(around, &direct, &overtaken_t);
-        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t, sieve::Answering::PROGRAM);
+        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t, 0.0);
     }
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
     let asked = around.map_or_else(Vec::new, |around| around.unwrapped_if_long(&around.to().direct));
@@ -118,7 +118,7 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     if let Some((around, hz_to)) = around.filter(|around| around.with_echoed).zip(clocks.receiver_hz) {
         let tick_us_to = 1e6 / hz_to;
         echoed = echoed_points(around, [tick_us, tick_us_to]);
-        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t, sieve::Answering::system(tick_us_to));
+        sieve::leave_out_late(&mut echoed, &direct, &overtaken_t, tick_us_to);
     }
     let drift_found = clocks.found_ppm.or_else(|| own_drift(&direct, false));
     let told_ppm = told.map(|told| told.drift_ppm).filter(|ppm| ppm.abs() * span_s(&direct) >= DRIFT_US_MIN);
