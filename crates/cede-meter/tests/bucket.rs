@@ -110,3 +110,47 @@ fn a_packet_behind_anothers_does_not_take_that_time_by_itself() {
     let found = seen(&through(&begins(60_000), 7_002, true, 20_000_000), |_| true);
     assert!(flow(&found, 7_002).flags.has(Flags::TRANSMISSION_REMOVED), "{:?}", flow(&found, 7_002));
 }
+
+/// Heartbeats from an empty queue on; from the second second on others keep a second and a half in it, in bursts of ten; and from the fifth on a
+/// connection, of whose packets one follows each burst, and few are acknowledged.
+#[test]
+fn a_connection_whose_packets_follow_bursts_is_told_where_it_begins_of_both_estimates() {
+    let end = 20_000_000;
+    let mut first: Vec<(u64, u16, usize)> = (0..460).map(|k| (k * 43_210, 7_001, 40)).collect();
+    first.extend((0..250).map(|k| (2_000_000 + k, 0, FULL_BYTES)));
+    let bursts = (0..).map(|k| 2_060_000 + k * 60_000).take_while(|at| *at < end);
+    first.extend(bursts.clone().flat_map(|at| (0..9).map(move |n| (at + n, 0, FULL_BYTES))));
+    let all = bursts.enumerate().skip(50);
+    first.extend(all.map(|(k, at)| (at + if k % 2 == 0 { 10 } else { 59_000 }, 7_002, FULL_BYTES)));
+    let packets = through(&first, u16::MAX, false, end);
+    let found = seen(&packets, |number| number % 15 == 0);
+    let of_it = flow(&found, 7_002);
+    assert!(of_it.flags.has(Flags::BASE_TOLD) && !of_it.flags.has(Flags::ESTIMATORS_DISAGREE), "{of_it:?}");
+    assert!(of_it.echoed.is_some_and(|echoed| (10..24).contains(&echoed.samples)), "{of_it:?}");
+    for estimator in [Estimator::Direct, Estimator::Echoed] {
+        let worst = worst_ms(&found, &packets, 7_002, estimator);
+        assert!(worst < 60.0, "{worst}");
+    }
+}
+
+/// As of whoever reads pages: each two seconds a connection opens in an empty queue, and a moment later one in the queue of that.
+#[test]
+fn each_of_many_short_connections_is_told_by_those_of_its_own_time() {
+    const ROUNDS: u16 = 40;
+    let round = |k: u16| {
+        let begins = u64::from(k) * 2_000_000;
+        let opens = [(begins, 7_100 + k, 0), (begins + 100_000, 8_100 + k, 0)];
+        let burst = (0..60).map(move |n| (begins + 40_000 + n, 7_100 + k, FULL_BYTES));
+        let slowly = (0..40).map(move |n| (begins + 60_000 + n * 10_000, 7_100 + k, FULL_BYTES));
+        let later = (0..55).map(move |n| (begins + 140_000 + n * 7_000, 8_100 + k, FULL_BYTES));
+        opens.into_iter().chain(burst).chain(slowly).chain(later)
+    };
+    let first: Vec<(u64, u16, usize)> = (0..ROUNDS).flat_map(round).collect();
+    let packets = through(&first, u16::MAX, false, u64::MAX);
+    let found = seen(&packets, |_| true);
+    for port in 8_100..8_100 + ROUNDS {
+        assert!(flow(&found, port).flags.has(Flags::BASE_TOLD), "{port}: {:?}", flow(&found, port).flags);
+        let worst = worst_ms(&found, &packets, port, Estimator::Direct);
+        assert!(worst < 7.0, "{port}: {worst}");
+    }
+}

@@ -23,8 +23,10 @@ const MANY_ANSWERS: u32 = 32;
 /// The echoed estimate's own base stays where it is higher than the direct one tells by less than both clocks' ticks, and half of one for
 /// what is not exact.
 const LOWER_TICKS_MIN: f64 = 2.5;
-/// Estimates are compared by so many packets in each third of the time.
+/// Estimates are compared by so many packets in each third of the time. Where the direct one's base was told by others the echoed one's
+/// own is too high for sure, and less is asked.
 const APART_MIN: usize = 8;
+const APART_MIN_TOLD: usize = 3;
 /// So much the drift that others tell, or a short flow, must make of a TCP flow: taking it out leaves open where ticks lie.
 pub(crate) const DRIFT_US_MIN: f64 = 500.0;
 
@@ -266,7 +268,8 @@ impl Reading {
     fn lower_echoed(&mut self, apart: &[Point]) {
         let (Some(zero), Some(own)) = (self.direct.only_zero(), self.echoed.only_base()) else { return };
         let third = apart.len() / 3;
-        if third < APART_MIN {
+        let is_told = self.direct.confirmed_by_others.is_some();
+        if third < if is_told { APART_MIN_TOLD } else { APART_MIN } {
             return;
         }
         let least = |third: &[Point]| {

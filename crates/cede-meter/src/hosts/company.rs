@@ -28,18 +28,22 @@ use crate::stats::delay::Delay;
 use crate::store::sender::Sender;
 use core::cell::OnceCell;
 
-/// So many flows are what others are held against, each with so many samples.
+/// So many flows are what others are held against, each with so many samples; or more of them, as long as these have few together.
 const KEPT: usize = 16;
+const KEPT_MAX: usize = 256;
+const FEW_SAMPLES: usize = 1 << 16;
 const SAMPLES_MIN: usize = 50;
 /// Who never waited for much longer than the shortest round trip saw no queue. Less than that of a queue is nobody's concern.
 const NEAR_US: f64 = 10_000.0;
 /// Delays so near each other in time, and so much alike, tell what it was between them.
 const GAP_US_MAX: f64 = 250_000.0;
 const CHANGE_US_MAX: f64 = 100_000.0;
-/// It takes so many comparisons, half of which are this near their middle, and makes more than twice as much of a difference.
+/// It takes so many comparisons, half of which are this near their middle, and makes more than twice as much of a difference. Of a
+/// difference so many times as long, more is near.
 const PAIRS_MIN: usize = 3;
 const PAIRS_MAX: usize = 512;
 const SPREAD_US_MAX: f64 = 10_000.0;
+const SPREADS_FAR: f64 = 50.0;
 const SPREADS_MIN: f64 = 2.0;
 /// It takes so many packets on either side to tell by their order, of which one of so many may have been out of it, and what it leaves open
 /// must be less than that.
@@ -90,7 +94,10 @@ impl Company {
         let missed = |round_trip_us: f64| ((round_trip_us - shortest_us) / NEAR_US).max(1.0).log2() as u32;
         long.sort_by(|a, b| missed(a.0).cmp(&missed(b.0)).then(b.1.total_cmp(&a.1)));
         let mut company = Self { delays: Vec::new(), is_confirmed: false, shortest_us };
-        for (round_trip_us, _, sender) in long.into_iter().take(KEPT) {
+        for (number, (round_trip_us, _, sender)) in long.into_iter().take(KEPT_MAX).enumerate() {
+            if number >= KEPT && company.delays.len() > FEW_SAMPLES {
+                break;
+            }
             company.add(clock.read_alone(sender), missed(round_trip_us) > 0);
         }
         company.delays.iter().any(|met| met.delay.queue_us > NEAR_US).then_some(company)
@@ -143,7 +150,7 @@ impl Company {
         let spread_us = median(&mut constants);
         let zero = direction.reading.direct.only_zero()?;
         let above = Above { us: zero - middle, spread_us };
-        if spread_us > SPREAD_US_MAX {
+        if spread_us > SPREAD_US_MAX.max(above.us / SPREADS_FAR) {
             return None;
         }
         let tells = above.tells(direction).is_some();
