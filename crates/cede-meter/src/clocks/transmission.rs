@@ -30,10 +30,11 @@ const APART_BYTES_MIN: f64 = 400.0;
 /// How far edge and distance may differ, as a part. A full packet that always has just one other before it in a token
 /// bucket would differ by the part that the short packet is of it, four in a hundred.
 const AGREEMENT: f64 = 0.025;
-/// So many long packets must be at the edge, within this part of what it tells of them; or one that did not come behind its own flow, as
-/// the first of many that never meet an empty queue again: others' packets would have to be before it that take as long as itself.
-const AT_EDGE_MIN: usize = 3;
+/// A long packet must be at the edge, within this part of what it tells of it, that did not come behind its own flow: so long after the packet
+/// before it had come, as a part of a full one's time, a bucket that this emptied has tokens for half of one again. The first one of many that never meet an empty
+/// queue again does: others' packets would have to be before it that take as long as itself.
 const AT_EDGE: f64 = 0.03;
+const SILENCE: f64 = 0.5;
 /// Pairs whose distances differ by no more than this part are at the same distance.
 const SAME_DISTANCE: f64 = 0.1;
 /// So many pairs of long packets must be at that distance, and no larger part of them may be nearer.
@@ -120,18 +121,17 @@ impl PerOctet {
         if longest == Length::of(u32::MAX) {
             return None;
         }
-        let slopes = || above.slopes(points, lengths);
-        let edge = slopes().reduce(f64::min)?;
+        let edge = above.slopes(points, lengths).reduce(f64::min)?;
         let distance = per_octet_by_distance(points, lengths, longest)?;
         let tick_per_octet = tick_us / apart_bytes;
         let agree = (edge - distance).abs() <= AGREEMENT * distance + tick_per_octet;
         let near = edge * (1.0 + AT_EDGE) + tick_per_octet;
-        let is_edge = || {
-            slopes().filter(|&slope| slope <= near).count() >= AT_EDGE_MIN
-                || points.windows(2).zip(&lengths[1..]).any(|(pair, &length)| {
-                    above.slope(&pair[1], length).is_some_and(|slope| slope <= near) && is_first(pair, &least)
-                })
+        let silence_us = SILENCE * distance * longest.bytes() + tick_us;
+        let tells = |(pair, &length): (&[Point], &Length)| {
+            let is_at_edge = above.slope(&pair[1], length).is_some_and(|slope| slope <= near);
+            is_at_edge && is_after_silence(pair, &least, silence_us)
         };
+        let is_edge = || points.windows(2).zip(&lengths[1..]).any(tells);
         (agree && distance >= TICKS_MIN * tick_per_octet && is_edge()).then_some(Self { us: distance, base })
     }
 }
@@ -166,9 +166,10 @@ impl Above {
     }
 }
 
-/// Whether the second of two packets was sent when the first had come already: it has not waited for its own flow.
-fn is_first(pair: &[Point], least: &Point) -> bool {
-    pair[1].t - (pair[1].x - least.x) > pair[0].t
+/// Whether the second of two packets was sent so long after the first had come: it has not waited for its own flow, nor for tokens that
+/// this took.
+fn is_after_silence(pair: &[Point], least: &Point, silence_us: f64) -> bool {
+    pair[1].t - (pair[1].x - least.x) - pair[0].t > silence_us
 }
 
 /// The time per octet that the shortest usual distance between long packets tells.
@@ -246,6 +247,27 @@ mod tests {
             points[0].t = points[1].t - 6_000.0;
             assert_eq!(PerOctet::of(&points, &lengths, 1_000.0), None, "it may have waited for that");
         }
+    }
+
+    /// Short packets take the tokens that a bucket of 1,600 octets had saved, and long ones follow each other from then on: the first waits for as
+    /// many as it has more octets.
+    #[test]
+    fn a_packet_that_waits_for_the_tokens_of_its_own_flow_is_not_slow_by_itself() {
+        const SAVED_BYTES: f64 = 1_600.0;
+        let mut packets: Vec<(f64, u32)> = (0..22).map(|k| (1e6 + f64::from(k) * 50.0, 80)).collect();
+        packets.extend((0..40).map(|k| (1e6 + 1_920.0 + f64::from(k) * 1e4, 1_496)));
+        let (mut tokens, mut at) = (SAVED_BYTES, 0.0_f64);
+        let through = |(sent, bytes): (f64, u32)| {
+            let begins = sent.max(at);
+            tokens = (tokens + (begins - at) / US_PER_OCTET).min(SAVED_BYTES) - f64::from(bytes);
+            let seen = begins + (-tokens).max(0.0) * US_PER_OCTET;
+            (tokens, at) = (tokens.max(0.0), seen);
+            (Point { t: seen, x: 5e6 + seen - sent }, Length::of(bytes))
+        };
+        let (points, lengths): (Vec<Point>, Vec<Length>) = packets.into_iter().map(through).unzip();
+        let first = points[22].x - points[0].x;
+        assert!((first / (1_416.0 * US_PER_OCTET) - 1.0).abs() < 0.02, "{first}");
+        assert_eq!(PerOctet::of(&points, &lengths, 0.0), None);
     }
 
     #[test]
