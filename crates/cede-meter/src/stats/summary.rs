@@ -15,8 +15,6 @@ const BRIDGED_US_MAX: u64 = 10_000_000;
 const IDLE_US: f64 = 1_000_000.0;
 /// A packet that met no more than this, a packet or two of others at most, met an empty queue.
 const EMPTY_US: f64 = 20_000.0;
-/// Or one that others had begun to fill, if it met so many times less than the packet that left last.
-const LESS: f64 = 4.0;
 /// Delays are known no better than this.
 const TICK_US: f64 = 2_000.0;
 /// What counts as bufferbloat (ITU-T G.114 wants less than 150 ms one way in all).
@@ -204,8 +202,8 @@ impl Sums {
         let (has_left, is_empty) = (gap_us > delay.queue_us + TICK_US, delay.queue_us <= EMPTY_US);
         let was_accounted = self.is_accounted;
         self.is_accounted = is_empty || (was_accounted && !has_left);
-        // Nothing was behind the first, and the queue empty when it had left; or what others have sent since is little beside it.
-        let was_empty = has_left && (is_empty || delay.queue_us * LESS <= last.queue_us) && was_accounted;
+        // Nothing was behind the first, and the queue empty when it had left; or what is there is others', who had no more in it before.
+        let was_empty = has_left && (is_empty || delay.queue_us <= last.queue_us) && was_accounted;
         let from_us = if was_empty { delay.queue_us } else { last.queue_us };
         // Nearly always.
         if gap <= IDLE_US as u64 {
@@ -331,6 +329,20 @@ mod tests {
         // Heartbeats that met what others had sent tell nothing of when it drained.
         let others = Summary::of(&[delay(0, 0.0), delay(900, 300.0), delay(1_800, 0.0)]).unwrap();
         assert!((others.time_mean_ms - 150.0).abs() < 1e-9, "{others:?}");
+    }
+
+    /// A sender whose last packets were lost waits for a second; the next one finds what others have sent meanwhile.
+    #[test]
+    fn behind_what_was_seen_whole_there_is_no_more_than_the_next_finds() {
+        let mut delays: Vec<Delay> = (0..11).map(|k| delay(k * 12, (k * 12) as f64)).collect();
+        delays.push(delay(1_200, 60.0));
+        let summary = Summary::of(&delays).unwrap();
+        let truth = (0.12 * 60.0 + 1.08 * 60.0) / 1.2;
+        assert!((summary.time_mean_ms - truth).abs() < 1e-9, "{} for {truth}", summary.time_mean_ms);
+        // Where it had begun was not seen: others may have been in it.
+        let cut = Summary::of(&delays[5..]).unwrap();
+        let line = (0.06 * 90.0 + 1.08 * 90.0) / 1.14;
+        assert!((cut.time_mean_ms - line).abs() < 1e-9, "{} for {line}", cut.time_mean_ms);
     }
 
     #[test]
