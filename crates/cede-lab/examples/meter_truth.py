@@ -288,14 +288,32 @@ def quantile(values, share):
     return values[min(len(values) - 1, int(share * len(values)))]
 
 
+def area_between(before, after, had_left):
+    """Below the queue from one packet to the next, and the time that it is known for: a line, or what the first left has drained."""
+    (from_us, from_queue), (to_us, to_queue) = before, after
+    gap_us = to_us - from_us
+    alike = abs(to_queue - from_queue) <= 100_000
+    is_line = gap_us <= 1_000_000 or gap_us <= max(from_queue, to_queue) + 1_000_000
+    if gap_us > 10_000_000 or not is_line and not alike:
+        return 0, 0
+    if is_line or had_left:
+        return gap_us * ((to_queue if had_left else from_queue) + to_queue) / 2, gap_us
+    level = min(from_queue, to_queue)
+    falls_us = from_queue - level
+    return falls_us * (from_queue + level) / 2 + (gap_us - falls_us) * level, gap_us
+
+
 def mean_over_time(arrived):
     """Over the times in which the sender says enough for the queue to be known (docs/meter.md, the column `mean_ms`)."""
     area = covered = 0
-    for (from_us, from_queue), (to_us, to_queue) in zip(arrived, arrived[1:]):
-        gap_us = to_us - from_us
-        alike = abs(to_queue - from_queue) <= 100_000
-        if gap_us <= 1_000_000 or gap_us <= 10_000_000 and (alike or gap_us <= max(from_queue, to_queue) + 1_000_000):
-            area, covered = area + gap_us * (from_queue + to_queue) / 2, covered + gap_us
+    # Since a packet met an empty queue each entered before the one before it had left: what was seen accounts for it.
+    is_accounted = bool(arrived) and arrived[0][1] <= 20_000
+    for before, after in zip(arrived, arrived[1:]):
+        has_left, is_empty = after[0] - before[0] > after[1] + 2_000, after[1] <= 20_000
+        had_left = has_left and is_accounted and (is_empty or after[1] <= before[1])
+        is_accounted = is_empty or is_accounted and not has_left
+        more, us = area_between(before, after, had_left)
+        area, covered = area + more, covered + us
     return area / max(covered, 1)
 
 
