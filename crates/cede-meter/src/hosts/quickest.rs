@@ -13,34 +13,49 @@ use crate::report::Protocol;
 use crate::store::sender::Sender;
 use core::cell::OnceCell;
 
-/// So many flows are asked, whose shortest round trips are longer than the shortest by no more than that.
+/// So many flows are asked, whose shortest round trips are longer than the shortest by no more than this part of a full packet's time: on a
+/// wire a long packet of theirs would have taken the rest of it more than whatever they saw least of.
 const ASKED_MAX: usize = 8;
-const LONGER_US_MAX: f64 = 250.0;
+const LONGER: f64 = 0.5;
+const FULL_BYTES: f64 = 1_500.0;
 /// An octet that makes packets later by less than this part of what it should makes them no later.
-const MUCH_LESS: f64 = 0.5;
+const MUCH_LESS: f64 = 0.25;
 
-/// How much an octet makes packets later at least, of flows of either protocol that met an empty queue.
+/// A flow's shortest round trip, less that of its host; and how much an octet makes its packets later at least.
+struct Flow {
+    sender: Sender,
+    longer_us: f64,
+    us_per_octet: f64,
+}
+
+/// The flows of either protocol with the shortest round trips.
 #[derive(Default)]
-pub(crate) struct Quickest([OnceCell<Vec<(Sender, f64)>>; 2]);
+pub(crate) struct Quickest([OnceCell<Vec<Flow>>; 2]);
 
 impl Quickest {
-    /// Whether other flows of the sender's host show much less than so many microseconds per octet.
+    /// Whether other flows of the sender's host, which met an empty queue, show much less than so many microseconds per octet.
     pub(crate) fn is_below(&self, us_per_octet: f64, source: &Source<'_>, sender: Sender) -> bool {
         let Self([utp, tcp]) = self;
         let known = if sender.protocol() == Protocol::Utp { utp } else { tcp };
-        let all = known.get_or_init(|| per_octet(source, sender.protocol()));
-        all.iter().any(|&(other, us)| other != sender && us < MUCH_LESS * us_per_octet)
+        let is_quicker = |flow: &Flow| {
+            let has_met_none = flow.longer_us <= LONGER * us_per_octet * FULL_BYTES;
+            flow.sender != sender && has_met_none && flow.us_per_octet < MUCH_LESS * us_per_octet
+        };
+        known.get_or_init(|| flows(source, sender.protocol())).iter().any(is_quicker)
     }
 }
 
-fn per_octet(source: &Source<'_>, protocol: Protocol) -> Vec<(Sender, f64)> {
+fn flows(source: &Source<'_>, protocol: Protocol) -> Vec<Flow> {
     let of_protocol = source.host.iter().filter(|sender| sender.protocol() == protocol);
     let mut timed: Vec<(f64, Sender)> =
         of_protocol.filter_map(|sender| Some((source.round_trip_us(sender, 2)?.0, *sender))).collect();
     timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let Some(&(shortest_us, _)) = timed.first() else { return Vec::new() };
-    let near = timed.into_iter().take_while(|flow| flow.0 <= shortest_us + LONGER_US_MAX).take(ASKED_MAX);
-    near.filter_map(|(_, sender)| Some((sender, own_per_octet(source, &sender)?))).collect()
+    let flow = |&(round_trip_us, sender): &(f64, Sender)| {
+        let us_per_octet = own_per_octet(source, &sender)?;
+        Some(Flow { sender, longer_us: round_trip_us - shortest_us, us_per_octet })
+    };
+    timed.iter().take(ASKED_MAX).filter_map(flow).collect()
 }
 
 fn own_per_octet(source: &Source<'_>, sender: &Sender) -> Option<f64> {
