@@ -300,3 +300,36 @@ fn clocks_that_stand_still_are_told_as_the_reason() {
     let found = tap.found();
     assert_eq!((found.report().hosts.len(), found.report().odd_tcp_clocks), (0, 1));
 }
+
+/// Two segments whose acknowledgement is lost, and comes again with the next burst: it tells nothing of them, and no clock was set.
+#[test]
+fn an_acknowledgement_of_long_ago_is_no_step_of_a_clock() {
+    let mut tap = Tap::new(Config::default());
+    let mut send = |at: u64, queue: u64, number: u32, answered: Option<u64>| {
+        let (sent, seq) = (at - 20_000 - queue, number * 100);
+        let (stamp, echo) = ((sent / 1_000) as u32 + 77_777, (sent / 1_000) as u32 + 5_000);
+        tap.tcp(at, B, A, &Tcp { seq, ack: 1, flags: 0x10, clock: stamp, echo, len: 100 });
+        if let Some(at) = answered {
+            let clock = (at / 1_000) as u32 + 5_000;
+            tap.tcp(at, A, B, &Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock, echo: stamp, len: 0 });
+        }
+    };
+    for k in 0..100 {
+        let at = 100_000_000 + u64::from(k) * 50_000;
+        send(at, 0, k, Some(at + 10));
+    }
+    send(105_000_000, 0, 100, None);
+    send(105_000_100, 0, 101, Some(120_000_000));
+    for k in 102..302 {
+        let at = 120_000_000 + u64::from(k) * 50_000;
+        send(at, 3_000_000, k, Some(at + 10));
+    }
+    let found = tap.found();
+    let flow = found.flow(B.0);
+    assert!(!flow.flags.has(Flags::CLOCK_STEP), "{flow:?}");
+    for estimator in [Estimator::Direct, Estimator::Echoed] {
+        let queue_us = found.queue_us(B.0, estimator);
+        let off_us = queue_us.last().map(|last| (last - 3e6).abs());
+        assert!(off_us.is_some_and(|off_us| off_us < 2_000.0), "{estimator:?} {off_us:?}");
+    }
+}

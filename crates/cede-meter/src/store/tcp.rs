@@ -17,6 +17,8 @@ const PENDING_MAX: usize = 4096;
 const RUNS_MAX: usize = 4096;
 /// An acknowledgement of a single segment that comes later than this after it was waiting for a second one.
 const LONE_ACK_US_MAX: u32 = 30_000;
+/// And one of several that comes later than this is not of when these came: one that was is missing. No queue of the receiver's makes it so late.
+const ACK_US_MAX: u32 = 10_000_000;
 /// One reading in this time is kept of what tells the drift of two clocks.
 const DRIFT_BUCKET_US: u64 = 1_000_000;
 
@@ -216,7 +218,7 @@ pub(crate) fn take(
 fn report(theirs: &mut TcpSide, echo: &mut Series, time_us: u64, ack: u32, clock: u32, pool: &mut Pool) {
     let Some((segment, is_alone)) = theirs.acknowledged(ack) else { return };
     let waited = (time_us as u32).wrapping_sub(segment.time);
-    if is_alone && waited > LONE_ACK_US_MAX {
+    if waited > if is_alone { LONE_ACK_US_MAX } else { ACK_US_MAX } {
         return;
     }
     let time_us = time_us.wrapping_sub(u64::from(waited));
