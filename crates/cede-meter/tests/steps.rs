@@ -318,10 +318,10 @@ fn an_acknowledgement_of_long_ago_is_no_step_of_a_clock() {
         let at = 100_000_000 + u64::from(k) * 50_000;
         send(at, 0, k, Some(at + 10));
     }
-    send(105_000_000, 0, 100, None);
-    send(105_000_100, 0, 101, Some(120_000_000));
+    send(125_000_000, 0, 100, None);
+    send(125_000_100, 0, 101, Some(140_000_000));
     for k in 102..302 {
-        let at = 120_000_000 + u64::from(k) * 50_000;
+        let at = 140_000_000 + u64::from(k) * 50_000;
         send(at, 3_000_000, k, Some(at + 10));
     }
     let found = tap.found();
