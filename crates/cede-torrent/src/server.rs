@@ -53,6 +53,8 @@ pub struct Entry {
     pub tally: Tally,
 }
 
+/// Of a request that is too long, so much is read and thrown away.
+const MAX_UNREAD_BYTES: usize = 1 << 20;
 /// Ports that are tried where any will do.
 const PORT_TRIES: usize = 20;
 
@@ -274,30 +276,45 @@ fn fitting(mut answer: Answer, to: IpAddr) -> Answer {
 async fn serve(state: &State, mut stream: TcpStream, from: SocketAddr) -> io::Result<()> {
     let mut head = Vec::new();
     let mut buffer = [0; 2048];
-    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+    let mut is_too_long = false;
+    while !is_too_long && !head.windows(4).any(|window| window == b"\r\n\r\n") {
         let n = stream.read(&mut buffer).await?;
-        head.extend_from_slice(&buffer[..n]);
-        if n == 0 || head.len() > 2 * http::MAX_QUERY_BYTES {
+        if n == 0 {
             return Ok(());
         }
+        head.extend_from_slice(&buffer[..n]);
+        is_too_long = head.len() > 2 * http::MAX_QUERY_BYTES;
     }
     let line = head.split(|octet| *octet == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
     let mut words = line.split(' ');
     let (status, body) = match (words.next(), words.next()) {
+        _ if is_too_long => (414, http::failure("that is too long: ask for fewer torrents at a time")),
         (Some("GET"), Some(target)) => state.answer(from, target),
         _ => (405, http::failure("ask with GET")),
     };
+    stream.write_all(&response(status, &body)).await?;
+    stream.shutdown().await?;
+    // What is left unread would have the connection reset, and the answer may be lost by that.
+    let mut left = if is_too_long { MAX_UNREAD_BYTES } else { 0 };
+    while left > 0 {
+        let n = stream.read(&mut buffer).await?;
+        left = if n == 0 { 0 } else { left.saturating_sub(n) };
+    }
+    Ok(())
+}
+
+fn response(status: u16, body: &[u8]) -> Vec<u8> {
     let reason = match status {
         200 => "OK",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        414 => "URI Too Long",
         _ => "Bad Request",
     };
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    stream.write_all(&[head.as_bytes(), &body].concat()).await?;
-    stream.shutdown().await
+    [head.as_bytes(), body].concat()
 }

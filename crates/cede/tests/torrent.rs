@@ -843,6 +843,9 @@ fn odd_names_and_links_are_taken_and_nothing_at_all_is_no_success() {
         fs::remove_dir_all(place.path("out/set")).unwrap();
     }
     let link = format!("magnet:?xt=urn:btih:{hash}&x.pe={peer}");
+    let other = format!("{link}&xt=urn:btmh:1220{}", "ab".repeat(32));
+    place.cede(&format!("get {other} -o out {QUIET}")).exits(1).complains("not one torrent's");
+    assert!(!place.path("out/set").exists());
     place.cede(&format!("get {link}&so=7 -o out {QUIET}")).exits(2).complains("so=");
     place.cede(&format!("get {link} -o out {QUIET} --transport 12")).exits(2).complains("--transport");
     place
@@ -958,7 +961,7 @@ print(json.dumps({"port": server.server_address[1]}), flush=True)
 server.serve_forever()
 "#;
 
-/// A server of one file in ranges, until the process ends; its port.
+/// A server of one file, in ranges where they are asked for, until the process ends; its port.
 fn serve_file(content: Vec<u8>) -> u16 {
     use std::io::{BufRead, BufReader};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -970,9 +973,13 @@ fn serve_file(content: Vec<u8>) -> u16 {
             if let Some((from, to)) = line.strip_prefix("range: bytes=").and_then(|it| it.split_once('-')) {
                 range = Some((from.parse::<usize>().unwrap(), to.parse::<usize>().unwrap()));
             }
-            let Some((from, to)) = range.filter(|_| line.is_empty()) else { continue };
+            if !line.is_empty() {
+                continue;
+            }
+            let (from, to) = range.unwrap_or((0, content.len() - 1));
+            let status = if range.is_some() { "206 Partial Content" } else { "200 OK" };
             let head = format!(
-                "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {from}-{to}/{}\r\nContent-Length: {}\r\n\r\n",
+                "HTTP/1.1 {status}\r\nContent-Range: bytes {from}-{to}/{}\r\nContent-Length: {}\r\n\r\n",
                 content.len(),
                 to + 1 - from
             );
@@ -986,6 +993,19 @@ fn serve_file(content: Vec<u8>) -> u16 {
         }
     });
     port
+}
+
+#[test]
+fn what_is_at_a_url_is_shown_as_what_is_in_a_file() {
+    let place = Place::new("url");
+    place.write_pattern("film", 40_000);
+    place.cede("make film -l 16KiB").exits(0);
+    let shown = place.cede("show film.torrent --json").exits(0).json();
+    let port = serve_file(fs::read(place.path("film.torrent")).unwrap());
+    assert_eq!(place.cede(&format!("show http://127.0.0.1:{port}/a --json")).exits(0).json(), shown);
+    let port = serve_file(b"no torrent".to_vec());
+    place.cede(&format!("show http://127.0.0.1:{port}/a")).exits(1).complains("http://127.0.0.1");
+    place.cede("show http://127.0.0.1:1/a").exits(1).complains("cannot fetch");
 }
 
 /// By file and by link, with peers and without, interrupted or not.

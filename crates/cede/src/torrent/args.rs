@@ -36,7 +36,7 @@ pub enum Verb {
     Tracker(TrackerArgs),
     /// Make a torrent of a file or folder
     Make(MakeArgs),
-    /// Show what a torrent file or magnet link says
+    /// Show what a torrent file, its URL or a magnet link says
     Show(ShowArgs),
 }
 
@@ -119,8 +119,8 @@ Hybrid torrents are used by their v1 side.";
 #[derive(Args, Debug)]
 #[command(after_help = SHOW_EXAMPLES)]
 pub struct ShowArgs {
-    /// A torrent file, - for standard input, or a magnet link
-    #[arg(value_name = "FILE|MAGNET|-", value_hint = ValueHint::FilePath)]
+    /// A torrent file, - for standard input, a magnet link, or the URL of either
+    #[arg(value_name = "FILE|MAGNET|URL|-", value_hint = ValueHint::FilePath)]
     pub what: String,
     /// Print a JSON document
     #[arg(short = 'J', long)]

@@ -143,7 +143,8 @@ pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source,
     }
     let asking = Asking::begin(tiers, identity, (hub, row), &named);
     drop(named);
-    let found = search(hub, (&magnet, wanted), (&asking, names)).await;
+    let found =
+        search(hub, (&magnet, wanted), (&asking, names)).await.and_then(|found| agreeing(found, &magnet));
     let Found { info, peers, named } = match found {
         Ok(found) => found,
         Err(failure) => {
@@ -155,6 +156,21 @@ pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source,
     let peers = peers.into_iter().filter(|peer| !info.is_private || named.contains(peer)).collect();
     let metainfo = Metainfo { web_seeds: magnet.web_seeds, ..Metainfo::of_info(info, trackers) };
     Ok(Source { metainfo, peers, given, selected: magnet.selected, asking: Some(asking) })
+}
+
+/// A link with two hashes means one torrent; by that of v1 it is asked for.
+fn agreeing(found: Found, magnet: &Magnet) -> Result<Found, Failure> {
+    match magnet.hash_v2 {
+        Some(hash) if found.info.hash_v2 != Some(hash) => {
+            let (name, has) = (screen::printable(&found.info.name), found.info.hash_v2);
+            let has = has.map_or("has none".to_owned(), |hash| format!("has {}", numbers::hex(&hash)));
+            let text = format!(
+                "the link's two hashes are not one torrent's: by that of v1 it is {name}, which {has} of v2; take one of them out of the link"
+            );
+            Err(Failure::Failed(text))
+        }
+        _ => Ok(found),
+    }
 }
 
 /// The peers that stand in a link.

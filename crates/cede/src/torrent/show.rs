@@ -1,12 +1,14 @@
 //! `cede torrent show`.
 
 use super::args::ShowArgs;
-use super::{read_metainfo, shown};
+use super::source::{self, Fetched};
+use super::{read_metainfo, shown, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{Info, Metainfo, Version};
+use cede_torrent::origin::Origin;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -16,15 +18,27 @@ const MAX_LISTED: usize = 200;
 
 /// Shows a torrent or a link.
 pub fn show(args: &ShowArgs) -> Result<(), Failure> {
-    let is_magnet = args.what.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:"));
-    let (value, text) = if is_magnet {
-        let magnet = Magnet::parse(&args.what).map_err(|error| Failure::Usage(error.to_string()))?;
-        (magnet_document(&magnet), magnet_text(&magnet))
+    let what = source::trimmed(&args.what);
+    let (value, text) = if source::is_magnet(what) {
+        of_link(what)?
+    } else if source::is_url(what) {
+        match swarm::run(source::fetch(what, Origin::default()))? {
+            Fetched::Torrent(metainfo) => of_torrent(&metainfo),
+            Fetched::Link(link) => of_link(&link)?,
+        }
     } else {
-        let metainfo = read_metainfo(Path::new(&args.what))?;
-        (document(&metainfo), text(&metainfo))
+        of_torrent(&read_metainfo(Path::new(what))?)
     };
     if args.json { screen::print_json(&value) } else { Screen::new(false).say(&text) }
+}
+
+fn of_link(link: &str) -> Result<(Value, String), Failure> {
+    let magnet = Magnet::parse(link).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok((magnet_document(&magnet), magnet_text(&magnet)))
+}
+
+fn of_torrent(metainfo: &Metainfo) -> (Value, String) {
+    (document(metainfo), text(metainfo))
 }
 
 /// The link that names the same torrent.

@@ -10,16 +10,42 @@ use crate::screen;
 use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::fetch::{Download, download};
+use cede_torrent::origin::Origin;
 use std::path::Path;
 use std::rc::Rc;
 
-fn is_magnet(text: &str) -> bool {
+pub fn is_magnet(text: &str) -> bool {
     text.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:"))
 }
 
 /// A link that was copied has spaces and line ends around it at times, a file's name hardly ever.
-fn trimmed(what: &str) -> &str {
+pub fn trimmed(what: &str) -> &str {
     if Path::new(what).exists() { what } else { what.trim() }
+}
+
+/// Whether that is where a torrent is fetched from.
+pub fn is_url(what: &str) -> bool {
+    what.starts_with("http://") || what.starts_with("https://")
+}
+
+/// What is at a URL.
+pub enum Fetched {
+    Torrent(Box<Metainfo>),
+    /// The server sends on to this magnet link.
+    Link(String),
+}
+
+/// Fetches what a URL leads to.
+pub async fn fetch(url: &str, origin: Origin) -> Result<Fetched, Failure> {
+    match download(url, origin).await {
+        Ok(Download::Octets(octets)) => {
+            let metainfo = Metainfo::parse(&octets);
+            let metainfo = metainfo.map_err(|error| Failure::Failed(format!("{url}: {error}")))?;
+            Ok(Fetched::Torrent(Box::new(metainfo)))
+        }
+        Ok(Download::Magnet(link)) => Ok(Fetched::Link(link)),
+        Err(error) => Err(Failure::Failed(screen::printable(&format!("cannot fetch {url}: {error}")))),
+    }
 }
 
 /// Finds out what there is to download; a magnet link is followed to its torrent.
@@ -36,21 +62,15 @@ pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, F
     {
         return follow(&link, (hub, row)).await;
     }
-    if what.starts_with("http://") || what.starts_with("https://") {
-        let octets = tokio::select! {
-            octets = download(what, hub.listener.origin()) => octets,
+    if is_url(what) {
+        let fetched = tokio::select! {
+            fetched = fetch(what, hub.listener.origin()) => fetched?,
             () = super::tracker::asked() => return Err(nothing_came()),
         };
-        let octets = match octets {
-            Ok(Download::Octets(octets)) => octets,
-            Ok(Download::Magnet(link)) => return follow(&link, (hub, row)).await,
-            Err(error) => {
-                return Err(Failure::Failed(screen::printable(&format!("cannot fetch {what}: {error}"))));
-            }
+        return match fetched {
+            Fetched::Torrent(metainfo) => Ok(Source::of(*metainfo)),
+            Fetched::Link(link) => follow(&link, (hub, row)).await,
         };
-        let metainfo =
-            Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{what}: {error}")))?;
-        return Ok(Source::of(metainfo));
     }
     if let Some((scheme, _)) = what.split_once("://").filter(|_| !Path::new(what).exists()) {
         let text = format!("{scheme} is no way that torrents are fetched: take an http or https URL");

@@ -22,7 +22,7 @@ pub const GOODBYE: Duration = Duration::from_secs(3);
 const HASTY_GOODBYE: Duration = Duration::from_millis(1_500);
 
 /// Runs a verb on one thread, as sessions need it.
-pub fn run(verb: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub fn run<T>(verb: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Failed(format!("no runtime: {error}")))?;
     let outcome = LocalSet::new().block_on(&runtime, verb);
