@@ -2,6 +2,7 @@
 //! --release -p cede-repro --example background_share [-- REPETITIONS]`. Single runs differ by ten points and more, so the figures' ten
 //! say little. What it is held against is `background_ns2.tcl`, for the same runs in ns-2 (docs/validation.md).
 
+use cede_repro::lcn10::Spread;
 use cede_repro::lcn10::measure::measure;
 use cede_repro::lcn10::setting::{Background, Choices, Kind, Part, Setting};
 
@@ -13,16 +14,17 @@ fn main() {
     let all = [
         ("TCP-LP, 32 bits", Background::LP_32_BITS),
         ("TCP-LP, 64 bits", Background::LP_NS2),
+        ("Vegas", Background::new("\"vegas\"")),
         ("Vegas, as in ns-3", Background::VEGAS_NS3),
+        ("Vegas, as in Linux 6.12", Background::VEGAS_LINUX),
     ];
     for (name, rules) in all {
         for count in [1, 5, 10, 15] {
             let shares: Vec<f64> = (1..=repetitions).map(|seed| share(rules, count, seed)).collect();
-            let n = shares.len() as f64;
-            let mean = shares.iter().sum::<f64>() / n;
-            let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / n;
-            let (least, most) = shares.iter().fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(*x), b.max(*x)));
-            println!("| {name} | {count} | {mean:.1} | {:.1} | {least:.1} | {most:.1} |", variance.sqrt());
+            let Spread { mean, min, max, .. } = Spread::of(&shares);
+            let squares: Vec<f64> = shares.iter().map(|share| (share - mean).powi(2)).collect();
+            let deviation = Spread::of(&squares).mean.sqrt();
+            println!("| {name} | {count} | {mean:.1} | {deviation:.1} | {min:.1} | {max:.1} |");
         }
     }
 }

@@ -54,7 +54,7 @@ pub struct Entry {
 }
 
 /// Of a request that is too long, so much is read and thrown away.
-const MAX_UNREAD_BYTES: usize = 1 << 20;
+const MAX_UNREAD_BYTES: u64 = 1 << 20;
 /// Ports that are tried where any will do.
 const PORT_TRIES: usize = 20;
 
@@ -295,11 +295,9 @@ async fn serve(state: &State, mut stream: TcpStream, from: SocketAddr) -> io::Re
     };
     stream.write_all(&response(status, &body)).await?;
     stream.shutdown().await?;
-    // What is left unread would have the connection reset, and the answer may be lost by that.
-    let mut left = if is_too_long { MAX_UNREAD_BYTES } else { 0 };
-    while left > 0 {
-        let n = stream.read(&mut buffer).await?;
-        left = if n == 0 { 0 } else { left.saturating_sub(n) };
+    if is_too_long {
+        // What is left unread would have the connection reset, and the answer may be lost by that.
+        tokio::io::copy(&mut stream.take(MAX_UNREAD_BYTES), &mut tokio::io::sink()).await?;
     }
     Ok(())
 }

@@ -118,8 +118,6 @@ fn every_file_that_was_written_is_written_out() {
     let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
     storage.write(0, &content).unwrap();
     storage.settle().unwrap();
-    // Nothing is left to be written out.
-    storage.settle().unwrap();
     storage.write(0, &content).unwrap();
     let path = storage.path_of(0);
     fs::remove_file(&path).unwrap();

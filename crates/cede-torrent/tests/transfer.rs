@@ -4,6 +4,7 @@ mod support;
 
 use cede_bt::Profile;
 use cede_bt::disposition::Transport;
+use cede_bt::metainfo::Info;
 use cede_bt::mse::{Accept, Handshake, Secrets};
 use cede_torrent::check::{Watch, check};
 use cede_torrent::session::{Choices, Encryption};
@@ -16,14 +17,19 @@ const LENGTHS: [usize; 4] = [300_000, 0, 5, 450_000];
 /// A seed and a leecher exchange a torrent; the leecher's view at the end.
 async fn exchange(seed: Choices, leech: Choices) -> cede_torrent::session::View {
     let (info, content) = torrent(&LENGTHS);
-    let mut seed = Member::new(&info, Some(&content), &[], seed).await;
-    let mut leech = Member::new(&info, None, &[], leech).await;
+    hand_over(&info, &content, [seed, leech]).await.session.view()
+}
+
+/// A leecher that has had all of a torrent from a seed.
+async fn hand_over(info: &Arc<Info>, content: &[u8], [seed, leech]: [Choices; 2]) -> Member {
+    let mut seed = Member::new(info, Some(content), &[], seed).await;
+    let mut leech = Member::new(info, None, &[], leech).await;
     seed.start();
     leech.start();
     leech.session.add_peers(&[seed.address]);
     leech.done().await;
     assert_eq!(leech.content(content.len()), content);
-    leech.session.view()
+    leech
 }
 
 #[test]
@@ -46,13 +52,7 @@ fn a_torrent_of_v2_arrives_and_bad_pieces_of_it_do_not() {
         let (metainfo, content) = torrent_v2(&[PIECE, 5, 0, 3 * PIECE + 7, 2 * PIECE]);
         let info = Arc::new(metainfo.info);
         for transports in [5, 10] {
-            let mut seed = Member::new(&info, Some(&content), &[], choices(1, transports)).await;
-            let mut leech = Member::new(&info, None, &[], choices(2, transports)).await;
-            seed.start();
-            leech.start();
-            leech.session.add_peers(&[seed.address]);
-            leech.done().await;
-            assert_eq!(leech.content(content.len()), content);
+            let leech = hand_over(&info, &content, [1, 2].map(|id| choices(id, transports))).await;
             assert_eq!(leech.session.view().bytes, info.total_bytes);
         }
         let watch = Watch::default();
@@ -74,13 +74,7 @@ fn padding_at_the_end_of_pieces_is_not_sent() {
             [(5, false), (2 * PIECE - 5, true), (20_000, false), (100, true), (7, false), (90_000, true)];
         let (info, content) = padded_torrent(&lengths, 2 * PIECE);
         for transports in [5, 10] {
-            let mut seed = Member::new(&info, Some(&content), &[], choices(1, transports)).await;
-            let mut leech = Member::new(&info, None, &[], choices(2, transports)).await;
-            seed.start();
-            leech.start();
-            leech.session.add_peers(&[seed.address]);
-            leech.done().await;
-            assert_eq!(leech.content(content.len()), content);
+            let leech = hand_over(&info, &content, [1, 2].map(|id| choices(id, transports))).await;
             let view = leech.session.view();
             // The last two pieces are nothing but padding.
             let sent = 5 + 20_107 + (90_000 - (2 * PIECE as u64 - 20_107));

@@ -1006,6 +1006,7 @@ fn what_is_at_a_url_is_shown_as_what_is_in_a_file() {
     let port = serve_file(b"no torrent".to_vec());
     place.cede(&format!("show http://127.0.0.1:{port}/a")).exits(1).complains("http://127.0.0.1");
     place.cede("show http://127.0.0.1:1/a").exits(1).complains("cannot fetch");
+    place.cede("show ftp://127.0.0.1/a").exits(2).complains("http");
 }
 
 /// By file and by link, with peers and without, interrupted or not.

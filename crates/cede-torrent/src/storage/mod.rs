@@ -128,6 +128,13 @@ impl Opened {
         self.closed.extend(closed.filter(|(_, open)| open.is_writable).map(|(index, _)| index));
     }
 
+    /// Those that may not be on the disk. What is closed meanwhile is for the next time.
+    fn take_due(&mut self) -> BTreeSet<usize> {
+        let mut due = std::mem::take(&mut self.closed);
+        due.extend(self.files.iter().filter(|(_, open)| open.is_writable).map(|(index, _)| *index));
+        due
+    }
+
     /// The file is no more.
     fn forget(&mut self, index: usize) {
         self.files.remove(&index);

@@ -8,6 +8,7 @@
 
 use super::files::Near;
 use super::{Opened, PARTS, Stamp, Storage, StorageError, files};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::panic::resume_unwind;
@@ -18,6 +19,8 @@ use std::time::Duration;
 const SETTLE_THREADS: usize = 8;
 /// So many, which are mostly in one folder, are one thread's at a time.
 const TURN: usize = 16;
+/// Whether who has a file open to be read may wait until what others wrote is on the disk.
+const TO_BE_READ_IS_ENOUGH: bool = cfg!(unix);
 /// How often it is looked whether a file that is only read stands as it did.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
@@ -42,23 +45,16 @@ impl Storage {
     /// # Errors
     /// Which is not there, and why; what the system says.
     pub fn settle(&self) -> Result<(), StorageError> {
-        // What is closed again meanwhile is for the next time.
-        let (closed, open) = {
-            let mut opened = self.lock();
-            let open = opened.files.iter().filter(|(_, open)| open.is_writable).map(|(index, _)| *index);
-            let open: Vec<usize> = open.collect();
-            (std::mem::take(&mut opened.closed), open)
-        };
-        let is_due = |index: usize| closed.contains(&index) || open.contains(&index);
-        let settled = self.settle_files(&is_due);
+        let due = self.lock().take_due();
+        let settled = self.settle_files(&due);
         if settled.is_err() {
-            self.lock().closed.extend(closed);
+            self.lock().closed.extend(due);
         }
         settled
     }
 
     /// Several at a time.
-    fn settle_files(&self, is_due: &(dyn Fn(usize) -> bool + Sync)) -> Result<(), StorageError> {
+    fn settle_files(&self, due: &BTreeSet<usize>) -> Result<(), StorageError> {
         let count = self.layout.files().len();
         let next = AtomicUsize::new(0);
         let run = || -> Result<(), StorageError> {
@@ -69,7 +65,7 @@ impl Storage {
                     return Ok(());
                 }
                 for index in some..count.min(some + TURN) {
-                    self.settle_file(index, is_due(index), &mut near)?;
+                    self.settle_file(index, due.contains(&index), &mut near)?;
                 }
             }
         };
@@ -77,7 +73,7 @@ impl Storage {
             let others = (1..SETTLE_THREADS.min(count.div_ceil(TURN)))
                 .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok());
             let others: Vec<_> = others.collect();
-            let parts = if is_due(PARTS) { self.sync_open(PARTS) } else { Ok(()) };
+            let parts = if due.contains(&PARTS) { self.sync_in_place(PARTS) } else { Ok(()) };
             let first = parts.and_then(|()| run());
             let rest =
                 others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
@@ -88,17 +84,18 @@ impl Storage {
     /// Looks for one file, and waits for what was written to it.
     fn settle_file(&self, index: usize, is_due: bool, near: &mut Near) -> Result<(), StorageError> {
         match self.find_file(index, near)? {
-            // To be read is enough on Unix.
-            Some(there) if is_due && cfg!(unix) => self.sync_it(index, &there),
-            Some(_) if is_due => self.sync_open(index),
+            Some(there) if is_due && TO_BE_READ_IS_ENOUGH => self.sync_it(index, &there),
+            Some(_) if is_due => self.sync_in_place(index),
             _ => Ok(()),
         }
     }
 
-    /// Waits for what was written to a file that is written to.
-    fn sync_open(&self, index: usize) -> Result<(), StorageError> {
-        let file = self.file(index, true)?;
-        self.sync_it(index, &file)
+    /// Waits for what was written to a file. One that is not there has nothing to wait for.
+    fn sync_in_place(&self, index: usize) -> Result<(), StorageError> {
+        match self.file(index, !TO_BE_READ_IS_ENOUGH) {
+            Err(StorageError { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            file => self.sync_it(index, &*file?),
+        }
     }
 
     fn sync_it(&self, index: usize, file: &File) -> Result<(), StorageError> {
@@ -159,4 +156,49 @@ const ADVICE: &str = "start again, and what is missing is fetched";
 fn gone() -> io::Error {
     let text = format!("it was moved or removed after it had been written to; {ADVICE}");
     io::Error::new(io::ErrorKind::NotFound, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MAX_OPEN;
+    use super::*;
+    use cede_bt::metainfo::{self, Info, Writer, sha1};
+    use std::fs;
+
+    const FILES: usize = MAX_OPEN + 40;
+    const BYTES: usize = 10;
+
+    /// Many files of a few octets, and the octets.
+    fn torrent() -> (Info, Vec<u8>) {
+        let content: Vec<u8> = (0..FILES * BYTES).map(|at| at as u8).collect();
+        let file = |at: usize| metainfo::File {
+            path: vec!["t".to_owned(), format!("f{at}")],
+            length: BYTES as u64,
+            offset: (at * BYTES) as u64,
+            is_padding: false,
+            is_executable: false,
+        };
+        let (files, pieces) = ((0..FILES).map(file).collect(), sha1(&content).to_vec());
+        let writer =
+            Writer { name: "t".to_owned(), piece_length: 1 << 14, pieces, files, ..Writer::default() };
+        (Info::parse(&writer.info().encode()).unwrap(), content)
+    }
+
+    #[test]
+    fn what_is_on_the_disk_is_not_waited_for_again_and_what_may_not_be_is() {
+        let folder = std::env::temp_dir().join(format!("cede-settle-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (info, content) = torrent();
+        let storage = Storage::new(&folder, &info, &[]).unwrap();
+        let closed = || storage.lock().closed.len();
+        storage.write(0, &content).unwrap();
+        assert_eq!(closed(), FILES - MAX_OPEN);
+        storage.settle().unwrap();
+        assert_eq!(closed(), 0);
+        storage.write(0, &content).unwrap();
+        fs::remove_file(storage.path_of(0)).unwrap();
+        assert!(storage.settle().is_err());
+        assert_eq!(closed(), FILES, "they are waited for the next time");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

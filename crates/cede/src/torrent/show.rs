@@ -1,7 +1,7 @@
 //! `cede torrent show`.
 
 use super::args::ShowArgs;
-use super::source::{self, Fetched};
+use super::source::{Asked, Fetched, fetch};
 use super::{read_metainfo, shown, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
@@ -11,23 +11,19 @@ use cede_bt::metainfo::{Info, Metainfo, Version};
 use cede_torrent::origin::Origin;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::Path;
 
 /// Files that are listed for people; programs get all.
 const MAX_LISTED: usize = 200;
 
 /// Shows a torrent or a link.
 pub fn show(args: &ShowArgs) -> Result<(), Failure> {
-    let what = source::trimmed(&args.what);
-    let (value, text) = if source::is_magnet(what) {
-        of_link(what)?
-    } else if source::is_url(what) {
-        match swarm::run(source::fetch(what, Origin::default()))? {
+    let (value, text) = match Asked::of(&args.what)? {
+        Asked::Link(link) => of_link(&link)?,
+        Asked::File(path) => of_torrent(&read_metainfo(path)?),
+        Asked::Url(url) => match swarm::run(fetch(url, Origin::default()))? {
             Fetched::Torrent(metainfo) => of_torrent(&metainfo),
             Fetched::Link(link) => of_link(&link)?,
-        }
-    } else {
-        of_torrent(&read_metainfo(Path::new(what))?)
+        },
     };
     if args.json { screen::print_json(&value) } else { Screen::new(false).say(&text) }
 }

@@ -11,21 +11,43 @@ use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{File, Metainfo};
 use cede_torrent::fetch::{Download, download};
 use cede_torrent::origin::Origin;
+use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
 
-pub fn is_magnet(text: &str) -> bool {
-    text.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:"))
+/// What a torrent is asked for by.
+pub enum Asked<'a> {
+    /// A magnet link.
+    Link(Cow<'a, str>),
+    /// An HTTP URL.
+    Url(&'a str),
+    /// The name of a torrent file.
+    File(&'a Path),
 }
 
-/// A link that was copied has spaces and line ends around it at times, a file's name hardly ever.
-pub fn trimmed(what: &str) -> &str {
-    if Path::new(what).exists() { what } else { what.trim() }
-}
-
-/// Whether that is where a torrent is fetched from.
-pub fn is_url(what: &str) -> bool {
-    what.starts_with("http://") || what.starts_with("https://")
+impl<'a> Asked<'a> {
+    pub fn of(what: &'a str) -> Result<Self, Failure> {
+        let exists = |what: &str| Path::new(what).exists();
+        // A link that was copied has spaces and line ends around it at times, a file's name hardly ever.
+        let what = if exists(what) { what } else { what.trim() };
+        if what.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:")) {
+            return Ok(Self::Link(what.into()));
+        }
+        // A hash alone is a link without the rest.
+        let link = format!("magnet:?xt=urn:btih:{what}");
+        let is_word = what.bytes().all(|octet| octet.is_ascii_alphanumeric());
+        if is_word && Magnet::parse(&link).is_ok() && !exists(what) {
+            return Ok(Self::Link(link.into()));
+        }
+        if what.starts_with("http://") || what.starts_with("https://") {
+            return Ok(Self::Url(what));
+        }
+        if let Some((scheme, _)) = what.split_once("://").filter(|_| !exists(what)) {
+            let text = format!("{scheme} is no way that torrents are fetched: take an http or https URL");
+            return Err(Failure::Usage(text));
+        }
+        Ok(Self::File(Path::new(what)))
+    }
 }
 
 /// What is at a URL.
@@ -50,33 +72,20 @@ pub async fn fetch(url: &str, origin: Origin) -> Result<Fetched, Failure> {
 
 /// Finds out what there is to download; a magnet link is followed to its torrent.
 pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
-    let what = trimmed(what);
-    if is_magnet(what) {
-        return follow(what, (hub, row)).await;
+    match Asked::of(what)? {
+        Asked::Link(link) => follow(&link, (hub, row)).await,
+        Asked::File(path) => read_metainfo(path).map(Source::of),
+        Asked::Url(url) => {
+            let fetched = tokio::select! {
+                fetched = fetch(url, hub.listener.origin()) => fetched?,
+                () = super::tracker::asked() => return Err(nothing_came()),
+            };
+            match fetched {
+                Fetched::Torrent(metainfo) => Ok(Source::of(*metainfo)),
+                Fetched::Link(link) => follow(&link, (hub, row)).await,
+            }
+        }
     }
-    // A hash alone is a link without the rest.
-    let link = format!("magnet:?xt=urn:btih:{what}");
-    if what.bytes().all(|octet| octet.is_ascii_alphanumeric())
-        && Magnet::parse(&link).is_ok()
-        && !Path::new(what).exists()
-    {
-        return follow(&link, (hub, row)).await;
-    }
-    if is_url(what) {
-        let fetched = tokio::select! {
-            fetched = fetch(what, hub.listener.origin()) => fetched?,
-            () = super::tracker::asked() => return Err(nothing_came()),
-        };
-        return match fetched {
-            Fetched::Torrent(metainfo) => Ok(Source::of(*metainfo)),
-            Fetched::Link(link) => follow(&link, (hub, row)).await,
-        };
-    }
-    if let Some((scheme, _)) = what.split_once("://").filter(|_| !Path::new(what).exists()) {
-        let text = format!("{scheme} is no way that torrents are fetched: take an http or https URL");
-        return Err(Failure::Usage(text));
-    }
-    read_metainfo(Path::new(what)).map(Source::of)
 }
 
 /// Which files are wanted: by number, by ranges of numbers, or by a part of their names.
