@@ -5,6 +5,7 @@
 //! queue was empty holds for the others. TCP's connections each have an offset of their own; what queue they saw at the same time
 //! tells where each begins ([`crate::hosts::company`]).
 
+use crate::clocks::shelf::Shelf;
 use crate::clocks::track::Track;
 use crate::config::{Base, Config};
 use crate::hosts::company::InCompany;
@@ -31,6 +32,8 @@ const ANALYSIS_BYTES_ECHOED: usize = 16;
 const SAMPLES_LOST_MAX: u64 = 4;
 /// Estimates are compared by the middle of so many pairs.
 const PAIRS_MIN: usize = 5;
+/// Of the memory there is, one such part is kept from one direction to the next.
+const ROOMS_PART: usize = 16;
 /// With this there is hardly anything left.
 const STRIDE_MAX: usize = 1 << 16;
 
@@ -137,9 +140,9 @@ pub(crate) fn report(
     let senders = senders(flows, config.protocol, &mut report);
     let within_us = config.selection.within_us(report.counters.first_ns);
     let asked = Asked { config, wants: visitor.wants(), within_us };
-    let mut desk = Desk::default();
+    let (mut desk, shelf) = (Desk::default(), Shelf::new(room / ROOMS_PART));
     for host in hosts(&senders, flows) {
-        let source = Source::new(flows, host, stride(host, flows, room));
+        let source = Source::new(flows, host, stride(host, flows, room), &shelf);
         report.counters.thinned += left_out(host, &source);
         match analyse(&source, host, &asked, &mut desk, visitor) {
             Some(host) => report.hosts.push(host),
@@ -291,6 +294,11 @@ impl Asked<'_> {
         if is_whole { Depth::Whole } else { Depth::Direct }
     }
 
+    /// Puts the delays of the times asked for behind what is there; whether all that there are, are few ([`is_short`]).
+    fn take(&self, track: &mut Track, delays: &mut Vec<Delay>, shelf: &Shelf) -> bool {
+        track.take_delays_within(self.within_us.as_ref(), self.config.base, (delays, shelf), is_short)
+    }
+
     /// Adds what a direction of so many samples says to its host, unless none are of the times asked for.
     fn add(&self, together: &mut Together, report: &FlowReport, samples: u64, likeness: &Likeness) {
         if self.within_us.is_none() || samples > 0 {
@@ -318,7 +326,8 @@ fn hand_out_group(
         let mut direction = clock.read(sender, asked.depth(may_count(&sender)), shared.told.as_ref());
         let likeness = direction.likeness();
         shared.lower_base(&mut direction);
-        let (mut report, samples) = hand_out_all(&mut direction, asked, delays, visitor);
+        let (mut report, samples) =
+            hand_out_all(&mut direction, asked, (delays, clock.source.shelf), visitor);
         // Whether estimates agree is not asked of small ones where nothing is handed out.
         if !may_count(&sender) {
             report.flags = report.flags.without(Flags::ESTIMATORS_DISAGREE);
@@ -349,8 +358,7 @@ fn add_group(
         let (own, is_unconfirmed) = (track.only_base(), track.is_unconfirmed());
         lowest.add(track);
         let before = delays.len();
-        let is_short =
-            track.take_delays_within(asked.within_us.as_ref(), asked.config.base, delays, is_short);
+        let is_short = asked.take(track, delays, clock.source.shelf);
         let mut report = direction.report(&delays[before..], is_short);
         if are_several {
             parts.push(Part { end: delays.len(), own, is_unconfirmed });
@@ -394,13 +402,12 @@ fn count_from(
 fn hand_out_all(
     direction: &mut Direction,
     asked: &Asked<'_>,
-    delays: &mut Vec<Delay>,
+    (delays, shelf): (&mut Vec<Delay>, &Shelf),
     visitor: &mut impl Visitor,
 ) -> (FlowReport, usize) {
     let take = |track: &mut Track| {
         let mut delays = Vec::new();
-        let (within, base) = (asked.within_us.as_ref(), asked.config.base);
-        let is_short = track.take_delays_within(within, base, &mut delays, is_short);
+        let is_short = asked.take(track, &mut delays, shelf);
         order::put_in_order(&mut delays);
         (delays, is_short)
     };
@@ -412,7 +419,9 @@ fn hand_out_all(
         hand_out(direction, Estimator::Echoed, &echoed, visitor);
     }
     let mut report = direction.report(&direct, is_short);
-    (report.direct, report.echoed) = (Summary::of(&direct), Summary::of(&echoed));
+    if asked.wants > Wants::Nothing {
+        (report.direct, report.echoed) = (Summary::of(&direct), Summary::of(&echoed));
+    }
     report.flags.set_if(disagree(&direct, &echoed), Flags::ESTIMATORS_DISAGREE);
     // One of other times is none of those asked for.
     if asked.within_us.is_none() || !direct.is_empty() || !echoed.is_empty() {

@@ -4,6 +4,7 @@ use crate::clocks::about::{self, Said};
 use crate::clocks::clock::{self, Point};
 use crate::clocks::doubt::How;
 use crate::clocks::own::{WRAP, unwrapped};
+use crate::clocks::shelf::{Lent, Shelf};
 use crate::packet::key::Side;
 use crate::packet::rtt::Rtt;
 use crate::store::embryo::ENTRIES_MAX;
@@ -18,6 +19,8 @@ pub(crate) struct Around<'a> {
     pub flow: &'a Flow,
     pub side: Side,
     pub pool: &'a Pool,
+    /// What points are put into.
+    pub shelf: &'a Shelf,
     /// Of so many samples one is.
     pub stride: usize,
     /// Whether what the receiver said of it is.
@@ -38,9 +41,14 @@ impl<'a> Around<'a> {
     }
 
     /// Readings, but nothing where these are too few to tell how clocks run.
-    pub(crate) fn unwrapped_if_many(&self, series: &Series) -> Vec<Point> {
+    pub(crate) fn unwrapped_if_many(&self, series: &Series) -> Lent<'a> {
         let are_many = series.len() / self.stride >= clock::POINTS_MIN;
-        if are_many { unwrapped(self.pool, series, self.stride) } else { Vec::new() }
+        if are_many { self.unwrapped(series, self.stride) } else { Lent::default() }
+    }
+
+    /// Of so many readings one.
+    pub(crate) fn unwrapped(&self, series: &Series, stride: usize) -> Lent<'a> {
+        unwrapped(self.pool, self.shelf, series, stride)
     }
 
     /// All samples, but nothing where these are too short to tell a drift.
@@ -49,18 +57,19 @@ impl<'a> Around<'a> {
     }
 
     /// Readings, but nothing where these are too few or too short to tell a drift.
-    pub(crate) fn unwrapped_if_long(&self, series: &Series) -> Vec<Point> {
-        if self.is_long(series) { self.unwrapped_if_many(series) } else { Vec::new() }
+    pub(crate) fn unwrapped_if_long(&self, series: &Series) -> Lent<'a> {
+        if self.is_long(series) { self.unwrapped_if_many(series) } else { Lent::default() }
     }
 }
 
 /// Round trips to who sent a direction, by when they ended.
-pub(crate) fn trips(flow: &Flow, side: Side, pool: &Pool, how: How) -> Vec<Point> {
+pub(crate) fn trips(around: &Around<'_>, how: How) -> Vec<Point> {
+    let Around { flow, side, pool, .. } = *around;
     let mut trips = Vec::new();
     if how == How::Said {
         // What short flows say they say in every form that they are kept in: nothing.
         let is_short = flow.sides.iter().map(|side| side.direct.len()).sum::<usize>() <= ENTRIES_MAX;
-        return if flow.key.is_tcp() || is_short { trips } else { said_trips(flow, side, pool) };
+        return if flow.key.is_tcp() || is_short { trips } else { said_trips(around) };
     }
     let trip = |sample: Sample| Point { t: sample.time_us as f64, x: sample.raw.into() };
     pool.each(&flow.sides[1 - side].trips, 1, |sample| trips.push(trip(sample)));
@@ -68,13 +77,13 @@ pub(crate) fn trips(flow: &Flow, side: Side, pool: &Pool, how: How) -> Vec<Point
 }
 
 /// As [`trips`], by what the sender says of the packets that it got, and the delays of its own and of these.
-fn said_trips(flow: &Flow, side: Side, pool: &Pool) -> Vec<Point> {
+fn said_trips(around: &Around<'_>) -> Vec<Point> {
     /// No more than what a round trip is compared with may be off ([`crate::clocks::doubt`]).
     const OPEN_US_MAX: f64 = 20_000.0;
-    let (from, to) = (&flow.sides[side], &flow.sides[1 - side]);
-    let [own, other] = [from, to].map(|direction| unwrapped(pool, &direction.direct, 1));
+    let (from, to) = (around.from(), around.to());
+    let [own, other] = [from, to].map(|direction| around.unwrapped(&direction.direct, 1));
     let mut trips = Vec::new();
-    about::each(&Said::all(pool, &to.echo), &own, &other, |about| {
+    about::each(&Said::all(around.pool, &to.echo), &own, &other, |about| {
         trips.extend(about.filter(|about| about.open_us() <= OPEN_US_MAX).map(|about| {
             let us = about.answer.x + about.said.point.x - about.packet().x;
             Point { t: about.answer.t, x: (us + WRAP / 2.0).rem_euclid(WRAP) - WRAP / 2.0 }

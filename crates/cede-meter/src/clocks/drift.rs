@@ -13,6 +13,7 @@
 use crate::clocks::about::had_come;
 use crate::clocks::around::{Around, growth_us_max};
 use crate::clocks::clock::{self, Point};
+use crate::clocks::shelf::Lent;
 use crate::store::sample::Sample;
 
 /// What is found of both clocks of a TCP connection.
@@ -43,15 +44,15 @@ impl Clocks {
 }
 
 /// The clock of who receives a direction.
-pub(crate) struct Receiver {
+pub(crate) struct Receiver<'a> {
     /// Ticks per second.
     pub hz: Option<f64>,
     /// Its packets: when they were seen, and their stamps in ticks.
-    pub stamps: Vec<Point>,
+    pub stamps: Lent<'a>,
 }
 
-impl Receiver {
-    pub(crate) fn of(around: &Around<'_>) -> Self {
+impl<'a> Receiver<'a> {
+    pub(crate) fn of(around: &Around<'a>) -> Self {
         let stamps = around.unwrapped_if_many(&around.to().direct);
         let hz = clock::rate(&stamps, growth_us_max(&around.from().rtt), || None).hz();
         Self { hz, stamps }
@@ -242,8 +243,9 @@ mod tests {
         let messages: Vec<(f64, f64)> = (0..count).map(message).collect();
         let mut seen: Vec<f64> = messages.iter().map(|message| message.1).collect();
         seen.sort_by(f64::total_cmp);
-        let stamps = seen.iter().map(|us| Point { t: from_us + us, x: ticks(*us) + 4e9 });
-        let receiver = Receiver { hz: Some(1e3), stamps: stamps.collect() };
+        let stamps: Vec<Point> =
+            seen.iter().map(|us| Point { t: from_us + us, x: ticks(*us) + 4e9 }).collect();
+        let receiver = Receiver { hz: Some(1e3), stamps: stamps.into() };
         let (mut direct, mut differences) = (Vec::new(), Vec::<Sample>::new());
         for (sent_us, seen_us) in messages {
             let stamp = ticks(sent_us * late) + 7e6;

@@ -103,14 +103,16 @@ pub(crate) fn utp_sides(embryo: &Embryo, pool: &Pool) -> Option<[bool; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clocks::{around, stamps::stamps_follow_time};
+    use crate::clocks::around::{self, Around};
+    use crate::clocks::shelf::Shelf;
+    use crate::clocks::stamps::stamps_follow_time;
     use crate::store::embryo::testing::{key, packet};
     use cede_units::Stream;
 
     #[test]
     fn a_glance_sees_what_the_whole_state_has() {
         let mut stream = Stream::named(8, "glance");
-        let (mut compared, mut judged) = (0, [0; 2]);
+        let (mut compared, mut judged, shelf) = (0, [0; 2], Shelf::default());
         for round in 0..3_000 {
             let key = key(round % 2 == 0);
             let mut time_us = 1_700_000_000_000_000;
@@ -123,14 +125,13 @@ mod tests {
             let flow = embryo.grown(&embryo.copy_entries(&log), &mut pool);
             for side in [0, 1] {
                 let glance = Glance::of(&embryo, side, &log, 1);
-                let own = Own::read(&flow, side, &pool, 1);
+                let around =
+                    Around { flow: &flow, side, pool: &pool, shelf: &shelf, stride: 1, with_echoed: false };
+                let own = Own::read(&around);
                 compared += own.points.len();
                 assert_eq!((glance.own.points, glance.own.lengths), (own.points, own.lengths));
                 assert_eq!(format!("{:?}", glance.rtt), format!("{:?}", flow.sides[1 - side].rtt));
-                assert_eq!(
-                    trips(&embryo, side, &log, How::Timed),
-                    around::trips(&flow, side, &pool, How::Timed)
-                );
+                assert_eq!(trips(&embryo, side, &log, How::Timed), around::trips(&around, How::Timed));
             }
             if let (false, Some(sides)) = (key.is_tcp(), utp_sides(&embryo, &log)) {
                 let is_utp = flow.is_utp(|side| stamps_follow_time(&flow.sides[side], &pool));

@@ -1,12 +1,12 @@
 //! A direction's own readings.
 
+use crate::clocks::around::Around;
 use crate::clocks::clock::Point;
+use crate::clocks::shelf::{Lent, Shelf};
 use crate::clocks::sieve;
 use crate::clocks::transmission::PerOctet;
 use crate::packet::Marks;
-use crate::packet::key::Side;
 use crate::packet::length::Length;
-use crate::store::flow::Flow;
 use crate::store::low::Low;
 use crate::store::pool::Pool;
 use crate::store::sample::Sample;
@@ -50,11 +50,12 @@ impl Own {
     }
 
     /// Of each `stride` samples one, and the shortest.
-    pub(crate) fn read(flow: &Flow, side: Side, pool: &Pool, stride: usize) -> Self {
-        let series = &flow.sides[side].direct;
+    pub(crate) fn read(around: &Around<'_>) -> Self {
+        let Around { flow, pool, shelf, stride, .. } = *around;
+        let series = &around.from().direct;
         let count = series.len().div_ceil(stride);
         let mut unwrap = Unwrap::default();
-        let (mut points, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut points, mut lengths) = (shelf.take(count), Vec::with_capacity(count));
         let mut take = |samples: &[Sample]| {
             points.extend(samples.iter().map(|sample| Point::at(sample.time_us, unwrap.next(sample.raw))));
             lengths.extend(samples.iter().map(|sample| sample.length));
@@ -97,9 +98,9 @@ impl Own {
 }
 
 /// Readings without their wraps, over time: of each so many one, where there is no room for all.
-pub(crate) fn unwrapped(pool: &Pool, series: &Series, stride: usize) -> Vec<Point> {
+pub(crate) fn unwrapped<'a>(pool: &Pool, shelf: &'a Shelf, series: &Series, stride: usize) -> Lent<'a> {
     let mut unwrap = Unwrap::default();
-    let mut points = Vec::with_capacity(series.len().div_ceil(stride));
+    let mut points = shelf.lend(series.len().div_ceil(stride));
     pool.each(series, stride, |sample| points.push(Point::at(sample.time_us, unwrap.next(sample.raw))));
     points
 }

@@ -5,7 +5,8 @@ use crate::clocks::around::{Around, growth_us_max};
 use crate::clocks::clock::{self, DRIFT_PPM_MIN, Point, RATE_ASSUMED_HZ, Rate, span_s};
 use crate::clocks::doubt::Trips;
 use crate::clocks::drift::{Clocks, Receiver, against_arrival, own_drift, said_drift};
-use crate::clocks::own::{Own, Unwrap, unwrapped};
+use crate::clocks::own::{Own, Unwrap};
+use crate::clocks::shelf::Lent;
 use crate::clocks::short::Short;
 use crate::clocks::sieve;
 use crate::clocks::told::Told;
@@ -70,7 +71,7 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
         sieve::leave_out_late(&mut echoed, &direct, &overtaken_t, 0.0);
     }
     // The sender's clock against the receiver's, as the sender says; the receiver's against the observer's.
-    let asked = around.map_or_else(Vec::new, |around| around.unwrapped_if_long(&around.to().direct));
+    let asked = around.map_or_else(Lent::default, |around| around.unwrapped_if_long(&around.to().direct));
     let reverse = around.and_then(|around| said_drift(around, &direct, &asked));
     let receiver = reverse.and_then(|_| clock::drift_ppm(&asked));
     // Where the other direction is never empty, as a seed's, this one may tell by itself. A queue that is held at a target has an edge,
@@ -99,11 +100,11 @@ fn said(around: &Around<'_>, direct: &[Point], overtaken_t: &[f64]) -> Vec<Point
     let (pool, series) = (around.pool, &around.from().echo);
     // Among those of which some were left out the packet that said it is not found.
     if around.stride > 1 || pool.thinned() > 0 {
-        return unwrapped(pool, series, around.stride);
+        return around.unwrapped(series, around.stride).to_vec();
     }
     let mut said = Said::all(pool, series);
     sieve::leave_out_at(&mut said, overtaken_t, |said| said.point.t);
-    about::put_where_seen(&said, &unwrapped(pool, &around.to().direct, 1), direct)
+    about::put_where_seen(&said, &around.unwrapped(&around.to().direct, 1), direct)
 }
 
 /// Reads a direction of a TCP flow, to whose sender round trips were timed; of a short one nothing but itself.

@@ -2,6 +2,7 @@
 
 use crate::clocks::clock::{Point, span_s};
 use crate::clocks::own::unwrapped;
+use crate::clocks::shelf::Shelf;
 use crate::store::flow::Direction;
 use crate::store::pool::Pool;
 
@@ -10,7 +11,8 @@ const STAMPS_OFF_MAX: f64 = 8.0;
 
 /// Whether a direction's stamps run as fast as the observer's clock.
 pub(crate) fn stamps_follow_time(direction: &Direction, pool: &Pool) -> bool {
-    let points = unwrapped(pool, &direction.direct, 1);
+    let shelf = Shelf::default();
+    let points = unwrapped(pool, &shelf, &direction.direct, 1);
     // Random stamps would differ by a quarter of their range, half an hour, from one to the next.
     span_s(&points) >= 1.0
         && points.windows(2).all(|pair| (pair[1].x - pair[0].x).abs() <= 60e6)

@@ -2,6 +2,7 @@
 
 use crate::clocks::clock::Point;
 use crate::clocks::doubt::{Doubt, Trips, is_apart};
+use crate::clocks::shelf::Shelf;
 use crate::clocks::sliding::Slots;
 use crate::config::Base;
 use crate::packet::rtt::Rtt;
@@ -197,16 +198,16 @@ impl Track {
     }
 
     /// Puts the delays of packets that were seen at these times, in the order of the points, behind what is there. The points are given
-    /// up; what is known of pieces stays. Returns what is said `of_all`, those of other times among them.
+    /// up, and their room put back; what is known of pieces stays. Returns what is said `of_all`, those of other times among them.
     pub(crate) fn take_delays_within<T>(
         &mut self,
         within: Option<&Range<u64>>,
         base: Base,
-        delays: &mut Vec<Delay>,
+        (delays, shelf): (&mut Vec<Delay>, &Shelf),
         of_all: impl FnOnce(&[Delay]) -> T,
     ) -> T {
         let before = delays.len();
-        self.take_delays(base, delays);
+        self.take_delays(base, delays, shelf);
         let said = of_all(&delays[before..]);
         if let Some(within) = within {
             let mut k = 0;
@@ -219,7 +220,7 @@ impl Track {
     }
 
     /// As [`Self::take_delays_within`], of all times.
-    pub(crate) fn take_delays(&mut self, base: Base, delays: &mut Vec<Delay>) {
+    pub(crate) fn take_delays(&mut self, base: Base, delays: &mut Vec<Delay>, shelf: &Shelf) {
         let delay = |point: &Point, zero: f64| Delay {
             time_us: point.time_us(),
             queue_us: (point.x - zero).max(0.0),
@@ -240,6 +241,7 @@ impl Track {
                     delay(point, least)
                 })),
             }
+            shelf.put(points);
         }
     }
 }

@@ -18,6 +18,7 @@
 //! **How it was validated.** Synthetic flows (`tests/hosts.rs`), and captures beside each packet's true delay (`docs/bufferbloat.md`).
 
 use crate::clocks::clock::Point;
+use crate::clocks::shelf::Shelf;
 use crate::clocks::told::Told;
 use crate::clocks::track::NEAR_BASE_US;
 use crate::config::Base;
@@ -98,13 +99,13 @@ impl Company {
             if number >= KEPT && company.delays.len() > FEW_SAMPLES {
                 break;
             }
-            company.add(clock.read_alone(sender), missed(round_trip_us) > 0);
+            company.add(clock.read_alone(sender), missed(round_trip_us) > 0, clock.source.shelf);
         }
         company.delays.iter().any(|met| met.delay.queue_us > NEAR_US).then_some(company)
     }
 
     /// Takes a flow in; one that may have begun in a queue only where it is known by how much.
-    fn add(&mut self, mut direction: Direction, may_have_missed: bool) {
+    fn add(&mut self, mut direction: Direction, may_have_missed: bool, shelf: &Shelf) {
         let above = self.above(&direction);
         if above.is_none() && may_have_missed && !self.delays.is_empty() {
             return;
@@ -115,7 +116,7 @@ impl Company {
         }
         let (track, mut delays) = (&mut direction.reading.direct, Vec::new());
         self.is_confirmed |= !track.is_unconfirmed();
-        track.take_delays(Base::Whole, &mut delays);
+        track.take_delays(Base::Whole, &mut delays, shelf);
         let is_told = told_us.is_some();
         self.delays.extend(delays.into_iter().map(|delay| Met { delay, is_told }));
         self.delays.sort_by_key(|met| met.delay.time_us);

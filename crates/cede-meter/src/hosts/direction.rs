@@ -6,6 +6,7 @@ use crate::clocks::doubt::Trips;
 use crate::clocks::glance::{self, Glance};
 use crate::clocks::own::Own;
 use crate::clocks::reading::{self, Known, Reading};
+use crate::clocks::shelf::Shelf;
 use crate::clocks::told::Told;
 use crate::hosts::quickest::Quickest;
 use crate::hosts::several::Likeness;
@@ -54,6 +55,8 @@ pub(crate) struct Source<'a> {
     pub flows: &'a Reader<'a>,
     pub host: &'a [Sender],
     pub stride: usize,
+    /// What points are put into.
+    pub shelf: &'a Shelf,
     /// The rate of its TCP clock, once it was asked for.
     lent_hz: OnceCell<Option<f64>>,
     /// How much later its packets are for their length, once that was asked for.
@@ -70,8 +73,8 @@ pub(crate) enum Depth {
 }
 
 impl<'a> Source<'a> {
-    pub(crate) fn new(flows: &'a Reader<'a>, host: &'a [Sender], stride: usize) -> Self {
-        Self { flows, host, stride, lent_hz: OnceCell::new(), quickest: Quickest::default() }
+    pub(crate) fn new(flows: &'a Reader<'a>, host: &'a [Sender], stride: usize, shelf: &'a Shelf) -> Self {
+        Self { flows, host, stride, shelf, lent_hz: OnceCell::new(), quickest: Quickest::default() }
     }
 }
 
@@ -130,13 +133,13 @@ impl Source<'_> {
 
     /// The readings of a direction of no short flow by themselves, and the rate of a TCP clock where they tell it, in whose ticks they are.
     pub(crate) fn own(&self, sender: &Sender) -> Option<(Own, Option<f64>)> {
-        let (side, stride) = (sender.side(), self.stride);
+        let (side, stride, shelf) = (sender.side(), self.stride, self.shelf);
         let (flow, pool) = self.flows.long(sender.place())?;
-        let own = Own::read(flow, side, pool, stride);
+        let around = Around { flow, side, pool, shelf, stride, with_echoed: false };
+        let own = Own::read(&around);
         if sender.protocol() == Protocol::Utp {
             return Some((own, None));
         }
-        let around = Around { flow, side, pool, stride, with_echoed: false };
         let rate = reading::rate(&own.points, &flow.sides[1 - side].rtt, Some(&around));
         Some((own, if let Rate::Snapped(hz) = rate { Some(hz) } else { None }))
     }
@@ -202,11 +205,12 @@ impl Direction {
             return Self { about, reading, is_base_told: false };
         }
         source.flows.with(sender.place(), |flow, pool| {
-            let around = Around { flow, side, pool, stride, with_echoed: depth == Depth::Whole };
-            let (own, rtt) = (Own::read(flow, side, pool, stride), &flow.sides[1 - side].rtt);
+            let (shelf, with_echoed) = (source.shelf, depth == Depth::Whole);
+            let around = Around { flow, side, pool, shelf, stride, with_echoed };
+            let (own, rtt) = (Own::read(&around), &flow.sides[1 - side].rtt);
             let totals = [side, 1 - side].map(|side| flow.sides[side].totals);
             let about = About::new((flow.key, flow.marks, flow.first_us), side, totals, rtt);
-            let trips = |how| around::trips(flow, side, pool, how);
+            let trips = |how| around::trips(&around, how);
             let reading = read(own, (rtt, Trips::new(&trips)), about.hop_limit.0, Some(&around));
             Self { about, reading, is_base_told: false }
         })
