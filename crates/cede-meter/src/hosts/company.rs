@@ -42,6 +42,7 @@ const CHANGE_US_MAX: f64 = 100_000.0;
 /// It takes so many comparisons, half of which are this near their middle, and makes more than twice as much of a difference. Of a
 /// difference so many times as long, more is near.
 const PAIRS_MIN: usize = 3;
+const PAIRS_ENOUGH: usize = 16;
 const PAIRS_MAX: usize = 512;
 const SPREAD_US_MAX: f64 = 10_000.0;
 const SPREADS_FAR: f64 = 50.0;
@@ -139,10 +140,7 @@ impl Company {
 
     fn above(&self, direction: &Direction) -> Option<Above> {
         let [piece] = &direction.reading.direct.pieces[..] else { return None };
-        let stride = piece.points.len() / PAIRS_MAX + 1;
-        let points = piece.points.iter().step_by(stride);
-        let pairs = points.filter_map(|point| Some(point.x - self.at(point.t)?));
-        let mut constants: Vec<f64> = pairs.collect();
+        let mut constants = self.constants(&piece.points);
         if constants.len() < PAIRS_MIN {
             return None;
         }
@@ -160,12 +158,33 @@ impl Company {
         Some(Above { us: zero - ordered.unwrap_or(middle), spread_us })
     }
 
+    /// What is left of a direction's readings without the others' delays: at its packets, or at theirs where few of its own are between
+    /// two of them that tell, as beside a LEDBAT sender that gives way.
+    fn constants(&self, points: &[Point]) -> Vec<f64> {
+        let each = points.iter().step_by(points.len() / PAIRS_MAX + 1);
+        let own: Vec<f64> = each.filter_map(|point| Some(point.x - self.at(point.t)?)).collect();
+        if own.len() >= PAIRS_ENOUGH {
+            return own;
+        }
+        let beside = self.beside(points);
+        let each = beside.iter().step_by(beside.len() / PAIRS_MAX + 1);
+        let left = |Delay { time_us, queue_us }: Delay| Some(reading_at(points, time_us as f64)? - queue_us);
+        let others: Vec<f64> = each.filter_map(|met| left(met.delay)).collect();
+        if others.len() > own.len() { others } else { own }
+    }
+
+    /// The others' delays between the first of these packets and the last.
+    fn beside(&self, points: &[Point]) -> &[Met] {
+        let [Some(first), Some(last)] = [points.first(), points.last()] else { return &[] };
+        let [begin, end] =
+            [first, last].map(|point| self.delays.partition_point(|met| met.delay.time_us < point.time_us()));
+        self.delays.get(begin..end).unwrap_or_default()
+    }
+
     /// The constant in the readings of packets with which these entered the queue in the order in which they left it. `None` where
     /// nearly all of them do so with none, as where flows have queues of their own, or where much is left open.
     fn ordered(&self, points: &[Point], tick_us: f64) -> Option<f64> {
-        let (first, last) = (points.first()?.time_us(), points.last()?.time_us());
-        let [begin, end] = [first, last].map(|us| self.delays.partition_point(|met| met.delay.time_us < us));
-        let beside = self.delays.get(begin..end)?;
+        let beside = self.beside(points);
         let stride = beside.len() / ORDERED_MAX + 1;
         let each = || beside.iter().step_by(stride);
         let untold = each().filter(|met| !met.is_told);
@@ -178,11 +197,22 @@ impl Company {
     fn at(&self, t: f64) -> Option<f64> {
         let next = self.delays.partition_point(|met| (met.delay.time_us as f64) < t);
         let [before, after] = [self.delays.get(next.checked_sub(1)?)?.delay, self.delays.get(next)?.delay];
-        let gap_us = (after.time_us - before.time_us) as f64;
-        let change_us = after.queue_us - before.queue_us;
-        let is_told = gap_us <= GAP_US_MAX && change_us.abs() <= CHANGE_US_MAX;
-        is_told.then(|| before.queue_us + change_us * (t - before.time_us as f64) / gap_us.max(1.0))
+        let point = |delay: Delay| Point { t: delay.time_us as f64, x: delay.queue_us };
+        between(point(before), point(after), t)
     }
+}
+
+/// What packets of a direction would have read at a time.
+fn reading_at(points: &[Point], t: f64) -> Option<f64> {
+    let next = points.partition_point(|point| point.t < t);
+    between(*points.get(next.checked_sub(1)?)?, *points.get(next)?, t)
+}
+
+/// On a line from one to the next, where these tell what was between them.
+fn between(before: Point, after: Point, t: f64) -> Option<f64> {
+    let (gap_us, change_us) = (after.t - before.t, after.x - before.x);
+    let is_told = gap_us <= GAP_US_MAX && change_us.abs() <= CHANGE_US_MAX;
+    is_told.then(|| before.x + change_us * (t - before.t) / gap_us.max(1.0))
 }
 
 impl Above {
