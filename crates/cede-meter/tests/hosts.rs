@@ -206,7 +206,8 @@ fn connections_that_begin_in_a_queue_are_told_of_it_by_those_that_were_there_bef
             let is_it = |row: &&(u64, u16, u64)| (row.0, row.1) == (sample.delay.time_us, sample.source.port);
             let queue_us = truth.iter().find(is_it).unwrap().2 as f64;
             let off_us = sample.delay.queue_us - queue_us;
-            assert!(off_us.abs() < 8_000.0, "{is_one_queue} {other_way_us}: {off_us} of {sample:?}");
+            // Within half a tick: what is told is where it begins, with what is known of ticks.
+            assert!(off_us.abs() < 500.0, "{each_us} {is_one_queue} {other_way_us}: {off_us} of {sample:?}");
             compared += 1;
         }
         assert!(compared > 2_100, "{compared}");

@@ -232,8 +232,10 @@ impl Reading {
 
     /// Takes from elsewhere that the queue was empty at delays so much lower, and whether that was seen again.
     pub(crate) fn lower_base(&mut self, by_us: f64, is_confirmed: bool) {
-        if let Some(base) = self.direct.only_base() {
+        if let Some((base, zero)) = self.direct.only_base().zip(self.direct.only_zero()) {
             self.direct.lower_base(base - by_us);
+            // Where it lies within a tick was known, and is by how much that is lowered.
+            self.direct.set_zero(zero - by_us, ZERO_TICKS_MAX[0]);
             self.direct.confirmed_by_others = Some(is_confirmed);
             self.settle_echoed();
         }
