@@ -39,6 +39,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 TCP_CONGESTION = 13
 PORT, HIDDEN_PORT = 51413, 9
+# A packet that met no more met an empty queue.
+EMPTY_US = 20_000
 ADDRESSES = {
     4: {"B": "10.71.1.2/24", "near": "10.71.1.1/24", "far": "10.71.2.1/24", "A": "10.71.2.2/24", "H": "10.71.2.3/24"},
     6: {"B": "2001:db8:1::2/64", "near": "2001:db8:1::1/64", "far": "2001:db8:2::1/64", "A": "2001:db8:2::2/64",
@@ -297,7 +299,8 @@ def area_between(before, after, had_left):
     if gap_us > 10_000_000 or not is_line and not alike:
         return 0, 0
     if is_line or had_left:
-        return gap_us * ((to_queue if had_left else from_queue) + to_queue) / 2, gap_us
+        begins = from_queue if not had_left else to_queue if to_queue <= EMPTY_US else 0
+        return gap_us * (begins + to_queue) / 2, gap_us
     level = min(from_queue, to_queue)
     falls_us = from_queue - level
     return falls_us * (from_queue + level) / 2 + (gap_us - falls_us) * level, gap_us
@@ -307,9 +310,9 @@ def mean_over_time(arrived):
     """Over the times in which the sender says enough for the queue to be known (docs/meter.md, the column `mean_ms`)."""
     area = covered = 0
     # Since a packet met an empty queue each entered before the one before it had left: what was seen accounts for it.
-    is_accounted = bool(arrived) and arrived[0][1] <= 20_000
+    is_accounted = bool(arrived) and arrived[0][1] <= EMPTY_US
     for before, after in zip(arrived, arrived[1:]):
-        has_left, is_empty = after[0] - before[0] > after[1] + 2_000, after[1] <= 20_000
+        has_left, is_empty = after[0] - before[0] > after[1] + 2_000, after[1] <= EMPTY_US
         had_left = has_left and is_accounted and (is_empty or after[1] <= before[1])
         is_accounted = is_empty or is_accounted and not has_left
         more, us = area_between(before, after, had_left)

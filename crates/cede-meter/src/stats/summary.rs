@@ -202,9 +202,13 @@ impl Sums {
         let (has_left, is_empty) = (gap_us > delay.queue_us + TICK_US, delay.queue_us <= EMPTY_US);
         let was_accounted = self.is_accounted;
         self.is_accounted = is_empty || (was_accounted && !has_left);
-        // Nothing was behind the first, and the queue empty when it had left; or what is there is others', who had no more in it before.
+        // Nothing was behind the first, and the queue empty when it had left; what is there is others', who came at once or just now.
         let was_empty = has_left && (is_empty || delay.queue_us <= last.queue_us) && was_accounted;
-        let from_us = if was_empty { delay.queue_us } else { last.queue_us };
+        let from_us = match (was_empty, is_empty) {
+            (false, _) => last.queue_us,
+            (true, false) => 0.0,
+            (true, true) => delay.queue_us,
+        };
         // Nearly always.
         if gap <= IDLE_US as u64 {
             return self.add_line(gap_us, from_us, delay.queue_us);
@@ -319,12 +323,12 @@ mod tests {
         let summary = Summary::of(&delays).unwrap();
         let truth = 10.0 * 1.188 * 1_188.0 / 2.0 / 59.0;
         assert!((summary.time_mean_ms / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.time_mean_ms);
-        // Others have begun to send before the next one comes.
+        // Others have begun to send at any time before the next one comes.
         let mut last = delays[delays.len() - 5..].to_vec();
         last[1..].iter_mut().for_each(|delay| delay.queue_us = 200_000.0);
         last.splice(..1, (0..100).map(|k| delay(54_000 + k * 12, (k * 12) as f64)));
         let summary = Summary::of(&last).unwrap();
-        let truth = (1.188 * 1_188.0 / 2.0 + 3.812 * 200.0) / 5.0;
+        let truth = (1.188 * 1_188.0 / 2.0 + 0.812 * 100.0 + 3.0 * 200.0) / 5.0;
         assert!((summary.time_mean_ms / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.time_mean_ms);
         // Heartbeats that met what others had sent tell nothing of when it drained.
         let others = Summary::of(&[delay(0, 0.0), delay(900, 300.0), delay(1_800, 0.0)]).unwrap();
@@ -333,11 +337,11 @@ mod tests {
 
     /// A sender whose last packets were lost waits for a second; the next one finds what others have sent meanwhile.
     #[test]
-    fn behind_what_was_seen_whole_there_is_no_more_than_the_next_finds() {
+    fn behind_what_was_seen_whole_others_fill_the_queue_from_nothing_to_what_the_next_finds() {
         let mut delays: Vec<Delay> = (0..11).map(|k| delay(k * 12, (k * 12) as f64)).collect();
         delays.push(delay(1_200, 60.0));
         let summary = Summary::of(&delays).unwrap();
-        let truth = (0.12 * 60.0 + 1.08 * 60.0) / 1.2;
+        let truth = (0.12 * 60.0 + 1.08 * 30.0) / 1.2;
         assert!((summary.time_mean_ms - truth).abs() < 1e-9, "{} for {truth}", summary.time_mean_ms);
         // Where it had begun was not seen: others may have been in it.
         let cut = Summary::of(&delays[5..]).unwrap();
