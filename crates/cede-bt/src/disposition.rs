@@ -81,7 +81,7 @@ pub enum Dialling {
 pub enum Duplicates {
     /// uTP rather than TCP; of equals the one that the peer with the larger id has opened.
     PreferUtp,
-    /// The one that the peer with the larger id has opened, whatever carries it; of equals the older.
+    /// The one that the peer with the larger id has opened, whatever carries it; of two that it has opened that over uTP, else the older.
     ByPeerId,
     /// As a peer that has called us says who it is, also against a call to its host that is still under way, and drawn: libtorrent
     /// compares the ports at which both take connections, and draws where they are alike, as they are in swarms of namespaces. Each end
@@ -106,9 +106,14 @@ impl Duplicates {
     /// they learn of the two in, as long as the rule tells the two apart.
     #[must_use]
     pub fn newer_wins(self, older: Contender, newer: Contender, our_id_is_larger: bool) -> Option<bool> {
+        let differ = older.transport != newer.transport;
         match self {
             Self::KeepBoth => (older.opened_by_us == newer.opened_by_us).then_some(false),
-            Self::PreferUtp if older.transport != newer.transport => Some(newer.transport == Transport::Utp),
+            Self::PreferUtp if differ => Some(newer.transport == Transport::Utp),
+            // Which of the two is the older one the ends may see differently.
+            Self::ByPeerId if differ && older.opened_by_us == newer.opened_by_us => {
+                Some(newer.transport == Transport::Utp)
+            }
             Self::PreferUtp | Self::ByPeerId | Self::Drawn => {
                 Some(older.opened_by_us != newer.opened_by_us && newer.opened_by_us == our_id_is_larger)
             }
@@ -140,8 +145,7 @@ mod tests {
     }
 
     fn agree(rule: Duplicates, one: Contender, two: Contender) {
-        let by_transport = rule == Duplicates::PreferUtp && one.transport != two.transport;
-        if !by_transport && one.opened_by_us == two.opened_by_us {
+        if one.transport == two.transport && one.opened_by_us == two.opened_by_us {
             return;
         }
         for larger in [true, false] {

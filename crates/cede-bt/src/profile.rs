@@ -38,6 +38,9 @@ pub struct Profile {
     pub dialling: Dialling,
     /// Which of two connections stays.
     pub duplicates: Duplicates,
+    /// Where two connections lead to the same peer and that is another client, whose rule may keep the other of the two, both stay for so long:
+    /// it has closed one by then, or the rule here decides. `None` lets the rule here decide at once. For drivers that face the open network.
+    pub duplicate_patience: Option<Duration>,
     /// No connection is opened where there are so many.
     pub initiate_max: u32,
     /// None is taken up where there are so many.
@@ -94,6 +97,7 @@ impl Profile {
         mixed: MixedRule::Free,
         dialling: Dialling::TcpFirst,
         duplicates: Duplicates::ByPeerId,
+        duplicate_patience: None,
         initiate_max: 40,
         connections_max: 80,
         rests_after_end: false,
@@ -129,6 +133,7 @@ impl Profile {
         mixed: MixedRule::PeerProportional,
         dialling: Dialling::UtpFirst,
         duplicates: Duplicates::Drawn,
+        duplicate_patience: None,
         initiate_max: 200,
         connections_max: 200,
         rests_after_end: true,

@@ -1,4 +1,4 @@
-//! Finding peers: whom to dial and over what, and which of two connections to the same peer stays.
+//! Finding peers: whom to dial and over what.
 
 use super::conn::{Conn, ConnId};
 use super::stage::Stage;
@@ -7,6 +7,7 @@ use crate::disposition::{Contender, Dialling, Duplicates, Transport};
 use crate::profile::Profile;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
 /// Peers that are remembered.
@@ -33,6 +34,8 @@ pub(super) struct Known {
     not_before: Instant,
     /// Neither of us can want anything of the other.
     useless: bool,
+    /// We wait there.
+    ourselves: bool,
     /// Somebody has told us of it; it has not only called us from there.
     told: bool,
     /// It is being called over uTP because somebody has introduced us.
@@ -48,6 +51,8 @@ pub(super) struct Dials<A> {
     pub(super) banned: BTreeSet<A>,
     /// Who is gone and has sent something of a piece that has not been checked.
     pub(super) departed: BTreeMap<u32, A>,
+    /// Connections beside another to the same peer, and until when that may decide which of the two stays.
+    pub(super) twins: Vec<(Instant, ConnId)>,
 }
 
 impl<A> Dials<A> {
@@ -58,6 +63,19 @@ impl<A> Dials<A> {
             tokens: profile.dials_per_second.unwrap_or(u32::MAX),
             banned: BTreeSet::new(),
             departed: BTreeMap::new(),
+            twins: Vec::new(),
+        }
+    }
+}
+
+impl<A> Dials<A> {
+    /// We wait at this address: it is not called any more.
+    pub(super) fn note_ourselves(&mut self, address: &A)
+    where
+        A: Ord,
+    {
+        if let Some(known) = self.known.get_mut(address) {
+            known.ourselves = true;
         }
     }
 }
@@ -193,7 +211,7 @@ impl<A: PeerAddress> Engine<A> {
             return false;
         }
         let known = self.dials.known.entry(address).or_default();
-        if known.useless && self.complete {
+        if known.useless && self.complete || known.ourselves {
             return false;
         }
         let is_called = self.attempt(now, address, Transport::Utp);
@@ -242,11 +260,12 @@ impl<A: PeerAddress> Engine<A> {
     fn queue(&mut self, now: Instant, address: A) {
         let served = self.dials.known.get(&address).is_none_or(|known| self.is_served(known));
         let Some(known) = self.dials.known.get_mut(&address) else { return };
+        let is_barred = known.useless && self.complete || known.ourselves;
         let worth = !served
             && !known.queued
             && known.failures < FAILURES_MAX
             && known.not_before <= now
-            && !(known.useless && self.complete);
+            && !is_barred;
         if worth && !self.dials.banned.contains(&address) {
             known.queued = true;
             self.dials.queue.push_back(address);
@@ -355,7 +374,7 @@ impl<A: PeerAddress> Engine<A> {
         let Some(conn) = self.at(index) else { return };
         let (id, address) = (conn.id, conn.address);
         if let Some(known) = self.dials.known.get_mut(&address) {
-            known.useless |= matches!(reason, CloseReason::BothComplete | CloseReason::Ourselves);
+            known.useless |= reason == CloseReason::BothComplete;
         }
         match reason {
             CloseReason::Duplicate | CloseReason::BothComplete => {}
@@ -366,63 +385,10 @@ impl<A: PeerAddress> Engine<A> {
         self.forget(now, index);
     }
 
-    /// Both handshakes are there: is this the connection to keep? Closes whichever loses; answers whether this one
-    /// stays.
-    pub(super) fn settle_duplicates(&mut self, now: Instant, index: u32) -> bool {
-        if !self.draw_against_host(now, index) {
-            return false;
-        }
-        let Some(conn) = self.at(index) else { return false };
-        let (newer, peer_id) = (conn.contender(), conn.peer_id);
-        let larger = self.peer_id > peer_id;
-        let rivals: alloc::vec::Vec<_> = self
-            .list
-            .iter()
-            .filter_map(|&other| self.slots[other as usize].as_deref())
-            .filter(|other| other.peer_id == peer_id && other.id.index != index)
-            .map(|other| (other.id.index, other.contender()))
-            .collect();
-        for (other, older) in rivals {
-            match self.profile.duplicates.newer_wins(older, newer, larger) {
-                Some(true) => self.close(now, other, CloseReason::Duplicate),
-                Some(false) => {
-                    self.close(now, index, CloseReason::Duplicate);
-                    return false;
-                }
-                None => {}
-            }
-        }
-        true
-    }
-
-    /// A peer that has called us has said who it is. Where we are connected with its host already, or are calling it, one of the two is
-    /// closed, which is drawn (libtorrent 2.0.8, `peer_list::new_connection`, where the ports at which both take connections are alike).
-    /// Answers whether this one stays.
-    fn draw_against_host(&mut self, now: Instant, index: u32) -> bool {
-        let Some(conn) = self.at(index) else { return false };
-        let (host, opened_by_us) = (conn.address.host(), conn.opened_by_us);
-        if self.profile.duplicates != Duplicates::Drawn || opened_by_us {
-            return true;
-        }
-        let rivals: alloc::vec::Vec<(u32, bool)> = (self.slots.iter().flatten())
-            .filter(|other| other.id.index != index && other.address.host() == host)
-            .filter(|other| other.opened_by_us || other.stage.is_ready())
-            .map(|other| (other.id.index, other.opened_by_us))
-            .collect();
-        for (other, is_our_call) in rivals {
-            if !is_our_call || self.random.below(2) == 0 {
-                self.close(now, index, CloseReason::Duplicate);
-                return false;
-            }
-            self.close(now, other, CloseReason::Duplicate);
-        }
-        true
-    }
-
     /// Those that may be dialled again are.
     pub(super) fn retry(&mut self, now: Instant) {
         let due = |known: &Known| !self.is_served(known) && !known.queued && known.not_before <= now;
-        let due: alloc::vec::Vec<A> =
+        let due: Vec<A> =
             self.dials.known.iter().filter(|(_, known)| due(known)).map(|(&address, _)| address).collect();
         due.into_iter().for_each(|address| self.queue(now, address));
         self.dial(now);

@@ -52,10 +52,18 @@ impl<A: PeerAddress> Engine<A> {
     fn on_item(&mut self, now: Instant, index: u32, item: Item) -> Verdict {
         match item {
             Item::Data { block, at, payload } => self.on_data(now, index, (block, at), payload),
-            Item::Unknown { .. } => Ok(()),
-            Item::Message(message) => self.on_message(now, index, message),
+            Item::Unknown { .. } => self.is_another(index),
+            Item::Message(message) => {
+                self.is_another(index).and_then(|()| self.on_message(now, index, message))
+            }
             Item::Handshake(handshake) => self.on_handshake(now, index, &handshake),
         }
+    }
+
+    /// Whoever has greeted us by our own id has nothing more to say.
+    fn is_another(&self, index: u32) -> Verdict {
+        let is_ourselves = self.peek(index).is_some_and(|conn| conn.stage == Stage::Handshaking);
+        if is_ourselves { Err(CloseReason::Ourselves) } else { Ok(()) }
     }
 
     // Beside the path that most packets take, which needs nothing of what this makes ready.
@@ -66,7 +74,8 @@ impl<A: PeerAddress> Engine<A> {
             return Err(CloseReason::OtherTorrent);
         }
         if handshake.peer_id == self.peer_id {
-            return Err(CloseReason::Ourselves);
+            self.meet_ourselves(now, index);
+            return Ok(());
         }
         let fast = self.profile.fast && handshake.reserved.has(Reserved::FAST);
         let Some(conn) = self.at(index) else { return Ok(()) };

@@ -78,6 +78,8 @@ impl<A: PeerAddress> Engine<A> {
         } else {
             self.dial(now);
         }
+        // Last: the driver is to forget where a caller called from before anybody is called again.
+        self.settle_twins(now);
     }
 
     fn look_at(&mut self, now: Instant, index: u32) {

@@ -47,6 +47,7 @@ mod slots;
 mod snubs;
 mod sources;
 mod stage;
+mod twins;
 
 use crate::bitfield::Bitfield;
 use crate::choker::Choker;

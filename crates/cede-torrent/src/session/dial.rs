@@ -110,9 +110,13 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
     }
 }
 
-/// A peer has hung up on the clear: where it may be called enciphered, and was not, it is called so at once.
+/// A peer has hung up on the clear: where it may be called enciphered, and was not, it is called so at once. One whose host talks to us
+/// over another connection may have no need of two.
 fn call_enciphered(inner: &Rc<Inner>, address: SocketAddr, was_deaf: bool) {
     let mut state = inner.state.borrow_mut();
+    if state.engine.connections().any(|conn| conn.address.ip() == address.ip()) {
+        return;
+    }
     let is_noted = state.note_deaf(address);
     let has_a_way = matches!(inner.choices.encryption, Encryption::Allow | Encryption::Prefer);
     if is_noted && !was_deaf && has_a_way {

@@ -50,6 +50,9 @@ const PEX_EVERY: Duration = Duration::from_secs(60);
 /// Who asks for nothing for so long gives its upload slot to the next who waits.
 const SLOT_PATIENCE: cede_units::Duration = cede_units::Duration::from_secs(10);
 
+/// Peers of other clients have so long to decide which of two connections to us they keep.
+const DUPLICATE_PATIENCE: cede_units::Duration = cede_units::Duration::from_secs(1);
+
 /// Peers that are remembered to be banned, and to have hung up on the clear.
 const MAX_BANNED: usize = 1_000;
 const MAX_DEAF: usize = 1_000;
@@ -403,6 +406,7 @@ fn in_the_open(profile: Profile) -> Profile {
             Duplicates::Drawn => Duplicates::ByPeerId,
             other => other,
         },
+        duplicate_patience: Some(DUPLICATE_PATIENCE),
         // A slot that is not used goes to the next; the connection does no harm.
         seed_patience: None,
         ..profile

@@ -100,6 +100,13 @@ pub fn torrent_v2(lengths: &[usize]) -> (Metainfo, Vec<u8>) {
     (Metainfo::parse(&writer.encode()).unwrap(), content)
 }
 
+/// A name of our client's.
+pub fn peer_id(id: u8) -> [u8; 20] {
+    let mut name = [id; 20];
+    name[..3].copy_from_slice(b"-CE");
+    name
+}
+
 pub fn choices(id: u8, transports: u8) -> Choices {
     Choices {
         profile: Profile::UTORRENT3,
@@ -108,7 +115,7 @@ pub fn choices(id: u8, transports: u8) -> Choices {
         download_limit: None,
         encryption: Encryption::Allow,
         pex: true,
-        peer_id: [id; 20],
+        peer_id: peer_id(id),
         client: "cede test".to_owned(),
         seed: id.into(),
     }
