@@ -5,6 +5,7 @@
 
 use crate::session::Session;
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -23,8 +24,9 @@ const LEAST: f64 = 0.05;
 #[cfg(unix)]
 const OPEN_FILES: u64 = 8_192;
 
-/// Has the system let this process open more files, as far as it may by itself.
-pub fn allow_many_files() {
+/// Has the system let this process open more files, as far as it may by itself. How many it may have open then, connections among them,
+/// where there is a limit.
+pub fn allow_many_files() -> Option<u64> {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -34,6 +36,23 @@ pub fn allow_many_files() {
             // Where that is not granted, connections fail as they would have.
             let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
         }
+        getrlimit(Resource::Nofile).current
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+/// Whether nothing could be opened because too much is open, here or in the whole system.
+pub(crate) fn is_too_many(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::io::Errno;
+        matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = error;
+        false
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where peers reach us.
 
+use crate::limits::is_too_many;
 use crate::link::Stream;
 use crate::origin::Origin;
 use crate::reception::{Callee, Door, Reception};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// Ports that are tried where any will do: TCP and UDP must both be free.
 const PORT_TRIES: usize = 20;
@@ -31,6 +33,8 @@ pub struct Listener {
     origin: Origin,
     reception: Reception,
     is_open: Cell<bool>,
+    /// The process may have nothing more open.
+    is_short: Notify,
 }
 
 impl Listener {
@@ -87,7 +91,8 @@ impl Listener {
         }
         let origin = Origin::new(Some(address.ip()));
         let (outer_port, reception, is_open) = (Arc::default(), Reception::default(), Cell::new(false));
-        Ok(Self { tcp, utp, stream, port: address.port(), outer_port, origin, reception, is_open })
+        let (port, is_short) = (address.port(), Notify::new());
+        Ok(Self { tcp, utp, stream, port, outer_port, origin, reception, is_open, is_short })
     }
 
     /// Leads callers who mean one of these names to a torrent, as long as what comes back is there. Must be called within a
@@ -106,7 +111,12 @@ impl Listener {
             loop {
                 match tcp.accept().await {
                     Ok((stream, address)) => self.reception.admit(Stream::Tcp(stream), address),
-                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                    Err(error) => {
+                        if is_too_many(&error) {
+                            self.is_short.notify_one();
+                        }
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
                 }
             }
         };
@@ -118,6 +128,11 @@ impl Listener {
             }
         };
         tokio::join!(tcp, utp);
+    }
+
+    /// Waits until a caller had to wait because the process may have no more files and connections open.
+    pub async fn runs_short(&self) {
+        self.is_short.notified().await;
     }
 
     /// Where uTP is to be had, and how its streams are opened.

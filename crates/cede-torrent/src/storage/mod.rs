@@ -20,6 +20,7 @@ mod standing;
 pub use layout::{Layout, Slice};
 pub use notes::{Notes, Stamp};
 
+use crate::limits::is_too_many;
 use cede_bt::metainfo::Info;
 use files::{Access, Folder, Near};
 use std::collections::{BTreeSet, HashMap};
@@ -417,10 +418,7 @@ impl Storage {
             }
             return Ok(file);
         }
-        // What is only read is looked for where it belongs.
-        let mut anywhere = Near::default();
-        let near = if to_write { &mut opened.near } else { &mut anywhere };
-        let made = self.open_file(index, to_write, near);
+        let made = self.open_in_turn(index, to_write, &mut opened);
         let action = if to_write { "make or open" } else { "open" };
         let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?.0);
         if opened.files.len() >= MAX_OPEN {
@@ -432,6 +430,24 @@ impl Storage {
         let open = Open { file: file_too, is_writable: to_write, used: newest + 1, looked };
         opened.files.insert(index, open);
         Ok(file)
+    }
+
+    /// The same in place of others, where the process may have no more open.
+    fn open_in_turn(
+        &self,
+        index: usize,
+        to_write: bool,
+        opened: &mut Opened,
+    ) -> io::Result<(File, Metadata)> {
+        loop {
+            // What is only read is looked for where it belongs.
+            let mut anywhere = Near::default();
+            let near = if to_write { &mut opened.near } else { &mut anywhere };
+            match self.open_file(index, to_write, near) {
+                Err(error) if is_too_many(&error) && !opened.files.is_empty() => opened.close_oldest(),
+                made => return made,
+            }
+        }
     }
 
     /// Opens a file, and says how it was found.

@@ -28,6 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Connections of all torrents; each has a part of them, and at least a few.
 const CONNECTIONS: u32 = 500;
 const CONNECTIONS_OF_ONE: u32 = 10;
+/// Descriptors that are left for other things where the system does not give many.
+const FILES_BESIDE: u64 = 100;
 
 /// What is shared.
 pub struct Hub {
@@ -50,6 +52,8 @@ pub struct Hub {
     count: usize,
     /// Torrents that have not ended.
     left: Cell<usize>,
+    /// What the process may have open, connections among it, where there is a limit.
+    open_files: Option<u64>,
 }
 
 /// What torrents have taken for themselves.
@@ -63,7 +67,7 @@ struct Taken {
 impl Hub {
     /// Waits for the peers of so many torrents.
     pub async fn begin(args: &SwarmArgs, count: usize) -> Result<Rc<Self>, Failure> {
-        allow_many_files();
+        let open_files = allow_many_files();
         let listener = swarm::listen(args).await?;
         let hub = Rc::new_cyclic(|hub| Self {
             args: args.clone(),
@@ -79,7 +83,9 @@ impl Hub {
             taken: RefCell::default(),
             count,
             left: Cell::new(count),
+            open_files,
         });
+        tokio::task::spawn_local(hub.clone().tell_of_shortage());
         let keeper = hub.clone();
         tokio::task::spawn_local(async move {
             loop {
@@ -88,6 +94,21 @@ impl Hub {
             }
         });
         Ok(hub)
+    }
+
+    /// Says once that there are no more descriptors.
+    async fn tell_of_shortage(self: Rc<Self>) {
+        self.listener.runs_short().await;
+        let limit = self.open_files.map_or_else(String::new, |most| format!(" than {most}"));
+        self.say(&format!(
+            "peers have to wait: this process may have no more files and connections open{limit}; `ulimit -n` allows more\n"
+        ));
+    }
+
+    /// Connections of all torrents: there have to be descriptors for files, and for what is asked for beside.
+    fn connections(&self) -> u32 {
+        let spare = self.open_files.map_or(u64::MAX, |most| most.saturating_sub(FILES_BESIDE));
+        CONNECTIONS.min(u32::try_from(spare).unwrap_or(u32::MAX))
     }
 
     /// Hears of the router.
@@ -156,7 +177,7 @@ impl Hub {
     pub fn choices(&self, peer_id: [u8; 20]) -> Result<Choices, Failure> {
         let args = &self.args;
         let mut profile = args.profile;
-        let part = (CONNECTIONS / self.count.max(1) as u32).max(CONNECTIONS_OF_ONE);
+        let part = (self.connections() / self.count.max(1) as u32).max(CONNECTIONS_OF_ONE);
         profile.connections_max = profile.connections_max.min(part);
         profile.initiate_max = profile.initiate_max.min(part);
         Ok(Choices {
