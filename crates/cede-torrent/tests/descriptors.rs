@@ -37,6 +37,9 @@ fn files_are_read_and_written_in_turn() {
         let (info, content) = torrent(&[20_000; 60]);
         let member = Member::new(&info, None, &[], choices(1, 5)).await;
         member.storage.write(0, &content).unwrap();
+        // Everything that may be open is, and whether the files are where they belong is seen all the same.
+        member.storage.find_files_of(0).unwrap();
+        member.storage.settle().unwrap();
         let whole = check(&member.storage, &info, &[], &Watch::default());
         assert!(whole.iter().all(|is_whole| *is_whole), "{whole:?}");
         assert_eq!(member.content(content.len()), content);

@@ -432,6 +432,16 @@ impl Storage {
         Ok(file)
     }
 
+    /// Closes a file for the sake of another one, where one is open.
+    fn make_room(&self) -> bool {
+        let mut opened = self.lock();
+        let is_open = !opened.files.is_empty();
+        if is_open {
+            opened.close_oldest();
+        }
+        is_open
+    }
+
     /// The same in place of others, where the process may have no more open.
     fn open_in_turn(
         &self,

@@ -8,6 +8,7 @@
 
 use super::files::Near;
 use super::{Opened, PARTS, Stamp, Storage, StorageError, files};
+use crate::limits::is_too_many;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -135,7 +136,11 @@ impl Storage {
             return Ok(None);
         }
         let spoilt = |error| self.failed(index, "go on with", error);
-        let (there, found) = self.open_file(index, false, near).map_err(|error| match error.kind() {
+        let mut opened = self.open_file(index, false, near);
+        while opened.as_ref().is_err_and(is_too_many) && self.make_room() {
+            opened = self.open_file(index, false, near);
+        }
+        let (there, found) = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.failed(index, "find", gone()),
             _ => spoilt(error),
         })?;
