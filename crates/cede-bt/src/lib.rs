@@ -3,6 +3,7 @@
 //!
 //! * [`bencode`], [`metainfo`], [`magnet`] and [`tracker`] are the formats of torrents, of links to them and of trackers.
 //! * [`extension`], [`metadata`], [`pex`] and [`holepunch`] are what peers say to each other beyond BEP 3; [`mse`] hides it. [`local`] is what they call into their network, [`gateway`] and [`igd`] what they ask of their router.
+//! * [`dht`] is a node of the distributed hash table.
 //! * [`web`] is what the content is called on servers that have it.
 //! * [`wire`] is what peers say to each other: handshake and messages (BEP 3, 6, 10, 52).
 //! * [`digest`] and [`merkle`] are the hashes of pieces, [`abreast`] what computes them, [`layers`] how those of v2 torrents are had from peers.
@@ -20,6 +21,7 @@ pub mod abreast;
 pub mod bencode;
 pub mod bitfield;
 pub mod choker;
+pub mod dht;
 pub mod digest;
 pub mod disposition;
 pub mod engine;

@@ -1,49 +1,58 @@
-//! Peers from the distributed hash table (BEP 5), through the `mainline` crate.
+//! Peers from the distributed hash table (BEP 5): the node of [`cede_bt::dht`] at a socket, with a clock.
 //!
 //! Only for torrents that are not private. It has a UDP port of its own, 6881 or a free one where that is taken unless it is told
 //! otherwise, and speaks IPv4. Peers are told of it ([`OurNode::port`]).
 //!
-//! Our node answers others from the first, as those of deployed clients do: the crate's own way, to be silent for a quarter of an
-//! hour and until its own port was seen to be reached, leaves two that know of each other alone without anybody who answers. What
-//! others have told our node is asked of it as well: the crate's lookups ask other nodes only.
+//! Our node answers others from the first, as those of deployed clients do, whatever their transaction ids look like. What others have
+//! told it is told the one who looks, too.
 //!
-//! **What it leaves out.** A node that asks us, and that no other node tells us of, is not told of us; nor are the nodes that peers
-//! tell us of, which the crate cannot be handed once it runs.
+//! **What it leaves out.** The nodes that peers tell us of.
 
+use crate::clock::Clock;
 use crate::origin::{Family, Origin};
-use cede_bt::bencode::{Document, Form, Limits, Node};
-use cede_bt::tracker::compact;
-use mainline::{Dht, Id};
+use cede_bt::dht::{Event, Node};
+use cede_units::{Duration as Span, Instant as Time};
 use std::collections::HashSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs, UdpSocket};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
+/// The usual port, where it is free.
+const PORT: u16 = 6881;
+/// The usual nodes to begin with.
+const ENTRIES: [&str; 4] = [
+    "router.bittorrent.com:6881",
+    "dht.transmissionbt.com:6881",
+    "dht.libtorrent.org:25401",
+    "router.utorrent.com:6881",
+];
 /// The table is asked, and told of us, so often; entries live for half an hour.
-const EVERY: Duration = Duration::from_secs(15 * 60);
+const EVERY: Span = Span::from_secs(15 * 60);
 /// As long as nobody is found.
-const RETRY: Duration = Duration::from_secs(60);
-/// As long as no node takes what it is told of us: there is none yet.
-const ALONE: Duration = Duration::from_secs(5);
+const RETRY: Span = Span::from_secs(60);
+/// As long as no node answers, or none takes what it is told of us: there is none yet.
+const ALONE: Span = Span::from_secs(5);
 /// So many torrents are looked for at a time: each lookup asks dozens of nodes.
 const AT_ONCE: usize = 8;
 /// Our own node is asked so often for what others have told it.
-const OWN_EVERY: Duration = Duration::from_secs(1);
-/// On this machine an answer takes no longer than the node takes to look.
-const OWN_PATIENCE: Duration = Duration::from_millis(200);
-/// The search sees so soon that it is over.
-const STEP: Duration = Duration::from_millis(500);
-/// The longest message that a node sends.
+const OWN_EVERY: Span = Span::from_secs(1);
+/// It is looked so often whether there is something to do.
+const STEP: Duration = Duration::from_millis(50);
+/// Names that lead nowhere are looked up again after so long, and so many times.
+const NAMES_AGAIN: Duration = Duration::from_secs(10);
+const NAMES_TRIES: usize = 60;
+/// The longest message that is read.
 const MESSAGE_BYTES: usize = 2048;
+/// Datagrams that are read in a second: a flood costs little.
+const READ_PER_SECOND: u32 = 2_000;
 
 /// Our node of the table, for as many torrents as are looked for. Clones are the same one.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OurNode {
-    dht: Dht,
-    turns: Arc<Semaphore>,
+    orders: Sender<Order>,
+    port: u16,
 }
 
 impl OurNode {
@@ -51,157 +60,232 @@ impl OurNode {
     /// one of IPv4 (BEP 5).
     ///
     /// # Errors
-    /// No socket; the `origin` leads to no IPv4.
+    /// No socket, or no thread; the `origin` leads to no IPv4.
     pub fn start(origin: Origin, bootstrap: &[String], port: Option<u16>) -> io::Result<Self> {
-        let mut builder = Dht::builder();
         if !origin.reaches(Family::V4) {
             return Err(io::Error::other("it is one of IPv4, which does not go out from this address"));
         }
-        if let Some(IpAddr::V4(address)) = origin.address() {
-            builder.bind_address(address);
-        }
-        if !bootstrap.is_empty() {
-            builder.bootstrap(bootstrap);
-        }
-        if let Some(port) = port {
-            builder.port(port);
-        }
-        let (dht, turns) = (builder.server_mode().build()?, Arc::new(Semaphore::new(AT_ONCE)));
-        Ok(Self { dht, turns })
+        let host = match origin.address() {
+            Some(IpAddr::V4(address)) => address,
+            _ => Ipv4Addr::UNSPECIFIED,
+        };
+        let socket = match port {
+            Some(port) => UdpSocket::bind((host, port)),
+            None => UdpSocket::bind((host, PORT)).or_else(|_| UdpSocket::bind((host, 0))),
+        }?;
+        socket.set_read_timeout(Some(STEP))?;
+        let port = socket.local_addr()?.port();
+        let (orders, queue) = channel();
+        let node = Node::new(crate::chance()?, crate::chance()?);
+        let clock = Clock::begin();
+        let worker = Worker {
+            node,
+            socket,
+            clock,
+            queue,
+            searches: Vec::new(),
+            own_at: Time::ZERO,
+            read: (Time::ZERO, 0),
+        };
+        std::thread::Builder::new().name("dht".to_owned()).spawn(move || worker.run())?;
+        let given = |names: &[String]| names.to_vec();
+        let names = if bootstrap.is_empty() { ENTRIES.map(str::to_owned).to_vec() } else { given(bootstrap) };
+        let tell = orders.clone();
+        std::thread::Builder::new().name("dht-names".to_owned()).spawn(move || look_up(&names, &tell))?;
+        Ok(Self { orders, port })
     }
 
     /// The UDP port that it listens at.
     #[must_use]
     pub fn port(&self) -> u16 {
-        bound(&self.dht).port()
+        self.port
     }
 
-    /// Looks for peers in a thread of its own until nobody listens to `found` any more, and tells the table that we are at `port`, as it
+    /// Looks for peers in the background until nobody listens to `found` any more, and tells the table that we are at `port`, as it
     /// is then, where there is one: who does not know yet whether a torrent is private looks and tells nothing.
     ///
     /// # Errors
-    /// No socket, or no thread.
+    /// Our node has ended.
     pub fn search(
         &self,
         info_hash: [u8; 20],
         port: impl Fn() -> Option<u16> + Send + 'static,
         found: UnboundedSender<Vec<SocketAddr>>,
     ) -> io::Result<()> {
-        let own = OwnNode::of(&self.dht, info_hash)?;
-        let search = Search { dht: self.dht.clone(), turns: self.turns.clone(), own, info_hash, found };
-        std::thread::Builder::new().name("dht".to_owned()).spawn(move || search.run(&port)).map(drop)
+        let search = Search {
+            info_hash,
+            port: Box::new(port),
+            found,
+            told: HashSet::new(),
+            stage: Stage::Due(Time::ZERO),
+        };
+        self.orders.send(Order::Search(search)).map_err(|_| io::Error::other("our node has ended"))
     }
 }
 
-fn bound(dht: &Dht) -> SocketAddrV4 {
-    #[allow(deprecated, reason = "the other way needs an executor, and here is none")]
-    dht.info().local_addr()
+/// Looks up where the nodes to begin with are.
+fn look_up(names: &[String], orders: &Sender<Order>) {
+    for _ in 0..NAMES_TRIES {
+        let found = names.iter().filter_map(|name| name.to_socket_addrs().ok()).flatten();
+        let entries: Vec<SocketAddrV4> = found.filter_map(v4).collect();
+        if !entries.is_empty() {
+            // Where our node has ended nobody wants to know.
+            orders.send(Order::Enter(entries)).unwrap_or_default();
+            return;
+        }
+        std::thread::sleep(NAMES_AGAIN);
+    }
+}
+
+/// No address at all is this machine, as everywhere.
+fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
+    match address {
+        SocketAddr::V4(any) if any.ip().is_unspecified() => {
+            Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, any.port()))
+        }
+        SocketAddr::V4(address) => Some(address),
+        SocketAddr::V6(_) => None,
+    }
+}
+
+enum Order {
+    Search(Search),
+    Enter(Vec<SocketAddrV4>),
+}
+
+enum Stage {
+    Due(Time),
+    /// Under way: whether the table is told of us, and how many peers have been found.
+    Asking(bool, usize),
 }
 
 struct Search {
-    dht: Dht,
-    turns: Arc<Semaphore>,
-    own: OwnNode,
     info_hash: [u8; 20],
+    port: Box<dyn Fn() -> Option<u16> + Send>,
     found: UnboundedSender<Vec<SocketAddr>>,
+    /// Those that were told of since the table was last asked.
+    told: HashSet<SocketAddr>,
+    stage: Stage,
 }
 
 impl Search {
-    fn run(mut self, port: &impl Fn() -> Option<u16>) {
-        while !self.found.is_closed() {
-            let Ok(turn) = self.turns.clone().try_acquire_owned() else {
-                std::thread::sleep(STEP);
-                continue;
-            };
-            self.own.told.clear();
-            let count = self.look();
-            let is_alone = port().is_some_and(|port| !self.announce(port));
-            drop(turn);
-            let pause = if is_alone {
-                ALONE
-            } else if count == 0 {
-                RETRY
-            } else {
-                EVERY
-            };
-            self.wait_until(Instant::now() + pause);
-        }
-    }
-
-    fn look(&self) -> usize {
-        let mut count = 0;
-        #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
-        for peers in self.dht.get_peers(Id::from(self.info_hash)) {
-            count += peers.len();
-            if self.found.send(peers.into_iter().map(SocketAddr::V4).collect()).is_err() {
-                break;
-            }
+    fn tell(&mut self, peers: Vec<SocketAddr>) -> usize {
+        let fresh: Vec<SocketAddr> = peers.into_iter().filter(|peer| self.told.insert(*peer)).collect();
+        let count = fresh.len();
+        if count > 0 {
+            // Whom nobody listens to is taken away before the next turn.
+            self.found.send(fresh).unwrap_or_default();
         }
         count
     }
 
-    /// Tells the table of us; whether some node has taken it.
-    fn announce(&self, port: u16) -> bool {
-        #[allow(deprecated, reason = "the other way needs an executor, and this thread has none")]
-        let outcome = self.dht.announce_peer(Id::from(self.info_hash), Some(port));
-        outcome.is_ok()
+    /// The table has been asked.
+    fn over(&mut self, now: Time, is_known: bool, answers: usize) {
+        let Stage::Asking(is_telling, count) = self.stage else { return };
+        let pause = if answers == 0 || is_telling && !is_known {
+            ALONE
+        } else if count == 0 {
+            RETRY
+        } else {
+            EVERY
+        };
+        self.stage = Stage::Due(now + pause);
     }
+}
 
-    /// Waits, and hears meanwhile of those who tell our own node of themselves.
-    fn wait_until(&mut self, end: Instant) {
-        let mut own_at = Instant::now();
-        while Instant::now() < end && !self.found.is_closed() {
-            if Instant::now() >= own_at {
-                own_at = Instant::now() + OWN_EVERY;
-                let fresh = self.own.fresh();
-                if !fresh.is_empty() && self.found.send(fresh).is_err() {
-                    return;
-                }
+/// The thread that has the socket.
+struct Worker {
+    node: Node,
+    socket: UdpSocket,
+    clock: Clock,
+    queue: Receiver<Order>,
+    searches: Vec<Search>,
+    own_at: Time,
+    /// The second that is counted, and what was read in it.
+    read: (Time, u32),
+}
+
+impl Worker {
+    fn run(mut self) {
+        while self.take_orders() || !self.searches.is_empty() {
+            self.searches.retain(|search| !search.found.is_closed());
+            let now = self.clock.now();
+            self.begin_due(now);
+            self.node.tick(now);
+            for (to, octets) in self.node.outgoing() {
+                // What does not leave is lost, as on its way, and asked again.
+                self.socket.send_to(&octets, to).unwrap_or_default();
             }
-            std::thread::sleep(STEP);
+            self.receive();
+            self.hand_over();
         }
     }
-}
 
-/// Our own node, which is asked for what others have told it as any other would be.
-struct OwnNode {
-    socket: UdpSocket,
-    question: Vec<u8>,
-    /// Those that were told of since the table was last asked.
-    told: HashSet<SocketAddr>,
-}
-
-impl OwnNode {
-    fn of(dht: &Dht, info_hash: [u8; 20]) -> io::Result<Self> {
-        let bound = bound(dht);
-        let host = if bound.ip().is_unspecified() { Ipv4Addr::LOCALHOST } else { *bound.ip() };
-        let socket = UdpSocket::bind((host, 0))?;
-        socket.connect(SocketAddrV4::new(host, bound.port()))?;
-        socket.set_read_timeout(Some(OWN_PATIENCE))?;
-        Ok(Self { socket, question: question(crate::chance()?, info_hash), told: HashSet::new() })
+    /// Whether there may be further ones.
+    fn take_orders(&mut self) -> bool {
+        loop {
+            match self.queue.try_recv() {
+                Ok(Order::Search(search)) => self.searches.push(search),
+                Ok(Order::Enter(entries)) => self.enter(entries),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
     }
 
-    /// Peers that it knows of and that were not told of before. One that does not answer knows of nobody.
-    fn fresh(&mut self) -> Vec<SocketAddr> {
-        let mut answer = [0; MESSAGE_BYTES];
-        let asked = self.socket.send(&self.question).and_then(|_| self.socket.recv(&mut answer));
-        let peers = asked.map_or_else(|_| Vec::new(), |len| peers_of(&answer[..len]));
-        peers.into_iter().filter(|peer| self.told.insert(*peer)).collect()
+    fn enter(&mut self, entries: Vec<SocketAddrV4>) {
+        let now = self.clock.now();
+        self.node.enter(now, entries);
+        for search in self.searches.iter_mut().filter(|search| matches!(search.stage, Stage::Due(_))) {
+            search.stage = Stage::Due(now);
+        }
     }
-}
 
-/// `get_peers` of somebody who answers nothing himself (BEP 43).
-fn question(id: [u8; 20], info_hash: [u8; 20]) -> Vec<u8> {
-    let arguments = Form::dict().with("id", &id[..]).with("info_hash", &info_hash[..]);
-    let query = Form::dict().with("a", arguments).with("q", "get_peers").with("ro", 1_u32);
-    query.with("t", "cede").with("y", "q").encode()
-}
+    fn begin_due(&mut self, now: Time) {
+        let asking = self.searches.iter().filter(|search| matches!(search.stage, Stage::Asking(..))).count();
+        let is_due = |search: &&mut Search| matches!(search.stage, Stage::Due(at) if at <= now);
+        for search in self.searches.iter_mut().filter(is_due).take(AT_ONCE.saturating_sub(asking)) {
+            let port = (search.port)();
+            search.told.clear();
+            search.stage = Stage::Asking(port.is_some(), 0);
+            self.node.search(now, search.info_hash, port);
+        }
+    }
 
-/// The peers of an answer.
-fn peers_of(octets: &[u8]) -> Vec<SocketAddr> {
-    let Ok(document) = Document::parse(octets, Limits::MESSAGE) else { return Vec::new() };
-    let answer = document.root().get(b"r");
-    let values = answer.and_then(|answer| answer.get(b"values")).filter(|values| values.is_list());
-    let texts = values.into_iter().flat_map(Node::items).filter_map(Node::bytes);
-    texts.filter(|text| text.len() == 6).flat_map(compact::v4).collect()
+    fn receive(&mut self) {
+        let mut octets = [0; MESSAGE_BYTES];
+        let Ok((len, SocketAddr::V4(from))) = self.socket.recv_from(&mut octets) else { return };
+        let now = self.clock.now();
+        if now.since(self.read.0) >= Span::from_secs(1) {
+            self.read = (now, 0);
+        }
+        self.read.1 += 1;
+        if self.read.1 <= READ_PER_SECOND {
+            self.node.receive(now, from, &octets[..len]);
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let now = self.clock.now();
+        for event in self.node.events() {
+            let (Event::Peers(of, _) | Event::Over { info_hash: of, .. }) = event;
+            for search in self.searches.iter_mut().filter(|search| search.info_hash == of) {
+                match &event {
+                    Event::Peers(_, peers) => {
+                        let count = search.tell(peers.clone());
+                        if let Stage::Asking(_, found) = &mut search.stage {
+                            *found += count;
+                        }
+                    }
+                    Event::Over { is_known, answers, .. } => search.over(now, *is_known, *answers),
+                }
+            }
+        }
+        if now >= self.own_at {
+            self.own_at = now + OWN_EVERY;
+            for search in &mut self.searches {
+                search.tell(self.node.told(now, &search.info_hash));
+            }
+        }
+    }
 }

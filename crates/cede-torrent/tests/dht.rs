@@ -3,6 +3,7 @@
 
 mod support;
 
+use cede_bt::dht::message::{self, Message, Query};
 use cede_torrent::dht::OurNode;
 use cede_torrent::origin::Origin;
 use mainline::{Dht, Id, Testnet};
@@ -24,7 +25,7 @@ fn until_known(nodes: &[String], info_hash: [u8; 20]) {
 
 #[test]
 fn a_seed_is_found_in_a_table_of_the_tests_own() {
-    let Ok(table) = Testnet::new(5) else {
+    let Ok(table) = Testnet::builder(5).build() else {
         println!("SKIPPED: no sockets for a table");
         return;
     };
@@ -75,5 +76,46 @@ fn two_that_know_of_each_other_alone_are_a_table() {
         join(1, None, found);
         let heard = tokio::time::timeout(Duration::from_secs(30), peers.recv()).await;
         assert_eq!(heard.expect("neither tells the other"), Some(vec![SocketAddr::from((hosts[0], 7000))]));
+    });
+}
+
+/// libtorrent's transaction ids have two octets, those of others four: all are answered by our node, and what they announce is found.
+#[test]
+fn nodes_of_other_clients_are_answered_and_their_announces_are_found() {
+    let info_hash = [7; 20];
+    let nowhere = ["127.0.0.1:9".to_owned()];
+    let node = OurNode::start(Origin::new(Some(Ipv4Addr::LOCALHOST.into())), &nowhere, None).unwrap();
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.connect((Ipv4Addr::LOCALHOST, node.port())).unwrap();
+    socket.set_read_timeout(Some(LIMIT)).unwrap();
+    let hear = |transaction: &[u8]| loop {
+        let mut octets = [0; 2048];
+        let len = socket.recv(&mut octets).expect("our node says nothing");
+        match message::read(&octets[..len]).unwrap() {
+            // It asks in its turn whether we are there.
+            (_, Message::Query(..)) => {}
+            (echo, said) => {
+                assert_eq!(echo, transaction);
+                break said;
+            }
+        }
+    };
+    let mut token = Vec::new();
+    for transaction in [&b"aa"[..], b"aaaa", b"eight888"] {
+        let query = Query::GetPeers(info_hash);
+        socket.send(&message::ask(transaction, [0x96; 20], &query)).unwrap();
+        let Message::Answer(answer) = hear(transaction) else { panic!("refused") };
+        token = answer.token.unwrap();
+    }
+    socket
+        .send(&message::ask(b"bb", [0x96; 20], &Query::Announce { info_hash, port: Some(7000), token }))
+        .unwrap();
+    assert!(matches!(hear(b"bb"), Message::Answer(_)));
+    run(async {
+        let (found, mut peers) = unbounded_channel();
+        node.search(info_hash, || None, found).unwrap();
+        let heard =
+            tokio::time::timeout(LIMIT, peers.recv()).await.expect("what it was told is kept from us");
+        assert_eq!(heard, Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 7000))]));
     });
 }

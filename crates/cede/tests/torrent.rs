@@ -597,7 +597,7 @@ fn peers_tell_of_peers() {
 /// Neither tracker nor peer is named: a table of the test's own knows the seed, for a file and for a link.
 #[test]
 fn the_hash_table_leads_to_peers() {
-    let Ok(table) = mainline::Testnet::new(5) else {
+    let Ok(table) = mainline::Testnet::builder(5).build() else {
         println!("SKIPPED: no sockets for a table");
         return;
     };
@@ -683,7 +683,7 @@ fn until_known(nodes: &[String], info_hash: [u8; 20], port: u16) {
 /// content: only for the metadata, without which nobody knows that it is private.
 #[test]
 fn a_private_torrent_behind_a_link_is_not_told_to_the_table() {
-    let Ok(table) = mainline::Testnet::new(5) else {
+    let Ok(table) = mainline::Testnet::builder(5).build() else {
         println!("SKIPPED: no sockets for a table");
         return;
     };

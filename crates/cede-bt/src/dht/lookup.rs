@@ -1,0 +1,114 @@
+//! One search: ever nearer nodes are asked until the eight nearest that answer have been.
+
+use super::table::WIDTH;
+use super::{Id, distance};
+use alloc::vec::Vec;
+use core::net::SocketAddrV4;
+
+/// Questions that are open at a time.
+const ABREAST: usize = 4;
+/// Nodes that a search knows of at most; the farthest of those that have not been asked make room.
+const KNOWN: usize = 128;
+/// Nodes of one answer that are listened to.
+const NAMED: usize = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    New,
+    Asked,
+    Answered,
+    Failed,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    /// Those that a search begins with are known by their addresses alone.
+    id: Option<Id>,
+    address: SocketAddrV4,
+    stage: Stage,
+    token: Option<Vec<u8>>,
+}
+
+/// A search for what is near `target`.
+#[derive(Debug)]
+pub(super) struct Lookup {
+    pub target: Id,
+    candidates: Vec<Candidate>,
+}
+
+impl Lookup {
+    /// Begins with nodes that are known, and with addresses at which there are some.
+    pub fn new(target: Id, known: &[(Id, SocketAddrV4)], entries: &[SocketAddrV4]) -> Self {
+        let mut lookup = Self { target, candidates: Vec::new() };
+        known.iter().for_each(|(id, address)| lookup.add(Some(*id), *address));
+        entries.iter().for_each(|address| lookup.add(None, *address));
+        lookup
+    }
+
+    fn add(&mut self, id: Option<Id>, address: SocketAddrV4) {
+        if self.candidates.iter().any(|known| known.address == address) {
+            return;
+        }
+        self.candidates.push(Candidate { id, address, stage: Stage::New, token: None });
+        self.sort();
+        let farthest = self.candidates.iter().rposition(|known| known.stage == Stage::New);
+        if let Some(farthest) = farthest.filter(|_| self.candidates.len() > KNOWN) {
+            self.candidates.remove(farthest);
+        }
+    }
+
+    /// Nearest first; before all those who are known by their addresses alone: an empty table has nobody else.
+    fn sort(&mut self) {
+        let target = self.target;
+        self.candidates.sort_by_key(|known| known.id.map(|id| distance(&id, &target)));
+    }
+
+    /// Who is to be asked now.
+    pub fn next(&mut self) -> Option<SocketAddrV4> {
+        if self.candidates.iter().filter(|known| known.stage == Stage::Asked).count() >= ABREAST {
+            return None;
+        }
+        let living = self.candidates.iter_mut().filter(|known| known.stage != Stage::Failed);
+        let mut nearest = living.take(WIDTH);
+        let next = nearest.find(|known| known.stage == Stage::New)?;
+        next.stage = Stage::Asked;
+        Some(next.address)
+    }
+
+    /// Whether nobody is left to be asked, or to be waited for.
+    pub fn is_over(&self) -> bool {
+        let living = self.candidates.iter().filter(|known| known.stage != Stage::Failed);
+        let mut nearest = living.take(WIDTH);
+        nearest.all(|known| known.stage == Stage::Answered)
+    }
+
+    pub fn answered(
+        &mut self,
+        from: SocketAddrV4,
+        id: Id,
+        token: Option<Vec<u8>>,
+        nodes: &[(Id, SocketAddrV4)],
+    ) {
+        let Some(known) = self.candidates.iter_mut().find(|known| known.address == from) else { return };
+        (known.id, known.stage, known.token) = (Some(id), Stage::Answered, token);
+        self.sort();
+        nodes.iter().take(NAMED).for_each(|(id, address)| self.add(Some(*id), *address));
+    }
+
+    pub fn failed(&mut self, address: SocketAddrV4) {
+        if let Some(known) = self.candidates.iter_mut().find(|known| known.address == address) {
+            known.stage = Stage::Failed;
+        }
+    }
+
+    /// How many have answered.
+    pub fn answers(&self) -> usize {
+        self.candidates.iter().filter(|known| known.stage == Stage::Answered).count()
+    }
+
+    /// The nearest that have answered, with their tokens.
+    pub fn takers(&self) -> impl Iterator<Item = (SocketAddrV4, &[u8])> {
+        let answered = self.candidates.iter().filter(|known| known.stage == Stage::Answered);
+        answered.filter_map(|known| Some((known.address, known.token.as_deref()?))).take(WIDTH)
+    }
+}

@@ -1,0 +1,107 @@
+//! The nodes that ours knows of: those that have answered, eight for each distance from ours.
+
+use super::{Id, distance};
+use alloc::vec::Vec;
+use cede_units::{Duration, Instant};
+use core::net::SocketAddrV4;
+
+/// Nodes of one distance.
+pub(super) const WIDTH: usize = 8;
+/// Distances: by how many bits at the beginning two ids are alike.
+const DISTANCES: usize = 160;
+/// A node that has said nothing for so long is asked whether it is there.
+const QUIET: Duration = Duration::from_secs(15 * 60);
+/// So many questions without an answer, and another one takes its place.
+const FAILURES: u8 = 2;
+
+#[derive(Clone, Copy, Debug)]
+struct Contact {
+    id: Id,
+    address: SocketAddrV4,
+    heard: Instant,
+    failures: u8,
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    own: Id,
+    /// By how many leading bits are those of our id.
+    rows: Vec<Vec<Contact>>,
+}
+
+impl Table {
+    pub fn new(own: Id) -> Self {
+        Self { own, rows: alloc::vec![Vec::new(); DISTANCES] }
+    }
+
+    fn row(&self, id: &Id) -> Option<usize> {
+        let gap = distance(&self.own, id);
+        let at = gap.iter().position(|octet| *octet != 0)?;
+        Some(at * 8 + gap[at].leading_zeros() as usize)
+    }
+
+    /// A node has answered.
+    pub fn heard(&mut self, now: Instant, id: Id, address: SocketAddrV4) {
+        let Some(row) = self.row(&id) else { return };
+        let fresh = Contact { id, address, heard: now, failures: 0 };
+        self.drop_others_at(row, &fresh);
+        let row = &mut self.rows[row];
+        if let Some(known) = row.iter_mut().find(|known| known.id == id) {
+            // Whoever is there keeps its id: another address with it is believed once that one says nothing.
+            if known.address == address || known.failures >= FAILURES {
+                *known = fresh;
+            }
+        } else if row.len() < WIDTH {
+            row.push(fresh);
+        } else if let Some(gone) = row.iter_mut().find(|known| known.failures >= FAILURES) {
+            *gone = fresh;
+        }
+    }
+
+    /// One host of the Internet is one node: who begins again has another id, and many ids are no more than one.
+    fn drop_others_at(&mut self, row: usize, fresh: &Contact) {
+        let ip = *fresh.address.ip();
+        let is_local = ip.is_loopback() || ip.is_private() || ip.is_link_local();
+        let is_same =
+            |known: &Contact| known.address == fresh.address || !is_local && *known.address.ip() == ip;
+        for (at, contacts) in self.rows.iter_mut().enumerate() {
+            contacts.retain(|known| at == row && known.id == fresh.id || !is_same(known));
+        }
+    }
+
+    /// Whether a node that is not known yet would find a place.
+    pub fn wants(&self, id: &Id) -> bool {
+        let Some(row) = self.row(id).map(|row| &self.rows[row]) else { return false };
+        row.iter().all(|known| known.id != *id)
+            && (row.len() < WIDTH || row.iter().any(|known| known.failures >= FAILURES))
+    }
+
+    /// A node has not answered.
+    pub fn missed(&mut self, address: SocketAddrV4) {
+        for contact in self.rows.iter_mut().flatten().filter(|contact| contact.address == address) {
+            contact.failures = contact.failures.saturating_add(1);
+        }
+    }
+
+    /// The nodes nearest to a place that have not failed, nearest first.
+    pub fn near(&self, target: &Id, count: usize) -> Vec<(Id, SocketAddrV4)> {
+        let known = self.rows.iter().flatten().filter(|contact| contact.failures < FAILURES);
+        let mut near: Vec<(Id, SocketAddrV4)> = known.map(|contact| (contact.id, contact.address)).collect();
+        near.sort_by_key(|(id, _)| distance(id, target));
+        near.truncate(count);
+        near
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.iter().flatten().all(|contact| contact.failures >= FAILURES)
+    }
+
+    /// One that is to be asked whether it is there: the one that has been silent for longest, or that has failed once.
+    pub fn doubtful(&self, now: Instant) -> Option<SocketAddrV4> {
+        let is_doubtful = |contact: &&Contact| {
+            contact.failures < FAILURES && (contact.failures > 0 || now.since(contact.heard) >= QUIET)
+        };
+        let doubtful = self.rows.iter().flatten().filter(is_doubtful);
+        doubtful.min_by_key(|contact| contact.heard).map(|contact| contact.address)
+    }
+}

@@ -1,0 +1,221 @@
+use super::*;
+use crate::bencode::{Document, Form, Limits, Node as Value};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Nodes that hear each other at once, by their last octet.
+struct World {
+    now: Instant,
+    nodes: BTreeMap<SocketAddrV4, Node>,
+    happened: Vec<(u8, Event)>,
+}
+
+fn at(host: u8) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), 6881)
+}
+
+fn id(host: u8) -> Id {
+    Sha1::new().chain_update([host]).finalize().into()
+}
+
+impl World {
+    /// So many, of which each knows the first one's address alone.
+    fn new(count: u8) -> Self {
+        let mut world = Self { now: Instant::ZERO, nodes: BTreeMap::new(), happened: Vec::new() };
+        for host in 0..count {
+            let mut node = Node::new(id(host), id(host ^ 0x80));
+            node.enter(world.now, (host > 0).then_some(at(0)).into_iter().collect());
+            world.nodes.insert(at(host), node);
+            world.run(SECOND);
+        }
+        world.run(SECOND * 60);
+        world
+    }
+
+    fn node(&mut self, host: u8) -> &mut Node {
+        self.nodes.get_mut(&at(host)).unwrap()
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.nodes.values_mut().for_each(|node| node.tick(self.now));
+            for _ in 0..50 {
+                self.deliver();
+            }
+            self.now += Duration::from_millis(250);
+        }
+    }
+
+    fn deliver(&mut self) {
+        let sent: Vec<_> = self
+            .nodes
+            .iter_mut()
+            .flat_map(|(from, node)| node.outgoing().into_iter().map(|out| (*from, out)))
+            .collect();
+        for (from, (to, octets)) in sent {
+            if let Some(node) = self.nodes.get_mut(&to) {
+                node.receive(self.now, from, &octets);
+            }
+        }
+        for (address, node) in &mut self.nodes {
+            let host = address.ip().octets()[3];
+            self.happened.extend(node.events().into_iter().map(|event| (host, event)));
+        }
+    }
+
+    fn told(&self, host: u8) -> Vec<SocketAddr> {
+        let events = self.happened.iter().filter(|(to, _)| *to == host);
+        let peers = events.filter_map(|(_, event)| match event {
+            Event::Peers(_, peers) => Some(peers.clone()),
+            Event::Over { .. } => None,
+        });
+        peers.flatten().collect()
+    }
+}
+
+/// What a node answers to this query of a stranger, which is sent with that transaction id.
+fn answer_to(
+    node: &mut Node,
+    from: SocketAddrV4,
+    transaction: &[u8],
+    query: &Query,
+) -> Option<(Vec<u8>, Message)> {
+    node.outgoing();
+    node.receive(Instant::ZERO, from, &message::ask(transaction, id(200), query));
+    node.outgoing().into_iter().filter(|(to, _)| *to == from).find_map(|(_, octets)| {
+        let read = message::read(&octets)?;
+        (!matches!(read.1, Message::Query(..))).then_some(read)
+    })
+}
+
+#[test]
+fn whoever_asks_is_answered_whatever_its_transaction_id() {
+    let mut node = Node::new(id(1), id(2));
+    for transaction in [&b""[..], b"a", b"aa", b"aaa", b"aaaa", b"eight888"] {
+        for query in [Query::Ping, Query::FindNode(id(3)), Query::GetPeers(id(3))] {
+            let answer = answer_to(&mut node, at(9), transaction, &query);
+            let Some((echo, Message::Answer(answer))) = answer else {
+                panic!("{transaction:?} {query:?}: {answer:?}")
+            };
+            assert_eq!((&echo[..], answer.id), (transaction, id(1)));
+        }
+    }
+    assert_eq!(answer_to(&mut node, at(9), &[b'a'; 65], &Query::Ping), None);
+}
+
+#[test]
+fn what_a_table_is_told_of_is_found_in_it() {
+    for count in [2, 3, 60] {
+        let mut world = World::new(count);
+        let (now, last) = (world.now, count - 1);
+        world.node(last).search(now, [7; 20], Some(7000));
+        world.run(SECOND * 20);
+        let known =
+            world.happened.iter().any(|(_, event)| matches!(event, Event::Over { is_known: true, .. }));
+        assert!(known, "{count}: {:?}", world.happened);
+        world.node(last / 2).search(now, [7; 20], None);
+        world.run(SECOND * 20);
+        let now = world.now;
+        let found = [world.told(last / 2), world.node(last / 2).told(now, &[7; 20])].concat();
+        assert!(found.contains(&SocketAddr::from((*at(last).ip(), 7000))), "{count}: {found:?}");
+    }
+}
+
+#[test]
+fn who_does_not_answer_is_not_waited_for_for_ever_nor_told_of() {
+    let mut world = World::new(12);
+    (6..12).for_each(|host| drop(world.nodes.remove(&at(host))));
+    let now = world.now;
+    world.node(3).search(now, [7; 20], Some(7000));
+    world.run(SECOND * 1_200);
+    let over = world.happened.iter().find(|(host, event)| *host == 3 && matches!(event, Event::Over { .. }));
+    assert!(matches!(over, Some((_, Event::Over { is_known: true, answers: 1..=5, .. }))), "{over:?}");
+    let near = world.node(3).table.near(&[7; 20], 100);
+    assert!(near.iter().all(|(_, address)| address.ip().octets()[3] < 6), "{near:?}");
+}
+
+#[test]
+fn a_peer_is_remembered_for_who_shows_the_token_alone() {
+    let mut node = Node::new(id(1), id(2));
+    let Some((_, Message::Answer(answer))) = answer_to(&mut node, at(9), b"aa", &Query::GetPeers([7; 20]))
+    else {
+        panic!("no answer")
+    };
+    let announce = |token: &[u8], port| Query::Announce { info_hash: [7; 20], port, token: token.to_vec() };
+    let token = answer.token.unwrap();
+    for (from, token) in [(at(9), &b"guess"[..]), (at(8), &token)] {
+        let refused = answer_to(&mut node, from, b"aa", &announce(token, Some(70)));
+        assert_eq!(refused, Some((b"aa".to_vec(), Message::Error)));
+    }
+    assert_eq!(node.told(Instant::ZERO, &[7; 20]), []);
+    answer_to(&mut node, at(9), b"aa", &announce(&token, Some(70)));
+    answer_to(&mut node, at(9), b"aa", &announce(&token, None));
+    let told = node.told(Instant::ZERO, &[7; 20]);
+    assert_eq!(told, [SocketAddr::from(at(9)), SocketAddr::from((*at(9).ip(), 70))]);
+    assert_eq!(node.told(Instant::from_secs(1800), &[7; 20]), []);
+}
+
+#[test]
+fn what_others_say_grows_within_limits() {
+    let mut node = Node::new(id(1), id(2));
+    let token = node.store.token(Instant::ZERO, at(9));
+    for torrent in 0..3_000_u32 {
+        let mut info_hash = [0; 20];
+        info_hash[..4].copy_from_slice(&torrent.to_le_bytes());
+        node.store.add(Instant::ZERO, info_hash, SocketAddr::from((*at(9).ip(), 1)));
+    }
+    for port in 1..=1_000 {
+        node.store.add(Instant::ZERO, [0; 20], SocketAddr::from((*at(9).ip(), port)));
+        node.receive(
+            Instant::ZERO,
+            SocketAddrV4::new(*at(9).ip(), port),
+            &message::ask(b"t", id((port % 256) as u8), &Query::Ping),
+        );
+    }
+    assert!(node.store.is_good(Instant::from_secs(300), at(9), &token));
+    assert!(!node.store.is_good(Instant::from_secs(601), at(9), &token));
+    assert_eq!(node.store.peers(Instant::ZERO, &[0; 20]).len(), 50);
+    assert!(node.pending.len() <= OPEN && node.outbox.len() <= OUTBOX);
+}
+
+#[test]
+fn nonsense_is_refused_or_passed_over() {
+    let mut node = Node::new(id(1), id(2));
+    let query = |name: &str, said: Form| {
+        Form::dict().with("a", said).with("q", name).with("t", "aa").with("y", "q").encode()
+    };
+    let me = || Form::dict().with("id", &id(3)[..]);
+    let odd = [
+        (query("ping", Form::dict()), 203),
+        (query("ping", Form::dict().with("id", "short")), 203),
+        (query("get_peers", me()), 203),
+        (
+            query("announce_peer", me().with("info_hash", &id(4)[..]).with("port", 0_u32).with("token", "t")),
+            203,
+        ),
+        (query("vote", me()), 204),
+    ];
+    for (octets, code) in odd {
+        node.receive(Instant::ZERO, at(9), &octets);
+        let sent = node.outgoing();
+        let document = Document::parse(&sent[0].1, Limits::MESSAGE).unwrap();
+        let said = document.root().get(b"e").into_iter().flat_map(Value::items).find_map(Value::int);
+        assert_eq!((sent.len(), said), (1, Some(code)));
+    }
+    for octets in [&b""[..], b"d", b"de", b"i1e", b"d1:t2:aa1:y1:re", b"d1:rd2:id3:abce1:t2:aa1:y1:re"] {
+        node.receive(Instant::ZERO, at(9), octets);
+        assert_eq!(node.outgoing(), [], "{octets:?}");
+    }
+}
+
+#[test]
+fn one_host_of_the_internet_is_one_node() {
+    let mut table = Table::new(id(0));
+    let public = |port| SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 7), port);
+    (1..100).for_each(|host: u8| table.heard(Instant::ZERO, id(host), public(host.into())));
+    assert_eq!(table.near(&id(0), 100).len(), 1);
+    (1..100).for_each(|host: u8| table.heard(Instant::ZERO, id(host), at(host)));
+    let known = table.near(&id(0), 200).len();
+    assert!((8..=8 * 8).contains(&known), "{known}");
+}
