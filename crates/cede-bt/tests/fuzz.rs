@@ -3,6 +3,7 @@
 
 mod common;
 
+use cede_bt::dht::{self, message::Query};
 use cede_bt::engine::{Action, ConnId};
 use cede_bt::holepunch::Puncher;
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Message, Reserved, WireLimits, piece_header};
@@ -10,7 +11,8 @@ use cede_bt::{Disposition, Engine, Profile, Transport};
 use cede_units::{Duration, Instant};
 use cede_wire::Payload;
 use common::{geometry, setup};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Numbers drawn from the fuzzer's octets; zero after their end.
 struct Source<'a>(&'a [u8]);
@@ -216,4 +218,79 @@ fn hostile_relays() {
         assert!(called <= asked + (20.0 * minutes) as u64, "{called} {asked}");
         assert!(asked <= (20.0 * minutes) as u64 && introduced <= (10.0 * minutes) as u64);
     });
+}
+
+/// Neighbours in the hash table: octets of any kind, questions and answers that were altered, answers with nodes and peers that there are not,
+/// silence. Nobody is sent more than one datagram for one, or one and a question whether it is there.
+#[test]
+fn hostile_nodes_of_the_hash_table() {
+    let happened = AtomicUsize::new(0);
+    bolero::check!().with_iterations(1_000).with_max_len(1_024).for_each(|octets: &[u8]| {
+        let mut source = Source(octets);
+        let mut node = dht::Node::new([7; 20], [9; 20]);
+        let at = |host: u8| SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, host), 6881);
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        node.enter(now, (0..4).map(at).collect());
+        node.search(now, [8; 20], Some(6881));
+        let mut open: Vec<(SocketAddrV4, Vec<u8>)> = Vec::new();
+        while !source.0.is_empty() {
+            let from = at(source.byte() % 24);
+            now += Duration::from_millis(u64::from(source.number()) % 4_000);
+            node.tick(now);
+            open.extend(node.outgoing());
+            let mut datagram = datagram_of(&mut source, &mut open, from);
+            if source.byte() < 60 && !datagram.is_empty() {
+                let place = source.number() as usize % datagram.len();
+                datagram[place] = source.byte();
+            }
+            node.receive(now, from, &datagram);
+            let sent = node.outgoing();
+            let to_asker = sent.iter().filter(|(to, _)| *to == from).count();
+            // A search may have the asker among those it asks next, and tells at its end.
+            assert!(to_asker <= 4 && sent.len() <= 24, "{} of {}", to_asker, sent.len());
+            open.extend(sent);
+            open.truncate(64);
+            let events = node.events().len();
+            assert!(node.told(now, &[8; 20]).len() <= 50 && events <= 8);
+            happened.fetch_add(events, Relaxed);
+        }
+    });
+    assert!(happened.load(Relaxed) > 100, "searches go on: {happened:?}");
+}
+
+/// What a node may say: anything, a question, or an answer to one of ours with nodes and peers that are drawn.
+fn datagram_of(
+    source: &mut Source<'_>,
+    open: &mut Vec<(SocketAddrV4, Vec<u8>)>,
+    from: SocketAddrV4,
+) -> Vec<u8> {
+    let mut id = [0; 20];
+    id.iter_mut().take(2).for_each(|octet| *octet = source.byte());
+    match source.byte() % 4 {
+        0 => (0..source.byte() % 80).map(|_| source.byte()).collect(),
+        1 => {
+            let query = match source.byte() % 4 {
+                0 => Query::Ping,
+                1 => Query::FindNode(id),
+                2 => Query::GetPeers([8; 20]),
+                _ => Query::Announce { info_hash: [8; 20], port: Some(1), token: vec![source.byte(); 8] },
+            };
+            dht::message::ask(&id[..usize::from(source.byte() % 20)], id, &query)
+        }
+        _ => {
+            let Some(place) = open.iter().position(|(to, _)| *to == from) else { return Vec::new() };
+            let (_, asked) = open.swap_remove(place);
+            let Some((transaction, _)) = dht::message::read(&asked) else { return Vec::new() };
+            let mut nodes = Vec::new();
+            for _ in 0..source.byte() % 12 {
+                let mut name = [0; 20];
+                name.iter_mut().take(3).for_each(|octet| *octet = source.byte());
+                nodes.push((name, SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, source.byte()), 6881)));
+            }
+            let peers =
+                (0..source.byte() % 9).map(|host| SocketAddr::from((Ipv4Addr::new(198, 51, 100, host), 1)));
+            let answer = dht::message::Answer { id, nodes, peers: peers.collect(), token: Some(vec![1; 8]) };
+            dht::message::reply(&transaction, &answer, from)
+        }
+    }
 }
