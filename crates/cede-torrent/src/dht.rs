@@ -88,8 +88,8 @@ impl OurNode {
             read: (Time::ZERO, 0),
         };
         std::thread::Builder::new().name("dht".to_owned()).spawn(move || worker.run())?;
-        let given = |names: &[String]| names.to_vec();
-        let names = if bootstrap.is_empty() { ENTRIES.map(str::to_owned).to_vec() } else { given(bootstrap) };
+        let names =
+            if bootstrap.is_empty() { ENTRIES.map(str::to_owned).to_vec() } else { bootstrap.to_vec() };
         let tell = orders.clone();
         std::thread::Builder::new().name("dht-names".to_owned()).spawn(move || look_up(&names, &tell))?;
         Ok(Self { orders, port })

@@ -11,6 +11,8 @@ use core::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 /// Octets of a node's id and address.
 const CONTACT_BYTES: usize = 20 + compact::V4_BYTES;
+/// What makes no sense, or has no good token, is refused with this.
+pub(super) const PROTOCOL: u32 = 203;
 /// The longest transaction id that is given back.
 const ECHOED_BYTES: usize = 64;
 /// The longest token that is kept.
@@ -82,8 +84,6 @@ fn id_of(node: Node<'_, '_>, key: &[u8]) -> Option<Id> {
 }
 
 fn query(root: Node<'_, '_>) -> Message {
-    /// Makes no sense.
-    const PROTOCOL: u32 = 203;
     /// Is not known.
     const UNKNOWN: u32 = 204;
     let (Some(name), Some(said)) = (root.get(b"q").and_then(Node::bytes), root.get(b"a")) else {

@@ -14,10 +14,12 @@ pub mod message;
 mod store;
 mod table;
 
+use crate::engine::PeerAddress;
+use crate::holepunch::is_peer;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
-use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use core::net::{SocketAddr, SocketAddrV4};
 use lookup::Lookup;
 use message::{Answer, Message, Query};
 use sha1::{Digest, Sha1};
@@ -113,10 +115,12 @@ fn distance(a: &Id, b: &Id) -> Id {
 
 /// Whether there can be a node at an address, by what another one says. Of those in its own network alone a local one may speak.
 fn is_credible(teller: SocketAddrV4, address: SocketAddrV4) -> bool {
-    let is_local = |ip: &Ipv4Addr| ip.is_loopback() || ip.is_private() || ip.is_link_local();
-    let ip = address.ip();
-    let is_host = !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast();
-    is_host && (!is_local(ip) || is_local(teller.ip()))
+    is_peer(address.into()) && (!is_local(address) || is_local(teller))
+}
+
+/// Whether it is in a private network, of this machine or around it.
+fn is_local(address: SocketAddrV4) -> bool {
+    SocketAddr::from(address).is_neighbour()
 }
 
 impl Node {
@@ -169,9 +173,8 @@ impl Node {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Instant) {
-        let late: Vec<Vec<u8>> =
-            self.pending.iter().filter(|(_, asked)| asked.until <= now).map(|(key, _)| key.clone()).collect();
-        for pending in late.iter().filter_map(|key| self.pending.remove(key)).collect::<Vec<_>>() {
+        let late = self.pending.extract_if(.., |_, asked| asked.until <= now);
+        for (_, pending) in late.collect::<Vec<_>>() {
             self.table.missed(pending.to);
             self.fail(now, &pending);
         }
@@ -230,8 +233,6 @@ impl Node {
         who: (Id, bool),
         query: Query,
     ) {
-        /// What an announce without a good token hears.
-        const PROTOCOL: u32 = 203;
         let mut answer = Answer { id: self.id, ..Answer::default() };
         match query {
             Query::Ping => {}
@@ -243,7 +244,7 @@ impl Node {
             }
             Query::Announce { info_hash, port, token } => {
                 if !self.store.is_good(now, from, &token) {
-                    return self.send(from, message::refuse(transaction, PROTOCOL));
+                    return self.send(from, message::refuse(transaction, message::PROTOCOL));
                 }
                 self.store.add(now, info_hash, message::peer_at(from, port));
             }

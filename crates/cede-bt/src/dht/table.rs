@@ -1,6 +1,6 @@
 //! The nodes that ours knows of: those that have answered, eight for each distance from ours.
 
-use super::{Id, distance};
+use super::{Id, distance, is_local};
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 use core::net::SocketAddrV4;
@@ -60,10 +60,9 @@ impl Table {
 
     /// One host of the Internet is one node: who begins again has another id, and many ids are no more than one.
     fn drop_others_at(&mut self, row: usize, fresh: &Contact) {
-        let ip = *fresh.address.ip();
-        let is_local = ip.is_loopback() || ip.is_private() || ip.is_link_local();
+        let (ip, is_local) = (fresh.address.ip(), is_local(fresh.address));
         let is_same =
-            |known: &Contact| known.address == fresh.address || !is_local && *known.address.ip() == ip;
+            |known: &Contact| known.address == fresh.address || !is_local && known.address.ip() == ip;
         for (at, contacts) in self.rows.iter_mut().enumerate() {
             contacts.retain(|known| at == row && known.id == fresh.id || !is_same(known));
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::bencode::{Document, Form, Limits, Node as Value};
+use core::net::Ipv4Addr;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -55,6 +55,13 @@ pub(super) struct Dials<A> {
     pub(super) twins: Vec<(Instant, ConnId)>,
 }
 
+impl Known {
+    /// Whether it is not to be called at all; `complete` where we have everything.
+    const fn is_barred(&self, complete: bool) -> bool {
+        self.useless && complete || self.ourselves
+    }
+}
+
 impl<A> Dials<A> {
     pub(super) fn new(profile: &Profile) -> Self {
         Self {
@@ -66,9 +73,7 @@ impl<A> Dials<A> {
             twins: Vec::new(),
         }
     }
-}
 
-impl<A> Dials<A> {
     /// We wait at this address: it is not called any more.
     pub(super) fn note_ourselves(&mut self, address: &A)
     where
@@ -211,7 +216,7 @@ impl<A: PeerAddress> Engine<A> {
             return false;
         }
         let known = self.dials.known.entry(address).or_default();
-        if known.useless && self.complete || known.ourselves {
+        if known.is_barred(self.complete) {
             return false;
         }
         let is_called = self.attempt(now, address, Transport::Utp);
@@ -260,12 +265,11 @@ impl<A: PeerAddress> Engine<A> {
     fn queue(&mut self, now: Instant, address: A) {
         let served = self.dials.known.get(&address).is_none_or(|known| self.is_served(known));
         let Some(known) = self.dials.known.get_mut(&address) else { return };
-        let is_barred = known.useless && self.complete || known.ourselves;
         let worth = !served
             && !known.queued
             && known.failures < FAILURES_MAX
             && known.not_before <= now
-            && !is_barred;
+            && !known.is_barred(self.complete);
         if worth && !self.dials.banned.contains(&address) {
             known.queued = true;
             self.dials.queue.push_back(address);

@@ -122,11 +122,13 @@ struct Opened {
 }
 
 impl Opened {
-    /// Makes room for one more.
-    fn close_oldest(&mut self) {
+    /// Closes one for the sake of another, where one is open.
+    fn make_room(&mut self) -> bool {
         let oldest = self.files.iter().min_by_key(|(_, open)| open.used).map(|(index, _)| *index);
         let closed = oldest.and_then(|index| Some((index, self.files.remove(&index)?)));
+        let is_closed = closed.is_some();
         self.closed.extend(closed.filter(|(_, open)| open.is_writable).map(|(index, _)| index));
+        is_closed
     }
 
     /// Those that may not be on the disk. What is closed meanwhile is for the next time.
@@ -418,11 +420,16 @@ impl Storage {
             }
             return Ok(file);
         }
-        let made = self.open_in_turn(index, to_write, &mut opened);
+        // What is only read is looked for where it belongs.
+        let mut near = if to_write { core::mem::take(&mut opened.near) } else { Near::default() };
+        let made = self.open_in_turn(index, to_write, &mut near, || opened.make_room());
+        if to_write {
+            opened.near = near;
+        }
         let action = if to_write { "make or open" } else { "open" };
         let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?.0);
         if opened.files.len() >= MAX_OPEN {
-            opened.close_oldest();
+            opened.make_room();
         }
         opened.is_written |= to_write;
         self.recognize(&mut opened, index, &file)?;
@@ -432,29 +439,17 @@ impl Storage {
         Ok(file)
     }
 
-    /// Closes a file for the sake of another one, where one is open.
-    fn make_room(&self) -> bool {
-        let mut opened = self.lock();
-        let is_open = !opened.files.is_empty();
-        if is_open {
-            opened.close_oldest();
-        }
-        is_open
-    }
-
-    /// The same in place of others, where the process may have no more open.
+    /// As [`Self::open_file`], where the process may have no more open in place of others.
     fn open_in_turn(
         &self,
         index: usize,
         to_write: bool,
-        opened: &mut Opened,
+        near: &mut Near,
+        mut make_room: impl FnMut() -> bool,
     ) -> io::Result<(File, Metadata)> {
         loop {
-            // What is only read is looked for where it belongs.
-            let mut anywhere = Near::default();
-            let near = if to_write { &mut opened.near } else { &mut anywhere };
             match self.open_file(index, to_write, near) {
-                Err(error) if is_too_many(&error) && !opened.files.is_empty() => opened.close_oldest(),
+                Err(error) if is_too_many(&error) && make_room() => {}
                 made => return made,
             }
         }

@@ -8,7 +8,6 @@
 
 use super::files::Near;
 use super::{Opened, PARTS, Stamp, Storage, StorageError, files};
-use crate::limits::is_too_many;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -136,10 +135,7 @@ impl Storage {
             return Ok(None);
         }
         let spoilt = |error| self.failed(index, "go on with", error);
-        let mut opened = self.open_file(index, false, near);
-        while opened.as_ref().is_err_and(is_too_many) && self.make_room() {
-            opened = self.open_file(index, false, near);
-        }
+        let opened = self.open_in_turn(index, false, near, || self.lock().make_room());
         let (there, found) = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.failed(index, "find", gone()),
             _ => spoilt(error),
