@@ -1,9 +1,9 @@
 //! Where those who connect show their key before anybody else has to do with them.
 
-use crate::framed::WireError;
+use crate::error::{SealError, WireError};
 use crate::key::Key;
 use crate::line::Line;
-use crate::seal::{self, SealError};
+use crate::seal;
 use crate::stop::{Stop, Stopper};
 use cede_real::UtpStream;
 use std::net::{IpAddr, SocketAddr};

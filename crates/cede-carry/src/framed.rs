@@ -1,88 +1,15 @@
 //! Frames over a stream.
 
-use crate::line::Line;
-use crate::message::{DecodeError, HEAD_BYTES, Message, VERSION, data_head, decode_head};
-use crate::seal::SealError;
-use crate::untrusted::printable;
+use crate::error::WireError;
+use crate::message::{HEAD_BYTES, Message, data_head, decode_head};
+use crate::opening::SILENCE;
+use std::io;
 use std::time::Duration;
-use std::{fmt, io};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
-/// Who says nothing for so long is gone. uTP itself notices only where it has something to send.
-pub const SILENCE: Duration = Duration::from_secs(30);
 /// How often a side that has nothing to say says so.
 pub(crate) const ALIVE_EVERY: Duration = Duration::from_secs(1);
-
-/// Why a conversation ended before its end.
-#[derive(Debug)]
-pub enum WireError {
-    /// The stream broke.
-    Lost(io::Error),
-    /// The other side has been silent for [`SILENCE`].
-    Silent,
-    /// What came is no message.
-    Decode(DecodeError),
-    /// A message came that has no place here.
-    Unexpected,
-    /// The other side is no `cede`: what it said first.
-    Stranger(Vec<u8>),
-    /// The other side speaks another version.
-    Version {
-        /// Which one.
-        theirs: u16,
-    },
-    /// The other side does not want to: why.
-    Refused(String),
-    /// The other side gave up: why.
-    Failed(String),
-    /// One side has a key and the other none, or they have not the same.
-    Seal(SealError),
-}
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(error) => write!(f, "the connection broke: {error}"),
-            Self::Silent => write!(f, "the other end has said nothing for {} s", SILENCE.as_secs()),
-            Self::Decode(error) => write!(f, "the other end does not keep to the protocol: {error}"),
-            Self::Unexpected => {
-                f.write_str("the other end does not keep to the protocol: a message came out of turn")
-            }
-            Self::Stranger(heard) => {
-                write!(f, "the other end speaks uTP, but is no cede: it began with \"{}\"", printable(heard))
-            }
-            Self::Version { theirs } => write!(
-                f,
-                "the other end speaks version {theirs} of the protocol and this one version {VERSION}: install the same \
-                 release of cede at both ends"
-            ),
-            Self::Refused(text) => write!(f, "the other end refuses: {}", printable(text.as_bytes())),
-            Self::Failed(text) => write!(f, "the other end gave up: {}", printable(text.as_bytes())),
-            Self::Seal(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for WireError {}
-
-impl From<io::Error> for WireError {
-    fn from(error: io::Error) -> Self {
-        Self::Lost(error)
-    }
-}
-
-impl From<SealError> for WireError {
-    fn from(error: SealError) -> Self {
-        Self::Seal(error)
-    }
-}
-
-impl From<DecodeError> for WireError {
-    fn from(error: DecodeError) -> Self {
-        Self::Decode(error)
-    }
-}
 
 /// Reads frames. [`FrameReader::next`] may be dropped at any point and called again: nothing is lost.
 #[derive(Debug)]
@@ -256,36 +183,5 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     /// Those of the stream.
     pub async fn end(&mut self) -> io::Result<()> {
         self.inner.shutdown().await
-    }
-}
-
-/// Both directions of a line, in frames.
-#[derive(Debug)]
-pub struct Link {
-    /// What the other side says.
-    pub reader: FrameReader<Line>,
-    /// What this side says.
-    pub writer: FrameWriter<Line>,
-    /// The stream itself.
-    pub line: Line,
-}
-
-impl Link {
-    /// Frames over a line.
-    #[must_use]
-    pub fn new(line: Line) -> Self {
-        Self { reader: FrameReader::new(line.clone()), writer: FrameWriter::new(line.clone()), line }
-    }
-
-    /// Says a last word, if it still can be said, and waits until it has arrived.
-    pub async fn part_with(mut self, message: &Message) {
-        let _ = self.writer.send(message).await;
-        self.part().await;
-    }
-
-    /// Ends our direction and waits until everything has arrived.
-    pub async fn part(mut self) {
-        let _ = self.writer.end().await;
-        self.line.delivered().await;
     }
 }

@@ -3,32 +3,16 @@
 //! Both sides send [`MAGIC`] and their version. This part never changes, so any two releases can say what is wrong. A
 //! program that says something else gets a line of text and the end of the stream.
 
-use crate::framed::{FrameReader, FrameWriter, WireError};
+use crate::error::{SealError, WireError};
+use crate::framed::{FrameReader, FrameWriter};
 use crate::message::{Message, Purpose, VERSION};
-use crate::seal::{self, SealError};
+pub use crate::opening::{MAGIC, PATIENCE};
+use crate::opening::{OPENING_BYTES, greeting};
+use crate::seal;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-
-/// What nobody else begins with: no text, no BitTorrent handshake, and nothing that survives a change of line ends.
-pub const MAGIC: [u8; 8] = *b"\xcecede\r\n\x1a";
-/// How long the other side may take to greet.
-pub const PATIENCE: Duration = Duration::from_secs(15);
-
-pub(crate) const GREETING_BYTES: usize = MAGIC.len() + 2;
-
-/// What a conversation begins with: what nothing else begins with, and the version.
-pub(crate) fn beginning(magic: [u8; MAGIC.len()], version: u16) -> [u8; GREETING_BYTES] {
-    let mut octets = [0; GREETING_BYTES];
-    octets[..magic.len()].copy_from_slice(&magic);
-    octets[magic.len()..].copy_from_slice(&version.to_be_bytes());
-    octets
-}
-
-pub(crate) fn greeting() -> [u8; GREETING_BYTES] {
-    beginning(MAGIC, VERSION)
-}
 
 /// Greets as the one who connects, and says what for. The number is what the other side's welcome says.
 ///
@@ -62,10 +46,10 @@ async fn hear_answer<R: AsyncRead + Unpin>(reader: &mut FrameReader<R>) -> Resul
 }
 
 async fn hear_greeting<R: AsyncRead + Unpin>(reader: &mut FrameReader<R>) -> Result<(), WireError> {
-    let mut heard = [0; GREETING_BYTES];
+    let mut heard = [0; OPENING_BYTES];
     // What the other side says may be shorter than a greeting: its beginning is compared as it comes.
     let mut filled = 0;
-    while filled < GREETING_BYTES {
+    while filled < OPENING_BYTES {
         let n = reader.raw(&mut heard[filled..]).await?;
         filled += n;
         let compared = filled.min(MAGIC.len());

@@ -18,13 +18,16 @@
 pub mod bench;
 mod dial;
 mod door;
+mod error;
 pub mod file;
 mod framed;
 pub mod greeting;
 mod key;
 mod line;
+mod link;
 pub mod message;
 mod offer;
+mod opening;
 pub mod relay;
 pub mod seal;
 mod serve;
@@ -33,9 +36,12 @@ mod untrusted;
 
 pub use dial::{DialError, Target, dial};
 pub use door::Door;
-pub use framed::{FrameReader, FrameWriter, Link, SILENCE, WireError};
+pub use error::WireError;
+pub use framed::{FrameReader, FrameWriter};
 pub use key::{KEY_BYTES, Key, KeyError};
 pub use line::Line;
+pub use link::Link;
+pub use opening::SILENCE;
 pub use serve::{Allowed, Event, Server, Share};
 pub use stop::{Stop, Stopper};
 

@@ -1,6 +1,6 @@
 //! A uTP stream that several hold: one reads, one writes, another looks at it. Under a key or in the clear.
 
-use crate::framed::WireError;
+use crate::error::WireError;
 use crate::key::Key;
 use crate::seal::{self, Sealed};
 use cede_real::{ControllerChoice, UtpStream};

@@ -5,9 +5,11 @@
 //! reset as a uTP RESET and the other way round, and a proxy that has gone is noticed by its silence.
 
 use crate::dial::PATIENCE;
-use crate::framed::{FrameReader, FrameWriter, Link, WireError};
+use crate::error::WireError;
+use crate::framed::{FrameReader, FrameWriter};
 use crate::greeting::{be_greeted, greet};
 use crate::line::Line;
+use crate::link::Link;
 use crate::message::{HEAD_BYTES, Message, Purpose};
 use std::collections::HashMap;
 use std::fmt;

@@ -2,10 +2,11 @@
 
 use crate::bench::{ControllerSpec, Plan, Sample, Session, Sessions};
 use crate::door::Door;
+use crate::error::WireError;
 use crate::file::{self, Attendant, Destination, Moved, Offer, Progress, Source, TransferError};
-use crate::framed::{Link, WireError};
 use crate::greeting::be_greeted;
 use crate::key::Key;
+use crate::link::Link;
 use crate::message::{Message, Purpose};
 use crate::stop::{Stop, Stopper};
 use cede_real::UtpStream;

@@ -2,7 +2,7 @@
 
 use crate::packet::Packet;
 use crate::packet::key::Key;
-use crate::packet::views::View;
+use crate::packet::view::View;
 
 /// A packet that was read, and whose flow was not looked up yet.
 #[derive(Clone, Copy, Debug)]

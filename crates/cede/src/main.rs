@@ -4,6 +4,7 @@
 //! **Invariant:** nothing here measures or decides; it reads arguments, calls the laboratory and shows what came of it.
 //! Data go to standard output, words for people to standard error where both could be meant (`--json`).
 
+mod captures;
 mod carry;
 mod check;
 mod cli;
@@ -26,6 +27,7 @@ mod repro;
 mod run;
 mod scenarios;
 mod screen;
+mod shell;
 mod torrent;
 mod whole;
 

@@ -3,10 +3,11 @@
 use super::flow::{Flow, Role, std};
 use super::{Limit, Plan, Sample};
 use crate::dial::{DialError, Target, dial};
-use crate::framed::{Link, WireError};
+use crate::error::WireError;
 use crate::greeting::greet;
 use crate::key::Key;
 use crate::line::Line;
+use crate::link::Link;
 use crate::message::{Message, Purpose};
 use crate::stop::Stop;
 use cede_real::{ConnectError, StreamConfig, UtpSocket};

@@ -2,8 +2,9 @@
 
 use super::flow::{Flow, Role, span_since, std};
 use super::{Limit, Plan, Sample};
-use crate::framed::{Link, WireError};
+use crate::error::WireError;
 use crate::line::Line;
+use crate::link::Link;
 use crate::message::Message;
 use crate::stop::Stop;
 use cede_real::ControllerChoice;

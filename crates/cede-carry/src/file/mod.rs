@@ -24,7 +24,7 @@ pub use source::Source;
 
 pub use crate::offer::{DIGEST_BYTES, Modified, Offer};
 
-use crate::framed::WireError;
+use crate::error::WireError;
 use crate::stop::Stop;
 use cede_utp::Snapshot;
 use std::fmt;

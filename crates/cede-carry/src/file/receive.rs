@@ -3,7 +3,8 @@
 use super::part::{Place, Sink, Written};
 use super::send::alive_during;
 use super::{Attendant, Destination, Moved, Offer, Phase, Piece, Ticker, TransferError};
-use crate::framed::{Link, WireError};
+use crate::error::WireError;
+use crate::link::Link;
 use crate::message::Message;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};

@@ -2,9 +2,12 @@
 
 use super::{Attendant, Moved, Phase, Piece, Source, Ticker, TransferError};
 use crate::dial::is_refused;
-use crate::framed::{FrameWriter, Link, SILENCE, WireError};
+use crate::error::WireError;
+use crate::framed::FrameWriter;
 use crate::line::Line;
+use crate::link::Link;
 use crate::message::Message;
+use crate::opening::SILENCE;
 use cede_utp::Snapshot;
 use std::future::Future;
 use std::io;

@@ -1,11 +1,11 @@
 //! From a stream to one that is sealed, or to the words that say why not.
 
 use super::stream::{EMPTY_RECORD_BYTES, HEAD_BYTES, Sealed, record_bytes};
-use super::{MAGIC, PATTERN, SealError, TAG_BYTES, VERSION};
-use crate::framed::WireError;
-use crate::greeting::{self, PATIENCE};
+use super::{MAGIC, PATTERN, TAG_BYTES, VERSION};
+use crate::error::{SealError, WireError};
 use crate::key::Key;
 use crate::message::Message;
+use crate::opening::{self, OPENING_BYTES, PATIENCE};
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState, TransportState};
 use std::io;
@@ -13,7 +13,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout, timeout_at};
 
-const OPENING_BYTES: usize = greeting::GREETING_BYTES;
 /// An ephemeral key of 32 octets, and a tag.
 const NOISE_BYTES: usize = 32 + TAG_BYTES;
 
@@ -26,12 +25,8 @@ mod verdict {
     pub const KEY_NEEDED: u8 = 4;
 }
 
-fn opening() -> [u8; OPENING_BYTES] {
-    greeting::beginning(MAGIC, VERSION)
-}
-
 fn answering(verdict: u8) -> Vec<u8> {
-    [&opening()[..], &[verdict]].concat()
+    [&opening::sealed()[..], &[verdict]].concat()
 }
 
 /// What an end without a key answers to one that has begun to speak under a key.
@@ -77,7 +72,7 @@ fn write_noise(noise: &mut HandshakeState) -> Result<[u8; NOISE_BYTES], WireErro
 /// [`WireError::Seal`] where the other end has no key or another, is no `cede`, or does not answer in time; and those of
 /// the stream.
 pub async fn call<S: AsyncRead + AsyncWrite + Unpin>(stream: S, key: &Key) -> Result<Sealed<S>, WireError> {
-    let prologue = opening();
+    let prologue = opening::sealed();
     let noise = builder(key, &prologue).and_then(Builder::build_initiator).map_err(failed)?;
     call_with(stream, noise, key).await
 }
@@ -88,7 +83,7 @@ pub(super) async fn call_with<S: AsyncRead + AsyncWrite + Unpin>(
     key: &Key,
 ) -> Result<Sealed<S>, WireError> {
     let message = write_noise(&mut noise)?;
-    stream.write_all(&[&opening()[..], &message].concat()).await?;
+    stream.write_all(&[&opening::sealed()[..], &message].concat()).await?;
     let heard = timeout(PATIENCE, hear_verdict(&mut stream, key));
     let message = heard.await.map_err(|_| WireError::from(SealError::Silent))??;
     noise.read_message(&message, &mut []).map_err(|_| SealError::Forged)?;
@@ -139,7 +134,7 @@ async fn hear_opening<R: AsyncRead + Unpin>(stream: &mut R) -> io::Result<([u8; 
 /// Whether it can be the beginning of a conversation of `cede`, under a key or not.
 fn begins_with_either(heard: &[u8]) -> bool {
     let compared = heard.len().min(MAGIC.len());
-    [MAGIC, greeting::MAGIC].iter().any(|magic| heard[..compared] == magic[..compared])
+    [MAGIC, opening::MAGIC].iter().any(|magic| heard[..compared] == magic[..compared])
 }
 
 /// What a stranger began to say, and a little of how it goes on.
@@ -206,7 +201,7 @@ async fn be_called<S>(stream: &mut S, key: &Key) -> Result<HandshakeState, WireE
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let prologue = opening();
+    let prologue = opening::sealed();
     let noise = builder(key, &prologue).and_then(Builder::build_responder).map_err(failed)?;
     be_called_with(stream, noise, key).await
 }
@@ -222,11 +217,11 @@ where
     let (heard, filled) = hear_opening(stream).await?;
     let heard = &heard[..filled];
     if !matches!((is_sealed(heard), filled), (Some(true), OPENING_BYTES)) {
-        let is_clear = heard.starts_with(&greeting::MAGIC);
+        let is_clear = heard.starts_with(&opening::MAGIC);
         let error = if is_clear { SealError::NoKeyThere } else { SealError::NotSealed(heard.to_vec()) };
         return Err(error.into());
     }
-    if *heard != opening() {
+    if *heard != opening::sealed() {
         return Err(SealError::Version(u16::from_be_bytes([heard[8], heard[9]])).into());
     }
     let mut message = [0; NOISE_BYTES];
@@ -245,7 +240,7 @@ async fn send_away<S: AsyncWrite + Unpin>(stream: &mut S, error: &WireError) -> 
         WireError::Seal(SealError::Version(_)) => answering(verdict::OTHER_VERSION),
         WireError::Seal(SealError::OtherKey(_)) => answering(verdict::OTHER_KEY),
         WireError::Seal(SealError::NoKeyThere) => {
-            [&greeting::greeting()[..], &Message::Refused(NEEDS_KEY.to_owned()).encode()].concat()
+            [&opening::greeting()[..], &Message::Refused(NEEDS_KEY.to_owned()).encode()].concat()
         }
         // A `cede pipe` without a key knows the first octets, and whoever else it is can read the rest.
         WireError::Seal(SealError::NotSealed(_) | SealError::Silent) => [

@@ -41,112 +41,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use crate::error::SealError;
+pub use crate::opening::{SEALED_MAGIC as MAGIC, SEALED_VERSION as VERSION};
 pub use handshake::{Agreed, answer, call, is_sealed, refusal};
 pub use stream::{MAX_RECORD_BYTES, Sealed, record_bytes};
-
-use crate::greeting::PATIENCE;
-use crate::untrusted::printable;
-use std::{fmt, io};
-
-/// What a sealed conversation begins with, in each direction.
-pub const MAGIC: [u8; 8] = *b"\xceseal\r\n\x1a";
-/// The version of the handshake and the records.
-pub const VERSION: u16 = 1;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Octets of an authentication tag.
 const TAG_BYTES: usize = 16;
-
-/// Why nothing can be said under a key, or no more.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SealError {
-    /// The other end has a key, and this one none.
-    KeyNeeded,
-    /// This end has a key, and the other none.
-    NoKeyThere,
-    /// Both have, but not the same; this end's fingerprint.
-    OtherKey(String),
-    /// The other end speaks another version of this.
-    Version(u16),
-    /// What the other end said first is no answer to a handshake.
-    NotSealed(Vec<u8>),
-    /// The other end did not answer, or did not go on, in time.
-    Silent,
-    /// It had shown no key yet when there was no more room or time for it.
-    Displaced,
-    /// Something is not what the other end sent: it was changed, repeated, exchanged, or comes from somebody else.
-    Forged,
-    /// The stream ended before its end.
-    CutOff,
-    /// Something follows the end.
-    Trailing,
-    /// A record cannot have this length.
-    Length(usize),
-    /// The primitives failed, or the system has no randomness to give.
-    Failed,
-}
-
-impl SealError {
-    /// What is said of it, where it is the same always.
-    const fn words(&self) -> &'static str {
-        match self {
-            Self::KeyNeeded => {
-                "the other end speaks under a key, and this one has none: give both the same, by --key FILE or CEDE_KEY"
-            }
-            Self::NoKeyThere => {
-                "the other end has no key, and this one has: give both the same, by --key FILE or CEDE_KEY"
-            }
-            Self::Displaced => "it had shown no key yet when it had to go",
-            Self::Forged => "what came is not what the other end sent: it was changed on the way",
-            Self::CutOff => "it was cut off before its end",
-            Self::Trailing => "something came behind its end",
-            Self::Failed => "the handshake cannot be computed",
-            Self::OtherKey(_) | Self::Version(_) | Self::NotSealed(_) | Self::Silent | Self::Length(_) => "",
-        }
-    }
-}
-
-impl fmt::Display for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HINT: &str = "if it is cede, give it the same --key FILE";
-        match self {
-            Self::OtherKey(ours) => write!(
-                f,
-                "the other end has another key than this one, whose fingerprint is {ours}: give both the same (`cede key \
-                 --check FILE` prints the fingerprint)"
-            ),
-            Self::Version(theirs) => write!(
-                f,
-                "the other end speaks version {theirs} of the protocol under a key and this one version {VERSION}: install \
-                 the same release of cede at both ends"
-            ),
-            Self::NotSealed(heard) if heard.is_empty() => {
-                write!(f, "the other end ended at once, without showing a key; {HINT}")
-            }
-            Self::NotSealed(heard) => {
-                let heard = printable(heard);
-                write!(f, "the other end speaks uTP, but not under a key: it began with \"{heard}\"; {HINT}")
-            }
-            Self::Silent => {
-                let seconds = PATIENCE.as_secs();
-                write!(f, "the other end has not shown within {seconds} s that it has the key; {HINT}")
-            }
-            Self::Length(bytes) => {
-                write!(f, "a record cannot have {bytes} octets: it was changed on the way")
-            }
-            same => f.write_str(same.words()),
-        }
-    }
-}
-
-impl std::error::Error for SealError {}
-
-impl From<SealError> for io::Error {
-    fn from(error: SealError) -> Self {
-        let kind = match error {
-            SealError::CutOff => io::ErrorKind::UnexpectedEof,
-            _ => io::ErrorKind::InvalidData,
-        };
-        Self::new(kind, error)
-    }
-}

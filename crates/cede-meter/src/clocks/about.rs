@@ -11,9 +11,8 @@
 //!
 //! **How it was validated.** The simulated world with the observer's own uplink full (`cede-repro/tests/own_queue.rs`).
 
-use crate::clocks::clock::Point;
-use crate::clocks::drift::put_in_order;
-use crate::clocks::own::{Unwrap, WRAP};
+use crate::clocks::clock::{Point, put_in_order};
+use crate::clocks::wraps::{Unwrap, WRAP};
 use crate::store::pool::Pool;
 use crate::store::samples::Series;
 use crate::store::utp::packets_behind;

@@ -3,8 +3,8 @@
 use crate::clocks::about::{self, Said};
 use crate::clocks::clock::{self, Point};
 use crate::clocks::doubt::How;
-use crate::clocks::own::{WRAP, unwrapped};
 use crate::clocks::shelf::{Lent, Shelf};
+use crate::clocks::wraps::{WRAP, unwrapped};
 use crate::packet::key::Side;
 use crate::packet::rtt::Rtt;
 use crate::store::embryo::ENTRIES_MAX;

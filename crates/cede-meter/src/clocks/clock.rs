@@ -39,6 +39,8 @@ const RATE_MISFIT_TOLD_EXACT: f64 = 0.4;
 pub(crate) const DRIFT_SPAN_US_MIN: f64 = 60e6;
 /// Of what is seen for less, but for so long, where it is known how well it is told.
 pub(crate) const DRIFT_SPAN_US_SHORT: f64 = 15e6;
+/// So much the drift that others tell, or a short flow, must make of a TCP flow: taking it out leaves open where ticks lie.
+pub(crate) const DRIFT_US_MIN: f64 = 500.0;
 const DRIFT_POINTS_MIN: usize = 20;
 const DRIFT_PPM_MAX: f64 = 200.0;
 /// Below this a drift makes no difference, and is within the error of its own measurement.
@@ -193,6 +195,13 @@ fn median_slope(readings: &[Point], piece_us: f64) -> f64 {
     let middle = slopes.len() / 2;
     // The whole is at least as long as a piece, but where the clock was set back within it.
     if slopes.is_empty() { 0.0 } else { *slopes.select_nth_unstable_by(middle, f64::total_cmp).1 }
+}
+
+/// By time.
+pub(crate) fn put_in_order(points: &mut [Point]) {
+    if !points.is_sorted_by(|a, b| a.t <= b.t) {
+        points.sort_by(|a, b| a.t.total_cmp(&b.t));
+    }
 }
 
 /// Whether a series is long enough to tell a drift.

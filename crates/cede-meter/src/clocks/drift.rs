@@ -12,7 +12,7 @@
 
 use crate::clocks::about::had_come;
 use crate::clocks::around::{Around, growth_us_max};
-use crate::clocks::clock::{self, Point};
+use crate::clocks::clock::{self, Point, put_in_order};
 use crate::clocks::shelf::Lent;
 use crate::store::sample::Sample;
 
@@ -196,12 +196,6 @@ fn when_said(said: &mut [Point], direct: &[Point]) {
         point.t -= packets.peek().map_or(0.0, |packet| packet.x - least);
     }
     put_in_order(said);
-}
-
-pub(crate) fn put_in_order(points: &mut [Point]) {
-    if !points.is_sorted_by(|a, b| a.t <= b.t) {
-        points.sort_by(|a, b| a.t.total_cmp(&b.t));
-    }
 }
 
 /// From ticks to how much later they were seen.

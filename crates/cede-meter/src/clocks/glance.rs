@@ -5,7 +5,8 @@
 
 use crate::clocks::clock::Point;
 use crate::clocks::doubt::How;
-use crate::clocks::own::{Own, Unwrap};
+use crate::clocks::own::Own;
+use crate::clocks::wraps::Unwrap;
 use crate::packet::key::Side;
 use crate::packet::length::Length;
 use crate::packet::rtt::Rtt;

@@ -18,3 +18,4 @@ pub(crate) mod stamps;
 pub(crate) mod told;
 pub(crate) mod track;
 pub(crate) mod transmission;
+pub(crate) mod wraps;

@@ -2,16 +2,17 @@
 
 use crate::clocks::about::{self, Said};
 use crate::clocks::around::{Around, growth_us_max};
-use crate::clocks::clock::{self, DRIFT_PPM_MIN, Point, RATE_ASSUMED_HZ, Rate, span_s};
+use crate::clocks::clock::{self, DRIFT_PPM_MIN, DRIFT_US_MIN, Point, RATE_ASSUMED_HZ, Rate, span_s};
 use crate::clocks::doubt::Trips;
 use crate::clocks::drift::{Clocks, Receiver, against_arrival, own_drift, said_drift};
-use crate::clocks::own::{Own, Unwrap};
+use crate::clocks::own::Own;
 use crate::clocks::shelf::Lent;
 use crate::clocks::short::Short;
 use crate::clocks::sieve;
 use crate::clocks::told::Told;
 use crate::clocks::track::Track;
 use crate::clocks::transmission::{Floors, PerOctet};
+use crate::clocks::wraps::Unwrap;
 use crate::packet::length::Length;
 use crate::packet::rtt::Rtt;
 use crate::store::flow::Protocol;
@@ -28,8 +29,6 @@ const LOWER_TICKS_MIN: f64 = 2.5;
 /// own is too high for sure, and less is asked.
 const APART_MIN: usize = 8;
 const APART_MIN_TOLD: usize = 3;
-/// So much the drift that others tell, or a short flow, must make of a TCP flow: taking it out leaves open where ticks lie.
-pub(crate) const DRIFT_US_MIN: f64 = 500.0;
 
 /// What else is known of a direction's sender.
 pub(crate) struct Known<'a> {

@@ -11,9 +11,8 @@
 //! (`cede-repro/tests/own_queue.rs`).
 
 use crate::clocks::around::Around;
-use crate::clocks::clock::{self, Edge, Point};
-use crate::clocks::drift::{Receiver, against_arrival, put_in_order, when_asked};
-use crate::clocks::reading::DRIFT_US_MIN;
+use crate::clocks::clock::{self, DRIFT_US_MIN, Edge, Point, put_in_order};
+use crate::clocks::drift::{Receiver, against_arrival, when_asked};
 
 /// What is left open must be no more than this.
 const OPEN_PPM_MAX: f64 = 10.0;

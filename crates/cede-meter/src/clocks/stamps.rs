@@ -1,8 +1,8 @@
 //! Whether stamps of one direction alone are a clock's.
 
 use crate::clocks::clock::{Point, span_s};
-use crate::clocks::own::unwrapped;
 use crate::clocks::shelf::Shelf;
+use crate::clocks::wraps::unwrapped;
 use crate::store::flow::Direction;
 use crate::store::pool::Pool;
 

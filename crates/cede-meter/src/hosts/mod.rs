@@ -6,4 +6,5 @@ pub(crate) mod quickest;
 pub(crate) mod senders;
 pub(crate) mod several;
 pub(crate) mod shared;
+pub(crate) mod source;
 pub(crate) mod together;

@@ -6,9 +6,6 @@
 //!
 //! **What it leaves out.** Flows whose shortest round trip is not the host's: the least that they met may be a queue. Short flows.
 
-use crate::clocks::drift::against_arrival;
-use crate::clocks::transmission::least_per_octet;
-use crate::hosts::direction::Source;
 use crate::report::Protocol;
 use crate::store::sender::Sender;
 use core::cell::OnceCell;
@@ -22,7 +19,7 @@ const FULL_BYTES: f64 = 1_500.0;
 const MUCH_LESS: f64 = 0.25;
 
 /// A flow's shortest round trip, less that of its host; and how much an octet makes its packets later at least.
-struct Flow {
+pub(crate) struct Flow {
     sender: Sender,
     longer_us: f64,
     us_per_octet: f64,
@@ -33,36 +30,34 @@ struct Flow {
 pub(crate) struct Quickest([OnceCell<Vec<Flow>>; 2]);
 
 impl Quickest {
-    /// Whether other flows of the sender's host, which met an empty queue, show much less than so many microseconds per octet.
-    pub(crate) fn is_below(&self, us_per_octet: f64, source: &Source<'_>, sender: Sender) -> bool {
+    /// Whether flows of the same host but this one, which met an empty queue, show much less than so many microseconds per octet; they are
+    /// asked for once.
+    pub(crate) fn is_below(
+        &self,
+        us_per_octet: f64,
+        sender: Sender,
+        ask: impl Fn(Protocol) -> Vec<Flow>,
+    ) -> bool {
         let Self([utp, tcp]) = self;
         let known = if sender.protocol() == Protocol::Utp { utp } else { tcp };
         let is_quicker = |flow: &Flow| {
             let has_met_none = flow.longer_us <= LONGER * us_per_octet * FULL_BYTES;
             flow.sender != sender && has_met_none && flow.us_per_octet < MUCH_LESS * us_per_octet
         };
-        known.get_or_init(|| flows(source, sender.protocol())).iter().any(is_quicker)
+        known.get_or_init(|| ask(sender.protocol())).iter().any(is_quicker)
     }
 }
 
-fn flows(source: &Source<'_>, protocol: Protocol) -> Vec<Flow> {
-    let of_protocol = source.host.iter().filter(|sender| sender.protocol() == protocol);
-    let mut timed: Vec<(f64, Sender)> =
-        of_protocol.filter_map(|sender| Some((source.round_trip_us(sender, 2)?.0, *sender))).collect();
+/// Those of flows, each with its shortest round trip, that are asked, as far as they tell how much later octets make their packets.
+pub(crate) fn quickest(
+    mut timed: Vec<(f64, Sender)>,
+    us_per_octet: impl Fn(&Sender) -> Option<f64>,
+) -> Vec<Flow> {
     timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let Some(&(shortest_us, _)) = timed.first() else { return Vec::new() };
     let flow = |&(round_trip_us, sender): &(f64, Sender)| {
-        let us_per_octet = own_per_octet(source, &sender)?;
+        let us_per_octet = us_per_octet(&sender)?;
         Some(Flow { sender, longer_us: round_trip_us - shortest_us, us_per_octet })
     };
     timed.iter().take(ASKED_MAX).filter_map(flow).collect()
-}
-
-fn own_per_octet(source: &Source<'_>, sender: &Sender) -> Option<f64> {
-    let (mut own, hz) = source.own(sender)?;
-    if sender.protocol() == Protocol::Tcp {
-        against_arrival(&mut own.points, 1e6 / hz?);
-    }
-    own.leave_out_overtaken();
-    least_per_octet(&own.points, &own.lengths)
 }

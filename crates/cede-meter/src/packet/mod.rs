@@ -9,6 +9,7 @@ pub(crate) mod rtt;
 pub(crate) mod tcp;
 pub(crate) mod twins;
 pub(crate) mod utp;
+pub(crate) mod view;
 pub(crate) mod views;
 
 use frame::{Content, Seen};

@@ -14,7 +14,7 @@
 
 use crate::packet::Said;
 use crate::packet::key::{Key, Side};
-use crate::packet::views::View;
+use crate::packet::view::View;
 use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
 

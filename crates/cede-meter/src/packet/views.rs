@@ -2,8 +2,7 @@
 //!
 //! A machine that forwards packets, captured by `-i any`, shows each one as it comes and as it goes: before its queue and behind it.
 //! Of each direction one view is kept: that of the interface by which packets leave, which has the queue behind it, or else the first.
-//! The headers of such captures ("cooked": LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2 of the registry of link types) tell whether a packet
-//! leaves the machine, the second one also the interface.
+//! The headers of such captures tell ([`view`](super::view)).
 //!
 //! Where addresses are translated on the way, what comes and what goes has two names ([`twins`](super::twins)): one of them stands for both.
 //!
@@ -14,7 +13,7 @@
 use crate::packet::Packet;
 use crate::packet::key::{Key, Side};
 use crate::packet::twins::{Pair, Sight, Twins};
-use cede_wire::link::LinkType;
+use crate::packet::view::View;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
@@ -24,34 +23,6 @@ const SILENCE_US: u64 = 5_000_000;
 const PAIRS_MIN: u8 = 2;
 /// Names of names that are followed.
 const NAMES_MAX: usize = 4;
-
-/// How a packet was seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct View {
-    /// Zero where that is not told.
-    interface: u32,
-    leaves: bool,
-}
-
-impl View {
-    /// Of a frame; `None` where its link type does not tell.
-    #[inline]
-    pub(crate) fn of(link_type: LinkType, frame: &[u8]) -> Option<Self> {
-        const LEAVES: u8 = 4;
-        match (link_type, frame) {
-            (LinkType::LINUX_SLL, &[_, kind, ..]) => Some(Self { interface: 0, leaves: kind == LEAVES }),
-            (LinkType::LINUX_SLL2, &[_, _, _, _, a, b, c, d, _, _, kind, ..]) => {
-                Some(Self { interface: u32::from_be_bytes([a, b, c, d]), leaves: kind == LEAVES })
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether it was on its way out.
-    pub(crate) const fn leaves(&self) -> bool {
-        self.leaves
-    }
-}
 
 /// What a packet's flow is called, and what is to be done with the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -188,9 +159,9 @@ impl Kept {
     fn judge(&self, view: View, time_us: u64) -> Verdict {
         if self.view == view {
             Verdict::Take
-        } else if view.leaves && !self.view.leaves {
+        } else if view.leaves() && !self.view.leaves() {
             Verdict::Begins
-        } else if view.leaves == self.view.leaves && time_us.saturating_sub(self.last_us) > SILENCE_US {
+        } else if view.leaves() == self.view.leaves() && time_us.saturating_sub(self.last_us) > SILENCE_US {
             Verdict::Take
         } else {
             Verdict::Repeats

@@ -11,8 +11,8 @@ pub use columns::Value;
 pub use sheet::PARQUET;
 pub use table::Table;
 
+use crate::captures::Captures;
 use crate::failure::Failure;
-use crate::meter::Captures;
 use crate::screen;
 use parquet::errors::ParquetError;
 use std::fs::File;

@@ -10,6 +10,7 @@ mod show;
 pub use data::columns;
 pub use log::{LOG_COLUMNS, PIECES_COLUMNS};
 
+use crate::captures::Captures;
 use crate::failure::Failure;
 use crate::meter::{self, Veil};
 use crate::screen::{self, Screen};
@@ -123,7 +124,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
         args.veil.put_on(file.as_deref())?;
     }
     let mut inspector = Inspector::new(args.config()?);
-    let captures = meter::Captures::named(&args.files);
+    let captures = Captures::named(&args.files);
     let mut log = log::Log::new(args, &captures);
     let lacking = meter::each_packet(&captures, |record| inspector.record(record, &mut log))?;
     let mut report = inspector.finish(&mut log);

@@ -15,11 +15,11 @@ mod veil;
 
 pub use columns::COLUMNS;
 pub use data::{counters, names};
-pub use order::Captures;
 pub use show::{Count, because, in_all, left_out, many};
 pub use source::{each as each_packet, read as read_captures, selection};
 pub use veil::Veil;
 
+use crate::captures::Captures;
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use cede_meter::{

@@ -3,28 +3,8 @@
 use super::unpack::decompressed;
 use cede_meter::Feed;
 use cede_wire::pcap::Record;
-use std::collections::HashSet;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-
-/// Captures that are named.
-pub struct Captures {
-    /// Each once, however often it is named. What nothing is known of is itself.
-    pub files: Vec<PathBuf>,
-    /// Those that are named again.
-    pub again: Vec<PathBuf>,
-}
-
-impl Captures {
-    /// Looks up what the names mean.
-    pub fn named(files: &[PathBuf]) -> Self {
-        let mut known = HashSet::new();
-        let is_new =
-            |path: &PathBuf| known.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
-        let (files, again) = files.iter().cloned().partition(is_new);
-        Self { files, again }
-    }
-}
+use std::path::Path;
 
 /// Sorts by their times those that have one. The rest keep their places, and so do those of the same time among each other.
 pub fn sort_known<T>(list: &mut [T], time: impl Fn(&T) -> Option<u64>) {

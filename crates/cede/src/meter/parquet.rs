@@ -7,7 +7,8 @@
 //! Sums, seconds and histograms of one host can be added over captures without loss, so means over time and quantiles of
 //! a thousand captures are those of one.
 
-use super::{Captures, MeterArgs, show};
+use super::{MeterArgs, show};
+use crate::captures::Captures;
 use crate::dataset::{DAY_US, Table, Value, date, name_of_run, unwritten};
 use crate::failure::Failure;
 use cede_meter::{Delay, Estimator, FlowReport, Histogram, Protocol, QueueSample, Summary};

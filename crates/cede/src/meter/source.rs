@@ -1,8 +1,9 @@
 //! Captures from files and pipes, plain or compressed, on all processors: few octets are read and unpacked ahead, many looked at in parts.
 
 use super::lacking::{Lacking, asked};
-use super::order::{Captures, first_ns, sort_known};
+use super::order::{first_ns, sort_known};
 use super::unpack::decompressed;
+use crate::captures::Captures;
 use crate::failure::Failure;
 use crate::progress::{self, Pace, StatusLine};
 use crate::screen;

@@ -1,6 +1,7 @@
 //! The paper of GLOBECOM 2013.
 
 use super::{Args, WorldArg, failed, folder, jobs, metered, not_run, tally_and_page, tell, titled};
+use crate::captures::Captures;
 use crate::failure::Failure;
 use crate::lab::unmeasured;
 use crate::progress::{Pace, StatusLine};
@@ -64,8 +65,7 @@ fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferblo
 
 /// The peers in captures.
 fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
-    let (meter, lacking) =
-        meter::read_captures(&meter::Captures::named(files), &cede_meter::Config::default())?;
+    let (meter, lacking) = meter::read_captures(&Captures::named(files), &cede_meter::Config::default())?;
     let [damage, cut] = lacking.failures();
     if let Some(cut) = cut {
         return Err(cut);
