@@ -101,13 +101,6 @@ impl SwarmOutcome {
         joint_mean_ms(links.map(|(_, link)| &link.backlog))
     }
 
-    /// Mean time that packets waited at the uplinks of those peers, in ms.
-    #[must_use]
-    pub fn wait_mean_ms(&self, of: impl Fn(&PeerOutcome) -> bool) -> Option<f64> {
-        let links = self.uplinks.iter().filter(|(peer, _)| of(&self.peers[*peer]));
-        joint_mean_ms(links.map(|(_, link)| &link.waits))
-    }
-
     /// The percentile of all samples of the queue at dequeues.
     #[must_use]
     pub fn queue_percentile_ms(&self, percent: f64) -> Option<f64> {

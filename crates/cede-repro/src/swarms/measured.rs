@@ -43,8 +43,6 @@ pub struct Measured {
     pub seed_copies: f64,
     /// The seed's own queue, in ms.
     pub seed_queue_ms: f64,
-    /// How long packets waited in the seeds' queues, in ms.
-    pub seed_wait_ms: f64,
     /// The groups.
     pub classes: Vec<Class>,
     /// Pieces at leechers over time: every hundredth of them, when.
@@ -85,7 +83,6 @@ impl Measured {
             tcp_share: summary.tcp_share,
             seed_copies: summary.seed_copies,
             seed_queue_ms: summary.seed_queue_ms,
-            seed_wait_ms: outcome.wait_mean_ms(|peer| peer.role == Role::Seed).unwrap_or(0.0),
             classes: (0..swarm.groups.len()).map(|group| class(swarm, outcome, group)).collect(),
             pieces: pieces(outcome),
             seed_idle_ends,

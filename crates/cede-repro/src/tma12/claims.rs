@@ -20,7 +20,7 @@ const CLAIMS: [Row; 20] = [
         "A1",
         "2.1, Fig 1",
         "one uTP flow on 5 Mbit/s uses the whole capacity, and the delay is the target, for 25 and for 100 ms",
-        "mean wait in the queue within 2 ms of the target, throughput at least 97 %",
+        "mean of what dequeues leave in the seed's queue, as the paper logs it, within 2 ms of the target, throughput at least 97 %",
         target_delay,
     ),
     (
@@ -147,7 +147,7 @@ fn completion(runs: &[Measured]) -> f64 {
 fn target_delay(results: &Results) -> (String, Option<bool>) {
     let judged = [25.0, 100.0].map(|target: f64| {
         let runs = results.of(&single_flow_key(target as u32));
-        let queue = average(runs, |run| run.seed_wait_ms);
+        let queue = average(runs, |run| run.seed_queue_ms);
         // A full packet of 1,500 octets carries 1,452.
         let used = average(runs, |run| 25e6 * 8.0 / run.mean_s / 5e6 * 1500.0 / 1452.0);
         (queue, used, (queue - target).abs() <= 2.0 && used >= 0.97)
