@@ -38,6 +38,7 @@ impl Batch<'_> {
 
     fn put(&mut self, record: &Record<'_>) {
         let Some(time_ns) = record.time_ns else { return self.meter.record(record) };
+        self.meter.go_to_interface(record.interface);
         let about = (record.link_type, record.captured, record.original_len);
         if self.waiting.is_empty() {
             self.make_room();

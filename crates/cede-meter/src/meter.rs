@@ -118,10 +118,17 @@ impl Meter {
 
     /// As [`Self::packet`], for a record of a capture file; those without a time are counted and left out.
     pub fn record(&mut self, record: &cede_wire::pcap::Record<'_>) {
+        self.go_to_interface(record.interface);
         match record.time_ns {
             Some(time_ns) => self.packet(time_ns, record.link_type, record.captured, record.original_len),
             None => self.counters.timeless(),
         }
+    }
+
+    /// The interface of the capture that the packets are of that come next.
+    #[inline]
+    pub(crate) const fn go_to_interface(&mut self, interface: u32) {
+        self.views.go_to(interface);
     }
 
     /// Takes in what was read of packets that came one behind the other.
@@ -149,7 +156,8 @@ impl Meter {
             && let Some((key, packet)) = plain::read(captured, time_ns / 1000, original_len)
         {
             let hash = self.stock.hash(&key);
-            return then(self, Waiting { key, hash, packet, is_cut: false, view: None });
+            let view = self.views.at_interface();
+            return then(self, Waiting { key, hash, packet, is_cut: false, view });
         }
         self.read_long_way(time_ns, (link_type, captured, original_len), then);
     }
@@ -164,7 +172,8 @@ impl Meter {
         let Some(seen) = self.counters.read(&self.config.selection, link_type, captured) else { return };
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
-        let (hash, view) = (self.stock.hash(&key), View::of(link_type, captured));
+        let hash = self.stock.hash(&key);
+        let view = View::of(link_type, captured).or_else(|| self.views.at_interface());
         Packet::each(&seen, side, time_ns / 1000, original_len, |packet| {
             let is_cut = matches!(packet.said, Said::Silent | Said::Foreign) && seen.ends_too_early();
             then(self, Waiting { key, hash, packet, is_cut, view });

@@ -4,8 +4,37 @@ mod common;
 
 use cede_meter::{Config, Estimator, Flags};
 use cede_wire::link::LinkType;
+use cede_wire::pcap::Record;
 use cede_wire::utp::Kind;
-use common::{A, B, Tap, Tcp, ipv4, udp, utp};
+use common::{A, B, Tap, Tcp, ethernet, ipv4, udp, utp};
+
+/// How a capture tells where it saw a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Capture {
+    /// By the header of each frame.
+    Cooked(LinkType),
+    /// By the numbers of its interfaces (pcapng).
+    Apart,
+}
+
+const CAPTURES: [Capture; 3] =
+    [Capture::Cooked(LinkType::LINUX_SLL), Capture::Cooked(LinkType::LINUX_SLL2), Capture::Apart];
+
+impl Capture {
+    /// A packet as it is captured: by which interface, and whether it leaves the machine.
+    fn frame(self, interface: u32, leaves: bool, packet: &[u8]) -> (u32, Vec<u8>) {
+        match self {
+            Self::Cooked(link_type) => (0, cooked(link_type, interface, leaves, packet)),
+            Self::Apart => (interface, ethernet(0x0800, packet)),
+        }
+    }
+
+    fn hand(self, tap: &mut Tap, time_us: u64, (interface, captured): &(u32, Vec<u8>)) {
+        let link_type = if let Self::Cooked(link_type) = self { link_type } else { LinkType::ETHERNET };
+        let (time_ns, original_len) = (Some(time_us * 1_000), captured.len() as u32);
+        tap.0.record(&Record { time_ns, interface: *interface, link_type, captured, original_len });
+    }
+}
 
 /// A cooked capture's frame: by which interface, and whether it leaves the machine.
 fn cooked(link_type: LinkType, interface: u32, leaves: bool, packet: &[u8]) -> Vec<u8> {
@@ -37,7 +66,7 @@ fn queue_us(k: u64) -> u64 {
 }
 
 /// B's packets each 20 ms come from inside, wait for up to 600 ms, and leave; A's answers come 20 ms later and leave at once.
-fn play(link_type: LinkType, is_tcp: bool, translated: Translated) -> Tap {
+fn play(capture: Capture, is_tcp: bool, translated: Translated) -> Tap {
     let mut frames = Vec::new();
     // Names on the side of the other host.
     let sender = if translated == Translated::Sender { ROUTER } else { B };
@@ -62,15 +91,15 @@ fn play(link_type: LinkType, is_tcp: bool, translated: Translated) -> Tap {
                 ipv4(17, from.0, to.0, &udp(from.1, to.1, &datagrams[what]))
             }
         };
-        frames.push((sent, cooked(link_type, INSIDE, false, &packet(0, B, receiver))));
-        frames.push((leaves, cooked(link_type, OUTSIDE, true, &packet(0, sender, A))));
-        frames.push((leaves + 20_000, cooked(link_type, OUTSIDE, false, &packet(1, A, sender))));
-        frames.push((leaves + 20_020, cooked(link_type, INSIDE, true, &packet(1, receiver, B))));
+        frames.push((sent, capture.frame(INSIDE, false, &packet(0, B, receiver))));
+        frames.push((leaves, capture.frame(OUTSIDE, true, &packet(0, sender, A))));
+        frames.push((leaves + 20_000, capture.frame(OUTSIDE, false, &packet(1, A, sender))));
+        frames.push((leaves + 20_020, capture.frame(INSIDE, true, &packet(1, receiver, B))));
     }
     frames.sort_by_key(|frame| frame.0);
     let mut tap = Tap::new(Config::default());
     for (time_us, frame) in &frames {
-        tap.0.packet(time_us * 1_000, link_type, frame, frame.len() as u32);
+        capture.hand(&mut tap, *time_us, frame);
     }
     tap
 }
@@ -94,9 +123,9 @@ fn check(tap: &Tap) {
 
 #[test]
 fn of_each_packet_the_view_behind_the_queue_counts() {
-    for link_type in [LinkType::LINUX_SLL, LinkType::LINUX_SLL2] {
+    for capture in CAPTURES {
         for is_tcp in [true, false] {
-            check(&play(link_type, is_tcp, Translated::Nobody));
+            check(&play(capture, is_tcp, Translated::Nobody));
         }
     }
 }
@@ -104,9 +133,9 @@ fn of_each_packet_the_view_behind_the_queue_counts() {
 #[test]
 fn a_flow_has_the_name_of_whoever_is_translated() {
     for translated in [Translated::Sender, Translated::Receiver] {
-        for link_type in [LinkType::LINUX_SLL, LinkType::LINUX_SLL2] {
+        for capture in CAPTURES {
             for is_tcp in [true, false] {
-                let tap = play(link_type, is_tcp, translated);
+                let tap = play(capture, is_tcp, translated);
                 check(&tap);
                 let found = tap.found();
                 let hosts =
@@ -202,4 +231,25 @@ fn what_is_seen_once_counts_whichever_way_it_goes() {
     let found = tap.found();
     assert_eq!((found.flow(B.0).packets, found.flow(A.0).packets), (1_000, 1_000));
     assert_eq!(tap.0.counters().seen_twice, 0);
+}
+
+/// Two wires to one other end, over which packets go by turns: each was seen once.
+#[test]
+fn packets_that_go_by_turns_over_two_interfaces_all_count() {
+    for is_tcp in [true, false] {
+        let mut tap = Tap::new(Config::default());
+        for k in 0..1_000_u64 {
+            let (at, ms) = (1_000_000 + k * 20_000, (1_000 + k * 20) as u32);
+            let data = Tcp { seq: k as u32 * 100, ack: 1, flags: 0x10, clock: ms, echo: 9, len: 100 };
+            let packet = if is_tcp {
+                ipv4(6, B.0, A.0, &data.octets(B.1, A.1))
+            } else {
+                let data = utp(Kind::Data, 8, (k as u16, 4), (at as u32, 5), 100);
+                ipv4(17, B.0, A.0, &udp(B.1, A.1, &data))
+            };
+            let frame = Capture::Apart.frame(INSIDE + k as u32 % 2, false, &packet);
+            Capture::Apart.hand(&mut tap, at, &frame);
+        }
+        assert_eq!((tap.found().flow(B.0).packets, tap.0.counters().seen_twice), (1_000, 0));
+    }
 }

@@ -1,9 +1,9 @@
-//! Flows that a router shows under two names, as it translates addresses.
+//! Packets that a router shows twice, and flows that it shows under two names, as it translates addresses.
 //!
 //! A capture of all interfaces of a router that translates addresses (NAT) shows each packet as it comes, under one name, and as it
 //! leaves, under another: two flows, of which one is to count. What a packet says of clocks and sequence numbers stays the same on the
 //! way, and so does one of its two ends. Two packets that agree in that, of which one comes and one leaves, are taken for one; two such
-//! pairs tell that the flows are one.
+//! pairs tell that the flows are one. Where a capture tells interfaces but not ways, the packet that was seen first came.
 //!
 //! The name that stays is the one that the translated host has itself: under which what is for it leaves, and what it sends comes.
 //!
@@ -33,6 +33,13 @@ pub(crate) struct Sight {
     pub said: Said,
 }
 
+/// One packet that was seen twice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Twin {
+    pub came: Sight,
+    pub left: Sight,
+}
+
 /// Two names of one flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pair {
@@ -56,8 +63,8 @@ impl Twins {
         self.seen.capacity() * size_of::<Option<Sight>>()
     }
 
-    /// Notes a packet; the two names of its flow, if it was seen before under another one.
-    pub(crate) fn note(&mut self, sight: Sight) -> Option<Pair> {
+    /// Notes a packet; both times, if it was seen before on another way.
+    pub(crate) fn note(&mut self, sight: Sight) -> Option<Twin> {
         let words = words(&sight.said)?;
         if self.seen.is_empty() {
             self.seen.resize(PACKETS, None);
@@ -65,11 +72,15 @@ impl Twins {
         let slot = self.hash.hash_one(words) as usize % PACKETS;
         let before = self.seen[slot].replace(sight)?;
         let is_late = sight.time_us.abs_diff(before.time_us) > WAIT_US_MAX;
-        let is_same = before.key != sight.key && Some(words) == self::words(&before.said);
-        if is_late || !is_same || before.view.leaves() == sight.view.leaves() {
+        let is_same = Some(words) == self::words(&before.said);
+        if is_late || !is_same || !before.view.may_be_followed_by(&sight.view) {
             return None;
         }
-        if sight.view.leaves() { pair(&before, &sight) } else { pair(&sight, &before) }
+        // Where several interfaces are captured, what was seen later may stand in front.
+        let is_backwards = before.view.leaves() || sight.view.is_untold() && sight.time_us < before.time_us;
+        let (came, left) = if is_backwards { (sight, before) } else { (before, sight) };
+        let is_open = sight.view.is_untold() && sight.time_us == before.time_us;
+        (!is_open).then_some(Twin { came, left })
     }
 }
 
@@ -88,11 +99,15 @@ fn words(said: &Said) -> Option<[u32; 6]> {
     }
 }
 
-/// The names of a flow one of whose packets came and left, if the same end of both is the same.
-fn pair(came: &Sight, left: &Sight) -> Option<Pair> {
-    if came.key.is_tcp() != left.key.is_tcp() {
-        return None;
+impl Twin {
+    /// The names of its flow, where it has two, if the same end of both is the same.
+    pub(crate) fn pair(&self) -> Option<Pair> {
+        let Self { came, left } = self;
+        if came.key.is_tcp() == left.key.is_tcp() { pair(came, left) } else { None }
     }
+}
+
+fn pair(came: &Sight, left: &Sight) -> Option<Pair> {
     let swaps = came.side != left.side;
     let is_same = |side: [Side; 2]| {
         let [a, b] = [came.key.end(side[0]), left.key.end(side[1])];

@@ -2,25 +2,27 @@
 //!
 //! A machine that forwards packets, captured by `-i any`, shows each one as it comes and as it goes: before its queue and behind it.
 //! Of each direction one view is kept: that of the interface by which packets leave, which has the queue behind it, or else the first.
-//! The headers of such captures tell ([`view`](super::view)).
+//! The headers of such captures tell ([`view`](super::view)); of others that have several interfaces, packets that were seen at two of them do.
 //!
 //! Where addresses are translated on the way, what comes and what goes has two names ([`twins`](super::twins)): one of them stands for both.
 //!
-//! **What it leaves out.** Captures of several interfaces that are not cooked.
+//! **What it leaves out.** Captures of several interfaces in files of their own.
 //!
 //! **How it was validated.** A router's view of a queue of its own (`tests/views.rs`), and a real one's beside the far end.
 
 use crate::packet::Packet;
 use crate::packet::key::{Key, Side};
-use crate::packet::twins::{Pair, Sight, Twins};
+use crate::packet::twins::{Pair, Sight, Twin, Twins};
 use crate::packet::view::View;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 /// A view that shows nothing for so long while another one does has ended: the way has changed.
 const SILENCE_US: u64 = 5_000_000;
-/// So many packets were seen under both names before a flow is believed to have two.
+/// So many packets were seen under both names before a flow is believed to have two, and at two interfaces before it is known by which they leave.
 const PAIRS_MIN: u8 = 2;
+/// As many packets tell that they leave by another interface from now on.
+const LEFT_MAX: u8 = 20;
 /// Names of names that are followed.
 const NAMES_MAX: usize = 4;
 
@@ -56,6 +58,8 @@ struct Kept {
 struct Sides {
     key: Key,
     kept: [Option<Kept>; 2],
+    /// By which interface packets leave, where views do not say, and by how many more it was seen than by another.
+    left_by: [Option<(u32, u8)>; 2],
     /// Another name of the same flow, which stays, and how many packets were seen under both.
     also: Option<(Pair, u8)>,
 }
@@ -67,9 +71,25 @@ pub(crate) struct Views {
     flows: HashTable<Sides>,
     twins: Twins,
     room_bytes: usize,
+    /// The interface of the packet that is being read, and whether there are several.
+    interface: u32,
+    are_several: bool,
 }
 
 impl Views {
+    /// From now on packets are of this interface of a capture, until another one is told.
+    #[inline]
+    pub(crate) const fn go_to(&mut self, interface: u32) {
+        self.are_several |= interface != self.interface;
+        self.interface = interface;
+    }
+
+    /// The view of a packet whose link type tells none.
+    #[inline]
+    pub(crate) fn at_interface(&self) -> Option<View> {
+        self.are_several.then(|| View::at(self.interface))
+    }
+
     /// With so much memory at most; flows that come later are taken as they are.
     pub(crate) fn new(room_bytes: usize) -> Self {
         Self { room_bytes, ..Self::default() }
@@ -86,23 +106,26 @@ impl Views {
     /// Notes a packet.
     pub(crate) fn note(&mut self, key: Key, packet: &Packet, view: View) -> Judged {
         let Packet { side, time_us, said, .. } = *packet;
-        let dropped = if self.is_renamed(&key) {
-            None
-        } else {
-            self.twins.note(Sight { key, side, view, time_us, said }).and_then(|pair| self.confirm(&pair))
-        };
+        let sight = Sight { key, side, view, time_us, said };
+        let is_renamed = self.is_renamed(&key);
+        let (key, side) = self.name(key, side);
+        let is_known = is_renamed && !(view.is_untold() && self.left_by(&key, side).is_none());
+        let twin = if is_known { None } else { self.twins.note(sight) };
+        let dropped = twin.and_then(|twin| self.learn(&twin));
+        // What was learnt may be another name.
         let (key, side) = self.name(key, side);
         Judged { key, side, verdict: self.judge(key, side, view, time_us), dropped }
     }
 
     fn judge(&mut self, key: Key, side: Side, view: View, time_us: u64) -> Verdict {
-        let now = Kept { view, last_us: time_us };
         let Some(sides) = self.find(&key) else {
-            let mut kept = [None; 2];
-            kept[side] = Some(now);
-            self.begin(Sides { key, kept, also: None });
+            let mut sides = Sides::new(key);
+            sides.kept[side] = Some(Kept { view, last_us: time_us });
+            self.begin(sides);
             return Verdict::Take;
         };
+        let view = view.where_left_by(sides.left_by(side));
+        let now = Kept { view, last_us: time_us };
         let verdict = sides.kept[side].map_or(Verdict::Take, |kept| kept.judge(view, time_us));
         if verdict != Verdict::Repeats {
             sides.kept[side] = Some(now);
@@ -112,6 +135,10 @@ impl Views {
 
     fn find(&mut self, key: &Key) -> Option<&mut Sides> {
         self.flows.find_mut(key.hash(&self.hash), |sides| sides.key == *key)
+    }
+
+    fn left_by(&mut self, key: &Key, side: Side) -> Option<u32> {
+        self.find(key)?.left_by(side)
     }
 
     fn is_renamed(&mut self, key: &Key) -> bool {
@@ -127,10 +154,36 @@ impl Views {
         (key, side)
     }
 
+    /// Notes that a packet was seen twice; a name that does not count any more, once that is sure.
+    fn learn(&mut self, twin: &Twin) -> Option<Key> {
+        let Twin { came, left } = twin;
+        let pair = twin.pair();
+        let name = pair.map_or(came.key, |pair| pair.name);
+        if left.view.is_untold() && (pair.is_some() || left.key == came.key) {
+            let side = if name == came.key { came.side } else { left.side };
+            self.note_way(name, side, left.view.interface);
+        }
+        pair.and_then(|pair| self.confirm(&pair))
+    }
+
+    /// Notes that a packet left by an interface.
+    fn note_way(&mut self, key: Key, side: Side, interface: u32) {
+        let Some(sides) = self.find(&key) else {
+            let mut sides = Sides::new(key);
+            sides.left_by[side] = Some((interface, 1));
+            return self.begin(sides);
+        };
+        sides.left_by[side] = match sides.left_by[side] {
+            Some((known, packets)) if known == interface => Some((known, (packets + 1).min(LEFT_MAX))),
+            Some((known, packets @ 1..)) => Some((known, packets - 1)),
+            _ => Some((interface, 1)),
+        };
+    }
+
     /// Notes that a packet was seen under both names; the one that does not count any more, once that is sure.
     fn confirm(&mut self, pair: &Pair) -> Option<Key> {
         let Some(sides) = self.find(&pair.other) else {
-            self.begin(Sides { key: pair.other, kept: [None; 2], also: Some((*pair, 1)) });
+            self.begin(Sides { also: Some((*pair, 1)), ..Sides::new(pair.other) });
             return None;
         };
         let pairs = sides.also.filter(|(known, _)| known == pair).map_or(0, |(_, pairs)| pairs);
@@ -149,6 +202,15 @@ impl Views {
 }
 
 impl Sides {
+    const fn new(key: Key) -> Self {
+        Self { key, kept: [None; 2], left_by: [None; 2], also: None }
+    }
+
+    /// By which interface packets of a side leave, where that is sure.
+    fn left_by(&self, side: Side) -> Option<u32> {
+        self.left_by[side].filter(|(_, packets)| *packets >= PAIRS_MIN).map(|(interface, _)| interface)
+    }
+
     /// Another name that stays, where it is sure.
     fn name(&self) -> Option<Pair> {
         self.also.filter(|(_, pairs)| *pairs >= PAIRS_MIN).map(|(pair, _)| pair)
@@ -157,7 +219,7 @@ impl Sides {
 
 impl Kept {
     fn judge(&self, view: View, time_us: u64) -> Verdict {
-        if self.view == view {
+        if self.view == view || view.is_untold() {
             Verdict::Take
         } else if view.leaves() && !self.view.leaves() {
             Verdict::Begins
