@@ -153,11 +153,11 @@ impl Meter {
         }
         if link_type == LinkType::ETHERNET
             && selection.filter.is_none()
+            && self.views.at_interface().is_none()
             && let Some((key, packet)) = plain::read(captured, time_ns / 1000, original_len)
         {
             let hash = self.stock.hash(&key);
-            let view = self.views.at_interface();
-            return then(self, Waiting { key, hash, packet, is_cut: false, view });
+            return then(self, Waiting { key, hash, packet, is_cut: false, view: None });
         }
         self.read_long_way(time_ns, (link_type, captured, original_len), then);
     }

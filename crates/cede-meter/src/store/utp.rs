@@ -128,6 +128,8 @@ const fn is_pair(one: u16, other: u16) -> bool {
 }
 
 impl UtpSide {
+    // In the way of every packet; left to itself the compiler has it elsewhere now and then.
+    #[inline(always)]
     pub(crate) fn note(&mut self, said: &Said, theirs: &Self) {
         let Said { seq, kind, .. } = *said;
         let is_numbered = matches!(kind, Kind::Data | Kind::Fin);
