@@ -253,3 +253,23 @@ fn packets_that_go_by_turns_over_two_interfaces_all_count() {
         assert_eq!((tap.found().flow(B.0).packets, tap.0.counters().seen_twice), (1_000, 0));
     }
 }
+
+/// A router whose way out changes in the middle, of which its interfaces tell.
+#[test]
+fn a_way_out_that_changes_is_found_again() {
+    let mut tap = Tap::new(Config::default());
+    for k in 0..2_000_u64 {
+        let at = 1_000_000 + k * 20_000;
+        let data = utp(Kind::Data, 8, (k as u16, 4), (at as u32, 5), 100);
+        let packet = ipv4(17, B.0, A.0, &udp(B.1, A.1, &data));
+        let out = if k < 1_000 { OUTSIDE } else { OUTSIDE + 1 };
+        for (interface, time_us) in [(INSIDE, at), (out, at + 5_000)] {
+            let frame = Capture::Apart.frame(interface, false, &packet);
+            Capture::Apart.hand(&mut tap, time_us, &frame);
+        }
+    }
+    // For five seconds the other way out may be one that is not kept.
+    let packets = tap.found().flow(B.0).packets;
+    assert!((1_700..=2_010).contains(&packets), "{packets}");
+    assert!(tap.0.counters().seen_twice < 2_300);
+}

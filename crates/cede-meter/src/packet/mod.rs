@@ -1,5 +1,6 @@
 //! What a packet says: from octets to what counts of it.
 
+pub(crate) mod exits;
 pub(crate) mod filter;
 pub(crate) mod frame;
 pub(crate) mod key;

@@ -15,6 +15,7 @@
 use crate::packet::Said;
 use crate::packet::key::{Key, Side};
 use crate::packet::view::View;
+use core::cmp::Ordering;
 use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
@@ -76,11 +77,19 @@ impl Twins {
         if is_late || !is_same || !before.view.may_be_followed_by(&sight.view) {
             return None;
         }
-        // Where several interfaces are captured, what was seen later may stand in front.
-        let is_backwards = before.view.leaves() || sight.view.is_untold() && sight.time_us < before.time_us;
-        let (came, left) = if is_backwards { (sight, before) } else { (before, sight) };
-        let is_open = sight.view.is_untold() && sight.time_us == before.time_us;
-        (!is_open).then_some(Twin { came, left })
+        if !sight.view.is_untold() {
+            let (came, left) = if before.view.leaves() { (sight, before) } else { (before, sight) };
+            return Some(Twin { came, left });
+        }
+        // Of what is captured at several interfaces, what was seen later may stand in front. What was seen last is held against what follows.
+        if sight.time_us <= before.time_us {
+            self.seen[slot] = Some(before);
+        }
+        match sight.time_us.cmp(&before.time_us) {
+            Ordering::Less => Some(Twin { came: sight, left: before }),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(Twin { came: before, left: sight }),
+        }
     }
 }
 

@@ -40,6 +40,11 @@ impl View {
         Self { interface, way: Way::Untold }
     }
 
+    /// The same, on its way in.
+    pub(crate) const fn coming(self) -> Self {
+        Self { way: Way::Comes, ..self }
+    }
+
     /// Whether it was on its way out.
     pub(crate) fn leaves(&self) -> bool {
         self.way == Way::Leaves

@@ -11,6 +11,7 @@
 //! **How it was validated.** A router's view of a queue of its own (`tests/views.rs`), and a real one's beside the far end.
 
 use crate::packet::Packet;
+use crate::packet::exits::Exits;
 use crate::packet::key::{Key, Side};
 use crate::packet::twins::{Pair, Sight, Twin, Twins};
 use crate::packet::view::View;
@@ -19,10 +20,8 @@ use hashbrown::HashTable;
 
 /// A view that shows nothing for so long while another one does has ended: the way has changed.
 const SILENCE_US: u64 = 5_000_000;
-/// So many packets were seen under both names before a flow is believed to have two, and at two interfaces before it is known by which they leave.
+/// So many packets were seen under both names before a flow is believed to have two.
 const PAIRS_MIN: u8 = 2;
-/// As many packets tell that they leave by another interface from now on.
-const LEFT_MAX: u8 = 20;
 /// Names of names that are followed.
 const NAMES_MAX: usize = 4;
 
@@ -58,8 +57,10 @@ struct Kept {
 struct Sides {
     key: Key,
     kept: [Option<Kept>; 2],
-    /// By which interface packets leave, where views do not say, and by how many more it was seen than by another.
-    left_by: [Option<(u32, u8)>; 2],
+    /// By which interface packets leave, where views do not say.
+    exits: [Exits; 2],
+    /// What was known of a direction was given up once for what was learnt of that, and is not again.
+    has_begun: [bool; 2],
     /// Another name of the same flow, which stays, and how many packets were seen under both.
     also: Option<(Pair, u8)>,
 }
@@ -106,13 +107,9 @@ impl Views {
     /// Notes a packet.
     pub(crate) fn note(&mut self, key: Key, packet: &Packet, view: View) -> Judged {
         let Packet { side, time_us, said, .. } = *packet;
-        let sight = Sight { key, side, view, time_us, said };
-        let is_renamed = self.is_renamed(&key);
-        let (key, side) = self.name(key, side);
-        let is_known = is_renamed && !(view.is_untold() && self.left_by(&key, side).is_none());
-        let twin = if is_known { None } else { self.twins.note(sight) };
+        let is_asked = view.is_untold() || !self.is_renamed(&key);
+        let twin = is_asked.then(|| self.twins.note(Sight { key, side, view, time_us, said })).flatten();
         let dropped = twin.and_then(|twin| self.learn(&twin));
-        // What was learnt may be another name.
         let (key, side) = self.name(key, side);
         Judged { key, side, verdict: self.judge(key, side, view, time_us), dropped }
     }
@@ -124,9 +121,16 @@ impl Views {
             self.begin(sides);
             return Verdict::Take;
         };
-        let view = view.where_left_by(sides.left_by(side));
+        let is_untold = view.is_untold();
+        if is_untold && sides.kept[side].is_some_and(|kept| kept.has_ended(time_us)) {
+            sides.exits[side] = Exits::default();
+        }
+        let view = view.where_left_by(sides.exits[side].exit());
         let now = Kept { view, last_us: time_us };
-        let verdict = sides.kept[side].map_or(Verdict::Take, |kept| kept.judge(view, time_us));
+        let mut verdict = sides.kept[side].map_or(Verdict::Take, |kept| kept.judge(view, time_us));
+        if is_untold && verdict == Verdict::Begins && core::mem::replace(&mut sides.has_begun[side], true) {
+            verdict = Verdict::Take;
+        }
         if verdict != Verdict::Repeats {
             sides.kept[side] = Some(now);
         }
@@ -135,10 +139,6 @@ impl Views {
 
     fn find(&mut self, key: &Key) -> Option<&mut Sides> {
         self.flows.find_mut(key.hash(&self.hash), |sides| sides.key == *key)
-    }
-
-    fn left_by(&mut self, key: &Key, side: Side) -> Option<u32> {
-        self.find(key)?.left_by(side)
     }
 
     fn is_renamed(&mut self, key: &Key) -> bool {
@@ -161,23 +161,25 @@ impl Views {
         let name = pair.map_or(came.key, |pair| pair.name);
         if left.view.is_untold() && (pair.is_some() || left.key == came.key) {
             let side = if name == came.key { came.side } else { left.side };
-            self.note_way(name, side, left.view.interface);
+            self.note_way(name, side, [came.view.interface, left.view.interface]);
         }
         pair.and_then(|pair| self.confirm(&pair))
     }
 
-    /// Notes that a packet left by an interface.
-    fn note_way(&mut self, key: Key, side: Side, interface: u32) {
+    /// Notes that a packet came by an interface and left by another.
+    fn note_way(&mut self, key: Key, side: Side, [came, left]: [u32; 2]) {
         let Some(sides) = self.find(&key) else {
             let mut sides = Sides::new(key);
-            sides.left_by[side] = Some((interface, 1));
+            sides.exits[side].note(came, left);
             return self.begin(sides);
         };
-        sides.left_by[side] = match sides.left_by[side] {
-            Some((known, packets)) if known == interface => Some((known, (packets + 1).min(LEFT_MAX))),
-            Some((known, packets @ 1..)) => Some((known, packets - 1)),
-            _ => Some((interface, 1)),
-        };
+        let before = sides.exits[side].exit();
+        sides.exits[side].note(came, left);
+        let exit = sides.exits[side].exit();
+        // Until now views of all interfaces were taken, or those of one that is no way out.
+        if let Some(kept) = sides.kept[side].as_mut().filter(|_| before != exit) {
+            kept.view = kept.view.coming();
+        }
     }
 
     /// Notes that a packet was seen under both names; the one that does not count any more, once that is sure.
@@ -202,13 +204,8 @@ impl Views {
 }
 
 impl Sides {
-    const fn new(key: Key) -> Self {
-        Self { key, kept: [None; 2], left_by: [None; 2], also: None }
-    }
-
-    /// By which interface packets of a side leave, where that is sure.
-    fn left_by(&self, side: Side) -> Option<u32> {
-        self.left_by[side].filter(|(_, packets)| *packets >= PAIRS_MIN).map(|(interface, _)| interface)
+    fn new(key: Key) -> Self {
+        Self { key, kept: [None; 2], exits: Default::default(), has_begun: [false; 2], also: None }
     }
 
     /// Another name that stays, where it is sure.
@@ -218,12 +215,16 @@ impl Sides {
 }
 
 impl Kept {
+    fn has_ended(&self, time_us: u64) -> bool {
+        time_us.saturating_sub(self.last_us) > SILENCE_US
+    }
+
     fn judge(&self, view: View, time_us: u64) -> Verdict {
         if self.view == view || view.is_untold() {
             Verdict::Take
         } else if view.leaves() && !self.view.leaves() {
             Verdict::Begins
-        } else if view.leaves() == self.view.leaves() && time_us.saturating_sub(self.last_us) > SILENCE_US {
+        } else if view.leaves() == self.view.leaves() && self.has_ended(time_us) {
             Verdict::Take
         } else {
             Verdict::Repeats
