@@ -365,7 +365,8 @@ impl Progress {
         let who = path.map_or_else(|| "a file".to_string(), screen::named);
         lock(&self.remarks).push(format!(
             "{who} begins {:.1} s before another one ends: packets that are in both count twice, and are out of order\n  \
-             (mergecap puts captures in the order of time, editcap -d leaves out what is there twice)",
+             (mergecap -I none puts captures in the order of time and keeps apart at which interface a packet was seen, editcap -d leaves\n  \
+             out what is there twice)",
             (last_ns - first_ns) as f64 / 1e9
         ));
     }
