@@ -289,8 +289,10 @@ fn datagram_of(
             }
             let peers =
                 (0..source.byte() % 9).map(|host| SocketAddr::from((Ipv4Addr::new(198, 51, 100, host), 1)));
-            let answer = dht::message::Answer { id, nodes, peers: peers.collect(), token: Some(vec![1; 8]) };
-            dht::message::reply(&transaction, &answer, from)
+            let asker = Some((Ipv4Addr::new(203, 0, 113, 200 + source.byte() % 8), 6881).into());
+            let token = Some(vec![1; 8]);
+            let answer = dht::message::Answer { id, nodes, peers: peers.collect(), token, asker };
+            dht::message::reply(&transaction, &answer)
         }
     }
 }

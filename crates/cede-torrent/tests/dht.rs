@@ -4,6 +4,7 @@
 mod support;
 
 use cede_bt::dht::message::{self, Message, Query};
+use cede_bt::dht::secure;
 use cede_torrent::dht::OurNode;
 use cede_torrent::origin::Origin;
 use mainline::{Dht, Id, Testnet};
@@ -118,4 +119,19 @@ fn nodes_of_other_clients_are_answered_and_their_announces_are_found() {
             tokio::time::timeout(LIMIT, peers.recv()).await.expect("what it was told is kept from us");
         assert_eq!(heard, Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 7000))]));
     });
+}
+
+/// BEP 42, both ways.
+#[test]
+fn ids_that_follow_from_addresses_are_those_of_the_mainline_crate() {
+    for number in 1..5_000_u32 {
+        let ip = Ipv4Addr::from_bits(number.wrapping_mul(0x9e37_79b9));
+        assert!(secure::fits(Id::from_ipv4(ip).as_bytes(), ip.into()), "{ip}");
+        let drawn = [number.to_le_bytes()[0]; 20];
+        assert!(Id::from(secure::fitting(drawn, ip.into())).is_valid_for_ip(ip), "{ip}");
+        // Carriers' networks are exempt with us alone.
+        if !cede_bt::gateway::is_behind(ip) {
+            assert_eq!(secure::fits(&drawn, ip.into()), Id::from(drawn).is_valid_for_ip(ip), "{ip}");
+        }
+    }
 }

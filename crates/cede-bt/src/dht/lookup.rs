@@ -1,9 +1,10 @@
-//! One search: ever nearer nodes are asked until the eight nearest that answer have been.
+//! One search: ever nearer nodes are asked until the eight nearest that answer have been, and the eight nearest whose ids follow from
+//! their addresses (BEP 42). So whoever draws ids that are near is not all that is asked, and who has no such id is not left out.
 
 use super::table::WIDTH;
-use super::{Id, distance};
+use super::{Id, distance, secure};
 use alloc::vec::Vec;
-use core::net::SocketAddrV4;
+use core::net::{IpAddr, SocketAddrV4};
 
 /// Questions that are open at a time.
 const ABREAST: usize = 4;
@@ -27,6 +28,25 @@ struct Candidate {
     address: SocketAddrV4,
     stage: Stage,
     token: Option<Vec<u8>>,
+}
+
+impl Candidate {
+    /// Whose id is not known yet is taken at its word once it is.
+    fn fits(&self) -> bool {
+        self.id.is_none_or(|id| secure::fits(&id, IpAddr::V4(*self.address.ip())))
+    }
+}
+
+/// The nearest, and the nearest that fit, of those that come nearest first.
+fn nearest<C: core::borrow::Borrow<Candidate>>(
+    candidates: impl Iterator<Item = C>,
+) -> impl Iterator<Item = C> {
+    let (mut all, mut fitting) = (0, 0);
+    candidates.filter(move |candidate| {
+        let fits = candidate.borrow().fits();
+        (all, fitting) = (all + 1, fitting + usize::from(fits));
+        all <= WIDTH || fits && fitting <= WIDTH
+    })
 }
 
 /// A search for what is near `target`.
@@ -69,8 +89,7 @@ impl Lookup {
             return None;
         }
         let living = self.candidates.iter_mut().filter(|known| known.stage != Stage::Failed);
-        let mut nearest = living.take(WIDTH);
-        let next = nearest.find(|known| known.stage == Stage::New)?;
+        let next = nearest(living).find(|known| known.stage == Stage::New)?;
         next.stage = Stage::Asked;
         Some(next.address)
     }
@@ -78,8 +97,7 @@ impl Lookup {
     /// Whether nobody is left to be asked, or to be waited for.
     pub fn is_over(&self) -> bool {
         let living = self.candidates.iter().filter(|known| known.stage != Stage::Failed);
-        let mut nearest = living.take(WIDTH);
-        nearest.all(|known| known.stage == Stage::Answered)
+        nearest(living).all(|known| known.stage == Stage::Answered)
     }
 
     pub fn answered(
@@ -109,6 +127,7 @@ impl Lookup {
     /// The nearest that have answered, with their tokens.
     pub fn takers(&self) -> impl Iterator<Item = (SocketAddrV4, &[u8])> {
         let answered = self.candidates.iter().filter(|known| known.stage == Stage::Answered);
-        answered.filter_map(|known| Some((known.address, known.token.as_deref()?))).take(WIDTH)
+        let takers = nearest(answered.filter(|known| known.token.is_some()));
+        takers.filter_map(|known| Some((known.address, known.token.as_deref()?)))
     }
 }

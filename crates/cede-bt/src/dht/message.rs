@@ -49,6 +49,8 @@ pub struct Answer {
     pub peers: Vec<SocketAddr>,
     /// What an announce has to show.
     pub token: Option<Vec<u8>>,
+    /// From where it was asked.
+    pub asker: Option<SocketAddr>,
 }
 
 /// A datagram.
@@ -60,8 +62,8 @@ pub enum Message {
     Odd(u32),
     /// An answer.
     Answer(Answer),
-    /// A refusal.
-    Error,
+    /// A refusal, and from where it was asked.
+    Error(Option<SocketAddr>),
 }
 
 /// The message in a datagram and its transaction id.
@@ -72,11 +74,15 @@ pub fn read(octets: &[u8]) -> Option<(Vec<u8>, Message)> {
     let transaction = root.get(b"t")?.bytes().filter(|octets| octets.len() <= ECHOED_BYTES)?.to_vec();
     let message = match root.get(b"y")?.bytes()? {
         b"q" => query(root),
-        b"r" => Message::Answer(answer(root.get(b"r")?)?),
-        b"e" => Message::Error,
+        b"r" => Message::Answer(Answer { asker: asker(root), ..answer(root.get(b"r")?)? }),
+        b"e" => Message::Error(asker(root)),
         _ => return None,
     };
     Some((transaction, message))
+}
+
+fn asker(root: Node<'_, '_>) -> Option<SocketAddr> {
+    compact::peer(root.get(b"ip")?.bytes()?)
 }
 
 fn id_of(node: Node<'_, '_>, key: &[u8]) -> Option<Id> {
@@ -121,7 +127,7 @@ fn answer(said: Node<'_, '_>) -> Option<Answer> {
     let texts = values.into_iter().flat_map(Node::items).filter_map(Node::bytes);
     let peers = texts.filter(|text| text.len() == compact::V4_BYTES).flat_map(compact::v4).collect();
     let token = said.get(b"token").and_then(Node::bytes).filter(|token| token.len() <= TOKEN_BYTES);
-    Some(Answer { id, nodes, peers, token: token.map(<[u8]>::to_vec) })
+    Some(Answer { id, nodes, peers, token: token.map(<[u8]>::to_vec), asker: None })
 }
 
 fn contact(octets: &[u8]) -> Option<(Id, SocketAddrV4)> {
@@ -155,9 +161,9 @@ pub fn ask(transaction: &[u8], id: Id, query: &Query) -> Vec<u8> {
     Form::dict().with("a", said).with("q", name).with("t", transaction).with("y", "q").encode()
 }
 
-/// The octets of an answer, to that address.
+/// The octets of an answer.
 #[must_use]
-pub fn reply(transaction: &[u8], answer: &Answer, to: SocketAddrV4) -> Vec<u8> {
+pub fn reply(transaction: &[u8], answer: &Answer) -> Vec<u8> {
     let mut said = Form::dict().with("id", &answer.id[..]);
     if !answer.nodes.is_empty() || answer.token.is_some() {
         let octets = answer.nodes.iter().flat_map(|(id, at)| [id.to_vec(), packed((*at).into())].concat());
@@ -168,14 +174,15 @@ pub fn reply(transaction: &[u8], answer: &Answer, to: SocketAddrV4) -> Vec<u8> {
         said = said.with("values", values);
     }
     let said = said.with_some("token", answer.token.clone());
-    Form::dict().with("ip", packed(to.into())).with("r", said).with("t", transaction).with("y", "r").encode()
+    let whole = Form::dict().with_some("ip", answer.asker.map(packed));
+    whole.with("r", said).with("t", transaction).with("y", "r").encode()
 }
 
-/// The octets of an error.
+/// The octets of an error, to whom asked from there.
 #[must_use]
-pub fn refuse(transaction: &[u8], code: u32) -> Vec<u8> {
+pub fn refuse(transaction: &[u8], code: u32, asker: SocketAddr) -> Vec<u8> {
     let why: Vec<Form> = alloc::vec![code.into(), "not understood".into()];
-    Form::dict().with("e", why).with("t", transaction).with("y", "e").encode()
+    Form::dict().with("e", why).with("ip", packed(asker)).with("t", transaction).with("y", "e").encode()
 }
 
 /// A peer at the host that a query came from.

@@ -4,27 +4,33 @@
 //! [`Node::search`] begins a search, [`Event`]s tell what comes of it. Nodes are known once they have answered; who asks ours, and
 //! would find a place, is asked whether it is there.
 //!
-//! **What it leaves out.** Ids that follow from addresses (BEP 42): ours is drawn, and those of others are believed. Data (BEP 44).
-//! How it was validated: the tests below, tables with the `mainline` crate's nodes and with libtorrent's.
+//! **Ids follow from addresses** (BEP 42): ours does once most of those who answer agree where we are, and is drawn before, and in a private
+//! network. Who has another id is asked, answered and told of us like everybody, as BEP 42 has it while not all are new; but it makes room
+//! for who has such a one, and is never all that a search asks ([`secure`]).
+//!
+//! **What it leaves out.** Data (BEP 44). How it was validated: the tests below, tables with the `mainline` crate's nodes and with
+//! libtorrent's.
 //!
 //! **Invariant:** what others say makes nothing grow without a limit, and a query is answered with one datagram to where it came from.
 
 mod lookup;
 pub mod message;
+pub mod secure;
 mod store;
 mod table;
+mod votes;
 
-use crate::engine::PeerAddress;
-use crate::holepunch::is_peer;
+use crate::holepunch::{is_peer, is_private};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
-use core::net::{SocketAddr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr, SocketAddrV4};
 use lookup::Lookup;
 use message::{Answer, Message, Query};
 use sha1::{Digest, Sha1};
 use store::Store;
 use table::{Table, WIDTH};
+use votes::Votes;
 
 /// The name of a node, or the info-hash of a torrent.
 pub type Id = [u8; 20];
@@ -95,6 +101,7 @@ struct Search {
 pub struct Node {
     id: Id,
     secret: [u8; 20],
+    votes: Votes,
     table: Table,
     store: Store,
     entries: Vec<SocketAddrV4>,
@@ -120,16 +127,17 @@ fn is_credible(teller: SocketAddrV4, address: SocketAddrV4) -> bool {
 
 /// Whether it is in a private network, of this machine or around it.
 fn is_local(address: SocketAddrV4) -> bool {
-    SocketAddr::from(address).is_neighbour()
+    is_private(IpAddr::V4(*address.ip()))
 }
 
 impl Node {
-    /// A node by this name, whose tokens and transaction ids nobody else can guess as long as the secret is one.
+    /// A node by this name until it knows where it is, whose tokens and transaction ids nobody else can guess as long as the secret is one.
     #[must_use]
     pub fn new(id: Id, secret: [u8; 20]) -> Self {
         Self {
             id,
             secret,
+            votes: Votes::default(),
             table: Table::new(id),
             store: Store::new(secret),
             entries: Vec::new(),
@@ -142,6 +150,12 @@ impl Node {
             outbox: Vec::new(),
             events: Vec::new(),
         }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn id(&self) -> Id {
+        self.id
     }
 
     /// Addresses of nodes to begin with.
@@ -206,18 +220,42 @@ impl Node {
             Message::Query(id, is_silent, query) => {
                 self.answer(now, from, &transaction, (id, is_silent), query);
             }
-            Message::Odd(code) => self.send(from, message::refuse(&transaction, code)),
+            Message::Odd(code) => self.send(from, message::refuse(&transaction, code, from.into())),
             Message::Answer(answer) => {
                 if let Some(pending) = self.take_pending(&transaction, from) {
+                    self.seen(now, from, answer.asker);
                     self.heard(now, &pending, answer);
                 }
             }
-            Message::Error => {
+            Message::Error(asker) => {
                 if let Some(pending) = self.take_pending(&transaction, from) {
+                    self.seen(now, from, asker);
                     self.fail(now, &pending);
                 }
             }
         }
+    }
+
+    /// Somebody whom we have asked says from where. In a private network others see us elsewhere than all the rest.
+    fn seen(&mut self, now: Instant, by: SocketAddrV4, at: Option<SocketAddr>) {
+        let Some(at) = at.filter(|at| at.is_ipv4() && is_peer(*at) && !is_private(at.ip())) else { return };
+        if !is_local(by) && self.votes.cast(IpAddr::V4(*by.ip()), at.ip()) && !secure::fits(&self.id, at.ip())
+        {
+            self.rename(now, at.ip());
+        }
+    }
+
+    /// Our id is to follow from our address. At the same address it is the same again.
+    fn rename(&mut self, now: Instant, ip: IpAddr) {
+        let hash = Sha1::new().chain_update(self.secret).chain_update(b"id");
+        let drawn = match ip {
+            IpAddr::V4(ip) => hash.chain_update(ip.octets()),
+            IpAddr::V6(ip) => hash.chain_update(&ip.octets()[..8]),
+        };
+        self.id = secure::fitting(drawn.finalize().into(), ip);
+        self.table.rename(self.id);
+        // Others are near now.
+        self.refresh_at = now;
     }
 
     fn take_pending(&mut self, transaction: &[u8], from: SocketAddrV4) -> Option<Pending> {
@@ -233,7 +271,7 @@ impl Node {
         who: (Id, bool),
         query: Query,
     ) {
-        let mut answer = Answer { id: self.id, ..Answer::default() };
+        let mut answer = Answer { id: self.id, asker: Some(from.into()), ..Answer::default() };
         match query {
             Query::Ping => {}
             Query::FindNode(target) => answer.nodes = self.table.near(&target, WIDTH),
@@ -244,15 +282,15 @@ impl Node {
             }
             Query::Announce { info_hash, port, token } => {
                 if !self.store.is_good(now, from, &token) {
-                    return self.send(from, message::refuse(transaction, message::PROTOCOL));
+                    return self.send(from, message::refuse(transaction, message::PROTOCOL, from.into()));
                 }
                 self.store.add(now, info_hash, message::peer_at(from, port));
             }
         }
-        self.send(from, message::reply(transaction, &answer, from));
+        self.send(from, message::reply(transaction, &answer));
         let (id, is_silent) = who;
         let is_asked = self.pending.values().any(|pending| pending.to == from);
-        if !is_silent && !is_asked && self.table.wants(&id) {
+        if !is_silent && !is_asked && self.table.wants(&id, from) {
             self.ask(now, from, Purpose::Presence, &Query::Ping);
         }
     }

@@ -1,9 +1,9 @@
 //! The nodes that ours knows of: those that have answered, eight for each distance from ours.
 
-use super::{Id, distance, is_local};
+use super::{Id, distance, is_local, secure};
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
-use core::net::SocketAddrV4;
+use core::net::{IpAddr, SocketAddrV4};
 
 /// Nodes of one distance.
 pub(super) const WIDTH: usize = 8;
@@ -20,6 +20,26 @@ struct Contact {
     address: SocketAddrV4,
     heard: Instant,
     failures: u8,
+}
+
+impl Contact {
+    const fn is_gone(&self) -> bool {
+        self.failures >= FAILURES
+    }
+
+    fn fits(&self) -> bool {
+        secure::fits(&self.id, IpAddr::V4(*self.address.ip()))
+    }
+}
+
+/// Whether a contact makes room for another one, whose id follows from its address or does not (BEP 42).
+fn gives_way(known: &Contact, fits: bool) -> bool {
+    known.is_gone() || fits && !known.fits()
+}
+
+/// Who would be missed least: one that is gone, then one whose id does not fit.
+fn least(row: &mut [Contact]) -> Option<&mut Contact> {
+    row.iter_mut().min_by_key(|known| (!known.is_gone(), known.fits()))
 }
 
 #[derive(Debug)]
@@ -42,37 +62,49 @@ impl Table {
 
     /// A node has answered.
     pub fn heard(&mut self, now: Instant, id: Id, address: SocketAddrV4) {
-        let Some(row) = self.row(&id) else { return };
         let fresh = Contact { id, address, heard: now, failures: 0 };
-        self.drop_others_at(row, &fresh);
-        let row = &mut self.rows[row];
-        if let Some(known) = row.iter_mut().find(|known| known.id == id) {
-            // Whoever is there keeps its id: another address with it is believed once that one says nothing.
-            if known.address == address || known.failures >= FAILURES {
+        if self.row(&id).is_some() {
+            self.drop_others_at(&fresh);
+            self.place(fresh);
+        }
+    }
+
+    fn place(&mut self, fresh: Contact) {
+        let Some(row) = self.row(&fresh.id).map(|row| &mut self.rows[row]) else { return };
+        if let Some(known) = row.iter_mut().find(|known| known.id == fresh.id) {
+            // Whoever is there keeps its id: another address with it is believed once that one says nothing, or where the id is its own.
+            if known.address == fresh.address || gives_way(known, fresh.fits()) {
                 *known = fresh;
             }
         } else if row.len() < WIDTH {
             row.push(fresh);
-        } else if let Some(gone) = row.iter_mut().find(|known| known.failures >= FAILURES) {
-            *gone = fresh;
+        } else if let Some(old) = least(row).filter(|old| gives_way(old, fresh.fits())) {
+            *old = fresh;
         }
     }
 
+    /// Our id is another one from now on.
+    pub fn rename(&mut self, own: Id) {
+        let old = core::mem::replace(self, Self::new(own));
+        old.rows.into_iter().flatten().for_each(|contact| self.place(contact));
+    }
+
     /// One host of the Internet is one node: who begins again has another id, and many ids are no more than one.
-    fn drop_others_at(&mut self, row: usize, fresh: &Contact) {
+    fn drop_others_at(&mut self, fresh: &Contact) {
         let (ip, is_local) = (fresh.address.ip(), is_local(fresh.address));
         let is_same =
             |known: &Contact| known.address == fresh.address || !is_local && known.address.ip() == ip;
-        for (at, contacts) in self.rows.iter_mut().enumerate() {
-            contacts.retain(|known| at == row && known.id == fresh.id || !is_same(known));
+        for contacts in &mut self.rows {
+            contacts.retain(|known| known.id == fresh.id || !is_same(known));
         }
     }
 
     /// Whether a node that is not known yet would find a place.
-    pub fn wants(&self, id: &Id) -> bool {
+    pub fn wants(&self, id: &Id, address: SocketAddrV4) -> bool {
         let Some(row) = self.row(id).map(|row| &self.rows[row]) else { return false };
+        let fits = secure::fits(id, IpAddr::V4(*address.ip()));
         row.iter().all(|known| known.id != *id)
-            && (row.len() < WIDTH || row.iter().any(|known| known.failures >= FAILURES))
+            && (row.len() < WIDTH || row.iter().any(|known| gives_way(known, fits)))
     }
 
     /// A node has not answered.
@@ -84,7 +116,7 @@ impl Table {
 
     /// The nodes nearest to a place that have not failed, nearest first.
     pub fn near(&self, target: &Id, count: usize) -> Vec<(Id, SocketAddrV4)> {
-        let known = self.rows.iter().flatten().filter(|contact| contact.failures < FAILURES);
+        let known = self.rows.iter().flatten().filter(|contact| !contact.is_gone());
         let mut near: Vec<(Id, SocketAddrV4)> = known.map(|contact| (contact.id, contact.address)).collect();
         near.sort_by_key(|(id, _)| distance(id, target));
         near.truncate(count);
@@ -92,13 +124,13 @@ impl Table {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.rows.iter().flatten().all(|contact| contact.failures >= FAILURES)
+        self.rows.iter().flatten().all(Contact::is_gone)
     }
 
     /// One that is to be asked whether it is there: the one that has been silent for longest, or that has failed once.
     pub fn doubtful(&self, now: Instant) -> Option<SocketAddrV4> {
         let is_doubtful = |contact: &&Contact| {
-            contact.failures < FAILURES && (contact.failures > 0 || now.since(contact.heard) >= QUIET)
+            !contact.is_gone() && (contact.failures > 0 || now.since(contact.heard) >= QUIET)
         };
         let doubtful = self.rows.iter().flatten().filter(is_doubtful);
         doubtful.min_by_key(|contact| contact.heard).map(|contact| contact.address)

@@ -6,6 +6,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Nodes that hear each other at once, by their last octet.
 struct World {
+    at: fn(u8) -> SocketAddrV4,
     now: Instant,
     nodes: BTreeMap<SocketAddrV4, Node>,
     happened: Vec<(u8, Event)>,
@@ -15,14 +16,23 @@ fn at(host: u8) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), 6881)
 }
 
+/// Likewise, where anybody may be.
+fn public(host: u8) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, host), 6881)
+}
+
 fn id(host: u8) -> Id {
     Sha1::new().chain_update([host]).finalize().into()
 }
 
 impl World {
-    /// So many, of which each knows the first one's address alone.
     fn new(count: u8) -> Self {
-        let mut world = Self { now: Instant::ZERO, nodes: BTreeMap::new(), happened: Vec::new() };
+        Self::of(count, at)
+    }
+
+    /// So many, of which each knows the first one's address alone.
+    fn of(count: u8, at: fn(u8) -> SocketAddrV4) -> Self {
+        let mut world = Self { at, now: Instant::ZERO, nodes: BTreeMap::new(), happened: Vec::new() };
         for host in 0..count {
             let mut node = Node::new(id(host), id(host ^ 0x80));
             node.enter(world.now, (host > 0).then_some(at(0)).into_iter().collect());
@@ -34,7 +44,7 @@ impl World {
     }
 
     fn node(&mut self, host: u8) -> &mut Node {
-        self.nodes.get_mut(&at(host)).unwrap()
+        self.nodes.get_mut(&(self.at)(host)).unwrap()
     }
 
     fn run(&mut self, span: Duration) {
@@ -107,8 +117,8 @@ fn whoever_asks_is_answered_whatever_its_transaction_id() {
 
 #[test]
 fn what_a_table_is_told_of_is_found_in_it() {
-    for count in [2, 3, 60] {
-        let mut world = World::new(count);
+    for (count, at) in [(2, at as fn(u8) -> SocketAddrV4), (3, at), (60, at), (2, public), (60, public)] {
+        let mut world = World::of(count, at);
         let (now, last) = (world.now, count - 1);
         world.node(last).search(now, [7; 20], Some(7000));
         world.run(SECOND * 20);
@@ -147,7 +157,7 @@ fn a_peer_is_remembered_for_who_shows_the_token_alone() {
     let token = answer.token.unwrap();
     for (from, token) in [(at(9), &b"guess"[..]), (at(8), &token)] {
         let refused = answer_to(&mut node, from, b"aa", &announce(token, Some(70)));
-        assert_eq!(refused, Some((b"aa".to_vec(), Message::Error)));
+        assert_eq!(refused, Some((b"aa".to_vec(), Message::Error(Some(from.into())))));
     }
     assert_eq!(node.told(Instant::ZERO, &[7; 20]), []);
     answer_to(&mut node, at(9), b"aa", &announce(&token, Some(70)));
@@ -219,4 +229,80 @@ fn one_host_of_the_internet_is_one_node() {
     (1..100).for_each(|host: u8| table.heard(Instant::ZERO, id(host), at(host)));
     let known = table.near(&id(0), 200).len();
     assert!((8..=8 * 8).contains(&known), "{known}");
+}
+
+#[test]
+fn ids_follow_from_public_addresses_and_from_no_others() {
+    let mut world = World::of(12, public);
+    for host in 0..12 {
+        let (node, ip) = (world.node(host), IpAddr::V4(*public(host).ip()));
+        assert!(secure::fits(&node.id(), ip), "{host}");
+        assert!(!node.table.near(&[0; 20], 100).is_empty(), "{host}");
+    }
+    let mut world = World::new(12);
+    assert!((0..12).all(|host| world.node(host).id() == id(host)));
+}
+
+/// What nobody has been asked for, and what one host alone says, moves nothing.
+#[test]
+fn an_address_is_believed_of_those_who_were_asked_alone() {
+    let mut node = Node::new(id(1), id(2));
+    let lie = Answer { id: id(3), asker: Some(public(99).into()), ..Answer::default() };
+    for host in 0..50 {
+        node.receive(Instant::ZERO, public(host), &message::reply(b"abcd", &lie));
+    }
+    assert_eq!(node.id(), id(1));
+    let liars = |node: &mut Node, host: fn(u8) -> SocketAddrV4| {
+        for number in 0..50 {
+            node.ask(Instant::ZERO, host(number), Purpose::Presence, &Query::Ping);
+            let (to, octets) = node.outgoing().pop().unwrap();
+            let (transaction, _) = message::read(&octets).unwrap();
+            node.receive(Instant::ZERO, to, &message::reply(&transaction, &lie));
+        }
+    };
+    liars(&mut node, |port| SocketAddrV4::new(*public(5).ip(), 1 + u16::from(port)));
+    assert_eq!(node.id(), id(1), "one host");
+    liars(&mut node, at);
+    assert_eq!(node.id(), id(1), "in our own network");
+    liars(&mut node, public);
+    assert!(secure::fits(&node.id(), IpAddr::V4(*public(99).ip())));
+    assert_eq!(node.table.near(&id(1), 100).len(), 1, "who was known is");
+}
+
+/// Whoever draws ids that are near to a torrent is asked and told, and those whose ids follow from their addresses are, too.
+#[test]
+fn many_who_drew_near_ids_do_not_hide_the_others() {
+    let near =
+        |number: u8| ([7, 7, number, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7], public(number));
+    let far = |number: u8| (secure::fitting(id(number), IpAddr::V4(*public(number).ip())), public(number));
+    let near: Vec<_> = (0..40).map(near).filter(|(id, at)| !secure::fits(id, IpAddr::V4(*at.ip()))).collect();
+    let far: Vec<_> = (100..110).map(far).collect();
+    let mut lookup = Lookup::new([7; 20], &[&near[..], &far].concat(), &[]);
+    while let Some(next) = lookup.next() {
+        let (id, _) = near.iter().chain(&far).find(|(_, at)| *at == next).unwrap();
+        lookup.answered(next, *id, Some(alloc::vec![1]), &[]);
+    }
+    assert!(lookup.is_over());
+    let takers: Vec<_> = lookup.takers().map(|(at, _)| at).collect();
+    let of = |nodes: &[(Id, SocketAddrV4)]| nodes.iter().filter(|(_, at)| takers.contains(at)).count();
+    assert_eq!((of(&near), of(&far), takers.len()), (8, 8, 16));
+}
+
+#[test]
+fn in_a_full_row_an_id_that_fits_takes_the_place_of_one_that_does_not() {
+    let mut table = Table::new([0; 20]);
+    let drawn = |host: u8| core::array::from_fn(|at| if at == 0 { 0x80 | host } else { host });
+    (1..20).for_each(|host| table.heard(Instant::ZERO, drawn(host), public(host)));
+    assert_eq!(table.near(&[0; 20], 100).len(), WIDTH);
+    let fitting = |host: u8| secure::fitting(id(host), IpAddr::V4(*public(host).ip()));
+    let fits: Vec<u8> = (100..200).filter(|host| fitting(*host)[0] & 0x80 != 0).take(WIDTH + 1).collect();
+    for host in &fits[..WIDTH] {
+        assert!(table.wants(&fitting(*host), public(*host)));
+        table.heard(Instant::ZERO, fitting(*host), public(*host));
+    }
+    let last = fits[WIDTH];
+    assert!(!table.wants(&fitting(last), public(last)) && !table.wants(&drawn(20), public(20)));
+    table.heard(Instant::ZERO, drawn(20), public(20));
+    let near = table.near(&[0; 20], 100);
+    assert!(near.len() == WIDTH && near.iter().all(|(id, at)| secure::fits(id, IpAddr::V4(*at.ip()))));
 }

@@ -179,7 +179,7 @@ pub fn is_peer(address: SocketAddr) -> bool {
 }
 
 /// Whether an address means something in one network alone: private (RFC 1918, 4193), of a carrier (RFC 6598), of a link, of this machine.
-fn is_private(host: IpAddr) -> bool {
+pub(crate) fn is_private(host: IpAddr) -> bool {
     match host.to_canonical() {
         IpAddr::V4(ip) => is_behind(ip) || ip.is_loopback() || ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_loopback() || ip.is_unicast_link_local() || ip.is_unique_local(),
