@@ -9,7 +9,7 @@
 //! * [`digest`] and [`merkle`] are the hashes of pieces, [`abreast`] what computes them, [`layers`] how those of v2 torrents are had from peers.
 //! * [`picker`], [`choker`], [`snub`], [`pipeline`] and [`limiter`] are a client's decisions, each by itself; [`profile`]
 //!   puts those of deployed clients together; [`disposition`] is its choice of transports.
-//! * [`geometry`], [`bitfield`] and [`rate`] are what those reckon with.
+//! * [`geometry`], [`bitfield`] and [`rate`] are what those reckon with, [`family`] the versions of the internet protocol.
 //! * [`engine`] is the peer: one torrent's member of a swarm, driven by whatever world there is.
 //!
 //! **Invariant:** nothing here knows a socket, a clock, a file or a simulator, and nothing here decides how much a
@@ -26,6 +26,7 @@ pub mod digest;
 pub mod disposition;
 pub mod engine;
 pub mod extension;
+pub mod family;
 pub mod gateway;
 pub mod geometry;
 pub mod holepunch;
@@ -52,5 +53,6 @@ pub mod wire;
 pub use bitfield::Bitfield;
 pub use disposition::{Dialling, Disposition, Duplicates, Transport};
 pub use engine::Engine;
+pub use family::{Family, PerFamily};
 pub use geometry::{BLOCK_BYTES, Geometry};
 pub use profile::Profile;

@@ -3,7 +3,9 @@
 
 mod common;
 
-use cede_bt::dht::{self, message::Query};
+use cede_bt::Family;
+use cede_bt::dht::message::{Answer, Asker, Query};
+use cede_bt::dht::{self, Event};
 use cede_bt::engine::{Action, ConnId};
 use cede_bt::holepunch::Puncher;
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Message, Reserved, WireLimits, piece_header};
@@ -11,7 +13,7 @@ use cede_bt::{Disposition, Engine, Profile, Transport};
 use cede_units::{Duration, Instant};
 use cede_wire::Payload;
 use common::{geometry, setup};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Numbers drawn from the fuzzer's octets; zero after their end.
@@ -220,50 +222,85 @@ fn hostile_relays() {
     });
 }
 
+fn node_at(family: Family, host: u8) -> SocketAddr {
+    match family {
+        Family::V4 => (Ipv4Addr::new(203, 0, 113, host), 6881).into(),
+        Family::V6 => (Ipv6Addr::new(0x2001, 0xdb8, 0, host.into(), 0, 0, 0, 1), 6881).into(),
+    }
+}
+
+/// Our nodes of both families, which look for a torrent.
+fn our_nodes(now: Instant) -> [dht::Node; 2] {
+    Family::ALL.map(|family| {
+        let mut node = dht::Node::new(family, [7; 20], [9; 20]).beside_another();
+        node.enter(now, &[0, 1, 2, 3].map(|host| node_at(family, host)));
+        node.search(now, [8; 20], Some(6881));
+        node
+    })
+}
+
 /// Neighbours in the hash table: octets of any kind, questions and answers that were altered, answers with nodes and peers that there are not,
-/// silence. Nobody is sent more than one datagram for one, or one and a question whether it is there.
+/// of either family, silence, and nodes that others tell of. Nobody is sent more than one datagram for one, or one and a question whether it
+/// is there.
 #[test]
 fn hostile_nodes_of_the_hash_table() {
-    let happened = AtomicUsize::new(0);
-    bolero::check!().with_iterations(1_000).with_max_len(1_024).for_each(|octets: &[u8]| {
+    let (happened, renamed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // Octets alone are never more than 64, which is no conversation.
+    let octets = bolero::produce::<Vec<u8>>().with().len(0_usize..=1_024);
+    bolero::check!().with_iterations(4_000).with_generator(octets).for_each(|octets| {
         let mut source = Source(octets);
-        let mut node = dht::Node::new([7; 20], [9; 20]);
-        let at = |host: u8| SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, host), 6881);
         let mut now = Instant::ZERO + Duration::from_secs(1);
-        node.enter(now, (0..4).map(at).collect());
-        node.search(now, [8; 20], Some(6881));
-        let mut open: Vec<(SocketAddrV4, Vec<u8>)> = Vec::new();
+        let mut nodes = our_nodes(now);
+        let mut open: Vec<(SocketAddr, Vec<u8>)> = Vec::new();
         while !source.0.is_empty() {
-            let from = at(source.byte() % 24);
-            now += Duration::from_millis(u64::from(source.number()) % 4_000);
+            let drawn = node_at(Family::ALL[usize::from(source.byte() % 2)], source.byte() % 24);
+            // Whoever was asked last, or anybody.
+            let from = open.last().filter(|_| source.byte() < 160).map_or(drawn, |(to, _)| *to);
+            let family = Family::of(from.ip());
+            now += Duration::from_millis(u64::from(source.number()) % 1_000);
+            let [four, six] = &mut nodes;
+            let (node, other) = if family == Family::V4 { (four, six) } else { (six, four) };
             node.tick(now);
             open.extend(node.outgoing());
-            let mut datagram = datagram_of(&mut source, &mut open, from);
-            if source.byte() < 60 && !datagram.is_empty() {
-                let place = source.number() as usize % datagram.len();
-                datagram[place] = source.byte();
-            }
-            node.receive(now, from, &datagram);
+            let datagram = altered(&mut source, &mut open, from);
+            node.receive(now, from, &datagram, Some(other));
             let sent = node.outgoing();
             let to_asker = sent.iter().filter(|(to, _)| *to == from).count();
             // A search may have the asker among those it asks next, and tells at its end.
             assert!(to_asker <= 4 && sent.len() <= 24, "{} of {}", to_asker, sent.len());
+            assert!(sent.iter().all(|(to, octets)| Family::of(to.ip()) == family && octets.len() <= 1_024));
             open.extend(sent);
-            open.truncate(64);
-            let events = node.events().len();
-            assert!(node.told(now, &[8; 20]).len() <= 50 && events <= 8);
-            happened.fetch_add(events, Relaxed);
+            open.drain(..open.len().saturating_sub(64));
+            let events = node.events();
+            assert!(node.told(now, &[8; 20]).len() <= 50 && events.len() <= 8);
+            happened.fetch_add(events.len(), Relaxed);
+            for event in events {
+                if let Event::Others(others) = event {
+                    others.into_iter().for_each(|address| other.meet(address));
+                }
+            }
         }
+        renamed.fetch_add(nodes.iter().filter(|node| node.id() != [7; 20]).count(), Relaxed);
     });
     assert!(happened.load(Relaxed) > 100, "searches go on: {happened:?}");
+    assert!(
+        renamed.load(Relaxed) > 10,
+        "{renamed:?}: neighbours say where we are, and are believed in the end"
+    );
+}
+
+/// What a node says, or something like it.
+fn altered(source: &mut Source<'_>, open: &mut Vec<(SocketAddr, Vec<u8>)>, from: SocketAddr) -> Vec<u8> {
+    let mut datagram = datagram_of(source, open, from);
+    if source.byte() < 60 && !datagram.is_empty() {
+        let place = source.number() as usize % datagram.len();
+        datagram[place] = source.byte();
+    }
+    datagram
 }
 
 /// What a node may say: anything, a question, or an answer to one of ours with nodes and peers that are drawn.
-fn datagram_of(
-    source: &mut Source<'_>,
-    open: &mut Vec<(SocketAddrV4, Vec<u8>)>,
-    from: SocketAddrV4,
-) -> Vec<u8> {
+fn datagram_of(source: &mut Source<'_>, open: &mut Vec<(SocketAddr, Vec<u8>)>, from: SocketAddr) -> Vec<u8> {
     let mut id = [0; 20];
     id.iter_mut().take(2).for_each(|octet| *octet = source.byte());
     match source.byte() % 4 {
@@ -275,24 +312,28 @@ fn datagram_of(
                 2 => Query::GetPeers([8; 20]),
                 _ => Query::Announce { info_hash: [8; 20], port: Some(1), token: vec![source.byte(); 8] },
             };
-            dht::message::ask(&id[..usize::from(source.byte() % 20)], id, &query)
+            let wants = Family::ALL[..usize::from(source.byte() % 3)].to_vec();
+            let asker = Asker { wants, ..Asker::new(id) };
+            dht::message::ask(&id[..usize::from(source.byte() % 20)], &asker, &query)
         }
         _ => {
-            let Some(place) = open.iter().position(|(to, _)| *to == from) else { return Vec::new() };
-            let (_, asked) = open.swap_remove(place);
+            let Some(place) = open.iter().rposition(|(to, _)| *to == from) else { return Vec::new() };
+            let (_, asked) = open.remove(place);
             let Some((transaction, _)) = dht::message::read(&asked) else { return Vec::new() };
-            let mut nodes = Vec::new();
-            for _ in 0..source.byte() % 12 {
-                let mut name = [0; 20];
-                name.iter_mut().take(3).for_each(|octet| *octet = source.byte());
-                nodes.push((name, SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, source.byte()), 6881)));
-            }
-            let peers =
-                (0..source.byte() % 9).map(|host| SocketAddr::from((Ipv4Addr::new(198, 51, 100, host), 1)));
-            let asker = Some((Ipv4Addr::new(203, 0, 113, 200 + source.byte() % 8), 6881).into());
-            let token = Some(vec![1; 8]);
-            let answer = dht::message::Answer { id, nodes, peers: peers.collect(), token, asker };
-            dht::message::reply(&transaction, &answer)
+            dht::message::reply(&transaction, &answer_of(source, id, from))
         }
     }
+}
+
+fn answer_of(source: &mut Source<'_>, id: dht::Id, from: SocketAddr) -> Answer {
+    let mut nodes = Vec::new();
+    for _ in 0..source.byte() % 12 {
+        let mut name = [0; 20];
+        name.iter_mut().take(3).for_each(|octet| *octet = source.byte());
+        let family = Family::ALL[usize::from(source.byte() % 2)];
+        nodes.push((name, node_at(family, source.byte())));
+    }
+    let peers = (0..source.byte() % 9).map(|host| node_at(Family::of(from.ip()), host)).collect();
+    let asker = Some(node_at(Family::of(from.ip()), 200 + source.byte() % 4 / 3));
+    Answer { id, nodes, peers, token: Some(vec![1; 8]), asker }
 }

@@ -1,22 +1,30 @@
-//! Peers from the distributed hash table (BEP 5): the node of [`cede_bt::dht`] at a socket, with a clock.
+//! Peers from the distributed hash table (BEP 5): the nodes of [`cede_bt::dht`] at sockets, with a clock.
 //!
-//! Only for torrents that are not private. It has a UDP port of its own, 6881 or a free one where that is taken unless it is told
-//! otherwise, and speaks IPv4. Peers are told of it ([`OurNode::port`]).
+//! Only for torrents that are not private. There is a table of IPv4 and one of IPv6 (BEP 32), and we are in each that the origin leads to.
+//! Each node has a UDP port of its own, 6881 or a free one where that is taken unless it is told otherwise; peers are told of it
+//! ([`OurNode::ports`]).
 //!
-//! Our node answers others from the first, as those of deployed clients do, whatever their transaction ids look like. What others have
-//! told it is told the one who looks, too.
+//! Our nodes answer others from the first, as those of deployed clients do, whatever their transaction ids look like. What others have
+//! told them is told the one who looks, too.
 //!
-//! **What it leaves out.** The nodes that peers tell us of.
+//! **What it leaves out.** The nodes that peers tell us of. An address of one's own for IPv6, as BEP 32 would have it: where there is no
+//! origin the system takes one for each datagram, so that who goes to another network stays in the table.
 
 use crate::clock::Clock;
-use crate::origin::{Family, Origin};
+use crate::origin::{Origin, canonical};
 use cede_bt::dht::{Event, Node};
+use cede_bt::{Family, PerFamily};
 use cede_units::{Duration as Span, Instant as Time};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::HashSet;
+use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::task::Poll;
 use std::time::Duration;
+use tokio::io::ReadBuf;
+use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The usual port, where it is free.
@@ -34,9 +42,9 @@ const EVERY: Span = Span::from_secs(15 * 60);
 const RETRY: Span = Span::from_secs(60);
 /// As long as no node answers, or none takes what it is told of us: there is none yet.
 const ALONE: Span = Span::from_secs(5);
-/// So many torrents are looked for at a time: each lookup asks dozens of nodes.
+/// So many torrents are looked for at a time in each table: each lookup asks dozens of nodes.
 const AT_ONCE: usize = 8;
-/// Our own node is asked so often for what others have told it.
+/// Our own nodes are asked so often for what others have told them.
 const OWN_EVERY: Span = Span::from_secs(1);
 /// It is looked so often whether there is something to do.
 const STEP: Duration = Duration::from_millis(50);
@@ -45,71 +53,60 @@ const NAMES_AGAIN: Duration = Duration::from_secs(10);
 const NAMES_TRIES: usize = 60;
 /// The longest message that is read.
 const MESSAGE_BYTES: usize = 2048;
-/// Datagrams that are read in a second: a flood costs little.
+/// Datagrams that are read in a second at each socket: a flood costs little.
 const READ_PER_SECOND: u32 = 2_000;
 
-/// Our node of the table, for as many torrents as are looked for. Clones are the same one.
+/// Our nodes of the tables, for as many torrents as are looked for. Clones are the same ones.
 #[derive(Clone, Debug)]
 pub struct OurNode {
     orders: Sender<Order>,
-    port: u16,
+    ports: PerFamily<Option<u16>>,
 }
 
 impl OurNode {
-    /// Begins, with these nodes where there are any, and else with the usual ones; at this UDP port, where one is given. The table is
-    /// one of IPv4 (BEP 5).
+    /// Begins, with these nodes where there are any, and else with the usual ones; at this UDP port, where one is given. There is a node
+    /// of IPv4 and one of IPv6, unless the `origin` leads to one of them alone, or the machine has none of the other.
     ///
     /// # Errors
-    /// No socket, or no thread; the `origin` leads to no IPv4.
+    /// No socket, or no thread.
     pub fn start(origin: Origin, bootstrap: &[String], port: Option<u16>) -> io::Result<Self> {
-        if !origin.reaches(Family::V4) {
-            return Err(io::Error::other("it is one of IPv4, which does not go out from this address"));
+        let sockets = open_all(origin, port)?;
+        let mut ports = PerFamily::default();
+        for (family, socket) in &sockets {
+            ports[*family] = Some(socket.local_addr()?.port());
         }
-        let host = match origin.address() {
-            Some(IpAddr::V4(address)) => address,
-            _ => Ipv4Addr::UNSPECIFIED,
-        };
-        let socket = match port {
-            Some(port) => UdpSocket::bind((host, port)),
-            None => UdpSocket::bind((host, PORT)).or_else(|_| UdpSocket::bind((host, 0))),
-        }?;
-        socket.set_read_timeout(Some(STEP))?;
-        let port = socket.local_addr()?.port();
         let (orders, queue) = channel();
-        let node = Node::new(crate::chance()?, crate::chance()?);
-        let clock = Clock::begin();
-        let worker = Worker {
-            node,
-            socket,
-            clock,
-            queue,
-            searches: Vec::new(),
-            own_at: Time::ZERO,
-            read: (Time::ZERO, 0),
-        };
-        std::thread::Builder::new().name("dht".to_owned()).spawn(move || worker.run())?;
+        let nodes = sockets.iter().map(|(family, _)| {
+            let node = Node::new(*family, crate::chance()?, crate::chance()?);
+            Ok(if sockets.len() > 1 { node.beside_another() } else { node })
+        });
+        let nodes = nodes.collect::<io::Result<Vec<Node>>>()?;
+        std::thread::Builder::new().name("dht".to_owned()).spawn(move || {
+            let sockets = sockets.into_iter().map(|(_, socket)| socket);
+            work(nodes.into_iter().zip(sockets).collect(), queue);
+        })?;
         let names =
             if bootstrap.is_empty() { ENTRIES.map(str::to_owned).to_vec() } else { bootstrap.to_vec() };
         let tell = orders.clone();
         std::thread::Builder::new().name("dht-names".to_owned()).spawn(move || look_up(&names, &tell))?;
-        Ok(Self { orders, port })
+        Ok(Self { orders, ports })
     }
 
-    /// The UDP port that it listens at.
+    /// The UDP ports that they listen at.
     #[must_use]
-    pub fn port(&self) -> u16 {
-        self.port
+    pub const fn ports(&self) -> PerFamily<Option<u16>> {
+        self.ports
     }
 
-    /// Looks for peers in the background until nobody listens to `found` any more, and tells the table that we are at `port`, as it
-    /// is then, where there is one: who does not know yet whether a torrent is private looks and tells nothing.
+    /// Looks for peers in the background until nobody listens to `found` any more, and tells each table that we are at `port`, as it
+    /// is then for that family, where there is one: who does not know yet whether a torrent is private looks and tells nothing.
     ///
     /// # Errors
-    /// Our node has ended.
+    /// Our nodes have ended.
     pub fn search(
         &self,
         info_hash: [u8; 20],
-        port: impl Fn() -> Option<u16> + Send + 'static,
+        port: impl Fn(Family) -> Option<u16> + Send + 'static,
         found: UnboundedSender<Vec<SocketAddr>>,
     ) -> io::Result<()> {
         let search = Search {
@@ -117,17 +114,41 @@ impl OurNode {
             port: Box::new(port),
             found,
             told: HashSet::new(),
-            stage: Stage::Due(Time::ZERO),
+            stages: PerFamily { v4: Stage::Due(Time::ZERO), v6: Stage::Due(Time::ZERO) },
         };
         self.orders.send(Order::Search(search)).map_err(|_| io::Error::other("our node has ended"))
     }
+}
+
+/// A socket for each family that there is. Of two, one is enough, unless the other one's port is taken.
+fn open_all(origin: Origin, port: Option<u16>) -> io::Result<Vec<(Family, std::net::UdpSocket)>> {
+    let (mut sockets, mut failure) = (Vec::new(), None);
+    for family in Family::ALL.into_iter().filter(|family| origin.reaches(*family)) {
+        let open = |port| open(family, SocketAddr::new(origin.address().unwrap_or(family.any()), port));
+        match port.map_or_else(|| open(PORT).or_else(|_| open(0)), open) {
+            Ok(socket) => sockets.push((family, socket)),
+            Err(error) => failure = Some(error),
+        }
+    }
+    let is_final = |error: &io::Error| sockets.is_empty() || error.kind() == io::ErrorKind::AddrInUse;
+    failure.filter(is_final).map_or(Ok(sockets), Err)
+}
+
+fn open(family: Family, at: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
+    if family == Family::V6 {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&at.into())?;
+    Ok(socket.into())
 }
 
 /// Looks up where the nodes to begin with are.
 fn look_up(names: &[String], orders: &Sender<Order>) {
     for _ in 0..NAMES_TRIES {
         let found = names.iter().filter_map(|name| name.to_socket_addrs().ok()).flatten();
-        let entries: Vec<SocketAddrV4> = found.filter_map(v4).collect();
+        let entries: Vec<SocketAddr> = found.map(entry).collect();
         if !entries.is_empty() {
             // Where our node has ended nobody wants to know.
             orders.send(Order::Enter(entries)).unwrap_or_default();
@@ -138,19 +159,15 @@ fn look_up(names: &[String], orders: &Sender<Order>) {
 }
 
 /// No address at all is this machine, as everywhere.
-fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
-    match address {
-        SocketAddr::V4(any) if any.ip().is_unspecified() => {
-            Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, any.port()))
-        }
-        SocketAddr::V4(address) => Some(address),
-        SocketAddr::V6(_) => None,
-    }
+fn entry(address: SocketAddr) -> SocketAddr {
+    let address = canonical(address);
+    let ip = Some(address.ip()).filter(|ip| ip.is_unspecified());
+    ip.map_or(address, |ip| SocketAddr::new(Family::of(ip).loopback(), address.port()))
 }
 
 enum Order {
     Search(Search),
-    Enter(Vec<SocketAddrV4>),
+    Enter(Vec<SocketAddr>),
 }
 
 enum Stage {
@@ -161,14 +178,22 @@ enum Stage {
 
 struct Search {
     info_hash: [u8; 20],
-    port: Box<dyn Fn() -> Option<u16> + Send>,
+    port: Box<dyn Fn(Family) -> Option<u16> + Send>,
     found: UnboundedSender<Vec<SocketAddr>>,
-    /// Those that were told of since the table was last asked.
+    /// Those that were told of since the table of their family was last asked.
     told: HashSet<SocketAddr>,
-    stage: Stage,
+    stages: PerFamily<Stage>,
 }
 
 impl Search {
+    /// Begins anew in one table.
+    fn begin(&mut self, family: Family) -> Option<u16> {
+        let port = (self.port)(family);
+        self.told.retain(|peer| Family::of(peer.ip()) != family);
+        self.stages[family] = Stage::Asking(port.is_some(), 0);
+        port
+    }
+
     fn tell(&mut self, peers: Vec<SocketAddr>) -> usize {
         let fresh: Vec<SocketAddr> = peers.into_iter().filter(|peer| self.told.insert(*peer)).collect();
         let count = fresh.len();
@@ -179,9 +204,17 @@ impl Search {
         count
     }
 
-    /// The table has been asked.
-    fn over(&mut self, now: Time, is_known: bool, answers: usize) {
-        let Stage::Asking(is_telling, count) = self.stage else { return };
+    /// A table has named these.
+    fn heard(&mut self, family: Family, peers: Vec<SocketAddr>) {
+        let count = self.tell(peers);
+        if let Stage::Asking(_, found) = &mut self.stages[family] {
+            *found += count;
+        }
+    }
+
+    /// A table has been asked.
+    fn over(&mut self, now: Time, family: Family, is_known: bool, answers: usize) {
+        let Stage::Asking(is_telling, count) = self.stages[family] else { return };
         let pause = if answers == 0 || is_telling && !is_known {
             ALONE
         } else if count == 0 {
@@ -189,34 +222,72 @@ impl Search {
         } else {
             EVERY
         };
-        self.stage = Stage::Due(now + pause);
+        self.stages[family] = Stage::Due(now + pause);
     }
 }
 
-/// The thread that has the socket.
-struct Worker {
+/// A node and its socket.
+struct Post {
     node: Node,
     socket: UdpSocket,
-    clock: Clock,
-    queue: Receiver<Order>,
-    searches: Vec<Search>,
-    own_at: Time,
     /// The second that is counted, and what was read in it.
     read: (Time, u32),
 }
 
+impl Post {
+    async fn send(&mut self) {
+        for (to, octets) in self.node.outgoing() {
+            // What does not leave is lost, as on its way, and asked again.
+            let _ = self.socket.send_to(&octets, to).await;
+        }
+    }
+
+    /// Whether one more datagram is read in this second.
+    fn may_read(&mut self, now: Time) -> bool {
+        if now.since(self.read.0) >= Span::from_secs(1) {
+            self.read = (now, 0);
+        }
+        self.read.1 += 1;
+        self.read.1 <= READ_PER_SECOND
+    }
+}
+
+/// The thread that has the sockets. Where it cannot begin, whoever orders something hears that it has ended.
+fn work(nodes: Vec<(Node, std::net::UdpSocket)>, queue: Receiver<Order>) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    runtime.block_on(async {
+        let posts = nodes.into_iter().map(|(node, socket)| {
+            Ok(Post { node, socket: UdpSocket::from_std(socket)?, read: (Time::ZERO, 0) })
+        });
+        if let Ok(posts) = posts.collect::<io::Result<Vec<Post>>>() {
+            let (clock, searches) = (Clock::begin(), Vec::new());
+            Worker { posts, clock, queue, searches, own_at: Time::ZERO, first: 0 }.run().await;
+        }
+    });
+}
+
+struct Worker {
+    /// One for each family, of which there are one or two.
+    posts: Vec<Post>,
+    clock: Clock,
+    queue: Receiver<Order>,
+    searches: Vec<Search>,
+    own_at: Time,
+    /// The post that is read first, by turns.
+    first: usize,
+}
+
 impl Worker {
-    fn run(mut self) {
+    async fn run(mut self) {
         while self.take_orders() || !self.searches.is_empty() {
             self.searches.retain(|search| !search.found.is_closed());
+            self.begin_due();
             let now = self.clock.now();
-            self.begin_due(now);
-            self.node.tick(now);
-            for (to, octets) in self.node.outgoing() {
-                // What does not leave is lost, as on its way, and asked again.
-                self.socket.send_to(&octets, to).unwrap_or_default();
+            for post in &mut self.posts {
+                post.node.tick(now);
+                post.send().await;
             }
-            self.receive();
+            self.receive().await;
             self.hand_over();
         }
     }
@@ -226,66 +297,98 @@ impl Worker {
         loop {
             match self.queue.try_recv() {
                 Ok(Order::Search(search)) => self.searches.push(search),
-                Ok(Order::Enter(entries)) => self.enter(entries),
+                Ok(Order::Enter(entries)) => self.enter(&entries),
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }
         }
     }
 
-    fn enter(&mut self, entries: Vec<SocketAddrV4>) {
+    fn enter(&mut self, entries: &[SocketAddr]) {
         let now = self.clock.now();
-        self.node.enter(now, entries);
-        for search in self.searches.iter_mut().filter(|search| matches!(search.stage, Stage::Due(_))) {
-            search.stage = Stage::Due(now);
+        for post in &mut self.posts {
+            post.node.enter(now, entries);
+            let stages = self.searches.iter_mut().map(|search| &mut search.stages[post.node.family()]);
+            stages.filter(|stage| matches!(stage, Stage::Due(_))).for_each(|stage| *stage = Stage::Due(now));
         }
     }
 
-    fn begin_due(&mut self, now: Time) {
-        let asking = self.searches.iter().filter(|search| matches!(search.stage, Stage::Asking(..))).count();
-        let is_due = |search: &&mut Search| matches!(search.stage, Stage::Due(at) if at <= now);
-        for search in self.searches.iter_mut().filter(is_due).take(AT_ONCE.saturating_sub(asking)) {
-            let port = (search.port)();
-            search.told.clear();
-            search.stage = Stage::Asking(port.is_some(), 0);
-            self.node.search(now, search.info_hash, port);
+    fn begin_due(&mut self) {
+        let now = self.clock.now();
+        for Post { node, .. } in &mut self.posts {
+            let family = node.family();
+            let is_asking = |search: &&Search| matches!(search.stages[family], Stage::Asking(..));
+            let free = AT_ONCE.saturating_sub(self.searches.iter().filter(is_asking).count());
+            let is_due = |search: &&mut Search| matches!(search.stages[family], Stage::Due(at) if at <= now);
+            for search in self.searches.iter_mut().filter(is_due).take(free) {
+                let port = search.begin(family);
+                node.search(now, search.info_hash, port);
+            }
         }
     }
 
-    fn receive(&mut self) {
+    /// Waits a little for a datagram, at whichever socket.
+    async fn receive(&mut self) {
         let mut octets = [0; MESSAGE_BYTES];
-        let Ok((len, SocketAddr::V4(from))) = self.socket.recv_from(&mut octets) else { return };
+        let count = self.posts.len();
+        self.first += 1;
+        let read = poll_fn(|context| {
+            for at in (0..count).map(|at| (at + self.first) % count) {
+                let mut buffer = ReadBuf::new(&mut octets);
+                let read = self.posts[at].socket.poll_recv_from(context, &mut buffer);
+                if let Poll::Ready(Ok(from)) = read {
+                    return Poll::Ready((at, from, buffer.filled().len()));
+                }
+            }
+            Poll::Pending
+        });
+        let Ok((at, from, len)) = tokio::time::timeout(STEP, read).await else { return };
         let now = self.clock.now();
-        if now.since(self.read.0) >= Span::from_secs(1) {
-            self.read = (now, 0);
-        }
-        self.read.1 += 1;
-        if self.read.1 <= READ_PER_SECOND {
-            self.node.receive(now, from, &octets[..len]);
+        if self.posts[at].may_read(now) {
+            let (before, rest) = self.posts.split_at_mut(at);
+            let Some((post, after)) = rest.split_first_mut() else { return };
+            let other = before.first().or(after.first()).map(|other| &other.node);
+            post.node.receive(now, from, &octets[..len], other);
         }
     }
 
     fn hand_over(&mut self) {
         let now = self.clock.now();
-        for event in self.node.events() {
-            let (Event::Peers(of, _) | Event::Over { info_hash: of, .. }) = event;
-            for search in self.searches.iter_mut().filter(|search| search.info_hash == of) {
-                match &event {
-                    Event::Peers(_, peers) => {
-                        let count = search.tell(peers.clone());
-                        if let Stage::Asking(_, found) = &mut search.stage {
-                            *found += count;
-                        }
-                    }
-                    Event::Over { is_known, answers, .. } => search.over(now, *is_known, *answers),
-                }
+        for at in 0..self.posts.len() {
+            let family = self.posts[at].node.family();
+            for event in self.posts[at].node.events() {
+                self.heed(now, family, event);
             }
         }
         if now >= self.own_at {
             self.own_at = now + OWN_EVERY;
             for search in &mut self.searches {
-                search.tell(self.node.told(now, &search.info_hash));
+                for post in &self.posts {
+                    search.tell(post.node.told(now, &search.info_hash));
+                }
             }
         }
+    }
+
+    /// Something has happened at the node of that family.
+    fn heed(&mut self, now: Time, family: Family, event: Event) {
+        match event {
+            Event::Peers(of, peers) => {
+                self.those_for(of).for_each(|search| search.heard(family, peers.clone()));
+            }
+            Event::Over { info_hash, is_known, answers } => {
+                self.those_for(info_hash).for_each(|search| search.over(now, family, is_known, answers));
+            }
+            Event::Others(nodes) => nodes.into_iter().for_each(|node| self.meet(node)),
+        }
+    }
+
+    fn those_for(&mut self, info_hash: [u8; 20]) -> impl Iterator<Item = &mut Search> {
+        self.searches.iter_mut().filter(move |search| search.info_hash == info_hash)
+    }
+
+    /// There may be a node at this address. Ours of its family asks.
+    fn meet(&mut self, node: SocketAddr) {
+        self.posts.iter_mut().for_each(|post| post.node.meet(node));
     }
 }

@@ -1,5 +1,7 @@
 //! Which of a machine's addresses connections, announces and lookups go out from.
 
+pub use cede_bt::Family;
+
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpSocket, TcpStream};
@@ -49,42 +51,6 @@ impl Origin {
             socket.bind(local)?;
         }
         socket.connect(remote).await
-    }
-}
-
-/// A version of the internet protocol.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Family {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl Family {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
-
-    /// That of an address.
-    #[must_use]
-    pub fn of(address: IpAddr) -> Self {
-        if address.to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::V4 => "IPv4",
-            Self::V6 => "IPv6",
-        }
-    }
-
-    pub(crate) const fn any(self) -> IpAddr {
-        match self {
-            Self::V4 => IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
-            Self::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        }
     }
 }
 

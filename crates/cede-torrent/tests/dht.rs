@@ -3,12 +3,13 @@
 
 mod support;
 
-use cede_bt::dht::message::{self, Message, Query};
+use cede_bt::Family;
+use cede_bt::dht::message::{self, Asker, Message, Query};
 use cede_bt::dht::secure;
 use cede_torrent::dht::OurNode;
 use cede_torrent::origin::Origin;
 use mainline::{Dht, Id, Testnet};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 use support::{LIMIT, Member, choices, run, torrent};
 use tokio::sync::mpsc::unbounded_channel;
@@ -39,7 +40,7 @@ fn a_seed_is_found_in_a_table_of_the_tests_own() {
         let (told, _nobody) = unbounded_channel();
         let port = |member: &Member| {
             let port = member.address.port();
-            move || Some(port)
+            move |_| Some(port)
         };
         let node = || OurNode::start(Origin::default(), &table.bootstrap, None).unwrap();
         node().search(info.info_hash(), port(&seed), told).unwrap();
@@ -67,7 +68,7 @@ fn two_that_know_of_each_other_alone_are_a_table() {
     let join = |at: usize, port: Option<u16>, found| {
         let others = [format!("{}:{PORT}", hosts[1 - at])];
         let node = OurNode::start(Origin::new(Some(hosts[at].into())), &others, None).unwrap();
-        node.search([9; 20], move || port, found).unwrap();
+        node.search([9; 20], move |_| port, found).unwrap();
     };
     run(async {
         let (told, _nobody) = unbounded_channel();
@@ -87,7 +88,7 @@ fn nodes_of_other_clients_are_answered_and_their_announces_are_found() {
     let nowhere = ["127.0.0.1:9".to_owned()];
     let node = OurNode::start(Origin::new(Some(Ipv4Addr::LOCALHOST.into())), &nowhere, None).unwrap();
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    socket.connect((Ipv4Addr::LOCALHOST, node.port())).unwrap();
+    socket.connect((Ipv4Addr::LOCALHOST, node.ports().v4.unwrap())).unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
     let hear = |transaction: &[u8]| loop {
         let mut octets = [0; 2048];
@@ -101,20 +102,20 @@ fn nodes_of_other_clients_are_answered_and_their_announces_are_found() {
             }
         }
     };
-    let mut token = Vec::new();
+    let (asker, mut token) = (Asker::new([0x96; 20]), Vec::new());
     for transaction in [&b"aa"[..], b"aaaa", b"eight888"] {
         let query = Query::GetPeers(info_hash);
-        socket.send(&message::ask(transaction, [0x96; 20], &query)).unwrap();
+        socket.send(&message::ask(transaction, &asker, &query)).unwrap();
         let Message::Answer(answer) = hear(transaction) else { panic!("refused") };
         token = answer.token.unwrap();
     }
     socket
-        .send(&message::ask(b"bb", [0x96; 20], &Query::Announce { info_hash, port: Some(7000), token }))
+        .send(&message::ask(b"bb", &asker, &Query::Announce { info_hash, port: Some(7000), token }))
         .unwrap();
     assert!(matches!(hear(b"bb"), Message::Answer(_)));
     run(async {
         let (found, mut peers) = unbounded_channel();
-        node.search(info_hash, || None, found).unwrap();
+        node.search(info_hash, |_| None, found).unwrap();
         let heard =
             tokio::time::timeout(LIMIT, peers.recv()).await.expect("what it was told is kept from us");
         assert_eq!(heard, Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 7000))]));
@@ -134,4 +135,68 @@ fn ids_that_follow_from_addresses_are_those_of_the_mainline_crate() {
             assert_eq!(secure::fits(&drawn, ip.into()), Id::from(drawn).is_valid_for_ip(ip), "{ip}");
         }
     }
+}
+
+/// Two tables, of which ours is in both: somebody who is in that of IPv6 alone, and somebody who knows of ours over IPv4 alone, find each
+/// other in that of IPv6, which the second has heard of over IPv4 (BEP 32).
+#[test]
+fn who_enters_one_table_hears_of_the_other() {
+    if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        println!("SKIPPED: there is no IPv6 loopback");
+        return;
+    }
+    let nobody = "127.0.0.1:9".to_owned();
+    let between = OurNode::start(Origin::default(), &[nobody], None).unwrap();
+    let ports = between.ports();
+    let at = |ip: IpAddr, port: Option<u16>| SocketAddr::new(ip, port.unwrap()).to_string();
+    let six = at(Ipv6Addr::LOCALHOST.into(), ports.v6);
+    let last = OurNode::start(Origin::new(Some(Ipv6Addr::LOCALHOST.into())), &[six], None);
+    let last = last.unwrap();
+    assert_eq!(last.ports().v4, None);
+    let four = at(Ipv4Addr::LOCALHOST.into(), ports.v4);
+    let first = OurNode::start(Origin::default(), &[four], None).unwrap();
+    run(async {
+        let (told, _nobody) = unbounded_channel();
+        let port = |family: Family| Some(if family == Family::V4 { 7004 } else { 7006 });
+        first.search([9; 20], port, told).unwrap();
+        let (found, mut peers) = unbounded_channel();
+        last.search([9; 20], |_| None, found).unwrap();
+        let heard = tokio::time::timeout(LIMIT, peers.recv()).await.expect("neither table names anybody");
+        assert_eq!(heard, Some(vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 7006))]));
+        let (found, mut peers) = unbounded_channel();
+        between.search([9; 20], |_| None, found).unwrap();
+        let mut all = Vec::new();
+        while all.len() < 2 {
+            let heard = tokio::time::timeout(LIMIT, peers.recv()).await.expect("one table names nobody");
+            all.extend(heard.unwrap());
+        }
+        all.sort();
+        assert_eq!(all.iter().map(SocketAddr::port).collect::<Vec<_>>(), [7004, 7006]);
+    });
+}
+
+#[test]
+fn there_is_a_node_in_each_table_that_the_origin_leads_to() {
+    let ports = |origin: Option<&str>, port| {
+        let origin = Origin::new(origin.map(|text| text.parse().unwrap()));
+        OurNode::start(origin, &["127.0.0.1:9".to_owned()], port).map(|node| node.ports())
+    };
+    let has_six = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+    let families = |origin| {
+        let ports = ports(origin, None).unwrap();
+        [ports.v4.is_some(), ports.v6.is_some()]
+    };
+    assert_eq!(families(None), [true, has_six]);
+    assert_eq!(families(Some("0.0.0.0")), [true, false]);
+    assert_eq!(families(Some("127.0.0.1")), [true, false]);
+    if !has_six {
+        assert!(ports(Some("::1"), None).is_err());
+        println!("SKIPPED: there is no IPv6 loopback");
+        return;
+    }
+    assert_eq!(families(Some("::1")), [false, true]);
+    // A port that is given and taken is not done without, in whichever family.
+    let taken = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    assert!(ports(None, Some(port)).is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse));
 }

@@ -4,7 +4,7 @@
 use super::table::WIDTH;
 use super::{Id, distance, secure};
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddrV4};
+use core::net::SocketAddr;
 
 /// Questions that are open at a time.
 const ABREAST: usize = 4;
@@ -25,7 +25,7 @@ enum Stage {
 struct Candidate {
     /// Those that a search begins with are known by their addresses alone.
     id: Option<Id>,
-    address: SocketAddrV4,
+    address: SocketAddr,
     stage: Stage,
     token: Option<Vec<u8>>,
 }
@@ -33,7 +33,7 @@ struct Candidate {
 impl Candidate {
     /// Whose id is not known yet is taken at its word once it is.
     fn fits(&self) -> bool {
-        self.id.is_none_or(|id| secure::fits(&id, IpAddr::V4(*self.address.ip())))
+        self.id.is_none_or(|id| secure::fits(&id, self.address.ip()))
     }
 }
 
@@ -58,14 +58,14 @@ pub(super) struct Lookup {
 
 impl Lookup {
     /// Begins with nodes that are known, and with addresses at which there are some.
-    pub fn new(target: Id, known: &[(Id, SocketAddrV4)], entries: &[SocketAddrV4]) -> Self {
+    pub fn new(target: Id, known: &[(Id, SocketAddr)], entries: &[SocketAddr]) -> Self {
         let mut lookup = Self { target, candidates: Vec::new() };
         known.iter().for_each(|(id, address)| lookup.add(Some(*id), *address));
         entries.iter().for_each(|address| lookup.add(None, *address));
         lookup
     }
 
-    fn add(&mut self, id: Option<Id>, address: SocketAddrV4) {
+    fn add(&mut self, id: Option<Id>, address: SocketAddr) {
         if self.candidates.iter().any(|known| known.address == address) {
             return;
         }
@@ -84,7 +84,7 @@ impl Lookup {
     }
 
     /// Who is to be asked now.
-    pub fn next(&mut self) -> Option<SocketAddrV4> {
+    pub fn next(&mut self) -> Option<SocketAddr> {
         if self.candidates.iter().filter(|known| known.stage == Stage::Asked).count() >= ABREAST {
             return None;
         }
@@ -100,20 +100,14 @@ impl Lookup {
         nearest(living).all(|known| known.stage == Stage::Answered)
     }
 
-    pub fn answered(
-        &mut self,
-        from: SocketAddrV4,
-        id: Id,
-        token: Option<Vec<u8>>,
-        nodes: &[(Id, SocketAddrV4)],
-    ) {
+    pub fn answered(&mut self, from: SocketAddr, id: Id, token: Option<Vec<u8>>, nodes: &[(Id, SocketAddr)]) {
         let Some(known) = self.candidates.iter_mut().find(|known| known.address == from) else { return };
         (known.id, known.stage, known.token) = (Some(id), Stage::Answered, token);
         self.sort();
         nodes.iter().take(NAMED).for_each(|(id, address)| self.add(Some(*id), *address));
     }
 
-    pub fn failed(&mut self, address: SocketAddrV4) {
+    pub fn failed(&mut self, address: SocketAddr) {
         if let Some(known) = self.candidates.iter_mut().find(|known| known.address == address) {
             known.stage = Stage::Failed;
         }
@@ -125,7 +119,7 @@ impl Lookup {
     }
 
     /// The nearest that have answered, with their tokens.
-    pub fn takers(&self) -> impl Iterator<Item = (SocketAddrV4, &[u8])> {
+    pub fn takers(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         let answered = self.candidates.iter().filter(|known| known.stage == Stage::Answered);
         let takers = nearest(answered.filter(|known| known.token.is_some()));
         takers.filter_map(|known| Some((known.address, known.token.as_deref()?)))

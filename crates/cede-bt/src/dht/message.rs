@@ -1,16 +1,19 @@
 //! What nodes say to each other: queries, answers and errors in one datagram each.
 //!
-//! Source: BEP 5, and `ip` (BEP 42) and `ro` (BEP 43). Transaction ids are whatever the asker likes, of any length, and are given back as
+//! Source: BEP 5, and `nodes6` and `want` (BEP 32), `ip` (BEP 42) and `ro` (BEP 43). Transaction ids are whatever the asker likes, of any length, and are given back as
 //! they came: libtorrent's have two octets, those of other clients four.
 
 use super::Id;
 use crate::bencode::{Document, Form, Limits, Node};
+use crate::family::Family;
 use crate::tracker::compact;
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr, SocketAddrV4};
+use core::net::SocketAddr;
 
-/// Octets of a node's id and address.
-const CONTACT_BYTES: usize = 20 + compact::V4_BYTES;
+/// Octets of a node's id.
+const ID_BYTES: usize = 20;
+/// The longest answer (BEP 32): what there is no room for is left out.
+const MAX_BYTES: usize = 1_024;
 /// What makes no sense, or has no good token, is refused with this.
 pub(super) const PROTOCOL: u32 = 203;
 /// The longest transaction id that is given back.
@@ -38,13 +41,43 @@ pub enum Query {
     },
 }
 
+impl Query {
+    /// Nodes near what are wanted, where any are.
+    #[must_use]
+    pub const fn target(&self) -> Option<&Id> {
+        match self {
+            Self::FindNode(target) | Self::GetPeers(target) => Some(target),
+            Self::Ping | Self::Announce { .. } => None,
+        }
+    }
+}
+
+/// Who asks, and what it wants to hear of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asker {
+    /// Its name.
+    pub id: Id,
+    /// Whether it answers nobody itself (BEP 43).
+    pub is_silent: bool,
+    /// Nodes of which family it wants to hear of (BEP 32): where it says nothing, of that over which it asks.
+    pub wants: Vec<Family>,
+}
+
+impl Asker {
+    /// One that answers, too, and says nothing of what it wants.
+    #[must_use]
+    pub const fn new(id: Id) -> Self {
+        Self { id, is_silent: false, wants: Vec::new() }
+    }
+}
+
 /// What is answered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Answer {
     /// Who answers.
     pub id: Id,
     /// Nodes that it knows of.
-    pub nodes: Vec<(Id, SocketAddrV4)>,
+    pub nodes: Vec<(Id, SocketAddr)>,
     /// Peers that it knows of.
     pub peers: Vec<SocketAddr>,
     /// What an announce has to show.
@@ -56,8 +89,8 @@ pub struct Answer {
 /// A datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// Somebody asks: its id, whether it answers nobody itself, and what.
-    Query(Id, bool, Query),
+    /// Somebody asks.
+    Query(Asker, Query),
     /// Somebody asks something that makes no sense, or that is not known.
     Odd(u32),
     /// An answer.
@@ -104,8 +137,32 @@ fn query(root: Node<'_, '_>) -> Message {
     };
     let is_silent = root.get(b"ro").and_then(Node::int) == Some(1);
     match (id_of(said, b"id"), asked) {
-        (Some(id), Some(asked)) => Message::Query(id, is_silent, asked),
+        (Some(id), Some(asked)) => Message::Query(Asker { id, is_silent, wants: wants(said) }, asked),
         _ => Message::Odd(PROTOCOL),
+    }
+}
+
+fn wants(said: Node<'_, '_>) -> Vec<Family> {
+    let listed = |key: &[u8]| {
+        let list = said.get(b"want").filter(|list| list.is_list());
+        list.into_iter().flat_map(Node::items).any(|name| name.bytes() == Some(key))
+    };
+    Family::ALL.into_iter().filter(|family| listed(want_of(*family).as_bytes())).collect()
+}
+
+/// By what its nodes are asked for.
+const fn want_of(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "n4",
+        Family::V6 => "n6",
+    }
+}
+
+/// Where its nodes are told of, and octets of an address of theirs.
+const fn nodes_of(family: Family) -> (&'static str, usize) {
+    match family {
+        Family::V4 => ("nodes", compact::V4_BYTES),
+        Family::V6 => ("nodes6", compact::V6_BYTES),
     }
 }
 
@@ -121,33 +178,35 @@ fn announce(said: Node<'_, '_>) -> Option<Query> {
 
 fn answer(said: Node<'_, '_>) -> Option<Answer> {
     let id = id_of(said, b"id")?;
-    let nodes = said.get(b"nodes").and_then(Node::bytes).unwrap_or_default();
-    let nodes = nodes.chunks_exact(CONTACT_BYTES).filter_map(contact).collect();
+    let nodes = Family::ALL.into_iter().flat_map(|family| nodes(said, family)).collect();
     let values = said.get(b"values").filter(|values| values.is_list());
-    let texts = values.into_iter().flat_map(Node::items).filter_map(Node::bytes);
-    let peers = texts.filter(|text| text.len() == compact::V4_BYTES).flat_map(compact::v4).collect();
+    let peers = values.into_iter().flat_map(Node::items).filter_map(Node::bytes).filter_map(compact::peer);
     let token = said.get(b"token").and_then(Node::bytes).filter(|token| token.len() <= TOKEN_BYTES);
-    Some(Answer { id, nodes, peers, token: token.map(<[u8]>::to_vec), asker: None })
+    let token = token.map(<[u8]>::to_vec);
+    Some(Answer { id, nodes, peers: peers.collect(), token, asker: None })
 }
 
-fn contact(octets: &[u8]) -> Option<(Id, SocketAddrV4)> {
-    let (id, address) = octets.split_first_chunk::<20>()?;
-    match compact::peer(address)? {
-        SocketAddr::V4(address) => Some((*id, address)),
-        SocketAddr::V6(_) => None,
-    }
+/// The nodes of a family. An IPv4 address that is written as an IPv6 one is nobody's.
+fn nodes(said: Node<'_, '_>, family: Family) -> Vec<(Id, SocketAddr)> {
+    let (key, address_bytes) = nodes_of(family);
+    let octets = said.get(key.as_bytes()).and_then(Node::bytes).unwrap_or_default();
+    let contacts = octets.chunks_exact(ID_BYTES + address_bytes).filter_map(|octets| {
+        let (id, address) = octets.split_first_chunk::<ID_BYTES>()?;
+        Some((*id, compact::peer(address)?))
+    });
+    contacts.filter(|(_, address)| Family::of(address.ip()) == family).collect()
 }
 
 fn packed(address: SocketAddr) -> Vec<u8> {
-    let mut out = Vec::with_capacity(compact::V4_BYTES);
+    let mut out = Vec::with_capacity(compact::V6_BYTES);
     compact::push(&mut out, address);
     out
 }
 
 /// The octets of a query.
 #[must_use]
-pub fn ask(transaction: &[u8], id: Id, query: &Query) -> Vec<u8> {
-    let said = Form::dict().with("id", &id[..]);
+pub fn ask(transaction: &[u8], asker: &Asker, query: &Query) -> Vec<u8> {
+    let said = Form::dict().with("id", &asker.id[..]);
     let (name, said) = match query {
         Query::Ping => ("ping", said),
         Query::FindNode(target) => ("find_node", said.with("target", &target[..])),
@@ -158,24 +217,45 @@ pub fn ask(transaction: &[u8], id: Id, query: &Query) -> Vec<u8> {
             ("announce_peer", said.with("implied_port", implied).with("port", u32::from(port.unwrap_or(1))))
         }
     };
-    Form::dict().with("a", said).with("q", name).with("t", transaction).with("y", "q").encode()
+    let wants: Vec<Form> = asker.wants.iter().map(|family| want_of(*family).into()).collect();
+    let said = said.with_some("want", Some(wants).filter(|wants| !wants.is_empty()));
+    let whole = Form::dict().with("a", said).with_some("ro", asker.is_silent.then_some(1_u32));
+    whole.with("q", name).with("t", transaction).with("y", "q").encode()
 }
 
-/// The octets of an answer.
+/// The octets of an answer; of peers it has as many as there is room for.
 #[must_use]
 pub fn reply(transaction: &[u8], answer: &Answer) -> Vec<u8> {
     let mut said = Form::dict().with("id", &answer.id[..]);
-    if !answer.nodes.is_empty() || answer.token.is_some() {
-        let octets = answer.nodes.iter().flat_map(|(id, at)| [id.to_vec(), packed((*at).into())].concat());
-        said = said.with("nodes", octets.collect::<Vec<u8>>());
-    }
-    if !answer.peers.is_empty() {
-        let values: Vec<Form> = answer.peers.iter().map(|peer| packed(*peer).into()).collect();
-        said = said.with("values", values);
+    for family in Family::ALL {
+        // Who asks for peers is told of nodes of its own family even where there are none.
+        let is_due =
+            answer.token.is_some() && answer.asker.is_some_and(|asker| Family::of(asker.ip()) == family);
+        let nodes = answer.nodes.iter().filter(|(_, address)| Family::of(address.ip()) == family);
+        let octets: Vec<u8> =
+            nodes.flat_map(|(id, address)| [id.to_vec(), packed(*address)].concat()).collect();
+        said = said.with_some(nodes_of(family).0, Some(octets).filter(|octets| is_due || !octets.is_empty()));
     }
     let said = said.with_some("token", answer.token.clone());
-    let whole = Form::dict().with_some("ip", answer.asker.map(packed));
-    whole.with("r", said).with("t", transaction).with("y", "r").encode()
+    let whole = |said: Form| {
+        let whole = Form::dict().with_some("ip", answer.asker.map(packed));
+        whole.with("r", said).with("t", transaction).with("y", "r").encode()
+    };
+    let without = whole(said.clone());
+    let values = values(&answer.peers, MAX_BYTES.saturating_sub(without.len()));
+    if values.is_empty() { without } else { whole(said.with("values", values)) }
+}
+
+/// Those of the first peers for which there is room.
+fn values(peers: &[SocketAddr], room: usize) -> Vec<Form> {
+    const NAME_AND_ENDS: usize = b"6:valuesle".len();
+    let mut left = room.saturating_sub(NAME_AND_ENDS);
+    let packed = peers.iter().map(|peer| Form::from(packed(*peer)));
+    let fitting = packed.map_while(|peer| {
+        left = left.checked_sub(peer.encode().len())?;
+        Some(peer)
+    });
+    fitting.collect()
 }
 
 /// The octets of an error, to whom asked from there.
@@ -186,6 +266,7 @@ pub fn refuse(transaction: &[u8], code: u32, asker: SocketAddr) -> Vec<u8> {
 }
 
 /// A peer at the host that a query came from.
-pub(super) fn peer_at(from: SocketAddrV4, port: Option<u16>) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(*from.ip()), port.unwrap_or(from.port()))
+pub(super) fn peer_at(mut from: SocketAddr, port: Option<u16>) -> SocketAddr {
+    from.set_port(port.unwrap_or(from.port()));
+    from
 }

@@ -1,4 +1,8 @@
-//! A node of the distributed hash table (BEP 5), over IPv4, without a socket and a clock of its own.
+//! A node of the distributed hash table (BEP 5), without a socket and a clock of its own.
+//!
+//! There is a table of IPv4 and one of IPv6 (BEP 32), which know nothing of each other's peers: whoever takes part in both has a node in
+//! each, under two names, as ids follow from addresses. The one tells of the other's nodes who wants to hear of them, and hears of such
+//! itself when it looks around.
 //!
 //! It answers everybody from the first, whatever the length of their transaction ids, and has no say in when a torrent is looked for:
 //! [`Node::search`] begins a search, [`Event`]s tell what comes of it. Nodes are known once they have answered; who asks ours, and
@@ -20,13 +24,16 @@ mod store;
 mod table;
 mod votes;
 
+use crate::engine::neighbourhood;
+use crate::family::Family;
 use crate::holepunch::{is_peer, is_private};
+use crate::tracker::share::Holder;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
-use core::net::{IpAddr, SocketAddr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use lookup::Lookup;
-use message::{Answer, Message, Query};
+use message::{Answer, Asker, Message, Query};
 use sha1::{Digest, Sha1};
 use store::Store;
 use table::{Table, WIDTH};
@@ -50,12 +57,18 @@ const OPEN: usize = 256;
 /// Datagrams that wait to be sent at most.
 const OUTBOX: usize = 512;
 const TRANSACTION_BYTES: usize = 4;
+/// Nodes that others have told of, and that wait to be asked whether they are there, at most: one for each host.
+const MET: usize = 16;
+/// Between two questions to such.
+const MEET: Duration = Duration::from_secs(1);
 
 /// What comes of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// Somebody has told of peers.
     Peers(Id, Vec<SocketAddr>),
+    /// Somebody has told of nodes of the other family's table.
+    Others(Vec<SocketAddr>),
     /// A search is over, and whether somebody has taken what it was told of us.
     Over {
         /// The torrent.
@@ -79,7 +92,7 @@ enum Purpose {
 
 #[derive(Debug)]
 struct Pending {
-    to: SocketAddrV4,
+    to: SocketAddr,
     until: Instant,
     purpose: Purpose,
 }
@@ -99,19 +112,24 @@ struct Search {
 /// Our node.
 #[derive(Debug)]
 pub struct Node {
+    family: Family,
+    /// Whether there is a node of ours in the other family's table.
+    has_other: bool,
     id: Id,
     secret: [u8; 20],
     votes: Votes,
     table: Table,
     store: Store,
-    entries: Vec<SocketAddrV4>,
+    entries: Vec<SocketAddr>,
+    met: Vec<SocketAddr>,
+    meet_at: Instant,
     searches: BTreeMap<u32, Search>,
     pending: BTreeMap<Vec<u8>, Pending>,
     asked: u64,
     begun: u32,
     refresh_at: Instant,
     doubt_at: Instant,
-    outbox: Vec<(SocketAddrV4, Vec<u8>)>,
+    outbox: Vec<(SocketAddr, Vec<u8>)>,
     events: Vec<Event>,
 }
 
@@ -120,27 +138,48 @@ fn distance(a: &Id, b: &Id) -> Id {
     core::array::from_fn(|at| a[at] ^ b[at])
 }
 
-/// Whether there can be a node at an address, by what another one says. Of those in its own network alone a local one may speak.
-fn is_credible(teller: SocketAddrV4, address: SocketAddrV4) -> bool {
-    is_peer(address.into()) && (!is_local(address) || is_local(teller))
+/// What nobody can guess of an address without knowing the secret.
+fn digest(secret: &[u8; 20], what: &[u8], ip: IpAddr) -> [u8; 20] {
+    let hash = Sha1::new().chain_update(secret).chain_update(what);
+    let hash = match ip {
+        IpAddr::V4(ip) => hash.chain_update(ip.octets()),
+        IpAddr::V6(ip) => hash.chain_update(ip.octets()),
+    };
+    hash.finalize().into()
 }
 
-/// Whether it is in a private network, of this machine or around it.
-fn is_local(address: SocketAddrV4) -> bool {
-    is_private(IpAddr::V4(*address.ip()))
+/// Whether there can be a node at an address, by what another one says. Of those in its own network alone a local one may speak, and
+/// nobody of those of one link, who are nowhere without its name.
+fn is_credible(teller: SocketAddr, address: SocketAddr) -> bool {
+    let is_of_link = matches!(address.ip(), IpAddr::V6(ip) if ip.is_unicast_link_local());
+    is_peer(address) && !is_of_link && (!is_private(address.ip()) || is_private(teller.ip()))
+}
+
+/// The nodes nearest to a place in each of the tables that somebody wants to hear of.
+fn near(tables: &[Option<&Node>; 2], own: Family, asker: &Asker, target: &Id) -> Vec<(Id, SocketAddr)> {
+    let is_wanted = |node: &&Node| match &asker.wants[..] {
+        [] => node.family == own,
+        wants => wants.contains(&node.family),
+    };
+    let wanted = tables.iter().copied().flatten().filter(is_wanted);
+    wanted.flat_map(|node| node.table.near(target, WIDTH)).collect()
 }
 
 impl Node {
     /// A node by this name until it knows where it is, whose tokens and transaction ids nobody else can guess as long as the secret is one.
     #[must_use]
-    pub fn new(id: Id, secret: [u8; 20]) -> Self {
+    pub fn new(family: Family, id: Id, secret: [u8; 20]) -> Self {
         Self {
+            family,
+            has_other: false,
             id,
             secret,
             votes: Votes::default(),
             table: Table::new(id),
             store: Store::new(secret),
             entries: Vec::new(),
+            met: Vec::new(),
+            meet_at: Instant::ZERO,
             searches: BTreeMap::new(),
             pending: BTreeMap::new(),
             asked: 0,
@@ -152,6 +191,23 @@ impl Node {
         }
     }
 
+    /// The same beside a node of ours in the other family's table: others are asked for nodes of both ([`Event::Others`]).
+    #[must_use]
+    pub fn beside_another(mut self) -> Self {
+        self.has_other = true;
+        self
+    }
+
+    /// Whose table it is one of.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        self.family
+    }
+
+    fn is_ours(&self, address: SocketAddr) -> bool {
+        Family::of(address.ip()) == self.family
+    }
+
     /// Its name.
     #[must_use]
     pub const fn id(&self) -> Id {
@@ -159,9 +215,19 @@ impl Node {
     }
 
     /// Addresses of nodes to begin with.
-    pub fn enter(&mut self, now: Instant, entries: Vec<SocketAddrV4>) {
-        self.entries = entries;
+    pub fn enter(&mut self, now: Instant, entries: &[SocketAddr]) {
+        self.entries = entries.iter().copied().filter(|entry| self.is_ours(*entry)).collect();
         self.refresh_at = now;
+    }
+
+    /// There may be a node at this address: it is asked, soon. Of one host the last counts.
+    pub fn meet(&mut self, address: SocketAddr) {
+        if is_peer(address) && self.is_ours(address) && !self.table.knows(address) {
+            let host = Holder::of(address.ip());
+            self.met.retain(|met| is_private(met.ip()) && *met != address || Holder::of(met.ip()) != host);
+            self.met.push(address);
+            self.met.truncate(MET);
+        }
     }
 
     /// Looks for a torrent's peers, and tells those nearest to it that we have it, where there is a port.
@@ -176,7 +242,7 @@ impl Node {
     }
 
     /// What is to be sent, and where.
-    pub fn outgoing(&mut self) -> Vec<(SocketAddrV4, Vec<u8>)> {
+    pub fn outgoing(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
         core::mem::take(&mut self.outbox)
     }
 
@@ -196,6 +262,11 @@ impl Node {
             self.refresh_at = now + self.until_refresh();
             self.begin(now, self.id, None, false);
         }
+        if now >= self.meet_at && !self.met.is_empty() {
+            self.meet_at = now + MEET;
+            let met = self.met.remove(0);
+            self.ask(now, met, Purpose::Presence, &Query::Ping);
+        }
         if now >= self.doubt_at {
             self.doubt_at = now + DOUBT;
             if let Some(address) = self.table.doubtful(now) {
@@ -213,14 +284,19 @@ impl Node {
         }
     }
 
-    /// A datagram has come.
-    pub fn receive(&mut self, now: Instant, from: SocketAddrV4, octets: &[u8]) {
-        let Some((transaction, message)) = message::read(octets).filter(|_| from.port() != 0) else { return };
+    /// A datagram has come. Our node in the other family's table, where there is one, is told of to whoever wants to hear of it.
+    pub fn receive(&mut self, now: Instant, from: SocketAddr, octets: &[u8], other: Option<&Self>) {
+        let is_good = from.port() != 0 && self.is_ours(from);
+        let Some((transaction, message)) = message::read(octets).filter(|_| is_good) else { return };
         match message {
-            Message::Query(id, is_silent, query) => {
-                self.answer(now, from, &transaction, (id, is_silent), query);
+            Message::Query(asker, query) => {
+                let tables = [Some(&*self), other];
+                let near = |target: &Id| near(&tables, self.family, &asker, target);
+                let nodes = query.target().map(near).unwrap_or_default();
+                self.answer(now, from, &transaction, &query, nodes);
+                self.asked_by(now, from, &asker);
             }
-            Message::Odd(code) => self.send(from, message::refuse(&transaction, code, from.into())),
+            Message::Odd(code) => self.send(from, message::refuse(&transaction, code, from)),
             Message::Answer(answer) => {
                 if let Some(pending) = self.take_pending(&transaction, from) {
                     self.seen(now, from, answer.asker);
@@ -237,28 +313,24 @@ impl Node {
     }
 
     /// Somebody whom we have asked says from where. In a private network others see us elsewhere than all the rest.
-    fn seen(&mut self, now: Instant, by: SocketAddrV4, at: Option<SocketAddr>) {
-        let Some(at) = at.filter(|at| at.is_ipv4() && is_peer(*at) && !is_private(at.ip())) else { return };
-        if !is_local(by) && self.votes.cast(IpAddr::V4(*by.ip()), at.ip()) && !secure::fits(&self.id, at.ip())
-        {
+    fn seen(&mut self, now: Instant, by: SocketAddr, at: Option<SocketAddr>) {
+        let Some(at) = at.filter(|at| self.is_ours(*at) && is_peer(*at) && !is_private(at.ip())) else {
+            return;
+        };
+        if !is_private(by.ip()) && self.votes.cast(by.ip(), at.ip()) && !secure::fits(&self.id, at.ip()) {
             self.rename(now, at.ip());
         }
     }
 
     /// Our id is to follow from our address. At the same address it is the same again.
     fn rename(&mut self, now: Instant, ip: IpAddr) {
-        let hash = Sha1::new().chain_update(self.secret).chain_update(b"id");
-        let drawn = match ip {
-            IpAddr::V4(ip) => hash.chain_update(ip.octets()),
-            IpAddr::V6(ip) => hash.chain_update(&ip.octets()[..8]),
-        };
-        self.id = secure::fitting(drawn.finalize().into(), ip);
+        self.id = secure::fitting(digest(&self.secret, b"id", neighbourhood(ip)), ip);
         self.table.rename(self.id);
         // Others are near now.
         self.refresh_at = now;
     }
 
-    fn take_pending(&mut self, transaction: &[u8], from: SocketAddrV4) -> Option<Pending> {
+    fn take_pending(&mut self, transaction: &[u8], from: SocketAddr) -> Option<Pending> {
         self.pending.get(transaction).filter(|pending| pending.to == from)?;
         self.pending.remove(transaction)
     }
@@ -266,40 +338,40 @@ impl Node {
     fn answer(
         &mut self,
         now: Instant,
-        from: SocketAddrV4,
+        from: SocketAddr,
         transaction: &[u8],
-        who: (Id, bool),
-        query: Query,
+        query: &Query,
+        nodes: Vec<(Id, SocketAddr)>,
     ) {
-        let mut answer = Answer { id: self.id, asker: Some(from.into()), ..Answer::default() };
+        let mut answer = Answer { id: self.id, nodes, asker: Some(from), ..Answer::default() };
         match query {
-            Query::Ping => {}
-            Query::FindNode(target) => answer.nodes = self.table.near(&target, WIDTH),
+            Query::Ping | Query::FindNode(_) => {}
             Query::GetPeers(info_hash) => {
-                answer.nodes = self.table.near(&info_hash, WIDTH);
-                answer.peers = self.store.peers(now, &info_hash);
+                answer.peers = self.store.peers(now, info_hash);
                 answer.token = Some(self.store.token(now, from));
             }
             Query::Announce { info_hash, port, token } => {
-                if !self.store.is_good(now, from, &token) {
-                    return self.send(from, message::refuse(transaction, message::PROTOCOL, from.into()));
+                if !self.store.is_good(now, from, token) {
+                    return self.send(from, message::refuse(transaction, message::PROTOCOL, from));
                 }
-                self.store.add(now, info_hash, message::peer_at(from, port));
+                self.store.add(now, *info_hash, message::peer_at(from, *port));
             }
         }
         self.send(from, message::reply(transaction, &answer));
-        let (id, is_silent) = who;
+    }
+
+    /// Whoever asks, and would find a place, is asked whether it is there.
+    fn asked_by(&mut self, now: Instant, from: SocketAddr, asker: &Asker) {
         let is_asked = self.pending.values().any(|pending| pending.to == from);
-        if !is_silent && !is_asked && self.table.wants(&id, from) {
+        if !asker.is_silent && !is_asked && self.table.wants(&asker.id, from) {
             self.ask(now, from, Purpose::Presence, &Query::Ping);
         }
     }
 
-    fn heard(&mut self, now: Instant, pending: &Pending, mut answer: Answer) {
+    fn heard(&mut self, now: Instant, pending: &Pending, answer: Answer) {
         if answer.id == self.id {
             return self.fail(now, pending);
         }
-        answer.nodes.retain(|(id, address)| *id != self.id && is_credible(pending.to, *address));
         let was_alone = self.table.is_empty();
         self.table.heard(now, answer.id, pending.to);
         if was_alone {
@@ -312,15 +384,24 @@ impl Node {
         match pending.purpose {
             Purpose::Presence => {}
             Purpose::Announce(key) => self.announced(key, true),
-            Purpose::Search(key) => {
-                let Some(search) = self.searches.get_mut(&key) else { return };
-                if search.is_torrent && !answer.peers.is_empty() {
-                    self.events.push(Event::Peers(search.lookup.target, answer.peers));
-                }
-                search.lookup.answered(pending.to, answer.id, answer.token, &answer.nodes);
-                self.drive(now, key);
-            }
+            Purpose::Search(key) => self.found(now, key, pending.to, answer),
         }
+    }
+
+    /// A search's question has had an answer.
+    fn found(&mut self, now: Instant, key: u32, from: SocketAddr, answer: Answer) {
+        let is_good = |(id, address): &(Id, SocketAddr)| *id != self.id && is_credible(from, *address);
+        let (nodes, others): (Vec<_>, Vec<_>) =
+            answer.nodes.into_iter().filter(is_good).partition(|(_, address)| self.is_ours(*address));
+        if self.has_other && !others.is_empty() {
+            self.events.push(Event::Others(others.into_iter().map(|(_, address)| address).collect()));
+        }
+        let Some(search) = self.searches.get_mut(&key) else { return };
+        if search.is_torrent && !answer.peers.is_empty() {
+            self.events.push(Event::Peers(search.lookup.target, answer.peers));
+        }
+        search.lookup.answered(from, answer.id, answer.token, &nodes);
+        self.drive(now, key);
     }
 
     /// A question has had no answer, or a refusal.
@@ -370,7 +451,7 @@ impl Node {
         let Some(search) = self.searches.get(&key) else { return };
         let (info_hash, port) = (search.lookup.target, search.port);
         let takers = search.lookup.takers().filter(|_| port.is_some());
-        let takers: Vec<(SocketAddrV4, Vec<u8>)> = takers.map(|(to, token)| (to, token.to_vec())).collect();
+        let takers: Vec<(SocketAddr, Vec<u8>)> = takers.map(|(to, token)| (to, token.to_vec())).collect();
         let mut count = 0;
         for (to, token) in takers {
             let query = Query::Announce { info_hash, port, token };
@@ -401,19 +482,21 @@ impl Node {
     }
 
     /// Asks a node; not where too much is open already.
-    fn ask(&mut self, now: Instant, to: SocketAddrV4, purpose: Purpose, query: &Query) -> bool {
+    fn ask(&mut self, now: Instant, to: SocketAddr, purpose: Purpose, query: &Query) -> bool {
         if self.pending.len() >= OPEN {
             return false;
         }
         self.asked += 1;
         let hash = Sha1::new().chain_update(self.secret).chain_update(self.asked.to_le_bytes()).finalize();
         let transaction = hash[..TRANSACTION_BYTES].to_vec();
-        self.send(to, message::ask(&transaction, self.id, query));
+        let is_looking_around = matches!(query, Query::FindNode(_));
+        let wants = if self.has_other && is_looking_around { Family::ALL.to_vec() } else { Vec::new() };
+        self.send(to, message::ask(&transaction, &Asker { wants, ..Asker::new(self.id) }, query));
         self.pending.insert(transaction, Pending { to, until: now + PATIENCE, purpose });
         true
     }
 
-    fn send(&mut self, to: SocketAddrV4, octets: Vec<u8>) {
+    fn send(&mut self, to: SocketAddr, octets: Vec<u8>) {
         if self.outbox.len() < OUTBOX {
             self.outbox.push((to, octets));
         }

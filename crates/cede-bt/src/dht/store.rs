@@ -1,11 +1,10 @@
 //! What others have told our node: which peers have which torrent; and the tokens by which they show that they are where they say.
 
-use super::Id;
+use super::{Id, digest};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
-use core::net::{SocketAddr, SocketAddrV4};
-use sha1::{Digest, Sha1};
+use core::net::SocketAddr;
 
 /// A peer is told of for so long.
 const KEPT: Duration = Duration::from_secs(30 * 60);
@@ -29,16 +28,15 @@ impl Store {
         Self { secret, torrents: BTreeMap::new() }
     }
 
-    pub fn token(&self, now: Instant, to: SocketAddrV4) -> Vec<u8> {
+    pub fn token(&self, now: Instant, to: SocketAddr) -> Vec<u8> {
         self.token_of(now.as_nanos() / TOKEN_LIFE.as_nanos(), to)
     }
 
-    fn token_of(&self, period: u64, to: SocketAddrV4) -> Vec<u8> {
-        let hash = Sha1::new().chain_update(self.secret).chain_update(period.to_be_bytes());
-        hash.chain_update(to.ip().octets()).finalize()[..TOKEN_BYTES].to_vec()
+    fn token_of(&self, period: u64, to: SocketAddr) -> Vec<u8> {
+        digest(&self.secret, &period.to_be_bytes(), to.ip())[..TOKEN_BYTES].to_vec()
     }
 
-    pub fn is_good(&self, now: Instant, from: SocketAddrV4, token: &[u8]) -> bool {
+    pub fn is_good(&self, now: Instant, from: SocketAddr, token: &[u8]) -> bool {
         let period = now.as_nanos() / TOKEN_LIFE.as_nanos();
         [period, period.saturating_sub(1)].iter().any(|period| self.token_of(*period, from) == token)
     }

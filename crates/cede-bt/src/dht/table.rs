@@ -1,9 +1,11 @@
 //! The nodes that ours knows of: those that have answered, eight for each distance from ours.
 
-use super::{Id, distance, is_local, secure};
+use super::{Id, distance, secure};
+use crate::holepunch::is_private;
+use crate::tracker::share::Holder;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
-use core::net::{IpAddr, SocketAddrV4};
+use core::net::SocketAddr;
 
 /// Nodes of one distance.
 pub(super) const WIDTH: usize = 8;
@@ -17,7 +19,7 @@ const FAILURES: u8 = 2;
 #[derive(Clone, Copy, Debug)]
 struct Contact {
     id: Id,
-    address: SocketAddrV4,
+    address: SocketAddr,
     heard: Instant,
     failures: u8,
 }
@@ -28,7 +30,7 @@ impl Contact {
     }
 
     fn fits(&self) -> bool {
-        secure::fits(&self.id, IpAddr::V4(*self.address.ip()))
+        secure::fits(&self.id, self.address.ip())
     }
 }
 
@@ -61,7 +63,7 @@ impl Table {
     }
 
     /// A node has answered.
-    pub fn heard(&mut self, now: Instant, id: Id, address: SocketAddrV4) {
+    pub fn heard(&mut self, now: Instant, id: Id, address: SocketAddr) {
         let fresh = Contact { id, address, heard: now, failures: 0 };
         if self.row(&id).is_some() {
             self.drop_others_at(&fresh);
@@ -89,35 +91,43 @@ impl Table {
         old.rows.into_iter().flatten().for_each(|contact| self.place(contact));
     }
 
-    /// One host of the Internet is one node: who begins again has another id, and many ids are no more than one.
+    /// One host of the Internet is one node: who begins again has another id, and many ids are no more than one. Of IPv6 a network of 64
+    /// bits is one host: one machine may have all of that, and takes another address in it from time to time (RFC 8981).
     fn drop_others_at(&mut self, fresh: &Contact) {
-        let (ip, is_local) = (fresh.address.ip(), is_local(fresh.address));
-        let is_same =
-            |known: &Contact| known.address == fresh.address || !is_local && known.address.ip() == ip;
+        let ip = fresh.address.ip();
+        let is_same = |known: &Contact| {
+            known.address == fresh.address
+                || !is_private(ip) && Holder::of(known.address.ip()) == Holder::of(ip)
+        };
         for contacts in &mut self.rows {
             contacts.retain(|known| known.id == fresh.id || !is_same(known));
         }
     }
 
     /// Whether a node that is not known yet would find a place.
-    pub fn wants(&self, id: &Id, address: SocketAddrV4) -> bool {
+    pub fn wants(&self, id: &Id, address: SocketAddr) -> bool {
         let Some(row) = self.row(id).map(|row| &self.rows[row]) else { return false };
-        let fits = secure::fits(id, IpAddr::V4(*address.ip()));
+        let fits = secure::fits(id, address.ip());
         row.iter().all(|known| known.id != *id)
             && (row.len() < WIDTH || row.iter().any(|known| gives_way(known, fits)))
     }
 
+    /// Whether there is one at this address.
+    pub fn knows(&self, address: SocketAddr) -> bool {
+        self.rows.iter().flatten().any(|contact| contact.address == address)
+    }
+
     /// A node has not answered.
-    pub fn missed(&mut self, address: SocketAddrV4) {
+    pub fn missed(&mut self, address: SocketAddr) {
         for contact in self.rows.iter_mut().flatten().filter(|contact| contact.address == address) {
             contact.failures = contact.failures.saturating_add(1);
         }
     }
 
     /// The nodes nearest to a place that have not failed, nearest first.
-    pub fn near(&self, target: &Id, count: usize) -> Vec<(Id, SocketAddrV4)> {
+    pub fn near(&self, target: &Id, count: usize) -> Vec<(Id, SocketAddr)> {
         let known = self.rows.iter().flatten().filter(|contact| !contact.is_gone());
-        let mut near: Vec<(Id, SocketAddrV4)> = known.map(|contact| (contact.id, contact.address)).collect();
+        let mut near: Vec<(Id, SocketAddr)> = known.map(|contact| (contact.id, contact.address)).collect();
         near.sort_by_key(|(id, _)| distance(id, target));
         near.truncate(count);
         near
@@ -128,7 +138,7 @@ impl Table {
     }
 
     /// One that is to be asked whether it is there: the one that has been silent for longest, or that has failed once.
-    pub fn doubtful(&self, now: Instant) -> Option<SocketAddrV4> {
+    pub fn doubtful(&self, now: Instant) -> Option<SocketAddr> {
         let is_doubtful = |contact: &&Contact| {
             !contact.is_gone() && (contact.failures > 0 || now.since(contact.heard) >= QUIET)
         };

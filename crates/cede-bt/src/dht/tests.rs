@@ -1,24 +1,29 @@
 use super::*;
 use crate::bencode::{Document, Form, Limits, Node as Value};
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Nodes that hear each other at once, by their last octet.
 struct World {
-    at: fn(u8) -> SocketAddrV4,
+    at: fn(u8) -> SocketAddr,
     now: Instant,
-    nodes: BTreeMap<SocketAddrV4, Node>,
+    nodes: BTreeMap<SocketAddr, Node>,
     happened: Vec<(u8, Event)>,
 }
 
-fn at(host: u8) -> SocketAddrV4 {
-    SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), 6881)
+fn at(host: u8) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 6881))
 }
 
 /// Likewise, where anybody may be.
-fn public(host: u8) -> SocketAddrV4 {
-    SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, host), 6881)
+fn public(host: u8) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(198, 51, 100, host), 6881))
+}
+
+/// Likewise, over IPv6.
+fn public_six(host: u8) -> SocketAddr {
+    SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, host.into(), 0, 0, 0, 1), 6881))
 }
 
 fn id(host: u8) -> Id {
@@ -31,11 +36,11 @@ impl World {
     }
 
     /// So many, of which each knows the first one's address alone.
-    fn of(count: u8, at: fn(u8) -> SocketAddrV4) -> Self {
+    fn of(count: u8, at: fn(u8) -> SocketAddr) -> Self {
         let mut world = Self { at, now: Instant::ZERO, nodes: BTreeMap::new(), happened: Vec::new() };
         for host in 0..count {
-            let mut node = Node::new(id(host), id(host ^ 0x80));
-            node.enter(world.now, (host > 0).then_some(at(0)).into_iter().collect());
+            let mut node = Node::new(Family::of(at(host).ip()), id(host), id(host ^ 0x80));
+            node.enter(world.now, &[at(0)][usize::from(host == 0)..]);
             world.nodes.insert(at(host), node);
             world.run(SECOND);
         }
@@ -66,11 +71,11 @@ impl World {
             .collect();
         for (from, (to, octets)) in sent {
             if let Some(node) = self.nodes.get_mut(&to) {
-                node.receive(self.now, from, &octets);
+                node.receive(self.now, from, &octets, None);
             }
         }
         for (address, node) in &mut self.nodes {
-            let host = address.ip().octets()[3];
+            let host = (0..=255).find(|host| (self.at)(*host) == *address).unwrap();
             self.happened.extend(node.events().into_iter().map(|event| (host, event)));
         }
     }
@@ -79,7 +84,7 @@ impl World {
         let events = self.happened.iter().filter(|(to, _)| *to == host);
         let peers = events.filter_map(|(_, event)| match event {
             Event::Peers(_, peers) => Some(peers.clone()),
-            Event::Over { .. } => None,
+            Event::Over { .. } | Event::Others(_) => None,
         });
         peers.flatten().collect()
     }
@@ -88,12 +93,12 @@ impl World {
 /// What a node answers to this query of a stranger, which is sent with that transaction id.
 fn answer_to(
     node: &mut Node,
-    from: SocketAddrV4,
+    from: SocketAddr,
     transaction: &[u8],
     query: &Query,
 ) -> Option<(Vec<u8>, Message)> {
     node.outgoing();
-    node.receive(Instant::ZERO, from, &message::ask(transaction, id(200), query));
+    node.receive(Instant::ZERO, from, &message::ask(transaction, &Asker::new(id(200)), query), None);
     node.outgoing().into_iter().filter(|(to, _)| *to == from).find_map(|(_, octets)| {
         let read = message::read(&octets)?;
         (!matches!(read.1, Message::Query(..))).then_some(read)
@@ -102,7 +107,7 @@ fn answer_to(
 
 #[test]
 fn whoever_asks_is_answered_whatever_its_transaction_id() {
-    let mut node = Node::new(id(1), id(2));
+    let mut node = Node::new(Family::V4, id(1), id(2));
     for transaction in [&b""[..], b"a", b"aa", b"aaa", b"aaaa", b"eight888"] {
         for query in [Query::Ping, Query::FindNode(id(3)), Query::GetPeers(id(3))] {
             let answer = answer_to(&mut node, at(9), transaction, &query);
@@ -117,7 +122,15 @@ fn whoever_asks_is_answered_whatever_its_transaction_id() {
 
 #[test]
 fn what_a_table_is_told_of_is_found_in_it() {
-    for (count, at) in [(2, at as fn(u8) -> SocketAddrV4), (3, at), (60, at), (2, public), (60, public)] {
+    for (count, at) in [
+        (2, at as fn(u8) -> SocketAddr),
+        (3, at),
+        (60, at),
+        (2, public),
+        (60, public),
+        (2, public_six),
+        (60, public_six),
+    ] {
         let mut world = World::of(count, at);
         let (now, last) = (world.now, count - 1);
         world.node(last).search(now, [7; 20], Some(7000));
@@ -129,7 +142,7 @@ fn what_a_table_is_told_of_is_found_in_it() {
         world.run(SECOND * 20);
         let now = world.now;
         let found = [world.told(last / 2), world.node(last / 2).told(now, &[7; 20])].concat();
-        assert!(found.contains(&SocketAddr::from((*at(last).ip(), 7000))), "{count}: {found:?}");
+        assert!(found.contains(&SocketAddr::new(at(last).ip(), 7000)), "{count}: {found:?}");
     }
 }
 
@@ -143,12 +156,12 @@ fn who_does_not_answer_is_not_waited_for_for_ever_nor_told_of() {
     let over = world.happened.iter().find(|(host, event)| *host == 3 && matches!(event, Event::Over { .. }));
     assert!(matches!(over, Some((_, Event::Over { is_known: true, answers: 1..=5, .. }))), "{over:?}");
     let near = world.node(3).table.near(&[7; 20], 100);
-    assert!(near.iter().all(|(_, address)| address.ip().octets()[3] < 6), "{near:?}");
+    assert!(near.iter().all(|(_, address)| (0..6).any(|host| at(host) == *address)), "{near:?}");
 }
 
 #[test]
 fn a_peer_is_remembered_for_who_shows_the_token_alone() {
-    let mut node = Node::new(id(1), id(2));
+    let mut node = Node::new(Family::V4, id(1), id(2));
     let Some((_, Message::Answer(answer))) = answer_to(&mut node, at(9), b"aa", &Query::GetPeers([7; 20]))
     else {
         panic!("no answer")
@@ -157,31 +170,32 @@ fn a_peer_is_remembered_for_who_shows_the_token_alone() {
     let token = answer.token.unwrap();
     for (from, token) in [(at(9), &b"guess"[..]), (at(8), &token)] {
         let refused = answer_to(&mut node, from, b"aa", &announce(token, Some(70)));
-        assert_eq!(refused, Some((b"aa".to_vec(), Message::Error(Some(from.into())))));
+        assert_eq!(refused, Some((b"aa".to_vec(), Message::Error(Some(from)))));
     }
     assert_eq!(node.told(Instant::ZERO, &[7; 20]), []);
     answer_to(&mut node, at(9), b"aa", &announce(&token, Some(70)));
     answer_to(&mut node, at(9), b"aa", &announce(&token, None));
     let told = node.told(Instant::ZERO, &[7; 20]);
-    assert_eq!(told, [SocketAddr::from(at(9)), SocketAddr::from((*at(9).ip(), 70))]);
+    assert_eq!(told, [at(9), SocketAddr::new(at(9).ip(), 70)]);
     assert_eq!(node.told(Instant::from_secs(1800), &[7; 20]), []);
 }
 
 #[test]
 fn what_others_say_grows_within_limits() {
-    let mut node = Node::new(id(1), id(2));
+    let mut node = Node::new(Family::V4, id(1), id(2));
     let token = node.store.token(Instant::ZERO, at(9));
     for torrent in 0..3_000_u32 {
         let mut info_hash = [0; 20];
         info_hash[..4].copy_from_slice(&torrent.to_le_bytes());
-        node.store.add(Instant::ZERO, info_hash, SocketAddr::from((*at(9).ip(), 1)));
+        node.store.add(Instant::ZERO, info_hash, SocketAddr::new(at(9).ip(), 1));
     }
     for port in 1..=1_000 {
-        node.store.add(Instant::ZERO, [0; 20], SocketAddr::from((*at(9).ip(), port)));
+        node.store.add(Instant::ZERO, [0; 20], SocketAddr::new(at(9).ip(), port));
         node.receive(
             Instant::ZERO,
-            SocketAddrV4::new(*at(9).ip(), port),
-            &message::ask(b"t", id((port % 256) as u8), &Query::Ping),
+            SocketAddr::new(at(9).ip(), port),
+            &message::ask(b"t", &Asker::new(id((port % 256) as u8)), &Query::Ping),
+            None,
         );
     }
     assert!(node.store.is_good(Instant::from_secs(300), at(9), &token));
@@ -192,7 +206,7 @@ fn what_others_say_grows_within_limits() {
 
 #[test]
 fn nonsense_is_refused_or_passed_over() {
-    let mut node = Node::new(id(1), id(2));
+    let mut node = Node::new(Family::V4, id(1), id(2));
     let query = |name: &str, said: Form| {
         Form::dict().with("a", said).with("q", name).with("t", "aa").with("y", "q").encode()
     };
@@ -208,14 +222,14 @@ fn nonsense_is_refused_or_passed_over() {
         (query("vote", me()), 204),
     ];
     for (octets, code) in odd {
-        node.receive(Instant::ZERO, at(9), &octets);
+        node.receive(Instant::ZERO, at(9), &octets, None);
         let sent = node.outgoing();
         let document = Document::parse(&sent[0].1, Limits::MESSAGE).unwrap();
         let said = document.root().get(b"e").into_iter().flat_map(Value::items).find_map(Value::int);
         assert_eq!((sent.len(), said), (1, Some(code)));
     }
     for octets in [&b""[..], b"d", b"de", b"i1e", b"d1:t2:aa1:y1:re", b"d1:rd2:id3:abce1:t2:aa1:y1:re"] {
-        node.receive(Instant::ZERO, at(9), octets);
+        node.receive(Instant::ZERO, at(9), octets, None);
         assert_eq!(node.outgoing(), [], "{octets:?}");
     }
 }
@@ -223,7 +237,7 @@ fn nonsense_is_refused_or_passed_over() {
 #[test]
 fn one_host_of_the_internet_is_one_node() {
     let mut table = Table::new(id(0));
-    let public = |port| SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 7), port);
+    let public = |port| SocketAddr::from((Ipv4Addr::new(198, 51, 100, 7), port));
     (1..100).for_each(|host: u8| table.heard(Instant::ZERO, id(host), public(host.into())));
     assert_eq!(table.near(&id(0), 100).len(), 1);
     (1..100).for_each(|host: u8| table.heard(Instant::ZERO, id(host), at(host)));
@@ -233,11 +247,13 @@ fn one_host_of_the_internet_is_one_node() {
 
 #[test]
 fn ids_follow_from_public_addresses_and_from_no_others() {
-    let mut world = World::of(12, public);
-    for host in 0..12 {
-        let (node, ip) = (world.node(host), IpAddr::V4(*public(host).ip()));
-        assert!(secure::fits(&node.id(), ip), "{host}");
-        assert!(!node.table.near(&[0; 20], 100).is_empty(), "{host}");
+    for at in [public, public_six] {
+        let mut world = World::of(12, at);
+        for host in 0..12 {
+            let node = world.node(host);
+            assert!(secure::fits(&node.id(), at(host).ip()), "{host}");
+            assert!(!node.table.near(&[0; 20], 100).is_empty(), "{host}");
+        }
     }
     let mut world = World::new(12);
     assert!((0..12).all(|host| world.node(host).id() == id(host)));
@@ -246,26 +262,26 @@ fn ids_follow_from_public_addresses_and_from_no_others() {
 /// What nobody has been asked for, and what one host alone says, moves nothing.
 #[test]
 fn an_address_is_believed_of_those_who_were_asked_alone() {
-    let mut node = Node::new(id(1), id(2));
-    let lie = Answer { id: id(3), asker: Some(public(99).into()), ..Answer::default() };
+    let mut node = Node::new(Family::V4, id(1), id(2));
+    let lie = Answer { id: id(3), asker: Some(public(99)), ..Answer::default() };
     for host in 0..50 {
-        node.receive(Instant::ZERO, public(host), &message::reply(b"abcd", &lie));
+        node.receive(Instant::ZERO, public(host), &message::reply(b"abcd", &lie), None);
     }
     assert_eq!(node.id(), id(1));
-    let liars = |node: &mut Node, host: fn(u8) -> SocketAddrV4| {
+    let liars = |node: &mut Node, host: fn(u8) -> SocketAddr| {
         for number in 0..50 {
             node.ask(Instant::ZERO, host(number), Purpose::Presence, &Query::Ping);
             let (to, octets) = node.outgoing().pop().unwrap();
             let (transaction, _) = message::read(&octets).unwrap();
-            node.receive(Instant::ZERO, to, &message::reply(&transaction, &lie));
+            node.receive(Instant::ZERO, to, &message::reply(&transaction, &lie), None);
         }
     };
-    liars(&mut node, |port| SocketAddrV4::new(*public(5).ip(), 1 + u16::from(port)));
+    liars(&mut node, |port| SocketAddr::new(public(5).ip(), 1 + u16::from(port)));
     assert_eq!(node.id(), id(1), "one host");
     liars(&mut node, at);
     assert_eq!(node.id(), id(1), "in our own network");
     liars(&mut node, public);
-    assert!(secure::fits(&node.id(), IpAddr::V4(*public(99).ip())));
+    assert!(secure::fits(&node.id(), public(99).ip()));
     assert_eq!(node.table.near(&id(1), 100).len(), 1, "who was known is");
 }
 
@@ -274,8 +290,8 @@ fn an_address_is_believed_of_those_who_were_asked_alone() {
 fn many_who_drew_near_ids_do_not_hide_the_others() {
     let near =
         |number: u8| ([7, 7, number, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7], public(number));
-    let far = |number: u8| (secure::fitting(id(number), IpAddr::V4(*public(number).ip())), public(number));
-    let near: Vec<_> = (0..40).map(near).filter(|(id, at)| !secure::fits(id, IpAddr::V4(*at.ip()))).collect();
+    let far = |number: u8| (secure::fitting(id(number), public(number).ip()), public(number));
+    let near: Vec<_> = (0..40).map(near).filter(|(id, at)| !secure::fits(id, at.ip())).collect();
     let far: Vec<_> = (100..110).map(far).collect();
     let mut lookup = Lookup::new([7; 20], &[&near[..], &far].concat(), &[]);
     while let Some(next) = lookup.next() {
@@ -284,7 +300,7 @@ fn many_who_drew_near_ids_do_not_hide_the_others() {
     }
     assert!(lookup.is_over());
     let takers: Vec<_> = lookup.takers().map(|(at, _)| at).collect();
-    let of = |nodes: &[(Id, SocketAddrV4)]| nodes.iter().filter(|(_, at)| takers.contains(at)).count();
+    let of = |nodes: &[(Id, SocketAddr)]| nodes.iter().filter(|(_, at)| takers.contains(at)).count();
     assert_eq!((of(&near), of(&far), takers.len()), (8, 8, 16));
 }
 
@@ -294,7 +310,7 @@ fn in_a_full_row_an_id_that_fits_takes_the_place_of_one_that_does_not() {
     let drawn = |host: u8| core::array::from_fn(|at| if at == 0 { 0x80 | host } else { host });
     (1..20).for_each(|host| table.heard(Instant::ZERO, drawn(host), public(host)));
     assert_eq!(table.near(&[0; 20], 100).len(), WIDTH);
-    let fitting = |host: u8| secure::fitting(id(host), IpAddr::V4(*public(host).ip()));
+    let fitting = |host: u8| secure::fitting(id(host), public(host).ip());
     let fits: Vec<u8> = (100..200).filter(|host| fitting(*host)[0] & 0x80 != 0).take(WIDTH + 1).collect();
     for host in &fits[..WIDTH] {
         assert!(table.wants(&fitting(*host), public(*host)));
@@ -304,5 +320,102 @@ fn in_a_full_row_an_id_that_fits_takes_the_place_of_one_that_does_not() {
     assert!(!table.wants(&fitting(last), public(last)) && !table.wants(&drawn(20), public(20)));
     table.heard(Instant::ZERO, drawn(20), public(20));
     let near = table.near(&[0; 20], 100);
-    assert!(near.len() == WIDTH && near.iter().all(|(id, at)| secure::fits(id, IpAddr::V4(*at.ip()))));
+    assert!(near.len() == WIDTH && near.iter().all(|(id, at)| secure::fits(id, at.ip())));
+}
+
+/// Who asks is told of nodes of the family that it wants to hear of, or of that over which it asks (BEP 32), and of peers as many as
+/// there is room for.
+#[test]
+fn each_is_told_of_nodes_of_the_family_that_it_wants() {
+    let mut four = Node::new(Family::V4, id(1), id(2));
+    let mut six = Node::new(Family::V6, id(3), id(4));
+    for host in 10..200 {
+        four.table.heard(Instant::ZERO, id(host), public(host));
+        six.table.heard(Instant::ZERO, id(host), public_six(host));
+    }
+    for host in 0..60 {
+        six.store.add(Instant::ZERO, [7; 20], public_six(host));
+    }
+    let asked = [
+        (&[][..], [false, true]),
+        (&[Family::V4], [true, false]),
+        (&[Family::V6], [false, true]),
+        (&Family::ALL, [true, true]),
+    ];
+    for (wants, told) in asked {
+        let asker = Asker { wants: wants.to_vec(), ..Asker::new(id(200)) };
+        let query = message::ask(&[b't'; 64], &asker, &Query::GetPeers([7; 20]));
+        assert_eq!(message::read(&query).unwrap().1, Message::Query(asker, Query::GetPeers([7; 20])));
+        for other in [None, Some(&four)] {
+            six.receive(Instant::ZERO, public_six(9), &query, other);
+            let sent = six.outgoing();
+            assert!(sent[0].1.len() <= 1_024);
+            let Some((_, Message::Answer(answer))) = message::read(&sent[0].1) else { panic!("{sent:?}") };
+            let count = |family| answer.nodes.iter().filter(|(_, at)| Family::of(at.ip()) == family).count();
+            let told = told.map(|is_told| 8 * usize::from(is_told));
+            let expected = [told[0] * usize::from(other.is_some()), told[1]];
+            assert_eq!(Family::ALL.map(count), expected, "{wants:?}");
+            assert!((10..50).contains(&answer.peers.len()), "{}", answer.peers.len());
+            assert_eq!(answer.peers[0], public_six(59), "the last");
+        }
+    }
+}
+
+/// A node that has nobody to begin with hears of some from our node in the other table, and of one that a peer has.
+#[test]
+fn nodes_that_are_told_of_are_met() {
+    let mut world = World::of(12, public_six);
+    let mut lone = Node::new(Family::V6, id(77), id(78));
+    for number in 0..100 {
+        lone.meet(SocketAddr::new(public_six(90).ip(), 1 + number));
+        lone.meet(public(9));
+    }
+    assert_eq!(
+        lone.met,
+        [SocketAddr::new(public_six(90).ip(), 100)],
+        "one host is one node, and each family has its own"
+    );
+    lone.meet(public_six(5));
+    world.nodes.insert(public_six(77), lone);
+    world.run(SECOND * 60);
+    assert!(world.node(77).table.near(&[0; 20], 100).len() >= 8);
+    for host in 0..100 {
+        world.node(77).meet(public_six(host));
+    }
+    assert_eq!(world.node(77).met.len(), MET);
+}
+
+/// Somebody over IPv4 who is in the other table, too, names nodes of it where our node looks around, if we have one there.
+#[test]
+fn nodes_of_the_other_family_are_handed_on() {
+    for has_other in [false, true] {
+        let node = Node::new(Family::V4, id(1), id(2));
+        let mut node = if has_other { node.beside_another() } else { node };
+        node.enter(Instant::ZERO, &[public(9)]);
+        node.tick(Instant::ZERO);
+        let (to, octets) = node.outgoing().pop().unwrap();
+        let Some((transaction, Message::Query(asker, Query::FindNode(_)))) = message::read(&octets) else {
+            panic!()
+        };
+        assert_eq!(asker.wants, &Family::ALL[..if has_other { 2 } else { 0 }]);
+        let of_link = "[fe80::1]:6881".parse().unwrap();
+        let nodes = alloc::vec![(id(5), public(5)), (id(6), public_six(6)), (id(7), of_link)];
+        let answer = Answer { id: id(9), nodes, ..Answer::default() };
+        node.receive(Instant::ZERO, to, &message::reply(&transaction, &answer), None);
+        let others = has_other.then(|| Event::Others(alloc::vec![public_six(6)]));
+        assert_eq!(node.events(), others.as_slice());
+        let asked: Vec<SocketAddr> = node.outgoing().into_iter().map(|(to, _)| to).collect();
+        assert_eq!(asked, [public(5)]);
+    }
+}
+
+#[test]
+fn a_network_of_ipv6_is_one_node() {
+    let mut table = Table::new(id(0));
+    let within =
+        |host: u8| SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host.into()), 6881));
+    (1..100).for_each(|host: u8| table.heard(Instant::ZERO, id(host), within(host)));
+    assert_eq!(table.near(&id(0), 100), [(id(99), within(99))]);
+    (1..100).for_each(|host: u8| table.heard(Instant::ZERO, id(host), public_six(host)));
+    assert!(table.near(&id(0), 200).len() >= 8);
 }

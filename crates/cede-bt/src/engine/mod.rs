@@ -53,6 +53,7 @@ use crate::bitfield::Bitfield;
 use crate::choker::Choker;
 use crate::disposition::{Disposition, Transport};
 use crate::extension::Extension;
+use crate::family::PerFamily;
 use crate::geometry::Geometry;
 use crate::limiter::Limiter;
 use crate::picker::Picker;
@@ -350,8 +351,8 @@ pub struct Engine<A> {
 struct Greeting {
     /// The extension handshake.
     extended: Option<Vec<u8>>,
-    /// Where our node of the distributed hash table listens.
-    dht_port: Option<u16>,
+    /// Where our nodes of the distributed hash table listen.
+    dht_ports: PerFamily<Option<u16>>,
 }
 
 /// When what is due.
@@ -381,7 +382,7 @@ impl<A: PeerAddress> Engine<A> {
             info_hash: setup.info_hash,
             info_hash_v2: None,
             peer_id: setup.peer_id,
-            greeting: Greeting { extended: setup.extended, dht_port: None },
+            greeting: Greeting { extended: setup.extended, dht_ports: PerFamily::default() },
             notes: setup.notes,
             choker: Choker::new(profile.choker),
             limiter: Limiter::new(profile.limiter, setup.upload_limit),

@@ -3,6 +3,7 @@
 use super::conn::{Conn, ConnId, Sending};
 use super::{Chunk, Engine, PeerAddress};
 use crate::disposition::Transport;
+use crate::family::{Family, PerFamily};
 use crate::mixed::Way;
 use crate::wire::{Handshake, Message, PIECE_HEADER_BYTES, Reserved, piece_header};
 use alloc::vec::Vec;
@@ -72,10 +73,10 @@ impl<A: PeerAddress> Engine<A> {
         self.greeting.extended = Some(handshake);
     }
 
-    /// We have a node of the distributed hash table at this UDP port: peers that have one are told, those that are there and those
-    /// to come (BEP 5).
-    pub fn set_dht_port(&mut self, now: Instant, port: u16) {
-        self.greeting.dht_port = Some(port);
+    /// We have nodes of the distributed hash table at these UDP ports: peers that have one are told of that of their family, those that
+    /// are there and those to come (BEP 5, BEP 32).
+    pub fn set_dht_ports(&mut self, now: Instant, ports: PerFamily<Option<u16>>) {
+        self.greeting.dht_ports = ports;
         for index in self.list.clone() {
             self.tell_dht_port(now, index);
         }
@@ -83,8 +84,9 @@ impl<A: PeerAddress> Engine<A> {
 
     /// Tells a peer whose handshake says that it has a node where ours listens.
     pub(super) fn tell_dht_port(&mut self, now: Instant, index: u32) {
-        let Some(port) = self.greeting.dht_port else { return };
-        if self.at(index).is_some_and(|conn| conn.reserved.has(Reserved::DHT)) {
+        let ports = self.greeting.dht_ports;
+        let Some(conn) = self.at(index).filter(|conn| conn.reserved.has(Reserved::DHT)) else { return };
+        if let Some(port) = ports[Family::of(conn.address.host())] {
             self.say(now, index, &Message::Port(port));
         }
     }
@@ -104,11 +106,12 @@ impl<A: PeerAddress> Engine<A> {
         if self.greeting.extended.is_some() {
             reserved = reserved.with(Reserved::EXTENDED);
         }
-        if self.greeting.dht_port.is_some() {
-            reserved = reserved.with(Reserved::DHT);
-        }
+        let ports = self.greeting.dht_ports;
         let (v1, v2, peer_id) = (self.info_hash, self.info_hash_v2, self.peer_id);
         let Some(conn) = self.at(index) else { return };
+        if ports[Family::of(conn.address.host())].is_some() {
+            reserved = reserved.with(Reserved::DHT);
+        }
         let info_hash = v2.filter(|_| conn.is_v2).unwrap_or(v1);
         let handshake = Handshake { reserved, info_hash, peer_id };
         conn.out.control.extend_from_slice(&handshake.encode());

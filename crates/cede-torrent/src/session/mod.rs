@@ -28,7 +28,7 @@ use cede_bt::extension::{Extension, Hearsay};
 use cede_bt::holepunch::Puncher;
 use cede_bt::metainfo::Info;
 use cede_bt::mixed::MixedRule;
-use cede_bt::{Bitfield, Disposition, Duplicates, Engine, Geometry, Profile, Transport, layers};
+use cede_bt::{Bitfield, Disposition, Duplicates, Engine, Geometry, PerFamily, Profile, Transport, layers};
 use cede_units::{Instant as Time, Stream as Random};
 use conn::Shared;
 use outgoing::Spare;
@@ -323,10 +323,10 @@ impl Session {
         let _ = state.wishes.send(Wish { event: AnnounceEvent::More, want });
     }
 
-    /// Peers that have a node of the distributed hash table hear that ours is at this UDP port.
-    pub fn set_dht_port(&self, port: u16) {
+    /// Peers that have a node of the distributed hash table hear that ours of their family is at this UDP port.
+    pub fn set_dht_ports(&self, ports: PerFamily<Option<u16>>) {
         let mut state = self.inner.state.borrow_mut();
-        state.engine.set_dht_port(self.inner.now(), port);
+        state.engine.set_dht_ports(self.inner.now(), ports);
         self.inner.pump(&mut state);
     }
 

@@ -1,4 +1,4 @@
-//! What the torrents of one process share: a port, limits, a node of the hash table, the router's ports, the screen.
+//! What the torrents of one process share: a port, limits, nodes of the hash table, the router's ports, the screen.
 
 use super::args::SwarmArgs;
 use super::board::Board;
@@ -9,6 +9,7 @@ use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::metainfo::Info;
+use cede_bt::{Family, PerFamily};
 use cede_torrent::announce::Identity;
 use cede_torrent::dht::OurNode;
 use cede_torrent::limits::{Limits, allow_many_files};
@@ -193,22 +194,24 @@ impl Hub {
         })
     }
 
-    /// Looks for peers in the distributed hash table, in the background, and tells it of us where it is to be told. Our node's port, where
-    /// there is one.
+    /// Looks for peers in the distributed hash table, in the background, and tells it of us where it is to be told. Our nodes' ports, where
+    /// there are any.
     pub fn search_dht(
         &self,
         info_hash: [u8; 20],
         is_told: bool,
         found: &UnboundedSender<Vec<SocketAddr>>,
-    ) -> Option<u16> {
+    ) -> Option<PerFamily<Option<u16>>> {
         let unavailable = |error: std::io::Error| self.say(&format!("no distributed hash table: {error}\n"));
         let SwarmArgs { dht_node, dht_port, .. } = &self.args;
         let start = || OurNode::start(self.listener.origin(), dht_node, *dht_port).map_err(unavailable).ok();
         let node = self.node.get_or_init(start).as_ref()?;
-        let outer = self.listener.outer_port();
-        let searching = node.search(info_hash, move || is_told.then(&outer), found.clone());
+        let (own, outer) = (self.listener.port(), self.listener.outer_port());
+        // Routers lead ports of IPv4 alone here.
+        let port = move |family| if family == Family::V4 { outer() } else { own };
+        let searching = node.search(info_hash, move |family| is_told.then(|| port(family)), found.clone());
         searching.unwrap_or_else(unavailable);
-        Some(node.port())
+        Some(node.ports())
     }
 
     /// Looks for peers in the local network, in the background, and tells it of our port where it is to be told.

@@ -1,5 +1,6 @@
-"""One libtorrent session: torrent files with commas between, folder, and whom it calls: a peer, "near" for those of the local
-network, or "none", and then it hardly takes and gives anything; its port, where that is not 6881; "tcp" or "utp", where it has one alone.
+"""One libtorrent session: torrent files or magnet links with commas between, folder, and whom it calls: a peer, "near" for those of the
+local network, "dht/HOST/PORT" for those that the hash table knows, which has a node there, or "none", and then it hardly takes and gives
+anything; its port, where that is not 6881; "tcp" or "utp", where it has one alone.
 
 Says "ready" once it takes up calls, each peer that it is connected to once, and "complete" once it has everything. Ends with its
 standard input.
@@ -12,9 +13,11 @@ import time
 import libtorrent as lt
 
 what, folder, peer, port, transport = (sys.argv[1:] + ["6881", "both"][len(sys.argv) - 4:])[:5]
+node = peer.split("/")[1:] if peer.startswith("dht/") else None
 session = lt.session({
-    "listen_interfaces": f"0.0.0.0:{port}",
-    "enable_dht": False,
+    "listen_interfaces": f"0.0.0.0:{port},[::]:{port}" if node else f"0.0.0.0:{port}",
+    "enable_dht": node is not None,
+    "dht_bootstrap_nodes": "",
     "enable_lsd": peer == "near",
     "enable_upnp": False,
     "enable_natpmp": False,
@@ -29,8 +32,9 @@ session = lt.session({
 
 
 def add(torrent):
-    params = lt.add_torrent_params()
-    params.ti = lt.torrent_info(torrent)
+    params = lt.parse_magnet_uri(torrent) if torrent.startswith("magnet:") else lt.add_torrent_params()
+    if not torrent.startswith("magnet:"):
+        params.ti = lt.torrent_info(torrent)
     params.save_path = folder
     if peer == "none":
         params.download_limit = params.upload_limit = 1000
@@ -44,7 +48,10 @@ def watch():
     said = set()
     while True:
         for handle in handles:
-            if ":" in peer and not handle.get_peer_info():
+            if node and not handle.get_peer_info():
+                session.add_dht_node((node[0], int(node[1])))
+                handle.force_dht_announce()
+            elif ":" in peer and not handle.get_peer_info():
                 host, at = peer.rsplit(":", 1)
                 handle.connect_peer((host, int(at)))
         for info in (info for handle in handles for info in handle.get_peer_info()):
