@@ -172,3 +172,19 @@ fn who_refuses_what_it_cannot_hold_is_asked_again_soon_and_for_less() {
         }
     }
 }
+
+/// Where a peer's node of the hash table listens is heard a few times.
+#[test]
+fn a_peer_names_its_node_a_few_times() {
+    let mut pair = Pair::new(Profile::LIBTORRENT);
+    pair.tell(&greeting());
+    let mut octets = Vec::new();
+    (1..=100).for_each(|port| Message::Port(port).encode(&mut octets));
+    pair.engine.received(pair.now, pair.conn, Payload::copy_from(&octets));
+    let actions = std::iter::from_fn(|| pair.engine.poll_action());
+    let named = actions.filter_map(|action| match action {
+        Action::DhtPort { port, .. } => Some(port),
+        _ => None,
+    });
+    assert_eq!(named.collect::<Vec<_>>(), [1, 2, 3, 4]);
+}

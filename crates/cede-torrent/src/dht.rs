@@ -7,7 +7,9 @@
 //! Our nodes answer others from the first, as those of deployed clients do, whatever their transaction ids look like. What others have
 //! told them is told the one who looks, too.
 //!
-//! **What it leaves out.** The nodes that peers tell us of. An address of one's own for IPv6, as BEP 32 would have it: where there is no
+//! Nodes that peers tell of ([`OurNode::meet`]) are asked whether they are there, so that one peer is enough to enter a table.
+//!
+//! **What it leaves out.** An address of one's own for IPv6, as BEP 32 would have it: where there is no
 //! origin the system takes one for each datagram, so that who goes to another network stays in the table.
 
 use crate::clock::Clock;
@@ -118,6 +120,12 @@ impl OurNode {
         };
         self.orders.send(Order::Search(search)).map_err(|_| io::Error::other("our node has ended"))
     }
+
+    /// A peer says that it has a node at this address. Ours asks whether it is there, soon, if it is not known.
+    pub fn meet(&self, node: SocketAddr) {
+        // Where our node has ended nobody wants to know.
+        self.orders.send(Order::Meet(node)).unwrap_or_default();
+    }
 }
 
 /// A socket for each family that there is. Of two, one is enough, unless the other one's port is taken.
@@ -168,6 +176,7 @@ fn entry(address: SocketAddr) -> SocketAddr {
 enum Order {
     Search(Search),
     Enter(Vec<SocketAddr>),
+    Meet(SocketAddr),
 }
 
 enum Stage {
@@ -298,6 +307,7 @@ impl Worker {
             match self.queue.try_recv() {
                 Ok(Order::Search(search)) => self.searches.push(search),
                 Ok(Order::Enter(entries)) => self.enter(&entries),
+                Ok(Order::Meet(node)) => self.meet(node),
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }

@@ -200,3 +200,39 @@ fn there_is_a_node_in_each_table_that_the_origin_leads_to() {
     let port = taken.local_addr().unwrap().port();
     assert!(ports(None, Some(port)).is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse));
 }
+
+/// Neither node knows of any other, and each hears of the other by a connection of peers alone (BEP 5): what the one tells its table, somebody
+/// finds who knows of the other.
+#[test]
+fn a_peer_is_enough_to_enter_a_table() {
+    let here = Origin::new(Some(Ipv4Addr::LOCALHOST.into()));
+    let node = |entry: SocketAddr| OurNode::start(here, &[entry.to_string()], None).unwrap();
+    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+    run(async {
+        let (info, content) = torrent(&[200_000]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
+        let nodes = [node(nobody), node(nobody)];
+        for (member, node) in [&seed, &leech].into_iter().zip(&nodes) {
+            let met = node.clone();
+            member.session.join_dht(node.ports(), move |at| met.meet(at));
+        }
+        seed.start();
+        leech.start();
+        leech.session.add_peers(&[seed.address]);
+        let (told, _nobody) = unbounded_channel();
+        nodes[1].search([9; 20], |_| Some(7000), told).unwrap();
+        let third = node(SocketAddr::from((Ipv4Addr::LOCALHOST, nodes[0].ports().v4.unwrap())));
+        let began = Instant::now();
+        let heard = loop {
+            // Anew, as whoever finds nobody looks again after a minute.
+            let (found, mut peers) = unbounded_channel();
+            third.search([9; 20], |_| None, found).unwrap();
+            match tokio::time::timeout(Duration::from_secs(1), peers.recv()).await {
+                Ok(heard) => break heard,
+                Err(_) => assert!(began.elapsed() < LIMIT, "they are no table"),
+            }
+        };
+        assert_eq!(heard, Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 7000))]));
+    });
+}

@@ -644,6 +644,53 @@ fn peers_that_have_a_node_of_the_table_hear_of_ours() {
     seed.end().exits(130);
 }
 
+/// A peer's node is asked whether it is there, so that a table is entered through a peer alone; not one that is told of in a private
+/// torrent (BEP 27).
+#[test]
+fn nodes_that_peers_tell_of_are_asked() {
+    let place = Place::new("dht-told");
+    let mut ports = Vec::new();
+    for (name, options) in [("film", ""), ("own", "--private")] {
+        place.write_pattern(name, 30_000);
+        place.cede(&format!("make {name} -l 16KiB {options}")).exits(0);
+        let node = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        node.set_read_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
+        let shown = place.cede(&format!("show {name}.torrent --json")).exits(0).json();
+        let hash = shown["info_hash"].as_str().unwrap().to_owned();
+        let hash: [u8; 20] =
+            std::array::from_fn(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap());
+        ports.push((hash, node));
+    }
+    let words = "seed own.torrent film.torrent -p 0 --no-lsd -B 127.0.0.1 --dht-node 127.0.0.1:9";
+    let mut seed = place.start(words);
+    let port = port_of(&mut seed);
+    let is_asked = |node: &std::net::UdpSocket| {
+        let mut octets = [0; 1024];
+        node.recv(&mut octets).is_ok_and(|len| octets[..len].windows(9).any(|part| part == b"1:q4:ping"))
+    };
+    let began = std::time::Instant::now();
+    // The private one's peer has told of its node before, each time.
+    while !is_asked(&ports[0].1) {
+        assert!(began.elapsed() < support::PATIENCE, "nobody asks");
+        for (hash, node) in ports.iter().rev() {
+            tell_of_node(port, *hash, node.local_addr().unwrap().port());
+        }
+    }
+    assert!(!is_asked(&ports[1].1));
+}
+
+/// A peer that has a node of the table there comes to the one at this port.
+fn tell_of_node(port: u16, info_hash: [u8; 20], node: u16) {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    let [high, low] = node.to_be_bytes();
+    let handshake =
+        [b"\x13BitTorrent protocol", &[0, 0, 0, 0, 0, 0, 0, 1][..], &info_hash, b"-XX0001-abcdefghijkl"];
+    // Until the other end has said something, or hung up, as before it is ready.
+    let _ = stream.write_all(&[&handshake.concat()[..], &[0, 0, 0, 3, 9, high, low]].concat());
+    let _ = stream.read_exact(&mut [0; 73]);
+}
+
 /// Whether the one at this port has a node of the table, and where it says that it is, to a peer that has one or has none.
 fn greeted(port: u16, info_hash: [u8; 20], has_node: bool) -> (bool, Option<u16>) {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();

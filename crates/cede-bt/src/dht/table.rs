@@ -112,9 +112,9 @@ impl Table {
             && (row.len() < WIDTH || row.iter().any(|known| gives_way(known, fits)))
     }
 
-    /// Whether there is one at this address.
+    /// Whether there is one at this address that has not failed.
     pub fn knows(&self, address: SocketAddr) -> bool {
-        self.rows.iter().flatten().any(|contact| contact.address == address)
+        self.rows.iter().flatten().any(|contact| contact.address == address && !contact.is_gone())
     }
 
     /// A node has not answered.

@@ -82,6 +82,8 @@ pub(super) struct Tally {
     pub(super) requested_at: Option<Instant>,
     /// Slots that it had and did not use, since it last used one.
     pub(super) unused_slots: u32,
+    /// How often it has said where its node of the distributed hash table listens.
+    pub(super) ports_heard: u8,
 }
 
 /// When something was last heard and said.

@@ -16,6 +16,8 @@ const UPLOADS_MAX: usize = 512;
 const ALLOWED_FAST_MAX: usize = 32;
 /// Octets of control messages that wait for a peer that reads nothing; beyond, it is closed.
 const CONTROL_BYTES_MAX: usize = 1 << 20;
+/// A peer's node moves so often.
+const PORTS_HEARD_MAX: u8 = 4;
 
 impl<A> Conn<A> {
     /// Whether nothing has come yet that a bitfield would have to precede. libtorrent and aria2 introduce their extensions
@@ -146,7 +148,7 @@ impl<A: PeerAddress> Engine<A> {
             }
             Message::Request(block) => return self.on_request(now, index, block),
             Message::Cancel(block) => self.on_cancel(now, index, block),
-            Message::Port(port) => self.act(Action::DhtPort { conn: id, port }),
+            Message::Port(port) => self.on_port(index, port),
             Message::Extended(0, payload) => self.on_introduction(now, id, &payload),
             Message::Extended(name, payload) => self.act(Action::Extended { conn: id, id: name, payload }),
             Message::HashRequest(range) => self.act(Action::HashRequest { conn: id, range }),
@@ -155,6 +157,16 @@ impl<A: PeerAddress> Engine<A> {
             other => return self.on_fast_message(now, index, &other, first),
         }
         Ok(())
+    }
+
+    /// A peer's node of the distributed hash table listens there.
+    fn on_port(&mut self, index: u32, port: u16) {
+        let Some(conn) = self.at(index).filter(|conn| conn.tally.ports_heard < PORTS_HEARD_MAX) else {
+            return;
+        };
+        conn.tally.ports_heard += 1;
+        let conn = conn.id;
+        self.act(Action::DhtPort { conn, port });
     }
 
     /// Messages of the fast extension.

@@ -216,7 +216,7 @@ pub enum Action<A> {
         /// Which.
         range: HashRange,
     },
-    /// The peer's DHT node listens at this port.
+    /// The peer's DHT node listens at this port; it is believed a few times.
     DhtPort {
         /// From whom.
         conn: ConnId,

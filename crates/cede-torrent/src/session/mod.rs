@@ -175,6 +175,8 @@ pub(crate) struct State {
     pub puncher: Puncher<ConnId>,
     /// The port that peers are told of as ours.
     told_port: Option<u16>,
+    /// Hears of nodes of the distributed hash table.
+    pub hears_of_nodes: Option<Box<dyn Fn(SocketAddr)>>,
 }
 
 impl State {
@@ -209,6 +211,7 @@ impl State {
             hashes,
             puncher: Puncher::new(Time::ZERO),
             told_port: None,
+            hears_of_nodes: None,
         }
     }
 
@@ -323,9 +326,11 @@ impl Session {
         let _ = state.wishes.send(Wish { event: AnnounceEvent::More, want });
     }
 
-    /// Peers that have a node of the distributed hash table hear that ours of their family is at this UDP port.
-    pub fn set_dht_ports(&self, ports: PerFamily<Option<u16>>) {
+    /// Peers that have a node of the distributed hash table hear that ours of their family is at this UDP port, and whoever is given hears
+    /// where theirs are. Not for private torrents.
+    pub fn join_dht(&self, ports: PerFamily<Option<u16>>, hear: impl Fn(SocketAddr) + 'static) {
         let mut state = self.inner.state.borrow_mut();
+        state.hears_of_nodes = Some(Box::new(hear));
         state.engine.set_dht_ports(self.inner.now(), ports);
         self.inner.pump(&mut state);
     }

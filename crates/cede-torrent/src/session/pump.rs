@@ -75,10 +75,17 @@ impl Inner {
                 Self::store(state);
                 state.disk.sync();
             }
-            Action::Ready { .. }
-            | Action::DhtPort { .. }
-            | Action::Unchoked { .. }
-            | Action::MayRead { .. } => {}
+            Action::DhtPort { conn, port } => Self::hear_of_node(state, conn, port),
+            Action::Ready { .. } | Action::Unchoked { .. } | Action::MayRead { .. } => {}
+        }
+    }
+
+    /// A peer has a node of the distributed hash table at its host.
+    fn hear_of_node(state: &State, conn: ConnId, port: u16) {
+        if let (Some(hear), Some(conn)) = (&state.hears_of_nodes, Self::conn(state, conn)) {
+            let mut address = conn.borrow().address;
+            address.set_port(port);
+            hear(address);
         }
     }
 

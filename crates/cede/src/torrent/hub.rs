@@ -8,8 +8,8 @@ use super::swarm;
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
+use cede_bt::Family;
 use cede_bt::metainfo::Info;
-use cede_bt::{Family, PerFamily};
 use cede_torrent::announce::Identity;
 use cede_torrent::dht::OurNode;
 use cede_torrent::limits::{Limits, allow_many_files};
@@ -194,14 +194,14 @@ impl Hub {
         })
     }
 
-    /// Looks for peers in the distributed hash table, in the background, and tells it of us where it is to be told. Our nodes' ports, where
-    /// there are any.
+    /// Looks for peers in the distributed hash table, in the background, and tells it of us where it is to be told. Our node,
+    /// where there is one.
     pub fn search_dht(
         &self,
         info_hash: [u8; 20],
         is_told: bool,
         found: &UnboundedSender<Vec<SocketAddr>>,
-    ) -> Option<PerFamily<Option<u16>>> {
+    ) -> Option<OurNode> {
         let unavailable = |error: std::io::Error| self.say(&format!("no distributed hash table: {error}\n"));
         let SwarmArgs { dht_node, dht_port, .. } = &self.args;
         let start = || OurNode::start(self.listener.origin(), dht_node, *dht_port).map_err(unavailable).ok();
@@ -211,7 +211,7 @@ impl Hub {
         let port = move |family| if family == Family::V4 { outer() } else { own };
         let searching = node.search(info_hash, move |family| is_told.then(|| port(family)), found.clone());
         searching.unwrap_or_else(unavailable);
-        Some(node.ports())
+        Some(node.clone())
     }
 
     /// Looks for peers in the local network, in the background, and tells it of our port where it is to be told.

@@ -405,9 +405,9 @@ fn look_for_peers(
     tokio::task::spawn_local(remind([given, hub.args.peers.clone()].concat(), found_named));
     if !hub.args.no_dht
         && !info.is_private
-        && let Some(ports) = hub.search_dht(info.info_hash(), true, &found)
+        && let Some(node) = hub.search_dht(info.info_hash(), true, &found)
     {
-        session.set_dht_ports(ports);
+        session.join_dht(node.ports(), move |at| node.meet(at));
     }
     if !hub.args.no_lsd && !info.is_private {
         hub.search_local(info.info_hash(), true, found_near);
