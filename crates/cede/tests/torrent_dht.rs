@@ -75,7 +75,8 @@ fn two_of_ours_find_each_other_in_the_table_of_ipv6() {
     }
 }
 
-/// The table is ours and libtorrent's alone, in which each finds the other, by file and by link.
+/// The table is ours and libtorrent's alone, in which each finds the other, by file and by link. libtorrent's node answers nobody whose id
+/// does not follow from its address (BEP 42), so ours has to take such a one first.
 #[test]
 fn libtorrent_and_ours_are_a_table_of_ipv6() {
     let Some(place) = Place::new("dht-six-libtorrent") else { return };

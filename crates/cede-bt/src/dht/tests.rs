@@ -268,18 +268,24 @@ fn an_address_is_believed_of_those_who_were_asked_alone() {
         node.receive(Instant::ZERO, public(host), &message::reply(b"abcd", &lie), None);
     }
     assert_eq!(node.id(), id(1));
-    let liars = |node: &mut Node, host: fn(u8) -> SocketAddr| {
-        for number in 0..50 {
-            node.ask(Instant::ZERO, host(number), Purpose::Presence, &Query::Ping);
-            let (to, octets) = node.outgoing().pop().unwrap();
-            let (transaction, _) = message::read(&octets).unwrap();
-            node.receive(Instant::ZERO, to, &message::reply(&transaction, &lie), None);
-        }
+    let answers = |node: &mut Node, from, answer: &Answer| {
+        node.ask(Instant::ZERO, from, Purpose::Presence, &Query::Ping);
+        let (to, octets) = node.outgoing().pop().unwrap();
+        let (transaction, _) = message::read(&octets).unwrap();
+        node.receive(Instant::ZERO, to, &message::reply(&transaction, answer), None);
+        to == from
     };
-    liars(&mut node, |port| SocketAddr::new(public(5).ip(), 1 + u16::from(port)));
-    assert_eq!(node.id(), id(1), "one host");
+    let liars = |node: &mut Node, host: fn(u8) -> SocketAddr| {
+        assert!((0..50).all(|number| answers(node, host(number), &lie)));
+    };
     liars(&mut node, at);
     assert_eq!(node.id(), id(1), "in our own network");
+    let honest = Answer { asker: Some(public(98)), ..lie.clone() };
+    assert!(answers(&mut node, public(70), &honest));
+    assert!(secure::fits(&node.id(), public(98).ip()), "nobody else has said anything yet");
+    let settled = node.id();
+    liars(&mut node, |port| SocketAddr::new(public(5).ip(), 1 + u16::from(port)));
+    assert_eq!(node.id(), settled, "one host");
     liars(&mut node, public);
     assert!(secure::fits(&node.id(), public(99).ip()));
     assert_eq!(node.table.near(&id(1), 100).len(), 1, "who was known is");

@@ -18,6 +18,8 @@ session = lt.session({
     "listen_interfaces": f"0.0.0.0:{port},[::]:{port}" if node else f"0.0.0.0:{port}",
     "enable_dht": node is not None,
     "dht_bootstrap_nodes": "",
+    # Nodes whose ids do not follow from their addresses (BEP 42) are refused.
+    "dht_enforce_node_id": True,
     "enable_lsd": peer == "near",
     "enable_upnp": False,
     "enable_natpmp": False,
