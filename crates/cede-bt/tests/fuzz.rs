@@ -264,6 +264,9 @@ fn hostile_nodes_of_the_hash_table() {
             open.extend(node.outgoing());
             let datagram = altered(&mut source, &mut open, from);
             node.receive(now, from, &datagram, Some(other));
+            if source.byte() < 30 {
+                node.meet(SocketAddr::new(drawn.ip(), source.number() as u16));
+            }
             let sent = node.outgoing();
             let to_asker = sent.iter().filter(|(to, _)| *to == from).count();
             // A search may have the asker among those it asks next, and tells at its end.

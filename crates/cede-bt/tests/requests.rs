@@ -5,11 +5,12 @@ mod common;
 use cede_bt::engine::{Action, Chunk, ConnId};
 use cede_bt::extension::{Extension, Hearsay};
 use cede_bt::wire::{BlockRef, Decoder, Handshake, Item, Message, Reserved, WireLimits, piece_header};
-use cede_bt::{Disposition, Engine, Profile, Transport};
+use cede_bt::{Disposition, Engine, PerFamily, Profile, Transport};
 use cede_units::{Duration, Instant};
 use cede_wire::Payload;
 use common::{geometry, setup};
 use std::collections::VecDeque;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// One that has nothing and speaks the extension protocol, and a peer that has everything.
 struct Pair {
@@ -187,4 +188,39 @@ fn a_peer_names_its_node_a_few_times() {
         _ => None,
     });
     assert_eq!(named.collect::<Vec<_>>(), [1, 2, 3, 4]);
+}
+
+/// A peer hears where our node of its own family listens, and of none where there is none (BEP 32).
+#[test]
+fn a_peer_hears_of_our_node_of_its_family() {
+    let six = SocketAddr::from((Ipv6Addr::LOCALHOST, 7000));
+    let four = SocketAddr::from((Ipv4Addr::LOCALHOST, 7000));
+    for (peer, ports, heard) in [
+        (four, PerFamily { v4: Some(4), v6: Some(6) }, Some(4)),
+        (six, PerFamily { v4: Some(4), v6: Some(6) }, Some(6)),
+        (six, PerFamily { v4: Some(4), v6: None }, None),
+    ] {
+        let mut engine = Engine::new(setup(0, false, Profile::LIBTORRENT, Disposition::ALL));
+        let now = Instant::from_secs(1);
+        engine.start(now);
+        engine.set_dht_ports(now, ports);
+        let conn = engine.accept(now, peer, Transport::Tcp).unwrap();
+        let reserved = Reserved::default().with(Reserved::DHT);
+        let greeting = Handshake { reserved, info_hash: [7; 20], peer_id: [9; 20] }.encode();
+        engine.received(now, conn, Payload::copy_from(&greeting));
+        engine.set_room(conn, u32::MAX);
+        let mut ear = Decoder::new(WireLimits::of(geometry().pieces()));
+        let (mut has_node, mut told) = (false, None);
+        while let Some((_, Chunk::Octets(mut octets))) = engine.poll_transmit(now) {
+            engine.set_room(conn, u32::MAX);
+            while let Some(item) = ear.next(&mut octets).unwrap() {
+                match item {
+                    Item::Handshake(theirs) => has_node = theirs.reserved.has(Reserved::DHT),
+                    Item::Message(Message::Port(port)) => told = Some(port),
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!((has_node, told), (heard.is_some(), heard), "{peer}");
+    }
 }
