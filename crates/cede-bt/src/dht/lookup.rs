@@ -8,7 +8,7 @@ use core::net::SocketAddr;
 
 /// Questions that are open at a time.
 const ABREAST: usize = 4;
-/// Nodes that a search knows of at most; the farthest of those that have not been asked make room.
+/// Nodes that a search knows of at most; of those that have not been asked the farthest make room, before all whose ids do not fit.
 const KNOWN: usize = 128;
 /// Nodes of one answer that are listened to.
 const NAMED: usize = 16;
@@ -71,9 +71,16 @@ impl Lookup {
         }
         self.candidates.push(Candidate { id, address, stage: Stage::New, token: None });
         self.sort();
-        let farthest = self.candidates.iter().rposition(|known| known.stage == Stage::New);
-        if let Some(farthest) = farthest.filter(|_| self.candidates.len() > KNOWN) {
-            self.candidates.remove(farthest);
+        if self.candidates.len() > KNOWN {
+            self.drop_farthest();
+        }
+    }
+
+    fn drop_farthest(&mut self) {
+        let is_new = |known: &Candidate| known.stage == Stage::New;
+        let farthest = self.candidates.iter().rposition(|known| is_new(known) && !known.fits());
+        if let Some(at) = farthest.or_else(|| self.candidates.iter().rposition(is_new)) {
+            self.candidates.remove(at);
         }
     }
 

@@ -294,10 +294,13 @@ fn an_address_is_believed_of_those_who_were_asked_alone() {
 /// Whoever draws ids that are near to a torrent is asked and told, and those whose ids follow from their addresses are, too.
 #[test]
 fn many_who_drew_near_ids_do_not_hide_the_others() {
-    let near =
-        |number: u8| ([7, 7, number, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7], public(number));
+    let near = |number: u16| {
+        let mut id = [7; 20];
+        id[2..4].copy_from_slice(&number.to_be_bytes());
+        (id, SocketAddr::new(public((number % 100) as u8).ip(), 1_000 + number))
+    };
     let far = |number: u8| (secure::fitting(id(number), public(number).ip()), public(number));
-    let near: Vec<_> = (0..40).map(near).filter(|(id, at)| !secure::fits(id, at.ip())).collect();
+    let near: Vec<_> = (0..300).map(near).filter(|(id, at)| !secure::fits(id, at.ip())).collect();
     let far: Vec<_> = (100..110).map(far).collect();
     let mut lookup = Lookup::new([7; 20], &[&near[..], &far].concat(), &[]);
     while let Some(next) = lookup.next() {
