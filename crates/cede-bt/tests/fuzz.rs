@@ -3,6 +3,7 @@
 
 mod common;
 
+use bolero::ValueGenerator;
 use cede_bt::Family;
 use cede_bt::dht::message::{Answer, Asker, Query};
 use cede_bt::dht::{self, Event};
@@ -43,7 +44,7 @@ impl Source<'_> {
 
 #[test]
 fn any_octets_are_read_or_refused() {
-    bolero::check!().with_iterations(2_000).for_each(|octets: &[u8]| {
+    bolero::check!().with_iterations(2_000).for_each(|octets| {
         let mut decoder = Decoder::new(WireLimits { extended_bytes: 4_096, ..WireLimits::of(41) });
         let handshake = Handshake { reserved: Reserved::default(), info_hash: [0; 20], peer_id: [1; 20] };
         let mut stream = handshake.encode().to_vec();
@@ -139,9 +140,14 @@ impl Target {
     }
 }
 
+/// Octets alone (`&[u8]`) are never more than 64, whatever their greatest length is said to be: too few for several packets.
+fn octets_up_to(most: usize) -> impl ValueGenerator<Output = Vec<u8>> {
+    bolero::produce::<Vec<u8>>().with().len(0..=most)
+}
+
 #[test]
 fn hostile_neighbour() {
-    bolero::check!().with_iterations(1_000).with_max_len(1_024).for_each(|octets: &[u8]| {
+    bolero::check!().with_iterations(1_000).with_generator(octets_up_to(1_024)).for_each(|octets| {
         let mut source = Source(octets);
         let profile = Profile::ALL[usize::from(source.byte() % 3)];
         let mut target = Target::new(source.byte() % 2 == 0, profile);
@@ -192,7 +198,7 @@ fn a_flood_of_requests_is_bounded() {
 /// Relays that say whatever they like, at whatever times, have us call few that we have not asked for.
 #[test]
 fn hostile_relays() {
-    bolero::check!().with_iterations(1_000).with_max_len(1_024).for_each(|octets: &[u8]| {
+    bolero::check!().with_iterations(1_000).with_generator(octets_up_to(1_024)).for_each(|octets| {
         let mut source = Source(octets);
         let began = Instant::from_secs(1);
         let (mut puncher, mut now) = (Puncher::new(began), began);
@@ -245,9 +251,7 @@ fn our_nodes(now: Instant) -> [dht::Node; 2] {
 #[test]
 fn hostile_nodes_of_the_hash_table() {
     let (happened, renamed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    // Octets alone are never more than 64, which is no conversation.
-    let octets = bolero::produce::<Vec<u8>>().with().len(0_usize..=1_024);
-    bolero::check!().with_iterations(4_000).with_generator(octets).for_each(|octets| {
+    bolero::check!().with_iterations(4_000).with_generator(octets_up_to(1_024)).for_each(|octets| {
         let mut source = Source(octets);
         let mut now = Instant::ZERO + Duration::from_secs(1);
         let mut nodes = our_nodes(now);

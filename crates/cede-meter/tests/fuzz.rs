@@ -1,31 +1,40 @@
 //! Arbitrary octets as captures and frames: no panic, no false sense of certainty, memory within its limit.
 
+use bolero::ValueGenerator;
 use cede_meter::{Config, Feed, Filter, Meter, Selection};
 use cede_wire::link::LinkType;
 use std::time::Duration;
 
 const LINKS: [u16; 8] = [0, 1, 12, 101, 108, 113, 276, 147];
 
+/// Octets alone (`&[u8]`) are never more than 64, whatever their greatest length is said to be: too few for several packets.
+fn octets_up_to(most: usize) -> impl ValueGenerator<Output = Vec<u8>> {
+    bolero::produce::<Vec<u8>>().with().len(0..=most)
+}
+
 #[test]
 fn arbitrary_frames_are_counted() {
-    bolero::check!().with_max_len(400).with_test_time(Duration::from_secs(2)).for_each(|octets: &[u8]| {
-        let mut meter = Meter::new(Config { memory_bytes: 1 << 16, ..Config::default() });
-        let mut time_ns = 0_u64;
-        // Lengths are taken from the octets themselves, so that frames repeat and flows have several packets.
-        for (k, frame) in octets.chunks(usize::from(octets.first().copied().unwrap_or(1)).max(1)).enumerate()
-        {
-            time_ns = time_ns.wrapping_add(u64::from(frame[0]) << (k % 50));
-            meter.packet(time_ns, LinkType(LINKS[k % LINKS.len()]), frame, frame.len() as u32);
-        }
-        let report = meter.report();
-        assert!(report.hosts.iter().all(|host| host.all.time_mean_ms.is_finite()));
-    });
+    bolero::check!().with_generator(octets_up_to(400)).with_test_time(Duration::from_secs(2)).for_each(
+        |octets| {
+            let mut meter = Meter::new(Config { memory_bytes: 1 << 16, ..Config::default() });
+            let mut time_ns = 0_u64;
+            // Lengths are taken from the octets themselves, so that frames repeat and flows have several packets.
+            for (k, frame) in
+                octets.chunks(usize::from(octets.first().copied().unwrap_or(1)).max(1)).enumerate()
+            {
+                time_ns = time_ns.wrapping_add(u64::from(frame[0]) << (k % 50));
+                meter.packet(time_ns, LinkType(LINKS[k % LINKS.len()]), frame, frame.len() as u32);
+            }
+            let report = meter.report();
+            assert!(report.hosts.iter().all(|host| host.all.time_mean_ms.is_finite()));
+        },
+    );
 }
 
 #[test]
 fn plausible_frames_with_arbitrary_fields_are_counted() {
-    bolero::check!().with_max_len(2_000).with_test_time(Duration::from_secs(3)).for_each(
-        |octets: &[u8]| {
+    bolero::check!().with_generator(octets_up_to(2_000)).with_test_time(Duration::from_secs(3)).for_each(
+        |octets| {
             let mut meter = Meter::new(Config { memory_bytes: 1 << 16, ..Config::default() });
             let mut time_ns = 0_u64;
             for fields in octets.chunks(24) {
@@ -51,15 +60,17 @@ fn plausible_frames_with_arbitrary_fields_are_counted() {
 
 #[test]
 fn arbitrary_captures_end_with_an_error_or_well() {
-    bolero::check!().with_max_len(600).with_test_time(Duration::from_secs(2)).for_each(|octets: &[u8]| {
-        for magic in [&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0x0a, 0x0d, 0x0d, 0x0a], &[]] {
-            let file = [magic, octets].concat();
-            let mut meter = Meter::default();
-            let mut feed = Feed::new(&file[..]);
-            while matches!(feed.step(&mut meter), Ok(true)) {}
-            assert!(feed.offset() <= file.len() as u64);
-        }
-    });
+    bolero::check!().with_generator(octets_up_to(600)).with_test_time(Duration::from_secs(2)).for_each(
+        |octets| {
+            for magic in [&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0x0a, 0x0d, 0x0d, 0x0a], &[]] {
+                let file = [magic, octets].concat();
+                let mut meter = Meter::default();
+                let mut feed = Feed::new(&file[..]);
+                while matches!(feed.step(&mut meter), Ok(true)) {}
+                assert!(feed.offset() <= file.len() as u64);
+            }
+        },
+    );
 }
 
 #[test]
@@ -107,21 +118,24 @@ fn arbitrary_filters_are_read_or_refused_with_a_place() {
         "80-90",
         "portrange",
     ];
-    bolero::check!().with_max_len(60).with_test_time(Duration::from_secs(2)).for_each(|octets: &[u8]| {
-        let words = octets.iter().map(|&k| WORDS[usize::from(k) % WORDS.len()]).collect::<Vec<_>>().join(" ");
-        for text in [words.as_str(), &String::from_utf8_lossy(octets)] {
-            match Filter::parse(text) {
-                Ok(filter) => {
-                    let selection = Selection { filter: Some(filter), ..Selection::default() };
-                    let mut meter = Meter::new(Config { selection, ..Config::default() });
-                    meter.packet(1, LinkType::RAW, &[0x45; 60], 60);
-                    assert_eq!(meter.counters().packets, 1);
-                }
-                Err(error) => {
-                    assert!(text.get(error.offset..error.offset + error.len).is_some(), "{error:?}");
-                    assert!(error.to_string().contains('^'));
+    bolero::check!().with_generator(octets_up_to(60)).with_test_time(Duration::from_secs(2)).for_each(
+        |octets| {
+            let words =
+                octets.iter().map(|&k| WORDS[usize::from(k) % WORDS.len()]).collect::<Vec<_>>().join(" ");
+            for text in [words.as_str(), &String::from_utf8_lossy(octets)] {
+                match Filter::parse(text) {
+                    Ok(filter) => {
+                        let selection = Selection { filter: Some(filter), ..Selection::default() };
+                        let mut meter = Meter::new(Config { selection, ..Config::default() });
+                        meter.packet(1, LinkType::RAW, &[0x45; 60], 60);
+                        assert_eq!(meter.counters().packets, 1);
+                    }
+                    Err(error) => {
+                        assert!(text.get(error.offset..error.offset + error.len).is_some(), "{error:?}");
+                        assert!(error.to_string().contains('^'));
+                    }
                 }
             }
-        }
-    });
+        },
+    );
 }
