@@ -604,8 +604,8 @@ fn one_host_has_half_of_the_places() {
 fn whoever_is_good_for_nothing_makes_room() {
     let mut crowd = Crowd::new();
     for host in 1..=2 {
-        assert!((1..=5).all(|port| crowd.call(&format!("192.0.2.{host}:{port}"), host == 1)));
         crowd.wait(1);
+        assert!((1..=5).all(|port| crowd.call(&format!("192.0.2.{host}:{port}"), host == 1)));
     }
     assert!(!crowd.call("192.0.2.1:6", false) && !crowd.call("192.0.2.2:6", false), "they have half each");
     crowd.wait(20);
@@ -617,6 +617,74 @@ fn whoever_is_good_for_nothing_makes_room() {
     // Who says that he wants something and takes nothing does not keep several places either.
     assert!(crowd.call("192.0.2.10:1", true));
     assert_eq!(["192.0.2.1", "192.0.2.9"].map(|host| crowd.from(host)), [4, 5]);
+}
+
+#[test]
+fn who_has_never_been_good_for_anything_makes_room_soon() {
+    let mut crowd = Crowd::new();
+    let idle = |host| format!("192.0.2.{host}:1");
+    assert!((1..=9).all(|host| crowd.call(&idle(host), false)));
+    assert!(crowd.call("192.0.2.10:1", false));
+    assert!(!crowd.call("192.0.2.20:1", true), "they may still say that they want something");
+    // Whoever is given metadata is there for something.
+    let taker = crowd.engine.connections().find(|view| view.address.ip().to_string() == "192.0.2.10");
+    let taker = taker.expect("it was taken up").id;
+    for newcomer in 20..=28 {
+        crowd.wait(2);
+        crowd.engine.note_service(crowd.now, taker);
+        assert!(crowd.call(&format!("192.0.2.{newcomer}:1"), true), "{newcomer}");
+    }
+    assert_eq!(crowd.from("192.0.2.10"), 1);
+    assert!((1..=9).all(|host| crowd.from(&format!("192.0.2.{host}")) == 0));
+    crowd.wait(2);
+    assert!(!crowd.call("192.0.2.29:1", true), "the others wait for their turn");
+}
+
+/// Somebody calls again and again from everywhere, each time for nothing: others are taken up all the same.
+#[test]
+fn a_rush_of_callers_keeps_nobody_out() {
+    let mut crowd = Crowd::new();
+    for call in 0..400 {
+        crowd.now += Duration::from_millis(30);
+        crowd.call(&format!("198.51.100.{}:1", call % 200), false);
+    }
+    crowd.now += Duration::from_millis(30);
+    assert!(crowd.call("192.0.2.20:1", true));
+    for call in 0..400 {
+        crowd.now += Duration::from_millis(30);
+        crowd.call(&format!("198.51.100.{}:1", call % 200), false);
+    }
+    assert_eq!(crowd.from("192.0.2.20"), 1, "it wants something");
+    // Where most are honest, a newcomer has time to say what it wants.
+    let mut crowd = Crowd::new();
+    assert!((1..=9).all(|host| crowd.call(&format!("192.0.2.{host}:1"), true)));
+    assert!(crowd.call("192.0.2.20:1", false));
+    crowd.wait(1);
+    assert!(!crowd.call("192.0.2.21:1", false));
+}
+
+/// All places are taken by those who say that they are interested, from as many hosts, and ask for nothing.
+#[test]
+fn who_lets_a_slot_go_by_makes_room() {
+    let in_the_open = Profile { slot_patience: Some(Duration::from_secs(10)), ..Profile::UTORRENT3 };
+    let mut crowd = Crowd::with(Profile { connections_max: 10, ..in_the_open });
+    assert!((1..=10).all(|host| crowd.call(&format!("192.0.2.{host}:1"), true)));
+    let waited = (0..60).find(|_| {
+        crowd.wait(1);
+        crowd.call("192.0.2.20:1", true)
+    });
+    assert!(waited.is_some_and(|seconds| seconds < 6), "{waited:?}");
+    let is_served = |crowd: &Crowd| {
+        let newcomer = |view: &cede_bt::engine::ConnView<std::net::SocketAddr>| {
+            view.address.ip().to_string() == "192.0.2.20" && !view.choking
+        };
+        crowd.engine.connections().any(|view| newcomer(&view))
+    };
+    let waited = (0..60).find(|_| {
+        crowd.wait(1);
+        is_served(&crowd)
+    });
+    assert!(waited.is_some_and(|seconds| seconds < 15), "{waited:?}");
 }
 
 /// Peers that say that they are interested and ask for nothing, and somebody who does ask, half a second later.

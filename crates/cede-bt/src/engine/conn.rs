@@ -91,7 +91,7 @@ pub(super) struct Tally {
 pub(super) struct Times {
     pub(super) heard_at: Instant,
     pub(super) said_at: Instant,
-    /// Content moved, either way; at first, when the connection began.
+    /// Content moved, either way, or metadata was given; at first, when the connection began.
     pub(super) content_at: Instant,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! For drivers that face the open network ([`Engine::make_room`]); whoever does not ask has the profile's bound alone. One host
 //! has half of the places that there are at most, which is plenty for several clients behind one address. Where it has them, or all
-//! are taken, the connection that has been good for nothing for the longest time makes room; who is served, or waits for it,
-//! stays. Where none has been good for nothing for long enough, the host with the most connections, if it has two more than the
+//! are taken, the connection that has been good for nothing for the longest time makes room, first of all one that has never been good for
+//! anything: whoever is honest says within a round trip or two that it wants something, and asks when it may. Who is served, or waits
+//! for it, stays. Where none has been good for nothing for long enough, the host with the most connections, if it has two more than the
 //! newcomer's, gives up one over which no content has ever moved.
 //!
 //! **What it leaves out.** Connections that we have opened never make room. libtorrent's turnover of peers where there are too many.
@@ -13,7 +14,11 @@ use super::{CloseReason, Engine, PeerAddress};
 use cede_units::{Duration, Instant};
 use core::net::{IpAddr, Ipv6Addr};
 
-/// A connection over which neither wants anything has that long.
+/// One over which content never moved, and neither wants anything or a slot was not used, has that long: a few round trips.
+const USELESS_MAX: Duration = Duration::from_secs(3);
+/// The same where half of the places are taken by such: they are called in faster than they can be told from others.
+const USELESS_MAX_IN_A_RUSH: Duration = Duration::from_millis(250);
+/// A connection over which neither wants anything any more has that long.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 /// One over which somebody wants something and nothing comes, where its host has others.
 const BARREN_SHARED_MAX: Duration = Duration::from_secs(60);
@@ -38,10 +43,17 @@ impl<A: PeerAddress> Conn<A> {
         self.download.total() == 0 && self.upload.total() == 0 && !self.out.has_blocks()
     }
 
+    /// It has never been good for anything, and nothing says that it will be.
+    fn seems_useless(&self) -> bool {
+        let wants_nothing = !self.interested && !self.peer_interested;
+        self.moved_nothing() && (wants_nothing || self.tally.unused_slots > 0)
+    }
+
     /// How long it has been good for nothing, beyond what it may.
-    fn overstay(&self, now: Instant, hosts_others: bool) -> Option<Duration> {
+    fn overstay(&self, now: Instant, useless_max: Duration, hosts_others: bool) -> Option<Duration> {
         let barren = now.since(self.times.content_at);
         let allowed = match (self.interested || self.peer_interested, hosts_others) {
+            _ if self.seems_useless() => useless_max,
             (false, _) => IDLE_MAX,
             (true, true) => BARREN_SHARED_MAX,
             (true, false) => BARREN_MAX,
@@ -59,33 +71,43 @@ impl<A: PeerAddress> Engine<A> {
         if !is_crowded && self.open < all {
             return true;
         }
-        let candidates = self.slots.iter().flatten().filter(|conn| !conn.opened_by_us);
-        let worst = candidates
+        let useless_max = self.useless_max();
+        let worst = self
+            .callers()
             .filter(|conn| !is_crowded || conn.came_from(host))
             .filter_map(|conn| {
                 let others = self.callers_from(neighbourhood(conn.address.host())) > 1;
-                Some((conn.overstay(now, others)?, conn.id.index))
+                Some((conn.seems_useless(), conn.overstay(now, useless_max, others)?, conn.id.index))
             })
             .max();
-        let worst = worst.or_else(|| self.surplus(ours, is_crowded));
-        let Some((_, index)) = worst else { return false };
+        let worst = worst.map(|(.., index)| index).or_else(|| self.surplus(ours, is_crowded));
+        let Some(index) = worst else { return false };
         self.close(now, index, CloseReason::Crowded);
         true
     }
 
     /// Of the host that has the most connections the one that has been good for nothing for the longest time, where a host that has so
     /// many is to have one more.
-    fn surplus(&self, ours: u32, is_crowded: bool) -> Option<(Duration, u32)> {
-        let callers = || self.slots.iter().flatten().filter(|conn| !conn.opened_by_us);
+    fn surplus(&self, ours: u32, is_crowded: bool) -> Option<u32> {
         let count = |conn: &Conn<A>| self.callers_from(neighbourhood(conn.address.host()));
-        let most = callers().map(|conn| count(conn)).max().filter(|&most| !is_crowded && most > ours + 1)?;
-        let idle = callers().filter(|conn| conn.moved_nothing() && count(conn) == most);
+        let most = self.callers().map(&count).max().filter(|&most| !is_crowded && most > ours + 1)?;
+        let idle = self.callers().filter(|conn| conn.moved_nothing() && count(conn) == most);
         // The earliest call stands lowest.
-        idle.map(|conn| (conn.id.generation, conn.id.index)).min().map(|(_, index)| (Duration::ZERO, index))
+        idle.map(|conn| (conn.id.generation, conn.id.index)).min().map(|(_, index)| index)
+    }
+
+    fn callers(&self) -> impl Iterator<Item = &Conn<A>> {
+        self.slots.iter().flatten().map(|conn| &**conn).filter(|conn| !conn.opened_by_us)
+    }
+
+    fn useless_max(&self) -> Duration {
+        let useless = self.callers().filter(|conn| conn.seems_useless()).count();
+        let is_rush = useless >= self.profile.connections_max.div_ceil(2) as usize;
+        if is_rush { USELESS_MAX_IN_A_RUSH } else { USELESS_MAX }
     }
 
     /// Connections that were opened from a host.
     fn callers_from(&self, host: IpAddr) -> u32 {
-        self.slots.iter().flatten().filter(|conn| conn.came_from(host)).count() as u32
+        self.callers().filter(|conn| conn.came_from(host)).count() as u32
     }
 }

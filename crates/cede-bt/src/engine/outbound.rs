@@ -49,6 +49,13 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
+    /// The driver has given a peer something that is not content, such as metadata: it is good for something.
+    pub fn note_service(&mut self, now: Instant, id: ConnId) {
+        if let Some(conn) = self.conn(id) {
+            conn.times.content_at = now;
+        }
+    }
+
     /// Sends a message of an extension under the peer's id for it.
     pub fn send_extended(&mut self, now: Instant, id: ConnId, extension: u8, payload: &[u8]) {
         self.send(now, id, &Message::Extended(extension, payload.to_vec()));

@@ -3,7 +3,7 @@
 //! Anybody can say that it is interested, from as many connections as it is let have, and ask for nothing. The deployed clients' rounds
 //! get to everybody in the end; an honest peer may wait for a minute. For drivers that face the open network
 //! ([`Profile::slot_patience`](crate::Profile::slot_patience)): a slot whose owner asks for nothing goes to the next who waits, sooner
-//! where the owner's host has other slots too; whoever did not use one stands behind those that had none, and a host's second
+//! where it has never asked for anything or the owner's host has other slots too; whoever did not use one stands behind those that had none, and a host's second
 //! connection behind the first ones of others.
 
 use super::conn::Conn;
@@ -13,6 +13,8 @@ use crate::choker::Candidate;
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
+/// The patience with who has never asked for anything: an honest peer does so as soon as it hears that it may.
+const FIRST_PATIENCE: Duration = Duration::from_secs(4);
 /// The patience with who has more than one slot.
 const SHARED_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -21,7 +23,9 @@ impl<A: PeerAddress> Engine<A> {
     fn wastes_slot(&self, now: Instant, conn: &Conn<A>) -> bool {
         let Some(patience) = self.profile.slot_patience else { return false };
         let Some(unused) = conn.asks_nothing_since().map(|at| now.since(at)) else { return false };
-        unused >= patience || unused >= SHARED_PATIENCE.min(patience) && self.slots_of_host(conn) > 1
+        let has_asked = conn.tally.requested_at.is_some();
+        let own = if has_asked { patience } else { FIRST_PATIENCE.min(patience) };
+        unused >= own || unused >= SHARED_PATIENCE.min(patience) && self.slots_of_host(conn) > 1
     }
 
     fn slots_of_host(&self, conn: &Conn<A>) -> usize {

@@ -56,6 +56,7 @@ fn answer(inner: &Inner, state: &mut State, id: ConnId, payload: &[u8]) {
     let parts = (inner.info.raw.len() as u64).div_ceil(metadata::PART_BYTES.into());
     let reply = if conn.metadata_sent < parts * TIMES {
         conn.metadata_sent += 1;
+        state.engine.note_service(inner.now(), id);
         metadata::Message::answer(part, &inner.info.raw)
     } else {
         metadata::Message::Reject(part)
@@ -71,8 +72,12 @@ pub(super) fn tell_hashes(inner: &Inner, state: &mut State, id: ConnId, range: &
     let Some(conn) = Inner::conn(state, id) else { return };
     conn.borrow_mut().hashes_asked += 1;
     let is_due = conn.borrow().hashes_asked <= (state.hashes.requests() + 1) * TIMES;
-    let answer =
-        if is_due { state.hashes.answer(&inner.info, range) } else { wire::Message::HashReject(*range) };
+    let answer = if is_due {
+        state.engine.note_service(inner.now(), id);
+        state.hashes.answer(&inner.info, range)
+    } else {
+        wire::Message::HashReject(*range)
+    };
     state.engine.send(inner.now(), id, &answer);
 }
 
