@@ -13,7 +13,7 @@ Exit codes:
   1    the run failed, or an assertion does not hold
   2    the command line or the scenario is wrong
   3    not permitted, such as a folder that may not be written to
-  130  interrupted (Ctrl-C); what was recorded until then is kept
+  130  interrupted (Ctrl-C, SIGTERM, a closed terminal); what was recorded until then is kept
 
 Environment:
   NO_COLOR         no colours

@@ -35,6 +35,19 @@ fn whoever_is_asked_to_end_does_so_in_order() {
 }
 
 #[test]
+fn help_says_what_ends_it_and_with_which_code() {
+    let place = Folder::new("signals-help");
+    for verb in ["get", "seed", "tracker"] {
+        let help = place.cede(&["torrent", verb, "--help"]).exits(0);
+        let words: Vec<&str> = help.text().split_whitespace().collect();
+        let words = words.join(" ");
+        for word in ["Ctrl-C", "SIGTERM", "SIGHUP", "(exit code 130)"] {
+            assert!(words.contains(word), "{verb}: {word}");
+        }
+    }
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn who_is_to_outlive_its_terminal_does() {
     let mut command = Command::new("sh");

@@ -318,7 +318,8 @@ Examples:
 
 An interrupted download goes on where it ended when the same command is given again: what is there
 is checked by its hashes. Nothing is written outside of the folder. The numbers of files are those
-of `cede torrent show`. Ctrl-C ends it (exit code 130) and keeps what has come.";
+of `cede torrent show`. Ctrl-C, SIGTERM or a closed terminal (SIGHUP) ends it in order (exit code
+130) and keeps what has come, also where everything has; a second one ends it at once.";
 
 /// `cede torrent get`.
 #[derive(Args, Clone, Debug)]
@@ -351,7 +352,8 @@ Examples:
   cede torrent seed *.torrent --data /mnt/archive       all of them, at one port
   cede torrent seed photos.torrent --super-seed         the first seed: little is sent twice
 
-The content is checked first; pieces that are missing or different are not given. Ctrl-C ends it.";
+The content is checked first; pieces that are missing or different are not given. Ctrl-C, SIGTERM or
+a closed terminal (SIGHUP) ends it in order (exit code 130), a second one at once.";
 
 /// `cede torrent seed`.
 #[derive(Args, Clone, Debug)]
@@ -378,7 +380,7 @@ Examples:
   cede torrent tracker --only photos.torrent
 
 Each announce is a line: when (UTC), who, over what, which torrent, why, what is left, how many
-peers it heard of. Ctrl-C ends it.";
+peers it heard of. Ctrl-C, SIGTERM or a closed terminal (SIGHUP) ends it (exit code 130).";
 
 /// `cede torrent tracker`.
 #[derive(Args, Debug)]
