@@ -544,7 +544,11 @@ impl Crowd {
     }
 
     fn with(profile: Profile) -> Self {
-        let mut engine = cede_bt::Engine::new(setup(1, true, profile, Disposition::TCP));
+        Self::of(true, profile)
+    }
+
+    fn of(is_seed: bool, profile: Profile) -> Self {
+        let mut engine = cede_bt::Engine::new(setup(1, is_seed, profile, Disposition::TCP));
         engine.start(Instant::from_secs(1));
         Self { engine, now: Instant::from_secs(1) }
     }
@@ -661,6 +665,21 @@ fn a_rush_of_callers_keeps_nobody_out() {
     assert!(crowd.call("192.0.2.20:1", false));
     crowd.wait(1);
     assert!(!crowd.call("192.0.2.21:1", false));
+}
+
+/// Whoever wants something calls others, however many call.
+#[test]
+fn callers_do_not_keep_a_leecher_from_calling() {
+    for wants in [false, true] {
+        let mut crowd = Crowd::of(false, Profile { connections_max: 10, ..Profile::UTORRENT3 });
+        let taken = (1..=30).filter(|host| crowd.call(&format!("198.51.100.{host}:1"), wants)).count();
+        assert!(taken >= 8, "{taken} of them are taken up");
+        while crowd.engine.poll_action().is_some() {}
+        let seed: std::net::SocketAddr = "192.0.2.20:1".parse().unwrap();
+        crowd.engine.add_peers(crowd.now, &[seed]);
+        let is_call = |action| matches!(action, Action::Connect { address, .. } if address == seed);
+        assert!(core::iter::from_fn(|| crowd.engine.poll_action()).any(is_call), "wants: {wants}");
+    }
 }
 
 /// All places are taken by those who say that they are interested, from as many hosts, and ask for nothing.

@@ -5,7 +5,7 @@
 //! are taken, the connection that has been good for nothing for the longest time makes room, first of all one that has never been good for
 //! anything: whoever is honest says within a round trip or two that it wants something, and asks when it may. Who is served, or waits
 //! for it, stays. Where none has been good for nothing for long enough, the host with the most connections, if it has two more than the
-//! newcomer's, gives up one over which no content has ever moved.
+//! newcomer's, gives up one over which no content has ever moved. Whoever wants something keeps a quarter of its places for calls of its own.
 //!
 //! **What it leaves out.** Connections that we have opened never make room. libtorrent's turnover of peers where there are too many.
 
@@ -68,7 +68,8 @@ impl<A: PeerAddress> Engine<A> {
         let host = neighbourhood(host);
         let (all, ours) = (self.profile.connections_max, self.callers_from(host));
         let is_crowded = ours >= all.div_ceil(2);
-        if !is_crowded && self.open < all {
+        let callers_max = all.saturating_sub(self.kept_for_calls()) as usize;
+        if !is_crowded && self.open < all && self.callers().count() < callers_max {
             return true;
         }
         let useless_max = self.useless_max();
@@ -94,6 +95,11 @@ impl<A: PeerAddress> Engine<A> {
         let idle = self.callers().filter(|conn| conn.moved_nothing() && count(conn) == most);
         // The earliest call stands lowest.
         idle.map(|conn| (conn.id.generation, conn.id.index)).min().map(|(_, index)| index)
+    }
+
+    /// Places that callers do not get: whoever wants something calls others, and is not to be kept from it by those who call.
+    const fn kept_for_calls(&self) -> u32 {
+        if self.complete { 0 } else { self.profile.connections_max / 4 }
     }
 
     fn callers(&self) -> impl Iterator<Item = &Conn<A>> {
