@@ -33,6 +33,7 @@ pub mod local;
 pub mod magnet;
 pub mod mend;
 pub mod origin;
+mod patience;
 mod pieces;
 mod reach;
 mod reception;

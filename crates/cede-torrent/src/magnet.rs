@@ -4,6 +4,7 @@
 use crate::agree::Encryption;
 use crate::announce::until;
 use crate::link::Link;
+use crate::patience::Asked;
 use crate::reach::Reach;
 use crate::session::Listener;
 use cede_bt::extension::{Extension, Hearsay, UT_METADATA};
@@ -23,12 +24,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Peers that are asked at once.
-const MAX_ASKED: usize = 10;
 /// Peers that are remembered.
 const MAX_KNOWN: usize = 2_000;
 /// What one peer takes at most.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Who says nothing for so long has nothing to say.
+const SILENCE: Duration = Duration::from_secs(10);
 /// Who could not tell is asked again after that, and twice that, up to the limit.
 const AGAIN: Duration = Duration::from_secs(5);
 const MAX_AGAIN: Duration = Duration::from_secs(30 * 60);
@@ -80,36 +81,69 @@ pub async fn fetch(
     seeker: &Seeker,
     peers: &mut UnboundedReceiver<Vec<SocketAddr>>,
 ) -> (Option<Told>, Vec<SocketAddr>) {
-    let (mut turns, mut asked) = (Turns::default(), JoinSet::new());
     let (over, is_over) = watch::channel(false);
+    let mut search = Search::new(seeker.clone(), is_over);
     let mut is_open = true;
     let told = loop {
-        while asked.len() < MAX_ASKED
-            && let Some(turn) = turns.next(Instant::now())
-        {
-            let answer = ask(seeker.clone(), turn.peer, is_over.clone());
-            asked.spawn_local(async move { (turn, answer.await) });
-        }
+        let next = search.ask_others();
         // Those that have failed are waited for as long as others may come.
-        if !is_open && asked.is_empty() {
+        if !is_open && search.answers.is_empty() {
             break None;
         }
         tokio::select! {
-            Some(answer) = asked.join_next() => match answer {
-                Ok((_, Ok(told))) => break Some(told),
-                Ok((turn, Err(_))) => turns.put_off(turn, Instant::now()),
-                Err(_) => {}
-            },
+            Some(answer) = search.answers.join_next() => {
+                if let Some(told) = answer.ok().and_then(|answer| search.through(answer)) {
+                    break Some(told);
+                }
+            }
             more = peers.recv(), if is_open => match more {
-                Some(more) => turns.extend(more),
+                Some(more) => search.turns.extend(more),
                 None => is_open = false,
             },
-            () = until(turns.next_at()), if asked.len() < MAX_ASKED => {}
+            () = until(next) => {}
         }
     };
     let _ = over.send(true);
-    let _ = tokio::time::timeout(PARTING, async { while asked.join_next().await.is_some() {} }).await;
-    (told, turns.known.into_iter().collect())
+    let answers = &mut search.answers;
+    let _ = tokio::time::timeout(PARTING, async { while answers.join_next().await.is_some() {} }).await;
+    (told, search.turns.known.into_iter().collect())
+}
+
+/// What a peer has said that was asked since then.
+type Said = (Turn, Instant, io::Result<Told>);
+
+/// Who is asked, and who is to be.
+struct Search {
+    seeker: Seeker,
+    is_over: watch::Receiver<bool>,
+    turns: Turns,
+    asked: Asked,
+    answers: JoinSet<Said>,
+}
+
+impl Search {
+    fn new(seeker: Seeker, is_over: watch::Receiver<bool>) -> Self {
+        let (turns, asked) = (Turns::default(), Asked::default());
+        Self { seeker, is_over, turns, asked, answers: JoinSet::new() }
+    }
+
+    /// Asks as many as may be; when others may, where there are any.
+    fn ask_others(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        while self.asked.room_at(now).is_some_and(|at| at <= now)
+            && let Some(turn) = self.turns.next(now)
+        {
+            self.asked.begin(now);
+            let answer = ask(self.seeker.clone(), turn.peer, self.is_over.clone());
+            self.answers.spawn_local(async move { (turn, now, answer.await) });
+        }
+        Some(self.asked.room_at(now)?.max(self.turns.due_at(now)?))
+    }
+
+    fn through(&mut self, (turn, since, answer): Said) -> Option<Told> {
+        self.asked.end(since);
+        answer.map_err(|_| self.turns.put_off(turn, Instant::now())).ok()
+    }
 }
 
 /// A peer that is to be asked.
@@ -147,6 +181,11 @@ impl Turns {
         if is_due { self.later.pop_first().map(|(_, turn)| turn) } else { None }
     }
 
+    /// When somebody is to be asked.
+    fn due_at(&self, now: Instant) -> Option<Instant> {
+        if self.fresh.is_empty() { self.next_at() } else { Some(now) }
+    }
+
     /// When the first of those that have failed is asked again.
     fn next_at(&self) -> Option<Instant> {
         self.later.first().map(|(at, _)| *at)
@@ -168,7 +207,11 @@ async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool
             }
             let (listener, info_hash) = (seeker.listener.as_deref(), seeker.info_hash);
             let reach = Reach { listener, info_hash, encryption, is_deaf: false };
-            match reach.open(peer, transport).await {
+            let opened = tokio::select! {
+                opened = reach.open(peer, transport) => opened,
+                _ = is_over.wait_for(|is_over| *is_over) => return Err(io::ErrorKind::Interrupted.into()),
+            };
+            match opened {
                 Ok(link) => match converse_until(&seeker, link, &mut is_over).await {
                     Err(error) if is_deaf(&error) => last = error,
                     other => return other,
@@ -227,7 +270,7 @@ async fn converse(seeker: &Seeker, link: &mut Link) -> io::Result<Told> {
     let mut decoder = Decoder::new(WireLimits::default());
     let mut buffer = vec![0; READ_BYTES];
     loop {
-        let n = link.receive(&mut buffer).await?;
+        let n = tokio::time::timeout(SILENCE, link.receive(&mut buffer)).await??;
         if n == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -607,6 +607,29 @@ fn a_link_to_nothing_ends() {
     });
 }
 
+/// Many take a connection and say nothing, and are waited for no longer than others have to be.
+#[test]
+fn who_says_nothing_does_not_keep_others_from_being_asked() {
+    run(async {
+        let (info, content) = torrent(&[3 * PIECE]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 31)).await;
+        seed.start();
+        let mut silent = Vec::new();
+        for _ in 0..25 {
+            silent.push(TcpListener::bind("127.0.0.1:0").await.unwrap());
+        }
+        let mut addresses: Vec<SocketAddr> = silent.iter().map(|door| door.local_addr().unwrap()).collect();
+        addresses.push(seed.address);
+        let seeker = seeker(Wanted::V1(info.info_hash()), info.info_hash(), Encryption::Off);
+        let (found, mut peers) = mpsc::unbounded_channel();
+        found.send(addresses).unwrap();
+        // Not even the second ten of the silent are given up by then.
+        let soon = Duration::from_secs(15);
+        let told = tokio::time::timeout(soon, fetch(&seeker, &mut peers)).await.unwrap().0;
+        assert_eq!(told.unwrap().unwrap(), *info);
+    });
+}
+
 /// Who is starting, or looks for the same, can tell later.
 #[test]
 fn a_peer_that_could_not_tell_is_asked_again_as_long_as_others_may_come() {
