@@ -857,6 +857,9 @@ fn bad_input_ends_with_a_reason() {
     {
         place.cede(&format!("{verb} -B 127.0.0.1 -p {port}")).exits(1).complains("0 for a free one");
     }
+    for verb in ["get film.torrent", "seed film.torrent", "tracker"] {
+        place.cede(&format!("{verb} -B eth0")).exits(2).complains("such as 192.0.2.1");
+    }
     // A file where the folder of the content should be.
     place.write("photos/a", "x");
     place.cede("make photos").exits(0);

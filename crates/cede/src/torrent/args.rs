@@ -166,6 +166,12 @@ fn peer(text: &str) -> Result<SocketAddr, String> {
     found.ok_or_else(|| "nothing is known by that name".to_owned())
 }
 
+/// An address of this machine.
+fn address(text: &str) -> Result<IpAddr, String> {
+    let words = "take an address of this machine, such as 192.0.2.1 or 2001:db8::1 (no name, no interface)";
+    text.parse().map_err(|_| words.to_owned())
+}
+
 /// A host and a port.
 fn host_port(text: &str) -> Result<String, String> {
     let is_host = |host: &str| match host.strip_prefix('[') {
@@ -249,7 +255,7 @@ pub struct SwarmArgs {
     #[arg(short, long, value_name = "PORT")]
     pub port: Option<u16>,
     /// The address to wait at, and that all connections and announces go out from [default: all, IPv4 and IPv6]
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    #[arg(short = 'B', long, value_name = "ADDRESS", value_parser = address)]
     pub bind: Option<IpAddr>,
     /// Transports: tcp, utp, both, or the sum of 1 attempt TCP, 2 attempt uTP, 4 accept TCP, 8 accept uTP
     #[arg(long, value_name = "WHICH", default_value = "31", value_parser = transport)]
@@ -390,7 +396,7 @@ pub struct TrackerArgs {
     #[arg(short, long, value_name = "PORT", default_value_t = 6969)]
     pub port: u16,
     /// The address [default: all, IPv4 and IPv6]
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    #[arg(short = 'B', long, value_name = "ADDRESS", value_parser = address)]
     pub bind: Option<IpAddr>,
     /// What peers are told to wait between two announces
     #[arg(long, value_name = "TIME", default_value = "30 min", value_parser = interval)]
