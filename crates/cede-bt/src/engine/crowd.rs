@@ -36,7 +36,7 @@ pub fn neighbourhood(host: IpAddr) -> IpAddr {
 
 impl<A: PeerAddress> Conn<A> {
     fn came_from(&self, host: IpAddr) -> bool {
-        !self.opened_by_us && neighbourhood(self.address.host()) == host
+        neighbourhood(self.address.host()) == host
     }
 
     fn moved_nothing(&self) -> bool {

@@ -17,6 +17,7 @@ use crate::packet::twins::{Pair, Sight, Twin, Twins};
 use crate::packet::view::View;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 /// A view that shows nothing for so long while another one does has ended: the way has changed.
 const SILENCE_US: u64 = 5_000_000;
@@ -115,12 +116,7 @@ impl Views {
     }
 
     fn judge(&mut self, key: Key, side: Side, view: View, time_us: u64) -> Verdict {
-        let Some(sides) = self.find(&key) else {
-            let mut sides = Sides::new(key);
-            sides.kept[side] = Some(Kept { view, last_us: time_us });
-            self.begin(sides);
-            return Verdict::Take;
-        };
+        let Some(sides) = self.sides(key) else { return Verdict::Take };
         let is_untold = view.is_untold();
         if is_untold && sides.kept[side].is_some_and(|kept| kept.has_ended(time_us)) {
             sides.exits[side] = Exits::default();
@@ -168,11 +164,7 @@ impl Views {
 
     /// Notes that a packet came by an interface and left by another.
     fn note_way(&mut self, key: Key, side: Side, [came, left]: [u32; 2]) {
-        let Some(sides) = self.find(&key) else {
-            let mut sides = Sides::new(key);
-            sides.exits[side].note(came, left);
-            return self.begin(sides);
-        };
+        let Some(sides) = self.sides(key) else { return };
         let before = sides.exits[side].exit();
         sides.exits[side].note(came, left);
         let exit = sides.exits[side].exit();
@@ -184,22 +176,23 @@ impl Views {
 
     /// Notes that a packet was seen under both names; the one that does not count any more, once that is sure.
     fn confirm(&mut self, pair: &Pair) -> Option<Key> {
-        let Some(sides) = self.find(&pair.other) else {
-            self.begin(Sides { also: Some((*pair, 1)), ..Sides::new(pair.other) });
-            return None;
-        };
+        let sides = self.sides(pair.other)?;
         let pairs = sides.also.filter(|(known, _)| known == pair).map_or(0, |(_, pairs)| pairs);
         sides.also = Some((*pair, pairs.saturating_add(1)));
         sides.name().map(|_| pair.other)
     }
 
-    fn begin(&mut self, sides: Sides) {
+    /// What is known of a flow, of a new one nothing; `None` where there is no room for another.
+    fn sides(&mut self, key: Key) -> Option<&mut Sides> {
         // A table that grows has twice the room, and the old one beside it.
         if self.flows.len() == self.flows.capacity() && 3 * self.bytes_of_flows() > self.room_bytes {
-            return;
+            return self.find(&key);
         }
-        let hash = sides.key.hash(&self.hash);
-        self.flows.insert_unique(hash, sides, |sides| sides.key.hash(&self.hash));
+        let hash = |key: &Key| key.hash(&self.hash);
+        match self.flows.entry(hash(&key), |sides| sides.key == key, |sides| hash(&sides.key)) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(room) => Some(room.insert(Sides::new(key)).into_mut()),
+        }
     }
 }
 
