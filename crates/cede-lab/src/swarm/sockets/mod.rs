@@ -35,11 +35,6 @@ pub(super) struct Stack {
 impl Stack {
     /// The stack of a group's peers. A controller that there is not is an error by its name.
     pub(super) fn of(group: &Group) -> Result<Self, String> {
-        let entry = |choice: &ControllerChoice| {
-            let entry = registry::require(&choice.name).map_err(|error| error.to_string())?;
-            registry::resolve(&choice.name, &choice.params).map_err(|error| error.to_string())?;
-            Ok::<_, String>((entry, choice.params.clone()))
-        };
         let payload = group.packet_bytes.saturating_sub(UTP_OVERHEAD_BYTES).max(1) as u16;
         let known = cede_utp::Mtu::Fixed(payload);
         let floor_bytes = cede_utp::Mtu::FLOOR_IPV4_BYTES;
@@ -61,10 +56,24 @@ impl Stack {
                 receive_tuning: group.profile.mixed != MixedRule::Free,
                 ..group.tcp_stack.config()
             },
-            utp_controller: entry(&group.utp)?,
-            tcp_controller: entry(&group.tcp)?,
+            utp_controller: chosen(&group.utp)?,
+            tcp_controller: chosen(&group.tcp)?,
         })
     }
+}
+
+/// A controller and all its parameters: defaults are text, and are read here once, not for each connection. A seed that nobody gave is
+/// drawn for each.
+fn chosen(choice: &ControllerChoice) -> Result<(&'static Entry, Params), String> {
+    let entry = registry::require(&choice.name).map_err(|error| error.to_string())?;
+    let settings = registry::resolve(&choice.name, &choice.params).map_err(|error| error.to_string())?;
+    let mut params = choice.params.clone();
+    for (name, value) in
+        settings.iter().filter(|(name, _)| *name != "seed" && choice.params.get(name).is_none())
+    {
+        params.set(name, value.clone());
+    }
+    Ok((entry, params))
 }
 
 fn build(
