@@ -6,7 +6,8 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from . import _cede
+from ._cede import Socket as _Port
+from ._cede import Stream as _Flow
 
 #: A write hands over so much at a time: it can be interrupted in between, and copies no more.
 _CHUNK_BYTES = 1 << 18
@@ -22,7 +23,7 @@ class Stream(io.RawIOBase):
     `io.BufferedReader(stream)` reads lines, and `io.BufferedWriter(stream)` gathers what is written in small pieces.
     """
 
-    def __init__(self, stream: _cede.Stream, timeout_s: float | None = None) -> None:
+    def __init__(self, stream: _Flow, timeout_s: float | None = None) -> None:
         super().__init__()
         self._stream = stream
         #: How long a call waits at most, in seconds; None for ever.
@@ -112,7 +113,7 @@ class Socket:
         controller: str | None = None,
         set: Mapping[str, Any] | None = None,
     ) -> None:
-        self._socket: _cede.Socket | None = _cede.Socket(address, _choice(controller, set))
+        self._socket: _Port | None = _Port(address, _choice(controller, set))
 
     def __enter__(self) -> Socket:
         return self
@@ -144,7 +145,7 @@ class Socket:
         """Gives the port up once its streams are over; nobody can open another."""
         self._socket = None
 
-    def _bound(self) -> _cede.Socket:
+    def _bound(self) -> _Port:
         if self._socket is None:
             raise ValueError("the socket is closed")
         return self._socket
@@ -162,7 +163,7 @@ def connect(
     `controller` and `set` are those of `cede.Socket`. Without `timeout_s` it takes as long as the protocol does, some 20 s where nobody
     answers. Whoever listens may be any program that speaks uTP.
     """
-    return Stream(_cede.Stream(peer, _choice(controller, set), timeout_s))
+    return Stream(_Flow(peer, _choice(controller, set), timeout_s))
 
 
 def _choice(controller: str | None, set: Mapping[str, Any] | None) -> tuple[str, list[tuple[str, str]]] | None:

@@ -3,7 +3,7 @@
 //! * [`storage`] keeps a torrent's content in files, below one folder and nowhere else.
 //! * [`check`] says which pieces are there, by their hashes; [`mend`] finds the parts of those that files share.
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
-//! * [`limits`] are those that several torrents have together; the callers of one port are led to each.
+//! * [`limits`] are those that several torrents have together, [`open_files`] one that the system sets; the callers of one port are led to each.
 //! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker, [`local`] those in the local network; [`gateway`] has a router lead others to us.
 //! * [`web`] fetches from servers that have the content.
 //! * [`server`] is a tracker.
@@ -16,6 +16,7 @@ pub mod acquaintance;
 mod agree;
 pub mod announce;
 pub mod ask;
+mod bucket;
 pub mod check;
 mod clock;
 pub mod create;
@@ -32,6 +33,7 @@ mod listener;
 pub mod local;
 pub mod magnet;
 pub mod mend;
+pub mod open_files;
 pub mod origin;
 mod patience;
 mod pieces;

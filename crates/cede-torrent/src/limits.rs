@@ -3,9 +3,9 @@
 //! What is read is paid for out of one bucket, by whoever comes first. What is sent is divided: whoever used less than its part has
 //! that, with room to begin again, and the others share the rest alike. The parts come to no more than the limit.
 
+use crate::bucket::Bucket;
 use crate::session::Session;
 use std::cell::{Cell, RefCell};
-use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -19,72 +19,6 @@ const HUNGRY: f64 = 0.7;
 const HEADROOM: f64 = 1.25;
 /// And at least so much of an equal part, to begin with.
 const LEAST: f64 = 0.05;
-
-/// Connections and open files of many torrents are more than the 256 to 1,024 that a process begins with by custom.
-#[cfg(unix)]
-const OPEN_FILES: u64 = 8_192;
-
-/// Has the system let this process open more files, as far as it may by itself. How many it may have open then, connections among them,
-/// where there is a limit.
-pub fn allow_many_files() -> Option<u64> {
-    #[cfg(unix)]
-    {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let limit = getrlimit(Resource::Nofile);
-        let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
-        if limit.current.is_some_and(|current| current < wanted) {
-            // Where that is not granted, connections fail as they would have.
-            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
-        }
-        getrlimit(Resource::Nofile).current
-    }
-    #[cfg(not(unix))]
-    None
-}
-
-/// Whether nothing could be opened because too much is open, here or in the whole system.
-pub(crate) fn is_too_many(error: &io::Error) -> bool {
-    #[cfg(unix)]
-    {
-        use rustix::io::Errno;
-        matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = error;
-        false
-    }
-}
-
-/// What may be read, where there is a limit.
-#[derive(Debug, Default)]
-pub(crate) struct Bucket {
-    rate: Option<u64>,
-    tokens: f64,
-    at: Option<Instant>,
-}
-
-impl Bucket {
-    /// So many octets per second, or as much as comes.
-    pub fn new(rate: Option<u64>) -> Self {
-        Self { rate, ..Self::default() }
-    }
-
-    /// How many octets may be read now; at least one where there is no limit.
-    pub fn allowance(&mut self) -> usize {
-        let Some(rate) = self.rate else { return usize::MAX };
-        let (now, burst) = (Instant::now(), (rate as f64 / 4.0).max(16_384.0));
-        let passed = self.at.replace(now).map_or(0.0, |at| (now - at).as_secs_f64());
-        self.tokens = (self.tokens + passed * rate as f64).min(burst);
-        self.tokens.max(0.0) as usize
-    }
-
-    pub fn spend(&mut self, octets: usize) {
-        if self.rate.is_some() {
-            self.tokens -= octets as f64;
-        }
-    }
-}
 
 /// Limits of all torrents of a process.
 pub struct Limits {

@@ -1,7 +1,7 @@
 //! Where peers reach us.
 
-use crate::limits::is_too_many;
 use crate::link::Stream;
+use crate::open_files::is_too_many;
 use crate::origin::Origin;
 use crate::reception::{Callee, Door, Reception};
 use cede_bt::{Disposition, Transport};

@@ -1,24 +1,20 @@
 //! One connection's task: reads into the engine, and writes what that has left for it.
 
-use super::Inner;
 use super::outgoing::Outgoing;
+use super::shared::Shared;
+use super::state::Inner;
 use crate::link::Link;
 use cede_bt::engine::ConnId;
-use cede_bt::extension::Extension;
-use cede_bt::pex::Told;
 use cede_bt::wire::PIECE_HEADER_BYTES;
-use cede_units::Instant as Time;
 use cede_wire::Payload;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 
 /// What waits to be written at most: eight blocks with their heads.
@@ -37,55 +33,6 @@ const CLOSING_PATIENCE: Duration = Duration::from_secs(5);
 const FEW_REQUESTS: usize = 4;
 /// Reading is tried again so long after a rate limit has stopped it.
 const LIMITED_PAUSE: Duration = Duration::from_millis(20);
-
-/// What the session and the connection's task both know.
-pub(crate) struct Shared {
-    pub id: ConnId,
-    pub address: SocketAddr,
-    /// What is to be written, in the clear.
-    pub out: Outgoing,
-    pub is_closing: bool,
-    pub is_enciphered: bool,
-    pub waker: Option<Waker>,
-    /// The task that opens the connection, as long as it does.
-    pub dial: Option<AbortHandle>,
-    pub extension: Extension,
-    /// Its handshake of the extension protocol has come.
-    pub was_introduced: bool,
-    pub told: Told,
-    /// When it was told.
-    pub told_at: Option<Time>,
-    /// Parts of the info dictionary that the peer has had.
-    pub metadata_sent: u64,
-    /// Its requests for hashes.
-    pub hashes_asked: u64,
-}
-
-impl Shared {
-    pub fn new(id: ConnId, address: SocketAddr) -> Self {
-        Self {
-            id,
-            address,
-            out: Outgoing::default(),
-            is_closing: false,
-            is_enciphered: false,
-            waker: None,
-            dial: None,
-            extension: Extension::default(),
-            was_introduced: false,
-            told: Told::default(),
-            told_at: None,
-            metadata_sent: 0,
-            hashes_asked: 0,
-        }
-    }
-
-    pub fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
-    }
-}
 
 struct Task {
     inner: Rc<Inner>,

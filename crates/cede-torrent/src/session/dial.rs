@@ -1,7 +1,8 @@
 //! Opening connections and taking them up, over TCP and uTP on one port number, in the clear or enciphered.
 
-use super::conn::{self, Shared};
-use super::{Inner, State};
+use super::conn;
+use super::shared::Shared;
+use super::state::{Inner, State};
 use crate::agree::Encryption;
 use crate::link::Link;
 use crate::reach::Reach;

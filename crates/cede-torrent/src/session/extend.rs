@@ -1,20 +1,18 @@
-//! Messages of extensions: metadata for those who have a magnet link, and peers told by peers; holes are in `punch`.
+//! Messages of extensions: metadata for those who have a magnet link, and hashes; peers told by peers are in `pex`, holes in `punch`.
 
-use super::conn::Shared;
-use super::{Inner, State, canonical, punch};
+use super::punch;
+use super::state::{Inner, State};
+use crate::origin::canonical;
 use cede_bt::engine::ConnId;
 use cede_bt::extension::{Extension, UT_HOLEPUNCH, UT_METADATA, UT_PEX};
-use cede_bt::pex::{self, Contact};
+use cede_bt::metadata;
+use cede_bt::pex;
 use cede_bt::wire::{self, HashRange};
-use cede_bt::{Transport, metadata};
-use cede_units::Duration as Span;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Parts of the info dictionary, and hashes, for one peer: all of them a few times.
 const TIMES: u64 = 4;
-/// A peer is told of others once a minute (BEP 11), and clocks are not exact.
-const MIN_BETWEEN: Span = Span::from_secs(55);
 
 /// A message of an extension has come.
 pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extension: u8, payload: &[u8]) {
@@ -79,63 +77,4 @@ pub(super) fn tell_hashes(inner: &Inner, state: &mut State, id: ConnId, range: &
         wire::Message::HashReject(*range)
     };
     state.engine.send(inner.now(), id, &answer);
-}
-
-/// Where a peer takes connections, as far as that is known and others can call it there.
-pub(super) fn contact_of(shared: &Shared, opened_by_us: bool) -> Option<SocketAddr> {
-    if matches!(shared.address.ip(), IpAddr::V6(ip) if ip.is_unicast_link_local()) {
-        return None;
-    }
-    if opened_by_us {
-        return Some(shared.address);
-    }
-    shared.extension.port.map(|port| SocketAddr::new(shared.address.ip(), port))
-}
-
-impl Inner {
-    pub(super) fn exchanges_peers(&self) -> bool {
-        self.choices.hearsay(&self.info).exchanges
-    }
-
-    /// Tells each peer who has come and gone.
-    pub fn exchange_peers(self: &Rc<Self>) {
-        if !self.exchanges_peers() {
-            return;
-        }
-        let mut state = self.state.borrow_mut();
-        let contacts = self.contacts(&state);
-        let ids: Vec<ConnId> = state.conns.iter().flatten().map(|conn| conn.borrow().id).collect();
-        ids.into_iter().for_each(|id| self.tell_peers(&mut state, id, &contacts));
-        self.pump(&mut state);
-    }
-
-    /// Peers that are connected, and where they are reached.
-    fn contacts(&self, state: &State) -> Vec<(ConnId, Contact)> {
-        let pieces = self.info.piece_count();
-        let contact = |view: cede_bt::engine::ConnView<SocketAddr>| {
-            let conn = Self::conn(state, view.id)?;
-            let address = contact_of(&conn.borrow(), view.opened_by_us)?;
-            let (is_seed, is_utp) = (view.pieces == pieces, view.transport == Transport::Utp);
-            let punches = conn.borrow().extension.ut_holepunch != 0;
-            Some((view.id, Contact { address, is_seed, is_utp, punches, is_reached: view.opened_by_us }))
-        };
-        state.engine.connections().filter_map(contact).collect()
-    }
-
-    /// Tells a peer of the others, unless it has been told a moment ago.
-    fn tell_peers(&self, state: &mut State, id: ConnId, contacts: &[(ConnId, Contact)]) {
-        let (Some(conn), now) = (Self::conn(state, id), self.now()) else { return };
-        let mut conn = conn.borrow_mut();
-        let name = conn.extension.ut_pex;
-        let is_due = conn.told_at.is_none_or(|at| now.since(at) >= MIN_BETWEEN);
-        if name == 0 || !is_due {
-            return;
-        }
-        let others: Vec<Contact> =
-            contacts.iter().filter(|(other, _)| *other != id).map(|(_, contact)| *contact).collect();
-        let Some(message) = conn.told.update(&others) else { return };
-        conn.told_at = Some(now);
-        drop(conn);
-        state.engine.send_extended(now, id, name, &message);
-    }
 }

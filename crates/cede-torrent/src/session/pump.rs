@@ -1,7 +1,9 @@
 //! Between the engine and everything else: what it wants done, and what it has to send.
 
-use super::conn::Shared;
-use super::{Inner, SessionError, State, Wish, dial, extend, punch};
+use super::error::SessionError;
+use super::shared::Shared;
+use super::state::{Inner, State, Wish};
+use super::{dial, extend, punch};
 use crate::disk::{Part, Report};
 use crate::storage::StorageError;
 use cede_bt::engine::{Action, Chunk, ConnId};

@@ -1,7 +1,7 @@
 //! Holes: peers that could not be reached are asked for at those who told of them, and peers that ask for each other are introduced.
 
-use super::extend::contact_of;
-use super::{Inner, State, canonical};
+use super::state::{Inner, State};
+use crate::origin::canonical;
 use cede_bt::Transport;
 use cede_bt::engine::{ConnId, ConnView};
 use cede_bt::holepunch::{Message, Reason, is_peer};
@@ -94,7 +94,7 @@ fn find_asker(state: &State, asker: ConnId) -> Option<SocketAddr> {
 fn place_of(state: &State, view: &ConnView<SocketAddr>) -> Option<(SocketAddr, Option<SocketAddr>)> {
     let conn = Inner::conn(state, view.id)?;
     let conn = conn.borrow();
-    let word = contact_of(&conn, view.opened_by_us);
+    let word = conn.contact(view.opened_by_us);
     let is_direct = view.opened_by_us || view.transport == Transport::Utp;
     Some((if is_direct { conn.address } else { word? }, word))
 }

@@ -1,6 +1,6 @@
 //! How a session stands, for whoever watches.
 
-use super::Inner;
+use super::state::Inner;
 use cede_bt::Transport;
 use cede_bt::engine::Totals;
 use std::net::SocketAddr;

@@ -11,73 +11,28 @@
 //! that are links (`tests/storage.rs`), of a disk that is full and of files that are taken away (`tests/safety.rs`), and of a process
 //! that is killed (`cede`'s `tests/torrent.rs`).
 
+mod error;
 pub(crate) mod files;
 mod layout;
 mod names;
 mod notes;
+mod opened;
 mod standing;
 
+pub use error::StorageError;
 pub use layout::{Layout, Slice};
 pub use notes::{Notes, Stamp};
 
-use crate::limits::is_too_many;
 use cede_bt::metainfo::Info;
-use files::{Access, Folder, Near};
-use std::collections::{BTreeSet, HashMap};
-use std::fmt;
-use std::fs::{File, Metadata};
+use files::{Folder, Near};
+use opened::Opened;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::Mutex;
 
-/// Files that are open at once.
-const MAX_OPEN: usize = 64;
 /// The index of the hidden file among the open ones.
 const PARTS: usize = usize::MAX;
-
-/// What went wrong with a file.
-#[derive(Debug)]
-pub struct StorageError {
-    /// Which.
-    pub path: PathBuf,
-    /// What was tried: "read", "write" and so on.
-    pub action: &'static str,
-    /// What the system says.
-    pub error: io::Error,
-}
-
-impl StorageError {
-    /// Is there no room left?
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        matches!(self.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-    }
-
-    /// Does the file end before what was to be read of it?
-    #[must_use]
-    pub fn is_cut_short(&self) -> bool {
-        self.error.kind() == io::ErrorKind::UnexpectedEof
-    }
-}
-
-impl fmt::Display for StorageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (action, path) = (self.action, self.path.display());
-        if self.is_cut_short() {
-            // The system only says that there is no more.
-            return write!(f, "cannot {action} {path}: it is shorter than it was when it was checked");
-        }
-        write!(f, "cannot {action} {path}: {}", self.error)
-    }
-}
-
-impl std::error::Error for StorageError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
 
 /// How room is made for files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,53 +60,6 @@ pub struct Storage {
     hash: [u8; 20],
     wanted: Vec<bool>,
     opened: Mutex<Opened>,
-}
-
-/// Files that are open, and those that were.
-#[derive(Default)]
-struct Opened {
-    files: HashMap<usize, Open>,
-    /// Those that were open to be written, and may not be on the disk.
-    closed: BTreeSet<usize>,
-    /// How files stood that are only read, when they were first opened.
-    seen: HashMap<usize, Stamp>,
-    /// Something is written here, or is to be.
-    is_written: bool,
-    /// Where the file that was opened last to be written is.
-    near: Near,
-}
-
-impl Opened {
-    /// Closes one for the sake of another, where one is open.
-    fn make_room(&mut self) -> bool {
-        let oldest = self.files.iter().min_by_key(|(_, open)| open.used).map(|(index, _)| *index);
-        let closed = oldest.and_then(|index| Some((index, self.files.remove(&index)?)));
-        let is_closed = closed.is_some();
-        self.closed.extend(closed.filter(|(_, open)| open.is_writable).map(|(index, _)| index));
-        is_closed
-    }
-
-    /// Those that may not be on the disk. What is closed meanwhile is for the next time.
-    fn take_due(&mut self) -> BTreeSet<usize> {
-        let mut due = std::mem::take(&mut self.closed);
-        due.extend(self.files.iter().filter(|(_, open)| open.is_writable).map(|(index, _)| *index));
-        due
-    }
-
-    /// The file is no more.
-    fn forget(&mut self, index: usize) {
-        self.files.remove(&index);
-        self.closed.remove(&index);
-    }
-}
-
-struct Open {
-    file: Arc<File>,
-    is_writable: bool,
-    /// Grows with each use.
-    used: u64,
-    /// When it was last looked whether it still stands as it did.
-    looked: Instant,
 }
 
 impl Storage {
@@ -400,83 +308,6 @@ impl Storage {
     pub fn discard_parts(&self) {
         self.lock().forget(PARTS);
         let _ = self.folder.remove(&[self.parts_name()]);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Opened> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// An open file. Where it is to be written and is not there, it is made.
-    fn file(&self, index: usize, to_write: bool) -> Result<Arc<File>, StorageError> {
-        let mut opened = self.lock();
-        let open = &mut opened.files;
-        let newest = open.values().map(|open| open.used).max().unwrap_or(0);
-        if let Some(known) = open.get_mut(&index).filter(|open| open.is_writable || !to_write) {
-            known.used = newest + 1;
-            let file = known.file.clone();
-            if !known.is_writable && known.looked.elapsed() >= standing::LOOK {
-                known.looked = Instant::now();
-                self.recognize(&mut opened, index, &file)?;
-            }
-            return Ok(file);
-        }
-        // What is only read is looked for where it belongs.
-        let mut near = if to_write { core::mem::take(&mut opened.near) } else { Near::default() };
-        let made = self.open_in_turn(index, to_write, &mut near, || opened.make_room());
-        if to_write {
-            opened.near = near;
-        }
-        let action = if to_write { "make or open" } else { "open" };
-        let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?.0);
-        if opened.files.len() >= MAX_OPEN {
-            opened.make_room();
-        }
-        opened.is_written |= to_write;
-        self.recognize(&mut opened, index, &file)?;
-        let (file_too, looked) = (file.clone(), Instant::now());
-        let open = Open { file: file_too, is_writable: to_write, used: newest + 1, looked };
-        opened.files.insert(index, open);
-        Ok(file)
-    }
-
-    /// As [`Self::open_file`], where the process may have no more open in place of others.
-    fn open_in_turn(
-        &self,
-        index: usize,
-        to_write: bool,
-        near: &mut Near,
-        mut make_room: impl FnMut() -> bool,
-    ) -> io::Result<(File, Metadata)> {
-        loop {
-            match self.open_file(index, to_write, near) {
-                Err(error) if is_too_many(&error) && make_room() => {}
-                made => return made,
-            }
-        }
-    }
-
-    /// Opens a file, and says how it was found.
-    fn open_file(&self, index: usize, to_write: bool, near: &mut Near) -> io::Result<(File, Metadata)> {
-        if index == PARTS {
-            let access = if to_write { Access::Write } else { Access::Read };
-            return self.folder.file(&[self.parts_name()], access);
-        }
-        let entry = &self.layout.files()[index];
-        let access = match (to_write, entry.is_executable) {
-            (false, _) => Access::Read,
-            (true, false) => Access::Write,
-            (true, true) => Access::WriteProgram,
-        };
-        let (file, found) = self.folder.file_near(near, &names::kept_path(&entry.path), access)?;
-        let length = found.len();
-        if length > entry.length {
-            let text = format!("it has {length} octets, and the torrent says {}; move it away", entry.length);
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-        }
-        if to_write && length < entry.length {
-            file.set_len(entry.length)?;
-        }
-        Ok((file, found))
     }
 
     fn failed(&self, index: usize, action: &'static str, error: io::Error) -> StorageError {

@@ -7,13 +7,13 @@
 //! and whole sessions in `tests/safety.rs`.
 
 use super::files::Near;
-use super::{Opened, PARTS, Stamp, Storage, StorageError, files};
+use super::opened::Opened;
+use super::{PARTS, Stamp, Storage, StorageError, files};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 
 /// Files that are waited for at a time until they are on the disk: file systems write them out together.
 const SETTLE_THREADS: usize = 8;
@@ -21,8 +21,6 @@ const SETTLE_THREADS: usize = 8;
 const TURN: usize = 16;
 /// Whether who has a file open to be read may wait until what others wrote is on the disk.
 const TO_BE_READ_IS_ENOUGH: bool = cfg!(unix);
-/// How often it is looked whether a file that is only read stands as it did.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 impl Storage {
     /// Whether the files with a place of their own that a piece reaches into are there, the same that are open, and as long as they
@@ -161,7 +159,7 @@ fn gone() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MAX_OPEN;
+    use super::super::opened::MAX_OPEN;
     use super::*;
     use cede_bt::metainfo::{self, Info, Writer, sha1};
     use std::fs;

@@ -10,7 +10,7 @@
 mod request;
 
 use crate::fetch::{agent, is_http};
-use crate::session::{Inner, State};
+use crate::session::{Inner, Session, State};
 use crate::storage::Slice;
 use cede_bt::engine::SourceId;
 use cede_bt::web::url_of;
@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{Receiver, UnboundedSender, channel};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use ureq::Agent;
 
 /// Servers that are asked at the same time; others take the places of those that are good for nothing.
@@ -65,8 +65,19 @@ pub struct WebNote {
     pub trouble: Option<String>,
 }
 
+impl Session {
+    /// Fetches from web seeds (BEP 19), too, what is missing; what is to be known of them comes back. Must be called within a
+    /// [`tokio::task::LocalSet`].
+    #[must_use]
+    pub fn use_web_seeds(&self, urls: &[String]) -> UnboundedReceiver<WebNote> {
+        let (notes, noted) = unbounded_channel();
+        begin(&self.inner, urls, &notes);
+        noted
+    }
+}
+
 /// Fetches from these servers until everything is there.
-pub(crate) fn begin(inner: &Rc<Inner>, urls: &[String], notes: &UnboundedSender<WebNote>) {
+fn begin(inner: &Rc<Inner>, urls: &[String], notes: &UnboundedSender<WebNote>) {
     let mut seen = HashSet::new();
     let urls: VecDeque<String> = urls.iter().filter(|url| seen.insert(*url)).cloned().collect();
     let active = urls.len().min(MAX_ACTIVE);

@@ -1,0 +1,109 @@
+//! What has to run beside the connections' tasks: deadlines, what the disk says, notes, and who hears of whom.
+
+use super::choices::greeting;
+use super::dial;
+use super::error::SessionError;
+use super::state::Inner;
+use crate::disk::Report;
+use crate::listener::Listener;
+use crate::reception::Door;
+use crate::storage::{Notes, Stamp, Storage};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Notes about the download are written so often.
+const NOTES_EVERY: Duration = Duration::from_secs(30);
+/// Peers are told of others so often (BEP 11).
+const PEX_EVERY: Duration = Duration::from_secs(60);
+
+impl Inner {
+    /// Callers are taken up as long as what comes back is there.
+    fn start(self: &Rc<Self>) -> Option<Door> {
+        let mut state = self.state.borrow_mut();
+        state.engine.start(self.now());
+        self.pump(&mut state);
+        state.listener.as_ref().map(|listener| listener.receive(dial::names(&self.info), self.clone()))
+    }
+
+    /// A router may lead others to us by another port than before: peers hear of it.
+    fn look_at_port(self: &Rc<Self>) {
+        let mut state = self.state.borrow_mut();
+        let port = state.listener.as_deref().map(Listener::told_port);
+        if std::mem::replace(&mut state.told_port, port) != port {
+            let greeting = greeting(&self.info, &self.choices, port);
+            state.engine.set_extended(self.now(), greeting);
+            self.pump(&mut state);
+        }
+    }
+}
+
+/// What has to run for a session to live.
+pub struct Driver {
+    pub(super) inner: Rc<Inner>,
+    pub(super) inbox: mpsc::UnboundedReceiver<Report>,
+    pub(super) notes: Option<Notes>,
+}
+
+impl Driver {
+    /// Keeps notes of what is there, for a resumption.
+    pub fn keep_notes(&mut self, notes: Option<Notes>) {
+        self.notes = notes;
+    }
+
+    /// Runs until something fails. Dropping the future is the other end: what is under way then is lost, what was stored is
+    /// not. Must run within a [`tokio::task::LocalSet`].
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub async fn run(&mut self) -> Result<(), SessionError> {
+        let inner = self.inner.clone();
+        let _door = inner.start();
+        let mut notes_at = Instant::now() + NOTES_EVERY;
+        let mut pex_at = Instant::now() + PEX_EVERY;
+        loop {
+            let deadline = inner.arm().map_or(notes_at, |at| at.min(notes_at)).min(pex_at);
+            tokio::select! {
+                report = self.inbox.recv() => inner.on_report(report),
+                () = tokio::time::sleep_until(deadline.into()) => inner.on_deadline(),
+                () = inner.alarm.notified() => {}
+            }
+            if let Some(error) = inner.state.borrow_mut().error.take() {
+                return Err(error);
+            }
+            inner.look_at_port();
+            let now = Instant::now();
+            if now >= notes_at {
+                notes_at = now + NOTES_EVERY;
+                self.write_notes();
+            }
+            if now >= pex_at {
+                pex_at = now + PEX_EVERY;
+                inner.exchange_peers();
+            }
+        }
+    }
+
+    /// Writes down what is there, or may be: files that are not wanted now were not looked at. What cannot be written only costs a
+    /// check later.
+    pub fn write_notes(&self) {
+        if let Some(notes) = &self.notes {
+            let storage = &self.inner.storage;
+            let known = self.inner.whole().into_iter().zip(storage.wanted_pieces());
+            let may_be: Vec<bool> = known.map(|(is_whole, is_wanted)| is_whole || !is_wanted).collect();
+            let _ = notes.write(&may_be, &stamps(storage));
+        }
+    }
+
+    /// The notes, when the session is over.
+    pub fn take_notes(&mut self) -> Option<Notes> {
+        self.notes.take()
+    }
+}
+
+/// How the files of a torrent stand.
+#[must_use]
+pub fn stamps(storage: &Storage) -> Vec<Option<Stamp>> {
+    (0..storage.layout().files().len()).map(|file| Stamp::of(Path::new(&storage.path_of(file)))).collect()
+}

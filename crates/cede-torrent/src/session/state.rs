@@ -1,0 +1,181 @@
+//! What a session's tasks share: the engine, its connections by their names, the disk, and what each of them has to know.
+
+use super::choices::Choices;
+use super::error::SessionError;
+use super::outgoing::Spare;
+use super::shared::Shared;
+use crate::bucket::Bucket;
+use crate::clock::Clock;
+use crate::disk::{Disk, Part};
+use crate::listener::Listener;
+use crate::storage::Storage;
+use cede_bt::engine::{AnnounceEvent, ConnId};
+use cede_bt::holepunch::Puncher;
+use cede_bt::metainfo::Info;
+use cede_bt::{Engine, layers};
+use cede_units::Instant as Time;
+use std::cell::RefCell;
+use std::collections::{HashSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Instant;
+use tokio::sync::{Notify, mpsc};
+
+/// Peers that are remembered to be banned, and to have hung up on the clear.
+const MAX_BANNED: usize = 1_000;
+const MAX_DEAF: usize = 1_000;
+
+/// What is wanted of whoever looks for peers.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// What has happened.
+    pub event: AnnounceEvent,
+    /// How many are wanted.
+    pub want: u32,
+}
+
+/// A session, as its tasks share it.
+pub(crate) struct Inner {
+    pub state: RefCell<State>,
+    pub info: Arc<Info>,
+    pub storage: Arc<Storage>,
+    pub choices: Choices,
+    /// Something the deadline task should know of.
+    pub alarm: Notify,
+    pub clock: Clock,
+}
+
+/// What changes of it.
+pub(crate) struct State {
+    pub engine: Engine<SocketAddr>,
+    /// By the engine's small numbers.
+    pub conns: Vec<Option<Rc<RefCell<Shared>>>>,
+    pub disk: Disk,
+    /// What has arrived and is not with the disk yet.
+    pub stores: Vec<Part>,
+    /// Tasks that wait for the disk.
+    pub waiting: Vec<Waker>,
+    /// Buffers of connections that the disk may still have parts of.
+    pub buffers: VecDeque<Arc<[u8]>>,
+    /// Memory for what waits to be written.
+    pub spare: Spare,
+    pub listener: Option<Rc<Listener>>,
+    pub wishes: mpsc::UnboundedSender<Wish>,
+    pub error: Option<SessionError>,
+    pub is_complete: bool,
+    pub is_synced: bool,
+    /// When the deadline task will look by itself.
+    pub armed: Option<Time>,
+    pub download: Rc<RefCell<Bucket>>,
+    /// Servers that are asked for content.
+    pub web_seeds: Vec<String>,
+    /// The session ends: nothing more is to be fetched.
+    pub has_left: bool,
+    pub banned: Vec<SocketAddr>,
+    /// A banned peer that comes again comes from another port.
+    banned_ips: HashSet<IpAddr>,
+    /// Peers that have hung up on a handshake in the clear.
+    pub deaf: HashSet<SocketAddr>,
+    /// Answers those who ask for hashes of a v2 torrent, each so often.
+    pub hashes: layers::Server,
+    /// Who tells of peers behind routers.
+    pub puncher: Puncher<ConnId>,
+    /// The port that peers are told of as ours.
+    pub told_port: Option<u16>,
+    /// Hears of nodes of the distributed hash table.
+    pub hears_of_nodes: Option<Box<dyn Fn(SocketAddr)>>,
+}
+
+impl State {
+    pub fn new(
+        engine: Engine<SocketAddr>,
+        disk: Disk,
+        listener: Option<Rc<Listener>>,
+        wishes: mpsc::UnboundedSender<Wish>,
+        download: Rc<RefCell<Bucket>>,
+        hashes: layers::Server,
+    ) -> Self {
+        Self {
+            engine,
+            conns: Vec::new(),
+            disk,
+            stores: Vec::new(),
+            waiting: Vec::new(),
+            buffers: VecDeque::new(),
+            spare: Spare::default(),
+            listener,
+            wishes,
+            error: None,
+            is_complete: false,
+            is_synced: false,
+            armed: None,
+            download,
+            web_seeds: Vec::new(),
+            has_left: false,
+            banned: Vec::new(),
+            banned_ips: HashSet::new(),
+            deaf: HashSet::new(),
+            hashes,
+            puncher: Puncher::new(Time::ZERO),
+            told_port: None,
+            hears_of_nodes: None,
+        }
+    }
+
+    /// A peer sent bad pieces: nothing more is heard from its address.
+    pub fn ban(&mut self, address: SocketAddr) {
+        if self.banned.len() < MAX_BANNED {
+            self.banned.push(address);
+            self.banned_ips.insert(address.ip());
+        }
+    }
+
+    pub fn is_banned(&self, address: SocketAddr) -> bool {
+        self.banned_ips.contains(&address.ip())
+    }
+
+    /// A peer has hung up on the clear; whether that is remembered.
+    pub fn note_deaf(&mut self, address: SocketAddr) -> bool {
+        if self.deaf.len() < MAX_DEAF {
+            self.deaf.insert(address);
+        }
+        self.deaf.contains(&address)
+    }
+}
+
+impl Inner {
+    /// The time as the engine counts it.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Nothing more is to be fetched.
+    pub fn is_over(&self) -> bool {
+        let state = self.state.borrow();
+        state.engine.is_complete() || state.has_left || state.error.is_some()
+    }
+
+    /// Which pieces are there, checked.
+    pub fn whole(&self) -> Vec<bool> {
+        let state = self.state.borrow();
+        (0..self.info.piece_count()).map(|piece| state.engine.have().has(piece)).collect()
+    }
+
+    fn instant(&self, time: Time) -> Instant {
+        self.clock.to_system(time)
+    }
+
+    /// When the engine wants to be looked at; from now on only something earlier is told.
+    pub fn arm(&self) -> Option<Instant> {
+        let mut state = self.state.borrow_mut();
+        state.armed = state.engine.poll_timeout();
+        state.armed.map(|time| self.instant(time))
+    }
+
+    /// A connection by its name, where it still has it.
+    pub fn conn(state: &State, id: ConnId) -> Option<Rc<RefCell<Shared>>> {
+        state.conns.get(id.index())?.clone().filter(|conn| conn.borrow().id == id)
+    }
+}
