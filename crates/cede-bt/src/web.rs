@@ -59,6 +59,14 @@ impl ContentRange {
         let is_sound = first <= last && length.is_none_or(|length| end <= length);
         (unit.eq_ignore_ascii_case("bytes") && is_sound).then_some(Self { first, end, length })
     }
+
+    /// How long the file is of which the part that was asked for is none, as in `bytes */47`.
+    #[must_use]
+    pub fn length_of_unsatisfied(text: &str) -> Option<u64> {
+        let (unit, rest) = text.trim().split_once(' ')?;
+        let length = rest.trim().strip_prefix("*/")?;
+        unit.eq_ignore_ascii_case("bytes").then(|| number(length)).flatten()
+    }
 }
 
 /// Digits alone: others take a sign as well.
@@ -90,6 +98,15 @@ mod tests {
         let (name, pieces) = (paths[0][0].into(), vec![0; 20]);
         let writer = Writer { name, piece_length: 16_384, pieces, files, ..Writer::default() };
         Info::parse(&writer.info().encode()).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_ends_before_what_was_asked_for_is_measured() {
+        let length = ContentRange::length_of_unsatisfied;
+        assert_eq!((length("bytes */47"), length(" BYTES  */ 0 ")), (Some(47), Some(0)));
+        for text in ["", "bytes 0-1/47", "bytes */*", "bytes */-1", "bytes*/47", "octets */47"] {
+            assert_eq!(length(text), None, "{text}");
+        }
     }
 
     #[test]

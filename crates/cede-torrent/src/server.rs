@@ -252,16 +252,26 @@ impl State {
                 let tallies: Vec<_> = all.into_iter().map(|hash| (hash, book.tally(&hash))).collect();
                 (200, http::scrape_answer(&tallies))
             }
-            Err(http::QueryError::Path) => (404, http::failure(&http::QueryError::Path.to_string())),
             Err(error) => {
-                // One that cannot be read is told of as well.
-                let (why, tally) = (error.to_string(), Tally::default());
-                let failure = http::failure(&why);
-                let from = canonical(from);
-                self.tell(&Entry { from, over: Over::Http, announce: None, result: Err(why), tally });
-                (400, failure)
+                if error != http::QueryError::Path {
+                    // One that cannot be read is told of as well.
+                    let (from, result) = (canonical(from), Err(error.to_string()));
+                    let tally = Tally::default();
+                    self.tell(&Entry { from, over: Over::Http, announce: None, result, tally });
+                }
+                (status_of(error), http::failure(&error.to_string()))
             }
         }
+    }
+}
+
+/// Clients read the words of a refusal under 200 alone: libtorrent, and whoever is built on it, shows the number of any other. Others are
+/// for what asks no tracker.
+const fn status_of(error: http::QueryError) -> u16 {
+    match error {
+        http::QueryError::Parameter(_) => 200,
+        http::QueryError::Path => 404,
+        http::QueryError::Long => 414,
     }
 }
 
@@ -307,8 +317,7 @@ fn response(status: u16, body: &[u8]) -> Vec<u8> {
         200 => "OK",
         404 => "Not Found",
         405 => "Method Not Allowed",
-        414 => "URI Too Long",
-        _ => "Bad Request",
+        _ => "URI Too Long",
     };
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",

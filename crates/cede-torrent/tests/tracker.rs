@@ -124,40 +124,45 @@ fn a_tracker_that_is_silent_does_not_keep_the_next_from_being_asked() {
     });
 }
 
-/// Behind a link one announces itself first and another goes on under the same name, whom a goodbye would take from the list.
+/// A tracker that takes its time hears of the goodbye behind everything else.
 #[test]
-fn whoever_is_followed_by_another_says_no_goodbye() {
+fn a_goodbye_waits_for_what_was_said_before_it() {
     run(async {
-        let (address, entries) = start(Vec::new());
+        let slow = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/announce", slow.local_addr().unwrap());
+        let heard: Rc<RefCell<Vec<&str>>> = Rc::default();
+        let events = heard.clone();
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        tokio::task::spawn_local(async move {
+            let mut begun = Some(begun);
+            loop {
+                let (mut stream, _) = slow.accept().await.unwrap();
+                let (events, begun) = (events.clone(), begun.take());
+                tokio::task::spawn_local(async move {
+                    let mut request = [0; 2048];
+                    let n = stream.read(&mut request).await.unwrap();
+                    let event = ["started", "stopped"]
+                        .into_iter()
+                        .find(|event| String::from_utf8_lossy(&request[..n]).contains(event));
+                    if begun.is_some_and(|begun| begun.send(()).is_ok()) {
+                        tokio::time::sleep(Duration::from_millis(500)).await;
+                    }
+                    events.borrow_mut().extend(event);
+                    stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nd8:intervali60e5:peers0:e").await.unwrap();
+                });
+            }
+        });
         let identity =
             Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5, origin: Origin::default() };
-        let stopped = || {
-            let is_goodbye =
-                |entry: &&Entry| entry.announce.as_ref().is_some_and(|it| it.event == Event::Stopped);
-            entries.borrow().iter().filter(is_goodbye).count()
-        };
-        for (is_followed, goodbyes) in [(true, 0), (false, 2)] {
-            let (wishes, wished) = mpsc::unbounded_channel();
-            let (notes, mut noted) = mpsc::unbounded_channel();
-            let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
-            let tiers = vec![vec![format!("http://{address}/announce")], vec![format!("udp://{address}")]];
-            let running =
-                tokio::task::spawn_local(announce::run(tiers, identity, Amounts::default, wished, notes));
-            for _ in 0..2 {
-                assert!(noted.recv().await.unwrap().result.is_ok());
-            }
-            if is_followed {
-                running.abort();
-                assert!(running.await.unwrap_err().is_cancelled());
-                // Nothing is said once nobody can note an answer.
-                assert!(tokio::time::timeout(LIMIT, noted.recv()).await.unwrap().is_none());
-                tokio::time::sleep(Duration::from_millis(300)).await;
-            } else {
-                drop(wishes);
-                tokio::time::timeout(LIMIT, running).await.unwrap().unwrap();
-            }
-            assert_eq!(stopped(), goodbyes, "followed: {is_followed}");
-        }
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let (notes, _noted) = mpsc::unbounded_channel();
+        let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
+        let run = announce::run(vec![vec![url]], identity, Amounts::default, wished, notes);
+        let running = tokio::task::spawn_local(run);
+        has_begun.await.unwrap();
+        drop(wishes);
+        tokio::time::timeout(LIMIT, running).await.unwrap().unwrap();
+        assert_eq!(*heard.borrow(), ["started", "stopped"]);
     });
 }
 
@@ -446,7 +451,7 @@ fn whatever_is_sent_to_the_tracker_it_goes_on() {
         for (request, status) in [
             ("POST / HTTP/1.1\r\n\r\n", "40"),
             ("nonsense\r\n\r\n", "40"),
-            ("GET /announce?port=1 HTTP/1.0\r\n\r\n", "40"),
+            ("GET /elsewhere?port=1 HTTP/1.0\r\n\r\n", "404"),
             (&many, "414 URI Too Long"),
         ] {
             let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -456,6 +461,32 @@ fn whatever_is_sent_to_the_tracker_it_goes_on() {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
         }
         ask(&format!("udp://{address}"), 1, 7).await.unwrap();
+    });
+}
+
+/// Other clients show the words of a refusal where the answer is one (200), and the number of any other status in their place.
+#[test]
+fn what_is_wrong_with_an_announce_stands_in_an_answer() {
+    run(async {
+        let (address, entries) = start(vec![[8; 20]]);
+        let id = "%01".repeat(20);
+        for (query, word) in [
+            ("port=1".to_owned(), "info_hash"),
+            (format!("info_hash=%01&peer_id={id}&port=1"), "info_hash"),
+            (format!("info_hash={id}&port=1"), "peer_id"),
+            (format!("info_hash={id}&peer_id={id}&port=65536"), "port"),
+            (format!("info_hash={id}&peer_id={id}&port=1"), "not for that torrent"),
+        ] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = format!("GET /announce?{query} HTTP/1.1\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with("HTTP/1.1 200 OK"), "{query}: {head}");
+            assert!(body.starts_with("d14:failure reason") && body.contains(word), "{query}: {body}");
+            assert!(entries.borrow_mut().pop().unwrap().result.unwrap_err().contains(word), "{query}");
+        }
     });
 }
 

@@ -268,6 +268,9 @@ fn answers_that_are_not_what_was_asked_for_are_refused() {
         other_after(|_, _| Answer::status("404 Not Found"), "404").await;
         other_after(|_, _| Answer::status("403 Forbidden"), "403").await;
         other_after(|_, _| Answer::status("416 Range Not Satisfiable"), "416").await;
+        let unsatisfied = "Content-Range: bytes */7\r\n";
+        other_after(move |_, _| Answer::new("416 Range Not Satisfiable", unsatisfied, b""), "has 7 octets")
+            .await;
         other_after(|_, _| Answer::status("503 Service Unavailable"), "503").await;
         other_after(|_, _| Answer::new("200 OK", "", b"<html>not found</html>"), "has 22 octets").await;
         other_after(|_, _| Answer::new("206 Partial Content", "", &[0; 100]), "Content-Range").await;
@@ -291,6 +294,23 @@ fn answers_that_are_not_what_was_asked_for_are_refused() {
         };
         other_after(compressed, "another form").await;
         other_after(|_, _| Answer { stays: Some(Duration::ZERO), ..Answer::new("", "", b"") }, "").await;
+    });
+}
+
+/// What is asked for lies within the file: a server that denies it has no opinion of the file, and is asked again.
+#[test]
+fn a_server_that_finds_a_range_beyond_the_end_for_once_is_asked_again() {
+    run(async {
+        let (info, content) = torrent(&[200_000]);
+        let whole = content.clone();
+        let server = Server::start(move |request| match request.number {
+            0 => Answer::new("416 Range Not Satisfiable", "Content-Range: bytes */200000\r\n", b""),
+            _ => honest(&whole, request),
+        });
+        let (leech, mut notes) = leech(&info, &[], &[server.url("/d/")]).await;
+        assert!(trouble(&mut notes).await.contains("416"));
+        leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
     });
 }
 

@@ -464,9 +464,12 @@ impl Metainfo {
     }
 }
 
+/// Some makers leave empty places, and white space where people have pasted URLs.
+fn url(node: Node<'_, '_>) -> Option<String> {
+    node.text().map(str::trim).filter(|url| !url.is_empty()).map(String::from)
+}
+
 fn trackers(root: Node<'_, '_>) -> Vec<Vec<String>> {
-    // Some makers leave empty places.
-    let url = |node: Node<'_, '_>| node.text().filter(|url| !url.is_empty()).map(String::from);
     let urls = |tier: Node<'_, '_>| tier.items().filter_map(url).collect::<Vec<_>>();
     let list = root.get(b"announce-list").into_iter().flat_map(Node::items);
     let mut tiers: Vec<Vec<String>> = list.map(urls).filter(|tier| !tier.is_empty()).collect();
@@ -484,8 +487,7 @@ fn trackers(root: Node<'_, '_>) -> Vec<Vec<String>> {
 
 fn web_seeds(root: Node<'_, '_>) -> Vec<String> {
     let Some(list) = root.get(b"url-list") else { return Vec::new() };
-    let one = list.text().filter(|url| !url.is_empty()).map(String::from);
-    one.into_iter().chain(list.items().filter_map(Node::text).map(String::from)).take(MAX_TRACKERS).collect()
+    url(list).into_iter().chain(list.items().filter_map(url)).take(MAX_TRACKERS).collect()
 }
 
 #[cfg(test)]

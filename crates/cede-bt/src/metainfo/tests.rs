@@ -56,6 +56,13 @@ fn the_hash_is_that_of_the_octets_with_keys_that_are_not_known() {
     let parse = |head: &str| Metainfo::parse(format!("d{head}4:info{info}e").as_bytes()).unwrap().trackers;
     assert!(parse("8:announce0:").is_empty());
     assert_eq!(parse("8:announce1:a13:announce-listll0:1:bel0:ee"), [["b"]]);
+    // White space around one is none of it.
+    assert_eq!(parse("8:announce4: a\r\n"), [["a"]]);
+    assert_eq!(parse("13:announce-listll1: 3:\tb ee"), [["b"]]);
+    let parse = |tail: &str| Metainfo::parse(format!("d4:info{info}{tail}e").as_bytes()).unwrap().web_seeds;
+    assert_eq!(parse("8:url-list10: http://w\n"), ["http://w"]);
+    assert_eq!(parse("8:url-listl2:a 0:1: 3: b\re"), ["a", "b"]);
+    assert!(parse("8:url-list1: ").is_empty());
 }
 
 #[test]

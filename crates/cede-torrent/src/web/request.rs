@@ -142,6 +142,7 @@ fn begin(ask: &Ask, response: &Response<Body>, events: &Sender<Event>) -> Result
             let is_all = ask.first == 0 && ask.end == ask.length;
             (if is_all { Event::From(0) } else { Event::FromBeginning }, ask.end)
         }
+        StatusCode::RANGE_NOT_SATISFIABLE => return Err(out_of_range(ask, headers)),
         other => return Err(refusal(other, headers)),
     };
     events.blocking_send(begins).map_err(|error| later(&error))?;
@@ -172,8 +173,22 @@ const fn is_enough(end: u64, ask: &Ask) -> bool {
     end == ask.end || end < ask.end && end - ask.first >= LEAST_PART_BYTES
 }
 
+/// What is asked for lies within the torrent's file. A server to which it does not has another file, or has not all of it yet, or
+/// does not know for now.
+fn out_of_range(ask: &Ask, headers: &HeaderMap) -> Fault {
+    let told = text(headers, header::CONTENT_RANGE).and_then(ContentRange::length_of_unsatisfied);
+    match told.filter(|length| *length != ask.length) {
+        Some(length) => other_length(length, ask.length),
+        None => Fault::Later(answered(StatusCode::RANGE_NOT_SATISFIABLE), None),
+    }
+}
+
+fn answered(status: StatusCode) -> String {
+    format!("the server answers: {status}")
+}
+
 fn refusal(status: StatusCode, headers: &HeaderMap) -> Fault {
-    let why = format!("the server answers: {status}");
+    let why = answered(status);
     let is_passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
         || matches!(
             status,
