@@ -59,8 +59,8 @@ pub struct Note {
 }
 
 /// Announces to all tiers as long as `wishes` come; `amounts` is asked before each announce. Notes go to `notes`. Ends, after
-/// every tier has been told that we leave, when the other end of `wishes` is gone. Whoever drops this before goes on by other
-/// means under the same name: nobody is told anything any more.
+/// every tier has been told that we leave, when the other end of `wishes` is gone. A tracker is told one thing after the other: what was
+/// said to it before the goodbye has been answered, or given up, by then.
 pub async fn run(
     tiers: Vec<Vec<String>>,
     identity: Identity,
@@ -69,7 +69,6 @@ pub async fn run(
     notes: UnboundedSender<Note>,
 ) {
     let (mut inboxes, acquaintances) = (Vec::new(), Acquaintances::default());
-    // Ended with this, lest a goodbye from here follow upon what another has begun to say.
     let mut tasks = JoinSet::new();
     for urls in tiers {
         let (inbox, wishes) = unbounded_channel();

@@ -1,5 +1,6 @@
 //! A torrent that runs, from what names it to the goodbye.
 
+use super::asking::Asking;
 use super::gauge::{Gauge, Rates, document};
 use super::hub::{Hub, print_event};
 use super::notes;
@@ -12,7 +13,7 @@ use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::metainfo::{Info, Version};
-use cede_torrent::announce::{self, Amounts, Identity};
+use cede_torrent::announce::{Amounts, Identity};
 use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
 use cede_torrent::storage::{Notes, Storage};
 use serde_json::{Value, json};
@@ -82,14 +83,13 @@ impl Job {
     /// Finds out what there is, and begins. Where that fails, trackers that have heard of us by then hear that we leave.
     pub async fn begin(hub: &Rc<Hub>, (row, what): (usize, &str), verb: &Verb) -> Result<Self, Failure> {
         let mut source = source::open(what, (hub, row)).await?;
-        let asking = source.asking.take();
-        let known = asking.as_ref().map(|asking| asking.identity);
+        let mut asking = source.asking.take();
         let begun = match (verb.place)(&source) {
-            Ok(place) => Self::begin_at((hub, row, what), source, place, known).await,
+            Ok(place) => Self::begin_at((hub, row, what), source, place, &mut asking).await,
             Err(failure) => Err(failure),
         };
-        if let Some(asking) = asking {
-            asking.end(begun.as_ref().err()).await;
+        if let (Some(asking), Err(failure)) = (asking, &begun) {
+            asking.end(failure).await;
         }
         begun
     }
@@ -98,8 +98,9 @@ impl Job {
         (hub, row, what): (&Rc<Hub>, usize, &str),
         source: Source,
         place: Place,
-        known: Option<Identity>,
+        asking: &mut Option<Asking>,
     ) -> Result<Self, Failure> {
+        let known = asking.as_ref().map(|asking| asking.identity);
         let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
         let is_served = !hub.args.no_web_seeds && place.allocation.is_some();
@@ -110,7 +111,7 @@ impl Job {
         remark(hub, &info, tiers.is_empty() && peers.is_empty() && servers.is_empty());
         session.add_peers(&peers);
         let (announcing, found) =
-            look_for_peers((hub, row), &info, (&session, wishes, identity), (tiers, given));
+            look_for_peers((hub, row), &info, (&session, wishes, identity), (tiers, given), asking.take());
         notes::hear_web((hub.clone(), row), session.use_web_seeds(&servers));
         let (what, was_complete, hub) = (what.to_owned(), session.is_done(), hub.clone());
         let (driver, written, ticks) = (Some(driver), place.allocation.map(|_| storage), 0);
@@ -386,21 +387,28 @@ fn look_for_peers(
     info: &Arc<Info>,
     (session, wishes, identity): (&Session, UnboundedReceiver<Wish>, Identity),
     (tiers, given): (Vec<Vec<String>>, Vec<SocketAddr>),
+    asking: Option<Asking>,
 ) -> (JoinHandle<()>, Found) {
     let (found, peers) = mpsc::unbounded_channel();
     let (found_near, near) = mpsc::unbounded_channel();
-    let (notes, noted) = mpsc::unbounded_channel();
     let (subject, total) = (session.clone(), info.total_bytes);
     let port = Rc::new(hub.listener.outer_port());
-    let amounts = move || {
+    let standing = Box::new(move || {
         let view = subject.view();
         let sum = |sums: [u64; 2]| sums.iter().sum();
         let left = total.saturating_sub(view.bytes);
         let downloaded = sum(view.totals.downloaded) + view.totals.downloaded_web;
         Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, port: Some(port()) }
+    });
+    // Those that a search has asked are the same.
+    let asking = match asking {
+        Some(asking) => {
+            asking.go_on(standing, found.clone());
+            asking
+        }
+        None => Asking::new(tiers, identity, (hub, row), (standing, found.clone())),
     };
-    let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wishes, notes));
-    tokio::task::spawn_local(notes::hear((hub.clone(), row), noted, found.clone()));
+    let announcing = asking.serve(wishes);
     let (found_named, named) = mpsc::unbounded_channel();
     tokio::task::spawn_local(remind([given, hub.args.peers.clone()].concat(), found_named));
     if !hub.args.no_dht

@@ -1,6 +1,7 @@
 //! `cede torrent`: BitTorrent on real sockets and files.
 
 pub mod args;
+mod asking;
 mod board;
 mod gauge;
 mod get;

@@ -5,13 +5,13 @@ use cede_torrent::announce::Note;
 use cede_torrent::web::WebNote;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Hands on what trackers say of a torrent's peers, and mentions what keeps them from it.
 pub async fn hear(
     (hub, torrent): (Rc<Hub>, usize),
     mut notes: UnboundedReceiver<Note>,
-    found: UnboundedSender<Vec<SocketAddr>>,
+    found: impl Fn(Vec<SocketAddr>),
 ) {
     while let Some(Note { url, result }) = notes.recv().await {
         let text = match &result {
@@ -20,7 +20,7 @@ pub async fn hear(
         };
         hub.complaint(torrent, &url, text);
         if let Ok(answer) = result {
-            let _ = found.send(answer.peers);
+            found(answer.peers);
         }
     }
 }

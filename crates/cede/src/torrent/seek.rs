@@ -1,33 +1,22 @@
 //! From a magnet link to its torrent: who is asked, and what becomes of those who were told of us.
 
 use super::args::SwarmArgs;
+use super::asking::Asking;
 use super::hub::Hub;
-use super::notes::hear;
 use super::swarm::{self, peer_id};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::Transport;
-use cede_bt::engine::AnnounceEvent;
 use cede_bt::magnet::Magnet;
 use cede_bt::metadata::Wanted;
 use cede_bt::metainfo::{Info, Metainfo};
-use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::magnet::{Seeker, Told, fetch};
-use cede_torrent::session::Wish;
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::task::JoinHandle;
-
-/// Peers that are asked for.
-const WANT: u32 = 50;
-/// Trackers are asked for more so often, or as seldom as they want it.
-const MORE_EVERY: Duration = Duration::from_secs(30);
 
 /// A torrent, and where peers may be.
 pub struct Source {
@@ -53,52 +42,6 @@ impl Source {
 /// It was ended before anything came.
 pub fn nothing_came() -> Failure {
     Failure::Interrupted("nothing was downloaded".to_owned())
-}
-
-/// Trackers that hear of us before there is a session.
-pub struct Asking {
-    /// Who we are to them, and remain.
-    pub identity: Identity,
-    wishes: UnboundedSender<Wish>,
-    announcing: JoinHandle<()>,
-}
-
-impl Asking {
-    fn begin(
-        tiers: Vec<Vec<String>>,
-        identity: Identity,
-        (hub, row): (&Rc<Hub>, usize),
-        named: &UnboundedSender<Vec<SocketAddr>>,
-    ) -> Self {
-        let (wishes, wished) = mpsc::unbounded_channel();
-        let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: WANT });
-        // What is missing is not known; anything but nothing says that we are no seed.
-        let port = Rc::new(hub.listener.outer_port());
-        let amounts = move || Amounts { left: 1, port: Some(port()), ..Amounts::default() };
-        let (notes, noted) = mpsc::unbounded_channel();
-        let announcing = tokio::task::spawn_local(announce::run(tiers, identity, amounts, wished, notes));
-        tokio::task::spawn_local(hear((hub.clone(), row), noted, named.clone()));
-        Self { identity, wishes, announcing }
-    }
-
-    /// As long as nobody tells, trackers are asked for more.
-    async fn keep_wishing(&self) -> Infallible {
-        loop {
-            tokio::time::sleep(MORE_EVERY).await;
-            let _ = self.wishes.send(Wish { event: AnnounceEvent::More, want: WANT });
-        }
-    }
-
-    /// A session has begun and asks under the same name, or nothing begins, and trackers hear that we leave.
-    pub async fn end(self, failure: Option<&Failure>) {
-        match failure {
-            None => self.announcing.abort(),
-            Some(failure) => {
-                drop(self.wishes);
-                let _ = tokio::time::timeout(swarm::parting_time(failure), self.announcing).await;
-            }
-        }
-    }
 }
 
 /// What was found out behind a link.
@@ -148,7 +91,7 @@ pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source,
     let Found { info, peers, named } = match found {
         Ok(found) => found,
         Err(failure) => {
-            asking.end(Some(&failure)).await;
+            asking.end(&failure).await;
             return Err(failure);
         }
     };
