@@ -43,6 +43,9 @@ pub struct Profile {
     pub duplicate_patience: Option<Duration>,
     /// No connection is opened where there are so many.
     pub initiate_max: u32,
+    /// Where there is no connection at all, calls that nobody has answered for a moment do not keep others from being called, up to so
+    /// many. The deployed clients have nothing of it (0): for drivers that face the open network.
+    pub unanswered_max: u32,
     /// None is taken up where there are so many.
     pub connections_max: u32,
     /// After a connection a peer is left alone for a minute before it is called again (libtorrent); else a minute after it was called.
@@ -99,6 +102,7 @@ impl Profile {
         duplicates: Duplicates::ByPeerId,
         duplicate_patience: None,
         initiate_max: 40,
+        unanswered_max: 0,
         connections_max: 80,
         rests_after_end: false,
         dials_per_second: None,
@@ -135,6 +139,7 @@ impl Profile {
         duplicates: Duplicates::Drawn,
         duplicate_patience: None,
         initiate_max: 200,
+        unanswered_max: 0,
         connections_max: 200,
         rests_after_end: true,
         dials_per_second: Some(30),

@@ -585,6 +585,23 @@ impl Crowd {
         }
     }
 
+    /// Those of 192.0.2 that may ask for something do.
+    fn ask_where_it_may(&mut self) {
+        let is_honest = |view: &cede_bt::engine::ConnView<std::net::SocketAddr>| {
+            view.address.ip().to_string().starts_with("192.0.2.")
+        };
+        let may: Vec<ConnId> = self
+            .engine
+            .connections()
+            .filter(|view| is_honest(view) && !view.choking && view.uploads == 0)
+            .map(|view| view.id)
+            .collect();
+        let block = cede_bt::wire::BlockRef { piece: 3, begin: 0, len: 16 << 10 };
+        for conn in may {
+            self.engine.received(self.now, conn, Payload::copy_from(&Message::Request(block).to_vec()));
+        }
+    }
+
     fn from(&self, host: &str) -> usize {
         let host: std::net::IpAddr = host.parse().unwrap();
         self.engine.connections().filter(|view| view.address.ip() == host).count()
@@ -704,6 +721,71 @@ fn who_lets_a_slot_go_by_makes_room() {
         is_served(&crowd)
     });
     assert!(waited.is_some_and(|seconds| seconds < 15), "{waited:?}");
+}
+
+/// The same, who come again at once whenever they are dropped: the second time they are behind those who have not been here before.
+#[test]
+fn who_lets_a_slot_go_by_and_comes_again_keeps_nobody_out() {
+    let in_the_open = Profile { slot_patience: Some(Duration::from_secs(10)), ..Profile::UTORRENT3 };
+    let mut crowd = Crowd::with(Profile { connections_max: 10, ..in_the_open });
+    let rush = |crowd: &mut Crowd| {
+        for host in (1..=20).filter(|host| crowd.from(&format!("198.51.100.{host}")) == 0).collect::<Vec<_>>()
+        {
+            crowd.call(&format!("198.51.100.{host}:1"), true);
+        }
+    };
+    for _ in 0..120 {
+        rush(&mut crowd);
+        crowd.wait(1);
+    }
+    let refused: Vec<u8> = (1..=8)
+        .filter(|newcomer| {
+            let is_refused = !crowd.call(&format!("192.0.2.{newcomer}:1"), true);
+            for _ in 0..4 {
+                rush(&mut crowd);
+                crowd.wait(1);
+                crowd.ask_where_it_may();
+            }
+            is_refused
+        })
+        .collect();
+    assert_eq!(refused, [0_u8; 0]);
+    for _ in 0..60 {
+        rush(&mut crowd);
+        crowd.wait(1);
+        crowd.ask_where_it_may();
+    }
+    assert!((1..=8).all(|host| crowd.from(&format!("192.0.2.{host}")) == 1), "nobody has been put out");
+    // Where there is room they are taken up, as somebody honest may have been slow.
+    assert_eq!(crowd.engine.connections().count(), 10);
+}
+
+/// Nobody answers at most of the addresses that are known: who does is reached soon, and not only once those are given up.
+#[test]
+fn calls_that_nobody_answers_keep_others_from_being_called_for_a_moment() {
+    for (unanswered_max, expected) in [(0, None), (100, Some(2))] {
+        let in_the_open = Profile { unanswered_max, ..Profile::UTORRENT3 };
+        let mut crowd = Crowd::of(false, in_the_open);
+        let known: Vec<std::net::SocketAddr> =
+            (0..130).map(|host| format!("198.51.100.{host}:1").parse().unwrap()).collect();
+        crowd.engine.add_peers(crowd.now, &known);
+        let mut called = 0;
+        let found = (0..5).find(|_| {
+            let calls = core::iter::from_fn(|| crowd.engine.poll_action());
+            called += calls.filter(|action| matches!(action, Action::Connect { .. })).count();
+            crowd.wait(1);
+            called >= 130
+        });
+        assert_eq!(found, expected, "{called} have been called");
+        // Whoever calls finds a place, and nobody is called beyond the profile's bound once there is a connection.
+        if unanswered_max > 0 {
+            assert!(crowd.call("192.0.2.1:1", true));
+            crowd.engine.add_peers(crowd.now, &["192.0.2.2:1".parse().unwrap()]);
+            crowd.wait(2);
+            let is_call = |action| matches!(action, Action::Connect { .. });
+            assert!(!core::iter::from_fn(|| crowd.engine.poll_action()).any(is_call));
+        }
+    }
 }
 
 /// Peers that say that they are interested and ask for nothing, and somebody who does ask, half a second later.

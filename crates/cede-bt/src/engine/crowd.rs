@@ -5,12 +5,14 @@
 //! are taken, the connection that has been good for nothing for the longest time makes room, first of all one that has never been good for
 //! anything: whoever is honest says within a round trip or two that it wants something, and asks when it may. Who is served, or waits
 //! for it, stays. Where none has been good for nothing for long enough, the host with the most connections, if it has two more than the
-//! newcomer's, gives up one over which no content has ever moved. Whoever wants something keeps a quarter of its places for calls of its own.
+//! newcomer's, gives up one over which no content has ever moved. A host that has let slots go by and comes again stands behind everybody: for it
+//! nobody makes room, and it makes room for anybody. Whoever wants something keeps a quarter of its places for calls of its own.
 //!
 //! **What it leaves out.** Connections that we have opened never make room. libtorrent's turnover of peers where there are too many.
 
 use super::conn::Conn;
 use super::{CloseReason, Engine, PeerAddress};
+use alloc::collections::BTreeMap;
 use cede_units::{Duration, Instant};
 use core::net::{IpAddr, Ipv6Addr};
 
@@ -24,6 +26,29 @@ const IDLE_MAX: Duration = Duration::from_secs(20);
 const BARREN_SHARED_MAX: Duration = Duration::from_secs(60);
 /// And where it has not.
 const BARREN_MAX: Duration = Duration::from_secs(300);
+
+/// Hosts that are remembered for the slots that they let go by, and for how long.
+const IDLERS_MAX: usize = 1_000;
+const IDLERS_FOR: Duration = Duration::from_secs(600);
+
+/// Hosts of callers that had slots, used none and are gone: when they went, and how many slots that were.
+#[derive(Debug, Default)]
+pub(super) struct Idlers(BTreeMap<IpAddr, (Instant, u32)>);
+
+impl Idlers {
+    fn note(&mut self, now: Instant, host: IpAddr, unused: u32) {
+        if self.0.len() >= IDLERS_MAX && !self.0.contains_key(&host) {
+            let first = self.0.iter().min_by_key(|(_, (since, _))| *since).map(|(host, _)| *host);
+            first.map(|host| self.0.remove(&host));
+        }
+        self.0.insert(host, (now, unused));
+    }
+
+    fn unused(&self, now: Instant, host: IpAddr) -> u32 {
+        let found = self.0.get(&host).filter(|(since, _)| now.since(*since) < IDLERS_FOR);
+        found.map_or(0, |(_, unused)| *unused)
+    }
+}
 
 /// Who gets an IPv6 address gets 64 bits of them.
 #[must_use]
@@ -46,13 +71,19 @@ impl<A: PeerAddress> Conn<A> {
     /// It has never been good for anything, and nothing says that it will be.
     fn seems_useless(&self) -> bool {
         let wants_nothing = !self.interested && !self.peer_interested;
-        self.moved_nothing() && (wants_nothing || self.tally.unused_slots > 0)
+        self.moved_nothing() && wants_nothing || self.lets_slots_go_by()
+    }
+
+    /// It could have asked for something, or its host before it, and never has.
+    fn lets_slots_go_by(&self) -> bool {
+        self.moved_nothing() && self.tally.unused_slots > 0
     }
 
     /// How long it has been good for nothing, beyond what it may.
     fn overstay(&self, now: Instant, useless_max: Duration, hosts_others: bool) -> Option<Duration> {
         let barren = now.since(self.times.content_at);
         let allowed = match (self.interested || self.peer_interested, hosts_others) {
+            _ if self.lets_slots_go_by() => Duration::ZERO,
             _ if self.seems_useless() => useless_max,
             (false, _) => IDLE_MAX,
             (true, true) => BARREN_SHARED_MAX,
@@ -69,8 +100,11 @@ impl<A: PeerAddress> Engine<A> {
         let (all, ours) = (self.profile.connections_max, self.callers_from(host));
         let is_crowded = ours >= all.div_ceil(2);
         let callers_max = all.saturating_sub(self.kept_for_calls()) as usize;
-        if !is_crowded && self.open < all && self.callers().count() < callers_max {
+        if !is_crowded && self.taken(now) < all && self.callers().count() < callers_max {
             return true;
+        }
+        if self.idlers.unused(now, host) > 0 {
+            return false;
         }
         let useless_max = self.useless_max();
         let worst = self
@@ -85,6 +119,28 @@ impl<A: PeerAddress> Engine<A> {
         let Some(index) = worst else { return false };
         self.close(now, index, CloseReason::Crowded);
         true
+    }
+
+    /// A caller begins with what its host has let go by.
+    pub(super) fn recall(&mut self, now: Instant, index: u32) {
+        let Some(host) = self.peek(index).map(|conn| neighbourhood(conn.address.host())) else { return };
+        let unused = self.idlers.unused(now, host);
+        if let Some(conn) = self.at(index) {
+            conn.tally.unused_slots = unused;
+        }
+    }
+
+    /// A caller is gone.
+    pub(super) fn remember(&mut self, now: Instant, conn: &Conn<A>) {
+        if conn.opened_by_us {
+            return;
+        }
+        let host = neighbourhood(conn.address.host());
+        if conn.lets_slots_go_by() {
+            self.idlers.note(now, host, conn.tally.unused_slots);
+        } else if !conn.moved_nothing() {
+            self.idlers.0.remove(&host);
+        }
     }
 
     /// Of the host that has the most connections the one that has been good for nothing for the longest time, where a host that has so

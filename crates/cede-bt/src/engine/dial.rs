@@ -16,6 +16,8 @@ const KNOWN_MAX: usize = 4096;
 /// ([`Profile::rests_after_end`]); one that could not be reached is left alone for as long, once
 /// more for each failure (libtorrent).
 const RETRY: Duration = Duration::from_secs(60);
+/// Whoever is there answers within that, nearly always; who is not takes several seconds to be given up.
+const ANSWER: Duration = Duration::from_millis(500);
 /// After so many failures in a row it is left alone until somebody tells of it again: then it is tried once (libtorrent).
 const FAILURES_MAX: u8 = 3;
 
@@ -130,7 +132,7 @@ impl<A: PeerAddress> Engine<A> {
     /// A peer has opened a connection. `None` where it is not wanted and should be closed.
     pub fn accept(&mut self, now: Instant, address: A, transport: Transport) -> Option<ConnId> {
         let refused = !self.disposition.accepts(transport)
-            || self.open >= self.profile.connections_max
+            || self.taken(now) >= self.profile.connections_max
             || self.dials.banned.contains(&address);
         if refused {
             return None;
@@ -140,6 +142,7 @@ impl<A: PeerAddress> Engine<A> {
         }
         let id = self.open(now, address, transport, false);
         self.at(id.index)?.stage = Stage::Handshaking;
+        self.recall(now, id.index);
         if self.profile.duplicates == Duplicates::KeepBoth {
             self.queue(now, address);
             self.dial(now);
@@ -286,7 +289,7 @@ impl<A: PeerAddress> Engine<A> {
 
     /// Dials as long as there is somebody to dial and room.
     pub(super) fn dial(&mut self, now: Instant) {
-        while self.open < self.profile.initiate_max && self.dials.tokens > 0 {
+        while self.may_call(now) && self.dials.tokens > 0 {
             let Some(address) = self.dials.queue.pop_front() else { return };
             let Some(known) = self.dials.known.get_mut(&address) else { continue };
             known.queued = false;
@@ -296,6 +299,24 @@ impl<A: PeerAddress> Engine<A> {
                 self.dials.tokens -= u32::from(self.profile.dials_per_second.is_some());
             }
         }
+    }
+
+    fn may_call(&self, now: Instant) -> bool {
+        let taken = if self.list.is_empty() { self.taken(now) } else { self.open };
+        taken < self.profile.initiate_max
+    }
+
+    /// Places that are taken: by connections, and by calls that may well be answered.
+    pub(super) fn taken(&self, now: Instant) -> u32 {
+        let most = self.profile.unanswered_max as usize;
+        if most == 0 {
+            return self.open;
+        }
+        let waits = |conn: &&Conn<A>| {
+            conn.opened_by_us && !conn.stage.is_ready() && now.since(conn.times.heard_at) >= ANSWER
+        };
+        let unanswered = self.slots.iter().flatten().map(|conn| &**conn).filter(waits).count();
+        self.open - unanswered.min(most) as u32
     }
 
     /// Attempts what the disposition allows, in the profile's way.
@@ -314,7 +335,7 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     fn attempt(&mut self, now: Instant, address: A, transport: Transport) -> bool {
-        if !self.disposition.attempts(transport) || self.open >= self.profile.connections_max {
+        if !self.disposition.attempts(transport) || self.taken(now) >= self.profile.connections_max {
             return false;
         }
         let conn = self.open(now, address, transport, true);
@@ -354,6 +375,7 @@ impl<A: PeerAddress> Engine<A> {
         if self.picker.has_part(conn.id.generation) {
             self.dials.departed.insert(conn.id.generation, conn.address);
         }
+        self.remember(now, &conn);
         self.leave_shares(index);
         self.ring.retain(|&other| other != index);
         self.turn = self.turn.filter(|&(other, _)| other != index);

@@ -79,6 +79,10 @@ impl<A: PeerAddress> Engine<A> {
             self.meet_ourselves(now, index);
             return Ok(());
         }
+        // More may have been called than there are places for.
+        if self.list.len() >= self.profile.connections_max as usize {
+            return Err(CloseReason::Crowded);
+        }
         let fast = self.profile.fast && handshake.reserved.has(Reserved::FAST);
         let Some(conn) = self.at(index) else { return Ok(()) };
         (conn.peer_id, conn.reserved, conn.fast) = (handshake.peer_id, handshake.reserved, fast);

@@ -13,6 +13,9 @@ use cede_units::{Duration as Span, Stream as Random};
 /// Who asks for nothing for so long gives its upload slot to the next who waits.
 const SLOT_PATIENCE: Span = Span::from_secs(10);
 
+/// Calls beyond the profile's, where there is no connection and nobody answers: routers remember each for a while.
+const UNANSWERED_MAX: u32 = 100;
+
 /// Peers of other clients have so long to decide which of two connections to us they keep.
 const DUPLICATE_PATIENCE: Span = Span::from_secs(1);
 
@@ -59,6 +62,7 @@ fn in_the_open(profile: Profile) -> Profile {
             other => other,
         },
         duplicate_patience: Some(DUPLICATE_PATIENCE),
+        unanswered_max: UNANSWERED_MAX,
         // A slot that is not used goes to the next; the connection does no harm.
         seed_patience: None,
         ..profile
