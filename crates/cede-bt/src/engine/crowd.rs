@@ -103,7 +103,7 @@ impl<A: PeerAddress> Engine<A> {
         if !is_crowded && self.taken(now) < all && self.callers().count() < callers_max {
             return true;
         }
-        if self.idlers.unused(now, host) > 0 {
+        if self.dials.idlers.unused(now, host) > 0 {
             return false;
         }
         let useless_max = self.useless_max();
@@ -124,7 +124,7 @@ impl<A: PeerAddress> Engine<A> {
     /// A caller begins with what its host has let go by.
     pub(super) fn recall(&mut self, now: Instant, index: u32) {
         let Some(host) = self.peek(index).map(|conn| neighbourhood(conn.address.host())) else { return };
-        let unused = self.idlers.unused(now, host);
+        let unused = self.dials.idlers.unused(now, host);
         if let Some(conn) = self.at(index) {
             conn.tally.unused_slots = unused;
         }
@@ -137,9 +137,9 @@ impl<A: PeerAddress> Engine<A> {
         }
         let host = neighbourhood(conn.address.host());
         if conn.lets_slots_go_by() {
-            self.idlers.note(now, host, conn.tally.unused_slots);
+            self.dials.idlers.note(now, host, conn.tally.unused_slots);
         } else if !conn.moved_nothing() {
-            self.idlers.0.remove(&host);
+            self.dials.idlers.0.remove(&host);
         }
     }
 

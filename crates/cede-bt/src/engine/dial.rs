@@ -1,6 +1,7 @@
 //! Finding peers: whom to dial and over what.
 
 use super::conn::{Conn, ConnId};
+use super::crowd::Idlers;
 use super::stage::Stage;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress};
 use crate::disposition::{Contender, Dialling, Duplicates, Transport};
@@ -55,6 +56,7 @@ pub(super) struct Dials<A> {
     pub(super) departed: BTreeMap<u32, A>,
     /// Connections beside another to the same peer, and until when that may decide which of the two stays.
     pub(super) twins: Vec<(Instant, ConnId)>,
+    pub(super) idlers: Idlers,
 }
 
 impl Known {
@@ -73,6 +75,7 @@ impl<A> Dials<A> {
             banned: BTreeSet::new(),
             departed: BTreeMap::new(),
             twins: Vec::new(),
+            idlers: Idlers::default(),
         }
     }
 

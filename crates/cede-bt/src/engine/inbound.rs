@@ -68,6 +68,12 @@ impl<A: PeerAddress> Engine<A> {
         if is_ourselves { Err(CloseReason::Ourselves) } else { Ok(()) }
     }
 
+    /// More may have been called than there are places for.
+    const fn has_place(&self) -> Verdict {
+        let is_full = self.list.len() >= self.profile.connections_max as usize;
+        if is_full { Err(CloseReason::Crowded) } else { Ok(()) }
+    }
+
     // Beside the path that most packets take, which needs nothing of what this makes ready.
     #[inline(never)]
     fn on_handshake(&mut self, now: Instant, index: u32, handshake: &Handshake) -> Verdict {
@@ -79,10 +85,7 @@ impl<A: PeerAddress> Engine<A> {
             self.meet_ourselves(now, index);
             return Ok(());
         }
-        // More may have been called than there are places for.
-        if self.list.len() >= self.profile.connections_max as usize {
-            return Err(CloseReason::Crowded);
-        }
+        self.has_place()?;
         let fast = self.profile.fast && handshake.reserved.has(Reserved::FAST);
         let Some(conn) = self.at(index) else { return Ok(()) };
         (conn.peer_id, conn.reserved, conn.fast) = (handshake.peer_id, handshake.reserved, fast);

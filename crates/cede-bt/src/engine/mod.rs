@@ -67,7 +67,6 @@ use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
 use conn::Conn;
 pub use conn::{ConnId, ConnView};
-use crowd::Idlers;
 pub use crowd::neighbourhood;
 use dial::Dials;
 use shares::Shares;
@@ -332,7 +331,6 @@ pub struct Engine<A> {
     /// Connections of any kind.
     open: u32,
     dials: Dials<A>,
-    idlers: Idlers,
     /// Connections with something to send and room for it.
     ring: VecDeque<u32>,
     /// Connections with control messages that wait for no turn.
@@ -396,7 +394,6 @@ impl<A: PeerAddress> Engine<A> {
             list: Vec::new(),
             open: 0,
             dials: Dials::new(&profile),
-            idlers: Idlers::default(),
             ring: VecDeque::new(),
             prompt: VecDeque::new(),
             turn: None,

@@ -24,7 +24,7 @@ const WANT: u32 = 50;
 const MORE_EVERY: Duration = Duration::from_secs(30);
 
 /// How we stand, to be told to trackers.
-type Standing = Box<dyn Fn() -> Amounts>;
+pub type Standing = Box<dyn Fn() -> Amounts>;
 /// Who hears of peers.
 type Hearer = UnboundedSender<Vec<SocketAddr>>;
 

@@ -1,6 +1,6 @@
 //! A torrent that runs, from what names it to the goodbye.
 
-use super::asking::Asking;
+use super::asking::{Asking, Standing};
 use super::gauge::{Gauge, Rates, document};
 use super::hub::{Hub, print_event};
 use super::notes;
@@ -100,12 +100,11 @@ impl Job {
         place: Place,
         asking: &mut Option<Asking>,
     ) -> Result<Self, Failure> {
-        let known = asking.as_ref().map(|asking| asking.identity);
         let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
         let is_served = !hub.args.no_web_seeds && place.allocation.is_some();
         let servers: Vec<String> = metainfo.web_seeds.into_iter().filter(|_| is_served).collect();
-        let begun = Begun::of((hub, row), &info, &place, known).await?;
+        let begun = Begun::of((hub, row), &info, &place, asking.as_ref()).await?;
         let Begun { storage, session, driver, wishes, identity, gauge } = begun;
         let tiers = tiers(hub, metainfo.trackers);
         remark(hub, &info, tiers.is_empty() && peers.is_empty() && servers.is_empty());
@@ -262,11 +261,13 @@ impl Begun {
         (hub, row): (&Rc<Hub>, usize),
         info: &Arc<Info>,
         place: &Place,
-        known: Option<Identity>,
+        asking: Option<&Asking>,
     ) -> Result<Self, Failure> {
         hub.take(info, place.allocation.is_some())?;
         let Content { storage, notes, whole } = place.open(info, (hub, row)).await?;
         hub.mapped.settled().await;
+        // Trackers that a search has asked know us.
+        let known = asking.map(|asking| asking.identity);
         let identity = known.map_or_else(|| hub.new_identity(info.info_hash()), Ok)?;
         let (listener, choices) = (Some(hub.listener.clone()), hub.choices(identity.peer_id)?);
         let made = Session::new(info, &storage, &whole, listener, choices);
@@ -391,15 +392,7 @@ fn look_for_peers(
 ) -> (JoinHandle<()>, Found) {
     let (found, peers) = mpsc::unbounded_channel();
     let (found_near, near) = mpsc::unbounded_channel();
-    let (subject, total) = (session.clone(), info.total_bytes);
-    let port = Rc::new(hub.listener.outer_port());
-    let standing = Box::new(move || {
-        let view = subject.view();
-        let sum = |sums: [u64; 2]| sums.iter().sum();
-        let left = total.saturating_sub(view.bytes);
-        let downloaded = sum(view.totals.downloaded) + view.totals.downloaded_web;
-        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, port: Some(port()) }
-    });
+    let standing = standing(hub, info, session);
     // Those that a search has asked are the same.
     let asking = match asking {
         Some(asking) => {
@@ -421,6 +414,19 @@ fn look_for_peers(
         hub.search_local(info.info_hash(), true, found_near);
     }
     (announcing, Found { peers, named, near })
+}
+
+/// How a session stands, to be told to trackers.
+fn standing(hub: &Hub, info: &Info, session: &Session) -> Standing {
+    let (subject, total) = (session.clone(), info.total_bytes);
+    let port = hub.listener.outer_port();
+    Box::new(move || {
+        let view = subject.view();
+        let sum = |sums: [u64; 2]| sums.iter().sum();
+        let left = total.saturating_sub(view.bytes);
+        let downloaded = sum(view.totals.downloaded) + view.totals.downloaded_web;
+        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, port: Some(port()) }
+    })
 }
 
 async fn remind(given: Vec<SocketAddr>, named: UnboundedSender<Vec<SocketAddr>>) {
