@@ -36,6 +36,17 @@ impl Batch<'_> {
         if are_few { self.meter.record(record) } else { self.put(record) }
     }
 
+    /// As [`Meter::go_to_capture`].
+    pub fn go_to_capture(&mut self, capture: u16) {
+        self.meter.go_to_capture(capture);
+    }
+
+    /// As [`Meter::end_capture`].
+    pub fn end_capture(&mut self, capture: u16) {
+        self.flush();
+        self.meter.end_capture(capture);
+    }
+
     fn put(&mut self, record: &Record<'_>) {
         let Some(time_ns) = record.time_ns else { return self.meter.record(record) };
         self.meter.go_to_interface(record.interface);

@@ -5,7 +5,6 @@ use crate::config::Config;
 use crate::intake::Counters;
 use crate::packet::frame::Content;
 use crate::packet::key::{Address, Key};
-use crate::packet::view::View;
 use crate::packet::views::{Verdict, Views};
 use crate::packet::{Packet, Said, plain};
 use crate::report::{Flags, Report};
@@ -131,6 +130,25 @@ impl Meter {
         self.views.go_to(interface);
     }
 
+    /// From now on packets are of this one of several captures that were taken at the same time, such as one at each interface of a router: hand
+    /// over those of all in the order of time, and tell of each piece whose it is, from the first one on. Of each direction of a flow one view is kept,
+    /// as of the interfaces of one capture.
+    pub fn go_to_capture(&mut self, capture: u16) {
+        self.views.go_to_capture(capture);
+    }
+
+    /// One of several captures has no more packets: what others show of its flows counts from now on.
+    pub fn end_capture(&mut self, capture: u16) {
+        self.views.end_capture(capture);
+    }
+
+    /// Flows that several captures showed without a packet that was found in both within ten seconds, or both of whose directions were seen later in the
+    /// same one: their clocks do not agree. What one of them shows counts.
+    #[must_use]
+    pub fn flows_apart(&self) -> usize {
+        self.views.flows_apart()
+    }
+
     /// Takes in what was read of packets that came one behind the other.
     pub(crate) fn take_all(&mut self, waiting: &[Waiting]) {
         self.stock.bring_likely_near(waiting.iter().map(|waiting| waiting.hash), Part::End);
@@ -173,7 +191,7 @@ impl Meter {
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
         let hash = self.stock.hash(&key);
-        let view = View::of(link_type, captured).or_else(|| self.views.at_interface());
+        let view = self.views.of(link_type, captured);
         Packet::each(&seen, side, time_ns / 1000, original_len, |packet| {
             let is_cut = matches!(packet.said, Said::Silent | Said::Foreign) && seen.ends_too_early();
             then(self, Waiting { key, hash, packet, is_cut, view });

@@ -273,3 +273,127 @@ fn a_way_out_that_changes_is_found_again() {
     assert!((1_700..=2_010).contains(&packets), "{packets}");
     assert!(tap.0.counters().seen_twice < 2_300);
 }
+
+/// Frames of captures that were taken at the same time: when, which, and what.
+type Shown = (u64, u16, Vec<u8>);
+
+/// A meter that was handed captures of the same time, together in its order.
+fn together(mut shown: Vec<Shown>) -> Tap {
+    shown.sort_by_key(|(time_us, ..)| *time_us);
+    let mut tap = Tap::new(Config::default());
+    for (time_us, capture, frame) in &shown {
+        tap.0.go_to_capture(*capture);
+        tap.frame(*time_us, frame);
+    }
+    tap
+}
+
+/// B's packets, and A's answers, as two machines captured them, before the queue and behind it; the other machine's clock is `ahead_us` ahead.
+fn by_two_machines(is_tcp: bool, ahead_us: u64) -> Vec<Shown> {
+    let mut shown = Vec::new();
+    for k in 0..3_000_u64 {
+        let (sent, queue) = (10_000_000 + k * 20_000, queue_us(k + 500));
+        let leaves = sent + queue;
+        let ms = |at: u64| (at / 1_000) as u32;
+        let seq = k as u32 * 100;
+        let [data, ack] = if is_tcp {
+            let data = Tcp { seq, ack: 1, flags: 0x10, clock: ms(sent), echo: 9, len: 100 };
+            let ack = Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock: ms(leaves), echo: ms(sent), len: 0 };
+            [ipv4(6, B.0, A.0, &data.octets(B.1, A.1)), ipv4(6, A.0, B.0, &ack.octets(A.1, B.1))]
+        } else {
+            let data = utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100);
+            let ack = utp(Kind::State, 7, (5, k as u16), (leaves as u32, 500), 0);
+            [ipv4(17, B.0, A.0, &udp(B.1, A.1, &data)), ipv4(17, A.0, B.0, &udp(A.1, B.1, &ack))]
+        };
+        let mut see = |time_us: u64, capture: u16, packet: &[u8]| {
+            let by = time_us + u64::from(capture) * ahead_us;
+            shown.push((by, capture, ethernet(0x0800, packet)));
+        };
+        see(sent, 0, &data);
+        see(leaves + 5_000, 1, &data);
+        see(leaves + 6_000, 1, &ack);
+        see(leaves + 11_000, 0, &ack);
+    }
+    shown
+}
+
+/// Whether delays are those of the queue, or nothing.
+fn mean_and_most(tap: &Tap) -> (f64, f64) {
+    let delays = tap.found().queue_us(B.0, Estimator::Direct);
+    let most = delays.iter().copied().fold(0.0, f64::max);
+    (delays.iter().sum::<f64>() / delays.len() as f64, most)
+}
+
+#[test]
+fn of_two_captures_of_one_time_the_one_behind_the_queue_counts() {
+    let truth = (0..3_000).map(|k| queue_us(k + 500)).sum::<u64>() as f64 / 3_000.0;
+    for is_tcp in [true, false] {
+        // By clocks that agree, or a second apart.
+        for ahead_us in [0, 1_000_000] {
+            let tap = together(by_two_machines(is_tcp, ahead_us));
+            let (mean, most) = mean_and_most(&tap);
+            assert!((most - 600_000.0).abs() < 2_000.0 && (mean - truth).abs() < 2_000.0, "{most} {mean}");
+            let found = tap.found();
+            assert!(!found.flow(B.0).flags.has(Flags::CLOCK_STEP), "{ahead_us}");
+            // Some came before it was known that they are seen again.
+            assert!((2_940..=3_120).contains(&found.flow(B.0).packets), "{}", found.flow(B.0).packets);
+            assert_eq!(tap.0.flows_apart(), usize::from(ahead_us > 0));
+        }
+    }
+}
+
+/// Clocks of two machines that differ by minutes: no packet is found in both. What one of them saw counts, and is not mixed with the other's.
+#[test]
+fn of_two_captures_by_clocks_far_apart_one_counts() {
+    for is_tcp in [true, false] {
+        for ahead_us in [20_000_000, 45_000_000, 300_000_000] {
+            let tap = together(by_two_machines(is_tcp, ahead_us));
+            let (mean, most) = mean_and_most(&tap);
+            // It was captured before the queue.
+            assert!(mean < 1_000.0 && most < 1_000.0, "{is_tcp} {ahead_us}: {most} {mean}");
+            let found = tap.found();
+            let flow = found.flow(B.0);
+            assert!(flow.packets == 3_000 && !flow.flags.has(Flags::CLOCK_STEP), "{ahead_us} {flow:?}");
+            let are_told = ahead_us < 60_000_000;
+            assert!(tap.0.flows_apart() == 1 || !are_told, "{ahead_us}");
+        }
+    }
+}
+
+/// One ends, and the other one goes on.
+#[test]
+fn where_one_capture_ends_another_goes_on() {
+    let mut tap = Tap::new(Config::default());
+    for k in 0..1_000_u64 {
+        let at = 1_000_000 + k * 20_000;
+        let data = utp(Kind::Data, 8, (k as u16, 4), (at as u32, 5), 100);
+        let frame = ethernet(0x0800, &ipv4(17, B.0, A.0, &udp(B.1, A.1, &data)));
+        for capture in 0..2_u16 {
+            tap.0.go_to_capture(capture);
+            if capture == 1 || k < 500 {
+                tap.frame(at, &frame);
+            } else if k == 500 {
+                tap.0.end_capture(0);
+            }
+        }
+    }
+    assert_eq!((tap.found().flow(B.0).packets, tap.0.counters().seen_twice), (1_000, 500));
+}
+
+/// Two machines that have nothing to do with each other.
+#[test]
+fn captures_of_strangers_take_nothing_from_each_other() {
+    let mut shown = Vec::new();
+    for (capture, seen) in [(0, B.0), (1, [10, 9, 9, 9])] {
+        for k in 0..1_000_u64 {
+            let at = 1_000_000 + k * 20_000 + queue_us(k);
+            let data = utp(Kind::Data, 8, (k as u16, 4), ((k * 20_000) as u32, 5), 100);
+            let packet = ipv4(17, seen, A.0, &udp(B.1, A.1, &data));
+            shown.push((at, capture, ethernet(0x0800, &packet)));
+        }
+    }
+    let tap = together(shown);
+    let found = tap.found();
+    assert_eq!([found.flow(B.0).packets, found.flow([10, 9, 9, 9]).packets], [1_000; 2]);
+    assert_eq!((tap.0.counters().seen_twice, tap.0.flows_apart()), (0, 0));
+}

@@ -5,6 +5,8 @@
 //!
 //! **What it leaves out.** More than four interfaces that one direction passes; packets whose times at two of them are in no order.
 
+use crate::packet::view::Place;
+
 /// Interfaces that are told apart.
 const PLACES: usize = 4;
 /// So many packets are seen to leave before it is believed.
@@ -18,14 +20,14 @@ const LEFT_TO_CAME_STILL: u16 = 2;
 const COUNT_MAX: u16 = 4_000;
 
 #[derive(Clone, Copy, Default, Debug)]
-struct Place {
-    interface: u32,
+struct Count {
+    interface: Place,
     /// Packets that were seen elsewhere after they were seen here, and before.
     came: u16,
     left: u16,
 }
 
-impl Place {
+impl Count {
     const fn is_exit(&self, left_to_came: u16) -> bool {
         self.left >= LEFT_MIN && self.came.saturating_mul(left_to_came) < self.left
     }
@@ -34,13 +36,13 @@ impl Place {
 /// What is known of one direction.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Exits {
-    places: [Place; PLACES],
-    exit: Option<u32>,
+    places: [Count; PLACES],
+    exit: Option<Place>,
 }
 
 impl Exits {
     /// Notes a packet that was seen at one interface, and then at another.
-    pub(crate) fn note(&mut self, came: u32, left: u32) {
+    pub(crate) fn note(&mut self, came: Place, left: Place) {
         if let Some(place) = self.place(came) {
             place.came += 1;
         }
@@ -48,14 +50,14 @@ impl Exits {
             place.left += 1;
         }
         if self.places.iter().any(|place| place.came.max(place.left) >= COUNT_MAX) {
-            let halve = |place: &mut Place| (place.came, place.left) = (place.came / 2, place.left / 2);
+            let halve = |place: &mut Count| (place.came, place.left) = (place.came / 2, place.left / 2);
             self.places.iter_mut().for_each(halve);
         }
         self.choose();
     }
 
     fn choose(&mut self) {
-        let remains = |place: &Place| Some(place.interface) == self.exit && place.is_exit(LEFT_TO_CAME_STILL);
+        let remains = |place: &Count| Some(place.interface) == self.exit && place.is_exit(LEFT_TO_CAME_STILL);
         if !self.places.iter().any(remains) {
             let exits = self.places.iter().filter(|place| place.is_exit(LEFT_TO_CAME));
             self.exit = exits.max_by_key(|place| place.left).map(|place| place.interface);
@@ -63,8 +65,8 @@ impl Exits {
     }
 
     /// Where an interface is counted; one of which nothing is known takes an empty place.
-    fn place(&mut self, interface: u32) -> Option<&mut Place> {
-        let is_empty = |place: &Place| place.came == 0 && place.left == 0;
+    fn place(&mut self, interface: Place) -> Option<&mut Count> {
+        let is_empty = |place: &Count| place.came == 0 && place.left == 0;
         let known = self.places.iter().position(|place| place.interface == interface && !is_empty(place));
         let at = known.or_else(|| self.places.iter().position(is_empty))?;
         self.places[at].interface = interface;
@@ -72,7 +74,7 @@ impl Exits {
     }
 
     /// Where packets leave, once it is sure.
-    pub(crate) const fn exit(&self) -> Option<u32> {
+    pub(crate) const fn exit(&self) -> Option<Place> {
         self.exit
     }
 }
@@ -81,6 +83,10 @@ impl Exits {
 mod tests {
     use super::*;
 
+    fn note(exits: &mut Exits, [came, left]: [u32; 2]) {
+        exits.note(Place::numbered(came), Place::numbered(left));
+    }
+
     #[test]
     fn packets_leave_where_they_are_seen_last() {
         let mut exits = Exits::default();
@@ -88,8 +94,8 @@ mod tests {
         // From a container by a bridge to the network; one in ten in the wrong order.
         for k in 0..200 {
             let order = if k % 10 == 9 { [[3, 2], [1, 3]] } else { [[1, 2], [2, 3]] };
-            order.iter().for_each(|&[came, left]| exits.note(came, left));
-            assert_eq!(exits.exit(), (k > 0).then_some(3), "{k}");
+            order.iter().for_each(|order| note(&mut exits, *order));
+            assert_eq!(exits.exit(), (k > 0).then_some(Place::numbered(3)), "{k}");
         }
     }
 
@@ -97,10 +103,10 @@ mod tests {
     fn what_has_no_order_tells_nothing() {
         let mut exits = Exits::default();
         for k in 0..100_u32 {
-            exits.note(k % 2, 1 - k % 2);
+            note(&mut exits, [k % 2, 1 - k % 2]);
             assert!(k < 3 || exits.exit().is_none(), "{k} {exits:?}");
         }
         // More places than are told apart.
-        (0..100).for_each(|k| exits.note(k, 100 + k));
+        (0..100).for_each(|k| note(&mut exits, [k, 100 + k]));
     }
 }

@@ -58,6 +58,15 @@ impl Said {
         }
     }
 
+    /// What the sender's clock showed.
+    pub(crate) const fn stamp(&self) -> Option<u32> {
+        match self {
+            Self::Utp(said) => Some(said.stamp_us),
+            Self::Tcp(said) => Some(said.clock),
+            Self::Silent | Self::Foreign => None,
+        }
+    }
+
     /// Times round trips: in microseconds the one that ends here.
     #[inline]
     pub(crate) fn time_round_trip(&self, from: &mut Rtt, to: &mut Rtt, now: u32) -> Option<u32> {

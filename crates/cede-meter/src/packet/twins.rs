@@ -3,7 +3,7 @@
 //! A capture of all interfaces of a router that translates addresses (NAT) shows each packet as it comes, under one name, and as it
 //! leaves, under another: two flows, of which one is to count. What a packet says of clocks and sequence numbers stays the same on the
 //! way, and so does one of its two ends. Two packets that agree in that, of which one comes and one leaves, are taken for one; two such
-//! pairs tell that the flows are one. Where a capture tells interfaces but not ways, the packet that was seen first came.
+//! pairs tell that the flows are one. Where a capture tells interfaces but not ways, and between two captures, the packet that was seen first came.
 //!
 //! The name that stays is the one that the translated host has itself: under which what is for it leaves, and what it sends comes.
 //!
@@ -77,7 +77,7 @@ impl Twins {
         if is_late || !is_same || !before.view.may_be_followed_by(&sight.view) {
             return None;
         }
-        if !sight.view.is_untold() {
+        if sight.view.has_way_beside(&before.view) {
             let (came, left) = if before.view.leaves() { (sight, before) } else { (before, sight) };
             return Some(Twin { came, left });
         }

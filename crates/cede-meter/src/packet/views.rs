@@ -6,15 +6,22 @@
 //!
 //! Where addresses are translated on the way, what comes and what goes has two names ([`twins`](super::twins)): one of them stands for both.
 //!
-//! **What it leaves out.** Captures of several interfaces in files of their own.
+//! Several captures of the same time may be of one machine's interfaces, of two machines that the same packets pass, or of any two. So of each
+//! direction the packets of one capture count, those of the one that shows them last where some were found in both; where none was, as the clocks
+//! of two machines are too far apart, those of the capture that showed it first. When that one has ended, or says nothing more, another one
+//! goes on from where it was.
+//!
+//! **What it leaves out.** Of a direction whose packets go by turns over two wires that were captured apart, those of the other one.
 //!
 //! **How it was validated.** A router's view of a queue of its own (`tests/views.rs`), and a real one's beside the far end.
 
-use crate::packet::Packet;
 use crate::packet::exits::Exits;
 use crate::packet::key::{Key, Side};
+use crate::packet::tcp::is_before;
 use crate::packet::twins::{Pair, Sight, Twin, Twins};
-use crate::packet::view::View;
+use crate::packet::view::{Place, View};
+use crate::packet::{Packet, Said};
+use cede_wire::link::LinkType;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -25,6 +32,8 @@ const SILENCE_US: u64 = 5_000_000;
 const PAIRS_MIN: u8 = 2;
 /// Names of names that are followed.
 const NAMES_MAX: usize = 4;
+/// So many packets of a direction were passed over for another capture's before that is worth a word.
+const PASSED_OVER_MIN: u8 = 16;
 
 /// What a packet's flow is called, and what is to be done with the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +60,8 @@ pub(crate) enum Verdict {
 struct Kept {
     view: View,
     last_us: u64,
+    /// What the sender's clock showed in the last packet that told it; zero before.
+    stamp: u32,
 }
 
 /// Views of both directions of a flow.
@@ -62,6 +73,8 @@ struct Sides {
     exits: [Exits; 2],
     /// What was known of a direction was given up once for what was learnt of that, and is not again.
     has_begun: [bool; 2],
+    /// Packets that were passed over for those of another capture.
+    passed_over: [u8; 2],
     /// Another name of the same flow, which stays, and how many packets were seen under both.
     also: Option<(Pair, u8)>,
 }
@@ -76,6 +89,9 @@ pub(crate) struct Views {
     /// The interface of the packet that is being read, and whether there are several.
     interface: u32,
     are_several: bool,
+    /// Which capture it is of, and those that have ended.
+    capture: u16,
+    ended: Vec<u16>,
 }
 
 impl Views {
@@ -86,10 +102,34 @@ impl Views {
         self.interface = interface;
     }
 
+    /// From now on packets are of this one of several captures of the same time.
+    pub(crate) fn go_to_capture(&mut self, capture: u16) {
+        (self.are_several, self.capture) = (true, capture);
+        // It may go on in another file.
+        if !self.ended.is_empty() {
+            self.ended.retain(|&ended| ended != capture);
+        }
+    }
+
+    /// It shows no more.
+    pub(crate) fn end_capture(&mut self, capture: u16) {
+        self.ended.push(capture);
+    }
+
     /// The view of a packet whose link type tells none.
     #[inline]
     pub(crate) fn at_interface(&self) -> Option<View> {
-        self.are_several.then(|| View::at(self.interface))
+        self.are_several.then(|| View::at(self.interface, self.capture))
+    }
+
+    /// The view of a packet.
+    pub(crate) fn of(&self, link_type: LinkType, frame: &[u8]) -> Option<View> {
+        View::of(link_type, frame, self.capture).or_else(|| self.at_interface())
+    }
+
+    /// Flows that several captures showed by clocks that do not agree.
+    pub(crate) fn flows_apart(&self) -> usize {
+        self.flows.iter().filter(|sides| sides.is_apart()).count()
     }
 
     /// With so much memory at most; flows that come later are taken as they are.
@@ -112,25 +152,15 @@ impl Views {
         let twin = is_asked.then(|| self.twins.note(Sight { key, side, view, time_us, said })).flatten();
         let dropped = twin.and_then(|twin| self.learn(&twin));
         let (key, side) = self.name(key, side);
-        Judged { key, side, verdict: self.judge(key, side, view, time_us), dropped }
+        Judged { key, side, verdict: self.judge(key, side, view, (time_us, &said)), dropped }
     }
 
-    fn judge(&mut self, key: Key, side: Side, view: View, time_us: u64) -> Verdict {
-        let Some(sides) = self.sides(key) else { return Verdict::Take };
-        let is_untold = view.is_untold();
-        if is_untold && sides.kept[side].is_some_and(|kept| kept.has_ended(time_us)) {
-            sides.exits[side] = Exits::default();
-        }
-        let view = view.where_left_by(sides.exits[side].exit());
-        let now = Kept { view, last_us: time_us };
-        let mut verdict = sides.kept[side].map_or(Verdict::Take, |kept| kept.judge(view, time_us));
-        if is_untold && verdict == Verdict::Begins && core::mem::replace(&mut sides.has_begun[side], true) {
-            verdict = Verdict::Take;
-        }
-        if verdict != Verdict::Repeats {
-            sides.kept[side] = Some(now);
-        }
-        verdict
+    fn judge(&mut self, key: Key, side: Side, view: View, (time_us, said): (u64, &Said)) -> Verdict {
+        // It is looked at beside what is looked up.
+        let ended = core::mem::take(&mut self.ended);
+        let verdict = self.sides(key).map(|sides| sides.judge(side, view, (time_us, said), &ended));
+        self.ended = ended;
+        verdict.unwrap_or(Verdict::Take)
     }
 
     fn find(&mut self, key: &Key) -> Option<&mut Sides> {
@@ -155,22 +185,23 @@ impl Views {
         let Twin { came, left } = twin;
         let pair = twin.pair();
         let name = pair.map_or(came.key, |pair| pair.name);
-        if left.view.is_untold() && (pair.is_some() || left.key == came.key) {
+        let is_way_told = left.view.has_way_beside(&came.view);
+        if !is_way_told && (pair.is_some() || left.key == came.key) {
             let side = if name == came.key { came.side } else { left.side };
-            self.note_way(name, side, [came.view.interface, left.view.interface]);
+            self.note_way(name, side, [came.view.place(), left.view.place()]);
         }
         pair.and_then(|pair| self.confirm(&pair))
     }
 
     /// Notes that a packet came by an interface and left by another.
-    fn note_way(&mut self, key: Key, side: Side, [came, left]: [u32; 2]) {
+    fn note_way(&mut self, key: Key, side: Side, [came, left]: [Place; 2]) {
         let Some(sides) = self.sides(key) else { return };
         let before = sides.exits[side].exit();
         sides.exits[side].note(came, left);
         let exit = sides.exits[side].exit();
         // Until now views of all interfaces were taken, or those of one that is no way out.
         if let Some(kept) = sides.kept[side].as_mut().filter(|_| before != exit) {
-            kept.view = kept.view.coming();
+            kept.view = kept.view.no_exit(exit);
         }
     }
 
@@ -198,7 +229,44 @@ impl Views {
 
 impl Sides {
     fn new(key: Key) -> Self {
-        Self { key, kept: [None; 2], exits: Default::default(), has_begun: [false; 2], also: None }
+        let (exits, has_begun, passed_over) = (Default::default(), [false; 2], [0; 2]);
+        Self { key, kept: [None; 2], exits, has_begun, passed_over, also: None }
+    }
+
+    /// Whether several captures show it, and no packet tells which one does last, or both directions are last in the same one.
+    fn is_apart(&self) -> bool {
+        let are_seen = self.passed_over.map(|packets| packets >= PASSED_OVER_MIN);
+        let exits = [self.exits[0].exit(), self.exits[1].exit()];
+        match exits {
+            [Some(one), Some(other)] => are_seen == [true; 2] && one.is_of_same_capture(other),
+            _ => (0..2).any(|side| are_seen[side] && exits[side].is_none()),
+        }
+    }
+
+    /// As [`Views::judge`].
+    fn judge(&mut self, side: Side, view: View, (time_us, said): (u64, &Said), ended: &[u16]) -> Verdict {
+        let kept = self.kept[side];
+        let is_over = kept.is_some_and(|kept| kept.is_silent(time_us) || ended.contains(&kept.view.capture));
+        let is_untold = view.is_untold();
+        if is_over {
+            self.exits[side] = Exits::default();
+            // What was seen until then is worth as much as what comes.
+            self.has_begun[side] = true;
+        }
+        let view = view.where_left_by(self.exits[side].exit());
+        let stamp = said.stamp();
+        let mut verdict = kept.map_or(Verdict::Take, |kept| kept.judge(view, is_over, stamp));
+        if is_untold && verdict == Verdict::Begins && core::mem::replace(&mut self.has_begun[side], true) {
+            verdict = Verdict::Take;
+        }
+        if verdict == Verdict::Repeats {
+            let is_apart = kept.is_some_and(|kept| kept.view.capture != view.capture);
+            self.passed_over[side] = self.passed_over[side].saturating_add(u8::from(is_apart));
+        } else {
+            let stamp = stamp.or(kept.map(|kept| kept.stamp)).unwrap_or(0);
+            self.kept[side] = Some(Kept { view, last_us: time_us, stamp });
+        }
+        verdict
     }
 
     /// Another name that stays, where it is sure.
@@ -208,17 +276,35 @@ impl Sides {
 }
 
 impl Kept {
-    fn has_ended(&self, time_us: u64) -> bool {
+    const fn is_silent(&self, time_us: u64) -> bool {
         time_us.saturating_sub(self.last_us) > SILENCE_US
     }
 
-    fn judge(&self, view: View, time_us: u64) -> Verdict {
-        if self.view == view || view.is_untold() {
+    /// Where it shows no more (`is_over`), what another one showed before by a clock that is late is no more worth than before.
+    fn judge(&self, view: View, is_over: bool, stamp: Option<u32>) -> Verdict {
+        if self.view == view {
+            return Verdict::Take;
+        }
+        if self.view.capture != view.capture {
+            return self.judge_apart(view, is_over && stamp.is_none_or(|stamp| is_before(self.stamp, stamp)));
+        }
+        if view.is_untold() {
             Verdict::Take
-        } else if view.leaves() && !self.view.leaves() {
+        } else if view.rank() > self.view.rank() {
             Verdict::Begins
-        } else if view.leaves() == self.view.leaves() && self.has_ended(time_us) {
+        } else if view.rank() == self.view.rank() && is_over {
             Verdict::Take
+        } else {
+            Verdict::Repeats
+        }
+    }
+
+    /// As [`Self::judge`], of another capture, which may go on from where this one is.
+    const fn judge_apart(&self, view: View, goes_on: bool) -> Verdict {
+        if goes_on {
+            Verdict::Take
+        } else if view.rank() > self.view.rank() {
+            Verdict::Begins
         } else {
             Verdict::Repeats
         }
