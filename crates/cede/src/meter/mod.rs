@@ -1,5 +1,6 @@
 //! `cede meter`: whose queue it is, from captures or a live interface.
 
+mod ahead;
 mod columns;
 mod data;
 mod lacking;
@@ -10,6 +11,7 @@ mod page;
 mod parquet;
 mod show;
 mod source;
+mod together;
 mod unpack;
 mod veil;
 
@@ -56,7 +58,7 @@ reading of a capture (what was read counts).";
 #[command(after_help = EXAMPLES)]
 pub struct MeterArgs {
     /// Captures, pcap or pcapng, plain or compressed with gzip or zstd, in any order: they are read by the time of their
-    /// first packets; - is standard input, which keeps its place
+    /// first packets, those of the same time together, each as an interface of its own; - is standard input
     #[arg(value_name = "FILE", required_unless_present = "interface", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// Only packets that pass [example: --filter 'net 10.0.0.0/8 and udp and not port 53']

@@ -19,6 +19,22 @@ pub fn sort_known<T>(list: &mut [T], time: impl Fn(&T) -> Option<u64>) {
     }
 }
 
+/// Files that follow each other may have packets of the same moment.
+pub const OVERLAP_NS: u64 = 100_000_000;
+
+/// For each capture in order when the next one has begun for certain; never where none that is known follows.
+pub fn limits(first_ns: impl DoubleEndedIterator<Item = Option<u64>>) -> Vec<u64> {
+    let mut next = None;
+    let limit = |first: Option<u64>| {
+        let limit = next.map_or(u64::MAX, |next: u64| next.saturating_add(OVERLAP_NS));
+        next = first.or(next);
+        limit
+    };
+    let mut limits: Vec<u64> = first_ns.rev().map(limit).collect();
+    limits.reverse();
+    limits
+}
+
 /// The time of a file's first packet, where it has one; none of what cannot be read twice, as a pipe or `-`.
 pub fn first_ns(path: &Path) -> Option<u64> {
     if path.as_os_str() == "-" || !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {

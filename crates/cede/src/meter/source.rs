@@ -1,7 +1,9 @@
 //! Captures from files and pipes, plain or compressed, on all processors: few octets are read and unpacked ahead, many looked at in parts.
 
+use super::ahead::{Counted, PIECE_BYTES, PIECES_MAX, unpacked_ahead};
 use super::lacking::{Lacking, asked};
-use super::order::{first_ns, sort_known};
+use super::order::{first_ns, limits, sort_known};
+use super::together;
 use super::unpack::decompressed;
 use crate::captures::Captures;
 use crate::failure::Failure;
@@ -11,10 +13,9 @@ use cede_meter::{Config, Feed, FeedError, FilterError, Meter, Selection};
 use cede_wire::pcap::Record;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,27 +59,37 @@ pub fn each(captures: &Captures, mut take: impl FnMut(&Record<'_>)) -> Result<La
     Ok(lacking)
 }
 
-/// Reads captures, the later ones behind the earlier ones, in whatever order they are named; what of any was not read is told beside what was found.
+/// Reads captures in the order of time, in whatever order they are named: the later ones behind the earlier ones, and those of the same time
+/// together. What of any was not read is told beside what was found.
 pub fn read(captures: &Captures, config: &Config) -> Result<(Meter, Lacking), Failure> {
     let progress = Arc::new(Progress::of(captures));
     let read = match <[Source; 1]>::try_from(open_in_order(&captures.files)?) {
         Ok([source]) => read_one(source, config, &progress),
-        Err(sources) => in_parts(sources, config, &progress),
+        Err(sources) => read_several(sources, config, &progress),
     };
     progress.end();
     Ok(read)
 }
 
-/// Octets of a piece that is handed from who unpacks a file to who looks at its packets, and pieces that wait at most.
-const PIECE_BYTES: usize = 1 << 18;
-const PIECES_MAX: usize = 16;
-/// Whoever waits for one looks as often for a signal.
-const SIGNALS_EVERY: Duration = Duration::from_millis(100);
+/// Whether files overlap in time is seen where that begins, mostly at their front: then all are begun again. Pipes, which can be read
+/// once, are put where they belong from the start.
+fn read_several(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
+    let again: Vec<Source> = sources.iter().filter_map(Source::again).collect();
+    if again.len() < sources.len() {
+        return together::read(sources, config, progress);
+    }
+    let read = in_parts(sources, config, progress);
+    if !progress.overlap.load(Ordering::Relaxed) {
+        return read;
+    }
+    progress.read.store(0, Ordering::Relaxed);
+    together::read(again, config, progress)
+}
+
 /// Of the memory, the part that such pieces take at most.
 const SHARE_AHEAD: usize = 16;
-
-/// Files that follow each other may have a few packets of the same moment.
-const OVERLAP_NS: u64 = 100_000_000;
+/// So many packets of a file from the time of the next one on are more than clocks that are set, and damage, put there.
+const OVERLAP_PACKETS: u32 = 8;
 
 /// Octets of files from which on a part of them is worth a processor of its own. Answers are not joined to questions across the
 /// border of two parts, which are few and long.
@@ -87,24 +98,53 @@ const PART_BYTES: u64 = 64 << 20;
 const SHARE_OF_PARTS: (usize, usize) = (5, 8);
 
 /// A capture that is to be read.
-struct Source {
-    path: PathBuf,
-    octets: Box<dyn Read + Send>,
+pub(super) struct Source {
+    pub path: PathBuf,
+    /// A file is opened when it is its turn: there may be more of them than a process may have open.
+    pipe: Option<Box<dyn Read + Send>>,
     /// Of the file; zero where nobody knows.
     bytes: u64,
     /// When it begins, where that is known beforehand.
-    first_ns: Option<u64>,
+    pub first_ns: Option<u64>,
+    /// When the next one does, and a bit: what it shows from then on, both do.
+    limit_ns: u64,
+}
+
+impl Source {
+    pub(super) const fn is_pipe(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// The same to be read once more, where that is possible.
+    fn again(&self) -> Option<Self> {
+        let Self { path, pipe, bytes, first_ns, limit_ns } = self;
+        let is_file = pipe.is_none();
+        let again = || Self {
+            path: path.clone(),
+            pipe: None,
+            bytes: *bytes,
+            first_ns: *first_ns,
+            limit_ns: *limit_ns,
+        };
+        is_file.then(again)
+    }
+
+    pub(super) fn octets(self) -> io::Result<Box<dyn Read + Send>> {
+        self.pipe.map_or_else(|| Ok(Box::new(File::open(self.path)?) as Box<dyn Read + Send>), Ok)
+    }
 }
 
 /// One alone is read as it comes; where there are several, those that begin earlier come first.
 fn open_in_order(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let source = |path: &PathBuf| {
-        let octets = open(path)?;
-        let first_ns = if files.len() > 1 { first_ns(path) } else { None };
-        Ok(Source { path: path.clone(), octets, bytes: file_bytes(path), first_ns })
+        let pipe = open(path)?;
+        let first_ns = if files.len() > 1 && pipe.is_none() { first_ns(path) } else { None };
+        Ok(Source { path: path.clone(), pipe, bytes: file_bytes(path), first_ns, limit_ns: u64::MAX })
     };
     let mut sources = files.iter().map(source).collect::<Result<Vec<_>, Failure>>()?;
     sort_known(&mut sources, |source| source.first_ns);
+    let limits = limits(sources.iter().map(|source| source.first_ns));
+    sources.iter_mut().zip(limits).for_each(|(source, limit_ns)| source.limit_ns = limit_ns);
     Ok(sources)
 }
 
@@ -137,7 +177,6 @@ fn in_parts(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> 
     });
     let (mut whole, mut lacking) = (Meter::new(config), Lacking::default());
     for (meter, of_part) in parts {
-        progress.compare(None, meter.counters().first_ns, &whole);
         whole.append(&meter);
         lacking.add(of_part);
     }
@@ -174,16 +213,18 @@ fn one_behind_the_other(sources: Vec<Source>, config: &Config, progress: &Arc<Pr
     let (mut sources, mut under_way) = (sources.into_iter(), VecDeque::new());
     loop {
         let more = sources.by_ref().take(ahead - under_way.len());
-        under_way.extend(
-            more.map(|source| {
-                (source.path, source.first_ns, unpacked_ahead(source.octets, pieces, progress))
-            }),
-        );
-        let Some((path, first_ns, octets)) = under_way.pop_front() else { break };
-        progress.compare(Some(&path), first_ns, &meter);
+        under_way.extend(more.map(|source| {
+            let (path, limit_ns) = (source.path.clone(), source.limit_ns);
+            (path, limit_ns, source.octets().map(|octets| unpacked_ahead(octets, pieces, progress)))
+        }));
+        let Some((path, limit_ns, octets)) = under_way.pop_front() else { break };
         let before = meter.counters().packets;
-        let end = feed_meter(octets, &mut meter, progress);
+        let end = octets.map_err(FeedError::Io);
+        let end = end.and_then(|octets| feed_until(octets, &mut meter, limit_ns, progress));
         lacking.note(&path, end, meter.counters().packets - before);
+        if progress.is_vain() {
+            break;
+        }
         if crate::interrupt::is_asked() {
             under_way.iter().for_each(|(path, ..)| lacking.give_up(path));
             sources.for_each(|source| lacking.give_up(&source.path));
@@ -191,66 +232,6 @@ fn one_behind_the_other(sources: Vec<Source>, config: &Config, progress: &Arc<Pr
         }
     }
     (meter, lacking)
-}
-
-/// What is inside of a file, read by a thread of its own up to so many pieces ahead.
-fn unpacked_ahead(source: Box<dyn Read + Send>, pieces: usize, progress: &Arc<Progress>) -> Pieces {
-    let (sender, receiver) = sync_channel(pieces);
-    let progress = Arc::clone(progress);
-    std::thread::spawn(move || {
-        let counted = Box::new(Counted { source, progress: &progress });
-        let mut octets = match decompressed(counted) {
-            Ok(octets) => octets,
-            Err(error) => return drop(sender.send(Err(error))),
-        };
-        let mut room = vec![0; PIECE_BYTES];
-        loop {
-            let piece = next_piece(&mut *octets, &mut room);
-            let is_over = piece.as_ref().map_or(true, Vec::is_empty);
-            // Nobody may want any more.
-            if sender.send(piece).is_err() || is_over {
-                return;
-            }
-        }
-    });
-    Pieces { receiver, piece: io::Cursor::default() }
-}
-
-/// As many octets as come at once: whoever waited until a piece is full would have nothing of what a slow pipe said last.
-fn next_piece(octets: &mut dyn Read, room: &mut [u8]) -> io::Result<Vec<u8>> {
-    loop {
-        match octets.read(room) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            read => return read.map(|bytes| room[..bytes].to_vec()),
-        }
-    }
-}
-
-/// Octets that come in pieces from another thread; whoever asks for the end meanwhile finds one.
-struct Pieces {
-    receiver: Receiver<io::Result<Vec<u8>>>,
-    piece: io::Cursor<Vec<u8>>,
-}
-
-impl Read for Pieces {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.piece.read(out)?;
-        if read > 0 {
-            return Ok(read);
-        }
-        while !crate::interrupt::is_asked() {
-            match self.receiver.recv_timeout(SIGNALS_EVERY) {
-                Ok(piece) => {
-                    self.piece = io::Cursor::new(piece?);
-                    return self.piece.read(out);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                // There is no more.
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        Ok(0)
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -276,7 +257,8 @@ fn feed(
 
 /// What is inside of a file, as it is read; of a pipe, which may be silent for long, by a thread that can wait for it.
 fn unpacked<'a>(source: Source, progress: &'a Arc<Progress>) -> Result<Box<dyn Read + 'a>, FeedError> {
-    let Source { octets: source, bytes, .. } = source;
+    let bytes = source.bytes;
+    let source = source.octets()?;
     if bytes == 0 {
         return Ok(Box::new(unpacked_ahead(source, PIECES_MAX, progress)));
     }
@@ -286,6 +268,27 @@ fn unpacked<'a>(source: Source, progress: &'a Arc<Progress>) -> Result<Box<dyn R
 fn feed_meter(octets: impl Read, meter: &mut Meter, progress: &Progress) -> Result<(), FeedError> {
     let mut batch = meter.batch();
     feed_octets(octets, &mut |record| batch.record(record), progress)
+}
+
+/// As [`feed_meter`], until it shows that another file has begun meanwhile.
+fn feed_until(
+    octets: impl Read,
+    meter: &mut Meter,
+    limit_ns: u64,
+    progress: &Progress,
+) -> Result<(), FeedError> {
+    let mut batch = meter.batch();
+    let mut beyond = 0_u32;
+    let take = &mut |record: &Record<'_>| {
+        if record.time_ns.is_some_and(|time_ns| time_ns > limit_ns) {
+            beyond += 1;
+            if beyond == OVERLAP_PACKETS {
+                progress.overlap.store(true, Ordering::Relaxed);
+            }
+        }
+        batch.record(record);
+    };
+    feed_octets(octets, take, progress)
 }
 
 fn feed_octets(
@@ -300,46 +303,37 @@ fn feed_octets(
         if crate::interrupt::is_asked() {
             return Err(asked());
         }
-        if !goes_on? {
+        if !goes_on? || progress.is_vain() {
             return Ok(());
         }
         progress.show();
     }
 }
 
-fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
+/// What can be read once alone; whether a file can be read at all.
+fn open(path: &Path) -> Result<Option<Box<dyn Read + Send>>, Failure> {
     if path.as_os_str() == "-" {
-        return Ok(Box::new(io::stdin()));
+        return Ok(Some(Box::new(io::stdin())));
     }
     let told = |error: io::Error| {
         Failure::of_system(format!("cannot read {}: {error}", screen::named(path)), error.kind())
     };
     let file = File::open(path).map_err(told)?;
-    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+    let meta = file.metadata().map_err(told)?;
+    if meta.is_dir() {
         return Err(Failure::Usage(format!("{} is a folder; name the captures in it", screen::named(path))));
     }
-    Ok(Box::new(file))
-}
-
-/// Counts what was read for the line of progress.
-struct Counted<'a> {
-    source: Box<dyn Read + Send>,
-    progress: &'a Progress,
-}
-
-impl Read for Counted<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.source.read(out)?;
-        self.progress.read.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
+    Ok(if meta.is_file() { None } else { Some(Box::new(file)) })
 }
 
 /// How far all files together have come, where there is a terminal.
-struct Progress {
+#[derive(Debug)]
+pub(super) struct Progress {
     /// Octets of all files; zero where nobody knows.
     total: u64,
     read: AtomicU64,
+    /// Files were found to overlap while they were read one behind the other.
+    overlap: AtomicBool,
     status: Mutex<StatusLine>,
     /// What is to be known of them, told in the end.
     remarks: Mutex<Vec<String>>,
@@ -351,24 +345,22 @@ impl Progress {
         let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
         let remarks =
             again.iter().map(|path| format!("{} is named more than once and read once", screen::named(path)));
-        Self { total, read: AtomicU64::new(0), status, remarks: Mutex::new(remarks.collect()) }
+        let (read, overlap) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { total, read, overlap, status, remarks: Mutex::new(remarks.collect()) }
     }
 
-    /// Takes down that a file, or all of a part, begins while what was read before goes on: what both show is seen twice.
-    fn compare(&self, path: Option<&Path>, first_ns: Option<u64>, before: &Meter) {
-        let last_ns = before.counters().span_ns.map(|span| span.1);
-        let Some((first_ns, last_ns)) =
-            first_ns.zip(last_ns).filter(|(first, last)| first + OVERLAP_NS < *last)
-        else {
-            return;
-        };
-        let who = path.map_or_else(|| "a file".to_string(), screen::named);
-        lock(&self.remarks).push(format!(
-            "{who} begins {:.1} s before another one ends: packets that are in both count twice, and are out of order\n  \
-             (mergecap -I none puts captures in the order of time and keeps apart at which interface a packet was seen, editcap -d leaves\n  \
-             out what is there twice)",
-            (last_ns - first_ns) as f64 / 1e9
-        ));
+    /// Whether what is read now is to be read again.
+    fn is_vain(&self) -> bool {
+        self.overlap.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count(&self, octets: usize) {
+        self.read.fetch_add(octets as u64, Ordering::Relaxed);
+    }
+
+    /// Takes down what is to be known.
+    pub(super) fn remark(&self, words: String) {
+        lock(&self.remarks).push(words);
     }
 
     /// Ends the line, and says what is to be known.
@@ -383,7 +375,7 @@ impl Progress {
         lock(&self.status)
     }
 
-    fn show(&self) {
+    pub(super) fn show(&self) {
         self.status().show(|elapsed_s| self.line(elapsed_s));
     }
 
@@ -412,9 +404,10 @@ mod tests {
         let lengths = |sizes: &[u64], count| {
             let source = |&bytes: &u64| Source {
                 path: PathBuf::new(),
-                octets: Box::new(io::empty()),
+                pipe: None,
                 bytes,
                 first_ns: None,
+                limit_ns: u64::MAX,
             };
             let parts = split(sizes.iter().map(source).collect(), sizes.iter().sum(), count);
             parts.iter().map(|part| part.iter().map(|source| source.bytes).collect()).collect::<Vec<Vec<_>>>()
