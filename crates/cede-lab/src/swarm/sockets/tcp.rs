@@ -1,6 +1,7 @@
 //! The TCP connections of a peer.
 
-use super::{Flow, Newcomer, News, PORT, Place, Sockets, build, note_rtt};
+use super::flow::Flow;
+use super::{Newcomer, News, PORT, Place, Sockets, build, note_rtt};
 use crate::host::wrap;
 use crate::swarm::near::{bring, bring_item};
 use cede_bt::Transport;
