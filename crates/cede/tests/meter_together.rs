@@ -171,3 +171,60 @@ fn pieces_with_packets_in_common_are_one_capture() {
         assert!((mean(one) - mean(other)).abs() < 0.5, "{one} {other}");
     }
 }
+
+/// A capture of several interfaces (pcapng), in the order that is given.
+fn of_interfaces(seen: &[(u32, Seen)]) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let body = [body, &vec![0; body.len().wrapping_neg() % 4][..]].concat();
+        let len = (12 + body.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes()[..], &len, &body, &len].concat()
+    };
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let mut out = block(0x0a0d_0d0a, &words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+    out.extend((0..2).flat_map(|_| block(1, &words(&[1, 0]))));
+    for (interface, (time_us, frame)) in seen {
+        let (len, time) = (frame.len() as u32, [(time_us >> 32) as u32, *time_us as u32]);
+        out.extend(block(6, &[&words(&[*interface, time[0], time[1], len, len])[..], frame].concat()));
+    }
+    out
+}
+
+/// A router's interfaces, before and behind a queue that fills soon and is never empty again.
+fn filling() -> Vec<(u32, Seen)> {
+    let mut seen = Vec::new();
+    for k in 0..1_500_u64 {
+        let sent = 1_700_000_000_000_000 + k * 20_000;
+        let leaves = sent + 10_000 * k.saturating_sub(5).min(20) + 1_000 * (k % 7);
+        let data = segment([1, A], [k as u32 * 100, 1], [(sent / 1_000) as u32, 9], 100);
+        let ack =
+            segment([A, 1], [1, k as u32 * 100 + 100], [(leaves / 1_000) as u32, (sent / 1_000) as u32], 0);
+        seen.extend([(0, (sent, data.clone())), (1, (leaves + 10, data))]);
+        seen.extend([(1, (leaves + 5_000, ack.clone())), (0, (leaves + 5_020, ack))]);
+    }
+    seen
+}
+
+#[test]
+fn interfaces_that_stand_in_lots_are_put_in_order() {
+    let place = Folder::new("lots");
+    let mut seen = filling();
+    seen.sort_by_key(|(_, (time_us, _))| *time_us);
+    place.write("ordered.pcapng", of_interfaces(&seen));
+    // As dumpcap writes them: what one interface showed of a while, then what the other one did.
+    seen.sort_by_key(|(interface, (time_us, _))| (time_us / 230_000, 1 - interface, *time_us));
+    let lots = of_interfaces(&seen);
+    place.write("lots.pcapng", &lots);
+    let (ordered, _) = metered(&place, &["ordered.pcapng"]);
+    let (mean_ms, _) = of_host(&ordered, 1);
+    assert!((mean_ms - 200.0).abs() < 5.0, "{mean_ms}");
+    let (found, _) = metered(&place, &["lots.pcapng"]);
+    assert_eq!((&found["hosts"], &found["counters"]), (&ordered["hosts"], &ordered["counters"]));
+    // Behind another file.
+    let before = router(3, 0)[1].iter().map(|(us, frame)| (us - 100_000_000, frame.clone())).collect();
+    place.write("before.pcap", classic(before));
+    let (found, _) = metered(&place, &["lots.pcapng", "before.pcap"]);
+    assert_eq!(of_host(&found, 1), of_host(&ordered, 1));
+    // A pipe is read once.
+    let (code, _, err) = place.cede_reading(&["meter", "--json", "-"], &lots).told();
+    assert!(code == 0 && err.contains("give it as a file"), "{code} {err}");
+}

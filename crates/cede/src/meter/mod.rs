@@ -6,6 +6,7 @@ mod data;
 mod lacking;
 #[cfg(target_os = "linux")]
 mod live;
+mod lots;
 mod order;
 mod page;
 mod parquet;

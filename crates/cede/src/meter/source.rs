@@ -2,6 +2,7 @@
 
 use super::ahead::{Counted, PIECE_BYTES, PIECES_MAX, unpacked_ahead};
 use super::lacking::{Lacking, asked};
+use super::lots::{Lots, Sorter};
 use super::order::{first_ns, limits, sort_known};
 use super::together;
 use super::unpack::decompressed;
@@ -71,19 +72,27 @@ pub fn read(captures: &Captures, config: &Config) -> Result<(Meter, Lacking), Fa
     Ok(read)
 }
 
-/// Whether files overlap in time is seen where that begins, mostly at their front: then all are begun again. Pipes, which can be read
-/// once, are put where they belong from the start.
+/// Whether files overlap in time is seen where that begins, mostly at their front, and so is whether interfaces stand in lots: then all are
+/// begun again. Pipes, which can be read once, are put where they belong from the start.
 fn read_several(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
     let again: Vec<Source> = sources.iter().filter_map(Source::again).collect();
     if again.len() < sources.len() {
+        progress.is_last.store(true, Ordering::Relaxed);
         return together::read(sources, config, progress);
     }
-    let read = in_parts(sources, config, progress);
-    if !progress.overlap.load(Ordering::Relaxed) {
-        return read;
+    let mut read = in_parts(sources, config, progress);
+    if progress.is_vain() {
+        let sources = again.iter().filter_map(Source::again).collect();
+        progress.begin_again();
+        let do_overlap = progress.overlap.load(Ordering::Relaxed);
+        read = (if do_overlap { together::read } else { in_parts })(sources, config, progress);
+        // What was in lots may have hidden it.
+        if !do_overlap && progress.overlap.load(Ordering::Relaxed) {
+            progress.begin_again();
+            read = together::read(again, config, progress);
+        }
     }
-    progress.read.store(0, Ordering::Relaxed);
-    together::read(again, config, progress)
+    read
 }
 
 /// Of the memory, the part that such pieces take at most.
@@ -239,6 +248,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn read_one(source: Source, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
+    let again = source.again();
+    progress.is_last.store(again.is_none(), Ordering::Relaxed);
+    let read = read_through(source, config, progress);
+    match again {
+        Some(source) if progress.is_vain() => {
+            progress.begin_again();
+            return read_through(source, config, progress);
+        }
+        None if progress.in_lots.load(Ordering::Relaxed) => progress.remark(
+            "what several interfaces showed stands in lots, which a pipe cannot be put in order of: where flows begin,\n  \
+             much may be told wrong; give it as a file"
+                .to_owned(),
+        ),
+        _ => {}
+    }
+    read
+}
+
+fn read_through(source: Source, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
     let mut meter = Meter::new(config.clone());
     let path = source.path.clone();
     let end = unpacked(source, progress).and_then(|octets| feed_meter(octets, &mut meter, progress));
@@ -266,11 +294,11 @@ fn unpacked<'a>(source: Source, progress: &'a Arc<Progress>) -> Result<Box<dyn R
 }
 
 fn feed_meter(octets: impl Read, meter: &mut Meter, progress: &Progress) -> Result<(), FeedError> {
-    let mut batch = meter.batch();
-    feed_octets(octets, &mut |record| batch.record(record), progress)
+    feed_until(octets, meter, u64::MAX, progress)
 }
 
-/// As [`feed_meter`], until it shows that another file has begun meanwhile.
+/// As [`feed_meter`], until it shows that another file has begun meanwhile, or that interfaces stand in lots; what is read for the last
+/// time is put in order.
 fn feed_until(
     octets: impl Read,
     meter: &mut Meter,
@@ -278,7 +306,7 @@ fn feed_until(
     progress: &Progress,
 ) -> Result<(), FeedError> {
     let mut batch = meter.batch();
-    let mut beyond = 0_u32;
+    let (mut beyond, mut lots) = (0_u32, Lots::default());
     let take = &mut |record: &Record<'_>| {
         if record.time_ns.is_some_and(|time_ns| time_ns > limit_ns) {
             beyond += 1;
@@ -286,9 +314,18 @@ fn feed_until(
                 progress.overlap.store(true, Ordering::Relaxed);
             }
         }
+        if lots.note(record) {
+            progress.in_lots.store(true, Ordering::Relaxed);
+        }
         batch.record(record);
     };
-    feed_octets(octets, take, progress)
+    if !progress.is_to_be_sorted() {
+        return feed_octets(octets, take, progress);
+    }
+    let mut sorter = Sorter::default();
+    let end = feed_octets(octets, &mut |record| sorter.take(record, take), progress);
+    sorter.end(take);
+    end
 }
 
 fn feed_octets(
@@ -334,6 +371,10 @@ pub(super) struct Progress {
     read: AtomicU64,
     /// Files were found to overlap while they were read one behind the other.
     overlap: AtomicBool,
+    /// Packets of several interfaces were found to stand in lots.
+    in_lots: AtomicBool,
+    /// What is read now is not read again.
+    is_last: AtomicBool,
     status: Mutex<StatusLine>,
     /// What is to be known of them, told in the end.
     remarks: Mutex<Vec<String>>,
@@ -345,13 +386,26 @@ impl Progress {
         let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
         let remarks =
             again.iter().map(|path| format!("{} is named more than once and read once", screen::named(path)));
-        let (read, overlap) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { total, read, overlap, status, remarks: Mutex::new(remarks.collect()) }
+        let (read, remarks) = (AtomicU64::new(0), Mutex::new(remarks.collect()));
+        let [overlap, in_lots, is_last] = [false; 3].map(AtomicBool::new);
+        Self { total, read, overlap, in_lots, is_last, status, remarks }
     }
 
     /// Whether what is read now is to be read again.
     fn is_vain(&self) -> bool {
-        self.overlap.load(Ordering::Relaxed)
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        !is(&self.is_last) && (is(&self.overlap) || is(&self.in_lots))
+    }
+
+    /// All is read once more, and for the last time.
+    fn begin_again(&self) {
+        self.read.store(0, Ordering::Relaxed);
+        self.is_last.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what is read is to be put in the order of time.
+    pub(super) fn is_to_be_sorted(&self) -> bool {
+        self.is_last.load(Ordering::Relaxed) && self.in_lots.load(Ordering::Relaxed)
     }
 
     pub(super) fn count(&self, octets: usize) {

@@ -6,6 +6,7 @@
 
 use super::ahead::{PIECE_BYTES, Pieces, unpacked_ahead};
 use super::lacking::{Lacking, asked};
+use super::lots::Sorter;
 use super::order::{OVERLAP_NS, sort_known};
 use super::show::many;
 use super::source::{Progress, Source};
@@ -53,6 +54,8 @@ struct Held {
 struct Tape {
     path: PathBuf,
     feed: Feed<Pieces>,
+    /// Where its interfaces may stand in lots.
+    sorter: Option<Sorter>,
     /// What was read of it and not handed over, and the octets of that.
     held: VecDeque<Held>,
     octets: Vec<u8>,
@@ -65,21 +68,29 @@ impl Tape {
     fn open(source: Source, progress: &Arc<Progress>) -> std::io::Result<Self> {
         let path = source.path.clone();
         let feed = Feed::new(unpacked_ahead(source.octets()?, PIECES, progress));
-        Ok(Self { path, feed, held: VecDeque::new(), octets: Vec::new(), packets: 0, end: None })
+        let sorter = progress.is_to_be_sorted().then(Sorter::default);
+        Ok(Self { path, feed, sorter, held: VecDeque::new(), octets: Vec::new(), packets: 0, end: None })
     }
 
     /// Reads on by a piece.
     fn step(&mut self, progress: &Progress) {
-        let Self { feed, held, octets, .. } = self;
+        let Self { feed, sorter, held, octets, .. } = self;
         if held.is_empty() {
             octets.clear();
         }
-        let goes_on = feed.step_into(&mut |record| {
+        let mut hold = |record: &Record<'_>| {
             let at = octets.len();
             octets.extend_from_slice(record.captured);
             let Record { time_ns, interface, link_type, original_len, .. } = *record;
             held.push_back(Held { time_ns, interface, link_type, original_len, captured: at..octets.len() });
+        };
+        let goes_on = feed.step_into(&mut |record| match sorter {
+            Some(sorter) => sorter.take(record, &mut hold),
+            None => hold(record),
         });
+        if let Some(sorter) = sorter.as_mut().filter(|_| !matches!(goes_on, Ok(true))) {
+            sorter.end(&mut hold);
+        }
         self.end = match goes_on {
             // What looks like the end then may be none.
             _ if crate::interrupt::is_asked() => Some(Err(asked())),
