@@ -56,6 +56,7 @@ pub(super) struct Dials<A> {
     pub(super) departed: BTreeMap<u32, A>,
     /// Connections beside another to the same peer, and until when that may decide which of the two stays.
     pub(super) twins: Vec<(Instant, ConnId)>,
+    /// Callers that are gone and let slots go by.
     pub(super) idlers: Idlers,
 }
 

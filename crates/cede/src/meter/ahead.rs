@@ -1,6 +1,6 @@
 //! What is inside of files, read and unpacked ahead by threads of their own.
 
-use super::source::Progress;
+use super::reading::Progress;
 use super::unpack::decompressed;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;

@@ -7,8 +7,7 @@
 
 use cede_wire::link::LinkType;
 use cede_wire::pcap::Record;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// A packet waits until one so much later has come, or so many octets wait.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -40,13 +39,12 @@ impl Lots {
     }
 }
 
-/// A packet that waits. Those of the same time keep their order.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// A packet that waits.
+#[derive(Debug)]
 struct Waiting {
-    order: (u64, u64),
     time_ns: Option<u64>,
     interface: u32,
-    link_type: u16,
+    link_type: LinkType,
     original_len: u32,
     captured: Box<[u8]>,
 }
@@ -54,7 +52,8 @@ struct Waiting {
 /// Hands packets over in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Sorter {
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// By their times, and by the order in which they came.
+    waiting: BTreeMap<(u64, u64), Waiting>,
     bytes: usize,
     taken: u64,
     latest_ns: u64,
@@ -66,31 +65,32 @@ impl Sorter {
         let Record { time_ns, interface, link_type, original_len, captured } = *record;
         // What has no time stays where it is.
         self.latest_ns = self.latest_ns.max(time_ns.unwrap_or(0));
-        let order = (time_ns.unwrap_or(self.latest_ns), self.taken);
-        let (link_type, captured) = (link_type.0, Box::from(captured));
         self.taken += 1;
-        self.bytes += record.captured.len() + size_of::<Waiting>();
-        self.waiting.push(Reverse(Waiting { order, time_ns, interface, link_type, original_len, captured }));
+        self.bytes += captured.len() + size_of::<Waiting>();
+        let captured = Box::from(captured);
+        let waiting = Waiting { time_ns, interface, link_type, original_len, captured };
+        self.waiting.insert((time_ns.unwrap_or(self.latest_ns), self.taken), waiting);
         let until_ns = self.latest_ns.saturating_sub(WINDOW_NS);
-        let is_due = |next: &Reverse<Waiting>| next.0.order.0 < until_ns;
-        while self.bytes > WAITING_BYTES_MAX || self.waiting.peek().is_some_and(is_due) {
-            self.hand_next(hand);
+        while let Some(first) = self.waiting.first_entry() {
+            if self.bytes <= WAITING_BYTES_MAX && first.key().0 >= until_ns {
+                break;
+            }
+            let first = first.remove();
+            self.bytes -= first.captured.len() + size_of::<Waiting>();
+            first.hand_over(hand);
         }
     }
 
     /// Hands over all that is left.
     pub(super) fn end(&mut self, hand: &mut impl FnMut(&Record<'_>)) {
-        while !self.waiting.is_empty() {
-            self.hand_next(hand);
-        }
+        std::mem::take(self).waiting.values().for_each(|waiting| waiting.hand_over(hand));
     }
+}
 
-    fn hand_next(&mut self, hand: &mut impl FnMut(&Record<'_>)) {
-        let Some(Reverse(next)) = self.waiting.pop() else { return self.bytes = 0 };
-        let Waiting { time_ns, interface, link_type, original_len, captured, .. } = next;
-        self.bytes -= captured.len() + size_of::<Waiting>();
-        let link_type = LinkType(link_type);
-        hand(&Record { time_ns, interface, link_type, captured: &captured, original_len });
+impl Waiting {
+    fn hand_over(&self, hand: &mut impl FnMut(&Record<'_>)) {
+        let &Self { time_ns, interface, link_type, original_len, ref captured } = self;
+        hand(&Record { time_ns, interface, link_type, captured, original_len });
     }
 }
 

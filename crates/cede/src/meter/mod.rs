@@ -1,6 +1,7 @@
 //! `cede meter`: whose queue it is, from captures or a live interface.
 
 mod ahead;
+mod capture;
 mod columns;
 mod data;
 mod lacking;
@@ -10,6 +11,7 @@ mod lots;
 mod order;
 mod page;
 mod parquet;
+mod reading;
 mod show;
 mod source;
 mod together;

@@ -1,24 +1,19 @@
 //! Captures from files and pipes, plain or compressed, on all processors: few octets are read and unpacked ahead, many looked at in parts.
 
 use super::ahead::{Counted, PIECE_BYTES, PIECES_MAX, unpacked_ahead};
+use super::capture::{Source, open_in_order};
 use super::lacking::{Lacking, asked};
 use super::lots::{Lots, Sorter};
-use super::order::{first_ns, limits, sort_known};
+use super::reading::Progress;
 use super::together;
 use super::unpack::decompressed;
 use crate::captures::Captures;
 use crate::failure::Failure;
-use crate::progress::{self, Pace, StatusLine};
-use crate::screen;
 use cede_meter::{Config, Feed, FeedError, FilterError, Meter, Selection};
 use cede_wire::pcap::Record;
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::io::Read;
+use std::sync::Arc;
 
 /// What `--filter`, `--since` and `--until` ask for.
 pub fn selection(
@@ -40,7 +35,7 @@ pub fn selection(
 
 /// Hands the packets of captures over, one file behind the other in the order of their first packets; what of any was not read is told in the end.
 pub fn each(captures: &Captures, mut take: impl FnMut(&Record<'_>)) -> Result<Lacking, Failure> {
-    let progress = Arc::new(Progress::of(captures));
+    let progress = Arc::new(Progress::of(captures, true));
     let sources = open_in_order(&captures.files)?;
     let mut lacking = Lacking::default();
     for source in sources {
@@ -62,37 +57,33 @@ pub fn each(captures: &Captures, mut take: impl FnMut(&Record<'_>)) -> Result<La
 
 /// Reads captures in the order of time, in whatever order they are named: the later ones behind the earlier ones, and those of the same time
 /// together. What of any was not read is told beside what was found.
-pub fn read(captures: &Captures, config: &Config) -> Result<(Meter, Lacking), Failure> {
-    let progress = Arc::new(Progress::of(captures));
-    let read = match <[Source; 1]>::try_from(open_in_order(&captures.files)?) {
-        Ok([source]) => read_one(source, config, &progress),
-        Err(sources) => read_several(sources, config, &progress),
-    };
-    progress.end();
-    Ok(read)
-}
-
+///
 /// Whether files overlap in time is seen where that begins, mostly at their front, and so is whether interfaces stand in lots: then all are
 /// begun again. Pipes, which can be read once, are put where they belong from the start.
-fn read_several(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
-    let again: Vec<Source> = sources.iter().filter_map(Source::again).collect();
-    if again.len() < sources.len() {
-        progress.is_last.store(true, Ordering::Relaxed);
-        return together::read(sources, config, progress);
-    }
-    let mut read = in_parts(sources, config, progress);
-    if progress.is_vain() {
-        let sources = again.iter().filter_map(Source::again).collect();
+pub fn read(captures: &Captures, config: &Config) -> Result<(Meter, Lacking), Failure> {
+    let sources = open_in_order(&captures.files)?;
+    let again: Option<Vec<Source>> = sources.iter().map(Source::again).collect();
+    let progress = Arc::new(Progress::of(captures, again.is_none()));
+    let read = |sources: Vec<Source>, by_time: bool| match <[Source; 1]>::try_from(sources) {
+        Ok([source]) => read_one(source, config, &progress),
+        Err(sources) if by_time => together::read(sources, config, &progress),
+        Err(sources) => in_parts(sources, config, &progress),
+    };
+    let mut found = read(sources, again.is_none());
+    while progress.is_vain() {
         progress.begin_again();
-        let do_overlap = progress.overlap.load(Ordering::Relaxed);
-        read = (if do_overlap { together::read } else { in_parts })(sources, config, progress);
-        // What was in lots may have hidden it.
-        if !do_overlap && progress.overlap.load(Ordering::Relaxed) {
-            progress.begin_again();
-            read = together::read(again, config, progress);
-        }
+        let sources = again.iter().flatten().filter_map(Source::again).collect();
+        found = read(sources, progress.do_overlap());
     }
-    read
+    if again.is_none() && progress.are_in_lots() {
+        progress.remark(
+            "what several interfaces showed stands in lots, which a pipe cannot be put in order of: where flows begin,\n  \
+             much may be told wrong; give it as a file"
+                .to_owned(),
+        );
+    }
+    progress.end();
+    Ok(found)
 }
 
 /// Of the memory, the part that such pieces take at most.
@@ -105,61 +96,6 @@ const OVERLAP_PACKETS: u32 = 8;
 const PART_BYTES: u64 = 64 << 20;
 /// Of the memory, what parts take while they are read.
 const SHARE_OF_PARTS: (usize, usize) = (5, 8);
-
-/// A capture that is to be read.
-pub(super) struct Source {
-    pub path: PathBuf,
-    /// A file is opened when it is its turn: there may be more of them than a process may have open.
-    pipe: Option<Box<dyn Read + Send>>,
-    /// Of the file; zero where nobody knows.
-    bytes: u64,
-    /// When it begins, where that is known beforehand.
-    pub first_ns: Option<u64>,
-    /// When the next one does, and a bit: what it shows from then on, both do.
-    limit_ns: u64,
-}
-
-impl Source {
-    pub(super) const fn is_pipe(&self) -> bool {
-        self.pipe.is_some()
-    }
-
-    /// The same to be read once more, where that is possible.
-    fn again(&self) -> Option<Self> {
-        let Self { path, pipe, bytes, first_ns, limit_ns } = self;
-        let is_file = pipe.is_none();
-        let again = || Self {
-            path: path.clone(),
-            pipe: None,
-            bytes: *bytes,
-            first_ns: *first_ns,
-            limit_ns: *limit_ns,
-        };
-        is_file.then(again)
-    }
-
-    pub(super) fn octets(self) -> io::Result<Box<dyn Read + Send>> {
-        self.pipe.map_or_else(|| Ok(Box::new(File::open(self.path)?) as Box<dyn Read + Send>), Ok)
-    }
-}
-
-/// One alone is read as it comes; where there are several, those that begin earlier come first.
-fn open_in_order(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
-    let source = |path: &PathBuf| {
-        let pipe = open(path)?;
-        let first_ns = if files.len() > 1 && pipe.is_none() { first_ns(path) } else { None };
-        Ok(Source { path: path.clone(), pipe, bytes: file_bytes(path), first_ns, limit_ns: u64::MAX })
-    };
-    let mut sources = files.iter().map(source).collect::<Result<Vec<_>, Failure>>()?;
-    sort_known(&mut sources, |source| source.first_ns);
-    let limits = limits(sources.iter().map(|source| source.first_ns));
-    sources.iter_mut().zip(limits).for_each(|(source, limit_ns)| source.limit_ns = limit_ns);
-    Ok(sources)
-}
-
-fn file_bytes(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |meta| meta.len())
-}
 
 /// Files one behind the other; many octets in as many parts as there are processors, which are put behind each other when they are read.
 fn in_parts(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
@@ -243,30 +179,7 @@ fn one_behind_the_other(sources: Vec<Source>, config: &Config, progress: &Arc<Pr
     (meter, lacking)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn read_one(source: Source, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
-    let again = source.again();
-    progress.is_last.store(again.is_none(), Ordering::Relaxed);
-    let read = read_through(source, config, progress);
-    match again {
-        Some(source) if progress.is_vain() => {
-            progress.begin_again();
-            return read_through(source, config, progress);
-        }
-        None if progress.in_lots.load(Ordering::Relaxed) => progress.remark(
-            "what several interfaces showed stands in lots, which a pipe cannot be put in order of: where flows begin,\n  \
-             much may be told wrong; give it as a file"
-                .to_owned(),
-        ),
-        _ => {}
-    }
-    read
-}
-
-fn read_through(source: Source, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
     let mut meter = Meter::new(config.clone());
     let path = source.path.clone();
     let end = unpacked(source, progress).and_then(|octets| feed_meter(octets, &mut meter, progress));
@@ -311,11 +224,11 @@ fn feed_until(
         if record.time_ns.is_some_and(|time_ns| time_ns > limit_ns) {
             beyond += 1;
             if beyond == OVERLAP_PACKETS {
-                progress.overlap.store(true, Ordering::Relaxed);
+                progress.note_overlap();
             }
         }
         if lots.note(record) {
-            progress.in_lots.store(true, Ordering::Relaxed);
+            progress.note_lots();
         }
         batch.record(record);
     };
@@ -347,111 +260,10 @@ fn feed_octets(
     }
 }
 
-/// What can be read once alone; whether a file can be read at all.
-fn open(path: &Path) -> Result<Option<Box<dyn Read + Send>>, Failure> {
-    if path.as_os_str() == "-" {
-        return Ok(Some(Box::new(io::stdin())));
-    }
-    let told = |error: io::Error| {
-        Failure::of_system(format!("cannot read {}: {error}", screen::named(path)), error.kind())
-    };
-    let file = File::open(path).map_err(told)?;
-    let meta = file.metadata().map_err(told)?;
-    if meta.is_dir() {
-        return Err(Failure::Usage(format!("{} is a folder; name the captures in it", screen::named(path))));
-    }
-    Ok(if meta.is_file() { None } else { Some(Box::new(file)) })
-}
-
-/// How far all files together have come, where there is a terminal.
-#[derive(Debug)]
-pub(super) struct Progress {
-    /// Octets of all files; zero where nobody knows.
-    total: u64,
-    read: AtomicU64,
-    /// Files were found to overlap while they were read one behind the other.
-    overlap: AtomicBool,
-    /// Packets of several interfaces were found to stand in lots.
-    in_lots: AtomicBool,
-    /// What is read now is not read again.
-    is_last: AtomicBool,
-    status: Mutex<StatusLine>,
-    /// What is to be known of them, told in the end.
-    remarks: Mutex<Vec<String>>,
-}
-
-impl Progress {
-    fn of(Captures { files, again }: &Captures) -> Self {
-        let total = files.iter().map(|path| file_bytes(path)).sum();
-        let status = Mutex::new(StatusLine::begin(Pace::patient(Duration::from_millis(200)), None));
-        let remarks =
-            again.iter().map(|path| format!("{} is named more than once and read once", screen::named(path)));
-        let (read, remarks) = (AtomicU64::new(0), Mutex::new(remarks.collect()));
-        let [overlap, in_lots, is_last] = [false; 3].map(AtomicBool::new);
-        Self { total, read, overlap, in_lots, is_last, status, remarks }
-    }
-
-    /// Whether what is read now is to be read again.
-    fn is_vain(&self) -> bool {
-        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        !is(&self.is_last) && (is(&self.overlap) || is(&self.in_lots))
-    }
-
-    /// All is read once more, and for the last time.
-    fn begin_again(&self) {
-        self.read.store(0, Ordering::Relaxed);
-        self.is_last.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether what is read is to be put in the order of time.
-    pub(super) fn is_to_be_sorted(&self) -> bool {
-        self.is_last.load(Ordering::Relaxed) && self.in_lots.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn count(&self, octets: usize) {
-        self.read.fetch_add(octets as u64, Ordering::Relaxed);
-    }
-
-    /// Takes down what is to be known.
-    pub(super) fn remark(&self, words: String) {
-        lock(&self.remarks).push(words);
-    }
-
-    /// Ends the line, and says what is to be known.
-    fn end(&self) {
-        self.status().end();
-        for remark in lock(&self.remarks).drain(..) {
-            screen::mention(&format!("note: {remark}\n"));
-        }
-    }
-
-    fn status(&self) -> MutexGuard<'_, StatusLine> {
-        lock(&self.status)
-    }
-
-    pub(super) fn show(&self) {
-        self.status().show(|elapsed_s| self.line(elapsed_s));
-    }
-
-    fn line(&self, elapsed_s: f64) -> String {
-        let read = self.read.load(Ordering::Relaxed) as f64;
-        let rate = read / elapsed_s;
-        let speed = format!("{:.0} MB read, {:.0} MB/s", read / 1e6, rate / 1e6);
-        if self.total == 0 || read > self.total as f64 {
-            return speed;
-        }
-        let left_s = (self.total as f64 - read) / rate.max(1.0);
-        format!(
-            "{}  {speed}, about {} left",
-            progress::bar(read / self.total as f64),
-            progress::clock(left_s)
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     #[test]
     fn parts_are_runs_of_files_of_about_equal_length() {

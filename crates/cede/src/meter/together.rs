@@ -5,11 +5,12 @@
 //! are opened when they begin.
 
 use super::ahead::{PIECE_BYTES, Pieces, unpacked_ahead};
+use super::capture::Source;
 use super::lacking::{Lacking, asked};
 use super::lots::Sorter;
 use super::order::{OVERLAP_NS, sort_known};
+use super::reading::Progress;
 use super::show::many;
-use super::source::{Progress, Source};
 use crate::screen;
 use cede_meter::{Batch, Config, Feed, FeedError, Meter};
 use cede_wire::link::LinkType;

@@ -65,7 +65,7 @@ impl Asking {
         named: &Hearer,
     ) -> Self {
         // What is missing is not known; anything but nothing says that we are no seed.
-        let port = Rc::new(hub.listener.outer_port());
+        let port = hub.listener.outer_port();
         let standing = Box::new(move || Amounts { left: 1, port: Some(port()), ..Amounts::default() });
         let asking = Self::new(tiers, identity, (hub, row), (standing, named.clone()));
         let _ = asking.wishes.send(Wish { event: AnnounceEvent::Started, want: WANT });
