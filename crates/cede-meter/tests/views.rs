@@ -274,6 +274,34 @@ fn a_way_out_that_changes_is_found_again() {
     assert!(tap.0.counters().seen_twice < 2_300);
 }
 
+/// A connection that pauses, as one that only tells of the beginning and the end of another: behind the pause others' queue is there.
+#[test]
+fn behind_a_pause_the_same_view_counts() {
+    for are_apart in [false, true] {
+        let mut shown = Vec::new();
+        for k in 0..300_u64 {
+            let (sent, queue) =
+                (1_000_000 + k * 20_000 + k / 100 * 12_000_000, if k < 100 { 0 } else { 270_000 });
+            let data = utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100);
+            let packet = ipv4(17, B.0, A.0, &udp(B.1, A.1, &data));
+            shown.extend([(sent, INSIDE, packet.clone()), (sent + queue + 50, OUTSIDE, packet)]);
+        }
+        shown.sort_by_key(|(time_us, ..)| *time_us);
+        let mut tap = Tap::new(Config::default());
+        for (time_us, interface, packet) in &shown {
+            if are_apart {
+                tap.0.go_to_capture(*interface as u16);
+                tap.frame(*time_us, &ethernet(0x0800, packet));
+            } else {
+                Capture::Apart.hand(&mut tap, *time_us, &Capture::Apart.frame(*interface, false, packet));
+            }
+        }
+        let delays = tap.found().queue_us(B.0, Estimator::Direct);
+        let (behind, queued) = (delays.len() - 200, delays.iter().filter(|queue_us| **queue_us > 269_000.0));
+        assert!((95..=102).contains(&behind) && queued.count() == 200, "{are_apart} {delays:?}");
+    }
+}
+
 /// Frames of captures that were taken at the same time: when, which, and what.
 type Shown = (u64, u16, Vec<u8>);
 

@@ -62,6 +62,8 @@ struct Kept {
     last_us: u64,
     /// What the sender's clock showed in the last packet that told it; zero before.
     stamp: u32,
+    /// When another view was passed over first since then.
+    missed_us: Option<u64>,
 }
 
 /// Views of both directions of a flow.
@@ -246,8 +248,12 @@ impl Sides {
     /// As [`Views::judge`].
     fn judge(&mut self, side: Side, view: View, (time_us, said): (u64, &Said), ended: &[u16]) -> Verdict {
         let kept = self.kept[side];
-        let is_over = kept.is_some_and(|kept| kept.is_silent(time_us) || ended.contains(&kept.view.capture));
         let is_untold = view.is_untold();
+        let is_over = kept.is_some_and(|kept| {
+            // Where no way is told, a view that comes first after a pause may be that of a packet which is still to leave.
+            let shows_no_more = if is_untold { kept.is_missed(time_us) } else { kept.is_silent(time_us) };
+            shows_no_more || ended.contains(&kept.view.capture)
+        });
         if is_over {
             self.exits[side] = Exits::default();
             // What was seen until then is worth as much as what comes.
@@ -262,9 +268,12 @@ impl Sides {
         if verdict == Verdict::Repeats {
             let is_apart = kept.is_some_and(|kept| kept.view.capture != view.capture);
             self.passed_over[side] = self.passed_over[side].saturating_add(u8::from(is_apart));
+            if let Some(kept) = &mut self.kept[side] {
+                kept.missed_us.get_or_insert(time_us);
+            }
         } else {
             let stamp = stamp.or(kept.map(|kept| kept.stamp)).unwrap_or(0);
-            self.kept[side] = Some(Kept { view, last_us: time_us, stamp });
+            self.kept[side] = Some(Kept { view, last_us: time_us, stamp, missed_us: None });
         }
         verdict
     }
@@ -278,6 +287,11 @@ impl Sides {
 impl Kept {
     const fn is_silent(&self, time_us: u64) -> bool {
         time_us.saturating_sub(self.last_us) > SILENCE_US
+    }
+
+    /// Whether others have been seen for so long, and not this one.
+    fn is_missed(&self, time_us: u64) -> bool {
+        self.missed_us.is_some_and(|since_us| time_us.saturating_sub(since_us) > SILENCE_US)
     }
 
     /// Where it shows no more (`is_over`), what another one showed before by a clock that is late is no more worth than before.
