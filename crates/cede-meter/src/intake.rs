@@ -83,7 +83,7 @@ impl Counters {
         (link_type, captured, original_len): (LinkType, &'a [u8], u32),
     ) -> Option<Seen<'a>> {
         if self.arrives(selection, time_ns, original_len) {
-            self.read(selection, link_type, captured)
+            self.read(selection, link_type, captured, original_len)
         } else {
             None
         }
@@ -110,8 +110,9 @@ impl Counters {
         selection: &Selection,
         link_type: LinkType,
         captured: &'a [u8],
+        original_len: u32,
     ) -> Option<Seen<'a>> {
-        match frame::read(link_type, captured) {
+        match frame::read(link_type, captured, original_len) {
             Ok(seen) if selection.filter.as_ref().is_some_and(|filter| !filter.passes(&seen)) => {
                 self.filtered += 1;
                 None

@@ -187,7 +187,9 @@ impl Meter {
         (link_type, captured, original_len): (LinkType, &[u8], u32),
         mut then: impl FnMut(&mut Self, Waiting),
     ) {
-        let Some(seen) = self.counters.read(&self.config.selection, link_type, captured) else { return };
+        let Some(seen) = self.counters.read(&self.config.selection, link_type, captured, original_len) else {
+            return;
+        };
         let is_tcp = matches!(seen.content, Content::Tcp(_));
         let (key, side) = Key::of(seen.source, seen.destination, is_tcp);
         let hash = self.stock.hash(&key);

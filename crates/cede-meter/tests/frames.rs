@@ -61,8 +61,103 @@ fn tunnels_are_opened_one_level_deep() {
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &vxlan(ip)))));
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &gtp(ip)))));
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &extended(ip)))));
+    let linux = |ip: Vec<u8>| {
+        let mut datagram = vxlan(ip);
+        datagram[2..4].copy_from_slice(&8472_u16.to_be_bytes());
+        datagram
+    };
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &linux(ip)))), "the port that Linux takes");
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(4, &ip))), "IPv4 within IPv4");
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| ipv6(4, (1, 2), &ip))), "IPv4 within IPv6, as of DS-Lite");
+    let six = wrapped(LinkType::RAW, |ip| outer(41, &ipv6(17, (ip[14], ip[18]), &ip[20..])));
+    assert!(is_seen(&six), "IPv6 within IPv4");
     let twice = wrapped(LinkType::RAW, |ip| outer(47, &gre(outer(47, &gre(ip)))));
     assert!(twice.report().hosts.is_empty() && twice.counters().other == 120);
+    let thrice = wrapped(LinkType::RAW, |ip| outer(4, &outer(4, &ip)));
+    assert!(thrice.report().hosts.is_empty() && thrice.counters().other == 120);
+}
+
+/// Between hosts of 2001:db8::, by their last octets.
+fn ipv6(next: u8, (from, to): (u8, u8), payload: &[u8]) -> Vec<u8> {
+    let end = |last: u8| [&[0x20, 1, 0xd, 0xb8][..], &[0; 11], &[last]].concat();
+    let len = (payload.len() as u16).to_be_bytes();
+    [&[0x60, 0, 0, 0][..], &len, &[next, 64], &end(from), &end(to), payload].concat()
+}
+
+#[test]
+fn what_is_cut_within_a_tunnel_is_told_to_be_cut() {
+    let outer = |payload: &[u8]| {
+        ethernet(0x0800, &ipv4(17, [192, 0, 2, 1], [192, 0, 2, 2], &udp(50_000, 0, payload)))
+    };
+    let to = |port: u16, mut frame: Vec<u8>| {
+        frame[36..38].copy_from_slice(&port.to_be_bytes());
+        frame
+    };
+    let vxlan =
+        |ip: &[u8]| to(4789, outer(&[&[8, 0, 0, 0, 0, 0, 42, 0][..], &ethernet(0x0800, ip)].concat()));
+    let gtp = |ip: &[u8]| to(2152, outer(&[&[0x30, 255, 0, 0, 0, 0, 0, 1][..], ip].concat()));
+    let extended = |ip: &[u8]| {
+        let header = [&[0x34, 255, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x85, 4][..], &[0; 14], &[0]].concat();
+        to(2152, outer(&[&header[..], ip].concat()))
+    };
+    type Tunnel<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+    let tunnels: [Tunnel<'_>; 3] = [&vxlan, &gtp, &extended];
+    for (k, tunnel) in tunnels.iter().enumerate() {
+        let needed = tunnel(&ipv4(17, A.0, B.0, &[0; 28])).len();
+        for len in 0..=needed {
+            let mut meter = Meter::default();
+            let data = utp(Kind::Data, 8, (1, 4), (7, 5), 100);
+            let frame = tunnel(&ipv4(17, B.0, A.0, &udp(B.1, A.1, &data)));
+            meter.packet(7_000, LinkType::ETHERNET, &frame[..len], frame.len() as u32);
+            let Counters { cut, other, .. } = meter.counters();
+            assert_eq!((cut, other), (u64::from(len < needed), 0), "{k}: {len} of {needed}");
+        }
+        // Nobody's packet is cut where it is another protocol's.
+        let mut meter = Meter::default();
+        let frame = tunnel(&ipv4(1, A.0, B.0, &[8, 0, 0, 0]));
+        meter.packet(7_000, LinkType::ETHERNET, &frame, frame.len() as u32);
+        assert_eq!((meter.counters().cut, meter.counters().other, meter.flows()), (0, 1, 0), "{k}");
+    }
+    let arp = [&[0, 0, 0x65, 0x58][..], &ethernet(0x0806, &[0; 28])].concat();
+    let mut meter = Meter::default();
+    let frame = ethernet(0x0800, &ipv4(47, [192, 0, 2, 1], [192, 0, 2, 2], &arp));
+    meter.packet(7_000, LinkType::ETHERNET, &frame, frame.len() as u32);
+    assert_eq!((meter.counters().cut, meter.counters().other), (0, 1));
+}
+
+#[test]
+fn a_packet_whose_header_leaves_its_length_open_is_as_long_as_it_was_on_the_wire() {
+    // Of each so many octets were captured.
+    let answers = |version: u8, has_length: bool| {
+        let mut meter = Meter::default();
+        let mut send = |time_us: u64, protocol, from: ([u8; 4], u16), to: ([u8; 4], u16), segment: &Tcp| {
+            let segment = segment.octets(from.1, to.1);
+            let mut frame = match version {
+                4 => ethernet(0x0800, &ipv4(protocol, from.0, to.0, &segment)),
+                _ => ethernet(0x86dd, &ipv6(protocol, (from.0[2], to.0[2]), &segment)),
+            };
+            if !has_length {
+                let at = if version == 4 { 16 } else { 18 };
+                frame[at..at + 2].copy_from_slice(&[0, 0]);
+            }
+            let captured = &frame[..frame.len().min(118)];
+            meter.packet(time_us * 1000, LinkType::ETHERNET, captured, frame.len() as u32);
+        };
+        for k in 0..100_u32 {
+            let time_us = 1_000_000 + u64::from(k) * 20_000;
+            let (clock, seq) = (1_000 + 20 * k, 14_480 * k);
+            let data = Tcp { seq, ack: 1, flags: 0x10, clock, echo: 9, len: 14_480 };
+            let ack = Tcp { seq: 1, ack: seq + 14_480, flags: 0x10, clock: clock + 7, echo: clock, len: 0 };
+            send(time_us, 6, B, A, &data);
+            send(time_us + 10, 6, A, B, &ack);
+        }
+        let mut seen = common::Seen::default();
+        let _ = meter.report_to(&mut seen);
+        seen.samples.iter().filter(|sample| sample.estimator == Estimator::Echoed).count()
+    };
+    for version in [4, 6] {
+        assert_eq!((answers(version, true), answers(version, false)), (100, 100), "IPv{version}");
+    }
 }
 
 #[test]

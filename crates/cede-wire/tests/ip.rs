@@ -181,4 +181,15 @@ fn senseless_versions_and_lengths_are_refused() {
     octets[2..4].copy_from_slice(&[0, 0]);
     assert_eq!(Packet::parse(&octets).unwrap().payload_len, 9);
     assert_eq!(Packet::parse(&octets).unwrap().source, IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
+    // Of which a capture may hold the front.
+    let cut = Packet::parse_of(&octets[..28], 70_000).unwrap();
+    assert_eq!((cut.payload.len(), cut.payload_len), (8, 69_980));
+    let mut datagram = cut.payload.to_vec();
+    datagram[4..6].copy_from_slice(&[0, 0]);
+    assert_eq!(Datagram::parse_of(&datagram, cut.payload_len).unwrap().payload_len, 69_972);
+    let mut six = udp(&Envelope::new(V6), b"data", &Payload::Empty);
+    six[4..6].copy_from_slice(&[0, 0]);
+    assert_eq!(Packet::parse_of(&six[..48], 70_040).unwrap().payload_len, 70_000);
+    // No length is less than what is there.
+    assert_eq!(Packet::parse_of(&six, 0), Packet::parse(&six));
 }

@@ -390,7 +390,7 @@ mod tests {
 
     fn passes(filter: &str, packet: &[u8]) -> bool {
         let filter = Filter::parse(filter).unwrap_or_else(|error| panic!("{error}"));
-        filter.passes(&frame::read(LinkType::RAW, packet).expect("a packet"))
+        filter.passes(&frame::read(LinkType::RAW, packet, packet.len() as u32).expect("a packet"))
     }
 
     #[test]

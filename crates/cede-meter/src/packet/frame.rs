@@ -1,7 +1,8 @@
 //! From a captured frame to what is looked at: addresses, ports, and a uTP or TCP header.
 //!
 //! Sources: `cede_wire` for link types, IP, UDP; RFC 9293 section 3.1 and RFC 7323 section 3 for TCP; RFC 2784 and 2890
-//! (GRE), RFC 7348 (VXLAN), 3GPP TS 29.281 section 5.1 (GTP-U) for tunnels, of which one level is opened.
+//! (GRE), RFC 2003, 2473 and 4213 (IP within IP), RFC 7348 (VXLAN), 3GPP TS 29.281 section 5.1 (GTP-U) for tunnels, of which one level is
+//! opened.
 //!
 //! **What it leaves out.** Checksums: a capture at the sender has none yet. Fragments other than the first, which have
 //! no ports; a first fragment is read like a whole packet. Tunnels within tunnels.
@@ -15,7 +16,11 @@ use cede_wire::link::{self, LinkType};
 use cede_wire::utp::HEADER_BYTES as HEADER_BYTES_UTP;
 
 const PROTOCOL_GRE: u8 = 47;
+/// A packet of IPv4, or of IPv6.
+const PROTOCOL_IP: [u8; 2] = [4, 41];
 pub(crate) const PORT_VXLAN: u16 = 4789;
+/// What Linux took before there was another one, and does unless told otherwise.
+pub(crate) const PORT_VXLAN_LINUX: u16 = 8472;
 pub(crate) const PORT_GTP_U: u16 = 2152;
 const HEADER_BYTES_TCP: usize = 20;
 
@@ -88,6 +93,20 @@ pub enum Mute {
     UnknownLinkType(u16),
 }
 
+/// Octets as far as they were captured, and how many they were on the wire.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    captured: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Piece<'a> {
+    /// What is left of it behind a header.
+    fn behind(self, rest: &'a [u8]) -> Self {
+        Self { captured: rest, len: self.len.saturating_sub(self.captured.len() - rest.len()) }
+    }
+}
+
 /// What the transport needs of an IP packet.
 struct Carried<'a> {
     source: Address,
@@ -100,23 +119,29 @@ struct Carried<'a> {
     payload_len: usize,
 }
 
-/// Reads a frame.
+/// Reads a frame that had so many octets on the wire.
 ///
 /// # Errors
 /// [`Mute`], where there is neither TCP nor UDP in it.
 #[inline]
-pub fn read(link_type: LinkType, frame: &[u8]) -> Result<Seen<'_>, Mute> {
+pub fn read(link_type: LinkType, frame: &[u8], original_len: u32) -> Result<Seen<'_>, Mute> {
     if link_type == LinkType::ETHERNET
         && let Some(ip) = plain(frame)
     {
         return transport(&Carried::of(&ip), true);
     }
-    let packet = link::ip_packet(link_type, frame).map_err(|error| match error {
+    let whole = Piece { captured: frame, len: original_len as usize };
+    read_ip(behind_link(link_type, whole)?, true)
+}
+
+/// The IP packet in a frame.
+fn behind_link(link_type: LinkType, frame: Piece<'_>) -> Result<Piece<'_>, Mute> {
+    let packet = link::ip_packet(link_type, frame.captured).map_err(|error| match error {
         link::StripError::UnknownLinkType(LinkType(number)) => Mute::UnknownLinkType(number),
         link::StripError::Truncated => Mute::Cut,
         link::StripError::NotIp(_) => Mute::Other,
     })?;
-    read_ip(packet, true)
+    Ok(frame.behind(packet))
 }
 
 /// What nearly every frame of Ethernet carries: IPv4 without options, in no fragment.
@@ -152,8 +177,8 @@ pub(crate) fn plain(frame: &[u8]) -> Option<PlainIp<'_>> {
 
 /// Reads an IP packet; a tunnel is opened if `opens`.
 #[inline(never)]
-fn read_ip(packet: &[u8], opens: bool) -> Result<Seen<'_>, Mute> {
-    let packet = ip::Packet::parse(packet).map_err(|_| Mute::Cut)?;
+fn read_ip(packet: Piece<'_>, opens: bool) -> Result<Seen<'_>, Mute> {
+    let packet = ip::Packet::parse_of(packet.captured, packet.len).map_err(|_| Mute::Cut)?;
     if packet.fragment.is_some_and(|fragment| fragment.offset_bytes != 0) {
         return Err(Mute::Fragment);
     }
@@ -174,7 +199,8 @@ fn transport<'a>(carried: &Carried<'a>, opens: bool) -> Result<Seen<'a>, Mute> {
     match carried.protocol {
         PROTOCOL_TCP => read_tcp(carried),
         PROTOCOL_UDP => read_udp(carried, opens),
-        PROTOCOL_GRE if opens => read_ip(behind_gre(carried.payload)?, false),
+        PROTOCOL_GRE if opens => read_ip(behind_gre(carried.piece())?, false),
+        protocol if opens && PROTOCOL_IP.contains(&protocol) => read_ip(carried.piece(), false),
         _ => Err(Mute::Other),
     }
 }
@@ -185,6 +211,10 @@ impl<'a> Carried<'a> {
         let PlainIp { source, destination, hop_limit, protocol, payload, payload_len } = *ip;
         let (source, destination) = (Address::v4(source), Address::v4(destination));
         Self { source, destination, hop_limit, protocol, payload, payload_len }
+    }
+
+    const fn piece(&self) -> Piece<'a> {
+        Piece { captured: self.payload, len: self.payload_len }
     }
 
     fn seen(&self, ports: [u16; 2], content: Content<'a>) -> Seen<'a> {
@@ -240,60 +270,63 @@ fn timestamps(mut options: &[u8]) -> Option<(u32, u32)> {
 
 #[inline(always)]
 fn read_udp<'a>(carried: &Carried<'a>, opens: bool) -> Result<Seen<'a>, Mute> {
-    let datagram = ip::Datagram::parse(carried.payload).map_err(|_| Mute::Cut)?;
-    // What only looks like a tunnel is a datagram like others.
-    let is_tunnel = matches!(datagram.destination_port, PORT_VXLAN | PORT_GTP_U);
-    if is_tunnel
-        && opens
-        && let Some(Ok(seen)) = tunnelled(datagram.destination_port, datagram.payload)
-    {
-        return Ok(seen);
+    let datagram = ip::Datagram::parse_of(carried.payload, carried.payload_len).map_err(|_| Mute::Cut)?;
+    if opens && let Some(verdict) = tunnelled(&datagram) {
+        return verdict;
     }
     let content = Content::Udp { payload: datagram.payload, payload_len: datagram.payload_len };
     Ok(carried.seen([datagram.source_port, datagram.destination_port], content))
 }
 
-/// What a datagram to a tunnel's port carries.
-fn tunnelled(port: u16, payload: &[u8]) -> Option<Result<Seen<'_>, Mute>> {
-    match port {
-        PORT_VXLAN => {
-            let ethernet = behind_vxlan(payload)?;
-            Some(within_ethernet(ethernet).and_then(|ip| read_ip(ip, false)))
-        }
-        PORT_GTP_U => Some(read_ip(behind_gtp(payload)?, false)),
-        _ => None,
-    }
+/// What a datagram to a tunnel's port carries; `None` where it only looks like a tunnel, and is a datagram like others.
+#[inline(always)]
+fn tunnelled<'a>(datagram: &ip::Datagram<'a>) -> Option<Result<Seen<'a>, Mute>> {
+    let port = datagram.destination_port;
+    matches!(port, PORT_VXLAN | PORT_VXLAN_LINUX | PORT_GTP_U).then(|| open(datagram)).flatten()
+}
+
+#[inline(never)]
+fn open<'a>(datagram: &ip::Datagram<'a>) -> Option<Result<Seen<'a>, Mute>> {
+    let piece = Piece { captured: datagram.payload, len: datagram.payload_len };
+    let packet = match datagram.destination_port {
+        PORT_GTP_U => behind_gtp(piece)?,
+        _ => behind_link(LinkType::ETHERNET, behind_vxlan(piece)?),
+    };
+    let verdict = packet.and_then(|packet| read_ip(packet, false));
+    // All of it is there, and makes no sense.
+    let is_none = piece.captured.len() >= piece.len && matches!(verdict, Err(Mute::Cut));
+    (!is_none).then_some(verdict)
 }
 
 /// RFC 2784, section 2.1, and RFC 2890: flags for a checksum, a key and a sequence number, four octets each. RFC 7637, section
 /// 3.2: an Ethernet frame in the place of an IP packet.
-fn behind_gre(payload: &[u8]) -> Result<&[u8], Mute> {
+fn behind_gre(whole: Piece<'_>) -> Result<Piece<'_>, Mute> {
     const OPTIONAL: [u8; 3] = [0x80, 0x20, 0x10];
-    let [flags, version, high, low, ..] = *payload else { return Err(Mute::Cut) };
+    let [flags, version, high, low, ..] = *whole.captured else { return Err(Mute::Cut) };
     let words = OPTIONAL.iter().filter(|&&bit| flags & bit != 0).count();
-    let carried = || payload.get(4 + 4 * words..).ok_or(Mute::Cut);
+    let carried = || whole.captured.get(4 + 4 * words..).map(|rest| whole.behind(rest)).ok_or(Mute::Cut);
     match [version & 7, high, low] {
         [0, 0x08, 0x00] | [0, 0x86, 0xdd] => carried(),
-        [0, 0x65, 0x58] => within_ethernet(carried()?),
+        [0, 0x65, 0x58] => behind_link(LinkType::ETHERNET, carried()?),
         _ => Err(Mute::Other),
     }
 }
 
-fn within_ethernet(frame: &[u8]) -> Result<&[u8], Mute> {
-    link::ip_packet(LinkType::ETHERNET, frame).map_err(|_| Mute::Cut)
-}
-
 /// RFC 7348, section 5: a flag that says that the network's number is there, and reserved zeros.
-fn behind_vxlan(payload: &[u8]) -> Option<&[u8]> {
-    matches!(payload, [0x08, 0, 0, 0, _, _, _, 0, ..]).then(|| &payload[8..])
+fn behind_vxlan(whole: Piece<'_>) -> Option<Piece<'_>> {
+    let payload = whole.captured;
+    matches!(payload, [0x08, 0, 0, 0, _, _, _, 0, ..]).then(|| whole.behind(&payload[8..]))
 }
 
 /// TS 29.281, section 5.1: version 1, protocol type 1, message type 255, and extension headers if flagged.
-fn behind_gtp(payload: &[u8]) -> Option<&[u8]> {
-    let [flags, 255, ..] = *payload else { return None };
-    if flags & 0xf0 != 0x30 {
-        return None;
-    }
+fn behind_gtp(whole: Piece<'_>) -> Option<Result<Piece<'_>, Mute>> {
+    let [flags, 255, ..] = *whole.captured else { return None };
+    let behind = || behind_extensions(flags, whole.captured).map(|rest| whole.behind(rest));
+    (flags & 0xf0 == 0x30).then(|| behind().ok_or(Mute::Cut))
+}
+
+/// `None` where they go on beyond what was captured.
+fn behind_extensions(flags: u8, payload: &[u8]) -> Option<&[u8]> {
     if flags & 0x07 == 0 {
         return payload.get(8..);
     }

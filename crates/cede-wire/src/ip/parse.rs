@@ -69,9 +69,19 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// [`ParseError`]; a packet whose payload alone is cut short is none.
     pub fn parse(octets: &'a [u8]) -> Result<Self, ParseError> {
+        Self::parse_of(octets, octets.len())
+    }
+
+    /// As [`Self::parse`], where a capture may hold less than the octets that were there: their number is the packet's length if its header
+    /// leaves that open, as it does where a network card is to cut it up, and in jumbograms.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_of(octets: &'a [u8], original_len: usize) -> Result<Self, ParseError> {
+        let original_len = original_len.max(octets.len());
         match octets.first().ok_or(ParseError::Truncated)? >> 4 {
-            4 => parse_v4(octets),
-            6 => parse_v6(octets),
+            4 => parse_v4(octets, original_len),
+            6 => parse_v6(octets, original_len),
             version => Err(ParseError::Version(version)),
         }
     }
@@ -116,7 +126,7 @@ fn at_most(rest: &[u8], len: usize) -> &[u8] {
 }
 
 /// RFC 791, section 3.1.
-fn parse_v4(octets: &[u8]) -> Result<Packet<'_>, ParseError> {
+fn parse_v4(octets: &[u8], original_len: usize) -> Result<Packet<'_>, ParseError> {
     let fixed = octets.first_chunk::<IPV4_HEADER_BYTES>().ok_or(ParseError::Truncated)?;
     let header_len = usize::from(fixed[0] & 0x0f) * 4;
     if header_len < IPV4_HEADER_BYTES {
@@ -125,7 +135,7 @@ fn parse_v4(octets: &[u8]) -> Result<Packet<'_>, ParseError> {
     let (header, rest) = octets.split_at_checked(header_len).ok_or(ParseError::Truncated)?;
     let payload_len = match u16::from_be_bytes([fixed[2], fixed[3]]) {
         // A capture taken before the network card cut a large send into packets.
-        0 => rest.len(),
+        0 => original_len - header_len,
         total => usize::from(total).checked_sub(header_len).ok_or(ParseError::Length(total))?,
     };
     let flags_and_offset = u16::from_be_bytes([fixed[6], fixed[7]]);
@@ -153,11 +163,11 @@ fn v4_fragment(flags_and_offset: u16, identification: u16) -> Option<Fragment> {
 }
 
 /// RFC 8200, section 3.
-fn parse_v6(octets: &[u8]) -> Result<Packet<'_>, ParseError> {
+fn parse_v6(octets: &[u8], original_len: usize) -> Result<Packet<'_>, ParseError> {
     let (fixed, rest) = octets.split_first_chunk::<IPV6_HEADER_BYTES>().ok_or(ParseError::Truncated)?;
     let declared = match u16::from_be_bytes([fixed[4], fixed[5]]) {
-        // Offloading or a jumbogram: the packet is what is there.
-        0 => rest.len(),
+        // Offloading or a jumbogram: the packet is what was there.
+        0 => original_len - IPV6_HEADER_BYTES,
         len => usize::from(len),
     };
     let upper = skip_extensions(fixed[6], at_most(rest, declared), declared)?;
