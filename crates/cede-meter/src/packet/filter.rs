@@ -10,11 +10,13 @@
 //!           | ADDRESS | ADDRESS/BITS | N            (a number alone: a port, after a test of a port)
 //! ```
 //!
+//! What stands alone has the protocol and the end of the test of its kind before it: "tcp src port 80 or 443" are two ports of senders of TCP.
+//!
 //! **What it leaves out** of pcap-filter(7): names of hosts and services, masks written as addresses, octets of headers,
 //! and its rule that "and" and "or" bind alike: mixed without parentheses, they are an error here.
 //!
 //! **How it was validated.** Tables of filters and packets, errors with their places (below), arbitrary texts
-//! (`tests/fuzz.rs`).
+//! (`tests/fuzz.rs`), and some thousand random filters beside what tcpdump makes of them.
 
 use crate::packet::frame::{Content, Seen};
 use crate::packet::key::{Address, End};
@@ -25,6 +27,7 @@ use core::net::IpAddr;
 /// Tests of a filter, parentheses and negations within each other.
 const OPS_MAX: usize = 512;
 const DEPTH_MAX: usize = 60;
+const MISSING: &str = "something is missing here, such as `host 192.0.2.1`, `port 80` or `tcp`";
 const WORDS: [&str; 14] =
     ["and", "or", "not", "tcp", "udp", "utp", "ip", "ip6", "src", "dst", "host", "net", "port", "portrange"];
 
@@ -103,7 +106,7 @@ impl Filter {
     /// # Errors
     /// [`FilterError`].
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        let mut parser = Parser { text, tokens: tokens(text), at: 0, ops: Vec::new(), ports: None };
+        let mut parser = Parser { text, tokens: tokens(text), at: 0, ops: Vec::new(), last: None };
         parser.filter(0)?;
         match parser.peek() {
             None => Ok(Self { ops: parser.ops }),
@@ -153,7 +156,10 @@ impl Test {
             },
             Self::Ip => seen.source.address.is_v4(),
             Self::Ip6 => !seen.source.address.is_v4(),
-            Self::Net { ends, net, bits } => any(ends, &|end| end.address.shares(net, bits)),
+            // IPv4 stands within `::/0`, but is none of its addresses.
+            Self::Net { ends, net, bits } => {
+                any(ends, &|end| end.address.is_v4() == net.is_v4() && end.address.shares(net, bits))
+            }
             Self::Ports { ends, first, last } => any(ends, &|end| (first..=last).contains(&end.port)),
         }
     }
@@ -186,8 +192,16 @@ struct Parser<'a> {
     tokens: Vec<(usize, &'a str)>,
     at: usize,
     ops: Vec<Op>,
-    /// The ends of the last test, if it was one of ports: a number alone is another one.
-    ports: Option<Ends>,
+    /// What a number or an address alone is another one of.
+    last: Option<Told>,
+}
+
+/// What the last test of ports or addresses said besides.
+#[derive(Clone, Copy)]
+struct Told {
+    is_of_ports: bool,
+    protocol: Option<Test>,
+    ends: Ends,
 }
 
 impl<'a> Parser<'a> {
@@ -244,7 +258,10 @@ impl<'a> Parser<'a> {
             return self.push(Op::Not);
         }
         if self.next_is(&["("]) {
+            let last = self.last;
             self.filter(depth + 1)?;
+            // What stands within says nothing of what stands behind.
+            self.last = last;
             return if self.next_is(&[")"]) { Ok(()) } else { Err(self.wrong("`)` is missing here")) };
         }
         self.test()
@@ -259,47 +276,52 @@ impl<'a> Parser<'a> {
             Some("ip6") => Some(Test::Ip6),
             _ => None,
         };
-        let Some(kind) = kind else { return self.ends() };
+        let Some(kind) = kind else { return self.ends(None) };
         self.at += 1;
-        self.push(Op::Test(kind))?;
         // `tcp port 80` means both.
-        if self
+        let goes_on = self
             .peek()
-            .is_some_and(|token| matches!(token, "src" | "dst" | "host" | "net" | "port" | "portrange"))
-        {
-            self.ends()?;
+            .is_some_and(|token| matches!(token, "src" | "dst" | "host" | "net" | "port" | "portrange"));
+        if goes_on { self.ends(Some(kind)) } else { self.push(Op::Test(kind)) }
+    }
+
+    fn ends(&mut self, protocol: Option<Test>) -> Result<(), FilterError> {
+        let ends = match self.peek() {
+            Some("src") => Some(Ends::Source),
+            Some("dst") => Some(Ends::Destination),
+            _ => None,
+        };
+        self.at += usize::from(ends.is_some());
+        let last = self.last.take().filter(|_| ends.is_none());
+        let none = Told { is_of_ports: false, protocol, ends: ends.unwrap_or(Ends::Either) };
+        let alone = |is_of_ports| last.filter(|last| last.is_of_ports == is_of_ports);
+        let (told, test) = match self.peek() {
+            Some("host") => (none, self.behind(|parser| parser.net(none.ends, false))),
+            Some("net") => (none, self.behind(|parser| parser.net(none.ends, true))),
+            Some("port") => (none, self.behind(|parser| parser.port(none.ends))),
+            Some("portrange") => (none, self.behind(|parser| parser.port_range(none.ends))),
+            Some(token) if token.parse::<u16>().is_ok() => match alone(true) {
+                Some(last) => (last, self.port(last.ends)),
+                None => return Err(self.wrong(format!("a number alone: `port {token}`?"))),
+            },
+            Some(token) if token.contains(['.', ':']) => {
+                let last = alone(false).unwrap_or(none);
+                (last, self.net(last.ends, false))
+            }
+            Some(token) => return Err(self.wrong(unknown(token))),
+            None => return Err(self.wrong(MISSING)),
+        };
+        self.push_told(told, test?)
+    }
+
+    fn push_told(&mut self, told: Told, test: Test) -> Result<(), FilterError> {
+        self.last = Some(Told { is_of_ports: matches!(test, Test::Ports { .. }), ..told });
+        self.push(Op::Test(test))?;
+        if let Some(protocol) = told.protocol {
+            self.push(Op::Test(protocol))?;
             self.push(Op::And)?;
         }
         Ok(())
-    }
-
-    fn ends(&mut self) -> Result<(), FilterError> {
-        let ends = match self.peek() {
-            Some("src") => Ends::Source,
-            Some("dst") => Ends::Destination,
-            _ => Ends::Either,
-        };
-        self.at += usize::from(ends != Ends::Either);
-        let inherited = self.ports.take();
-        let test = match self.peek() {
-            Some("host") => self.behind(|parser| parser.net(ends, false)),
-            Some("net") => self.behind(|parser| parser.net(ends, true)),
-            Some("port") => self.behind(|parser| parser.port(ends)),
-            Some("portrange") => self.behind(|parser| parser.port_range(ends)),
-            Some(token) if token.parse::<u16>().is_ok() => match inherited {
-                Some(inherited) if ends == Ends::Either => self.port(inherited),
-                _ => Err(self.wrong(format!("a number alone: `port {token}`?"))),
-            },
-            Some(token) if token.contains(['.', ':']) => self.net(ends, false),
-            Some(token) => Err(self.wrong(unknown(token))),
-            None => {
-                Err(self.wrong("something is missing here, such as `host 192.0.2.1`, `port 80` or `tcp`"))
-            }
-        }?;
-        if let Test::Ports { ends, .. } = test {
-            self.ports = Some(ends);
-        }
-        self.push(Op::Test(test))
     }
 
     fn behind<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
@@ -356,6 +378,7 @@ fn unknown(token: &str) -> String {
     match token {
         ")" => "something is missing before this".to_string(),
         "and" | "or" | "&&" | "||" => format!("something is missing before `{token}`"),
+        _ if WORDS.contains(&token) => format!("`{token}` does not belong here"),
         _ => {
             let shared = |word: &str| word.chars().filter(|&c| token.contains(c)).count();
             let is_near =
@@ -414,6 +437,9 @@ mod tests {
             "tcp src port 6881 and dst 192.0.2.9",
             "udp or tcp",
             "port 80 or 443",
+            "tcp src port 80 or 6881",
+            "dst 10.1.2.3 or 192.0.2.9",
+            "dst port 80 or 10.1.2.3",
             "(udp or tcp) and not (port 80 || port 8080)",
             "tcp&&ip",
             "!!tcp",
@@ -435,6 +461,14 @@ mod tests {
             "net ::/0 and ip6",
             "port 80 or port 8080",
             "src port 80 or 443",
+            "udp port 80 or 443",
+            "udp src port 80 or (dst port 80 or 6881)",
+            "dst 192.0.2.8 or 10.1.2.3",
+            "udp host 192.0.2.8 or 10.1.2.3",
+            "src net 192.0.0.0/8 or 192.0.2.0/24",
+            "src port 80 or (dst port 80) or 443",
+            "net ::/0",
+            "net ::/64",
         ] {
             assert!(!passes(filter, &tcp), "{filter}");
         }
@@ -455,6 +489,10 @@ mod tests {
             ("host example.org", "example.org", "names are not looked up"),
             ("prot 80", "prot", "did you mean `port`?"),
             ("tcp udp", "udp", "`and` or `or` is missing"),
+            ("src tcp", "tcp", "does not belong here"),
+            ("tcp src 80", "80", "`port 80`?"),
+            ("(port 80) or 81", "81", "`port 81`?"),
+            ("src port 80 or dst 81", "81", "`port 81`?"),
             ("tcp and port 80 or port 81", "or", "need parentheses"),
             ("(tcp and udp", "", "`)` is missing"),
             ("tcp)", ")", "nothing was opened"),
