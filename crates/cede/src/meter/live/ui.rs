@@ -238,9 +238,7 @@ impl View {
             if k == sorted_by { Cell::from(format!("{heading} ▼")).bold() } else { Cell::from(heading) }
         });
         let longest = rows.iter().map(|row| shown(row.host.address).to_string().len()).max().unwrap_or(0);
-        let widths =
-            columns(area.width, longest).map(Constraint::Length).into_iter().chain([Constraint::Min(6)]);
-        let table = Table::new(rows.iter().map(|row| cells(row, shown)), widths)
+        let table = Table::new(rows.iter().map(|row| cells(row, shown)), columns(area.width, longest))
             .header(Row::new(headings).style(Style::new().underlined()))
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
         let mut state = TableState::default().with_selected(Some(self.selected));
@@ -294,10 +292,27 @@ fn flags(row: &HostRow) -> String {
     row.host.flags.names().collect::<Vec<_>>().join(" ")
 }
 
-/// The widths of all columns but the flags, which have the rest. A narrow screen shows the whole of an IPv4 address at least, a wide one
-/// all of the longest address that there is.
-fn columns(width: u16, longest: usize) -> [u16; 8] {
-    if width < 100 { [15, 7, 7, 7, 7, 7, 7, 8] } else { [longest.clamp(15, 39) as u16, 7, 9, 9, 9, 9, 9, 8] }
+/// The widths of the columns that there is room for, the flags' last, which have the rest: a number that is cut short looks like a smaller one.
+/// A narrow screen shows the whole of an IPv4 address at least, a wide one all of the longest address that there is.
+fn columns(width: u16, longest: usize) -> Vec<Constraint> {
+    const FLAGS_MIN: u16 = 6;
+    let widths = if width < 100 {
+        [15, 7, 7, 7, 7, 7, 7, 8, FLAGS_MIN]
+    } else {
+        [longest.clamp(15, 39) as u16, 7, 9, 9, 9, 9, 9, 8, FLAGS_MIN]
+    };
+    let mut taken = 0;
+    let fit = widths.iter().take_while(|&&column| {
+        taken += column;
+        let fits = taken <= width;
+        // A space stands between two.
+        taken += 1;
+        fits
+    });
+    // The host is shown as far as that goes.
+    let count = fit.count().max(1);
+    let of = |(k, &column)| if k == 8 { Constraint::Min(column) } else { Constraint::Length(column) };
+    widths[..count].iter().enumerate().map(of).collect()
 }
 
 /// 100 ms is what counts as bufferbloat; half a second ruins everything.
@@ -359,6 +374,17 @@ mod tests {
         narrow.draw(|frame| view.draw(frame, &picture, &|_| [203, 0, 113, 207].into())).unwrap();
         let shown: String = narrow.backend().buffer().content().iter().map(|cell| cell.symbol()).collect();
         assert!(shown.contains("203.0.113.207 "), "the whole address");
+        // In a window of any width there are whole numbers or none.
+        let picture = super::super::picture::testing::picture([201].into_iter());
+        for width in 1..120 {
+            let mut narrow = Terminal::new(TestBackend::new(width, 24)).unwrap();
+            narrow.draw(|frame| view.draw(frame, &picture, &|address| address)).unwrap();
+            let row = narrow.backend().buffer().content().chunks(width.into()).nth(4).unwrap();
+            let row: String = row.iter().map(|cell| cell.symbol()).collect();
+            let whole = ["10.0.0.201", "uTP", "TCP", "200.0", "201.0", "0", "100", "%", "–", "short"];
+            let words: Vec<&str> = row.split_whitespace().collect();
+            assert!(width < 15 || words.iter().all(|word| whole.contains(word)), "{width}: {words:?}");
+        }
         // Nothing to show is no reason to fail.
         drawn(&mut view, &super::super::picture::testing::picture(std::iter::empty()));
     }
