@@ -4,7 +4,7 @@ mod common;
 
 use cede_meter::{Config, Flags, Meter};
 use cede_wire::link::LinkType;
-use common::{A, Tcp, ipv4};
+use common::{A, Tcp, ipv4, packet_of};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -106,4 +106,25 @@ fn what_is_put_together_tells_what_its_parts_lost() {
     assert!(whole.counters().evicted > 5_000, "{:?}", whole.counters());
     let lost = lost(&whole, 16);
     assert!(lost > 5_000, "{lost}: {:?}", whole.counters());
+}
+
+/// As few octets as somebody may ask for: flows are given up, and counted, and nothing fails.
+#[test]
+fn any_memory_is_enough_to_read_with() {
+    for memory_bytes in (0..64).chain((0..16).map(|power| 1 << power)) {
+        let mut meter = Meter::new(Config { memory_bytes, ..Config::default() });
+        for k in 0..2_000_u32 {
+            let time_us = 1_000_000 + u64::from(k) * 5_000;
+            let packet = packet_of(time_us, k % 10, k / 10, 4);
+            meter.packet(time_us * 1000, LinkType::RAW, &packet, packet.len() as u32);
+        }
+        // Nothing more comes, when all flows may have been given up.
+        (0..8).for_each(|_| drop(meter.batch()));
+        meter.forget_before(2_000_000);
+        assert_eq!(
+            (meter.counters().packets, meter.report().hosts.len() <= 5),
+            (2_000, true),
+            "{memory_bytes}"
+        );
+    }
 }
