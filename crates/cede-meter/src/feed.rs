@@ -120,6 +120,11 @@ impl<R: Read> Feed<R> {
         self.passed + self.begin as u64
     }
 
+    /// Interfaces that the capture has described so far ([`Decoder::interfaces`]).
+    pub const fn interfaces(&self) -> usize {
+        self.decoder.interfaces()
+    }
+
     /// Reads on by a piece and hands its packets to the meter; false at the end.
     ///
     /// # Errors

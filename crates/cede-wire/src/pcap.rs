@@ -194,6 +194,16 @@ impl Decoder {
         }
     }
 
+    /// Interfaces that were described so far, of pcapng in the section that was reached; of a classic capture one.
+    #[must_use]
+    pub const fn interfaces(&self) -> usize {
+        match &self.format {
+            Some(Format::Ng(section)) => section.interfaces(),
+            Some(Format::Classic(_)) => 1,
+            None => 0,
+        }
+    }
+
     // What is returned stays in registers.
     #[inline(always)]
     fn step<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<Record<'a>>, ReadError> {

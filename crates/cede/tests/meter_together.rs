@@ -204,15 +204,20 @@ fn filling() -> Vec<(u32, Seen)> {
     seen
 }
 
+/// In order, and as dumpcap writes them: what one interface showed of a while, then what the other one did.
+fn ordered_and_in_lots() -> [Vec<(u32, Seen)>; 2] {
+    let mut ordered = filling();
+    ordered.sort_by_key(|(_, (time_us, _))| *time_us);
+    let mut lots = ordered.clone();
+    lots.sort_by_key(|(interface, (time_us, _))| (time_us / 230_000, 1 - interface, *time_us));
+    [ordered, lots]
+}
+
 #[test]
 fn interfaces_that_stand_in_lots_are_put_in_order() {
     let place = Folder::new("lots");
-    let mut seen = filling();
-    seen.sort_by_key(|(_, (time_us, _))| *time_us);
-    place.write("ordered.pcapng", of_interfaces(&seen));
-    // As dumpcap writes them: what one interface showed of a while, then what the other one did.
-    seen.sort_by_key(|(interface, (time_us, _))| (time_us / 230_000, 1 - interface, *time_us));
-    let lots = of_interfaces(&seen);
+    let [ordered, lots] = ordered_and_in_lots().map(|seen| of_interfaces(&seen));
+    place.write("ordered.pcapng", ordered);
     place.write("lots.pcapng", &lots);
     let (ordered, _) = metered(&place, &["ordered.pcapng"]);
     let (mean_ms, _) = of_host(&ordered, 1);
@@ -227,4 +232,40 @@ fn interfaces_that_stand_in_lots_are_put_in_order() {
     // A pipe is read once.
     let (code, _, err) = place.cede_reading(&["meter", "--json", "-"], &lots).told();
     assert!(code == 0 && err.contains("give it as a file"), "{code} {err}");
+}
+
+/// `dumpcap -b`: wherever a file ends, and in whatever order they are named; alone, and beside another capture.
+#[test]
+fn lots_go_on_from_file_to_file_of_a_row() {
+    let place = Folder::new("rows");
+    let [ordered, lots] = ordered_and_in_lots();
+    place.write("ordered.pcapng", of_interfaces(&ordered));
+    place.write("lots.pcapng", of_interfaces(&lots));
+    // A stranger's, which begins before the first lot.
+    place.write(
+        "stranger.pcap",
+        classic(router(9, 3)[1].iter().map(|(us, frame)| (us - 6_000_000, frame.clone())).collect()),
+    );
+    let [beside, of_lots] =
+        ["ordered.pcapng", "lots.pcapng"].map(|file| metered(&place, &["stranger.pcap", file]).0);
+    assert_eq!(of_lots["hosts"], beside["hosts"]);
+    let (ordered, _) = metered(&place, &["ordered.pcapng"]);
+    for packets in [11, 40, 97, 2_000] {
+        let row: Vec<String> =
+            (0..lots.len().div_ceil(packets)).map(|k| format!("row{packets}_{k}")).collect();
+        for (name, part) in row.iter().zip(lots.chunks(packets)) {
+            place.write(name, of_interfaces(part));
+        }
+        let row: Vec<&str> = row.iter().map(String::as_str).rev().collect();
+        let (found, err) = metered(&place, &row);
+        assert!(err.is_empty(), "{packets}: {err}");
+        assert_eq!(
+            (&found["hosts"], &found["counters"]),
+            (&ordered["hosts"], &ordered["counters"]),
+            "{packets}"
+        );
+        let (found, err) = metered(&place, &[&row[..], &["stranger.pcap"]].concat());
+        assert!(err.contains("of 2 interfaces") && !err.contains("nothing tells"), "{packets}: {err}");
+        assert_eq!(found["hosts"], beside["hosts"], "{packets}");
+    }
 }

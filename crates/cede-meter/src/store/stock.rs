@@ -59,7 +59,8 @@ impl Stock {
     }
 
     /// What a flow is found by.
-    #[inline]
+    // In the way of every packet.
+    #[inline(always)]
     pub(crate) fn hash(&self, key: &Key) -> u64 {
         key.hash(&self.hash)
     }

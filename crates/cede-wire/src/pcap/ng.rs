@@ -99,6 +99,11 @@ impl Block<'_> {
 }
 
 impl Section {
+    /// How many are described.
+    pub(super) const fn interfaces(&self) -> usize {
+        self.interfaces.len()
+    }
+
     /// The next packet; other blocks on the way are taken in or skipped.
     pub(super) fn next<'a>(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<Record<'a>>, ReadError> {
         while !cursor.is_at_end() {

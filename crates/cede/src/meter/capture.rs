@@ -1,6 +1,6 @@
 //! Captures that are to be read: files, opened when it is their turn, and pipes.
 
-use super::order::{first_ns, limits, sort_known};
+use super::order::{Front, front, limits, sort_known};
 use crate::failure::Failure;
 use crate::screen;
 use std::fs::File;
@@ -15,7 +15,7 @@ pub(super) struct Source {
     /// Of the file; zero where nobody knows.
     pub bytes: u64,
     /// When it begins, where that is known beforehand.
-    pub first_ns: Option<u64>,
+    pub front: Front,
     /// When the next one does, and a bit: what it shows from then on, both do.
     pub limit_ns: u64,
 }
@@ -27,15 +27,10 @@ impl Source {
 
     /// The same to be read once more, where that is possible.
     pub(super) fn again(&self) -> Option<Self> {
-        let Self { path, pipe, bytes, first_ns, limit_ns } = self;
+        let Self { path, pipe, bytes, front, limit_ns } = self;
         let is_file = pipe.is_none();
-        let again = || Self {
-            path: path.clone(),
-            pipe: None,
-            bytes: *bytes,
-            first_ns: *first_ns,
-            limit_ns: *limit_ns,
-        };
+        let again =
+            || Self { path: path.clone(), pipe: None, bytes: *bytes, front: *front, limit_ns: *limit_ns };
         is_file.then(again)
     }
 
@@ -48,12 +43,12 @@ impl Source {
 pub(super) fn open_in_order(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let source = |path: &PathBuf| {
         let pipe = open(path)?;
-        let first_ns = if files.len() > 1 && pipe.is_none() { first_ns(path) } else { None };
-        Ok(Source { path: path.clone(), pipe, bytes: file_bytes(path), first_ns, limit_ns: u64::MAX })
+        let front = if files.len() > 1 && pipe.is_none() { front(path) } else { Front::default() };
+        Ok(Source { path: path.clone(), pipe, bytes: file_bytes(path), front, limit_ns: u64::MAX })
     };
     let mut sources = files.iter().map(source).collect::<Result<Vec<_>, Failure>>()?;
-    sort_known(&mut sources, |source| source.first_ns);
-    let limits = limits(sources.iter().map(|source| source.first_ns));
+    sort_known(&mut sources, |source| source.front.first_ns);
+    let limits = limits(sources.iter().map(|source| source.front));
     sources.iter_mut().zip(limits).for_each(|(source, limit_ns)| source.limit_ns = limit_ns);
     Ok(sources)
 }

@@ -3,6 +3,8 @@
 //! Else what one interface shows of a second comes before what another one shows of it, and the first packets, which met an empty queue, are
 //! not known for the same any more once those of the interface behind that queue are read.
 //!
+//! Of a row of files (`dumpcap -b`) the next one may begin within such a lot, before the last one ends: they are put in order together.
+//!
 //! **What it leaves out.** Lots of more than a second or 8 MiB; those of one interface, whose order is taken as it stands.
 
 use cede_wire::link::LinkType;
@@ -10,7 +12,7 @@ use cede_wire::pcap::Record;
 use std::collections::BTreeMap;
 
 /// A packet waits until one so much later has come, or so many octets wait.
-const WINDOW_NS: u64 = 1_000_000_000;
+pub(super) const WINDOW_NS: u64 = 1_000_000_000;
 const WAITING_BYTES_MAX: usize = 8 << 20;
 /// So many packets, each so much earlier than one of another interface in front of it, are no chance.
 const LATE_MIN: u32 = 8;

@@ -102,11 +102,12 @@ fn in_parts(sources: Vec<Source>, config: &Config, progress: &Arc<Progress>) -> 
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let total: u64 = sources.iter().map(|source| source.bytes).sum();
     let count = usize::try_from(total / PART_BYTES).unwrap_or(usize::MAX).min(processors);
-    if count < 2 {
+    // What is put in order goes on from file to file.
+    if count < 2 || progress.is_to_be_sorted() {
         return one_behind_the_other(sources, config, progress);
     }
     // All times are counted from the first packet of all.
-    let origin_ns = sources.first().and_then(|source| source.first_ns);
+    let origin_ns = sources.first().and_then(|source| source.front.first_ns);
     let selection = Selection { origin_ns, ..config.selection.clone() };
     let config = Config { selection, ..config.clone() };
     let memory_of_parts = config.memory_bytes / SHARE_OF_PARTS.1 * SHARE_OF_PARTS.0;
@@ -156,6 +157,7 @@ fn one_behind_the_other(sources: Vec<Source>, config: &Config, progress: &Arc<Pr
     let (mut meter, mut lacking) = (Meter::new(config.clone()), Lacking::default());
     meter.reserve(ahead * (pieces + 1) * PIECE_BYTES);
     let (mut sources, mut under_way) = (sources.into_iter(), VecDeque::new());
+    let mut row = Row::new(progress);
     loop {
         let more = sources.by_ref().take(ahead - under_way.len());
         under_way.extend(more.map(|source| {
@@ -163,10 +165,10 @@ fn one_behind_the_other(sources: Vec<Source>, config: &Config, progress: &Arc<Pr
             (path, limit_ns, source.octets().map(|octets| unpacked_ahead(octets, pieces, progress)))
         }));
         let Some((path, limit_ns, octets)) = under_way.pop_front() else { break };
-        let before = meter.counters().packets;
+        let before = row.packets;
         let end = octets.map_err(FeedError::Io);
-        let end = end.and_then(|octets| feed_until(octets, &mut meter, limit_ns, progress));
-        lacking.note(&path, end, meter.counters().packets - before);
+        let end = end.and_then(|octets| row.feed(octets, &mut meter, limit_ns));
+        lacking.note(&path, end, row.packets - before);
         if progress.is_vain() {
             break;
         }
@@ -176,15 +178,17 @@ fn one_behind_the_other(sources: Vec<Source>, config: &Config, progress: &Arc<Pr
             break;
         }
     }
+    row.end(&mut meter);
     (meter, lacking)
 }
 
 fn read_one(source: Source, config: &Config, progress: &Arc<Progress>) -> (Meter, Lacking) {
     let mut meter = Meter::new(config.clone());
     let path = source.path.clone();
-    let end = unpacked(source, progress).and_then(|octets| feed_meter(octets, &mut meter, progress));
-    let mut lacking = Lacking::default();
-    lacking.note(&path, end, meter.counters().packets);
+    let (mut row, mut lacking) = (Row::new(progress), Lacking::default());
+    let end = unpacked(source, progress).and_then(|octets| row.feed(octets, &mut meter, u64::MAX));
+    lacking.note(&path, end, row.packets);
+    row.end(&mut meter);
     (meter, lacking)
 }
 
@@ -206,39 +210,61 @@ fn unpacked<'a>(source: Source, progress: &'a Arc<Progress>) -> Result<Box<dyn R
     Ok(decompressed(Box::new(Counted { source, progress }))?)
 }
 
-fn feed_meter(octets: impl Read, meter: &mut Meter, progress: &Progress) -> Result<(), FeedError> {
-    feed_until(octets, meter, u64::MAX, progress)
+/// Files that are read one behind the other, as one capture.
+struct Row<'a> {
+    progress: &'a Progress,
+    /// Packets that were read.
+    packets: u64,
+    lots: Lots,
+    /// Where interfaces stand in lots, which may go on in the next file.
+    sorter: Option<Sorter>,
 }
 
-/// As [`feed_meter`], until it shows that another file has begun meanwhile, or that interfaces stand in lots; what is read for the last
-/// time is put in order.
-fn feed_until(
-    octets: impl Read,
-    meter: &mut Meter,
-    limit_ns: u64,
-    progress: &Progress,
-) -> Result<(), FeedError> {
-    let mut batch = meter.batch();
-    let (mut beyond, mut lots) = (0_u32, Lots::default());
-    let take = &mut |record: &Record<'_>| {
-        if record.time_ns.is_some_and(|time_ns| time_ns > limit_ns) {
-            beyond += 1;
-            if beyond == OVERLAP_PACKETS {
-                progress.note_overlap();
-            }
-        }
-        if lots.note(record) {
-            progress.note_lots();
-        }
-        batch.record(record);
-    };
-    if !progress.is_to_be_sorted() {
-        return feed_octets(octets, take, progress);
+impl<'a> Row<'a> {
+    fn new(progress: &'a Progress) -> Self {
+        let sorter = progress.is_to_be_sorted().then(Sorter::default);
+        Self { progress, packets: 0, lots: Lots::default(), sorter }
     }
-    let mut sorter = Sorter::default();
-    let end = feed_octets(octets, &mut |record| sorter.take(record, take), progress);
-    sorter.end(take);
-    end
+
+    /// Reads a file, until it shows that another one has begun meanwhile, or that interfaces stand in lots; what is read for the last
+    /// time is put in order.
+    fn feed(&mut self, octets: impl Read, meter: &mut Meter, limit_ns: u64) -> Result<(), FeedError> {
+        let Self { progress, packets, lots, sorter } = self;
+        let mut batch = meter.batch();
+        let mut beyond = 0_u32;
+        let mut note = |record: &Record<'_>| {
+            *packets += 1;
+            if record.time_ns.is_some_and(|time_ns| time_ns > limit_ns) {
+                beyond += 1;
+                if beyond == OVERLAP_PACKETS {
+                    progress.note_overlap();
+                }
+            }
+            if lots.note(record) {
+                progress.note_lots();
+            }
+        };
+        let Some(sorter) = sorter else {
+            let take = &mut |record: &Record<'_>| {
+                note(record);
+                batch.record(record);
+            };
+            return feed_octets(octets, take, progress);
+        };
+        let take = &mut |record: &Record<'_>| {
+            note(record);
+            sorter.take(record, &mut |record| batch.record(record));
+        };
+        feed_octets(octets, take, progress)
+    }
+
+    /// Hands over what waits.
+    fn end(self, meter: &mut Meter) {
+        if let Some(mut sorter) = self.sorter {
+            let mut batch = meter.batch();
+            sorter.end(&mut |record| batch.record(record));
+        }
+    }
 }
 
 fn feed_octets(
@@ -262,6 +288,7 @@ fn feed_octets(
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::Front;
     use super::*;
     use std::path::PathBuf;
 
@@ -272,7 +299,7 @@ mod tests {
                 path: PathBuf::new(),
                 pipe: None,
                 bytes,
-                first_ns: None,
+                front: Front::default(),
                 limit_ns: u64::MAX,
             };
             let parts = split(sizes.iter().map(source).collect(), sizes.iter().sum(), count);

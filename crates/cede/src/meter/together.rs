@@ -2,20 +2,20 @@
 //!
 //! Each is taken as an interface of its own, and so is each row of files that follow one another (`tcpdump -C`, `-G`): a file that begins where
 //! another one ends goes on from it, and where several end, from the one that is called most alike. Of each file a bit is read ahead, and files
-//! are opened when they begin.
+//! are opened when they begin; where interfaces stand in lots, what follows begins within the last one, and is read beside it.
 
 use super::ahead::{PIECE_BYTES, Pieces, unpacked_ahead};
 use super::capture::Source;
 use super::lacking::{Lacking, asked};
-use super::lots::Sorter;
-use super::order::{OVERLAP_NS, sort_known};
+use super::lots::{Lots, Sorter, WINDOW_NS};
+use super::order::{overlap_ns, sort_known};
 use super::reading::Progress;
 use super::show::many;
 use crate::screen;
 use cede_meter::{Batch, Config, Feed, FeedError, Meter};
 use cede_wire::link::LinkType;
 use cede_wire::pcap::Record;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,12 +131,12 @@ impl Tape {
     }
 
     /// Hands packets over up to a time, at least one if there is any; the time of the last one.
-    fn play(&mut self, until_ns: u64, batch: &mut Batch<'_>) -> Option<u64> {
+    fn play(&mut self, until_ns: u64, take: &mut impl FnMut(&Record<'_>)) -> Option<u64> {
         let mut last_ns = None;
         while let Some(held) = self.held.pop_front() {
             let Held { time_ns, interface, link_type, original_len, captured } = held;
             let captured = &self.octets[captured];
-            batch.record(&Record { time_ns, interface, link_type, captured, original_len });
+            take(&Record { time_ns, interface, link_type, captured, original_len });
             self.packets += 1;
             last_ns = time_ns.or(last_ns);
             if self.head_ns().is_some_and(|next_ns| next_ns > until_ns) {
@@ -152,14 +152,35 @@ struct Lane {
     number: u16,
     /// What of them is open.
     tapes: VecDeque<Tape>,
-    /// The last one, and the time of the last packet of all.
+    /// The last one, how many interfaces it has, and the time of the last packet of all.
     path: PathBuf,
+    interfaces: usize,
     last_ns: u64,
+    lots: Lots,
+    /// Another lane goes on from it, of the same number.
+    is_followed: bool,
 }
 
 impl Lane {
     fn head_ns(&self) -> Option<u64> {
         self.tapes.front().and_then(Tape::head_ns)
+    }
+
+    /// As [`Tape::play`], until it shows that interfaces stand in lots.
+    fn play(&mut self, until_ns: u64, batch: &mut Batch<'_>, progress: &Progress) {
+        let Self { tapes, lots, last_ns, .. } = self;
+        let mut take = |record: &Record<'_>| {
+            if lots.note(record) {
+                progress.note_lots();
+            }
+            batch.record(record);
+        };
+        let last = tapes.front_mut().and_then(|tape| tape.play(until_ns, &mut take));
+        *last_ns = last.unwrap_or(*last_ns);
+    }
+
+    fn may_be_followed(&self, interfaces: usize) -> bool {
+        !self.is_followed && self.interfaces == interfaces
     }
 
     /// From when on nothing is taken to follow any more.
@@ -220,18 +241,16 @@ impl<'a> Merge<'a> {
 
     /// Hands over all packets.
     fn play(&mut self, batch: &mut Batch<'_>) {
-        while !crate::interrupt::is_asked() {
+        while !crate::interrupt::is_asked() && !self.progress.is_vain() {
             self.begin_what_is_due();
             let Some(at) = self.earliest(None) else { break };
             let next = self.earliest(Some(at)).and_then(|next| self.lanes[next].head_ns());
-            let begins = self.waiting.front().filter(|_| !self.is_full()).and_then(Waiting::first_ns);
+            let begins = self.next_due_ns().filter(|_| !self.is_full());
             let ends = self.over.iter().filter(|(_, is_told)| !is_told).map(|(lane, _)| lane.ends_ns());
             let until_ns = next.into_iter().chain(begins).chain(ends).min().unwrap_or(u64::MAX);
             let lane = &mut self.lanes[at];
             batch.go_to_capture(lane.number);
-            if let Some(tape) = lane.tapes.front_mut() {
-                lane.last_ns = tape.play(until_ns, batch).unwrap_or(lane.last_ns);
-            }
+            lane.play(until_ns, batch, self.progress);
             let now_ns = lane.last_ns;
             self.go_on(at);
             self.tell_ends(now_ns, batch);
@@ -243,6 +262,13 @@ impl<'a> Merge<'a> {
     fn earliest(&self, but: Option<usize>) -> Option<usize> {
         let others = (0..self.lanes.len()).filter(|&at| Some(at) != but);
         others.min_by_key(|&at| self.lanes[at].head_ns())
+    }
+
+    /// From when on what waits next is read.
+    fn next_due_ns(&self) -> Option<u64> {
+        // It may show something earlier behind its first packet.
+        let early_ns = if self.progress.is_to_be_sorted() { WINDOW_NS } else { 0 };
+        self.waiting.front().and_then(Waiting::first_ns).map(|first_ns| first_ns.saturating_sub(early_ns))
     }
 
     fn is_full(&self) -> bool {
@@ -262,7 +288,9 @@ impl<'a> Merge<'a> {
             lane.tapes.pop_front();
         }
         let lane = self.lanes.swap_remove(at);
-        self.over.push((lane, false));
+        // Of what another lane goes on from this is no end.
+        let is_told = lane.is_followed;
+        self.over.push((lane, is_told));
     }
 
     /// Tells of lanes that nothing follows in.
@@ -277,9 +305,9 @@ impl<'a> Merge<'a> {
 
     /// Opens what begins before all that is open goes on.
     fn begin_what_is_due(&mut self) {
-        while let Some(next) = self.waiting.front() {
+        while !self.waiting.is_empty() {
             let now_ns = self.earliest(None).and_then(|at| self.lanes[at].head_ns());
-            let is_due = next.first_ns().zip(now_ns).is_none_or(|(first_ns, now_ns)| first_ns <= now_ns);
+            let is_due = self.next_due_ns().zip(now_ns).is_none_or(|(due_ns, now_ns)| due_ns <= now_ns);
             if !is_due {
                 return;
             }
@@ -303,8 +331,19 @@ impl<'a> Merge<'a> {
         let Some(first_ns) = tape.head_ns() else {
             return self.lacking.note(&tape.path, tape.end.take().unwrap_or(Ok(())), tape.packets);
         };
-        let path = tape.path.clone();
-        let lane = match self.ends_at(first_ns, &path) {
+        let (path, interfaces) = (tape.path.clone(), tape.feed.interfaces());
+        let of = |number, last_ns| {
+            let (tapes, lots) = Default::default();
+            Lane { number, tapes, path: path.clone(), interfaces, last_ns, lots, is_followed: false }
+        };
+        let lane = match self.ends_at(first_ns, interfaces, &path) {
+            // What both show of the same moment is put in order.
+            Some(End::Open(at)) if self.progress.is_to_be_sorted() => {
+                let before = &mut self.lanes[at];
+                before.is_followed = true;
+                let lane = of(before.number, before.last_ns);
+                self.lanes.push_mut(lane)
+            }
             Some(End::Open(at)) => &mut self.lanes[at],
             Some(End::Over(at)) => {
                 let (lane, _) = self.over.swap_remove(at);
@@ -312,25 +351,28 @@ impl<'a> Merge<'a> {
             }
             None => {
                 let number = u16::try_from(self.lanes.len() + self.over.len()).unwrap_or(u16::MAX);
-                let tapes = VecDeque::new();
-                self.lanes.push_mut(Lane { number, tapes, path: path.clone(), last_ns: first_ns })
+                self.lanes.push_mut(of(number, first_ns))
             }
         };
         lane.path = path;
         lane.tapes.push_back(tape);
     }
 
-    fn ends_at(&mut self, first_ns: u64, path: &Path) -> Option<End> {
-        let limit_ns = first_ns.saturating_add(OVERLAP_NS);
+    /// A lane that ends where a file of so many interfaces begins, but for what two files that follow one another may both show.
+    fn ends_at(&mut self, first_ns: u64, interfaces: usize, path: &Path) -> Option<End> {
+        let limit_ns = first_ns.saturating_add(overlap_ns([interfaces; 2]));
         let mut best = None;
         for (at, lane) in self.lanes.iter_mut().enumerate() {
-            let goes_on = lane.tapes.iter_mut().any(|tape| tape.goes_on_after(limit_ns, self.progress));
-            if !goes_on {
+            let ends = lane.may_be_followed(interfaces)
+                && !lane.tapes.iter_mut().any(|tape| tape.goes_on_after(limit_ns, self.progress));
+            if ends {
                 best = best.max(Some((alike(&lane.path, path), lane.last_ns, End::Open(at))));
             }
         }
         for (at, (lane, _)) in self.over.iter().enumerate() {
-            best = best.max(Some((alike(&lane.path, path), lane.last_ns, End::Over(at))));
+            if lane.may_be_followed(interfaces) {
+                best = best.max(Some((alike(&lane.path, path), lane.last_ns, End::Over(at))));
+            }
         }
         best.map(|(.., end)| end)
     }
@@ -351,7 +393,7 @@ impl<'a> Merge<'a> {
 
     /// What is to be known of it.
     fn tell(&self, meter: &Meter) {
-        let lanes = self.over.len();
+        let lanes = self.over.iter().map(|(lane, _)| lane.number).collect::<BTreeSet<_>>().len();
         if lanes < 2 {
             return;
         }
@@ -397,7 +439,7 @@ impl Waiting {
 
     fn first_ns(&self) -> Option<u64> {
         match self {
-            Self::File(source) => source.first_ns,
+            Self::File(source) => source.front.first_ns,
             Self::Pipe(tape) => tape.head_ns(),
         }
     }
