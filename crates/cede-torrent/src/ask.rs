@@ -5,7 +5,7 @@
 //! their hosts are looked up. How it was validated: against the tracker of this crate in the tests, and opentracker.
 
 use crate::acquaintance::Acquaintances;
-use crate::fetch::{Fetched, fetch, is_proxied};
+use crate::fetch::{Fetched, fetch, is_http, is_proxied};
 use crate::origin::{Family, Origin};
 use cede_bt::tracker::{Announce, Answer, Event, http};
 use std::io;
@@ -137,7 +137,8 @@ impl Way {
 
 /// Where a tracker over UDP is, of its URL, and what it is told of the rest.
 fn udp_parts(url: &str) -> Option<(&str, &str)> {
-    let rest = url.strip_prefix("udp://")?.split('#').next()?;
+    let (scheme, rest) = url.split_once("://")?;
+    let rest = rest.split('#').next().filter(|_| scheme.eq_ignore_ascii_case("udp"))?;
     let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     Some((host, if path == "/" { "" } else { path }))
 }
@@ -150,6 +151,7 @@ async fn ways(question: &Question) -> Result<Vec<Way>, String> {
             host.to_owned()
         }
         Some(_) => return Err("a UDP tracker's address has a port, as in udp://host:6969".to_owned()),
+        None if !is_http(url) => return Err("the URL is neither of http, https nor udp".to_owned()),
         None => match crate::fetch::host_of(url) {
             Some(host) if !is_proxied(url) => host,
             // Names are looked up beyond a proxy; what is no URL is told by who asks.

@@ -131,6 +131,7 @@ pub(crate) fn words(error: &ureq::Error) -> String {
         }
         ureq::Error::Io(error) => error.to_string(),
         ureq::Error::Protocol(error) => format!("what the server says is no HTTP: {error}"),
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => "that is no URL that can be asked".to_owned(),
         ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than {limit} octets"),
         other => other.to_string(),
     }

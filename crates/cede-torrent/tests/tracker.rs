@@ -310,6 +310,23 @@ fn a_tracker_is_asked_over_both_families() {
     });
 }
 
+/// A scheme means the same in whatever case it is written (RFC 3986, section 3.1), and what is none of them is told in words.
+#[test]
+fn a_tracker_is_known_by_its_scheme_in_any_case() {
+    run(async {
+        let (address, entries) = start(Vec::new());
+        for scheme in ["HTTP", "Http", "UDP", "Udp"] {
+            entries.borrow_mut().clear();
+            ask(&format!("{scheme}://{address}/announce"), 1, 7).await.unwrap();
+            assert_eq!(entries.borrow().len(), 1, "{scheme}");
+        }
+        let why = ask(&format!("wss://{address}/announce"), 1, 7).await.unwrap_err();
+        assert_eq!(why, "the URL is neither of http, https nor udp");
+        let why = ask("http:///announce", 1, 7).await.unwrap_err();
+        assert_eq!(why, "that is no URL that can be asked");
+    });
+}
+
 /// Whoever is given an address asks from no other, and not where it does not lead.
 #[test]
 fn a_tracker_is_asked_from_the_address_that_was_given() {

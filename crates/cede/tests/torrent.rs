@@ -451,6 +451,7 @@ fn what_begins_in_vain_is_told_to_programs_and_people() {
         ("get film.torrent --json -o full", 2, "is no folder"),
         ("get film.torrent --json -C nothing", 2, "nothing"),
         ("get away.torrent --json", 1, "cannot read away.torrent"),
+        ("get HTTP://127.0.0.1:1/away.torrent -p 0 --no-port-mapping --json", 1, "cannot fetch HTTP://"),
         ("get film.torrent away.torrent --files 0 --json", 2, "--files"),
     ] {
         let end = place.cede(words).exits(code).event("end");

@@ -186,17 +186,23 @@ fn host_port(text: &str) -> Result<String, String> {
     }
 }
 
+/// The scheme of a URL, if it is one of these in whatever case (RFC 3986, section 3.1), and what stands behind it.
+fn of_schemes<'a>(text: &'a str, schemes: &[&str]) -> Option<(&'a str, &'a str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)).then_some((scheme, rest))
+}
+
 /// A tracker's URL.
 fn tracker_url(text: &str) -> Result<String, String> {
-    let rest = ["http://", "https://", "udp://"].iter().find_map(|scheme| text.strip_prefix(scheme));
-    let rest = rest.ok_or("a tracker's URL begins with http://, https:// or udp://")?;
+    let (scheme, rest) = of_schemes(text, &["http", "https", "udp"])
+        .ok_or("a tracker's URL begins with http://, https:// or udp://")?;
     let host = rest.split(['/', '?']).next().unwrap_or_default();
     if host.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(
             "that names no host, or has a space in it; write http://tracker.example/announce".to_owned()
         );
     }
-    if text.starts_with("udp://") && host_port(host).is_err() {
+    if scheme.eq_ignore_ascii_case("udp") && host_port(host).is_err() {
         return Err("a UDP tracker is named with its port, such as udp://tracker.example:6969".to_owned());
     }
     Ok(text.to_owned())
@@ -204,8 +210,8 @@ fn tracker_url(text: &str) -> Result<String, String> {
 
 /// A web seed's URL.
 fn web_url(text: &str) -> Result<String, String> {
-    let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
-    let host = rest.and_then(|rest| rest.split(['/', '?']).next()).filter(|host| !host.is_empty());
+    let parts = of_schemes(text, &["http", "https"]);
+    let host = parts.and_then(|(_, rest)| rest.split(['/', '?']).next()).filter(|host| !host.is_empty());
     if host.is_none() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(
             "a web seed is an http or https URL without spaces, such as http://mirror.example/films/"
@@ -434,13 +440,17 @@ mod tests {
             assert!(peer(text).is_err_and(|told| told.contains("such as")), "{text}");
             assert!(host_port(text).is_err(), "{text}");
         }
-        for url in ["udp://a:1", "udp://[::1]:1/announce", "http://a", "https://a:1/x?y=z"] {
+        for url in
+            ["udp://a:1", "udp://[::1]:1/announce", "http://a", "https://a:1/x?y=z", "UDP://a:1", "Http://a"]
+        {
             assert!(tracker_url(url).is_ok(), "{url}");
         }
-        for url in ["ftp://a", "a:1", "http://", "http:///x", "udp://a", "udp://a/x", "http://a b/x", ""] {
+        for url in
+            ["ftp://a", "a:1", "http://", "http:///x", "udp://a", "udp://a/x", "UDP://a", "http://a b/x", ""]
+        {
             assert!(tracker_url(url).is_err(), "{url}");
         }
-        assert!(web_url("https://a/d/").is_ok() && web_url("http://a").is_ok());
+        assert!(web_url("https://a/d/").is_ok() && web_url("HTTP://a").is_ok());
         for url in ["ftp://a/d", "http:///d", "http://a b", "a/d", ""] {
             assert!(web_url(url).is_err(), "{url}");
         }

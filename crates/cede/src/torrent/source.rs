@@ -39,10 +39,10 @@ impl<'a> Asked<'a> {
         if is_word && Magnet::parse(&link).is_ok() && !exists(what) {
             return Ok(Self::Link(link.into()));
         }
-        if what.starts_with("http://") || what.starts_with("https://") {
-            return Ok(Self::Url(what));
-        }
         if let Some((scheme, _)) = what.split_once("://").filter(|_| !exists(what)) {
+            if ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+                return Ok(Self::Url(what));
+            }
             let text = format!("{scheme} is no way that torrents are fetched: take an http or https URL");
             return Err(Failure::Usage(text));
         }
