@@ -8,7 +8,7 @@
 use crate::fetch::{host_of, is_http, is_proxied, onward, words};
 use cede_bt::web::{ContentRange, retry_after_s};
 use cede_wire::Payload;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ const SLOW_AFTER: Duration = Duration::from_secs(30);
 const HAND_ON: Duration = Duration::from_secs(1);
 /// Less of what is asked for is no answer.
 const LEAST_PART_BYTES: u64 = 64 << 10;
+/// Of an answer that ends too early, whatever its head has said of its length.
+const CUT_SHORT: &str = "the server ends before it has sent what it was asked for";
 /// Buffers that are filled by turns.
 const BUFFERS: usize = 4;
 
@@ -100,7 +102,7 @@ fn call(agent: &Agent, ask: &Ask) -> Result<Response<Body>, Fault> {
             .timeout_recv_response(Some(PATIENCE))
             .timeout_per_read(Some(PATIENCE));
         let response = request.build().call().map_err(|error| match error {
-            ureq::Error::BadUri(_) | ureq::Error::Http(_) => Fault::Useless(error.to_string()),
+            ureq::Error::BadUri(_) | ureq::Error::Http(_) => Fault::Useless(words(&error)),
             _ => later(&words(&error)),
         })?;
         let place = response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection());
@@ -256,8 +258,9 @@ impl Portions {
         if let Some(space) = Arc::get_mut(buffer) {
             while n < most && ended.is_none() && began.elapsed() < HAND_ON {
                 match body.read(&mut space[n..most]) {
-                    Ok(0) => ended = Some(later(&"the server ends before it has sent what it was asked for")),
+                    Ok(0) => ended = Some(later(&CUT_SHORT)),
                     Ok(more) => n += more,
+                    Err(error) if error.kind() == ErrorKind::UnexpectedEof => ended = Some(later(&CUT_SHORT)),
                     Err(error) => ended = Some(later(&error)),
                 }
             }
