@@ -563,6 +563,49 @@ fn torrents_of_v2_are_made_and_come() {
     }
 }
 
+/// A torrent of two files with padding that is listed between them, beside its content.
+fn padded(place: &Place) -> [Vec<u8>; 2] {
+    let file = |name: &str, bytes: usize, attr: &str| format!("d{attr}6:lengthi{bytes}e4:pathl1:{name}ee");
+    let files = file("a", 1_000, "") + &file("0", 15_384, "4:attr1:p") + &file("b", 2_000, "");
+    let [a, b] = [("set/a", 1_000), ("set/b", 2_000)].map(|(name, bytes)| place.write_pattern(name, bytes));
+    // What hashes its pieces have is told by that of one file.
+    place.write("all", [&a[..], &[0; 15_384], &b].concat());
+    place.cede("make all -l 16KiB").exits(0);
+    let made = place.read("all.torrent");
+    let at = made.windows(9).position(|window| window == b"pieces40:").unwrap() + 9;
+    let head = format!("d4:infod5:filesl{files}e4:name3:set12:piece lengthi16384e6:pieces40:");
+    place.write("set.torrent", [head.as_bytes(), &made[at..at + 40], b"ee"].concat());
+    [a, b]
+}
+
+/// Padding that a torrent lists has numbers, as other clients count it, and is no content that anybody can want.
+#[test]
+fn padding_that_is_listed_cannot_be_picked() {
+    let place = Place::new("padding");
+    let [_, b] = padded(&place);
+    let mut seed = place.start(&format!("seed set.torrent {QUIET}"));
+    let peer = format!("127.0.0.1:{}", port_of(&mut seed));
+    let shown = place.cede("show set.torrent --json").exits(0).json();
+    let link = format!("magnet:?xt=urn:btih:{}", shown["info_hash"].as_str().unwrap());
+    let picked = ["set.torrent --files 1".to_owned(), format!("{link}&so=1")];
+    for (what, why) in picked.iter().zip(["--files '1'", "so="]) {
+        place.cede(&format!("get {what} -o out --peer {peer} {QUIET}")).exits(2).complains(why);
+    }
+    // Of what stands beside it nothing comes along.
+    for what in ["set.torrent --files 1-2".to_owned(), format!("{link}&so=1-2")] {
+        let told = place.cede(&format!("get {what} -o out --peer {peer} --json {QUIET}")).exits(0);
+        let came = told.event("end")["downloaded"].clone();
+        assert_eq!(came["tcp"].as_u64().unwrap() + came["utp"].as_u64().unwrap(), 2_000, "{what}");
+        assert!(place.read("out/set/b") == b && !place.path("out/set/a").exists(), "{what}");
+        fs::remove_dir_all(place.path("out/set")).unwrap();
+    }
+    // Whoever picks all that is none has everything, and needs no ends of pieces that were kept before.
+    place.write(&format!("out/.{}.cede-parts", shown["info_hash"].as_str().unwrap()), b"ends");
+    place.cede(&format!("get set.torrent --files 0,2 -o out --peer {peer} {QUIET}")).exits(0);
+    let left = fs::read_dir(place.path("out")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["set"]);
+}
+
 /// A torrent of v2 whose pieces' hashes are missing or wrong is not used.
 #[test]
 fn hashes_of_v2_that_are_not_those_of_the_file_are_refused() {

@@ -101,10 +101,10 @@ impl Storage {
         self.wanted.get(file).copied().unwrap_or(false)
     }
 
-    /// Whether every file has a place of its own.
+    /// Whether every file has a place of its own; padding needs none.
     #[must_use]
     pub fn wants_everything(&self) -> bool {
-        self.wanted.iter().all(|is_wanted| *is_wanted)
+        self.layout.files().iter().zip(&self.wanted).all(|(file, is_wanted)| *is_wanted || file.is_padding)
     }
 
     /// The pieces with octets of files that have a place, a flag for each piece.

@@ -8,10 +8,11 @@ use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::magnet::Magnet;
-use cede_bt::metainfo::{File, Metainfo};
+use cede_bt::metainfo::{File, Info, Metainfo};
 use cede_torrent::fetch::{Download, download};
 use cede_torrent::origin::Origin;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -90,39 +91,55 @@ pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, F
 
 /// Which files are wanted: by number, by ranges of numbers, or by a part of their names.
 pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
-    let (info, files) = (&source.metainfo.info, &source.metainfo.info.files);
-    if args.files.is_empty() && source.selected.is_empty() {
-        return Ok(vec![true; files.len()]);
-    }
-    let (numbered, mut wanted) = (info.numbered(), vec![false; files.len()]);
-    if args.files.is_empty() {
-        for (first, last) in &source.selected {
-            let range = *first as usize..(*last as usize + 1).min(numbered.len());
-            numbered.get(range).into_iter().flatten().for_each(|at| wanted[*at] = true);
+    let info = &source.metainfo.info;
+    let mut wanted = vec![false; info.files.len()];
+    match (&args.files[..], &source.selected[..]) {
+        ([], []) => wanted.fill(true),
+        ([], selected) => linked(info, selected)?.into_iter().for_each(|at| wanted[at] = true),
+        (named, _) => {
+            for text in named {
+                chosen(info, text)?.into_iter().for_each(|at| wanted[at] = true);
+            }
         }
-        if !wanted.contains(&true) {
-            let count = numbers::count(numbered.len(), "file");
-            let text = format!(
-                "the link selects files (so=) that are not there: the torrent has {count}; choose by --files"
-            );
-            return Err(Failure::Usage(text));
-        }
-    }
-    for text in &args.files {
-        let chosen: Vec<usize> = match range(text) {
-            Some((first, last)) if last < numbered.len() => numbered[first..=last].to_vec(),
-            Some(_) => Vec::new(),
-            None if text.trim().is_empty() => Vec::new(),
-            None => (0..files.len()).filter(|at| is_named(&files[*at], text)).collect(),
-        };
-        if chosen.is_empty() {
-            return Err(Failure::Usage(format!(
-                "--files '{text}': there is no such file; see: cede torrent show"
-            )));
-        }
-        chosen.into_iter().for_each(|at| wanted[at] = true);
     }
     Ok(wanted)
+}
+
+/// What is no padding of these numbers: that has numbers too, but nobody wants the ends of pieces that go with it.
+fn content(info: &Info, numbers: Range<usize>) -> Vec<usize> {
+    let numbered = info.numbered();
+    let range = numbers.start.min(numbered.len())..numbers.end.min(numbered.len());
+    numbered[range].iter().copied().filter(|at| !info.files[*at].is_padding).collect()
+}
+
+/// The files that a link selects.
+fn linked(info: &Info, selected: &[(u32, u32)]) -> Result<Vec<usize>, Failure> {
+    let of = |(first, last): &(u32, u32)| content(info, *first as usize..*last as usize + 1);
+    let found: Vec<usize> = selected.iter().flat_map(of).collect();
+    if found.is_empty() {
+        let count = numbers::count(info.numbered().len(), "file");
+        let text = format!(
+            "the link selects files (so=) that are not there: the torrent has {count}; choose by --files"
+        );
+        return Err(Failure::Usage(text));
+    }
+    Ok(found)
+}
+
+/// The files that one of `--files` means.
+fn chosen(info: &Info, text: &str) -> Result<Vec<usize>, Failure> {
+    let files = &info.files;
+    let found = match range(text) {
+        Some((first, last)) if last < info.numbered().len() => content(info, first..last + 1),
+        Some(_) => Vec::new(),
+        None if text.trim().is_empty() => Vec::new(),
+        None => (0..files.len()).filter(|at| is_named(&files[*at], text)).collect(),
+    };
+    if found.is_empty() {
+        let text = format!("--files '{text}': there is no such file; see: cede torrent show");
+        return Err(Failure::Usage(text));
+    }
+    Ok(found)
 }
 
 /// Padding has a name that nobody gave it.
