@@ -425,6 +425,7 @@ fn content_that_is_there_is_complete_and_what_cannot_begin_ends() {
     let told = place.cede(&format!("get film.torrent -o out --json {QUIET}")).exits(0);
     assert_eq!(told.event("complete")["bytes"], 100_000);
     assert_eq!(told.event("end")["complete"], true);
+    assert!(!told.err.contains("nobody is to be asked"), "{}", told.err);
     // A folder that is not there is made, and one where a file is wanted is in the way.
     fs::create_dir_all(place.path("made/film")).unwrap();
     let told = place.cede(&format!("get film.torrent -o made --preallocate --json {QUIET}")).exits(1);

@@ -85,7 +85,7 @@ impl Job {
         let mut source = source::open(what, (hub, row)).await?;
         let mut asking = source.asking.take();
         let begun = match (verb.place)(&source) {
-            Ok(place) => Self::begin_at((hub, row, what), source, place, &mut asking).await,
+            Ok(place) => Self::begin_at((hub, row, what), source, (place, verb), &mut asking).await,
             Err(failure) => Err(failure),
         };
         if let (Some(asking), Err(failure)) = (asking, &begun) {
@@ -97,7 +97,7 @@ impl Job {
     async fn begin_at(
         (hub, row, what): (&Rc<Hub>, usize, &str),
         source: Source,
-        place: Place,
+        (place, verb): (Place, &Verb),
         asking: &mut Option<Asking>,
     ) -> Result<Self, Failure> {
         let Source { metainfo, peers, given, .. } = source;
@@ -107,26 +107,26 @@ impl Job {
         let begun = Begun::of((hub, row), &info, &place, asking.as_ref()).await?;
         let Begun { storage, session, driver, wishes, identity, gauge } = begun;
         let tiers = tiers(hub, metainfo.trackers);
-        remark(hub, &info, tiers.is_empty() && peers.is_empty() && servers.is_empty());
+        let is_unnamed = tiers.is_empty() && peers.is_empty() && servers.is_empty();
+        remark(hub, &info, is_unnamed && !(verb.is_over)(&session));
         session.add_peers(&peers);
         let (announcing, found) =
             look_for_peers((hub, row), &info, (&session, wishes, identity), (tiers, given), asking.take());
         notes::hear_web((hub.clone(), row), session.use_web_seeds(&servers));
-        let (what, was_complete, hub) = (what.to_owned(), session.is_done(), hub.clone());
-        let (driver, written, ticks) = (Some(driver), place.allocation.map(|_| storage), 0);
+        let (written, was_complete) = (place.allocation.map(|_| storage), session.is_done());
         Ok(Self {
-            hub,
+            hub: hub.clone(),
             row,
-            what,
+            what: what.to_owned(),
             info,
             written,
             session,
-            driver,
+            driver: Some(driver),
             announcing,
             found,
             gauge,
             was_complete,
-            ticks,
+            ticks: 0,
         })
     }
 
@@ -310,7 +310,7 @@ fn tiers(hub: &Hub, own: Vec<Vec<String>>) -> Vec<Vec<String>> {
     own.into_iter().chain(hub.args.trackers.iter().map(|url| vec![url.clone()])).collect()
 }
 
-/// What a person should know before it begins.
+/// What a person should know before it begins; of what is all there, and so over, nobody need be asked.
 fn remark(hub: &Hub, info: &Info, is_unnamed: bool) {
     if info.version == Version::Hybrid {
         hub.say_of(&info.name, "a hybrid torrent: its v1 side is used, its v2 hashes are not checked");
