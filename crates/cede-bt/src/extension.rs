@@ -13,8 +13,9 @@ pub const UT_METADATA: u8 = 1;
 pub const UT_PEX: u8 = 2;
 /// Our id for messages of BEP 55.
 pub const UT_HOLEPUNCH: u8 = 3;
-/// Requests that a peer may have open with us, as we tell it.
-const OUR_REQUESTS: u32 = 512;
+/// Requests that a peer may have open with us, as we tell it; libtorrent 2 says the same. Transmission 3 asks for what is missing of so many
+/// twice a second at most, so that fewer would hold it back.
+pub const OUR_REQUESTS: u32 = 2_000;
 
 /// What a peer says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -99,7 +100,7 @@ mod tests {
                 ut_pex: 2,
                 ut_holepunch: 3,
                 port: Some(6881),
-                requests: Some(512),
+                requests: Some(2_000),
                 metadata_size: Some(40_000),
                 client
             }

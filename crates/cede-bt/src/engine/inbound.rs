@@ -6,12 +6,13 @@ use super::{Action, CloseReason, Engine, PeerAddress, Verdict};
 use crate::bitfield::Bitfield;
 use crate::choker::ChokerRule;
 use crate::disposition::Transport;
+use crate::extension::OUR_REQUESTS;
 use crate::wire::{BlockRef, Handshake, Item, Message, Reserved};
 use cede_units::Instant;
 use cede_wire::Payload;
 
-/// Requests of one peer that wait to be answered; more are refused (libtorrent allows 500).
-const UPLOADS_MAX: usize = 512;
+/// Requests of one peer that wait to be answered; more are refused.
+const UPLOADS_MAX: usize = OUR_REQUESTS as usize;
 /// Pieces that a peer may allow us while it chokes us.
 const ALLOWED_FAST_MAX: usize = 32;
 /// Octets of control messages that wait for a peer that reads nothing; beyond, it is closed.
