@@ -7,15 +7,12 @@ use cede_meter::{Base, Config, Estimator, Feed, Flags, Meter, QueueSample};
 use cede_units::Stream;
 use cede_wire::link::LinkType;
 use cede_wire::utp::Kind;
-use common::{A, B, Clock, Found, Tap, Tcp, connection, ethernet, ipv4, udp, utp};
+use common::{A, B, Clock, Found, Tap, Tcp, connection, ethernet, ipv4, ipv6, udp, utp};
 
 /// An IPv6 packet with hop-by-hop and destination options before its payload.
-fn ipv6(protocol: u8, from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
-    let end = |last: u8| [&[0x20, 1, 0xd, 0xb8][..], &[0; 11], &[last]].concat();
+fn ipv6_with_options(protocol: u8, ends: (u8, u8), payload: &[u8]) -> Vec<u8> {
     let options = [&[60, 0, 1, 4, 0, 0, 0, 0][..], &[protocol, 0, 1, 4, 0, 0, 0, 0]].concat();
-    let len = (options.len() + payload.len()) as u16;
-    let head = [&[0x60, 0, 0, 0][..], &len.to_be_bytes(), &[0, 64], &end(from), &end(to)].concat();
-    [head, options, payload.to_vec()].concat()
+    ipv6(0, ends, &[&options, payload].concat())
 }
 
 /// A segment with selective acknowledgements before its timestamps, the longest way to them.
@@ -46,9 +43,9 @@ fn play(mut take: impl FnMut(u64, bool, Vec<u8>, Vec<u8>)) {
 fn seen_over(link_type: LinkType, snapshot: usize, wrap: impl Fn(Vec<u8>) -> Vec<u8>) -> Meter {
     let mut meter = Meter::default();
     play(|time_us, is_data, tcp, udp| {
-        let (from, to) = if is_data { (2, 1) } else { (1, 2) };
+        let ends = if is_data { (2, 1) } else { (1, 2) };
         for (protocol, octets) in [(6, tcp), (17, udp)] {
-            let frame = wrap(ipv6(protocol, from, to, &octets));
+            let frame = wrap(ipv6_with_options(protocol, ends, &octets));
             let captured = &frame[..frame.len().min(snapshot)];
             meter.packet(time_us * 1000, link_type, captured, frame.len() as u32);
         }

@@ -5,7 +5,7 @@ mod common;
 use cede_meter::{Config, Counters, Estimator, Flags, Meter};
 use cede_wire::link::LinkType;
 use cede_wire::utp::Kind;
-use common::{A, B, Tap, Tcp, ethernet, ipv4, udp, utp};
+use common::{A, B, Tap, Tcp, ethernet, ipv4, ipv6, udp, utp};
 
 /// Sixty packets of B and as many answers, each in a frame of the caller's making.
 fn wrapped(link_type: LinkType, wrap: impl Fn(Vec<u8>) -> Vec<u8>) -> Meter {
@@ -43,30 +43,37 @@ fn frames_of_every_kind_yield_the_same_flow() {
     assert!(is_seen(&wrapped(LinkType::NULL, |ip| [&[2, 0, 0, 0][..], &ip].concat())));
 }
 
+/// A tunnel's packet.
+fn outer(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    ipv4(protocol, [192, 0, 2, 1], [192, 0, 2, 2], payload)
+}
+
+fn vxlan(port: u16, ip: &[u8]) -> Vec<u8> {
+    udp(50_000, port, &[&[8, 0, 0, 0, 0, 0, 42, 0][..], &ethernet(0x0800, ip)].concat())
+}
+
+fn gtp(ip: &[u8]) -> Vec<u8> {
+    udp(2152, 2152, &[&[0x30, 255, 0, 0, 0, 0, 0, 1][..], ip].concat())
+}
+
+/// With an extension header of so many words.
+fn gtp_extended(words: u8, ip: &[u8]) -> Vec<u8> {
+    let extension = [&[words][..], &vec![9; usize::from(words) * 4 - 2], &[0]].concat();
+    udp(2152, 2152, &[&[0x34, 255, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x85][..], &extension, ip].concat())
+}
+
 #[test]
 fn tunnels_are_opened_one_level_deep() {
-    let outer = |protocol: u8, payload: &[u8]| ipv4(protocol, [192, 0, 2, 1], [192, 0, 2, 2], payload);
     let gre = |ip: Vec<u8>| [&[0, 0, 8, 0][..], &ip].concat();
     let keyed = |ip: Vec<u8>| [&[0xb0, 0, 8, 0][..], &[0; 12], &ip].concat();
-    let vxlan =
-        |ip: Vec<u8>| udp(50_000, 4789, &[&[8, 0, 0, 0, 0, 0, 42, 0][..], &ethernet(0x0800, &ip)].concat());
-    let gtp = |ip: Vec<u8>| udp(2152, 2152, &[&[0x30, 255, 0, 0, 0, 0, 0, 1][..], &ip].concat());
-    let extended = |ip: Vec<u8>| {
-        udp(2152, 2152, &[&[0x34, 255, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x85][..], &[1, 0, 9, 0], &ip].concat())
-    };
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(47, &gre(ip)))));
     let bridged = |ip: Vec<u8>| [&[0x20, 0, 0x65, 0x58, 0, 0, 0, 7][..], &ethernet(0x0800, &ip)].concat();
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(47, &bridged(ip)))), "Ethernet, under a key");
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(47, &keyed(ip)))));
-    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &vxlan(ip)))));
-    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &gtp(ip)))));
-    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &extended(ip)))));
-    let linux = |ip: Vec<u8>| {
-        let mut datagram = vxlan(ip);
-        datagram[2..4].copy_from_slice(&8472_u16.to_be_bytes());
-        datagram
-    };
-    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &linux(ip)))), "the port that Linux takes");
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &vxlan(4789, &ip)))));
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &gtp(&ip)))));
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &gtp_extended(1, &ip)))));
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &vxlan(8472, &ip)))), "the port that Linux takes");
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(4, &ip))), "IPv4 within IPv4");
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| ipv6(4, (1, 2), &ip))), "IPv4 within IPv6, as of DS-Lite");
     let six = wrapped(LinkType::RAW, |ip| outer(41, &ipv6(17, (ip[14], ip[18]), &ip[20..])));
@@ -77,32 +84,12 @@ fn tunnels_are_opened_one_level_deep() {
     assert!(thrice.report().hosts.is_empty() && thrice.counters().other == 120);
 }
 
-/// Between hosts of 2001:db8::, by their last octets.
-fn ipv6(next: u8, (from, to): (u8, u8), payload: &[u8]) -> Vec<u8> {
-    let end = |last: u8| [&[0x20, 1, 0xd, 0xb8][..], &[0; 11], &[last]].concat();
-    let len = (payload.len() as u16).to_be_bytes();
-    [&[0x60, 0, 0, 0][..], &len, &[next, 64], &end(from), &end(to), payload].concat()
-}
-
 #[test]
 fn what_is_cut_within_a_tunnel_is_told_to_be_cut() {
-    let outer = |payload: &[u8]| {
-        ethernet(0x0800, &ipv4(17, [192, 0, 2, 1], [192, 0, 2, 2], &udp(50_000, 0, payload)))
-    };
-    let to = |port: u16, mut frame: Vec<u8>| {
-        frame[36..38].copy_from_slice(&port.to_be_bytes());
-        frame
-    };
-    let vxlan =
-        |ip: &[u8]| to(4789, outer(&[&[8, 0, 0, 0, 0, 0, 42, 0][..], &ethernet(0x0800, ip)].concat()));
-    let gtp = |ip: &[u8]| to(2152, outer(&[&[0x30, 255, 0, 0, 0, 0, 0, 1][..], ip].concat()));
-    let extended = |ip: &[u8]| {
-        let header = [&[0x34, 255, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x85, 4][..], &[0; 14], &[0]].concat();
-        to(2152, outer(&[&header[..], ip].concat()))
-    };
-    type Tunnel<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
-    let tunnels: [Tunnel<'_>; 3] = [&vxlan, &gtp, &extended];
-    for (k, tunnel) in tunnels.iter().enumerate() {
+    type Datagram<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+    let datagrams: [Datagram<'_>; 3] = [&|ip| vxlan(4789, ip), &gtp, &|ip| gtp_extended(4, ip)];
+    for (k, datagram) in datagrams.iter().enumerate() {
+        let tunnel = |ip: &[u8]| ethernet(0x0800, &outer(17, &datagram(ip)));
         let needed = tunnel(&ipv4(17, A.0, B.0, &[0; 28])).len();
         for len in 0..=needed {
             let mut meter = Meter::default();
@@ -120,7 +107,7 @@ fn what_is_cut_within_a_tunnel_is_told_to_be_cut() {
     }
     let arp = [&[0, 0, 0x65, 0x58][..], &ethernet(0x0806, &[0; 28])].concat();
     let mut meter = Meter::default();
-    let frame = ethernet(0x0800, &ipv4(47, [192, 0, 2, 1], [192, 0, 2, 2], &arp));
+    let frame = ethernet(0x0800, &outer(47, &arp));
     meter.packet(7_000, LinkType::ETHERNET, &frame, frame.len() as u32);
     assert_eq!((meter.counters().cut, meter.counters().other), (0, 1));
 }

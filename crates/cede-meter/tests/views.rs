@@ -286,16 +286,19 @@ fn behind_a_pause_the_same_view_counts() {
             let packet = ipv4(17, B.0, A.0, &udp(B.1, A.1, &data));
             shown.extend([(sent, INSIDE, packet.clone()), (sent + queue + 50, OUTSIDE, packet)]);
         }
-        shown.sort_by_key(|(time_us, ..)| *time_us);
-        let mut tap = Tap::new(Config::default());
-        for (time_us, interface, packet) in &shown {
-            if are_apart {
-                tap.0.go_to_capture(*interface as u16);
-                tap.frame(*time_us, &ethernet(0x0800, packet));
-            } else {
+        let tap = if are_apart {
+            let framed = |(time_us, capture, packet): (u64, u32, Vec<u8>)| {
+                (time_us, capture as u16, ethernet(0x0800, &packet))
+            };
+            together(shown.into_iter().map(framed).collect())
+        } else {
+            shown.sort_by_key(|(time_us, ..)| *time_us);
+            let mut tap = Tap::new(Config::default());
+            for (time_us, interface, packet) in &shown {
                 Capture::Apart.hand(&mut tap, *time_us, &Capture::Apart.frame(*interface, false, packet));
             }
-        }
+            tap
+        };
         let delays = tap.found().queue_us(B.0, Estimator::Direct);
         let (behind, queued) = (delays.len() - 200, delays.iter().filter(|queue_us| **queue_us > 269_000.0));
         assert!((95..=102).contains(&behind) && queued.count() == 200, "{are_apart} {delays:?}");

@@ -5,7 +5,7 @@
 //! their hosts are looked up. How it was validated: against the tracker of this crate in the tests, and opentracker.
 
 use crate::acquaintance::Acquaintances;
-use crate::fetch::{Fetched, fetch, is_http, is_proxied};
+use crate::fetch::{Fetched, begins, fetch, is_http, is_proxied};
 use crate::origin::{Family, Origin};
 use cede_bt::tracker::{Announce, Answer, Event, http};
 use std::io;
@@ -137,8 +137,8 @@ impl Way {
 
 /// Where a tracker over UDP is, of its URL, and what it is told of the rest.
 fn udp_parts(url: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let rest = rest.split('#').next().filter(|_| scheme.eq_ignore_ascii_case("udp"))?;
+    const SCHEME: &str = "udp://";
+    let rest = begins(url, SCHEME).then(|| &url[SCHEME.len()..])?.split('#').next()?;
     let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     Some((host, if path == "/" { "" } else { path }))
 }

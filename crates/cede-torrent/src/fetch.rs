@@ -78,7 +78,8 @@ pub(crate) fn host_of(url: &str) -> Option<String> {
     Some(format!("{}:{port}", uri.host()?))
 }
 
-fn begins(text: &str, head: &str) -> bool {
+/// Whether a text begins like this, in whatever case.
+pub(crate) fn begins(text: &str, head: &str) -> bool {
     text.get(..head.len()).is_some_and(|found| found.eq_ignore_ascii_case(head))
 }
 

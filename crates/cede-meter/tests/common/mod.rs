@@ -23,6 +23,13 @@ pub fn ipv4(protocol: u8, from: [u8; 4], to: [u8; 4], payload: &[u8]) -> Vec<u8>
     out
 }
 
+/// An IPv6 packet between hosts of 2001:db8::, by their last octets.
+pub fn ipv6(next: u8, (from, to): (u8, u8), payload: &[u8]) -> Vec<u8> {
+    let end = |last: u8| [&[0x20, 1, 0xd, 0xb8][..], &[0; 11], &[last]].concat();
+    let len = (payload.len() as u16).to_be_bytes();
+    [&[0x60, 0, 0, 0][..], &len, &[next, 64], &end(from), &end(to), payload].concat()
+}
+
 pub fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
     [&[2; 12][..], &ether_type.to_be_bytes(), payload].concat()
 }

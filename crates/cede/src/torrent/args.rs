@@ -187,7 +187,7 @@ fn host_port(text: &str) -> Result<String, String> {
 }
 
 /// The scheme of a URL, if it is one of these in whatever case (RFC 3986, section 3.1), and what stands behind it.
-fn of_schemes<'a>(text: &'a str, schemes: &[&str]) -> Option<(&'a str, &'a str)> {
+pub(super) fn of_schemes<'a>(text: &'a str, schemes: &[&str]) -> Option<(&'a str, &'a str)> {
     let (scheme, rest) = text.split_once("://")?;
     schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)).then_some((scheme, rest))
 }

@@ -1,6 +1,6 @@
 //! What is to be downloaded: a torrent from a file, a URL or a magnet link, and which of its files.
 
-use super::args::GetArgs;
+use super::args::{GetArgs, of_schemes};
 use super::hub::Hub;
 use super::read_metainfo;
 use super::seek::{Source, follow, nothing_came};
@@ -41,7 +41,7 @@ impl<'a> Asked<'a> {
             return Ok(Self::Link(link.into()));
         }
         if let Some((scheme, _)) = what.split_once("://").filter(|_| !exists(what)) {
-            if ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+            if of_schemes(what, &["http", "https"]).is_some() {
                 return Ok(Self::Url(what));
             }
             let text = format!("{scheme} is no way that torrents are fetched: take an http or https URL");
