@@ -115,7 +115,7 @@ impl Target {
         let Some(conn) = self.engine.accept(self.now, peer, transport) else { return };
         self.engine.set_room(conn, 1 << 20);
         let reserved = if fast { Reserved::default().with(Reserved::FAST) } else { Reserved::default() };
-        let handshake = Handshake { reserved, info_hash: [7; 20], peer_id: [100 + peer as u8; 20] };
+        let handshake = Handshake { reserved, info_hash: [7; 20], peer_id: [(100 + peer) as u8; 20] };
         self.engine.received(self.now, conn, Payload::copy_from(&handshake.encode()));
         self.conns.push(conn);
     }
