@@ -96,7 +96,7 @@ struct Tier {
 
 impl Tier {
     async fn run(mut self, amounts: impl Fn() -> Amounts, mut wishes: UnboundedReceiver<Wish>) {
-        let (mut next, mut retry, mut is_known) = (None, RETRY, false);
+        let (mut next, mut retry, mut told) = (None, RETRY, Told::default());
         // When somebody may ask for more; while nobody answers, only its own time counts.
         let mut more_at: Option<Instant> = None;
         loop {
@@ -104,15 +104,15 @@ impl Tier {
                 wish = wishes.recv() => match wish {
                     Some(Wish { event: AnnounceEvent::More, .. })
                         if more_at.is_none_or(|at| Instant::now() < at) => continue,
-                    Some(wish) => (event_of(wish.event), wish.want),
+                    Some(wish) => (told.wish(wish.event), wish.want),
                     None => break,
                 },
-                () = until(next) => (if is_known { Event::Interval } else { Event::Started }, 50),
+                () = until(next) => (told.due(), 50),
             };
             let asked_at = Instant::now();
             match self.announce(event, want, amounts()).await {
                 Some(Pauses { interval, least }) => {
-                    (is_known, retry) = (true, RETRY);
+                    (told, retry) = (Told { of_us: true, owes_completed: false }, RETRY);
                     next = Some(Instant::now() + interval);
                     more_at = Some(asked_at + least);
                 }
@@ -123,7 +123,7 @@ impl Tier {
                 }
             }
         }
-        if is_known {
+        if told.of_us {
             self.urls.truncate(1);
             self.announce(Event::Stopped, 0, amounts()).await;
         }
@@ -187,17 +187,51 @@ pub(crate) async fn until(at: Option<Instant>) {
     }
 }
 
-const fn event_of(event: AnnounceEvent) -> Event {
-    match event {
-        AnnounceEvent::Started => Event::Started,
-        AnnounceEvent::Completed => Event::Completed,
-        AnnounceEvent::More => Event::Interval,
+/// What a tier has been told, by an announce that was answered.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    of_us: bool,
+    /// That everything is here now has been said, and nobody has answered: it is said until somebody does, or who counts downloads
+    /// misses one.
+    owes_completed: bool,
+}
+
+impl Told {
+    /// What is said where there is a wish for that.
+    const fn wish(&mut self, event: AnnounceEvent) -> Event {
+        self.owes_completed |= matches!(event, AnnounceEvent::Completed);
+        match event {
+            AnnounceEvent::Started if !self.owes_completed => Event::Started,
+            _ => self.due(),
+        }
+    }
+
+    /// What is said when its time has come.
+    const fn due(self) -> Event {
+        match self {
+            Self { owes_completed: true, .. } => Event::Completed,
+            Self { of_us: true, .. } => Event::Interval,
+            Self { of_us: false, .. } => Event::Started,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_has_answered_is_said_again() {
+        let mut told = Told::default();
+        assert_eq!(told.wish(AnnounceEvent::Started), Event::Started);
+        assert_eq!(told.due(), Event::Started);
+        told.of_us = true;
+        assert_eq!((told.due(), told.wish(AnnounceEvent::More)), (Event::Interval, Event::Interval));
+        assert_eq!(told.wish(AnnounceEvent::Completed), Event::Completed);
+        assert_eq!((told.due(), told.wish(AnnounceEvent::More)), (Event::Completed, Event::Completed));
+        told.owes_completed = false;
+        assert_eq!(told.due(), Event::Interval);
+    }
 
     #[test]
     fn a_tracker_is_left_alone_as_long_as_it_wants() {

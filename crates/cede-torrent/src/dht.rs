@@ -89,9 +89,23 @@ impl OurNode {
         })?;
         let names =
             if bootstrap.is_empty() { ENTRIES.map(str::to_owned).to_vec() } else { bootstrap.to_vec() };
-        let tell = orders.clone();
+        let node = Self { orders, ports };
+        node.enter(names)?;
+        Ok(node)
+    }
+
+    /// Begins with these nodes, too, such as those that a torrent names: each a name or an address, and a port. They are looked up in the
+    /// background.
+    ///
+    /// # Errors
+    /// No thread.
+    pub fn enter(&self, names: Vec<String>) -> io::Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let tell = self.orders.clone();
         std::thread::Builder::new().name("dht-names".to_owned()).spawn(move || look_up(&names, &tell))?;
-        Ok(Self { orders, ports })
+        Ok(())
     }
 
     /// The UDP ports that they listen at.

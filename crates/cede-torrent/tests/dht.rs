@@ -47,7 +47,10 @@ fn a_seed_is_found_in_a_table_of_the_tests_own() {
         let (nodes, hash) = (table.bootstrap.clone(), info.info_hash());
         tokio::task::spawn_blocking(move || until_known(&nodes, hash)).await.unwrap();
         let (found, mut peers) = unbounded_channel();
-        node().search(info.info_hash(), port(&leech), found).unwrap();
+        // This one hears of the table later, as from a torrent that names nodes of it.
+        let late = OurNode::start(Origin::default(), &["127.0.0.1:9".to_owned()], None).unwrap();
+        late.search(info.info_hash(), port(&leech), found).unwrap();
+        late.enter(table.bootstrap.clone()).unwrap();
         let heard = tokio::time::timeout(LIMIT, peers.recv()).await.expect("the table names nobody").unwrap();
         assert!(heard.contains(&seed.address), "{heard:?}");
         leech.session.add_peers(&heard);

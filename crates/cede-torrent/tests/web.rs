@@ -357,6 +357,34 @@ fn bodies_end_where_they_should() {
     });
 }
 
+/// Some servers send only so much at a time and hang up: what is left is asked for at once, as long as there is progress. One that begins
+/// at the beginning each time makes none.
+#[test]
+fn answers_that_are_cut_are_gone_on_with() {
+    run(async {
+        let (info, content) = torrent_in(&[3_000_000], 1 << 16);
+        let cut = |answer: Answer| {
+            let body = answer.body[..answer.body.len().min(300_000)].to_vec();
+            let is_cut = body.len() < answer.body.len();
+            Answer { body, stays: is_cut.then_some(Duration::ZERO), ..answer }
+        };
+        let whole = content.clone();
+        let short = Server::start(move |request| cut(honest(&whole, request)));
+        let (there, mut notes) = leech(&info, &[], &[short.url("/d/")]).await;
+        there.done().await;
+        assert_eq!(there.content(content.len()), content);
+        assert!(notes.try_recv().is_err(), "nothing is wrong with it");
+
+        let whole = content.clone();
+        let again = move |request: &Request| cut(honest(&whole, &Request { range: None, ..request.clone() }));
+        let again = Server::start(again);
+        let (there, mut notes) = leech(&info, &[], &[again.url("/d/")]).await;
+        assert_eq!(trouble(&mut notes).await, "the server ends before it has sent what it was asked for");
+        assert!(again.requests().len() <= 4, "{}", again.requests().len());
+        assert_eq!(there.session.view().pieces, 4);
+    });
+}
+
 #[test]
 fn who_falls_silent_keeps_nobody_from_the_rest() {
     run(async {

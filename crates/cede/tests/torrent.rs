@@ -643,7 +643,8 @@ fn peers_tell_of_peers() {
     assert_eq!(place.read("out/film"), content);
 }
 
-/// Neither tracker nor peer is named: a table of the test's own knows the seed, for a file and for a link.
+/// Neither tracker nor peer is named: a table of the test's own knows the seed, for a file and for a link, and for a file that names a
+/// node itself.
 #[test]
 fn the_hash_table_leads_to_peers() {
     let Ok(table) = mainline::Testnet::builder(5).build() else {
@@ -660,7 +661,15 @@ fn the_hash_table_leads_to_peers() {
     let hash = shown["info_hash"].as_str().unwrap();
     let digits = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap();
     until_known(&table.bootstrap, std::array::from_fn(digits), port);
-    for what in ["film.torrent", shown["magnet"].as_str().unwrap()] {
+    let (host, dht_port) = node.rsplit_once(':').unwrap();
+    let mut named = place.read("film.torrent");
+    named.pop();
+    named.extend(format!("5:nodesll{}:{host}i{dht_port}eeee", host.len()).into_bytes());
+    fs::write(place.path("named.torrent"), named).unwrap();
+    let shown_named = place.cede("show named.torrent").exits(0);
+    assert!(shown_named.text().contains(&format!("DHT node      {node}")), "{}", shown_named.text());
+    let link = shown["magnet"].as_str().unwrap();
+    for (what, node) in [("film.torrent", &node[..]), (link, node), ("named.torrent", "127.0.0.1:9")] {
         let _ = fs::remove_file(place.path("out/film"));
         place.cede(&format!("get {what} -o out -p 0 -B 127.0.0.1 --dht-node {node}")).exits(0);
         assert_eq!(place.read("out/film"), content, "{what}");

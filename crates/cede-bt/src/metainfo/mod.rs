@@ -1,6 +1,6 @@
 //! Torrent files: what a torrent consists of, and how it is told from others.
 //!
-//! Source: BEP 3 (v1), BEP 12 (tiers of trackers), BEP 27 (private), BEP 47 (padding files, programs), BEP 52 (v2 and hybrid).
+//! Source: BEP 3 (v1), BEP 5 (nodes), BEP 12 (tiers of trackers), BEP 27 (private), BEP 47 (padding files, programs), BEP 52 (v2 and hybrid).
 //! The info-hash is that of the info dictionary's octets as they came; nothing is written anew to be hashed.
 //!
 //! What it leaves out: of a hybrid torrent, the hashes of v2; it is used by its v1 side. How it was validated: torrents made by
@@ -20,6 +20,7 @@ use crate::digest;
 use crate::geometry::{BLOCK_BYTES, Geometry, ShortPieces};
 use crate::merkle::levels_above;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,6 +36,8 @@ pub const MAX_PIECES: u32 = 1 << 22;
 pub const MAX_FILES: usize = 1 << 20;
 /// The longest torrent file that is read.
 pub const MAX_FILE_BYTES: usize = 128 << 20;
+/// The most nodes of the hash table that are kept.
+const MAX_NODES: usize = 32;
 /// The most trackers that are kept.
 const MAX_TRACKERS: usize = 200;
 
@@ -418,8 +421,10 @@ pub struct Metainfo {
     pub info: Info,
     /// Trackers by tiers (BEP 12).
     pub trackers: Vec<Vec<String>>,
-    /// Servers that have the content (BEP 19). Not used, only shown.
+    /// Servers that have the content (BEP 19).
     pub web_seeds: Vec<String>,
+    /// Nodes of the hash table to begin with, each with its port (BEP 5).
+    pub nodes: Vec<String>,
     /// Whatever its maker says.
     pub comment: Option<String>,
     /// The program that made it.
@@ -451,6 +456,7 @@ impl Metainfo {
             info,
             trackers: trackers(root),
             web_seeds: web_seeds(root),
+            nodes: nodes(root),
             comment: text(b"comment"),
             created_by: text(b"created by"),
             creation_s: root.get(b"creation date").and_then(Node::int),
@@ -460,7 +466,15 @@ impl Metainfo {
     /// A torrent of which only the info dictionary is known, such as one behind a magnet link.
     #[must_use]
     pub const fn of_info(info: Info, trackers: Vec<Vec<String>>) -> Self {
-        Self { info, trackers, web_seeds: Vec::new(), comment: None, created_by: None, creation_s: None }
+        Self {
+            info,
+            trackers,
+            web_seeds: Vec::new(),
+            nodes: Vec::new(),
+            comment: None,
+            created_by: None,
+            creation_s: None,
+        }
     }
 }
 
@@ -488,6 +502,24 @@ fn trackers(root: Node<'_, '_>) -> Vec<Vec<String>> {
 fn web_seeds(root: Node<'_, '_>) -> Vec<String> {
     let Some(list) = root.get(b"url-list") else { return Vec::new() };
     url(list).into_iter().chain(list.items().filter_map(url)).take(MAX_TRACKERS).collect()
+}
+
+fn nodes(root: Node<'_, '_>) -> Vec<String> {
+    let list = root.get(b"nodes").into_iter().flat_map(Node::items);
+    list.filter_map(node).take(MAX_NODES).collect()
+}
+
+/// A name or an address, and a port; brackets tell the colons of IPv6 from the port's.
+fn node(pair: Node<'_, '_>) -> Option<String> {
+    let [host, port] = pair.items().collect::<Vec<_>>().try_into().ok()?;
+    let host =
+        url(host).filter(|host| !host.contains(|sign: char| sign.is_whitespace() || sign.is_control()))?;
+    let port = port.int().and_then(|port| u16::try_from(port).ok()).filter(|port| *port != 0)?;
+    Some(if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    })
 }
 
 #[cfg(test)]

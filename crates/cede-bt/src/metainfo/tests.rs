@@ -63,6 +63,12 @@ fn the_hash_is_that_of_the_octets_with_keys_that_are_not_known() {
     assert_eq!(parse("8:url-list10: http://w\n"), ["http://w"]);
     assert_eq!(parse("8:url-listl2:a 0:1: 3: b\re"), ["a", "b"]);
     assert!(parse("8:url-list1: ").is_empty());
+    let parse =
+        |tail: &str| Metainfo::parse(format!("d4:info{info}5:nodesl{tail}ee").as_bytes()).unwrap().nodes;
+    assert_eq!(parse("l2: ai6881eel3:::1i7eel5:[::1]i7ee"), ["a:6881", "[::1]:7", "[::1]:7"]);
+    // What is no name with a port is none.
+    assert!(parse("l1:ai0eel1:ai65536eel1:ael0:i7eel3:a bi7eei7ed1:ai7eel1:ai7ei8ee").is_empty());
+    assert_eq!(parse(&"l1:ai7ee".repeat(100)).len(), MAX_NODES);
 }
 
 #[test]

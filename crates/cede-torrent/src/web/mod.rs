@@ -12,6 +12,7 @@ mod request;
 use crate::fetch::{agent, is_http};
 use crate::session::{Inner, Session, State};
 use crate::storage::Slice;
+use cede_bt::BLOCK_BYTES;
 use cede_bt::engine::SourceId;
 use cede_bt::web::url_of;
 use cede_wire::Payload;
@@ -41,6 +42,8 @@ const WAITING: usize = 2;
 /// Who has nothing to do, or may read nothing for now, looks again after that.
 const IDLE: Duration = Duration::from_millis(250);
 const LIMITED_PAUSE: Duration = Duration::from_millis(20);
+/// Of an answer that ends too soon so much is progress: who sent it is asked for the rest at once. Some servers send no more at a time.
+const PROGRESS_BYTES: u64 = 64 << 10;
 /// After a failure, and twice that after the next, up to the limit; after so many in a row nothing more is asked.
 const RETRY: Duration = Duration::from_secs(5);
 const MAX_RETRY: Duration = Duration::from_secs(10 * 60);
@@ -154,8 +157,9 @@ struct WebSeed<'a> {
     lacking: u32,
     /// When the run began.
     began: Instant,
-    /// Octets that came since the last failure.
+    /// Octets that came, and those since the last failure that were of use: who only sends whole files may send the same ones again.
     came: u64,
+    progress: u64,
 }
 
 /// A part of a file, and where it lies in the content.
@@ -181,6 +185,7 @@ impl<'a> WebSeed<'a> {
             lacking: 0,
             began: Instant::now(),
             came: 0,
+            progress: 0,
         }
     }
 
@@ -205,11 +210,12 @@ impl<'a> WebSeed<'a> {
                     }
                 }
                 Err(fault) => {
-                    is_troubled |= matches!(fault, Fault::Later(..));
+                    let is_later = matches!(fault, Fault::Later(..));
                     let pause = match self.weigh(fault, note) {
                         Ok(pause) => pause,
                         Err(why) => return Some(why),
                     };
+                    is_troubled |= is_later && !pause.is_zero();
                     self.rest(pause).await;
                 }
             }
@@ -254,11 +260,12 @@ impl<'a> WebSeed<'a> {
                 Ok(Duration::ZERO)
             }
             Fault::Later(why, after) => {
-                let came = std::mem::take(&mut self.came);
-                if came >= FIRST_RUN_BYTES && after.is_none() {
+                let progress = std::mem::take(&mut self.progress);
+                if progress >= PROGRESS_BYTES && after.is_none() {
                     return Ok(Duration::ZERO);
                 }
-                self.failures = if came > 0 { 1 } else { self.failures + 1 };
+                // What is no block is not kept.
+                self.failures = if progress >= u64::from(BLOCK_BYTES) { 1 } else { self.failures + 1 };
                 if self.failures > MAX_FAILURES {
                     return Err(why);
                 }
@@ -427,7 +434,7 @@ impl<'a> WebSeed<'a> {
                     }
                     let len = u64::from(octets.len());
                     self.take(start + at, octets).await;
-                    (at, self.came) = (at + len, self.came + len);
+                    at += len;
                     if !is_whole && self.is_long(start + at) {
                         self.give_back();
                     }
@@ -458,12 +465,15 @@ impl<'a> WebSeed<'a> {
     }
 
     /// Hands in what has come, once it may be.
-    async fn take(&self, at: u64, octets: Payload) {
+    async fn take(&mut self, at: u64, octets: Payload) {
         self.allowance().await;
+        let len = u64::from(octets.len());
         let mut state = self.inner.state.borrow_mut();
         state.download.borrow_mut().spend(octets.len() as usize);
-        let now = self.inner.now();
+        let (now, before) = (self.inner.now(), state.engine.totals().redundant);
         state.engine.delivered(now, self.source, at, octets);
+        let of_use = len - (state.engine.totals().redundant - before);
+        (self.came, self.progress) = (self.came + len, self.progress + of_use);
         self.inner.pump(&mut state);
         Inner::store(&mut state);
     }

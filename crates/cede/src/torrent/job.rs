@@ -106,12 +106,12 @@ impl Job {
         let servers: Vec<String> = metainfo.web_seeds.into_iter().filter(|_| is_served).collect();
         let begun = Begun::of((hub, row), &info, &place, asking.as_ref()).await?;
         let Begun { storage, session, driver, wishes, identity, gauge } = begun;
-        let tiers = tiers(hub, metainfo.trackers);
-        let is_unnamed = tiers.is_empty() && peers.is_empty() && servers.is_empty();
+        let named = Named { tiers: tiers(hub, metainfo.trackers), peers: given, nodes: metainfo.nodes };
+        let is_unnamed = named.tiers.is_empty() && peers.is_empty() && servers.is_empty();
         remark(hub, &info, is_unnamed && !(verb.is_over)(&session));
         session.add_peers(&peers);
         let (announcing, found) =
-            look_for_peers((hub, row), &info, (&session, wishes, identity), (tiers, given), asking.take());
+            look_for_peers((hub, row), &info, (&session, wishes, identity), named, asking.take());
         notes::hear_web((hub.clone(), row), session.use_web_seeds(&servers));
         let (written, was_complete) = (place.allocation.map(|_| storage), session.is_done());
         Ok(Self {
@@ -382,12 +382,21 @@ struct Found {
     near: UnboundedReceiver<Vec<SocketAddr>>,
 }
 
+/// Where a torrent's file or link, and who runs us, say that peers may be found.
+struct Named {
+    /// Trackers.
+    tiers: Vec<Vec<String>>,
+    peers: Vec<SocketAddr>,
+    /// Nodes of the hash table.
+    nodes: Vec<String>,
+}
+
 /// Asks trackers, the distributed hash table and the local network from now on.
 fn look_for_peers(
     (hub, row): (&Rc<Hub>, usize),
     info: &Arc<Info>,
     (session, wishes, identity): (&Session, UnboundedReceiver<Wish>, Identity),
-    (tiers, given): (Vec<Vec<String>>, Vec<SocketAddr>),
+    named: Named,
     asking: Option<Asking>,
 ) -> (JoinHandle<()>, Found) {
     let (found, peers) = mpsc::unbounded_channel();
@@ -399,21 +408,23 @@ fn look_for_peers(
             asking.go_on(standing, found.clone());
             asking
         }
-        None => Asking::new(tiers, identity, (hub, row), (standing, found.clone())),
+        None => Asking::new(named.tiers, identity, (hub, row), (standing, found.clone())),
     };
     let announcing = asking.serve(wishes);
-    let (found_named, named) = mpsc::unbounded_channel();
-    tokio::task::spawn_local(remind([given, hub.args.peers.clone()].concat(), found_named));
+    let (found_named, by_hand) = mpsc::unbounded_channel();
+    tokio::task::spawn_local(remind([named.peers, hub.args.peers.clone()].concat(), found_named));
     if !hub.args.no_dht
         && !info.is_private
         && let Some(node) = hub.search_dht(info.info_hash(), true, &found)
     {
+        let unasked = |error| hub.say(&format!("nodes that a torrent names are not asked: {error}\n"));
+        node.enter(named.nodes).unwrap_or_else(unasked);
         session.join_dht(node.ports(), move |at| node.meet(at));
     }
     if !hub.args.no_lsd && !info.is_private {
         hub.search_local(info.info_hash(), true, found_near);
     }
-    (announcing, Found { peers, named, near })
+    (announcing, Found { peers, named: by_hand, near })
 }
 
 /// How a session stands, to be told to trackers.

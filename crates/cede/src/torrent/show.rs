@@ -72,6 +72,7 @@ fn document(metainfo: &Metainfo) -> Value {
         "files": info.files.iter().map(file).collect::<Vec<_>>(),
         "trackers": metainfo.trackers,
         "web_seeds": metainfo.web_seeds,
+        "nodes": metainfo.nodes,
         "comment": metainfo.comment,
         "created_by": metainfo.created_by,
         "creation_s": metainfo.creation_s,
@@ -113,6 +114,7 @@ fn text(metainfo: &Metainfo) -> String {
         urls.iter().for_each(|url| line(&mut out, &format!("tracker {}", tier + 1), url));
     }
     web_seeds(&mut out, &metainfo.web_seeds);
+    metainfo.nodes.iter().for_each(|node| line(&mut out, "DHT node", node));
     for (name, value) in [("comment", &metainfo.comment), ("made by", &metainfo.created_by)] {
         value.iter().for_each(|value| line(&mut out, name, value));
     }
