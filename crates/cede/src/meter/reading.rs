@@ -1,9 +1,11 @@
 //! How far the reading of captures has come, and what it has shown of them.
 
 use super::capture::file_bytes;
+use super::lots::Lots;
 use crate::captures::Captures;
 use crate::progress::{self, Pace, StatusLine};
 use crate::screen;
+use cede_wire::pcap::Record;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -81,8 +83,12 @@ impl Progress {
         self.overlap.is_made()
     }
 
-    pub(super) fn note_lots(&self) {
-        self.lots.note();
+    /// Notes a packet, and lots, once there are some.
+    #[inline]
+    pub(super) fn look_for_lots(&self, lots: &mut Lots, record: &Record<'_>) {
+        if lots.note(record) {
+            self.lots.note();
+        }
     }
 
     pub(super) fn are_in_lots(&self) -> bool {

@@ -240,9 +240,7 @@ impl<'a> Row<'a> {
                     progress.note_overlap();
                 }
             }
-            if lots.note(record) {
-                progress.note_lots();
-            }
+            progress.look_for_lots(lots, record);
         };
         let Some(sorter) = sorter else {
             let take = &mut |record: &Record<'_>| {

@@ -170,9 +170,7 @@ impl Lane {
     fn play(&mut self, until_ns: u64, batch: &mut Batch<'_>, progress: &Progress) {
         let Self { tapes, lots, last_ns, .. } = self;
         let mut take = |record: &Record<'_>| {
-            if lots.note(record) {
-                progress.note_lots();
-            }
+            progress.look_for_lots(lots, record);
             batch.record(record);
         };
         let last = tapes.front_mut().and_then(|tape| tape.play(until_ns, &mut take));
