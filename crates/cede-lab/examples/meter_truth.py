@@ -170,7 +170,11 @@ def tcp(net, end, port, kind, controller, until):
 def torrent_of(folder, octets):
     import libtorrent as lt
     (folder / "seed").mkdir()
-    (folder / "seed" / "content").write_bytes(random.Random(5).randbytes(octets))
+    drawn, left = random.Random(5), octets
+    with (folder / "seed" / "content").open("wb") as out:
+        while left > 0:
+            # Of more than 268 MB at once Python's generator has none.
+            left -= out.write(drawn.randbytes(min(left, 1 << 20)))
     files = lt.file_storage()
     lt.add_files(files, str(folder / "seed" / "content"))
     torrent = lt.create_torrent(files, 256 << 10, lt.create_torrent.v1_only)
