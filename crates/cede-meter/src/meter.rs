@@ -59,7 +59,12 @@ impl Meter {
     /// What became of the packets so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        Counters { thinned: self.counters.thinned + self.stock.pool.thinned(), ..self.counters.clone() }
+        let Counters { thinned, unviewed, .. } = self.counters;
+        Counters {
+            thinned: thinned + self.stock.pool.thinned(),
+            unviewed: unviewed + self.views.unviewed(),
+            ..self.counters.clone()
+        }
     }
 
     /// Flows that are remembered.
@@ -342,6 +347,7 @@ impl Counters {
         self.cut += other.cut;
         self.timeless += other.timeless;
         self.seen_twice += other.seen_twice;
+        self.unviewed += other.unviewed;
         self.evicted += other.evicted;
         self.thinned += other.thinned;
         self.first_ns = self.first_ns.or(other.first_ns);

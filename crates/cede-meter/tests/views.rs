@@ -2,7 +2,7 @@
 
 mod common;
 
-use cede_meter::{Config, Estimator, Flags};
+use cede_meter::{Config, Counters, Estimator, Flags};
 use cede_wire::link::LinkType;
 use cede_wire::pcap::Record;
 use cede_wire::utp::Kind;
@@ -427,4 +427,38 @@ fn captures_of_strangers_take_nothing_from_each_other() {
     let found = tap.found();
     assert_eq!([found.flow(B.0).packets, found.flow([10, 9, 9, 9]).packets], [1_000; 2]);
     assert_eq!((tap.0.counters().seen_twice, tap.0.flows_apart()), (0, 0));
+}
+
+/// More flows than there is room to remember the views of.
+#[test]
+fn what_may_count_twice_is_told() {
+    for (memory_bytes, is_room) in [(1 << 20, false), (256 << 20, true)] {
+        let mut tap = Tap::new(Config { memory_bytes, ..Config::default() });
+        for k in 0..4_000_u64 {
+            let data = udp(B.1, A.1, &utp(Kind::Data, 8, (1, 4), (k as u32 + 1, 5), 100));
+            let packet = ipv4(17, [10, 8, (k >> 8) as u8, k as u8], A.0, &data);
+            let capture = Capture::Cooked(LinkType::LINUX_SLL2);
+            capture.hand(&mut tap, 1_000_000 + 10 * k, &capture.frame(INSIDE, false, &packet));
+            capture.hand(&mut tap, 1_000_005 + 10 * k, &capture.frame(OUTSIDE, true, &packet));
+        }
+        let Counters { seen_twice, unviewed, packets, .. } = tap.0.counters();
+        assert_eq!(packets, 8_000);
+        // The view behind the queue begins where that in front of it ends.
+        assert_eq!((unviewed == 0, seen_twice), (is_room, 0), "{unviewed}");
+        let again = cooked(
+            LinkType::LINUX_SLL2,
+            INSIDE,
+            false,
+            &ipv4(17, [10, 8, 0, 0], A.0, &udp(B.1, A.1, &utp(Kind::Data, 8, (2, 4), (9, 5), 100))),
+        );
+        tap.0.record(&Record {
+            time_ns: Some(2_000_000_000),
+            interface: 0,
+            link_type: LinkType::LINUX_SLL2,
+            captured: &again,
+            original_len: again.len() as u32,
+        });
+        assert_eq!(tap.0.counters().seen_twice, 1);
+        assert!(unviewed == 0 || unviewed.is_multiple_of(2) && unviewed < 8_000, "{unviewed}");
+    }
 }

@@ -94,6 +94,8 @@ pub(crate) struct Views {
     /// Which capture it is of, and those that have ended.
     capture: u16,
     ended: Vec<u16>,
+    /// Packets that were taken as they are, as there was no room to remember which view of their flows counts.
+    unviewed: u64,
 }
 
 impl Views {
@@ -139,6 +141,11 @@ impl Views {
         Self { room_bytes, ..Self::default() }
     }
 
+    /// Packets of flows that there was no room for.
+    pub(crate) const fn unviewed(&self) -> u64 {
+        self.unviewed
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.bytes_of_flows() + self.twins.bytes()
     }
@@ -162,6 +169,7 @@ impl Views {
         let ended = core::mem::take(&mut self.ended);
         let verdict = self.sides(key).map(|sides| sides.judge(side, view, (time_us, said), &ended));
         self.ended = ended;
+        self.unviewed += u64::from(verdict.is_none());
         verdict.unwrap_or(Verdict::Take)
     }
 
