@@ -138,7 +138,7 @@ pub(crate) fn report(
         timeless_tcp_flows: 0,
         odd_tcp_clocks: 0,
     };
-    let senders = senders(flows, config.protocol, &mut report);
+    let senders = senders(flows, config, &mut report);
     let within_us = config.selection.within_us(report.counters.first_ns);
     let asked = Asked { config, wants: visitor.wants(), within_us };
     let (mut desk, shelf) = (Desk::default(), Shelf::new(room / ROOMS_PART));

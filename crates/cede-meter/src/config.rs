@@ -1,6 +1,7 @@
 //! What a meter is asked to do.
 
 use crate::intake::Selection;
+use crate::pseudonyms::Pseudonyms;
 use crate::report::{Estimator, Protocol};
 
 /// What a meter is asked to do.
@@ -19,6 +20,9 @@ pub struct Config {
     pub estimator: Estimator,
     /// Only this protocol, if any.
     pub protocol: Option<Protocol>,
+    /// Under what names whoever is handed hosts and flows shows them, if not under their own: they come in the order of these then, as
+    /// that of true addresses would tell of each which half of a net it is in.
+    pub pseudonyms: Option<Pseudonyms>,
 }
 
 /// Where a direction's queue is taken to have been empty.
@@ -44,6 +48,7 @@ impl Default for Config {
             base: Base::Whole,
             estimator: Estimator::Direct,
             protocol: None,
+            pseudonyms: None,
         }
     }
 }

@@ -42,6 +42,7 @@ impl Wish {
             base: self.base()?,
             estimator: self.estimator()?,
             protocol: self.protocol()?,
+            pseudonyms: None,
         })
     }
 

@@ -74,7 +74,7 @@ impl Screen {
 
 /// A text in lines of at most `columns`, each with a line feed. The first begins with `head`, the others with as much
 /// room. Escape sequences take no room, and a hard space is no place to break.
-fn wrapped(head: &str, text: &str, columns: usize) -> String {
+pub fn wrapped(head: &str, text: &str, columns: usize) -> String {
     let indent = width(head);
     let (mut out, mut used) = (head.to_string(), indent);
     for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {

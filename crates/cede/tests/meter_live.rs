@@ -172,6 +172,33 @@ fn metrics_are_no_more_however_many_hosts_there_are() {
     last_of(meter);
 }
 
+#[test]
+fn metrics_and_the_table_have_pseudonyms_if_asked_for() {
+    let stop = Arc::new(AtomicBool::new(false));
+    for last in 1..=3 {
+        let _ = chatter(Ipv4Addr::new(127, 30, 0, last), &stop);
+    }
+    let (folder, metrics) = (Folder::new("veiled"), free_port());
+    let mut command =
+        folder.command(["meter", "-i", "lo", "--interval", "300 ms", "--for", "80 s", "--pseudonyms"]);
+    command.args(["--filter", "tcp and src net 127.30.0.0/16", "--prometheus", &metrics]);
+    let Some(meter) = watch(&mut command) else { return };
+    let end = Instant::now() + PATIENCE;
+    let answer = loop {
+        let answer = get(&metrics, "/metrics");
+        if answer.contains("cede_meter_labelled_hosts 3") {
+            break answer;
+        }
+        assert!(Instant::now() < end, "{answer}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    stop.store(true, Ordering::Relaxed);
+    meter.interrupt();
+    let said = meter.end().exits(0).text().to_owned();
+    assert!(answer.matches("{host=").count() >= 3 && said.contains("longest queue"), "{answer}{said}");
+    assert!(!answer.contains("127.30.") && !said.contains("127.30."), "{answer}{said}");
+}
+
 /// Whoever watches is not root, and can do nothing that others cannot.
 fn privileges_are_gone(process: u32) {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();

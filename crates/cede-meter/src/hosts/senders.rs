@@ -1,8 +1,10 @@
 //! Who sent what there are samples of, in the order in which it is analysed: there may be a million flows.
 
 use crate::clocks::{glance, stamps::stamps_follow_time};
+use crate::config::Config;
 use crate::packet::Marks;
 use crate::packet::key::{Address, Side};
+use crate::pseudonyms::Pseudonyms;
 use crate::report::{Protocol, Report};
 use crate::store::flow::Flow;
 use crate::store::place::Place;
@@ -38,8 +40,11 @@ impl Addresses {
         number
     }
 
-    /// Each one's place among all in order.
-    fn ranks(self) -> Vec<u32> {
+    /// Each one's place among all in order, in that of pseudonyms where they have some.
+    fn ranks(mut self, pseudonyms: Option<&Pseudonyms>) -> Vec<u32> {
+        if let Some(pseudonyms) = pseudonyms {
+            self.all.iter_mut().for_each(|address| *address = Address::of(pseudonyms.of(address.ip())));
+        }
         let mut order: Vec<u32> = (0..self.all.len() as u32).collect();
         order.sort_unstable_by_key(|&number| self.all[number as usize]);
         let mut ranks = vec![0; order.len()];
@@ -49,7 +54,8 @@ impl Addresses {
 }
 
 /// Who sent what can be analysed, in order.
-pub(crate) fn senders(flows: &Reader<'_>, only: Option<Protocol>, report: &mut Report) -> Vec<Sender> {
+pub(crate) fn senders(flows: &Reader<'_>, config: &Config, report: &mut Report) -> Vec<Sender> {
+    let only = config.protocol;
     let mut senders = Vec::with_capacity(2 * flows.stock.len());
     let mut addresses = Addresses::default();
     for place in flows.stock.places_near() {
@@ -66,7 +72,7 @@ pub(crate) fn senders(flows: &Reader<'_>, only: Option<Protocol>, report: &mut R
             }
         }
     }
-    let ranks = addresses.ranks();
+    let ranks = addresses.ranks(config.pseudonyms.as_ref());
     for sender in &mut senders {
         *sender = sender.with_host(ranks[sender.host() as usize]);
     }

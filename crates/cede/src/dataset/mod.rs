@@ -13,6 +13,7 @@ pub use table::Table;
 
 use crate::captures::Captures;
 use crate::failure::Failure;
+use crate::meter::Veil;
 use crate::screen;
 use parquet::errors::ParquetError;
 use std::fs::File;
@@ -33,11 +34,11 @@ pub fn unwritten(folder: &Path, error: ParquetError) -> Failure {
 
 /// What files of a run over these captures are called: after one of them, the first by its name, and a digest of all, so that whoever
 /// reads the same captures again, in whatever order they are named, replaces the files, and nothing counts twice.
-pub fn name_of_run(captures: &Captures) -> String {
+pub fn name_of_run(captures: &Captures, veil: &Veil) -> String {
     let mut captures: Vec<&PathBuf> = captures.files.iter().collect();
     captures.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
     let first = captures.first().and_then(|path| path.file_name());
-    let first = first.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let first = first.map_or_else(String::new, |name| veil.named(name.to_string_lossy()).into_owned());
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let stem: String = first.split('.').next().unwrap_or("").chars().filter(is_plain).take(40).collect();
     // Fixed keys: the same on every machine.

@@ -13,7 +13,7 @@ pub fn document(args: &InspectArgs, report: &Report, asides: &Asides) -> Value {
     let unlisted = &report.unlisted;
     json!({
         "cede": env!("CARGO_PKG_VERSION"),
-        "files": names(&args.files),
+        "files": names(&args.files, &args.veil),
         "counters": counters(&report.counters),
         "not_listed": {
             "tcp_connections": unlisted.tcp_connections,

@@ -105,7 +105,7 @@ impl<'a> Log<'a> {
         if args.csv && (args.log || args.pieces) {
             out = if args.log { heading(&LOG_COLUMNS) } else { heading(&PIECES_COLUMNS) };
         }
-        let data_set = args.parquet.as_deref().map(|folder| DataSet::new(folder, captures));
+        let data_set = args.parquet.as_deref().map(|folder| DataSet::new(folder, captures, &args.veil));
         Self { args, out, broken: None, asides: Asides::default(), data_set }
     }
 

@@ -7,6 +7,7 @@ use super::names::torrent;
 use crate::captures::Captures;
 use crate::dataset::{Table, Value, date, name_of_run, unwritten};
 use crate::failure::Failure;
+use crate::meter::Veil;
 use cede_inspect::{Block, ConnectionReport, Kind, Report, SideReport};
 use cede_meter::Socket;
 use parquet::data_type::ByteArray;
@@ -133,8 +134,8 @@ pub struct DataSet {
 
 impl DataSet {
     /// The data set in a folder, which is made where it is not there.
-    pub fn new(folder: &Path, captures: &Captures) -> Self {
-        let run = name_of_run(captures);
+    pub fn new(folder: &Path, captures: &Captures, veil: &Veil) -> Self {
+        let run = name_of_run(captures, veil);
         let table = |name: &str, schema: String| Table::new(folder.join(name), schema, &run);
         Self {
             folder: folder.to_path_buf(),

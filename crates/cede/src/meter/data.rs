@@ -1,7 +1,7 @@
 //! What the meter found, for other programs.
 
 use super::show::socket;
-use super::{Findings, MeterArgs};
+use super::{Findings, MeterArgs, Veil};
 use crate::failure::Failure;
 use crate::screen;
 pub use cede_meter::json::{counters, host, summary};
@@ -69,15 +69,15 @@ impl<T> Serialize for Each<'_, T> {
 }
 
 /// What files are called; what of it is no Unicode has no place in JSON, and is shown as a sign for that.
-pub fn names(files: &[PathBuf]) -> Vec<Cow<'_, str>> {
-    files.iter().map(|path| path.to_string_lossy()).collect()
+pub fn names<'a>(files: &'a [PathBuf], veil: &Veil) -> Vec<Cow<'a, str>> {
+    files.iter().map(|path| veil.named(path.to_string_lossy())).collect()
 }
 
 /// All but hosts and flows.
 fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
     let members = json!({
         "cede": env!("CARGO_PKG_VERSION"),
-        "files": names(&args.files),
+        "files": names(&args.files, &args.veil),
         "interface": args.live.interface,
         "estimator": estimator(args.estimator()),
         "base_window_s": args.base.map(Duration::as_secs_f64),

@@ -14,6 +14,7 @@ mod parquet;
 mod reading;
 mod show;
 mod source;
+mod spelled;
 mod together;
 mod unpack;
 mod veil;
@@ -28,10 +29,12 @@ use crate::captures::Captures;
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
 use cede_meter::{
-    Base, Config, Estimator, FlowReport, Meter, Protocol, QueueSample, Report, Socket, Visitor, Wants,
+    Base, Config, Estimator, FlowReport, HostReport, Meter, Protocol, QueueSample, Report, Socket, Visitor,
+    Wants,
 };
 use cede_units::{Bytes, Duration};
 use clap::{Args, ValueEnum, ValueHint};
+use std::cmp::Ordering;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -260,6 +263,7 @@ impl MeterArgs {
                 ProtocolArg::Utp => Protocol::Utp,
                 ProtocolArg::Tcp => Protocol::Tcp,
             }),
+            pseudonyms: self.veil.pseudonyms().cloned(),
         })
     }
 }
@@ -393,10 +397,16 @@ fn find(args: &MeterArgs, captures: &Captures, meter: &Meter) -> Findings {
     let unwritten = keeper.data_set.and_then(|data_set| data_set.finish().err());
     report.hosts.retain(|host| args.wants_host(host.address));
     report.hosts.iter_mut().for_each(|host| host.address = args.shown(host.address));
+    report.hosts.sort_by(worst_first);
     let mut flows = keeper.flows;
     let mean = |flow: &FlowReport| summary_of(args, flow).map_or(-1.0, |summary| summary.time_mean_ms);
     flows.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.source.cmp(&b.source)));
     Findings { report, flows, samples: keeper.samples, unwritten }
+}
+
+/// The worst host first; of those that are alike, by what they are called.
+fn worst_first(a: &HostReport, b: &HostReport) -> Ordering {
+    b.all.time_mean_ms.total_cmp(&a.all.time_mean_ms).then(a.address.cmp(&b.address))
 }
 
 /// A flow's summary by the estimator that was asked for.

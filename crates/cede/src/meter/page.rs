@@ -1,5 +1,6 @@
 //! What the meter found, as one page that needs nothing but a browser.
 
+use super::data::names;
 use super::show::{brief, over_time, points};
 use super::{Findings, MeterArgs};
 use crate::failure::Failure;
@@ -28,7 +29,6 @@ pub fn write(path: &Path, page: &Page) -> Result<(), Failure> {
 
 /// What was found, as a page.
 pub fn page(args: &MeterArgs, findings: &Findings) -> Page {
-    let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
     let counters = &findings.report.counters;
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
     let hosts = Section::new(if args.flows { "Flows" } else { "Hosts" })
@@ -43,7 +43,7 @@ pub fn page(args: &MeterArgs, findings: &Findings) -> Page {
     let hosts = hosts.table(&brief(args, findings, usize::MAX, LISTED));
     let mut page = Page::new("Whose queue is it?")
         .lead("Queueing delays of remote hosts, found in a capture without sending a packet.")
-        .fact("captures", names.join(", "))
+        .fact("captures", names(&args.files, &args.veil).join(", "))
         .fact("packets", Cell::number((counters.packets - counters.outside) as f64, 0).display())
         .fact("time", format!("{span_s:.1} s"))
         .fact("counted from", args.counted_from())

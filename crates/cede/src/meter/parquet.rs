@@ -96,7 +96,7 @@ impl DataSet {
     /// The files of this run are named after its first capture and a digest of all that it reads: whoever reads the same
     /// captures again replaces the files, so that nothing counts twice.
     pub fn new(folder: &Path, args: &MeterArgs, captures: &Captures) -> Self {
-        let run = name_of_run(captures);
+        let run = name_of_run(captures, &args.veil);
         let table = |name: &str, schema| Table::new(folder.join(name), schema, &run);
         Self {
             folder: folder.to_path_buf(),

@@ -1,8 +1,10 @@
 //! Pseudonyms in place of addresses, wherever they are shown.
 
+use super::spelled;
 use crate::failure::Failure;
 use crate::screen;
 use cede_meter::{KEY_BYTES, Pseudonyms};
+use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -25,6 +27,19 @@ impl Veil {
         // It is put on once.
         let _ = self.pseudonyms.set(Pseudonyms::new(&key));
         Ok(())
+    }
+
+    /// What addresses are shown under, if not as they are.
+    pub fn pseudonyms(&self) -> Option<&Pseudonyms> {
+        self.pseudonyms.get()
+    }
+
+    /// A file's name as it is shown where what was found is: with pseudonyms for the addresses in it.
+    pub fn named<'a>(&self, name: Cow<'a, str>) -> Cow<'a, str> {
+        match self.pseudonyms() {
+            Some(_) => spelled::replaced(&name, |address| self.shown(address)).into(),
+            None => name,
+        }
     }
 
     /// The address as it is shown.

@@ -3,21 +3,20 @@
 use super::picture::Picture;
 use crate::meter::{data, many};
 use serde_json::json;
-use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Hosts of a line of JSON.
 const HOSTS_MAX: usize = 100;
 
 /// Rates, what was left out, and the host whose queue was longest since the last line.
-pub fn text(picture: &Picture, shown: impl Fn(IpAddr) -> IpAddr) -> String {
+pub fn text(picture: &Picture) -> String {
     let now = |row: &&super::picture::Row| row.now.as_ref().map_or(-1.0, |now| now.time_mean_ms);
     let worst = picture.rows.iter().filter(|row| row.now.is_some()).max_by(|a, b| now(a).total_cmp(&now(b)));
     let worst = worst.map_or_else(String::new, |row| {
         format!(
             ", longest queue {:.1} ms at {} ({:.1} ms in the window)",
             now(&row),
-            shown(row.host.address),
+            row.host.address,
             row.host.all.time_mean_ms
         )
     });
@@ -46,10 +45,9 @@ pub fn text(picture: &Picture, shown: impl Fn(IpAddr) -> IpAddr) -> String {
 }
 
 /// The same and the hosts, the worst first, as one line of JSON.
-pub fn json(picture: &Picture, shown: impl Fn(IpAddr) -> IpAddr) -> String {
+pub fn json(picture: &Picture) -> String {
     let host = |row: &super::picture::Row| {
         let mut host = data::host(&row.host);
-        host["address"] = shown(row.host.address).to_string().into();
         host["now"] = row.now.as_ref().map(data::summary).into();
         host
     };

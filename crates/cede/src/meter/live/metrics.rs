@@ -86,7 +86,7 @@ impl Labels {
 }
 
 /// The text.
-pub fn text(picture: &Picture, labels: &mut Labels, shown: impl Fn(IpAddr) -> IpAddr) -> String {
+pub fn text(picture: &Picture, labels: &mut Labels) -> String {
     let mut out = String::new();
     totals(&mut out, picture);
     family(
@@ -106,7 +106,7 @@ pub fn text(picture: &Picture, labels: &mut Labels, shown: impl Fn(IpAddr) -> Ip
         family(&mut out, name, "gauge", help);
         for row in &rows {
             if let Some(value) = value(row) {
-                let _ = writeln!(out, "cede_meter_{name}{{host=\"{}\"}} {value}", shown(row.host.address));
+                let _ = writeln!(out, "cede_meter_{name}{{host=\"{}\"}} {value}", row.host.address);
             }
         }
     }
@@ -210,13 +210,13 @@ mod tests {
     #[test]
     fn however_many_hosts_there_are_few_have_labels_and_they_keep_them() {
         let mut labels = Labels::new(5);
-        let first = text(&picture(1..=40), &mut labels, |address| address);
+        let first = text(&picture(1..=40), &mut labels);
         let of_first = labels_of(&first);
         assert_eq!(of_first.len(), 5);
         // Others come, and the order changes; those who have a label are shown as long as they are there.
-        let second = text(&picture((30..=90).rev().chain(1..=40)), &mut labels, |address| address);
+        let second = text(&picture((30..=90).rev().chain(1..=40)), &mut labels);
         assert_eq!(labels_of(&second), of_first);
-        let third = text(&picture(100..=200), &mut labels, |address| address);
+        let third = text(&picture(100..=200), &mut labels);
         assert!(labels_of(&third).is_empty(), "room is kept");
         assert!(third.contains("cede_meter_unlabelled_hosts 101"));
     }
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn every_line_is_a_comment_or_a_name_with_a_number() {
-        let text = text(&picture(1..=3), &mut Labels::new(2), |address| address);
+        let text = text(&picture(1..=3), &mut Labels::new(2));
         let mut declared = std::collections::BTreeSet::new();
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {

@@ -20,7 +20,7 @@ use metrics::Labels;
 use picture::{Picture, Recent, Tally};
 use std::collections::HashMap;
 use std::io::IsTerminal;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tap::Tap;
 
@@ -149,6 +149,9 @@ impl<'a> Session<'a> {
         };
         let mut rows = recent.rows(&self.meter);
         rows.retain(|row| self.args.wants_host(row.host.address));
+        // Nobody behind this has to think of pseudonyms.
+        rows.iter_mut().for_each(|row| row.host.address = self.args.shown(row.host.address));
+        rows.sort_by(|a, b| super::worst_first(&a.host, &b.host));
         let (counters, now) = (self.meter.counters(), Instant::now());
         let (since, packets, bytes) =
             std::mem::replace(&mut self.last, (now, counters.packets, counters.bytes));
@@ -217,25 +220,24 @@ impl<'a> Sinks<'a> {
     /// Hands the metrics out, where they are asked for.
     fn publish(&mut self, picture: &Picture) {
         if let Some((text, labels)) = &mut self.metrics {
-            let fresh = metrics::text(picture, labels, |address| self.args.shown(address));
+            let fresh = metrics::text(picture, labels);
             *text.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = fresh;
         }
     }
 
     fn show(&mut self, picture: Picture) -> Result<(), Failure> {
         self.publish(&picture);
-        let shown = |address: IpAddr| self.args.shown(address);
         match &mut self.screen {
             Some((screen, view)) => {
                 view.remember(&picture);
                 if !view.is_paused() {
-                    screen.draw(view, &picture, &shown);
+                    screen.draw(view, &picture);
                 }
             }
-            None if self.args.json => screen::print(&line::json(&picture, shown))?,
+            None if self.args.json => screen::print(&line::json(&picture))?,
             // Standard output is for the table then.
             None if self.args.csv => {}
-            None => screen::print(&line::text(&picture, shown))?,
+            None => screen::print(&line::text(&picture))?,
         }
         if !self.screen.as_ref().is_some_and(|(_, view)| view.is_paused()) {
             self.last = Some(picture);
@@ -256,7 +258,7 @@ impl<'a> Sinks<'a> {
             ui::Wish::Nothing => false,
             ui::Wish::Redraw => {
                 if let Some(picture) = &self.last {
-                    screen.draw(view, picture, &|address| self.args.shown(address));
+                    screen.draw(view, picture);
                 }
                 false
             }

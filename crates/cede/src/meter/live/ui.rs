@@ -4,7 +4,8 @@ use super::picture::{Picture, Row as HostRow};
 use crate::carry::numbers::count;
 use crate::failure::Failure;
 use crate::interrupt;
-use cede_meter::{Flags, Summary};
+use crate::screen::wrapped;
+use cede_meter::Summary;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -22,6 +23,11 @@ const HISTORY: usize = 240;
 const HISTORIES_MAX: usize = 512;
 /// Hosts that the table has at most.
 const ROWS_MAX: usize = 1000;
+/// Lines of the chart, and of the table at least.
+const CHART_LINES: usize = 6;
+const TABLE_LINES_MIN: u16 = 4;
+/// Hard spaces are where no line ends.
+const HELP: &str = "q\u{a0}quit\u{a0} s\u{a0}sort\u{a0} space\u{a0}pause\u{a0} ↑↓\u{a0}choose\u{a0}\u{a0}\u{a0} a flag's meaning: cede\u{a0}explain\u{a0}NAME";
 const HEADINGS: [&str; 9] = ["host", "via", "now", "mean", "p50", "p95", "max", "> 100 ms", "flags"];
 
 /// By what hosts are sorted.
@@ -92,9 +98,9 @@ impl Screen {
     }
 
     /// Draws.
-    pub fn draw(&mut self, view: &mut View, picture: &Picture, shown: &dyn Fn(IpAddr) -> IpAddr) {
+    pub fn draw(&mut self, view: &mut View, picture: &Picture) {
         // What a terminal does not take now it gets the next time.
-        let _ = self.terminal.draw(|frame| view.draw(frame, picture, shown));
+        let _ = self.terminal.draw(|frame| view.draw(frame, picture));
     }
 }
 
@@ -166,24 +172,34 @@ impl View {
     }
 
     /// Draws everything.
-    pub fn draw(&mut self, frame: &mut Frame<'_>, picture: &Picture, shown: &dyn Fn(IpAddr) -> IpAddr) {
-        let parts = [Constraint::Length(3), Constraint::Min(4), Constraint::Length(6), Constraint::Length(1)];
-        let [head, table, chart, keys] = Layout::vertical(parts).areas(frame.area());
+    pub fn draw(&mut self, frame: &mut Frame<'_>, picture: &Picture) {
+        let width = frame.area().width;
         let rows = self.sorted(picture);
         self.selected = self.selected.min(rows.len().saturating_sub(1));
-        frame.render_widget(Paragraph::new(self.header(picture)), head);
-        self.draw_table(frame, table, &rows, shown);
-        if let Some(row) = rows.get(self.selected) {
-            self.draw_chart(frame, chart, row, shown);
+        let selected = rows.get(self.selected);
+        let header = self.header(picture, width);
+        // The table, and the chart's frame, may have no room for all of them.
+        let flags = lines(&selected.map_or_else(String::new, |row| flags(row)), width);
+        let help = lines(HELP, width);
+        let heights =
+            [header.len(), CHART_LINES, flags.len(), help.len()].map(|len| Constraint::Length(len as u16));
+        let [head, chart, flagged, keys] = heights;
+        let parts = [head, Constraint::Min(TABLE_LINES_MIN), chart, flagged, keys];
+        let [head, table, chart, flagged, keys] = Layout::vertical(parts).areas(frame.area());
+        frame.render_widget(Paragraph::new(header), head);
+        self.draw_table(frame, table, &rows);
+        if let Some(row) = selected {
+            self.draw_chart(frame, chart, row);
         }
-        let help = "q quit  s sort  space pause  ↑↓ choose    a flag's meaning: cede explain NAME";
+        frame.render_widget(Paragraph::new(flags), flagged);
         frame.render_widget(Paragraph::new(help).dim(), keys);
     }
 
-    fn header(&self, picture: &Picture) -> Vec<Line<'static>> {
+    /// What is watched and how much of it, in lines that are no wider than the screen.
+    fn header(&self, picture: &Picture, width: u16) -> Vec<Line<'static>> {
         let counters = &picture.counters;
         let first = format!(
-            "{}   {:.0} s, {} packets, {:.0} packets/s, {:.1} Mbit/s",
+            "{}\u{a0}\u{a0} {:.0}\u{a0}s, {}\u{a0}packets, {:.0}\u{a0}packets/s, {:.1}\u{a0}Mbit/s",
             self.title,
             picture.running_s,
             counters.packets,
@@ -191,7 +207,7 @@ impl View {
             picture.bits_per_s / 1e6,
         );
         let second = format!(
-            "{}, {}, {:.1} MB; given up: {}; left out: {} samples, {} packets",
+            "{}, {}, {:.1}\u{a0}MB; given up: {}; left out: {}\u{a0}samples, {}\u{a0}packets",
             count(picture.rows.len(), "host"),
             count(picture.flows, "flow"),
             picture.memory_bytes as f64 / 1e6,
@@ -199,12 +215,15 @@ impl View {
             counters.thinned,
             picture.lost
         );
-        let third = match (self.is_paused, picture.is_up) {
-            (true, _) => Line::from("paused; space goes on").bold(),
-            (false, false) => Line::from("the interface is down").bold(),
-            (false, true) => Line::from("queueing delay in ms: now, and all that is kept").dim(),
+        let (third, is_calm) = match (self.is_paused, picture.is_up) {
+            (true, _) => ("paused; space goes on", false),
+            (false, false) => ("the interface is down", false),
+            (false, true) => ("queueing delay in ms: now, and all that is kept", true),
         };
-        vec![Line::from(first).bold(), Line::from(second), third]
+        let third =
+            lines(third, width).into_iter().map(|line| if is_calm { line.dim() } else { line.bold() });
+        let first = lines(&first, width).into_iter().map(Line::bold);
+        first.chain(lines(&second, width)).chain(third).collect()
     }
 
     fn sorted<'a>(&self, picture: &'a Picture) -> Vec<&'a HostRow> {
@@ -221,13 +240,7 @@ impl View {
         rows
     }
 
-    fn draw_table(
-        &self,
-        frame: &mut Frame<'_>,
-        area: Rect,
-        rows: &[&HostRow],
-        shown: &dyn Fn(IpAddr) -> IpAddr,
-    ) {
+    fn draw_table(&self, frame: &mut Frame<'_>, area: Rect, rows: &[&HostRow]) {
         let sorted_by = match self.order {
             Order::Now => 2,
             Order::Mean => 3,
@@ -237,35 +250,39 @@ impl View {
         let headings = HEADINGS.iter().enumerate().map(|(k, &heading)| {
             if k == sorted_by { Cell::from(format!("{heading} ▼")).bold() } else { Cell::from(heading) }
         });
-        let longest = rows.iter().map(|row| shown(row.host.address).to_string().len()).max().unwrap_or(0);
-        let table = Table::new(rows.iter().map(|row| cells(row, shown)), columns(area.width, longest))
+        let longest = rows.iter().map(|row| row.host.address.to_string().len()).max().unwrap_or(0);
+        let table = Table::new(rows.iter().map(|row| cells(row)), columns(area.width, longest))
             .header(Row::new(headings).style(Style::new().underlined()))
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
         let mut state = TableState::default().with_selected(Some(self.selected));
         frame.render_stateful_widget(table, area, &mut state);
     }
 
-    fn draw_chart(&self, frame: &mut Frame<'_>, area: Rect, row: &HostRow, shown: &dyn Fn(IpAddr) -> IpAddr) {
+    fn draw_chart(&self, frame: &mut Frame<'_>, area: Rect, row: &HostRow) {
         let history = self.histories.get(&row.host.address);
         let data: Vec<u64> = history.into_iter().flatten().copied().collect();
         let room = usize::from(area.width.saturating_sub(2));
         let most = data.iter().max().copied().unwrap_or(0);
-        let title = format!(
-            " {}: queueing delay of each interval, up to {:.1} ms ",
-            shown(row.host.address),
-            most as f64 / 1e3
-        );
-        let mut block = Block::bordered().title(title);
-        // The table may have no room for all of them.
-        if row.host.flags != Flags::default() {
-            block = block.title_bottom(format!(" {} ", flags(row)));
-        }
+        let (host, most_ms) = (row.host.address, most as f64 / 1e3);
+        let titles = [
+            format!(" {host}: queueing delay of each interval, up to {most_ms:.1} ms "),
+            format!(" {host}: up to {most_ms:.1} ms "),
+            format!(" up to {most_ms:.1} ms "),
+        ];
+        let title = titles.into_iter().find(|title| title.chars().count() <= room).unwrap_or_default();
+        let block = Block::bordered().title(title);
         let chart = Sparkline::default().block(block).max(most.max(1));
         frame.render_widget(chart.data(&data[data.len().saturating_sub(room)..]), area);
     }
 }
 
-fn cells<'a>(row: &HostRow, shown: &dyn Fn(IpAddr) -> IpAddr) -> Row<'a> {
+/// A text in lines of so many columns; none, where there is no text.
+fn lines(text: &str, width: u16) -> Vec<Line<'static>> {
+    let wrapped = wrapped("", text, width.into());
+    wrapped.lines().filter(|line| !line.is_empty()).map(|line| Line::from(line.to_owned())).collect()
+}
+
+fn cells<'a>(row: &HostRow) -> Row<'a> {
     let HostRow { host, now } = row;
     let via = match (&host.utp, &host.tcp) {
         (Some(_), Some(_)) => "uTP TCP",
@@ -276,7 +293,7 @@ fn cells<'a>(row: &HostRow, shown: &dyn Fn(IpAddr) -> IpAddr) -> Row<'a> {
     let all: &Summary = &host.all;
     let bloated = format!("{:.0} %", 100.0 * all.bloated_s / all.covered_s.max(1e-9));
     Row::new([
-        Cell::from(shown(host.address).to_string()),
+        Cell::from(host.address.to_string()),
         Cell::from(via),
         now.as_ref().map_or_else(|| Cell::from("–"), |now| ms(now.time_mean_ms)),
         ms(all.time_mean_ms),
@@ -333,7 +350,7 @@ mod tests {
 
     fn drawn(view: &mut View, picture: &Picture) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(110, 24)).unwrap();
-        terminal.draw(|frame| view.draw(frame, picture, &|address| address)).unwrap();
+        terminal.draw(|frame| view.draw(frame, picture)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         buffer.content().chunks(110).map(|row| row.iter().map(|cell| cell.symbol()).collect()).collect()
     }
@@ -371,19 +388,44 @@ mod tests {
         let lines = drawn(&mut view, &picture);
         assert!(lines[3].contains("now ▼") && lines.iter().any(|line| line.contains("10.0.0.1: queueing")));
         let mut narrow = Terminal::new(TestBackend::new(80, 24)).unwrap();
-        narrow.draw(|frame| view.draw(frame, &picture, &|_| [203, 0, 113, 207].into())).unwrap();
+        let mut long = super::super::picture::testing::picture([1].into_iter());
+        long.rows[0].host.address = [203, 0, 113, 207].into();
+        narrow.draw(|frame| view.draw(frame, &long)).unwrap();
         let shown: String = narrow.backend().buffer().content().iter().map(|cell| cell.symbol()).collect();
         assert!(shown.contains("203.0.113.207 "), "the whole address");
         // In a window of any width there are whole numbers or none.
         let picture = super::super::picture::testing::picture([201].into_iter());
         for width in 1..120 {
-            let mut narrow = Terminal::new(TestBackend::new(width, 24)).unwrap();
-            narrow.draw(|frame| view.draw(frame, &picture, &|address| address)).unwrap();
-            let row = narrow.backend().buffer().content().chunks(width.into()).nth(4).unwrap();
-            let row: String = row.iter().map(|cell| cell.symbol()).collect();
+            let mut narrow = Terminal::new(TestBackend::new(width, 60)).unwrap();
+            narrow.draw(|frame| view.draw(frame, &picture)).unwrap();
+            let rows = narrow.backend().buffer().content().chunks(width.into());
+            let mut rows = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
+            let row = rows.find(|row| row.starts_with("10.0.0.201")).unwrap_or_default();
+            assert!(width < 15 || !row.is_empty(), "{width}");
             let whole = ["10.0.0.201", "uTP", "TCP", "200.0", "201.0", "0", "100", "%", "–", "short"];
             let words: Vec<&str> = row.split_whitespace().collect();
             assert!(width < 15 || words.iter().all(|word| whole.contains(word)), "{width}: {words:?}");
+        }
+        // And all the words of the header, of the flags and of the keys.
+        let picture = super::super::picture::testing::picture([201].into_iter());
+        for width in 24..100 {
+            let mut narrow = Terminal::new(TestBackend::new(width, 40)).unwrap();
+            let mut view = View::new("cede meter -i eth0, last 10 min".to_string());
+            narrow.draw(|frame| view.draw(frame, &picture)).unwrap();
+            let rows = narrow.backend().buffer().content().chunks(width.into());
+            let text: String =
+                rows.flat_map(|row| row.iter().map(|cell| cell.symbol()).chain([" "])).collect();
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for wanted in [
+                "cede meter -i eth0, last 10 min 12 s, 0 packets, 10 packets/s, 1.0 Mbit/s",
+                "1 host, 7 flows, 1.0 MB; given up: 3 flows; left out: 4 samples, 5 packets",
+                "queueing delay in ms: now, and all that is kept",
+                "q quit s sort space pause ↑↓ choose a flag's meaning: cede explain NAME",
+                "up to 0.0 ms",
+                "┘ short",
+            ] {
+                assert!(words.contains(wanted), "{width}: {words}");
+            }
         }
         // Nothing to show is no reason to fail.
         drawn(&mut view, &super::super::picture::testing::picture(std::iter::empty()));
