@@ -25,7 +25,8 @@ impl Selection {
     pub(crate) fn within_us(&self, first_ns: Option<u64>) -> Option<Range<u64>> {
         let is_all = (self.since_ns, self.until_ns) == (0, u64::MAX);
         let origin_ns = self.origin_ns.or(first_ns).filter(|_| !is_all)?;
-        let at_us = |since_ns: u64| origin_ns.saturating_add(since_ns).div_ceil(1000);
+        // As samples have it: what came with the first of that time is in.
+        let at_us = |since_ns: u64| origin_ns.saturating_add(since_ns) / 1000;
         Some(at_us(self.since_ns)..at_us(self.until_ns))
     }
 }

@@ -4,8 +4,9 @@ mod common;
 
 use cede_meter::{Config, Estimator, Flags, Selection};
 use cede_units::Stream;
+use cede_wire::link::LinkType;
 use cede_wire::utp::Kind;
-use common::{A, B, Clock, Tap, Tcp, connection, utp};
+use common::{A, B, Clock, Tap, Tcp, connection, ethernet, ipv4, utp};
 
 /// What a host of so many connections is flagged with, each of which sends from when the capture begins, or from a second later
 /// than the one before it, for so many seconds into a queue that grows by 10 ms each second.
@@ -266,6 +267,25 @@ fn a_connection_is_told_of_its_queue_by_the_order_in_which_packets_leave_it() {
     let mean_ms = of_it.clone().sum::<f64>() / of_it.count() as f64;
     let said_ms = flow.direct.unwrap().sample_mean_ms;
     assert!((said_ms - mean_ms).abs() < 1.0, "{said_ms} of {mean_ms}");
+}
+
+/// Captures have nanoseconds, samples microseconds.
+#[test]
+fn a_time_begins_with_the_packet_that_comes_with_it() {
+    let samples = |since_ns: u64, until_ns: u64| {
+        let selection = Selection { since_ns, until_ns, ..Selection::default() };
+        let mut tap = Tap::new(Config { selection, samples_min: 1, ..Config::default() });
+        for k in 0..100_u64 {
+            let clock = 7 + 10 * k as u32;
+            let segment = Tcp { seq: k as u32, ack: 1, flags: 0x18, clock, echo: 9, len: 1 };
+            let frame = ethernet(0x0800, &ipv4(6, B.0, A.0, &segment.octets(B.1, A.1)));
+            let at_ns = 1_000_000_999 + k * 10_000_000;
+            tap.0.packet(at_ns, LinkType::ETHERNET, &frame, frame.len() as u32);
+        }
+        tap.found().report().hosts[0].all.samples
+    };
+    assert_eq!([samples(0, u64::MAX), samples(0, 3_600_000_000_000)], [100; 2]);
+    assert_eq!([samples(0, 500_000_000), samples(500_000_000, u64::MAX)], [50; 2]);
 }
 
 #[test]
