@@ -90,9 +90,18 @@ class Net:
             run("ip", "-n", self.names[name], "addr", "add", plan[place], "dev", device, *flags)
         for name, gateway in (("B", "near"), ("A", "far"), ("H", "far")):
             run("ip", "-n", self.names[name], "route", "add", "default", "via", plan[gateway].split("/")[0])
+        for one, other in (("B", "near"), ("A", "far"), ("H", "far")):
+            self.introduce((one, "eth0", one), ("R", other, other))
         buffer_s = 6 if self.args.mbit < 5 else 1
         run("ip", "netns", "exec", r, "tc", "qdisc", "add", "dev", "far", "root", "tbf", "rate", f"{self.args.mbit}mbit",
             "burst", "1600", "limit", str(int(self.args.mbit * 1e6 / 8 * buffer_s)))
+
+    def introduce(self, *both):
+        """Who has to ask for a neighbour waits in the queue that is shaped, and gives up, or asks again under way."""
+        for (name, device, place), (of, its, which) in (both, both[::-1]):
+            hardware = json.loads(run("ip", "-j", "-n", self.names[of], "link", "show", its))[0]["address"]
+            run("ip", "-n", self.names[name], "neigh", "replace", ADDRESSES[self.args.family][which].split("/")[0],
+                "lladdr", hardware, "dev", device, "nud", "permanent")
 
     def wire(self, end, device, other):
         name, r = self.names[end], self.names["R"]
