@@ -267,6 +267,31 @@ fn other_protocols_on_shared_ports_are_told_apart() {
 }
 
 #[test]
+fn questions_and_answers_in_the_form_of_utp_are_none_where_nothing_in_them_is_a_clock() {
+    let mut tap = Tap::new(Config::default());
+    // What stands in the place of the stamp: always the same, by turns, a count of packets, dice.
+    let stamps: [fn(u32) -> u32; 4] =
+        [|_| 0x0100_0000, |k| 7 + (k % 2 << 24), |k| 1 + k, |k| 1 + k.wrapping_mul(2_654_435_761)];
+    for k in 0..400_u16 {
+        let time_us = 1_000_000 + u64::from(k) * 20_000;
+        for (port, stamp) in (1_000..).zip(stamps) {
+            let number = k / 5;
+            let (question, answer) = ((([10, 0, 1, 2], port)), A);
+            let says = |seq, ack| utp(Kind::Data, 0, (seq, ack), (stamp(k.into()), 0), 100);
+            tap.utp(time_us, question, answer, &says(number, number));
+            tap.utp(time_us + 10, answer, question, &says(number, number));
+        }
+        // And uTP, whose clock is set by two hours under way.
+        let stamp = (time_us as u32).wrapping_add(if k < 100 { 0 } else { 7_200_000_000_u64 as u32 });
+        tap.utp(time_us + 20_000, B, A, &utp(Kind::Data, 8, (10 + k, 4), (stamp, 5), 100));
+        tap.utp(time_us + 20_010, A, B, &utp(Kind::State, 7, (5, 10 + k), (time_us as u32, 500), 0));
+    }
+    let found = tap.found();
+    assert_eq!(found.report().other_udp_flows, stamps.len() as u64);
+    assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 400);
+}
+
+#[test]
 fn connections_between_the_same_sockets_are_told_apart() {
     for connections in [1, 3, 8] {
         let mut tap = Tap::new(Config::default());

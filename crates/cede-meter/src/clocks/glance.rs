@@ -135,7 +135,7 @@ mod tests {
                 assert_eq!(trips(&embryo, side, &log, How::Timed), around::trips(&around, How::Timed));
             }
             if let (false, Some(sides)) = (key.is_tcp(), utp_sides(&embryo, &log)) {
-                let is_utp = flow.is_utp(|side| stamps_follow_time(&flow.sides[side], &pool));
+                let is_utp = flow.is_utp(|side| stamps_follow_time(side, &pool), |_| false);
                 assert_eq!(sides, [is_utp; 2]);
                 judged[usize::from(is_utp)] += 1;
             }

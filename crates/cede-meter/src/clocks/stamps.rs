@@ -2,12 +2,15 @@
 
 use crate::clocks::clock::{Point, span_s};
 use crate::clocks::shelf::Shelf;
-use crate::clocks::wraps::unwrapped;
+use crate::clocks::wraps::{Unwrap, unwrapped};
 use crate::store::flow::Direction;
 use crate::store::pool::Pool;
 
 /// Stamps of a direction alone that seem to run so many times as fast as time, or as slow, are none.
 const STAMPS_OFF_MAX: f64 = 8.0;
+
+/// So many packets of each direction are looked at where both were seen.
+const FIRST: usize = 512;
 
 /// Whether a direction's stamps run as fast as the observer's clock.
 pub(crate) fn stamps_follow_time(direction: &Direction, pool: &Pool) -> bool {
@@ -17,6 +20,16 @@ pub(crate) fn stamps_follow_time(direction: &Direction, pool: &Pool) -> bool {
     span_s(&points) >= 1.0
         && points.windows(2).all(|pair| (pair[1].x - pair[0].x).abs() <= 60e6)
         && go_on(&points)
+}
+
+/// Whether those of the first packets may, of a direction that the other one speaks for. A clock that is set may go back by more than a queue
+/// is long, and what comes within a second may have one stamp.
+pub(crate) fn stamps_may_follow_time(direction: &Direction, pool: &Pool) -> bool {
+    let mut unwrap = Unwrap::default();
+    let first = pool.first(&direction.direct, FIRST);
+    let points: Vec<Point> =
+        first.iter().map(|sample| Point::at(sample.time_us, unwrap.next(sample.raw))).collect();
+    span_s(&points) < 1.0 || go_on(&points)
 }
 
 /// A number that stands there always, takes turns with another, counts packets or has another unit goes on far slower or faster than time,

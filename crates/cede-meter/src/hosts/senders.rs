@@ -1,6 +1,9 @@
 //! Who sent what there are samples of, in the order in which it is analysed: there may be a million flows.
 
-use crate::clocks::{glance, stamps::stamps_follow_time};
+use crate::clocks::{
+    glance,
+    stamps::{stamps_follow_time, stamps_may_follow_time},
+};
 use crate::config::Config;
 use crate::packet::Marks;
 use crate::packet::key::{Address, Side};
@@ -90,6 +93,7 @@ fn told_at_a_glance(flows: &Reader<'_>, place: Place) -> Option<[bool; 2]> {
 fn tells_something(flow: &Flow, pool: &Pool) -> [bool; 2] {
     let has_samples = [0, 1].map(|side: Side| flow.sides[side].direct.len() > 0);
     let is_told = flow.key.is_tcp()
-        || has_samples.contains(&true) && flow.is_utp(|side| stamps_follow_time(&flow.sides[side], pool));
+        || has_samples.contains(&true)
+            && flow.is_utp(|side| stamps_follow_time(side, pool), |side| stamps_may_follow_time(side, pool));
     if is_told { has_samples } else { [false; 2] }
 }

@@ -4,6 +4,7 @@ use crate::packet::key::{Key, Side};
 use crate::packet::length::Length;
 use crate::packet::rtt::Rtt;
 use crate::packet::{self, Marks, Packet, Said};
+use crate::store::embryo::ENTRIES_MAX;
 use crate::store::hops::HopLimit;
 use crate::store::low::Low;
 use crate::store::pool::Pool;
@@ -166,14 +167,21 @@ impl Flow {
         }
     }
 
-    /// Whether it was uTP, now that it was seen; `advances` says whether a direction's stamps run as time does.
-    pub(crate) fn is_utp(&self, advances: impl Fn(Side) -> bool) -> bool {
-        if self.sides.iter().all(|side| side.direct.len() > 0) {
-            return self.evidence.is_enough();
+    /// Whether it was uTP, now that it was seen; `advances` says whether a direction's stamps run as time does, `may_advance` whether they may.
+    pub(crate) fn is_utp(
+        &self,
+        advances: impl Fn(&Direction) -> bool,
+        may_advance: impl Fn(&Direction) -> bool,
+    ) -> bool {
+        let counts = [0, 1].map(|side: Side| self.sides[side].direct.len());
+        if !counts.contains(&0) {
+            // Questions and answers may have uTP's form, too, with what stands in it always the same.
+            let is_short = counts.iter().any(|&count| count <= ENTRIES_MAX);
+            return self.evidence.is_enough() && (is_short || self.sides.iter().any(may_advance));
         }
         // One direction alone: its stamps must run as fast as time does.
-        let side = usize::from(self.sides[1].direct.len() > 0);
-        self.sides[side].direct.len() >= 10 && advances(side)
+        let side = usize::from(counts[1] > 0);
+        counts[side] >= 10 && advances(&self.sides[side])
     }
 
     /// The direction of a packet, and the other one.

@@ -190,6 +190,19 @@ impl Pool {
         samples
     }
 
+    /// The first samples of a series, in whole blocks: until there are so many of them.
+    pub(crate) fn first(&self, series: &Series, count: usize) -> Vec<Sample> {
+        let (mut samples, mut room) = (Vec::with_capacity(count + NARROW), [Sample::default(); NARROW]);
+        let blocks = [series.first].into_iter().chain(series.more().iter().copied());
+        for index in blocks.filter(|&index| index != NONE) {
+            if samples.len() >= count {
+                break;
+            }
+            samples.extend_from_slice(self.held(index).samples(&mut room));
+        }
+        samples
+    }
+
     /// From the time of the first sample of a series to that of the last one, in microseconds.
     pub(crate) fn span_us(&self, series: &Series) -> f64 {
         if series.first == NONE {
