@@ -61,9 +61,9 @@ pub struct Counters {
     pub timeless: u64,
     /// Seen at another interface of the machine that captured, where they say more ([`crate::Meter`] keeps one view of each).
     pub seen_twice: u64,
-    /// Seen at one of several interfaces and counted wherever they were, as there was no room to remember by which one their flows are
-    /// seen best: they may count twice.
-    pub unviewed: u64,
+    /// Of flows that several interfaces show and that came back when it had been forgotten, for want of memory, which one shows them best:
+    /// they may count twice.
+    pub taken_again: u64,
     /// Flows seen. One that was given up and came back counts once, as long as it is remembered that it was.
     pub flows: u64,
     /// Flows whose samples, or which themselves, were given up for want of memory.

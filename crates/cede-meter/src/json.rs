@@ -25,7 +25,7 @@ pub fn counters(counters: &Counters) -> Value {
         "cut_packets": counters.cut,
         "packets_without_time": counters.timeless,
         "packets_seen_twice": counters.seen_twice,
-        "packets_that_may_count_twice": counters.unviewed,
+        "packets_that_may_count_twice": counters.taken_again,
         "packets_outside_time": counters.outside,
         "packets_that_do_not_pass": counters.filtered,
         "flows_given_up": counters.evicted,

@@ -59,10 +59,10 @@ impl Meter {
     /// What became of the packets so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let Counters { thinned, unviewed, .. } = self.counters;
+        let Counters { thinned, taken_again, .. } = self.counters;
         Counters {
             thinned: thinned + self.stock.pool.thinned(),
-            unviewed: unviewed + self.views.unviewed(),
+            taken_again: taken_again + self.views.taken_again(),
             ..self.counters.clone()
         }
     }
@@ -224,7 +224,8 @@ impl Meter {
     #[inline(never)]
     fn take_one_view(&mut self, waiting: &Waiting) {
         let Waiting { key, packet, is_cut, view: Some(view), .. } = *waiting else { return };
-        let judged = self.views.note(key, &packet, view);
+        let Self { views, stock, .. } = self;
+        let judged = views.note(key, &packet, view, &|key| stock.knows(key));
         if let Some(dropped) = judged.dropped {
             self.counters.flows -= u64::from(self.stock.remove(&dropped));
         }
@@ -347,7 +348,7 @@ impl Counters {
         self.cut += other.cut;
         self.timeless += other.timeless;
         self.seen_twice += other.seen_twice;
-        self.unviewed += other.unviewed;
+        self.taken_again += other.taken_again;
         self.evicted += other.evicted;
         self.thinned += other.thinned;
         self.first_ns = self.first_ns.or(other.first_ns);

@@ -79,6 +79,12 @@ struct Sides {
     passed_over: [u8; 2],
     /// Another name of the same flow, which stays, and how many packets were seen under both.
     also: Option<(Pair, u8)>,
+    /// When it was seen last.
+    last_us: u64,
+    /// It was known before, and forgotten: what is known of it from then counts, whichever view it is of.
+    is_back: bool,
+    /// Packets since then of which another view may have been taken, too.
+    taken_again: u32,
 }
 
 /// Views of all flows, of captures that have them.
@@ -94,9 +100,14 @@ pub(crate) struct Views {
     /// Which capture it is of, and those that have ended.
     capture: u16,
     ended: Vec<u16>,
-    /// Packets that were taken as they are, as there was no room to remember which view of their flows counts.
-    unviewed: u64,
+    /// Flows were forgotten that may come back; what of them is counted in the end.
+    has_forgotten: bool,
+    taken_again: u64,
+    apart: usize,
 }
+
+/// Who knows of a flow that it was seen before.
+type Known<'a> = &'a dyn Fn(&Key) -> bool;
 
 impl Views {
     /// From now on packets are of this interface of a capture, until another one is told.
@@ -133,17 +144,17 @@ impl Views {
 
     /// Flows that several captures showed by clocks that do not agree.
     pub(crate) fn flows_apart(&self) -> usize {
-        self.flows.iter().filter(|sides| sides.is_apart()).count()
+        self.apart + self.flows.iter().filter(|sides| sides.is_apart()).count()
     }
 
-    /// With so much memory at most; flows that come later are taken as they are.
+    /// With so much memory at most: then the quieter half of all flows are forgotten.
     pub(crate) fn new(room_bytes: usize) -> Self {
         Self { room_bytes, ..Self::default() }
     }
 
-    /// Packets of flows that there was no room for.
-    pub(crate) const fn unviewed(&self) -> u64 {
-        self.unviewed
+    /// Packets of which two views may have been taken, as it had been forgotten which one counts.
+    pub(crate) fn taken_again(&self) -> u64 {
+        self.taken_again + self.flows.iter().map(|sides| u64::from(sides.taken_again)).sum::<u64>()
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -155,22 +166,28 @@ impl Views {
     }
 
     /// Notes a packet.
-    pub(crate) fn note(&mut self, key: Key, packet: &Packet, view: View) -> Judged {
+    pub(crate) fn note(&mut self, key: Key, packet: &Packet, view: View, known: Known<'_>) -> Judged {
         let Packet { side, time_us, said, .. } = *packet;
+        self.make_room();
         let is_asked = view.is_untold() || !self.is_renamed(&key);
         let twin = is_asked.then(|| self.twins.note(Sight { key, side, view, time_us, said })).flatten();
-        let dropped = twin.and_then(|twin| self.learn(&twin));
-        let (key, side) = self.name(key, side);
-        Judged { key, side, verdict: self.judge(key, side, view, (time_us, &said)), dropped }
+        let dropped = twin.and_then(|twin| self.learn(&twin, known));
+        let (key, side) = self.name(key, side, time_us);
+        Judged { key, side, verdict: self.judge(key, (side, view), (time_us, &said), known), dropped }
     }
 
-    fn judge(&mut self, key: Key, side: Side, view: View, (time_us, said): (u64, &Said)) -> Verdict {
+    fn judge(
+        &mut self,
+        key: Key,
+        (side, view): (Side, View),
+        (time_us, said): (u64, &Said),
+        known: Known<'_>,
+    ) -> Verdict {
         // It is looked at beside what is looked up.
         let ended = core::mem::take(&mut self.ended);
-        let verdict = self.sides(key).map(|sides| sides.judge(side, view, (time_us, said), &ended));
+        let verdict = self.sides(key, known).judge(side, view, (time_us, said), &ended);
         self.ended = ended;
-        self.unviewed += u64::from(verdict.is_none());
-        verdict.unwrap_or(Verdict::Take)
+        verdict
     }
 
     fn find(&mut self, key: &Key) -> Option<&mut Sides> {
@@ -182,30 +199,32 @@ impl Views {
     }
 
     /// The name that stays of a flow, and the side under it.
-    fn name(&mut self, mut key: Key, mut side: Side) -> (Key, Side) {
+    fn name(&mut self, mut key: Key, mut side: Side, time_us: u64) -> (Key, Side) {
         for _ in 0..NAMES_MAX {
-            let Some(pair) = self.find(&key).and_then(|sides| sides.name()) else { break };
+            let Some(sides) = self.find(&key) else { break };
+            sides.last_us = time_us;
+            let Some(pair) = sides.name() else { break };
             (key, side) = (pair.name, if pair.swaps { 1 - side } else { side });
         }
         (key, side)
     }
 
     /// Notes that a packet was seen twice; a name that does not count any more, once that is sure.
-    fn learn(&mut self, twin: &Twin) -> Option<Key> {
+    fn learn(&mut self, twin: &Twin, known: Known<'_>) -> Option<Key> {
         let Twin { came, left } = twin;
         let pair = twin.pair();
         let name = pair.map_or(came.key, |pair| pair.name);
         let is_way_told = left.view.has_way_beside(&came.view);
         if !is_way_told && (pair.is_some() || left.key == came.key) {
             let side = if name == came.key { came.side } else { left.side };
-            self.note_way(name, side, [came.view.place(), left.view.place()]);
+            self.note_way(name, side, [came.view.place(), left.view.place()], known);
         }
-        pair.and_then(|pair| self.confirm(&pair))
+        pair.and_then(|pair| self.confirm(&pair, known))
     }
 
     /// Notes that a packet came by an interface and left by another.
-    fn note_way(&mut self, key: Key, side: Side, [came, left]: [Place; 2]) {
-        let Some(sides) = self.sides(key) else { return };
+    fn note_way(&mut self, key: Key, side: Side, [came, left]: [Place; 2], known: Known<'_>) {
+        let sides = self.sides(key, known);
         let before = sides.exits[side].exit();
         sides.exits[side].note(came, left);
         let exit = sides.exits[side].exit();
@@ -216,31 +235,66 @@ impl Views {
     }
 
     /// Notes that a packet was seen under both names; the one that does not count any more, once that is sure.
-    fn confirm(&mut self, pair: &Pair) -> Option<Key> {
-        let sides = self.sides(pair.other)?;
+    fn confirm(&mut self, pair: &Pair, known: Known<'_>) -> Option<Key> {
+        let sides = self.sides(pair.other, known);
         let pairs = sides.also.filter(|(known, _)| known == pair).map_or(0, |(_, pairs)| pairs);
         sides.also = Some((*pair, pairs.saturating_add(1)));
         sides.name().map(|_| pair.other)
     }
 
-    /// What is known of a flow, of a new one nothing; `None` where there is no room for another.
-    fn sides(&mut self, key: Key) -> Option<&mut Sides> {
-        // A table that grows has twice the room, and the old one beside it.
-        if self.flows.len() == self.flows.capacity() && 3 * self.bytes_of_flows() > self.room_bytes {
-            return self.find(&key);
-        }
+    /// What is known of a flow, of a new one nothing.
+    fn sides(&mut self, key: Key, known: Known<'_>) -> &mut Sides {
         let hash = |key: &Key| key.hash(&self.hash);
         match self.flows.entry(hash(&key), |sides| sides.key == key, |sides| hash(&sides.key)) {
-            Entry::Occupied(known) => Some(known.into_mut()),
-            Entry::Vacant(room) => Some(room.insert(Sides::new(key)).into_mut()),
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(room) => {
+                let is_back = self.has_forgotten && known(&key);
+                room.insert(Sides::new(key, is_back)).into_mut()
+            }
         }
+    }
+
+    /// A table that grows has twice the room, and the old one beside it.
+    fn is_full(&self) -> bool {
+        self.flows.len() == self.flows.capacity() && 3 * self.bytes_of_flows() > self.room_bytes
+    }
+
+    /// Forgets the quieter half of all flows where there is no room for another.
+    fn make_room(&mut self) {
+        if !self.is_full() || self.flows.is_empty() {
+            return;
+        }
+        self.taken_again = self.taken_again();
+        let mut times: Vec<u64> = self.flows.iter().map(|sides| sides.last_us).collect();
+        let middle = times.len() / 2;
+        let middle_us = *times.select_nth_unstable(middle).1;
+        let goes = |sides: &&Sides| sides.last_us <= middle_us;
+        self.apart += self.flows.iter().filter(goes).filter(|sides| sides.is_apart()).count();
+        let stay: Vec<Sides> = self.flows.iter().filter(|sides| !goes(sides)).copied().collect();
+        // What is taken out one by one leaves no room in such a table.
+        self.flows.clear();
+        let hash = |sides: &Sides| sides.key.hash(&self.hash);
+        for sides in stay {
+            self.flows.insert_unique(hash(&sides), Sides { taken_again: 0, ..sides }, hash);
+        }
+        self.has_forgotten = true;
     }
 }
 
 impl Sides {
-    fn new(key: Key) -> Self {
+    fn new(key: Key, is_back: bool) -> Self {
         let (exits, has_begun, passed_over) = (Default::default(), [false; 2], [0; 2]);
-        Self { key, kept: [None; 2], exits, has_begun, passed_over, also: None }
+        Self {
+            key,
+            kept: [None; 2],
+            exits,
+            has_begun,
+            passed_over,
+            also: None,
+            last_us: 0,
+            is_back,
+            taken_again: 0,
+        }
     }
 
     /// Whether several captures show it, and no packet tells which one does last, or both directions are last in the same one.
@@ -256,6 +310,7 @@ impl Sides {
     /// As [`Views::judge`].
     fn judge(&mut self, side: Side, view: View, (time_us, said): (u64, &Said), ended: &[u16]) -> Verdict {
         let kept = self.kept[side];
+        self.last_us = time_us;
         let is_untold = view.is_untold();
         let is_over = kept.is_some_and(|kept| {
             // Where no way is told, a view that comes first after a pause may be that of a packet which is still to leave.
@@ -270,8 +325,12 @@ impl Sides {
         let view = view.where_left_by(self.exits[side].exit());
         let stamp = said.stamp();
         let mut verdict = kept.map_or(Verdict::Take, |kept| kept.judge(view, is_over, stamp));
-        if is_untold && verdict == Verdict::Begins && core::mem::replace(&mut self.has_begun[side], true) {
+        let stays = |has_begun: &mut bool| is_untold && core::mem::replace(has_begun, true);
+        if verdict == Verdict::Begins && (self.is_back || stays(&mut self.has_begun[side])) {
+            self.taken_again += u32::from(self.is_back);
             verdict = Verdict::Take;
+        } else if self.is_back && is_untold && verdict == Verdict::Take && self.exits[side].exit().is_none() {
+            self.taken_again += 1;
         }
         if verdict == Verdict::Repeats {
             let is_apart = kept.is_some_and(|kept| kept.view.capture != view.capture);

@@ -143,6 +143,11 @@ impl Stock {
     }
 
     #[inline(always)]
+    /// Whether a flow is remembered.
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        self.find(self.hash(key), key).is_some()
+    }
+
     fn find(&self, hash: u64, key: &Key) -> Option<Place> {
         self.table.find(
             hash,

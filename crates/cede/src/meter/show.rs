@@ -314,13 +314,11 @@ fn nothing(args: &MeterArgs, report: &Report) -> String {
 /// One line about packets; what says nothing is left out where that is told already.
 fn counters(report: &Report, is_told: bool) -> String {
     let counters = &report.counters;
-    // Where nothing was seen twice, nothing counts twice.
-    let unviewed = if counters.seen_twice > 0 { counters.unviewed } else { 0 };
     let given_up = [
         (
-            unviewed,
+            counters.taken_again,
             "packet",
-            "that may count twice, as several interfaces show more flows than there is room for (--memory)",
+            "that may count twice, as several interfaces show more flows than are remembered (--memory)",
         ),
         (counters.thinned, "sample", "left out for want of time or memory"),
         (counters.evicted, "flow", "given up for want of memory"),
