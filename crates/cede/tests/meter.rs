@@ -71,6 +71,21 @@ fn words_fit_a_narrow_terminal_and_say_whom_they_are_about() {
 }
 
 #[test]
+fn a_host_may_be_written_as_it_is_shown_or_as_one_of_ipv6() {
+    let place = Place::new("spelled");
+    let of = |host: &str| place.meter(&["tcp.pcap", "--csv", "--host", host]);
+    let (code, wanted, _) = of("10.0.1.2");
+    assert!(code == 0 && wanted.lines().count() == 2, "{wanted}");
+    for host in ["::ffff:10.0.1.2", "[::ffff:a00:102]", "[10.0.1.2]"] {
+        assert_eq!(of(host).1, wanted, "{host}");
+    }
+    for host in ["10.0.1.2:80", "[10.0.1.2", "10.0.1.0/24", "one"] {
+        let (code, _, err) = of(host);
+        assert!(code == 2 && err.contains("such as 203.0.113.7 or 2001:db8::7"), "{err}");
+    }
+}
+
+#[test]
 fn the_worst_host_comes_first_in_every_form() {
     let place = Place::new("forms");
     let (code, out, err) = place.meter(&["tcp.pcap"]);

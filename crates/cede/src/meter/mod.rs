@@ -83,7 +83,7 @@ pub struct MeterArgs {
     #[arg(long, conflicts_with_all = ["flows", "plot"])]
     series: bool,
     /// Only what this host sent; may be repeated [example: --host 203.0.113.7]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     host: Vec<IpAddr>,
     /// Only this protocol
     #[arg(long, value_name = "PROTOCOL")]
@@ -165,6 +165,15 @@ struct LiveArgs {
     /// End after this time
     #[arg(long = "for", value_name = "TIME", requires = "interface", conflicts_with = "files")]
     duration: Option<Duration>,
+}
+
+/// An address as it is known, also in brackets, as it stands before a port, or as an IPv4 address that is written as one of IPv6.
+fn address(text: &str) -> Result<IpAddr, String> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let told = |_| {
+        "an IP address is wanted, such as 203.0.113.7 or 2001:db8::7; nets and ports: --filter".to_string()
+    };
+    bare.parse().map(|address: IpAddr| address.to_canonical()).map_err(told)
 }
 
 fn listening(text: &str) -> Result<SocketAddr, String> {
