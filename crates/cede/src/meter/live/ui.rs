@@ -208,10 +208,10 @@ impl View {
         );
         let second = format!(
             "{}, {}, {:.1}\u{a0}MB; given up: {}; left out: {}\u{a0}samples, {}\u{a0}packets",
-            count(picture.rows.len(), "host"),
-            count(picture.flows, "flow"),
+            whole(picture.rows.len(), "host"),
+            whole(picture.flows, "flow"),
             picture.memory_bytes as f64 / 1e6,
-            count(counters.evicted as usize, "flow"),
+            whole(counters.evicted as usize, "flow"),
             counters.thinned,
             picture.lost
         );
@@ -274,6 +274,11 @@ impl View {
         let chart = Sparkline::default().block(block).max(most.max(1));
         frame.render_widget(chart.data(&data[data.len().saturating_sub(room)..]), area);
     }
+}
+
+/// "3 flows", which no line ends within.
+fn whole(number: usize, noun: &str) -> String {
+    count(number, noun).replace(' ', "\u{a0}")
 }
 
 /// A text in lines of so many columns; none, where there is no text.
